@@ -1,0 +1,35 @@
+// Typed lint rules. Formatting is prettier's business; walls between rooms are dependency-cruiser's.
+import tseslint from 'typescript-eslint'
+
+export default tseslint.config(
+  { ignores: ['node_modules', 'data', 'coverage', 'src/web/**', '*.cjs'] },
+  tseslint.configs.strictTypeChecked,
+  tseslint.configs.stylisticTypeChecked,
+  {
+    languageOptions: { parserOptions: { projectService: true } },
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    rules: {
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      '@typescript-eslint/consistent-type-imports': 'error',
+      // `interface` and `type` both have their place here: unions are types.
+      '@typescript-eslint/consistent-type-definitions': 'off',
+      complexity: ['error', 15],
+      'max-params': ['error', 3],
+      'no-restricted-properties': [
+        'error',
+        { object: 'process', property: 'env', message: 'Only main.ts reads the environment.' },
+      ],
+      eqeqeq: ['error', 'always', { null: 'ignore' }],
+    },
+  },
+  {
+    // Express knows an error handler by its four parameters.
+    files: ['src/http/failed-request.ts'],
+    rules: { 'max-params': 'off' },
+  },
+  {
+    files: ['src/main.ts', 'src/launch.js', 'src/process/tracing.ts', 'test/**', 'loadtest/**'],
+    rules: { 'no-restricted-properties': 'off' },
+  },
+)

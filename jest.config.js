@@ -1,0 +1,29 @@
+// Jest on swc, as ES modules. Projects are the levels of test: `unit` needs Node alone,
+// the others start processes. test/run.ts chooses among them.
+const shared = {
+  extensionsToTreatAsEsm: ['.ts'],
+  testEnvironment: 'node',
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      { jsc: { parser: { syntax: 'typescript' }, target: 'es2024' }, module: { type: 'es6' } },
+    ],
+  },
+  transformIgnorePatterns: ['/node_modules/'],
+}
+
+export default {
+  projects: [
+    {
+      ...shared,
+      displayName: 'unit',
+      testMatch: [
+        '<rootDir>/src/**/*.test.ts',
+        '<rootDir>/test/*.test.ts',
+        '<rootDir>/test/model/**/*.test.ts',
+      ],
+    },
+    { ...shared, displayName: 'contract', testMatch: ['<rootDir>/test/contract/**/*.test.ts'] },
+    { ...shared, displayName: 'component', testMatch: ['<rootDir>/test/component/**/*.test.ts'] },
+  ],
+}

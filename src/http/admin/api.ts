@@ -1,0 +1,93 @@
+// The admin API: links and pools, for operators. Each change may be repeated.
+import { type Request, type Response, Router } from 'express'
+import { isCode } from '../../links/alias.ts'
+import { type Link, stateOf } from '../../links/link.ts'
+import type { Clock } from '../../process/deadline.ts'
+import type { LinkAnswer, LinkOperations } from '../../shorten/set-link-state.ts'
+import type { PoolStanding } from '../../shorten/watch-pool.ts'
+import { answerOf } from '../../shorten/claim-code.ts'
+import { sendProblem } from '../problem.ts'
+
+/** What the admin API needs. */
+export interface AdminApiDeps {
+  readonly operations: LinkOperations
+  /** How the pools stand. Throws StoreError. */
+  readonly readPools: () => Promise<readonly PoolStanding[]>
+  readonly nowMs: Clock
+}
+
+/** The routes under `/admin`. */
+export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
+  const { operations, nowMs } = deps
+  const router = Router({ strict: true, caseSensitive: true })
+  const answer = (res: Response, found: LinkAnswer, erased = false) => {
+    if (found.kind === 'not-found') {
+      sendProblem(res, { name: 'not-found', detail: 'There is no record of this code' }, baseUrl)
+    } else if (found.kind === 'store-unavailable') {
+      const detail = 'The store did not answer: repeat the request'
+      sendProblem(res, { name: 'store-unavailable', detail }, baseUrl)
+    } else if (erased) {
+      res.status(204).end()
+    } else {
+      res.set('Cache-Control', 'no-store').json(renderLink(found.link, nowMs()))
+    }
+  }
+  const onLink =
+    (operate: (code: string) => Promise<LinkAnswer>, erased = false) =>
+    async (req: Request<{ code: string }>, res: Response) => {
+      const { code } = req.params
+      answer(res, isCode(code) ? await operate(code) : { kind: 'not-found' }, erased)
+    }
+  router.get('/links/:code', onLink(operations.show))
+  router.post('/links/:code/disable', onLink(operations.disable))
+  router.post('/links/:code/enable', onLink(operations.enable))
+  router.delete('/links/:code', onLink(operations.erase, true))
+  router.get('/pools', async (_req, res) => {
+    const pools = await answerOf(deps.readPools())
+    if (pools === 'failed') answer(res, { kind: 'store-unavailable' })
+    else res.set('Cache-Control', 'no-store').json(pools.map(renderPool))
+  })
+  refuseOtherMethods(router, baseUrl)
+  return router
+}
+
+const allowedMethods = {
+  '/links/:code': 'GET, HEAD, DELETE',
+  '/links/:code/disable': 'POST',
+  '/links/:code/enable': 'POST',
+  '/pools': 'GET, HEAD',
+} as const
+
+function refuseOtherMethods(router: Router, baseUrl: string): void {
+  for (const [path, allow] of Object.entries(allowedMethods)) {
+    router.all(path, (_req, res) => {
+      const detail = `This path serves ${allow}`
+      sendProblem(res, { name: 'method-not-allowed', detail, headers: { Allow: allow } }, baseUrl)
+    })
+  }
+}
+
+/** A link as the admin API shows it; times are RFC 3339 in UTC. */
+function renderLink(link: Link, nowMs: number) {
+  const timeOf = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
+  return {
+    short_code: link.code,
+    long_url: link.longUrl,
+    created_at: timeOf(link.createdAtMs),
+    expires_at: timeOf(link.expiresAtMs),
+    creator_id: link.creatorId === null ? null : Number(link.creatorId),
+    state: stateOf(link, nowMs),
+  }
+}
+
+/** A pool as the admin API shows it: levels in codes, the rate in codes a second. */
+function renderPool(standing: PoolStanding) {
+  return {
+    pool: standing.pool,
+    level: standing.level,
+    low_water: standing.lowWater,
+    target: standing.target,
+    claim_rate: standing.claimRate,
+    seconds_to_empty: standing.secondsToEmpty,
+  }
+}

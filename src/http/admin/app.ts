@@ -1,0 +1,46 @@
+// The admin port: probes and metrics for everybody who reaches it, the admin API for operators.
+import express, { type Express } from 'express'
+import type { Health } from '../../process/health.ts'
+import type { Log } from '../../process/log.ts'
+import type { Metrics } from '../../process/metrics.ts'
+import { failedRequest } from '../failed-request.ts'
+import { sendProblem } from '../problem.ts'
+import { adminAccess } from './access.ts'
+import { adminRoutes, type AdminApiDeps } from './api.ts'
+
+/** What the admin port needs; without `api` it serves probes and metrics only. */
+export interface AdminAppDeps {
+  readonly health: Pick<Health, 'read'>
+  readonly metrics: Pick<Metrics, 'registry'>
+  readonly log: Log
+  readonly baseUrl: string
+  readonly api?: AdminApiDeps
+  /** The token that the API demands; without one, only programs on this machine are let in. */
+  readonly token: string | undefined
+}
+
+/** Makes the app. */
+export function createAdminApp(deps: AdminAppDeps): Express {
+  const { health, metrics, baseUrl } = deps
+  const app = express()
+  app.set('x-powered-by', false)
+  app.set('query parser', false)
+  app.get('/livez', (_req, res) => {
+    res.json({ status: 'live' })
+  })
+  app.get('/readyz', (_req, res) => {
+    const { ready, status, dependencies } = health.read()
+    res.status(ready ? 200 : 503).json({ status, dependencies })
+  })
+  app.get('/metrics', async (_req, res) => {
+    res.type(metrics.registry.contentType).send(await metrics.registry.metrics())
+  })
+  if (deps.api !== undefined) {
+    app.use('/admin', adminAccess(deps), adminRoutes(deps.api, baseUrl))
+  }
+  app.use((_req, res) => {
+    sendProblem(res, { name: 'not-found', detail: 'The admin port serves nothing here' }, baseUrl)
+  })
+  app.use(failedRequest(deps))
+  return app
+}

@@ -1,0 +1,99 @@
+// The Express app of creating: the API, the pages, the documents, and the 404 of everything else.
+import express, { type Express, type RequestHandler } from 'express'
+import type { Log } from '../../process/log.ts'
+import type { Metrics } from '../../process/metrics.ts'
+import { isCode } from '../../links/alias.ts'
+import { failedRequest } from '../failed-request.ts'
+import { sendNotFound } from '../not-found.ts'
+import { sendProblem } from '../problem.ts'
+import { getAsset, getFavicon, getRobots } from './get-asset.ts'
+import { getDocs, getOpenApi } from './get-docs.ts'
+import { getHome, postHome } from './home.ts'
+import { getProblem } from './get-problem.ts'
+import { type CreateRouteDeps, postLink } from './post-link.ts'
+
+/** What the app needs. */
+export interface CreateAppDeps extends CreateRouteDeps {
+  readonly metrics: Pick<Metrics, 'creates' | 'requestSeconds'>
+  readonly log: Log
+}
+
+/** One path: its name in metrics and its handlers by method. GET serves HEAD too. */
+interface Route {
+  readonly path: string
+  readonly name: string
+  readonly handlers: Readonly<Partial<Record<'GET' | 'POST', RequestHandler>>>
+}
+
+/** Paths of one segment, without its parameter, that are pages and so no codes. */
+export const servedPaths: ReadonlySet<string> = new Set(['/docs'])
+
+function routesOf(deps: CreateAppDeps): Route[] {
+  return [
+    { path: '/v1/urls', name: 'urls', handlers: { POST: postLink(deps) } },
+    { path: '/', name: 'home', handlers: { GET: getHome(deps), POST: postHome(deps) } },
+    { path: '/docs', name: 'docs', handlers: { GET: getDocs(deps) } },
+    { path: '/openapi.json', name: 'openapi', handlers: { GET: getOpenApi(deps) } },
+    { path: '/problems/:name', name: 'problems', handlers: { GET: getProblem(deps) } },
+    { path: '/robots.txt', name: 'robots', handlers: { GET: getRobots() } },
+    { path: '/favicon.ico', name: 'favicon', handlers: { GET: getFavicon() } },
+    { path: '/assets/:name', name: 'assets', handlers: { GET: getAsset(deps) } },
+  ]
+}
+
+/** Makes the app. Its listener presets the request id of every response. */
+export function createCreateApp(deps: CreateAppDeps): Express {
+  const app = express()
+  app.set('case sensitive routing', true)
+  app.set('strict routing', true)
+  app.set('query parser', false)
+  app.set('etag', false)
+  app.set('x-powered-by', false)
+  for (const { path, name, handlers } of routesOf(deps)) {
+    app.all(path, measured(deps, name))
+    if (handlers.GET !== undefined) app.get(path, handlers.GET)
+    if (handlers.POST !== undefined) app.post(path, handlers.POST)
+    app.all(path, methodNotAllowed(deps, allowOf(handlers)))
+  }
+  app.use(unknownPath(deps))
+  app.use(failedRequest(deps))
+  return app
+}
+
+function allowOf(handlers: Route['handlers']): string {
+  const methods = [
+    ...(handlers.GET === undefined ? [] : ['GET', 'HEAD']),
+    ...(handlers.POST === undefined ? [] : ['POST']),
+  ]
+  return methods.join(', ')
+}
+
+function measured({ metrics }: CreateAppDeps, route: string): RequestHandler {
+  return (_req, res, next) => {
+    const begunMs = performance.now()
+    res.on('finish', () => {
+      metrics.requestSeconds.observe(
+        { route, status: res.statusCode },
+        (performance.now() - begunMs) / 1000,
+      )
+    })
+    next()
+  }
+}
+
+function methodNotAllowed({ baseUrl }: CreateAppDeps, allow: string): RequestHandler {
+  return (_req, res) => {
+    const detail = `This path serves ${allow}`
+    sendProblem(res, { name: 'method-not-allowed', detail, headers: { Allow: allow } }, baseUrl)
+  }
+}
+
+/** Codes are served by the lane in front of this app; other methods on them end here. */
+function unknownPath(deps: CreateAppDeps): RequestHandler {
+  const refuse = methodNotAllowed(deps, 'GET, HEAD')
+  return (req, res, next) => {
+    const isRead = req.method === 'GET' || req.method === 'HEAD'
+    if (!isRead && isCode(req.path.slice(1))) refuse(req, res, next)
+    else sendNotFound(req, res, deps.baseUrl)
+  }
+}

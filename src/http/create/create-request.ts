@@ -1,0 +1,136 @@
+// The body of a create request: the schema that validates it is the one that documents it.
+import { z } from 'zod'
+import { aliasFault } from '../../links/alias.ts'
+import { TTL_DAYS_MAX } from '../../links/expiry.ts'
+import { parseTargetUrl, TARGET_LENGTH_MAX, type TargetFault } from '../../links/target-url.ts'
+import type { FieldFault, Problem } from '../problem.ts'
+
+const aliasAllowed =
+  'must be 1 to 10 of the characters 0-9, A-Z, a-z, _ and -, and no word that the service keeps for itself'
+const ttlAllowed = `must be an integer from 1 to ${TTL_DAYS_MAX}`
+const urlAllowed = `must be an absolute http:// or https:// URL of at most ${TARGET_LENGTH_MAX} characters`
+
+const urlFaults: Readonly<Record<TargetFault, string>> = {
+  'too-long': `${urlAllowed}: this one is longer, as sent or as it would be stored`,
+  'surrounding-space': 'must not begin or end with white space or a control character',
+  'not-absolute-http': urlAllowed,
+  'not-a-url': `${urlAllowed}: this one cannot be parsed`,
+  credentials: 'must not hold a user name or password',
+  'own-host': 'must not point at this service: a short link never points at a short link',
+}
+
+/** The schema of the body, given the hosts that are our own. */
+export function createBodySchema(ownHosts: ReadonlySet<string>) {
+  return z
+    .strictObject({
+      long_url: z
+        .string()
+        .transform((text, context) => {
+          const parsed = parseTargetUrl(text, ownHosts)
+          if ('longUrl' in parsed) return parsed.longUrl
+          context.addIssue({
+            code: 'custom',
+            message: urlFaults[parsed.fault],
+            params: { fault: parsed.fault },
+          })
+          return z.NEVER
+        })
+        .meta({
+          description: `Target of the link. It ${urlAllowed}, without user name or password, and not of this service's own hosts. Stored exactly as sent where it is all visible ASCII, else as the WHATWG URL parser writes it.`,
+          format: 'uri',
+          maxLength: TARGET_LENGTH_MAX,
+          examples: ['https://example.com/a/long/path?with=a#fragment'],
+        }),
+      custom_alias: z
+        .string()
+        .superRefine((alias, context) => {
+          const fault = aliasFault(alias)
+          if (fault !== undefined) {
+            context.addIssue({ code: 'custom', message: aliasAllowed, params: { fault } })
+          }
+        })
+        .nullish()
+        .meta({
+          description: `The code to use instead of a generated one. It ${aliasAllowed}. Case counts. null means absent.`,
+          pattern: '^[0-9A-Za-z_-]{1,10}$',
+          examples: ['spring-26'],
+        }),
+      ttl_days: z
+        .int({ error: ttlAllowed })
+        .min(1, { error: ttlAllowed })
+        .max(TTL_DAYS_MAX, { error: ttlAllowed })
+        .nullish()
+        .meta({
+          description:
+            'Life of the link in days of 86,400 seconds; without it the link has no end. null means absent.',
+          examples: [30],
+        }),
+    })
+    .meta({ id: 'CreateLink', description: 'A link to be created. Other members are refused.' })
+}
+
+/** A body that keeps every rule. */
+export type CreateBody = z.output<ReturnType<typeof createBodySchema>>
+
+/** A validated body, or the problem to answer with. */
+export type ParsedBody = { readonly body: CreateBody } | { readonly problem: Problem }
+
+/** Faults told of one request; more are left out. */
+const FAULTS_MAX = 20
+
+/** Validates a value, from JSON or from a form. */
+export function parseCreateBody(
+  schema: ReturnType<typeof createBodySchema>,
+  value: unknown,
+): ParsedBody {
+  const parsed = schema.safeParse(value, { reportInput: true })
+  if (parsed.success) return { body: parsed.data }
+  const errors = parsed.error.issues.flatMap(faultsOf).slice(0, FAULTS_MAX)
+  return invalidRequest(errors)
+}
+
+/** The problem of a request with these faults. */
+export function invalidRequest(errors: readonly FieldFault[]): { problem: Problem } {
+  const first = errors[0]
+  const where = first === undefined || first.pointer === '' ? 'The request' : first.pointer.slice(1)
+  const detail = `${where} ${first?.detail ?? 'breaks a rule'}`
+  return {
+    problem: { name: 'invalid-request', detail: detail.slice(0, DETAIL_LENGTH_MAX), errors },
+  }
+}
+
+const DETAIL_LENGTH_MAX = 300
+
+function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {
+  const pointer = issue.path.map((part) => `/${escapePointer(String(part))}`).join('')
+  if (issue.code === 'unrecognized_keys') {
+    const detail = 'is not a member of this body: allowed are long_url, custom_alias and ttl_days'
+    return issue.keys.map((key) => ({
+      pointer: `/${escapePointer(key)}`,
+      code: 'unknown-field',
+      detail,
+    }))
+  }
+  if (issue.code === 'custom') {
+    const fault: unknown = issue.params?.['fault']
+    return [{ pointer, code: typeof fault === 'string' ? fault : 'invalid', detail: issue.message }]
+  }
+  if (issue.code === 'invalid_type' && issue.input === undefined) {
+    return [{ pointer, code: 'required', detail: 'is required' }]
+  }
+  return [{ pointer, code: codeOf(issue), detail: sentenceOf(pointer, issue) }]
+}
+
+function codeOf(issue: z.core.$ZodIssue): string {
+  return issue.code === 'too_small' || issue.code === 'too_big' ? 'out-of-range' : 'invalid-type'
+}
+
+function sentenceOf(pointer: string, issue: z.core.$ZodIssue): string {
+  if (pointer === '') return 'must be a JSON object with the member long_url'
+  if (pointer === '/ttl_days') return ttlAllowed
+  return issue.code === 'invalid_type' ? `must be a string` : issue.message
+}
+
+function escapePointer(part: string): string {
+  return part.replaceAll('~', '~0').replaceAll('/', '~1')
+}

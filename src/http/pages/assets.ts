@@ -1,0 +1,31 @@
+// The static files of src/web, read once when the process starts, and the paths that pages use.
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+/** One static file. */
+export interface Asset {
+  readonly bytes: Buffer
+  readonly contentType: string
+  /** Changes with the content. */
+  readonly hash: string
+}
+
+function read(name: string, contentType: string): Asset {
+  const bytes = readFileSync(new URL(`../../web/${name}`, import.meta.url))
+  const hash = createHash('sha256').update(bytes).digest('base64url').slice(0, 16)
+  return { bytes, contentType, hash }
+}
+
+/** What `/assets/{name}` serves. */
+export const assets: ReadonlyMap<string, Asset> = new Map([
+  ['page.css', read('page.css', 'text/css; charset=utf-8')],
+  ['page.js', read('page.js', 'text/javascript; charset=utf-8')],
+])
+
+/** What `/favicon.ico` serves. */
+export const favicon: Asset = read('favicon.ico', 'image/x-icon')
+
+/** Path of an asset with its hash: what is cached under it never has to be asked for again. */
+export function assetPath(name: 'page.css' | 'page.js'): string {
+  return `/assets/${name}?v=${assets.get(name)?.hash ?? ''}`
+}

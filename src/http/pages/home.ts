@@ -1,0 +1,135 @@
+// The page on which a person shortens a link. It works without script; page.js only spares the
+// reload, and fills the same elements that are rendered here.
+import { html, type Html } from './html.ts'
+import { renderLayout } from './layout.ts'
+
+/** The fields of the form, named as in the API. */
+export const formFields = ['long_url', 'custom_alias', 'ttl_days'] as const
+
+/** One field of the form. */
+export type FormField = (typeof formFields)[number]
+
+/** What the page shows. */
+export interface HomeView {
+  /** Values as they were entered. */
+  readonly values: Readonly<Record<FormField, string>>
+  /** Sentences beside their fields. */
+  readonly faults: Readonly<Partial<Record<FormField, string>>>
+  /** A sentence about the whole form. */
+  readonly message?: string
+  readonly created?: ShownLink
+}
+
+/** A link that was created. */
+export interface ShownLink {
+  readonly shortUrl: string
+  readonly longUrl: string
+  /** RFC 3339; `null` = no end. */
+  readonly expiresAt: string | null
+}
+
+/** How sentences about a field begin: the API's details have no subject. */
+export const fieldSubjects: Readonly<Record<FormField, string>> = {
+  long_url: 'The long link',
+  custom_alias: 'The alias',
+  ttl_days: 'The number of days',
+}
+
+const titles = { empty: 'Curtail – make a long link short', faulty: 'Not shortened yet – Curtail' }
+
+/** The page as text. */
+export function renderHomePage(view: HomeView): string {
+  const isFaulty = view.message !== undefined || Object.keys(view.faults).length > 0
+  return renderLayout({
+    title: view.created ? 'Your short link – Curtail' : isFaulty ? titles.faulty : titles.empty,
+    script: true,
+    main: html`<section class="intro">
+<h1>Make a long link short</h1>
+<p>Paste a link and get a short one that will always point to the same place.</p>
+</section>
+${renderResult(view.created)}
+${renderForm(view)}`,
+  })
+}
+
+function renderResult(created: ShownLink | undefined): Html {
+  return html`<section class="card result" id="result" aria-labelledby="result-title" tabindex="-1"
+${created ? html` autofocus` : html` hidden`}>
+<h2 id="result-title">Your short link is ready</h2>
+<div class="short">
+<a id="short" href="${created?.shortUrl ?? '/'}">${created?.shortUrl}</a>
+<button type="button" class="quiet" id="copy" hidden>Copy</button>
+</div>
+<p class="target">Points to <span id="target">${created?.longUrl}</span></p>
+<p class="target">Works <span id="until">${created && renderUntil(created.expiresAt)}</span></p>
+</section>
+<p class="visually-hidden" id="status" role="status">${
+    created && html`Your short link is ready: ${created.shortUrl}`
+  }</p>`
+}
+
+function renderUntil(expiresAt: string | null): Html {
+  if (expiresAt === null) return html`without an end date`
+  const inWords = new Date(expiresAt).toLocaleString('en-GB', {
+    dateStyle: 'long',
+    timeStyle: 'short',
+    timeZone: 'UTC',
+  })
+  return html`until <time datetime="${expiresAt}">${inWords} UTC</time>`
+}
+
+function renderForm(view: HomeView): Html {
+  const first = formFields.find((name) => view.faults[name] !== undefined)
+  const field = (input: FieldInput) =>
+    renderField(input, {
+      value: view.values[input.name],
+      fault: view.faults[input.name],
+      isFirstFaulty: input.name === first,
+    })
+  return html`<form class="card" id="shorten" method="post" action="/" novalidate autocomplete="off">
+<p class="message" id="message" role="alert">${view.message}</p>
+${field({
+  name: 'long_url',
+  label: html`Long link`,
+  hint: 'It begins with http:// or https://',
+  attributes: html` type="url" inputmode="url" required placeholder="https://example.com/a/long/path"`,
+})}
+<div class="pair">
+${field({
+  name: 'custom_alias',
+  label: html`Alias <span class="optional">optional</span>`,
+  hint: 'Up to 10 letters, digits, - or _. Left empty, we choose one.',
+  attributes: html` type="text" placeholder="spring-26"`,
+})}
+${field({
+  name: 'ttl_days',
+  label: html`Days until it ends <span class="optional">optional</span>`,
+  hint: '1 to 3650. Left empty, it has no end.',
+  attributes: html` type="text" inputmode="numeric" placeholder="30"`,
+})}
+</div>
+<button type="submit" id="submit">Shorten</button>
+</form>`
+}
+
+interface FieldInput {
+  readonly name: FormField
+  readonly label: Html
+  readonly hint: string
+  readonly attributes: Html
+}
+
+function renderField(
+  { name, label, hint, attributes }: FieldInput,
+  given: { value: string; fault: string | undefined; isFirstFaulty: boolean },
+): Html {
+  return html`<div class="field">
+<label for="${name}">${label}</label>
+<input id="${name}" name="${name}"${attributes} value="${given.value}" autocapitalize="none"
+autocorrect="off" spellcheck="false" aria-describedby="${name}-fault ${name}-hint"${
+    given.fault !== undefined && html` aria-invalid="true"`
+  }${given.isFirstFaulty && html` autofocus`}>
+<p class="fault" id="${name}-fault" data-subject="${fieldSubjects[name]}">${given.fault}</p>
+<p class="hint" id="${name}-hint">${hint}</p>
+</div>`
+}

@@ -1,0 +1,55 @@
+// What every page has around its content. No inline script or style: the content policy forbids it.
+import { assetPath } from './assets.ts'
+import { type Html, html } from './html.ts'
+
+/** The content of one page. */
+export interface PageContent {
+  readonly title: string
+  readonly main: Html
+  /** Whether page.js has something to do here. */
+  readonly script?: boolean
+  /** Whether the content needs the width of a reference. */
+  readonly wide?: boolean
+  /** Whether search engines should leave it out. */
+  readonly unlisted?: boolean
+}
+
+const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
+  <rect width="32" height="32" rx="8" fill="currentColor" />
+  <path class="kept" d="M7 16h8" stroke-width="4.5" stroke-linecap="round" />
+  <path class="cut" d="M21.5 7.5l-4.5 17" stroke-width="2.5" stroke-linecap="round" />
+  <path class="gone" d="M23.5 16h2" stroke-width="4.5" stroke-linecap="round" />
+</svg>`
+
+/** The whole page as text. */
+export function renderLayout({ title, main, script, wide, unlisted }: PageContent): string {
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${unlisted === true && html`<meta name="robots" content="noindex">`}
+<title>${title}</title>
+<link rel="icon" href="/favicon.ico" sizes="any">
+<link rel="stylesheet" href="${assetPath('page.css')}">
+${script === true && html`<script type="module" src="${assetPath('page.js')}"></script>`}
+</head>
+<body${wide === true && html` class="wide"`}>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="/">${mark}<span>Curtail</span></a>
+<nav aria-label="Site"><a href="/docs">API</a></nav>
+</header>
+<main id="main" tabindex="-1">
+${main}
+</main>
+<footer class="bottom">
+<p>Short links that never change where they point.</p>
+<p><a href="/docs">API reference</a> · <a href="/openapi.json">OpenAPI</a></p>
+</footer>
+</body>
+</html>
+`
+  return page.markup
+}

@@ -1,0 +1,170 @@
+// Every error answer: RFC 9457 problem documents from one table. A document never holds a stack
+// trace, a driver's words or a host name.
+import type { ServerResponse } from 'node:http'
+
+/** One kind of problem, as `/problems/{name}` explains it. */
+export interface ProblemType {
+  readonly status: number
+  readonly title: string
+  /** What it means and what to do, for people. */
+  readonly meaning: string
+}
+
+const notAdvised = 'Repeating the same request unchanged gives the same answer.'
+
+/** The table. Names and statuses are the contract; openapi.ts and `/problems/{name}` read it too. */
+export const problemTypes = {
+  'malformed-json': {
+    status: 400,
+    title: 'The body is not JSON',
+    meaning: `The body could not be read as JSON in UTF-8. ${notAdvised}`,
+  },
+  'bad-request': {
+    status: 400,
+    title: 'The request is not HTTP',
+    meaning: `The request could not be read as HTTP/1.1. ${notAdvised}`,
+  },
+  unauthorized: {
+    status: 401,
+    title: 'The admin API wants its token',
+    meaning:
+      'Send the token of ADMIN_TOKEN as Authorization: Bearer. Only the admin port answers so.',
+  },
+  forbidden: {
+    status: 403,
+    title: 'The admin API is not for web pages',
+    meaning:
+      'Without ADMIN_TOKEN the admin API answers programs on its own machine, never a page in a browser.',
+  },
+  'not-found': {
+    status: 404,
+    title: 'There is nothing here',
+    meaning:
+      'No link has this code, or it has expired, or it was disabled or deleted. Which of these it is, is not told.',
+  },
+  'method-not-allowed': {
+    status: 405,
+    title: 'This method is not allowed here',
+    meaning: 'The path is served, but not by this method. The Allow header lists those that work.',
+  },
+  'request-timeout': {
+    status: 408,
+    title: 'The request took too long',
+    meaning: 'The whole request must arrive within seconds. Send it again in one go.',
+  },
+  'alias-taken': {
+    status: 409,
+    title: 'The alias is taken',
+    meaning:
+      'Another link has this alias. Nothing was stored. Choose another one, or leave it out.',
+  },
+  'body-too-large': {
+    status: 413,
+    title: 'The body is too large',
+    meaning: `A body may have at most 16 KiB. ${notAdvised}`,
+  },
+  'unsupported-media-type': {
+    status: 415,
+    title: 'The body is of another type',
+    meaning: `The body must be sent as application/json, without content encoding. ${notAdvised}`,
+  },
+  'invalid-request': {
+    status: 422,
+    title: 'A field breaks its rule',
+    meaning:
+      'The list of errors says which field, by a JSON pointer into the body, and what is allowed.',
+  },
+  'idempotency-key-reused': {
+    status: 422,
+    title: 'The Idempotency-Key was used with another body',
+    meaning: 'A key belongs to its first valid body for 24 hours. Use a new key for a new request.',
+  },
+  'headers-too-large': {
+    status: 431,
+    title: 'The headers are too large',
+    meaning: `The request line and headers may have at most 16 KiB together. ${notAdvised}`,
+  },
+  internal: {
+    status: 500,
+    title: 'A defect of ours',
+    meaning: 'Something failed that should not. It was logged under the request id.',
+  },
+  'pool-empty': {
+    status: 503,
+    title: 'No generated code is left',
+    meaning: 'Codes are being minted. Try again after Retry-After; custom aliases work meanwhile.',
+  },
+  'store-unavailable': {
+    status: 503,
+    title: 'The store cannot answer',
+    meaning:
+      'The store did not answer, or the outcome could not be learnt. Try again after Retry-After; with the same Idempotency-Key this creates no second link.',
+  },
+} as const satisfies Readonly<Record<string, ProblemType>>
+
+/** Name of a kind of problem: the last segment of its `type`. */
+export type ProblemName = keyof typeof problemTypes
+
+/** One broken rule of `invalid-request`. */
+export interface FieldFault {
+  /** JSON pointer into the body; empty = the body itself. */
+  readonly pointer: string
+  /** A word that programs may compare. */
+  readonly code: string
+  /** A sentence: what was wrong and what is allowed. */
+  readonly detail: string
+}
+
+/** What an error answer says. */
+export interface Problem {
+  readonly name: ProblemName
+  readonly detail: string
+  readonly errors?: readonly FieldFault[]
+  /** Further headers, such as Allow. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Media type of problem documents. */
+export const PROBLEM_TYPE = 'application/problem+json'
+
+/** Seconds that a 503 asks for. */
+const RETRY_AFTER_SECONDS = 1
+
+/** The document of a problem as JSON text. */
+export function renderProblem(
+  problem: Problem,
+  about: { baseUrl: string; requestId: string },
+): string {
+  const { status, title } = problemTypes[problem.name]
+  return JSON.stringify({
+    type: `${about.baseUrl}/problems/${problem.name}`,
+    title,
+    status,
+    detail: problem.detail,
+    request_id: about.requestId,
+    ...(problem.errors !== undefined && { errors: problem.errors }),
+  })
+}
+
+/** Headers of a problem's answer, but for its length and request id. */
+export function problemHeaders(problem: Problem): Record<string, string> {
+  return {
+    'Content-Type': PROBLEM_TYPE,
+    'Cache-Control': 'no-store',
+    ...(problemTypes[problem.name].status === 503 && {
+      'Retry-After': String(RETRY_AFTER_SECONDS),
+    }),
+    ...problem.headers,
+  }
+}
+
+/** Answers with a problem document, under the request id that `res` bears already. */
+export function sendProblem(res: ServerResponse, problem: Problem, baseUrl: string): void {
+  const requestId = String(res.getHeader('X-Request-Id'))
+  const body = renderProblem(problem, { baseUrl, requestId })
+  res.writeHead(problemTypes[problem.name].status, {
+    ...problemHeaders(problem),
+    'Content-Length': Buffer.byteLength(body),
+  })
+  res.end(body)
+}

@@ -1,0 +1,125 @@
+// GET and HEAD /{code}: one look-up, one decision, one answer, without a framework. Never writes.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { LinkFinder } from '../../follow/find-link.ts'
+import { parseCodePath } from '../../links/alias.ts'
+import { decideRedirect, type Target } from '../../links/decide-redirect.ts'
+import type { Clock } from '../../process/deadline.ts'
+import type { Log } from '../../process/log.ts'
+import type { Metrics } from '../../process/metrics.ts'
+import { requestIdFrom } from '../../process/request-id.ts'
+import { StoreError } from '../../process/store-error.ts'
+import { sendNotFound } from '../not-found.ts'
+import { sendProblem } from '../problem.ts'
+import type { Lane } from '../serve.ts'
+
+/** What redirecting needs. */
+export interface RedirectDeps {
+  readonly finder: Pick<LinkFinder, 'find'>
+  readonly nowMs: Clock
+  readonly metrics: Pick<Metrics, 'requestSeconds'>
+  readonly log: Log
+  readonly baseUrl: string
+  readonly redirectStatus: 301 | 302
+  /** Paths of one segment that are pages, not codes. */
+  readonly servedPaths: ReadonlySet<string>
+}
+
+/** Longest time that a client may keep a 301. */
+const PERMANENT_SECONDS_MAX = 300
+
+/** The lane in front of the app: it answers every path that can be a code and is no page. */
+export function createRedirectLane(deps: RedirectDeps): Lane {
+  const { finder, nowMs, baseUrl } = deps
+  const redirected = deps.metrics.requestSeconds.labels('code', String(deps.redirectStatus))
+  const notFound = deps.metrics.requestSeconds.labels('code', '404')
+  const failed = deps.metrics.requestSeconds.labels('code', '503')
+
+  const answer = (exchange: Exchange, target: Target | undefined) => {
+    const { req, res, begunMs } = exchange
+    const requestId = requestIdFrom(req.headers['x-request-id'])
+    const atMs = nowMs()
+    const go = decideRedirect(target, atMs)
+    if (go !== undefined) {
+      sendRedirect(exchange, { target: go, requestId, status: deps.redirectStatus, nowMs: atMs })
+      redirected.observe((performance.now() - begunMs) / 1000)
+      return
+    }
+    res.setHeader('X-Request-Id', requestId)
+    sendNotFound(req, res, baseUrl)
+    notFound.observe((performance.now() - begunMs) / 1000)
+  }
+  const fail = ({ req, res, begunMs }: Exchange, error: unknown) => {
+    res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
+    const known = error instanceof StoreError
+    deps.log.error({ err: error, requestId: res.getHeader('X-Request-Id') }, 'a look-up failed')
+    if (known)
+      sendProblem(res, { name: 'store-unavailable', detail: 'The store did not answer' }, baseUrl)
+    else sendProblem(res, { name: 'internal', detail: 'The look-up failed' }, baseUrl)
+    failed.observe((performance.now() - begunMs) / 1000)
+  }
+
+  return (req, res) => {
+    if (req.method !== 'GET' && req.method !== 'HEAD') return false
+    const begunMs = performance.now()
+    const path = pathOf(req.url ?? '')
+    const code = parseCodePath(path)
+    if (code === undefined || deps.servedPaths.has(path)) return false
+    const exchange = { req, res, begunMs }
+    const found = finder.find(code, nowMs())
+    if (found instanceof Promise) {
+      found.then(
+        (target) => {
+          answer(exchange, target)
+        },
+        (error: unknown) => {
+          fail(exchange, error)
+        },
+      )
+    } else {
+      answer(exchange, found)
+    }
+    return true
+  }
+}
+
+interface Exchange {
+  readonly req: IncomingMessage
+  readonly res: ServerResponse
+  readonly begunMs: number
+}
+
+function pathOf(url: string): string {
+  const queryAt = url.indexOf('?')
+  return queryAt < 0 ? url : url.slice(0, queryAt)
+}
+
+function sendRedirect(
+  { req, res }: Exchange,
+  answer: { target: Target; requestId: string; status: 301 | 302; nowMs: number },
+): void {
+  const { longUrl } = answer.target
+  const body = `Redirecting to ${longUrl}\n`
+  res.writeHead(answer.status, [
+    'Location',
+    longUrl,
+    'Cache-Control',
+    answer.status === 302 ? 'private, no-store' : permanentCaching(answer.target, answer.nowMs),
+    'Content-Type',
+    'text/plain; charset=utf-8',
+    'Content-Length',
+    String(body.length), // a target is visible ASCII, so characters are bytes
+    'X-Robots-Tag',
+    'noindex',
+    'Referrer-Policy',
+    'no-referrer-when-downgrade',
+    'X-Request-Id',
+    answer.requestId,
+  ])
+  res.end(req.method === 'HEAD' ? undefined : body)
+}
+
+function permanentCaching({ expiresAtMs }: Target, nowMs: number): string {
+  const left =
+    expiresAtMs === null ? PERMANENT_SECONDS_MAX : Math.floor((expiresAtMs - nowMs) / 1000)
+  return `private, max-age=${Math.min(PERMANENT_SECONDS_MAX, left)}`
+}

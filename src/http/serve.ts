@@ -1,0 +1,161 @@
+// The public listener: bounds on what a client may take of us, and an end that drops nobody. Knows
+// no route: a lane answers what it can at once, and the Express app behind it answers the rest.
+import {
+  createServer,
+  IncomingMessage,
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  type Server,
+  ServerResponse,
+} from 'node:http'
+import { type AddressInfo, Server as NetServer } from 'node:net'
+import type { Express } from 'express'
+import { pause } from '../process/deadline.ts'
+import { requestIdFrom } from '../process/request-id.ts'
+import { OperatorError } from '../process/role.ts'
+import { sendProblem } from './problem.ts'
+import { refuseConnection } from './refuse-connection.ts'
+
+/** Answers a request at once and says `true`, or leaves it to the app. */
+export type Lane = (req: IncomingMessage, res: ServerResponse) => boolean
+
+/** What answers the requests of a listener. */
+export interface Handlers {
+  readonly baseUrl: string
+  readonly app: Express
+  readonly lane?: Lane
+}
+
+/** A port that is open. */
+export interface Listener {
+  readonly port: number
+  /** Hands requests over from now on. Call it before the event loop turns: none is lost then. */
+  attach(handlers: Handlers): void
+  /** Stops accepting, lets the requests under way end, and closes every connection. */
+  drain(): Promise<void>
+}
+
+/** Request line and headers together, in bytes. */
+const HEADER_BYTES_MAX = 16 * 1024
+const CONNECTIONS_MAX = 10_000
+/** Envoy lets go of an idle connection after 55 s, so that it never uses one that we are closing. */
+const KEEP_ALIVE_MS = 60_000
+/** A head must be complete this long after its first byte, a whole request that long. */
+const HEADERS_MS_MAX = 10_000
+const REQUEST_MS_MAX = 20_000
+const TIMEOUT_CHECK_MS = 1000
+/** While draining: the silence after which a connection is closed, and when waiting ends. */
+const DRAIN_IDLE_MS = 1000
+const DRAIN_MS_MAX = 15_000
+const DRAIN_CHECK_MS = 50
+
+/** Opens `port` (0 = any free one) on `host`, else on every address. Throws OperatorError. */
+export async function listen(options: {
+  readonly port: number
+  readonly host?: string
+  /** Name of the setting that chose the port. */
+  readonly setting: string
+}): Promise<Listener> {
+  const kinds = messageKinds()
+  const server = createServer({
+    ...kinds,
+    maxHeaderSize: HEADER_BYTES_MAX,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: HEADERS_MS_MAX,
+    requestTimeout: REQUEST_MS_MAX,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    requireHostHeader: false, // refused in `dispatch`, with a problem document
+  })
+  server.maxConnections = CONNECTIONS_MAX
+  await opened(server, options)
+  return {
+    port: (server.address() as AddressInfo).port,
+    attach({ baseUrl, app, lane }) {
+      presetPrototypes(app, kinds)
+      const dispatch = (req: IncomingMessage, res: ServerResponse) => {
+        if (req.headers.host === undefined && req.httpVersion === '1.1') {
+          res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
+          const detail = 'A request of HTTP/1.1 must have a Host header'
+          sendProblem(res, { name: 'bad-request', detail }, baseUrl)
+          return
+        }
+        if (lane?.(req, res) === true) return
+        if (!req.url?.startsWith('/')) req.url = originForm(req.url)
+        res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
+        app(req, res)
+      }
+      server.on('request', dispatch)
+      server.on('checkExpectation', dispatch) // an expectation other than 100-continue is ignored
+      server.on('clientError', (error, socket) => {
+        refuseConnection({ error, socket, baseUrl })
+      })
+    },
+    async drain() {
+      kinds.draining.now = true
+      await drained(server)
+    },
+  }
+}
+
+/** The classes of requests and responses; once draining, each answer is its connection's last. */
+function messageKinds() {
+  const draining = { now: false }
+  type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
+  class Response extends ServerResponse {
+    override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
+      if (draining.now) this.shouldKeepAlive = false
+      if (typeof reason === 'string') return super.writeHead(status, reason, headers)
+      return super.writeHead(status, reason)
+    }
+  }
+  class Request extends IncomingMessage {}
+  return { draining, IncomingMessage: Request, ServerResponse: Response }
+}
+
+/**
+ * Express gives each request and response another prototype, which makes them slow. Here they have
+ * it from birth, so that what Express does changes nothing.
+ */
+function presetPrototypes(app: Express, kinds: ReturnType<typeof messageKinds>): void {
+  Object.setPrototypeOf(kinds.IncomingMessage.prototype, app.request)
+  Object.setPrototypeOf(kinds.ServerResponse.prototype, app.response)
+  app.request = kinds.IncomingMessage.prototype as typeof app.request
+  app.response = kinds.ServerResponse.prototype as typeof app.response
+}
+
+/** Path and query of a request target in absolute form (RFC 9112 §3.2.2). */
+function originForm(target: string | undefined): string {
+  const url = URL.parse(target ?? '')
+  return url === null ? '/*' : url.pathname + url.search
+}
+
+async function opened(
+  server: Server,
+  { port, host, setting }: { port: number; host?: string; setting: string },
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const why =
+        error.code === 'EADDRINUSE'
+          ? `port ${port} is in use: stop what uses it, or set ${setting} to another`
+          : `port ${port} cannot be opened (${error.code ?? error.message}): set ${setting} to another`
+      reject(new OperatorError(why))
+    })
+    server.listen({ port, ...(host !== undefined && { host }) }, resolve)
+  })
+}
+
+async function drained(server: Server): Promise<void> {
+  // Not http's own close: it cuts idle connections at once, on which a request may be arriving.
+  const closed = new Promise<'closed'>((resolve) => {
+    NetServer.prototype.close.call(server, () => {
+      resolve('closed')
+    })
+  })
+  const begunMs = performance.now()
+  while ((await Promise.race([closed, pause(DRAIN_CHECK_MS)])) !== 'closed') {
+    const waitedMs = performance.now() - begunMs
+    if (waitedMs > DRAIN_MS_MAX) server.closeAllConnections()
+    else if (waitedMs > DRAIN_IDLE_MS) server.closeIdleConnections()
+  }
+}

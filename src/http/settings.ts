@@ -1,0 +1,83 @@
+// The settings of every role that serves the public HTTP or the admin API.
+import { z } from 'zod'
+import { parseHost } from '../links/target-url.ts'
+import type { Setting } from '../process/config.ts'
+import { portSetting } from '../process/settings.ts'
+
+/** An origin such as `https://cur.tl`, without a slash at its end; `undefined` if not given. */
+export const baseUrlSetting: Setting<string | undefined> = {
+  about: 'public base of short URLs',
+  allowed: 'an http:// or https:// URL without path, query or user',
+  fallback: 'http://localhost:<PORT>',
+  schema: z
+    .string()
+    .transform((text, context) => {
+      const origin = originOf(text)
+      if (origin !== undefined) return origin
+      context.addIssue({ code: 'custom', message: 'no origin' })
+      return z.NEVER
+    })
+    .optional(),
+}
+
+/** Hosts that are ours besides BASE_URL's, as `parseHost` names them. */
+export const ownHostsSetting: Setting<readonly string[]> = {
+  about: 'further hosts that are ours: no link may point at them',
+  allowed: 'host names separated by commas',
+  fallback: 'none',
+  schema: z
+    .string()
+    .optional()
+    .transform((text, context) => {
+      const hosts = (text ?? '').split(',').flatMap((part) => {
+        if (part.trim() === '') return []
+        const host = parseHost(part.trim())
+        if (host === undefined) context.addIssue({ code: 'custom', message: 'no host' })
+        return host === undefined ? [] : [host]
+      })
+      return hosts
+    }),
+}
+
+/** The status of redirects. */
+export const redirectStatusSetting: Setting<301 | 302> = {
+  about: 'status of redirects; browsers keep a 301 for up to 5 minutes',
+  allowed: '302 or 301',
+  fallback: '302',
+  schema: z
+    .enum(['301', '302'])
+    .optional()
+    .transform((text) => (text === '301' ? 301 : 302)),
+}
+
+/** PORT and ADMIN_PORT. */
+export const publicPortSetting = portSetting('port of the public HTTP', 8080)
+export const adminPortSetting = portSetting(
+  'port of /livez /readyz /metrics and the admin API',
+  9090,
+)
+
+/** ADMIN_TOKEN; `undefined` if not given. */
+export const adminTokenSetting: Setting<string | undefined> = {
+  about: 'bearer token that the admin API demands',
+  allowed: '16 to 256 visible ASCII characters',
+  fallback: 'unset: no admin API, but in standalone on loopback',
+  secret: true,
+  schema: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,256}$/)
+    .optional(),
+}
+
+/** The hosts that no link may point at. */
+export function ownHostsOf(baseUrl: string, further: readonly string[]): ReadonlySet<string> {
+  const host = parseHost(new URL(baseUrl).host)
+  return new Set([...(host === undefined ? [] : [host]), ...further])
+}
+
+function originOf(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (url === null || !/^https?:\/\//i.test(text)) return undefined
+  const bare = url.pathname === '/' && url.search === '' && url.hash === '' && url.username === ''
+  return bare && url.password === '' ? url.origin : undefined
+}

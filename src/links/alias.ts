@@ -1,0 +1,37 @@
+// Codes and aliases as texts: which are possible, which a caller may ask for.
+import { isReserved } from './reserved.ts'
+
+/** The longest code, in characters. */
+export const CODE_LENGTH_MAX = 10
+
+const codeShape = /^[0-9A-Za-z_-]{1,10}$/
+
+/** Whether `text` has the shape of a code, generated or custom. */
+export function isCode(text: string): boolean {
+  return codeShape.test(text)
+}
+
+/** What is wrong with an alias. */
+export type AliasFault = 'malformed' | 'reserved'
+
+/** Why `alias` cannot be claimed by anybody; `undefined` if it can. */
+export function aliasFault(alias: string): AliasFault | undefined {
+  if (!isCode(alias)) return 'malformed'
+  return isReserved(alias) ? 'reserved' : undefined
+}
+
+/**
+ * The code in a request's path (no query), or `undefined` where the path cannot be one: deeper
+ * paths, a trailing slash, other characters, and escapes that do not decode.
+ */
+export function parseCodePath(path: string): string | undefined {
+  const segment = path.slice(1)
+  if (isCode(segment)) return segment
+  if (!segment.includes('%') || segment.length > CODE_LENGTH_MAX * 3) return undefined
+  try {
+    const decoded = decodeURIComponent(segment)
+    return isCode(decoded) ? decoded : undefined
+  } catch {
+    return undefined // an escape that stands for no character
+  }
+}

@@ -1,0 +1,23 @@
+// What a store of links must do. test/contract/link-store.ts runs one suite on every one of them.
+// Operating faults are StoreError (process/store-error.ts); all else is a return value.
+import type { Link } from './link.ts'
+
+/** Links by their codes. Every write is atomic and durable when it resolves. */
+export interface LinkStore {
+  /** Stores `link` unless its code has a record; resolves to the `writerId` of the record then there. */
+  insertIfAbsent(link: Link): Promise<string>
+  /** The record as the hot path reads it: every write that resolved before is seen. */
+  find(code: string): Promise<Link | undefined>
+  /** The record after every write under way has been decided, also those of unknown outcome. */
+  readSerial(code: string): Promise<Link | undefined>
+  /** Disables (a time) or enables (`null`) a link; resolves to its record afterwards, if any. */
+  setDisabled(change: { code: string; disabledAtMs: number | null }): Promise<Link | undefined>
+  /** Erases the target for good and keeps the code and its writer; a first erasure's time stays. */
+  erase(change: { code: string; deletedAtMs: number }): Promise<Link | undefined>
+}
+
+/** A store without expiry of its own, which must be swept. */
+export interface SweptStore {
+  /** Deletes up to `max` records that ended before `beforeMs`; resolves to how many it deleted. */
+  deleteEnded(sweep: { beforeMs: number; max: number }): Promise<number>
+}

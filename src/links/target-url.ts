@@ -1,0 +1,42 @@
+// Which URLs a link may point at, and in which form they are stored.
+
+/** The longest target, in characters, as sent and as stored. */
+export const TARGET_LENGTH_MAX = 2048
+
+/** What is wrong with a target; the words are codes that clients may compare. */
+export type TargetFault =
+  'too-long' | 'surrounding-space' | 'not-absolute-http' | 'not-a-url' | 'credentials' | 'own-host'
+
+/** A target fit to be stored, or its fault. */
+export type ParsedTarget = { readonly longUrl: string } | { readonly fault: TargetFault }
+
+const surroundingSpace = /^[\s\u0000-\u0020]|[\s\u0000-\u0020]$/u
+const bothSlashes = /^https?:\/\//i
+const visibleAscii = /^[\x21-\x7e]+$/
+
+/**
+ * Checks `text` by the WHATWG URL parser. It is stored exactly as sent where it is all visible
+ * ASCII, else as the parser writes it. `ownHosts` are names by `parseHost`.
+ */
+export function parseTargetUrl(text: string, ownHosts: ReadonlySet<string>): ParsedTarget {
+  if (text.length > TARGET_LENGTH_MAX) return { fault: 'too-long' }
+  if (surroundingSpace.test(text)) return { fault: 'surrounding-space' }
+  if (!bothSlashes.test(text)) return { fault: 'not-absolute-http' }
+  const url = URL.parse(text)
+  if (url === null) return { fault: 'not-a-url' }
+  if (url.username !== '' || url.password !== '') return { fault: 'credentials' }
+  if (ownHosts.has(withoutTrailingDots(url.hostname))) return { fault: 'own-host' }
+  const longUrl = visibleAscii.test(text) ? text : url.href
+  return longUrl.length > TARGET_LENGTH_MAX ? { fault: 'too-long' } : { longUrl }
+}
+
+/** The name of a host as the parser normalises it, without port and trailing dot. */
+export function parseHost(text: string): string | undefined {
+  const url = URL.parse(`http://${text}`)
+  const isBare = url?.pathname === '/' && url.search === '' && url.hash === ''
+  return isBare && url.username === '' ? withoutTrailingDots(url.hostname) : undefined
+}
+
+function withoutTrailingDots(hostname: string): string {
+  return hostname.replace(/\.+$/, '')
+}

@@ -1,0 +1,28 @@
+// Deadlines and pauses. Whatever waits for somebody else waits through one of these.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Milliseconds since the Unix epoch; injected wherever a decision depends on the time. */
+export type Clock = () => number
+
+/** Waits `ms`, or until `signal` aborts; never throws for the abort. */
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return
+  await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch((error: unknown) => {
+    if (signal?.aborted !== true) throw error
+  })
+}
+
+/** What `promise` gives, or what `late` throws once `ms` have passed. */
+export async function within<T>(ms: number, promise: Promise<T>, late: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const expiry = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(late())
+    }, ms)
+  })
+  try {
+    return await Promise.race([promise, expiry])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,19 @@
+// JSON lines on stdout, one object a line. No request is logged when it succeeds: the edge does
+// that. No key, token or URL of a user belongs in a line.
+import { pino, type Logger } from 'pino'
+
+/** The levels LOG_LEVEL takes, quietest last. */
+export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+/** Part of the logger that rooms ask for. */
+export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
+
+/** The logger of one process; `role` stands in every line. */
+export function createLog(options: { role: string; level: string }): Logger {
+  return pino({
+    level: options.level,
+    base: { role: options.role },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+  })
+}

@@ -1,0 +1,93 @@
+// The catalogue of metrics. docs/metrics.md lists the same names, and a test compares both ways.
+// Labels take few values: never a code, an address or a path.
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+
+const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+
+/** Makes the metrics of one process in a registry of their own. */
+export function createMetrics() {
+  const registry = new Registry()
+  const registers = [registry]
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Counter<L>({ name, help, labelNames, registers })
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Gauge<L>({ name, help, labelNames, registers })
+  const histogram = <L extends string>(
+    name: string,
+    help: string,
+    options: { buckets: number[]; labelNames?: readonly L[] },
+  ) => new Histogram<L>({ name, help, ...options, labelNames: options.labelNames ?? [], registers })
+
+  return {
+    registry,
+    requestSeconds: histogram(
+      'curtail_http_request_duration_seconds',
+      'Time from a request’s head to the end of its answer, by route and status.',
+      { buckets: LATENCY_BUCKETS, labelNames: ['route', 'status'] },
+    ),
+    lookups: counter(
+      'curtail_link_lookups_total',
+      'Look-ups of a code, by the tier that answered and what it said.',
+      ['tier', 'outcome'],
+    ),
+    creates: counter('curtail_creates_total', 'Requests to create a link, by outcome.', [
+      'outcome',
+    ]),
+    claims: counter(
+      'curtail_code_claims_total',
+      'Claims of a code in the store, by outcome; unknown-resolved were unknown and then learnt.',
+      ['outcome'],
+    ),
+    blocksClaimed: counter(
+      'curtail_pool_blocks_claimed_total',
+      'Blocks of codes that this process claimed.',
+      ['pool'],
+    ),
+    codesMinted: counter('curtail_pool_codes_minted_total', 'Codes that this process minted.', [
+      'pool',
+    ]),
+    poolLevel: gauge(
+      'curtail_pool_level_codes',
+      'Codes left in the pool: minted and not yet claimed.',
+      ['pool'],
+    ),
+    poolLowWater: gauge(
+      'curtail_pool_low_water_codes',
+      'The level below which the pool is refilled.',
+      ['pool'],
+    ),
+    backgroundFailures: counter(
+      'curtail_background_failures_total',
+      'Runs of a background task that failed.',
+      ['task'],
+    ),
+    linksPurged: counter(
+      'curtail_links_purged_total',
+      'Records deleted because they had expired long ago.',
+    ),
+    sqliteGroup: histogram(
+      'curtail_sqlite_group_operations',
+      'Writes that shared one durable transaction.',
+      { buckets: GROUP_BUCKETS },
+    ),
+    sqliteCommitSeconds: histogram(
+      'curtail_sqlite_commit_duration_seconds',
+      'Time of one durable transaction, sync included.',
+      { buckets: LATENCY_BUCKETS },
+    ),
+    buildInfo: gauge('curtail_build_info', 'Always 1; the labels say what runs.', [
+      'version',
+      'node',
+      'role',
+    ]),
+  }
+}
+
+/** The metrics of one process. Rooms ask for the part they use by `Pick`. */
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** Adds what Node.js says of the process itself: CPU, memory, event-loop lag. */
+export function collectProcessMetrics({ registry }: Pick<Metrics, 'registry'>): void {
+  collectDefaultMetrics({ register: registry })
+}

@@ -1,0 +1,49 @@
+// What the front door knows of a role: what to say of it, and how to start it.
+import {
+  type ConfigOf,
+  type Environment,
+  parseConfig,
+  renderSettings,
+  type Settings,
+} from './config.ts'
+import type { Stop } from './stop.ts'
+
+/** A service that runs until it is stopped, or the exit code of a command that has ended. */
+export type Started = { readonly stop: Stop } | { readonly exitCode: number }
+
+/** A role as main.ts sees it. */
+export interface Role {
+  /** What `--help` prints. */
+  readonly help: string
+  /** The settings that it reads; the documentation is checked against them. */
+  readonly settings: Settings
+  /** Reads the configuration and starts. Throws ConfigError, or UsageError for its arguments. */
+  start(given: { env: Environment; args: readonly string[] }): Promise<Started>
+}
+
+/** The arguments are not those of the role; main.ts prints the message and ends with exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** What the operator can mend; main.ts prints the message, one line, and ends with exit code 1. */
+export class OperatorError extends Error {
+  override readonly name = 'OperatorError'
+}
+
+/** Makes a role of its parts. */
+export function defineRole<const S extends Settings>(role: {
+  /** How it is called, such as `standalone [--greet]`. */
+  readonly usage: string
+  /** What it does, in a few lines. */
+  readonly about: string
+  readonly settings: S
+  readonly run: (given: { config: ConfigOf<S>; args: readonly string[] }) => Promise<Started>
+}): Role {
+  const { usage, about, settings, run } = role
+  return {
+    help: `Usage: curtail ${usage}\n\n${about}\n\nEnvironment:\n${renderSettings(settings)}\n`,
+    settings,
+    start: ({ env, args }) => run({ config: parseConfig(settings, env), args }),
+  }
+}

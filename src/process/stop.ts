@@ -1,0 +1,31 @@
+// Ending a process in good order: the first signal stops it gently, a second one at once.
+
+/** Stops one part; resolves when it has stopped. Safe to call once. */
+export type Stop = () => Promise<void>
+
+/**
+ * A terminal's Ctrl-C reaches us twice, from the terminal and again from npm, within milliseconds:
+ * within this time two signals are one.
+ */
+const ECHO_MS = 100
+
+/** Calls `stop` at SIGTERM or SIGINT, then ends the process; a second signal ends it at once. */
+export function stopOnSignal(stop: Stop, onFailure: (error: unknown) => void): void {
+  let firstAtMs: number | undefined
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (firstAtMs === undefined) {
+      firstAtMs = performance.now()
+      stop().then(
+        () => process.exit(0),
+        (error: unknown) => {
+          onFailure(error)
+          process.exit(1)
+        },
+      )
+    } else if (performance.now() - firstAtMs > ECHO_MS) {
+      process.exit(signal === 'SIGINT' ? 130 : 143)
+    }
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+}

@@ -1,0 +1,41 @@
+// The OpenTelemetry preload, given to every start command by --import, before anything else loads.
+// Does nothing, and loads nothing, unless OTEL_EXPORTER_OTLP_ENDPOINT (or the one of traces) is set.
+// The edge samples: a request whose traceparent does not say so gets no span and costs nothing.
+
+let shutdown: (() => Promise<void>) | undefined
+
+const endpoint =
+  process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']
+
+if (endpoint !== undefined && endpoint !== '' && process.env['OTEL_SDK_DISABLED'] !== 'true') {
+  await startTracing()
+}
+
+async function startTracing(): Promise<void> {
+  const { register } = await import('import-in-the-middle/register-hooks.mjs')
+  register()
+  const { NodeSDK } = await import('@opentelemetry/sdk-node')
+  const { HttpInstrumentation } = await import('@opentelemetry/instrumentation-http')
+  const http = new HttpInstrumentation({
+    ignoreIncomingRequestHook: ({ headers }) => !isSampled(headers['traceparent']),
+  })
+  // Everything else is told by the standard OTEL_* names, which the SDK reads itself.
+  const sdk = new NodeSDK({
+    instrumentations: [http],
+    ...(process.env['OTEL_SERVICE_NAME'] === undefined && { serviceName: 'curtail' }),
+  })
+  sdk.start()
+  shutdown = () => sdk.shutdown()
+}
+
+/** Whether the flags of a W3C traceparent say that the trace is sampled. */
+function isSampled(traceparent: string | string[] | undefined): boolean {
+  if (typeof traceparent !== 'string') return false
+  const flags = Number.parseInt(traceparent.split('-')[3] ?? '', 16)
+  return (flags & 1) === 1
+}
+
+/** Sends what has been recorded; bounded by the SDK's own time-outs. */
+export async function stopTracing(): Promise<void> {
+  await shutdown?.()
+}

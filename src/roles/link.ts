@@ -1,0 +1,90 @@
+// `curtail link`: what an operator does to one link, by the admin API.
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { type AdminTarget, askAdmin } from '../http/admin/client.ts'
+import { clientSettings } from '../http/admin/client-settings.ts'
+import { isCode } from '../links/alias.ts'
+import { defineRole, UsageError } from '../process/role.ts'
+import { renderTable } from '../process/table.ts'
+
+const linkShape = z.object({
+  short_code: z.string(),
+  long_url: z.string().nullable(),
+  created_at: z.string(),
+  expires_at: z.string().nullable(),
+  creator_id: z.number().nullable(),
+  state: z.string(),
+})
+
+const requests = {
+  show: { method: 'GET', suffix: '' },
+  disable: { method: 'POST', suffix: '/disable' },
+  enable: { method: 'POST', suffix: '/enable' },
+  delete: { method: 'DELETE', suffix: '' },
+} as const
+
+type Verb = keyof typeof requests
+
+/** `link show|disable|enable|delete CODE`. */
+export const role = defineRole({
+  usage: 'link show|disable|enable|delete CODE [--json]',
+  about:
+    'Shows, disables, enables or deletes one link. A disabled or deleted link stops redirecting within\n5 seconds; a deleted one is gone for good, and its code stays reserved.',
+  settings: clientSettings,
+  run: async ({ config, args }) => {
+    const { verb, code, json } = parseLinkArgs(args)
+    const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
+    process.stdout.write(await runVerb(target, { verb, code, json }))
+    return { exitCode: 0 }
+  },
+})
+
+function parseLinkArgs(args: readonly string[]): { verb: Verb; code: string; json: boolean } {
+  const verbs = Object.keys(requests).join(', ')
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: { json: { type: 'boolean', default: false } },
+    allowPositionals: true,
+    strict: false,
+  })
+  const unknown = Object.keys(values).find((name) => name !== 'json')
+  if (unknown !== undefined) throw new UsageError(`link takes --json alone, not --${unknown}`)
+  const [verb = '', code = '', ...rest] = positionals
+  if (!isVerb(verb))
+    throw new UsageError(`link must be followed by one of ${verbs}: it is ${JSON.stringify(verb)}`)
+  if (!isCode(code) || rest.length > 0) {
+    throw new UsageError(`link ${verb} must be followed by one CODE of 1 to 10 characters`)
+  }
+  return { verb, code, json: values.json === true }
+}
+
+function isVerb(text: string): text is Verb {
+  return Object.hasOwn(requests, text)
+}
+
+async function runVerb(
+  target: AdminTarget,
+  { verb, code, json }: { verb: Verb; code: string; json: boolean },
+): Promise<string> {
+  const { method, suffix } = requests[verb]
+  const answer = await askAdmin(target, method, `/admin/links/${code}${suffix}`)
+  if (verb === 'delete') {
+    return json
+      ? `${JSON.stringify({ short_code: code, state: 'deleted' })}\n`
+      : `${code} deleted\n`
+  }
+  const link = linkShape.parse(answer)
+  if (json) return `${JSON.stringify(link)}\n`
+  return renderTable(
+    ['CODE', 'STATE', 'CREATED', 'EXPIRES', 'TARGET'],
+    [
+      [
+        link.short_code,
+        link.state,
+        link.created_at,
+        link.expires_at ?? 'never',
+        link.long_url ?? '-',
+      ],
+    ],
+  )
+}

@@ -1,0 +1,46 @@
+// `curtail pool status`: how the pools of codes stand, by the admin API.
+import { z } from 'zod'
+import { askAdmin } from '../http/admin/client.ts'
+import { clientSettings } from '../http/admin/client-settings.ts'
+import { defineRole, UsageError } from '../process/role.ts'
+import { renderTable } from '../process/table.ts'
+
+const poolsShape = z.array(
+  z.object({
+    pool: z.string(),
+    level: z.number(),
+    low_water: z.number(),
+    target: z.number(),
+    claim_rate: z.number(),
+    seconds_to_empty: z.number().nullable(),
+  }),
+)
+
+/** `pool status`. */
+export const role = defineRole({
+  usage: 'pool status [--json]',
+  about: 'Shows how many codes each pool holds and how long they will last at the measured rate.',
+  settings: clientSettings,
+  run: async ({ config, args }) => {
+    const json = args.includes('--json')
+    const words = args.filter((arg) => arg !== '--json')
+    if (words.join(' ') !== 'status')
+      throw new UsageError('pool must be followed by status, and may be by --json')
+    const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
+    const pools = poolsShape.parse(await askAdmin(target, 'GET', '/admin/pools'))
+    process.stdout.write(json ? `${JSON.stringify(pools)}\n` : renderPools(pools))
+    return { exitCode: 0 }
+  },
+})
+
+function renderPools(pools: z.output<typeof poolsShape>): string {
+  const rows = pools.map((pool) => [
+    pool.pool,
+    String(pool.level),
+    String(pool.low_water),
+    String(pool.target),
+    pool.claim_rate.toFixed(1),
+    pool.seconds_to_empty === null ? 'not in use' : `${String(pool.seconds_to_empty)} s`,
+  ])
+  return renderTable(['POOL', 'LEVEL', 'LOW WATER', 'TARGET', 'CODES/S', 'EMPTY IN'], rows)
+}

@@ -1,0 +1,227 @@
+// Everything on one machine: the apps of create and redirect over one SQLite database.
+import { randomBytes } from 'node:crypto'
+import { createPermutation, SECRET_BYTES } from '../codes/permutation.ts'
+import { fingerprintOf, type PoolMarks } from '../codes/pool.ts'
+import { createLinkFinder } from '../follow/find-link.ts'
+import { type AdminAppDeps, createAdminApp } from '../http/admin/app.ts'
+import { createCreateApp, servedPaths } from '../http/create/app.ts'
+import { createBodySchema } from '../http/create/create-request.ts'
+import { createRedirectLane } from '../http/redirect/get-code.ts'
+import { type Listener, listen } from '../http/serve.ts'
+import * as http from '../http/settings.ts'
+import { type Background, runInBackground } from '../process/background.ts'
+import type { ConfigOf } from '../process/config.ts'
+import { createHealth } from '../process/health.ts'
+import { createLog } from '../process/log.ts'
+import { collectProcessMetrics, createMetrics } from '../process/metrics.ts'
+import { defineRole, UsageError } from '../process/role.ts'
+import { logLevelSetting, textSetting } from '../process/settings.ts'
+import { createCodeSupply } from '../shorten/code-supply.ts'
+import { createLink } from '../shorten/create-link.ts'
+import { refillPool } from '../shorten/refill-pool.ts'
+import { createLinkOperations } from '../shorten/set-link-state.ts'
+import { sweep } from '../shorten/sweep.ts'
+import { watchPool } from '../shorten/watch-pool.ts'
+import { createSqliteCodeStore, keepSecret } from '../stores/sqlite/code-store.ts'
+import { openDatabase } from '../stores/sqlite/database.ts'
+import { createSqliteIntentStore } from '../stores/sqlite/intent-store.ts'
+import { createSqliteLinkStore } from '../stores/sqlite/link-store.ts'
+
+const settings = {
+  BASE_URL: http.baseUrlSetting,
+  OWN_HOSTS: http.ownHostsSetting,
+  PORT: http.publicPortSetting,
+  ADMIN_PORT: http.adminPortSetting,
+  ADMIN_TOKEN: http.adminTokenSetting,
+  DATA_DIR: textSetting('folder of the database', './data'),
+  REDIRECT_STATUS: http.redirectStatusSetting,
+  LOG_LEVEL: logLevelSetting,
+} as const
+
+type Config = ConfigOf<typeof settings>
+
+const POOL = 'default'
+const marks: PoolMarks = { lowWater: 20_000, target: 40_000 }
+const REFILL_CHECK_MS = 5000
+const SWEEP_EVERY_MS = 24 * 3_600_000
+/** "There is no such link" is remembered this long: one process, which forgets it when it creates one. */
+const MISS_MS = 60_000
+
+/** `standalone`: the newcomer's first minute, and the unit of most tests. */
+export const role = defineRole({
+  usage: 'standalone [--greet]',
+  about:
+    'The whole service in one process, on an SQLite database in DATA_DIR.\n--greet prints two commands to try.',
+  settings,
+  run: async ({ config, args }) => {
+    const unknown = args.find((arg) => arg !== '--greet')
+    if (unknown !== undefined)
+      throw new UsageError(`standalone takes --greet alone, not ${unknown}`)
+    const service = await startService(config)
+    if (args.includes('--greet')) process.stdout.write(greeting(service.baseUrl))
+    return { stop: service.stop }
+  },
+})
+
+async function startService(config: Config) {
+  const parts = await openParts(config)
+  const { log, health, metrics } = parts
+  const closing: (() => Promise<void>)[] = [parts.close]
+  try {
+    const publicHttp = await listen({ port: config.PORT, setting: 'PORT' })
+    closing.unshift(() => publicHttp.drain())
+    const adminPort = { port: config.ADMIN_PORT, host: '127.0.0.1', setting: 'ADMIN_PORT' }
+    const adminHttp = await listen(adminPort)
+    closing.splice(1, 0, () => adminHttp.drain())
+    const baseUrl = config.BASE_URL ?? `http://localhost:${publicHttp.port}`
+    const background = attach({ config, parts, baseUrl, publicHttp, adminHttp })
+    closing.splice(2, 0, ...background.map((task) => () => task.stop()))
+    health.note('store', 'up')
+    health.markReady()
+    const ports = { port: publicHttp.port, adminPort: adminHttp.port }
+    log.info({ ...ports, baseUrl, dataDir: config.DATA_DIR }, 'ready')
+    metrics.buildInfo.set({ version: '0.1.0', node: process.version, role: 'standalone' }, 1)
+    const stop = async () => {
+      health.markDraining()
+      log.info('draining')
+      for (const close of closing) await close()
+      log.info('stopped')
+    }
+    return { baseUrl, stop }
+  } catch (error) {
+    for (const close of closing) await close()
+    throw error
+  }
+}
+
+type Parts = Awaited<ReturnType<typeof openParts>>
+
+/** The database and what works on it, with enough codes minted for the first request. */
+async function openParts(config: Config) {
+  const log = createLog({ role: 'standalone', level: config.LOG_LEVEL })
+  const metrics = createMetrics()
+  collectProcessMetrics(metrics)
+  const ending = new AbortController()
+  const db = await openDatabase(config.DATA_DIR, metrics)
+  const codes = createSqliteCodeStore(db)
+  const secret = await keepSecret(db, 'code', randomBytes(SECRET_BYTES))
+  const secretFingerprint = fingerprintOf(secret)
+  await codes.insertPoolIfAbsent({ pool: POOL, secretFingerprint })
+  const permutation = createPermutation(secret)
+  const pool = watchPool({
+    pool: POOL,
+    marks,
+    metrics,
+    nowMs: Date.now,
+    readPool: () => codes.readPoolSerial(POOL),
+    refill: () =>
+      refillPool(
+        { codes, pool: POOL, permutation, secretFingerprint, metrics, signal: ending.signal },
+        marks,
+      ),
+  })
+  await pool.refill()
+  return {
+    log,
+    metrics,
+    health: createHealth(['store']),
+    links: createSqliteLinkStore(db),
+    intents: createSqliteIntentStore(db, Date.now),
+    codes,
+    pool,
+    signal: ending.signal,
+    close: async () => {
+      ending.abort()
+      await db.close()
+    },
+  }
+}
+
+/** Puts the apps on their listeners and starts what runs beside them. */
+function attach(given: {
+  config: Config
+  parts: Parts
+  baseUrl: string
+  publicHttp: Listener
+  adminHttp: Listener
+}): Background[] {
+  const { config, parts, baseUrl, publicHttp, adminHttp } = given
+  const { log, metrics, links, pool } = parts
+  const nowMs = Date.now
+  const onError = (task: string) => (error: unknown) => {
+    metrics.backgroundFailures.inc({ task })
+    log.error({ err: error, task }, 'a background task failed')
+  }
+  const refilling = runInBackground({
+    everyMs: REFILL_CHECK_MS,
+    task: pool.refill,
+    onError: onError('refill'),
+  })
+  const sweeping = runInBackground({
+    everyMs: SWEEP_EVERY_MS,
+    task: (signal) => sweep({ links, intents: parts.intents, nowMs, metrics, log, signal }),
+    onError: onError('sweep'),
+  })
+  const finder = createLinkFinder({ links, nowMs, metrics, missMs: MISS_MS })
+  const onStored = (code: string) => {
+    finder.forget(code)
+  }
+  const supply = createCodeSupply({
+    codes: parts.codes,
+    pool: POOL,
+    signal: parts.signal,
+    nowMs,
+    metrics,
+    onBlockClaimed: () => {
+      refilling.nudge()
+    },
+    onError: onError('claim-block'),
+  })
+  const createDeps = { links, intents: parts.intents, supply, nowMs, metrics, onStored }
+  const app = createCreateApp({
+    baseUrl,
+    schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
+    create: (request) => createLink(createDeps, request),
+    metrics,
+    log,
+  })
+  const redirectStatus = config.REDIRECT_STATUS
+  const lane = createRedirectLane({
+    finder,
+    nowMs,
+    metrics,
+    log,
+    baseUrl,
+    redirectStatus,
+    servedPaths,
+  })
+  publicHttp.attach({ baseUrl, app, lane })
+  const adminDeps: AdminAppDeps = {
+    health: parts.health,
+    metrics,
+    log,
+    baseUrl,
+    token: config.ADMIN_TOKEN,
+    api: {
+      operations: createLinkOperations({ links, nowMs, onStored }),
+      readPools: async () => [await pool.report()],
+      nowMs,
+    },
+  }
+  adminHttp.attach({ baseUrl, app: createAdminApp(adminDeps) })
+  return [refilling, sweeping]
+}
+
+function greeting(baseUrl: string): string {
+  const alias = `try-${randomBytes(3).toString('hex')}`
+  const body = JSON.stringify({ long_url: 'https://example.com/', custom_alias: alias })
+  return [
+    `Curtail listens on ${baseUrl}. To try it, make a link and follow it:`,
+    '',
+    `  curl -X POST ${baseUrl}/v1/urls -H 'Content-Type: application/json' -d '${body}'`,
+    `  curl -i ${baseUrl}/${alias}`,
+    '',
+    'Ctrl-C stops it.',
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,78 @@
+// Claims the next block of a pool for this process. A block has one owner, and a claim that is
+// unknown is learnt before another is begun; at worst a block is lost, never used twice.
+import { randomUUID } from 'node:crypto'
+import type { CodeStore } from '../codes/code-store.ts'
+import type { Pool } from '../codes/pool.ts'
+import { pause } from '../process/deadline.ts'
+import { answerOf } from './claim-code.ts'
+
+/** The codes of a block that is ours, or why there is none. */
+export type BlockClaim =
+  | { readonly kind: 'block'; readonly seq: number; readonly codes: string[] }
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'stopped' }
+
+/** What claiming a block needs. */
+export interface ClaimBlockDeps {
+  readonly codes: Pick<CodeStore, 'readPoolSerial' | 'claimNext' | 'readBlock' | 'deleteBlock'>
+  readonly pool: string
+  /** Ends the waiting for a store that does not answer. */
+  readonly signal: AbortSignal
+  readonly newWriterId?: () => string
+  readonly pauseMs?: number
+}
+
+/**
+ * Claims one block. `empty` is said only after a serial read of the pool. While the store does not
+ * answer this waits, and starts no other claim, until `signal` aborts.
+ */
+export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
+  const newWriterId = deps.newWriterId ?? randomUUID
+  let writerId = newWriterId()
+  let row = await untilAnswered(deps, () => deps.codes.readPoolSerial(deps.pool))
+  for (;;) {
+    if (row === 'stopped') return { kind: 'stopped' }
+    if (row === undefined || row.claimed >= row.minted) return { kind: 'empty' }
+    const from: number = row.claimed
+    const after = await answerOf(deps.codes.claimNext({ pool: deps.pool, from, writerId }))
+    row =
+      after === 'failed'
+        ? await untilAnswered(deps, () => deps.codes.readPoolSerial(deps.pool))
+        : after
+    if (row === 'stopped') return { kind: 'stopped' }
+    if (isMine(row, { seq: from + 1, writerId })) return takeBlock(deps, from + 1)
+    // Still unclaimed: the same claim again by the same id. Claimed by another: a new one.
+    if (row?.claimed !== from) writerId = newWriterId()
+  }
+}
+
+/** Both must be mine: the number alone could be another's, the id alone an earlier claim's. */
+function isMine(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
+  return row?.claimed === claim.seq && row.writerId === claim.writerId
+}
+
+async function takeBlock(deps: ClaimBlockDeps, seq: number): Promise<BlockClaim> {
+  const block = { pool: deps.pool, seq }
+  const codes = await untilAnswered(deps, () => deps.codes.readBlock(block))
+  if (codes === 'stopped') return { kind: 'stopped' }
+  if (codes === undefined)
+    throw new Error(`block ${String(seq)} of pool ${deps.pool} is claimed but not there`)
+  await answerOf(deps.codes.deleteBlock(block)) // one that stays is read by nobody
+  return { kind: 'block', seq, codes }
+}
+
+const PAUSE_MS_MAX = 1000
+
+async function untilAnswered<T>(
+  deps: Pick<ClaimBlockDeps, 'signal' | 'pauseMs'>,
+  ask: () => Promise<T>,
+): Promise<T | 'stopped'> {
+  let pauseMs = deps.pauseMs ?? 10
+  while (!deps.signal.aborted) {
+    const answer = await answerOf(ask())
+    if (answer !== 'failed') return answer
+    await pause(pauseMs, deps.signal)
+    pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)
+  }
+  return 'stopped'
+}

@@ -1,0 +1,85 @@
+// The codes that this process holds, in memory only: handed out one by one, with the next block
+// claimed in the background before the last is used up. What it holds at its end is lost.
+import { BLOCK_SIZE } from '../codes/block.ts'
+import { type Clock, within } from '../process/deadline.ts'
+import type { Metrics } from '../process/metrics.ts'
+import { StoreError } from '../process/store-error.ts'
+import { type BlockClaim, claimBlock, type ClaimBlockDeps } from './claim-block.ts'
+
+/** A code, or why there is none: the pool has none left, or the store did not answer in time. */
+export type SuppliedCode =
+  | { readonly kind: 'code'; readonly code: string }
+  | { readonly kind: 'pool-empty' }
+  | { readonly kind: 'store-unavailable' }
+
+/** Hands out codes, each once. */
+export interface CodeSupply {
+  /** The next code; waits for a block until `deadlineMs` where none is at hand. */
+  take(deadlineMs: number): Promise<SuppliedCode>
+}
+
+/** What the supply needs besides the claiming of blocks. */
+export interface SupplyDeps extends ClaimBlockDeps {
+  readonly nowMs: Clock
+  readonly metrics: Pick<Metrics, 'blocksClaimed'>
+  /** Told after each block, so that a pool may be refilled in time. */
+  readonly onBlockClaimed?: () => void
+  readonly onError: (error: unknown) => void
+}
+
+/** The next block is claimed when this few codes are left. */
+const CODES_LEFT_MIN = BLOCK_SIZE / 5
+
+/** A pool found empty is not asked again for this long. */
+const EMPTY_MS = 1000
+
+/** Makes a supply that holds nothing yet. */
+export function createCodeSupply(deps: SupplyDeps): CodeSupply {
+  const codes: string[] = []
+  let claiming: Promise<BlockClaim['kind']> | undefined
+  let emptyUntilMs = -Infinity
+
+  const claim = async (): Promise<BlockClaim['kind']> => {
+    try {
+      const claimed = await claimBlock(deps)
+      if (claimed.kind === 'empty') emptyUntilMs = deps.nowMs() + EMPTY_MS
+      if (claimed.kind === 'block') {
+        codes.unshift(...claimed.codes.reverse()) // handed out from the end, oldest block first
+        deps.metrics.blocksClaimed.inc({ pool: deps.pool })
+        deps.onBlockClaimed?.()
+      }
+      return claimed.kind
+    } finally {
+      claiming = undefined
+    }
+  }
+  const claimAhead = () => {
+    if (codes.length > CODES_LEFT_MIN || claiming !== undefined) return
+    if (deps.nowMs() < emptyUntilMs) return
+    claiming = claim()
+    claiming.catch(deps.onError)
+  }
+  const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
+    if (claiming === undefined) return 'pool-empty'
+    const late = () => new StoreError('no block of codes in time', { outcome: 'not-done' })
+    try {
+      const kind = await within(Math.max(0, deadlineMs - deps.nowMs()), claiming, late)
+      return kind === 'empty' ? 'pool-empty' : kind === 'stopped' ? 'store-unavailable' : 'code'
+    } catch (error) {
+      if (error instanceof StoreError) return 'store-unavailable'
+      throw error
+    }
+  }
+
+  return {
+    async take(deadlineMs) {
+      for (;;) {
+        claimAhead()
+        const code = codes.pop()
+        if (code !== undefined) return { kind: 'code', code }
+        const kind = await waitForBlock(deadlineMs)
+        if (kind !== 'code') return { kind }
+      }
+    },
+  }
+}

@@ -1,0 +1,192 @@
+// Creates a link: takes a code or the caller's alias, claims it, and answers 201 only for a claim
+// that was seen to be won. With an Idempotency-Key the intent is written first, and whoever finds it
+// finishes it.
+import { createHash, randomUUID } from 'node:crypto'
+import { expiryOf } from '../links/expiry.ts'
+import type { Intent, IntentStore } from '../links/intent-store.ts'
+import type { Link } from '../links/link.ts'
+import { pause } from '../process/deadline.ts'
+import { answerOf, claimCode, type ClaimDeps } from './claim-code.ts'
+import type { CodeSupply } from './code-supply.ts'
+
+/** A request to create a link, with every field already valid. */
+export interface CreateRequest {
+  readonly longUrl: string
+  readonly alias: string | undefined
+  readonly ttlDays: number | undefined
+  readonly idempotencyKey: string | undefined
+}
+
+/** What came of it. All but `created` have stored no link; `store-unavailable` may have, and is safe to repeat with its key. */
+export type CreateOutcome =
+  | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
+  | { readonly kind: 'alias-taken' }
+  | { readonly kind: 'key-reused' }
+  | { readonly kind: 'pool-empty' }
+  | { readonly kind: 'store-unavailable' }
+
+/** What creating needs. */
+export interface CreateDeps extends ClaimDeps {
+  readonly intents: IntentStore
+  readonly supply: CodeSupply
+  /** Told of every code whose claim may have changed the store, before the answer is given. */
+  readonly onStored: (code: string) => void
+  readonly newWriterId?: () => string
+}
+
+/** A request is answered by then, give or take one call of the store. */
+const CREATE_MS_MAX = 5000
+
+/** A pool's code may be somebody's alias; so many in a row cannot be. */
+const TRIES_MAX = 10
+
+/** Creates a link as DESIGN.md §3 says. */
+export async function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
+  const deadlineMs = deps.nowMs() + CREATE_MS_MAX
+  return request.idempotencyKey === undefined
+    ? createOnce(deps, request, deadlineMs)
+    : createByKey(deps, { request, key: request.idempotencyKey, deadlineMs })
+}
+
+async function createOnce(
+  deps: CreateDeps,
+  request: CreateRequest,
+  deadlineMs: number,
+): Promise<CreateOutcome> {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const code = await codeFor(deps, request, deadlineMs)
+    if (code.kind !== 'code') return code
+    const link = newLink(deps, request, code.code)
+    const outcome = await claimCode(deps, link, deadlineMs)
+    if (outcome !== 'taken') deps.onStored(link.code)
+    if (outcome === 'claimed') return { kind: 'created', link, replayed: false }
+    if (outcome === 'unknown') return { kind: 'store-unavailable' }
+    if (request.alias !== undefined) return { kind: 'alias-taken' }
+  }
+  return { kind: 'store-unavailable' }
+}
+
+async function createByKey(
+  deps: CreateDeps,
+  given: { request: CreateRequest; key: string; deadlineMs: number },
+): Promise<CreateOutcome> {
+  const { request, deadlineMs } = given
+  const keyHash = sha256(given.key)
+  const bodyHash = bodyHashOf(request)
+  // Read before a code is taken: a replay must not fail because the pool is empty.
+  const found = await answerOf(deps.intents.readSerial(keyHash))
+  if (found === 'failed') return { kind: 'store-unavailable' }
+  let intent: Intent | undefined = found
+  let own: Intent | undefined
+  if (intent === undefined) {
+    const code = await codeFor(deps, request, deadlineMs)
+    if (code.kind !== 'code') return code
+    const { writerId, createdAtMs, expiresAtMs } = newLink(deps, request, code.code)
+    own = { keyHash, bodyHash, code: code.code, writerId, createdAtMs, expiresAtMs }
+    intent = await settleIntent(deps, own, deadlineMs)
+    if (intent === undefined) return { kind: 'store-unavailable' }
+  }
+  if (intent.bodyHash !== bodyHash) return { kind: 'key-reused' }
+  return finish(deps, { request, intent, deadlineMs, replayed: intent.writerId !== own?.writerId })
+}
+
+/** Claims what the intent says, and moves the intent first where its code is somebody's alias. */
+async function finish(
+  deps: CreateDeps,
+  given: { request: CreateRequest; intent: Intent; deadlineMs: number; replayed: boolean },
+): Promise<CreateOutcome> {
+  const { request, deadlineMs, replayed } = given
+  let intent = given.intent
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const link = linkOf(intent, request.longUrl)
+    const outcome = await claimCode(deps, link, deadlineMs)
+    if (outcome !== 'taken') deps.onStored(link.code)
+    if (outcome === 'claimed') return { kind: 'created', link, replayed }
+    if (outcome === 'unknown') return { kind: 'store-unavailable' } // resolved on the same code, later
+    if (request.alias !== undefined) return { kind: 'alias-taken' }
+    const code = await deps.supply.take(deadlineMs)
+    if (code.kind !== 'code') return code
+    const moved = await settleMove(deps, { intent, to: code.code }, deadlineMs)
+    if (moved?.bodyHash !== intent.bodyHash) return { kind: 'store-unavailable' }
+    intent = moved
+  }
+  return { kind: 'store-unavailable' }
+}
+
+/** The intent that stands after ours was offered; `undefined` if that could not be learnt. */
+async function settleIntent(
+  deps: CreateDeps,
+  own: Intent,
+  deadlineMs: number,
+): Promise<Intent | undefined> {
+  do {
+    const stood = await answerOf(deps.intents.insertIfAbsent(own))
+    if (stood !== 'failed') return stood
+    const seen = await answerOf(deps.intents.readSerial(own.keyHash))
+    if (seen === 'failed') return undefined
+    if (seen !== undefined) return seen
+    await pause(deps.pauseMs ?? 10)
+  } while (deps.nowMs() < deadlineMs)
+  return undefined
+}
+
+/** The intent that stands after the move; `undefined` if that could not be learnt. */
+async function settleMove(
+  deps: CreateDeps,
+  change: { intent: Intent; to: string },
+  deadlineMs: number,
+): Promise<Intent | undefined> {
+  do {
+    const stood = await answerOf(deps.intents.move(change))
+    if (stood !== 'failed') return stood
+    const seen = await answerOf(deps.intents.readSerial(change.intent.keyHash))
+    if (seen === 'failed' || seen === undefined) return undefined
+    if (seen.code !== change.intent.code) return seen
+    await pause(deps.pauseMs ?? 10)
+  } while (deps.nowMs() < deadlineMs)
+  return undefined
+}
+
+async function codeFor(deps: CreateDeps, request: CreateRequest, deadlineMs: number) {
+  if (request.alias !== undefined) return { kind: 'code', code: request.alias } as const
+  return deps.supply.take(deadlineMs)
+}
+
+function newLink(deps: CreateDeps, request: CreateRequest, code: string): Link {
+  const createdAtMs = deps.nowMs()
+  return linkOf(
+    {
+      code,
+      writerId: (deps.newWriterId ?? randomUUID)(),
+      createdAtMs,
+      expiresAtMs: expiryOf(createdAtMs, request.ttlDays),
+    },
+    request.longUrl,
+  )
+}
+
+function linkOf(
+  from: Pick<Intent, 'code' | 'writerId' | 'createdAtMs' | 'expiresAtMs'>,
+  longUrl: string,
+): Link {
+  const { code, writerId, createdAtMs, expiresAtMs } = from
+  return {
+    code,
+    longUrl,
+    createdAtMs,
+    expiresAtMs,
+    creatorId: null,
+    writerId,
+    disabledAtMs: null,
+    deletedAtMs: null,
+  }
+}
+
+/** Bodies that mean the same are the same body: the validated fields count, not the bytes. */
+function bodyHashOf(request: CreateRequest): string {
+  return sha256(JSON.stringify([request.longUrl, request.alias ?? null, request.ttlDays ?? null]))
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,59 @@
+// Pools of codes in memory: for tests, and as the plainest statement of what a store of codes does.
+import type { CodeStore } from '../../codes/code-store.ts'
+import type { Pool } from '../../codes/pool.ts'
+
+/** Makes a store without pools. */
+export function createMemoryCodeStore(): CodeStore {
+  const pools = new Map<string, Pool>()
+  const blocks = new Map<string, readonly string[]>()
+  const keyOf = ({ pool, seq }: { pool: string; seq: number }) => `${String(seq)} ${pool}`
+  const rowOf = (name: string): Pool => {
+    const row = pools.get(name)
+    if (row === undefined) throw new Error(`there is no pool ${name}`)
+    return row
+  }
+  const changeIf = (row: Pool, holds: boolean, to: Partial<Pool>) => {
+    if (holds) pools.set(row.pool, { ...row, ...to })
+    return Promise.resolve(rowOf(row.pool))
+  }
+  return {
+    insertPoolIfAbsent({ pool, secretFingerprint }) {
+      if (!pools.has(pool)) {
+        const poolNumber = pools.size
+        pools.set(pool, {
+          pool,
+          poolNumber,
+          minted: 0,
+          claimed: 0,
+          writerId: null,
+          secretFingerprint,
+        })
+      }
+      return Promise.resolve(rowOf(pool))
+    },
+    readPoolSerial: (pool) => Promise.resolve(pools.get(pool)),
+    putBlock({ pool, seq, codes }) {
+      blocks.set(keyOf({ pool, seq }), codes)
+      return Promise.resolve()
+    },
+    advanceMinted({ pool, from, to }) {
+      const row = rowOf(pool)
+      return changeIf(row, row.minted === from, { minted: to })
+    },
+    claimNext({ pool, from, writerId }) {
+      const row = rowOf(pool)
+      return changeIf(row, row.claimed === from && from < row.minted, {
+        claimed: from + 1,
+        writerId,
+      })
+    },
+    readBlock(block) {
+      const codes = blocks.get(keyOf(block))
+      return Promise.resolve(codes && [...codes])
+    },
+    deleteBlock(block) {
+      blocks.delete(keyOf(block))
+      return Promise.resolve()
+    },
+  }
+}

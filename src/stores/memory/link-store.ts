@@ -1,0 +1,43 @@
+// Links in memory: for tests, and as the plainest statement of what a store of links does.
+import type { Link } from '../../links/link.ts'
+import type { LinkStore, SweptStore } from '../../links/link-store.ts'
+
+/** Makes an empty store. Every call settles in the next microtask. */
+export function createMemoryLinkStore(): LinkStore & SweptStore {
+  const links = new Map<string, Link>()
+  const read = (code: string) => Promise.resolve(links.get(code))
+  const change = (code: string, to: (link: Link) => Link) => {
+    const link = links.get(code)
+    if (link !== undefined) links.set(code, to(link))
+    return read(code)
+  }
+  return {
+    insertIfAbsent(link) {
+      const stood = links.get(link.code)
+      if (stood === undefined) links.set(link.code, link)
+      return Promise.resolve((stood ?? link).writerId)
+    },
+    find: read,
+    readSerial: read,
+    setDisabled: ({ code, disabledAtMs }) =>
+      change(code, (link) =>
+        link.deletedAtMs === null
+          ? { ...link, disabledAtMs: disabledAtMs && (link.disabledAtMs ?? disabledAtMs) }
+          : link,
+      ),
+    erase: ({ code, deletedAtMs }) =>
+      change(code, (link) => ({
+        ...link,
+        longUrl: null,
+        deletedAtMs: link.deletedAtMs ?? deletedAtMs,
+      })),
+    deleteEnded({ beforeMs, max }) {
+      const ended = [...links.values()].filter(
+        (link) =>
+          link.deletedAtMs === null && link.expiresAtMs !== null && link.expiresAtMs < beforeMs,
+      )
+      for (const link of ended.slice(0, max)) links.delete(link.code)
+      return Promise.resolve(Math.min(ended.length, max))
+    },
+  }
+}

@@ -1,0 +1,40 @@
+// Intents in SQLite. One that is older than its life counts as absent, swept or not.
+import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../links/intent-store.ts'
+import type { SweptStore } from '../../links/link-store.ts'
+import type { Clock } from '../../process/deadline.ts'
+import type { Database } from './database.ts'
+import { integerOf, numberOf, type Row, textOf } from './row.ts'
+
+/** The intents of an open database, their age judged by `nowMs`. */
+export function createSqliteIntentStore(db: Database, nowMs: Clock): IntentStore & SweptStore {
+  const endedMs = () => nowMs() - INTENT_TTL_MS
+  return {
+    async insertIfAbsent(intent) {
+      const row = await db.writer.run('insertIntent', { ...intent, endedMs: endedMs() })
+      return row === undefined ? intent : intentOf(row)
+    },
+    async readSerial(keyHash) {
+      const row = await db.writer.run('readIntent', { keyHash, endedMs: endedMs() })
+      return row && intentOf(row)
+    },
+    async move({ intent, to }) {
+      const row = await db.writer.run('moveIntent', { ...intent, to, endedMs: endedMs() })
+      return row && intentOf(row)
+    },
+    async deleteEnded({ beforeMs, max }) {
+      const ended = { endedMs: beforeMs - INTENT_TTL_MS, max }
+      return integerOf((await db.writer.run('deleteEndedIntents', ended))?.['deleted'])
+    },
+  }
+}
+
+function intentOf(row: Row): Intent {
+  return {
+    keyHash: textOf(row['key_hash']),
+    bodyHash: textOf(row['body_hash']),
+    code: textOf(row['short_code']),
+    writerId: textOf(row['writer_id']),
+    createdAtMs: integerOf(row['created_at']),
+    expiresAtMs: numberOf(row['expires_at']),
+  }
+}

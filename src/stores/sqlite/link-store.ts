@@ -1,0 +1,44 @@
+// Links in SQLite: writes through the writing thread, the hot read here on the committed state.
+import type { Link } from '../../links/link.ts'
+import type { LinkStore, SweptStore } from '../../links/link-store.ts'
+import { StoreError } from '../../process/store-error.ts'
+import type { Database } from './database.ts'
+import { READ_LINK } from './operations.ts'
+import { integerOf, numberOf, type Row, textOf } from './row.ts'
+
+/** The links of an open database. */
+export function createSqliteLinkStore(db: Database): LinkStore & SweptStore {
+  const findLink = db.prepareRead(READ_LINK)
+  const read = (row: Row | undefined) => (row === undefined ? undefined : linkOf(row))
+  return {
+    async insertIfAbsent(link) {
+      return textOf((await db.writer.run('insertLink', { ...link }))?.['writer_id'])
+    },
+    find(code) {
+      try {
+        return Promise.resolve(read(findLink.get({ code })))
+      } catch (cause) {
+        return Promise.reject(new StoreError('SQLite cannot read', { outcome: 'not-done', cause }))
+      }
+    },
+    readSerial: async (code) => read(await db.writer.run('readLink', { code })),
+    setDisabled: async (change) => read(await db.writer.run('setDisabled', change)),
+    erase: async (change) => read(await db.writer.run('eraseLink', change)),
+    async deleteEnded(sweep) {
+      return integerOf((await db.writer.run('deleteEndedLinks', sweep))?.['deleted'])
+    },
+  }
+}
+
+function linkOf(row: Row): Link {
+  return {
+    code: textOf(row['short_code']),
+    longUrl: row['long_url'] === null ? null : textOf(row['long_url']),
+    createdAtMs: integerOf(row['created_at']),
+    expiresAtMs: numberOf(row['expires_at']),
+    creatorId: row['creator_id'] === null ? null : BigInt(textOf(row['creator_id'])),
+    writerId: textOf(row['writer_id']),
+    disabledAtMs: numberOf(row['disabled_at']),
+    deletedAtMs: numberOf(row['deleted_at']),
+  }
+}

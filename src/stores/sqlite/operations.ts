@@ -1,0 +1,98 @@
+// The statements that the writer runs, by name. Each is one step of a transaction that a whole group
+// shares, so none may fail for a reason of its own: what may be absent or taken is told by its answer.
+
+/** One write: the rows that `read` finds after `write` has run are its answer. */
+export interface Operation {
+  readonly write?: string
+  readonly read?: string
+}
+
+const LINK =
+  'short_code, long_url, created_at, expires_at, creator_id, writer_id, disabled_at, deleted_at'
+const POOL = 'pool, pool_number, minted, claimed, writer_id, secret_fingerprint'
+const INTENT = 'key_hash, body_hash, short_code, writer_id, created_at, expires_at'
+
+/** Reads one link; also the statement of the hot path. */
+export const READ_LINK = `SELECT short_code, long_url, created_at, expires_at,
+  CAST(creator_id AS TEXT) AS creator_id, writer_id, disabled_at, deleted_at
+  FROM links WHERE short_code = :code`
+
+/** Reads one block of codes. */
+export const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = :pool AND seq = :seq'
+
+/** Every operation. Parameters are named; one that a statement does not name is ignored. */
+export const operations = {
+  insertLink: {
+    write: `INSERT INTO links (${LINK}) VALUES (:code, :longUrl, :createdAtMs, :expiresAtMs,
+      :creatorId, :writerId, :disabledAtMs, :deletedAtMs) ON CONFLICT DO NOTHING`,
+    read: 'SELECT writer_id FROM links WHERE short_code = :code',
+  },
+  readLink: { read: READ_LINK },
+  setDisabled: {
+    write: `UPDATE links SET disabled_at = iif(:disabledAtMs IS NULL, NULL, ifnull(disabled_at, :disabledAtMs))
+      WHERE short_code = :code AND deleted_at IS NULL`,
+    read: READ_LINK,
+  },
+  eraseLink: {
+    write: `UPDATE links SET long_url = NULL, deleted_at = ifnull(deleted_at, :deletedAtMs)
+      WHERE short_code = :code`,
+    read: READ_LINK,
+  },
+  deleteEndedLinks: {
+    write: `DELETE FROM links WHERE short_code IN (SELECT short_code FROM links
+      WHERE expires_at < :beforeMs AND expires_at IS NOT NULL AND deleted_at IS NULL LIMIT :max)`,
+    read: 'SELECT changes() AS deleted',
+  },
+  insertIntent: {
+    write: `INSERT INTO idempotent_creates (${INTENT})
+      VALUES (:keyHash, :bodyHash, :code, :writerId, :createdAtMs, :expiresAtMs)
+      ON CONFLICT DO UPDATE SET body_hash = excluded.body_hash, short_code = excluded.short_code,
+        writer_id = excluded.writer_id, created_at = excluded.created_at,
+        expires_at = excluded.expires_at
+      WHERE created_at <= :endedMs`,
+    read: `SELECT ${INTENT} FROM idempotent_creates WHERE key_hash = :keyHash AND created_at > :endedMs`,
+  },
+  readIntent: {
+    read: `SELECT ${INTENT} FROM idempotent_creates WHERE key_hash = :keyHash AND created_at > :endedMs`,
+  },
+  moveIntent: {
+    write: `UPDATE idempotent_creates SET short_code = :to
+      WHERE key_hash = :keyHash AND writer_id = :writerId AND short_code = :code
+        AND created_at > :endedMs`,
+    read: `SELECT ${INTENT} FROM idempotent_creates WHERE key_hash = :keyHash AND created_at > :endedMs`,
+  },
+  deleteEndedIntents: {
+    write: `DELETE FROM idempotent_creates WHERE key_hash IN (SELECT key_hash
+      FROM idempotent_creates WHERE created_at <= :endedMs LIMIT :max)`,
+    read: 'SELECT changes() AS deleted',
+  },
+  insertPool: {
+    write: `INSERT INTO code_pools (${POOL})
+      SELECT :pool, count(*), 0, 0, NULL, :secretFingerprint FROM code_pools
+      WHERE true ON CONFLICT (pool) DO NOTHING`,
+    read: `SELECT ${POOL} FROM code_pools WHERE pool = :pool`,
+  },
+  readPool: { read: `SELECT ${POOL} FROM code_pools WHERE pool = :pool` },
+  putBlock: {
+    write: `INSERT INTO code_blocks (pool, seq, codes) VALUES (:pool, :seq, :codes)
+      ON CONFLICT DO UPDATE SET codes = excluded.codes`,
+  },
+  advanceMinted: {
+    write: 'UPDATE code_pools SET minted = :to WHERE pool = :pool AND minted = :from',
+    read: `SELECT ${POOL} FROM code_pools WHERE pool = :pool`,
+  },
+  claimNext: {
+    write: `UPDATE code_pools SET claimed = :from + 1, writer_id = :writerId
+      WHERE pool = :pool AND claimed = :from AND claimed < minted`,
+    read: `SELECT ${POOL} FROM code_pools WHERE pool = :pool`,
+  },
+  readBlock: { read: READ_BLOCK },
+  deleteBlock: { write: 'DELETE FROM code_blocks WHERE pool = :pool AND seq = :seq' },
+  insertSecret: {
+    write: 'INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING',
+    read: 'SELECT value FROM secrets WHERE name = :name',
+  },
+} as const satisfies Readonly<Record<string, Operation>>
+
+/** Name of an operation. */
+export type OperationName = keyof typeof operations

@@ -1,0 +1,22 @@
+// Columns of SQLite rows as values of ours. The schema is STRICT, so another type is a defect.
+import assert from 'node:assert/strict'
+import type { Row } from './writer.ts'
+
+export type { Row }
+
+/** A TEXT column that is not null. */
+export function textOf(value: Row[string] | undefined): string {
+  assert(typeof value === 'string', `a column should hold text: it holds ${typeof value}`)
+  return value
+}
+
+/** An INTEGER column that is not null. */
+export function integerOf(value: Row[string] | undefined): number {
+  assert(typeof value === 'number', `a column should hold an integer: it holds ${typeof value}`)
+  return value
+}
+
+/** An INTEGER column that may be null. */
+export function numberOf(value: Row[string] | undefined): number | null {
+  return value === null ? null : integerOf(value)
+}

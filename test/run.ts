@@ -1,0 +1,102 @@
+// Runs the tests: `ok` is the inner loop on Node alone, `all` goes on with every level below the
+// cluster. Each check and each jest test counts as one; the last line is `N passed, N failed`.
+import { spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+interface Count {
+  readonly passed: number
+  readonly failed: number
+}
+
+const bin = (path: string) => join('node_modules', path)
+const STEP_MS_MAX = 40 * 60_000
+
+const checks: Readonly<Record<string, readonly string[]>> = {
+  format: [bin('prettier/bin/prettier.cjs'), '--check', '--log-level=warn', '.'],
+  types: [bin('typescript/bin/tsc')],
+  lint: [bin('eslint/bin/eslint.js'), '--max-warnings=0', '.'],
+  unused: [bin('knip/bin/knip.js'), '--no-progress'],
+  walls: [
+    bin('dependency-cruiser/bin/dependency-cruise.mjs'),
+    '--config=.dependency-cruiser.cjs',
+    '--output-type=err',
+    'src',
+    'test',
+    'loadtest',
+  ],
+}
+
+/** Runs Node.js; resolves to its exit code, 1 if it was ended for taking too long. */
+async function runNode(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const child = spawn(process.execPath, args, { stdio: 'inherit', env, timeout: STEP_MS_MAX })
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('exit', (code) => {
+      resolve(code ?? 1)
+    })
+  })
+}
+
+async function runCheck(name: string, env: NodeJS.ProcessEnv): Promise<Count> {
+  const begunMs = performance.now()
+  const code = await runNode(checks[name] ?? [], env)
+  const seconds = ((performance.now() - begunMs) / 1000).toFixed(1)
+  process.stdout.write(`${code === 0 ? 'ok' : 'FAILED'} ${name} (${seconds} s)\n`)
+  return { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1 }
+}
+
+/** Runs jest projects one after another; a run that ends without a count counts as one failure. */
+async function runJest(projects: readonly string[], env: NodeJS.ProcessEnv): Promise<Count> {
+  const folder = await mkdtemp(join(tmpdir(), 'curtail-jest-'))
+  const outputFile = join(folder, 'result.json')
+  const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
+  const args = [...flags, bin('jest/bin/jest.js'), '--json', `--outputFile=${outputFile}`]
+  // Levels that start processes run one file at a time: they share the machine's two cores.
+  const inBand = projects.includes('unit') ? [] : ['--runInBand']
+  try {
+    const code = await runNode([...args, ...inBand, '--selectProjects', ...projects], env)
+    const result = JSON.parse(await readFile(outputFile, 'utf8')) as {
+      numPassedTests: number
+      numFailedTests: number
+      numPendingTests: number
+      numFailedTestSuites: number
+    }
+    // A suite that does not even load has no failed tests; a skipped test is a failure here.
+    const failed = Math.max(
+      result.numFailedTests + result.numPendingTests,
+      result.numFailedTestSuites,
+      code === 0 ? 0 : 1,
+    )
+    return { passed: result.numPassedTests, failed }
+  } catch (error) {
+    process.stdout.write(`FAILED jest ended without a count: ${String(error)}\n`)
+    return { passed: 0, failed: 1 }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function main(level: string | undefined): Promise<number> {
+  if (level !== 'ok' && level !== 'all') {
+    process.stderr.write('curtail: test/run.ts takes ok or all\n')
+    return 2
+  }
+  // Whatever the tests start runs on the same Node.js as they do.
+  const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}` }
+  const counts: Count[] = []
+  // Two at a time: one for each core of the machine that CI has.
+  const names = Object.keys(checks)
+  while (names.length > 0) {
+    counts.push(...(await Promise.all(names.splice(0, 2).map((name) => runCheck(name, env)))))
+  }
+  counts.push(await runJest(['unit'], env))
+  if (level === 'all') counts.push(await runJest(['contract', 'component'], env))
+  const passed = counts.reduce((sum, count) => sum + count.passed, 0)
+  const failed = counts.reduce((sum, count) => sum + count.failed, 0)
+  process.stdout.write(`${String(passed)} passed, ${String(failed)} failed\n`)
+  return failed === 0 ? 0 : 1
+}
+
+process.exitCode = await main(process.argv[2])
