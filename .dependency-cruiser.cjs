@@ -21,11 +21,24 @@ module.exports = {
     {
       name: 'no-orphans',
       severity: 'error',
-      from: { orphan: true, pathNot: ['\\.d\\.ts$', '^src/launch\\.js$', '^src/web/', '[.]config[.]js$'] },
+      from: {
+        orphan: true,
+        pathNot: ['\\.d\\.ts$', '^src/launch\\.js$', '^src/web/', '[.]config[.]js$'],
+      },
       to: {},
     },
-    { name: 'no-junk-drawers', severity: 'error', from: {}, to: { path: junk, pathNot: 'node_modules' } },
-    { name: 'no-junk-drawers-2', severity: 'error', from: { path: junk, pathNot: 'node_modules' }, to: {} },
+    {
+      name: 'no-junk-drawers',
+      severity: 'error',
+      from: {},
+      to: { path: junk, pathNot: 'node_modules' },
+    },
+    {
+      name: 'no-junk-drawers-2',
+      severity: 'error',
+      from: { path: junk, pathNot: 'node_modules' },
+      to: {},
+    },
     ...pure.map((room) => only(room, [])),
     only('process', []),
     only('follow', ['links', 'codes', 'process']),

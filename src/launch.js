@@ -11,7 +11,11 @@ const NODE_MAJOR = 24
 const INSTALL_MS_MAX = 10 * 60_000
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** Says why nothing can be started and ends with exit code 1. @param {string} sentence @returns {never} */
+/**
+ * Says why nothing can be started, and ends with exit code 1.
+ * @param {string} sentence
+ * @returns {never}
+ */
 function refuse(sentence) {
   process.stderr.write(`curtail: ${sentence}\n`)
   process.exit(1)

@@ -1,5 +1,5 @@
-// The front door: `main.ts ROLE`. Loads that role alone, hands it the environment, and turns its end
-// into an exit code: 0, 1 for what failed, 2 for what was asked wrongly.
+// The front door: `main.ts ROLE`. Loads that role alone, hands it the environment, and turns its
+// end into an exit code: 0, 1 for what failed, 2 for what was asked wrongly.
 import { ConfigError } from './process/config.ts'
 import { OperatorError, UsageError, type Role } from './process/role.ts'
 import { stopOnSignal } from './process/stop.ts'

@@ -5,7 +5,7 @@ import { CODE_SPACE, GENERATED_LENGTH, toBase62 } from './base62.ts'
 import { isOffensive } from './offensive.ts'
 import type { Permutation } from './permutation.ts'
 
-/** Indices in a block; never changes, or blocks would overlap. A few fewer codes may come of them. */
+/** Indices in a block; never changes, or blocks would overlap. A few fewer codes come of them. */
 export const BLOCK_SIZE = 1000
 
 /** Pools share the space: each has one of these numbers, for ever. */
@@ -29,7 +29,7 @@ export function mintBlock(
   const { poolNumber, seq } = id
   assert(
     Number.isInteger(poolNumber) && poolNumber >= 0 && poolNumber < POOL_NUMBERS,
-    `Cannot mint as 'poolNumber' must be from 0 to ${POOL_NUMBERS - 1}: current value is ${poolNumber}`,
+    `Cannot mint as 'poolNumber' must be below ${POOL_NUMBERS}: current value is ${poolNumber}`,
   )
   assert(
     Number.isInteger(seq) && seq >= 1 && seq <= SEQ_MAX,

@@ -10,6 +10,9 @@ export interface PoolSight {
 /** Sights older than this say nothing of the rate now. */
 export const RATE_WINDOW_MS = 10 * 60_000
 
+/** Blocks are claimed whole, so that a rate over less than this would leap. */
+const RATE_SPAN_MS_MIN = 60_000
+
 const SIGHTS_MAX = 256
 
 /** `sights`, oldest first, with one more and without those that are too old. */
@@ -23,7 +26,8 @@ export function claimRateOf(sights: readonly PoolSight[]): number {
   const first = sights[0]
   const last = sights.at(-1)
   if (first === undefined || last === undefined || last.atMs <= first.atMs) return 0
-  return ((last.claimed - first.claimed) * BLOCK_SIZE * 1000) / (last.atMs - first.atMs)
+  const spanMs = Math.max(last.atMs - first.atMs, RATE_SPAN_MS_MIN)
+  return ((last.claimed - first.claimed) * BLOCK_SIZE * 1000) / spanMs
 }
 
 /** Seconds until a level is used up at a rate; `null` where nothing is being claimed. */

@@ -11,7 +11,7 @@ export interface CodeStore {
   putBlock(block: { pool: string; seq: number; codes: readonly string[] }): Promise<void>
   /** Sets `minted` to `to` if it is `from`; resolves to the row then there. */
   advanceMinted(change: { pool: string; from: number; to: number }): Promise<Pool>
-  /** Claims block `from + 1` for `writerId` if `claimed` is `from`; resolves to the row then there. */
+  /** Claims block `from + 1` for `writerId` if `claimed` is `from`; resolves as above. */
   claimNext(change: { pool: string; from: number; writerId: string }): Promise<Pool>
   /** The codes of a block, or `undefined` where it is not there. */
   readBlock(block: { pool: string; seq: number }): Promise<string[] | undefined>

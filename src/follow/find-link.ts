@@ -1,14 +1,14 @@
 // The ladder of a redirect: memory, then the store, with one look-up in flight for a code. Every
 // tier carries `expiresAtMs`; who reads judges it. Never writes to the store.
-import { LRUCache } from 'lru-cache'
 import { type Target, targetOf } from '../links/decide-redirect.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../process/deadline.ts'
 import type { Metrics } from '../process/metrics.ts'
+import { createLinkMemory, HIT_MS_MAX } from './link-memory.ts'
 
 /** Finds what a code points at; `undefined` = nothing that can be followed. */
 export interface LinkFinder {
-  /** Answers at once from memory; a promise only where the store is asked. It may reject with StoreError. */
+  /** Answers at once from memory, else by a promise, which may reject with StoreError. */
   find(code: string, nowMs: number): Target | undefined | Promise<Target | undefined>
   /** Forgets what is remembered of a code, because this process has changed its record. */
   forget(code: string): void
@@ -19,21 +19,9 @@ export interface FindDeps {
   readonly links: Pick<LinkStore, 'find'>
   readonly nowMs: Clock
   readonly metrics: Pick<Metrics, 'lookups'>
-  /** How long "there is no such link" is remembered; 0 where more than one process creates links. */
+  /** How long "there is no such link" is remembered; 0 where several processes create links. */
   readonly missMs: number
   readonly random?: () => number
-}
-
-/** The longest life of a remembered link, from the start of its look-up. */
-const HIT_MS_MAX = 4000
-
-/** Bytes of remembered links, counted by their targets' lengths and OVERHEAD_BYTES each. */
-const HIT_BYTES_MAX = 64 * 1024 * 1024
-const OVERHEAD_BYTES = 300
-const MISSES_MAX = 100_000
-
-interface Hit extends Target {
-  readonly untilMs: number
 }
 
 interface Lookup {
@@ -43,24 +31,11 @@ interface Lookup {
 
 /** Makes the ladder with nothing in memory. */
 export function createLinkFinder(deps: FindDeps): LinkFinder {
-  const random = deps.random ?? Math.random
-  // No touch on read: an entry's life counts from its look-up, or a hot link would never be read again.
-  const hits = new LRUCache<string, Hit>({
-    maxSize: HIT_BYTES_MAX,
-    sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
-  })
-  const misses = new LRUCache<string, number>({ max: MISSES_MAX })
+  const memory = createLinkMemory({ missMs: deps.missMs, random: deps.random ?? Math.random })
   const inFlight = new Map<string, Lookup>()
   const memoryHits = deps.metrics.lookups.labels('memory', 'hit')
   const memoryMisses = deps.metrics.lookups.labels('memory', 'miss')
 
-  const remember = (code: string, target: Target | undefined, begunMs: number) => {
-    if (target !== undefined) {
-      hits.set(code, { ...target, untilMs: begunMs + HIT_MS_MAX * (0.75 + random() / 4) })
-    } else if (deps.missMs > 0) {
-      misses.set(code, begunMs + deps.missMs)
-    }
-  }
   const ask = async (code: string): Promise<Target | undefined> => {
     try {
       const target = targetOf(await deps.links.find(code))
@@ -77,7 +52,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
       answer: ask(code)
         .then((target) => {
           // `forget` has taken it out: the record has changed since, so this proves nothing.
-          if (inFlight.get(code) === lookup) remember(code, target, begunMs)
+          if (inFlight.get(code) === lookup) memory.set(code, target, begunMs)
           return target
         })
         .finally(() => {
@@ -97,23 +72,21 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
 
   return {
     find(code, nowMs) {
-      const hit = hits.get(code)
-      if (hit !== undefined && hit.untilMs > nowMs) {
-        memoryHits.inc()
-        return hit
-      }
-      const missUntilMs = misses.get(code)
-      if (missUntilMs !== undefined && missUntilMs > nowMs) {
+      const remembered = memory.get(code, nowMs)
+      if (remembered === null) {
         memoryMisses.inc()
         return undefined
+      }
+      if (remembered !== undefined) {
+        memoryHits.inc()
+        return remembered
       }
       const lookup = inFlight.get(code)
       if (lookup !== undefined && nowMs - lookup.begunMs < HIT_MS_MAX) return join(lookup, code)
       return lookUp(code, nowMs)
     },
     forget(code) {
-      hits.delete(code)
-      misses.delete(code)
+      memory.delete(code)
       inFlight.delete(code)
     },
   }

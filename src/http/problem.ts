@@ -12,7 +12,7 @@ export interface ProblemType {
 
 const notAdvised = 'Repeating the same request unchanged gives the same answer.'
 
-/** The table. Names and statuses are the contract; openapi.ts and `/problems/{name}` read it too. */
+/** The table; names and statuses are the contract. openapi.ts and `/problems/{name}` read it. */
 export const problemTypes = {
   'malformed-json': {
     status: 400,
@@ -34,13 +34,13 @@ export const problemTypes = {
     status: 403,
     title: 'The admin API is not for web pages',
     meaning:
-      'Without ADMIN_TOKEN the admin API answers programs on its own machine, never a page in a browser.',
+      'Without ADMIN_TOKEN the admin API answers programs of its machine, no page in a browser.',
   },
   'not-found': {
     status: 404,
     title: 'There is nothing here',
     meaning:
-      'No link has this code, or it has expired, or it was disabled or deleted. Which of these it is, is not told.',
+      'No link has this code, or it expired, or it was disabled or deleted: which, is not told.',
   },
   'method-not-allowed': {
     status: 405,
@@ -98,7 +98,8 @@ export const problemTypes = {
     status: 503,
     title: 'The store cannot answer',
     meaning:
-      'The store did not answer, or the outcome could not be learnt. Try again after Retry-After; with the same Idempotency-Key this creates no second link.',
+      'The store did not answer, or the outcome could not be learnt. Try after Retry-After; ' +
+      'with the same Idempotency-Key this creates no second link.',
   },
 } as const satisfies Readonly<Record<string, ProblemType>>
 

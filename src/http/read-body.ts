@@ -7,7 +7,7 @@ export const BODY_BYTES_MAX = 16 * 1024
 /** The body, that it is too large, or that the client went away before its end. */
 export type ReadBody = Buffer | 'too-large' | 'aborted'
 
-/** Reads the body. What is over the bound is discarded, so that the answer still reaches its client. */
+/** Reads the body. What is over the bound is discarded, so that the answer reaches its client. */
 export function readBody(req: IncomingMessage): Promise<ReadBody> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []

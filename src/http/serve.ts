@@ -38,7 +38,7 @@ export interface Listener {
 /** Request line and headers together, in bytes. */
 const HEADER_BYTES_MAX = 16 * 1024
 const CONNECTIONS_MAX = 10_000
-/** Envoy lets go of an idle connection after 55 s, so that it never uses one that we are closing. */
+/** Envoy lets go of an idle connection after 55 s, so it never uses one that we are closing. */
 const KEEP_ALIVE_MS = 60_000
 /** A head must be complete this long after its first byte, a whole request that long. */
 const HEADERS_MS_MAX = 10_000
@@ -138,7 +138,7 @@ async function opened(
       const why =
         error.code === 'EADDRINUSE'
           ? `port ${port} is in use: stop what uses it, or set ${setting} to another`
-          : `port ${port} cannot be opened (${error.code ?? error.message}): set ${setting} to another`
+          : `port ${port} cannot be opened (${error.code ?? ''}): set ${setting} to another`
       reject(new OperatorError(why))
     })
     server.listen({ port, ...(host !== undefined && { host }) }, resolve)

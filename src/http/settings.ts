@@ -50,8 +50,9 @@ export const redirectStatusSetting: Setting<301 | 302> = {
     .transform((text) => (text === '301' ? 301 : 302)),
 }
 
-/** PORT and ADMIN_PORT. */
+/** PORT. */
 export const publicPortSetting = portSetting('port of the public HTTP', 8080)
+/** ADMIN_PORT. */
 export const adminPortSetting = portSetting(
   'port of /livez /readyz /metrics and the admin API',
   9090,

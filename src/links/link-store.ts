@@ -4,7 +4,7 @@ import type { Link } from './link.ts'
 
 /** Links by their codes. Every write is atomic and durable when it resolves. */
 export interface LinkStore {
-  /** Stores `link` unless its code has a record; resolves to the `writerId` of the record then there. */
+  /** Stores `link` unless its code has a record; resolves to the `writerId` that then stands. */
   insertIfAbsent(link: Link): Promise<string>
   /** The record as the hot path reads it: every write that resolved before is seen. */
   find(code: string): Promise<Link | undefined>

@@ -4,6 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Milliseconds since the Unix epoch; injected wherever a decision depends on the time. */
 export type Clock = () => number
 
+/** Waits some milliseconds, or until a signal aborts. */
+export type Pause = (ms: number, signal?: AbortSignal) => Promise<void>
+
 /** Waits `ms`, or until `signal` aborts; never throws for the abort. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return

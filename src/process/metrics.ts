@@ -5,22 +5,26 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
-/** Makes the metrics of one process in a registry of their own. */
-export function createMetrics() {
-  const registry = new Registry()
+/** Makers of metrics in one registry. */
+function makersOf(registry: Registry) {
   const registers = [registry]
-  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-    new Counter<L>({ name, help, labelNames, registers })
-  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-    new Gauge<L>({ name, help, labelNames, registers })
-  const histogram = <L extends string>(
-    name: string,
-    help: string,
-    options: { buckets: number[]; labelNames?: readonly L[] },
-  ) => new Histogram<L>({ name, help, ...options, labelNames: options.labelNames ?? [], registers })
-
   return {
-    registry,
+    counter: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+      new Counter<L>({ name, help, labelNames, registers }),
+    gauge: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+      new Gauge<L>({ name, help, labelNames, registers }),
+    histogram: <L extends string>(
+      name: string,
+      help: string,
+      { buckets, labelNames = [] }: { buckets: number[]; labelNames?: readonly L[] },
+    ) => new Histogram<L>({ name, help, buckets, labelNames, registers }),
+  }
+}
+
+type Makers = ReturnType<typeof makersOf>
+
+function linkMetrics({ counter, histogram }: Makers) {
+  return {
     requestSeconds: histogram(
       'curtail_http_request_duration_seconds',
       'Time from a request’s head to the end of its answer, by route and status.',
@@ -34,6 +38,11 @@ export function createMetrics() {
     creates: counter('curtail_creates_total', 'Requests to create a link, by outcome.', [
       'outcome',
     ]),
+  }
+}
+
+function codeMetrics({ counter, gauge }: Makers) {
+  return {
     claims: counter(
       'curtail_code_claims_total',
       'Claims of a code in the store, by outcome; unknown-resolved were unknown and then learnt.',
@@ -57,6 +66,11 @@ export function createMetrics() {
       'The level below which the pool is refilled.',
       ['pool'],
     ),
+  }
+}
+
+function processMetrics({ counter, gauge, histogram }: Makers) {
+  return {
     backgroundFailures: counter(
       'curtail_background_failures_total',
       'Runs of a background task that failed.',
@@ -82,6 +96,13 @@ export function createMetrics() {
       'role',
     ]),
   }
+}
+
+/** Makes the metrics of one process in a registry of their own. */
+export function createMetrics() {
+  const registry = new Registry()
+  const makers = makersOf(registry)
+  return { registry, ...linkMetrics(makers), ...codeMetrics(makers), ...processMetrics(makers) }
 }
 
 /** The metrics of one process. Rooms ask for the part they use by `Pick`. */

@@ -21,7 +21,7 @@ export interface Role {
   start(given: { env: Environment; args: readonly string[] }): Promise<Started>
 }
 
-/** The arguments are not those of the role; main.ts prints the message and ends with exit code 2. */
+/** The arguments are not those of the role; main.ts prints the message and ends with code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }

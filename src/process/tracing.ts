@@ -1,5 +1,5 @@
 // The OpenTelemetry preload, given to every start command by --import, before anything else loads.
-// Does nothing, and loads nothing, unless OTEL_EXPORTER_OTLP_ENDPOINT (or the one of traces) is set.
+// Does nothing, and loads nothing, unless OTEL_EXPORTER_OTLP_ENDPOINT (or that of traces) is set.
 // The edge samples: a request whose traceparent does not say so gets no span and costs nothing.
 
 let shutdown: (() => Promise<void>) | undefined

@@ -29,7 +29,8 @@ type Verb = keyof typeof requests
 export const role = defineRole({
   usage: 'link show|disable|enable|delete CODE [--json]',
   about:
-    'Shows, disables, enables or deletes one link. A disabled or deleted link stops redirecting within\n5 seconds; a deleted one is gone for good, and its code stays reserved.',
+    'Shows, disables, enables or deletes one link. A disabled or deleted link stops redirecting\n' +
+    'within 5 seconds; a deleted one is gone for good, and its code stays reserved.',
   settings: clientSettings,
   run: async ({ config, args }) => {
     const { verb, code, json } = parseLinkArgs(args)

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { createPermutation, SECRET_BYTES } from '../codes/permutation.ts'
 import { fingerprintOf, type PoolMarks } from '../codes/pool.ts'
 import { createLinkFinder } from '../follow/find-link.ts'
-import { type AdminAppDeps, createAdminApp } from '../http/admin/app.ts'
+import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp, servedPaths } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
 import { createRedirectLane } from '../http/redirect/get-code.ts'
@@ -44,14 +44,15 @@ const POOL = 'default'
 const marks: PoolMarks = { lowWater: 20_000, target: 40_000 }
 const REFILL_CHECK_MS = 5000
 const SWEEP_EVERY_MS = 24 * 3_600_000
-/** "There is no such link" is remembered this long: one process, which forgets it when it creates one. */
+/** How long "there is no such link" is remembered; this process forgets it when it creates one. */
 const MISS_MS = 60_000
 
 /** `standalone`: the newcomer's first minute, and the unit of most tests. */
 export const role = defineRole({
   usage: 'standalone [--greet]',
   about:
-    'The whole service in one process, on an SQLite database in DATA_DIR.\n--greet prints two commands to try.',
+    'The whole service in one process, on an SQLite database in DATA_DIR.\n' +
+    '--greet prints where it listens and two commands to try.',
   settings,
   run: async ({ config, args }) => {
     const unknown = args.find((arg) => arg !== '--greet')
@@ -196,20 +197,22 @@ function attach(given: {
     servedPaths,
   })
   publicHttp.attach({ baseUrl, app, lane })
-  const adminDeps: AdminAppDeps = {
-    health: parts.health,
-    metrics,
-    log,
-    baseUrl,
-    token: config.ADMIN_TOKEN,
-    api: {
-      operations: createLinkOperations({ links, nowMs, onStored }),
-      readPools: async () => [await pool.report()],
-      nowMs,
-    },
-  }
-  adminHttp.attach({ baseUrl, app: createAdminApp(adminDeps) })
+  adminHttp.attach({ baseUrl, app: adminAppOf({ config, parts, baseUrl, onStored }) })
   return [refilling, sweeping]
+}
+
+function adminAppOf(given: {
+  config: Config
+  parts: Parts
+  baseUrl: string
+  onStored: (code: string) => void
+}) {
+  const { config, parts, baseUrl, onStored } = given
+  const { health, metrics, log, links, pool } = parts
+  const nowMs = Date.now
+  const operations = createLinkOperations({ links, nowMs, onStored })
+  const api = { operations, readPools: async () => [await pool.report()], nowMs }
+  return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, api })
 }
 
 function greeting(baseUrl: string): string {

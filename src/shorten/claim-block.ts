@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool } from '../codes/pool.ts'
-import { pause } from '../process/deadline.ts'
-import { answerOf } from './claim-code.ts'
+import { pause, type Pause } from '../process/deadline.ts'
+import { answerOf, PAUSE_MS } from './claim-code.ts'
 
 /** The codes of a block that is ours, or why there is none. */
 export type BlockClaim =
@@ -19,7 +19,8 @@ export interface ClaimBlockDeps {
   /** Ends the waiting for a store that does not answer. */
   readonly signal: AbortSignal
   readonly newWriterId?: () => string
-  readonly pauseMs?: number
+  /** How to wait before a repeat; tests, whose clock is their own, bring another. */
+  readonly pause?: Pause
 }
 
 /**
@@ -64,14 +65,14 @@ async function takeBlock(deps: ClaimBlockDeps, seq: number): Promise<BlockClaim>
 const PAUSE_MS_MAX = 1000
 
 async function untilAnswered<T>(
-  deps: Pick<ClaimBlockDeps, 'signal' | 'pauseMs'>,
+  deps: Pick<ClaimBlockDeps, 'signal' | 'pause'>,
   ask: () => Promise<T>,
 ): Promise<T | 'stopped'> {
-  let pauseMs = deps.pauseMs ?? 10
+  let pauseMs = PAUSE_MS
   while (!deps.signal.aborted) {
     const answer = await answerOf(ask())
     if (answer !== 'failed') return answer
-    await pause(pauseMs, deps.signal)
+    await (deps.pause ?? pause)(pauseMs, deps.signal)
     pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)
   }
   return 'stopped'

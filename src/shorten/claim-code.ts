@@ -1,8 +1,8 @@
 // Claims one code for one link: the only place that decides whether a claim was won, was lost, or
-// could not be learnt. Every failure of the store counts as "unknown" until a serial read says more.
+// could not be learnt. Every failure of the store is "unknown" until a serial read says more.
 import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
-import { type Clock, pause } from '../process/deadline.ts'
+import { type Clock, pause, type Pause } from '../process/deadline.ts'
 import type { Metrics } from '../process/metrics.ts'
 import { StoreError } from '../process/store-error.ts'
 
@@ -14,8 +14,8 @@ export interface ClaimDeps {
   readonly links: Pick<LinkStore, 'insertIfAbsent' | 'readSerial'>
   readonly nowMs: Clock
   readonly metrics: Pick<Metrics, 'claims'>
-  /** First pause after a failure; doubles. */
-  readonly pauseMs?: number
+  /** How to wait before a repeat; tests, whose clock is their own, bring another. */
+  readonly pause?: Pause
 }
 
 /**
@@ -28,6 +28,7 @@ export async function claimCode(
   link: Link,
   deadlineMs: number,
 ): Promise<ClaimOutcome> {
+  const wait = deps.pause ?? pause
   let failures = 0
   const settle = (writerId: string): ClaimOutcome => {
     if (failures > 0) deps.metrics.claims.inc({ outcome: 'unknown-resolved' })
@@ -41,12 +42,12 @@ export async function claimCode(
     failures++
     let seen = await answerOf(deps.links.readSerial(link.code))
     while (seen === 'failed' && deps.nowMs() < deadlineMs) {
-      await pause(backOffMs(deps, failures++))
+      await wait(backOffMs(failures++))
       seen = await answerOf(deps.links.readSerial(link.code))
     }
     if (seen !== 'failed' && seen !== undefined) return settle(seen.writerId)
     // Absent, or never learnt: the write may still land, so only the same writer may try again.
-    if (seen === undefined) await pause(backOffMs(deps, failures))
+    if (seen === undefined) await wait(backOffMs(failures))
   } while (deps.nowMs() < deadlineMs)
   deps.metrics.claims.inc({ outcome: 'unknown' })
   return 'unknown'
@@ -62,8 +63,10 @@ export async function answerOf<T>(call: Promise<T>): Promise<T | 'failed'> {
   }
 }
 
+/** The pause after a first failure; it doubles with each. */
+export const PAUSE_MS = 10
 const PAUSE_MS_MAX = 500
 
-function backOffMs(deps: Pick<ClaimDeps, 'pauseMs'>, failures: number): number {
-  return Math.min((deps.pauseMs ?? 10) * 2 ** Math.min(failures, 10), PAUSE_MS_MAX)
+function backOffMs(failures: number): number {
+  return Math.min(PAUSE_MS * 2 ** Math.min(failures, 10), PAUSE_MS_MAX)
 }

@@ -1,12 +1,12 @@
-// Creates a link: takes a code or the caller's alias, claims it, and answers 201 only for a claim
-// that was seen to be won. With an Idempotency-Key the intent is written first, and whoever finds it
-// finishes it.
+// Creates a link: takes a code or the caller's alias, claims it, and calls it created only when the
+// claim was seen to be won. With an Idempotency-Key the intent is written first, and whoever finds
+// it finishes it.
 import { createHash, randomUUID } from 'node:crypto'
 import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
 import type { Link } from '../links/link.ts'
 import { pause } from '../process/deadline.ts'
-import { answerOf, claimCode, type ClaimDeps } from './claim-code.ts'
+import { answerOf, claimCode, type ClaimDeps, PAUSE_MS } from './claim-code.ts'
 import type { CodeSupply } from './code-supply.ts'
 
 /** A request to create a link, with every field already valid. */
@@ -17,7 +17,10 @@ export interface CreateRequest {
   readonly idempotencyKey: string | undefined
 }
 
-/** What came of it. All but `created` have stored no link; `store-unavailable` may have, and is safe to repeat with its key. */
+/**
+ * What came of it. All but `created` have stored no link; `store-unavailable` may have, and is safe
+ * to repeat with its key.
+ */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
   | { readonly kind: 'alias-taken' }
@@ -102,7 +105,7 @@ async function finish(
     const outcome = await claimCode(deps, link, deadlineMs)
     if (outcome !== 'taken') deps.onStored(link.code)
     if (outcome === 'claimed') return { kind: 'created', link, replayed }
-    if (outcome === 'unknown') return { kind: 'store-unavailable' } // resolved on the same code, later
+    if (outcome === 'unknown') return { kind: 'store-unavailable' }
     if (request.alias !== undefined) return { kind: 'alias-taken' }
     const code = await deps.supply.take(deadlineMs)
     if (code.kind !== 'code') return code
@@ -125,7 +128,7 @@ async function settleIntent(
     const seen = await answerOf(deps.intents.readSerial(own.keyHash))
     if (seen === 'failed') return undefined
     if (seen !== undefined) return seen
-    await pause(deps.pauseMs ?? 10)
+    await (deps.pause ?? pause)(PAUSE_MS)
   } while (deps.nowMs() < deadlineMs)
   return undefined
 }
@@ -142,7 +145,7 @@ async function settleMove(
     const seen = await answerOf(deps.intents.readSerial(change.intent.keyHash))
     if (seen === 'failed' || seen === undefined) return undefined
     if (seen.code !== change.intent.code) return seen
-    await pause(deps.pauseMs ?? 10)
+    await (deps.pause ?? pause)(PAUSE_MS)
   } while (deps.nowMs() < deadlineMs)
   return undefined
 }

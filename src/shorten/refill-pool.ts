@@ -23,7 +23,7 @@ const BLOCKS_PER_ADVANCE_MAX = 10
 
 /**
  * Brings the pool to `marks.target` if it is below `marks.lowWater`; resolves to its row then.
- * Throws StoreError where the store fails (run it again) and Error where the secret is not the pool's.
+ * Throws StoreError where the store fails (run it again), Error where the secret is another one.
  */
 export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Pool> {
   let pool = await readPool(deps)

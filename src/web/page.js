@@ -19,7 +19,7 @@ const copy = part('copy')
 const short = part('short')
 const result = part('result')
 const message = part('message')
-const status = part('status')
+const statusLine = part('status')
 
 const inputs = /** @type {HTMLInputElement[]} */ ([...form.querySelectorAll('input')])
 
@@ -74,10 +74,14 @@ function newKey() {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
+/** @typedef {{ shortUrl: string, expiresAt: string | null }} Created */
+/** @typedef {{ pointer: string, detail: string }} Fault */
+/** @typedef {{ type?: string, detail?: string, errors?: Fault[] }} Problem */
+
 /**
  * What the API answered: the link, or sentences by field ('' = the whole form).
  * @param {{ body: string, key: string }} request
- * @returns {Promise<{ created: { shortUrl: string, expiresAt: string | null } } | { faults: Map<string, string> }>}
+ * @returns {Promise<{ created: Created } | { faults: Map<string, string> }>}
  */
 async function send({ body, key }) {
   try {
@@ -88,21 +92,22 @@ async function send({ body, key }) {
       signal: AbortSignal.timeout(ANSWER_MS_MAX),
     })
     const answer = await response.json().catch(() => ({}))
-    if (response.status !== 201) return { faults: faultsOf(response, answer) }
+    if (typeof answer.short_url !== 'string') return { faults: faultsOf(response, answer) }
     return { created: { shortUrl: answer.short_url, expiresAt: answer.expires_at } }
   } catch {
-    const text =
-      'No answer came: the connection may be down. Please try again; it will not make a second link.'
-    return { faults: new Map([['', text]]) }
+    const text = 'No answer came: the connection may be down. Please try again;'
+    return { faults: new Map([['', `${text} it will not make a second link.`]]) }
   }
 }
 
 /**
  * @param {Response} response
- * @param {{ type?: string, detail?: string, errors?: { pointer: string, detail: string }[] }} problem
+ * @param {Problem} problem
  */
 function faultsOf(response, problem) {
-  const name = String(problem.type ?? '').split('/').at(-1)
+  const name = String(problem.type ?? '')
+    .split('/')
+    .at(-1)
   const detail = problem.detail ?? `The service answered with the status ${response.status}.`
   const faults = new Map()
   if (response.status === 429) faults.set('', tooManySentence(response.headers.get('Retry-After')))
@@ -113,7 +118,8 @@ function faultsOf(response, problem) {
   } else {
     for (const fault of problem.errors ?? []) {
       const input = inputs.find(({ id }) => `/${id}` === fault.pointer)
-      if (input !== undefined && !faults.has(input.id)) faults.set(input.id, withSubject(input, fault.detail))
+      if (input !== undefined && !faults.has(input.id))
+        faults.set(input.id, withSubject(input, fault.detail))
     }
     if (faults.size === 0) faults.set('', detail)
   }
@@ -157,7 +163,7 @@ function showLink({ shortUrl, longUrl, expiresAt }) {
   short.textContent = shortUrl
   part('target').textContent = longUrl
   part('until').replaceChildren(...untilOf(expiresAt))
-  status.textContent = `Your short link is ready: ${shortUrl}`
+  statusLine.textContent = `Your short link is ready: ${shortUrl}`
   copy.textContent = 'Copy'
   form.reset()
   for (const input of inputs) input.value = '' // a form that came back faulty resets to its values
@@ -189,7 +195,7 @@ function setPending(pending) {
 async function copyLink() {
   const isCopied = await writeClipboard(short.href)
   copy.textContent = isCopied ? 'Copied' : 'Selected'
-  status.textContent = isCopied
+  statusLine.textContent = isCopied
     ? 'The short link was copied.'
     : 'The short link is selected: copy it with your keyboard.'
   if (isCopied) setTimeout(() => void (copy.textContent = 'Copy'), COPIED_MS)

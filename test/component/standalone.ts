@@ -1,4 +1,4 @@
-// Starts the real standalone process for a test, on free ports and a folder of its own, and ends it.
+// Starts the real standalone process for a test, on free ports and a folder of its own; ends it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,6 +10,8 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 /** A standalone process that is ready. */
 export interface Standalone {
   readonly baseUrl: string
+  /** The base of its short links, as it says itself. */
+  readonly linkBase: string
   readonly adminUrl: string
   readonly port: number
   readonly pid: number
@@ -48,7 +50,8 @@ export async function startStandalone(options: StandaloneOptions = {}): Promise<
     process.execPath,
     ...roleArguments('standalone'),
   ]
-  const env = { PORT: '0', ADMIN_PORT: '0', ...options.env, DATA_DIR: dataDir }
+  const defaults = { PORT: '0', ADMIN_PORT: '0', RATE_LIMITS: 'off' }
+  const env: Record<string, string> = { ...defaults, ...options.env, DATA_DIR: dataDir }
   const child = spawn(command, args, {
     cwd: root,
     env: { PATH: process.env['PATH'], ...env },
@@ -62,7 +65,8 @@ export async function startStandalone(options: StandaloneOptions = {}): Promise<
   const { log, ready } = readLog(child, ended)
   const { port, adminPort, baseUrl } = await ready
   return {
-    baseUrl: env.BASE_URL ?? baseUrl.replace('localhost', '127.0.0.1'),
+    baseUrl: env['BASE_URL'] ?? baseUrl.replace('localhost', '127.0.0.1'),
+    linkBase: baseUrl,
     adminUrl: `http://127.0.0.1:${adminPort}`,
     port,
     pid: child.pid ?? 0,

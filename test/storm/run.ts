@@ -11,7 +11,7 @@ const names = readdirSync(folder)
 /** What a storm's file exports. */
 export interface Storm {
   /** Runs it whole; throws what it found. */
-  storm(given: { seed: number; log: (line: string) => void }): Promise<void>
+  readonly storm: (given: { seed: number; log: (line: string) => void }) => Promise<void>
 }
 
 const [name = '', seedText] = process.argv.slice(2)

@@ -1,5 +1,5 @@
-// Who may use the admin API: the holder of the token; where there is none, programs on this machine,
-// but no web page that a browser on it happens to show.
+// Who may use the admin API: the holder of the token; where there is none, programs on this
+// machine, but no web page that a browser on it happens to show.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RequestHandler } from 'express'
 import { sendProblem } from '../problem.ts'

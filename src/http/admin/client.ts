@@ -11,7 +11,7 @@ export interface AdminTarget {
 const ANSWER_MS_MAX = 10_000
 const problemShape = z.object({ detail: z.string() })
 
-/** Sends one request; resolves to the JSON of its answer, `undefined` for 204. Throws OperatorError. */
+/** Sends a request; resolves to its answer's JSON, `undefined` for 204. Throws OperatorError. */
 export async function askAdmin(
   target: AdminTarget,
   method: string,

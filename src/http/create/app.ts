@@ -31,7 +31,7 @@ export const servedPaths: ReadonlySet<string> = new Set(['/docs'])
 function routesOf(deps: CreateAppDeps): Route[] {
   return [
     { path: '/v1/urls', name: 'urls', handlers: { POST: postLink(deps) } },
-    { path: '/', name: 'home', handlers: { GET: getHome(deps), POST: postHome(deps) } },
+    { path: '/', name: 'home', handlers: { GET: getHome(), POST: postHome(deps) } },
     { path: '/docs', name: 'docs', handlers: { GET: getDocs(deps) } },
     { path: '/openapi.json', name: 'openapi', handlers: { GET: getOpenApi(deps) } },
     { path: '/problems/:name', name: 'problems', handlers: { GET: getProblem(deps) } },

@@ -6,9 +6,11 @@ import { parseTargetUrl, TARGET_LENGTH_MAX, type TargetFault } from '../../links
 import type { FieldFault, Problem } from '../problem.ts'
 
 const aliasAllowed =
-  'must be 1 to 10 of the characters 0-9, A-Z, a-z, _ and -, and no word that the service keeps for itself'
+  'must be 1 to 10 of the characters 0-9, A-Z, a-z, _ and -, ' +
+  'and no word that the service keeps for itself'
 const ttlAllowed = `must be an integer from 1 to ${TTL_DAYS_MAX}`
-const urlAllowed = `must be an absolute http:// or https:// URL of at most ${TARGET_LENGTH_MAX} characters`
+const urlKind = 'an absolute http:// or https:// URL'
+const urlAllowed = `must be ${urlKind} of at most ${TARGET_LENGTH_MAX} characters`
 
 const urlFaults: Readonly<Record<TargetFault, string>> = {
   'too-long': `${urlAllowed}: this one is longer, as sent or as it would be stored`,
@@ -36,8 +38,10 @@ export function createBodySchema(ownHosts: ReadonlySet<string>) {
           return z.NEVER
         })
         .meta({
-          description: `Target of the link. It ${urlAllowed}, without user name or password, and not of this service's own hosts. Stored exactly as sent where it is all visible ASCII, else as the WHATWG URL parser writes it.`,
-          format: 'uri',
+          description:
+            `Target of the link. It ${urlAllowed}, without user name or password, and not of ` +
+            `this service's own hosts. Stored exactly as sent where it is all visible ASCII, ` +
+            'else as the WHATWG URL parser writes it.',
           maxLength: TARGET_LENGTH_MAX,
           examples: ['https://example.com/a/long/path?with=a#fragment'],
         }),
@@ -51,7 +55,9 @@ export function createBodySchema(ownHosts: ReadonlySet<string>) {
         })
         .nullish()
         .meta({
-          description: `The code to use instead of a generated one. It ${aliasAllowed}. Case counts. null means absent.`,
+          description:
+            `The code to use instead of a generated one. It ${aliasAllowed}. Case counts. ` +
+            'null means absent.',
           pattern: '^[0-9A-Za-z_-]{1,10}$',
           examples: ['spring-26'],
         }),
@@ -62,7 +68,8 @@ export function createBodySchema(ownHosts: ReadonlySet<string>) {
         .nullish()
         .meta({
           description:
-            'Life of the link in days of 86,400 seconds; without it the link has no end. null means absent.',
+            'Life of the link in days of 86,400 seconds; without it the link has no end. ' +
+            'null means absent.',
           examples: [30],
         }),
     })

@@ -10,6 +10,8 @@ export interface Asset {
   readonly hash: string
 }
 
+const CSS = 'text/css; charset=utf-8'
+
 function read(name: string, contentType: string): Asset {
   const bytes = readFileSync(new URL(`../../web/${name}`, import.meta.url))
   const hash = createHash('sha256').update(bytes).digest('base64url').slice(0, 16)
@@ -18,7 +20,9 @@ function read(name: string, contentType: string): Asset {
 
 /** What `/assets/{name}` serves. */
 export const assets: ReadonlyMap<string, Asset> = new Map([
-  ['page.css', read('page.css', 'text/css; charset=utf-8')],
+  ['page.css', read('page.css', CSS)],
+  ['form.css', read('form.css', CSS)],
+  ['docs.css', read('docs.css', CSS)],
   ['page.js', read('page.js', 'text/javascript; charset=utf-8')],
 ])
 
@@ -26,6 +30,6 @@ export const assets: ReadonlyMap<string, Asset> = new Map([
 export const favicon: Asset = read('favicon.ico', 'image/x-icon')
 
 /** Path of an asset with its hash: what is cached under it never has to be asked for again. */
-export function assetPath(name: 'page.css' | 'page.js'): string {
+export function assetPath(name: string): string {
   return `/assets/${name}?v=${assets.get(name)?.hash ?? ''}`
 }

@@ -35,37 +35,49 @@ export const fieldSubjects: Readonly<Record<FormField, string>> = {
   ttl_days: 'The number of days',
 }
 
-const titles = { empty: 'Curtail – make a long link short', faulty: 'Not shortened yet – Curtail' }
+const titles = {
+  empty: 'Curtail – make a long link short',
+  faulty: 'Not shortened yet – Curtail',
+  created: 'Your short link – Curtail',
+}
 
 /** The page as text. */
 export function renderHomePage(view: HomeView): string {
   const isFaulty = view.message !== undefined || Object.keys(view.faults).length > 0
+  const state = view.created ? 'created' : isFaulty ? 'faulty' : 'empty'
   return renderLayout({
-    title: view.created ? 'Your short link – Curtail' : isFaulty ? titles.faulty : titles.empty,
+    title: titles[state],
+    style: 'form.css',
     script: true,
     main: html`<section class="intro">
-<h1>Make a long link short</h1>
-<p>Paste a link and get a short one that will always point to the same place.</p>
-</section>
-${renderResult(view.created)}
-${renderForm(view)}`,
+        <h1>Make a long link short</h1>
+        <p>Paste a link and get a short one that will always point to the same place.</p>
+      </section>
+      ${renderResult(view.created)} ${renderForm(view)}`,
   })
 }
 
 function renderResult(created: ShownLink | undefined): Html {
-  return html`<section class="card result" id="result" aria-labelledby="result-title" tabindex="-1"
-${created ? html` autofocus` : html` hidden`}>
-<h2 id="result-title">Your short link is ready</h2>
-<div class="short">
-<a id="short" href="${created?.shortUrl ?? '/'}">${created?.shortUrl}</a>
-<button type="button" class="quiet" id="copy" hidden>Copy</button>
-</div>
-<p class="target">Points to <span id="target">${created?.longUrl}</span></p>
-<p class="target">Works <span id="until">${created && renderUntil(created.expiresAt)}</span></p>
-</section>
-<p class="visually-hidden" id="status" role="status">${
-    created && html`Your short link is ready: ${created.shortUrl}`
-  }</p>`
+  return html`<section
+      class="card result"
+      id="result"
+      aria-labelledby="result-title"
+      tabindex="-1"
+      ${created ? html` autofocus` : html` hidden`}
+    >
+      <h2 id="result-title">Your short link is ready</h2>
+      <div class="short">
+        <a id="short" href="${created?.shortUrl ?? '/'}">${created?.shortUrl}</a>
+        <button type="button" class="quiet" id="copy" hidden>Copy</button>
+      </div>
+      <p class="target">Points to <span id="target">${created?.longUrl}</span></p>
+      <p class="target">
+        Works <span id="until">${created && renderUntil(created.expiresAt)}</span>
+      </p>
+    </section>
+    <p class="visually-hidden" id="status" role="status">
+      ${created && html`Your short link is ready: ${created.shortUrl}`}
+    </p>`
 }
 
 function renderUntil(expiresAt: string | null): Html {
@@ -86,30 +98,37 @@ function renderForm(view: HomeView): Html {
       fault: view.faults[input.name],
       isFirstFaulty: input.name === first,
     })
-  return html`<form class="card" id="shorten" method="post" action="/" novalidate autocomplete="off">
-<p class="message" id="message" role="alert">${view.message}</p>
-${field({
-  name: 'long_url',
-  label: html`Long link`,
-  hint: 'It begins with http:// or https://',
-  attributes: html` type="url" inputmode="url" required placeholder="https://example.com/a/long/path"`,
-})}
-<div class="pair">
-${field({
-  name: 'custom_alias',
-  label: html`Alias <span class="optional">optional</span>`,
-  hint: 'Up to 10 letters, digits, - or _. Left empty, we choose one.',
-  attributes: html` type="text" placeholder="spring-26"`,
-})}
-${field({
-  name: 'ttl_days',
-  label: html`Days until it ends <span class="optional">optional</span>`,
-  hint: '1 to 3650. Left empty, it has no end.',
-  attributes: html` type="text" inputmode="numeric" placeholder="30"`,
-})}
-</div>
-<button type="submit" id="submit">Shorten</button>
-</form>`
+  return html`<form
+    class="card"
+    id="shorten"
+    method="post"
+    action="/"
+    novalidate
+    autocomplete="off"
+  >
+    <p class="message" id="message" role="alert">${view.message}</p>
+    ${field({
+      name: 'long_url',
+      label: html`Long link`,
+      hint: 'It begins with http:// or https://',
+      attributes: html` type="url" inputmode="url" required placeholder="https://…"`,
+    })}
+    <div class="pair">
+      ${field({
+        name: 'custom_alias',
+        label: html`Alias <span class="optional">optional</span>`,
+        hint: 'Up to 10 letters, digits, - or _. Left empty, we choose one.',
+        attributes: html` type="text"`,
+      })}
+      ${field({
+        name: 'ttl_days',
+        label: html`Days until it ends <span class="optional">optional</span>`,
+        hint: '1 to 3650. Left empty, it has no end.',
+        attributes: html` type="text" inputmode="numeric"`,
+      })}
+    </div>
+    <button type="submit" id="submit">Shorten</button>
+  </form>`
 }
 
 interface FieldInput {
@@ -124,12 +143,21 @@ function renderField(
   given: { value: string; fault: string | undefined; isFirstFaulty: boolean },
 ): Html {
   return html`<div class="field">
-<label for="${name}">${label}</label>
-<input id="${name}" name="${name}"${attributes} value="${given.value}" autocapitalize="none"
-autocorrect="off" spellcheck="false" aria-describedby="${name}-fault ${name}-hint"${
-    given.fault !== undefined && html` aria-invalid="true"`
-  }${given.isFirstFaulty && html` autofocus`}>
-<p class="fault" id="${name}-fault" data-subject="${fieldSubjects[name]}">${given.fault}</p>
-<p class="hint" id="${name}-hint">${hint}</p>
-</div>`
+    <label for="${name}">${label}</label>
+    <input
+      id="${name}"
+      name="${name}"
+      ${attributes}
+      value="${given.value}"
+      autocapitalize="none"
+      autocorrect="off"
+      spellcheck="false"
+      aria-describedby="${name}-fault ${name}-hint"
+      ${
+        given.fault !== undefined && html` aria-invalid="true"`
+      }${given.isFirstFaulty && html` autofocus`}
+    />
+    <p class="fault" id="${name}-fault" data-subject="${fieldSubjects[name]}">${given.fault}</p>
+    <p class="hint" id="${name}-hint">${hint}</p>
+  </div>`
 }

@@ -6,10 +6,10 @@ import { type Html, html } from './html.ts'
 export interface PageContent {
   readonly title: string
   readonly main: Html
+  /** The page's own style sheet, beside that of all. */
+  readonly style?: 'form.css' | 'docs.css'
   /** Whether page.js has something to do here. */
   readonly script?: boolean
-  /** Whether the content needs the width of a reference. */
-  readonly wide?: boolean
   /** Whether search engines should leave it out. */
   readonly unlisted?: boolean
 }
@@ -22,34 +22,32 @@ const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focus
 </svg>`
 
 /** The whole page as text. */
-export function renderLayout({ title, main, script, wide, unlisted }: PageContent): string {
+export function renderLayout({ title, main, style, script, unlisted }: PageContent): string {
   const page = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-${unlisted === true && html`<meta name="robots" content="noindex">`}
-<title>${title}</title>
-<link rel="icon" href="/favicon.ico" sizes="any">
-<link rel="stylesheet" href="${assetPath('page.css')}">
-${script === true && html`<script type="module" src="${assetPath('page.js')}"></script>`}
-</head>
-<body${wide === true && html` class="wide"`}>
-<a class="skip" href="#main">Skip to the content</a>
-<header class="top">
-<a class="brand" href="/">${mark}<span>Curtail</span></a>
-<nav aria-label="Site"><a href="/docs">API</a></nav>
-</header>
-<main id="main" tabindex="-1">
-${main}
-</main>
-<footer class="bottom">
-<p>Short links that never change where they point.</p>
-<p><a href="/docs">API reference</a> · <a href="/openapi.json">OpenAPI</a></p>
-</footer>
-</body>
-</html>
-`
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        ${unlisted === true && html`<meta name="robots" content="noindex" />`}
+        <title>${title}</title>
+        <link rel="icon" href="/favicon.ico" sizes="any" />
+        <link rel="stylesheet" href="${assetPath('page.css')}" />
+        ${style && html`<link rel="stylesheet" href="${assetPath(style)}" />`}
+        ${script === true && html`<script type="module" src="${assetPath('page.js')}"></script>`}
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to the content</a>
+        <header class="top">
+          <a class="brand" href="/">${mark}<span>Curtail</span></a>
+          <nav aria-label="Site"><a href="/docs">API</a></nav>
+        </header>
+        <main id="main" tabindex="-1">${main}</main>
+        <footer class="bottom">
+          <p>Short links that never change where they point.</p>
+          <p><a href="/docs">API reference</a> · <a href="/openapi.json">OpenAPI</a></p>
+        </footer>
+      </body>
+    </html> `
   return page.markup
 }

@@ -6,14 +6,18 @@ const page = renderLayout({
   title: 'Nothing here – Curtail',
   unlisted: true,
   main: html`<section class="card lone">
-<p class="status-code" aria-hidden="true">404</p>
-<h1>There is nothing here</h1>
-<p>No short link leads on from this address. It may have ended, it may have been taken down, or a
-character of it got lost on the way.</p>
-<p>Short links tell capital letters from small ones, so please compare yours with the one you were
-given.</p>
-<p><a class="button" href="/">Shorten a link</a></p>
-</section>`,
+    <p class="status-code" aria-hidden="true">404</p>
+    <h1>There is nothing here</h1>
+    <p>
+      No short link leads on from this address. It may have ended, it may have been taken down, or a
+      character of it got lost on the way.
+    </p>
+    <p>
+      Short links tell capital letters from small ones, so please compare yours with the one you
+      were given.
+    </p>
+    <p><a class="button" href="/">Shorten a link</a></p>
+  </section>`,
 })
 
 /** The page as text; it is the same for every address. */

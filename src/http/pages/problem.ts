@@ -8,18 +8,29 @@ export function renderProblemPage(name: string, uri: string, type: ProblemType):
   return renderLayout({
     title: `${name} – Curtail`,
     main: html`<article class="card lone">
-<p class="eyebrow">Problem type · HTTP ${type.status}</p>
-<h1>${type.title}</h1>
-<p>${type.meaning}</p>
-<dl class="facts">
-<div><dt>Name</dt><dd><code>${name}</code></dd></div>
-<div><dt>Status</dt><dd><code>${type.status}</code></dd></div>
-<div><dt>Type</dt><dd><code>${uri}</code></dd></div>
-</dl>
-<p>A document of this type has a <code>detail</code>, which says what was wrong this time, and a
-<code>request_id</code>, which names the request in our logs. Please give the
-<code>request_id</code> when you report something.</p>
-<p><a href="/docs#problems">All problem types</a></p>
-</article>`,
+      <p class="eyebrow">Problem type · HTTP ${type.status}</p>
+      <h1>${type.title}</h1>
+      <p>${type.meaning}</p>
+      <dl class="facts">
+        <div>
+          <dt>Name</dt>
+          <dd><code>${name}</code></dd>
+        </div>
+        <div>
+          <dt>Status</dt>
+          <dd><code>${type.status}</code></dd>
+        </div>
+        <div>
+          <dt>Type</dt>
+          <dd><code>${uri}</code></dd>
+        </div>
+      </dl>
+      <p>
+        A document of this type has a <code>detail</code>, which says what was wrong this time, and
+        a <code>request_id</code>, which names the request in our logs. Please give the
+        <code>request_id</code> when you report something.
+      </p>
+      <p><a href="/docs#problems">All problem types</a></p>
+    </article>`,
   })
 }

@@ -7,7 +7,7 @@ export interface Page {
   readonly status: number
   readonly text: string
   readonly cacheControl: string
-  /** Further headers. */
+  /** Further headers; those of every page win. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -17,10 +17,10 @@ export const CACHED_BRIEFLY = 'public, max-age=300'
 /** Answers with `page`. */
 export function sendPage(res: ServerResponse, page: Page): void {
   res.writeHead(page.status, {
+    ...page.headers,
     ...pageHeaders,
     'Cache-Control': page.cacheControl,
     'Content-Length': Buffer.byteLength(page.text),
-    ...page.headers,
   })
   res.end(page.text)
 }

@@ -1,5 +1,5 @@
-// The statements that the writer runs, by name. Each is one step of a transaction that a whole group
-// shares, so none may fail for a reason of its own: what may be absent or taken is told by its answer.
+// The statements that the writer runs, by name. Each is a step of a transaction that a whole group
+// shares, so none may fail for a reason of its own: what is absent or taken, its answer tells.
 
 /** One write: the rows that `read` finds after `write` has run are its answer. */
 export interface Operation {
@@ -20,6 +20,9 @@ export const READ_LINK = `SELECT short_code, long_url, created_at, expires_at,
 /** Reads one block of codes. */
 export const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = :pool AND seq = :seq'
 
+const READ_INTENT = `SELECT ${INTENT} FROM idempotent_creates
+  WHERE key_hash = :keyHash AND created_at > :endedMs`
+
 /** Every operation. Parameters are named; one that a statement does not name is ignored. */
 export const operations = {
   insertLink: {
@@ -29,7 +32,8 @@ export const operations = {
   },
   readLink: { read: READ_LINK },
   setDisabled: {
-    write: `UPDATE links SET disabled_at = iif(:disabledAtMs IS NULL, NULL, ifnull(disabled_at, :disabledAtMs))
+    write: `UPDATE links SET
+        disabled_at = iif(:disabledAtMs IS NULL, NULL, ifnull(disabled_at, :disabledAtMs))
       WHERE short_code = :code AND deleted_at IS NULL`,
     read: READ_LINK,
   },
@@ -50,16 +54,16 @@ export const operations = {
         writer_id = excluded.writer_id, created_at = excluded.created_at,
         expires_at = excluded.expires_at
       WHERE created_at <= :endedMs`,
-    read: `SELECT ${INTENT} FROM idempotent_creates WHERE key_hash = :keyHash AND created_at > :endedMs`,
+    read: READ_INTENT,
   },
   readIntent: {
-    read: `SELECT ${INTENT} FROM idempotent_creates WHERE key_hash = :keyHash AND created_at > :endedMs`,
+    read: READ_INTENT,
   },
   moveIntent: {
     write: `UPDATE idempotent_creates SET short_code = :to
       WHERE key_hash = :keyHash AND writer_id = :writerId AND short_code = :code
         AND created_at > :endedMs`,
-    read: `SELECT ${INTENT} FROM idempotent_creates WHERE key_hash = :keyHash AND created_at > :endedMs`,
+    read: READ_INTENT,
   },
   deleteEndedIntents: {
     write: `DELETE FROM idempotent_creates WHERE key_hash IN (SELECT key_hash

@@ -151,7 +151,7 @@ class GroupWriter implements Writer {
     else this.#onIdle?.()
   }
 
-  /** The disk hangs: those who wait are told; the thread keeps the group, and order, until it answers. */
+  /** The disk hangs: those who wait are told, and the thread keeps the group until it answers. */
   #giveUp(): void {
     const error = new StoreError('SQLite did not answer in time', { outcome: 'unknown' })
     for (const { reject } of this.#inHand ?? []) reject(error)

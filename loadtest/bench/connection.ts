@@ -1,0 +1,67 @@
+// One keep-alive connection of the load generator: sends requests that are serialised already and
+// tells each answer. Reads answers by Content-Length alone; knows nothing of what they mean.
+import { connect, type Socket } from 'node:net'
+
+/** One answer, its head and body still in one text. */
+export interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+/** A connection with at most one request under way. */
+export interface Connection {
+  send(request: Buffer): void
+  close(): void
+}
+
+const READ_BYTES = 64 * 1024
+const ANSWER_BYTES_MAX = 1024 * 1024
+const contentLength = /\r\ncontent-length: (\d+)\r\n/i
+
+/** Connects to `port` on this machine. Whatever goes wrong afterwards goes to `onFault`. */
+export async function openConnection(options: {
+  readonly port: number
+  readonly onAnswer: (answer: Answer) => void
+  readonly onFault: (error: Error) => void
+}): Promise<Connection> {
+  let rest = ''
+  let closing = false
+  const take = (bytes: number, buffer: Uint8Array) => {
+    rest += (buffer as Buffer).toString('latin1', 0, bytes)
+    const answer = parseAnswer(rest)
+    if (answer === 'malformed' || rest.length > ANSWER_BYTES_MAX) {
+      options.onFault(new Error(`an answer cannot be read: ${rest.slice(0, 200)}`))
+    } else if (answer !== 'incomplete') {
+      rest = ''
+      options.onAnswer(answer)
+    }
+    return true
+  }
+  const onread = { buffer: Buffer.allocUnsafe(READ_BYTES), callback: take }
+  const socket: Socket = connect({ host: '127.0.0.1', port: options.port, noDelay: true, onread })
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve)
+    socket.once('error', reject)
+  })
+  socket.on('error', options.onFault)
+  socket.on('close', () => {
+    if (!closing) options.onFault(new Error('the server closed a connection'))
+  })
+  return {
+    send: (request) => void socket.write(request),
+    close() {
+      closing = true
+      socket.destroy()
+    },
+  }
+}
+
+function parseAnswer(text: string): Answer | 'incomplete' | 'malformed' {
+  const headEnd = text.indexOf('\r\n\r\n')
+  if (headEnd < 0) return 'incomplete'
+  const length = contentLength.exec(text)?.[1]
+  if (length === undefined) return 'malformed'
+  const missing = headEnd + 4 + Number(length) - text.length
+  if (missing > 0) return 'incomplete'
+  return missing < 0 ? 'malformed' : { status: Number(text.slice(9, 12)), text }
+}

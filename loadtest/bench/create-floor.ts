@@ -1,0 +1,73 @@
+// The floor of creating: node:sqlite alone, with the service's own pragmas, table and insert. No
+// HTTP, no thread, no codes to mint: rows made beforehand, so many in each durable transaction.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { rmSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { durablePragmas } from '../../src/stores/sqlite/durable-pragmas.ts'
+import { operations } from '../../src/stores/sqlite/operations.ts'
+import { migrations } from '../../src/stores/sqlite/schema.ts'
+
+/** What the floor is asked: this many creates, in transactions of `group` on average. */
+export interface FloorTask {
+  readonly creates: number
+  readonly group: number
+}
+
+/** What they took. */
+export interface FloorSpan {
+  readonly wallMs: number
+  readonly cpuUs: number
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'curtail-floor-'))
+const db = new DatabaseSync(join(folder, 'floor.db'))
+db.exec(durablePragmas)
+for (const sql of migrations) db.exec(sql)
+const begin = db.prepare('BEGIN IMMEDIATE')
+const insert = db.prepare(operations.insertLink.write)
+const commit = db.prepare('COMMIT')
+
+let created = 0
+
+function makeRow() {
+  const id = String(++created).padStart(12, '0')
+  return {
+    code: randomBytes(5).toString('base64url'), // 7 characters in random order, as ours are
+    longUrl: `https://example.com/a/path/of/usual/length?id=${id}`,
+    createdAtMs: Date.now(),
+    expiresAtMs: null,
+    creatorId: null,
+    writerId: randomUUID(),
+    disabledAtMs: null,
+    deletedAtMs: null,
+  }
+}
+
+function run({ creates, group }: FloorTask): FloorSpan {
+  const rows = Array.from({ length: creates }, makeRow)
+  const before = process.cpuUsage()
+  const begunMs = performance.now()
+  let done = 0
+  for (let groups = 1; done < creates; groups++) {
+    begin.run()
+    // Whole groups whose mean is `group`, which need not be whole.
+    for (const end = Math.min(creates, Math.round(groups * group)); done < end; done++) {
+      const row = rows[done]
+      if (row !== undefined) insert.run(row)
+    }
+    commit.run()
+  }
+  const { user, system } = process.cpuUsage(before)
+  return { wallMs: performance.now() - begunMs, cpuUs: user + system }
+}
+
+process.on('message', (task: FloorTask) => {
+  process.send?.(run(task))
+})
+process.on('disconnect', () => {
+  db.close()
+  rmSync(folder, { recursive: true })
+  process.exit()
+})

@@ -1,0 +1,108 @@
+// The load generator: a fixed number of connections, each with one request under way (a closed
+// loop), until a count or a time is reached. Only to this machine; anything unexpected ends the run.
+import { type Answer, type Connection, openConnection } from './connection.ts'
+
+/** What to send, and when to stop. */
+export interface Load {
+  readonly port: number
+  readonly connections: number
+  /** The next request, serialised. */
+  readonly request: () => Buffer
+  readonly expectedStatuses: readonly number[]
+  readonly requestsMax: number
+  readonly msMax: number
+  readonly onAnswer?: (answer: Answer) => void
+}
+
+/** What came of it. */
+export interface Driven {
+  readonly answers: number
+  readonly statuses: Readonly<Record<number, number>>
+  readonly wallMs: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
+
+/** An answer must come this soon, or the run has failed. */
+const SILENCE_MS_MAX = 10_000
+
+/** A load under way: its connections are open, none has sent yet. */
+export interface Driver {
+  /** Sends until the end and waits for every answer. Throws what went wrong. */
+  run(): Promise<Driven>
+}
+
+/** Opens the connections of a load. */
+export async function prepareLoad(load: Load): Promise<Driver> {
+  const statuses: Record<number, number> = {}
+  const latenciesMs = new Float64Array(load.requestsMax)
+  let sent = 0
+  let answered = 0
+  let endMs = Infinity
+  let finish: () => void = () => undefined
+  let fail: (error: Error) => void = () => undefined
+  const ended = new Promise<void>((resolve, reject) => {
+    finish = resolve
+    fail = reject
+  })
+  ended.catch(() => undefined) // a fault before `run` is told by `run`
+
+  const lane = async (): Promise<Lane> => {
+    let begunMs = 0
+    const connection = await openConnection({
+      port: load.port,
+      onFault: fail,
+      onAnswer(answer) {
+        const nowMs = performance.now()
+        latenciesMs[answered++] = nowMs - begunMs
+        statuses[answer.status] = (statuses[answer.status] ?? 0) + 1
+        if (!load.expectedStatuses.includes(answer.status)) {
+          fail(new Error(`an answer was not expected: ${answer.text.slice(0, 500)}`))
+          return
+        }
+        load.onAnswer?.(answer)
+        if (nowMs < endMs && sent < load.requestsMax) next()
+        else if (answered === sent) finish()
+      },
+    })
+    const next = () => {
+      sent++
+      begunMs = performance.now()
+      connection.send(load.request())
+    }
+    return { connection, next }
+  }
+  const lanes = await Promise.all(Array.from({ length: load.connections }, lane))
+
+  return {
+    async run() {
+      const begunMs = performance.now()
+      endMs = begunMs + load.msMax
+      const watch = watchSilence(() => answered, fail)
+      try {
+        for (const { next } of lanes) if (sent < load.requestsMax) next()
+        await ended
+      } finally {
+        clearInterval(watch)
+        for (const { connection } of lanes) connection.close()
+      }
+      const wallMs = performance.now() - begunMs
+      const sorted = latenciesMs.subarray(0, answered).sort()
+      const quantile = (q: number) => sorted[Math.floor(q * (sorted.length - 1))] ?? 0
+      return { answers: answered, statuses, wallMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
+    },
+  }
+}
+
+interface Lane {
+  readonly connection: Connection
+  readonly next: () => void
+}
+
+function watchSilence(answered: () => number, fail: (error: Error) => void): NodeJS.Timeout {
+  let before = -1
+  return setInterval(() => {
+    if (answered() === before) fail(new Error('no answer for too long'))
+    before = answered()
+  }, SILENCE_MS_MAX)
+}

@@ -1,0 +1,15 @@
+// The floor of redirecting: bare node:http, default settings, one handler, and the bytes it is told.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+process.once('message', (answer: { status: number; headers: string[]; body: string }) => {
+  const { status, headers, body } = answer
+  const server = createServer((_req, res) => {
+    res.writeHead(status, headers)
+    res.end(body)
+  })
+  server.listen(0, '127.0.0.1', () => {
+    process.send?.({ port: (server.address() as AddressInfo).port })
+  })
+})
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,69 @@
+// GET /assets/{name}, /favicon.ico and /robots.txt: what pages and crawlers fetch. Serves only the
+// files read at the start; no path of a request ever reaches the file system.
+import type { Request, Response } from 'express'
+import { sendNotFound } from '../not-found.ts'
+import { type Asset, assets, favicon } from '../pages/assets.ts'
+import type { CreateRouteDeps } from './post-link.ts'
+
+const YEAR_SECONDS = 31_536_000
+const DAY_SECONDS = 86_400
+
+/** Short links are for people who were given them, not for search engines. */
+const robots = `User-agent: *
+Allow: /$
+Allow: /docs$
+Allow: /openapi.json$
+Allow: /problems/
+Allow: /assets/
+Allow: /favicon.ico$
+Disallow: /
+`
+
+/** The handler of /assets/{name}. */
+export function getAsset({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
+  return (req: Request, res: Response): void => {
+    const asset = assets.get(String(req.params['name']))
+    if (asset === undefined) {
+      sendNotFound(req, res, baseUrl)
+      return
+    }
+    // In a rollout a page of another release may ask here: under its hash, ours must not be kept.
+    const isOurs = req.url.endsWith(`?v=${asset.hash}`)
+    const cacheControl = isOurs ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache'
+    sendFile(req, res, { ...asset, cacheControl })
+  }
+}
+
+/** The handler of /favicon.ico. */
+export function getFavicon() {
+  const cacheControl = `public, max-age=${DAY_SECONDS}`
+  return (req: Request, res: Response): void => {
+    sendFile(req, res, { ...favicon, cacheControl })
+  }
+}
+
+/** The handler of /robots.txt. */
+export function getRobots() {
+  const file = { bytes: Buffer.from(robots), contentType: 'text/plain; charset=utf-8', hash: '1' }
+  const cacheControl = `public, max-age=${DAY_SECONDS}`
+  return (req: Request, res: Response): void => {
+    sendFile(req, res, { ...file, cacheControl })
+  }
+}
+
+function sendFile(req: Request, res: Response, file: Asset & { cacheControl: string }): void {
+  const etag = `"${file.hash}"`
+  const headers = { ETag: etag, 'Cache-Control': file.cacheControl }
+  if (req.headers['if-none-match']?.includes(etag) === true) {
+    res.writeHead(304, headers)
+    res.end()
+    return
+  }
+  res.writeHead(200, {
+    ...headers,
+    'Content-Type': file.contentType,
+    'Content-Length': file.bytes.length,
+    'X-Content-Type-Options': 'nosniff',
+  })
+  res.end(file.bytes)
+}

@@ -1,0 +1,21 @@
+// GET /problems/{name}: what a type of problem means, from the table of problems.
+import type { Request, Response } from 'express'
+import { sendNotFound } from '../not-found.ts'
+import { renderProblemPage } from '../pages/problem.ts'
+import { CACHED_BRIEFLY, sendPage } from '../pages/send-page.ts'
+import { problemTypes } from '../problem.ts'
+import type { CreateRouteDeps } from './post-link.ts'
+
+/** The handler of the route. */
+export function getProblem({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
+  const pages: ReadonlyMap<string, string> = new Map(
+    Object.entries(problemTypes).map(([name, type]) => {
+      return [name, renderProblemPage(name, `${baseUrl}/problems/${name}`, type)]
+    }),
+  )
+  return (req: Request, res: Response): void => {
+    const text = pages.get(String(req.params['name']))
+    if (text === undefined) sendNotFound(req, res, baseUrl)
+    else sendPage(res, { status: 200, text, cacheControl: CACHED_BRIEFLY })
+  }
+}

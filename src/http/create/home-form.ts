@@ -1,0 +1,82 @@
+// The form of the page to shorten a link: its bytes become the value that the API's schema
+// validates, and a problem becomes sentences beside the fields. Reads no request itself.
+import { fieldSubjects, type FormField, formFields, type HomeView } from '../pages/home.ts'
+import type { Problem } from '../problem.ts'
+import { invalidRequest } from './create-request.ts'
+
+/** A form: its values as they were entered, and the value to validate or the problem. */
+export interface ParsedForm {
+  readonly entered: HomeView['values']
+  readonly parsed: { readonly value: unknown } | { readonly problem: Problem }
+}
+
+/** The fields of an empty form. */
+export const emptyForm: HomeView['values'] = { long_url: '', custom_alias: '', ttl_days: '' }
+
+/** Parses `application/x-www-form-urlencoded` bytes, which must be UTF-8. */
+export function parseForm(bytes: Buffer): ParsedForm {
+  const pairs = decodePairs(bytes)
+  if (pairs === undefined) {
+    const detail = 'must be a form encoded in UTF-8'
+    const fault = { pointer: '', code: 'malformed-form', detail }
+    return { entered: emptyForm, parsed: invalidRequest([fault]) }
+  }
+  const fields = new Map(pairs)
+  const entered = {
+    long_url: fields.get('long_url') ?? '',
+    custom_alias: fields.get('custom_alias') ?? '',
+    ttl_days: fields.get('ttl_days') ?? '',
+  }
+  if (fields.size < pairs.length) return { entered, parsed: invalidRequest([repeatedFault(pairs)]) }
+  const filled = [...fields].filter(([name, text]) => text !== '' || !isFormField(name))
+  const members = filled.map(([name, text]) => [name, name === 'ttl_days' ? numberOf(text) : text])
+  return { entered, parsed: { value: Object.fromEntries(members) as unknown } }
+}
+
+function decodePairs(bytes: Buffer): [string, string][] | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    const decode = (part: string) => decodeURIComponent(part.replaceAll('+', ' '))
+    return text
+      .split('&')
+      .filter((pair) => pair !== '')
+      .map((pair) => {
+        const [name, ...value] = pair.split('=')
+        return [decode(name ?? ''), decode(value.join('='))]
+      })
+  } catch {
+    return undefined // bytes or escapes that stand for no text
+  }
+}
+
+function repeatedFault(pairs: readonly [string, string][]) {
+  const names = pairs.map(([name]) => name)
+  const name = names.find((one, at) => names.indexOf(one) !== at) ?? ''
+  const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+  return { pointer, code: 'repeated', detail: 'must not be given more than once' }
+}
+
+function numberOf(text: string): number | string {
+  return /^[0-9]+$/.test(text) ? Number(text) : text
+}
+
+function isFormField(name: string): name is FormField {
+  return (formFields as readonly string[]).includes(name)
+}
+
+/** Where on the page a problem is told, and how. */
+export function placeProblem(problem: Problem): Pick<HomeView, 'faults' | 'message'> {
+  if (problem.name === 'alias-taken') return { faults: { custom_alias: problem.detail } }
+  if (problem.name === 'store-unavailable') return { faults: {}, message: storeMessage }
+  const faults: Partial<Record<FormField, string>> = {}
+  for (const { pointer, detail } of problem.errors ?? []) {
+    const name = pointer.slice(1)
+    if (isFormField(name)) faults[name] ??= `${fieldSubjects[name]} ${detail}`
+  }
+  return Object.keys(faults).length > 0 ? { faults } : { faults, message: problem.detail }
+}
+
+/** The API's sentence asks for the same Idempotency-Key, which a form cannot send. */
+const storeMessage =
+  'We cannot tell whether the link was stored. Please try again in a moment. ' +
+  'An alias that you asked for and that is taken by then may be yours already.'

@@ -1,0 +1,141 @@
+// The page to shorten a link and its form, over HTTP, without a browser.
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import {
+  BASE_URL,
+  createdAsAsked,
+  type RunningCreateApp,
+  startCreateApp,
+} from '../../../test/parts/create-app.ts'
+import type { CreateOutcome } from '../../shorten/create-link.ts'
+
+let app: RunningCreateApp
+let next: CreateOutcome | undefined
+
+beforeAll(async () => {
+  app = await startCreateApp((request) => next ?? createdAsAsked(request))
+})
+afterAll(() => app.stop())
+
+const form = 'application/x-www-form-urlencoded'
+
+async function submit(fields: Record<string, string> | string, type = form) {
+  const body = typeof fields === 'string' ? fields : new URLSearchParams(fields).toString()
+  const headers = { 'Content-Type': type }
+  const response = await fetch(`${app.url}/`, { method: 'POST', headers, body })
+  return { status: response.status, headers: response.headers, text: await response.text() }
+}
+
+/** The text of the element with this id. */
+function partOf(text: string, id: string): string {
+  return new RegExp(`id="${id}"[^>]*>([^<]*)<`).exec(text)?.[1]?.trim() ?? 'not there'
+}
+
+async function countOf(outcome: string): Promise<number> {
+  const { values } = await app.metrics.creates.get()
+  return values.find(({ labels }) => labels['outcome'] === outcome)?.value ?? 0
+}
+
+test('GET / is a page with a form, a strict policy and no dead copy button', async () => {
+  const response = await fetch(`${app.url}/`)
+  const text = await response.text()
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(response.headers.get('content-security-policy')).toContain("default-src 'none'")
+  expect(text).toMatch(/id="copy"\s+hidden/)
+  expect(text).toMatch(/id="result"[^>]*hidden/)
+  for (const name of ['long_url', 'custom_alias', 'ttl_days']) {
+    expect(text).toContain(`<label for="${name}">`)
+    expect(text).toMatch(new RegExp(`name="${name}"`))
+  }
+  expect(text).not.toMatch(/ style=| on[a-z]+=|<script(?![^>]* src=)|<style/)
+  expect((await fetch(`${app.url}/`, { method: 'HEAD' })).status).toBe(200)
+})
+
+test('a valid form is answered with the short link', async () => {
+  const before = await countOf('created')
+  const fields = { long_url: 'https://example.com/?a=1&b=2', custom_alias: 'mine', ttl_days: '2' }
+  const { status, headers, text } = await submit(fields)
+  expect(status).toBe(201)
+  expect(headers.get('cache-control')).toBe('no-store')
+  expect(headers.get('location')).toBe(`${BASE_URL}/mine`)
+  expect(partOf(text, 'short')).toBe(`${BASE_URL}/mine`)
+  expect(partOf(text, 'target')).toBe('https://example.com/?a=1&amp;b=2')
+  expect(text).toContain('datetime="2027-01-03T00:00:00.000Z">3 January 2027 at 00:00 UTC<')
+  expect(text).not.toMatch(/id="result"[^>]*hidden/)
+  expect(app.requests.at(-1)).toEqual({
+    longUrl: 'https://example.com/?a=1&b=2',
+    alias: 'mine',
+    ttlDays: 2,
+    idempotencyKey: undefined,
+  })
+  expect(await countOf('created')).toBe(before + 1)
+})
+
+test('faults stand beside their fields and what was entered is kept, escaped', async () => {
+  const before = await countOf('invalid-request')
+  const hostile = '"><script>alert(1)</script>'
+  const { status, headers, text } = await submit({ long_url: hostile, ttl_days: '9999' })
+  expect(status).toBe(422)
+  expect(headers.get('cache-control')).toBe('no-store')
+  expect(partOf(text, 'long_url-fault')).toMatch(/^The long link must be an absolute/)
+  expect(partOf(text, 'ttl_days-fault')).toMatch(/^The number of days must be/)
+  expect(partOf(text, 'custom_alias-fault')).toBe('')
+  expect(text).not.toContain('<script>')
+  expect(text).toContain('value="&quot;&gt;&lt;script&gt;')
+  expect(text.match(/aria-invalid="true"/g)).toHaveLength(2)
+  expect(text.match(/ autofocus/g)).toHaveLength(1)
+  expect(await countOf('invalid-request')).toBe(before + 1)
+})
+
+test('a form without a link, with an unknown or a repeated field is refused', async () => {
+  expect(partOf((await submit('')).text, 'long_url-fault')).toBe('The long link is required')
+  const unknown = await submit('long_url=https%3A%2F%2Fa.example&more=1')
+  expect([unknown.status, partOf(unknown.text, 'message')]).toEqual([
+    422,
+    expect.stringContaining('more is not a member'),
+  ])
+  const repeated = await submit('long_url=https%3A%2F%2Fa.example&long_url=x')
+  expect([repeated.status, partOf(repeated.text, 'long_url-fault')]).toEqual([
+    422,
+    'The long link must not be given more than once',
+  ])
+})
+
+test('an outcome of the store is told on the page with its status', async () => {
+  const fields = { long_url: 'https://example.com/', custom_alias: 'mine' }
+  try {
+    next = { kind: 'alias-taken' }
+    const taken = await submit(fields)
+    expect([taken.status, partOf(taken.text, 'custom_alias-fault')]).toEqual([
+      409,
+      'The alias mine is in use: choose another',
+    ])
+    for (const kind of ['pool-empty', 'store-unavailable'] as const) {
+      next = { kind }
+      const { status, headers, text } = await submit(fields)
+      expect([status, headers.get('retry-after'), headers.get('cache-control')]).toEqual([
+        503,
+        '1',
+        'no-store',
+      ])
+      expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
+      expect(partOf(text, 'message')).not.toBe('')
+      expect(text).toContain('value="https://example.com/"')
+    }
+  } finally {
+    next = undefined
+  }
+})
+
+test('a form over the bound is a page of 413, another type a problem of 415', async () => {
+  const large = await submit({ long_url: 'x'.repeat(16 * 1024) })
+  expect([large.status, partOf(large.text, 'message')]).toEqual([
+    413,
+    'The body must have at most 16384 bytes',
+  ])
+  const other = await submit('{}', 'application/json')
+  expect([other.status, other.headers.get('content-type')]).toEqual([
+    415,
+    'application/problem+json',
+  ])
+})

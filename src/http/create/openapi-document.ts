@@ -1,0 +1,73 @@
+// The shape of our OpenAPI document: the part of OpenAPI 3.1 that we use. Decides nothing.
+
+/** A JSON Schema. */
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/** A reference into the document. */
+export interface Reference {
+  readonly $ref: string
+}
+
+/** A header of a response. */
+export interface HeaderObject {
+  readonly description: string
+  readonly schema: JsonSchema
+}
+
+/** The body of a request or response in one media type. */
+export interface MediaType {
+  readonly schema: JsonSchema
+  readonly example?: unknown
+}
+
+/** Bodies by media type. */
+export type Content = Readonly<Record<string, MediaType>>
+
+/** One answer of an operation. */
+export interface ResponseObject {
+  readonly description: string
+  readonly headers?: Readonly<Record<string, Reference>>
+  readonly content?: Content
+}
+
+/** A part of the path, or a header of the request. */
+export interface Parameter {
+  readonly name: string
+  readonly in: 'path' | 'header'
+  readonly required: boolean
+  readonly description: string
+  readonly schema: JsonSchema
+  readonly example: string
+}
+
+/** One method of one path. */
+export interface Operation {
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly tags: readonly string[]
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: { readonly required: true; readonly content: Content }
+  readonly responses: Readonly<Record<string, ResponseObject>>
+}
+
+/** The methods of one path. */
+export type PathItem = Readonly<Partial<Record<'get' | 'head' | 'post', Operation>>>
+
+/** The document. */
+export interface OpenApiDocument {
+  readonly openapi: '3.1.0'
+  readonly info: {
+    readonly title: string
+    readonly version: string
+    readonly description: string
+    readonly license: { readonly name: string; readonly identifier: string }
+  }
+  readonly servers: readonly { readonly url: string }[]
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly paths: Readonly<Record<string, PathItem>>
+  readonly components: {
+    readonly schemas: Readonly<Record<string, JsonSchema>>
+    readonly headers: Readonly<Record<string, HeaderObject>>
+  }
+}

@@ -1,0 +1,97 @@
+// The document is OpenAPI 3.1, covers every public path, and its own examples keep its schemas.
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { expect, test } from '@jest/globals'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { servedSegments } from '../../links/reserved.ts'
+import { problemTypes } from '../problem.ts'
+import { createBodySchema } from './create-request.ts'
+import { createOpenApi, problemSchema } from './openapi.ts'
+
+const baseUrl = 'https://curtail.example'
+const document = createOpenApi({ baseUrl, schema: createBodySchema(new Set()) })
+
+test('the document is valid OpenAPI 3.1', async () => {
+  const copy = JSON.parse(JSON.stringify(document)) as Record<string, unknown>
+  const { valid, errors } = await new Validator().validate(copy)
+  expect(errors).toBeUndefined()
+  expect(valid).toBe(true)
+})
+
+test('it names the service where it is', () => {
+  expect(document.servers).toEqual([{ url: baseUrl }])
+})
+
+test('every reference leads to something', () => {
+  const text = JSON.stringify(document)
+  const components = document.components as unknown as Record<string, Record<string, unknown>>
+  for (const [, kind, name] of text.matchAll(/"#\/components\/([a-z]+)\/([^"]+)"/g)) {
+    expect(components[String(kind)]).toHaveProperty([String(name)])
+  }
+})
+
+test('every first segment that is served is a documented path; assets belong to the pages', () => {
+  const segments = Object.keys(document.paths).map((path) => path.split('/')[1])
+  for (const segment of servedSegments) {
+    if (segment !== 'assets') expect(segments).toContain(segment)
+  }
+  expect(Object.keys(document.paths)).toEqual(expect.arrayContaining(['/', '/{code}']))
+})
+
+test('creating documents every status that it can answer', () => {
+  const statuses = Object.keys(document.paths['/v1/urls']?.post?.responses ?? {})
+  const own = [201, 400, 409, 413, 415, 422, 429, 500, 503].map(String)
+  expect(statuses).toEqual(expect.arrayContaining([...own, 'default']))
+})
+
+test('a HEAD has no body', () => {
+  for (const response of Object.values(document.paths['/{code}']?.head?.responses ?? {})) {
+    expect(response).not.toHaveProperty('content')
+  }
+})
+
+test('the request schema takes what the service takes, and nothing else', () => {
+  const ajv = new Ajv2020({ strict: false })
+  addFormats.default(ajv)
+  const validate = ajv.compile(document.components.schemas['CreateLink'] ?? false)
+  const longUrl = 'https://example.com/'
+  expect(validate({ long_url: longUrl, custom_alias: 'a_-9', ttl_days: 3650 })).toBe(true)
+  expect(validate({ long_url: longUrl, custom_alias: null, ttl_days: null })).toBe(true)
+  for (const wrong of [
+    {},
+    { long_url: 1 },
+    { long_url: longUrl, ttl_days: 0 },
+    { long_url: longUrl, ttl_days: 1.5 },
+    { long_url: longUrl, custom_alias: 'a/b' },
+    { long_url: longUrl, more: 1 },
+  ]) {
+    expect(validate(wrong)).toBe(false)
+  }
+})
+
+test('examples keep their schemas', () => {
+  const ajv = new Ajv2020({ strict: false })
+  addFormats.default(ajv)
+  ajv.addSchema(document, 'doc')
+  let examples = 0
+  for (const { post } of Object.values(document.paths)) {
+    const bodies = [post?.requestBody, ...Object.values(post?.responses ?? {})]
+    for (const media of bodies.flatMap((body) => Object.values(body?.content ?? {}))) {
+      if (media.example === undefined) continue
+      const text = JSON.stringify(media.schema).replaceAll('"#/', '"doc#/')
+      const validate = ajv.compile(JSON.parse(text) as Record<string, unknown>)
+      expect([validate(media.example), validate.errors]).toEqual([true, null])
+      examples++
+    }
+  }
+  expect(examples).toBe(3)
+})
+
+test('a problem document of each type keeps the schema; a further member does not', () => {
+  for (const [name, { status, title }] of Object.entries(problemTypes)) {
+    const type = `${baseUrl}/problems/${name}`
+    const problem = { type, title, status, detail: 'This', request_id: 'r-1' }
+    expect(problemSchema.safeParse(problem).success).toBe(true)
+    expect(problemSchema.safeParse({ ...problem, stack: 'at x' }).success).toBe(false)
+  }
+})

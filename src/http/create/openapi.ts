@@ -1,0 +1,166 @@
+// The OpenAPI document, made from the schema that validates requests, the table of problems, and
+// the schemas of answers that stand here and that tests hold against real answers.
+import { z } from 'zod'
+import { type ProblemName, problemTypes } from '../problem.ts'
+import type { HeaderObject, JsonSchema, OpenApiDocument } from './openapi-document.ts'
+import { openApiPaths } from './openapi-paths.ts'
+import type { CreateRouteDeps } from './post-link.ts'
+
+const instant = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  .meta({ format: 'date-time', examples: ['2026-12-24T18:00:00.000Z'] })
+
+/** The body of a 201. */
+export const createdLinkSchema = z
+  .strictObject({
+    short_url: z.url().meta({ description: 'The short link, complete.' }),
+    expires_at: instant.nullable().meta({
+      description: 'When the link ends, in UTC with milliseconds; null = it has no end.',
+    }),
+  })
+  .meta({ id: 'CreatedLink', description: 'A link that was created.' })
+
+const faultSchema = z.strictObject({
+  pointer: z.string().meta({
+    description: 'JSON pointer into the body; empty = the body as a whole, or a header.',
+    examples: ['/ttl_days'],
+  }),
+  code: z.string().meta({ description: 'A word to compare.', examples: ['out-of-range'] }),
+  detail: z.string().meta({ description: 'What is allowed, for people.' }),
+})
+
+/** Every problem document. */
+export const problemSchema = z
+  .strictObject({
+    type: z.url().meta({ description: 'Address of the page that explains this type of problem.' }),
+    title: z.string().meta({ description: 'The type in a few words; the same every time.' }),
+    status: z.int().min(400).max(599).meta({ description: 'The status of the answer.' }),
+    detail: z.string().meta({ description: 'What was wrong this time, for people.' }),
+    request_id: z.string().min(1).meta({ description: 'As in X-Request-Id.' }),
+    errors: z
+      .array(faultSchema)
+      .min(1)
+      .optional()
+      .meta({ description: 'Of invalid-request: each broken rule.' }),
+    rule: z.string().optional().meta({ description: 'Of rate-limited: the rule that refused.' }),
+  })
+  .meta({ id: 'Problem', description: 'A problem document (RFC 9457).' })
+
+const count = (description: string) => z.coerce.number().int().min(0).meta({ description })
+
+/** Headers of answers, as they come: text. */
+export const headerSchemas = {
+  'X-Request-Id': z
+    .string()
+    .regex(/^[\x21-\x7e]{1,128}$/)
+    .meta({
+      description: 'Names the request in our logs; taken from the request where it has one.',
+    }),
+  // Not `format: uri`: a target is answered as it was sent, which that grammar need not accept.
+  Location: z
+    .string()
+    .regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[\x21-\x7e]+$/)
+    .meta({ description: 'Where the redirect leads, or the link just created.' }),
+  'Cache-Control': z.string().min(1).meta({ description: 'How long the answer may be kept.' }),
+  'Retry-After': z.coerce
+    .number()
+    .int()
+    .min(1)
+    .meta({ description: 'Whole seconds to wait before trying again.' }),
+  'Idempotency-Replayed': z.literal('true').meta({
+    description: 'There where the answer repeats that to an earlier request of the same key.',
+  }),
+  'X-Robots-Tag': z
+    .literal('noindex')
+    .meta({ description: 'Search engines should not list short links.' }),
+  'Referrer-Policy': z
+    .literal('no-referrer-when-downgrade')
+    .meta({ description: 'The target may learn where its visitor came from.' }),
+  'X-RateLimit-Limit': count('The limit of the rule with the least left. Where limits apply.'),
+  'X-RateLimit-Remaining': count('What that rule has left. Where limits apply.'),
+  'X-RateLimit-Reset': count('When that rule is whole again, in Unix seconds. Where limits apply.'),
+  Allow: z.string().min(1).meta({ description: 'The methods that the path serves.' }),
+} as const
+
+/** Headers of a redirect, by their names in lower case. */
+export const redirectHeadersSchema = z.looseObject({
+  location: headerSchemas.Location,
+  'cache-control': z.string().regex(/^private, (no-store|max-age=\d{1,3})$/),
+  'content-type': z.literal('text/plain; charset=utf-8'),
+  'x-robots-tag': headerSchemas['X-Robots-Tag'],
+  'referrer-policy': headerSchemas['Referrer-Policy'],
+  'x-request-id': headerSchemas['X-Request-Id'],
+})
+
+/** Headers of a 201 of the API, by their names in lower case. */
+export const createdHeadersSchema = z.looseObject({
+  location: headerSchemas.Location,
+  'cache-control': z.literal('no-store'),
+  'content-type': z.literal('application/json; charset=utf-8'),
+  'x-request-id': headerSchemas['X-Request-Id'],
+  'idempotency-replayed': headerSchemas['Idempotency-Replayed'].optional(),
+})
+
+const about = [
+  'Curtail makes long links short. A short link never changes where it points, and a code is',
+  'never given out twice.\n\nErrors are problem documents (RFC 9457) of the type',
+  '`application/problem+json`. Each bears a `type`, the address of a page that explains it,',
+  'and the `request_id` that names the request in our logs. A path that is served, but not by this',
+  'method, answers 405 with `Allow`.',
+].join(' ')
+
+/** Makes the document of the service at `baseUrl`. */
+export function createOpenApi({
+  baseUrl,
+  schema,
+}: Pick<CreateRouteDeps, 'baseUrl' | 'schema'>): OpenApiDocument {
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Curtail',
+      version: '1.0.0',
+      description: about,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: baseUrl }],
+    tags: [
+      { name: 'Links', description: 'Make short links and follow them.' },
+      { name: 'Pages', description: 'What a browser shows.' },
+      { name: 'Documents', description: 'For programs.' },
+    ],
+    paths: openApiPaths(baseUrl),
+    components: {
+      schemas: {
+        CreateLink: toJsonSchema(schema, 'input'),
+        CreatedLink: toJsonSchema(createdLinkSchema, 'output'),
+        Problem: withProblemTypes(toJsonSchema(problemSchema, 'output'), baseUrl),
+      },
+      headers: Object.fromEntries(Object.entries(headerSchemas).map(toHeader)),
+    },
+  }
+}
+
+function toHeader([name, schema]: [string, z.ZodType]): [string, HeaderObject] {
+  const { description, ...rest } = toJsonSchema(schema, 'output')
+  return [name, { description: String(description), schema: rest }]
+}
+
+/** The schema itself, without the envelope that zod puts around one that has an id. */
+function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
+  const { $ref, $defs, ...inline } = z.toJSONSchema(schema, { io })
+  const id = $ref?.split('/').at(-1) ?? ''
+  const named = $defs?.[id] ?? inline
+  return Object.fromEntries(Object.entries(named).filter(([keyword]) => keyword !== '$schema'))
+}
+
+/** Adds the types that there are, as examples: clients must expect new ones. */
+function withProblemTypes(problem: JsonSchema, baseUrl: string): JsonSchema {
+  const names = Object.keys(problemTypes) as ProblemName[]
+  const properties = problem['properties'] as Record<string, JsonSchema>
+  const type = {
+    ...properties['type'],
+    examples: names.map((name) => `${baseUrl}/problems/${name}`),
+  }
+  return { ...problem, properties: { ...properties, type } }
+}

@@ -1,0 +1,37 @@
+// The stores of intents, each under the one contract.
+import { createMemoryIntentStore } from '../../src/stores/memory/intent-store.ts'
+import { createSqliteIntentStore } from '../../src/stores/sqlite/intent-store.ts'
+import { defineIntentStoreTests, type IntentStoreCase, START_MS } from './intent-store.ts'
+import { openSqlite } from './open-sqlite.ts'
+
+function fakeClock() {
+  let nowMs = START_MS
+  return {
+    nowMs: () => nowMs,
+    setNowMs: (to: number) => {
+      nowMs = to
+    },
+  }
+}
+
+const stores: readonly IntentStoreCase[] = [
+  {
+    name: 'memory',
+    open() {
+      const { nowMs, setNowMs } = fakeClock()
+      const intents = createMemoryIntentStore(nowMs)
+      return Promise.resolve({ intents, setNowMs, close: () => Promise.resolve() })
+    },
+  },
+  {
+    name: 'sqlite',
+    async open() {
+      const { nowMs, setNowMs } = fakeClock()
+      const { db, close } = await openSqlite()
+      const intents = createSqliteIntentStore(db, nowMs)
+      return { intents, setNowMs, swept: intents, close }
+    },
+  },
+]
+
+stores.forEach(defineIntentStoreTests)

@@ -1,0 +1,25 @@
+// The stores of links, each under the one contract.
+import { createMemoryLinkStore } from '../../src/stores/memory/link-store.ts'
+import { createSqliteLinkStore } from '../../src/stores/sqlite/link-store.ts'
+import { defineLinkStoreTests, type LinkStoreCase } from './link-store.ts'
+import { openSqlite } from './open-sqlite.ts'
+
+const stores: readonly LinkStoreCase[] = [
+  {
+    name: 'memory',
+    open() {
+      const links = createMemoryLinkStore()
+      return Promise.resolve({ links, swept: links, close: () => Promise.resolve() })
+    },
+  },
+  {
+    name: 'sqlite',
+    async open() {
+      const { db, close } = await openSqlite()
+      const links = createSqliteLinkStore(db)
+      return { links, swept: links, close }
+    },
+  },
+]
+
+stores.forEach(defineLinkStoreTests)

@@ -1,0 +1,231 @@
+// What every store of links must do: the promises of src/links/link-store.ts as tests. Knows no
+// store; link-store.test.ts lists them.
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import type { Link } from '../../src/links/link.ts'
+import type { LinkStore, SweptStore } from '../../src/links/link-store.ts'
+import { freshCode, sampleLink } from './sample-link.ts'
+
+/** An open store. `swept` is the same store where it does not expire records by itself. */
+export interface OpenedLinkStore {
+  readonly links: LinkStore
+  readonly swept?: SweptStore
+  readonly close: () => Promise<void>
+}
+
+/** One member of the list. */
+export interface LinkStoreCase {
+  readonly name: string
+  readonly open: () => Promise<OpenedLinkStore>
+}
+
+type Opened = () => OpenedLinkStore
+
+/** Defines the tests of one store. */
+export function defineLinkStoreTests({ name, open }: LinkStoreCase): void {
+  let opened: OpenedLinkStore | undefined
+  beforeAll(async () => {
+    opened = await open()
+  })
+  afterAll(() => opened?.close())
+  const given: Opened = () => {
+    if (opened === undefined) throw new Error(`${name} did not open`)
+    return opened
+  }
+  defineInsertTests(name, given)
+  defineColumnTests(name, given)
+  defineDisableTests(name, given)
+  defineEraseTests(name, given)
+  defineSweepTests(name, given)
+}
+
+async function stored(given: Opened, change: Partial<Link> = {}): Promise<Link> {
+  const link = sampleLink(change)
+  expect(await given().links.insertIfAbsent(link)).toBe(link.writerId)
+  return link
+}
+
+async function expectStored(given: Opened, link: Link): Promise<void> {
+  expect(await given().links.find(link.code)).toEqual(link)
+  expect(await given().links.readSerial(link.code)).toEqual(link)
+}
+
+function defineInsertTests(name: string, given: Opened): void {
+  test(`${name}: insertIfAbsent() stores a link, which both reads see from then on`, async () => {
+    await expectStored(given, await stored(given))
+  })
+
+  test(`${name}: an unknown code is found by no read`, async () => {
+    const code = freshCode()
+    expect(await given().links.find(code)).toBeUndefined()
+    expect(await given().links.readSerial(code)).toBeUndefined()
+  })
+
+  test(`${name}: insertIfAbsent() on a used code answers its writer and changes nothing`, async () => {
+    const first = await stored(given)
+    const second = sampleLink({ code: first.code, longUrl: 'https://example.org/other' })
+    expect(await given().links.insertIfAbsent(second)).toBe(first.writerId)
+    await expectStored(given, first)
+  })
+
+  test(`${name}: insertIfAbsent() repeated by its writer answers that writer`, async () => {
+    const link = await stored(given)
+    expect(await given().links.insertIfAbsent(link)).toBe(link.writerId)
+    await expectStored(given, link)
+  })
+
+  test(`${name}: of 64 concurrent claims of one code one wins, and all are told which`, async () => {
+    const code = freshCode()
+    const claims = Array.from({ length: 64 }, (_, i) =>
+      sampleLink({ code, longUrl: `https://example.com/${String(i)}` }),
+    )
+    const told = await Promise.all(claims.map((link) => given().links.insertIfAbsent(link)))
+    const winners = claims.filter((link, i) => told[i] === link.writerId)
+    expect(new Set(told).size).toBe(1)
+    expect(winners).toHaveLength(1)
+    expect(await given().links.readSerial(code)).toEqual(winners[0])
+  })
+
+  test(`${name}: codes that differ in case only are different codes`, async () => {
+    const lower = await stored(given, { code: `${freshCode()}a` })
+    const upper = await stored(given, { code: `${lower.code.slice(0, -1)}A` })
+    await expectStored(given, lower)
+    await expectStored(given, upper)
+  })
+}
+
+function defineColumnTests(name: string, given: Opened): void {
+  const cases: readonly [string, Partial<Link>][] = [
+    ['no optional column', {}],
+    [
+      'every column',
+      { expiresAtMs: 4_102_444_800_001, creatorId: 1n, disabledAtMs: 1_790_000_000_999 },
+    ],
+    ['the largest creator', { creatorId: 2n ** 63n - 1n }],
+    ['the smallest creator', { creatorId: -(2n ** 63n) }],
+    ['a creator beyond what a double holds', { creatorId: 2n ** 53n + 1n }],
+    ['a target of 2,048 characters', { longUrl: `https://example.com/${'x'.repeat(2028)}` }],
+    ['a target with quotes and escapes', { longUrl: `https://example.com/'%00";--\\?:code` }],
+    ['no target', { longUrl: null, deletedAtMs: 1_790_000_000_456 }],
+    [
+      'the largest times',
+      { createdAtMs: 8_640_000_000_000_000, expiresAtMs: 8_640_000_000_000_000 },
+    ],
+  ]
+  test.each(cases)(`${name}: a link comes back whole: %s`, async (_, change) => {
+    await expectStored(given, await stored(given, change))
+  })
+}
+
+function defineDisableTests(name: string, given: Opened): void {
+  test(`${name}: setDisabled() disables, answers the record, and keeps the first time`, async () => {
+    const link = await stored(given, { creatorId: 7n, expiresAtMs: 1_890_000_000_000 })
+    const { links } = given()
+    const disabled = { ...link, disabledAtMs: 1_790_000_001_000 }
+    const change = { code: link.code, disabledAtMs: 1_790_000_001_000 }
+    expect(await links.setDisabled(change)).toEqual(disabled)
+    expect(await links.setDisabled({ ...change, disabledAtMs: 1_790_000_002_000 })).toEqual(
+      disabled,
+    )
+    await expectStored(given, disabled)
+  })
+
+  test(`${name}: setDisabled(null) enables, also twice, and a later disable has its own time`, async () => {
+    const link = await stored(given, { disabledAtMs: 1_790_000_001_000 })
+    const { links } = given()
+    const enable = { code: link.code, disabledAtMs: null }
+    const enabled = { ...link, disabledAtMs: null }
+    expect(await links.setDisabled(enable)).toEqual(enabled)
+    expect(await links.setDisabled(enable)).toEqual(enabled)
+    await expectStored(given, enabled)
+    const again = { code: link.code, disabledAtMs: 1_790_000_003_000 }
+    expect(await links.setDisabled(again)).toEqual({ ...link, ...again })
+  })
+
+  test(`${name}: a disabled link's code stays taken`, async () => {
+    const link = await stored(given, { disabledAtMs: 1_790_000_001_000 })
+    expect(await given().links.insertIfAbsent(sampleLink({ code: link.code }))).toBe(link.writerId)
+  })
+
+  test(`${name}: disabling, enabling and erasing an unknown code makes no record`, async () => {
+    const code = freshCode()
+    const { links } = given()
+    expect(await links.setDisabled({ code, disabledAtMs: 1 })).toBeUndefined()
+    expect(await links.setDisabled({ code, disabledAtMs: null })).toBeUndefined()
+    expect(await links.erase({ code, deletedAtMs: 1 })).toBeUndefined()
+    expect(await links.readSerial(code)).toBeUndefined()
+  })
+}
+
+function defineEraseTests(name: string, given: Opened): void {
+  test(`${name}: erase() takes the target, keeps code and writer, and keeps its first time`, async () => {
+    const link = await stored(given, { creatorId: 7n, expiresAtMs: 1_890_000_000_000 })
+    const { links } = given()
+    const erased = { ...link, longUrl: null, deletedAtMs: 1_790_000_001_000 }
+    const change = { code: link.code, deletedAtMs: 1_790_000_001_000 }
+    expect(await links.erase(change)).toEqual(erased)
+    expect(await links.erase({ ...change, deletedAtMs: 1_790_000_002_000 })).toEqual(erased)
+    await expectStored(given, erased)
+  })
+
+  test(`${name}: an erased link's code stays taken, and its own writer is still told so`, async () => {
+    const link = await stored(given)
+    const { links } = given()
+    await links.erase({ code: link.code, deletedAtMs: 1_790_000_001_000 })
+    expect(await links.insertIfAbsent(sampleLink({ code: link.code }))).toBe(link.writerId)
+    expect(await links.insertIfAbsent(link)).toBe(link.writerId)
+    expect((await links.readSerial(link.code))?.longUrl).toBeNull()
+  })
+
+  test(`${name}: disabling or enabling an erased link brings nothing back`, async () => {
+    const link = await stored(given, { disabledAtMs: 1_790_000_000_500 })
+    const { links } = given()
+    const erased = await links.erase({ code: link.code, deletedAtMs: 1_790_000_001_000 })
+    expect(erased?.disabledAtMs).toBe(1_790_000_000_500)
+    expect(await links.setDisabled({ code: link.code, disabledAtMs: null })).toEqual(erased)
+    expect(await links.setDisabled({ code: link.code, disabledAtMs: 9 })).toEqual(erased)
+    expect(await links.find(link.code)).toEqual(erased)
+  })
+}
+
+/** Times before all other tests' links, so that only a sweep test's own records are swept. */
+const LONG_AGO_MS = 1_000_000
+
+function defineSweepTests(name: string, given: Opened): void {
+  test(`${name}: deleteEnded() takes the ended, and nothing live, endless or erased`, async () => {
+    const { links, swept } = given()
+    if (swept === undefined) return // this store's records expire by themselves
+    const ended = await stored(given, { expiresAtMs: LONG_AGO_MS - 1 })
+    const disabled = await stored(given, { expiresAtMs: LONG_AGO_MS - 1, disabledAtMs: 5 })
+    const onTheEdge = await stored(given, { expiresAtMs: LONG_AGO_MS })
+    const endless = await stored(given)
+    const erased = await stored(given, { expiresAtMs: LONG_AGO_MS - 1 })
+    await links.erase({ code: erased.code, deletedAtMs: LONG_AGO_MS - 5 })
+    expect(await swept.deleteEnded({ beforeMs: LONG_AGO_MS, max: 100 })).toBe(2)
+    expect(await links.readSerial(ended.code)).toBeUndefined()
+    expect(await links.find(disabled.code)).toBeUndefined()
+    await expectStored(given, onTheEdge)
+    await expectStored(given, endless)
+    expect((await links.find(erased.code))?.writerId).toBe(erased.writerId)
+    expect(await swept.deleteEnded({ beforeMs: LONG_AGO_MS, max: 100 })).toBe(0)
+  })
+
+  test(`${name}: deleteEnded() deletes at most max at a time`, async () => {
+    const { swept } = given()
+    if (swept === undefined) return
+    for (let i = 0; i < 5; i++) await stored(given, { expiresAtMs: 10 })
+    const sweep = { beforeMs: 11, max: 2 }
+    expect(await swept.deleteEnded(sweep)).toBe(2)
+    expect(await swept.deleteEnded(sweep)).toBe(2)
+    expect(await swept.deleteEnded(sweep)).toBe(1)
+    expect(await swept.deleteEnded(sweep)).toBe(0)
+  })
+
+  test(`${name}: a swept code can be claimed again`, async () => {
+    const { links, swept } = given()
+    if (swept === undefined) return
+    const ended = await stored(given, { expiresAtMs: 20 })
+    await swept.deleteEnded({ beforeMs: 21, max: 100 })
+    const next = sampleLink({ code: ended.code })
+    expect(await links.insertIfAbsent(next)).toBe(next.writerId)
+  })
+}

@@ -1,0 +1,35 @@
+// Opens SQLite in a folder of its own under the system's temporary one, for tests; closing removes it.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { type Database, openDatabase } from '../../src/stores/sqlite/database.ts'
+
+/** An open database, its folder and its metrics. */
+export interface OpenedSqlite {
+  readonly db: Database
+  readonly dataDir: string
+  readonly metrics: Metrics
+  readonly close: () => Promise<void>
+}
+
+/** A new folder under the system's temporary one. */
+export function makeFolder(): Promise<string> {
+  return mkdtemp(join(tmpdir(), 'curtail-test-'))
+}
+
+/** Opens an empty database. */
+export async function openSqlite(): Promise<OpenedSqlite> {
+  const dataDir = await makeFolder()
+  const metrics = createMetrics()
+  const db = await openDatabase(dataDir, metrics)
+  return {
+    db,
+    dataDir,
+    metrics,
+    async close() {
+      await db.close()
+      await rm(dataDir, { recursive: true })
+    },
+  }
+}

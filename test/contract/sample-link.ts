@@ -1,0 +1,27 @@
+// Links and codes for the tests of stores: every call gives a code that no other test uses.
+import type { Link } from '../../src/links/link.ts'
+
+const run = Date.now().toString(36).slice(-4)
+let count = 0
+
+/** A code of up to 10 characters that has not been given before, also not by an earlier run. */
+export function freshCode(): string {
+  count++
+  return `${run}_${count.toString(36)}`
+}
+
+/** A link that can be followed, changed by `change`. */
+export function sampleLink(change: Partial<Link> = {}): Link {
+  const code = change.code ?? freshCode()
+  return {
+    code,
+    longUrl: `https://example.com/${code}`,
+    createdAtMs: 1_790_000_000_123,
+    expiresAtMs: null,
+    creatorId: null,
+    writerId: crypto.randomUUID(),
+    disabledAtMs: null,
+    deletedAtMs: null,
+    ...change,
+  }
+}

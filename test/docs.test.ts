@@ -1,0 +1,59 @@
+// The documents against the code, in both directions: what is missing in either fails.
+import { readdirSync, readFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import { createMetrics } from '../src/process/metrics.ts'
+import type { Role } from '../src/process/role.ts'
+
+/** First cells of a document's tables, without their back-quotes, by row. */
+function rowsOf(path: string): string[][] {
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .map((line) => line.split('|').slice(1, -1))
+    .map((cells) => cells.map((cell) => cell.trim().replaceAll('`', '')))
+}
+
+test('docs/metrics.md lists every metric, its type and its labels, and no other', async () => {
+  const { registry } = createMetrics()
+  const inCode = (await registry.getMetricsAsJSON()).map(
+    ({ name, type }) => `${name} ${String(type)}`,
+  )
+  const inDocs = rowsOf('docs/metrics.md').map(([name, type]) => `${name ?? ''} ${type ?? ''}`)
+  expect(inDocs.sort()).toEqual(inCode.sort())
+})
+
+test('docs/metrics.md lists the labels of every metric', () => {
+  const metrics = Object.entries(createMetrics()).filter(([key]) => key !== 'registry')
+  const inCode = metrics.map(([, metric]) => {
+    const { name, labelNames } = metric as unknown as { name: string; labelNames: string[] }
+    return `${name}: ${labelNames.length === 0 ? '–' : labelNames.join(', ')}`
+  })
+  const inDocs = rowsOf('docs/metrics.md').map(
+    ([name, , labels]) => `${name ?? ''}: ${labels ?? ''}`,
+  )
+  expect(inDocs.sort()).toEqual(inCode.sort())
+})
+
+test('docs/configuration.md lists every setting and who reads it, and no other', async () => {
+  const readers = new Map<string, string[]>()
+  for (const file of readdirSync('src/roles').sort()) {
+    const { role } = (await import(`../src/roles/${file}`)) as { role: Role }
+    for (const setting of Object.keys(role.settings)) {
+      readers.set(setting, [...(readers.get(setting) ?? []), file.replace('.ts', '')])
+    }
+  }
+  const inCode = [...readers].map(([name, roles]) => `${name}: ${roles.sort().join(', ')}`)
+  const inDocs = rowsOf('docs/configuration.md').map(
+    ([name, roles]) => `${name ?? ''}: ${(roles ?? '').split(', ').sort().join(', ')}`,
+  )
+  expect(inDocs.sort()).toEqual(inCode.sort())
+})
+
+test('docs/configuration.md gives the default that --help prints', async () => {
+  const { role } = await import('../src/roles/standalone.ts')
+  for (const [name, , fallback = ''] of rowsOf('docs/configuration.md')) {
+    const setting = role.settings[name ?? '']
+    if (setting !== undefined)
+      expect([name, setting.fallback]).toEqual([name, expect.stringContaining(fallback)])
+  }
+})
