@@ -2,11 +2,13 @@
 // its floor, prints a table, and writes every figure as JSON, to PATH or after the table.
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { benchCreate } from './bench/create.ts'
 import { benchRedirect } from './bench/redirect.ts'
 import { type BenchOptions, renderReport, type Report } from './bench/report.ts'
 
 const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report>>> = {
   redirect: benchRedirect,
+  create: benchCreate,
 }
 
 class UsageError extends Error {}

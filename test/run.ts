@@ -19,7 +19,7 @@ const checks: Readonly<Record<string, readonly string[]>> = {
   lint: [bin('eslint/bin/eslint.js'), '--max-warnings=0', '.'],
   unused: [bin('knip/bin/knip.js'), '--no-progress'],
   walls: [
-    bin('dependency-cruiser/bin/dependency-cruise.mjs'),
+    bin('dependency-cruiser/bin/dependency-cruiser.mjs'),
     '--config=.dependency-cruiser.cjs',
     '--output-type=err',
     'src',

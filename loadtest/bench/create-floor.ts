@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { durablePragmas } from '../../src/stores/sqlite/durable-pragmas.ts'
 import { operations } from '../../src/stores/sqlite/operations.ts'
+import { numbered, writeOf } from '../../src/stores/sqlite/parameters.ts'
 import { migrations } from '../../src/stores/sqlite/schema.ts'
 
 /** What the floor is asked: this many creates, in transactions of `group` on average. */
@@ -26,14 +27,14 @@ const db = new DatabaseSync(join(folder, 'floor.db'))
 db.exec(durablePragmas)
 for (const sql of migrations) db.exec(sql)
 const begin = db.prepare('BEGIN IMMEDIATE')
-const insert = db.prepare(operations.insertLink.write)
+const insert = db.prepare(numbered(operations.insertLink, operations.insertLink.write).sql)
 const commit = db.prepare('COMMIT')
 
 let created = 0
 
 function makeRow() {
   const id = String(++created).padStart(12, '0')
-  return {
+  const [, ...values] = writeOf('insertLink', {
     code: randomBytes(5).toString('base64url'), // 7 characters in random order, as ours are
     longUrl: `https://example.com/a/path/of/usual/length?id=${id}`,
     createdAtMs: Date.now(),
@@ -42,7 +43,8 @@ function makeRow() {
     writerId: randomUUID(),
     disabledAtMs: null,
     deletedAtMs: null,
-  }
+  })
+  return values
 }
 
 function run({ creates, group }: FloorTask): FloorSpan {
@@ -55,7 +57,7 @@ function run({ creates, group }: FloorTask): FloorSpan {
     // Whole groups whose mean is `group`, which need not be whole.
     for (const end = Math.min(creates, Math.round(groups * group)); done < end; done++) {
       const row = rows[done]
-      if (row !== undefined) insert.run(row)
+      if (row !== undefined) insert.run(...row)
     }
     commit.run()
   }

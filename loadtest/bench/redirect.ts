@@ -46,7 +46,7 @@ export async function benchRedirect(options: BenchOptions): Promise<Report> {
     const servers = [
       { name: 'node:http', pid: floor.pid, load: loadOf(port, requests), spans: [] },
       { name: 'standalone', pid: ours.pid, load: loadOf(ours.port, requests), spans: [] },
-    ] satisfies Server[]
+    ] satisfies [Server, Server]
     await takeTurns(servers, options)
     return reportOf(servers, { ...conditions, connections: CONNECTIONS, links: LINKS })
   } finally {

@@ -37,7 +37,7 @@ export function createPermutation(secret: Uint8Array, halves: Halves = codeHalve
   return {
     range(start, count) {
       assert(
-        start >= 0 && count >= 0 && start + count <= left * right,
+        [start, count].every((n) => Number.isInteger(n) && n >= 0) && start + count <= left * right,
         `Cannot permute as ${start} and the ${count} after it leave the space`,
       )
       const indices = Array.from({ length: count }, (_, i) => start + i)

@@ -1,10 +1,11 @@
-// The error handler of every Express app: nothing of the error itself reaches the client.
+// What becomes of an error that nobody expected: nothing of it reaches the client.
+import type { ServerResponse } from 'node:http'
 import type { NextFunction, Request, Response } from 'express'
 import type { Log } from '../process/log.ts'
 import { sendNotFound } from './not-found.ts'
 import { sendProblem } from './problem.ts'
 
-/** Answers 500 and logs the error; an escape in the path that does not decode is 404. */
+/** The error handler of every Express app: 500, or 404 for an escape that does not decode. */
 export function failedRequest(deps: { baseUrl: string; log: Log }) {
   return (error: unknown, req: Request, res: Response, next: NextFunction): void => {
     if (res.headersSent) {
@@ -12,10 +13,23 @@ export function failedRequest(deps: { baseUrl: string; log: Log }) {
     } else if (error instanceof URIError) {
       sendNotFound(req, res, deps.baseUrl)
     } else {
-      const requestId = res.getHeader('X-Request-Id')
-      deps.log.error({ err: error, requestId }, 'a request failed')
-      const detail = 'The request failed; it was logged under this request id'
-      sendProblem(res, { name: 'internal', detail }, deps.baseUrl)
+      sendFailure(deps, res, error)
     }
+  }
+}
+
+/** Answers 500, under the request id that `res` bears already, and logs the error. */
+export function sendFailure(
+  deps: { baseUrl: string; log: Log },
+  res: ServerResponse,
+  error: unknown,
+): void {
+  const requestId = res.getHeader('X-Request-Id')
+  deps.log.error({ err: error, requestId }, 'a request failed')
+  if (res.headersSent) {
+    res.destroy() // the answer cannot be mended
+  } else {
+    const detail = 'The request failed; it was logged under this request id'
+    sendProblem(res, { name: 'internal', detail }, deps.baseUrl)
   }
 }

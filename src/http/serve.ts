@@ -13,6 +13,7 @@ import type { Express } from 'express'
 import { pause } from '../process/deadline.ts'
 import { requestIdFrom } from '../process/request-id.ts'
 import { OperatorError } from '../process/role.ts'
+import { sendNotFound } from './not-found.ts'
 import { sendProblem } from './problem.ts'
 import { refuseConnection } from './refuse-connection.ts'
 
@@ -29,7 +30,7 @@ export interface Handlers {
 /** A port that is open. */
 export interface Listener {
   readonly port: number
-  /** Hands requests over from now on. Call it before the event loop turns: none is lost then. */
+  /** Hands requests over, also those that came since the port was opened. */
   attach(handlers: Handlers): void
   /** Stops accepting, lets the requests under way end, and closes every connection. */
   drain(): Promise<void>
@@ -67,11 +68,17 @@ export async function listen(options: {
     requireHostHeader: false, // refused in `dispatch`, with a problem document
   })
   server.maxConnections = CONNECTIONS_MAX
+  const early: [IncomingMessage, ServerResponse][] = []
+  const keep = (...exchange: [IncomingMessage, ServerResponse]) => void early.push(exchange)
+  server.on('request', keep)
   await opened(server, options)
   return {
     port: (server.address() as AddressInfo).port,
     attach({ baseUrl, app, lane }) {
       presetPrototypes(app, kinds)
+      const pass = app as unknown as (
+        ...given: [IncomingMessage, ServerResponse, () => void]
+      ) => void
       const dispatch = (req: IncomingMessage, res: ServerResponse) => {
         if (req.headers.host === undefined && req.httpVersion === '1.1') {
           res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
@@ -79,12 +86,16 @@ export async function listen(options: {
           sendProblem(res, { name: 'bad-request', detail }, baseUrl)
           return
         }
-        if (lane?.(req, res) === true) return
         if (!req.url?.startsWith('/')) req.url = originForm(req.url)
+        if (lane?.(req, res) === true) return
         res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
-        app(req, res)
+        pass(req, res, () => {
+          unanswered(req, res, baseUrl)
+        })
       }
+      server.off('request', keep)
       server.on('request', dispatch)
+      for (const exchange of early.splice(0)) dispatch(...exchange)
       server.on('checkExpectation', dispatch) // an expectation other than 100-continue is ignored
       server.on('clientError', (error, socket) => {
         refuseConnection({ error, socket, baseUrl })
@@ -95,6 +106,12 @@ export async function listen(options: {
       await drained(server)
     },
   }
+}
+
+/** Ends what Express gives back: a target that its parser rejects, or an answer that broke off. */
+function unanswered(req: IncomingMessage, res: ServerResponse, baseUrl: string): void {
+  if (res.headersSent) res.destroy()
+  else sendNotFound(req, res, baseUrl)
 }
 
 /** The classes of requests and responses; once draining, each answer is its connection's last. */
@@ -123,10 +140,11 @@ function presetPrototypes(app: Express, kinds: ReturnType<typeof messageKinds>):
   app.response = kinds.ServerResponse.prototype as typeof app.response
 }
 
-/** Path and query of a request target in absolute form (RFC 9112 §3.2.2). */
+/** Path and query of a request target in absolute form (RFC 9112 §3.2.2), as they were sent. */
 function originForm(target: string | undefined): string {
-  const url = URL.parse(target ?? '')
-  return url === null ? '/*' : url.pathname + url.search
+  const rest = /^https?:\/\/[^/?#]*(.*)$/i.exec(target ?? '')?.[1]
+  if (rest === undefined) return '/*'
+  return rest.startsWith('/') ? rest : `/${rest}`
 }
 
 async function opened(

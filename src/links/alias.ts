@@ -25,6 +25,7 @@ export function aliasFault(alias: string): AliasFault | undefined {
  * paths, a trailing slash, other characters, and escapes that do not decode.
  */
 export function parseCodePath(path: string): string | undefined {
+  if (!path.startsWith('/')) return undefined
   const segment = path.slice(1)
   if (isCode(segment)) return segment
   if (!segment.includes('%') || segment.length > CODE_LENGTH_MAX * 3) return undefined

@@ -10,7 +10,7 @@ export type TargetFault =
 /** A target fit to be stored, or its fault. */
 export type ParsedTarget = { readonly longUrl: string } | { readonly fault: TargetFault }
 
-const surroundingSpace = /^[\s\u0000-\u0020]|[\s\u0000-\u0020]$/u
+const surroundingSpace = /^[\s\p{White_Space}\u0000-\u0020]|[\s\p{White_Space}\u0000-\u0020]$/u
 const bothSlashes = /^https?:\/\//i
 const visibleAscii = /^[\x21-\x7e]+$/
 

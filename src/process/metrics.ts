@@ -1,6 +1,7 @@
 // The catalogue of metrics. docs/metrics.md lists the same names, and a test compares both ways.
 // Labels take few values: never a code, an address or a path.
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+import { Gauge, Registry, collectDefaultMetrics } from 'prom-client'
+import { LabelledCounter, LabelledHistogram } from './labelled-metrics.ts'
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
@@ -10,14 +11,14 @@ function makersOf(registry: Registry) {
   const registers = [registry]
   return {
     counter: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-      new Counter<L>({ name, help, labelNames, registers }),
+      new LabelledCounter<L>({ name, help, labelNames, registry }),
     gauge: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
       new Gauge<L>({ name, help, labelNames, registers }),
     histogram: <L extends string>(
       name: string,
       help: string,
       { buckets, labelNames = [] }: { buckets: number[]; labelNames?: readonly L[] },
-    ) => new Histogram<L>({ name, help, buckets, labelNames, registers }),
+    ) => new LabelledHistogram<L>({ name, help, buckets, labelNames, registry }),
   }
 }
 

@@ -1,15 +1,17 @@
 // The OpenTelemetry preload, given to every start command by --import, before anything else loads.
 // Does nothing, and loads nothing, unless OTEL_EXPORTER_OTLP_ENDPOINT (or that of traces) is set.
 // The edge samples: a request whose traceparent does not say so gets no span and costs nothing.
+import { isMainThread } from 'node:worker_threads'
 
 let shutdown: (() => Promise<void>) | undefined
 
 const endpoint =
   process.env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? process.env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']
 
-if (endpoint !== undefined && endpoint !== '' && process.env['OTEL_SDK_DISABLED'] !== 'true') {
-  await startTracing()
-}
+const isDisabled = process.env['OTEL_SDK_DISABLED'] === 'true'
+
+// Threads run this preload too, and serve no requests.
+if (isMainThread && endpoint !== undefined && endpoint !== '' && !isDisabled) await startTracing()
 
 async function startTracing(): Promise<void> {
   const { register } = await import('import-in-the-middle/register-hooks.mjs')

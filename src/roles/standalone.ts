@@ -6,8 +6,9 @@ import { createLinkFinder } from '../follow/find-link.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp, servedPaths } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
+import { createPostLinkLane } from '../http/create/post-link.ts'
 import { createRedirectLane } from '../http/redirect/get-code.ts'
-import { type Listener, listen } from '../http/serve.ts'
+import { type Lane, type Listener, listen } from '../http/serve.ts'
 import * as http from '../http/settings.ts'
 import { type Background, runInBackground } from '../process/background.ts'
 import type { ConfigOf } from '../process/config.ts'
@@ -17,7 +18,7 @@ import { collectProcessMetrics, createMetrics } from '../process/metrics.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { logLevelSetting, textSetting } from '../process/settings.ts'
 import { createCodeSupply } from '../shorten/code-supply.ts'
-import { createLink } from '../shorten/create-link.ts'
+import { createLink, type CreateRequest } from '../shorten/create-link.ts'
 import { refillPool } from '../shorten/refill-pool.ts'
 import { createLinkOperations } from '../shorten/set-link-state.ts'
 import { sweep } from '../shorten/sweep.ts'
@@ -179,15 +180,17 @@ function attach(given: {
     onError: onError('claim-block'),
   })
   const createDeps = { links, intents: parts.intents, supply, nowMs, metrics, onStored }
-  const app = createCreateApp({
+  const creating = {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
-    create: (request) => createLink(createDeps, request),
+    create: (request: CreateRequest) => createLink(createDeps, request),
     metrics,
     log,
-  })
+  }
+  const app = createCreateApp(creating)
+  const postLinkLane = createPostLinkLane(creating)
   const redirectStatus = config.REDIRECT_STATUS
-  const lane = createRedirectLane({
+  const redirectLane = createRedirectLane({
     finder,
     nowMs,
     metrics,
@@ -196,6 +199,7 @@ function attach(given: {
     redirectStatus,
     servedPaths,
   })
+  const lane: Lane = (req, res) => redirectLane(req, res) || postLinkLane(req, res)
   publicHttp.attach({ baseUrl, app, lane })
   adminHttp.attach({ baseUrl, app: adminAppOf({ config, parts, baseUrl, onStored }) })
   return [refilling, sweeping]

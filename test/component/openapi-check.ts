@@ -36,33 +36,39 @@ const unknownPath: Responses = {
 /** Makes the check of a parsed document. */
 export function createOpenApiCheck(document: unknown): OpenApiCheck {
   const api = document as OpenApi
-  const ajv = new Ajv2020({ strict: false, coerceTypes: true, allErrors: true })
-  addFormats.default(ajv)
-  ajv.addSchema(document as object, 'openapi', false, false)
-  const compiled = new Map<string, ValidateFunction>()
-  const validate: Validate = (pointer, value) => {
-    const id = `openapi#${pointer}`
-    const check = compiled.get(id) ?? ajv.compile({ $ref: id })
-    compiled.set(id, check)
-    if (check(value)) return
-    throw new Error(`${pointer}: ${ajv.errorsText(check.errors)} in ${JSON.stringify(value)}`)
-  }
+  const validateBody = createValidate(document as object, false)
+  const validateHeader = createValidate(document as object, true) // headers come as text
   return (ask, answer) => {
-    checkAlways(ask, answer)
+    checkAlways(answer)
     const response = responseOf(api, ask, answer)
     for (const name of Object.keys(response.headers ?? {})) {
       for (const value of headersOf(answer, name)) {
-        validate(`/components/headers/${name}/schema`, value)
+        validateHeader(`/components/headers/${name}/schema`, value)
       }
     }
-    if (answer.body.length > 0) checkBody(response, answer, validate)
+    if (answer.body.length > 0) checkBody(response, answer, validateBody)
     // What the service takes, the document must allow: clients are generated from it.
     if (answer.status === 201 && ask.path === '/v1/urls') {
       const sent = Buffer.from(ask.body ?? '')
         .toString()
         .replace(/^\ufeff/, '')
-      validate('/components/schemas/CreateLink', JSON.parse(sent))
+      validateBody('/components/schemas/CreateLink', JSON.parse(sent))
     }
+  }
+}
+
+/** Validates by the schemas of the document, each compiled once. */
+function createValidate(document: object, coerceTypes: boolean): Validate {
+  const ajv = new Ajv2020({ strict: false, coerceTypes, allErrors: true })
+  addFormats.default(ajv)
+  ajv.addSchema(document, 'openapi', false, false)
+  const compiled = new Map<string, ValidateFunction>()
+  return (pointer, value) => {
+    const id = `openapi#${pointer}`
+    const check = compiled.get(id) ?? ajv.compile({ $ref: id })
+    compiled.set(id, check)
+    if (check(value)) return
+    throw new Error(`${pointer}: ${ajv.errorsText(check.errors)} in ${JSON.stringify(value)}`)
   }
 }
 
@@ -83,7 +89,7 @@ function responseOf(api: OpenApi, ask: Ask, answer: Answer): ResponseObject {
 }
 
 /** What holds for every answer, whatever the path. */
-function checkAlways(ask: Ask, answer: Answer): void {
+function checkAlways(answer: Answer): void {
   const id = headerOf(answer, 'X-Request-Id')
   if (id === undefined || !/^[\x21-\x7e]{1,128}$/.test(id)) throw new Error(`X-Request-Id is ${id}`)
   const isRedirect = answer.status === 301 || answer.status === 302
@@ -94,7 +100,7 @@ function checkAlways(ask: Ask, answer: Answer): void {
     throw new Error('503 without Retry-After')
   }
   if (answer.status !== 304 && headerOf(answer, 'Cache-Control') === undefined) {
-    throw new Error(`${ask.path}: ${answer.status} without Cache-Control`)
+    throw new Error(`${answer.status} without Cache-Control`)
   }
 }
 
@@ -117,8 +123,14 @@ function checkBody(response: ResponseObject, answer: Answer, validate: Validate)
 
 /** The document's path that serves a target; `undefined` where it knows none. */
 function templateOf(api: OpenApi, target: string): string | undefined {
-  const path = target.split('?')[0] ?? ''
+  const rest = target.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
+  const path = rest.split(/[?#]/)[0] ?? ''
   if (Object.hasOwn(api.paths, path)) return path
-  if (/^\/[0-9A-Za-z_%-]+$/.test(path)) return '/{code}'
-  return /^\/problems\/[^/]+$/.test(path) ? '/problems/{name}' : undefined
+  try {
+    decodeURIComponent(path)
+    if (/^\/problems\/[^/]+$/.test(path)) return '/problems/{name}'
+    return /^\/[0-9A-Za-z_-]{1,10}$/.test(decodeURIComponent(path)) ? '/{code}' : undefined
+  } catch {
+    return undefined // an escape that stands for no character
+  }
 }

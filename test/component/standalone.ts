@@ -32,6 +32,8 @@ export interface StandaloneOptions {
   readonly dataDir?: string
   /** What to run before Node.js, such as `strace` and its arguments. */
   readonly wrapper?: readonly string[]
+  /** Told of the process before it is ready. */
+  readonly onSpawn?: (child: ChildProcess) => void
 }
 
 const START_MS_MAX = 20_000
@@ -57,6 +59,7 @@ export async function startStandalone(options: StandaloneOptions = {}): Promise<
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  options.onSpawn?.(child)
   const ended = new Promise<number | string>((resolve) => {
     child.on('exit', (code, signal) => {
       resolve(code ?? signal ?? 'unknown')

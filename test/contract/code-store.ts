@@ -1,6 +1,6 @@
 // What every store of code pools must do: the promises of src/codes/code-store.ts as tests. Knows
 // no store; code-store.test.ts lists them.
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { toBase62 } from '../../src/codes/base62.ts'
 import type { CodeStore } from '../../src/codes/code-store.ts'
 import type { Pool } from '../../src/codes/pool.ts'
@@ -21,19 +21,21 @@ type Opened = () => OpenedCodeStore
 
 /** Defines the tests of one store. */
 export function defineCodeStoreTests({ name, open }: CodeStoreCase): void {
-  let opened: OpenedCodeStore | undefined
-  beforeAll(async () => {
-    opened = await open()
+  describe(name, () => {
+    let opened: OpenedCodeStore | undefined
+    beforeAll(async () => {
+      opened = await open()
+    })
+    afterAll(() => opened?.close())
+    const given: Opened = () => {
+      if (opened === undefined) throw new Error(`${name} did not open`)
+      return opened
+    }
+    definePoolTests(given)
+    defineMintTests(given)
+    defineClaimTests(given)
+    defineBlockTests(given)
   })
-  afterAll(() => opened?.close())
-  const given: Opened = () => {
-    if (opened === undefined) throw new Error(`${name} did not open`)
-    return opened
-  }
-  definePoolTests(name, given)
-  defineMintTests(name, given)
-  defineClaimTests(name, given)
-  defineBlockTests(name, given)
 }
 
 const sampleCodes = (count: number) => Array.from({ length: count }, (_, i) => toBase62(i * 31_337))
@@ -44,19 +46,19 @@ async function newPool(given: Opened, minted = 0): Promise<Pool> {
   return minted === 0 ? made : given().codes.advanceMinted({ pool, from: 0, to: minted })
 }
 
-function definePoolTests(name: string, given: Opened): void {
-  test(`${name}: a new pool is empty, and is read back as it was made`, async () => {
+function definePoolTests(given: Opened): void {
+  test('a new pool is empty, and is read back as it was made', async () => {
     const made = await newPool(given)
     expect(made).toMatchObject({ minted: 0, claimed: 0, writerId: null, secretFingerprint: 'f00d' })
     expect(made.poolNumber).toBeGreaterThanOrEqual(0)
     expect(await given().codes.readPoolSerial(made.pool)).toEqual(made)
   })
 
-  test(`${name}: an unknown pool is not there`, async () => {
+  test('an unknown pool is not there', async () => {
     expect(await given().codes.readPoolSerial('nowhere/pool')).toBeUndefined()
   })
 
-  test(`${name}: making a pool again answers the row there, with its first fingerprint`, async () => {
+  test('making a pool again answers the row there, with its first fingerprint', async () => {
     const { codes } = given()
     const { pool } = await newPool(given, 3)
     const row = await codes.claimNext({ pool, from: 0, writerId: 'w' })
@@ -64,13 +66,13 @@ function definePoolTests(name: string, given: Opened): void {
     expect(await codes.readPoolSerial(pool)).toEqual(row)
   })
 
-  test(`${name}: pools made at once have numbers of their own, and keep them`, async () => {
+  test('pools made at once have numbers of their own, and keep them', async () => {
     const made = await Promise.all(Array.from({ length: 8 }, () => newPool(given)))
     expect(new Set(made.map(({ poolNumber }) => poolNumber)).size).toBe(8)
     for (const row of made) expect(await given().codes.readPoolSerial(row.pool)).toEqual(row)
   })
 
-  test(`${name}: one pool made 16 times at once is one row`, async () => {
+  test('one pool made 16 times at once is one row', async () => {
     const pool = `pool/${crypto.randomUUID()}`
     const rows = await Promise.all(
       Array.from({ length: 16 }, (_, i) =>
@@ -82,8 +84,8 @@ function definePoolTests(name: string, given: Opened): void {
   })
 }
 
-function defineMintTests(name: string, given: Opened): void {
-  test(`${name}: advanceMinted() from what it is moves it and nothing else`, async () => {
+function defineMintTests(given: Opened): void {
+  test('advanceMinted() from what it is moves it and nothing else', async () => {
     const { codes } = given()
     const made = await newPool(given, 2)
     expect(made.minted).toBe(2)
@@ -92,7 +94,7 @@ function defineMintTests(name: string, given: Opened): void {
     expect(await codes.readPoolSerial(made.pool)).toEqual(moved)
   })
 
-  test(`${name}: advanceMinted() from another number is refused and told the row`, async () => {
+  test('advanceMinted() from another number is refused and told the row', async () => {
     const { codes } = given()
     const row = await newPool(given, 2)
     expect(await codes.advanceMinted({ pool: row.pool, from: 1, to: 9 })).toEqual(row)
@@ -100,7 +102,7 @@ function defineMintTests(name: string, given: Opened): void {
     expect(await codes.readPoolSerial(row.pool)).toEqual(row)
   })
 
-  test(`${name}: of concurrent advances from one number one wins`, async () => {
+  test('of concurrent advances from one number one wins', async () => {
     const { codes } = given()
     const { pool } = await newPool(given)
     const to = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -111,8 +113,8 @@ function defineMintTests(name: string, given: Opened): void {
   })
 }
 
-function defineClaimTests(name: string, given: Opened): void {
-  test(`${name}: claimNext() claims for its writer and nothing else changes`, async () => {
+function defineClaimTests(given: Opened): void {
+  test('claimNext() claims for its writer and nothing else changes', async () => {
     const { codes } = given()
     const made = await newPool(given, 2)
     const claimed = await codes.claimNext({ pool: made.pool, from: 0, writerId: 'w1' })
@@ -120,7 +122,7 @@ function defineClaimTests(name: string, given: Opened): void {
     expect(await codes.readPoolSerial(made.pool)).toEqual(claimed)
   })
 
-  test(`${name}: claimNext() from another number is refused and told the row`, async () => {
+  test('claimNext() from another number is refused and told the row', async () => {
     const { codes } = given()
     const { pool } = await newPool(given, 3)
     const row = await codes.claimNext({ pool, from: 0, writerId: 'w1' })
@@ -129,7 +131,7 @@ function defineClaimTests(name: string, given: Opened): void {
     expect(await codes.readPoolSerial(pool)).toEqual(row)
   })
 
-  test(`${name}: claimNext() never passes minted`, async () => {
+  test('claimNext() never passes minted', async () => {
     const { codes } = given()
     const { pool } = await newPool(given, 1)
     const row = await codes.claimNext({ pool, from: 0, writerId: 'w1' })
@@ -138,7 +140,7 @@ function defineClaimTests(name: string, given: Opened): void {
     expect(await codes.claimNext({ pool: empty.pool, from: 0, writerId: 'w' })).toEqual(empty)
   })
 
-  test(`${name}: of 32 concurrent claims of one block one owns it, and all are told who`, async () => {
+  test('of 32 concurrent claims of one block one owns it, and all are told who', async () => {
     const { codes } = given()
     const { pool } = await newPool(given, 5)
     const writers = Array.from({ length: 32 }, (_, i) => `w${String(i)}`)
@@ -150,7 +152,7 @@ function defineClaimTests(name: string, given: Opened): void {
     expect(await codes.readPoolSerial(pool)).toEqual(rows[0])
   })
 
-  test(`${name}: claims and advances of one pool do not touch another`, async () => {
+  test('claims and advances of one pool do not touch another', async () => {
     const { codes } = given()
     const [one, other] = [await newPool(given, 2), await newPool(given, 2)]
     await codes.claimNext({ pool: one.pool, from: 0, writerId: 'w' })
@@ -159,8 +161,8 @@ function defineClaimTests(name: string, given: Opened): void {
   })
 }
 
-function defineBlockTests(name: string, given: Opened): void {
-  test(`${name}: a block comes back as it was put, in order`, async () => {
+function defineBlockTests(given: Opened): void {
+  test('a block comes back as it was put, in order', async () => {
     const { codes } = given()
     const { pool } = await newPool(given)
     const thousand = sampleCodes(1000).reverse()
@@ -170,7 +172,7 @@ function defineBlockTests(name: string, given: Opened): void {
     expect(await codes.readBlock({ pool, seq: 2 })).toEqual(sampleCodes(1))
   })
 
-  test(`${name}: a large block number is told from its neighbours`, async () => {
+  test('a large block number is told from its neighbours', async () => {
     const { codes } = given()
     const { pool } = await newPool(given)
     const seq = 55_000_000
@@ -179,7 +181,7 @@ function defineBlockTests(name: string, given: Opened): void {
     expect(await codes.readBlock({ pool, seq: seq + 1 })).toBeUndefined()
   })
 
-  test(`${name}: a block may be put again`, async () => {
+  test('a block may be put again', async () => {
     const { codes } = given()
     const { pool } = await newPool(given)
     const block = { pool, seq: 1, codes: sampleCodes(5) }
@@ -187,7 +189,7 @@ function defineBlockTests(name: string, given: Opened): void {
     expect(await codes.readBlock(block)).toEqual(block.codes)
   })
 
-  test(`${name}: a deleted block is gone, once or twice, and others are not`, async () => {
+  test('a deleted block is gone, once or twice, and others are not', async () => {
     const { codes } = given()
     const { pool } = await newPool(given)
     const other = await newPool(given)

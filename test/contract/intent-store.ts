@@ -1,6 +1,6 @@
 // What every store of intents must do: the promises of src/links/intent-store.ts as tests. Knows
 // no store; intent-store.test.ts lists them.
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../src/links/intent-store.ts'
 import type { SweptStore } from '../../src/links/link-store.ts'
 
@@ -27,18 +27,20 @@ export const START_MS = 1_790_000_000_000
 
 /** Defines the tests of one store. */
 export function defineIntentStoreTests({ name, open }: IntentStoreCase): void {
-  let opened: OpenedIntentStore | undefined
-  beforeAll(async () => {
-    opened = await open()
+  describe(name, () => {
+    let opened: OpenedIntentStore | undefined
+    beforeAll(async () => {
+      opened = await open()
+    })
+    afterAll(() => opened?.close())
+    const given: Opened = () => {
+      if (opened === undefined) throw new Error(`${name} did not open`)
+      return opened
+    }
+    defineInsertTests(given)
+    defineMoveTests(given)
+    defineAgeTests(given)
   })
-  afterAll(() => opened?.close())
-  const given: Opened = () => {
-    if (opened === undefined) throw new Error(`${name} did not open`)
-    return opened
-  }
-  defineInsertTests(name, given)
-  defineMoveTests(name, given)
-  defineAgeTests(name, given)
 }
 
 function sampleIntent(change: Partial<Intent> = {}): Intent {
@@ -59,26 +61,26 @@ async function stored(given: Opened, change: Partial<Intent> = {}): Promise<Inte
   return intent
 }
 
-function defineInsertTests(name: string, given: Opened): void {
-  test(`${name}: insertIfAbsent() stores an intent whole, with and without an end`, async () => {
+function defineInsertTests(given: Opened): void {
+  test('insertIfAbsent() stores an intent whole, with and without an end', async () => {
     for (const expiresAtMs of [null, START_MS + 1]) {
       const intent = await stored(given, { expiresAtMs })
       expect(await given().intents.readSerial(intent.keyHash)).toEqual(intent)
     }
   })
 
-  test(`${name}: a key without an intent reads as none`, async () => {
+  test('a key without an intent reads as none', async () => {
     expect(await given().intents.readSerial(crypto.randomUUID())).toBeUndefined()
   })
 
-  test(`${name}: insertIfAbsent() on a used key answers the intent there and changes nothing`, async () => {
+  test('insertIfAbsent() on a used key answers the intent there and changes nothing', async () => {
     const first = await stored(given)
     const second = sampleIntent({ keyHash: first.keyHash, code: 'other', expiresAtMs: null })
     expect(await given().intents.insertIfAbsent(second)).toEqual(first)
     expect(await given().intents.readSerial(first.keyHash)).toEqual(first)
   })
 
-  test(`${name}: of 64 concurrent intents for one key one stands, and all are told it`, async () => {
+  test('of 64 concurrent intents for one key one stands, and all are told it', async () => {
     const keyHash = crypto.randomUUID()
     const offered = Array.from({ length: 64 }, () => sampleIntent({ keyHash }))
     const told = await Promise.all(offered.map((intent) => given().intents.insertIfAbsent(intent)))
@@ -88,34 +90,34 @@ function defineInsertTests(name: string, given: Opened): void {
   })
 }
 
-function defineMoveTests(name: string, given: Opened): void {
-  test(`${name}: move() changes the code and nothing else`, async () => {
+function defineMoveTests(given: Opened): void {
+  test('move() changes the code and nothing else', async () => {
     const intent = await stored(given)
     const moved = { ...intent, code: 'next' }
     expect(await given().intents.move({ intent, to: 'next' })).toEqual(moved)
     expect(await given().intents.readSerial(intent.keyHash)).toEqual(moved)
   })
 
-  test(`${name}: move() from a code that is no longer there is refused and told the one that is`, async () => {
+  test('move() from a code no longer there is refused and told the one that is', async () => {
     const intent = await stored(given)
     const moved = await given().intents.move({ intent, to: 'next' })
     expect(await given().intents.move({ intent, to: 'late' })).toEqual(moved)
     expect(await given().intents.readSerial(intent.keyHash)).toEqual(moved)
   })
 
-  test(`${name}: move() of an intent by another writer is refused`, async () => {
+  test('move() of an intent by another writer is refused', async () => {
     const intent = await stored(given)
     const other = { ...intent, writerId: crypto.randomUUID() }
     expect(await given().intents.move({ intent: other, to: 'next' })).toEqual(intent)
   })
 
-  test(`${name}: move() of an intent that is not there makes none`, async () => {
+  test('move() of an intent that is not there makes none', async () => {
     const intent = sampleIntent()
     expect(await given().intents.move({ intent, to: 'next' })).toBeUndefined()
     expect(await given().intents.readSerial(intent.keyHash)).toBeUndefined()
   })
 
-  test(`${name}: of 16 concurrent moves one wins, and all are told its code`, async () => {
+  test('of 16 concurrent moves one wins, and all are told its code', async () => {
     const intent = await stored(given)
     const moves = Array.from({ length: 16 }, (_, i) =>
       given().intents.move({ intent, to: `next${String(i)}` }),
@@ -127,8 +129,8 @@ function defineMoveTests(name: string, given: Opened): void {
   })
 }
 
-function defineAgeTests(name: string, given: Opened): void {
-  test(`${name}: an intent stands for INTENT_TTL_MS and is then absent for every call`, async () => {
+function defineAgeTests(given: Opened): void {
+  test('an intent stands for INTENT_TTL_MS and is then absent for every call', async () => {
     const { intents, setNowMs } = given()
     if (setNowMs === undefined) return // this store ages its rows by a clock of its own
     const intent = await stored(given)
@@ -145,7 +147,7 @@ function defineAgeTests(name: string, given: Opened): void {
     setNowMs(START_MS)
   })
 
-  test(`${name}: deleteEnded() takes intents past their life only, at most max at a time`, async () => {
+  test('deleteEnded() takes intents past their life only, at most max at a time', async () => {
     const { intents, swept } = given()
     if (swept === undefined) return
     const old: Intent[] = []

@@ -1,6 +1,6 @@
 // What every store of links must do: the promises of src/links/link-store.ts as tests. Knows no
 // store; link-store.test.ts lists them.
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Link } from '../../src/links/link.ts'
 import type { LinkStore, SweptStore } from '../../src/links/link-store.ts'
 import { freshCode, sampleLink } from './sample-link.ts'
@@ -22,20 +22,22 @@ type Opened = () => OpenedLinkStore
 
 /** Defines the tests of one store. */
 export function defineLinkStoreTests({ name, open }: LinkStoreCase): void {
-  let opened: OpenedLinkStore | undefined
-  beforeAll(async () => {
-    opened = await open()
+  describe(name, () => {
+    let opened: OpenedLinkStore | undefined
+    beforeAll(async () => {
+      opened = await open()
+    })
+    afterAll(() => opened?.close())
+    const given: Opened = () => {
+      if (opened === undefined) throw new Error(`${name} did not open`)
+      return opened
+    }
+    defineInsertTests(given)
+    defineColumnTests(given)
+    defineDisableTests(given)
+    defineEraseTests(given)
+    defineSweepTests(given)
   })
-  afterAll(() => opened?.close())
-  const given: Opened = () => {
-    if (opened === undefined) throw new Error(`${name} did not open`)
-    return opened
-  }
-  defineInsertTests(name, given)
-  defineColumnTests(name, given)
-  defineDisableTests(name, given)
-  defineEraseTests(name, given)
-  defineSweepTests(name, given)
 }
 
 async function stored(given: Opened, change: Partial<Link> = {}): Promise<Link> {
@@ -49,31 +51,31 @@ async function expectStored(given: Opened, link: Link): Promise<void> {
   expect(await given().links.readSerial(link.code)).toEqual(link)
 }
 
-function defineInsertTests(name: string, given: Opened): void {
-  test(`${name}: insertIfAbsent() stores a link, which both reads see from then on`, async () => {
+function defineInsertTests(given: Opened): void {
+  test('insertIfAbsent() stores a link, which both reads see from then on', async () => {
     await expectStored(given, await stored(given))
   })
 
-  test(`${name}: an unknown code is found by no read`, async () => {
+  test('an unknown code is found by no read', async () => {
     const code = freshCode()
     expect(await given().links.find(code)).toBeUndefined()
     expect(await given().links.readSerial(code)).toBeUndefined()
   })
 
-  test(`${name}: insertIfAbsent() on a used code answers its writer and changes nothing`, async () => {
+  test('insertIfAbsent() on a used code answers its writer and changes nothing', async () => {
     const first = await stored(given)
     const second = sampleLink({ code: first.code, longUrl: 'https://example.org/other' })
     expect(await given().links.insertIfAbsent(second)).toBe(first.writerId)
     await expectStored(given, first)
   })
 
-  test(`${name}: insertIfAbsent() repeated by its writer answers that writer`, async () => {
+  test('insertIfAbsent() repeated by its writer answers that writer', async () => {
     const link = await stored(given)
     expect(await given().links.insertIfAbsent(link)).toBe(link.writerId)
     await expectStored(given, link)
   })
 
-  test(`${name}: of 64 concurrent claims of one code one wins, and all are told which`, async () => {
+  test('of 64 concurrent claims of one code one wins, and all are told which', async () => {
     const code = freshCode()
     const claims = Array.from({ length: 64 }, (_, i) =>
       sampleLink({ code, longUrl: `https://example.com/${String(i)}` }),
@@ -85,7 +87,7 @@ function defineInsertTests(name: string, given: Opened): void {
     expect(await given().links.readSerial(code)).toEqual(winners[0])
   })
 
-  test(`${name}: codes that differ in case only are different codes`, async () => {
+  test('codes that differ in case only are different codes', async () => {
     const lower = await stored(given, { code: `${freshCode()}a` })
     const upper = await stored(given, { code: `${lower.code.slice(0, -1)}A` })
     await expectStored(given, lower)
@@ -93,7 +95,7 @@ function defineInsertTests(name: string, given: Opened): void {
   })
 }
 
-function defineColumnTests(name: string, given: Opened): void {
+function defineColumnTests(given: Opened): void {
   const cases: readonly [string, Partial<Link>][] = [
     ['no optional column', {}],
     [
@@ -111,13 +113,13 @@ function defineColumnTests(name: string, given: Opened): void {
       { createdAtMs: 8_640_000_000_000_000, expiresAtMs: 8_640_000_000_000_000 },
     ],
   ]
-  test.each(cases)(`${name}: a link comes back whole: %s`, async (_, change) => {
+  test.each(cases)('a link comes back whole: %s', async (_, change) => {
     await expectStored(given, await stored(given, change))
   })
 }
 
-function defineDisableTests(name: string, given: Opened): void {
-  test(`${name}: setDisabled() disables, answers the record, and keeps the first time`, async () => {
+function defineDisableTests(given: Opened): void {
+  test('setDisabled() disables, answers the record, and keeps the first time', async () => {
     const link = await stored(given, { creatorId: 7n, expiresAtMs: 1_890_000_000_000 })
     const { links } = given()
     const disabled = { ...link, disabledAtMs: 1_790_000_001_000 }
@@ -129,7 +131,7 @@ function defineDisableTests(name: string, given: Opened): void {
     await expectStored(given, disabled)
   })
 
-  test(`${name}: setDisabled(null) enables, also twice, and a later disable has its own time`, async () => {
+  test('setDisabled(null) enables, also twice, and a later disable has its own time', async () => {
     const link = await stored(given, { disabledAtMs: 1_790_000_001_000 })
     const { links } = given()
     const enable = { code: link.code, disabledAtMs: null }
@@ -141,12 +143,12 @@ function defineDisableTests(name: string, given: Opened): void {
     expect(await links.setDisabled(again)).toEqual({ ...link, ...again })
   })
 
-  test(`${name}: a disabled link's code stays taken`, async () => {
+  test("a disabled link's code stays taken", async () => {
     const link = await stored(given, { disabledAtMs: 1_790_000_001_000 })
     expect(await given().links.insertIfAbsent(sampleLink({ code: link.code }))).toBe(link.writerId)
   })
 
-  test(`${name}: disabling, enabling and erasing an unknown code makes no record`, async () => {
+  test('disabling, enabling and erasing an unknown code makes no record', async () => {
     const code = freshCode()
     const { links } = given()
     expect(await links.setDisabled({ code, disabledAtMs: 1 })).toBeUndefined()
@@ -156,8 +158,8 @@ function defineDisableTests(name: string, given: Opened): void {
   })
 }
 
-function defineEraseTests(name: string, given: Opened): void {
-  test(`${name}: erase() takes the target, keeps code and writer, and keeps its first time`, async () => {
+function defineEraseTests(given: Opened): void {
+  test('erase() takes the target, keeps code and writer, and keeps its first time', async () => {
     const link = await stored(given, { creatorId: 7n, expiresAtMs: 1_890_000_000_000 })
     const { links } = given()
     const erased = { ...link, longUrl: null, deletedAtMs: 1_790_000_001_000 }
@@ -167,7 +169,7 @@ function defineEraseTests(name: string, given: Opened): void {
     await expectStored(given, erased)
   })
 
-  test(`${name}: an erased link's code stays taken, and its own writer is still told so`, async () => {
+  test("an erased link's code stays taken, and its own writer is still told so", async () => {
     const link = await stored(given)
     const { links } = given()
     await links.erase({ code: link.code, deletedAtMs: 1_790_000_001_000 })
@@ -176,7 +178,7 @@ function defineEraseTests(name: string, given: Opened): void {
     expect((await links.readSerial(link.code))?.longUrl).toBeNull()
   })
 
-  test(`${name}: disabling or enabling an erased link brings nothing back`, async () => {
+  test('disabling or enabling an erased link brings nothing back', async () => {
     const link = await stored(given, { disabledAtMs: 1_790_000_000_500 })
     const { links } = given()
     const erased = await links.erase({ code: link.code, deletedAtMs: 1_790_000_001_000 })
@@ -190,8 +192,8 @@ function defineEraseTests(name: string, given: Opened): void {
 /** Times before all other tests' links, so that only a sweep test's own records are swept. */
 const LONG_AGO_MS = 1_000_000
 
-function defineSweepTests(name: string, given: Opened): void {
-  test(`${name}: deleteEnded() takes the ended, and nothing live, endless or erased`, async () => {
+function defineSweepTests(given: Opened): void {
+  test('deleteEnded() takes the ended, and nothing live, endless or erased', async () => {
     const { links, swept } = given()
     if (swept === undefined) return // this store's records expire by themselves
     const ended = await stored(given, { expiresAtMs: LONG_AGO_MS - 1 })
@@ -209,7 +211,7 @@ function defineSweepTests(name: string, given: Opened): void {
     expect(await swept.deleteEnded({ beforeMs: LONG_AGO_MS, max: 100 })).toBe(0)
   })
 
-  test(`${name}: deleteEnded() deletes at most max at a time`, async () => {
+  test('deleteEnded() deletes at most max at a time', async () => {
     const { swept } = given()
     if (swept === undefined) return
     for (let i = 0; i < 5; i++) await stored(given, { expiresAtMs: 10 })
@@ -220,7 +222,7 @@ function defineSweepTests(name: string, given: Opened): void {
     expect(await swept.deleteEnded(sweep)).toBe(0)
   })
 
-  test(`${name}: a swept code can be claimed again`, async () => {
+  test('a swept code can be claimed again', async () => {
     const { links, swept } = given()
     if (swept === undefined) return
     const ended = await stored(given, { expiresAtMs: 20 })

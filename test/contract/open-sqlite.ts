@@ -1,4 +1,5 @@
-// Opens SQLite in a folder of its own under the system's temporary one, for tests; closing removes it.
+// Opens SQLite for tests, in a folder of its own among the system's temporary ones. Closing removes
+// the folder.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

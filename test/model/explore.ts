@@ -2,8 +2,8 @@
 // between the calls of its stores (replay.ts); what the calls do is a model's; here it is chosen
 // what happens next: an answer, a lost answer, a late landing, a crash. Random walks go deeper.
 import {
-  createReplayer,
   type Answer,
+  createReplayer,
   type Json,
   type Op,
   type PendingCall,
@@ -173,7 +173,7 @@ async function stepsFrom<S>(
   return [...steps, ...landings(model, world), ...eventsOf(model, world)]
 }
 
-/** The ways a call may end. Of a write whose answer is lost it is open whether and when it is done. */
+/** How a call may end. Of a write whose answer is lost it is open whether and when it is done. */
 function answersTo<S>(
   model: Model<S>,
   world: World<S>,

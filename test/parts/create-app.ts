@@ -1,7 +1,8 @@
-// The app of creating on a port of this process, over an outcome that the test chooses: for tests of
-// what is served, without any store.
+// The app of creating on a port of this process, over an outcome that the test chooses: for tests
+// of what is served, without any store.
 import { createCreateApp } from '../../src/http/create/app.ts'
 import { createBodySchema } from '../../src/http/create/create-request.ts'
+import { createPostLinkLane } from '../../src/http/create/post-link.ts'
 import { listen } from '../../src/http/serve.ts'
 import { createLog } from '../../src/process/log.ts'
 import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
@@ -26,18 +27,19 @@ export async function startCreateApp(
 ): Promise<RunningCreateApp> {
   const metrics = createMetrics()
   const requests: CreateRequest[] = []
-  const app = createCreateApp({
+  const deps = {
     baseUrl: BASE_URL,
     schema: createBodySchema(new Set(['curtail.example'])),
-    create: (request) => {
+    create: (request: CreateRequest) => {
       requests.push(request)
       return Promise.resolve(outcome(request))
     },
     metrics,
     log: createLog({ role: 'test', level: 'silent' }),
-  })
+  }
   const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT' })
-  listener.attach({ baseUrl: BASE_URL, app })
+  const lane = createPostLinkLane(deps)
+  listener.attach({ baseUrl: BASE_URL, app: createCreateApp(deps), lane })
   return {
     url: `http://127.0.0.1:${listener.port}`,
     metrics,

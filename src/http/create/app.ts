@@ -2,7 +2,7 @@
 import express, { type Express, type RequestHandler } from 'express'
 import type { Log } from '../../process/log.ts'
 import type { Metrics } from '../../process/metrics.ts'
-import { isCode } from '../../links/alias.ts'
+import { parseCodePath } from '../../links/alias.ts'
 import { failedRequest } from '../failed-request.ts'
 import { sendNotFound } from '../not-found.ts'
 import { sendProblem } from '../problem.ts'
@@ -10,7 +10,7 @@ import { getAsset, getFavicon, getRobots } from './get-asset.ts'
 import { getDocs, getOpenApi } from './get-docs.ts'
 import { getHome, postHome } from './home.ts'
 import { getProblem } from './get-problem.ts'
-import { type CreateRouteDeps, postLink } from './post-link.ts'
+import { type CreateRouteDeps, POST_LINK_PATH } from './post-link.ts'
 
 /** What the app needs. */
 export interface CreateAppDeps extends CreateRouteDeps {
@@ -23,6 +23,8 @@ interface Route {
   readonly path: string
   readonly name: string
   readonly handlers: Readonly<Partial<Record<'GET' | 'POST', RequestHandler>>>
+  /** Methods that are served, where others than these handlers serve them. */
+  readonly allow?: string
 }
 
 /** Paths of one segment, without its parameter, that are pages and so no codes. */
@@ -30,7 +32,7 @@ export const servedPaths: ReadonlySet<string> = new Set(['/docs'])
 
 function routesOf(deps: CreateAppDeps): Route[] {
   return [
-    { path: '/v1/urls', name: 'urls', handlers: { POST: postLink(deps) } },
+    { path: POST_LINK_PATH, name: 'urls', handlers: {}, allow: 'POST' }, // POST has its own lane
     { path: '/', name: 'home', handlers: { GET: getHome(), POST: postHome(deps) } },
     { path: '/docs', name: 'docs', handlers: { GET: getDocs(deps) } },
     { path: '/openapi.json', name: 'openapi', handlers: { GET: getOpenApi(deps) } },
@@ -49,11 +51,11 @@ export function createCreateApp(deps: CreateAppDeps): Express {
   app.set('query parser', false)
   app.set('etag', false)
   app.set('x-powered-by', false)
-  for (const { path, name, handlers } of routesOf(deps)) {
+  for (const { path, name, handlers, allow } of routesOf(deps)) {
     app.all(path, measured(deps, name))
     if (handlers.GET !== undefined) app.get(path, handlers.GET)
     if (handlers.POST !== undefined) app.post(path, handlers.POST)
-    app.all(path, methodNotAllowed(deps, allowOf(handlers)))
+    app.all(path, methodNotAllowed(deps, allow ?? allowOf(handlers)))
   }
   app.use(unknownPath(deps))
   app.use(failedRequest(deps))
@@ -72,10 +74,8 @@ function measured({ metrics }: CreateAppDeps, route: string): RequestHandler {
   return (_req, res, next) => {
     const begunMs = performance.now()
     res.on('finish', () => {
-      metrics.requestSeconds.observe(
-        { route, status: res.statusCode },
-        (performance.now() - begunMs) / 1000,
-      )
+      const seconds = (performance.now() - begunMs) / 1000
+      metrics.requestSeconds.labels(route, String(res.statusCode)).observe(seconds)
     })
     next()
   }
@@ -93,7 +93,7 @@ function unknownPath(deps: CreateAppDeps): RequestHandler {
   const refuse = methodNotAllowed(deps, 'GET, HEAD')
   return (req, res, next) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD'
-    if (!isRead && isCode(req.path.slice(1))) refuse(req, res, next)
+    if (!isRead && parseCodePath(req.path) !== undefined) refuse(req, res, next)
     else sendNotFound(req, res, deps.baseUrl)
   }
 }

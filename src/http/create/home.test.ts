@@ -32,7 +32,7 @@ function partOf(text: string, id: string): string {
 
 async function countOf(outcome: string): Promise<number> {
   const { values } = await app.metrics.creates.get()
-  return values.find(({ labels }) => labels['outcome'] === outcome)?.value ?? 0
+  return values.find(({ labels }) => labels.outcome === outcome)?.value ?? 0
 }
 
 test('GET / is a page with a form, a strict policy and no dead copy button', async () => {

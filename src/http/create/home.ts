@@ -1,7 +1,7 @@
 // GET / and POST /: the page to shorten a link, and its form for browsers without JavaScript. The
 // rules, the size and the outcomes are those of the API.
 import type { Request, Response } from 'express'
-import { type HomeView, renderHomePage } from '../pages/home.ts'
+import { type HomeView, renderHomePage, type ShownLink } from '../pages/home.ts'
 import { sendPage } from '../pages/send-page.ts'
 import { type Problem, problemHeaders, problemTypes, sendProblem } from '../problem.ts'
 import { readBody } from '../read-body.ts'
@@ -59,7 +59,7 @@ export function postHome(deps: CreateRouteDeps) {
 async function answerForm(
   deps: CreateRouteDeps,
   { parsed }: ParsedForm,
-): Promise<NonNullable<HomeView['created']> | { problem: Problem }> {
+): Promise<ShownLink | { problem: Problem }> {
   if ('problem' in parsed) return parsed
   const checked = parseCreateBody(deps.schema, parsed.value)
   if ('problem' in checked) return checked

@@ -51,6 +51,13 @@ export interface Operation {
   readonly responses: Readonly<Record<string, ResponseObject>>
 }
 
+/** One operation and where it stands. */
+export interface PlacedOperation {
+  readonly method: string
+  readonly path: string
+  readonly operation: Operation
+}
+
 /** The methods of one path. */
 export type PathItem = Readonly<Partial<Record<'get' | 'head' | 'post', Operation>>>
 

@@ -50,7 +50,7 @@ export const problemSchema = z
 const count = (description: string) => z.coerce.number().int().min(0).meta({ description })
 
 /** Headers of answers, as they come: text. */
-export const headerSchemas = {
+const headerSchemas = {
   'X-Request-Id': z
     .string()
     .regex(/^[\x21-\x7e]{1,128}$/)

@@ -1,9 +1,13 @@
 // POST /v1/urls: parse, create, render.
-import type { Request, Response } from 'express'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CreateOutcome, CreateRequest } from '../../shorten/create-link.ts'
+import type { Log } from '../../process/log.ts'
 import type { Metrics } from '../../process/metrics.ts'
+import { requestIdFrom } from '../../process/request-id.ts'
+import { sendFailure } from '../failed-request.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { BODY_BYTES_MAX, readBody } from '../read-body.ts'
+import type { Lane } from '../serve.ts'
 import {
   type CreateBody,
   type createBodySchema,
@@ -19,6 +23,15 @@ export interface CreateRouteDeps {
   readonly metrics: Pick<Metrics, 'creates'>
 }
 
+/** What the lane needs besides. */
+export interface PostLinkDeps extends CreateRouteDeps {
+  readonly metrics: Pick<Metrics, 'creates' | 'requestSeconds'>
+  readonly log: Log
+}
+
+/** The path of the route. */
+export const POST_LINK_PATH = '/v1/urls'
+
 /** A link that was created, as its client sees it. */
 export interface CreatedLink {
   readonly shortUrl: string
@@ -28,29 +41,65 @@ export interface CreatedLink {
 }
 
 const jsonType = /^application\/json[\t ]*(;|$)/i
+const utf8 = new TextDecoder('utf-8', { fatal: true })
 const keyShape = /^[\x21-\x7e]{1,255}$/
 
-/** The handler of the route. */
-export function postLink(deps: CreateRouteDeps) {
-  return async (req: Request, res: Response): Promise<void> => {
-    const parsed = await parseRequest(deps, req)
-    if (parsed === 'aborted') return
-    const answer = 'problem' in parsed ? parsed : await createdLink(deps, parsed.request)
-    if ('problem' in answer) {
-      deps.metrics.creates.inc({ outcome: answer.problem.name })
-      sendProblem(res, answer.problem, deps.baseUrl)
-      return
+/** The lane that answers the route: creating is asked often enough to go without a framework. */
+export function createPostLinkLane(deps: PostLinkDeps): Lane {
+  const seconds = (status: number) => deps.metrics.requestSeconds.labels('urls', String(status))
+  const created = seconds(201)
+  const answer = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    const begunMs = performance.now()
+    const bytes = await readBody(req)
+    if (bytes === 'aborted') return
+    const parsed = parseRequest(deps, req, bytes)
+    const answered =
+      'problem' in parsed
+        ? parsed
+        : renderOutcome(deps, parsed.request, await deps.create(parsed.request))
+    if ('problem' in answered) {
+      deps.metrics.creates.inc({ outcome: answered.problem.name })
+      res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
+      sendProblem(res, answered.problem, deps.baseUrl)
+      seconds(res.statusCode).observe((performance.now() - begunMs) / 1000)
+    } else {
+      sendCreated(req, res, answered)
+      created.observe((performance.now() - begunMs) / 1000)
     }
-    const body = JSON.stringify({ short_url: answer.shortUrl, expires_at: answer.expiresAt })
-    res.writeHead(201, {
-      'Content-Type': 'application/json; charset=utf-8',
-      'Content-Length': Buffer.byteLength(body),
-      Location: answer.shortUrl,
-      'Cache-Control': 'no-store',
-      ...(answer.replayed && { 'Idempotency-Replayed': 'true' }),
-    })
-    res.end(body)
   }
+  return (req, res) => {
+    if (req.method !== 'POST' || !isRoute(req.url ?? '')) return false
+    answer(req, res).catch((error: unknown) => {
+      if (!res.headersSent) {
+        res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
+      }
+      sendFailure(deps, res, error)
+    })
+    return true
+  }
+}
+
+function isRoute(url: string): boolean {
+  return url === POST_LINK_PATH || url.startsWith(`${POST_LINK_PATH}?`)
+}
+
+function sendCreated(req: IncomingMessage, res: ServerResponse, link: CreatedLink): void {
+  const body = JSON.stringify({ short_url: link.shortUrl, expires_at: link.expiresAt })
+  const headers = [
+    'Content-Type',
+    'application/json; charset=utf-8',
+    'Content-Length',
+    String(Buffer.byteLength(body)),
+    'Location',
+    link.shortUrl,
+    'Cache-Control',
+    'no-store',
+    'X-Request-Id',
+    requestIdFrom(req.headers['x-request-id']),
+  ]
+  if (link.replayed) headers.push('Idempotency-Replayed', 'true')
+  res.writeHead(201, headers)
+  res.end(body)
 }
 
 /** Creates the link and puts the outcome into the words of the API. */
@@ -58,7 +107,14 @@ export async function createdLink(
   deps: CreateRouteDeps,
   request: CreateRequest,
 ): Promise<CreatedLink | { problem: Problem }> {
-  const outcome = await deps.create(request)
+  return renderOutcome(deps, request, await deps.create(request))
+}
+
+function renderOutcome(
+  deps: CreateRouteDeps,
+  request: CreateRequest,
+  outcome: CreateOutcome,
+): CreatedLink | { problem: Problem } {
   if (outcome.kind !== 'created') return { problem: problemOf(outcome.kind, request.alias) }
   const { link, replayed } = outcome
   deps.metrics.creates.inc({ outcome: replayed ? 'replayed' : 'created' })
@@ -85,16 +141,15 @@ export const bodyTooLarge: Problem = {
   detail: `The body must have at most ${BODY_BYTES_MAX} bytes`,
 }
 
-async function parseRequest(
+function parseRequest(
   deps: CreateRouteDeps,
-  req: Request,
-): Promise<{ request: CreateRequest } | { problem: Problem } | 'aborted'> {
+  req: IncomingMessage,
+  bytes: Buffer | 'too-large',
+): { request: CreateRequest } | { problem: Problem } {
   if (!jsonType.test(req.headers['content-type'] ?? '') || isEncoded(req)) {
     const detail = 'The Content-Type must be application/json, without Content-Encoding'
     return { problem: { name: 'unsupported-media-type', detail } }
   }
-  const bytes = await readBody(req)
-  if (bytes === 'aborted') return 'aborted'
   if (bytes === 'too-large') return { problem: bodyTooLarge }
   const value = parseJson(bytes)
   if ('problem' in value) return value
@@ -109,13 +164,13 @@ async function parseRequest(
 }
 
 /** Whether the body is encoded; we decode none, as a small body may unfold to a large one. */
-export function isEncoded(req: Request): boolean {
+export function isEncoded(req: IncomingMessage): boolean {
   return (req.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity'
 }
 
 function parseJson(bytes: Buffer): { json: unknown } | { problem: Problem } {
   try {
-    return { json: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as unknown }
+    return { json: JSON.parse(utf8.decode(bytes)) as unknown }
   } catch {
     return { problem: { name: 'malformed-json', detail: 'The body must be JSON in UTF-8' } }
   }

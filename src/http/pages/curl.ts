@@ -1,7 +1,6 @@
 // An operation of the OpenAPI document as a command for a shell. It leaves optional headers out: an
 // Idempotency-Key that everybody copies from here would be everybody's.
-import type { OpenApiDocument } from '../create/openapi-document.ts'
-import type { PlacedOperation } from './docs.ts'
+import type { OpenApiDocument, PlacedOperation } from '../create/openapi-document.ts'
 
 /** The command, on as many lines as it has parts. */
 export function renderCurl(document: OpenApiDocument, placed: PlacedOperation): string {

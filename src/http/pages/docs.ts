@@ -1,18 +1,16 @@
 // The API reference, rendered from the OpenAPI document and the table of problems. What is not in
 // those is not said here.
-import type { OpenApiDocument, Operation, ResponseObject } from '../create/openapi-document.ts'
+import type {
+  OpenApiDocument,
+  Operation,
+  PlacedOperation,
+  ResponseObject,
+} from '../create/openapi-document.ts'
 import { problemTypes } from '../problem.ts'
 import { renderCurl } from './curl.ts'
 import { html, type Html } from './html.ts'
 import { renderLayout } from './layout.ts'
 import { renderMembers } from './schema-members.ts'
-
-/** One operation and where it stands. */
-export interface PlacedOperation {
-  readonly method: string
-  readonly path: string
-  readonly operation: Operation
-}
 
 /** The page as text. */
 export function renderDocsPage(document: OpenApiDocument): string {

@@ -34,10 +34,9 @@ export function createRedirectLane(deps: RedirectDeps): Lane {
   const notFound = deps.metrics.requestSeconds.labels('code', '404')
   const failed = deps.metrics.requestSeconds.labels('code', '503')
 
-  const answer = (exchange: Exchange, target: Target | undefined) => {
+  const answer = (exchange: Exchange, target: Target | undefined, atMs: number) => {
     const { req, res, begunMs } = exchange
     const requestId = requestIdFrom(req.headers['x-request-id'])
-    const atMs = nowMs()
     const go = decideRedirect(target, atMs)
     if (go !== undefined) {
       sendRedirect(exchange, { target: go, requestId, status: deps.redirectStatus, nowMs: atMs })
@@ -65,18 +64,19 @@ export function createRedirectLane(deps: RedirectDeps): Lane {
     const code = parseCodePath(path)
     if (code === undefined || deps.servedPaths.has(path)) return false
     const exchange = { req, res, begunMs }
-    const found = finder.find(code, nowMs())
+    const askedMs = nowMs()
+    const found = finder.find(code, askedMs)
     if (found instanceof Promise) {
       found.then(
         (target) => {
-          answer(exchange, target)
+          answer(exchange, target, nowMs())
         },
         (error: unknown) => {
           fail(exchange, error)
         },
       )
     } else {
-      answer(exchange, found)
+      answer(exchange, found, askedMs)
     }
     return true
   }

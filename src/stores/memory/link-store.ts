@@ -22,7 +22,10 @@ export function createMemoryLinkStore(): LinkStore & SweptStore {
     setDisabled: ({ code, disabledAtMs }) =>
       change(code, (link) =>
         link.deletedAtMs === null
-          ? { ...link, disabledAtMs: disabledAtMs && (link.disabledAtMs ?? disabledAtMs) }
+          ? {
+              ...link,
+              disabledAtMs: disabledAtMs === null ? null : (link.disabledAtMs ?? disabledAtMs),
+            }
           : link,
       ),
     erase: ({ code, deletedAtMs }) =>

@@ -25,18 +25,27 @@ export async function openDatabase(
 ): Promise<Database> {
   const lock = lockFolder(dataDir)
   const path = join(dataDir, 'curtail.db')
-  migrate(path)
-  const writer = await startWriter(path, metrics)
-  const reader = new DatabaseSync(path, { readOnly: true })
-  return {
-    writer,
-    prepareRead: (sql) => reader.prepare(sql),
-    async close() {
-      await writer.close()
-      reader.close()
-      lock.close()
-    },
+  try {
+    migrate(path)
+    const writer = await startWriter(path, metrics)
+    const reader = new DatabaseSync(path, { readOnly: true })
+    return {
+      writer,
+      prepareRead: (sql) => reader.prepare(sql),
+      async close() {
+        await writer.close()
+        reader.close()
+        lock.close()
+      },
+    }
+  } catch (error) {
+    lock.close()
+    throw error instanceof OperatorError ? error : unusable(dataDir, error)
   }
+}
+
+function unusable(dataDir: string, error: unknown): OperatorError {
+  return new OperatorError(`DATA_DIR ${dataDir} cannot be used: ${(error as Error).message}`)
 }
 
 /** Holds the folder as long as the process lives: the lock goes with it, however it ends. */
@@ -49,12 +58,8 @@ function lockFolder(dataDir: string): DatabaseSync {
     return lock
   } catch (error) {
     lock?.close()
-    const busy = error instanceof Error && error.message.includes('locked')
-    throw new OperatorError(
-      busy
-        ? `DATA_DIR ${dataDir} is in use by another process`
-        : `DATA_DIR ${dataDir} cannot be used: ${(error as Error).message}`,
-    )
+    if (!(error as Error).message.includes('locked')) throw unusable(dataDir, error)
+    throw new OperatorError(`DATA_DIR ${dataDir} is in use by another process`)
   }
 }
 

@@ -12,7 +12,8 @@ export function createSqliteLinkStore(db: Database): LinkStore & SweptStore {
   const read = (row: Row | undefined) => (row === undefined ? undefined : linkOf(row))
   return {
     async insertIfAbsent(link) {
-      return textOf((await db.writer.run('insertLink', { ...link }))?.['writer_id'])
+      const other = await db.writer.run('insertLink', { ...link })
+      return other === undefined ? link.writerId : textOf(other['writer_id'])
     },
     find(code) {
       try {

@@ -1,10 +1,12 @@
 // The statements that the writer runs, by name. Each is a step of a transaction that a whole group
 // shares, so none may fail for a reason of its own: what is absent or taken, its answer tells.
 
-/** One write: the rows that `read` finds after `write` has run are its answer. */
+/** One write: the row that `read` finds after `write` has run is its answer. */
 export interface Operation {
   readonly write?: string
   readonly read?: string
+  /** `refused`: reads only where the write changed nothing, and else answers with no row. */
+  readonly readWhen?: 'refused'
 }
 
 const LINK =
@@ -29,6 +31,7 @@ export const operations = {
     write: `INSERT INTO links (${LINK}) VALUES (:code, :longUrl, :createdAtMs, :expiresAtMs,
       :creatorId, :writerId, :disabledAtMs, :deletedAtMs) ON CONFLICT DO NOTHING`,
     read: 'SELECT writer_id FROM links WHERE short_code = :code',
+    readWhen: 'refused',
   },
   readLink: { read: READ_LINK },
   setDisabled: {

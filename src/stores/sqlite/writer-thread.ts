@@ -1,10 +1,12 @@
 // The thread that writes: runs each group it is sent in one transaction and answers once that is on
 // the disk. A group that fails is rolled back whole.
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import assert from 'node:assert/strict'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { durablePragmas } from './durable-pragmas.ts'
 import { type Operation, operations } from './operations.ts'
-import type { Answer, Row, Write } from './writer.ts'
+import { numbered, type Write } from './parameters.ts'
+import type { Answer, Row } from './writer.ts'
 
 const port = parentPort
 if (port === null) throw new Error('this file is a thread of stores/sqlite/writer.ts')
@@ -15,25 +17,41 @@ const begin = db.prepare('BEGIN IMMEDIATE')
 const commit = db.prepare('COMMIT')
 const rollback = db.prepare('ROLLBACK')
 
-const prepared = new Map<string, { write?: StatementSync; read?: StatementSync }>()
-for (const [name, { write, read }] of Object.entries<Operation>(operations)) {
-  prepared.set(name, {
-    ...(write !== undefined && { write: prepare(write) }),
-    ...(read !== undefined && { read: prepare(read) }),
-  })
+interface Prepared {
+  readonly write: Bound | undefined
+  readonly read: Bound | undefined
+  readonly readWhen: Operation['readWhen']
 }
 
-function prepare(sql: string): StatementSync {
-  const statement = db.prepare(sql)
-  statement.setAllowUnknownNamedParameters(true)
-  return statement
+/** A statement and how many of the values it takes, from the first on. */
+interface Bound {
+  readonly statement: StatementSync
+  readonly values: number
 }
 
-function run({ name, parameters }: Write): Row | undefined {
-  const operation = prepared.get(name)
-  const values = parameters as Record<string, SQLInputValue>
-  operation?.write?.run(values)
-  return operation?.read?.get(values)
+const prepared = new Map<string, Prepared>()
+for (const [name, operation] of Object.entries<Operation>(operations)) {
+  const bind = (named: string | undefined): Bound | undefined => {
+    if (named === undefined) return undefined
+    const { sql, values } = numbered(operation, named)
+    return { statement: db.prepare(sql), values }
+  }
+  const { write, read, readWhen } = operation
+  prepared.set(name, { write: bind(write), read: bind(read), readWhen })
+}
+
+function run([name, ...values]: Write): Row | undefined {
+  const { write, read, readWhen } = prepared.get(name) ?? unknown(name)
+  const changed = write?.statement.run(...values.slice(0, write.values)).changes
+  if (readWhen === 'refused' && changed !== 0) return undefined
+  const row = read?.statement.get(...values.slice(0, read.values))
+  // "No row" would mean that the write was done.
+  assert(readWhen !== 'refused' || row !== undefined, `${name} changed nothing and found nothing`)
+  return row
+}
+
+function unknown(name: string): never {
+  throw new Error(`there is no operation ${name}`)
 }
 
 function runGroup(group: readonly Write[]): Answer {

@@ -5,18 +5,13 @@ import type { SQLOutputValue } from 'node:sqlite'
 import type { Metrics } from '../../process/metrics.ts'
 import { StoreError } from '../../process/store-error.ts'
 import type { OperationName } from './operations.ts'
-
-/** A value that a statement takes. */
-export type Parameter = string | number | bigint | null | Uint8Array
+import { type Parameter, type Write, writeOf } from './parameters.ts'
 
 /** A row that a statement gives. */
 export type Row = Record<string, SQLOutputValue>
 
-/** One write as it is sent to the thread. */
-export interface Write {
-  readonly name: OperationName
-  readonly parameters: Readonly<Record<string, Parameter>>
-}
+/** Values by the names that the SQL gives them. */
+type Parameters = Readonly<Record<string, Parameter>>
 
 /** What the thread says of a group. */
 export type Answer =
@@ -26,7 +21,7 @@ export type Answer =
 /** Runs operations durably, in the order they were given. */
 export interface Writer {
   /** Resolves to the operation's row once it is on the disk. Throws StoreError. */
-  run(name: OperationName, parameters: Write['parameters']): Promise<Row | undefined>
+  run(name: OperationName, parameters: Parameters): Promise<Row | undefined>
   /** Ends the thread after what it has in hand. */
   close(): Promise<void>
 }
@@ -84,30 +79,31 @@ class GroupWriter implements Writer {
     })
   }
 
-  run(name: OperationName, parameters: Write['parameters']): Promise<Row | undefined> {
+  run(name: OperationName, parameters: Parameters): Promise<Row | undefined> {
     if (this.#broken !== undefined) return Promise.reject(notDone(this.#broken))
     if (this.#hung) return Promise.reject(notDone('SQLite does not answer'))
     if (this.#waiting.length >= PENDING_MAX) return Promise.reject(notDone('too many writes wait'))
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ write: { name, parameters }, resolve, reject })
+      this.#waiting.push({ write: writeOf(name, parameters), resolve, reject })
       this.#flushSoon()
     })
   }
 
   async close(): Promise<void> {
     if (this.#broken !== undefined) return
-    if (this.#inHand !== undefined || this.#waiting.length > 0) {
-      await new Promise<void>((resolve) => {
-        this.#onIdle = resolve
-      })
-    }
     const ended = new Promise<void>((resolve) => {
       this.#thread.once('exit', () => {
         resolve()
       })
     })
-    this.#thread.postMessage('close')
+    // Also a thread that hangs in its last transaction ends by then.
     const forced = setTimeout(() => void this.#thread.terminate(), GROUP_MS_MAX)
+    if (this.#inHand !== undefined || this.#waiting.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve
+      })
+    }
+    this.#thread.postMessage('close')
     await ended
     clearTimeout(forced)
   }

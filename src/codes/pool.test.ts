@@ -1,0 +1,85 @@
+// The level of a pool, when and how far to refill it, how fast it empties, and what names a secret.
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { BLOCK_SIZE, SEQ_MAX } from './block.ts'
+import {
+  addSight,
+  claimRateOf,
+  type PoolSight,
+  RATE_WINDOW_MS,
+  secondsToEmpty,
+} from './claim-rate.ts'
+import { fingerprintOf, levelOf, planRefill } from './pool.ts'
+
+test.each([
+  [{ minted: 0, claimed: 0 }, 40],
+  [{ minted: 19, claimed: 0 }, 21],
+  [{ minted: 20, claimed: 0 }, 0],
+  [{ minted: 21, claimed: 0 }, 0],
+  [{ minted: 100, claimed: 81 }, 21],
+  [{ minted: 100, claimed: 100 }, 40],
+  [{ minted: SEQ_MAX - 3, claimed: SEQ_MAX - 3 }, 3],
+  [{ minted: SEQ_MAX, claimed: SEQ_MAX }, 0],
+])('planRefill(%j) mints %i blocks', (pool, blocks) => {
+  expect(planRefill(pool, { lowWater: 20_000, target: 40_000 })).toBe(blocks)
+})
+
+test('planRefill() reaches the target, by less than a block, or does nothing', () => {
+  const pools = fc
+    .nat({ max: 1e6 })
+    .chain((minted) => fc.record({ minted: fc.constant(minted), claimed: fc.nat({ max: minted }) }))
+  const marks = fc.record({ lowWater: fc.nat({ max: 1e7 }), target: fc.nat({ max: 1e7 }) })
+  fc.assert(
+    fc.property(pools, marks, (pool, { lowWater, target }) => {
+      const blocks = planRefill(pool, { lowWater, target })
+      const level = levelOf({ ...pool, minted: pool.minted + blocks })
+      if (levelOf(pool) >= lowWater || levelOf(pool) >= target) expect(blocks).toBe(0)
+      else expect([level >= target, level < target + BLOCK_SIZE]).toEqual([true, true])
+    }),
+  )
+})
+
+test('the claim rate is codes a second between the first sight and the last', () => {
+  const sights = [
+    { atMs: 0, claimed: 10 },
+    { atMs: 60_000, claimed: 11 },
+    { atMs: 120_000, claimed: 22 },
+  ]
+  expect(claimRateOf(sights)).toBe(100)
+  expect(claimRateOf([])).toBe(0)
+  expect(claimRateOf(sights.slice(0, 1))).toBe(0)
+  expect(claimRateOf([sights[0] ?? { atMs: 0, claimed: 0 }, { atMs: 0, claimed: 99 }])).toBe(0)
+})
+
+test('a block claimed within a second is no burst', () => {
+  const sights = [
+    { atMs: 0, claimed: 0 },
+    { atMs: 100, claimed: 1 },
+  ]
+  expect(claimRateOf(sights)).toBeCloseTo(1000 / 60)
+})
+
+test('sights past the window are forgotten, and their number is bounded', () => {
+  let sights: PoolSight[] = []
+  for (let i = 0; i < 10_000; i++) sights = addSight(sights, { atMs: i * 1000, claimed: i })
+  const last = 9_999_000
+  expect(sights.at(-1)?.atMs).toBe(last)
+  expect(sights.every(({ atMs }) => atMs > last - RATE_WINDOW_MS)).toBe(true)
+  expect(sights.length).toBeLessThanOrEqual(256)
+  expect(claimRateOf(sights)).toBe(1000)
+  sights = addSight(sights, { atMs: last + RATE_WINDOW_MS, claimed: 10_000 })
+  expect(sights).toHaveLength(1)
+})
+
+test('secondsToEmpty() is whole seconds, and nothing where nothing is claimed', () => {
+  expect(secondsToEmpty(1000, 3)).toBe(333)
+  expect(secondsToEmpty(0, 3)).toBe(0)
+  expect(secondsToEmpty(1000, 0)).toBeNull()
+  expect(secondsToEmpty(1000, -1)).toBeNull()
+})
+
+test('a fingerprint names its secret and no other, and never changes', () => {
+  const secret = Uint8Array.from({ length: 32 }, (_, i) => i)
+  expect(fingerprintOf(secret)).toBe('18442fd42fe86661bd66258dd398579a')
+  expect(fingerprintOf(secret.with(31, 0))).not.toBe(fingerprintOf(secret))
+})

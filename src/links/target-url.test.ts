@@ -1,0 +1,234 @@
+// The rules of the contract's long_url row, one table for each.
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { parseHost, parseTargetUrl, TARGET_LENGTH_MAX } from './target-url.ts'
+
+const own = new Set(['cur.tl', '[::1]', '127.0.0.1', 'xn--krzer-kva.example'])
+const parse = (text: string) => parseTargetUrl(text, own)
+
+test.each([
+  ...['http://a', 'https://a', 'HTTPS://A', 'hTTp://example.com', 'http://example.com:8080/a?b#c'],
+  ...[
+    'http://example.com',
+    'http://EXAMPLE.com/',
+    'http://example.com/%7e/../x',
+    'http://1.2.3.4/',
+  ],
+  ...[
+    'http://[2001:db8::1]:80/',
+    'http://a//b///c',
+    'http://example.com/a\\b',
+    'http://example.com?',
+  ],
+  ...[
+    'http://example.com/#',
+    'http://example.com/"<>^`{|}',
+    'http://xn--nxa.example/',
+    'http://a/%zz',
+  ],
+  ...[
+    'http:///example.com/',
+    'http:////example.com',
+    'http://\\example.com/',
+    'http://example.com.',
+  ],
+  ...[
+    'http://example.com:/',
+    'http://example.com:0/',
+    'http://example.com/@b:c@',
+    'http://a/?x=http://b',
+  ],
+  ...[
+    'http://cur.tl.example/',
+    'http://notcur.tl/',
+    'http://example.com/http://cur.tl/',
+    'http://tl',
+  ],
+])('%j is stored exactly as sent', (text) => {
+  expect(parse(text)).toEqual({ longUrl: text })
+})
+
+test.each([
+  ['http://exämple.com/', 'http://xn--exmple-cua.com/'],
+  ['http://example.com/ä', 'http://example.com/%C3%A4'],
+  ['http://example.com/a b', 'http://example.com/a%20b'],
+  ['http://example.com/?q=ä&r=€', 'http://example.com/?q=%C3%A4&r=%E2%82%AC'],
+  ['http://example.com/#ä b', 'http://example.com/#%C3%A4%20b'],
+  ['HTTP://EXAMPLE.com:80/ä/../b', 'http://example.com/b'],
+  ['http://例え.jp', 'http://xn--r8jz45g.jp/'],
+  ['http://example。com/', 'http://example.com/'],
+  ['http://exa\tmple.com/a\nb', 'http://example.com/ab'],
+  ['http://example.com/\u0000a', 'http://example.com/%00a'],
+  ['http://example.com/\u007fx', 'http://example.com/%7Fx'],
+  ['http://example.com/\ud800', 'http://example.com/%EF%BF%BD'],
+  ['http://example.com/😀', 'http://example.com/%F0%9F%98%80'],
+])('%j is stored as the parser writes it', (text, longUrl) => {
+  expect(parse(text)).toEqual({ longUrl })
+})
+
+test.each([
+  ...['', 'a', 'example.com', '//example.com', '/path', 'ftp://example.com', 'javascript:alert(1)'],
+  ...['http:example.com', 'http:/example.com', 'http:\\\\example.com', 'http:/\\example.com'],
+  ...['https:', 'https:/', 'mailto:a@b.c', 'data:,x', 'ws://example.com', 'httpss://example.com'],
+  ...['ht\ntp://example.com', 'http\t://example.com', 'http:\t//example.com', 'file:///etc/passwd'],
+])('%j is not absolute http', (text) => {
+  expect(parse(text)).toEqual({ fault: 'not-absolute-http' })
+})
+
+test.each([
+  ...[
+    'http://',
+    'https://',
+    'http://?a',
+    'http://#a',
+    'http://:80/',
+    'http://a:65536/',
+    'http://a:b/',
+  ],
+  ...[
+    'http://[::1',
+    'http://[g::1]/',
+    'http://1.2.3.256/',
+    'http://a b/',
+    'http://a<b/',
+    'http://%/',
+  ],
+  ...['http://a%00b/', 'http://a^b/', 'http://a|b/', 'http://\u00ad/', 'http://a%zz.b/'],
+])('%j is no URL', (text) => {
+  expect(parse(text)).toEqual({ fault: 'not-a-url' })
+})
+
+const spaces = [
+  ...[
+    ' ',
+    '\t',
+    '\n',
+    '\r',
+    '\f',
+    '\v',
+    '\u0000',
+    '\u001f',
+    '\u0085',
+    '\u00a0',
+    '\u1680',
+    '\u2003',
+  ],
+  ...['\u2028', '\u2029', '\u202f', '\u205f', '\u3000', '\ufeff'],
+]
+
+test.each(spaces)('white space %j at either end is an error, and not trimmed', (space) => {
+  expect(parse(`${space}http://example.com/`)).toEqual({ fault: 'surrounding-space' })
+  expect(parse(`http://example.com/${space}`)).toEqual({ fault: 'surrounding-space' })
+  expect(parse(space)).toEqual({ fault: 'surrounding-space' })
+})
+
+test.each([
+  ...['http://user@example.com/', 'http://user:pw@example.com/', 'http://:pw@example.com/'],
+  ...['http://a@b@example.com/', 'https://cur.tl@example.com/', 'http://%20@example.com/'],
+  ...['http://ä@example.com/', 'http://user:@cur.tl/', 'http:///user@example.com'],
+])('%j holds credentials', (text) => {
+  expect(parse(text)).toEqual({ fault: 'credentials' })
+})
+
+test.each([
+  ...[
+    'http://cur.tl',
+    'https://cur.tl/abc',
+    'http://cur.tl:8080/',
+    'http://CUR.TL/',
+    'http://cur.tl./',
+  ],
+  ...[
+    'http://cur.tl..',
+    'http://cur.tl.:80/',
+    'http://%63ur.tl/',
+    'http://%43%55%52.tl',
+    'http://ｃｕｒ.tl',
+  ],
+  ...[
+    'http://cur。tl/',
+    'http://cur.tl。/',
+    'http://cu\tr.tl/',
+    'http:///cur.tl',
+    'http://\\cur.tl/x',
+  ],
+  ...['http://cur.tl\\@example.com/', 'http://cur.tl?x', 'http://cur.tl#x', 'http://cu\u00adr.tl/'],
+  ...[
+    'http://[::1]/',
+    'http://[0:0:0:0:0:0:0:1]:3000/',
+    'http://[0000::0001]',
+    'http://127.0.0.1/',
+  ],
+  ...[
+    'http://2130706433/',
+    'http://0x7f.1/',
+    'http://0177.0.0.1/',
+    'http://127.1/',
+    'http://127.0.0.1./',
+  ],
+  ...[
+    'http://kürzer.example/',
+    'http://KÜRZER.example',
+    'http://xn--krzer-kva.example./',
+    'http://@cur.tl/',
+  ],
+])('%j points at ourselves', (text) => {
+  expect(parse(text)).toEqual({ fault: 'own-host' })
+})
+
+test.each([
+  ['cur.tl', 'cur.tl'],
+  ['CUR.tl.', 'cur.tl'],
+  ['cur.tl:8443', 'cur.tl'],
+  ['kürzer.example', 'xn--krzer-kva.example'],
+  ['[0::1]:80', '[::1]'],
+  ['2130706433', '127.0.0.1'],
+])('parseHost(%j) is %j', (text, host) => {
+  expect(parseHost(text)).toBe(host)
+})
+
+test.each(['', ' ', 'a/b', 'a b', 'user@a', 'a?b', 'a#b', 'http://a/', 'a:b', '[::1', '%'])(
+  'parseHost(%j) is no host',
+  (text) => {
+    expect(parseHost(text)).toBeUndefined()
+  },
+)
+
+test('the length counts as sent', () => {
+  const base = 'http://example.com/'
+  const longest = base + 'x'.repeat(TARGET_LENGTH_MAX - base.length)
+  expect(parse(longest)).toEqual({ longUrl: longest })
+  expect(parse(`${longest}x`)).toEqual({ fault: 'too-long' })
+  expect(parse(`${longest} `)).toEqual({ fault: 'too-long' })
+  const dots = `${base}${'./'.repeat(1100)}ä`
+  expect(parse(dots)).toEqual({ fault: 'too-long' })
+})
+
+test('the length counts as stored, too', () => {
+  const base = 'http://example.com/'
+  const room = Math.floor((TARGET_LENGTH_MAX - base.length) / '%C3%A4'.length)
+  expect(parse(base + 'ä'.repeat(room))).toEqual({ longUrl: base + '%C3%A4'.repeat(room) })
+  expect(parse(base + 'ä'.repeat(room + 1))).toEqual({ fault: 'too-long' })
+})
+
+test('whatever is stored is visible ASCII, short enough, and never our own', () => {
+  const texts = fc.oneof(
+    fc.string({ unit: 'binary' }).map((text) => `http://example.com/${text}`),
+    fc.string({ unit: 'binary' }).map((text) => `https://${text}`),
+    fc.tuple(fc.string({ maxLength: 3 }), fc.string()).map(([a, b]) => `http://${a}cur.tl${b}`),
+    fc.webUrl({ withFragments: true, withQueryParameters: true }),
+  )
+  fc.assert(
+    fc.property(texts, (text) => {
+      const parsed = parse(text)
+      if ('fault' in parsed) return
+      expect(parsed.longUrl).toMatch(/^https?:\/\/[\x21-\x7e]+$/i)
+      expect(parsed.longUrl.length).toBeLessThanOrEqual(TARGET_LENGTH_MAX)
+      const { hostname, href } = new URL(parsed.longUrl)
+      expect(own.has(hostname.replace(/\.+$/, ''))).toBe(false)
+      expect(href).toBe(new URL(text).href) // as sent or not: the same place
+      expect(parse(parsed.longUrl)).toEqual(parsed)
+    }),
+    { numRuns: 1000 },
+  )
+})

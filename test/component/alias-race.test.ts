@@ -1,0 +1,25 @@
+// One alias, 64 clients at the same moment, on the real standalone process: the small size of the
+// storm `alias`.
+import { expect, test } from '@jest/globals'
+import { raceForAliases } from '../storm/alias.ts'
+import { newSeed } from './random.ts'
+import { startStandalone } from './standalone.ts'
+
+const TEST_MS_MAX = 60_000
+const ROUNDS = 20
+
+test(
+  'exactly one of 64 wins, every other is told 409, and the link is the winner’s',
+  async () => {
+    const seed = newSeed()
+    process.stdout.write(`alias race, seed ${String(seed)}\n`)
+    const service = await startStandalone()
+    try {
+      const sum = await raceForAliases({ port: service.port, rounds: ROUNDS, seed })
+      expect(sum).toEqual({ rounds: ROUNDS, created: ROUNDS, refused: ROUNDS * 63 })
+    } finally {
+      await service.stop()
+    }
+  },
+  TEST_MS_MAX,
+)

@@ -1,0 +1,55 @@
+// Runs the commands of README.md as they are printed, against a real process; only the ports differ.
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { type Standalone, startStandalone } from './standalone.ts'
+
+const run = promisify(execFile)
+const readme = readFileSync('README.md', 'utf8')
+const commands = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap(([, block = '']) =>
+  block.trim().split('\n'),
+)
+/** These two start everything and run every test; CI and start.test.ts execute them. */
+const elsewhere = ['npm start', 'npm test']
+
+let service: Standalone
+
+beforeAll(async () => {
+  service = await startStandalone()
+}, 30_000)
+
+afterAll(async () => {
+  await service.stop()
+}, 30_000)
+
+test('the two commands that do everything are in it', () => {
+  expect(commands).toEqual(expect.arrayContaining(elsewhere))
+})
+
+test('every other command works as printed', async () => {
+  const outputs = new Map<string, string>()
+  for (const command of commands.filter((line) => !elsewhere.includes(line))) {
+    const here = command.replaceAll('localhost:8080', `localhost:${String(service.port)}`)
+    const env = { ...process.env, ADMIN_URL: service.adminUrl }
+    const { stdout } = await run('sh', ['-ec', here], { env, timeout: 30_000 })
+    outputs.set(command, stdout)
+  }
+  const outputOf = (part: string) =>
+    [...outputs].find(([command]) => command.includes(part))?.[1] ?? `no command has ${part}`
+  expect(outputOf('curl -X POST')).toContain('"short_url"')
+  expect(outputOf('curl -i')).toMatch(
+    /^HTTP\/1\.1 302 Found\r\nLocation: https:\/\/example\.com\/\r$/m,
+  )
+  expect(outputOf('link show')).toContain('active')
+  expect(outputOf('link disable')).toContain('disabled')
+  expect(outputOf('link enable')).toContain('active')
+  expect(JSON.parse(outputOf('pool status'))).toMatchObject([{ pool: 'default' }])
+  expect(outputOf('standalone --help')).toContain('DATA_DIR')
+}, 120_000)
+
+test('every file that it points at is there', () => {
+  for (const [, path = ''] of readme.matchAll(/\]\(([^)#]+)\)/g)) {
+    expect(() => readFileSync(path)).not.toThrow(/ENOENT/)
+  }
+})

@@ -1,0 +1,39 @@
+// Runs `curtail ROLE …` of the checkout to its end, as a process of its own.
+import { spawn } from 'node:child_process'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { roleArguments } from './standalone.ts'
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
+const RUN_MS_MAX = 20_000
+
+/** How a run ended. */
+export interface Run {
+  readonly exitCode: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs it with these arguments and this environment alone. */
+export function runCurtail(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Run> {
+  const child = spawn(process.execPath, roleArguments(...args), {
+    cwd: root,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: RUN_MS_MAX,
+    killSignal: 'SIGKILL',
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (exitCode) => {
+      resolve({ exitCode, stdout, stderr })
+    })
+  })
+}

@@ -1,0 +1,150 @@
+// A newcomer's first minute: `npm start` says where it listens and prints two commands, which a shell
+// runs as they stand; Ctrl-C stops it and leaves nothing behind.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { findCurl } from '../parts/curl.ts'
+import { openConnection } from './raw-http.ts'
+import { runCurtail } from './run-curtail.ts'
+import { roleArguments } from './standalone.ts'
+import { waitFor } from './wait-for.ts'
+
+const run = promisify(execFile)
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
+const TEST_MS_MAX = 60_000
+const INSTALL_MS_MAX = 600_000
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'curtail-start-'))
+})
+
+afterAll(async () => {
+  await rm(folder, { recursive: true })
+})
+
+/** Collects what a process prints. */
+function outputOf(child: ChildProcess): { text: string } {
+  const output = { text: '' }
+  const collect = (chunk: Buffer) => (output.text += chunk.toString())
+  child.stdout?.on('data', collect)
+  child.stderr?.on('data', collect)
+  return output
+}
+
+/** Ids of the processes of a group that still run. */
+async function groupOf(leader: number): Promise<number[]> {
+  const found: number[] = []
+  for (const name of await readdir('/proc')) {
+    const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '')
+    const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (/^\d+$/.test(name) && Number(group) === leader && state !== 'Z') found.push(Number(name))
+  }
+  return found
+}
+
+test(
+  'npm start prints two commands that make a link and follow it; Ctrl-C stops it',
+  async () => {
+    await findCurl()
+    const env = { ...process.env, PORT: '0', ADMIN_PORT: '0', DATA_DIR: join(folder, 'start') }
+    // A group of its own, as a terminal gives it, so that Ctrl-C reaches npm and all it started.
+    const child = spawn('npm', ['start'], { cwd: root, env, detached: true })
+    const leader = child.pid ?? 0
+    const output = outputOf(child)
+    const ended = new Promise((resolve) => child.on('exit', resolve))
+    try {
+      await waitFor('the greeting', () => output.text.includes('Ctrl-C stops it.'))
+      const base = /Curtail listens on (http:\/\/localhost:\d+)\./.exec(output.text)?.[1] ?? ''
+      const commands = output.text.split('\n').filter((line) => line.startsWith('  curl '))
+      expect(commands).toHaveLength(2)
+      const [create = '', follow = ''] = commands
+      const made = JSON.parse((await run('sh', ['-c', create])).stdout) as Record<string, unknown>
+      expect(follow).toContain(String(made['short_url']))
+      expect(String(made['short_url']).startsWith(`${base}/`)).toBe(true)
+      const followed = (await run('sh', ['-c', follow])).stdout
+      expect(followed).toMatch(/^HTTP\/1\.1 302 /)
+      expect(followed).toMatch(/^location: https:\/\/example\.com\/\r$/im)
+
+      process.kill(-leader, 'SIGINT')
+      await ended
+      await waitFor('all of its processes to end', async () => (await groupOf(leader)).length === 0)
+      expect(output.text).toContain('"msg":"stopped"')
+      expect(output.text).not.toMatch(/npm (ERR|error)/i)
+    } finally {
+      for (const pid of await groupOf(leader)) process.kill(pid, 'SIGKILL')
+    }
+  },
+  TEST_MS_MAX + INSTALL_MS_MAX,
+)
+
+test(
+  'npm run -s curtail -- passes its arguments on and gives back the exit code',
+  async () => {
+    const help = await run('npm', ['run', '-s', 'curtail', '--', 'pool', '--help'], { cwd: root })
+    expect(help.stdout).toMatch(/^Usage: curtail pool status/)
+    const failed = run('npm', ['run', '-s', 'curtail', '--', 'link', 'burn', 'x'], { cwd: root })
+    await expect(failed).rejects.toMatchObject({ code: 2, stdout: '' })
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'a request that comes the moment the port opens is answered',
+  async () => {
+    for (let times = 0; times < 5; times++) {
+      const port = await freePort()
+      const dataDir = join(folder, `early-${String(times)}`)
+      const child = spawn(process.execPath, roleArguments('standalone'), {
+        cwd: root,
+        env: { PATH: process.env['PATH'], PORT: String(port), ADMIN_PORT: '0', DATA_DIR: dataDir },
+        stdio: 'ignore',
+      })
+      const ended = new Promise((resolve) => child.on('exit', resolve))
+      try {
+        const answer = await firstAnswer(port)
+        expect(answer.status).toBe(404)
+      } finally {
+        child.kill('SIGKILL')
+        await ended
+      }
+    }
+  },
+  TEST_MS_MAX,
+)
+
+/** A port that nobody uses at the moment. */
+async function freePort(): Promise<number> {
+  const { createServer } = await import('node:net')
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen({ port: 0 }, resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+/** Tries to connect without pause; asks as soon as it can. */
+async function firstAnswer(port: number) {
+  const endMs = performance.now() + 20_000
+  for (;;) {
+    try {
+      const connection = await openConnection(port)
+      return await connection.exchange({ path: '/none' }, 5000).finally(() => {
+        connection.close()
+      })
+    } catch (error) {
+      const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+      if (!isRefused || performance.now() > endMs) throw error
+    }
+  }
+}
+
+test('a start that fails says so in one line, without the words of npm’s own', async () => {
+  const run = await runCurtail(['standalone'], { PORT: 'x', DATA_DIR: join(folder, 'unused') })
+  expect(run.stderr).toMatch(/^curtail: PORT must be [^\n]+\n$/)
+})

@@ -1,0 +1,99 @@
+// The real standalone process with its store in trouble: another process holds the database, and the
+// pool of codes runs dry. 503 with Retry-After, what needs no store goes on, and all is well after.
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { type Client, codeOf, openClient } from './client.ts'
+import { type Answer, headerOf, jsonOf } from './raw-http.ts'
+import { type Standalone, startStandalone } from './standalone.ts'
+import { waitFor } from './wait-for.ts'
+
+const START_MS_MAX = 30_000
+const TEST_MS_MAX = 60_000
+const CODES_HELD_MAX = 1200
+const target = 'https://example.com/'
+
+let service: Standalone
+let client: Client
+let db: DatabaseSync
+
+beforeAll(async () => {
+  service = await startStandalone()
+  client = await openClient(service.port)
+  db = new DatabaseSync(join(service.dataDir, 'curtail.db'), { timeout: 5000 })
+  await client.create({ long_url: target, custom_alias: 'there' })
+}, START_MS_MAX)
+
+afterAll(async () => {
+  db.close()
+  client.close()
+  await service.stop()
+}, START_MS_MAX)
+
+const nameOf = (answer: Answer) => String(jsonOf(answer)['type']).split('/').at(-1)
+const isUnavailable = (answer: Answer) => {
+  expect([answer.status, nameOf(answer)]).toEqual([503, 'store-unavailable'])
+  expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
+  expect(answer.body.toString()).not.toMatch(/sqlite|locked|busy/i)
+}
+
+test(
+  'while the store cannot write: 503, nothing stored, redirects go on; a repeat by key is one link',
+  async () => {
+    db.exec('BEGIN IMMEDIATE')
+    const body = { long_url: target, custom_alias: 'by-key' }
+    const byKey = { 'Idempotency-Key': 'while-away' }
+    try {
+      const creates = [
+        client.create({ long_url: target }),
+        client.create({ long_url: target, custom_alias: 'locked' }),
+        client.create(body, byKey),
+      ]
+      const admin = await fetch(`${service.adminUrl}/admin/links/there`)
+      expect([admin.status, admin.headers.get('Retry-After')]).toEqual([503, '1'])
+      expect((await client.follow('there')).status).toBe(302)
+      expect((await client.follow('none')).status).toBe(404)
+      expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(200)
+      for (const answer of await Promise.all(creates)) isUnavailable(answer)
+    } finally {
+      db.exec('ROLLBACK')
+    }
+    expect((await client.follow('locked')).status).toBe(404)
+    expect(codeOf(await client.create(body, byKey))).toBe('by-key')
+    expect(headerOf(await client.follow('by-key'), 'Location')).toBe(target)
+    expect((await client.create({ long_url: target, custom_alias: 'locked' })).status).toBe(201)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'while the pool is empty: 503 pool-empty, aliases and redirects go on; then it is filled again',
+  async () => {
+    const { secret_fingerprint: fingerprint = '' } =
+      db.prepare('SELECT secret_fingerprint FROM code_pools').get() ?? {}
+    // A pool of another secret is not refilled.
+    db.exec("UPDATE code_pools SET claimed = minted, secret_fingerprint = 'another'")
+    let answer = await client.create({ long_url: target })
+    for (let made = 0; answer.status === 201 && made < 2 * CODES_HELD_MAX; made += 32) {
+      const answers = await Promise.all(
+        Array.from({ length: 32 }, () => client.create({ long_url: target })),
+      )
+      answer = answers.find(({ status }) => status !== 201) ?? answer
+    }
+    expect([answer.status, nameOf(answer)]).toEqual([503, 'pool-empty'])
+    expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
+    const byKey = { 'Idempotency-Key': 'while-empty' }
+    expect(nameOf(await client.create({ long_url: target }, byKey))).toBe('pool-empty')
+    const aliased = await client.create({ long_url: target, custom_alias: 'no-pool' })
+    expect(codeOf(aliased)).toBe('no-pool')
+    expect((await client.follow('no-pool')).status).toBe(302)
+    expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(200)
+
+    db.prepare('UPDATE code_pools SET secret_fingerprint = ?').run(fingerprint)
+    await waitFor('the pool to be filled again', async () => {
+      return (await client.create({ long_url: target }, byKey)).status === 201
+    })
+    expect((await client.create({ long_url: target })).status).toBe(201)
+  },
+  TEST_MS_MAX,
+)

@@ -1,0 +1,119 @@
+// Tracing of the real standalone process, received by a collector in this test: a sampled request
+// gives a span of its trace, another gives none; without the setting nothing of the SDK is loaded.
+import { createServer, type Server } from 'node:http'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { createAsk } from './client.ts'
+import { openConnection } from './raw-http.ts'
+import { type Standalone, startStandalone } from './standalone.ts'
+
+const START_MS_MAX = 40_000
+const TEST_MS_MAX = 40_000
+
+interface Export {
+  readonly path: string
+  readonly type: string
+  readonly body: Buffer
+}
+
+let collector: Server
+let endpoint: string
+const exports: Export[] = []
+
+beforeAll(async () => {
+  collector = createServer((req, res) => {
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    req.on('end', () => {
+      const type = req.headers['content-type'] ?? ''
+      exports.push({ path: req.url ?? '', type, body: Buffer.concat(chunks) })
+      res.writeHead(200, { 'Content-Type': type }).end()
+    })
+  })
+  await new Promise<void>((resolve) => collector.listen({ port: 0, host: '127.0.0.1' }, resolve))
+  endpoint = `http://127.0.0.1:${String((collector.address() as { port: number }).port)}`
+})
+
+afterAll(() => {
+  collector.closeAllConnections()
+  collector.close()
+})
+
+/** A trace id of 16 equal bytes, as hex. */
+const traceOf = (byte: number) => byte.toString(16).padStart(2, '0').repeat(16)
+/** Trace ids are bytes in protobuf and hex in JSON. */
+const tellsOf = (trace: string) =>
+  exports.some(({ body }) => body.includes(Buffer.from(trace, 'hex')) || body.includes(trace))
+
+async function askWith(service: Standalone, traceparents: readonly (string | undefined)[]) {
+  const connection = await openConnection(service.port)
+  for (const traceparent of traceparents) {
+    const headers = traceparent === undefined ? {} : { traceparent }
+    const created = createAsk({ long_url: 'https://example.com/' }, headers)
+    expect((await connection.exchange(created)).status).toBe(201)
+    expect((await connection.exchange({ path: '/none', headers })).status).toBe(404)
+  }
+  connection.close()
+}
+
+test(
+  'a sampled request gives a span of its trace; others give none',
+  async () => {
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '100' }
+    const service = await startStandalone({ env })
+    const [sampled, unsampled, malformed] = [traceOf(0xa1), traceOf(0xb2), traceOf(0xc3)]
+    await askWith(service, [
+      `00-${unsampled}-${'1'.repeat(16)}-00`,
+      undefined,
+      'nonsense',
+      `00-${malformed}-${'1'.repeat(16)}`,
+      `00-${sampled}-${'1'.repeat(16)}-01`,
+    ])
+    // Its end sends what has been recorded.
+    await service.stop()
+    const spans = exports.filter(({ path }) => path === '/v1/traces')
+    expect(spans.length).toBeGreaterThan(0)
+    expect(tellsOf(sampled)).toBe(true)
+    expect([tellsOf(unsampled), tellsOf(malformed)]).toEqual([false, false])
+    const text = spans.map(({ body }) => body.toString('latin1')).join('')
+    expect(text).toContain('curtail')
+    // Two sampled requests, two spans: nothing of what the process does besides.
+    expect(text.split(Buffer.from(sampled, 'hex').toString('latin1')).length - 1).toBe(2)
+    expect(service.log.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
+  },
+  TEST_MS_MAX,
+)
+
+/** Packages that a process loads while it starts, by its module loader's own words. */
+async function packagesOf(env: Record<string, string>): Promise<Map<string, number>> {
+  const folder = await mkdtemp(join(tmpdir(), 'curtail-loaded-'))
+  let words = ''
+  const service = await startStandalone({
+    dataDir: folder,
+    env: { ...env, NODE_DEBUG: 'esm,module' },
+    onSpawn: (child) => child.stderr?.on('data', (chunk: Buffer) => (words += chunk.toString())),
+  })
+  await service.stop()
+  await rm(folder, { recursive: true })
+  const counts = new Map<string, number>()
+  const loads = /(?:Translating \w+ file:\/\/|load ")\S*node_modules\/((?:@[\w-]+\/)?[\w-]+)\//g
+  for (const [, name = ''] of words.matchAll(loads)) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts
+}
+
+test(
+  'without the setting nothing of OpenTelemetry is loaded',
+  async () => {
+    const isOfTracing = (name: string) => /opentelemetry\/(?!api$)|import-in-the-middle/.test(name)
+    const off = await packagesOf({})
+    expect([...off.keys()]).toContain('express')
+    expect([...off.keys()].filter(isOfTracing)).toEqual([])
+    const on = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }
+    expect([...(await packagesOf(on)).keys()]).toContain('@opentelemetry/sdk-node')
+    const disabled = await packagesOf({ ...on, OTEL_SDK_DISABLED: 'true' })
+    expect([...disabled.keys()].filter(isOfTracing)).toEqual([])
+  },
+  TEST_MS_MAX + START_MS_MAX,
+)

@@ -1,0 +1,21 @@
+// Explores the claiming of codes with the real createLink(): every interleaving within the bounds.
+import { expect, test } from '@jest/globals'
+import { claimScenario } from './claim-model.ts'
+import { claimMutants, claimScenarios } from './claim-scenarios.ts'
+import { explore } from './explore.ts'
+import { explored } from './explored.ts'
+
+test.each(claimScenarios)('claiming holds: $name', async ({ name, setup, unknowns, crashes }) => {
+  const found = await explore({ ...claimScenario(setup), unknowns, crashes })
+  process.stdout.write(explored(`claim: ${name}`, found))
+  expect(Object.fromEntries(found.violations)).toEqual({})
+  expect(found.complete).toBe(true)
+})
+
+test.each(claimMutants)(
+  'the explorer sees: $name',
+  async ({ setup, unknowns, crashes, breaks }) => {
+    const found = await explore({ ...claimScenario(setup), unknowns, crashes })
+    expect([...found.violations.keys()]).toContain(breaks)
+  },
+)

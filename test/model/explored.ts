@@ -1,0 +1,15 @@
+// One line about an exploration, for people.
+import type { Exploration } from './explore.ts'
+
+/** How much was seen, and the traces to whatever was broken. */
+export function explored(title: string, found: Exploration): string {
+  const { states, executions, complete, violations } = found
+  const counts = [String(states).padStart(8), String(executions).padStart(6)]
+  const size = `${counts.join(' states ')} runs of the code`
+  const verdict = violations.size === 0 ? 'holds' : `VIOLATED: ${[...violations.keys()].join('; ')}`
+  const traces = [...violations.values()].map((steps) => `${steps.join('\n    ')}\n`)
+  return [
+    `${title.padEnd(70)} ${size}${complete ? '' : ' (in part)'} ${verdict}\n`,
+    ...traces,
+  ].join('    ')
+}

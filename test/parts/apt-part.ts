@@ -1,0 +1,34 @@
+// Finds a command of the machine that tests need, or installs it from the distribution's packages,
+// as root. Throws the reason where it cannot be had.
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+const PROBE_MS_MAX = 10_000
+const UPDATE_MS_MAX = 180_000
+const INSTALL_MS_MAX = 300_000
+
+/** Makes sure that `command`, of the package of that name, can be run. */
+export async function findAptPart(command: string): Promise<string> {
+  if (await canRun(command)) return command
+  const why = `there is no ${command} on PATH`
+  if (process.getuid?.() !== 0) throw new Error(`${why}, and only root can install it`)
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  try {
+    await run('apt-get', ['update'], { timeout: UPDATE_MS_MAX, env })
+    const install = ['install', '-y', '--no-install-recommends', command]
+    await run('apt-get', install, { timeout: INSTALL_MS_MAX, env, maxBuffer: 64 * 1024 * 1024 })
+  } catch (error) {
+    throw new Error(`${why}, and apt-get cannot install it`, { cause: error })
+  }
+  if (await canRun(command)) return command
+  throw new Error(`${command} was installed, but cannot be run`)
+}
+
+async function canRun(command: string): Promise<boolean> {
+  return run(command, ['--version'], { timeout: PROBE_MS_MAX }).then(
+    () => true,
+    () => false,
+  )
+}
