@@ -1,7 +1,8 @@
 // Typed lint rules. Formatting is prettier's business; walls between rooms are dependency-cruiser's.
+import { defineConfig } from 'eslint/config'
 import tseslint from 'typescript-eslint'
 
-export default tseslint.config(
+export default defineConfig(
   { ignores: ['node_modules', 'data', 'coverage', 'src/web/**', '*.cjs'] },
   tseslint.configs.strictTypeChecked,
   tseslint.configs.stylisticTypeChecked,

@@ -11,7 +11,8 @@ let created = 0
 
 /** A request that creates a link to a target of its own, some 60 characters long. */
 export function createRequest(): Buffer {
-  const target = `https://example.com/a/path/of/usual/length?id=${String(++created).padStart(12, '0')}`
+  const id = String(++created).padStart(12, '0')
+  const target = `https://example.com/a/path/of/usual/length?id=${id}`
   const body = `{"long_url":"${target}"}`
   return Buffer.from(
     'POST /v1/urls HTTP/1.1\r\nHost: s.example\r\nContent-Type: application/json\r\n' +

@@ -1,5 +1,5 @@
-// Durable creates of standalone over HTTP against node:sqlite alone, turn by turn on one core. The
-// floor does in each turn as many creates, in transactions of the mean size that ours had, as ours did.
+// Durable creates of standalone over HTTP against node:sqlite alone, turn by turn on one core. In
+// each turn the floor does as many creates as ours did, in transactions of ours' mean size.
 import { type Standalone, startStandalone } from '../../test/component/standalone.ts'
 import type { FloorSpan, FloorTask } from './create-floor.ts'
 import { CREATE_CONNECTIONS, prepareCreates } from './create-links.ts'
@@ -107,7 +107,7 @@ function reportOf(turns: readonly Turn[], conditions: Report['conditions']): Rep
       `Ratio of durable creates a wall second, standalone to node:sqlite alone, median of ` +
         `${turns.length}: ${ratio.toFixed(3)} (${each}); goal at least ${GOAL}: ` +
         (ratio >= GOAL ? 'reached' : 'NOT reached'),
-      `Ratio of durable creates a CPU-second: ${cpuRatio.toFixed(3)} (no goal: the floor has no HTTP)`,
+      `Ratio of durable creates a CPU-second: ${cpuRatio.toFixed(3)} (no goal)`,
     ],
     figures: { ratio, cpuRatio, goal: GOAL, turns },
   }

@@ -14,11 +14,12 @@ export interface FloorProcess {
 }
 
 const ANSWER_MS_MAX = 120_000
+const STOP_MS_MAX = 10_000
 
 /** Starts the program in `file`, which stands beside this one. */
 export function startFloor(file: string): FloorProcess {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  const [command = '', ...args] = [...onServerCore, process.execPath, path]
+  const [command, ...args] = [...onServerCore, process.execPath, path]
   const child: ChildProcess = spawn(command, args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
@@ -45,8 +46,10 @@ export function startFloor(file: string): FloorProcess {
         child.send(message)
       }),
     async stop() {
-      child.kill('SIGKILL')
+      child.disconnect() // it tidies up and ends
+      const forced = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
       await ended
+      clearTimeout(forced)
     },
   }
 }

@@ -7,7 +7,7 @@ const SERVER_CORE = 0
 const GENERATOR_CORE = 1
 
 /** What to run before a program so that all its threads stay on the server's core. */
-export const onServerCore: readonly string[] = ['taskset', '-c', String(SERVER_CORE)]
+export const onServerCore = ['taskset', '-c', String(SERVER_CORE)] as const
 
 /** Moves this process to the generator's core. Throws a sentence where that cannot be done. */
 export function moveToGeneratorCore(): void {

@@ -1,4 +1,5 @@
-// Redirects from memory against bare node:http that answers the same bytes, turn by turn on one core.
+// Redirects from memory against bare node:http that answers the same bytes, turn by turn, on one
+// core.
 import { startStandalone } from '../../test/component/standalone.ts'
 import { createLinks } from './create-links.ts'
 import { type Driven, type Load, prepareLoad } from './drive.ts'

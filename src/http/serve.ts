@@ -21,7 +21,7 @@ import { refuseConnection } from './refuse-connection.ts'
 export type Lane = (req: IncomingMessage, res: ServerResponse) => boolean
 
 /** What answers the requests of a listener. */
-export interface Handlers {
+interface Handlers {
   readonly baseUrl: string
   readonly app: Express
   readonly lane?: Lane

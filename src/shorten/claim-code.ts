@@ -28,27 +28,43 @@ export async function claimCode(
   link: Link,
   deadlineMs: number,
 ): Promise<ClaimOutcome> {
-  const wait = deps.pause ?? pause
-  let failures = 0
-  const settle = (writerId: string): ClaimOutcome => {
-    if (failures > 0) deps.metrics.claims.inc({ outcome: 'unknown-resolved' })
-    const outcome = writerId === link.writerId ? 'claimed' : 'taken'
-    deps.metrics.claims.inc({ outcome })
-    return outcome
+  const written = await answerOf(deps.links.insertIfAbsent(link))
+  if (written === 'failed') return resolveClaim(deps, link, deadlineMs)
+  return settle(deps, link, written)
+}
+
+/** The record is `writerId`'s: won or lost. */
+function settle(deps: ClaimDeps, link: Link, writerId: string): ClaimOutcome {
+  const outcome = writerId === link.writerId ? 'claimed' : 'taken'
+  deps.metrics.claims.inc({ outcome })
+  return outcome
+}
+
+/** Learns what became of a claim whose first write failed: reads, and writes again where it may. */
+async function resolveClaim(
+  deps: ClaimDeps,
+  link: Link,
+  deadlineMs: number,
+): Promise<ClaimOutcome> {
+  let failures = 1
+  const resolved = (writerId: string): ClaimOutcome => {
+    deps.metrics.claims.inc({ outcome: 'unknown-resolved' })
+    return settle(deps, link, writerId)
   }
-  do {
-    const written = await answerOf(deps.links.insertIfAbsent(link))
-    if (written !== 'failed') return settle(written)
-    failures++
+  for (;;) {
     let seen = await answerOf(deps.links.readSerial(link.code))
     while (seen === 'failed' && deps.nowMs() < deadlineMs) {
-      await wait(backOffMs(failures++))
+      await pause(backOffMs(deps, failures++))
       seen = await answerOf(deps.links.readSerial(link.code))
     }
-    if (seen !== 'failed' && seen !== undefined) return settle(seen.writerId)
+    if (seen !== 'failed' && seen !== undefined) return resolved(seen.writerId)
     // Absent, or never learnt: the write may still land, so only the same writer may try again.
-    if (seen === undefined) await wait(backOffMs(failures))
-  } while (deps.nowMs() < deadlineMs)
+    if (seen === undefined) await pause(backOffMs(deps, failures))
+    if (deps.nowMs() >= deadlineMs) break
+    const written = await answerOf(deps.links.insertIfAbsent(link))
+    if (written !== 'failed') return resolved(written)
+    failures++
+  }
   deps.metrics.claims.inc({ outcome: 'unknown' })
   return 'unknown'
 }

@@ -44,7 +44,7 @@ const CREATE_MS_MAX = 5000
 const TRIES_MAX = 10
 
 /** Creates a link as DESIGN.md §3 says. */
-export async function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
+export function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
   const deadlineMs = deps.nowMs() + CREATE_MS_MAX
   return request.idempotencyKey === undefined
     ? createOnce(deps, request, deadlineMs)
@@ -150,7 +150,7 @@ async function settleMove(
   return undefined
 }
 
-async function codeFor(deps: CreateDeps, request: CreateRequest, deadlineMs: number) {
+function codeFor(deps: CreateDeps, request: CreateRequest, deadlineMs: number) {
   if (request.alias !== undefined) return { kind: 'code', code: request.alias } as const
   return deps.supply.take(deadlineMs)
 }

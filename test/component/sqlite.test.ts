@@ -38,6 +38,16 @@ async function opened(dataDir: string, metrics: Metrics = createMetrics()): Prom
   return db
 }
 
+/** Why the folder cannot be opened; closes it where it can. */
+async function refusal(dataDir: string): Promise<unknown> {
+  try {
+    await (await openDatabase(dataDir, createMetrics())).close()
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
 /** Another connection to the same file, to bring about what the store must bear. */
 function meddler(dataDir: string): DatabaseSync {
   const db = new DatabaseSync(join(dataDir, 'curtail.db'))
@@ -107,8 +117,8 @@ test('a folder that a process uses is refused, and free once that is killed', as
   const dataDir = await folder()
   const holder = startChild(dataDir, 'hold')
   await holder.untilLines(1)
-  await expect(openDatabase(dataDir, createMetrics())).rejects.toThrow(OperatorError)
-  await expect(openDatabase(dataDir, createMetrics())).rejects.toThrow(/in use by another process/)
+  const message = `DATA_DIR ${dataDir} is in use by another process`
+  expect(await refusal(dataDir)).toEqual(new OperatorError(message))
   await holder.kill()
   await opened(dataDir)
 })
@@ -120,8 +130,8 @@ test('a database of a newer version is refused and left as it is', async () => {
   other.exec('PRAGMA user_version = 999')
   other.close()
   for (let i = 0; i < 2; i++) {
-    const opening = openDatabase(dataDir, createMetrics())
-    await expect(opening).rejects.toThrow(/newer version of Curtail/)
+    const newer = expect.stringMatching(/newer version of Curtail/)
+    expect(await refusal(dataDir)).toMatchObject({ name: 'OperatorError', message: newer })
   }
   expect(meddler(dataDir).prepare('PRAGMA user_version').get()?.['user_version']).toBe(999)
 })
@@ -129,10 +139,11 @@ test('a database of a newer version is refused and left as it is', async () => {
 test('a file that is no database, or no folder, is refused with a sentence', async () => {
   const dataDir = await folder()
   await writeFile(join(dataDir, 'curtail.db'), 'no database, but 100 bytes of text. '.repeat(9))
-  await expect(openDatabase(dataDir, createMetrics())).rejects.toThrow(OperatorError)
+  const unusable = expect.stringMatching(/^DATA_DIR .* cannot be used/)
+  expect(await refusal(dataDir)).toMatchObject({ name: 'OperatorError', message: unusable })
   const file = join(dataDir, 'file')
   await writeFile(file, '')
-  await expect(openDatabase(file, createMetrics())).rejects.toThrow(/DATA_DIR .* cannot be used/)
+  expect(await refusal(file)).toMatchObject({ name: 'OperatorError', message: unusable })
 })
 
 test('500 writes of one turn share one transaction', async () => {

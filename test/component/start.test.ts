@@ -8,9 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { findCurl } from '../parts/curl.ts'
-import { openConnection } from './raw-http.ts'
 import { runCurtail } from './run-curtail.ts'
-import { roleArguments } from './standalone.ts'
 import { waitFor } from './wait-for.ts'
 
 const run = promisify(execFile)
@@ -93,56 +91,6 @@ test(
   },
   TEST_MS_MAX,
 )
-
-test(
-  'a request that comes the moment the port opens is answered',
-  async () => {
-    for (let times = 0; times < 5; times++) {
-      const port = await freePort()
-      const dataDir = join(folder, `early-${String(times)}`)
-      const child = spawn(process.execPath, roleArguments('standalone'), {
-        cwd: root,
-        env: { PATH: process.env['PATH'], PORT: String(port), ADMIN_PORT: '0', DATA_DIR: dataDir },
-        stdio: 'ignore',
-      })
-      const ended = new Promise((resolve) => child.on('exit', resolve))
-      try {
-        const answer = await firstAnswer(port)
-        expect(answer.status).toBe(404)
-      } finally {
-        child.kill('SIGKILL')
-        await ended
-      }
-    }
-  },
-  TEST_MS_MAX,
-)
-
-/** A port that nobody uses at the moment. */
-async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net')
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen({ port: 0 }, resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
-/** Tries to connect without pause; asks as soon as it can. */
-async function firstAnswer(port: number) {
-  const endMs = performance.now() + 20_000
-  for (;;) {
-    try {
-      const connection = await openConnection(port)
-      return await connection.exchange({ path: '/none' }, 5000).finally(() => {
-        connection.close()
-      })
-    } catch (error) {
-      const isRefused = (error as NodeJS.ErrnoException).code === 'ECONNREFUSED'
-      if (!isRefused || performance.now() > endMs) throw error
-    }
-  }
-}
 
 test('a start that fails says so in one line, without the words of npm’s own', async () => {
   const run = await runCurtail(['standalone'], { PORT: 'x', DATA_DIR: join(folder, 'unused') })

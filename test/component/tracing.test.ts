@@ -47,14 +47,13 @@ const traceOf = (byte: number) => byte.toString(16).padStart(2, '0').repeat(16)
 const tellsOf = (trace: string) =>
   exports.some(({ body }) => body.includes(Buffer.from(trace, 'hex')) || body.includes(trace))
 
-async function askWith(service: Standalone, traceparents: readonly (string | undefined)[]) {
+/** Two requests, the second of them to /`name`. */
+async function askWith(service: Standalone, name: string, traceparent?: string) {
   const connection = await openConnection(service.port)
-  for (const traceparent of traceparents) {
-    const headers = traceparent === undefined ? {} : { traceparent }
-    const created = createAsk({ long_url: 'https://example.com/' }, headers)
-    expect((await connection.exchange(created)).status).toBe(201)
-    expect((await connection.exchange({ path: '/none', headers })).status).toBe(404)
-  }
+  const headers = traceparent === undefined ? {} : { traceparent }
+  const created = createAsk({ long_url: 'https://example.com/' }, headers)
+  expect((await connection.exchange(created)).status).toBe(201)
+  expect((await connection.exchange({ path: `/${name}`, headers })).status).toBe(404)
   connection.close()
 }
 
@@ -64,13 +63,12 @@ test(
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '100' }
     const service = await startStandalone({ env })
     const [sampled, unsampled, malformed] = [traceOf(0xa1), traceOf(0xb2), traceOf(0xc3)]
-    await askWith(service, [
-      `00-${unsampled}-${'1'.repeat(16)}-00`,
-      undefined,
-      'nonsense',
-      `00-${malformed}-${'1'.repeat(16)}`,
-      `00-${sampled}-${'1'.repeat(16)}-01`,
-    ])
+    const span = '1'.repeat(16)
+    await askWith(service, 'unsampled', `00-${unsampled}-${span}-00`)
+    await askWith(service, 'alone')
+    await askWith(service, 'nonsense', 'nonsense')
+    await askWith(service, 'malformed', `00-${malformed}-${span}`)
+    await askWith(service, 'sampled', `00-${sampled}-${span}-01`)
     // Its end sends what has been recorded.
     await service.stop()
     const spans = exports.filter(({ path }) => path === '/v1/traces')
@@ -79,6 +77,10 @@ test(
     expect([tellsOf(unsampled), tellsOf(malformed)]).toEqual([false, false])
     const text = spans.map(({ body }) => body.toString('latin1')).join('')
     expect(text).toContain('curtail')
+    expect(text).toContain('/sampled')
+    for (const name of ['/unsampled', '/alone', '/nonsense', '/malformed']) {
+      expect(text).not.toContain(name)
+    }
     // Two sampled requests, two spans: nothing of what the process does besides.
     expect(text.split(Buffer.from(sampled, 'hex').toString('latin1')).length - 1).toBe(2)
     expect(service.log.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])

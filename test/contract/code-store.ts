@@ -6,7 +6,7 @@ import type { CodeStore } from '../../src/codes/code-store.ts'
 import type { Pool } from '../../src/codes/pool.ts'
 
 /** An open store. */
-export interface OpenedCodeStore {
+interface OpenedCodeStore {
   readonly codes: CodeStore
   readonly close: () => Promise<void>
 }

@@ -5,7 +5,7 @@ import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../src/links/in
 import type { SweptStore } from '../../src/links/link-store.ts'
 
 /** An open store. */
-export interface OpenedIntentStore {
+interface OpenedIntentStore {
   readonly intents: IntentStore
   /** Sets the clock by which intents age; absent where the store has a clock of its own. */
   readonly setNowMs?: (nowMs: number) => void

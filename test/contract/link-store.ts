@@ -6,7 +6,7 @@ import type { LinkStore, SweptStore } from '../../src/links/link-store.ts'
 import { freshCode, sampleLink } from './sample-link.ts'
 
 /** An open store. `swept` is the same store where it does not expire records by itself. */
-export interface OpenedLinkStore {
+interface OpenedLinkStore {
   readonly links: LinkStore
   readonly swept?: SweptStore
   readonly close: () => Promise<void>

@@ -19,8 +19,7 @@ export const READ_LINK = `SELECT short_code, long_url, created_at, expires_at,
   CAST(creator_id AS TEXT) AS creator_id, writer_id, disabled_at, deleted_at
   FROM links WHERE short_code = :code`
 
-/** Reads one block of codes. */
-export const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = :pool AND seq = :seq'
+const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = :pool AND seq = :seq'
 
 const READ_INTENT = `SELECT ${INTENT} FROM idempotent_creates
   WHERE key_hash = :keyHash AND created_at > :endedMs`
