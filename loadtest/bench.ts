@@ -3,12 +3,14 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { benchCreate } from './bench/create.ts'
+import { benchMemory } from './bench/memory.ts'
 import { benchRedirect } from './bench/redirect.ts'
 import { type BenchOptions, renderReport, type Report } from './bench/report.ts'
 
 const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report>>> = {
   redirect: benchRedirect,
   create: benchCreate,
+  memory: benchMemory,
 }
 
 class UsageError extends Error {}

@@ -11,7 +11,9 @@ interface Count {
 }
 
 const bin = (path: string) => join('node_modules', path)
-const STEP_MS_MAX = 40 * 60_000
+/** A step that takes longer is ended and has failed. */
+const CHECK_MS_MAX = 5 * 60_000
+const LEVEL_MS_MAX = 25 * 60_000
 
 const checks: Readonly<Record<string, readonly string[]>> = {
   format: [bin('prettier/bin/prettier.cjs'), '--check', '--log-level=warn', '.'],
@@ -29,8 +31,11 @@ const checks: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Runs Node.js; resolves to its exit code, 1 if it was ended for taking too long. */
-async function runNode(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const child = spawn(process.execPath, args, { stdio: 'inherit', env, timeout: STEP_MS_MAX })
+async function runNode(
+  args: readonly string[],
+  { env, timeout }: { env: NodeJS.ProcessEnv; timeout: number },
+): Promise<number> {
+  const child = spawn(process.execPath, args, { stdio: 'inherit', env, timeout })
   return new Promise((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code) => {
@@ -41,7 +46,7 @@ async function runNode(args: readonly string[], env: NodeJS.ProcessEnv): Promise
 
 async function runCheck(name: string, env: NodeJS.ProcessEnv): Promise<Count> {
   const begunMs = performance.now()
-  const code = await runNode(checks[name] ?? [], env)
+  const code = await runNode(checks[name] ?? [], { env, timeout: CHECK_MS_MAX })
   const seconds = ((performance.now() - begunMs) / 1000).toFixed(1)
   process.stdout.write(`${code === 0 ? 'ok' : 'FAILED'} ${name} (${seconds} s)\n`)
   return { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1 }
@@ -56,7 +61,9 @@ async function runJest(projects: readonly string[], env: NodeJS.ProcessEnv): Pro
   // Levels that start processes run one file at a time: they share the machine's two cores.
   const inBand = projects.includes('unit') ? [] : ['--runInBand']
   try {
-    const code = await runNode([...args, ...inBand, '--selectProjects', ...projects], env)
+    const timeout = projects.includes('unit') ? CHECK_MS_MAX : LEVEL_MS_MAX
+    const all = [...args, ...inBand, '--selectProjects', ...projects]
+    const code = await runNode(all, { env, timeout })
     const result = JSON.parse(await readFile(outputFile, 'utf8')) as {
       numPassedTests: number
       numFailedTests: number

@@ -1,5 +1,5 @@
 // The load generator: a fixed number of connections, each with one request under way (a closed
-// loop), until a count or a time is reached. Only to this machine; whatever goes wrong ends the run.
+// loop), until a count or a time is reached. Only to this machine; any fault ends the run.
 import { type Answer, type Connection, openConnection } from './connection.ts'
 
 /** What to send, and when to stop. */

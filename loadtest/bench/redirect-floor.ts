@@ -1,4 +1,4 @@
-// The floor of redirecting: bare node:http, its default settings, one handler, the bytes it is told.
+// The floor of redirecting: bare node:http by default settings, one handler, the bytes it is told.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -174,7 +174,7 @@ function attach(given: {
     signal: parts.signal,
     nowMs,
     metrics,
-    onBlockClaimed: () => {
+    onPoolAsked: () => {
       refilling.nudge()
     },
     onError: onError('claim-block'),

@@ -28,9 +28,15 @@ export async function claimCode(
   link: Link,
   deadlineMs: number,
 ): Promise<ClaimOutcome> {
-  const written = await answerOf(deps.links.insertIfAbsent(link))
-  if (written === 'failed') return resolveClaim(deps, link, deadlineMs)
-  return settle(deps, link, written)
+  try {
+    return settle(deps, link, await deps.links.insertIfAbsent(link))
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+    if (error.outcome === 'unknown') return resolveClaim(deps, link, deadlineMs)
+    // Nothing was written. A store that refuses work is not helped by being asked again at once.
+    deps.metrics.claims.inc({ outcome: 'unknown' })
+    return 'unknown'
+  }
 }
 
 /** The record is `writerId`'s: won or lost. */
@@ -46,6 +52,7 @@ async function resolveClaim(
   link: Link,
   deadlineMs: number,
 ): Promise<ClaimOutcome> {
+  const wait = deps.pause ?? pause
   let failures = 1
   const resolved = (writerId: string): ClaimOutcome => {
     deps.metrics.claims.inc({ outcome: 'unknown-resolved' })
@@ -54,12 +61,12 @@ async function resolveClaim(
   for (;;) {
     let seen = await answerOf(deps.links.readSerial(link.code))
     while (seen === 'failed' && deps.nowMs() < deadlineMs) {
-      await pause(backOffMs(deps, failures++))
+      await wait(backOffMs(failures++))
       seen = await answerOf(deps.links.readSerial(link.code))
     }
     if (seen !== 'failed' && seen !== undefined) return resolved(seen.writerId)
     // Absent, or never learnt: the write may still land, so only the same writer may try again.
-    if (seen === undefined) await pause(backOffMs(deps, failures))
+    if (seen === undefined) await wait(backOffMs(failures))
     if (deps.nowMs() >= deadlineMs) break
     const written = await answerOf(deps.links.insertIfAbsent(link))
     if (written !== 'failed') return resolved(written)

@@ -14,16 +14,16 @@ export type SuppliedCode =
 
 /** Hands out codes, each once. */
 export interface CodeSupply {
-  /** The next code; a promise, until `deadlineMs`, only where none is at hand. */
-  take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
+  /** The next code; waits for a block until `deadlineMs` where none is at hand. */
+  take(deadlineMs: number): Promise<SuppliedCode>
 }
 
 /** What the supply needs besides the claiming of blocks. */
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly nowMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
-  /** Told after each block, so that a pool may be refilled in time. */
-  readonly onBlockClaimed?: () => void
+  /** Told after each claim, also of an empty pool, so that it may be refilled in time. */
+  readonly onPoolAsked?: () => void
   readonly onError: (error: unknown) => void
 }
 
@@ -46,8 +46,8 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
       if (claimed.kind === 'block') {
         codes.unshift(...claimed.codes.reverse()) // handed out from the end, oldest block first
         deps.metrics.blocksClaimed.inc({ pool: deps.pool })
-        deps.onBlockClaimed?.()
       }
+      if (claimed.kind !== 'stopped') deps.onPoolAsked?.()
       return claimed.kind
     } finally {
       claiming = undefined
@@ -71,21 +71,15 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     }
   }
 
-  const takeAtHand = (): SuppliedCode | undefined => {
-    claimAhead()
-    const code = codes.pop()
-    return code === undefined ? undefined : { kind: 'code', code }
-  }
-  const takeLater = async (deadlineMs: number): Promise<SuppliedCode> => {
-    for (;;) {
-      const kind = await waitForBlock(deadlineMs)
-      if (kind !== 'code') return { kind }
-      const taken = takeAtHand()
-      if (taken !== undefined) return taken
-    }
-  }
-
   return {
-    take: (deadlineMs) => takeAtHand() ?? takeLater(deadlineMs),
+    async take(deadlineMs) {
+      for (;;) {
+        claimAhead()
+        const code = codes.pop()
+        if (code !== undefined) return { kind: 'code', code }
+        const kind = await waitForBlock(deadlineMs)
+        if (kind !== 'code') return { kind }
+      }
+    },
   }
 }

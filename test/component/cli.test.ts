@@ -1,5 +1,5 @@
-// The command line, run as it is: the operator's commands against a real standalone process, and what
-// each command says and exits with when it cannot do as asked.
+// The command line, run as it is: the operator's commands against a real standalone process, and
+// what each command says and exits with when it cannot do as asked.
 import { createServer, type Server } from 'node:net'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -139,7 +139,7 @@ describe('exit code 2 and one line for', () => {
     expect(run.exitCode).toBe(2)
   })
 
-  test('every fault of the configuration, a line each and all at once, no secret among them', async () => {
+  test('every fault of the configuration, a line each, all at once, no secret', async () => {
     const faulty = {
       ...{ PORT: '80a', ADMIN_PORT: '65536', BASE_URL: 'ftp://x', OWN_HOSTS: 'a/b' },
       ...{ ADMIN_TOKEN: 'too-short', REDIRECT_STATUS: '303', LOG_LEVEL: 'loud' },

@@ -1,5 +1,5 @@
-// A 201 means stored: `kill -9` loses nothing that was told (the small size of the storm `kill`), and
-// the real process syncs the write-ahead log between the commit of a link and its 201.
+// A 201 means stored: `kill -9` loses nothing that was told (the small size of the storm `kill`),
+// and the real process syncs the write-ahead log between the commit of a link and its 201.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -274,7 +274,7 @@ export function nextCase(random: Random, codes: readonly string[]): FuzzCase {
   return { ask, isValid: false }
 }
 
-/** The bytes of a request with some of them changed; whatever they mean now, they may end anywhere. */
+/** The bytes of a request with some of them changed; they may end anywhere. */
 export function brokenBytes(random: Random, bytes: Buffer): Buffer {
   return mutatedBytes(
     random,

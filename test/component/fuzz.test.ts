@@ -5,7 +5,7 @@ import { newSeed } from './random.ts'
 import { startStandalone } from './standalone.ts'
 
 const TEST_MS_MAX = 120_000
-const CASES = 40_000
+const CASES = 30_000
 
 test(
   'no generated request gives a 5xx or hangs, and every link leads where it should',

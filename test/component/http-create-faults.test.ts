@@ -1,5 +1,5 @@
-// POST /v1/urls of the real standalone process: what is refused, and by which words. Every answer is
-// held against /openapi.json.
+// POST /v1/urls of the real standalone process: what is refused, and by which words. Every answer
+// is held against /openapi.json.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Client, openClient } from './client.ts'
 import { jsonOf } from './raw-http.ts'

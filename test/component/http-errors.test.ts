@@ -1,5 +1,6 @@
-// What the public HTTP of the real standalone process refuses: methods, types, sizes, and bytes that
-// are no request. Every answer is a problem document with a request id, as /openapi.json says.
+// What the public HTTP of the real standalone process refuses: methods, types, sizes, and bytes
+// that are no request. Every answer is a problem document with a request id, as /openapi.json
+// says.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Client, createAsk, openClient } from './client.ts'
 import {

@@ -1,5 +1,6 @@
-// GET and HEAD /{code} of the real standalone process: the redirect to the byte, what is no code, and
-// that links which cannot be followed all look alike. Every answer is held against /openapi.json.
+// GET and HEAD /{code} of the real standalone process: the redirect to the byte, what is no code,
+// and that links which cannot be followed all look alike. Every answer is held against
+// /openapi.json.
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
@@ -81,7 +82,7 @@ describe('a redirect', () => {
     }
   })
 
-  test('is the same whatever a page is asked for, and with headers that mean nothing here', async () => {
+  test('is the same where a page is asked for, and with headers that mean nothing', async () => {
     const headers = {
       Accept: 'text/html',
       Expect: 'something',
@@ -148,7 +149,8 @@ const nowhere: readonly string[] = [
     'http://x//there',
     '//x[#',
     '//[',
-    '//x:y#',
+    '//x@[y#',
+    '//%zz@x#',
     '/there#x',
   ],
 ]

@@ -1,5 +1,5 @@
-// The header Idempotency-Key of POST /v1/urls, on the real standalone process: what is a repeat, what
-// is another request, and that many at once make one link.
+// The header Idempotency-Key of POST /v1/urls, on the real standalone process: what is a repeat,
+// what is another request, and that many at once make one link.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type Client, codeOf, openClient } from './client.ts'
 import { type Answer, headerOf, jsonOf } from './raw-http.ts'

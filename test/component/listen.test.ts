@@ -1,5 +1,5 @@
-// The listener that every role serves with, in this process: requests that come between the opening of
-// its port and the attaching of what answers them are kept.
+// The listener that every role serves with, in this process: requests that come between the
+// opening of its port and the attaching of what answers them are kept.
 import express from 'express'
 import { expect, test } from '@jest/globals'
 import { listen } from '../../src/http/serve.ts'
@@ -15,23 +15,27 @@ test(
     early.send(requestBytes({ path: '/early' }))
     // What is no request is refused without handlers: once it is, the one before it has been read.
     const other = await openConnection(listener.port)
-    other.send('nonsense\r\n\r\n')
-    await other.ended
-    const answered: unknown[] = []
-    listener.attach({
-      baseUrl: 'http://localhost',
-      app: express(),
-      lane(req, res) {
-        answered.push(req.url)
-        res.writeHead(204, { 'X-Lane': 'yes' }).end()
-        return true
-      },
-    })
-    const answer = await early.answer()
-    expect([answer.status, headerOf(answer, 'X-Lane'), answered]).toEqual([204, 'yes', ['/early']])
-    early.close()
-    other.close()
-    await listener.drain()
+    try {
+      other.send('nonsense\r\n\r\n')
+      await other.ended
+      const answered: unknown[] = []
+      listener.attach({
+        baseUrl: 'http://localhost',
+        app: express(),
+        lane(req, res) {
+          answered.push(req.url)
+          res.writeHead(204, { 'X-Lane': 'yes' }).end()
+          return true
+        },
+      })
+      const answer = await early.answer()
+      expect([answer.status, headerOf(answer, 'X-Lane')]).toEqual([204, 'yes'])
+      expect(answered).toEqual(['/early'])
+    } finally {
+      early.close()
+      other.close()
+      await listener.drain()
+    }
   },
   TEST_MS_MAX,
 )

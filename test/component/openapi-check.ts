@@ -1,4 +1,5 @@
-// Holds every answer of the public HTTP against the OpenAPI document that the service itself serves.
+// Holds every answer of the public HTTP against the OpenAPI document that the service itself
+// serves.
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { type Answer, type Ask, headerOf, headersOf, jsonOf } from './raw-http.ts'

@@ -2,7 +2,7 @@
 // Text stands for bytes (latin1), so that a test can send whatever it likes.
 import { connect, type Socket } from 'node:net'
 
-/** One request; `Host` and `Content-Length` are added unless they are given (an empty list = none). */
+/** One request; `Host` and `Content-Length` are added unless given (an empty list = none). */
 export interface Ask {
   readonly method?: string
   /** The request's target, as it is sent. */
@@ -185,7 +185,7 @@ export class RawConnection {
   }
 }
 
-/** The first answer in `bytes`, or `undefined` where it is not whole yet. Throws at what is no HTTP. */
+/** The first answer in `bytes`; `undefined` where it is not whole yet. Throws at other bytes. */
 function parseAnswer(
   bytes: Buffer,
   isHead: boolean,

@@ -1,4 +1,4 @@
-// Runs the commands of README.md as they are printed, against a real process; only the ports differ.
+// Runs the commands of README.md as they are printed, against a real process; only ports differ.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'

@@ -1,5 +1,6 @@
-// Clients that are slow or silent, against the real standalone process: cut off in time, by 408 where
-// there is a request, while others are served; an idle connection is kept. All wait at the same time.
+// Clients that are slow or silent, against the real standalone process: cut off in time, by 408
+// where there is a request, while others are served; an idle connection is kept. All wait at the
+// same time.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Answer, headerOf, jsonOf, openConnection, requestBytes } from './raw-http.ts'
 import { createAsk } from './client.ts'

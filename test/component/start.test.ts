@@ -1,5 +1,5 @@
-// A newcomer's first minute: `npm start` says where it listens and prints two commands, which a shell
-// runs as they stand; Ctrl-C stops it and leaves nothing behind.
+// A newcomer's first minute: `npm start` says where it listens and prints two commands, which a
+// shell runs as they stand; Ctrl-C stops it and leaves nothing behind.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

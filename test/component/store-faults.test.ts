@@ -1,5 +1,6 @@
-// The real standalone process with its store in trouble: another process holds the database, and the
-// pool of codes runs dry. 503 with Retry-After, what needs no store goes on, and all is well after.
+// The real standalone process with its store in trouble: another process holds the database, and
+// the pool of codes runs dry. 503 with Retry-After, what needs no store goes on, and all is well
+// after.
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'

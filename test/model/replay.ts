@@ -12,7 +12,7 @@ export type Op = readonly [name: string, ...args: Json[]]
  * `write` and `read` may fail; a failed write may still land, at any time or never. `local` is no
  * call of a store at all, but a moment that the model must know of.
  */
-export type Kind = 'write' | 'read' | 'local'
+type Kind = 'write' | 'read' | 'local'
 
 /** How a process asks; rejects with StoreError where the answer was lost. */
 export type Ask = (kind: Kind, op: Op) => Promise<Json>

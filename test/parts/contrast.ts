@@ -12,7 +12,8 @@ interface ShownText {
 const collectTexts = `
   [...document.body.querySelectorAll('*')]
     .filter((element) => element.checkVisibility())
-    .filter(({ childNodes }) => [...childNodes].some((one) => one.nodeType === 3 && one.data.trim()))
+    .filter(({ childNodes }) =>
+      [...childNodes].some((one) => one.nodeType === 3 && one.data.trim()))
     .map((element) => {
       const grounds = []
       for (let at = element; at !== null; at = at.parentElement)

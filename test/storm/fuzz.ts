@@ -29,7 +29,7 @@ export interface FuzzCounts {
   readonly byStatus: Map<number, number>
 }
 
-/** Runs so many cases on the service at `port`. Throws the first that went wrong, with its bytes. */
+/** Runs so many cases on the service at `port`. Throws the first that went wrong. */
 export async function fuzz(given: {
   port: number
   cases: number
@@ -141,7 +141,10 @@ function storedForm(sent: string): string {
 export function renderCounts(counts: FuzzCounts): string {
   const statuses = [...counts.byStatus].sort(([a], [b]) => a - b)
   const told = statuses.map(([status, count]) => `${count} × ${status}`)
-  return `${counts.cases} cases (${counts.broken} of broken bytes): ${told.join(', ')}; ${counts.followed} links followed`
+  return (
+    `${counts.cases} cases (${counts.broken} of broken bytes): ${told.join(', ')}; ` +
+    `${counts.followed} links followed`
+  )
 }
 
 /** The full size. */

@@ -1,5 +1,5 @@
-// `kill -9` at random moments under 64 creates in flight: every link whose 201 was sent is there after
-// the restart, a repeat by key gives the same link, and no code is ever given out twice.
+// `kill -9` at random moments under 64 creates in flight: every link whose 201 was sent is there
+// after the restart, a repeat by key gives the same link, and no code is ever given out twice.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -25,6 +25,8 @@ export function createAdminApp(deps: AdminAppDeps): Express {
   const app = express()
   app.set('x-powered-by', false)
   app.set('query parser', false)
+  app.set('case sensitive routing', true)
+  app.set('strict routing', true)
   app.get('/livez', (_req, res) => {
     res.json({ status: 'live' })
   })

@@ -32,7 +32,8 @@ export function createRedirectLane(deps: RedirectDeps): Lane {
   const { finder, nowMs, baseUrl } = deps
   const redirected = deps.metrics.requestSeconds.labels('code', String(deps.redirectStatus))
   const notFound = deps.metrics.requestSeconds.labels('code', '404')
-  const failed = deps.metrics.requestSeconds.labels('code', '503')
+  const unavailable = deps.metrics.requestSeconds.labels('code', '503')
+  const defective = deps.metrics.requestSeconds.labels('code', '500')
 
   const answer = (exchange: Exchange, target: Target | undefined, atMs: number) => {
     const { req, res, begunMs } = exchange
@@ -54,7 +55,8 @@ export function createRedirectLane(deps: RedirectDeps): Lane {
     if (known)
       sendProblem(res, { name: 'store-unavailable', detail: 'The store did not answer' }, baseUrl)
     else sendProblem(res, { name: 'internal', detail: 'The look-up failed' }, baseUrl)
-    failed.observe((performance.now() - begunMs) / 1000)
+    const measured = known ? unavailable : defective
+    measured.observe((performance.now() - begunMs) / 1000)
   }
 
   return (req, res) => {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
+import type { FailedOutcome } from '../../process/store-error.ts'
 import { durablePragmas } from './durable-pragmas.ts'
 import { type Operation, operations } from './operations.ts'
 import { numbered, type Write } from './parameters.ts'
@@ -56,14 +57,16 @@ function unknown(name: string): never {
 
 function runGroup(group: readonly Write[]): Answer {
   const begunMs = performance.now()
+  let outcome: FailedOutcome = 'not-done'
   try {
     begin.run()
     const rows = group.map(run)
+    outcome = 'unknown' // a commit that fails at its sync may be found done after a restart
     commit.run()
     return { rows, tookMs: performance.now() - begunMs }
   } catch (error) {
     if (db.isTransaction) rollback.run()
-    return { failure: (error as Error).message }
+    return { failure: (error as Error).message, outcome }
   }
 }
 

@@ -3,7 +3,7 @@
 import { Worker } from 'node:worker_threads'
 import type { SQLOutputValue } from 'node:sqlite'
 import type { Metrics } from '../../process/metrics.ts'
-import { StoreError } from '../../process/store-error.ts'
+import { type FailedOutcome, StoreError } from '../../process/store-error.ts'
 import type { OperationName } from './operations.ts'
 import { type Parameter, type Write, writeOf } from './parameters.ts'
 
@@ -16,7 +16,7 @@ type Parameters = Readonly<Record<string, Parameter>>
 /** What the thread says of a group. */
 export type Answer =
   | { readonly rows: readonly (Row | undefined)[]; readonly tookMs: number }
-  | { readonly failure: string }
+  | { readonly failure: string; readonly outcome: FailedOutcome }
 
 /** Runs operations durably, in the order they were given. */
 export interface Writer {
@@ -140,7 +140,7 @@ class GroupWriter implements Writer {
         resolve(answer.rows[i])
       })
     } else {
-      const error = new StoreError(`SQLite: ${answer.failure}`, { outcome: 'unknown' })
+      const error = new StoreError(`SQLite: ${answer.failure}`, { outcome: answer.outcome })
       for (const { reject } of group) reject(error)
     }
     if (this.#waiting.length > 0) this.#flush()

@@ -1,0 +1,80 @@
+// Resident memory of standalone with a million links: creates them over HTTP, then follows them as
+// the web does, a few very often and most seldom, with codes among them that nobody has.
+import { startStandalone } from '../../test/component/standalone.ts'
+import { createLinks } from './create-links.ts'
+import { type Driven, prepareLoad } from './drive.ts'
+import { moveToGeneratorCore, onServerCore } from './pinning.ts'
+import { residentMbOf } from './process-figures.ts'
+import { type BenchOptions, conditionsOf, type Report } from './report.ts'
+
+const GOAL_MB = 250
+const LINKS = 1_000_000
+const FOLLOWS = 3_000_000
+const FOLLOW_MS_MAX = 300_000
+const CONNECTIONS = 64
+/** Every so many requests one asks for a code that does not exist. */
+const UNKNOWN_EVERY = 10
+
+/** Runs the benchmark. Its size is fixed: the options of repetition do not apply. */
+export async function benchMemory(options: BenchOptions): Promise<Report> {
+  moveToGeneratorCore()
+  const { date, node, cores, cpu } = conditionsOf(options)
+  const ours = await startStandalone({ wrapper: onServerCore })
+  try {
+    const idle = residentMbOf(ours.pid)
+    const begunMs = performance.now()
+    const codes = await createLinks({ port: ours.port, links: LINKS })
+    const seconds = (performance.now() - begunMs) / 1000
+    const created = residentMbOf(ours.pid)
+    options.log(`created ${LINKS} links in ${seconds.toFixed(0)} s`)
+    const driven = await follow(ours.port, codes)
+    const followed = residentMbOf(ours.pid)
+    return {
+      bench: 'memory',
+      conditions: { date, node, cores, cpu, links: LINKS, follows: driven.answers },
+      headings: ['after', 'resident MB', 'peak so far MB'],
+      rows: Object.entries({ start: idle, creating: created, following: followed }).map(
+        ([name, { nowMb, peakMb }]) => [name, nowMb.toFixed(0), peakMb.toFixed(0)],
+      ),
+      verdict: [
+        `Links were created at ${(LINKS / seconds).toFixed(0)} a second; answers while following: ` +
+          Object.entries(driven.statuses)
+            .map(([status, count]) => `${count} × ${status}`)
+            .join(', '),
+        `Peak ${followed.peakMb.toFixed(0)} MB (10⁶ bytes); goal below ${GOAL_MB} MB: ` +
+          (followed.peakMb < GOAL_MB ? 'reached' : 'NOT reached'),
+      ],
+      figures: { goalMb: GOAL_MB, idle, created, followed, createSeconds: seconds, driven },
+    }
+  } finally {
+    await ours.stop()
+  }
+}
+
+async function follow(port: number, codes: readonly string[]): Promise<Driven> {
+  let asked = 0
+  const request = () => {
+    const isKnown = ++asked % UNKNOWN_EVERY !== 0
+    const code = isKnown ? codes[zipfRank(codes.length)] : unknownCode()
+    return Buffer.from(`GET /${code ?? ''} HTTP/1.1\r\nHost: s.example\r\n\r\n`)
+  }
+  const driver = await prepareLoad({
+    port,
+    connections: CONNECTIONS,
+    request,
+    expectedStatuses: [302, 404],
+    requestsMax: FOLLOWS,
+    msMax: FOLLOW_MS_MAX,
+  })
+  return driver.run()
+}
+
+/** A rank below `count`, its probability about inverse to it (Zipf's law with exponent 1). */
+function zipfRank(count: number): number {
+  return Math.floor(count ** Math.random()) - 1
+}
+
+/** A code that nobody has, since generated ones have 7 characters. */
+function unknownCode(): string {
+  return Math.random().toString(36).slice(2, 8).padEnd(6, '0')
+}
