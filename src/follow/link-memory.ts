@@ -7,9 +7,9 @@ import type { Target } from '../links/decide-redirect.ts'
 export const HIT_MS_MAX = 4000
 
 /** Bytes of remembered links, counted by their targets' lengths and OVERHEAD_BYTES each. */
-const HIT_BYTES_MAX = 64 * 1024 * 1024
+const HIT_BYTES_MAX = 16 * 1024 * 1024
 const OVERHEAD_BYTES = 300
-const MISSES_MAX = 100_000
+const MISSES_MAX = 20_000
 
 /** A memory of links. */
 export interface LinkMemory {

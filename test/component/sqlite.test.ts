@@ -200,7 +200,7 @@ test('a transaction that fails takes its whole group with it, and the next one w
   const group = [...samples(5), sampleLink({ code: 'break' }), ...samples(5)]
   const ends = await Promise.allSettled(group.map((link) => links.insertIfAbsent(link)))
   for (const end of ends) {
-    expect(end).toMatchObject({ status: 'rejected', reason: { outcome: 'unknown' } })
+    expect(end).toMatchObject({ status: 'rejected', reason: { outcome: 'not-done' } })
     expect((end as PromiseRejectedResult).reason).toBeInstanceOf(StoreError)
   }
   for (const { code } of group) expect(await links.readSerial(code)).toBeUndefined()
