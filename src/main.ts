@@ -1,7 +1,7 @@
 // The front door: `main.ts ROLE`. Loads that role alone, hands it the environment, and turns its
 // end into an exit code: 0, 1 for what failed, 2 for what was asked wrongly.
 import { ConfigError } from './process/config.ts'
-import { OperatorError, UsageError, type Role } from './process/role.ts'
+import { asksForHelp, OperatorError, type Role, stopStarted, UsageError } from './process/role.ts'
 import { stopOnSignal } from './process/stop.ts'
 import { stopTracing } from './process/tracing.ts'
 
@@ -21,35 +21,34 @@ const roles: Readonly<Record<string, { about: string; load: () => Promise<{ role
 }
 
 const names = Object.keys(roles)
-const usage = [
-  'Usage: curtail ROLE [--help]\n',
-  ...names.map((name) => `  ${name.padEnd(12)}${roles[name]?.about ?? ''}`),
-  '',
-].join('\n')
+const lines = names.map((name) => `  ${name.padEnd(12)}${roles[name]?.about ?? ''}\n`)
+const usage = `Usage: curtail ROLE [--help]\n\n${lines.join('')}`
 
 async function main([name = '', ...args]: readonly string[]): Promise<void> {
-  if (name === '--help' || name === 'help') {
+  if (name === 'help' || asksForHelp([name])) {
     process.stdout.write(usage)
     return
   }
   const entry = Object.hasOwn(roles, name) ? roles[name] : undefined
   if (entry === undefined) {
-    throw new UsageError(`ROLE must be one of ${names.join(', ')}: it is ${JSON.stringify(name)}`)
+    const given = name === '' ? 'none is given' : `it is ${JSON.stringify(name)}`
+    throw new UsageError(`ROLE must be one of ${names.join(', ')}: ${given}; --help lists them`)
   }
   const { role } = await entry.load()
-  if (args.includes('--help')) {
+  if (asksForHelp(args)) {
     process.stdout.write(role.help)
     return
   }
-  const started = await role.start({ env: process.env, args })
+  const starting = role.start({ env: process.env, args })
+  stopOnSignal(() => stopStarted(starting).finally(stopTracing), complain)
+  const started = await starting
   if ('exitCode' in started) process.exitCode = started.exitCode
-  else stopOnSignal(() => started.stop().finally(stopTracing), complain)
 }
 
 function complain(error: unknown): void {
   const expected = [ConfigError, UsageError, OperatorError].some((kind) => error instanceof kind)
-  const lines = expected ? (error as Error).message : ((error as Error).stack ?? String(error))
-  for (const line of lines.split('\n')) process.stderr.write(`curtail: ${line}\n`)
+  const sentences = expected ? (error as Error).message : ((error as Error).stack ?? String(error))
+  for (const line of sentences.split('\n')) process.stderr.write(`curtail: ${line}\n`)
 }
 
 try {

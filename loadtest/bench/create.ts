@@ -7,7 +7,7 @@ import type { Driven } from './drive.ts'
 import { type FloorProcess, startFloor } from './floor-process.ts'
 import { moveToGeneratorCore, onServerCore } from './pinning.ts'
 import { cpuUsOf } from './process-figures.ts'
-import { type BenchOptions, conditionsOf, medianOf, type Report } from './report.ts'
+import { type BenchOptions, conditionsOf, medianOf, repetitionOf, type Report } from './report.ts'
 
 const GOAL = 0.7
 const WARM_UP_MS = 4000
@@ -22,7 +22,7 @@ interface Turn {
 /** Runs the benchmark. */
 export async function benchCreate(options: BenchOptions): Promise<Report> {
   moveToGeneratorCore()
-  const conditions = conditionsOf(options)
+  const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const ours = await startStandalone({ wrapper: onServerCore })
   const floor = startFloor('create-floor.ts')
   try {

@@ -18,7 +18,7 @@ const UNKNOWN_EVERY = 10
 /** Runs the benchmark. Its size is fixed: the options of repetition do not apply. */
 export async function benchMemory(options: BenchOptions): Promise<Report> {
   moveToGeneratorCore()
-  const { date, node, cores, cpu } = conditionsOf(options)
+  const conditions = conditionsOf()
   const ours = await startStandalone({ wrapper: onServerCore })
   try {
     const idle = residentMbOf(ours.pid)
@@ -31,13 +31,13 @@ export async function benchMemory(options: BenchOptions): Promise<Report> {
     const followed = residentMbOf(ours.pid)
     return {
       bench: 'memory',
-      conditions: { date, node, cores, cpu, links: LINKS, follows: driven.answers },
+      conditions: { ...conditions, links: LINKS, follows: driven.answers },
       headings: ['after', 'resident MB', 'peak so far MB'],
       rows: Object.entries({ start: idle, creating: created, following: followed }).map(
         ([name, { nowMb, peakMb }]) => [name, nowMb.toFixed(0), peakMb.toFixed(0)],
       ),
       verdict: [
-        `Links were created at ${(LINKS / seconds).toFixed(0)} a second; answers while following: ` +
+        `Links were created at ${(LINKS / seconds).toFixed(0)} a second; answers in following: ` +
           Object.entries(driven.statuses)
             .map(([status, count]) => `${count} × ${status}`)
             .join(', '),

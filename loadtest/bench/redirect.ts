@@ -6,7 +6,7 @@ import { type Driven, type Load, prepareLoad } from './drive.ts'
 import { startFloor } from './floor-process.ts'
 import { moveToGeneratorCore, onServerCore } from './pinning.ts'
 import { cpuUsOf } from './process-figures.ts'
-import { type BenchOptions, conditionsOf, medianOf, type Report } from './report.ts'
+import { type BenchOptions, conditionsOf, medianOf, repetitionOf, type Report } from './report.ts'
 
 const GOAL = 0.9
 const CONNECTIONS = 64
@@ -29,7 +29,7 @@ interface Server {
 /** Runs the benchmark. */
 export async function benchRedirect(options: BenchOptions): Promise<Report> {
   moveToGeneratorCore()
-  const conditions = conditionsOf(options)
+  const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const ours = await startStandalone({ wrapper: onServerCore })
   const floor = startFloor('redirect-floor.ts')
   try {

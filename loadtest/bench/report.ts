@@ -23,13 +23,19 @@ export interface BenchOptions {
 }
 
 /** What every benchmark tells of the machine. */
-export function conditionsOf(options: BenchOptions): Record<string, string | number> {
+export function conditionsOf(): Record<string, string | number> {
   return {
     date: new Date().toISOString().slice(0, 10),
     node: process.version,
     cores: cpus().length,
     cpu: cpus()[0]?.model ?? 'unknown',
     'load average before': loadavg()[0]?.toFixed(2) ?? '?',
+  }
+}
+
+/** What the benchmarks that repeat tell besides. */
+export function repetitionOf(options: BenchOptions): Record<string, string | number> {
+  return {
     repetitions: options.repetitions,
     'seconds each': options.seconds,
     'CPU time': 'user and system of all threads, from /proc/PID/stat',

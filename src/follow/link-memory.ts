@@ -6,7 +6,10 @@ import type { Target } from '../links/decide-redirect.ts'
 /** The longest life of a remembered link, from the start of its look-up. */
 export const HIT_MS_MAX = 4000
 
-/** Bytes of remembered links, counted by their targets' lengths and OVERHEAD_BYTES each. */
+/**
+ * Bytes of remembered links, counted by their targets' lengths and OVERHEAD_BYTES each: some 45,000
+ * links of usual length. Of more, few would be asked for again within HIT_MS_MAX.
+ */
 const HIT_BYTES_MAX = 16 * 1024 * 1024
 const OVERHEAD_BYTES = 300
 const MISSES_MAX = 20_000

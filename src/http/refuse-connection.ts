@@ -1,11 +1,12 @@
 // Answers what was never a request: bytes that are no HTTP, heads that are too large, clients that
 // are too slow. Ends the connection.
-import { STATUS_CODES } from 'node:http'
+import { ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { requestIdFrom } from '../process/request-id.ts'
 import { type Problem, problemHeaders, problemTypes, renderProblem } from './problem.ts'
 
 const problemOfError: Readonly<Record<string, Problem>> = {
+  HPE_INVALID_METHOD: { name: 'bad-request', detail: 'The method is none that is known here' },
   HPE_HEADER_OVERFLOW: {
     name: 'headers-too-large',
     detail: 'The request line and headers have more than 16 KiB',
@@ -16,15 +17,24 @@ const problemOfError: Readonly<Record<string, Problem>> = {
   },
 }
 
-/** Writes a problem document on a connection that has no request to answer, and closes it. */
+/**
+ * Writes a problem document on a connection whose next bytes are no request, and closes it. Whole
+ * requests before them are answered first, and then nothing is added: a refusal in their place would
+ * be taken for theirs.
+ */
 export function refuseConnection(given: {
   readonly error: NodeJS.ErrnoException
   readonly socket: Duplex
   readonly baseUrl: string
 }): void {
   const { error, socket, baseUrl } = given
-  if (error.code === 'ECONNRESET' || !socket.writable || hasAnswerBegun(socket)) {
+  const pending = answerUnderWay(socket)
+  if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
+    return
+  }
+  if (pending !== undefined && (pending.req.complete || pending.headersSent)) {
+    closeAfterAnswers(socket, pending)
     return
   }
   const problem = problemOfError[error.code ?? ''] ?? {
@@ -49,10 +59,26 @@ export function refuseConnection(given: {
   )
 }
 
-/** Whether an answer to an earlier request is on its way: ours would land in the middle of it. */
-function hasAnswerBegun(socket: Duplex): boolean {
+/** The answer that the connection waits for, to a request that came whole or is still coming. */
+function answerUnderWay(socket: Duplex): ServerResponse | undefined {
   const message: unknown = Reflect.get(socket, '_httpMessage')
-  return (
-    typeof message === 'object' && message !== null && Reflect.get(message, 'headersSent') === true
-  )
+  return message instanceof ServerResponse ? message : undefined
 }
+
+/** Lets every answer that is under way reach its client, in their order, and closes then. */
+function closeAfterAnswers(socket: Duplex, pending: ServerResponse): void {
+  if (closing.has(socket)) return
+  closing.add(socket)
+  socket.pause() // what comes now is read by nobody
+  const next = (answered: ServerResponse) => {
+    answered.once('finish', () => {
+      const following = answerUnderWay(socket)
+      if (following === undefined || following === answered) socket.end(() => socket.destroy())
+      else next(following)
+    })
+  }
+  next(pending)
+}
+
+/** Connections that close once their answers are out. */
+const closing = new WeakSet<Duplex>()

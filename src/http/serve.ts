@@ -8,7 +8,7 @@ import {
   type Server,
   ServerResponse,
 } from 'node:http'
-import { type AddressInfo, Server as NetServer } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Express } from 'express'
 import { pause } from '../process/deadline.ts'
 import { requestIdFrom } from '../process/request-id.ts'
@@ -45,6 +45,8 @@ const KEEP_ALIVE_MS = 60_000
 const HEADERS_MS_MAX = 10_000
 const REQUEST_MS_MAX = 20_000
 const TIMEOUT_CHECK_MS = 1000
+/** A client that takes no byte of its answer for this long is cut, or after twice as long. */
+const STALL_MS_MAX = 21_000
 /** While draining: the silence after which a connection is closed, and when waiting ends. */
 const DRAIN_IDLE_MS = 1000
 const DRAIN_MS_MAX = 15_000
@@ -56,6 +58,8 @@ export async function listen(options: {
   readonly host?: string
   /** Name of the setting that chose the port. */
   readonly setting: string
+  /** How long `drain` waits for requests under way. @default 15_000 */
+  readonly drainMsMax?: number
 }): Promise<Listener> {
   const kinds = messageKinds()
   const server = createServer({
@@ -68,6 +72,10 @@ export async function listen(options: {
     requireHostHeader: false, // refused in `dispatch`, with a problem document
   })
   server.maxConnections = CONNECTIONS_MAX
+  // Who has sent all it has to say and closes its half still gets its answer.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  const connections = watchConnections(server)
+  cutStalled(server, connections)
   const early: [IncomingMessage, ServerResponse][] = []
   const keep = (...exchange: [IncomingMessage, ServerResponse]) => void early.push(exchange)
   server.on('request', keep)
@@ -100,10 +108,14 @@ export async function listen(options: {
       server.on('clientError', (error, socket) => {
         refuseConnection({ error, socket, baseUrl })
       })
+      server.on('connect', (_req, socket) => {
+        const error = Object.assign(new Error('CONNECT'), { code: 'HPE_INVALID_METHOD' })
+        refuseConnection({ error, socket, baseUrl })
+      })
     },
     async drain() {
       kinds.draining.now = true
-      await drained(server)
+      await drained(server, { connections, msMax: options.drainMsMax ?? DRAIN_MS_MAX })
     },
   }
 }
@@ -163,7 +175,36 @@ async function opened(
   })
 }
 
-async function drained(server: Server): Promise<void> {
+/** The connections that are open. */
+function watchConnections(server: Server): ReadonlySet<Socket> {
+  const open = new Set<Socket>()
+  server.on('connection', (socket) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+  })
+  return open
+}
+
+/** Looks at them now and then: a timer of each, reset by every byte, costs 6 % of a redirect. */
+function cutStalled(server: Server, connections: ReadonlySet<Socket>): void {
+  const movedBefore = new WeakMap<Socket, number>()
+  const looking = setInterval(() => {
+    for (const socket of connections) {
+      const moved = socket.bytesWritten - socket.writableLength
+      if (socket.writableLength > 0 && movedBefore.get(socket) === moved) socket.destroy()
+      movedBefore.set(socket, moved)
+    }
+  }, STALL_MS_MAX)
+  looking.unref()
+  server.once('close', () => {
+    clearInterval(looking)
+  })
+}
+
+async function drained(
+  server: Server,
+  { connections, msMax }: { connections: ReadonlySet<Socket>; msMax: number },
+): Promise<void> {
   // Not http's own close: it cuts idle connections at once, on which a request may be arriving.
   const closed = new Promise<'closed'>((resolve) => {
     NetServer.prototype.close.call(server, () => {
@@ -173,7 +214,11 @@ async function drained(server: Server): Promise<void> {
   const begunMs = performance.now()
   while ((await Promise.race([closed, pause(DRAIN_CHECK_MS)])) !== 'closed') {
     const waitedMs = performance.now() - begunMs
-    if (waitedMs > DRAIN_MS_MAX) server.closeAllConnections()
-    else if (waitedMs > DRAIN_IDLE_MS) server.closeIdleConnections()
+    if (waitedMs > msMax) server.closeAllConnections()
+    else if (waitedMs > DRAIN_IDLE_MS) {
+      server.closeIdleConnections()
+      // Those that never sent a byte are not idle to Node.js.
+      for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
+    }
   }
 }

@@ -61,12 +61,12 @@ export const adminPortSetting = portSetting(
 /** ADMIN_TOKEN; `undefined` if not given. */
 export const adminTokenSetting: Setting<string | undefined> = {
   about: 'bearer token that the admin API demands',
-  allowed: '16 to 256 visible ASCII characters',
+  allowed: '1 to 256 visible ASCII characters',
   fallback: 'unset: no admin API, but in standalone on loopback',
   secret: true,
   schema: z
     .string()
-    .regex(/^[\x21-\x7e]{16,256}$/)
+    .regex(/^[\x21-\x7e]{1,256}$/)
     .optional(),
 }
 

@@ -11,6 +11,12 @@ import type { Stop } from './stop.ts'
 /** A service that runs until it is stopped, or the exit code of a command that has ended. */
 export type Started = { readonly stop: Stop } | { readonly exitCode: number }
 
+/** Stops what has been started; during the start it waits, so that nothing stays half started. */
+export async function stopStarted(starting: Promise<Started>): Promise<void> {
+  const started = await starting
+  if ('stop' in started) await started.stop()
+}
+
 /** A role as main.ts sees it. */
 export interface Role {
   /** What `--help` prints. */
@@ -29,6 +35,12 @@ export class UsageError extends Error {
 /** What the operator can mend; main.ts prints the message, one line, and ends with exit code 1. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
+}
+
+/** Whether `--help` or `-h` is there; after `--` they are codes, as in `link show -- -h`. */
+export function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === '--help' || arg === '-h')
 }
 
 /** Makes a role of its parts. */

@@ -2,6 +2,10 @@
 // Does nothing, and loads nothing, unless OTEL_EXPORTER_OTLP_ENDPOINT (or that of traces) is set.
 // The edge samples: a request whose traceparent does not say so gets no span and costs nothing.
 import { isMainThread } from 'node:worker_threads'
+import { within } from './deadline.ts'
+
+/** How long the end waits for the collector; the SDK itself would try for many seconds. */
+const STOP_MS_MAX = 1500
 
 let shutdown: (() => Promise<void>) | undefined
 
@@ -27,7 +31,9 @@ async function startTracing(): Promise<void> {
     ...(process.env['OTEL_SERVICE_NAME'] === undefined && { serviceName: 'curtail' }),
   })
   sdk.start()
-  shutdown = () => sdk.shutdown()
+  shutdown = async () => {
+    await sdk.shutdown()
+  }
 }
 
 /** Whether the flags of a W3C traceparent say that the trace is sampled. */
@@ -37,7 +43,17 @@ function isSampled(traceparent: string | string[] | undefined): boolean {
   return (flags & 1) === 1
 }
 
-/** Sends what has been recorded; bounded by the SDK's own time-outs. */
+/**
+ * Sends what has been recorded, if the collector takes it in time. Never throws: a collector that
+ * is away is told on stderr, and is no fault of this process.
+ */
 export async function stopTracing(): Promise<void> {
-  await shutdown?.()
+  if (shutdown === undefined) return
+  const late = () => new Error(`the collector did not take it within ${STOP_MS_MAX} ms`)
+  try {
+    await within(STOP_MS_MAX, shutdown(), late)
+  } catch (error) {
+    const [why] = String(error instanceof Error ? error.message : error).split('\n')
+    process.stderr.write(`curtail: what was traced last is lost: ${why}\n`)
+  }
 }

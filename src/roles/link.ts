@@ -30,7 +30,8 @@ export const role = defineRole({
   usage: 'link show|disable|enable|delete CODE [--json]',
   about:
     'Shows, disables, enables or deletes one link. A disabled or deleted link stops redirecting\n' +
-    'within 5 seconds; a deleted one is gone for good, and its code stays reserved.',
+    'within 5 seconds; a deleted one is gone for good, and its code stays reserved.\n' +
+    'A CODE that begins with - comes after --, as in: curtail link show -- -ab',
   settings: clientSettings,
   run: async ({ config, args }) => {
     const { verb, code, json } = parseLinkArgs(args)
@@ -49,7 +50,11 @@ function parseLinkArgs(args: readonly string[]): { verb: Verb; code: string; jso
     strict: false,
   })
   const unknown = Object.keys(values).find((name) => name !== 'json')
-  if (unknown !== undefined) throw new UsageError(`link takes --json alone, not --${unknown}`)
+  if (unknown !== undefined) {
+    const option = `${unknown.length === 1 ? '-' : '--'}${unknown}`
+    const hint = 'a CODE that begins with - comes after --'
+    throw new UsageError(`link takes --json alone, not ${option}; ${hint}`)
+  }
   const [verb = '', code = '', ...rest] = positionals
   if (!isVerb(verb))
     throw new UsageError(`link must be followed by one of ${verbs}: it is ${JSON.stringify(verb)}`)
@@ -68,13 +73,14 @@ async function runVerb(
   { verb, code, json }: { verb: Verb; code: string; json: boolean },
 ): Promise<string> {
   const { method, suffix } = requests[verb]
-  const answer = await askAdmin(target, method, `/admin/links/${code}${suffix}`)
+  const request = { method, path: `/admin/links/${code}${suffix}` }
   if (verb === 'delete') {
+    await askAdmin(target, request, z.undefined())
     return json
       ? `${JSON.stringify({ short_code: code, state: 'deleted' })}\n`
       : `${code} deleted\n`
   }
-  const link = linkShape.parse(answer)
+  const link = await askAdmin(target, request, linkShape)
   if (json) return `${JSON.stringify(link)}\n`
   return renderTable(
     ['CODE', 'STATE', 'CREATED', 'EXPIRES', 'TARGET'],

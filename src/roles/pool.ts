@@ -27,7 +27,8 @@ export const role = defineRole({
     if (words.join(' ') !== 'status')
       throw new UsageError('pool must be followed by status, and may be by --json')
     const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
-    const pools = poolsShape.parse(await askAdmin(target, 'GET', '/admin/pools'))
+    const request = { method: 'GET', path: '/admin/pools' }
+    const pools = await askAdmin(target, request, poolsShape)
     process.stdout.write(json ? `${JSON.stringify(pools)}\n` : renderPools(pools))
     return { exitCode: 0 }
   },

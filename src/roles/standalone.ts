@@ -14,9 +14,11 @@ import { type Background, runInBackground } from '../process/background.ts'
 import type { ConfigOf } from '../process/config.ts'
 import { createHealth } from '../process/health.ts'
 import { createLog } from '../process/log.ts'
-import { collectProcessMetrics, createMetrics } from '../process/metrics.ts'
+import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { logLevelSetting, textSetting } from '../process/settings.ts'
+import { StoreError } from '../process/store-error.ts'
+import { version } from '../process/version.ts'
 import { createCodeSupply } from '../shorten/code-supply.ts'
 import { createLink, type CreateRequest } from '../shorten/create-link.ts'
 import { refillPool } from '../shorten/refill-pool.ts'
@@ -24,9 +26,10 @@ import { createLinkOperations } from '../shorten/set-link-state.ts'
 import { sweep } from '../shorten/sweep.ts'
 import { watchPool } from '../shorten/watch-pool.ts'
 import { createSqliteCodeStore, keepSecret } from '../stores/sqlite/code-store.ts'
-import { openDatabase } from '../stores/sqlite/database.ts'
+import { type Database, openDatabase, unusable } from '../stores/sqlite/database.ts'
 import { createSqliteIntentStore } from '../stores/sqlite/intent-store.ts'
 import { createSqliteLinkStore } from '../stores/sqlite/link-store.ts'
+import { createStoreWatch } from '../stores/sqlite/store-watch.ts'
 
 const settings = {
   BASE_URL: http.baseUrlSetting,
@@ -60,7 +63,7 @@ export const role = defineRole({
     if (unknown !== undefined)
       throw new UsageError(`standalone takes --greet alone, not ${unknown}`)
     const service = await startService(config)
-    if (args.includes('--greet')) process.stdout.write(greeting(service.baseUrl))
+    if (args.includes('--greet')) process.stdout.write(greeting(service))
     return { stop: service.stop }
   },
 })
@@ -72,7 +75,12 @@ async function startService(config: Config) {
   try {
     const publicHttp = await listen({ port: config.PORT, setting: 'PORT' })
     closing.unshift(() => publicHttp.drain())
-    const adminPort = { port: config.ADMIN_PORT, host: '127.0.0.1', setting: 'ADMIN_PORT' }
+    const adminPort = {
+      port: config.ADMIN_PORT,
+      host: '127.0.0.1',
+      setting: 'ADMIN_PORT',
+      drainMsMax: 3000,
+    }
     const adminHttp = await listen(adminPort)
     closing.splice(1, 0, () => adminHttp.drain())
     const baseUrl = config.BASE_URL ?? `http://localhost:${publicHttp.port}`
@@ -82,14 +90,14 @@ async function startService(config: Config) {
     health.markReady()
     const ports = { port: publicHttp.port, adminPort: adminHttp.port }
     log.info({ ...ports, baseUrl, dataDir: config.DATA_DIR }, 'ready')
-    metrics.buildInfo.set({ version: '0.1.0', node: process.version, role: 'standalone' }, 1)
+    metrics.buildInfo.set({ version, node: process.version, role: 'standalone' }, 1)
     const stop = async () => {
       health.markDraining()
       log.info('draining')
       for (const close of closing) await close()
       log.info('stopped')
     }
-    return { baseUrl, stop }
+    return { baseUrl, port: publicHttp.port, stop }
   } catch (error) {
     for (const close of closing) await close()
     throw error
@@ -103,8 +111,44 @@ async function openParts(config: Config) {
   const log = createLog({ role: 'standalone', level: config.LOG_LEVEL })
   const metrics = createMetrics()
   collectProcessMetrics(metrics)
+  const health = createHealth(['store'])
+  const onEnded = (err: Error) => {
+    log.fatal({ err }, 'nothing can be stored any more: ending, to be started again')
+    process.exit(1)
+  }
+  const watch = createStoreWatch({ health, log, onEnded })
   const ending = new AbortController()
-  const db = await openDatabase(config.DATA_DIR, metrics)
+  const db = await openDatabase(config.DATA_DIR, metrics, watch)
+  try {
+    const { codes, pool } = await openPool({ db, metrics, signal: ending.signal })
+    return {
+      log,
+      metrics,
+      health,
+      links: createSqliteLinkStore(db),
+      intents: createSqliteIntentStore(db, Date.now),
+      codes,
+      pool,
+      /** Keeps the pool filled, and sees a store that failed come back where nobody else asks. */
+      tend: async () => {
+        if (watch.isDown()) await db.probe()
+        await pool.refill()
+      },
+      signal: ending.signal,
+      close: async () => {
+        ending.abort()
+        await db.close()
+      },
+    }
+  } catch (error) {
+    await db.close()
+    throw error instanceof StoreError ? unusable(config.DATA_DIR, error) : error
+  }
+}
+
+/** The pool of codes, filled. Throws StoreError. */
+async function openPool(given: { db: Database; metrics: Metrics; signal: AbortSignal }) {
+  const { db, metrics, signal } = given
   const codes = createSqliteCodeStore(db)
   const secret = await keepSecret(db, 'code', randomBytes(SECRET_BYTES))
   const secretFingerprint = fingerprintOf(secret)
@@ -117,26 +161,10 @@ async function openParts(config: Config) {
     nowMs: Date.now,
     readPool: () => codes.readPoolSerial(POOL),
     refill: () =>
-      refillPool(
-        { codes, pool: POOL, permutation, secretFingerprint, metrics, signal: ending.signal },
-        marks,
-      ),
+      refillPool({ codes, pool: POOL, permutation, secretFingerprint, metrics, signal }, marks),
   })
   await pool.refill()
-  return {
-    log,
-    metrics,
-    health: createHealth(['store']),
-    links: createSqliteLinkStore(db),
-    intents: createSqliteIntentStore(db, Date.now),
-    codes,
-    pool,
-    signal: ending.signal,
-    close: async () => {
-      ending.abort()
-      await db.close()
-    },
-  }
+  return { codes, pool }
 }
 
 /** Puts the apps on their listeners and starts what runs beside them. */
@@ -148,7 +176,7 @@ function attach(given: {
   adminHttp: Listener
 }): Background[] {
   const { config, parts, baseUrl, publicHttp, adminHttp } = given
-  const { log, metrics, links, pool } = parts
+  const { log, metrics, links } = parts
   const nowMs = Date.now
   const onError = (task: string) => (error: unknown) => {
     metrics.backgroundFailures.inc({ task })
@@ -156,7 +184,7 @@ function attach(given: {
   }
   const refilling = runInBackground({
     everyMs: REFILL_CHECK_MS,
-    task: pool.refill,
+    task: parts.tend,
     onError: onError('refill'),
   })
   const sweeping = runInBackground({
@@ -219,15 +247,18 @@ function adminAppOf(given: {
   return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, api })
 }
 
-function greeting(baseUrl: string): string {
+/** Where it listens, which BASE_URL need not lead to, and two commands that work there. */
+function greeting({ baseUrl, port }: { baseUrl: string; port: number }): string {
+  const here = new URL(`http://localhost:${port}`).origin
   const alias = `try-${randomBytes(3).toString('hex')}`
   const body = JSON.stringify({ long_url: 'https://example.com/', custom_alias: alias })
   return [
-    `Curtail listens on ${baseUrl}. To try it, make a link and follow it:`,
+    `Curtail listens on ${here}. To try it, make a link and follow it:`,
     '',
-    `  curl -X POST ${baseUrl}/v1/urls -H 'Content-Type: application/json' -d '${body}'`,
-    `  curl -i ${baseUrl}/${alias}`,
+    `  curl -X POST ${here}/v1/urls -H 'Content-Type: application/json' -d '${body}'`,
+    `  curl -i ${here}/${alias}`,
     '',
+    ...(new URL(baseUrl).origin === here ? [] : [`Short links begin with ${baseUrl}.`, '']),
     'Ctrl-C stops it.',
     '',
   ].join('\n')

@@ -4,12 +4,13 @@ import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool } from '../codes/pool.ts'
 import { pause, type Pause } from '../process/deadline.ts'
-import { answerOf, PAUSE_MS } from './claim-code.ts'
+import { answerOf, outcomeOf, PAUSE_MS } from './claim-code.ts'
 
 /** The codes of a block that is ours, or why there is none. */
 export type BlockClaim =
   | { readonly kind: 'block'; readonly seq: number; readonly codes: string[] }
   | { readonly kind: 'empty' }
+  | { readonly kind: 'refused' }
   | { readonly kind: 'stopped' }
 
 /** What claiming a block needs. */
@@ -24,22 +25,28 @@ export interface ClaimBlockDeps {
 }
 
 /**
- * Claims one block. `empty` is said only after a serial read of the pool. While the store does not
- * answer this waits, and starts no other claim, until `signal` aborts.
+ * Claims one block. `empty` is said only after a serial read of the pool; `refused` when the store
+ * certainly did not do the claim, nor may do one later. While the store does not answer this
+ * waits, and starts no other claim, until `signal` aborts.
  */
 export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID
   let writerId = newWriterId()
+  let wasUnknown = false
   let row = await untilAnswered(deps, () => deps.codes.readPoolSerial(deps.pool))
   for (;;) {
     if (row === 'stopped') return { kind: 'stopped' }
     if (row === undefined || row.claimed >= row.minted) return { kind: 'empty' }
     const from: number = row.claimed
-    const after = await answerOf(deps.codes.claimNext({ pool: deps.pool, from, writerId }))
-    row =
-      after === 'failed'
-        ? await untilAnswered(deps, () => deps.codes.readPoolSerial(deps.pool))
-        : after
+    const after = await outcomeOf(deps.codes.claimNext({ pool: deps.pool, from, writerId }))
+    if (after === 'not-done' && !wasUnknown) return { kind: 'refused' }
+    if (after === 'not-done' || after === 'unknown') {
+      wasUnknown = true
+      await (deps.pause ?? pause)(PAUSE_MS, deps.signal)
+      row = await untilAnswered(deps, () => deps.codes.readPoolSerial(deps.pool))
+    } else {
+      row = after
+    }
     if (row === 'stopped') return { kind: 'stopped' }
     if (isMine(row, { seq: from + 1, writerId })) return takeBlock(deps, from + 1)
     // Still unclaimed: the same claim again by the same id. Claimed by another: a new one.

@@ -4,7 +4,7 @@ import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import { type Clock, pause, type Pause } from '../process/deadline.ts'
 import type { Metrics } from '../process/metrics.ts'
-import { StoreError } from '../process/store-error.ts'
+import { type FailedOutcome, StoreError } from '../process/store-error.ts'
 
 /** How a claim ended. `unknown`: it may be won or lost; the same `writerId` may try again. */
 export type ClaimOutcome = 'claimed' | 'taken' | 'unknown'
@@ -82,6 +82,16 @@ export async function answerOf<T>(call: Promise<T>): Promise<T | 'failed'> {
     return await call
   } catch (error) {
     if (error instanceof StoreError) return 'failed'
+    throw error
+  }
+}
+
+/** What a store answered, or what is known of the write that it did not answer. */
+export async function outcomeOf<T>(call: Promise<T>): Promise<T | FailedOutcome> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof StoreError) return error.outcome
     throw error
   }
 }

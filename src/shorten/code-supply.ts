@@ -30,41 +30,45 @@ export interface SupplyDeps extends ClaimBlockDeps {
 /** The next block is claimed when this few codes are left. */
 const CODES_LEFT_MIN = BLOCK_SIZE / 5
 
-/** A pool found empty is not asked again for this long. */
-const EMPTY_MS = 1000
+/** A pool found empty, or a store that refused, is not asked again for this long. */
+const HOLD_MS = 1000
 
 /** Makes a supply that holds nothing yet. */
 export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   const codes: string[] = []
   let claiming: Promise<BlockClaim['kind']> | undefined
-  let emptyUntilMs = -Infinity
+  let holdUntilMs = -Infinity
+  let last: BlockClaim['kind'] | undefined
 
   const claim = async (): Promise<BlockClaim['kind']> => {
     try {
       const claimed = await claimBlock(deps)
-      if (claimed.kind === 'empty') emptyUntilMs = deps.nowMs() + EMPTY_MS
+      const { kind } = claimed
+      last = kind
+      if (kind === 'empty' || kind === 'refused') holdUntilMs = deps.nowMs() + HOLD_MS
       if (claimed.kind === 'block') {
         codes.unshift(...claimed.codes.reverse()) // handed out from the end, oldest block first
         deps.metrics.blocksClaimed.inc({ pool: deps.pool })
       }
-      if (claimed.kind !== 'stopped') deps.onPoolAsked?.()
-      return claimed.kind
+      if (kind === 'block' || kind === 'empty') deps.onPoolAsked?.()
+      return kind
     } finally {
       claiming = undefined
     }
   }
   const claimAhead = () => {
     if (codes.length > CODES_LEFT_MIN || claiming !== undefined) return
-    if (deps.nowMs() < emptyUntilMs) return
+    if (deps.nowMs() < holdUntilMs) return
     claiming = claim()
     claiming.catch(deps.onError)
   }
   const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
-    if (claiming === undefined) return 'pool-empty'
+    if (claiming === undefined) return last === 'refused' ? 'store-unavailable' : 'pool-empty'
     const late = () => new StoreError('no block of codes in time', { outcome: 'not-done' })
     try {
       const kind = await within(Math.max(0, deadlineMs - deps.nowMs()), claiming, late)
-      return kind === 'empty' ? 'pool-empty' : kind === 'stopped' ? 'store-unavailable' : 'code'
+      if (kind === 'block') return 'code'
+      return kind === 'empty' ? 'pool-empty' : 'store-unavailable'
     } catch (error) {
       if (error instanceof StoreError) return 'store-unavailable'
       throw error

@@ -1,6 +1,6 @@
 // Creating links over stores in memory: what is stored, what is told, and when. What faults and
 // concurrency can do to it is explored in test/model.
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { INTENT_TTL_MS } from '../links/intent-store.ts'
 import { createMetrics } from '../process/metrics.ts'
 import { StoreError } from '../process/store-error.ts'
@@ -195,4 +195,51 @@ test('a defect of the store fails loudly, and is no outage', async () => {
   const links = { insertIfAbsent, readSerial: () => Promise.resolve(undefined) }
   const { create } = creator(['gggggg1'], { links })
   await expect(create()).rejects.toThrow('a defect')
+})
+
+test('a store that refuses an intent is not asked again', async () => {
+  let asked = 0
+  const insertIfAbsent = () => {
+    asked++
+    return Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+  }
+  const intents = { ...createMemoryIntentStore(() => 0), insertIfAbsent }
+  const { create, pauses } = creator(['gggggg1'], { intents })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect([asked, pauses]).toEqual([1, []])
+})
+
+describe('a repeat after the life of its link, within that of its intent', () => {
+  const request = { idempotencyKey: 'k', ttlDays: 1 }
+
+  test('says a link again that was stored', async () => {
+    const { create, clock } = creator(['gggggg1'])
+    const first = await create(request)
+    clock.nowMs += DAY_MS
+    expect(await create(request)).toEqual({ ...first, replayed: true })
+  })
+
+  test('stores none that would be dead, and one when the key is free again', async () => {
+    const links = createMemoryLinkStore()
+    const refused = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+    const insertIfAbsent = links.insertIfAbsent.bind(links)
+    links.insertIfAbsent = refused
+    const { create, clock } = creator(['gggggg1', 'gggggg2'], { links })
+    expect(await create(request)).toEqual({ kind: 'store-unavailable' })
+    links.insertIfAbsent = insertIfAbsent
+    clock.nowMs += DAY_MS
+    expect(await create(request)).toEqual({ kind: 'store-unavailable' })
+    expect(await links.find('gggggg1')).toBeUndefined()
+    clock.nowMs += INTENT_TTL_MS - DAY_MS
+    const link = { code: 'gggggg2', expiresAtMs: clock.nowMs + DAY_MS }
+    expect(await create(request)).toMatchObject({ kind: 'created', link, replayed: false })
+  })
+
+  test('is told that the alias is taken', async () => {
+    const { create, clock } = creator()
+    await create({ alias: 'mine' })
+    expect(await create({ ...request, alias: 'mine' })).toEqual({ kind: 'alias-taken' })
+    clock.nowMs += DAY_MS
+    expect(await create({ ...request, alias: 'mine' })).toEqual({ kind: 'alias-taken' })
+  })
 })

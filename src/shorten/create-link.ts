@@ -6,7 +6,7 @@ import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
 import type { Link } from '../links/link.ts'
 import { pause } from '../process/deadline.ts'
-import { answerOf, claimCode, type ClaimDeps, PAUSE_MS } from './claim-code.ts'
+import { answerOf, claimCode, type ClaimDeps, outcomeOf, PAUSE_MS } from './claim-code.ts'
 import type { CodeSupply } from './code-supply.ts'
 
 /** A request to create a link, with every field already valid. */
@@ -90,6 +90,8 @@ async function createByKey(
     if (intent === undefined) return { kind: 'store-unavailable' }
   }
   if (intent.bodyHash !== bodyHash) return { kind: 'key-reused' }
+  const { expiresAtMs } = intent
+  if (expiresAtMs !== null && expiresAtMs <= deps.nowMs()) return replayOnly(deps, request, intent)
   return finish(deps, { request, intent, deadlineMs, replayed: intent.writerId !== own?.writerId })
 }
 
@@ -116,6 +118,25 @@ async function finish(
   return { kind: 'store-unavailable' }
 }
 
+/**
+ * The link of an intent that has expired meanwhile: said again where it was stored, never stored
+ * now, for it would be dead. Only a life of one day ends within an intent's own, in its 25th hour,
+ * which is beyond the promise of 24. Until that ends the key stays this intent's, and to take
+ * another link for it could make two of one key; after it, a repeat is a new request.
+ */
+async function replayOnly(
+  deps: CreateDeps,
+  request: CreateRequest,
+  intent: Intent,
+): Promise<CreateOutcome> {
+  const stored = await answerOf(deps.links.readSerial(intent.code))
+  if (stored === 'failed' || stored === undefined) return { kind: 'store-unavailable' }
+  if (stored.writerId === intent.writerId) {
+    return { kind: 'created', link: linkOf(intent, request.longUrl), replayed: true }
+  }
+  return { kind: request.alias === undefined ? 'store-unavailable' : 'alias-taken' }
+}
+
 /** The intent that stands after ours was offered; `undefined` if that could not be learnt. */
 async function settleIntent(
   deps: CreateDeps,
@@ -123,8 +144,9 @@ async function settleIntent(
   deadlineMs: number,
 ): Promise<Intent | undefined> {
   do {
-    const stood = await answerOf(deps.intents.insertIfAbsent(own))
-    if (stood !== 'failed') return stood
+    const stood = await outcomeOf(deps.intents.insertIfAbsent(own))
+    if (stood === 'not-done') return undefined // as in claimCode: not asked again at once
+    if (stood !== 'unknown') return stood
     const seen = await answerOf(deps.intents.readSerial(own.keyHash))
     if (seen === 'failed') return undefined
     if (seen !== undefined) return seen
@@ -140,8 +162,9 @@ async function settleMove(
   deadlineMs: number,
 ): Promise<Intent | undefined> {
   do {
-    const stood = await answerOf(deps.intents.move(change))
-    if (stood !== 'failed') return stood
+    const stood = await outcomeOf(deps.intents.move(change))
+    if (stood === 'not-done') return undefined
+    if (stood !== 'unknown') return stood
     const seen = await answerOf(deps.intents.readSerial(change.intent.keyHash))
     if (seen === 'failed' || seen === undefined) return undefined
     if (seen.code !== change.intent.code) return seen

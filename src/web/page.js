@@ -63,7 +63,9 @@ async function shorten() {
 function bodyOf(from) {
   const filled = [...new FormData(from)].filter(([, value]) => value !== '')
   const { ttl_days: days, ...rest } = Object.fromEntries(filled)
-  const isNumber = typeof days === 'string' && /^[0-9]+$/.test(days)
+  // What is no finite number would be null in JSON, and so absent: the service shall refuse it.
+  const isInteger = typeof days === 'string' && /^[0-9]+(\.0+)?$/.test(days)
+  const isNumber = isInteger && Number.isFinite(Number(days))
   return JSON.stringify({ ...rest, ttl_days: isNumber ? Number(days) : days })
 }
 

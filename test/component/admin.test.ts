@@ -209,12 +209,18 @@ describe('who may ask', () => {
   test(
     'with ADMIN_TOKEN: its holder alone; probes and metrics are for everybody',
     async () => {
-      const token = 'a-token-of-some-length'
+      const token = '~5' // a token of our own need not be long
       const guarded = await startStandalone({ env: { ADMIN_TOKEN: token } })
       const ask = (path: string, headers: Record<string, string> = {}) =>
         fetch(`${guarded.adminUrl}${path}`, { headers })
       try {
         const wrong = [undefined, 'Bearer', `Bearer ${token}x`, `Basic ${token}`, token, 'Bearer ']
+        wrong.push(
+          `Bearer${token}`,
+          `Bearer ${token} x`,
+          `xBearer ${token}`,
+          `Bearer ${token.slice(1)}`,
+        )
         for (const authorization of wrong) {
           const headers = authorization === undefined ? undefined : { authorization }
           const answer = await ask('/admin/pools', headers)
@@ -222,8 +228,10 @@ describe('who may ask', () => {
           expect(await answer.text()).not.toContain(token)
         }
         expect((await ask('/admin/none')).status).toBe(401)
-        const right = { authorization: `Bearer ${token}` }
-        expect((await ask('/admin/pools', right)).status).toBe(200)
+        for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bearer  ']) {
+          const right = { authorization: `${scheme} ${token}` }
+          expect([scheme, (await ask('/admin/pools', right)).status]).toEqual([scheme, 200])
+        }
         for (const path of ['/livez', '/readyz', '/metrics']) {
           expect((await ask(path)).status).toBe(200)
         }
@@ -256,6 +264,17 @@ describe('probes and metrics', () => {
     expect(text).toMatch(/^curtail_http_request_duration_seconds_count\{.*route="code".*\} [1-9]/m)
     expect(text).toMatch(/^process_cpu_seconds_total /m)
     expect(text).not.toContain('switched')
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+    expect(text).toContain(`curtail_build_info{version="${version}",`)
+  })
+
+  test.each(['/livez', '/readyz', '/metrics'])('405 for other methods on %s', async (path) => {
+    expect((await admin('HEAD', path)).status).toBe(200)
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      const answer = await admin(method, path)
+      expect([method, answer.status, headerOf(answer, 'Allow')]).toEqual([method, 405, 'GET, HEAD'])
+      expect(jsonOf(answer)['type']).toBe(`${service.linkBase}/problems/method-not-allowed`)
+    }
   })
 
   test('nothing else is there', async () => {

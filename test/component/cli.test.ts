@@ -1,5 +1,6 @@
 // The command line, run as it is: the operator's commands against a real standalone process, and
 // what each command says and exits with when it cannot do as asked.
+import { createServer as createHttpServer, type RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -79,6 +80,15 @@ describe('link', () => {
       ['--json', 'active', /Z$/, 'never', target].map(matching),
     )
   })
+
+  test('after -- a code may be what asks for help elsewhere', async () => {
+    for (const code of ['--help', '-h']) {
+      await client.create({ long_url: target, custom_alias: code })
+      const deleted = await operate('link', 'delete', '--', code)
+      expect(deleted).toEqual({ exitCode: 0, stdout: `${code} deleted\n`, stderr: '' })
+      expect((await client.follow(code)).status).toBe(404)
+    }
+  })
 })
 
 const matching = (part: string | RegExp): unknown =>
@@ -116,9 +126,46 @@ describe('exit code 1 and one line where', () => {
   })
 })
 
+const json = (status: number, body: unknown): RequestListener => {
+  const type = { 'Content-Type': 'application/json' }
+  return (_req, res) => res.writeHead(status, type).end(JSON.stringify(body))
+}
+const strangers: Record<string, [listener: RequestListener, says: RegExp]> = {
+  'other JSON': [json(200, { hello: 'world' }), / answered 200, but not as Curtail/],
+  'JSON null': [json(200, null), / answered 200, but not as Curtail/],
+  'a page': [(_req, res) => res.end('<!doctype html>\n<p>Hello'), / answered 200, but not as/],
+  'no body': [(_req, res) => res.writeHead(200).end(), / answered 200, but not as Curtail/],
+  '204': [(_req, res) => res.writeHead(204).end(), / answered 204, but not as Curtail/],
+  'a page of 502': [(_req, res) => res.writeHead(502).end('Bad'), / answered 502, but not as/],
+  'JSON of 404': [json(404, { message: 'none' }), / answered 404, but not as Curtail/],
+}
+
+describe('a server of somebody else is told as such, in one line', () => {
+  test.each(Object.entries(strangers))('%s', async (what, [listener, says]) => {
+    const stranger = createHttpServer(listener)
+    await new Promise<void>((resolve) => stranger.listen({ port: 0, host: '127.0.0.1' }, resolve))
+    const env = { ADMIN_URL: `http://127.0.0.1:${(stranger.address() as { port: number }).port}` }
+    try {
+      const commands = [
+        'link show abc',
+        'pool status',
+        ...(what === '204' ? [] : ['link delete abc']),
+      ]
+      for (const command of commands) {
+        const run = await runCurtail(command.split(' '), env)
+        expect(errorLine(run)).toMatch(says)
+        expect(run.stderr).toContain(`ADMIN_URL, ${env.ADMIN_URL}`)
+        expect(run.exitCode).toBe(1)
+      }
+    } finally {
+      stranger.close()
+    }
+  })
+})
+
 const mistakes: Record<string, [args: readonly string[], says: RegExp]> = {
-  'no role': [[], /ROLE must be one of standalone, link, pool.*""/],
-  'an unknown role': [['nonsense'], /standalone.*"nonsense"/],
+  'no role': [[], /ROLE must be one of standalone, link, pool: none is given; --help lists them/],
+  'an unknown role': [['nonsense'], /standalone.*"nonsense"; --help lists them$/],
   'a role of an object': [['toString'], /standalone/],
   'a bad verb': [['link', 'burn', 'abc'], /show, disable, enable, delete.*"burn"/],
   'a verb of an object': [['link', 'constructor', 'abc'], /show, disable/],
@@ -126,7 +173,8 @@ const mistakes: Record<string, [args: readonly string[], says: RegExp]> = {
   'no code': [['link', 'show'], /CODE/],
   'two codes': [['link', 'show', 'a', 'b'], /CODE/],
   'a code that is none': [['link', 'show', 'a/b'], /CODE/],
-  'an option of no command': [['link', 'show', 'abc', '--force'], /--force/],
+  'an option of no command': [['link', 'show', 'abc', '--force'], /not --force/],
+  'a code that looks like an option': [['link', 'show', '-ab'], /not -a;.* comes after --/],
   'pool without status': [['pool'], /status/],
   'pool and more': [['pool', 'status', 'default'], /status/],
   'standalone and more': [['standalone', '--daemon'], /--daemon/],
@@ -142,7 +190,7 @@ describe('exit code 2 and one line for', () => {
   test('every fault of the configuration, a line each, all at once, no secret', async () => {
     const faulty = {
       ...{ PORT: '80a', ADMIN_PORT: '65536', BASE_URL: 'ftp://x', OWN_HOSTS: 'a/b' },
-      ...{ ADMIN_TOKEN: 'too-short', REDIRECT_STATUS: '303', LOG_LEVEL: 'loud' },
+      ...{ ADMIN_TOKEN: 'not one word', REDIRECT_STATUS: '303', LOG_LEVEL: 'loud' },
     }
     const run = await runCurtail(['standalone'], { ...faulty, DATA_DIR: folder })
     expect([run.exitCode, run.stdout]).toEqual([2, ''])
@@ -153,7 +201,7 @@ describe('exit code 2 and one line for', () => {
       expect([name, line]).toEqual([name, expect.any(String)])
       if (name !== 'ADMIN_TOKEN') expect(line).toContain(value)
     }
-    expect(run.stderr).not.toContain('too-short')
+    expect(run.stderr).not.toContain('not one word')
   })
 
   test.each([
@@ -224,7 +272,14 @@ describe('--help', () => {
       ['link', '--help'],
       ['show|disable|enable|delete', 'ADMIN_URL', 'ADMIN_TOKEN'],
     ],
-    [['link', 'show', '--help'], ['show|disable|enable|delete']],
+    [
+      ['link', 'show', '--help'],
+      ['show|disable|enable|delete', 'link show -- -ab'],
+    ],
+    [['-h'], ['standalone', 'link', 'pool']],
+    [['standalone', '-h'], ['ADMIN_PORT']],
+    [['link', 'show', '-h'], ['show|disable|enable|delete']],
+    [['pool', '-h'], ['status']],
     [
       ['pool', '--help'],
       ['status', 'ADMIN_URL'],

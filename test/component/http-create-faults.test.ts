@@ -131,6 +131,18 @@ describe('422 invalid-request with a pointer', () => {
     expect(errors).toEqual([{ pointer, code, detail: expect.any(String) }])
   })
 
+  const unknown = 'is unknown: allowed are long_url, custom_alias and ttl_days'
+  test.each([
+    ['[]', 'The body must be a JSON object with the member long_url'],
+    ['{}', 'long_url is required'],
+    [{ long_url: https, extra: 1 }, `The member "extra" ${unknown}`],
+    [{ long_url: https, '': 1 }, `The member "" ${unknown}`],
+    [{ long_url: https, 'a/~1"': 1 }, `The member "a/~1\\"" ${unknown}`],
+    [{ long_url: https, ['x'.repeat(99)]: 1 }, `The member "${'x'.repeat(40)}…" ${unknown}`],
+  ])('the detail of %j is a sentence', async (body, detail) => {
+    expect(jsonOf(await client.create(body))['detail']).toBe(detail)
+  })
+
   test('every fault is told at once', async () => {
     const body = { long_url: 'x', custom_alias: '?', ttl_days: 0, more: 1 }
     const { errors } = jsonOf(await client.create(body)) as { errors: { pointer: string }[] }

@@ -48,6 +48,7 @@ const paths: Record<string, string> = {
   '/problems/alias-taken': 'GET, HEAD',
   '/robots.txt': 'GET, HEAD',
   '/favicon.ico': 'GET, HEAD',
+  '/assets/page.css': 'GET, HEAD',
   '/there': 'GET, HEAD',
   '/there?x': 'GET, HEAD',
   '/%74here': 'GET, HEAD',
@@ -102,6 +103,19 @@ describe('415 unsupported-media-type', () => {
     },
   )
 })
+
+test.each(['gzip, chunked', 'deflate, chunked', 'GZIP,chunked'])(
+  '415 unsupported-media-type of the API and the form: Transfer-Encoding: %s',
+  async (coding) => {
+    const form = { 'Content-Type': 'application/x-www-form-urlencoded' }
+    for (const [path, more] of [['/v1/urls', {}] as const, ['/', form] as const]) {
+      const headers = { 'Transfer-Encoding': coding, ...more }
+      const answer = await client.ask({ ...createAsk('0\r\n\r\n', headers), path })
+      expect([path, answer.status, nameOf(answer)]).toEqual([path, 415, 'unsupported-media-type'])
+      expect(jsonOf(answer)['detail']).toContain('Transfer-Encoding')
+    }
+  },
+)
 
 describe('413 body-too-large', () => {
   const over = JSON.stringify(link).padEnd(BODY_BYTES_MAX + 1)

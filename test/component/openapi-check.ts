@@ -130,6 +130,7 @@ function templateOf(api: OpenApi, target: string): string | undefined {
   try {
     decodeURIComponent(path)
     if (/^\/problems\/[^/]+$/.test(path)) return '/problems/{name}'
+    if (/^\/assets\/[^/]+$/.test(path)) return '/assets/{name}'
     return /^\/[0-9A-Za-z_-]{1,10}$/.test(decodeURIComponent(path)) ? '/{code}' : undefined
   } catch {
     return undefined // an escape that stands for no character

@@ -144,6 +144,21 @@ test(
 )
 
 test(
+  'days mean what they mean to the API: 1.0 is 1, and no number is too large to be refused',
+  async () => {
+    const page = await home()
+    const requests = apiRequests(page)
+    await submit(page, { long_url: 'https://example.com/', ttl_days: '1.0' })
+    await shown(page)
+    expect(requests[0]?.postDataJSON()).toMatchObject({ ttl_days: 1 })
+    await page.evaluate('document.getElementById("ttl_days").removeAttribute("maxlength")')
+    await submit(page, { long_url: 'https://example.com/', ttl_days: '9'.repeat(400) })
+    await page.waitForSelector('#ttl_days[aria-invalid=true]')
+  },
+  TEST_MS_MAX,
+)
+
+test(
   'a taken alias is told beside the alias, and the result of before goes away',
   async () => {
     const page = await home()

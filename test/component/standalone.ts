@@ -41,7 +41,9 @@ const STOP_MS_MAX = 20_000
 
 /** Arguments of Node.js that run a role of the checkout, as the npm scripts do. */
 export function roleArguments(...args: readonly string[]): string[] {
-  return ['--import', join(root, 'src/process/tracing.ts'), join(root, 'src/main.ts'), ...args]
+  const bounds = ['--max-old-space-size=512', '--max-semi-space-size=16']
+  const preload = ['--import', join(root, 'src/process/tracing.ts')]
+  return [...bounds, ...preload, join(root, 'src/main.ts'), ...args]
 }
 
 /** Starts it and waits until it says that it is ready. Throws with its output if it ends before. */

@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { findCurl } from '../parts/curl.ts'
 import { runCurtail } from './run-curtail.ts'
+import { roleArguments } from './standalone.ts'
 import { waitFor } from './wait-for.ts'
 
 const run = promisify(execFile)
@@ -79,6 +80,41 @@ test(
     }
   },
   TEST_MS_MAX + INSTALL_MS_MAX,
+)
+
+test(
+  'the greeting names where it listens, and BASE_URL only where that is another',
+  async () => {
+    await findCurl()
+    for (const baseUrl of ['https://cur.tl', undefined]) {
+      const env = { PORT: '0', ADMIN_PORT: '0', DATA_DIR: join(folder, `greet-${baseUrl?.length}`) }
+      const child = spawn(process.execPath, roleArguments('standalone', '--greet'), {
+        cwd: root,
+        env: {
+          PATH: process.env['PATH'],
+          ...env,
+          ...(baseUrl !== undefined && { BASE_URL: baseUrl }),
+        },
+      })
+      const ended = new Promise((resolve) => child.on('exit', resolve))
+      const output = outputOf(child)
+      try {
+        await waitFor('the greeting', () => output.text.includes('Ctrl-C stops it.'))
+        const port = /"port":(\d+)/.exec(output.text)?.[1] ?? 'none'
+        const here = `http://localhost:${port}`
+        expect(output.text).toContain(`Curtail listens on ${here}. `)
+        const [create = '', follow = ''] = output.text.match(/^ {2}curl .*$/gm) ?? []
+        expect(JSON.parse((await run('sh', ['-c', create])).stdout)).toHaveProperty('short_url')
+        expect((await run('sh', ['-c', follow])).stdout).toMatch(/^HTTP\/1\.1 302 /)
+        const named = /^Short links begin with (.*)\.$/m.exec(output.text)?.[1]
+        expect(named).toBe(baseUrl)
+      } finally {
+        child.kill('SIGTERM')
+        await ended
+      }
+    }
+  },
+  TEST_MS_MAX,
 )
 
 test(

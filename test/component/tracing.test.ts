@@ -11,6 +11,7 @@ import { type Standalone, startStandalone } from './standalone.ts'
 
 const START_MS_MAX = 40_000
 const TEST_MS_MAX = 40_000
+const AWAY_MS_MAX = 2000
 
 interface Export {
   readonly path: string
@@ -28,6 +29,7 @@ beforeAll(async () => {
     req.on('data', (chunk: Buffer) => chunks.push(chunk))
     req.on('end', () => {
       const type = req.headers['content-type'] ?? ''
+      if (req.url?.startsWith('/silent') === true) return // takes it and answers nothing
       exports.push({ path: req.url ?? '', type, body: Buffer.concat(chunks) })
       res.writeHead(200, { 'Content-Type': type }).end()
     })
@@ -84,6 +86,26 @@ test(
     // Two sampled requests, two spans: nothing of what the process does besides.
     expect(text.split(Buffer.from(sampled, 'hex').toString('latin1')).length - 1).toBe(2)
     expect(service.log.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'a collector that is away holds up the end for less than 2 s, and is told in one line',
+  async () => {
+    for (const away of ['http://127.0.0.1:1', `${endpoint}/silent`]) {
+      let words = ''
+      const service = await startStandalone({
+        env: { OTEL_EXPORTER_OTLP_ENDPOINT: away },
+        onSpawn: ({ stderr }) => stderr?.on('data', (chunk: Buffer) => (words += String(chunk))),
+      })
+      await askWith(service, 'away', `00-${traceOf(0xd4)}-${'1'.repeat(16)}-01`)
+      await service.stop()
+      const stopped = service.log.find(({ msg }) => msg === 'stopped')
+      expect(Date.now() - Date.parse(String(stopped?.['time']))).toBeLessThan(AWAY_MS_MAX)
+      expect(await service.ended).toBe(0)
+      expect(words).toMatch(/^curtail: what was traced last is lost: [^\n]+\n$/)
+    }
   },
   TEST_MS_MAX,
 )

@@ -9,10 +9,10 @@ const loopbackHost = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 /** Lets a request through, or answers 401 or 403. */
 export function adminAccess(deps: { token: string | undefined; baseUrl: string }): RequestHandler {
   const { token, baseUrl } = deps
-  const wanted = token === undefined ? undefined : digest(`Bearer ${token}`)
+  const wanted = token === undefined ? undefined : digest(token)
   return (req, res, next) => {
     if (wanted !== undefined) {
-      if (timingSafeEqual(digest(req.headers.authorization ?? ''), wanted)) {
+      if (timingSafeEqual(digest(bearerOf(req.headers.authorization)), wanted)) {
         next()
         return
       }
@@ -32,6 +32,11 @@ export function adminAccess(deps: { token: string | undefined; baseUrl: string }
       baseUrl,
     )
   }
+}
+
+/** The token that was sent; empty, which no token is, where there was none. */
+function bearerOf(authorization = ''): string {
+  return /^bearer +(.+)$/i.exec(authorization)?.[1] ?? ''
 }
 
 function digest(text: string): Buffer {

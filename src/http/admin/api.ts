@@ -7,6 +7,7 @@ import type { LinkAnswer, LinkOperations } from '../../shorten/set-link-state.ts
 import type { PoolStanding } from '../../shorten/watch-pool.ts'
 import { answerOf } from '../../shorten/claim-code.ts'
 import { sendProblem } from '../problem.ts'
+import { refuseOtherMethods } from './refuse-other-methods.ts'
 
 /** What the admin API needs. */
 export interface AdminApiDeps {
@@ -47,7 +48,7 @@ export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
     if (pools === 'failed') answer(res, { kind: 'store-unavailable' })
     else res.set('Cache-Control', 'no-store').json(pools.map(renderPool))
   })
-  refuseOtherMethods(router, baseUrl)
+  refuseOtherMethods(router, allowedMethods, baseUrl)
   return router
 }
 
@@ -57,15 +58,6 @@ const allowedMethods = {
   '/links/:code/enable': 'POST',
   '/pools': 'GET, HEAD',
 } as const
-
-function refuseOtherMethods(router: Router, baseUrl: string): void {
-  for (const [path, allow] of Object.entries(allowedMethods)) {
-    router.all(path, (_req, res) => {
-      const detail = `This path serves ${allow}`
-      sendProblem(res, { name: 'method-not-allowed', detail, headers: { Allow: allow } }, baseUrl)
-    })
-  }
-}
 
 /** A link as the admin API shows it; times are RFC 3339 in UTC. */
 function renderLink(link: Link, nowMs: number) {

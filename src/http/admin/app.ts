@@ -7,6 +7,7 @@ import { failedRequest } from '../failed-request.ts'
 import { sendProblem } from '../problem.ts'
 import { adminAccess } from './access.ts'
 import { adminRoutes, type AdminApiDeps } from './api.ts'
+import { refuseOtherMethods } from './refuse-other-methods.ts'
 
 /** What the admin port needs; without `api` it serves probes and metrics only. */
 export interface AdminAppDeps {
@@ -18,6 +19,9 @@ export interface AdminAppDeps {
   /** The token that the API demands; without one, only programs on this machine are let in. */
   readonly token: string | undefined
 }
+
+const READ = 'GET, HEAD'
+const allowedMethods = { '/livez': READ, '/readyz': READ, '/metrics': READ } as const
 
 /** Makes the app. */
 export function createAdminApp(deps: AdminAppDeps): Express {
@@ -37,6 +41,7 @@ export function createAdminApp(deps: AdminAppDeps): Express {
   app.get('/metrics', async (_req, res) => {
     res.type(metrics.registry.contentType).send(await metrics.registry.metrics())
   })
+  refuseOtherMethods(app, allowedMethods, baseUrl)
   if (deps.api !== undefined) {
     app.use('/admin', adminAccess(deps), adminRoutes(deps.api, baseUrl))
   }

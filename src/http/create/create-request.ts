@@ -99,19 +99,27 @@ export function parseCreateBody(
 /** The problem of a request with these faults. */
 export function invalidRequest(errors: readonly FieldFault[]): { problem: Problem } {
   const first = errors[0]
-  const where = first === undefined || first.pointer === '' ? 'The request' : first.pointer.slice(1)
-  const detail = `${where} ${first?.detail ?? 'breaks a rule'}`
-  return {
-    problem: { name: 'invalid-request', detail: detail.slice(0, DETAIL_LENGTH_MAX), errors },
-  }
+  const detail = first === undefined ? 'The request breaks a rule' : sentenceAbout(first)
+  return { problem: { name: 'invalid-request', detail, errors } }
 }
 
-const DETAIL_LENGTH_MAX = 300
+/** A fault as a whole sentence; one of no member is told as such already. */
+function sentenceAbout({ pointer, detail }: FieldFault): string {
+  if (pointer === '') return detail
+  const name = pointer.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')
+  if (members.includes(name)) return `${name} ${detail}`
+  const shown = name.length > NAME_SHOWN_MAX ? `${name.slice(0, NAME_SHOWN_MAX)}…` : name
+  return `The member ${JSON.stringify(shown.toWellFormed())} ${detail}`
+}
+
+const members: readonly string[] = ['long_url', 'custom_alias', 'ttl_days']
+/** Characters told of a name that the client chose. */
+const NAME_SHOWN_MAX = 40
 
 function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {
   const pointer = issue.path.map((part) => `/${escapePointer(String(part))}`).join('')
   if (issue.code === 'unrecognized_keys') {
-    const detail = 'is not a member of this body: allowed are long_url, custom_alias and ttl_days'
+    const detail = 'is unknown: allowed are long_url, custom_alias and ttl_days'
     return issue.keys.map((key) => ({
       pointer: `/${escapePointer(key)}`,
       code: 'unknown-field',
@@ -133,7 +141,7 @@ function codeOf(issue: z.core.$ZodIssue): string {
 }
 
 function sentenceOf(pointer: string, issue: z.core.$ZodIssue): string {
-  if (pointer === '') return 'must be a JSON object with the member long_url'
+  if (pointer === '') return 'The body must be a JSON object with the member long_url'
   if (pointer === '/ttl_days') return ttlAllowed
   return issue.code === 'invalid_type' ? `must be a string` : issue.message
 }

@@ -8,6 +8,10 @@ const errorsOf = (text: string | Buffer) => {
   return 'problem' in form ? form.problem.errors : []
 }
 
+test.each(['1', '1.0', '01.000'])('the days %s are 1, as in the API', (text) => {
+  expect(parsed(`ttl_days=${text}`)).toEqual({ value: { ttl_days: 1 } })
+})
+
 test('empty fields are absent, and days of digits are a number', () => {
   expect(
     parsed('long_url=https%3A%2F%2Fa.example%2F%3Fq%3D%C3%A4+b&custom_alias=&ttl_days=007'),
@@ -16,8 +20,8 @@ test('empty fields are absent, and days of digits are a number', () => {
   })
 })
 
-test('days that are not digits alone stay text, which the schema refuses', () => {
-  for (const text of ['1e1', '1.0', '-1', ' 1', '٣']) {
+test('days that are no whole number in digits stay text, which the schema refuses', () => {
+  for (const text of ['1e1', '1.', '.0', '1.5', '1.0.0', '-1', ' 1', '٣']) {
     expect(parsed(`ttl_days=${encodeURIComponent(text)}`)).toEqual({ value: { ttl_days: text } })
   }
 })

@@ -17,7 +17,7 @@ export const emptyForm: HomeView['values'] = { long_url: '', custom_alias: '', t
 export function parseForm(bytes: Buffer): ParsedForm {
   const pairs = decodePairs(bytes)
   if (pairs === undefined) {
-    const detail = 'must be a form encoded in UTF-8'
+    const detail = 'The body must be a form encoded in UTF-8'
     const fault = { pointer: '', code: 'malformed-form', detail }
     return { entered: emptyForm, parsed: invalidRequest([fault]) }
   }
@@ -57,7 +57,7 @@ function repeatedFault(pairs: readonly [string, string][]) {
 }
 
 function numberOf(text: string): number | string {
-  return /^[0-9]+$/.test(text) ? Number(text) : text
+  return /^[0-9]+(\.0+)?$/.test(text) ? Number(text) : text
 }
 
 function isFormField(name: string): name is FormField {

@@ -12,6 +12,7 @@ import {
   type CreateRouteDeps,
   createdLink,
   isEncoded,
+  notEncoded,
   requestOf,
 } from './post-link.ts'
 
@@ -29,8 +30,7 @@ export function getHome() {
 export function postHome(deps: CreateRouteDeps) {
   return async (req: Request, res: Response): Promise<void> => {
     if (!formType.test(req.headers['content-type'] ?? '') || isEncoded(req)) {
-      const detail =
-        'The Content-Type must be application/x-www-form-urlencoded, without Content-Encoding'
+      const detail = `The Content-Type must be application/x-www-form-urlencoded, ${notEncoded}`
       deps.metrics.creates.inc({ outcome: 'unsupported-media-type' })
       sendProblem(res, { name: 'unsupported-media-type', detail }, deps.baseUrl)
       return

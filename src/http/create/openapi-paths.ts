@@ -32,10 +32,9 @@ export function openApiPaths(baseUrl: string): Record<string, PathItem> {
         'application/json': { schema: { type: 'object' } },
       }),
     },
-    '/robots.txt': {
-      get: document('getRobots', 'What crawlers may visit', { 'text/plain': text }),
-    },
-    '/favicon.ico': { get: document('getFavicon', 'The icon', { 'image/x-icon': { schema: {} } }) },
+    '/assets/{name}': { get: getAsset() },
+    '/robots.txt': { get: file('getRobots', 'What crawlers may visit', { 'text/plain': text }) },
+    '/favicon.ico': { get: file('getFavicon', 'The icon', { 'image/x-icon': { schema: {} } }) },
   }
 }
 
@@ -178,6 +177,25 @@ function explainProblem(): Operation {
   return { ...rest, parameters: [name], responses: { ...responses, 404: notFound } }
 }
 
+function getAsset(): Operation {
+  const name: Parameter = {
+    name: 'name',
+    in: 'path',
+    required: true,
+    description: 'The name of the file.',
+    schema: { type: 'string' },
+    example: 'page.css',
+  }
+  const content = { 'text/css': text, 'text/javascript': text }
+  const { responses, ...rest } = file('getAsset', 'A style sheet or script of the pages', content)
+  return {
+    ...rest,
+    tags: ['Pages'],
+    parameters: [name],
+    responses: { ...responses, 404: notFound },
+  }
+}
+
 function page(operationId: string, summary: string): Operation {
   return { ...document(operationId, summary, htmlPage), tags: ['Pages'] }
 }
@@ -193,6 +211,13 @@ function document(operationId: string, summary: string, content: Content): Opera
       default: otherProblem,
     },
   }
+}
+
+/** A document that a client may keep and ask after by `If-None-Match`. */
+function file(operationId: string, summary: string, content: Content): Operation {
+  const { responses, ...rest } = document(operationId, summary, content)
+  const same = { description: 'It is the one of If-None-Match.', headers: headers(...always) }
+  return { ...rest, responses: { ...responses, 304: same } }
 }
 
 function headers(...names: readonly string[]): Record<string, Reference> {

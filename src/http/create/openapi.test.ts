@@ -1,4 +1,5 @@
 // The document is OpenAPI 3.1, covers every public path, and its own examples keep its schemas.
+import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from '@jest/globals'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -22,6 +23,11 @@ test('it names the service where it is', () => {
   expect(document.servers).toEqual([{ url: baseUrl }])
 })
 
+test('its version is that of the package', () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+  expect(document.info.version).toBe(version)
+})
+
 test('every reference leads to something', () => {
   const text = JSON.stringify(document)
   const components = document.components as unknown as Record<string, Record<string, unknown>>
@@ -30,10 +36,10 @@ test('every reference leads to something', () => {
   }
 })
 
-test('every first segment that is served is a documented path; assets belong to the pages', () => {
+test('every first segment that is served is a documented path', () => {
   const segments = Object.keys(document.paths).map((path) => path.split('/')[1])
   for (const segment of servedSegments) {
-    if (segment !== 'assets') expect(segments).toContain(segment)
+    expect(segments).toContain(segment)
   }
   expect(Object.keys(document.paths)).toEqual(expect.arrayContaining(['/', '/{code}']))
 })

@@ -1,6 +1,7 @@
 // The OpenAPI document, made from the schema that validates requests, the table of problems, and
 // the schemas of answers that stand here and that tests hold against real answers.
 import { z } from 'zod'
+import { version } from '../../process/version.ts'
 import { type ProblemName, problemTypes } from '../problem.ts'
 import type { HeaderObject, JsonSchema, OpenApiDocument } from './openapi-document.ts'
 import { openApiPaths } from './openapi-paths.ts'
@@ -119,7 +120,7 @@ export function createOpenApi({
     openapi: '3.1.0',
     info: {
       title: 'Curtail',
-      version: '1.0.0',
+      version,
       description: about,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },

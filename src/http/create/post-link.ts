@@ -147,7 +147,7 @@ function parseRequest(
   bytes: Buffer | 'too-large',
 ): { request: CreateRequest } | { problem: Problem } {
   if (!jsonType.test(req.headers['content-type'] ?? '') || isEncoded(req)) {
-    const detail = 'The Content-Type must be application/json, without Content-Encoding'
+    const detail = `The Content-Type must be application/json, ${notEncoded}`
     return { problem: { name: 'unsupported-media-type', detail } }
   }
   if (bytes === 'too-large') return { problem: bodyTooLarge }
@@ -164,9 +164,14 @@ function parseRequest(
 }
 
 /** Whether the body is encoded; we decode none, as a small body may unfold to a large one. */
-export function isEncoded(req: IncomingMessage): boolean {
-  return (req.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity'
+export function isEncoded({ headers }: IncomingMessage): boolean {
+  const content = headers['content-encoding'] ?? 'identity'
+  const transfer = headers['transfer-encoding'] ?? 'chunked'
+  return content.toLowerCase() !== 'identity' || transfer.toLowerCase() !== 'chunked'
 }
+
+/** What a 415 says of encodings. */
+export const notEncoded = 'without Content-Encoding, nor any Transfer-Encoding but chunked'
 
 function parseJson(bytes: Buffer): { json: unknown } | { problem: Problem } {
   try {

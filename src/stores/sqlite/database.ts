@@ -1,19 +1,29 @@
 // Opens the standalone database: one writer, in a thread of its own (writer.ts), and one reader
 // here. Refuses a folder that another process uses: two would not see each other's memory.
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import type { Metrics } from '../../process/metrics.ts'
 import { OperatorError } from '../../process/role.ts'
+import { StoreError } from '../../process/store-error.ts'
 import { durablePragmas } from './durable-pragmas.ts'
+import { READ_PROBE } from './operations.ts'
+import type { Parameter } from './parameters.ts'
+import type { Row } from './row.ts'
 import { migrations } from './schema.ts'
+import { unwatched, type WatchedBy } from './store-watch.ts'
 import { startWriter, type Writer } from './writer.ts'
+
+/** A read of one row. Rejects with StoreError. */
+type Read<T> = (parameters: Readonly<Record<string, Parameter>>) => Promise<T | undefined>
 
 /** The open database. */
 export interface Database {
   readonly writer: Writer
-  /** Prepares a read of what has been committed. */
-  prepareRead(sql: string): StatementSync
+  /** Prepares a read of what has been committed; `read` turns its row into a value. */
+  prepareRead<T>(sql: string, read: (row: Row) => T): Read<T>
+  /** Writes and reads to no effect: whoever watches sees whether both work. Never throws. */
+  probe(): Promise<void>
   /** Ends the writer after what it has in hand, and closes the files. */
   close(): Promise<void>
 }
@@ -22,16 +32,22 @@ export interface Database {
 export async function openDatabase(
   dataDir: string,
   metrics: Pick<Metrics, 'sqliteGroup' | 'sqliteCommitSeconds'>,
+  watch: WatchedBy = unwatched,
 ): Promise<Database> {
   const lock = lockFolder(dataDir)
   const path = join(dataDir, 'curtail.db')
   try {
     migrate(path)
-    const writer = await startWriter(path, metrics)
     const reader = new DatabaseSync(path, { readOnly: true })
+    const writer = await startWriter(path, { metrics, watch })
+    const prepareRead = readsOf(reader, watch)
+    const probeRead = prepareRead(READ_PROBE, () => true)
     return {
       writer,
-      prepareRead: (sql) => reader.prepare(sql),
+      prepareRead,
+      async probe() {
+        await Promise.allSettled([writer.run('probe', {}), probeRead({})])
+      },
       async close() {
         await writer.close()
         reader.close()
@@ -44,7 +60,26 @@ export async function openDatabase(
   }
 }
 
-function unusable(dataDir: string, error: unknown): OperatorError {
+/** The reads of a connection; how each fares is told to `watch`. */
+function readsOf(reader: DatabaseSync, watch: WatchedBy): Database['prepareRead'] {
+  return (sql, read) => {
+    const statement = reader.prepare(sql)
+    return (parameters) => {
+      try {
+        const row = statement.get(parameters)
+        const value = row === undefined ? undefined : read(row)
+        watch.worked('read')
+        return Promise.resolve(value)
+      } catch (cause) {
+        watch.failed('read', (cause as Error).message)
+        return Promise.reject(new StoreError('SQLite cannot read', { outcome: 'not-done', cause }))
+      }
+    }
+  }
+}
+
+/** What is told of a folder in which the database cannot be opened. */
+export function unusable(dataDir: string, error: unknown): OperatorError {
   return new OperatorError(`DATA_DIR ${dataDir} cannot be used: ${(error as Error).message}`)
 }
 
@@ -52,7 +87,7 @@ function unusable(dataDir: string, error: unknown): OperatorError {
 function lockFolder(dataDir: string): DatabaseSync {
   let lock: DatabaseSync | undefined
   try {
-    mkdirSync(dataDir, { recursive: true })
+    makeFolder(dataDir)
     lock = new DatabaseSync(join(dataDir, 'lock.db'))
     lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     return lock
@@ -60,6 +95,19 @@ function lockFolder(dataDir: string): DatabaseSync {
     lock?.close()
     if (!(error as Error).message.includes('locked')) throw unusable(dataDir, error)
     throw new OperatorError(`DATA_DIR ${dataDir} is in use by another process`)
+  }
+}
+
+/** Makes the folder and its parents. The `recursive` of mkdirSync never returns in /proc. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return
+  const parent = dirname(path)
+  if (parent !== path) makeFolder(parent)
+  try {
+    mkdirSync(path)
+  } catch (error) {
+    // Another process may have made it just now.
+    if (!(statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false)) throw error
   }
 }
 

@@ -1,27 +1,20 @@
 // Links in SQLite: writes through the writing thread, the hot read here on the committed state.
 import type { Link } from '../../links/link.ts'
 import type { LinkStore, SweptStore } from '../../links/link-store.ts'
-import { StoreError } from '../../process/store-error.ts'
 import type { Database } from './database.ts'
 import { READ_LINK } from './operations.ts'
 import { integerOf, numberOf, type Row, textOf } from './row.ts'
 
 /** The links of an open database. */
 export function createSqliteLinkStore(db: Database): LinkStore & SweptStore {
-  const findLink = db.prepareRead(READ_LINK)
+  const findLink = db.prepareRead(READ_LINK, linkOf)
   const read = (row: Row | undefined) => (row === undefined ? undefined : linkOf(row))
   return {
     async insertIfAbsent(link) {
       const other = await db.writer.run('insertLink', { ...link })
       return other === undefined ? link.writerId : textOf(other['writer_id'])
     },
-    find(code) {
-      try {
-        return Promise.resolve(read(findLink.get({ code })))
-      } catch (cause) {
-        return Promise.reject(new StoreError('SQLite cannot read', { outcome: 'not-done', cause }))
-      }
-    },
+    find: (code) => findLink({ code }),
     readSerial: async (code) => read(await db.writer.run('readLink', { code })),
     setDisabled: async (change) => read(await db.writer.run('setDisabled', change)),
     erase: async (change) => read(await db.writer.run('eraseLink', change)),

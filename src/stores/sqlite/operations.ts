@@ -19,6 +19,9 @@ export const READ_LINK = `SELECT short_code, long_url, created_at, expires_at,
   CAST(creator_id AS TEXT) AS creator_id, writer_id, disabled_at, deleted_at
   FROM links WHERE short_code = :code`
 
+/** Reads a row that is there. */
+export const READ_PROBE = 'SELECT 1 AS one FROM code_pools LIMIT 1'
+
 const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = :pool AND seq = :seq'
 
 const READ_INTENT = `SELECT ${INTENT} FROM idempotent_creates
@@ -98,6 +101,8 @@ export const operations = {
     write: 'INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING',
     read: 'SELECT value FROM secrets WHERE name = :name',
   },
+  /** Changes nothing, and yet writes: sees whether writing works. */
+  probe: { write: 'UPDATE code_pools SET minted = minted' },
 } as const satisfies Readonly<Record<string, Operation>>
 
 /** Name of an operation. */

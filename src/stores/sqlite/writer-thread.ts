@@ -3,11 +3,10 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
-import type { FailedOutcome } from '../../process/store-error.ts'
 import { durablePragmas } from './durable-pragmas.ts'
 import { type Operation, operations } from './operations.ts'
 import { numbered, type Write } from './parameters.ts'
-import type { Answer, Row } from './writer.ts'
+import { type Done, runGroup, type Transactions } from './run-group.ts'
 
 const port = parentPort
 if (port === null) throw new Error('this file is a thread of stores/sqlite/writer.ts')
@@ -41,33 +40,26 @@ for (const [name, operation] of Object.entries<Operation>(operations)) {
   prepared.set(name, { write: bind(write), read: bind(read), readWhen })
 }
 
-function run([name, ...values]: Write): Row | undefined {
+function run([name, ...values]: Write): Done {
   const { write, read, readWhen } = prepared.get(name) ?? unknown(name)
-  const changed = write?.statement.run(...values.slice(0, write.values)).changes
-  if (readWhen === 'refused' && changed !== 0) return undefined
+  const changed = Number(write?.statement.run(...values.slice(0, write.values)).changes ?? 0)
+  if (readWhen === 'refused' && changed > 0) return { row: undefined, changed }
   const row = read?.statement.get(...values.slice(0, read.values))
   // "No row" would mean that the write was done.
   assert(readWhen !== 'refused' || row !== undefined, `${name} changed nothing and found nothing`)
-  return row
+  return { row, changed }
 }
 
 function unknown(name: string): never {
   throw new Error(`there is no operation ${name}`)
 }
 
-function runGroup(group: readonly Write[]): Answer {
-  const begunMs = performance.now()
-  let outcome: FailedOutcome = 'not-done'
-  try {
-    begin.run()
-    const rows = group.map(run)
-    outcome = 'unknown' // a commit that fails at its sync may be found done after a restart
-    commit.run()
-    return { rows, tookMs: performance.now() - begunMs }
-  } catch (error) {
-    if (db.isTransaction) rollback.run()
-    return { failure: (error as Error).message, outcome }
-  }
+const transactions: Transactions = {
+  begin: () => begin.run(),
+  commit: () => commit.run(),
+  rollback: () => rollback.run(),
+  isOpen: () => db.isTransaction,
+  run,
 }
 
 port.on('message', (message: readonly Write[] | 'close') => {
@@ -75,7 +67,7 @@ port.on('message', (message: readonly Write[] | 'close') => {
     db.close()
     port.close()
   } else {
-    port.postMessage(runGroup(message))
+    port.postMessage(runGroup(transactions, message))
   }
 })
 port.postMessage('ready')

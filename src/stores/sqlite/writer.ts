@@ -6,6 +6,7 @@ import type { Metrics } from '../../process/metrics.ts'
 import { type FailedOutcome, StoreError } from '../../process/store-error.ts'
 import type { OperationName } from './operations.ts'
 import { type Parameter, type Write, writeOf } from './parameters.ts'
+import type { WatchedBy } from './store-watch.ts'
 
 /** A row that a statement gives. */
 export type Row = Record<string, SQLOutputValue>
@@ -15,7 +16,12 @@ type Parameters = Readonly<Record<string, Parameter>>
 
 /** What the thread says of a group. */
 export type Answer =
-  | { readonly rows: readonly (Row | undefined)[]; readonly tookMs: number }
+  | {
+      readonly rows: readonly (Row | undefined)[]
+      /** Whether anything was changed: a group that only reads needs no room on the disk. */
+      readonly wrote: boolean
+      readonly tookMs: number
+    }
   | { readonly failure: string; readonly outcome: FailedOutcome }
 
 /** Runs operations durably, in the order they were given. */
@@ -37,11 +43,14 @@ const GROUP_MAX = 1000
 /** A transaction that takes longer than this is given up: its outcome is unknown. */
 const GROUP_MS_MAX = 4000
 
+/** What the writer reports to. */
+interface Reports {
+  readonly metrics: Pick<Metrics, 'sqliteGroup' | 'sqliteCommitSeconds'>
+  readonly watch: WatchedBy
+}
+
 /** Starts the thread on the database at `path`, which must be migrated. */
-export async function startWriter(
-  path: string,
-  metrics: Pick<Metrics, 'sqliteGroup' | 'sqliteCommitSeconds'>,
-): Promise<Writer> {
+export async function startWriter(path: string, reports: Reports): Promise<Writer> {
   const thread = new Worker(new URL('./writer-thread.ts', import.meta.url), {
     workerData: { path },
   })
@@ -51,31 +60,34 @@ export async function startWriter(
     })
     thread.once('error', reject)
   })
-  return new GroupWriter(thread, metrics)
+  return new GroupWriter(thread, reports)
 }
 
 class GroupWriter implements Writer {
   readonly #thread: Worker
-  readonly #metrics: Pick<Metrics, 'sqliteGroup' | 'sqliteCommitSeconds'>
+  readonly #metrics: Reports['metrics']
+  readonly #watch: WatchedBy
   #waiting: Pending[] = []
   #inHand: Pending[] | undefined
   #flushing = false
   #hung = false
+  #closing = false
   #broken: string | undefined
   #onIdle: (() => void) | undefined
   #timer: NodeJS.Timeout | undefined
 
-  constructor(thread: Worker, metrics: Pick<Metrics, 'sqliteGroup' | 'sqliteCommitSeconds'>) {
+  constructor(thread: Worker, { metrics, watch }: Reports) {
     this.#thread = thread
     this.#metrics = metrics
+    this.#watch = watch
     thread.on('message', (answer: Answer) => {
       this.#settle(answer)
     })
     thread.on('error', (error) => {
-      this.#break(error instanceof Error ? error.message : String(error))
+      this.#break(error instanceof Error ? error : new Error(String(error)))
     })
     thread.on('exit', () => {
-      this.#break('the writing thread has ended')
+      this.#break(new Error('the writing thread has ended'))
     })
   }
 
@@ -91,6 +103,7 @@ class GroupWriter implements Writer {
 
   async close(): Promise<void> {
     if (this.#broken !== undefined) return
+    this.#closing = true
     const ended = new Promise<void>((resolve) => {
       this.#thread.once('exit', () => {
         resolve()
@@ -136,10 +149,13 @@ class GroupWriter implements Writer {
     this.#hung = false
     if ('rows' in answer) {
       this.#metrics.sqliteCommitSeconds.observe(answer.tookMs / 1000)
+      // A disk that is full still lets groups pass that change nothing.
+      if (answer.wrote) this.#watch.worked('write')
       group.forEach(({ resolve }, i) => {
         resolve(answer.rows[i])
       })
     } else {
+      this.#watch.failed('write', answer.failure)
       const error = new StoreError(`SQLite: ${answer.failure}`, { outcome: answer.outcome })
       for (const { reject } of group) reject(error)
     }
@@ -149,21 +165,27 @@ class GroupWriter implements Writer {
 
   /** The disk hangs: those who wait are told, and the thread keeps the group until it answers. */
   #giveUp(): void {
-    const error = new StoreError('SQLite did not answer in time', { outcome: 'unknown' })
+    const reason = 'SQLite did not answer in time'
+    this.#watch.failed('write', reason)
+    const error = new StoreError(reason, { outcome: 'unknown' })
     for (const { reject } of this.#inHand ?? []) reject(error)
     this.#inHand = []
     this.#hung = true
     for (const { reject } of this.#waiting.splice(0)) reject(notDone('SQLite does not answer'))
   }
 
-  #break(message: string): void {
+  /** The thread is gone, for good: by itself, or as `close` asked. */
+  #break(cause: Error): void {
+    if (this.#broken !== undefined) return
+    const { message } = cause
     clearTimeout(this.#timer)
-    this.#broken ??= message
+    this.#broken = message
     const error = new StoreError(message, { outcome: 'unknown' })
     for (const { reject } of this.#inHand ?? []) reject(error)
     for (const { reject } of this.#waiting.splice(0)) reject(notDone(message))
     this.#inHand = undefined
     this.#onIdle?.()
+    if (!this.#closing) this.#watch.ended(cause)
   }
 }
 

@@ -1,0 +1,64 @@
+// Groups of writes over a connection that fails as it is told: what is known of a group then.
+import { expect, test } from '@jest/globals'
+import { runGroup, type Transactions } from './run-group.ts'
+
+/** What node:sqlite throws, by SQLite's extended code. */
+const sqliteError = (errcode: number) => Object.assign(new Error('its words'), { errcode })
+const FULL = sqliteError(13)
+const BUSY_SNAPSHOT = sqliteError(5 | (2 << 8))
+const IO_FSYNC = sqliteError(10 | (4 << 8))
+const raised = (error: Error) => () => {
+  throw error
+}
+
+/** A connection; `autoRollback` = a commit that fails leaves nothing open, as with SQLITE_FULL. */
+function connection(change: Partial<Transactions> = {}, autoRollback = false) {
+  const calls: string[] = []
+  let isOpen = false
+  const db: Transactions = {
+    begin: () => {
+      isOpen = true
+    },
+    commit: () => {
+      isOpen = false
+    },
+    rollback: () => {
+      calls.push('rollback')
+      isOpen = false
+    },
+    run: ([name]) => ({ row: { name }, changed: name === 'readLink' ? 0 : 1 }),
+    ...change,
+    isOpen: () => isOpen && !autoRollback,
+  }
+  return { db, calls }
+}
+
+test('a group that is done gives its rows, and whether it wrote', () => {
+  const { db, calls } = connection()
+  const done = runGroup(db, [['readLink'], ['insertLink']])
+  const rows = [{ name: 'readLink' }, { name: 'insertLink' }]
+  expect(done).toEqual({ rows, wrote: true, tookMs: expect.any(Number) })
+  expect(runGroup(db, [['readLink']])).toMatchObject({ wrote: false })
+  expect(calls).toEqual([])
+})
+
+test.each([
+  ['begin', BUSY_SNAPSHOT, 'not-done'],
+  ['run', FULL, 'not-done'],
+  ['run', IO_FSYNC, 'not-done'],
+  ['commit', FULL, 'not-done'],
+  ['commit', BUSY_SNAPSHOT, 'not-done'],
+  ['commit', IO_FSYNC, 'unknown'],
+  ['commit', new Error('no code'), 'unknown'],
+] as const)('%s fails with %s: %s', (step, error, outcome) => {
+  for (const autoRollback of [false, true]) {
+    const { db, calls } = connection({ [step]: raised(error) }, autoRollback)
+    expect(runGroup(db, [['insertLink']])).toEqual({ failure: error.message, outcome })
+    expect(calls).toHaveLength(autoRollback || step === 'begin' ? 0 : 1)
+  }
+})
+
+test.each(['run', 'commit'] as const)('a rollback that fails after %s throws nothing', (step) => {
+  const { db } = connection({ [step]: raised(FULL), rollback: raised(new Error('broken')) })
+  expect(runGroup(db, [['insertLink']])).toEqual({ failure: 'its words', outcome: 'unknown' })
+})

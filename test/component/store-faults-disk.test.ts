@@ -1,0 +1,173 @@
+// The real standalone process on a disk that fills up, at work and at its start, on a folder that
+// cannot be, and with its writing thread dead. The disk is a tmpfs that only the process sees.
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, test } from '@jest/globals'
+import { openClient } from './client.ts'
+import { type Answer, headerOf, jsonOf } from './raw-http.ts'
+import { runCurtail } from './run-curtail.ts'
+import { startStandalone } from './standalone.ts'
+import { inTime, waitFor } from './wait-for.ts'
+
+const TEST_MS_MAX = 60_000
+const REFUSAL_MS_MAX = 1000
+const MIB = 1 << 20
+const body = { long_url: 'https://example.com/' }
+const cleanUps: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+})
+
+async function folder(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'curtail-disk-'))
+  cleanUps.push(() => rm(path, { recursive: true }))
+  return path
+}
+
+/** Runs a command with a tmpfs at `path`, in a namespace of its own: it ends with the process. */
+function onSmallDisk(path: string, mib: number): string[] {
+  const script = `mount -t tmpfs -o size=${mib}m tmpfs "$0" && exec "$@"`
+  return ['unshare', '--map-root-user', '--mount', 'sh', '-c', script, path]
+}
+
+/** Writes until nothing more fits. */
+async function fill(path: string): Promise<void> {
+  for (let bytes = MIB; bytes >= 1; bytes = Math.floor(bytes / 2)) {
+    const more = () => writeFile(path, Buffer.alloc(bytes), { flag: 'a' }).then(() => true)
+    const isFull = (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOSPC') throw error
+      return false
+    }
+    while (await more().catch(isFull));
+  }
+}
+
+async function started(options: { disk?: number; env?: Record<string, string> }) {
+  const dataDir = await folder()
+  const wrapper = options.disk === undefined ? [] : onSmallDisk(dataDir, options.disk)
+  const service = await startStandalone({ dataDir, wrapper, env: options.env ?? {} })
+  cleanUps.push(() => service.stop())
+  const client = await openClient(service.port)
+  cleanUps.push(() => {
+    client.close()
+  })
+  const linesOf = (msg: string) => service.log.filter((line) => line['msg'] === msg)
+  const storeState = async () => {
+    const answer = await fetch(`${service.adminUrl}/readyz`)
+    const state = (await answer.json()) as { dependencies: Record<string, string> }
+    return [answer.status, state.dependencies['store']]
+  }
+  return { service, client, linesOf, storeState }
+}
+
+function expectRefusal(answer: Answer): void {
+  const type = String(jsonOf(answer)['type'])
+  expect([answer.status, type.split('/').at(-1)]).toEqual([503, 'store-unavailable'])
+  expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
+}
+
+test(
+  'a full disk is told at once: to who creates, in the log and by /readyz; and so is its end',
+  async () => {
+    const { service, client, linesOf, storeState } = await started({ disk: 6 })
+    const made = await client.create({ ...body, custom_alias: 'there' })
+    expect([made.status, await storeState()]).toEqual([201, [200, 'up']])
+    expect((await client.create(body)).status).toBe(201)
+    const ballast = join(`/proc/${service.pid}/root`, service.dataDir, 'ballast')
+    await fill(ballast)
+    for (let i = 0; i < 5; i++) {
+      const begunMs = performance.now()
+      const byKey = { 'Idempotency-Key': `full-${i}` }
+      const alias = { ...body, custom_alias: `full-${i}` }
+      expectRefusal(await client.create(body))
+      expectRefusal(await client.create(alias))
+      expectRefusal(await client.create(body, byKey))
+      expect(performance.now() - begunMs).toBeLessThan(REFUSAL_MS_MAX)
+    }
+    expect(await storeState()).toEqual([200, 'down'])
+    expect((await client.follow('there')).status).toBe(302)
+    expect(linesOf('the store fails')).toMatchObject([
+      { level: 'error', side: 'write', reason: 'database or disk is full' },
+    ])
+    await rm(ballast)
+    // Nobody creates anything: the process sees for itself.
+    await waitFor('the store to be up', async () => (await storeState())[1] === 'up')
+    expect(linesOf('the store is back')).toHaveLength(1)
+    expect((await client.create(body)).status).toBe(201)
+    const again = await client.create(body, { 'Idempotency-Key': 'full-0' })
+    expect(again.status).toBe(201)
+  },
+  TEST_MS_MAX,
+)
+
+test.each([
+  ['', 8],
+  ['in the pool', 200],
+])('a disk that is full at the start %s is told in one line', async (_, kib) => {
+  const dataDir = await folder()
+  const wrapper = onSmallDisk(dataDir, 1)
+  const preload = join(await folder(), 'fill.mjs')
+  // In the namespace of the process: leaves `kib` of the disk.
+  await writeFile(
+    preload,
+    `import { writeFileSync } from 'node:fs'
+     import { isMainThread } from 'node:worker_threads'
+     const ballast = process.env.DATA_DIR + '/b'
+     if (isMainThread) writeFileSync(ballast, Buffer.alloc(${MIB} - ${kib} * 1024))`,
+  )
+  const starting = startStandalone({
+    dataDir,
+    wrapper,
+    env: { NODE_OPTIONS: `--import ${preload}` },
+  })
+  const failure = await starting.then(
+    () => new Error('it started'),
+    (error: unknown) => error as Error,
+  )
+  const line = `curtail: DATA_DIR ${dataDir} cannot be used: [^\\n]*`
+  expect(failure.message).toMatch(new RegExp(`ended \\(1\\) before it was ready: ${line}\\n$`))
+})
+
+test('a folder that cannot be made is told at once', async () => {
+  const begunMs = performance.now()
+  const run = await runCurtail(['standalone'], { DATA_DIR: '/proc/foo/data' })
+  const words = /^curtail: DATA_DIR \/proc\/foo\/data cannot be used: ENOENT[^\n]*\n$/
+  expect(run).toEqual({ exitCode: 1, stdout: '', stderr: expect.stringMatching(words) })
+  expect(performance.now() - begunMs).toBeLessThan(10_000)
+})
+
+test('folders above DATA_DIR are made', async () => {
+  const dataDir = join(await folder(), 'a', 'b')
+  const service = await startStandalone({ dataDir })
+  cleanUps.push(() => service.stop())
+  expect((await stat(join(dataDir, 'curtail.db'))).isFile()).toBe(true)
+})
+
+test(
+  'a dead writing thread ends the process, for a restart to heal it',
+  async () => {
+    const box = await folder()
+    const [preload, mark] = [join(box, 'break.mjs'), join(box, 'mark')]
+    await writeFile(
+      preload,
+      `import { existsSync } from 'node:fs'
+       import { isMainThread } from 'node:worker_threads'
+       const look = () => {
+         if (existsSync(${JSON.stringify(mark)})) throw new Error('broken by the test')
+       }
+       if (!isMainThread) setInterval(look, 20).unref()`,
+    )
+    const env = { NODE_OPTIONS: `--import ${preload}` }
+    const { service, client, linesOf } = await started({ env })
+    expect((await client.create(body)).status).toBe(201)
+    await writeFile(mark, '')
+    expect(await inTime('the end', service.ended)).toBe(1)
+    const words = 'nothing can be stored any more: ending, to be started again'
+    expect(linesOf(words)).toMatchObject([
+      { level: 'fatal', err: { message: 'broken by the test' } },
+    ])
+  },
+  TEST_MS_MAX,
+)
