@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createAsk } from './client.ts'
 import { headerOf, openConnection, requestBytes } from './raw-http.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { inTime } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 let service: Standalone
@@ -79,29 +79,6 @@ test('CONNECT is refused with a document', async () => {
   await inTime('the end', connection.ended)
   connection.close()
 })
-
-/** How many connections the service has open, its admin port's included. */
-async function openSockets(): Promise<number> {
-  const text = await (await fetch(`${service.adminUrl}/metrics`)).text()
-  const found = /^nodejs_active_resources\{type="TCPSocketWrap"\} (\d+)$/m.exec(text)
-  return Number(found?.[1] ?? 0)
-}
-
-test(
-  'a client that does not read its answers is cut off',
-  async () => {
-    const before = await openSockets()
-    const socket = connect({ port: service.port, host: '127.0.0.1' })
-    socket.on('error', () => undefined) // it is cut off
-    socket.pause()
-    const asks = requestBytes({ path: '/docs', headers: { 'X-Padding': 'x'.repeat(8000) } })
-    for (let sent = 0; sent < 2500; sent++) socket.write(asks)
-    await waitFor('the connection', async () => (await openSockets()) > before)
-    await waitFor('the cut', async () => (await openSockets()) <= before, 55_000)
-    socket.destroy()
-  },
-  2 * TEST_MS_MAX,
-)
 
 test(
   'SIGTERM does not wait for connections that never said a word',
