@@ -19,8 +19,8 @@ const problemOfError: Readonly<Record<string, Problem>> = {
 
 /**
  * Writes a problem document on a connection whose next bytes are no request, and closes it. Whole
- * requests before them are answered first, and then nothing is added: a refusal in their place would
- * be taken for theirs.
+ * requests before them are answered first, and then nothing is added: a refusal in their place
+ * would be taken for theirs.
  */
 export function refuseConnection(given: {
   readonly error: NodeJS.ErrnoException
