@@ -36,7 +36,10 @@ test('a counter', async () => {
 })
 
 test('a histogram, with values on its bounds, between and beyond', async () => {
-  const values = fc.oneof(fc.constantFrom(0, 0.001, 0.1, 1, 7), fc.double({ min: 0, max: 2, noNaN: true }))
+  const values = fc.oneof(
+    fc.constantFrom(0, 0.001, 0.1, 1, 7),
+    fc.double({ min: 0, max: 2, noNaN: true }),
+  )
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(labels, values)), async (given) => {
       const [ours, theirs] = [new Registry(), new Registry()]
