@@ -60,6 +60,8 @@ export async function listen(options: {
   readonly setting: string
   /** How long `drain` waits for requests under way. @default 15_000 */
   readonly drainMsMax?: number
+  /** How often to look for clients that take nothing of their answers. @default 21_000 */
+  readonly stallMsMax?: number
 }): Promise<Listener> {
   const kinds = messageKinds()
   const server = createServer({
@@ -75,7 +77,7 @@ export async function listen(options: {
   // Who has sent all it has to say and closes its half still gets its answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   const connections = watchConnections(server)
-  cutStalled(server, connections)
+  cutStalled(server, { connections, msMax: options.stallMsMax ?? STALL_MS_MAX })
   const early: [IncomingMessage, ServerResponse][] = []
   const keep = (...exchange: [IncomingMessage, ServerResponse]) => void early.push(exchange)
   server.on('request', keep)
@@ -185,8 +187,14 @@ function watchConnections(server: Server): ReadonlySet<Socket> {
   return open
 }
 
-/** Looks at them now and then: a timer of each, reset by every byte, costs 6 % of a redirect. */
-function cutStalled(server: Server, connections: ReadonlySet<Socket>): void {
+/**
+ * Cuts who finished no write between two looks though one waits. A timer of each connection, reset by
+ * every byte, would cost 6 % of a redirect.
+ */
+function cutStalled(
+  server: Server,
+  { connections, msMax }: { connections: ReadonlySet<Socket>; msMax: number },
+): void {
   const movedBefore = new WeakMap<Socket, number>()
   const looking = setInterval(() => {
     for (const socket of connections) {
@@ -194,7 +202,7 @@ function cutStalled(server: Server, connections: ReadonlySet<Socket>): void {
       if (socket.writableLength > 0 && movedBefore.get(socket) === moved) socket.destroy()
       movedBefore.set(socket, moved)
     }
-  }, STALL_MS_MAX)
+  }, msMax)
   looking.unref()
   server.once('close', () => {
     clearInterval(looking)

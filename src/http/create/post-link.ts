@@ -48,8 +48,11 @@ const keyShape = /^[\x21-\x7e]{1,255}$/
 export function createPostLinkLane(deps: PostLinkDeps): Lane {
   const seconds = (status: number) => deps.metrics.requestSeconds.labels('urls', String(status))
   const created = seconds(201)
-  const answer = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
-    const begunMs = performance.now()
+  const answer = async (
+    req: IncomingMessage,
+    res: ServerResponse,
+    begunMs: number,
+  ): Promise<void> => {
     const bytes = await readBody(req)
     if (bytes === 'aborted') return
     const parsed = parseRequest(deps, req, bytes)
@@ -69,11 +72,13 @@ export function createPostLinkLane(deps: PostLinkDeps): Lane {
   }
   return (req, res) => {
     if (req.method !== 'POST' || !isRoute(req.url ?? '')) return false
-    answer(req, res).catch((error: unknown) => {
+    const begunMs = performance.now()
+    answer(req, res, begunMs).catch((error: unknown) => {
       if (!res.headersSent) {
         res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
       }
       sendFailure(deps, res, error)
+      seconds(res.statusCode).observe((performance.now() - begunMs) / 1000)
     })
     return true
   }

@@ -1,0 +1,66 @@
+// Clients that do not take their answers, against the real listener with a short time: who takes
+// nothing is cut, who takes little at a time gets everything.
+import { connect } from 'node:net'
+import { pipeline, Readable } from 'node:stream'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import express from 'express'
+import { type Listener, listen } from '../../src/http/serve.ts'
+import { inTime, waitFor } from './wait-for.ts'
+
+const STALL_MS_MAX = 500
+const CHUNK_BYTES = 64 * 1024
+/** More than the system's buffers of both ends hold. */
+const ANSWER_BYTES = 32 * 1024 * 1024
+const CHUNKS = ANSWER_BYTES / CHUNK_BYTES
+
+let listener: Listener
+/** Per path, whether its answer is still being sent. */
+const isSending = new Map<string, boolean>()
+
+beforeAll(async () => {
+  listener = await listen({ port: 0, setting: 'PORT', stallMsMax: STALL_MS_MAX })
+  const app = express()
+  app.use((req, res) => {
+    isSending.set(req.path, true)
+    res.once('close', () => isSending.set(req.path, false))
+    res.setHeader('Content-Length', ANSWER_BYTES)
+    const chunks = Array.from({ length: CHUNKS }, () => Buffer.alloc(CHUNK_BYTES))
+    pipeline(Readable.from(chunks), res, () => undefined) // its end is seen by `close`
+  })
+  listener.attach({ baseUrl: 'http://localhost', app })
+})
+
+afterAll(() => listener.drain())
+
+function ask(path: string) {
+  const socket = connect({ port: listener.port, host: '127.0.0.1' }).pause()
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+  return socket
+}
+
+test('a client that takes nothing is cut off, and not before its time', async () => {
+  const begunMs = performance.now()
+  const socket = ask('/nothing')
+  await waitFor('the request', () => isSending.has('/nothing'))
+  await waitFor('the cut', () => isSending.get('/nothing') === false)
+  expect(performance.now() - begunMs).toBeGreaterThan(STALL_MS_MAX)
+  socket.destroy()
+})
+
+test('a client that takes some bytes at a time gets the whole answer', async () => {
+  const socket = ask('/little')
+  let received = 0
+  const ended = new Promise<boolean>((resolve) => socket.once('close', resolve))
+  socket.on('data', ({ length }: Buffer) => {
+    received += length
+    // In all it takes far longer than a client may take nothing. The system tells the writer of
+    // room only where there is much of it, so a client must not be too slow.
+    socket.pause()
+    setTimeout(() => socket.resume(), 10)
+  })
+  socket.resume()
+  const begunMs = performance.now()
+  expect(await inTime('the end', ended)).toBe(false)
+  expect(performance.now() - begunMs).toBeGreaterThan(4 * STALL_MS_MAX)
+  expect(received).toBeGreaterThan(ANSWER_BYTES)
+}, 30_000)
