@@ -188,8 +188,8 @@ function watchConnections(server: Server): ReadonlySet<Socket> {
 }
 
 /**
- * Cuts who finished no write between two looks though one waits. A timer of each connection, reset by
- * every byte, would cost 6 % of a redirect.
+ * Cuts who finished no write between two looks though one waits. A timer of each connection, reset
+ * by every byte, would cost 6 % of a redirect.
  */
 function cutStalled(
   server: Server,
