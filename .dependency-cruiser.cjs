@@ -13,7 +13,7 @@ const driver = (pkg, home) => ({
   to: { path: `^(node_modules/)?${pkg}(/|$)`, dependencyTypesNot: ['type-only'] },
 })
 const junk = '/(index|util|utils|helper|helpers|common|shared|misc|lib|base|manager|impl)(/|[.]ts$)'
-const pure = ['links', 'codes']
+const pure = ['links', 'codes', 'limits']
 
 module.exports = {
   forbidden: [
@@ -43,15 +43,17 @@ module.exports = {
     only('process', []),
     only('follow', ['links', 'codes', 'process']),
     only('shorten', ['links', 'codes', 'process']),
-    only('http', [...pure, 'follow', 'shorten', 'process']),
+    only('charge', ['limits', 'process']),
+    only('http', [...pure, 'follow', 'shorten', 'charge', 'process']),
+    only('grpc', ['limits', 'charge', 'process']),
     only('stores', [...pure, 'process']),
     {
       name: 'pure-rooms-touch-nothing',
       severity: 'error',
-      from: { path: '^src/(links|codes)/', pathNot: '\\.test\\.ts$' },
+      from: { path: '^src/(links|codes|limits)/', pathNot: '\\.test\\.ts$' },
       to: {
         dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-no-pkg'],
-        pathNot: ['^(node:)?(assert(/strict)?|crypto)$', '^node_modules/zod/'],
+        pathNot: ['^(node:)?(assert(/strict)?|crypto)$', '^node_modules/(zod|yaml)/'],
       },
     },
     {
@@ -80,6 +82,8 @@ module.exports = {
     },
     driver('express', 'http'),
     driver('(node:)?sqlite', 'stores/sqlite'),
+    driver('ioredis', 'stores/redis'),
+    driver('@grpc', 'grpc'),
     driver('prom-client', 'process'),
     driver('pino', 'process'),
     driver('@opentelemetry', 'process'),

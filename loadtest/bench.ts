@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { benchCreate } from './bench/create.ts'
 import { benchMemory } from './bench/memory.ts'
+import { benchRatelimit } from './bench/ratelimit.ts'
 import { benchRedirect } from './bench/redirect.ts'
 import { type BenchOptions, renderReport, type Report } from './bench/report.ts'
 
@@ -11,6 +12,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report
   redirect: benchRedirect,
   create: benchCreate,
   memory: benchMemory,
+  ratelimit: benchRatelimit,
 }
 
 class UsageError extends Error {}

@@ -5,23 +5,18 @@ import { asksForHelp, OperatorError, type Role, stopStarted, UsageError } from '
 import { stopOnSignal } from './process/stop.ts'
 import { stopTracing } from './process/tracing.ts'
 
-const roles: Readonly<Record<string, { about: string; load: () => Promise<{ role: Role }> }>> = {
-  standalone: {
-    about: 'the whole service in one process, on SQLite',
-    load: () => import('./roles/standalone.ts'),
-  },
-  link: {
-    about: 'shows, disables, enables or deletes a link, by the admin API',
-    load: () => import('./roles/link.ts'),
-  },
-  pool: {
-    about: 'shows the pools of codes, by the admin API',
-    load: () => import('./roles/pool.ts'),
-  },
+type Entry = readonly [about: string, load: () => Promise<{ role: Role }>]
+
+const roles: Readonly<Record<string, Entry>> = {
+  standalone: ['the whole service, on SQLite', () => import('./roles/standalone.ts')],
+  ratelimit: ['the rate-limit service that Envoy asks', () => import('./roles/ratelimit.ts')],
+  'ratelimit-check': ['checks and explains rule files', () => import('./roles/ratelimit-check.ts')],
+  link: ['shows, disables, enables or deletes a link', () => import('./roles/link.ts')],
+  pool: ['shows the pools of codes', () => import('./roles/pool.ts')],
 }
 
 const names = Object.keys(roles)
-const lines = names.map((name) => `  ${name.padEnd(12)}${roles[name]?.about ?? ''}\n`)
+const lines = names.map((name) => `  ${name.padEnd(17)}${roles[name]?.[0] ?? ''}\n`)
 const usage = `Usage: curtail ROLE [--help]\n\n${lines.join('')}`
 
 async function main([name = '', ...args]: readonly string[]): Promise<void> {
@@ -34,7 +29,8 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
     const given = name === '' ? 'none is given' : `it is ${JSON.stringify(name)}`
     throw new UsageError(`ROLE must be one of ${names.join(', ')}: ${given}; --help lists them`)
   }
-  const { role } = await entry.load()
+  const [, load] = entry
+  const { role } = await load()
   if (asksForHelp(args)) {
     process.stdout.write(role.help)
     return

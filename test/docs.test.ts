@@ -1,6 +1,8 @@
 // The documents against the code, in both directions: what is missing in either fails.
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
+import { algorithms } from '../src/limits/algorithms.ts'
+import { parseRules } from '../src/limits/rules.ts'
 import { createMetrics } from '../src/process/metrics.ts'
 import type { Role } from '../src/process/role.ts'
 
@@ -56,4 +58,17 @@ test('docs/configuration.md gives the default that --help prints', async () => {
     if (setting !== undefined)
       expect([name, setting.fallback]).toEqual([name, expect.stringContaining(fallback)])
   }
+})
+
+test('docs/rate-limits.md describes every algorithm in the order of the list', () => {
+  const described = readFileSync('docs/rate-limits.md', 'utf8').split('## The algorithms')[1]
+  const names = [...(described ?? '').matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name)
+  expect(names).toEqual(algorithms.map(({ name }) => name))
+})
+
+test('the rules in docs/rate-limits.md have no faults', () => {
+  const blocks = readFileSync('docs/rate-limits.md', 'utf8').matchAll(/```yaml\n(.*?)```/gs)
+  const files = [...blocks].map(([, text = ''], at) => ({ name: `block ${at}`, text }))
+  expect(files).toHaveLength(1)
+  expect(parseRules(files, { mergeDomains: false })).not.toHaveProperty('faults')
 })

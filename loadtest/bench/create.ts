@@ -1,11 +1,12 @@
 // Durable creates of standalone over HTTP against node:sqlite alone, turn by turn on one core. In
 // each turn the floor does as many creates as ours did, in transactions of ours' mean size.
-import { type Standalone, startStandalone } from '../../test/component/standalone.ts'
+import type { Standalone } from '../../test/component/standalone.ts'
 import type { FloorSpan, FloorTask } from './create-floor.ts'
 import { CREATE_CONNECTIONS, prepareCreates } from './create-links.ts'
 import type { Driven } from './drive.ts'
 import { type FloorProcess, startFloor } from './floor-process.ts'
-import { moveToGeneratorCore, onServerCore } from './pinning.ts'
+import { startLimited } from './limited-standalone.ts'
+import { moveToGeneratorCore } from './pinning.ts'
 import { cpuUsOf } from './process-figures.ts'
 import { type BenchOptions, conditionsOf, medianOf, repetitionOf, type Report } from './report.ts'
 
@@ -23,7 +24,7 @@ interface Turn {
 export async function benchCreate(options: BenchOptions): Promise<Report> {
   moveToGeneratorCore()
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
-  const ours = await startStandalone({ wrapper: onServerCore })
+  const ours = await startLimited()
   const floor = startFloor('create-floor.ts')
   try {
     const turns: Turn[] = []

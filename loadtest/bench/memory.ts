@@ -1,9 +1,9 @@
 // Resident memory of standalone with a million links: creates them over HTTP, then follows them as
 // the web does, a few very often and most seldom, with codes among them that nobody has.
-import { startStandalone } from '../../test/component/standalone.ts'
 import { createLinks } from './create-links.ts'
 import { type Driven, prepareLoad } from './drive.ts'
-import { moveToGeneratorCore, onServerCore } from './pinning.ts'
+import { startLimited } from './limited-standalone.ts'
+import { moveToGeneratorCore } from './pinning.ts'
 import { residentMbOf } from './process-figures.ts'
 import { type BenchOptions, conditionsOf, type Report } from './report.ts'
 
@@ -19,7 +19,7 @@ const UNKNOWN_EVERY = 10
 export async function benchMemory(options: BenchOptions): Promise<Report> {
   moveToGeneratorCore()
   const conditions = conditionsOf()
-  const ours = await startStandalone({ wrapper: onServerCore })
+  const ours = await startLimited()
   try {
     const idle = residentMbOf(ours.pid)
     const begunMs = performance.now()

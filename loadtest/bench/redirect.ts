@@ -1,10 +1,10 @@
 // Redirects from memory against bare node:http that answers the same bytes, turn by turn, on one
 // core.
-import { startStandalone } from '../../test/component/standalone.ts'
 import { createLinks } from './create-links.ts'
 import { type Driven, type Load, prepareLoad } from './drive.ts'
 import { startFloor } from './floor-process.ts'
-import { moveToGeneratorCore, onServerCore } from './pinning.ts'
+import { startLimited } from './limited-standalone.ts'
+import { moveToGeneratorCore } from './pinning.ts'
 import { cpuUsOf } from './process-figures.ts'
 import { type BenchOptions, conditionsOf, medianOf, repetitionOf, type Report } from './report.ts'
 
@@ -30,7 +30,7 @@ interface Server {
 export async function benchRedirect(options: BenchOptions): Promise<Report> {
   moveToGeneratorCore()
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
-  const ours = await startStandalone({ wrapper: onServerCore })
+  const ours = await startLimited()
   const floor = startFloor('redirect-floor.ts')
   try {
     const codes = await createLinks({ port: ours.port, links: LINKS })

@@ -79,6 +79,13 @@ export const problemTypes = {
     title: 'The Idempotency-Key was used with another body',
     meaning: 'A key belongs to its first valid body for 24 hours. Use a new key for a new request.',
   },
+  'rate-limited': {
+    status: 429,
+    title: 'Too many requests',
+    meaning:
+      'A limit is used up; the member rule names it. Try again after Retry-After seconds. ' +
+      'The X-RateLimit headers of every answer say how much is left.',
+  },
   'headers-too-large': {
     status: 431,
     title: 'The headers are too large',
@@ -121,6 +128,8 @@ export interface Problem {
   readonly name: ProblemName
   readonly detail: string
   readonly errors?: readonly FieldFault[]
+  /** Further members, such as `rule`. */
+  readonly members?: Readonly<Record<string, string>>
   /** Further headers, such as Allow. */
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -134,7 +143,7 @@ const RETRY_AFTER_SECONDS = 1
 /** The document of a problem as JSON text. */
 export function renderProblem(
   problem: Problem,
-  about: { baseUrl: string; requestId: string },
+  about: { baseUrl: string; requestId?: string },
 ): string {
   const { status, title } = problemTypes[problem.name]
   return JSON.stringify({
@@ -142,8 +151,9 @@ export function renderProblem(
     title,
     status,
     detail: problem.detail,
-    request_id: about.requestId,
+    ...(about.requestId !== undefined && { request_id: about.requestId }),
     ...(problem.errors !== undefined && { errors: problem.errors }),
+    ...problem.members,
   })
 }
 

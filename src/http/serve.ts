@@ -52,17 +52,22 @@ const DRAIN_IDLE_MS = 1000
 const DRAIN_MS_MAX = 15_000
 const DRAIN_CHECK_MS = 50
 
-/** Opens `port` (0 = any free one) on `host`, else on every address. Throws OperatorError. */
-export async function listen(options: {
+/** Where and how to listen. */
+interface ListenOptions {
   readonly port: number
   readonly host?: string
   /** Name of the setting that chose the port. */
   readonly setting: string
+  /** Told of connections that could not be accepted, as where no descriptor is left. */
+  readonly onError: (error: unknown) => void
   /** How long `drain` waits for requests under way. @default 15_000 */
   readonly drainMsMax?: number
   /** How often to look for clients that take nothing of their answers. @default 21_000 */
   readonly stallMsMax?: number
-}): Promise<Listener> {
+}
+
+/** Opens `port` (0 = any free one) on `host`, else on every address. Throws OperatorError. */
+export async function listen(options: ListenOptions): Promise<Listener> {
   const kinds = messageKinds()
   const server = createServer({
     ...kinds,
@@ -82,6 +87,7 @@ export async function listen(options: {
   const keep = (...exchange: [IncomingMessage, ServerResponse]) => void early.push(exchange)
   server.on('request', keep)
   await opened(server, options)
+  server.on('error', options.onError)
   return {
     port: (server.address() as AddressInfo).port,
     attach({ baseUrl, app, lane }) {
@@ -166,14 +172,18 @@ async function opened(
   { port, host, setting }: { port: number; host?: string; setting: string },
 ): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
+    const fail = (error: NodeJS.ErrnoException) => {
       const why =
         error.code === 'EADDRINUSE'
           ? `port ${port} is in use: stop what uses it, or set ${setting} to another`
           : `port ${port} cannot be opened (${error.code ?? ''}): set ${setting} to another`
       reject(new OperatorError(why))
+    }
+    server.once('error', fail)
+    server.listen({ port, ...(host !== undefined && { host }) }, () => {
+      server.off('error', fail)
+      resolve()
     })
-    server.listen({ port, ...(host !== undefined && { host }) }, resolve)
   })
 }
 

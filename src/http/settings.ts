@@ -20,6 +20,14 @@ export const baseUrlSetting: Setting<string | undefined> = {
     .optional(),
 }
 
+/** The same where only problem documents name it; without it they name the path alone. */
+export const problemBaseSetting: Setting<string> = {
+  about: 'public base of the addresses in problem documents',
+  allowed: 'an http:// or https:// URL without path, query or user',
+  fallback: 'none: the path alone',
+  schema: baseUrlSetting.schema.transform((origin) => origin ?? ''),
+}
+
 /** Hosts that are ours besides BASE_URL's, as `parseHost` names them. */
 export const ownHostsSetting: Setting<readonly string[]> = {
   about: 'further hosts that are ours: no link may point at them',

@@ -1,9 +1,11 @@
 // The catalogue of metrics. docs/metrics.md lists the same names, and a test compares both ways.
 // Labels take few values: never a code, an address or a path.
 import { Gauge, Registry, collectDefaultMetrics } from 'prom-client'
+import { CollectedCounter } from './collected-counter.ts'
 import { LabelledCounter, LabelledHistogram } from './labelled-metrics.ts'
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+const CALL_BUCKETS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.05, 0.1, 1]
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 /** Makers of metrics in one registry. */
@@ -12,6 +14,11 @@ function makersOf(registry: Registry) {
   return {
     counter: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
       new LabelledCounter<L>({ name, help, labelNames, registry }),
+    collected: <L extends string = never>(
+      name: string,
+      help: string,
+      labelNames: readonly L[] = [],
+    ) => new CollectedCounter<L>({ name, help, labelNames, registry }),
     gauge: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
       new Gauge<L>({ name, help, labelNames, registers }),
     histogram: <L extends string>(
@@ -35,6 +42,11 @@ function linkMetrics({ counter, histogram }: Makers) {
       'curtail_link_lookups_total',
       'Look-ups of a code, by the tier that answered and what it said.',
       ['tier', 'outcome'],
+    ),
+    requestsLimited: counter(
+      'curtail_http_requests_limited_total',
+      'Requests refused by a limit on clients, by rule.',
+      ['rule'],
     ),
     creates: counter('curtail_creates_total', 'Requests to create a link, by outcome.', [
       'outcome',
@@ -66,6 +78,69 @@ function codeMetrics({ counter, gauge }: Makers) {
       'curtail_pool_low_water_codes',
       'The level below which the pool is refilled.',
       ['pool'],
+    ),
+  }
+}
+
+const RULE_LABELS = ['domain', 'key1', 'key2', 'rule'] as const
+
+/** Those that begin with `ratelimit_` have envoyproxy/ratelimit's names and meaning. */
+function limiterMetrics({ collected, counter, gauge, histogram }: Makers) {
+  const ofRule = (name: string, help: string) =>
+    collected(`ratelimit_service_rate_limit_${name}`, `Of each rule: ${help}.`, RULE_LABELS)
+  return {
+    ruleTotalHits: ofRule('total_hits', 'hits that were asked for'),
+    ruleOverLimit: ofRule('over_limit', 'hits over the limit'),
+    ruleNearLimit: ofRule('near_limit', 'hits within the limit, but near it'),
+    ruleOverLimitWithLocalCache: ofRule(
+      'over_limit_with_local_cache',
+      'hits denied from this process’s memory, without Redis',
+    ),
+    ruleWithinLimit: ofRule('within_limit', 'hits within the limit'),
+    ruleShadowMode: ofRule('shadow_mode', 'hits over the limit of a rule in shadow'),
+    domainNotFound: collected(
+      'ratelimit_service_rate_limit_domain_not_found',
+      'Descriptors of a domain without rules.',
+      ['domain'],
+    ),
+    shouldRateLimitErrors: collected(
+      'ratelimit_service_should_rate_limit_error',
+      'Calls that Redis did not answer, and calls that could not be decided.',
+      ['err_type'],
+    ),
+    limiterRequests: collected('ratelimit_service_total_requests', 'Calls over gRPC.', [
+      'grpc_method',
+    ]),
+    limiterCallSeconds: histogram(
+      'ratelimit_service_response_time_seconds',
+      'Time of a call over gRPC, by its code.',
+      { buckets: CALL_BUCKETS, labelNames: ['grpc_method', 'code'] },
+    ),
+    configLoadSuccess: collected(
+      'ratelimit_service_config_load_success',
+      'Sets of rules that came into force.',
+    ),
+    configLoadError: collected(
+      'ratelimit_service_config_load_error',
+      'Sets of rules that were refused.',
+    ),
+    globalShadowMode: collected(
+      'ratelimit_service_global_shadow_mode',
+      'Calls let pass by SHADOW_MODE alone.',
+    ),
+    limiterDecisions: counter(
+      'curtail_limiter_decisions_total',
+      'Decisions of limits, by who decided and how.',
+      ['by', 'outcome'],
+    ),
+    limiterStoreFailures: counter(
+      'curtail_limiter_store_failures_total',
+      'Calls to Redis that failed or came after the deadline.',
+      ['why'],
+    ),
+    limiterStoreAway: gauge(
+      'curtail_limiter_store_away',
+      '1 while limits are counted in this process, as Redis does not answer.',
     ),
   }
 }
@@ -103,7 +178,13 @@ function processMetrics({ counter, gauge, histogram }: Makers) {
 export function createMetrics() {
   const registry = new Registry()
   const makers = makersOf(registry)
-  return { registry, ...linkMetrics(makers), ...codeMetrics(makers), ...processMetrics(makers) }
+  return {
+    registry,
+    ...linkMetrics(makers),
+    ...codeMetrics(makers),
+    ...limiterMetrics(makers),
+    ...processMetrics(makers),
+  }
 }
 
 /** The metrics of one process. Rooms ask for the part they use by `Pick`. */

@@ -54,8 +54,13 @@ export function defineRole<const S extends Settings>(role: {
 }): Role {
   const { usage, about, settings, run } = role
   return {
-    help: `Usage: curtail ${usage}\n\n${about}\n\nEnvironment:\n${renderSettings(settings)}\n`,
+    help: `Usage: curtail ${usage}\n\n${about}\n${environmentOf(settings)}`,
     settings,
     start: ({ env, args }) => run({ config: parseConfig(settings, env), args }),
   }
+}
+
+function environmentOf(settings: Settings): string {
+  if (Object.keys(settings).length === 0) return ''
+  return `\nEnvironment:\n${renderSettings(settings)}\n`
 }

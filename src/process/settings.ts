@@ -32,7 +32,7 @@ export function textSetting(about: string, fallback: string): Setting<string> {
   return {
     about,
     allowed: 'a text',
-    fallback,
+    fallback: fallback === '' ? 'none' : fallback,
     schema: z
       .string()
       .optional()

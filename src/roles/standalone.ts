@@ -1,5 +1,7 @@
 // Everything on one machine: the apps of create and redirect over one SQLite database.
 import { randomBytes } from 'node:crypto'
+import { createClientLimits } from '../charge/client-limits.ts'
+import { rateLimitsSetting, readClientRules } from '../charge/client-rules.ts'
 import { createPermutation, SECRET_BYTES } from '../codes/permutation.ts'
 import { fingerprintOf, type PoolMarks } from '../codes/pool.ts'
 import { createLinkFinder } from '../follow/find-link.ts'
@@ -8,13 +10,15 @@ import { createCreateApp, servedPaths } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
 import { createPostLinkLane } from '../http/create/post-link.ts'
 import { createRedirectLane } from '../http/redirect/get-code.ts'
+import { createRequestLimits, noLimits, type RequestLimits } from '../http/limit-requests.ts'
 import { type Lane, type Listener, listen } from '../http/serve.ts'
 import * as http from '../http/settings.ts'
+import type { RuleSet } from '../limits/rule.ts'
 import { type Background, runInBackground } from '../process/background.ts'
-import type { ConfigOf } from '../process/config.ts'
 import { createHealth } from '../process/health.ts'
 import { createLog } from '../process/log.ts'
 import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
+import type { ConfigOf } from '../process/config.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { logLevelSetting, textSetting } from '../process/settings.ts'
 import { StoreError } from '../process/store-error.ts'
@@ -25,6 +29,7 @@ import { refillPool } from '../shorten/refill-pool.ts'
 import { createLinkOperations } from '../shorten/set-link-state.ts'
 import { sweep } from '../shorten/sweep.ts'
 import { watchPool } from '../shorten/watch-pool.ts'
+import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { createSqliteCodeStore, keepSecret } from '../stores/sqlite/code-store.ts'
 import { type Database, openDatabase, unusable } from '../stores/sqlite/database.ts'
 import { createSqliteIntentStore } from '../stores/sqlite/intent-store.ts'
@@ -38,6 +43,7 @@ const settings = {
   ADMIN_PORT: http.adminPortSetting,
   ADMIN_TOKEN: http.adminTokenSetting,
   DATA_DIR: textSetting('folder of the database', './data'),
+  RATE_LIMITS: rateLimitsSetting,
   REDIRECT_STATUS: http.redirectStatusSetting,
   LOG_LEVEL: logLevelSetting,
 } as const
@@ -69,22 +75,34 @@ export const role = defineRole({
 })
 
 async function startService(config: Config) {
+  const rules = readClientRules(config.RATE_LIMITS)
   const parts = await openParts(config)
   const { log, health, metrics } = parts
   const closing: (() => Promise<void>)[] = [parts.close]
   try {
-    const publicHttp = await listen({ port: config.PORT, setting: 'PORT' })
+    const onError = (err: unknown) => {
+      log.error({ err }, 'a connection was not accepted')
+    }
+    const publicHttp = await listen({ port: config.PORT, setting: 'PORT', onError })
     closing.unshift(() => publicHttp.drain())
     const adminPort = {
       port: config.ADMIN_PORT,
       host: '127.0.0.1',
       setting: 'ADMIN_PORT',
+      onError,
       drainMsMax: 3000,
     }
     const adminHttp = await listen(adminPort)
     closing.splice(1, 0, () => adminHttp.drain())
     const baseUrl = config.BASE_URL ?? `http://localhost:${publicHttp.port}`
-    const background = attach({ config, parts, baseUrl, publicHttp, adminHttp })
+    const background = attach({
+      config,
+      parts,
+      baseUrl,
+      limits: limitsOf(rules, metrics),
+      publicHttp,
+      adminHttp,
+    })
     closing.splice(2, 0, ...background.map((task) => () => task.stop()))
     health.note('store', 'up')
     health.markReady()
@@ -102,6 +120,14 @@ async function startService(config: Config) {
     for (const close of closing) await close()
     throw error
   }
+}
+
+/** The limits of clients, as RATE_LIMITS says. */
+function limitsOf(rules: RuleSet | 'off', metrics: Metrics): RequestLimits {
+  if (rules === 'off') return noLimits
+  const store = createMemoryCounterStore({ nowUs: () => Date.now() * 1000 })
+  const limits = createClientLimits({ rules, store })
+  return createRequestLimits({ limits, nowMs: Date.now, metrics })
 }
 
 type Parts = Awaited<ReturnType<typeof openParts>>
@@ -172,10 +198,11 @@ function attach(given: {
   config: Config
   parts: Parts
   baseUrl: string
+  limits: RequestLimits
   publicHttp: Listener
   adminHttp: Listener
 }): Background[] {
-  const { config, parts, baseUrl, publicHttp, adminHttp } = given
+  const { config, parts, baseUrl, limits, publicHttp, adminHttp } = given
   const { log, metrics, links } = parts
   const nowMs = Date.now
   const onError = (task: string) => (error: unknown) => {
@@ -211,6 +238,7 @@ function attach(given: {
   const creating = {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
+    limits,
     create: (request: CreateRequest) => createLink(createDeps, request),
     metrics,
     log,
@@ -220,6 +248,7 @@ function attach(given: {
   const redirectStatus = config.REDIRECT_STATUS
   const redirectLane = createRedirectLane({
     finder,
+    limits,
     nowMs,
     metrics,
     log,

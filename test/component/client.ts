@@ -20,13 +20,13 @@ export interface Client {
   close(): void
 }
 
-/** Opens a client of the service at `port`. */
-export async function openClient(port: number): Promise<Client> {
+/** Opens a client of the service at `port`, which comes from the address `from`. */
+export async function openClient(port: number, from?: string): Promise<Client> {
   const idle: RawConnection[] = []
   const exchange = async (ask: Ask, msMax?: number) => {
     let connection = idle.pop()
     while (connection?.isEnded === true) connection = idle.pop()
-    connection ??= await openConnection(port)
+    connection ??= await openConnection(port, from)
     const answer = await connection.exchange(ask, msMax)
     if (headerOf(answer, 'Connection') === 'close') connection.close()
     else idle.push(connection)

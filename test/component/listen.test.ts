@@ -3,6 +3,7 @@
 import express from 'express'
 import { expect, test } from '@jest/globals'
 import { listen } from '../../src/http/serve.ts'
+import { warn } from '../parts/warn.ts'
 import { headerOf, openConnection, requestBytes } from './raw-http.ts'
 
 const TEST_MS_MAX = 20_000
@@ -10,7 +11,7 @@ const TEST_MS_MAX = 20_000
 test(
   'a request that comes before the handlers is answered by them',
   async () => {
-    const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT' })
+    const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
     const early = await openConnection(listener.port)
     early.send(requestBytes({ path: '/early' }))
     // What is no request is refused without handlers: once it is, the one before it has been read.

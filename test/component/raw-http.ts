@@ -64,10 +64,11 @@ export function jsonOf(answer: Answer): Record<string, unknown> {
   return JSON.parse(answer.body.toString()) as Record<string, unknown>
 }
 
-/** Opens a connection to `port` of this machine. */
-export function openConnection(port: number): Promise<RawConnection> {
+/** Opens a connection to `port` of this machine; `from` is the address that it comes from. */
+export function openConnection(port: number, from = '127.0.0.1'): Promise<RawConnection> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true })
+    const host = '127.0.0.1'
+    const socket = connect({ port, host, localAddress: from, noDelay: true, allowHalfOpen: true })
     socket.once('error', reject)
     socket.once('connect', () => {
       socket.removeListener('error', reject)

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { roleArguments } from './standalone.ts'
+import { roleArguments } from './role-process.ts'
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 const RUN_MS_MAX = 20_000

@@ -5,6 +5,7 @@ import { pipeline, Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import express from 'express'
 import { type Listener, listen } from '../../src/http/serve.ts'
+import { warn } from '../parts/warn.ts'
 import { inTime, waitFor } from './wait-for.ts'
 
 const STALL_MS_MAX = 500
@@ -18,7 +19,7 @@ let listener: Listener
 const isSending = new Map<string, boolean>()
 
 beforeAll(async () => {
-  listener = await listen({ port: 0, setting: 'PORT', stallMsMax: STALL_MS_MAX })
+  listener = await listen({ port: 0, setting: 'PORT', onError: warn, stallMsMax: STALL_MS_MAX })
   const app = express()
   app.use((req, res) => {
     isSending.set(req.path, true)

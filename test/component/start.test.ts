@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { findCurl } from '../parts/curl.ts'
 import { runCurtail } from './run-curtail.ts'
-import { roleArguments } from './standalone.ts'
+import { roleArguments } from './role-process.ts'
 import { waitFor } from './wait-for.ts'
 
 const run = promisify(execFile)

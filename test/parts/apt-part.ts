@@ -9,9 +9,20 @@ const PROBE_MS_MAX = 10_000
 const UPDATE_MS_MAX = 180_000
 const INSTALL_MS_MAX = 300_000
 
-/** Makes sure that `command`, of the package of that name, can be run. */
-export async function findAptPart(command: string): Promise<string> {
-  if (await canRun(command)) return command
+/**
+ * Makes sure that `command`, of the package of that name, can be run; `probe` are arguments with
+ * which it ends well and does nothing.
+ */
+export async function findAptPart(
+  command: string,
+  probe: readonly string[] = ['--version'],
+): Promise<string> {
+  const canRun = () =>
+    run(command, probe, { timeout: PROBE_MS_MAX }).then(
+      () => true,
+      () => false,
+    )
+  if (await canRun()) return command
   const why = `there is no ${command} on PATH`
   if (process.getuid?.() !== 0) throw new Error(`${why}, and only root can install it`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
@@ -22,13 +33,6 @@ export async function findAptPart(command: string): Promise<string> {
   } catch (error) {
     throw new Error(`${why}, and apt-get cannot install it`, { cause: error })
   }
-  if (await canRun(command)) return command
+  if (await canRun()) return command
   throw new Error(`${command} was installed, but cannot be run`)
-}
-
-async function canRun(command: string): Promise<boolean> {
-  return run(command, ['--version'], { timeout: PROBE_MS_MAX }).then(
-    () => true,
-    () => false,
-  )
 }

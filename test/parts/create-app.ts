@@ -3,7 +3,9 @@
 import { createCreateApp } from '../../src/http/create/app.ts'
 import { createBodySchema } from '../../src/http/create/create-request.ts'
 import { createPostLinkLane } from '../../src/http/create/post-link.ts'
+import { noLimits } from '../../src/http/limit-requests.ts'
 import { listen } from '../../src/http/serve.ts'
+import { warn } from './warn.ts'
 import { createLog } from '../../src/process/log.ts'
 import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
 import type { CreateOutcome, CreateRequest } from '../../src/shorten/create-link.ts'
@@ -34,10 +36,11 @@ export async function startCreateApp(
       requests.push(request)
       return Promise.resolve(outcome(request))
     },
+    limits: noLimits,
     metrics,
     log: createLog({ role: 'test', level: 'silent' }),
   }
-  const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT' })
+  const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
   const lane = createPostLinkLane(deps)
   listener.attach({ baseUrl: BASE_URL, app: createCreateApp(deps), lane })
   return {

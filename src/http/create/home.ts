@@ -4,6 +4,7 @@ import type { Request, Response } from 'express'
 import { type HomeView, renderHomePage, type ShownLink } from '../pages/home.ts'
 import { sendPage } from '../pages/send-page.ts'
 import { type Problem, problemHeaders, problemTypes, sendProblem } from '../problem.ts'
+import { setLimitHeaders } from '../limit-requests.ts'
 import { readBody } from '../read-body.ts'
 import { parseCreateBody } from './create-request.ts'
 import { emptyForm, type ParsedForm, parseForm, placeProblem } from './home-form.ts'
@@ -29,6 +30,12 @@ export function getHome() {
 /** The handler of POST /. */
 export function postHome(deps: CreateRouteDeps) {
   return async (req: Request, res: Response): Promise<void> => {
+    const limited = deps.limits.onCreate(req)
+    setLimitHeaders(res, limited)
+    if (limited.problem !== undefined) {
+      sendFaultyPage(deps, res, { problem: limited.problem, values: emptyForm })
+      return
+    }
     if (!formType.test(req.headers['content-type'] ?? '') || isEncoded(req)) {
       const detail = `The Content-Type must be application/x-www-form-urlencoded, ${notEncoded}`
       deps.metrics.creates.inc({ outcome: 'unsupported-media-type' })

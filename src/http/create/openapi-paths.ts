@@ -135,6 +135,10 @@ function submitForm(): Operation {
     headers: headers(...always, ...limits),
     content: htmlPage,
   })
+  const answeredLater = (description: string): ResponseObject => ({
+    ...answered(description),
+    headers: headers(...always, 'Retry-After', ...limits),
+  })
   return {
     operationId: 'submitForm',
     summary: 'Make a short link by the form of the page',
@@ -154,11 +158,9 @@ function submitForm(): Operation {
       409: answered('The page, with the problem beside the alias.'),
       413: answered('The page: the form has more than 16 KiB.'),
       422: answered('The page, with each problem beside its field.'),
-      503: {
-        ...answered('The page: try again later.'),
-        headers: headers(...always, 'Retry-After', ...limits),
-      },
-      ...problems(415, 429, 500),
+      429: answeredLater('The page: too many links were made; try again after Retry-After.'),
+      503: answeredLater('The page: try again later.'),
+      ...problems(415, 500),
       default: otherProblem,
     },
   }
@@ -240,11 +242,6 @@ const otherProblem: ResponseObject = {
   content: problemContent,
 }
 
-/** Problems that the limiter makes, in front of this table. */
-const madeInFront: Readonly<Record<number, string>> = {
-  429: '`rate-limited`: too many requests; `rule` says which limit refused',
-}
-
 function problems(...statuses: readonly number[]): Responses {
   return Object.fromEntries(
     statuses.map((status): [string, ResponseObject] => {
@@ -252,7 +249,7 @@ function problems(...statuses: readonly number[]): Responses {
         .filter(([name, type]) => type.status === status && name !== 'bad-request')
         .map(([name, type]) => `\`${name}\`: ${type.title.toLowerCase()}`)
       const waits = status === 429 || status === 503 ? ['Retry-After'] : []
-      const description = `${madeInFront[status] ?? told.join('; ')}.`
+      const description = `${told.join('; ')}.`
       const names = [...always, ...waits, ...limits]
       return [String(status), { description, headers: headers(...names), content: problemContent }]
     }),

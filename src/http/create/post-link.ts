@@ -7,6 +7,12 @@ import { requestIdFrom } from '../../process/request-id.ts'
 import { sendFailure } from '../failed-request.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { BODY_BYTES_MAX, readBody } from '../read-body.ts'
+import {
+  addLimitHeaders,
+  type Limited,
+  type RequestLimits,
+  setLimitHeaders,
+} from '../limit-requests.ts'
 import type { Lane } from '../serve.ts'
 import {
   type CreateBody,
@@ -20,6 +26,7 @@ export interface CreateRouteDeps {
   readonly baseUrl: string
   readonly schema: ReturnType<typeof createBodySchema>
   readonly create: (request: CreateRequest) => Promise<CreateOutcome>
+  readonly limits: RequestLimits
   readonly metrics: Pick<Metrics, 'creates'>
 }
 
@@ -53,20 +60,17 @@ export function createPostLinkLane(deps: PostLinkDeps): Lane {
     res: ServerResponse,
     begunMs: number,
   ): Promise<void> => {
-    const bytes = await readBody(req)
-    if (bytes === 'aborted') return
-    const parsed = parseRequest(deps, req, bytes)
-    const answered =
-      'problem' in parsed
-        ? parsed
-        : renderOutcome(deps, parsed.request, await deps.create(parsed.request))
+    const limited = deps.limits.onCreate(req)
+    const answered = await answerRequest(deps, req, limited)
+    if (answered === 'aborted') return
     if ('problem' in answered) {
       deps.metrics.creates.inc({ outcome: answered.problem.name })
+      setLimitHeaders(res, limited)
       res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
       sendProblem(res, answered.problem, deps.baseUrl)
       seconds(res.statusCode).observe((performance.now() - begunMs) / 1000)
     } else {
-      sendCreated(req, res, answered)
+      sendCreated(req, res, { link: answered, limited })
       created.observe((performance.now() - begunMs) / 1000)
     }
   }
@@ -88,7 +92,24 @@ function isRoute(url: string): boolean {
   return url === POST_LINK_PATH || url.startsWith(`${POST_LINK_PATH}?`)
 }
 
-function sendCreated(req: IncomingMessage, res: ServerResponse, link: CreatedLink): void {
+async function answerRequest(
+  deps: CreateRouteDeps,
+  req: IncomingMessage,
+  limited: Limited,
+): Promise<CreatedLink | { problem: Problem } | 'aborted'> {
+  if (limited.problem !== undefined) return { problem: limited.problem }
+  const bytes = await readBody(req)
+  if (bytes === 'aborted') return bytes
+  const parsed = parseRequest(deps, req, bytes)
+  if ('problem' in parsed) return parsed
+  return renderOutcome(deps, parsed.request, await deps.create(parsed.request))
+}
+
+function sendCreated(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { link, limited }: { link: CreatedLink; limited: Limited },
+): void {
   const body = JSON.stringify({ short_url: link.shortUrl, expires_at: link.expiresAt })
   const headers = [
     'Content-Type',
@@ -102,6 +123,7 @@ function sendCreated(req: IncomingMessage, res: ServerResponse, link: CreatedLin
     'X-Request-Id',
     requestIdFrom(req.headers['x-request-id']),
   ]
+  addLimitHeaders(headers, limited)
   if (link.replayed) headers.push('Idempotency-Replayed', 'true')
   res.writeHead(201, headers)
   res.end(body)

@@ -8,13 +8,20 @@ import type { Log } from '../../process/log.ts'
 import type { Metrics } from '../../process/metrics.ts'
 import { requestIdFrom } from '../../process/request-id.ts'
 import { StoreError } from '../../process/store-error.ts'
+import {
+  addLimitHeaders,
+  type Limited,
+  type RequestLimits,
+  setLimitHeaders,
+} from '../limit-requests.ts'
 import { sendNotFound } from '../not-found.ts'
-import { sendProblem } from '../problem.ts'
+import { type Problem, sendProblem } from '../problem.ts'
 import type { Lane } from '../serve.ts'
 
 /** What redirecting needs. */
 export interface RedirectDeps {
   readonly finder: Pick<LinkFinder, 'find'>
+  readonly limits: RequestLimits
   readonly nowMs: Clock
   readonly metrics: Pick<Metrics, 'requestSeconds'>
   readonly log: Log
@@ -29,66 +36,83 @@ const PERMANENT_SECONDS_MAX = 300
 
 /** The lane in front of the app: it answers every path that can be a code and is no page. */
 export function createRedirectLane(deps: RedirectDeps): Lane {
-  const { finder, nowMs, baseUrl } = deps
-  const redirected = deps.metrics.requestSeconds.labels('code', String(deps.redirectStatus))
-  const notFound = deps.metrics.requestSeconds.labels('code', '404')
-  const unavailable = deps.metrics.requestSeconds.labels('code', '503')
-  const defective = deps.metrics.requestSeconds.labels('code', '500')
-
-  const answer = (exchange: Exchange, target: Target | undefined, atMs: number) => {
-    const { req, res, begunMs } = exchange
-    const requestId = requestIdFrom(req.headers['x-request-id'])
-    const go = decideRedirect(target, atMs)
-    if (go !== undefined) {
-      sendRedirect(exchange, { target: go, requestId, status: deps.redirectStatus, nowMs: atMs })
-      redirected.observe((performance.now() - begunMs) / 1000)
-      return
-    }
-    res.setHeader('X-Request-Id', requestId)
-    sendNotFound(req, res, baseUrl)
-    notFound.observe((performance.now() - begunMs) / 1000)
-  }
-  const fail = ({ req, res, begunMs }: Exchange, error: unknown) => {
-    if (res.headersSent) {
-      deps.log.error({ err: error }, 'an answer broke off')
-      res.destroy()
-      return
-    }
-    res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
-    const known = error instanceof StoreError
-    deps.log.error({ err: error, requestId: res.getHeader('X-Request-Id') }, 'a look-up failed')
-    if (known)
-      sendProblem(res, { name: 'store-unavailable', detail: 'The store did not answer' }, baseUrl)
-    else sendProblem(res, { name: 'internal', detail: 'The look-up failed' }, baseUrl)
-    const measured = known ? unavailable : defective
-    measured.observe((performance.now() - begunMs) / 1000)
-  }
-
+  const { finder, limits, nowMs } = deps
+  const answers = createAnswers(deps)
   return (req, res) => {
     if (req.method !== 'GET' && req.method !== 'HEAD') return false
     const begunMs = performance.now()
     const path = pathOf(req.url ?? '')
     const code = parseCodePath(path)
     if (code === undefined || deps.servedPaths.has(path)) return false
-    const exchange = { req, res, begunMs }
     const askedMs = nowMs()
+    const exchange: Exchange = { req, res, begunMs, limited: limits.onLookup(req, askedMs) }
+    if (exchange.limited.problem !== undefined) {
+      answers.refuse(exchange, exchange.limited.problem)
+      return true
+    }
     const found = finder.find(code, askedMs)
     if (found instanceof Promise) {
       found
         .then((target) => {
-          answer(exchange, target, nowMs())
+          answers.tell(exchange, target, nowMs())
         })
         .catch((error: unknown) => {
-          fail(exchange, error)
+          answers.fail(exchange, error)
         })
       return true
     }
     try {
-      answer(exchange, found, askedMs)
+      answers.tell(exchange, found, askedMs)
     } catch (error) {
-      fail(exchange, error)
+      answers.fail(exchange, error)
     }
     return true
+  }
+}
+
+/** What a look-up may come to. */
+function createAnswers({ limits, metrics, log, baseUrl, redirectStatus }: RedirectDeps) {
+  const seconds = (status: number) => metrics.requestSeconds.labels('code', String(status))
+  const redirected = seconds(redirectStatus)
+  const notFound = seconds(404)
+  const send = ({ res, req, begunMs, limited }: Exchange, problem: Problem) => {
+    setLimitHeaders(res, limited)
+    res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
+    sendProblem(res, problem, baseUrl)
+    seconds(res.statusCode).observe((performance.now() - begunMs) / 1000)
+  }
+  return {
+    /** Redirects, or says that there is nothing. */
+    tell(exchange: Exchange, target: Target | undefined, atMs: number) {
+      const { req, res, begunMs } = exchange
+      const requestId = requestIdFrom(req.headers['x-request-id'])
+      const go = decideRedirect(target, atMs)
+      if (go !== undefined) {
+        sendRedirect(exchange, { target: go, requestId, status: redirectStatus, nowMs: atMs })
+        redirected.observe((performance.now() - begunMs) / 1000)
+        return
+      }
+      limits.onUnknown(req)
+      setLimitHeaders(res, exchange.limited)
+      res.setHeader('X-Request-Id', requestId)
+      sendNotFound(req, res, baseUrl)
+      notFound.observe((performance.now() - begunMs) / 1000)
+    },
+    refuse: send,
+    fail(exchange: Exchange, error: unknown) {
+      const { res } = exchange
+      if (res.headersSent) {
+        log.error({ err: error }, 'an answer broke off')
+        res.destroy()
+        return
+      }
+      if (error instanceof StoreError) {
+        send(exchange, { name: 'store-unavailable', detail: 'The store did not answer' })
+      } else {
+        send(exchange, { name: 'internal', detail: 'The look-up failed' })
+      }
+      log.error({ err: error, requestId: res.getHeader('X-Request-Id') }, 'a look-up failed')
+    },
   }
 }
 
@@ -96,6 +120,7 @@ interface Exchange {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly begunMs: number
+  readonly limited: Limited
 }
 
 function pathOf(url: string): string {
@@ -104,12 +129,12 @@ function pathOf(url: string): string {
 }
 
 function sendRedirect(
-  { req, res }: Exchange,
+  { req, res, limited }: Exchange,
   answer: { target: Target; requestId: string; status: 301 | 302; nowMs: number },
 ): void {
   const { longUrl } = answer.target
   const body = `Redirecting to ${longUrl}\n`
-  res.writeHead(answer.status, [
+  const headers = [
     'Location',
     longUrl,
     'Cache-Control',
@@ -124,7 +149,9 @@ function sendRedirect(
     'no-referrer-when-downgrade',
     'X-Request-Id',
     answer.requestId,
-  ])
+  ]
+  addLimitHeaders(headers, limited)
+  res.writeHead(answer.status, headers)
   if (req.method === 'HEAD') res.end()
   else res.end(body, 'latin1') // the same bytes, and quicker to write than UTF-8
 }

@@ -1,0 +1,238 @@
+// One HTTP/2 connection of the load generator that makes ShouldRateLimit calls: frames written by
+// hand and answers read for their first field alone, so that the generator costs a few µs a call.
+// No general client: what it does not expect of a server ends the run.
+import { connect, type Socket } from 'node:net'
+import { type Frame, frameOf, FRAME_HEAD_BYTES, frameTypes, readFrame } from './http2-frame.ts'
+
+/** The answer's overall code, as in RateLimitResponse.Code; `failed` = the call gave no answer. */
+export type OverallCode = 'ok' | 'over' | 'failed'
+
+/** A connection with many calls under way. */
+export interface GrpcConnection {
+  /** Adds a call to what is sent next; `slot` comes back with its answer. */
+  add(slot: number, call: Call): void
+  /** Sends what has been added. */
+  flush(): void
+  close(): void
+}
+
+/** A call's frames; all that differs between calls of one connection is the stream's number. */
+export interface Call {
+  readonly frames: Buffer
+  readonly dataBytes: number
+}
+
+const READ_BYTES = 64 * 1024
+const CONNECT_MS_MAX = 5000
+const WINDOW_BYTES = 2 ** 30
+const PEER_WINDOW_BYTES = 65_535
+const HEADER_TABLE_BYTES_MIN = 4096
+const FLAG_ACK = 1
+const FLAG_END_STREAM = 1
+const FLAG_END_HEADERS = 4
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+const METHOD_PATH = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
+
+/** Lets the server send so much more on a connection. */
+const moreWindow = frameOf(frameTypes.windowUpdate, 0, bytesOf(WINDOW_BYTES))
+
+/** Header fields that the first call adds to the server's table; 0x40 = literal, to be indexed. */
+const firstHeaders = Buffer.concat([
+  Buffer.from([0x83, 0x86]), // POST, http
+  literal(0x44, METHOD_PATH),
+  literal(0x41, 'bench'), // the authority
+  literal(0x5f, 'application/grpc'),
+  Buffer.concat([Buffer.from([0x40]), text('te'), text('trailers')]),
+])
+/** The same six, by their places in the table: the last that was added is the 62nd. */
+const laterHeaders = Buffer.from([0x83, 0x86, 0xc1, 0xc0, 0xbf, 0xbe])
+
+function bytesOf(number: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(number)
+  return bytes
+}
+
+function text(value: string): Buffer {
+  return Buffer.concat([Buffer.from([value.length]), Buffer.from(value)])
+}
+
+function literal(nameAt: number, value: string): Buffer {
+  return Buffer.concat([Buffer.from([nameAt]), text(value)])
+}
+
+/** The frames of a call with this request, serialised. */
+export function callOf(request: Buffer): Call {
+  return framesOf(laterHeaders, request)
+}
+
+function framesOf(headers: Buffer, request: Buffer): Call {
+  const message = Buffer.alloc(5 + request.length) // not compressed; its length; the message
+  message.writeUInt32BE(request.length, 1)
+  request.copy(message, 5)
+  const head = frameOf(frameTypes.headers, FLAG_END_HEADERS, headers)
+  const data = frameOf(frameTypes.data, FLAG_END_STREAM, message)
+  return { frames: Buffer.concat([head, data]), dataBytes: message.length }
+}
+
+/**
+ * Connects to `port` on this machine and makes one call, whose answer is not told. Throws where
+ * that fails; whatever goes wrong afterwards goes to `onFault`.
+ */
+export async function openGrpcConnection(options: {
+  readonly port: number
+  readonly firstRequest: Buffer
+  readonly onAnswer: (slot: number, code: OverallCode) => void
+  readonly onFault: (error: Error) => void
+}): Promise<GrpcConnection> {
+  const socket = connect({ host: '127.0.0.1', port: options.port, noDelay: true })
+  let fail = options.onFault
+  let answer: (slot: number, code: OverallCode) => void = () => undefined
+  const streams = speakHttp2(socket, {
+    onAnswer: (slot, code) => {
+      answer(slot, code)
+    },
+    onFault: (error) => {
+      fail(error)
+    },
+  })
+  await new Promise<void>((resolve, reject) => {
+    const late = setTimeout(() => {
+      reject(new Error('the server does not answer'))
+    }, CONNECT_MS_MAX)
+    fail = reject
+    answer = (_slot, code) => {
+      clearTimeout(late)
+      if (code === 'failed') reject(new Error('the first call failed'))
+      else resolve()
+    }
+    streams.add(0, framesOf(firstHeaders, options.firstRequest))
+    streams.flush()
+  }).catch((error: unknown) => {
+    streams.close()
+    throw error
+  })
+  fail = options.onFault
+  answer = options.onAnswer
+  return streams
+}
+
+interface Listeners {
+  readonly onAnswer: (slot: number, code: OverallCode) => void
+  readonly onFault: (error: Error) => void
+}
+
+function speakHttp2(socket: Socket, on: Listeners): GrpcConnection {
+  const opening = [PREFACE, frameOf(frameTypes.settings, 0, Buffer.alloc(0)), moreWindow]
+  let waiting: Buffer[] = [Buffer.concat(opening)]
+  let lastStream = -1
+  let peerWindowBytes = PEER_WINDOW_BYTES
+  let closing = false
+  const flush = () => {
+    if (waiting.length === 0) return
+    socket.write(waiting.length === 1 ? (waiting[0] ?? PREFACE) : Buffer.concat(waiting))
+    waiting = []
+  }
+  const answers = collectAnswers(on.onAnswer, (frame) => void waiting.push(frame))
+  const take = (frame: Frame) => {
+    const isAck = (frame.flags & FLAG_ACK) !== 0
+    if (frame.type === frameTypes.data || frame.type === frameTypes.headers) answers.take(frame)
+    else if (frame.type === frameTypes.windowUpdate) {
+      if (frame.stream === 0) peerWindowBytes += frame.payload.readUInt32BE()
+    } else if (frame.type === frameTypes.settings) {
+      if (!isAck) waiting.push(acknowledge(frame))
+    } else if (frame.type === frameTypes.ping) {
+      if (!isAck) waiting.push(frameOf(frameTypes.ping, FLAG_ACK, frame.payload))
+    } else {
+      const what = frame.payload.toString('latin1').slice(0, 200)
+      on.onFault(new Error(`the server sent a frame of type ${frame.type}: ${what}`))
+    }
+  }
+  readFrames(socket, { take, taken: flush, onFault: on.onFault })
+  socket.on('error', on.onFault)
+  socket.on('close', () => {
+    if (!closing) on.onFault(new Error('the server closed a connection'))
+  })
+  return {
+    add(slot, { frames, dataBytes }) {
+      lastStream += 2
+      answers.expect(lastStream, slot)
+      peerWindowBytes -= dataBytes
+      if (peerWindowBytes < 0) on.onFault(new Error('the server opens its window too late'))
+      waiting.push(numbered(frames, lastStream))
+    },
+    flush,
+    close() {
+      closing = true
+      socket.destroy()
+    },
+  }
+}
+
+/** Tells each frame as it comes whole, and when all that have come are taken. */
+function readFrames(
+  socket: Socket,
+  on: { take: (frame: Frame) => void; taken: () => void; onFault: (error: Error) => void },
+): void {
+  let rest = Buffer.alloc(0)
+  socket.on('data', (chunk: Buffer) => {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    let at = 0
+    for (let frame = readFrame(bytes, at); frame !== undefined; frame = readFrame(bytes, at)) {
+      at += FRAME_HEAD_BYTES + frame.payload.length
+      on.take(frame)
+    }
+    rest = Buffer.from(bytes.subarray(at))
+    if (rest.length > READ_BYTES) on.onFault(new Error('the server sent a frame that is too long'))
+    on.taken()
+  })
+}
+
+/** Finds the overall code in the frames of each answer; opens the window as it is used up. */
+function collectAnswers(onAnswer: Listeners['onAnswer'], send: (frame: Buffer) => void) {
+  const slots = new Map<number, { readonly slot: number; code: OverallCode }>()
+  let readBytes = 0
+  return {
+    expect(stream: number, slot: number) {
+      slots.set(stream, { slot, code: 'failed' })
+    },
+    take({ type, flags, stream, payload }: Frame) {
+      const entry = slots.get(stream)
+      if (type === frameTypes.data) {
+        readBytes += payload.length
+        // A message begins with 5 bytes of gRPC's; the overall code is the field 1, a varint.
+        if (entry !== undefined && payload[5] === 0x08) {
+          entry.code = payload[6] === 1 ? 'ok' : payload[6] === 2 ? 'over' : 'failed'
+        }
+      }
+      if (readBytes > WINDOW_BYTES / 2) {
+        readBytes -= WINDOW_BYTES
+        send(moreWindow)
+      }
+      if ((flags & FLAG_END_STREAM) === 0) return
+      slots.delete(stream)
+      if (entry !== undefined) onAnswer(entry.slot, entry.code)
+    },
+  }
+}
+
+/** A copy of a call's two frames with the stream's number in both. */
+function numbered(frames: Buffer, stream: number): Buffer {
+  const copy = Buffer.allocUnsafe(frames.length)
+  frames.copy(copy)
+  copy.writeUInt32BE(stream, 5)
+  const headersBytes = frames.readUIntBE(0, 3)
+  copy.writeUInt32BE(stream, FRAME_HEAD_BYTES + headersBytes + 5)
+  return copy
+}
+
+/** The answer to the server's settings. Its table of headers must hold what we put there. */
+function acknowledge({ payload }: Frame): Buffer {
+  for (let at = 0; at + 6 <= payload.length; at += 6) {
+    const [name, value] = [payload.readUInt16BE(at), payload.readUInt32BE(at + 2)]
+    if (name === 1 && value < HEADER_TABLE_BYTES_MIN) {
+      throw new Error(`the server keeps a table of headers of ${value} bytes only`)
+    }
+  }
+  return frameOf(frameTypes.settings, FLAG_ACK, Buffer.alloc(0))
+}

@@ -1,0 +1,39 @@
+// Frames of HTTP/2 as bytes (RFC 9113 §4.1); knows nothing of what they mean.
+
+/** The types of frames that the load generator knows. */
+export const frameTypes = { data: 0, headers: 1, settings: 4, ping: 6, windowUpdate: 8 } as const
+
+/** One frame. */
+export interface Frame {
+  readonly type: number
+  readonly flags: number
+  readonly stream: number
+  readonly payload: Buffer
+}
+
+/** Bytes before the payload: its length in 3, type, flags, and the stream in 4. */
+export const FRAME_HEAD_BYTES = 9
+
+/** A frame of stream 0. */
+export function frameOf(type: number, flags: number, payload: Buffer): Buffer {
+  const frame = Buffer.alloc(FRAME_HEAD_BYTES + payload.length)
+  frame.writeUIntBE(payload.length, 0, 3)
+  frame[3] = type
+  frame[4] = flags
+  payload.copy(frame, FRAME_HEAD_BYTES)
+  return frame
+}
+
+/** The frame that begins at `at`; undefined where it is not there whole. */
+export function readFrame(bytes: Buffer, at: number): Frame | undefined {
+  const begins = at + FRAME_HEAD_BYTES
+  if (begins > bytes.length) return undefined
+  const ends = begins + bytes.readUIntBE(at, 3)
+  if (ends > bytes.length) return undefined
+  return {
+    type: bytes[at + 3] ?? 0,
+    flags: bytes[at + 4] ?? 0,
+    stream: bytes.readUInt32BE(at + 5) & 0x7fffffff,
+    payload: bytes.subarray(begins, ends),
+  }
+}

@@ -1,0 +1,60 @@
+// What the benchmark of the limiter asks, and the rules that both limiters are given, in the
+// grammar that both read.
+
+/** The rules: fixed windows that the load does not fill, but for the hot key. */
+export const benchRules = `domain: bench
+descriptors:
+  - {key: ip, rate_limit: {unit: minute, requests_per_unit: 100000000}}
+  - key: route
+    value: create
+    descriptors: [{key: ip, rate_limit: {unit: hour, requests_per_unit: 1000000000}}]
+  - {key: user, rate_limit: {unit: day, requests_per_unit: 1000000000}}
+  - {key: hot, rate_limit: {unit: day, requests_per_unit: 10}}
+`
+
+/** What a call of a shape asks about. */
+export const shapes = ['one', 'three', 'hot'] as const
+
+/** One of them. */
+export type Shape = (typeof shapes)[number]
+
+/** Clients that ask in turn. */
+export const CLIENTS = 10_000
+
+type Entries = readonly (readonly [key: string, value: string])[]
+
+/** Descriptors of the call of a client. */
+export function descriptorsOf(shape: Shape, client: number): readonly Entries[] {
+  const ip = `10.${(client >> 16) & 255}.${(client >> 8) & 255}.${client & 255}/32`
+  const one: Entries = [['ip', ip]]
+  if (shape === 'one') return [one]
+  if (shape === 'hot') return [[['hot', 'one']]]
+  const route: Entries = [
+    ['route', 'create'],
+    ['ip', ip],
+  ]
+  return [one, route, [['user', `u${client}`]]]
+}
+
+/** The calls of all clients, as RateLimitRequest messages. */
+export function requestsOf(shape: Shape): Buffer[] {
+  const clients = shape === 'hot' ? 1 : CLIENTS
+  return Array.from({ length: clients }, (_, client) => {
+    const descriptors = descriptorsOf(shape, client).map((entries) => {
+      const pairs = entries.map(([key, value]) => field(1, [text(1, key), text(2, value)]))
+      return field(2, pairs)
+    })
+    return Buffer.concat([text(1, 'bench'), ...descriptors])
+  })
+}
+
+/** A field of the wire type 2, shorter than 128 bytes each part of it. */
+function field(number: number, parts: readonly Buffer[]): Buffer {
+  const body = Buffer.concat(parts)
+  if (body.length > 127) throw new Error(`a field of ${body.length} bytes is too long here`)
+  return Buffer.concat([Buffer.from([(number << 3) | 2, body.length]), body])
+}
+
+function text(number: number, value: string): Buffer {
+  return field(number, [Buffer.from(value)])
+}

@@ -1,0 +1,67 @@
+// The floor of the limiter: a bare process that counts the same descriptors in Redis by one script
+// a call, over ioredis with automatic pipelining; no gRPC, no rules, no metrics, no deadlines.
+import { Redis } from 'ioredis'
+import { CLIENTS, descriptorsOf, type Shape } from './ratelimit-calls.ts'
+
+/** What the floor is asked to do. */
+export interface LimitFloorTask {
+  readonly redisPort: number
+  readonly shape: Shape
+  readonly inFlight: number
+  readonly ms: number
+}
+
+/** What it did. */
+export interface LimitFloorSpan {
+  readonly answers: number
+  readonly wallMs: number
+  readonly cpuUs: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
+
+const CALLS_MAX = 4_000_000
+const WINDOW_MS = '60000'
+/** Counts one hit on each key, in windows that begin with their first hit. */
+const script = `local counts = {}
+for i = 1, #KEYS do
+  counts[i] = redis.call('INCRBY', KEYS[i], 1)
+  if counts[i] == 1 then redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
+end
+return counts`
+
+async function count(task: LimitFloorTask): Promise<LimitFloorSpan> {
+  const redis = new Redis({ port: task.redisPort, enableAutoPipelining: true, protocol: 2 })
+  const sha = String(await redis.script('LOAD', script))
+  const keys = Array.from({ length: CLIENTS }, (_, client) =>
+    descriptorsOf(task.shape, client).map((entries) => `bench:${entries.join(':')}`),
+  )
+  const latenciesMs = new Float64Array(CALLS_MAX)
+  let asked = 0
+  let answered = 0
+  const cpuBefore = process.cpuUsage()
+  const begunMs = performance.now()
+  const endMs = begunMs + task.ms
+  const lane = async () => {
+    for (let nowMs = performance.now(); nowMs < endMs && asked < CALLS_MAX;) {
+      const mine = keys[asked++ % CLIENTS] ?? []
+      await redis.evalsha(sha, mine.length, ...mine, WINDOW_MS)
+      const thenMs = performance.now()
+      latenciesMs[answered++] = thenMs - nowMs
+      nowMs = thenMs
+    }
+  }
+  await Promise.all(Array.from({ length: task.inFlight }, lane))
+  const wallMs = performance.now() - begunMs
+  const { user, system } = process.cpuUsage(cpuBefore)
+  redis.disconnect()
+  const sorted = latenciesMs.subarray(0, answered).sort()
+  const quantile = (q: number) => sorted[Math.floor(q * (sorted.length - 1))] ?? 0
+  const latencies = { p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
+  return { answers: answered, wallMs, cpuUs: user + system, ...latencies }
+}
+
+process.on('message', (task: LimitFloorTask) => {
+  void count(task).then((span) => process.send?.(span))
+})
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,135 @@
+// What the benchmark of the limiter says: medians for each cell, ratios of the same turn, and the
+// goals of the design. Measures nothing.
+import { medianOf, type Report } from './report.ts'
+
+/** What one turn of one contender in one cell showed; times are of the whole span. */
+export interface LimitSpan {
+  readonly answers: number
+  readonly wallMs: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** CPU of the limiter, of its Redis, and of the load generator. */
+  readonly cpuUs: number
+  readonly redisUs: number
+  readonly generatorUs: number
+  /** Part of the decisions made without Redis, at the deadline or while it seemed away; 0 … 1. */
+  readonly fallbackShare: number
+}
+
+/** The turns of one cell, by contender. */
+export interface CellFigures {
+  readonly shape: string
+  readonly isCached: boolean
+  readonly inFlight: number
+  readonly turns: readonly Readonly<Record<string, LimitSpan>>[]
+}
+
+type Figure = (span: LimitSpan) => number
+
+const cpuEach: Figure = ({ cpuUs, answers }) => cpuUs / answers
+const p99: Figure = ({ p99Ms }) => p99Ms
+
+const fallbackPercent: Figure = ({ fallbackShare }) => fallbackShare * 100
+/** With more of them the figures are those of the fallback, and no goal is judged. */
+const FALLBACK_PERCENT_MAX = 1
+
+/** Ratios of ours to the reference that the design asks for, at most, all at 64 in flight. */
+const goals = [
+  { shape: 'one', isCached: false, figure: 'CPU a call', of: cpuEach, goal: 1.2 },
+  { shape: 'three', isCached: false, figure: 'CPU a call', of: cpuEach, goal: 1.05 },
+  { shape: 'hot', isCached: true, figure: 'CPU a call', of: cpuEach, goal: 1 },
+  { shape: 'one', isCached: false, figure: 'p99', of: p99, goal: 1 },
+  { shape: 'three', isCached: false, figure: 'p99', of: p99, goal: 1 },
+] as const
+const GOAL_IN_FLIGHT = 64
+
+/** Makes the report. */
+export function limitsReportOf(given: {
+  readonly conditions: Report['conditions']
+  readonly cells: readonly CellFigures[]
+  readonly isReference: boolean
+  readonly residentMb: readonly { name: string; residentMb: readonly number[] }[]
+}): Report {
+  const { conditions, cells, isReference, residentMb } = given
+  const peer = isReference ? 'Go' : 'floor'
+  const memory = residentMb
+    .filter((each) => each.residentMb.length > 0)
+    .map((each) => `${each.name} ${each.residentMb.map((mb) => mb.toFixed(0)).join(' / ')}`)
+  return {
+    bench: 'ratelimit',
+    conditions,
+    headings: [
+      'descriptors',
+      'in flight',
+      'limiter',
+      'CPU µs a call',
+      `× ${peer}`,
+      'calls a second',
+      'p50 ms',
+      'p99 ms',
+      'Redis µs a call',
+      'generator µs a call',
+      'without Redis %',
+    ],
+    rows: cells.flatMap((cell) => rowsOf(cell, peer)),
+    verdict: [
+      ...(isReference ? goals.map((goal) => verdictOf(cells, goal)) : [floorSentence]),
+      `Resident MB (10⁶ bytes), without and with the local cache: ${memory.join('; ')}`,
+    ],
+    figures: { peer, goals, cells, residentMb },
+  }
+}
+
+const floorSentence =
+  'REFERENCE_RATELIMIT names no binary of envoyproxy/ratelimit, so there is no goal: the floor ' +
+  'is a bare Node.js process that counts the same descriptors by one EVALSHA a call over ioredis.'
+
+function rowsOf(cell: CellFigures, peer: string): string[][] {
+  const names = [...new Set(cell.turns.flatMap((turn) => Object.keys(turn)))].toSorted()
+  return names.map((name) => {
+    const spans = cell.turns.flatMap((turn) => turn[name] ?? [])
+    const median = (figure: Figure) => medianOf(spans.map(figure))
+    const ratios = name === peer ? [] : ratiosOf(cell, peer, cpuEach)
+    return [
+      `${cell.shape}${cell.isCached ? ', local cache' : ''}`,
+      String(cell.inFlight),
+      name,
+      median(cpuEach).toFixed(1),
+      ratios.length === 0 ? '' : medianOf(ratios).toFixed(2),
+      median(({ answers, wallMs }) => (answers / wallMs) * 1000).toFixed(0),
+      median(({ p50Ms }) => p50Ms).toFixed(2),
+      median(p99).toFixed(2),
+      median(({ redisUs, answers }) => redisUs / answers).toFixed(1),
+      median(({ generatorUs, answers }) => generatorUs / answers).toFixed(1),
+      median(fallbackPercent).toFixed(2),
+    ]
+  })
+}
+
+/** Ours to the peer, turn by turn. */
+function ratiosOf(cell: CellFigures, peer: string, figure: Figure): number[] {
+  return cell.turns.flatMap((turn) => {
+    const [other, ours] = [turn[peer], turn['ours']]
+    return other === undefined || ours === undefined ? [] : [figure(ours) / figure(other)]
+  })
+}
+
+function verdictOf(cells: readonly CellFigures[], goal: (typeof goals)[number]): string {
+  const cell = cells.find(
+    ({ shape, isCached, inFlight }) =>
+      shape === goal.shape && isCached === goal.isCached && inFlight === GOAL_IN_FLIGHT,
+  )
+  const ratios = cell === undefined ? [] : ratiosOf(cell, 'Go', goal.of)
+  const ratio = medianOf(ratios)
+  const spans = cell?.turns.flatMap((turn) => turn['ours'] ?? []) ?? []
+  const fallback = Math.max(...spans.map(fallbackPercent))
+  const outcome = ratio <= goal.goal ? 'reached' : 'NOT reached'
+  const percent = fallback.toFixed(1)
+  const judged = `NOT judged: ${percent} % of a turn's decisions were made without Redis`
+  const what = `${goal.shape}${goal.isCached ? ', local cache' : ''}`
+  return (
+    `Ratio of ${goal.figure}, ours to Go, ${what}, ${GOAL_IN_FLIGHT} in flight, median of ` +
+    `${ratios.length}: ${ratio.toFixed(3)} (${ratios.map((each) => each.toFixed(2)).join(' ')}); ` +
+    `goal at most ${goal.goal}: ${fallback > FALLBACK_PERCENT_MAX ? judged : outcome}`
+  )
+}

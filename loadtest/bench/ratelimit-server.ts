@@ -1,0 +1,138 @@
+// Starts a limiter for its benchmark, ours or the reference, on the server's core with a Redis of
+// its own on the generator's. Both get the same environment, by the reference's names.
+import { spawn } from 'node:child_process'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { waitFor } from '../../test/component/wait-for.ts'
+import { freePort, startRedis } from '../../test/parts/redis.ts'
+import { openGrpcConnection } from './grpc-connection.ts'
+import { onServerCore } from './pinning.ts'
+import { benchRules, requestsOf } from './ratelimit-calls.ts'
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
+const START_MS_MAX = 20_000
+const STOP_MS_MAX = 10_000
+const OUTPUT_CHARACTERS_MAX = 4000
+
+/** One for each descriptor of a call; a fallback is one that was made without Redis. */
+export interface Decisions {
+  readonly all: number
+  readonly fallbacks: number
+}
+
+/** A limiter that answers. */
+export interface LimiterServer {
+  readonly port: number
+  readonly pid: number
+  readonly redisPid: number
+  /** Its decisions so far, by its own metrics; the reference counts none. */
+  decisions(): Promise<Decisions>
+  /** Ends it and its Redis. */
+  stop(): Promise<void>
+}
+
+/** Starts the limiter that `argv` runs; `localCacheBytes` 0 = no local cache. */
+export async function startLimiter(
+  argv: readonly string[],
+  localCacheBytes: number,
+): Promise<LimiterServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'curtail-bench-'))
+  const rules = join(folder, 'ratelimit', 'config')
+  await mkdir(rules, { recursive: true })
+  await writeFile(join(rules, 'bench.yaml'), benchRules)
+  const redis = await startRedis()
+  const port = await freePort()
+  const env = await environmentOf({ folder, port, redisPort: redis.port })
+  const [command, ...args] = [...onServerCore, ...argv]
+  const child = spawn(command, args, {
+    cwd: root,
+    env: { ...env, LOCAL_CACHE_SIZE_IN_BYTES: String(localCacheBytes) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const take = (chunk: Buffer) => {
+    output = (output + chunk.toString()).slice(-OUTPUT_CHARACTERS_MAX)
+  }
+  child.stdout.on('data', take)
+  child.stderr.on('data', take)
+  let hasEnded = false
+  const ended = new Promise<void>((resolve) => {
+    child.on('error', take)
+    child.on('close', () => {
+      hasEnded = true
+      resolve()
+    })
+  })
+  const stop = async () => {
+    child.kill('SIGTERM')
+    const forced = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
+    await ended
+    clearTimeout(forced)
+    await redis.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+  const answers = () => {
+    if (hasEnded) throw new Error('it ended')
+    return canAnswer(port)
+  }
+  try {
+    await waitFor('answers', answers, START_MS_MAX)
+  } catch (error) {
+    await stop()
+    throw new Error(`${argv[0] ?? ''} does not start: ${output}`, { cause: error })
+  }
+  const decisions = () => countDecisions(env.PROMETHEUS_ADDR)
+  return { port, pid: child.pid ?? 0, redisPid: redis.pid(), decisions, stop }
+}
+
+type Environment = Readonly<Record<'PROMETHEUS_ADDR', string>> & NodeJS.ProcessEnv
+
+async function countDecisions(address: string): Promise<Decisions> {
+  const text = await (await fetch(`http://${address}/metrics`)).text()
+  const counts = [...text.matchAll(/^curtail_limiter_decisions_total\{by="(\w+)",.*\} (\d+)$/gm)]
+  const sumOf = (some: typeof counts) => some.reduce((sum, [, , count]) => sum + Number(count), 0)
+  const fallbacks = sumOf(counts.filter(([, by]) => by === 'fallback'))
+  return { all: sumOf(counts), fallbacks }
+}
+
+async function environmentOf(given: {
+  readonly folder: string
+  readonly port: number
+  readonly redisPort: number
+}): Promise<Environment> {
+  const [http, debug, prometheus] = [await freePort(), await freePort(), await freePort()]
+  return {
+    PATH: process.env['PATH'],
+    LOG_LEVEL: 'warn',
+    USE_STATSD: 'false',
+    USE_PROMETHEUS: 'true',
+    PROMETHEUS_ADDR: `127.0.0.1:${prometheus}`,
+    HOST: '127.0.0.1',
+    PORT: String(http),
+    DEBUG_HOST: '127.0.0.1',
+    DEBUG_PORT: String(debug),
+    GRPC_HOST: '127.0.0.1',
+    GRPC_PORT: String(given.port),
+    ADMIN_PORT: '0',
+    REDIS_SOCKET_TYPE: 'tcp',
+    REDIS_URL: `127.0.0.1:${given.redisPort}`,
+    RUNTIME_ROOT: given.folder,
+    RUNTIME_SUBDIRECTORY: 'ratelimit',
+    RUNTIME_WATCH_ROOT: 'false',
+  }
+}
+
+async function canAnswer(port: number): Promise<boolean> {
+  const [firstRequest = Buffer.alloc(0)] = requestsOf('one')
+  const nothing = () => undefined
+  const open = openGrpcConnection({ port, firstRequest, onAnswer: nothing, onFault: nothing })
+  return open.then(
+    (connection) => {
+      connection.close()
+      return true
+    },
+    () => false,
+  )
+}

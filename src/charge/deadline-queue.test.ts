@@ -1,0 +1,46 @@
+// One timer for all calls: each ends at its own deadline, in any order of answers.
+import { expect, test } from '@jest/globals'
+import { createDeadlineQueue } from './deadline-queue.ts'
+
+const nowMs = () => performance.now()
+const never = new Promise<string>(() => undefined)
+
+test('an answer in time is given, and an error is thrown', async () => {
+  const deadlines = createDeadlineQueue(1000, nowMs)
+  expect(await deadlines.within(Promise.resolve('here'))).toBe('here')
+  await expect(deadlines.within(Promise.reject(new Error('no')))).rejects.toThrow('no')
+})
+
+test('what never answers ends after its time and not before', async () => {
+  const deadlines = createDeadlineQueue(30, nowMs)
+  const begunMs = nowMs()
+  expect(await deadlines.within(never)).toBeUndefined()
+  expect(nowMs() - begunMs).toBeGreaterThanOrEqual(29)
+})
+
+test('calls that begin later end later, and answers between them are given', async () => {
+  const deadlines = createDeadlineQueue(40, nowMs)
+  const ended: string[] = []
+  const note = (name: string) => (value: unknown) => {
+    ended.push(`${name} ${String(value)}`)
+  }
+  const first = deadlines.within(never).then(note('first'))
+  const answered = deadlines.within(Promise.resolve(1)).then(note('answered'))
+  await answered
+  const second = deadlines.within(never).then(note('second'))
+  await Promise.all([first, second])
+  expect(ended).toEqual(['answered 1', 'first undefined', 'second undefined'])
+})
+
+test('an answer that is there when the timer is late is taken', async () => {
+  const deadlines = createDeadlineQueue(5, nowMs)
+  const answer = new Promise<string>((resolve) => {
+    setImmediate(() => {
+      resolve('there')
+    })
+  })
+  const call = deadlines.within(answer)
+  const blockedUntilMs = nowMs() + 20
+  while (nowMs() < blockedUntilMs); // nobody can look at a clock meanwhile
+  expect(await call).toBe('there')
+})

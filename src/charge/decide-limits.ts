@@ -1,0 +1,153 @@
+// The use case of a rate-limit call: plan its charges, charge them in the store or, where that does
+// not answer, as each rule says, and make the verdict. Knows no wire and no driver.
+import type { Decision } from '../limits/algorithm.ts'
+import type { CounterCharge } from '../limits/counter-store.ts'
+import type { LimitRequest } from '../limits/descriptor.ts'
+import { type Check, type Plan, planCharges, type PlanOptions } from '../limits/plan-charges.ts'
+import type { JsonObject, RuleSet } from '../limits/rule.ts'
+import * as verdicts from '../limits/verdict.ts'
+import type { ClientWords } from './client-words.ts'
+import type { DenyCache } from './deny-cache.ts'
+import type { GuardedStore } from './guard-store.ts'
+
+/** Who decided a check: the store, or this process because it knew or because the store is away. */
+export type DecidedBy = 'store' | 'deny-cache' | 'fallback'
+
+/** What deciding needs. */
+export interface DecideLimitsDeps {
+  readonly rules: () => RuleSet
+  readonly store: GuardedStore
+  /** Counts while the store is away. */
+  readonly local: { chargeNow(charges: readonly CounterCharge[]): readonly Decision[] }
+  readonly denied: DenyCache | undefined
+  readonly record: (check: Check, decision: Decision, by: DecidedBy) => void
+  readonly onUnknownDomain: (domain: string) => void
+  readonly onGlobalShadow: () => void
+  readonly renderWords: (told: verdicts.Told, code: verdicts.Code) => ClientWords
+  readonly renderMetadata: (request: LimitRequest, rules: JsonObject | undefined) => JsonObject
+  readonly nowUs: () => number
+  readonly options: PlanOptions & {
+    /** How many processes share a limit while the store is away. */
+    readonly replicas: number
+  }
+}
+
+const SILENCE_RETRY_US = 1_000_000
+
+/** Makes the use case. */
+export function createDecideLimits(deps: DecideLimitsDeps): verdicts.DecideLimits {
+  return async (request) => {
+    const plan = planCharges(deps.rules(), request, deps.options)
+    if (!plan.isDomainKnown) deps.onUnknownDomain(request.domain)
+    const decisions = plan.checks.length === 0 ? [] : await decideChecks(deps, plan.checks)
+    return verdictOf(deps, { request, plan, decisions })
+  }
+}
+
+async function decideChecks(
+  deps: DecideLimitsDeps,
+  checks: readonly Check[],
+): Promise<readonly Decision[]> {
+  if (deps.denied === undefined) return decideInStore(deps, checks)
+  const nowUs = deps.nowUs()
+  const known = checks.map(({ charge }) => deps.denied?.find(charge, nowUs))
+  if (known.every((decision) => decision === undefined)) return decideInStore(deps, checks)
+  // What is denied here denies the call, so of the others only what counts all the same is charged.
+  const isDenied = checks.some(
+    ({ charge }, at) => charge.veto === 'alone' && known[at] !== undefined,
+  )
+  const asked = checks.filter((_, at) => known[at] === undefined)
+  const askedNow = isDenied ? asked.map(keptOf) : asked
+  const answers = askedNow.length === 0 ? [] : await decideInStore(deps, askedNow)
+  let taken = 0
+  return checks.map((check, at) => {
+    const decision = known[at] ?? answers[taken++]
+    if (decision === undefined) throw new Error('Cannot decide: the store gave too few decisions')
+    if (known[at] !== undefined) deps.record(check, decision, 'deny-cache')
+    return decision
+  })
+}
+
+/** A check of a call that is denied: hits that such a call takes back are only looked at. */
+function keptOf(check: Check): Check {
+  const { charge } = check
+  if (charge.limit.denyConsumes || charge.cost <= 0) return check
+  return { ...check, charge: { ...charge, cost: 0 } }
+}
+
+async function decideInStore(
+  deps: DecideLimitsDeps,
+  checks: readonly Check[],
+): Promise<readonly Decision[]> {
+  const decisions = await deps.store.charge(checks.map(({ charge }) => charge))
+  if (decisions === undefined) return decideWithoutStore(deps, checks)
+  const nowUs = deps.denied === undefined ? 0 : deps.nowUs()
+  return checks.map((check, at) => {
+    const decision = decisions[at]
+    if (decision === undefined) throw new Error('Cannot decide: the store gave too few decisions')
+    if (!decision.admitted) deps.denied?.note(check.charge, decision, nowUs)
+    deps.record(check, decision, 'store')
+    return decision
+  })
+}
+
+/** Each by its rule: let pass, denied, or counted here against this process's share. */
+function decideWithoutStore(deps: DecideLimitsDeps, checks: readonly Check[]): readonly Decision[] {
+  const { replicas } = deps.options
+  const local = checks.filter(({ rule }) => rule.onStoreError === 'local')
+  const counted = deps.local.chargeNow(local.map(({ charge }) => shareOf(charge, replicas)))
+  let taken = 0
+  return checks.map((check) => {
+    const mode = check.rule.onStoreError
+    const decision = mode === 'local' ? counted[taken++] : uncounted(mode === 'allow', check.charge)
+    if (decision === undefined) throw new Error('Cannot decide: a local decision is missing')
+    deps.record(check, decision, 'fallback')
+    return decision
+  })
+}
+
+/** The part of a limit that one of several processes may give while none knows of the others. */
+function shareOf(charge: CounterCharge, replicas: number): CounterCharge {
+  if (replicas === 1) return charge
+  const { limit } = charge
+  const part = (whole: number) => (whole === 0 ? 0 : Math.max(1, Math.floor(whole / replicas)))
+  const share = { ...limit, requests: part(limit.requests), burst: part(limit.burst) }
+  return { ...charge, limit: share }
+}
+
+function uncounted(admitted: boolean, { cost, limit }: CounterCharge): Decision {
+  return {
+    admitted: admitted || cost < 0,
+    remaining: admitted ? Math.max(limit.burst, limit.requests) : 0,
+    over: admitted ? 0 : Math.max(0, cost),
+    resetUs: admitted ? 0 : SILENCE_RETRY_US,
+    retryAfterUs: admitted ? 0 : SILENCE_RETRY_US,
+    next: undefined,
+    expiresInUs: 0,
+  }
+}
+
+function verdictOf(
+  deps: DecideLimitsDeps,
+  given: { request: LimitRequest; plan: Plan; decisions: readonly Decision[] },
+): verdicts.Verdict {
+  const { plan, decisions } = given
+  const judged: verdicts.Judged[] = []
+  for (const [at, { at: descriptorAt, rule, hits }] of plan.checks.entries()) {
+    const decision = decisions[at]
+    if (decision !== undefined) judged.push({ at: descriptorAt, rule, hits, decision })
+  }
+  const statuses = verdicts.statusesOf(plan.unjudged, judged)
+  const enforced = verdicts.codeOf(judged, deps.options.isQuota)
+  if (enforced === 'OVER_LIMIT' && deps.options.isShadow) deps.onGlobalShadow()
+  const code = deps.options.isShadow ? 'OK' : enforced
+  const told = verdicts.toldOf(judged, code)
+  const words = told === undefined ? undefined : deps.renderWords(told, code)
+  return {
+    code,
+    statuses,
+    responseHeaders: words?.headers ?? [],
+    body: words?.body,
+    dynamicMetadata: deps.renderMetadata(given.request, verdicts.metadataOf(judged, statuses)),
+  }
+}

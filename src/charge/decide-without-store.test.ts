@@ -1,0 +1,79 @@
+// Calls that are decided without the store: because it is away, or because the answer is known.
+import { describe, expect, test } from '@jest/globals'
+import { limiterOf, perClient } from '../../test/parts/decide-limits.ts'
+
+describe('while the store is away', () => {
+  const modes = `
+domain: shop
+descriptors:
+  - {key: local, rate_limit: {unit: minute, requests_per_unit: 4}}
+  - {key: allow, rate_limit: {unit: minute, requests_per_unit: 4, on_store_error: allow}}
+  - {key: deny, rate_limit: {unit: minute, requests_per_unit: 4, on_store_error: deny}}
+`
+  test('each rule does as it says, and all is counted as fallback', async () => {
+    const { ask, store, recorded } = limiterOf(modes)
+    store.isAway = true
+    const allowed = await ask({ allow: '' })
+    expect([allowed.code, allowed.statuses[0]?.limitRemaining]).toEqual(['OK', 4])
+    const denied = await ask({ deny: '' })
+    expect([denied.code, Object.fromEntries(denied.responseHeaders)['Retry-After']]).toEqual([
+      'OVER_LIMIT',
+      '1',
+    ])
+    expect((await ask({ local: '' })).statuses[0]?.limitRemaining).toBe(3)
+    expect(recorded.map(([, by]) => by)).toEqual(['fallback', 'fallback', 'fallback'])
+  })
+
+  test('a local limit is the share of one replica, at least one', async () => {
+    const { ask, store } = limiterOf(modes, { replicas: 3 })
+    store.isAway = true
+    const codes = [(await ask({ local: '' })).code, (await ask({ local: '' })).code]
+    expect(codes).toEqual(['OK', 'OVER_LIMIT'])
+  })
+})
+
+describe('what is known to be over its limit', () => {
+  test('is denied without the store, and asked again after a second', async () => {
+    const { ask, store, clock, recorded } = limiterOf(perClient, { hasDenyCache: true })
+    for (let n = 0; n < 6; n++) await ask({ client: 'a' })
+    expect(store.calls).toHaveLength(3)
+    expect(recorded.slice(3).map(([, by]) => by)).toEqual([
+      'deny-cache',
+      'deny-cache',
+      'deny-cache',
+    ])
+    clock.nowUs += 1_000_000
+    expect((await ask({ client: 'a' })).code).toBe('OVER_LIMIT')
+    expect(store.calls).toHaveLength(4)
+  })
+
+  test('denies the call: what takes nothing from such a call is only looked at', async () => {
+    const { ask, store } = limiterOf(perClient, { hasDenyCache: true })
+    for (let n = 0; n < 3; n++) await ask({ client: 'a' })
+    const denied = await ask({ client: 'a' }, { total: '' })
+    expect(store.calls.at(-1)?.map(({ cost }) => cost)).toEqual([0])
+    expect(denied.statuses.map(({ code, limitRemaining }) => [code, limitRemaining])).toEqual([
+      ['OVER_LIMIT', 0],
+      ['OK', 10],
+    ])
+  })
+})
+
+describe('metadata', () => {
+  test('says that the limiter answered, and on demand what was asked', async () => {
+    const text = `${perClient}
+  - key: marked
+    metadata: {tier: gold}
+    rate_limit: {unit: minute, requests_per_unit: 2}
+`
+    expect((await limiterOf(text).ask({ marked: 'x' })).dynamicMetadata).toEqual({ rls: 'ok' })
+    const { ask } = limiterOf(text, { isMetadataWhole: true })
+    expect((await ask({ marked: 'x' })).dynamicMetadata).toEqual({
+      rls: 'ok',
+      domain: 'shop',
+      descriptors: [{ entries: ['marked=x'] }],
+      hitsAddend: 1,
+      metadata: { tier: 'gold' },
+    })
+  })
+})

@@ -1,0 +1,256 @@
+// The codec reads what protobufjs writes, in whatever form protobuf allows, and survives any bytes.
+import { describe, expect, test } from '@jest/globals'
+import { loadSync } from '@grpc/proto-loader'
+import type { ServiceDefinition } from '@grpc/grpc-js'
+import fc from 'fast-check'
+import { units } from '../limits/descriptor.ts'
+import { LimitRequestError } from '../limits/verdict.ts'
+import { readRequest } from './read-request.ts'
+
+const api = loadSync('envoy/service/ratelimit/v3/rls.proto', {
+  includeDirs: [new URL('./proto', import.meta.url).pathname],
+})
+const { ShouldRateLimit: method } = api[
+  'envoy.service.ratelimit.v3.RateLimitService'
+] as ServiceDefinition
+const written = (request: object) => method?.requestSerialize(request) ?? Buffer.alloc(0)
+
+const unitNames = Object.keys(units) as (keyof typeof units)[]
+const UINT32 = 2 ** 32 - 1
+
+const entry = fc.record({ key: fc.string({ unit: 'grapheme' }), value: fc.string() })
+const descriptor = fc.record({
+  entries: fc.array(entry, { maxLength: 5 }),
+  limit: fc.option(
+    fc.record({
+      requestsPerUnit: fc.integer({ min: 0, max: UINT32 }),
+      unit: fc.constantFrom(...unitNames),
+    }),
+    { nil: undefined },
+  ),
+  hits: fc.option(fc.integer({ min: 0, max: UINT32 }), { nil: undefined }),
+  isNegative: fc.boolean(),
+})
+const request = fc.record({
+  domain: fc.string({ unit: 'binary' }).map((text) => text.toWellFormed()),
+  descriptors: fc.array(descriptor, { maxLength: 6 }),
+  hitsAddend: fc.integer({ min: 0, max: UINT32 }),
+})
+
+const varint = (value: bigint): number[] =>
+  value < 128n ? [Number(value)] : [Number(value & 127n) | 128, ...varint(value >> 7n)]
+const field = (number: number, ...value: number[]) => [
+  ...varint(BigInt(number * 8 + 2)),
+  ...varint(BigInt(value.length)),
+  ...value,
+]
+const number = (at: number, value: bigint) => [...varint(BigInt(at * 8)), ...varint(value)]
+const text = (at: number, value: string) => field(at, ...Buffer.from(value))
+const read = (...parts: number[][]) => readRequest(Buffer.from(parts.flat()))
+const fault = (...parts: number[][]) => {
+  try {
+    read(...parts)
+  } catch (error) {
+    if (error instanceof LimitRequestError) return error.message
+    throw error
+  }
+  throw new Error('it was read')
+}
+
+test('what protobufjs writes is read', () => {
+  fc.assert(
+    fc.property(request, ({ domain, descriptors, hitsAddend }) => {
+      const bytes = written({
+        domain,
+        hitsAddend,
+        descriptors: descriptors.map(({ entries, limit, hits, isNegative }) => ({
+          entries,
+          limit,
+          hitsAddend: hits === undefined ? undefined : { value: hits },
+          isNegativeHits: isNegative,
+        })),
+      })
+      const hitsEach = Math.max(1, hitsAddend)
+      expect(readRequest(bytes)).toEqual({
+        domain,
+        hits: hitsEach,
+        descriptors: descriptors.map(({ entries, limit, hits, isNegative }) => ({
+          entries,
+          override: limit,
+          hits: isNegative ? 0 - (hits ?? hitsEach) : hits,
+        })),
+      })
+    }),
+    { numRuns: 500 },
+  )
+})
+
+describe('fields as protobuf allows them', () => {
+  const whole = [
+    text(1, 'd'),
+    field(2, ...field(1, ...text(1, 'k'), ...text(2, 'v'))),
+    number(3, 7n),
+  ]
+  const meant = {
+    domain: 'd',
+    hits: 7,
+    descriptors: [{ entries: [{ key: 'k', value: 'v' }] }],
+  }
+
+  test('in any order', () => {
+    expect(read(...whole.toReversed())).toEqual(meant)
+  })
+
+  test('of any number and type that is unknown', () => {
+    const unknown = [
+      number(9, 2n ** 64n - 1n),
+      field(1000, 1, 2, 3),
+      [9 * 8 + 1, 1, 2, 3, 4, 5, 6, 7, 8],
+      [9 * 8 + 5, 1, 2, 3, 4],
+      [9 * 8 + 3, ...number(1, 5n), 2 * 8 + 3, 2 * 8 + 4, 9 * 8 + 4], // groups
+    ]
+    expect(read(...unknown, ...whole, ...unknown)).toEqual(meant)
+    expect(
+      read(text(1, 'd'), number(3, 7n), field(2, ...unknown.flat(), ...(whole[1] ?? []).slice(2))),
+    ).toEqual(meant)
+  })
+
+  test('of a known number but another type, which is unknown too', () => {
+    expect(read(number(1, 5n), number(2, 5n), text(3, 'x'), ...whole)).toEqual(meant)
+  })
+
+  test('more than once: the last one wins, and messages merge', () => {
+    const limits = [field(2, ...number(1, 5n)), field(2, ...number(2, 3n)), field(2)]
+    const hits = [field(3, ...number(1, 4n)), field(3)]
+    expect(
+      read(text(1, 'x'), text(1, 'd'), field(2, ...limits.flat(), ...hits.flat()), number(3, 2n)),
+    ).toEqual({
+      domain: 'd',
+      hits: 2,
+      descriptors: [{ entries: [], override: { requestsPerUnit: 5, unit: 'HOUR' }, hits: 4 }],
+    })
+  })
+
+  test('with numbers longer than they need be, and wider than their type', () => {
+    const long = [24, 0x87, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00]
+    expect(read(text(1, 'd'), long).hits).toBe(7)
+    expect(read(text(1, 'd'), number(3, 2n ** 32n + 5n)).hits).toBe(5)
+    const unit = field(2, ...number(2, 2n ** 32n + 1n))
+    expect(read(field(2, ...unit)).descriptors[0]?.override?.unit).toBe('SECOND')
+  })
+})
+
+describe('hits', () => {
+  const hits = (...of: number[][]) =>
+    read(field(2, ...of.flat()), number(3, 9n)).descriptors[0]?.hits
+
+  test('of a descriptor win, and 0 only looks', () => {
+    expect(hits(field(3, ...number(1, 3n)))).toBe(3)
+    expect(hits(field(3))).toBe(0)
+    expect(hits()).toBeUndefined()
+  })
+
+  test('beyond 32 bits count as 2^32 - 1', () => {
+    expect(hits(field(3, ...number(1, 2n ** 64n - 1n)))).toBe(UINT32)
+    expect(hits(field(3, ...number(1, 2n ** 32n)))).toBe(UINT32)
+    expect(read(number(3, 2n ** 64n - 1n)).hits).toBe(UINT32)
+  })
+
+  test('are negative where they are given back, of the request where there are none', () => {
+    expect(hits(field(3, ...number(1, 3n)), number(4, 1n))).toBe(-3)
+    expect(hits(field(3, ...number(1, 2n ** 64n - 1n)), number(4, 1n))).toBe(-UINT32)
+    expect(hits(number(4, 2n ** 40n))).toBe(-9)
+    expect(Object.is(hits(field(3), number(4, 1n)), 0)).toBe(true)
+  })
+
+  test('of the request are at least 1', () => {
+    expect(read(text(1, 'd')).hits).toBe(1)
+  })
+})
+
+describe('refused with a sentence', () => {
+  const limit = (...of: number[]) => field(2, ...field(2, ...of))
+
+  test('a limit without a unit that there is', () => {
+    const sentence = 'the unit of a descriptor’s limit must be one of 1 SECOND, 2 MINUTE'
+    expect(fault(limit(...number(1, 5n)))).toContain(sentence)
+    expect(fault(limit())).toContain('it is 0')
+    expect(fault(limit(...number(2, 8n)))).toContain('it is 8')
+    expect(fault(limit(...number(2, 2n ** 64n - 1n)))).toContain('it is -1')
+  })
+
+  test('more than 100 descriptors, or entries of one', () => {
+    const many = (count: number) => Array.from({ length: count }, () => field(2))
+    expect(read(...many(100)).descriptors).toHaveLength(100)
+    expect(fault(...many(101))).toBe('a request may have at most 100 descriptors')
+    expect(fault(...many(10_000))).toBe('a request may have at most 100 descriptors')
+    const entries = (count: number) => Array.from({ length: count }, () => field(1)).flat()
+    expect(read(field(2, ...entries(100))).descriptors[0]?.entries).toHaveLength(100)
+    expect(fault(field(2, ...entries(101)))).toBe('a descriptor may have at most 100 entries')
+  })
+
+  const malformed: Record<string, number[]> = {
+    'a string beyond the end': [10, 5, 97],
+    'a string of no UTF-8': [10, 2, 0xc3, 0x28],
+    'a surrogate in UTF-8': [10, 3, 0xed, 0xa0, 0x80],
+    'half a number': [24, 0x80],
+    'a number of more than 64 bits': [24, ...Array.from({ length: 10 }, () => 0xff), 1],
+    'a tenth byte of more than one bit': [24, ...Array.from({ length: 9 }, () => 0xff), 2],
+    'no number': [24],
+    'a field number of 0': [2, 0],
+    'a tag of more than 32 bits': [...varint(2n ** 33n + 8n), 0],
+    'wire type 6': [14, 0],
+    'wire type 7': [15, 0],
+    'the end of a group that never began': [12],
+    'a group that never ends': [11, 16, 1],
+    'a group ended by another': [11, 20],
+    'groups in groups in groups': Array.from({ length: 200 }, () => 11),
+    'half a fixed number': [9, 1, 2, 3],
+    'a descriptor whose entry reaches beyond it': [18, 2, 10, 2, 10, 0],
+    'a length of more than 32 bits': [10, ...varint(2n ** 40n)],
+  }
+  test.each(Object.entries(malformed))('%s', (_, bytes) => {
+    expect(fault(bytes)).toMatch(/^the bytes are no RateLimitRequest: .* \(byte \d+\)$/)
+  })
+
+  test('U+FFFD itself is a character as any other', () => {
+    expect(read(text(1, 'a\ufffd')).domain).toBe('a\ufffd')
+    expect(read(text(1, '\ufeffa')).domain).toBe('\ufeffa')
+  })
+})
+
+test('any bytes are read or refused', () => {
+  const valid = written({
+    domain: 'edge',
+    hitsAddend: 3,
+    descriptors: [
+      { entries: [{ key: 'k', value: 'vé' }], limit: { requestsPerUnit: 5, unit: 2 } },
+      { entries: [{ key: 'k' }], hitsAddend: { value: 300 }, isNegativeHits: true },
+    ],
+  })
+  const mutated = fc
+    .array(fc.record({ at: fc.nat(valid.length - 1), byte: fc.nat(255) }), { maxLength: 8 })
+    .map((changes) => {
+      const bytes = Buffer.from(valid)
+      for (const { at, byte } of changes) bytes[at] = byte
+      return bytes
+    })
+  const bytes = fc.oneof(
+    mutated,
+    fc.uint8Array({ maxLength: 60 }).map((random) => Buffer.from(random)),
+    fc.nat(valid.length).map((length) => valid.subarray(0, length)),
+  )
+  fc.assert(
+    fc.property(bytes, (given) => {
+      try {
+        const { hits, domain, descriptors } = readRequest(given)
+        expect(hits).toBeGreaterThanOrEqual(1)
+        expect(domain.isWellFormed()).toBe(true)
+        for (const one of descriptors) expect(Math.abs(one.hits ?? 0)).toBeLessThanOrEqual(UINT32)
+      } catch (error) {
+        expect(error).toBeInstanceOf(LimitRequestError)
+      }
+    }),
+    { numRuns: 5000 },
+  )
+})

@@ -1,0 +1,166 @@
+// The bytes of Envoy's RateLimitRequest v3 become a call of ours. Follows protobuf's rules: fields
+// in any order, the last one wins, messages merge, unknown fields are passed over. Decides no
+// limit.
+import {
+  type Descriptor,
+  type Entry,
+  type LimitRequest,
+  type Unit,
+  units,
+} from '../limits/descriptor.ts'
+import { LimitRequestError } from '../limits/verdict.ts'
+import { WireReader } from './wire-reader.ts'
+import { DELIMITED, tagOf, VARINT } from './wire-types.ts'
+
+/** Descriptors of one call; Envoy sends a handful. */
+const DESCRIPTORS_MAX = 100
+/** Entries of one descriptor. */
+const ENTRIES_MAX = 100
+/** More hits are counted as these. */
+const HITS_MAX = 2 ** 32 - 1
+
+const unitOfNumber = new Map<number, Unit>(
+  Object.entries(units).map(([name, number]) => [number, name as Unit]),
+)
+
+const REQUEST_DOMAIN = tagOf(1, DELIMITED)
+const REQUEST_DESCRIPTORS = tagOf(2, DELIMITED)
+const REQUEST_HITS = tagOf(3, VARINT)
+const DESCRIPTOR_ENTRIES = tagOf(1, DELIMITED)
+const DESCRIPTOR_LIMIT = tagOf(2, DELIMITED)
+const DESCRIPTOR_HITS = tagOf(3, DELIMITED)
+const DESCRIPTOR_IS_NEGATIVE = tagOf(4, VARINT)
+const ENTRY_KEY = tagOf(1, DELIMITED)
+const ENTRY_VALUE = tagOf(2, DELIMITED)
+const LIMIT_REQUESTS = tagOf(1, VARINT)
+const LIMIT_UNIT = tagOf(2, VARINT)
+const WRAPPED_VALUE = tagOf(1, VARINT)
+
+/** A descriptor as it stands in the bytes. */
+interface SentDescriptor {
+  readonly entries: Entry[]
+  hasLimit: boolean
+  requestsPerUnit: number
+  unit: number
+  /** `undefined`: the field is absent. */
+  hits: number | undefined
+  isNegative: boolean
+}
+
+/** Reads a request. Throws LimitRequestError for what is malformed or breaks a rule. */
+export function readRequest(bytes: Buffer): LimitRequest {
+  const reader = new WireReader(bytes)
+  const sent: SentDescriptor[] = []
+  let domain = ''
+  let hits = 0
+  while (reader.at < reader.length) {
+    const tag = reader.tag()
+    if (tag === REQUEST_DESCRIPTORS) sent.push(readDescriptor(reader, sent.length))
+    else if (tag === REQUEST_DOMAIN) domain = reader.text()
+    else if (tag === REQUEST_HITS) hits = reader.varint()
+    else reader.skip(tag)
+  }
+  const hitsEach = Math.max(1, hits)
+  return {
+    domain,
+    descriptors: sent.map((descriptor) => descriptorOf(descriptor, hitsEach)),
+    hits: hitsEach,
+  }
+}
+
+function readDescriptor(reader: WireReader, before: number): SentDescriptor {
+  if (before >= DESCRIPTORS_MAX) {
+    throw new LimitRequestError(`a request may have at most ${DESCRIPTORS_MAX} descriptors`)
+  }
+  const into: SentDescriptor = {
+    entries: [],
+    hasLimit: false,
+    requestsPerUnit: 0,
+    unit: 0,
+    hits: undefined,
+    isNegative: false,
+  }
+  const end = reader.end()
+  while (reader.at < end) {
+    const tag = reader.tag()
+    if (tag === DESCRIPTOR_ENTRIES) into.entries.push(readEntry(reader, into.entries.length))
+    else if (tag === DESCRIPTOR_HITS) into.hits = readWrapped(reader, into.hits ?? 0)
+    else if (tag === DESCRIPTOR_IS_NEGATIVE) into.isNegative = readBool(reader)
+    else if (tag === DESCRIPTOR_LIMIT) readLimit(reader, into)
+    else reader.skip(tag)
+  }
+  reader.finish(end)
+  return into
+}
+
+function readEntry(reader: WireReader, before: number): Entry {
+  if (before >= ENTRIES_MAX) {
+    throw new LimitRequestError(`a descriptor may have at most ${ENTRIES_MAX} entries`)
+  }
+  let key = ''
+  let value = ''
+  const end = reader.end()
+  while (reader.at < end) {
+    const tag = reader.tag()
+    if (tag === ENTRY_KEY) key = reader.text()
+    else if (tag === ENTRY_VALUE) value = reader.text()
+    else reader.skip(tag)
+  }
+  reader.finish(end)
+  return { key, value }
+}
+
+function readLimit(reader: WireReader, into: SentDescriptor): void {
+  into.hasLimit = true
+  const end = reader.end()
+  while (reader.at < end) {
+    const tag = reader.tag()
+    if (tag === LIMIT_REQUESTS) into.requestsPerUnit = reader.varint()
+    else if (tag === LIMIT_UNIT) into.unit = reader.varint() | 0
+    else reader.skip(tag)
+  }
+  reader.finish(end)
+}
+
+/** A UInt64Value; `before` is what an earlier one of the same field said. */
+function readWrapped(reader: WireReader, before: number): number {
+  let value = before
+  const end = reader.end()
+  while (reader.at < end) {
+    const tag = reader.tag()
+    if (tag === WRAPPED_VALUE) {
+      const low = reader.varint()
+      value = reader.high === 0 ? low : HITS_MAX
+    } else reader.skip(tag)
+  }
+  reader.finish(end)
+  return value
+}
+
+function readBool(reader: WireReader): boolean {
+  const low = reader.varint()
+  return low !== 0 || reader.high !== 0
+}
+
+function descriptorOf(sent: SentDescriptor, hitsEach: number): Descriptor {
+  const { entries, requestsPerUnit, isNegative } = sent
+  const override = sent.hasLimit ? { requestsPerUnit, unit: unitOf(sent.unit) } : undefined
+  const hits = isNegative ? negative(sent.hits ?? hitsEach) : sent.hits
+  return { entries, override, hits }
+}
+
+/** Hits to be given back; of none, none. */
+function negative(hits: number): number {
+  return hits === 0 ? 0 : -hits
+}
+
+function unitOf(number: number): Unit {
+  const unit = unitOfNumber.get(number)
+  if (unit === undefined) {
+    const known = Object.entries(units).map(([name, its]) => `${its} ${name}`)
+    throw new LimitRequestError(
+      `the unit of a descriptor’s limit must be one of ${known.join(', ')}: it is ${number}`,
+    )
+  }
+  return unit
+}

@@ -1,0 +1,193 @@
+// The gRPC listener: a port or a unix socket, TLS if asked for, bounds on connections, and an end
+// that drops no call in time. Speaks no HTTP/2: it hands each connection to the transport.
+import { lstat, rm } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
+import { within } from '../process/deadline.ts'
+import { OperatorError } from '../process/role.ts'
+import { createGrpcJsTransport } from './grpc-js-transport.ts'
+import type { GrpcConfig } from './settings.ts'
+import type { CallDeps } from './should-rate-limit.ts'
+import { followTlsFiles, isCertificateFor, readTlsFiles, type TlsFiles } from './tls-files.ts'
+import type { ConnectionAge, RateLimitTransport } from './transport.ts'
+
+/** gRPC that is being served. */
+export interface GrpcServer {
+  /** 0 on a unix socket. */
+  readonly port: number
+  /** Tells health checks whether calls can be decided; at first they cannot. */
+  setServing(isServing: boolean): void
+  /** Stops accepting, lets calls under way end, and cuts what is left when the time is over. */
+  close(): Promise<void>
+}
+
+/** What serving needs; `createTransport` and the times have defaults. */
+export interface GrpcServeDeps extends CallDeps {
+  readonly config: GrpcConfig
+  /** Told of what goes wrong beside the calls, such as a certificate that cannot be read. */
+  readonly onError: (error: unknown) => void
+  readonly createTransport?: (deps: CallDeps & ConnectionAge) => RateLimitTransport
+  /** How often the files of TLS are looked at. @default 1000 */
+  readonly lookEveryMs?: number
+  /** How long `close` waits for calls under way. @default 15_000 */
+  readonly closeMsMax?: number
+}
+
+const CONNECTIONS_MAX = 10_000
+const HANDSHAKE_MS_MAX = 10_000
+const LOOK_EVERY_MS = 1000
+const CLOSE_MS_MAX = 15_000
+/** How long a unix socket has to answer whether anybody serves it. */
+const ANSWER_MS_MAX = 1000
+
+/** Opens the listener and serves. Throws OperatorError. */
+export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
+  const { config, onError } = deps
+  const transport = (deps.createTransport ?? createGrpcJsTransport)({
+    decide: deps.decide,
+    onCall: deps.onCall,
+    onDefect: deps.onDefect,
+    ageMsMax: config.GRPC_MAX_CONNECTION_AGE,
+    graceMs: config.GRPC_MAX_CONNECTION_AGE_GRACE,
+  })
+  const { server, stopFollowing } = config.GRPC_SERVER_USE_TLS
+    ? await createSecureListener(deps, transport)
+    : { server: createServer(transport.serve), stopFollowing: undefined }
+  const connections = watchConnections(server)
+  server.maxConnections = CONNECTIONS_MAX
+  try {
+    await open(server, config)
+  } catch (error) {
+    await stopFollowing?.()
+    throw error
+  }
+  server.on('error', onError) // a connection that could not be accepted
+  const address = server.address()
+  return {
+    port: isAddress(address) ? address.port : 0,
+    setServing: (isServing) => {
+      transport.setServing(isServing)
+    },
+    async close() {
+      const closed = new Promise<void>((resolve) => {
+        server.close(() => {
+          resolve()
+        })
+      })
+      transport.close()
+      const late = () => new Error('calls were still under way')
+      await within(deps.closeMsMax ?? CLOSE_MS_MAX, closed, late).catch(onError)
+      for (const connection of connections) connection.destroy()
+      await stopFollowing?.()
+      await closed
+    },
+  }
+}
+
+function isAddress(address: AddressInfo | string | null): address is AddressInfo {
+  return typeof address === 'object' && address !== null
+}
+
+function watchConnections(server: Server): ReadonlySet<Socket> {
+  const connections = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+  })
+  return connections
+}
+
+async function createSecureListener(deps: GrpcServeDeps, transport: RateLimitTransport) {
+  const { config, onError } = deps
+  const files = tlsFilesOf(config)
+  const material = await readTlsFiles(files).catch((error: unknown) => {
+    throw new OperatorError((error as Error).message)
+  })
+  const isMutual = files.clientAuthorities !== undefined
+  const server: TlsServer = createTlsServer({
+    ...material,
+    ALPNProtocols: ['h2'],
+    minVersion: 'TLSv1.2',
+    handshakeTimeout: HANDSHAKE_MS_MAX,
+    requestCert: isMutual,
+    rejectUnauthorized: isMutual,
+  })
+  const name = config.GRPC_CLIENT_TLS_SAN
+  server.on('secureConnection', (socket) => {
+    if (name === '' || isCertificateFor(socket, name)) transport.serve(socket)
+    else socket.destroy()
+  })
+  const following = followTlsFiles({
+    files,
+    everyMs: deps.lookEveryMs ?? LOOK_EVERY_MS,
+    onChange: (changed) => {
+      server.setSecureContext({ ...changed, minVersion: 'TLSv1.2' })
+    },
+    onError,
+  })
+  return { server, stopFollowing: () => following.stop() }
+}
+
+function tlsFilesOf(config: GrpcConfig): TlsFiles {
+  const { GRPC_SERVER_TLS_CERT: certificate, GRPC_SERVER_TLS_KEY: key } = config
+  if (certificate === '' || key === '') {
+    throw new OperatorError(
+      'GRPC_SERVER_USE_TLS needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: set both',
+    )
+  }
+  const authorities = config.GRPC_CLIENT_TLS_CACERT
+  if (config.GRPC_CLIENT_TLS_SAN !== '' && authorities === '') {
+    throw new OperatorError('GRPC_CLIENT_TLS_SAN needs GRPC_CLIENT_TLS_CACERT: set it too')
+  }
+  return { certificate, key, clientAuthorities: authorities === '' ? undefined : authorities }
+}
+
+async function open(server: Server, config: GrpcConfig): Promise<void> {
+  const { GRPC_HOST: host, GRPC_PORT: port, GRPC_UDS: path } = config
+  if (path !== '') await removeStaleSocket(path)
+  await new Promise<void>((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException) => {
+      const what = path === '' ? `${host} port ${port}` : path
+      const setting = path === '' ? 'GRPC_HOST and GRPC_PORT' : 'GRPC_UDS'
+      const why = error.code ?? error.message
+      reject(new OperatorError(`gRPC cannot be served on ${what} (${why}): change ${setting}`))
+    }
+    server.once('error', fail)
+    server.listen(path === '' ? { host, port } : { path }, () => {
+      server.off('error', fail)
+      resolve()
+    })
+  })
+}
+
+/** Removes a unix socket that a process left behind; one that is served is not touched. */
+async function removeStaleSocket(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined)
+  if (found === undefined) return
+  if (!found.isSocket()) {
+    throw new OperatorError(`GRPC_UDS must not name a file that is there: current value is ${path}`)
+  }
+  if (await isServed(path)) {
+    throw new OperatorError(`${path} is in use: stop what serves it, or change GRPC_UDS`)
+  }
+  await rm(path, { force: true })
+}
+
+function isServed(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ path, timeout: ANSWER_MS_MAX })
+    const end = (answer: boolean) => {
+      socket.destroy()
+      resolve(answer)
+    }
+    socket.once('connect', () => {
+      end(true)
+    })
+    socket.once('timeout', () => {
+      end(true)
+    })
+    socket.once('error', () => {
+      end(false)
+    })
+  })
+}

@@ -1,0 +1,34 @@
+// The listener's settings are the reference's, with its defaults; bad ones are told in a line each.
+import { expect, test } from '@jest/globals'
+import { ConfigError, parseConfig } from '../process/config.ts'
+import { grpcSettings } from './settings.ts'
+
+test('what holds where nothing is set', () => {
+  expect(parseConfig(grpcSettings, {})).toEqual({
+    GRPC_HOST: '0.0.0.0',
+    GRPC_PORT: 8081,
+    GRPC_UDS: '',
+    GRPC_SERVER_USE_TLS: false,
+    GRPC_SERVER_TLS_CERT: '',
+    GRPC_SERVER_TLS_KEY: '',
+    GRPC_CLIENT_TLS_CACERT: '',
+    GRPC_CLIENT_TLS_SAN: '',
+    GRPC_MAX_CONNECTION_AGE: 86_400_000,
+    GRPC_MAX_CONNECTION_AGE_GRACE: 3_600_000,
+  })
+})
+
+test('a longer age than a timer can wait is refused', () => {
+  const env = { GRPC_MAX_CONNECTION_AGE: '1000h', GRPC_MAX_CONNECTION_AGE_GRACE: 'soon' }
+  let faults: readonly string[] = []
+  try {
+    parseConfig(grpcSettings, env)
+  } catch (error) {
+    if (error instanceof ConfigError) ({ faults } = error)
+  }
+  const allowed = 'must be a time such as 1h30m or 500ms, from 0s to 480h'
+  expect(faults).toEqual([
+    `GRPC_MAX_CONNECTION_AGE ${allowed}: current value is "1000h"`,
+    `GRPC_MAX_CONNECTION_AGE_GRACE ${allowed}: current value is "soon"`,
+  ])
+})

@@ -1,0 +1,120 @@
+// Reads protobuf's wire format, for messages that are known by heart. Knows no message itself; a
+// byte that breaks the format is the caller's fault, told in a sentence, never a crash.
+import { isUtf8 } from 'node:buffer'
+import { LimitRequestError } from '../limits/verdict.ts'
+import { DELIMITED, DOUBLE, VARINT } from './wire-types.ts'
+
+/** Wire types that no field of ours has. */
+const GROUP = 3
+const FLOAT = 5
+/** Groups within groups that are skipped; nobody sends any. */
+const GROUP_DEPTH_MAX = 32
+
+/** The bytes of one message, and how far they have been read. Every method may throw. */
+export class WireReader {
+  /** Where the next byte is read. */
+  at = 0
+  /** The upper 32 bits of the varint read last. */
+  high = 0
+  readonly length: number
+  private readonly bytes: Buffer
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+    this.length = bytes.length
+  }
+
+  /** Reads a varint; its lower 32 bits, and the upper ones in `high`. */
+  varint(): number {
+    const byte = this.bytes[this.at++]
+    if (byte === undefined || byte > 127) return this.longVarint(byte)
+    this.high = 0
+    return byte
+  }
+
+  private longVarint(first: number | undefined): number {
+    if (first === undefined) this.fail('it ends within a field')
+    let low = first & 127
+    let high = 0
+    for (let shift = 7; shift < 70; shift += 7) {
+      const byte = this.bytes[this.at++]
+      if (byte === undefined) this.fail('it ends within a number')
+      const bits = byte & 127
+      if (shift < 32) low |= bits << shift
+      if (shift === 28) high = bits >>> 4
+      else if (shift > 28) high |= bits << (shift - 32)
+      if (byte < 128) {
+        if (shift === 63 && byte > 1) this.fail('a number has more than 64 bits')
+        this.high = high >>> 0
+        return low >>> 0
+      }
+    }
+    this.fail('a number has more than 64 bits')
+  }
+
+  /** Reads a tag: field number times 8 plus wire type. */
+  tag(): number {
+    const tag = this.varint()
+    if (tag < 8 || this.high !== 0) this.fail('it has a field number that there cannot be')
+    return tag
+  }
+
+  /** Reads the length of what follows; where that ends. */
+  end(): number {
+    const length = this.varint()
+    const end = this.at + length
+    if (this.high !== 0 || end > this.length) this.fail('a field is longer than the message')
+    return end
+  }
+
+  /** Reads a string. */
+  text(): string {
+    const end = this.end()
+    const begin = this.at
+    this.at = end
+    const text = this.bytes.toString('utf8', begin, end)
+    if (text.includes('\ufffd') && !isUtf8(this.bytes.subarray(begin, end))) {
+      this.fail('a string is not UTF-8')
+    }
+    return text
+  }
+
+  /** Passes over the value of a field that means nothing here. */
+  skip(tag: number): void {
+    this.skipValue(tag, 0)
+  }
+
+  private skipValue(tag: number, depth: number): void {
+    const type = tag & 7
+    if (type === VARINT) this.varint()
+    else if (type === DELIMITED) this.at = this.end()
+    else if (type === DOUBLE) this.pass(8)
+    else if (type === FLOAT) this.pass(4)
+    else if (type === GROUP) this.skipGroup(tag, depth + 1)
+    else this.fail('it has a wire type that there cannot be')
+  }
+
+  private pass(count: number): void {
+    this.at += count
+    if (this.at > this.length) this.fail('it ends within a field')
+  }
+
+  private skipGroup(start: number, depth: number): void {
+    if (depth > GROUP_DEPTH_MAX) this.fail(`it has more than ${GROUP_DEPTH_MAX} groups in groups`)
+    for (;;) {
+      const tag = this.tag()
+      if (tag === start + 1) return
+      this.skipValue(tag, depth)
+    }
+  }
+
+  /** Throws unless what was to end at `end` did. */
+  finish(end: number): void {
+    if (this.at !== end) this.fail('a message ends within one of its fields')
+  }
+
+  private fail(why: string): never {
+    const at = Math.min(this.at, this.length)
+    throw new LimitRequestError(`the bytes are no RateLimitRequest: ${why} (byte ${at})`)
+  }
+}

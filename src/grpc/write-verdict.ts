@@ -1,0 +1,117 @@
+// A verdict becomes the bytes of Envoy's RateLimitResponse v3. Headers go into `value`: Envoy drops
+// `raw_value`. Fields that hold their default are left out.
+import { units } from '../limits/descriptor.ts'
+import type { Json, JsonObject } from '../limits/rule.ts'
+import type { Code, DescriptorStatus, Verdict } from '../limits/verdict.ts'
+import { DELIMITED, DOUBLE, tagOf, VARINT } from './wire-types.ts'
+import { WireWriter } from './wire-writer.ts'
+
+const RESPONSE_CODE = tagOf(1, VARINT)
+const RESPONSE_STATUSES = tagOf(2, DELIMITED)
+const RESPONSE_HEADERS = tagOf(3, DELIMITED)
+const RESPONSE_BODY = tagOf(5, DELIMITED)
+const RESPONSE_METADATA = tagOf(6, DELIMITED)
+const STATUS_CODE = tagOf(1, VARINT)
+const STATUS_LIMIT = tagOf(2, DELIMITED)
+const STATUS_REMAINING = tagOf(3, VARINT)
+const STATUS_RESET = tagOf(4, DELIMITED)
+const LIMIT_REQUESTS = tagOf(1, VARINT)
+const LIMIT_UNIT = tagOf(2, VARINT)
+const LIMIT_NAME = tagOf(3, DELIMITED)
+const DURATION_SECONDS = tagOf(1, VARINT)
+const HEADER_KEY = tagOf(1, DELIMITED)
+const HEADER_VALUE = tagOf(2, DELIMITED)
+const STRUCT_FIELDS = tagOf(1, DELIMITED)
+const FIELD_KEY = tagOf(1, DELIMITED)
+const FIELD_VALUE = tagOf(2, DELIMITED)
+const VALUE_NULL = tagOf(1, VARINT)
+const VALUE_NUMBER = tagOf(2, DOUBLE)
+const VALUE_STRING = tagOf(3, DELIMITED)
+const VALUE_BOOL = tagOf(4, VARINT)
+const VALUE_STRUCT = tagOf(5, DELIMITED)
+const VALUE_LIST = tagOf(6, DELIMITED)
+const LIST_VALUES = tagOf(1, DELIMITED)
+
+const numberOfCode: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 }
+
+const writer = new WireWriter()
+
+/** Writes a verdict. */
+export function writeVerdict(verdict: Verdict): Buffer {
+  writer.begin()
+  writer.number(RESPONSE_CODE, numberOfCode[verdict.code])
+  for (const status of verdict.statuses) writeStatus(status)
+  for (const [name, value] of verdict.responseHeaders) {
+    const header = writer.open(RESPONSE_HEADERS)
+    writer.text(HEADER_KEY, name)
+    writer.text(HEADER_VALUE, value)
+    writer.close(header)
+  }
+  if (verdict.body !== undefined) writer.text(RESPONSE_BODY, verdict.body)
+  if (verdict.dynamicMetadata !== undefined) {
+    writeStruct(RESPONSE_METADATA, verdict.dynamicMetadata)
+  }
+  return writer.end()
+}
+
+function writeStatus(status: DescriptorStatus): void {
+  const { code, currentLimit, limitRemaining, resetSeconds } = status
+  const opened = writer.open(RESPONSE_STATUSES)
+  writer.number(STATUS_CODE, numberOfCode[code])
+  if (currentLimit !== undefined) writeLimit(currentLimit)
+  if (limitRemaining !== 0) writer.number(STATUS_REMAINING, limitRemaining)
+  if (resetSeconds !== undefined) {
+    const reset = writer.open(STATUS_RESET)
+    if (resetSeconds !== 0) writer.number(DURATION_SECONDS, resetSeconds)
+    writer.close(reset)
+  }
+  writer.close(opened)
+}
+
+function writeLimit(limit: NonNullable<DescriptorStatus['currentLimit']>): void {
+  const { requestsPerUnit, unit, name } = limit
+  const opened = writer.open(STATUS_LIMIT)
+  if (requestsPerUnit !== 0) writer.number(LIMIT_REQUESTS, requestsPerUnit)
+  if (unit !== undefined) writer.number(LIMIT_UNIT, units[unit])
+  if (name !== undefined && name !== '') writer.text(LIMIT_NAME, name)
+  writer.close(opened)
+}
+
+function writeStruct(tag: number, value: JsonObject): void {
+  const struct = writer.open(tag)
+  for (const [name, member] of Object.entries(value)) {
+    const field = writer.open(STRUCT_FIELDS)
+    writer.text(FIELD_KEY, name)
+    const opened = writer.open(FIELD_VALUE)
+    writeValue(member)
+    writer.close(opened)
+    writer.close(field)
+  }
+  writer.close(struct)
+}
+
+/** Writes the one member that a Value has; it is there even where it holds its default. */
+function writeValue(value: Json): void {
+  if (typeof value === 'boolean') writer.number(VALUE_BOOL, value ? 1 : 0)
+  else if (typeof value === 'number') writer.double(VALUE_NUMBER, value)
+  else if (typeof value === 'string') writer.text(VALUE_STRING, value)
+  else writeNested(value)
+}
+
+function writeNested(value: null | readonly Json[] | JsonObject): void {
+  if (value === null) writer.number(VALUE_NULL, 0)
+  else if (!isList(value)) writeStruct(VALUE_STRUCT, value)
+  else {
+    const list = writer.open(VALUE_LIST)
+    for (const item of value) {
+      const opened = writer.open(LIST_VALUES)
+      writeValue(item)
+      writer.close(opened)
+    }
+    writer.close(list)
+  }
+}
+
+function isList(value: readonly Json[] | JsonObject): value is readonly Json[] {
+  return Array.isArray(value)
+}

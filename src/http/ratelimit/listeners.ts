@@ -1,0 +1,71 @@
+// The HTTP listeners of the rate-limit service: /json, the debug port, the admin port, and the page
+// of metrics where the reference has it.
+import express, { type Express } from 'express'
+import type { Health } from '../../process/health.ts'
+import type { Metrics } from '../../process/metrics.ts'
+import { createAdminApp } from '../admin/app.ts'
+import { listen } from '../serve.ts'
+import { createRateLimitApp, type RateLimitAppDeps } from './app.ts'
+import { createDebugApp, type DebugAppDeps } from './debug-app.ts'
+
+/** What the listeners need. */
+export interface RateLimitListenersDeps extends RateLimitAppDeps, DebugAppDeps {
+  readonly health: Health
+  readonly metrics: Metrics
+  readonly config: {
+    readonly HOST: string
+    readonly PORT: number
+    readonly DEBUG_HOST: string
+    readonly DEBUG_PORT: number
+    readonly ADMIN_PORT: number
+    readonly USE_PROMETHEUS: boolean
+    readonly PROMETHEUS_ADDR: { readonly host: string | undefined; readonly port: number }
+    readonly PROMETHEUS_PATH: string
+  }
+  /** Takes what ends a listener that was opened. */
+  readonly onOpened: (drain: () => Promise<void>) => void
+}
+
+/** How long each listener waits for the requests under way at the end. */
+const DRAIN_MS_MAX = 5000
+
+/** Opens them all; gives their ports. Throws OperatorError. */
+export async function openRateLimitListeners(deps: RateLimitListenersDeps) {
+  const { config, baseUrl, onOpened } = deps
+  const onError = (err: unknown) => {
+    deps.log.error({ err }, 'a connection was not accepted')
+  }
+  const open = async (at: { host?: string; port: number; setting: string }, app: Express) => {
+    const http = await listen({ ...at, drainMsMax: DRAIN_MS_MAX, onError })
+    http.attach({ baseUrl, app })
+    onOpened(() => http.drain())
+    return http.port
+  }
+  const json = { host: config.HOST, port: config.PORT, setting: 'PORT' }
+  const debug = { host: config.DEBUG_HOST, port: config.DEBUG_PORT, setting: 'DEBUG_PORT' }
+  const admin = { port: config.ADMIN_PORT, setting: 'ADMIN_PORT' }
+  const ports = {
+    port: await open(json, createRateLimitApp(deps)),
+    debugPort: await open(debug, createDebugApp(deps)),
+    adminPort: await open(admin, createAdminApp({ ...deps, token: undefined })),
+  }
+  if (!config.USE_PROMETHEUS || isAdminPage(config)) return ports
+  const { host, port } = config.PROMETHEUS_ADDR
+  const at = { ...(host !== undefined && { host }), port, setting: 'PROMETHEUS_ADDR' }
+  return { ...ports, prometheusPort: await open(at, metricsApp(deps)) }
+}
+
+/** Whether the page is there already. */
+function isAdminPage(config: RateLimitListenersDeps['config']): boolean {
+  const { PROMETHEUS_ADDR, PROMETHEUS_PATH, ADMIN_PORT } = config
+  return PROMETHEUS_ADDR.port === ADMIN_PORT && PROMETHEUS_PATH === '/metrics'
+}
+
+function metricsApp({ metrics, config }: RateLimitListenersDeps): Express {
+  const app = express()
+  app.set('x-powered-by', false)
+  app.get(config.PROMETHEUS_PATH, async (_req, res) => {
+    res.type(metrics.registry.contentType).send(await metrics.registry.metrics())
+  })
+  return app
+}

@@ -1,0 +1,149 @@
+// A RateLimitRequest in proto3-JSON becomes a call of ours: names in either spelling, numbers also
+// as strings, enums by name or number, null = absent. Each mistake is told by its place. Decides
+// nothing.
+import { isUtf8 } from 'node:buffer'
+import {
+  type Descriptor,
+  type Entry,
+  type LimitRequest,
+  type Unit,
+  units,
+} from '../../limits/descriptor.ts'
+import { LimitRequestError } from '../../limits/verdict.ts'
+
+const UINT32_MAX = 2n ** 32n - 1n
+const UINT64_MAX = 2n ** 64n - 1n
+/** Descriptors of one call, and entries of one descriptor. */
+const ITEMS_MAX = 100
+
+/** A value and where it stands, such as `descriptors[0].limit`. */
+interface Found {
+  readonly value: unknown
+  readonly at: string
+}
+
+/** Reads a request. Throws LimitRequestError with the first mistake. */
+export function parseJsonRequest(body: Buffer): LimitRequest {
+  const request = readMembers({ value: parseJson(body), at: '' }, [
+    'domain',
+    'descriptors',
+    'hitsAddend',
+  ])
+  const hits = Math.max(1, readNumber(request('hitsAddend'), UINT32_MAX) ?? 0)
+  return {
+    domain: readText(request('domain')),
+    descriptors: readList(request('descriptors')).map((found) => readDescriptor(found, hits)),
+    hits,
+  }
+}
+
+function parseJson(body: Buffer): unknown {
+  if (!isUtf8(body)) throw new LimitRequestError('the body must be UTF-8')
+  try {
+    return JSON.parse(body.toString()) as unknown
+  } catch (error) {
+    throw new LimitRequestError(`the body must be JSON: ${(error as Error).message}`)
+  }
+}
+
+function readDescriptor(found: Found, hitsOfRequest: number): Descriptor {
+  const descriptor = readMembers(found, ['entries', 'limit', 'hitsAddend', 'isNegativeHits'])
+  const limit = descriptor('limit')
+  const hits = readNumber(descriptor('hitsAddend'), UINT64_MAX)
+  const isNegative = readFlag(descriptor('isNegativeHits'))
+  return {
+    entries: readList(descriptor('entries')).map(readEntry),
+    override: limit.value === undefined ? undefined : readLimit(limit),
+    hits: isNegative ? 0 - (hits ?? hitsOfRequest) : hits,
+  }
+}
+
+function readEntry(found: Found): Entry {
+  const entry = readMembers(found, ['key', 'value'])
+  return { key: readText(entry('key')), value: readText(entry('value')) }
+}
+
+function readLimit(found: Found): NonNullable<Descriptor['override']> {
+  const limit = readMembers(found, ['requestsPerUnit', 'unit'])
+  return {
+    requestsPerUnit: readNumber(limit('requestsPerUnit'), UINT32_MAX) ?? 0,
+    unit: readUnit(limit('unit')),
+  }
+}
+
+/** The members of an object by their names in lowerCamelCase; `undefined` where absent or null. */
+function readMembers({ value, at }: Found, names: readonly string[]): (name: string) => Found {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    fail({ value, at: at === '' ? 'the body' : at }, 'an object')
+  }
+  const place = (name: string) => (at === '' ? name : `${at}.${name}`)
+  const members = new Map<string, unknown>()
+  for (const [sent, member] of Object.entries(value)) {
+    const name = names.find((known) => known === sent || snakeCase(known) === sent)
+    if (name === undefined) throw new LimitRequestError(`${place(sent.slice(0, 100))} is unknown`)
+    if (members.has(name)) throw new LimitRequestError(`${place(name)} is there twice`)
+    members.set(name, member)
+  }
+  return (name) => ({ value: members.get(name) ?? undefined, at: place(name) })
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+function readList({ value, at }: Found): Found[] {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) fail({ value, at }, 'a list')
+  if (value.length > ITEMS_MAX) {
+    throw new LimitRequestError(`${at} must be a list of at most ${ITEMS_MAX}`)
+  }
+  return value.map((item: unknown, i) => ({ value: item, at: `${at}[${i}]` }))
+}
+
+function readText({ value, at }: Found): string {
+  if (value === undefined) return ''
+  if (typeof value !== 'string' || !value.isWellFormed()) fail({ value, at }, 'a string of UTF-8')
+  return value
+}
+
+function readFlag({ value, at }: Found): boolean {
+  if (value !== undefined && typeof value !== 'boolean') fail({ value, at }, 'true or false')
+  return value ?? false
+}
+
+/** A whole number from 0 to `max`; those beyond 2^32 - 1 count as that. */
+function readNumber({ value, at }: Found, max: bigint): number | undefined {
+  if (value === undefined) return undefined
+  const number = wholeNumber(value)
+  if (number === undefined || number < 0n || number > max) {
+    fail({ value, at }, `a whole number from 0 to ${String(max)}`)
+  }
+  return Number(number > UINT32_MAX ? UINT32_MAX : number)
+}
+
+function wholeNumber(value: unknown): bigint | undefined {
+  if (typeof value === 'string') return /^\d{1,20}$/.test(value) ? BigInt(value) : undefined
+  if (value === 2 ** 64) return UINT64_MAX // what 2^64 - 1 is as a double
+  return Number.isInteger(value) ? BigInt(value as number) : undefined
+}
+
+function readUnit({ value, at }: Found): Unit {
+  const known = Object.entries(units) as [Unit, number][]
+  const unit = known.find(([name, number]) => value === name || value === number)
+  if (unit === undefined) {
+    fail({ value, at }, `one of ${known.map(([name, number]) => `${number} ${name}`).join(', ')}`)
+  }
+  return unit[0]
+}
+
+/** Refuses a value; long ones are cut. */
+function fail({ value, at }: Found, allowed: string): never {
+  throw new LimitRequestError(`${at} must be ${allowed}: it is ${shown(value)}`)
+}
+
+function shown(value: unknown): string {
+  if (value === undefined) return 'absent'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return JSON.stringify(value).slice(0, 100).toWellFormed()
+}

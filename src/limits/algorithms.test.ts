@@ -1,0 +1,136 @@
+// Every algorithm of the list keeps the promises that all of them make, over random histories.
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { CounterState, Limit } from './algorithm.ts'
+import { algorithms } from './algorithms.ts'
+
+const limits = fc.record({
+  requests: fc.integer({ min: 1, max: 50 }),
+  windowUs: fc.constantFrom(1_000_000, 60_000_000, 3_600_000_000, 30_000_000, 7_000_003),
+  extra: fc.integer({ min: 0, max: 50 }),
+})
+const steps = fc.array(
+  fc.record({
+    // A clock may also be set back.
+    waitUs: fc.oneof(
+      fc.integer({ min: 0, max: 2_000_000 }),
+      fc.integer({ min: 0, max: 2 ** 33 }),
+      fc.integer({ min: -20_000_000, max: 0 }),
+    ),
+    cost: fc.integer({ min: 0, max: 4 }),
+  }),
+  { maxLength: 60 },
+)
+const BEGUN_US = 1_790_000_000_000_000
+
+describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const))(
+  '%s',
+  (_, algorithm) => {
+    const limitOf = ({
+      requests,
+      windowUs,
+      extra,
+    }: {
+      requests: number
+      windowUs: number
+      extra: number
+    }): Limit => ({
+      requests,
+      windowUs,
+      burst: algorithm.takesBurst ? requests + extra : requests,
+      denyConsumes: false,
+    })
+
+    /** Walks a history; `see` is told of each charge and its decision. */
+    const walk = (
+      limit: Limit,
+      history: readonly { waitUs: number; cost: number }[],
+      see: (at: {
+        state: CounterState | undefined
+        cost: number
+        nowUs: number
+        decision: ReturnType<typeof algorithm.decide>
+      }) => void,
+    ) => {
+      let state: CounterState | undefined
+      let nowUs = BEGUN_US
+      for (const { waitUs, cost } of history) {
+        nowUs += waitUs
+        const decision = algorithm.decide({ state, cost, nowUs, limit })
+        see({ state, cost, nowUs, decision })
+        state = decision.next ?? state
+      }
+    }
+
+    test('a look changes nothing, and says whether one hit would be admitted', () => {
+      fc.assert(
+        fc.property(limits, steps, (shape, history) => {
+          const limit = limitOf(shape)
+          walk(limit, history, ({ state, nowUs }) => {
+            const look = algorithm.decide({ state, cost: 0, nowUs, limit })
+            const hit = algorithm.decide({ state, cost: 1, nowUs, limit })
+            expect(look.admitted).toBe(hit.admitted)
+          })
+        }),
+      )
+    })
+
+    test('who waits as long as told is admitted, and a microsecond earlier is not', () => {
+      fc.assert(
+        fc.property(limits, steps, (shape, history) => {
+          const limit = limitOf(shape)
+          walk(
+            limit,
+            history,
+            ({ state, cost, nowUs, decision: { admitted, retryAfterUs, next } }) => {
+              if (admitted || !Number.isFinite(retryAfterUs)) return
+              const kept = next ?? state
+              const retry = (laterUs: number) =>
+                algorithm.decide({ state: kept, cost, nowUs: nowUs + laterUs, limit }).admitted
+              expect(retry(retryAfterUs)).toBe(true)
+              expect(retryAfterUs).toBeGreaterThan(0)
+              if (retryAfterUs > 1) expect(retry(retryAfterUs - 1)).toBe(false)
+            },
+          )
+        }),
+      )
+    })
+
+    test('what remains is admitted at once, and one more is not', () => {
+      fc.assert(
+        fc.property(limits, steps, (shape, history) => {
+          const limit = limitOf(shape)
+          walk(limit, history, ({ state, nowUs, decision }) => {
+            const kept = decision.next ?? state
+            if (decision.remaining > 0 && algorithm.name !== 'leaky_bucket') {
+              const all = algorithm.decide({ state: kept, cost: decision.remaining, nowUs, limit })
+              expect(all.admitted).toBe(true)
+            }
+            const more = algorithm.decide({
+              state: kept,
+              cost: decision.remaining + 1,
+              nowUs,
+              limit,
+            })
+            if (algorithm.name !== 'leaky_bucket') expect(more.admitted).toBe(false)
+          })
+        }),
+      )
+    })
+
+    test('once the reset is over the counter is as new', () => {
+      fc.assert(
+        fc.property(limits, steps, (shape, history) => {
+          const limit = limitOf(shape)
+          walk(limit, history, ({ state, nowUs, decision }) => {
+            const kept = decision.next ?? state
+            const later = nowUs + Math.max(decision.resetUs, 0)
+            const used = algorithm.decide({ state: kept, cost: 1, nowUs: later, limit })
+            const fresh = algorithm.decide({ state: undefined, cost: 1, nowUs: later, limit })
+            expect([used.admitted, used.remaining]).toEqual([fresh.admitted, fresh.remaining])
+          })
+        }),
+      )
+    })
+  },
+)

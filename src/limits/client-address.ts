@@ -1,0 +1,29 @@
+// Whom a limit by address counts as one: an IPv4 address, or the /64 of an IPv6 address, within
+// which one client may choose. Written as Envoy writes masked addresses.
+
+const GROUPS = 8
+/** Groups of 16 bits that a /64 keeps. */
+const GROUPS_KEPT = 4
+
+/** `203.0.113.7/32` or `2001:db8:1:2::/64` for the address of a peer; others as they are. */
+export function clientOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
+  if (mapped !== undefined) return `${mapped}/32`
+  if (!address.includes(':')) return address.includes('.') ? `${address}/32` : address
+  const [bare = ''] = address.split('%') // a zone names one of our own interfaces
+  const kept = groupsOf(bare).slice(0, GROUPS_KEPT)
+  while (kept.at(-1) === 0) kept.pop()
+  return `${kept.map((group) => group.toString(16)).join(':')}::/64`
+}
+
+/** The eight groups of an address, `::` written out. */
+function groupsOf(address: string): number[] {
+  const [before = '', after] = address.split('::')
+  const numbers = (text: string) =>
+    text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))
+  const head = numbers(before)
+  if (after === undefined) return head
+  const tail = numbers(after)
+  const zeros = Math.max(0, GROUPS - head.length - tail.length)
+  return [...head, ...Array.from({ length: zeros }, () => 0), ...tail]
+}

@@ -1,0 +1,49 @@
+// What a caller asks about: a domain and descriptors, as Envoy sends them.
+
+/** The units of a limit, by the names and numbers of Envoy's API. */
+export const units = {
+  SECOND: 1,
+  MINUTE: 2,
+  HOUR: 3,
+  DAY: 4,
+  MONTH: 5,
+  YEAR: 6,
+  WEEK: 7,
+} as const
+
+/** Name of a unit. */
+export type Unit = keyof typeof units
+
+/** Seconds of a unit; a month has 30 days, a year 365. */
+export const unitSeconds: Readonly<Record<Unit, number>> = {
+  SECOND: 1,
+  MINUTE: 60,
+  HOUR: 3600,
+  DAY: 86_400,
+  WEEK: 604_800,
+  MONTH: 2_592_000,
+  YEAR: 31_536_000,
+}
+
+/** One key and value of a descriptor. */
+export interface Entry {
+  readonly key: string
+  readonly value: string
+}
+
+/** What one limit is looked up for. */
+export interface Descriptor {
+  readonly entries: readonly Entry[]
+  /** A limit that the caller brings; it wins over the rules. */
+  readonly override?: { readonly requestsPerUnit: number; readonly unit: Unit } | undefined
+  /** Hits of this descriptor, 0 = a look, negative = given back; `undefined`: the request's. */
+  readonly hits?: number | undefined
+}
+
+/** One call. */
+export interface LimitRequest {
+  readonly domain: string
+  readonly descriptors: readonly Descriptor[]
+  /** Hits of the descriptors that name none; at least 1. */
+  readonly hits: number
+}

@@ -1,0 +1,113 @@
+// Which rules a descriptor hits, and which counter of each. Runs for each call and changes nothing.
+import { hash } from 'node:crypto'
+import { type Descriptor, type Entry, unitSeconds } from './descriptor.ts'
+import { fixedWindow } from './fixed-window.ts'
+import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
+import { lengthPrefixed } from './rule-tree.ts'
+import { matchesParts } from './wildcard.ts'
+
+/** What a descriptor hits. */
+export interface Match {
+  /** At least one. */
+  readonly rules: readonly Rule[]
+  /** Which counter of each rule: the values that the rule itself does not name. */
+  readonly values: string
+  /** Under which name its metrics count. */
+  readonly metricPath: string
+}
+
+/** What is looked up. */
+export interface MatchRequest {
+  readonly rules: RuleSet
+  readonly domain: string
+  readonly descriptor: Descriptor
+}
+
+/** Finds the rules of a descriptor: those where its last entry leads, and no other. */
+export function matchDescriptor(request: MatchRequest): Match | 'unknown-domain' | 'no-rule' {
+  const { rules, domain, descriptor } = request
+  const top = rules.get(domain)
+  if (top === undefined) return 'unknown-domain'
+  if (descriptor.override !== undefined) return matchOverride(request, top)
+  let level = top
+  let node: RuleNode | undefined
+  let values = ''
+  let hasValueMetric = false
+  for (const entry of descriptor.entries) {
+    const value = seenValue(level.hashedKeys, entry)
+    node = findNode(level, entry.key, value)
+    if (node === undefined) return 'no-rule'
+    if (node.isVariable) values += lengthPrefixed(value)
+    if (node.hasValueMetric) hasValueMetric = true
+    level = node.below
+  }
+  const rule = node?.rules[0]
+  if (node === undefined || rule === undefined) return 'no-rule'
+  const isDetailed = rule.hasDetailedMetric
+  const metricPath =
+    isDetailed || hasValueMetric ? metricPathOf(request, top, isDetailed) : node.path
+  return { rules: node.rules, values, metricPath }
+}
+
+/** Where an entry leads: its exact value, else the first wildcard of the file, else any value. */
+export function findNode(level: RuleLevel, key: string, value: string): RuleNode | undefined {
+  const exact = level.exact.get(key)?.get(value)
+  if (exact !== undefined) return exact
+  for (const { node, parts } of level.wildcards) {
+    if (node.key === key && matchesParts(parts, value)) return node
+  }
+  return level.any.get(key)
+}
+
+/** The value that rules see: of a key that is hashed, `sha256:` and its hash. */
+export function seenValue(hashedKeys: ReadonlySet<string>, { key, value }: Entry): string {
+  return hashedKeys.size > 0 && hashedKeys.has(key) ? `sha256:${hash('sha256', value)}` : value
+}
+
+/** The name of one counter: no two rules, windows or values share one; 22 characters, 132 bits. */
+export function counterKey(rule: Rule, values: string): string {
+  return hash('sha256', lengthPrefixed(rule.identity) + values, 'base64url').slice(0, 22)
+}
+
+/** A path that names values of the request: those of the flagged descriptors, or all. */
+function metricPathOf(request: MatchRequest, top: RuleLevel, isDetailed: boolean): string {
+  let path = request.domain
+  let level = top
+  for (const entry of request.descriptor.entries) {
+    const value = seenValue(level.hashedKeys, entry)
+    const node = findNode(level, entry.key, value)
+    if (node === undefined) return path
+    const shown = node.isShared || !(isDetailed || node.hasValueMetric) ? node.value : value
+    path += shown === '' ? `.${entry.key}` : `.${entry.key}_${shown}`
+    level = node.below
+  }
+  return path
+}
+
+/** The rule of a limit that the caller brings. Its metrics are one for the whole domain. */
+function matchOverride({ domain, descriptor }: MatchRequest, top: RuleLevel): Match {
+  const { requestsPerUnit: requests = 0, unit = 'SECOND' } = descriptor.override ?? {}
+  const windowUs = unitSeconds[unit] * 1_000_000
+  let path = domain
+  let values = ''
+  for (const entry of descriptor.entries) {
+    const value = seenValue(top.hashedKeysBelow, entry)
+    path += value === '' ? `.${entry.key}` : `.${entry.key}_${value}`
+    values += lengthPrefixed(entry.key) + lengthPrefixed(value)
+  }
+  const rule: Rule = {
+    path,
+    identity: lengthPrefixed(domain) + lengthPrefixed(String(windowUs)),
+    name: undefined,
+    replaces: [],
+    algorithm: fixedWindow,
+    limit: { requests, windowUs, burst: requests, denyConsumes: true },
+    unit,
+    isShadow: false,
+    isQuota: false,
+    onStoreError: 'local',
+    metadata: undefined,
+    hasDetailedMetric: false,
+  }
+  return { rules: [rule], values, metricPath: `${domain}.override` }
+}

@@ -1,0 +1,162 @@
+// Reads the fields of one mapping of a rules file: text, flags and numbers, or a fault that says
+// what is allowed. Which fields there are, others say.
+import type { Json, JsonObject } from './rule.ts'
+import type { Findings } from './rule-fault.ts'
+import type { Located, LocatedMap } from './parse-yaml.ts'
+
+/** A mapping, and where its faults go. */
+export interface Fields {
+  readonly map: LocatedMap
+  readonly findings: Findings
+}
+
+/** A text, and where it stands. */
+export interface LocatedText {
+  readonly text: string
+  readonly line: number
+}
+
+/** Values that one `metadata` may hold, aliases followed. */
+const METADATA_VALUES_MAX = 1000
+
+const kindWords: Readonly<Record<Located['kind'], string>> = {
+  map: 'a mapping',
+  list: 'a list',
+  null: 'empty',
+  bool: 'true or false',
+  int: 'a number',
+  float: 'a number',
+  time: 'a time',
+  text: 'a text',
+}
+
+/** The value of a key; `undefined` if it is absent or null. */
+export function fieldOf({ map }: Fields, key: string): Located | undefined {
+  const entry = map.entries.find((each) => each.key.kind === 'text' && each.key.text === key)
+  return entry === undefined || entry.value.kind === 'null' ? undefined : entry.value
+}
+
+/** Where a field stands, or the mapping that lacks it. */
+export function lineOf(fields: Fields, key: string): number {
+  return fieldOf(fields, key)?.line ?? fields.map.line
+}
+
+/** Says that a field is not what it must be. */
+export function refuse(fields: Fields, key: string, allowed: string): void {
+  const value = fieldOf(fields, key)
+  const shown = value === undefined ? 'missing' : showKind(value)
+  const message = `error loading config file: ${key} must be ${allowed}: it is ${shown}`
+  fields.findings.fault(lineOf(fields, key), message)
+}
+
+function showKind(value: Located): string {
+  const said = 'text' in value ? ` '${value.text}'` : ''
+  return `${kindWords[value.kind]}${said}`
+}
+
+/** A text; numbers and flags are taken as they are written. Empty if it is absent. */
+export function readText(fields: Fields, key: string): LocatedText {
+  const value = fieldOf(fields, key)
+  const absent = { text: '', line: value?.line ?? fields.map.line }
+  if (value === undefined || value.kind === 'float' || value.kind === 'time') return absent
+  if ('text' in value) return { text: value.text, line: value.line }
+  refuse(fields, key, 'a text')
+  return absent
+}
+
+/** True or false; false if it is absent. */
+export function readFlag(fields: Fields, key: string): boolean {
+  return readOptionalFlag(fields, key) ?? false
+}
+
+/** True or false; `undefined` if it is absent. */
+export function readOptionalFlag(fields: Fields, key: string): boolean | undefined {
+  const value = fieldOf(fields, key)
+  if (value === undefined) return undefined
+  if (value.kind === 'bool') return value.value === true
+  refuse(fields, key, 'true or false')
+  return undefined
+}
+
+/** A whole number within bounds; `undefined` if it is absent or refused. */
+export function readCount(
+  fields: Fields,
+  key: string,
+  bounds: { readonly min: number; readonly max: number },
+): number | undefined {
+  const value = fieldOf(fields, key)
+  if (value === undefined) return undefined
+  const number = value.kind === 'int' ? Number(value.value) : NaN
+  if (number >= bounds.min && number <= bounds.max) return number
+  refuse(fields, key, `a whole number from ${bounds.min} to ${bounds.max}`)
+  return undefined
+}
+
+/** The mappings of a list; what is no mapping has been refused before. */
+export function readMaps(fields: Fields, key: string): readonly LocatedMap[] {
+  const value = fieldOf(fields, key)
+  if (value === undefined) return []
+  if (value.kind === 'list') return value.items.filter((item) => item.kind === 'map')
+  refuse(fields, key, 'a list')
+  return []
+}
+
+/** The free mapping of `metadata`; `undefined` if it is absent or empty. */
+export function readMetadata(fields: Fields): JsonObject | undefined {
+  const value = fieldOf(fields, 'metadata')
+  if (value === undefined) return undefined
+  if (value.kind !== 'map') {
+    refuse(fields, 'metadata', 'a mapping')
+    return undefined
+  }
+  const budget = { left: METADATA_VALUES_MAX }
+  const json = objectOf(value, { fields, budget })
+  if (budget.left >= 0) return value.entries.length === 0 ? undefined : json
+  const message = `metadata may hold ${METADATA_VALUES_MAX} values: it holds more`
+  fields.findings.fault(value.line, `error parsing metadata: ${message}`)
+  return undefined
+}
+
+interface Reading {
+  readonly fields: Fields
+  readonly budget: { left: number }
+}
+
+function objectOf(map: LocatedMap, reading: Reading): JsonObject {
+  return Object.fromEntries(
+    map.entries.map(({ key, value }) => [keyText(key, reading), jsonOf(value, reading)]),
+  )
+}
+
+function keyText(key: Located, { fields }: Reading): string {
+  if ('text' in key) return key.text
+  fields.findings.fault(key.line, 'error parsing metadata: a key must be a text')
+  return ''
+}
+
+function jsonOf(value: Located, reading: Reading): Json {
+  reading.budget.left -= 1
+  if (reading.budget.left < 0) return null
+  switch (value.kind) {
+    case 'map':
+      return objectOf(value, reading)
+    case 'list':
+      return value.items.map((item) => jsonOf(item, reading))
+    case 'null':
+      return null
+    case 'text':
+    case 'time':
+      return value.text
+    case 'bool':
+    case 'int':
+    case 'float':
+      if (typeof value.value === 'boolean' || Number.isFinite(value.value)) {
+        return value.value ?? null
+      }
+      reading.fields.findings.fault(
+        value.line,
+        `error parsing metadata: '${value.text}' is no number that JSON knows`,
+      )
+      return null
+  }
+}

@@ -1,0 +1,196 @@
+// Reads one `rate_limit` of a rules file. Where it stands in the tree, others say.
+import { type Algorithm, COUNT_MAX, type Limit } from './algorithm.ts'
+import { algorithms } from './algorithms.ts'
+import { type Unit, units, unitSeconds } from './descriptor.ts'
+import { fixedWindow } from './fixed-window.ts'
+import { leakyBucket } from './leaky-bucket.ts'
+import {
+  type Fields,
+  fieldOf,
+  lineOf,
+  readCount,
+  readFlag,
+  readMaps,
+  readOptionalFlag,
+  readText,
+} from './parse-fields.ts'
+import { type StoreErrorMode, storeErrorModes } from './rule.ts'
+import { slidingWindowLog } from './sliding-window-log.ts'
+import { partsOf, tokenBucket } from './token-bucket.ts'
+
+/** What one `rate_limit` says. */
+export interface ParsedLimit {
+  readonly name: string | undefined
+  readonly replaces: readonly string[]
+  readonly algorithm: Algorithm
+  /** `undefined` = unlimited. */
+  readonly limit: Limit | undefined
+  readonly unit: Unit | undefined
+  readonly onStoreError: StoreErrorMode
+}
+
+/** Hits of a limit; as many as Envoy's API can say. */
+const REQUESTS_MAX = 2 ** 32 - 1
+/** Hits of a `sliding_window_log`, which keeps the time of each. */
+const LOG_REQUESTS_MAX = 10_000
+/** A `window`, in milliseconds. */
+const WINDOW_MS_MIN = 1
+/** A `window`, in milliseconds: 366 days. */
+const WINDOW_MS_MAX = 366 * 86_400_000
+/** Names that one limit may replace. */
+const REPLACES_MAX = 100
+
+const windowForm = /^([0-9]{1,12})(ms|s|m|h|d)$/
+const windowUnitMs: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+}
+const wordsOfLimits = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
+
+/**
+ * Reads it; what is wrong goes to the findings, and something harmless takes its place.
+ * `denyConsumes` is what `deny_consumes` means where a fixed window does not say it.
+ */
+export function parseLimit(fields: Fields, denyConsumes: boolean): ParsedLimit {
+  const name = readText(fields, 'name').text
+  const replaces = readReplaces(fields, name)
+  const isUnlimited = readFlag(fields, 'unlimited')
+  if (isUnlimited) checkUnlimited(fields)
+  const algorithm = readAlgorithm(fields)
+  const { windowUs, unit } = isUnlimited ? noWindow : readWindow(fields)
+  const counting = { algorithm, windowUs, denyConsumes: denyConsumes && algorithm === fixedWindow }
+  const limit = isUnlimited ? undefined : readLimit(fields, counting)
+  const onStoreError = readStoreErrorMode(fields)
+  return { name: name === '' ? undefined : name, replaces, algorithm, limit, unit, onStoreError }
+}
+
+const noWindow = { windowUs: 0, unit: undefined }
+
+function isUnit(text: string): text is Unit {
+  return Object.hasOwn(units, text)
+}
+
+function checkUnlimited(fields: Fields): void {
+  const unit = readText(fields, 'unit')
+  if (isUnit(unit.text.toUpperCase())) {
+    fields.findings.fault(unit.line, 'should not specify rate limit unit when unlimited')
+  }
+  for (const word of wordsOfLimits) {
+    if (fieldOf(fields, word) !== undefined) {
+      const message = `should not specify ${word} when unlimited`
+      fields.findings.fault(lineOf(fields, word), message)
+    }
+  }
+}
+
+function readReplaces(fields: Fields, ownName: string): readonly string[] {
+  const entries = readMaps(fields, 'replaces')
+  const { findings } = fields
+  if (entries.length > REPLACES_MAX) {
+    const message = `replaces may hold ${REPLACES_MAX} names: it holds ${entries.length}`
+    findings.fault(lineOf(fields, 'replaces'), message)
+    return []
+  }
+  return entries.map((map) => {
+    const { text, line } = readText({ map, findings }, 'name')
+    if (text === '') findings.fault(line, 'should not have an empty replaces entry')
+    else if (text === ownName) {
+      findings.fault(line, 'replaces should not contain name of same descriptor')
+    }
+    return text
+  })
+}
+
+function readAlgorithm(fields: Fields): Algorithm {
+  const { text, line } = readText(fields, 'algorithm')
+  if (text === '') return fixedWindow
+  const algorithm = algorithms.find(({ name }) => name === text)
+  if (algorithm !== undefined) return algorithm
+  const names = algorithms.map(({ name }) => name).join(', ')
+  fields.findings.fault(line, `algorithm must be one of ${names}: it is '${text}'`)
+  return fixedWindow
+}
+
+function readStoreErrorMode(fields: Fields): StoreErrorMode {
+  const { text, line } = readText(fields, 'on_store_error')
+  if (text === '') return 'local'
+  const mode = storeErrorModes.find((each) => each === text)
+  if (mode !== undefined) return mode
+  const names = storeErrorModes.join(', ')
+  fields.findings.fault(line, `on_store_error must be one of ${names}: it is '${text}'`)
+  return 'local'
+}
+
+interface Window {
+  readonly windowUs: number
+  readonly unit: Unit | undefined
+}
+
+function readWindow(fields: Fields): Window {
+  if (fieldOf(fields, 'window') === undefined) return readUnit(fields)
+  if (fieldOf(fields, 'unit') !== undefined) {
+    const message = 'unit and window say the same thing: only one of them may be there'
+    fields.findings.fault(lineOf(fields, 'window'), message)
+  }
+  const { text, line } = readText(fields, 'window')
+  const [, count, unit = ''] = windowForm.exec(text) ?? []
+  const windowMs = Number(count) * (windowUnitMs[unit] ?? NaN)
+  if (windowMs >= WINDOW_MS_MIN && windowMs <= WINDOW_MS_MAX) {
+    return { windowUs: windowMs * 1000, unit: unitOf(windowMs / 1000) }
+  }
+  const allowed = 'a whole number and ms, s, m, h or d, such as 30s, from 1ms to 366d'
+  fields.findings.fault(line, `window must be ${allowed}: it is '${text}'`)
+  return { windowUs: 1_000_000, unit: undefined }
+}
+
+function readUnit(fields: Fields): Window {
+  const { text, line } = readText(fields, 'unit')
+  const unit = text.toUpperCase()
+  if (isUnit(unit)) return { windowUs: unitSeconds[unit] * 1_000_000, unit }
+  fields.findings.fault(line, `invalid rate limit unit '${text}'`)
+  return { windowUs: 1_000_000, unit: undefined }
+}
+
+function unitOf(seconds: number): Unit | undefined {
+  return (Object.keys(units) as Unit[]).find((unit) => unitSeconds[unit] === seconds)
+}
+
+function readLimit(
+  fields: Fields,
+  given: { algorithm: Algorithm; windowUs: number; denyConsumes: boolean },
+): Limit {
+  const { algorithm, windowUs } = given
+  const isLog = algorithm === slidingWindowLog
+  const max = isLog ? LOG_REQUESTS_MAX : REQUESTS_MAX
+  const requests = readCount(fields, 'requests_per_unit', { min: 0, max }) ?? 0
+  if (fieldOf(fields, 'requests_per_unit') === undefined) {
+    const message = 'requests_per_unit is missing, which means 0: every request is denied'
+    fields.findings.remark(fields.map.line, message)
+  }
+  const burst = readBurst(fields, algorithm) ?? requests
+  const denyConsumes = readOptionalFlag(fields, 'deny_consumes') ?? given.denyConsumes
+  const limit = { requests, windowUs, burst, denyConsumes }
+  checkPrecision(fields, algorithm, limit)
+  return limit
+}
+
+function readBurst(fields: Fields, algorithm: Algorithm): number | undefined {
+  if (algorithm.takesBurst) return readCount(fields, 'burst', { min: 1, max: REQUESTS_MAX })
+  if (fieldOf(fields, 'burst') === undefined) return undefined
+  const names = algorithms.filter(({ takesBurst }) => takesBurst).map(({ name }) => name)
+  const message = `burst is only for ${names.join(', ')}: the algorithm is '${algorithm.name}'`
+  fields.findings.fault(lineOf(fields, 'burst'), message)
+  return undefined
+}
+
+/** Buckets count in whole parts of a hit: of numbers without a common divisor, too many. */
+function checkPrecision(fields: Fields, algorithm: Algorithm, limit: Limit): void {
+  if (algorithm !== tokenBucket && algorithm !== leakyBucket) return
+  if (limit.requests === 0 || limit.burst * partsOf(limit).hitParts <= COUNT_MAX) return
+  const message = `${algorithm.name} cannot count ${limit.requests} per window exactly`
+  const remedy = `choose a rounder number, or a shorter window`
+  fields.findings.fault(lineOf(fields, 'requests_per_unit'), `${message}: ${remedy}`)
+}

@@ -1,0 +1,44 @@
+// Plain words of YAML mean what they mean to the reference's parser.
+import { expect, test } from '@jest/globals'
+import { resolvePlain } from './parse-scalar.ts'
+
+test.each([
+  ['yes', 'bool', true],
+  ['On', 'bool', true],
+  ['n', 'bool', false],
+  ['FALSE', 'bool', false],
+  ['tRue', 'text', undefined],
+  ['', 'null', undefined],
+  ['~', 'null', undefined],
+  ['Null', 'null', undefined],
+  ['5', 'int', 5],
+  ['-0', 'int', 0],
+  ['012', 'int', 10],
+  ['0o12', 'int', 10],
+  ['0x1F', 'int', 31],
+  ['0b101', 'int', 5],
+  ['1_000', 'int', 1000],
+  ['9223372036854775807', 'int', 2 ** 63],
+  ['-9223372036854775808', 'int', -(2 ** 63)],
+  ['9223372036854775808', 'float', 2 ** 63],
+  ['089', 'float', 89],
+  ['1.5', 'float', 1.5],
+  ['.5', 'float', 0.5],
+  ['1e3', 'float', 1000],
+  ['-.inf', 'float', -Infinity],
+  ['1:30', 'text', undefined],
+  ['1.2.3.4', 'text', undefined],
+  ['10/24', 'text', undefined],
+  ['+', 'text', undefined],
+  ['2026-11-22', 'time', undefined],
+  ['2026-11-22T04:00:00Z', 'time', undefined],
+  ['2026-11-22x', 'text', undefined],
+  ['constructor', 'text', undefined],
+])('%j is a %s', (text, kind, value) => {
+  const { kind: found, value: read, text: kept } = resolvePlain(text)
+  expect([found, Object.is(read, -0) ? 0 : read, kept]).toEqual([kind, value, text])
+})
+
+test('a number of a megabyte is a text, at once', () => {
+  expect(resolvePlain('9'.repeat(1_000_000)).kind).toBe('text')
+})

@@ -1,0 +1,69 @@
+// What a plain word of YAML is: resolved as the reference's parser does (gopkg.in/yaml.v2), so that
+// the same file means the same. `yes` is true, `012` is ten, and `1.5` is no text.
+
+/** What a scalar is; `text` is what it says, as it was written. */
+type ScalarKind = 'null' | 'bool' | 'int' | 'float' | 'time' | 'text'
+
+/** A scalar, resolved. */
+export interface Scalar {
+  readonly kind: ScalarKind
+  readonly text: string
+  /** Of a bool or an int or a float, what it is; else `undefined`. */
+  readonly value: boolean | number | undefined
+}
+
+const words = new Map<string, Omit<Scalar, 'text'>>()
+for (const word of ['y', 'Y', 'yes', 'Yes', 'YES', 'true', 'True', 'TRUE', 'on', 'On', 'ON']) {
+  words.set(word, { kind: 'bool', value: true })
+}
+for (const word of ['n', 'N', 'no', 'No', 'NO', 'false', 'False', 'FALSE', 'off', 'Off', 'OFF']) {
+  words.set(word, { kind: 'bool', value: false })
+}
+for (const word of ['', '~', 'null', 'Null', 'NULL']) {
+  words.set(word, { kind: 'null', value: undefined })
+}
+for (const word of ['.nan', '.NaN', '.NAN']) words.set(word, { kind: 'float', value: NaN })
+for (const sign of ['', '+', '-']) {
+  for (const word of ['.inf', '.Inf', '.INF']) {
+    words.set(sign + word, { kind: 'float', value: sign === '-' ? -Infinity : Infinity })
+  }
+}
+
+const INT_MAX = 2n ** 63n
+const DIGITS_MAX = 80
+const floatForm = /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/
+const intForm = /^([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))$/
+const timeForm = /^\d{4}-\d{1,2}-\d{1,2}([Tt ]\s*\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?.*)?$/
+
+/** Resolves a scalar that is written without quotes and without a tag. */
+export function resolvePlain(text: string): Scalar {
+  const word = words.get(text)
+  if (word !== undefined) return { ...word, text }
+  const first = text.charCodeAt(0)
+  const mayBeNumber = (first >= 48 && first <= 57) || '+-.'.includes(text.charAt(0))
+  if (!mayBeNumber || text.length > DIGITS_MAX) return { kind: 'text', text, value: undefined }
+  if (timeForm.test(text)) return { kind: 'time', text, value: undefined }
+  const plain = text.replaceAll('_', '')
+  const int = parseInteger(plain)
+  if (int !== undefined) return { kind: 'int', text, value: int }
+  if (floatForm.test(plain)) return { kind: 'float', text, value: Number(plain) }
+  return { kind: 'text', text, value: undefined }
+}
+
+/** A whole number of 64 bits in any base; `undefined` for all else, as larger ones are. */
+function parseInteger(plain: string): number | undefined {
+  const parts = intForm.exec(plain)
+  if (parts === null) return undefined
+  const [, sign, hex, binary, octal, decimal = '0'] = parts
+  const digits =
+    hex !== undefined
+      ? `0x${hex}`
+      : binary !== undefined
+        ? `0b${binary}`
+        : octal !== undefined
+          ? `0o${octal}`
+          : decimal
+  const amount = BigInt(digits)
+  const isInRange = sign === '-' ? amount <= INT_MAX : amount < INT_MAX
+  return isInRange ? Number(sign === '-' ? -amount : amount) : undefined
+}

@@ -1,0 +1,127 @@
+// Which keys a rules file may have, and where. Faults in the words of the reference, which knows
+// the keys but not their places: what it would ignore is a remark here.
+import type { Located, LocatedMap } from './parse-yaml.ts'
+import type { Findings } from './rule-fault.ts'
+
+/** Where a mapping stands. */
+type Place = 'file' | 'descriptor' | 'limit' | 'replaced' | 'nowhere'
+
+/** Keys of the reference's files, by the places where they mean something. */
+const theirKeys: Readonly<Record<string, readonly Place[]>> = {
+  domain: ['file'],
+  descriptors: ['file', 'descriptor'],
+  key: ['descriptor'],
+  value: ['descriptor'],
+  rate_limit: ['descriptor'],
+  shadow_mode: ['descriptor'],
+  quota_mode: ['descriptor'],
+  detailed_metric: ['descriptor'],
+  value_to_metric: ['descriptor'],
+  share_threshold: ['descriptor'],
+  metadata: ['descriptor'],
+  unit: ['limit'],
+  requests_per_unit: ['limit'],
+  unlimited: ['limit'],
+  name: ['limit', 'replaced'],
+  replaces: ['limit'],
+}
+
+/** Keys that only we know. */
+const ourKeys: Readonly<Record<string, readonly Place[]>> = {
+  rate_limits: ['descriptor'],
+  hashed: ['descriptor'],
+  algorithm: ['limit'],
+  window: ['limit'],
+  burst: ['limit'],
+  deny_consumes: ['limit'],
+  on_store_error: ['limit'],
+}
+
+const placeNames: Readonly<Record<Place, string>> = {
+  file: 'the file itself',
+  descriptor: 'a descriptor',
+  limit: 'rate_limit',
+  replaced: 'replaces',
+  nowhere: 'nothing',
+}
+
+const placesBelow: Readonly<Record<string, Place>> = {
+  descriptors: 'descriptor',
+  rate_limit: 'limit',
+  rate_limits: 'limit',
+  replaces: 'replaced',
+}
+
+const SHOWN_ITEMS_MAX = 10
+
+/** Checks the keys of a file, each mapping once however many aliases name it. */
+export function checkKeys(root: LocatedMap, findings: Findings): void {
+  const seen = new Set<LocatedMap>()
+  const checkMap = (map: LocatedMap, place: Place) => {
+    if (seen.has(map)) return
+    seen.add(map)
+    for (const { key, value } of map.entries) {
+      const name = checkKey(key, place, findings)
+      if (name !== 'metadata') checkValue(value, placesBelow[name] ?? 'nowhere')
+    }
+  }
+  const checkValue = (value: Located, place: Place) => {
+    if (value.kind === 'map') checkMap(value, place)
+    else if (value.kind === 'list') {
+      for (const item of value.items) {
+        if (item.kind === 'map') checkMap(item, place)
+        else {
+          const message = 'config error, yaml file contains list of type other than map'
+          findings.fault(item.line, `${message}: ${show(item)}`)
+        }
+      }
+    } else if (isNoLeaf(value)) findings.fault(value.line, 'error checking config')
+  }
+  checkMap(root, 'file')
+}
+
+/** What the reference does not take for a text, a flag or a number. */
+function isNoLeaf(value: Located): boolean {
+  return value.kind === 'float' || value.kind === 'time'
+}
+
+function checkKey(key: Located, place: Place, findings: Findings): string {
+  if (key.kind !== 'text') {
+    findings.fault(key.line, `config error, key is not of type string: ${show(key)}`)
+    return ''
+  }
+  const name = key.text
+  const theirs = Object.hasOwn(theirKeys, name) ? theirKeys[name] : undefined
+  const places = theirs ?? (Object.hasOwn(ourKeys, name) ? ourKeys[name] : undefined)
+  if (places === undefined) findings.fault(key.line, `config error, unknown key '${name}'`)
+  else if (!places.includes(place) && place !== 'nowhere') {
+    const right = places.map((each) => placeNames[each]).join(' or ')
+    const message = `key '${name}' belongs in ${right}`
+    if (theirs === undefined) findings.fault(key.line, `config error, ${message}`)
+    else findings.remark(key.line, `${message}: here it means nothing`)
+  }
+  return name
+}
+
+function showItem(value: Located): string {
+  return value.kind === 'list' ? '[...]' : show(value)
+}
+
+/** A value as the reference's messages show it, but for what is long or deep. */
+function show(value: Located): string {
+  switch (value.kind) {
+    case 'null':
+      return '<nil>'
+    case 'list':
+      return `[${value.items.slice(0, SHOWN_ITEMS_MAX).map(showItem).join(' ')}]`
+    case 'map':
+      return 'map[...]'
+    case 'bool':
+      return String(value.value)
+    case 'int':
+    case 'float':
+    case 'time':
+    case 'text':
+      return value.text
+  }
+}

@@ -1,0 +1,56 @@
+// The rules of one descriptor: one limit or several, with all that they share.
+import { type Fields, fieldOf, lineOf, readFlag, readMetadata, refuse } from './parse-fields.ts'
+import { parseLimit } from './parse-limit.ts'
+import type { LocatedMap } from './parse-yaml.ts'
+import type { Rule } from './rule.ts'
+import { lengthPrefixed } from './rule-tree.ts'
+
+/** Limits of one descriptor. */
+const LIMITS_MAX = 8
+
+/** Reads the limits of a descriptor; `identity` is its own, `denyConsumes` as parseLimit has it. */
+export function rulesOf(
+  fields: Fields,
+  { path, identity, denyConsumes }: { path: string; identity: string; denyConsumes: boolean },
+): readonly Rule[] {
+  const limits = readLimits(fields)
+  const isShadow = readFlag(fields, 'shadow_mode')
+  const isQuota = readFlag(fields, 'quota_mode')
+  const hasDetailedMetric = readFlag(fields, 'detailed_metric')
+  const metadata = readMetadata(fields)
+  if (isQuota && limits.length > 1) {
+    const message = 'quota_mode cannot be used with several limits'
+    fields.findings.fault(lineOf(fields, 'quota_mode'), message)
+  }
+  return limits.map((map, at) => {
+    const parsed = parseLimit({ map, findings: fields.findings }, denyConsumes)
+    const windowUs = parsed.limit?.windowUs ?? 0
+    const own = [parsed.algorithm.name, String(windowUs), String(at)].map(lengthPrefixed).join('')
+    const shared = { path, isShadow, isQuota, hasDetailedMetric, metadata }
+    return { ...parsed, ...shared, identity: identity + own }
+  })
+}
+
+/** `rate_limit` or `rate_limits`: a mapping or a list of them. */
+function readLimits(fields: Fields): readonly LocatedMap[] {
+  const one = fieldOf(fields, 'rate_limit')
+  const several = fieldOf(fields, 'rate_limits')
+  if (one !== undefined && several !== undefined) {
+    const message = 'rate_limit and rate_limits say the same thing: only one of them may be there'
+    fields.findings.fault(several.line, message)
+  }
+  const key = one === undefined ? 'rate_limits' : 'rate_limit'
+  const value = one ?? several
+  if (value === undefined) return []
+  if (value.kind === 'map') return [value]
+  if (value.kind !== 'list') {
+    refuse(fields, key, 'a mapping or a list of mappings')
+    return []
+  }
+  const { length } = value.items
+  if (length === 0 || length > LIMITS_MAX) {
+    fields.findings.fault(value.line, `${key} may hold 1 to ${LIMITS_MAX} limits: it has ${length}`)
+    return []
+  }
+  return value.items.filter((item) => item.kind === 'map')
+}

@@ -1,0 +1,65 @@
+// The tree in which rules are found: grown while descriptors are read, and walked as a whole.
+import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
+import { splitPattern } from './wildcard.ts'
+
+/** A level to which descriptors are still added. */
+export interface OpenLevel extends RuleLevel {
+  readonly exact: Map<string, Map<string, RuleNode>>
+  readonly wildcards: { readonly node: RuleNode; readonly parts: readonly string[] }[]
+  readonly any: Map<string, RuleNode>
+  readonly hashedKeys: Set<string>
+  readonly hashedKeysBelow: Set<string>
+}
+
+/** A level without descriptors. */
+export function emptyLevel(): OpenLevel {
+  return {
+    exact: new Map(),
+    wildcards: [],
+    any: new Map(),
+    hashedKeys: new Set(),
+    hashedKeysBelow: new Set(),
+  }
+}
+
+/**
+ * Adds a descriptor. `duplicate`: its key and value are there; `mixed`: its key is there, but
+ * hashed where this one is not or the other way round. Nothing is added then.
+ */
+export function addNode(
+  level: OpenLevel,
+  node: RuleNode,
+  { isHashed }: { readonly isHashed: boolean },
+): 'added' | 'duplicate' | 'mixed' {
+  const { key, value } = node
+  const values = level.exact.get(key)
+  const isKnown = values !== undefined || level.any.has(key)
+  if (value === '' ? level.any.has(key) : values?.has(value) === true) return 'duplicate'
+  if (isKnown && level.hashedKeys.has(key) !== isHashed) return 'mixed'
+  if (isHashed) level.hashedKeys.add(key)
+  if (isHashed) level.hashedKeysBelow.add(key)
+  for (const each of node.below.hashedKeysBelow) level.hashedKeysBelow.add(each)
+  if (value === '') level.any.set(key, node)
+  else {
+    level.exact.set(key, (values ?? new Map<string, RuleNode>()).set(value, node))
+    const parts = splitPattern(value)
+    if (parts.length > 1) level.wildcards.push({ node, parts })
+  }
+  return 'added'
+}
+
+/** Every rule of a set; of each level first those of named values, then those of any value. */
+export function listRules(rules: RuleSet): readonly Rule[] {
+  return [...rules.values()].flatMap(rulesBelow)
+}
+
+function rulesBelow(level: RuleLevel): readonly Rule[] {
+  const exact = [...level.exact.values()].flatMap((values) => [...values.values()])
+  const nodes = [...exact, ...level.any.values()]
+  return nodes.flatMap((node) => [...node.rules, ...rulesBelow(node.below)])
+}
+
+/** A text that, joined with others of its kind, cannot be taken for another join. */
+export function lengthPrefixed(text: string): string {
+  return `${text.length}:${text}`
+}

@@ -1,0 +1,195 @@
+// Faults of a rules file's shape and size, and how all of them are listed.
+import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { FAULTS_MAX, renderFault } from './rule-fault.ts'
+import { DEPTH_MAX, DESCRIPTORS_MAX, parseRules, TEXT_LENGTH_MAX } from './rules.ts'
+
+/** The faults of one file, without its name: `line: message`. */
+function faultsOf(text: string): string[] {
+  const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
+  return 'faults' in parsed ? parsed.faults.map((each) => renderFault(each).slice(2)) : []
+}
+
+/** A file with one descriptor, whose further lines begin on line 4. */
+const file = (...lines: string[]) =>
+  ['domain: d', 'descriptors:', '- key: k', ...lines.map((line) => `  ${line}`), ''].join('\n')
+
+/** A file with one limit, whose lines begin on line 5. */
+const limit = (...lines: string[]) => file('rate_limit:', ...lines.map((line) => `  ${line}`))
+
+describe('faults of shape', () => {
+  const loading = 'error loading config file:'
+  test.each([
+    ['a file that is a list', '- a\n', [`1: ${loading} a rules file must be a mapping`]],
+    [
+      'a domain that is a mapping',
+      'domain: {key: a}\n',
+      [
+        `1: ${loading} domain must be a text: it is a mapping`,
+        '1: config file cannot have empty domain',
+      ],
+    ],
+    [
+      'descriptors that are none',
+      'domain: d\ndescriptors: some\n',
+      [`2: ${loading} descriptors must be a list: it is a text 'some'`],
+    ],
+    [
+      'a limit that is none',
+      file('rate_limit: 5'),
+      [`4: ${loading} rate_limit must be a mapping or a list of mappings: it is a number '5'`],
+    ],
+    [
+      'a flag in quotes',
+      file('shadow_mode: "true"'),
+      [`4: ${loading} shadow_mode must be true or false: it is a text 'true'`],
+    ],
+    ...['-1', '4294967296', '"5"'].map((given): [string, string, string[]] => [
+      `${given} requests`,
+      limit('unit: day', `requests_per_unit: ${given}`),
+      [
+        `6: ${loading} requests_per_unit must be a whole number from 0 to 4294967295: ` +
+          `it is ${given.startsWith('"') ? "a text '5'" : `a number '${given}'`}`,
+      ],
+    ]),
+    [
+      'metadata that is a text',
+      file('metadata: some'),
+      [`4: ${loading} metadata must be a mapping: it is a text 'some'`],
+    ],
+    [
+      'metadata that JSON does not know',
+      file('metadata:', '  a: .nan'),
+      ["5: error parsing metadata: '.nan' is no number that JSON knows"],
+    ],
+    [
+      'a text too long',
+      file(`value: ${'v'.repeat(TEXT_LENGTH_MAX + 1)}`),
+      [`4: value may have ${TEXT_LENGTH_MAX} characters: it has ${TEXT_LENGTH_MAX + 1}`],
+    ],
+  ])('%s', (_, text, faults) => {
+    expect(faultsOf(text)).toEqual(faults)
+  })
+})
+
+test('all faults of all files are listed at once, in the order of their lines', () => {
+  const parsed = parseRules(
+    [
+      { name: 'b', text: limit('unit: foo', 'burst: 2', 'nonsense: 1') + '- value: x\n' },
+      { name: 'a', text: 'descriptors: 5\n' },
+    ],
+    { mergeDomains: false },
+  )
+  if (!('faults' in parsed)) throw new Error('loaded')
+  expect(parsed.faults.map(renderFault)).toEqual([
+    "b:5: invalid rate limit unit 'foo'",
+    "b:6: burst is only for token_bucket: the algorithm is 'fixed_window'",
+    "b:7: config error, unknown key 'nonsense'",
+    'b:8: descriptor has empty key',
+    'a:1: config file cannot have empty domain',
+    "a:1: error loading config file: descriptors must be a list: it is a number '5'",
+  ])
+})
+
+test('what the reference loads without minding it is a remark', () => {
+  const text = limit('unit: day', 'shadow_mode: true') + '---\ndomain: other\n'
+  const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
+  if ('faults' in parsed) throw new Error('refused')
+  expect(parsed.remarks.map(renderFault)).toEqual([
+    'f:5: requests_per_unit is missing, which means 0: every request is denied',
+    "f:6: key 'shadow_mode' belongs in a descriptor: here it means nothing",
+    'f:7: only the first YAML document of a file counts',
+  ])
+  expect([...parsed.rules.keys()]).toEqual(['d'])
+})
+
+test('no text ends in anything but rules or faults', () => {
+  const words = ['domain', 'descriptors', 'key', 'rate_limit', 'unit', 'metadata', 'day', 'a*', '5']
+  const marks = [
+    ': ',
+    ':',
+    '\n',
+    '- ',
+    '  ',
+    '[',
+    ']',
+    '{',
+    '}',
+    ', ',
+    '&a ',
+    '*a',
+    '<<: ',
+    '? ',
+    '"',
+  ]
+  const others = [
+    "'",
+    '|\n',
+    '!!int ',
+    '!x ',
+    '---\n',
+    '%',
+    '@',
+    '#',
+    '\t',
+    '\0',
+    '1.5',
+    '~',
+    '\u{1f600}',
+  ]
+  const texts = fc.array(fc.constantFrom(...words, ...marks, ...others), { maxLength: 40 })
+  fc.assert(
+    fc.property(texts, fc.boolean(), (parts, isBelow) => {
+      const text = `${isBelow ? 'domain: d\ndescriptors:\n- key: k\n  ' : ''}${parts.join('')}`
+      const parsed = parseRules([{ name: 'f', text }], { mergeDomains: true })
+      if ('faults' in parsed) expect(parsed.faults[0]?.line).toBeGreaterThan(0)
+      else expect(parsed.rules.size).toBe(1)
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+describe('bounds', () => {
+  test('descriptors may be nested so deep, and not deeper', () => {
+    const nested = (depth: number): string =>
+      `{key: k${depth > 1 ? `, descriptors: [${nested(depth - 1)}]` : ''}}`
+    const text = (depth: number) => `domain: d\ndescriptors: [${nested(depth)}]\n`
+    expect(faultsOf(text(DEPTH_MAX))).toEqual([])
+    expect(faultsOf(text(DEPTH_MAX + 1))).toEqual([
+      `2: descriptors may be nested ${DEPTH_MAX} deep`,
+    ])
+  })
+
+  test('aliases cannot make more descriptors than there may be', () => {
+    const leaf = '- &x0 {key: leaf}\n'
+    const layers = Array.from({ length: 24 }, (_, i) => {
+      const twice = `[{key: a, descriptors: [*x${i}]}, {key: b, descriptors: [*x${i}]}]`
+      return `- &x${i + 1} {key: l${i}, descriptors: ${twice}}\n`
+    })
+    expect(faultsOf(`domain: d\ndescriptors:\n${leaf}${layers.join('')}`)).toEqual([
+      expect.stringContaining(`all files together may have ${DESCRIPTORS_MAX} descriptors`),
+    ])
+  })
+
+  test('aliases cannot make more metadata than there may be', () => {
+    const layers = Array.from({ length: 15 }, (_, i) => `x${i + 1}: &x${i + 1} [*x${i}, *x${i}]`)
+    const lines = ['metadata:', '  x0: &x0 [1]', ...layers.map((line) => `  ${line}`)]
+    expect(faultsOf(file(...lines))).toEqual([
+      '5: error parsing metadata: metadata may hold 1000 values: it holds more',
+    ])
+  })
+
+  test('a message is short, whatever the file holds', () => {
+    const layers = Array.from({ length: 30 }, (_, i) => `- &x${i + 1} [*x${i}, *x${i}]\n`)
+    const faults = faultsOf(`domain: &x0 ${'d'.repeat(100_000)}\ndescriptors:\n${layers.join('')}`)
+    expect(faults).toHaveLength(31)
+    expect(Math.max(...faults.map(({ length }) => length))).toBeLessThan(1100)
+  })
+
+  test('faults are listed up to a bound, and the last line says so', () => {
+    const text = `domain: d\ndescriptors:\n${'- value: v\n'.repeat(FAULTS_MAX + 500)}`
+    const faults = faultsOf(text)
+    expect(faults).toHaveLength(FAULTS_MAX + 1)
+    expect(faults.at(-1)).toBe(`1003: there are more than ${FAULTS_MAX}: the rest is not listed`)
+  })
+})

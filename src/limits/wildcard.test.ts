@@ -1,0 +1,50 @@
+// Wildcards of rule values, against the regular expression that says the same.
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { matchesParts, splitPattern } from './wildcard.ts'
+
+const matches = (pattern: string, value: string) => matchesParts(splitPattern(pattern), value)
+
+test.each([
+  ['foo*', ['foo', 'foo1', 'foofoo'], ['fo', 'xfoo', '']],
+  ['*', ['', 'anything'], []],
+  ['*b', ['b', 'ab', 'bb'], ['ba', '']],
+  ['bar*b', ['barb', 'barab', 'bar123b'], ['bar', 'bara', 'xbarb', 'ba']],
+  ['ab*ba', ['abba', 'ab.ba'], ['aba']],
+  ['foo*bar*baz', ['foobarbaz', 'foo1bar2baz', 'foobarbarbaz'], ['foo1baz', 'bar1baz', 'foobaz']],
+  ['a*b*b', ['abb', 'a.b.b'], ['ab']],
+  ['**', ['', 'x'], []],
+  ['a**b', ['ab', 'axb'], ['a', 'b']],
+])('%j matches as it reads', (pattern, fitting, others) => {
+  expect(fitting.filter((value) => !matches(pattern, value))).toEqual([])
+  expect(others.filter((value) => matches(pattern, value))).toEqual([])
+})
+
+/** A naive matcher: each `*` is `.*` of a regular expression. */
+function naive(pattern: string, value: string): boolean {
+  const parts = pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(`^${parts.join('[^]*')}$`, 'u').test(value)
+}
+
+test('matches what a regular expression matches', () => {
+  const letters = fc.constantFrom('a', 'b', '.', '\n')
+  const patterns = fc
+    .array(fc.oneof(letters, fc.constant('*')), { maxLength: 8 })
+    .map((all) => all.join(''))
+    .filter((pattern) => pattern.includes('*'))
+  const values = fc.array(letters, { maxLength: 10 }).map((all) => all.join(''))
+  fc.assert(
+    fc.property(patterns, values, (pattern, value) => {
+      expect(matches(pattern, value)).toBe(naive(pattern, value))
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test('a long hostile value is decided at once', () => {
+  const pattern = splitPattern(`${'*a'.repeat(2000)}*b`)
+  const began = process.hrtime.bigint()
+  expect(matchesParts(pattern, 'a'.repeat(100_000))).toBe(false)
+  expect(matchesParts(splitPattern('a*ab*c*'), 'a'.repeat(100_000))).toBe(false)
+  expect(Number(process.hrtime.bigint() - began) / 1e6).toBeLessThan(500)
+})

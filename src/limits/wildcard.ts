@@ -1,0 +1,23 @@
+// Values with `*` in rules: each stands for zero or more characters.
+
+/** A pattern without its `*`: what stands before, between and after them; one part if none. */
+export function splitPattern(pattern: string): readonly string[] {
+  return pattern.split('*')
+}
+
+/** Whether a value fits a pattern of at least two parts. Linear but for repeats within a part. */
+export function matchesParts(parts: readonly string[], value: string): boolean {
+  const last = parts.length - 1
+  const head = parts[0] ?? ''
+  const tail = parts[last] ?? ''
+  if (!value.startsWith(head) || !value.endsWith(tail)) return false
+  const end = value.length - tail.length
+  let at = head.length
+  for (let i = 1; i < last; i++) {
+    const part = parts[i] ?? ''
+    const found = value.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return at <= end
+}

@@ -1,0 +1,179 @@
+// `curtail ratelimit-check`: says what is wrong in rule files, or what they mean and which rule a
+// descriptor hits. Reads files and talks to nobody.
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { Descriptor } from '../limits/descriptor.ts'
+import { FILE_BYTES_MAX } from '../limits/parse-yaml.ts'
+import { renderFault } from '../limits/rule-fault.ts'
+import { describeRules, explainMatch } from '../limits/rule-words.ts'
+import type { RuleSet } from '../limits/rule.ts'
+import { parseRules, type RuleFile } from '../limits/rules.ts'
+import { defineRole, OperatorError, UsageError } from '../process/role.ts'
+import { renderTable } from '../process/table.ts'
+
+const FILES_MAX = 1000
+const options = {
+  descriptor: { type: 'string', multiple: true },
+  domain: { type: 'string' },
+  'merge-domains': { type: 'boolean' },
+} as const
+
+/** `ratelimit-check FILES`. */
+export const role = defineRole({
+  usage: 'ratelimit-check FILES [--descriptor k=v,k=v]... [--domain D] [--merge-domains]',
+  about:
+    'Checks rule files of the rate limiter: lists every fault as file:line: message, or all\n' +
+    'rules with their numbers, and says which rule each descriptor hits and why. A folder among\n' +
+    'FILES means its *.yaml. --domain may be left out where the files have one domain alone;\n' +
+    '--merge-domains lets several files hold parts of one domain, as MERGE_DOMAIN_CONFIG does.\n' +
+    'Ends with 0, with 1 if there are faults, with 2 if it is called wrongly.',
+  settings: {},
+  run: async ({ args }) => {
+    const asked = parseCheckArgs(args)
+    const files = await readFiles(asked.paths)
+    const parsed = parseRules(files, { mergeDomains: asked.mergeDomains })
+    if ('faults' in parsed) {
+      process.stdout.write(parsed.faults.map((fault) => `${renderFault(fault)}\n`).join(''))
+      return { exitCode: 1 }
+    }
+    const { rules, remarks } = parsed
+    const remarked = remarks.map((remark) => `remark: ${renderFault(remark)}\n`)
+    const explained = explainAll(rules, asked)
+    process.stdout.write([renderRules(rules, files.length), ...remarked, ...explained].join(''))
+    return { exitCode: 0 }
+  },
+})
+
+/** What the command is asked for. */
+interface Asked {
+  readonly paths: readonly string[]
+  readonly descriptors: readonly { readonly text: string; readonly descriptor: Descriptor }[]
+  readonly domain: string | undefined
+  readonly mergeDomains: boolean
+}
+
+function parseCheckArgs(args: readonly string[]): Asked {
+  const { values, positionals } = splitArgs(args)
+  if (positionals.length === 0) {
+    throw new UsageError('ratelimit-check must be followed by one or more FILES or folders')
+  }
+  return {
+    paths: positionals,
+    descriptors: (values.descriptor ?? []).map((text) => ({
+      text,
+      descriptor: parseDescriptor(text),
+    })),
+    domain: values.domain,
+    mergeDomains: values['merge-domains'] ?? false,
+  }
+}
+
+function splitArgs(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true })
+  } catch (error) {
+    const [sentence = ''] = (error as Error).message.split(/\. |\n/)
+    throw new UsageError(
+      `ratelimit-check takes --descriptor, --domain and --merge-domains: ${sentence}`,
+    )
+  }
+}
+
+function parseDescriptor(text: string): Descriptor {
+  const entries = text.split(',').map((pair) => {
+    const at = pair.indexOf('=')
+    if (at < 1) {
+      const given = JSON.stringify(text)
+      throw new UsageError(`--descriptor must be key=value,key=value ...: it is ${given}`)
+    }
+    return { key: pair.slice(0, at), value: pair.slice(at + 1) }
+  })
+  return { entries }
+}
+
+async function readFiles(paths: readonly string[]): Promise<readonly RuleFile[]> {
+  const names: string[] = []
+  for (const path of paths) names.push(...(await filesOf(path)))
+  if (names.length > FILES_MAX) {
+    throw new OperatorError(`there may be ${FILES_MAX} files: there are ${names.length}`)
+  }
+  const files: RuleFile[] = []
+  for (const name of names) files.push({ name, text: await readText(name) })
+  return files
+}
+
+async function filesOf(path: string): Promise<readonly string[]> {
+  const status = await reading(path, () => stat(path))
+  if (!status.isDirectory()) return [path]
+  const names = await reading(path, () => readdir(path))
+  const files = names.filter((name) => name.endsWith('.yaml')).sort()
+  if (files.length === 0) throw new OperatorError(`${path} is a folder without any *.yaml file`)
+  return files.map((name) => join(path, name))
+}
+
+async function readText(path: string): Promise<string> {
+  const status = await reading(path, () => stat(path))
+  if (!status.isFile()) throw new OperatorError(`${path} cannot be read: it is no file`)
+  if (status.size > FILE_BYTES_MAX) {
+    const bound = `may have ${FILE_BYTES_MAX} bytes`
+    throw new OperatorError(`${path} ${bound}: it has ${status.size}`)
+  }
+  const bytes = await reading(path, () => readFile(path))
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new OperatorError(`${path} cannot be read: it is not UTF-8`)
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'permission is denied',
+  ENOTDIR: 'a part of the path is no folder',
+}
+
+async function reading<T>(path: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    throw new OperatorError(`${path} cannot be read: ${reasons[code] ?? message}`)
+  }
+}
+
+function renderRules(rules: RuleSet, files: number): string {
+  const described = describeRules(rules)
+  const domains = [...rules.keys()].join(', ')
+  const counts = [counted(files, 'file'), counted(described.length, 'rule')].join(', ')
+  const head = `no faults: ${counts}, ${counted(rules.size, 'domain')} (${domains})\n`
+  const headings = ['RULE', 'ALGORITHM', 'LIMIT', 'WINDOW', 'BURST', 'NAME', 'BESIDES']
+  const table = renderTable(
+    headings,
+    described.map(({ cells }) => cells),
+  )
+  const remarks = described.flatMap(({ path, remark }) =>
+    remark === undefined ? [] : [`remark: ${path}: ${remark}\n`],
+  )
+  return [head, table, ...remarks].join('')
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+function explainAll(rules: RuleSet, { descriptors, domain }: Asked): readonly string[] {
+  if (descriptors.length === 0) return []
+  const chosen = domain ?? onlyDomain(rules)
+  return descriptors.map(({ text, descriptor }) => {
+    const lines = explainMatch({ rules, domain: chosen, descriptor })
+    return [`\n${chosen}: ${text}\n`, ...lines.map((line) => `  ${line}\n`)].join('')
+  })
+}
+
+function onlyDomain(rules: RuleSet): string {
+  const [first, second] = [...rules.keys()]
+  if (first !== undefined && second === undefined) return first
+  const known = [...rules.keys()].join(', ')
+  throw new UsageError(`--domain must say which domain the descriptors are for: ${known}`)
+}

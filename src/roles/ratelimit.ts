@@ -1,0 +1,276 @@
+// The rate-limit service of Envoy's API, in envoyproxy/ratelimit's place: rules from files,
+// counters in Redis, and an answer in time whatever becomes of Redis.
+import { CLIENT_HEADERS_ABOUT, createClientWords, renderMetadata } from '../charge/client-words.ts'
+import { createDecideLimits, type DecideLimitsDeps } from '../charge/decide-limits.ts'
+import { createDenyCache, type DenyCache } from '../charge/deny-cache.ts'
+import { type GuardedStore, guardStore } from '../charge/guard-store.ts'
+import { refusedSettings } from '../charge/refused-settings.ts'
+import { openRules, watchRules } from '../charge/follow-rules.ts'
+import type { RuleSource } from '../charge/rule-source.ts'
+import { RuleStats } from '../charge/rule-stats.ts'
+import * as limiter from '../charge/settings.ts'
+import { collectStats, readStats, renderStats } from '../charge/show-stats.ts'
+import { grpcSettings } from '../grpc/settings.ts'
+import { serveGrpc } from '../grpc/serve.ts'
+import { rateLimited } from '../http/limit-requests.ts'
+import { PROBLEM_TYPE, renderProblem } from '../http/problem.ts'
+import { openRateLimitListeners } from '../http/ratelimit/listeners.ts'
+import { renderRules } from '../http/ratelimit/render-rules.ts'
+import { rateLimitHttpSettings } from '../http/ratelimit/settings.ts'
+import { adminPortSetting, problemBaseSetting } from '../http/settings.ts'
+import { capacityOf, type DecideLimits, type Told } from '../limits/verdict.ts'
+import type { ConfigOf } from '../process/config.ts'
+import { flagSetting } from '../process/flag-setting.ts'
+import { createHealth } from '../process/health.ts'
+import { createLog, type Log } from '../process/log.ts'
+import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
+import { defineRole, UsageError } from '../process/role.ts'
+import { startStatsd } from '../process/statsd.ts'
+import { version } from '../process/version.ts'
+import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
+import { connectRedis, type RedisWatch } from '../stores/redis/connection.ts'
+import { createRedisCounterStore } from '../stores/redis/counter-store.ts'
+import { planRedis, type RedisPlan, redisSettings } from '../stores/redis/settings.ts'
+
+const settings = {
+  ...rateLimitHttpSettings,
+  ...grpcSettings,
+  ADMIN_PORT: adminPortSetting,
+  BASE_URL: problemBaseSetting,
+  ...limiter.ruleFileSettings,
+  ...limiter.limitSettings,
+  ...limiter.answerSettings,
+  LIMIT_CLIENT_HEADERS: flagSetting(CLIENT_HEADERS_ABOUT, true),
+  ...redisSettings,
+  ...limiter.statisticsSettings,
+  ...limiter.logSettings,
+  ...limiter.tracingSettings,
+  ...refusedSettings,
+} as const
+
+type Config = ConfigOf<typeof settings>
+
+/** What every part of the process uses. */
+interface Base {
+  readonly config: Config
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly health: ReturnType<typeof createHealth>
+  readonly stats: RuleStats
+  /** What ends with the process, the last one first. */
+  readonly closing: (() => Promise<void>)[]
+}
+
+const nowUs = () => (performance.timeOrigin + performance.now()) * 1000
+
+/** `ratelimit`. */
+export const role = defineRole({
+  usage: 'ratelimit',
+  about:
+    'The rate-limit service that Envoy asks, in the place of envoyproxy/ratelimit: the same\n' +
+    'settings, ports and rule files. Rules lie in RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/config.',
+  settings,
+  run: async ({ config, args }) => {
+    if (args.length > 0) throw new UsageError(`ratelimit takes no arguments: ${args.join(' ')}`)
+    const plan = planRedis(config)
+    const stats = new RuleStats({ nearLimitRatio: config.NEAR_LIMIT_RATIO })
+    const base: Base = {
+      config,
+      log: createLog({ role: 'ratelimit', level: config.LOG_LEVEL }),
+      metrics: createMetrics(),
+      health: createHealth(['redis']),
+      stats,
+      closing: [],
+    }
+    const stop = async () => {
+      for (const close of base.closing.splice(0).reverse()) await close()
+    }
+    try {
+      await start(base, plan)
+    } catch (error) {
+      await stop()
+      throw error
+    }
+    return {
+      stop: async () => {
+        base.health.markDraining()
+        base.log.info('draining')
+        await stop()
+        base.log.info('stopped')
+      },
+    }
+  },
+})
+
+async function start(base: Base, plan: RedisPlan): Promise<void> {
+  const { config, log, metrics, health, stats, closing } = base
+  collectProcessMetrics(metrics)
+  collectStats(stats, metrics)
+  const cacheBytes = config.LOCAL_CACHE_SIZE_IN_BYTES
+  const denied = cacheBytes === 0 ? undefined : createDenyCache(cacheBytes)
+  const source = await openRules({
+    config,
+    denyConsumes: !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
+    stats,
+    denied,
+    log,
+  })
+  const store = openStore(base, plan)
+  const decide = createDecideLimits(decideDepsOf(base, { source, store, denied }))
+  const fronts = await openFronts(base, { source, decide })
+  if (config.USE_STATSD && !config.DISABLE_STATS) closing.push(startTelling(base))
+  const watch = watchRules({ config, source, log, onReloaded: fronts.followRules })
+  closing.push(() => watch.stop())
+  fronts.followRules()
+  health.markReady()
+  metrics.buildInfo.set({ version, node: process.version, role: 'ratelimit' }, 1)
+  log.info({ ...fronts.ports, domains: source.state().domains }, 'ready')
+}
+
+/** Redis behind its guard; nothing waits for it. */
+function openStore(base: Base, plan: RedisPlan): GuardedStore {
+  const { config, log, metrics, health, stats, closing } = base
+  const watch = (redis: string): RedisWatch => ({
+    onDown: (err) => {
+      log.warn({ err, redis }, 'Redis is away')
+    },
+    onUp: () => {
+      log.info({ redis }, 'Redis is there')
+      health.note('redis', 'up')
+    },
+  })
+  const connection = connectRedis(plan.main, watch('counters'))
+  const perSecond = plan.perSecond && connectRedis(plan.perSecond, watch('per-second'))
+  const store = createRedisCounterStore({ connection, perSecond, keyPrefix: plan.keyPrefix })
+  const guarded = guardStore({
+    store,
+    callMsMax: config.LIMIT_DEADLINE_MS,
+    nowMs: () => performance.now(),
+    onFailure: (why) => {
+      stats.service.redisError++
+      metrics.limiterStoreFailures.inc({ why: why === 'late' ? 'late' : 'error' })
+    },
+    onAway: (isAway) => {
+      health.note('redis', isAway ? 'down' : 'up')
+      metrics.limiterStoreAway.set(isAway ? 1 : 0)
+      if (isAway) log.error('counters are local until Redis answers again')
+      else log.info('counters are shared again')
+    },
+  })
+  closing.push(async () => {
+    await guarded.stop()
+    store.close()
+  })
+  return guarded
+}
+
+function decideDepsOf(
+  { config, metrics, stats }: Base,
+  given: { source: RuleSource; store: GuardedStore; denied: DenyCache | undefined },
+): DecideLimitsDeps {
+  const { source, store, denied } = given
+  const isWhole = config.RESPONSE_DYNAMIC_METADATA
+  const referenceHeaders = config.LIMIT_RESPONSE_HEADERS_ENABLED
+    ? {
+        limit: config.LIMIT_LIMIT_HEADER,
+        remaining: config.LIMIT_REMAINING_HEADER,
+        reset: config.LIMIT_RESET_HEADER,
+      }
+    : undefined
+  return {
+    rules: () => source.rules(),
+    store,
+    local: createMemoryCounterStore({ nowUs }),
+    denied,
+    record: (check, { admitted, remaining, over }, by) => {
+      const { rule, hits } = check
+      const capacity = capacityOf(rule)
+      const { isShadow } = rule
+      const isRemembered = by === 'deny-cache'
+      const charged = { hits, admitted, remaining, over, capacity, isShadow, isRemembered }
+      stats.countersOf(check.metricPath).record(charged)
+      metrics.limiterDecisions.inc({ by, outcome: admitted ? 'admitted' : 'denied' })
+    },
+    onUnknownDomain: (domain) => {
+      stats.noteUnknownDomain(domain)
+    },
+    onGlobalShadow: () => {
+      stats.service.globalShadowMode++
+    },
+    renderWords: createClientWords({
+      hasHeaders: config.LIMIT_CLIENT_HEADERS,
+      referenceHeaders,
+      renderBody: (told) => renderBody(told, config.BASE_URL),
+      nowMs: Date.now,
+    }),
+    renderMetadata: (request, rules) => renderMetadata(isWhole, request, rules),
+    nowUs,
+    options: {
+      isShadow: config.SHADOW_MODE,
+      isQuota: config.QUOTA_MODE,
+      replicas: config.LIMIT_REPLICAS,
+    },
+  }
+}
+
+function renderBody(told: Told, baseUrl: string): { type: string; text: string } {
+  return { type: PROBLEM_TYPE, text: renderProblem(rateLimited(told), { baseUrl }) }
+}
+
+/** Everything that listens, and what follows the rules. Throws OperatorError. */
+async function openFronts(base: Base, given: { source: RuleSource; decide: DecideLimits }) {
+  const { config, log, metrics, health, stats, closing } = base
+  const { source, decide } = given
+  const onDefect = (err: unknown) => {
+    stats.service.serviceError++
+    log.error({ err }, 'a call could not be decided')
+  }
+  const isHealthy = () =>
+    source.state().domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED
+  const grpc = await serveGrpc({
+    config,
+    decide,
+    onCall: ({ seconds, code }) => {
+      stats.noteCall(seconds * 1000)
+      if (code === 'INVALID_ARGUMENT') stats.service.serviceError++
+      metrics.limiterCallSeconds.labels('ShouldRateLimit', code).observe(seconds)
+    },
+    onDefect,
+    onError: (err) => {
+      log.error({ err }, 'gRPC')
+    },
+  })
+  closing.push(() => grpc.close())
+  const ports = await openRateLimitListeners({
+    config,
+    decide,
+    isHealthy,
+    onDefect,
+    renderRules: () => renderRules(source.rules(), source.state().faults),
+    renderStats: () => renderStats(stats),
+    health,
+    metrics,
+    log,
+    baseUrl: config.BASE_URL,
+    onOpened: (drain) => closing.push(drain),
+  })
+  return {
+    ports: { grpcPort: grpc.port, ...ports },
+    followRules: () => {
+      grpc.setServing(isHealthy())
+    },
+  }
+}
+
+/** Tells statsd; gives what ends that. */
+function startTelling({ config, stats, log }: Base): () => Promise<void> {
+  const statsd = startStatsd({
+    host: config.STATSD_HOST,
+    port: config.STATSD_PORT,
+    flushMs: config.STATS_FLUSH_INTERVAL,
+    tags: config.EXTRA_TAGS,
+    read: () => readStats(stats),
+    log,
+  })
+  return () => statsd.stop()
+}

@@ -1,0 +1,103 @@
+// The memory store decides as decideTogether says, whatever short cuts it takes, and is bounded.
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import type { CounterState } from '../../limits/algorithm.ts'
+import { algorithms } from '../../limits/algorithms.ts'
+import type { CounterCharge, Veto } from '../../limits/counter-store.ts'
+import { decideTogether } from '../../limits/decide-together.ts'
+import { fixedWindow } from '../../limits/fixed-window.ts'
+import { createMemoryCounterStore } from './counter-store.ts'
+
+const KEYS = 3
+const BEGUN_US = 1_790_000_000_000_000
+
+/** The plainest store: charges by decideTogether; what has expired is forgotten when asked for. */
+function createModel(nowUs: () => number) {
+  const counters = new Map<string, { state: CounterState; expiresAtUs: number }>()
+  return (charges: readonly CounterCharge[]) => {
+    const atUs = nowUs()
+    for (const { key } of charges) {
+      if ((counters.get(key)?.expiresAtUs ?? Infinity) <= atUs) counters.delete(key)
+    }
+    const stateOf = (key: string) => counters.get(key)?.state
+    const { decisions, changes } = decideTogether(charges, atUs, stateOf)
+    for (const [key, { state, expiresInUs }] of changes) {
+      if (expiresInUs > 0) counters.set(key, { state, expiresAtUs: atUs + expiresInUs })
+      else counters.delete(key)
+    }
+    return decisions
+  }
+}
+
+const shapes = fc.record({
+  algorithm: fc.constantFrom(...algorithms),
+  requests: fc.integer({ min: 0, max: 6 }),
+  windowUs: fc.constantFrom(1_000_000, 7_000_003),
+  denyConsumes: fc.boolean(),
+})
+const charges = fc.array(
+  fc.record({
+    key: fc.integer({ min: 0, max: KEYS - 1 }),
+    cost: fc.integer({ min: -2, max: 4 }),
+    veto: fc.constantFrom<Veto>('alone', 'together', 'never'),
+  }),
+  { maxLength: 3 },
+)
+const history = fc.array(
+  fc.record({ waitUs: fc.integer({ min: -500_000, max: 4_000_000 }), charges }),
+  { maxLength: 40 },
+)
+
+test('calls of one, two and more charges are decided as the model decides them', () => {
+  const limited = fc.array(shapes, { minLength: KEYS, maxLength: KEYS })
+  fc.assert(
+    fc.property(limited, history, (counters, steps) => {
+      let nowUs = BEGUN_US
+      const store = createMemoryCounterStore({ nowUs: () => nowUs })
+      const model = createModel(() => nowUs)
+      for (const step of steps) {
+        nowUs += step.waitUs
+        const call = step.charges.flatMap(({ key, cost, veto }) => {
+          const counter = counters[key]
+          if (counter === undefined) return []
+          const { algorithm, ...shape } = counter
+          const limit = { ...shape, burst: shape.requests }
+          return [{ key: String(key), algorithm, limit, cost, veto, isPerSecond: false }]
+        })
+        expect(store.chargeNow(call)).toEqual(model(call))
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
+
+function hit(key: string): CounterCharge {
+  const limit = { requests: 10, windowUs: 1_000_000, burst: 10, denyConsumes: false }
+  return { key, algorithm: fixedWindow, limit, cost: 1, veto: 'alone', isPerSecond: false }
+}
+
+test('never holds more counters than it may, and keeps those in use', () => {
+  const store = createMemoryCounterStore({ nowUs: () => BEGUN_US, countersMax: 100 })
+  for (let i = 0; i < 10_000; i++) {
+    store.chargeNow([hit(`key ${String(i)}`)])
+    if (i % 50 === 0 && i < 500) store.chargeNow([hit('used')])
+    expect(store.countersHeld()).toBeLessThanOrEqual(100)
+    if (i === 500) expect(store.chargeNow([hit('used')])[0]?.remaining).toBe(0)
+  }
+  expect(store.countersHeld()).toBe(100)
+})
+
+test('what has expired, or was given back, is not held', () => {
+  let nowUs = BEGUN_US
+  const store = createMemoryCounterStore({ nowUs: () => nowUs })
+  store.chargeNow([hit('a')])
+  nowUs += 1_000_000
+  store.chargeNow([{ ...hit('a'), cost: 0 }])
+  expect(store.countersHeld()).toBe(0)
+})
+
+test('answers calls that wait as those that do not', async () => {
+  const store = createMemoryCounterStore({ nowUs: () => BEGUN_US })
+  expect(await store.charge([hit('a')])).toMatchObject([{ remaining: 9 }])
+  expect(store.chargeNow([])).toEqual([])
+})

@@ -1,0 +1,62 @@
+// What is sent to the script and what is believed of its answer.
+import { describe, expect, test } from '@jest/globals'
+import type { CounterCharge } from '../../limits/counter-store.ts'
+import { fixedWindow } from '../../limits/fixed-window.ts'
+import { tokenBucket } from '../../limits/token-bucket.ts'
+import { decodeReply, encodeCalls } from './charge-wire.ts'
+
+const limit = { requests: 2, windowUs: 1_000_000_000_000_000, burst: 4, denyConsumes: true }
+const charge: CounterCharge = {
+  key: 'a',
+  algorithm: fixedWindow,
+  limit,
+  cost: 1,
+  veto: 'alone',
+  isPerSecond: false,
+}
+
+describe('what is sent', () => {
+  test('names each limit once, and writes numbers out', () => {
+    const other = { ...charge, key: 'b', algorithm: tokenBucket, cost: -(2 ** 32 - 1) }
+    const numbers = ['2', '1000000000000000', '4', '500000000000000', '1', '1']
+    expect(encodeCalls([[charge, other], [charge]], { keyPrefix: 'p:' })).toEqual([
+      ...['3', 'p:a', 'p:b', 'p:a', '', '2'],
+      ...['fixed_window', ...numbers, 'alone'],
+      ...['token_bucket', ...numbers, 'alone'],
+      ...['2', '1', '1', '2', '-4294967295', '1', '1', '1'],
+    ])
+  })
+
+  test('a clock that is put in place of the server’s', () => {
+    expect(encodeCalls([[charge]], { keyPrefix: '', nowUs: 5 })[2]).toBe('5')
+  })
+})
+
+describe('what is answered', () => {
+  test('a decision for each charge, call by call', () => {
+    const decided = decodeReply(
+      [3, 20, 0, 0, 0, 30, 1, -1, 0, 40, 2, 7],
+      [[charge], [charge, charge]],
+    )
+    expect(decided.map((call) => call.length)).toEqual([1, 2])
+    expect(decided.flat()).toMatchObject([
+      { admitted: true, remaining: 3, resetUs: 20, over: 0, retryAfterUs: 0 },
+      { admitted: false, remaining: 0, resetUs: 30, over: 1, retryAfterUs: Infinity },
+      { admitted: false, remaining: 0, resetUs: 40, over: 2, retryAfterUs: 7 },
+    ])
+  })
+
+  test.each([
+    ['nothing', null],
+    ['a text', '1 2 3 0'],
+    ['too few', [1, 2, 3]],
+    ['too many', [1, 2, 3, 0, 0]],
+    ['a text among numbers', [1, '2', 3, 0]],
+    ['a negative count', [-1, 2, 3, 0]],
+    ['an unknown wait', [1, 2, 3, -2]],
+    ['a fraction', [1.5, 2, 3, 0]],
+    ['an error', [1, 2, 3, new Error('no')]],
+  ])('%s is no reply', (_, reply) => {
+    expect(() => decodeReply(reply, [[charge]])).toThrow('the reply')
+  })
+})

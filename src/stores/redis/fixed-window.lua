@@ -1,0 +1,23 @@
+-- Decides as limits/fixed-window.ts does. State: {start of the window, hits in it}.
+local function fixed_window(state, cost, now, limit)
+  local requests, consumes = limit.requests, limit.deny_consumes
+  local start, count = now - now % limit.window, 0
+  if state and state[1] >= start then
+    start, count = state[1], state[2]
+  end
+  local after = math.min(COUNT_MAX, math.max(0, count + cost))
+  local asked = (cost == 0 and not consumes) and count + 1 or after
+  local admitted = cost < 0 or asked <= requests
+  local kept = (admitted or consumes) and after or count
+  local reset = start + limit.window - now
+  local over, retry = 0, 0
+  if not admitted then
+    over = math.min(cost, consumes and after - requests or cost)
+    retry = cost <= requests and reset or NEVER
+  end
+  local changed = nil
+  if kept ~= count then
+    changed = { start, kept }
+  end
+  return admitted, math.max(0, requests - kept), over, reset, retry, changed, reset
+end

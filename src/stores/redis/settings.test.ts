@@ -1,0 +1,89 @@
+// The settings of Redis: the reference's names, and one line for each mistake.
+import { expect, test } from '@jest/globals'
+import { ConfigError, parseConfig, renderSettings } from '../../process/config.ts'
+import { planRedis, redisSettings } from './settings.ts'
+
+const plan = (env: Record<string, string>) => planRedis(parseConfig(redisSettings, env))
+
+function faultsOf(env: Record<string, string>): readonly string[] {
+  try {
+    plan(env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults
+    throw error
+  }
+  return []
+}
+
+test('as the reference is set up', () => {
+  const env = { REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: 'redis:6379', REDIS_TYPE: 'single' }
+  expect(plan({ ...env, REDIS_AUTH: 'secret', CACHE_KEY_PREFIX: 'p' })).toEqual({
+    main: {
+      target: { kind: 'single', host: 'redis', port: 6379 },
+      auth: { password: 'secret' },
+      sentinelAuth: undefined,
+      tls: undefined,
+      database: 0,
+      timeoutMs: 1000,
+    },
+    perSecond: undefined,
+    keyPrefix: 'p',
+  })
+})
+
+test('a second Redis for limits per second', () => {
+  const { main, perSecond } = plan({
+    REDIS_URL: 'rediss://a',
+    REDIS_PERSECOND: 'true',
+    REDIS_PERSECOND_TYPE: 'Sentinel',
+    REDIS_PERSECOND_URL: 'm,b:1',
+    REDIS_PERSECOND_AUTH: 'user:pass:word',
+    REDIS_PERSECOND_SENTINEL_AUTH: 'watcher',
+    REDIS_PERSECOND_TIMEOUT: '250ms',
+    REDIS_TLS_SKIP_HOSTNAME_VERIFICATION: '1',
+  })
+  expect(main.tls).toMatchObject({ isHostChecked: false })
+  expect(perSecond).toMatchObject({
+    target: { kind: 'sentinel', masterName: 'm', sentinels: [{ host: 'b', port: 1 }] },
+    auth: { username: 'user', password: 'pass:word' },
+    sentinelAuth: { password: 'watcher' },
+    tls: undefined,
+    timeoutMs: 250,
+  })
+})
+
+test('every mistake has its line, and no secret is in it', () => {
+  expect(faultsOf({})).toEqual([
+    'REDIS_URL is required: host:port, or redis://[user:password@]host[:port][/database], ' +
+      'or rediss://…, or the path of a unix socket, beginning with /',
+  ])
+  expect(faultsOf({ REDIS_TYPE: 'ring', REDIS_TLS: 'yes', REDIS_TIMEOUT: '3' })).toEqual([
+    'REDIS_TYPE must be one of SINGLE, SENTINEL, CLUSTER: current value is "ring"',
+    expect.stringMatching(/^REDIS_TLS must be true or false.*: current value is "yes"$/),
+    expect.stringMatching(/^REDIS_TIMEOUT must be .*: current value is "3"$/),
+  ])
+  const noPem = import.meta.filename
+  const nodes = 'a list of nodes, as in host:port,host:port'
+  const secret = {
+    REDIS_URL: 'redis://:hunter2@h:1',
+    REDIS_AUTH: 'hunter2',
+    REDIS_PERSECOND: 'true',
+    REDIS_PERSECOND_TYPE: 'CLUSTER',
+    REDIS_PERSECOND_URL: 'redis://:hunter2@',
+    REDIS_TLS_CACERT: '/nowhere',
+    REDIS_TLS_CLIENT_KEY: noPem,
+  }
+  expect(faultsOf(secret)).toEqual([
+    'REDIS_TLS_CLIENT_CERT is required beside REDIS_TLS_CLIENT_KEY: a file',
+    'REDIS_TLS_CACERT must name a readable file in PEM: current value is /nowhere',
+    `REDIS_TLS_CLIENT_KEY must name a readable file in PEM: current value is ${noPem}`,
+    'REDIS_AUTH is set, and REDIS_URL names a password too: choose one',
+    `REDIS_PERSECOND_URL must be ${nodes}: current value is hidden`,
+  ])
+})
+
+test('what has no effect says so', () => {
+  const text = renderSettings(redisSettings)
+  expect(text).toMatch(/REDIS_POOL_SIZE +has no effect: one connection carries all calls/)
+  expect(text).toMatch(/REDIS_STARTUP_MAX_INTERVAL +has no effect: the start never waits for Redis/)
+})

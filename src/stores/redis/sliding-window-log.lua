@@ -1,0 +1,48 @@
+-- Decides as limits/sliding-window-log.ts does. State: the hits of Redis's list from `first` to
+-- before `last`, and then `added` hits of the time `newest`; nothing is written here. The list is
+-- in order, so what has left the window is found by halves.
+local function sliding_window_log(state, cost, now, limit)
+  local requests, window, key = limit.requests, limit.window, state.key
+  local first, last, added, newest = state.first, state.last, state.added, state.newest
+  local function hit_at(place)
+    if place >= last then return newest end
+    return tonumber(redis.call('LINDEX', key, place)) or 0
+  end
+  local seen = last - first + added
+  local at = seen > 0 and math.max(now, newest) or now
+  local edge = at - window
+  if seen > 0 and newest <= edge then
+    first, added = last, 0
+  elseif first < last and hit_at(first) <= edge then
+    local low, high = first, last
+    while high - low > 1 do
+      local middle = math.floor((low + high) / 2)
+      if hit_at(middle) <= edge then low = middle else high = middle end
+    end
+    first = high
+  end
+  local live = last - first + added
+  local admitted
+  if cost <= 0 then admitted = cost < 0 or live < requests else admitted = live + cost <= requests end
+  local retry = 0
+  if not admitted then
+    local asked = math.max(1, cost)
+    retry = asked > requests and NEVER or hit_at(first + live + asked - requests - 1) + window - now
+  elseif cost > 0 then
+    added, newest = added + cost, at
+  elseif cost < 0 then
+    local less = math.min(live, -cost)
+    local less_added = math.min(added, less)
+    added, last = added - less_added, last - (less - less_added)
+    if added == 0 and last > first then newest = hit_at(last - 1) end
+  end
+  local after = last - first + added
+  local reset = after > 0 and newest + window - now or 0
+  local changed = nil
+  if after ~= seen or cost > 0 then
+    changed = {
+      key = key, stored = state.stored, first = first, last = last, added = added, newest = newest,
+    }
+  end
+  return admitted, math.max(0, requests - after), admitted and 0 or cost, reset, retry, changed, reset
+end

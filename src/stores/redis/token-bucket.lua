@@ -1,0 +1,32 @@
+-- Decides as limits/token-bucket.ts does. State: {when it was written, how much of the bucket was
+-- used then, in parts of a hit}. `burst` is the limit's unless it is given, and `room` the burst.
+local function token_bucket(state, cost, now, limit, burst, room)
+  burst = burst or limit.burst
+  room = room or burst
+  if limit.requests == 0 then
+    local admitted = cost < 0
+    return admitted, 0, admitted and 0 or cost, 0, admitted and 0 or NEVER, nil, 0
+  end
+  local hit_parts, drain_parts = limit.hit_parts, limit.drain_parts
+  local at, level = now, 0
+  if state then
+    at = math.max(now, state[1])
+    level = math.max(0, state[2] - (at - state[1]) * drain_parts)
+  end
+  local full = burst * hit_parts
+  local asked = level + math.max(1, cost) * hit_parts
+  local admitted = cost < 0 or asked <= full
+  local after = admitted and math.max(0, level + cost * hit_parts) or level
+  local lag = at - now
+  local reset = after == 0 and 0 or lag + math.ceil(after / drain_parts)
+  local retry = 0
+  if not admitted then
+    retry = cost > burst and NEVER or lag + math.ceil((asked - full) / drain_parts)
+  end
+  local changed = nil
+  if after ~= level then
+    changed = { at, after }
+  end
+  local remaining = math.max(0, math.floor((room * hit_parts - after) / hit_parts))
+  return admitted, remaining, admitted and 0 or cost, reset, retry, changed, reset
+end

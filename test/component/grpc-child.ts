@@ -1,0 +1,35 @@
+// A gRPC listener in a process of its own, for hostile clients: it says its port on stdout and
+// every error on stderr, and ends when stdin does.
+import { serveGrpc } from '../../src/grpc/serve.ts'
+import { grpcSettings } from '../../src/grpc/settings.ts'
+import { parseConfig } from '../../src/process/config.ts'
+
+const say = (error: unknown) => {
+  process.stderr.write(`${String(error)}\n`)
+}
+const server = await serveGrpc({
+  config: parseConfig(grpcSettings, { GRPC_HOST: '127.0.0.1', GRPC_PORT: '0' }),
+  decide: ({ descriptors }) =>
+    Promise.resolve({
+      code: 'OK',
+      statuses: descriptors.map(() => ({
+        code: 'OK',
+        currentLimit: undefined,
+        limitRemaining: 1,
+        resetSeconds: undefined,
+      })),
+      responseHeaders: [],
+      body: undefined,
+      dynamicMetadata: undefined,
+    }),
+  onCall: () => undefined,
+  onDefect: say,
+  onError: say,
+})
+server.setServing(true)
+process.stdout.write(`${server.port}\n`)
+process.stdin.resume().on('end', () => {
+  void server.close().then(() => {
+    process.exit(0)
+  })
+})

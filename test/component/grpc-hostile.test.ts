@@ -1,0 +1,44 @@
+// Malformed and hostile calls against a gRPC listener of its own process: the small size of a
+// storm.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from '@jest/globals'
+import { createTestClient } from './grpc-client.ts'
+import { hostileCalls, renderHostileCounts } from './grpc-hostile.ts'
+import { newSeed } from './random.ts'
+import { inTime } from './wait-for.ts'
+
+const TEST_MS_MAX = 60_000
+const CALLS = 10_000
+const program = join(dirname(fileURLToPath(import.meta.url)), 'grpc-child.ts')
+
+test(
+  'nothing that a client sends takes the process down, or leaves a whole call without its answer',
+  async () => {
+    const seed = newSeed()
+    process.stdout.write(`hostile gRPC, seed ${seed}\n`)
+    const child = spawn(process.execPath, [program])
+    let errors = ''
+    child.stderr.on('data', (text: Buffer) => (errors += text.toString()))
+    const ended = once(child, 'exit')
+    try {
+      const [line] = (await inTime('its port', once(child.stdout, 'data'))) as [Buffer]
+      const port = Number(line.toString())
+      const counts = await hostileCalls({ port, calls: CALLS, seed })
+      process.stdout.write(`hostile gRPC: ${renderHostileCounts(counts)}\n`)
+      expect(counts.calls).toBeGreaterThanOrEqual(CALLS)
+      const client = createTestClient(`127.0.0.1:${port}`)
+      const descriptors = [{ entries: [{ key: 'k', value: 'v' }] }]
+      expect(await client.call({ domain: 'edge', descriptors })).toMatchObject({
+        overallCode: 'OK',
+      })
+      client.close()
+    } finally {
+      child.stdin.end()
+    }
+    expect([await inTime('its end', ended), errors]).toEqual([[0, null], ''])
+  },
+  TEST_MS_MAX,
+)

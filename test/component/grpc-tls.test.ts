@@ -1,0 +1,218 @@
+// The gRPC listener over TLS: who is let in, and that a renewed certificate is served to who
+// connects from then on, while those before go on.
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect } from 'node:tls'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import * as grpc from '@grpc/grpc-js'
+import { createAuthority, type Issued } from './grpc-certificates.ts'
+import { createTestClient, startTestServer, type TestServer } from './grpc-client.ts'
+import { waitFor } from './wait-for.ts'
+
+const request = { domain: 'edge', descriptors: [{ entries: [{ key: 'k', value: 'v' }] }] }
+const authority = createAuthority('servers of the test')
+const clients = createAuthority('clients of the test')
+
+const ends: (() => unknown)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+/** A directory with a certificate in it, and the settings that name it. */
+function filesOf(issued: Issued, within = '') {
+  const root = mkdtempSync(join(tmpdir(), 'curtail-tls-'))
+  ends.push(() => {
+    rmSync(root, { recursive: true })
+  })
+  const path = join(root, within)
+  mkdirSync(path, { recursive: true })
+  write(path, issued)
+  const env = {
+    GRPC_SERVER_USE_TLS: 'true',
+    GRPC_SERVER_TLS_CERT: join(root, 'tls.crt'),
+    GRPC_SERVER_TLS_KEY: join(root, 'tls.key'),
+  }
+  return { root, env }
+}
+
+function write(path: string, { cert, key }: Issued): void {
+  writeFileSync(join(path, 'tls.crt'), cert)
+  writeFileSync(join(path, 'tls.key'), key)
+}
+
+async function start(env: Record<string, string>): Promise<TestServer> {
+  const server = await startTestServer(env, { lookEveryMs: 30 })
+  ends.push(() => server.close())
+  return server
+}
+
+function clientOf(port: number, own?: Issued) {
+  const credentials = grpc.credentials.createSsl(
+    Buffer.from(authority.cert),
+    own === undefined ? null : Buffer.from(own.key),
+    own === undefined ? null : Buffer.from(own.cert),
+  )
+  const client = createTestClient(`127.0.0.1:${port}`, credentials, {
+    'grpc.ssl_target_name_override': 'localhost',
+    'grpc.enable_retries': 0,
+  })
+  ends.push(() => {
+    client.close()
+  })
+  return client
+}
+
+/** The serial number of the certificate that a new connection is shown. */
+function shown(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const options = { port, host: '127.0.0.1', servername: 'localhost', ALPNProtocols: ['h2'] }
+    const socket = connect({ ...options, ca: authority.cert }, () => {
+      resolve(socket.getPeerCertificate().serialNumber)
+      socket.destroy()
+    })
+    socket.once('error', reject)
+  })
+}
+
+async function sessionTo(port: number): Promise<ClientHttp2Session> {
+  const options = { ca: authority.cert, servername: 'localhost' }
+  const session = connectHttp2(`https://127.0.0.1:${port}`, options)
+  ends.push(() => {
+    session.destroy()
+  })
+  await once(session, 'connect')
+  return session
+}
+
+const refused = { code: grpc.status.UNAVAILABLE }
+
+describe('TLS', () => {
+  test('is spoken, and nothing else', async () => {
+    const server = await start(filesOf(authority.issue(['localhost'])).env)
+    expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
+    const plain = createTestClient(`127.0.0.1:${server.port}`)
+    ends.push(() => {
+      plain.close()
+    })
+    await expect(plain.call(request)).rejects.toMatchObject(refused)
+    expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
+  })
+
+  test('needs its files, each mistake in a sentence', async () => {
+    const { env, root } = filesOf(authority.issue(['localhost']))
+    const without = { ...env, GRPC_SERVER_TLS_KEY: '' }
+    await expect(startTestServer(without)).rejects.toThrow(
+      'GRPC_SERVER_USE_TLS needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: set both',
+    )
+    const absent = { ...env, GRPC_SERVER_TLS_KEY: join(root, 'absent') }
+    await expect(startTestServer(absent)).rejects.toThrow('absent cannot be read')
+    writeFileSync(join(root, 'tls.key'), authority.issue(['localhost']).key)
+    await expect(startTestServer(env)).rejects.toThrow('are no certificate: ')
+    const san = { ...env, GRPC_CLIENT_TLS_SAN: 'envoy.test' }
+    await expect(startTestServer(san)).rejects.toThrow('GRPC_CLIENT_TLS_SAN needs')
+    write(root, authority.issue(['localhost']))
+    writeFileSync(join(root, 'ca.crt'), 'nothing')
+    const empty = { ...env, GRPC_CLIENT_TLS_CACERT: join(root, 'ca.crt') }
+    await expect(startTestServer(empty)).rejects.toThrow('ca.crt holds no certificates: ')
+  })
+})
+
+describe('clients', () => {
+  const startMutual = async (more: Record<string, string> = {}) => {
+    const { env, root } = filesOf(authority.issue(['localhost']))
+    writeFileSync(join(root, 'ca.crt'), clients.cert)
+    return start({ ...env, GRPC_CLIENT_TLS_CACERT: join(root, 'ca.crt'), ...more })
+  }
+
+  test('are let in with a certificate of their authority, and not without', async () => {
+    const { port } = await startMutual()
+    const own = clients.issue(['envoy.test'])
+    expect(await clientOf(port, own).call(request)).toMatchObject({ overallCode: 'OK' })
+    await expect(clientOf(port).call(request)).rejects.toMatchObject(refused)
+    const foreign = authority.issue(['envoy.test'])
+    await expect(clientOf(port, foreign).call(request)).rejects.toMatchObject(refused)
+  })
+
+  test('must have the name asked for, among their alternative names', async () => {
+    const { port } = await startMutual({ GRPC_CLIENT_TLS_SAN: 'envoy.edge.test' })
+    const named = clients.issue(['other.test', 'envoy.edge.test'])
+    expect(await clientOf(port, named).call(request)).toMatchObject({ overallCode: 'OK' })
+    const wild = clients.issue(['*.edge.test'])
+    expect(await clientOf(port, wild).call(request)).toMatchObject({ overallCode: 'OK' })
+    const other = clients.issue(['envoy.edge.test.example'])
+    await expect(clientOf(port, other).call(request)).rejects.toMatchObject(refused)
+  })
+})
+
+describe('a renewed certificate', () => {
+  test('is served to new connections, while old ones go on', async () => {
+    const { env, root } = filesOf(authority.issue(['localhost']))
+    const server = await start(env)
+    const old = await sessionTo(server.port)
+    for (let renewals = 0; renewals < 2; renewals += 1) {
+      const before = await shown(server.port)
+      write(root, authority.issue(['localhost']))
+      await waitFor('the new certificate', async () => (await shown(server.port)) !== before)
+    }
+    await new Promise<void>((resolve, reject) => {
+      old.ping((error) => {
+        if (error === null) resolve()
+        else reject(error)
+      })
+    })
+    expect([old.closed, old.destroyed]).toEqual([false, false])
+    expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
+    expect(server.errors).toEqual([])
+  })
+
+  test('is seen when a mounted Secret is swapped', async () => {
+    const { env, root } = filesOf(authority.issue(['localhost']), '..v1')
+    symlinkSync('..v1', join(root, '..data'))
+    for (const name of ['tls.crt', 'tls.key']) symlinkSync(`..data/${name}`, join(root, name))
+    const server = await start(env)
+    for (const version of [2, 3]) {
+      const before = await shown(server.port)
+      mkdirSync(join(root, `..v${version}`))
+      write(join(root, `..v${version}`), authority.issue(['localhost']))
+      symlinkSync(`..v${version}`, join(root, '..data_tmp'))
+      renameSync(join(root, '..data_tmp'), join(root, '..data'))
+      rmSync(join(root, `..v${version - 1}`), { recursive: true })
+      await waitFor('the new certificate', async () => (await shown(server.port)) !== before)
+    }
+    expect(server.errors).toEqual([])
+  })
+
+  test('that is bad or gone is reported once, and the old one goes on', async () => {
+    const { env, root } = filesOf(authority.issue(['localhost']))
+    const server = await start(env)
+    const before = await shown(server.port)
+    const bad = [
+      () => {
+        writeFileSync(join(root, 'tls.crt'), 'half a')
+      },
+      () => {
+        write(root, { ...authority.issue(['localhost']), key: authority.issue(['x']).key })
+      },
+      () => {
+        rmSync(join(root, 'tls.key'))
+      },
+    ]
+    for (const [at, spoil] of bad.entries()) {
+      spoil()
+      await waitFor('the report', () => server.errors.length === at + 1)
+      expect(await shown(server.port)).toBe(before)
+      expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
+    }
+    expect(server.errors).toMatchObject([
+      { message: expect.stringContaining('are no certificate') },
+      { message: expect.stringContaining('are no certificate') },
+      { message: expect.stringContaining('tls.key cannot be read') },
+    ])
+    write(root, authority.issue(['localhost']))
+    await waitFor('the new certificate', async () => (await shown(server.port)) !== before)
+    expect(server.errors).toHaveLength(3)
+  })
+})

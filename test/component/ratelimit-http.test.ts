@@ -1,0 +1,178 @@
+// The rate-limit service's HTTP fronts on real listeners: /json and /healthcheck, and the debug
+// port.
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { createRateLimitApp } from '../../src/http/ratelimit/app.ts'
+import { createDebugApp } from '../../src/http/ratelimit/debug-app.ts'
+import { listen } from '../../src/http/serve.ts'
+import { warn } from '../parts/warn.ts'
+import type { LimitRequest } from '../../src/limits/descriptor.ts'
+import { LimitRequestError, type Verdict } from '../../src/limits/verdict.ts'
+import { createLog } from '../../src/process/log.ts'
+
+const log = createLog({ role: 'test', level: 'silent' })
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+type App = Parameters<Awaited<ReturnType<typeof listen>>['attach']>[0]['app']
+
+async function serve(app: App): Promise<string> {
+  const listener = await listen({
+    port: 0,
+    host: '127.0.0.1',
+    setting: 'PORT',
+    onError: warn,
+    drainMsMax: 100,
+  })
+  const baseUrl = `http://127.0.0.1:${listener.port}`
+  listener.attach({ baseUrl, app })
+  ends.push(() => listener.drain())
+  return baseUrl
+}
+
+const verdictOf = (code: Verdict['code']): Verdict => ({
+  code,
+  statuses: [],
+  responseHeaders: [],
+  body: undefined,
+  dynamicMetadata: undefined,
+})
+
+async function startApp(decide: (request: LimitRequest) => Promise<Verdict>, isHealthy = true) {
+  const defects: unknown[] = []
+  const asked: LimitRequest[] = []
+  const app = createRateLimitApp({
+    decide: (request) => {
+      asked.push(request)
+      return decide(request)
+    },
+    isHealthy: () => isHealthy,
+    onDefect: (error) => defects.push(error),
+    log,
+    baseUrl: 'http://localhost',
+  })
+  const base = await serve(app)
+  const post = async (body: string) => {
+    const answer = await fetch(`${base}/json`, { method: 'POST', body })
+    return {
+      status: answer.status,
+      type: answer.headers.get('content-type'),
+      body: await answer.text(),
+    }
+  }
+  return { base, post, asked, defects }
+}
+
+describe('POST /json', () => {
+  const TEXT = 'text/plain; charset=utf-8'
+  const foo = '{"domain": "foo"}'
+  const pass = () => Promise.resolve(verdictOf('OK'))
+
+  test('lets pass and denies with the reference’s statuses and bodies', async () => {
+    const { post, asked } = await startApp(pass)
+    const answer = { status: 200, type: 'application/json', body: '{"overallCode":"OK"}' }
+    expect(await post(foo)).toEqual(answer)
+    expect(asked).toEqual([{ domain: 'foo', descriptors: [], hits: 1 }])
+    const denying = await startApp(() => Promise.resolve(verdictOf('OVER_LIMIT')))
+    const denied = { status: 429, type: 'application/json', body: '{"overallCode":"OVER_LIMIT"}' }
+    expect(await denying.post(foo)).toEqual(denied)
+  })
+
+  test('says what is wrong with a request', async () => {
+    const { post, asked, defects } = await startApp(pass)
+    for (const [body, why] of [
+      ['', 'the body must be JSON: '],
+      ['}', 'the body must be JSON: '],
+      ['{"domain": 5}', 'domain must be a string of UTF-8: it is 5'],
+    ] as const) {
+      const answer = await post(body)
+      expect(answer).toMatchObject({ status: 400, type: TEXT })
+      expect(answer.body).toMatch(/^Bad Request\n/)
+      expect(answer.body).toContain(why)
+    }
+    expect([asked, defects]).toEqual([[], []])
+  })
+
+  test('says why a request cannot be decided', async () => {
+    const sentence = 'rate limit descriptor list must not be empty'
+    const { post, defects } = await startApp(() => Promise.reject(new LimitRequestError(sentence)))
+    const body = `Bad Request\n${sentence}\n`
+    expect(await post(foo)).toEqual({ status: 400, type: TEXT, body })
+    expect(defects).toEqual([])
+  })
+
+  test('says nothing of a defect, and goes on', async () => {
+    const { post, defects } = await startApp(() => Promise.reject(new Error('redis://secret')))
+    const failed = { status: 500, type: TEXT, body: 'Internal Server Error\n' }
+    expect(await post(foo)).toEqual(failed)
+    expect(await post(foo)).toEqual(failed)
+    expect(defects).toHaveLength(2)
+  })
+
+  test('reads no more than 16 KiB', async () => {
+    const { post, asked } = await startApp(pass)
+    const body = 'Request Entity Too Large\n'
+    expect(await post(' '.repeat(17_000))).toEqual({ status: 413, type: TEXT, body })
+    expect(await post(' '.repeat(10_000) + foo)).toMatchObject({ status: 200 })
+    expect(asked).toHaveLength(1)
+  })
+
+  test('is the one method of the path', async () => {
+    const { base } = await startApp(pass)
+    const answer = await fetch(`${base}/json`)
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
+    expect((await fetch(`${base}/other`)).status).toBe(404)
+  })
+})
+
+test('GET /healthcheck is OK, or 500 without a word', async () => {
+  const pass = () => Promise.resolve(verdictOf('OK'))
+  const read = async (base: string) => {
+    const answer = await fetch(`${base}/healthcheck`)
+    return [answer.status, await answer.text()]
+  }
+  expect(await read((await startApp(pass)).base)).toEqual([200, 'OK'])
+  expect(await read((await startApp(pass, false)).base)).toEqual([500, ''])
+})
+
+describe('the debug port', () => {
+  test('lists what it serves, and serves the texts it is given', async () => {
+    const base = await serve(
+      createDebugApp({
+        renderRules: () => 'a rule\n',
+        renderStats: () => 'ratelimit.x: 1\n',
+        log,
+        baseUrl: 'http://localhost',
+      }),
+    )
+    const read = async (path: string) => {
+      const answer = await fetch(base + path)
+      return [answer.status, answer.headers.get('content-type'), await answer.text()]
+    }
+    const type = 'text/plain; charset=utf-8'
+    const list =
+      '/rlconfig: the rules in force, and what is wrong in newer files\n' +
+      '/stats: what has been counted\n'
+    expect(await read('/')).toEqual([200, type, list])
+    expect(await read('/rlconfig')).toEqual([200, type, 'a rule\n'])
+    expect(await read('/stats')).toEqual([200, type, 'ratelimit.x: 1\n'])
+    expect(await read('/debug/pprof/')).toEqual([404, type, 'Not Found\n'])
+    const posted = await fetch(`${base}/rlconfig`, { method: 'POST' })
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+  })
+
+  test('answers 500 where a text cannot be made, and goes on', async () => {
+    const renderStats = () => {
+      throw new Error('secret')
+    }
+    const deps = { renderRules: () => '', renderStats, log, baseUrl: 'http://localhost' }
+    const base = await serve(createDebugApp(deps))
+    const failed = await fetch(`${base}/stats`)
+    expect([failed.status, await failed.text()]).toEqual([
+      500,
+      expect.not.stringContaining('secret'),
+    ])
+    expect((await fetch(`${base}/rlconfig`)).status).toBe(200)
+  })
+})

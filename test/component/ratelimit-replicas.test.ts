@@ -1,0 +1,92 @@
+// Three replicas of the real `ratelimit` role on one Redis, asked by many at once: together they
+// admit what the limit allows, never a hit more and never one too few, for each algorithm.
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { type RedisServer, startRedis } from '../parts/redis.ts'
+import { type Limiter, startLimiter } from './limiter.ts'
+
+const TEST_MS_MAX = 60_000
+const SETUP_MS_MAX = 400_000 // Redis may have to be installed
+const REPLICAS = 3
+const CALLERS = 48
+const CALLS_EACH = 40
+
+const rules = `
+domain: shop
+descriptors:
+  - {key: fixed_window, rate_limit: {unit: year, requests_per_unit: 100}}
+  - key: sliding_window_log
+    rate_limit: {algorithm: sliding_window_log, unit: hour, requests_per_unit: 100}
+  - key: sliding_window_counter
+    rate_limit: {algorithm: sliding_window_counter, unit: year, requests_per_unit: 100}
+  - key: token_bucket
+    rate_limit: {algorithm: token_bucket, unit: second, requests_per_unit: 50, burst: 100}
+  - {key: leaky_bucket, rate_limit: {algorithm: leaky_bucket, unit: second, requests_per_unit: 50}}
+`
+
+let redis: RedisServer
+let replicas: readonly Limiter[]
+
+beforeAll(async () => {
+  redis = await startRedis()
+  replicas = await Promise.all(
+    // A deadline that a busy machine does not miss: what is counted apart would be admitted twice.
+    Array.from({ length: REPLICAS }, () =>
+      startLimiter({ rules, redisPort: redis.port, env: { LIMIT_DEADLINE_MS: '5000' } }),
+    ),
+  )
+}, SETUP_MS_MAX)
+
+afterAll(async () => {
+  for (const replica of replicas) await replica.stop()
+  await redis.close()
+}, TEST_MS_MAX)
+
+/** Asks as often as it can; how many were admitted, and how long it took. */
+async function storm(key: string): Promise<{ admitted: number; seconds: number }> {
+  const begunMs = performance.now()
+  const callers = Array.from({ length: CALLERS }, async (_, caller) => {
+    let admitted = 0
+    for (let call = 0; call < CALLS_EACH; call++) {
+      const answer = await replicas[(caller + call) % REPLICAS]?.ask({ [key]: 'one' })
+      if (answer?.overallCode === 'OK') admitted++
+    }
+    return admitted
+  })
+  const admitted = (await Promise.all(callers)).reduce((sum, each) => sum + each, 0)
+  return { admitted, seconds: (performance.now() - begunMs) / 1000 }
+}
+
+test.each(['fixed_window', 'sliding_window_log', 'sliding_window_counter'])(
+  '%s: exactly the limit',
+  async (key) => {
+    expect((await storm(key)).admitted).toBe(100)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'token_bucket: the burst and what was refilled meanwhile',
+  async () => {
+    const { admitted, seconds } = await storm('token_bucket')
+    expect(admitted).toBeGreaterThanOrEqual(100)
+    expect(admitted).toBeLessThanOrEqual(100 + Math.ceil(seconds * 50))
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'leaky_bucket: one, and one more for each fiftieth of a second',
+  async () => {
+    const { admitted, seconds } = await storm('leaky_bucket')
+    expect(admitted).toBeGreaterThanOrEqual(1)
+    expect(admitted).toBeLessThanOrEqual(1 + Math.ceil(seconds * 50))
+  },
+  TEST_MS_MAX,
+)
+
+test('none of them fell back', async () => {
+  for (const { adminUrl } of replicas) {
+    const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+    expect(metrics).not.toContain('by="fallback"')
+  }
+})

@@ -1,0 +1,166 @@
+// Counters on a Redis Cluster, behind Sentinel, over TLS with passwords, on a unix socket and with
+// a Redis of their own for limits per second.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from '@jest/globals'
+import { parseConfig } from '../../src/process/config.ts'
+import { connectRedis } from '../../src/stores/redis/connection.ts'
+import { createRedisCounterStore } from '../../src/stores/redis/counter-store.ts'
+import { planRedis, redisSettings } from '../../src/stores/redis/settings.ts'
+import {
+  clientOf,
+  makeCertificate,
+  startCluster,
+  startRedis,
+  startSentinel,
+} from '../parts/redis.ts'
+import { chargeOne, failureOf, newCharge, timeToCharge } from './redis-use.ts'
+import { waitFor } from './wait-for.ts'
+
+const TEST_MS_MAX = 60_000
+const RETURN_MS_MAX = 20_000
+
+/** Opens the store that these settings describe, as a role does; waits until it is connected. */
+async function openFrom(env: Record<string, string>) {
+  const { main, perSecond, keyPrefix } = planRedis(parseConfig(redisSettings, env))
+  const watch = { onUp: () => undefined, onDown: () => undefined }
+  const connection = connectRedis(main, watch)
+  const second = perSecond === undefined ? undefined : connectRedis(perSecond, watch)
+  await waitFor('Redis', () => connection.isUp() && (second?.isUp() ?? true))
+  return createRedisCounterStore({ connection, perSecond: second, keyPrefix })
+}
+
+test(
+  'on a Cluster a call goes to each slot, and is all or nothing within one',
+  async () => {
+    const nodes = await startCluster()
+    const list = nodes.map(({ port }) => `127.0.0.1:${String(port)}`).join(',')
+    const store = await openFrom({ REDIS_TYPE: 'cluster', REDIS_URL: list, CACHE_KEY_PREFIX: 'p_' })
+    await store.probe()
+    const charges = Array.from({ length: 50 }, (_, at) => ({
+      ...newCharge('fixed_window', { key: `key ${String(at)}` }),
+      cost: at % 10,
+    }))
+    const decisions = await store.charge(charges)
+    const remaining = charges.map(({ cost }) => 10 - cost)
+    expect(decisions.map((decision) => decision.remaining)).toEqual(remaining)
+
+    const [free, full] = ['free', 'full'].map((name) =>
+      newCharge('token_bucket', { key: `{a}${name}` }),
+    )
+    if (free === undefined || full === undefined) throw new Error('there are no charges')
+    await store.charge([{ ...full, cost: 10 }])
+    expect((await store.charge([free, full]))[1]).toMatchObject({ admitted: false })
+    expect(await chargeOne(store, { ...free, cost: 0 })).toMatchObject({ remaining: 10 })
+
+    const stored = nodes.map(async ({ port }) => {
+      const client = clientOf(port)
+      const keys = await client.keys('*')
+      client.disconnect()
+      return keys
+    })
+    const keys = await Promise.all(stored)
+    expect(keys.every((some) => some.length > 0)).toBe(true)
+    expect(keys.flat().every((key) => key.startsWith('p_'))).toBe(true)
+    store.close()
+    for (const node of nodes) await node.close()
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'behind Sentinel the new master is used after a failover',
+  async () => {
+    const { master, sentinel, close } = await startSentinel()
+    const url = `master,127.0.0.1:${String(sentinel.port)}`
+    const store = await openFrom({ REDIS_TYPE: 'SENTINEL', REDIS_URL: url })
+    const charge = newCharge()
+    expect(await chargeOne(store, charge)).toMatchObject({ remaining: 9 })
+    await master.kill()
+    await failureOf(store.charge([charge]))
+    expect(await timeToCharge(store)).toBeLessThan(RETURN_MS_MAX)
+    store.close()
+    await close()
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'over TLS, with a certificate of our own, a user and a password',
+  async () => {
+    const { cert, key, close } = await makeCertificate()
+    const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert]
+    const limiter = ['--user', 'limiter', 'on', '>secret:1', '~*', '+@all']
+    const user = [...limiter, '--user', 'default', 'off']
+    const server = await startRedis([...files, ...user], { isTls: true })
+    const env = {
+      REDIS_URL: `127.0.0.1:${String(server.port)}`,
+      REDIS_TLS: 'true',
+      REDIS_AUTH: 'limiter:secret:1',
+      REDIS_TLS_CACERT: cert,
+      REDIS_TLS_CLIENT_CERT: cert,
+      REDIS_TLS_CLIENT_KEY: key,
+    }
+    const store = await openFrom(env)
+    expect(await chargeOne(store, newCharge())).toMatchObject({ remaining: 9 })
+    store.close()
+
+    const refused = async (changed: Record<string, string>) => {
+      const { main } = planRedis(parseConfig(redisSettings, { ...env, ...changed }))
+      const told = await new Promise<Error>((resolve) => {
+        const connection = connectRedis(main, {
+          onUp: () => undefined,
+          onDown(error) {
+            connection.close()
+            resolve(error)
+          },
+        })
+      })
+      return told.message
+    }
+    expect(await refused({ REDIS_AUTH: 'limiter:wrong' })).toContain('WRONGPASS')
+    expect(await refused({ REDIS_TLS_CACERT: '' })).toContain('self-signed certificate')
+    const host = `localhost:${String(server.port)}`
+    expect(await refused({ REDIS_URL: host })).toContain("does not match certificate's altnames")
+    const unchecked = { REDIS_URL: host, REDIS_TLS_SKIP_HOSTNAME_VERIFICATION: 'true' }
+    const lenient = await openFrom({ ...env, ...unchecked })
+    await lenient.probe()
+    lenient.close()
+    await server.close()
+    await close()
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'limits per second have a Redis of their own, here on a unix socket',
+  async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'curtail-socket-'))
+    const socket = join(dir, 'redis.sock')
+    const [main, second] = [await startRedis(), await startRedis(['--unixsocket', socket])]
+    const store = await openFrom({
+      REDIS_URL: `redis://127.0.0.1:${String(main.port)}/3`,
+      REDIS_PERSECOND: 'true',
+      REDIS_PERSECOND_URL: socket,
+    })
+    const quick = { ...newCharge('fixed_window'), isPerSecond: true }
+    const charges = [newCharge(), { ...quick, cost: 4 }, { ...newCharge(), cost: 2 }]
+    const decisions = await store.charge(charges)
+    expect(decisions.map(({ remaining }) => remaining)).toEqual([9, 6, 8])
+    const clients = [clientOf(main.port, { db: 3 }), clientOf(second.port)]
+    const sizes = await Promise.all(clients.map((client) => client.dbsize()))
+    expect(sizes).toEqual([2, 1])
+
+    await second.kill()
+    await failureOf(store.charge([quick]))
+    expect(await chargeOne(store, newCharge())).toMatchObject({ admitted: true })
+    await expect(store.probe()).rejects.toThrow('Redis did not answer a PING')
+    for (const client of clients) client.disconnect()
+    store.close()
+    await main.close()
+    await second.close()
+    await rm(dir, { recursive: true })
+  },
+  TEST_MS_MAX,
+)

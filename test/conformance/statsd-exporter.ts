@@ -1,0 +1,26 @@
+// The part `statsd_exporter`, of the version in the reference's compose file: on PATH by variable
+// STATSD_EXPORTER, else built once by Go from its module, whose checksum Go verifies.
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { cachedPart } from '../parts/parts-cache.ts'
+
+const run = promisify(execFile)
+const VERSION = 'v0.18.0'
+const BUILD_MS_MAX = 600_000
+
+/** Its path. Throws the reason where it cannot be had. */
+export async function findStatsdExporter(): Promise<string> {
+  const given = process.env['STATSD_EXPORTER']
+  if (given !== undefined && given !== '') return given
+  const folder = await cachedPart(`statsd-exporter-${VERSION}`, async (into) => {
+    const env = { ...process.env, GOBIN: into, GOFLAGS: '' }
+    const module = `github.com/prometheus/statsd_exporter@${VERSION}`
+    const options = { timeout: BUILD_MS_MAX, env, cwd: into }
+    await run('go', ['install', module], options).catch((error: unknown) => {
+      const advice = 'set STATSD_EXPORTER to the path of one'
+      throw new Error(`Go cannot build statsd_exporter: ${advice}`, { cause: error })
+    })
+  })
+  return join(folder, 'statsd_exporter')
+}

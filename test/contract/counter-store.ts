@@ -1,0 +1,293 @@
+// What every store of counters must do: the promises of src/limits/counter-store.ts as tests, for
+// each algorithm. Knows no store; counter-store.test.ts lists them.
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { Algorithm, Decision, Limit } from '../../src/limits/algorithm.ts'
+import { algorithms } from '../../src/limits/algorithms.ts'
+import type { CounterCharge, CounterStore } from '../../src/limits/counter-store.ts'
+
+/** An open store whose clock the tests set. */
+interface OpenedCounterStore {
+  readonly store: CounterStore
+  readonly setNowUs: (nowUs: number) => void
+  readonly close: () => Promise<void>
+}
+
+/** One member of the list. */
+export interface CounterStoreCase {
+  readonly name: string
+  readonly open: () => Promise<OpenedCounterStore>
+}
+
+const COST_MAX = 2 ** 32 - 1
+const REQUESTS = 10
+const WINDOW_US = 1_000_000_000
+/** A window begins here. */
+const START_US = 1_790_000_000_000_000
+
+let keysMade = 0
+
+/** A store, its clock, and charges to it. */
+function useOf(opened: () => OpenedCounterStore) {
+  let nowUs = START_US
+  const goTo = (toUs: number) => {
+    nowUs = toUs
+    opened().setNowUs(toUs)
+  }
+  return {
+    begin() {
+      goTo(START_US)
+    },
+    wait(us: number) {
+      goTo(nowUs + us)
+    },
+    charge: (charges: readonly CounterCharge[]) => opened().store.charge(charges),
+    async one(charge: CounterCharge): Promise<Decision> {
+      const [decision] = await opened().store.charge([charge])
+      if (decision === undefined) throw new Error('there is no decision')
+      return decision
+    },
+  }
+}
+
+type Use = ReturnType<typeof useOf>
+
+/** A charge of one hit to a counter of its own. */
+function newCharge(algorithm: Algorithm, limit: Partial<Limit> = {}): CounterCharge {
+  const shape = { requests: REQUESTS, windowUs: WINDOW_US, denyConsumes: false, ...limit }
+  return {
+    key: `counter ${String(keysMade++)}`,
+    algorithm,
+    limit: { burst: shape.requests, ...shape },
+    cost: 1,
+    veto: 'alone',
+    isPerSecond: false,
+  }
+}
+
+/** Hits that come at once and are let through. */
+function roomOf(algorithm: Algorithm): number {
+  return algorithm.name === 'leaky_bucket' ? 1 : REQUESTS
+}
+
+async function fill(use: Use, charge: CounterCharge): Promise<void> {
+  for (let i = 0; i < roomOf(charge.algorithm); i++) await use.one(charge)
+}
+
+/** Defines the tests of one store. */
+export function defineCounterStoreTests({ name, open }: CounterStoreCase): void {
+  describe(name, () => {
+    let opened: OpenedCounterStore
+    beforeAll(async () => {
+      opened = await open()
+    }, 600_000)
+    afterAll(() => opened.close())
+    const use = useOf(() => opened)
+    describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const))(
+      '%s',
+      (_, algorithm) => {
+        defineHits(algorithm, use)
+        defineTime(algorithm, use)
+        defineCalls(algorithm, use)
+      },
+    )
+    defineVetoes(use)
+    defineWorkedExample(use)
+  })
+}
+
+function defineHits(algorithm: Algorithm, use: Use): void {
+  const room = roomOf(algorithm)
+
+  test('admits what the limit says, telling what remains, and no more', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    for (let left = room - 1; left >= 0; left--) {
+      const admitted = { admitted: true, remaining: left, over: 0, retryAfterUs: 0 }
+      expect(await use.one(charge)).toMatchObject(admitted)
+    }
+    const denied = { admitted: false, remaining: 0, over: 1 }
+    expect(await use.one(charge)).toMatchObject(denied)
+    expect(await use.one(newCharge(algorithm))).toMatchObject({ admitted: true })
+  })
+
+  test('a look takes nothing, and says whether there is room', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    const look = { ...charge, cost: 0 }
+    expect(await use.one(look)).toMatchObject({ admitted: true, remaining: room })
+    expect(await use.one(look)).toMatchObject({ admitted: true, remaining: room })
+    await fill(use, charge)
+    expect(await use.one(look)).toMatchObject({ admitted: false, remaining: 0, over: 0 })
+  })
+
+  test('what is given back can be taken again, and no more than was taken', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    await fill(use, charge)
+    expect(await use.one({ ...charge, cost: -1 })).toMatchObject({ admitted: true, remaining: 1 })
+    expect(await use.one(charge)).toMatchObject({ admitted: true, remaining: 0 })
+    const all = { ...charge, cost: -COST_MAX }
+    expect(await use.one(all)).toMatchObject({ admitted: true, remaining: room })
+    expect(await use.one({ ...charge, cost: 0 })).toMatchObject({ remaining: room })
+  })
+
+  test('concurrent callers never exceed the limit', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    const decisions = await Promise.all(Array.from({ length: 200 }, () => use.one(charge)))
+    expect(decisions.filter(({ admitted }) => admitted)).toHaveLength(room)
+  })
+
+  test('hits beyond every limit are denied for good, and take nothing', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    const denied = { admitted: false, over: COST_MAX, retryAfterUs: Infinity, remaining: room }
+    expect(await use.one({ ...charge, cost: COST_MAX })).toMatchObject(denied)
+    expect(await use.one(charge)).toMatchObject({ admitted: true, remaining: room - 1 })
+  })
+
+  test('a limit of nothing denies all', async () => {
+    use.begin()
+    const charge = newCharge(algorithm, { requests: 0 })
+    const denied = { admitted: false, remaining: 0, retryAfterUs: Infinity }
+    expect(await use.one(charge)).toMatchObject(denied)
+  })
+}
+
+function defineTime(algorithm: Algorithm, use: Use): void {
+  test('who waits as long as told is admitted, and no sooner', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    use.wait(WINDOW_US / 4)
+    await fill(use, charge)
+    use.wait(1)
+    const { retryAfterUs } = await use.one(charge)
+    use.wait(retryAfterUs - 1)
+    expect(await use.one(charge)).toMatchObject({ admitted: false, retryAfterUs: 1 })
+    use.wait(1)
+    expect(await use.one(charge)).toMatchObject({ admitted: true })
+  })
+
+  test('after the reset the counter is as new', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    await fill(use, charge)
+    const { resetUs } = await use.one({ ...charge, cost: 0 })
+    use.wait(resetUs)
+    const look = await use.one({ ...charge, cost: 0 })
+    expect(look).toMatchObject({ admitted: true, remaining: roomOf(algorithm) })
+  })
+
+  test('a clock set back gives nothing', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    use.wait(WINDOW_US / 2)
+    await fill(use, charge)
+    use.wait(-WINDOW_US / 4)
+    expect(await use.one(charge)).toMatchObject({ admitted: false })
+  })
+}
+
+function defineCalls(algorithm: Algorithm, use: Use): void {
+  const room = roomOf(algorithm)
+
+  test('a counter named twice in a call is charged twice', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    const charges = Array.from({ length: room }, () => charge)
+    const decisions = await use.charge(charges)
+    const remaining = charges.map((_, at) => room - 1 - at)
+    expect(decisions.map((decision) => decision.remaining)).toEqual(remaining)
+    expect(await use.one(charge)).toMatchObject({ admitted: false })
+  })
+
+  test('a call that is denied takes nothing, not even from a counter named twice', async () => {
+    use.begin()
+    const [charge, full] = [newCharge(algorithm), newCharge(algorithm)]
+    await fill(use, full)
+    const decisions = await use.charge([charge, full, charge])
+    expect(decisions[0]).toMatchObject({ admitted: true, remaining: room })
+    expect(decisions[1]).toMatchObject({ admitted: false, over: 1 })
+    expect(await use.one({ ...charge, cost: 0 })).toMatchObject({ remaining: room })
+    const twice = Array.from({ length: room + 1 }, () => charge)
+    expect((await use.charge(twice)).at(-1)).toMatchObject({ admitted: false })
+    expect(await use.one({ ...charge, cost: 0 })).toMatchObject({ remaining: room })
+  })
+
+  test('a call that is denied takes where the limit says so, and always gives back', async () => {
+    use.begin()
+    const full = newCharge(algorithm)
+    const counted = newCharge(algorithm, { denyConsumes: true })
+    const given = newCharge(algorithm)
+    await fill(use, full)
+    await fill(use, given)
+    await use.charge([counted, { ...given, cost: -1 }, full])
+    expect(await use.one({ ...counted, cost: 0 })).toMatchObject({ remaining: room - 1 })
+    expect(await use.one({ ...given, cost: 0 })).toMatchObject({ remaining: 1 })
+  })
+
+  test('a call may hold 10,000 charges', async () => {
+    use.begin()
+    const limit = newCharge(algorithm).limit
+    const charges = Array.from({ length: 10_000 }, () => ({ ...newCharge(algorithm), limit }))
+    const decisions = await use.charge(charges)
+    expect(decisions).toHaveLength(10_000)
+    expect(decisions.every(({ admitted }) => admitted)).toBe(true)
+  })
+}
+
+function defineVetoes(use: Use): void {
+  const pairs = algorithms.flatMap((one) =>
+    algorithms.map((other) => ({ title: `${one.name} and ${other.name}`, one, other })),
+  )
+  test.each(pairs)(
+    '$title: one that never denies, and two that deny only together',
+    async ({ one, other }) => {
+      use.begin()
+      const free = newCharge(one)
+      const never = { ...newCharge(other), veto: 'never' as const }
+      await fill(use, never)
+      expect((await use.charge([free, never]))[1]).toMatchObject({ admitted: false })
+      expect(await use.one({ ...free, cost: 0 })).toMatchObject({ remaining: roomOf(one) - 1 })
+
+      const [first, second] = [newCharge(one), newCharge(other)].map((charge) => ({
+        ...charge,
+        veto: 'together' as const,
+      }))
+      if (first === undefined || second === undefined) throw new Error('there are no charges')
+      await fill(use, second)
+      const passing = await use.charge([first, second])
+      expect(passing.map(({ admitted }) => admitted)).toEqual([true, false])
+      expect(await use.one({ ...first, cost: 0 })).toMatchObject({ remaining: roomOf(one) - 1 })
+    },
+  )
+
+  test('a call without charges has no decisions', async () => {
+    expect(await use.charge([])).toEqual([])
+  })
+}
+
+function defineWorkedExample(use: Use): void {
+  test('the token bucket of the specification: capacity 10, refill 1 per second', async () => {
+    use.begin()
+    const bucket = algorithms.find(({ name }) => name === 'token_bucket')
+    if (bucket === undefined) throw new Error('there is no token bucket')
+    const charge = newCharge(bucket, { requests: 1, windowUs: 1_000_000, burst: 10 })
+    const hits = async (count: number) => {
+      const decisions: Decision[] = []
+      for (let i = 0; i < count; i++) decisions.push(await use.one(charge))
+      return decisions.filter(({ admitted }) => admitted).length
+    }
+    expect(await hits(12)).toBe(10)
+    use.wait(10_000_000)
+    expect(await hits(12)).toBe(10)
+    for (let second = 0; second < 10; second++) {
+      let admitted = 0
+      for (let tenth = 0; tenth < 10; tenth++) {
+        use.wait(100_000)
+        admitted += await hits(1)
+      }
+      expect(admitted).toBe(1)
+    }
+  })
+}

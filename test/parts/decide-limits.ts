@@ -1,0 +1,99 @@
+// The use case of deciding over real rules and counters in memory, for unit tests: its clock is the
+// test's, and so is whether its store answers.
+import { createClientWords, renderMetadata } from '../../src/charge/client-words.ts'
+import { createDecideLimits, type DecidedBy } from '../../src/charge/decide-limits.ts'
+import { createDenyCache } from '../../src/charge/deny-cache.ts'
+import type { Decision } from '../../src/limits/algorithm.ts'
+import type { CounterCharge } from '../../src/limits/counter-store.ts'
+import type { Descriptor } from '../../src/limits/descriptor.ts'
+import type { Check } from '../../src/limits/plan-charges.ts'
+import { parseRules } from '../../src/limits/rules.ts'
+import { createMemoryCounterStore } from '../../src/stores/memory/counter-store.ts'
+
+/** When its clock begins. */
+export const BEGUN_US = 1_790_000_000_000_000
+
+/** Parses rules that have no faults. */
+function rulesOf(text: string) {
+  const parsed = parseRules([{ name: 'rules.yaml', text }], { mergeDomains: false })
+  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults))
+  return parsed.rules
+}
+
+interface Options {
+  readonly isShadow?: boolean
+  readonly isQuota?: boolean
+  readonly replicas?: number
+  readonly hasDenyCache?: boolean
+  readonly isMetadataWhole?: boolean
+}
+
+/** A limiter of these rules, its clock and its store in the test's hands. */
+export function limiterOf(text: string, options: Options = {}) {
+  const { isShadow = false, isQuota = false, replicas = 1, hasDenyCache = false } = options
+  const clock = { nowUs: BEGUN_US }
+  const nowUs = () => clock.nowUs
+  const shared = createMemoryCounterStore({ nowUs })
+  const local = createMemoryCounterStore({ nowUs })
+  const store = { isAway: false, calls: [] as (readonly CounterCharge[])[] }
+  const recorded: [string, DecidedBy, boolean][] = []
+  const unknownDomains: string[] = []
+  let shadowed = 0
+  const rules = rulesOf(text)
+  const decide = createDecideLimits({
+    rules: () => rules,
+    store: {
+      charge: (charges) => {
+        store.calls.push(charges)
+        return Promise.resolve(store.isAway ? undefined : shared.chargeNow(charges))
+      },
+      isAway: () => store.isAway,
+      stop: () => Promise.resolve(),
+    },
+    local,
+    denied: hasDenyCache ? createDenyCache(100_000) : undefined,
+    record: ({ rule }: Check, { admitted }: Decision, by) => {
+      recorded.push([rule.path, by, admitted])
+    },
+    onUnknownDomain: (domain) => unknownDomains.push(domain),
+    onGlobalShadow: () => {
+      shadowed++
+    },
+    renderWords: createClientWords({
+      hasHeaders: true,
+      referenceHeaders: undefined,
+      renderBody: ({ rule }) => ({ type: 'application/problem+json', text: `{"rule":"${rule}"}` }),
+      nowMs: () => clock.nowUs / 1000,
+    }),
+    renderMetadata: (request, said) =>
+      renderMetadata(options.isMetadataWhole ?? false, request, said),
+    nowUs,
+    options: { isShadow, isQuota, replicas },
+  })
+  const ask = (...descriptors: readonly (Record<string, string> | Descriptor)[]) =>
+    decide({
+      domain: 'shop',
+      descriptors: descriptors.map(
+        (one) => ('entries' in one ? one : entriesOf(one)) as Descriptor,
+      ),
+      hits: 1,
+    })
+  return { decide, ask, clock, store, recorded, unknownDomains, shadowed: () => shadowed }
+}
+
+/** A descriptor of these entries. */
+export function entriesOf(pairs: Record<string, string>, hits?: number): Descriptor {
+  const entries = Object.entries(pairs).map(([key, value]) => ({ key, value }))
+  return { entries, hits }
+}
+
+/** Two rules that many tests use. */
+export const perClient = `
+domain: shop
+descriptors:
+  - key: client
+    rate_limit: {unit: minute, requests_per_unit: 2}
+  - key: total
+    rate_limit:
+      {name: total, algorithm: token_bucket, unit: second, requests_per_unit: 1, burst: 10}
+`

@@ -1,0 +1,184 @@
+// The part `redis-server`: servers of the tests' own, on free ports of the loopback, that keep
+// nothing on disk. No server of the machine is touched.
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
+import { inTime, waitFor } from '../component/wait-for.ts'
+import { findAptPart } from './apt-part.ts'
+
+const run = promisify(execFile)
+const SLOTS = 16_384
+
+/** A running server. */
+export interface RedisServer {
+  readonly port: number
+  readonly pid: () => number
+  /** Holds it, as a machine that hangs would. */
+  stop(): void
+  resume(): void
+  /** Ends it at once; resolves when it is gone. */
+  kill(): Promise<void>
+  /** Starts it anew on its port, empty. */
+  restart(): Promise<void>
+  /** Ends it and removes its folder. */
+  close(): Promise<void>
+}
+
+/** A port of the loopback that is free now. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('there is no free port')
+  return address.port
+}
+
+/** Starts a server; `args` are added to its command line, such as `--maxmemory 2mb`. */
+export async function startRedis(
+  args: readonly string[] = [],
+  given: { port?: number; isReady?: RegExp; isTls?: boolean } = {},
+): Promise<RedisServer> {
+  const command = await findAptPart('redis-server')
+  const port = given.port ?? (await freePort())
+  const dir = mkdtempSync(join(tmpdir(), 'curtail-redis-'))
+  const own = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', dir]
+  const listens = given.isTls === true ? ['--port', '0', '--tls-port'] : ['--port']
+  const isReady = given.isReady ?? /Ready to accept connections/
+  const isSentinel = args.includes('--sentinel')
+  const line = isSentinel ? [...args] : [...own, ...listens, String(port), ...args]
+  const begin = () => beginProcess({ command, line, isReady })
+  let child = await begin()
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const gone = once(child, 'exit')
+    child.kill('SIGKILL')
+    await gone
+  }
+  return {
+    port,
+    pid: () => child.pid ?? 0,
+    stop: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    kill,
+    async restart() {
+      await kill()
+      child = await begin()
+    },
+    async close() {
+      await kill()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function beginProcess(given: { command: string; line: readonly string[]; isReady: RegExp }) {
+  const { command, line, isReady } = given
+  const child = spawn(command, line, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const endIt = () => void child.kill('SIGKILL')
+  process.once('exit', endIt)
+  child.once('exit', () => process.removeListener('exit', endIt))
+  let said = ''
+  const ready = new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (data: Buffer) => {
+      if (said.length < 65_536) said += data.toString()
+      if (isReady.test(said)) resolve()
+    })
+    child.once('error', reject)
+    child.once('exit', () => {
+      reject(new Error(`redis-server ended: ${said}`))
+    })
+  })
+  await inTime('redis-server', ready)
+  return child
+}
+
+/** A client of the tests' own. */
+export function clientOf(port: number, options: Record<string, unknown> = {}): Redis {
+  const client = new Redis({ host: '127.0.0.1', port, disconnectTimeout: 100, ...options })
+  client.on('error', () => undefined) // tests stop servers under their clients
+  return client
+}
+
+/** Three masters that share the slots. */
+export async function startCluster(): Promise<readonly RedisServer[]> {
+  const starts = [0, 1, 2].map(async () => {
+    const bus = await freePort()
+    const cluster = ['--cluster-enabled', 'yes', '--cluster-port', String(bus)]
+    const server = await startRedis([...cluster, '--cluster-node-timeout', '2000'])
+    return { server, bus }
+  })
+  const nodes = await Promise.all(starts)
+  const clients = nodes.map(({ server }) => clientOf(server.port))
+  await Promise.all(
+    clients.map(async (client, at) => {
+      const from = Math.ceil((SLOTS * at) / nodes.length)
+      const to = Math.ceil((SLOTS * (at + 1)) / nodes.length) - 1
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
+    }),
+  )
+  for (const { server, bus } of nodes.slice(1)) {
+    await clients[0]?.call('CLUSTER', 'MEET', '127.0.0.1', server.port, bus)
+  }
+  await waitFor('the cluster', async () => {
+    const states = await Promise.all(clients.map((client) => client.call('CLUSTER', 'INFO')))
+    return states.every((state) => /cluster_state:ok[^]*known_nodes:3/.test(String(state)))
+  })
+  for (const client of clients) client.disconnect()
+  return nodes.map(({ server }) => server)
+}
+
+/** A master, its replica and a sentinel that watches them under the name `master`. */
+export async function startSentinel(): Promise<{
+  readonly master: RedisServer
+  readonly replica: RedisServer
+  readonly sentinel: RedisServer
+  readonly close: () => Promise<void>
+}> {
+  const master = await startRedis()
+  const synced = /finished with success/i
+  const replicaOf = ['--replicaof', `127.0.0.1 ${String(master.port)}`, '--repl-diskless-load']
+  const replica = await startRedis([...replicaOf, 'swapdb'], { isReady: synced })
+  const dir = await mkdtemp(join(tmpdir(), 'curtail-sentinel-'))
+  const port = await freePort()
+  const file = join(dir, 'sentinel.conf')
+  const lines = [
+    `port ${String(port)}`,
+    'bind 127.0.0.1',
+    `dir ${dir}`,
+    `sentinel monitor master 127.0.0.1 ${String(master.port)} 1`,
+    'sentinel down-after-milliseconds master 500',
+    'sentinel failover-timeout master 2000',
+  ]
+  await writeFile(file, `${lines.join('\n')}\n`)
+  const sentinel = await startRedis([file, '--sentinel'], { port, isReady: /\+slave slave/ })
+  const close = async () => {
+    for (const server of [sentinel, replica, master]) await server.close()
+    await rm(dir, { recursive: true })
+  }
+  return { master, replica, sentinel, close }
+}
+
+/** Files of a certificate for 127.0.0.1 that vouches for itself, and its key. */
+export async function makeCertificate(): Promise<{
+  readonly cert: string
+  readonly key: string
+  readonly close: () => Promise<void>
+}> {
+  const openssl = await findAptPart('openssl', ['version'])
+  const dir = await mkdtemp(join(tmpdir(), 'curtail-tls-'))
+  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  const subject = ['-subj', '/CN=redis', '-addext', 'subjectAltName=IP:127.0.0.1']
+  const files = ['-keyout', key, '-out', cert]
+  await run(openssl, ['req', '-x509', '-days', '2', ...kind, ...subject, ...files])
+  return { cert, key, close: () => rm(dir, { recursive: true }) }
+}
