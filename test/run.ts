@@ -59,7 +59,7 @@ async function runJest(projects: readonly string[], env: NodeJS.ProcessEnv): Pro
   const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
   const args = [...flags, bin('jest/bin/jest.js'), '--json', `--outputFile=${outputFile}`]
   // Levels that start processes run one file at a time: they share the machine's two cores.
-  const inBand = projects.includes('unit') ? [] : ['--runInBand']
+  const inBand = projects.includes('unit') ? ['--maxWorkers=2'] : ['--runInBand']
   try {
     const timeout = projects.includes('unit') ? CHECK_MS_MAX : LEVEL_MS_MAX
     const all = [...args, ...inBand, '--selectProjects', ...projects]
