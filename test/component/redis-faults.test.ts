@@ -103,6 +103,7 @@ describe('Redis answering errors', () => {
     const charge = newCharge()
     const { error } = await failureOf(store.charge([charge]))
     expect(error.message).toContain('OOM')
+    await expect(store.probe()).rejects.toThrow('OOM') // though it answers a PING
     expect(await chargeOne(store, { ...charge, cost: 0 })).toMatchObject({ remaining: 10 })
     store.close()
     await full.close()

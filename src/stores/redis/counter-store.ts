@@ -1,8 +1,9 @@
 // Counters in Redis. The calls of one turn of the event loop go out as one script, which makes them
 // one after the other; each is all or nothing. On Redis Cluster that holds for the keys of one hash
 // slot, and with a Redis for seconds for those of one Redis: a call is then several, side by side.
-import type { Decision } from '../../limits/algorithm.ts'
+import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
 import type { CounterCharge, CounterStore } from '../../limits/counter-store.ts'
+import { fixedWindow } from '../../limits/fixed-window.ts'
 import { within } from '../../process/deadline.ts'
 import { StoreError } from '../../process/store-error.ts'
 import { createBatches } from './batches.ts'
@@ -11,7 +12,7 @@ import { keySlot } from './key-slot.ts'
 
 /** Counters in Redis. */
 export interface RedisCounterStore extends CounterStore {
-  /** Resolves if every Redis of the store answers now. Throws StoreError. */
+  /** Resolves if every Redis of the store answers and counts now. Throws StoreError. */
   probe(): Promise<void>
   /** Closes the connections; what is under way fails with StoreError. */
   close(): void
@@ -27,6 +28,16 @@ export interface RedisCounterStoreOptions {
   /** In place of Redis's clock, in microseconds: for tests of equality only. */
   readonly nowUs?: (() => number) | undefined
 }
+
+/** A Redis that answers may refuse to count, as one without memory does: so each counts a hit. */
+const probes: readonly CounterCharge[] = [true, false].map((isPerSecond) => ({
+  key: 'probe',
+  algorithm: fixedWindow,
+  limit: { requests: COUNT_MAX, windowUs: 1_000_000, burst: COUNT_MAX, denyConsumes: true },
+  cost: 1,
+  veto: 'never',
+  isPerSecond,
+}))
 
 type ChargeAll = (charges: readonly CounterCharge[]) => Promise<readonly Decision[]>
 
@@ -46,6 +57,8 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
     charge: (charges) => (charges.length === 0 ? Promise.resolve([]) : charge(charges)),
     async probe() {
       await Promise.all(connections.map(ping))
+      const late = () => new StoreError('Redis did not count', { outcome: 'unknown' })
+      await within(connection.timeoutMs, charge(probes), late)
     },
     close() {
       for (const one of connections) one.close()
