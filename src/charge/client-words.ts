@@ -41,11 +41,14 @@ export function createClientWords(
       )
     }
     if (!hasHeaders) return { headers, body: undefined }
-    headers.push(
+    const isFree = ([name]: readonly [string, string]) =>
+      !headers.some(([other]) => other.toLowerCase() === name.toLowerCase())
+    const ours: [string, string][] = [
       ['X-RateLimit-Limit', String(told.limit)],
       ['X-RateLimit-Remaining', String(told.remaining)],
       ['X-RateLimit-Reset', String(resetAtOf(told, nowMs()))],
-    )
+    ]
+    headers.push(...(referenceHeaders === undefined ? ours : ours.filter(isFree)))
     if (code === 'OK') return { headers, body: undefined }
     const body = renderBody(told)
     headers.push(['Retry-After', String(told.retryAfterSeconds)], ['Content-Type', body.type])

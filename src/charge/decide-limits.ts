@@ -1,7 +1,7 @@
 // The use case of a rate-limit call: plan its charges, charge them in the store or, where that does
 // not answer, as each rule says, and make the verdict. Knows no wire and no driver.
 import type { Decision } from '../limits/algorithm.ts'
-import type { CounterCharge } from '../limits/counter-store.ts'
+import { type CounterCharge, partOf } from '../limits/counter-store.ts'
 import type { LimitRequest } from '../limits/descriptor.ts'
 import { type Check, type Plan, planCharges, type PlanOptions } from '../limits/plan-charges.ts'
 import type { JsonObject, RuleSet } from '../limits/rule.ts'
@@ -53,9 +53,11 @@ async function decideChecks(
   const known = checks.map(({ charge }) => deps.denied?.find(charge, nowUs))
   if (known.every((decision) => decision === undefined)) return decideInStore(deps, checks)
   // What is denied here denies the call, so of the others only what counts all the same is charged.
-  const isDenied = checks.some(
-    ({ charge }, at) => charge.veto === 'alone' && known[at] !== undefined,
-  )
+  const isKnown = (veto: CounterCharge['veto']) =>
+    checks.flatMap(({ charge }, at) => (charge.veto === veto ? [known[at] !== undefined] : []))
+  const together = isKnown('together')
+  const isDenied =
+    isKnown('alone').includes(true) || (together.length > 0 && !together.includes(false))
   const asked = checks.filter((_, at) => known[at] === undefined)
   const askedNow = isDenied ? asked.map(keptOf) : asked
   const answers = askedNow.length === 0 ? [] : await decideInStore(deps, askedNow)
@@ -66,6 +68,11 @@ async function decideChecks(
     if (known[at] !== undefined) deps.record(check, decision, 'deny-cache')
     return decision
   })
+}
+
+/** Whether a call charges a counter only once: else it may be denied because of itself. */
+function isAlone(checks: readonly Check[], { charge }: Check): boolean {
+  return checks.length === 1 || checks.filter((one) => one.charge.key === charge.key).length === 1
 }
 
 /** A check of a call that is denied: hits that such a call takes back are only looked at. */
@@ -85,7 +92,9 @@ async function decideInStore(
   return checks.map((check, at) => {
     const decision = decisions[at]
     if (decision === undefined) throw new Error('Cannot decide: the store gave too few decisions')
-    if (!decision.admitted) deps.denied?.note(check.charge, decision, nowUs)
+    if (!decision.admitted && isAlone(checks, check)) {
+      deps.denied?.note(check.charge, decision, nowUs)
+    }
     deps.record(check, decision, 'store')
     return decision
   })
@@ -95,7 +104,13 @@ async function decideInStore(
 function decideWithoutStore(deps: DecideLimitsDeps, checks: readonly Check[]): readonly Decision[] {
   const { replicas } = deps.options
   const local = checks.filter(({ rule }) => rule.onStoreError === 'local')
-  const counted = deps.local.chargeNow(local.map(({ charge }) => shareOf(charge, replicas)))
+  const charges = local.map(({ charge }) => shareOf(charge, replicas))
+  const counted = deps.local.chargeNow(
+    partOf(
+      charges,
+      checks.map(({ charge }) => charge),
+    ),
+  )
   let taken = 0
   return checks.map((check) => {
     const mode = check.rule.onStoreError
@@ -141,7 +156,7 @@ function verdictOf(
   const enforced = verdicts.codeOf(judged, deps.options.isQuota)
   if (enforced === 'OVER_LIMIT' && deps.options.isShadow) deps.onGlobalShadow()
   const code = deps.options.isShadow ? 'OK' : enforced
-  const told = verdicts.toldOf(judged, code)
+  const told = verdicts.toldOf(judged, code, deps.options.isQuota)
   const words = told === undefined ? undefined : deps.renderWords(told, code)
   return {
     code,

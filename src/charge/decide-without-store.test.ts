@@ -2,6 +2,17 @@
 import { describe, expect, test } from '@jest/globals'
 import { limiterOf, perClient } from '../../test/parts/decide-limits.ts'
 
+const quotas = `
+domain: shop
+descriptors:
+  - {key: spent, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
+  - key: open
+    quota_mode: true
+    rate_limit: {unit: day, requests_per_unit: 1, on_store_error: allow}
+  - key: rate
+    rate_limit: {algorithm: token_bucket, unit: hour, requests_per_unit: 1, burst: 2}
+`
+
 describe('while the store is away', () => {
   const modes = `
 domain: shop
@@ -30,6 +41,16 @@ descriptors:
     const codes = [(await ask({ local: '' })).code, (await ask({ local: '' })).code]
     expect(codes).toEqual(['OK', 'OVER_LIMIT'])
   })
+
+  test('a spent quota beside one that lets pass leaves the other limits in force', async () => {
+    const { ask, store } = limiterOf(quotas)
+    store.isAway = true
+    const codes: string[] = []
+    for (let n = 0; n < 5; n++) {
+      codes.push((await ask({ spent: '' }, { open: '' }, { rate: '' })).code)
+    }
+    expect(codes).toEqual(['OK', 'OK', 'OVER_LIMIT', 'OVER_LIMIT', 'OVER_LIMIT'])
+  })
 })
 
 describe('what is known to be over its limit', () => {
@@ -57,6 +78,21 @@ describe('what is known to be over its limit', () => {
       ['OK', 10],
     ])
   })
+
+  test('learns nothing from a counter that one call charges twice', async () => {
+    const { ask } = limiterOf(perClient, { hasDenyCache: true })
+    for (let n = 0; n < 9; n++) await ask({ total: '' })
+    expect((await ask({ total: '' }, { total: '' })).code).toBe('OVER_LIMIT')
+    expect((await ask({ total: '' })).code).toBe('OK')
+  })
+
+  test('a spent quota that is known takes nothing from a bucket beside it', async () => {
+    const { ask, store } = limiterOf(quotas, { hasDenyCache: true })
+    await ask({ spent: '' })
+    for (let n = 0; n < 2; n++) await ask({ spent: '' })
+    expect((await ask({ spent: '' }, { rate: '' })).code).toBe('OVER_LIMIT')
+    expect(store.calls.at(-1)?.map(({ cost }) => cost)).toEqual([0])
+  })
 })
 
 describe('metadata', () => {
@@ -75,5 +111,16 @@ describe('metadata', () => {
       hitsAddend: 1,
       metadata: { tier: 'gold' },
     })
+  })
+
+  test('says so whatever was asked and decided, lest Envoy take the limiter for dead', async () => {
+    const { ask, decide, store } = limiterOf(perClient)
+    const verdicts = [await ask({ other: 'no rule' })]
+    verdicts.push(await decide({ domain: 'none', descriptors: [{ entries: [] }], hits: 1 }))
+    for (let hit = 0; hit < 3; hit++) verdicts.push(await ask({ client: 'a' }))
+    store.isAway = true
+    verdicts.push(await ask({ client: 'a' }))
+    expect(verdicts.map(({ code }) => code)).toEqual(['OK', 'OK', 'OK', 'OK', 'OVER_LIMIT', 'OK'])
+    for (const { dynamicMetadata } of verdicts) expect(dynamicMetadata).toEqual({ rls: 'ok' })
   })
 })

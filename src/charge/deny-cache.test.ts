@@ -63,3 +63,10 @@ test('it is bounded, and forgets what was denied longest ago', () => {
   denied.clear()
   expect(denied.find(chargeOf('k999'), NOW_US)).toBeUndefined()
 })
+
+test('what it costs does not grow with what it holds', () => {
+  const denied = createDenyCache(256 * 20_000)
+  const begunMs = performance.now()
+  for (let n = 0; n < 20_000; n++) denied.note(chargeOf(`k${n}`), denial(1_000_000), NOW_US)
+  expect(performance.now() - begunMs).toBeLessThan(1000) // looking through all takes far longer
+})

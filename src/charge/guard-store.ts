@@ -31,7 +31,7 @@ export function guardStore(options: {
   readonly callMsMax: number
   /** Monotonic. */
   readonly nowMs: () => number
-  /** Told of each call that failed: `late`, or the error. */
+  /** Told of each call without an answer: `late`, `away` if it was not made, or the error. */
   readonly onFailure: (why: unknown) => void
   /** Told when the store is left alone, and when it is used again. */
   readonly onAway: (isAway: boolean) => void
@@ -70,7 +70,10 @@ export function guardStore(options: {
     )
   return {
     async charge(charges) {
-      if (probing !== undefined) return undefined
+      if (probing !== undefined) {
+        onFailure('away')
+        return undefined
+      }
       try {
         const decisions = await deadlines.within(store.charge(charges))
         if (decisions === undefined) noteFailure('late')

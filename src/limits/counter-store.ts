@@ -28,3 +28,17 @@ export interface CounterStore {
    */
   charge(charges: readonly CounterCharge[]): Promise<readonly Decision[]>
 }
+
+/**
+ * Some charges of a call that are made apart from the others: what only all quotas together deny, a
+ * part of them does not.
+ */
+export function partOf(
+  part: readonly CounterCharge[],
+  whole: readonly CounterCharge[],
+): readonly CounterCharge[] {
+  const quotas = (charges: readonly CounterCharge[]) =>
+    charges.filter(({ veto }) => veto === 'together').length
+  if (quotas(part) === quotas(whole)) return part
+  return part.map((charge) => (charge.veto === 'together' ? { ...charge, veto: 'never' } : charge))
+}

@@ -233,4 +233,22 @@ describe('a limit that the caller brings', () => {
     const keys = ['k=w', 'l=v', 'k=v,k=v'].map((text) => bring(text, ten).key)
     expect(new Set([key, counterOf(rules, 'k=v'), ...keys]).size).toBe(5)
   })
+
+  test('counts joins that read the same apart, and domains too', () => {
+    const level = parse('domain: d\n').get('d')
+    if (level === undefined) throw new Error('no domain')
+    const two: RuleSet = new Map([
+      ['d', level],
+      ['d_k', level],
+    ])
+    const keyOf = (domain: string, text: string) => {
+      const descriptor = { entries: entriesOf(text), override: ten }
+      const match = matchDescriptor({ rules: two, domain, descriptor })
+      if (typeof match === 'string') throw new Error(match)
+      return match.rules.map((rule) => counterKey(rule, match.values)).join()
+    }
+    expect(keyOf('d', 'a=b_c')).not.toBe(keyOf('d', 'a_b=c'))
+    expect(keyOf('d', 'x=1_y,y=2')).not.toBe(keyOf('d', 'x=1,y=y_2'))
+    expect(keyOf('d', 'k_a=v')).not.toBe(keyOf('d_k', 'a=v'))
+  })
 })

@@ -1,7 +1,7 @@
 // Token bucket: lets a burst pass, then as many hits as refill. Refill is continuous and capped.
 import type { Algorithm, Charge, Decision } from './algorithm.ts'
 
-/** State: [when it was written, how much of the bucket was used then, in parts of `drain`]. */
+/** State: [when it was written, how much of the bucket was used then in parts, parts of a hit]. */
 export const tokenBucket: Algorithm = {
   name: 'token_bucket',
   takesBurst: true,
@@ -19,7 +19,10 @@ export function decideByDrain(
 ): Decision {
   if (limit.requests === 0) return bannedDecision(cost)
   const { hitParts, drainParts } = partsOf(limit)
-  const [writtenUs = nowUs, written = 0] = state ?? []
+  const [writtenUs = nowUs, writtenParts = 0, ofParts = hitParts] = state ?? []
+  // Under another number of requests a hit had other parts; what was used stays used.
+  const written =
+    ofParts === hitParts ? writtenParts : Math.ceil((writtenParts / ofParts) * hitParts)
   const atUs = Math.max(nowUs, writtenUs) // a clock set back refills nothing
   const level = Math.max(0, written - (atUs - writtenUs) * drainParts)
   const full = burst * hitParts
@@ -35,7 +38,7 @@ export function decideByDrain(
     over: admitted ? 0 : cost,
     resetUs,
     retryAfterUs: admitted ? 0 : cost > burst ? Infinity : untilUs(asked - full),
-    next: after === level ? undefined : [atUs, after],
+    next: after === level ? undefined : [atUs, after, hitParts],
     expiresInUs: resetUs,
   }
 }

@@ -115,6 +115,17 @@ describe('toldOf()', () => {
     })
   })
 
+  test('a quota speaks only where quotas alone deny, and then the one that frees first', () => {
+    const quota = (name: string, retryAfterUs: number) =>
+      judge({ rule: { name, isQuota: true }, decision: { ...denied, retryAfterUs } })
+    const rate = judge({ rule: { name: 'rate' }, decision: { ...denied, retryAfterUs: 1 } })
+    const day = quota('day', 9e9)
+    expect(toldOf([day, rate], 'OVER_LIMIT')?.rule).toBe('rate')
+    expect(toldOf([rate, day], 'OVER_LIMIT')?.rule).toBe('rate')
+    expect(toldOf([day, quota('hour', 5e8)], 'OVER_LIMIT')?.rule).toBe('hour')
+    expect(toldOf([day, rate], 'OVER_LIMIT', true)?.rule).toBe('rate')
+  })
+
   test('a wait is rounded up, at least a second, and a window where it would be for ever', () => {
     const wait = (retryAfterUs: number) =>
       toldOf([judge({ decision: { ...denied, retryAfterUs } })], 'OVER_LIMIT')?.retryAfterSeconds

@@ -90,15 +90,21 @@ export function codeOf(judged: readonly Judged[], areAllQuotas: boolean): Code {
 }
 
 /**
- * The limit that speaks to the client: of those that deny, the one with the longest wait; where the
- * call is let pass, the one with the least remaining of those that it was charged to.
+ * The limit that speaks to the client: where the call is let pass, the one with the least remaining
+ * of those that it was charged to; else the one with the longest wait of those that deny it alone,
+ * or with the shortest of the quotas that deny it together.
  */
-export function toldOf(judged: readonly Judged[], code: Code): Told | undefined {
+export function toldOf(
+  judged: readonly Judged[],
+  code: Code,
+  areAllQuotas = false,
+): Told | undefined {
+  const mayOutrank = code === 'OK' ? isBefore : outranks(areAllQuotas)
   let speaker: Judged | undefined
   for (const one of judged) {
     if (one.rule.isShadow) continue
     if (code === 'OVER_LIMIT' ? one.decision.admitted : one.hits <= 0) continue
-    if (speaker === undefined || isBefore(one, speaker)) speaker = one
+    if (speaker === undefined || mayOutrank(one, speaker)) speaker = one
   }
   if (speaker?.rule.limit === undefined) return undefined
   const { rule, decision } = speaker
@@ -108,6 +114,15 @@ export function toldOf(judged: readonly Judged[], code: Code): Told | undefined 
     remaining: code === 'OVER_LIMIT' ? 0 : decision.remaining,
     resetUs: decision.resetUs,
     retryAfterSeconds: code === 'OVER_LIMIT' ? waitSecondsOf(rule, decision) : 0,
+  }
+}
+
+/** Which of two limits that deny speaks: who denies alone longest, else the quota free first. */
+function outranks(areAllQuotas: boolean): (one: Judged, other: Judged) => boolean {
+  const isQuota = ({ rule }: Judged) => areAllQuotas || rule.isQuota
+  return (one, other) => {
+    if (isQuota(one) !== isQuota(other)) return isQuota(other)
+    return isQuota(one) ? isBefore(other, one) : isBefore(one, other)
   }
 }
 

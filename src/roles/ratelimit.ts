@@ -148,7 +148,7 @@ function openStore(base: Base, plan: RedisPlan): GuardedStore {
     nowMs: () => performance.now(),
     onFailure: (why) => {
       stats.service.redisError++
-      metrics.limiterStoreFailures.inc({ why: why === 'late' ? 'late' : 'error' })
+      metrics.limiterStoreFailures.inc({ why: typeof why === 'string' ? why : 'error' })
     },
     onAway: (isAway) => {
       health.note('redis', isAway ? 'down' : 'up')
@@ -226,7 +226,8 @@ async function openFronts(base: Base, given: { source: RuleSource; decide: Decid
     log.error({ err }, 'a call could not be decided')
   }
   const isHealthy = () =>
-    source.state().domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED
+    (source.state().domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED) &&
+    (!config.REDIS_HEALTH_CHECK_ACTIVE_CONNECTION || health.read().dependencies['redis'] === 'up')
   const grpc = await serveGrpc({
     config,
     decide,

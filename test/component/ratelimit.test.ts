@@ -171,6 +171,30 @@ describe('rules', () => {
   )
 })
 
+test(
+  'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: what was denied eats no raised quota',
+  async () => {
+    const quota = (requests: number) => {
+      const limit = `{unit: year, requests_per_unit: ${requests}}`
+      return `domain: shop\ndescriptors:\n  - {key: k, rate_limit: ${limit}}\n`
+    }
+    const env = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' }
+    const own = await startLimiter({ rules: quota(2), redisPort: redis.port, env })
+    try {
+      for (let call = 0; call < 9; call++) await own.ask({ k: 'raised' })
+      await own.writeRules(quota(5))
+      await waitFor('the new rules', async () =>
+        (await (await fetch(`${own.debugUrl}/rlconfig`)).text()).includes('requests_per_unit=5'),
+      )
+      const { overallCode, statuses } = await own.ask({ k: 'raised' })
+      expect([overallCode, statuses[0]?.limitRemaining]).toEqual(['OK', 2])
+    } finally {
+      await own.stop()
+    }
+  },
+  TEST_MS_MAX,
+)
+
 describe('the start is stopped by', () => {
   const settings = async (text: string) => {
     const root = await mkdtemp(join(tmpdir(), 'curtail-refused-'))

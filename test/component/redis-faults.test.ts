@@ -1,6 +1,6 @@
 // Counters in Redis while Redis is absent, hangs, dies, forgets, is full or holds what is not ours:
 // a call fails with StoreError in its time or is decided, and Redis is used again when it is back.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { algorithms } from '../../src/limits/algorithms.ts'
 import { CALLS_UNDER_WAY_MAX } from '../../src/stores/redis/batches.ts'
 import { clientOf, freePort, type RedisServer, startRedis } from '../parts/redis.ts'
@@ -181,3 +181,20 @@ describe('keys', () => {
     client.disconnect()
   })
 })
+
+test.each(algorithms.map(({ name }) => name))(
+  '%s: the clock is Redis’s, whatever the clock of a replica says',
+  async (name) => {
+    const { store } = await useReadyStore(server.port)
+    const charge = newCharge(name)
+    for (let hit = 0; hit < 10; hit++) await chargeOne(store, charge)
+    const aheadMs = Date.now() + 24 * 3_600_000
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(aheadMs)
+    try {
+      expect(await chargeOne(store, charge)).toMatchObject({ admitted: false })
+    } finally {
+      clock.mockRestore()
+      store.close()
+    }
+  },
+)

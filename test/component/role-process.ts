@@ -36,6 +36,7 @@ const STOP_MS_MAX = 20_000
 /** Arguments of Node.js that run a role of the checkout, as the npm scripts do. */
 export function roleArguments(...args: readonly string[]): string[] {
   const bounds = ['--max-old-space-size=512', '--max-semi-space-size=16']
+  if (args[0] !== 'standalone') bounds.push('--single-threaded-gc') // as the script `curtail`
   const preload = ['--import', join(root, 'src/process/tracing.ts')]
   return [...bounds, ...preload, join(root, 'src/main.ts'), ...args]
 }

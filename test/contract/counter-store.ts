@@ -1,16 +1,17 @@
 // What every store of counters must do: the promises of src/limits/counter-store.ts as tests, for
 // each algorithm. Knows no store; counter-store.test.ts lists them.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { Algorithm, Decision, Limit } from '../../src/limits/algorithm.ts'
+import type { Algorithm, Decision } from '../../src/limits/algorithm.ts'
 import { algorithms } from '../../src/limits/algorithms.ts'
-import type { CounterCharge, CounterStore } from '../../src/limits/counter-store.ts'
-
-/** An open store whose clock the tests set. */
-interface OpenedCounterStore {
-  readonly store: CounterStore
-  readonly setNowUs: (nowUs: number) => void
-  readonly close: () => Promise<void>
-}
+import {
+  fill,
+  newCharge,
+  type OpenedCounterStore,
+  roomOf,
+  type Use,
+  useOf,
+  WINDOW_US,
+} from './counter-use.ts'
 
 /** One member of the list. */
 export interface CounterStoreCase {
@@ -19,58 +20,14 @@ export interface CounterStoreCase {
 }
 
 const COST_MAX = 2 ** 32 - 1
-const REQUESTS = 10
-const WINDOW_US = 1_000_000_000
-/** A window begins here. */
-const START_US = 1_790_000_000_000_000
 
-let keysMade = 0
-
-/** A store, its clock, and charges to it. */
-function useOf(opened: () => OpenedCounterStore) {
-  let nowUs = START_US
-  const goTo = (toUs: number) => {
-    nowUs = toUs
-    opened().setNowUs(toUs)
-  }
-  return {
-    begin() {
-      goTo(START_US)
-    },
-    wait(us: number) {
-      goTo(nowUs + us)
-    },
-    charge: (charges: readonly CounterCharge[]) => opened().store.charge(charges),
-    async one(charge: CounterCharge): Promise<Decision> {
-      const [decision] = await opened().store.charge([charge])
-      if (decision === undefined) throw new Error('there is no decision')
-      return decision
-    },
-  }
-}
-
-type Use = ReturnType<typeof useOf>
-
-/** A charge of one hit to a counter of its own. */
-function newCharge(algorithm: Algorithm, limit: Partial<Limit> = {}): CounterCharge {
-  const shape = { requests: REQUESTS, windowUs: WINDOW_US, denyConsumes: false, ...limit }
-  return {
-    key: `counter ${String(keysMade++)}`,
-    algorithm,
-    limit: { burst: shape.requests, ...shape },
-    cost: 1,
-    veto: 'alone',
-    isPerSecond: false,
-  }
-}
-
-/** Hits that come at once and are let through. */
-function roomOf(algorithm: Algorithm): number {
-  return algorithm.name === 'leaky_bucket' ? 1 : REQUESTS
-}
-
-async function fill(use: Use, charge: CounterCharge): Promise<void> {
-  for (let i = 0; i < roomOf(charge.algorithm); i++) await use.one(charge)
+/** Until one hit more passes, of a limit used up a quarter into a window. */
+const WAITS_US: Readonly<Record<string, number>> = {
+  fixed_window: 750_000_000,
+  sliding_window_log: WINDOW_US,
+  sliding_window_counter: 850_000_000, // a tenth of the next window, which still sees this one
+  token_bucket: 100_000_000,
+  leaky_bucket: 100_000_000,
 }
 
 /** Defines the tests of one store. */
@@ -151,10 +108,35 @@ function defineHits(algorithm: Algorithm, use: Use): void {
     const charge = newCharge(algorithm, { requests: 0 })
     const denied = { admitted: false, remaining: 0, retryAfterUs: Infinity }
     expect(await use.one(charge)).toMatchObject(denied)
+    await use.one({ ...charge, cost: -5 })
+    use.wait(3 * WINDOW_US)
+    expect(await use.one(charge)).toMatchObject(denied) // neither refund nor time undoes it
   })
 }
 
 function defineTime(algorithm: Algorithm, use: Use): void {
+  test('a limit that is raised lets more through at once, whatever was denied', async () => {
+    use.begin()
+    const charge = newCharge(algorithm, { requests: 7, burst: 7 })
+    for (let hit = 0; hit < 20; hit++) await use.one(charge)
+    const { retryAfterUs } = await use.one(charge)
+    const raised = { ...charge, limit: { ...charge.limit, requests: 60, burst: 60 } }
+    const decision = await use.one(raised)
+    expect(decision.retryAfterUs).toBeLessThanOrEqual(retryAfterUs)
+    if (algorithm.name !== 'leaky_bucket') {
+      expect(decision).toMatchObject({ admitted: true, remaining: 60 - 7 - 1 })
+    }
+  })
+
+  test('the wait is the one of its own kind of window', async () => {
+    use.begin()
+    const charge = newCharge(algorithm)
+    use.wait(WINDOW_US / 4)
+    await fill(use, charge)
+    const retryAfterUs = WAITS_US[algorithm.name]
+    expect(await use.one(charge)).toMatchObject({ admitted: false, retryAfterUs })
+  })
+
   test('who waits as long as told is admitted, and no sooner', async () => {
     use.begin()
     const charge = newCharge(algorithm)

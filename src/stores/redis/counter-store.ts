@@ -2,7 +2,7 @@
 // one after the other; each is all or nothing. On Redis Cluster that holds for the keys of one hash
 // slot, and with a Redis for seconds for those of one Redis: a call is then several, side by side.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
-import type { CounterCharge, CounterStore } from '../../limits/counter-store.ts'
+import { type CounterCharge, type CounterStore, partOf } from '../../limits/counter-store.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { within } from '../../process/deadline.ts'
 import { StoreError } from '../../process/store-error.ts'
@@ -98,7 +98,7 @@ async function splitUp(given: {
   const decisions: Decision[] = new Array<Decision>(charges.length)
   const chargePart = async ([group, places]: readonly [number, number[]]) => {
     const part = places.flatMap((place) => charges[place] ?? [])
-    const decided = await chargeGroup(group, part)
+    const decided = await chargeGroup(group, partOf(part, charges))
     decided.forEach((decision, at) => {
       decisions[places[at] ?? 0] = decision
     })

@@ -76,6 +76,10 @@ export const redisSettings = {
   REDIS_PERSECOND_SENTINEL_AUTH: perSecond.sentinelAuth,
   REDIS_PERSECOND_TLS: perSecond.tls,
   REDIS_PERSECOND_TIMEOUT: perSecond.timeout,
+  REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: flagSetting(
+    'whether health fails while Redis does not answer',
+    false,
+  ),
   CACHE_KEY_PREFIX: textSetting('put before each key in Redis', ''),
   REDIS_POOL_SIZE: ignored.poolSize,
   REDIS_PERSECOND_POOL_SIZE: ignored.poolSize,

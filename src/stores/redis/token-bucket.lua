@@ -1,5 +1,5 @@
 -- Decides as limits/token-bucket.ts does. State: {when it was written, how much of the bucket was
--- used then, in parts of a hit}. `burst` is the limit's unless it is given, and `room` the burst.
+-- used then in parts, parts of a hit}. `burst` is the limit's unless it is given, and `room` the burst.
 local function token_bucket(state, cost, now, limit, burst, room)
   burst = burst or limit.burst
   room = room or burst
@@ -11,7 +11,11 @@ local function token_bucket(state, cost, now, limit, burst, room)
   local at, level = now, 0
   if state then
     at = math.max(now, state[1])
-    level = math.max(0, state[2] - (at - state[1]) * drain_parts)
+    local written, of_parts = state[2], state[3] or hit_parts
+    if of_parts ~= hit_parts then
+      written = math.ceil((written / of_parts) * hit_parts)
+    end
+    level = math.max(0, written - (at - state[1]) * drain_parts)
   end
   local full = burst * hit_parts
   local asked = level + math.max(1, cost) * hit_parts
@@ -25,7 +29,7 @@ local function token_bucket(state, cost, now, limit, burst, room)
   end
   local changed = nil
   if after ~= level then
-    changed = { at, after }
+    changed = { at, after, hit_parts }
   end
   local remaining = math.max(0, math.floor((room * hit_parts - after) / hit_parts))
   return admitted, remaining, admitted and 0 or cost, reset, retry, changed, reset
