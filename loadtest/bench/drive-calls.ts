@@ -1,6 +1,6 @@
 // The load generator of the limiter: a fixed number of gRPC calls under way (a closed loop) over a
 // few connections, until a time is reached. Only to this machine; any fault ends the run.
-import type { Driven } from './drive.ts'
+import { type Driven, watchSilence } from './drive.ts'
 import {
   type Call,
   callOf,
@@ -25,7 +25,6 @@ export interface DrivenCalls extends Omit<Driven, 'statuses'> {
 }
 
 const CALLS_MAX = 4_000_000
-const SILENCE_MS_MAX = 10_000
 
 /** Opens the connections, runs the load, waits for every answer. Throws what went wrong. */
 export async function prepareCalls(load: CallLoad): Promise<{ run(): Promise<DrivenCalls> }> {
@@ -79,12 +78,4 @@ export async function prepareCalls(load: CallLoad): Promise<{ run(): Promise<Dri
       return { answers: answered, codes, wallMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
     },
   }
-}
-
-function watchSilence(answered: () => number, fail: (error: Error) => void): NodeJS.Timeout {
-  let before = -1
-  return setInterval(() => {
-    if (answered() === before) fail(new Error('no answer for too long'))
-    before = answered()
-  }, SILENCE_MS_MAX)
 }

@@ -99,7 +99,8 @@ interface Lane {
   readonly next: () => void
 }
 
-function watchSilence(answered: () => number, fail: (error: Error) => void): NodeJS.Timeout {
+/** Fails where nothing was answered for too long; to be cleared at the end. */
+export function watchSilence(answered: () => number, fail: (error: Error) => void): NodeJS.Timeout {
   let before = -1
   return setInterval(() => {
     if (answered() === before) fail(new Error('no answer for too long'))

@@ -213,7 +213,7 @@ describe('refused with a sentence', () => {
     expect(fault(bytes)).toMatch(/^the bytes are no RateLimitRequest: .* \(byte \d+\)$/)
   })
 
-  test('U+FFFD itself is a character as any other', () => {
+  test('the replacement character, where it was sent, is one as any other', () => {
     expect(read(text(1, 'a\ufffd')).domain).toBe('a\ufffd')
     expect(read(text(1, '\ufeffa')).domain).toBe('\ufeffa')
   })

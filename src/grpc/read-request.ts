@@ -3,7 +3,10 @@
 // limit.
 import {
   type Descriptor,
+  DESCRIPTORS_MAX,
+  ENTRIES_MAX,
   type Entry,
+  HITS_MAX,
   type LimitRequest,
   type Unit,
   units,
@@ -11,13 +14,6 @@ import {
 import { LimitRequestError } from '../limits/verdict.ts'
 import { WireReader } from './wire-reader.ts'
 import { DELIMITED, tagOf, VARINT } from './wire-types.ts'
-
-/** Descriptors of one call; Envoy sends a handful. */
-const DESCRIPTORS_MAX = 100
-/** Entries of one descriptor. */
-const ENTRIES_MAX = 100
-/** More hits are counted as these. */
-const HITS_MAX = 2 ** 32 - 1
 
 const unitOfNumber = new Map<number, Unit>(
   Object.entries(units).map(([name, number]) => [number, name as Unit]),

@@ -102,7 +102,7 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
           const limit = limitOf(shape)
           walk(limit, history, ({ state, nowUs, decision }) => {
             const kept = decision.next ?? state
-            if (decision.remaining > 0 && algorithm.name !== 'leaky_bucket') {
+            if (decision.remaining > 0) {
               const all = algorithm.decide({ state: kept, cost: decision.remaining, nowUs, limit })
               expect(all.admitted).toBe(true)
             }
@@ -112,7 +112,9 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
               nowUs,
               limit,
             })
-            if (algorithm.name !== 'leaky_bucket') expect(more.admitted).toBe(false)
+            // A leaky bucket that is empty takes a call of several hits, each with its time.
+            const takesMore = algorithm.name === 'leaky_bucket' && decision.remaining > 0
+            if (!takesMore) expect(more.admitted).toBe(false)
           })
         }),
       )

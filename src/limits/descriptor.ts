@@ -40,6 +40,13 @@ export interface Descriptor {
   readonly hits?: number | undefined
 }
 
+/** Descriptors of one call at most; Envoy sends a handful. */
+export const DESCRIPTORS_MAX = 100
+/** Entries of one descriptor at most. */
+export const ENTRIES_MAX = 100
+/** More hits are counted as these. */
+export const HITS_MAX = 2 ** 32 - 1
+
 /** One call. */
 export interface LimitRequest {
   readonly domain: string

@@ -1,20 +1,7 @@
 // Every fault of a rules file, with its message and line; the reference's messages word for word.
 import { describe, expect, test } from '@jest/globals'
-import { renderFault } from './rule-fault.ts'
 import { parseRules } from './rules.ts'
-
-/** The faults of one file, without its name: `line: message`. */
-function faultsOf(text: string): string[] {
-  const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
-  return 'faults' in parsed ? parsed.faults.map((each) => renderFault(each).slice(2)) : []
-}
-
-/** A file with one descriptor, whose further lines begin on line 4. */
-const file = (...lines: string[]) =>
-  ['domain: d', 'descriptors:', '- key: k', ...lines.map((line) => `  ${line}`), ''].join('\n')
-
-/** A file with one limit, whose lines begin on line 5. */
-const limit = (...lines: string[]) => file('rate_limit:', ...lines.map((line) => `  ${line}`))
+import { faultsOf, file, limit } from '../../test/parts/rules-file.ts'
 
 describe('faults that the reference knows too', () => {
   test.each([

@@ -4,6 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Milliseconds since the Unix epoch; injected wherever a decision depends on the time. */
 export type Clock = () => number
 
+/**
+ * Microseconds since the Unix epoch by a clock that nobody sets back, for counters: they would wait
+ * for a time that they have seen.
+ */
+export const steadyNowUs = (): number => (performance.timeOrigin + performance.now()) * 1000
+
 /** Waits some milliseconds, or until a signal aborts. */
 export type Pause = (ms: number, signal?: AbortSignal) => Promise<void>
 

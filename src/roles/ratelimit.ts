@@ -21,6 +21,7 @@ import { adminPortSetting, problemBaseSetting } from '../http/settings.ts'
 import { capacityOf, type DecideLimits, type Told } from '../limits/verdict.ts'
 import type { ConfigOf } from '../process/config.ts'
 import { flagSetting } from '../process/flag-setting.ts'
+import { steadyNowUs } from '../process/deadline.ts'
 import { createHealth } from '../process/health.ts'
 import { createLog, type Log } from '../process/log.ts'
 import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
@@ -60,8 +61,6 @@ interface Base {
   /** What ends with the process, the last one first. */
   readonly closing: (() => Promise<void>)[]
 }
-
-const nowUs = () => (performance.timeOrigin + performance.now()) * 1000
 
 /** `ratelimit`. */
 export const role = defineRole({
@@ -180,7 +179,7 @@ function decideDepsOf(
   return {
     rules: () => source.rules(),
     store,
-    local: createMemoryCounterStore({ nowUs }),
+    local: createMemoryCounterStore({ nowUs: steadyNowUs }),
     denied,
     record: (check, { admitted, remaining, over }, by) => {
       const { rule, hits } = check
@@ -204,7 +203,7 @@ function decideDepsOf(
       nowMs: Date.now,
     }),
     renderMetadata: (request, rules) => renderMetadata(isWhole, request, rules),
-    nowUs,
+    nowUs: steadyNowUs,
     options: {
       isShadow: config.SHADOW_MODE,
       isQuota: config.QUOTA_MODE,

@@ -15,6 +15,7 @@ import { type Lane, type Listener, listen } from '../http/serve.ts'
 import * as http from '../http/settings.ts'
 import type { RuleSet } from '../limits/rule.ts'
 import { type Background, runInBackground } from '../process/background.ts'
+import { steadyNowUs } from '../process/deadline.ts'
 import { createHealth } from '../process/health.ts'
 import { createLog } from '../process/log.ts'
 import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
@@ -122,13 +123,10 @@ async function startService(config: Config) {
   }
 }
 
-/** Microseconds by a clock that nobody sets back: a counter would wait for what it has seen. */
-const nowUs = () => (performance.timeOrigin + performance.now()) * 1000
-
 /** The limits of clients, as RATE_LIMITS says. */
 function limitsOf(rules: RuleSet | 'off', metrics: Metrics): RequestLimits {
   if (rules === 'off') return noLimits
-  const store = createMemoryCounterStore({ nowUs })
+  const store = createMemoryCounterStore({ nowUs: steadyNowUs })
   const limits = createClientLimits({ rules, store })
   return createRequestLimits({ limits, nowMs: Date.now, metrics })
 }

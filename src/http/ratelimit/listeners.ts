@@ -1,11 +1,12 @@
 // The HTTP listeners of the rate-limit service: /json, the debug port, the admin port, and the page
 // of metrics where the reference has it.
-import express, { type Express } from 'express'
+import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Metrics } from '../../process/metrics.ts'
 import { createAdminApp } from '../admin/app.ts'
 import { listen } from '../serve.ts'
 import { createRateLimitApp, type RateLimitAppDeps } from './app.ts'
+import { bareApp } from './bare-app.ts'
 import { createDebugApp, type DebugAppDeps } from './debug-app.ts'
 
 /** What the listeners need. */
@@ -62,8 +63,7 @@ function isAdminPage(config: RateLimitListenersDeps['config']): boolean {
 }
 
 function metricsApp({ metrics, config }: RateLimitListenersDeps): Express {
-  const app = express()
-  app.set('x-powered-by', false)
+  const app = bareApp()
   app.get(config.PROMETHEUS_PATH, async (_req, res) => {
     res.type(metrics.registry.contentType).send(await metrics.registry.metrics())
   })

@@ -4,7 +4,10 @@
 import { isUtf8 } from 'node:buffer'
 import {
   type Descriptor,
+  DESCRIPTORS_MAX,
+  ENTRIES_MAX,
   type Entry,
+  HITS_MAX,
   type LimitRequest,
   type Unit,
   units,
@@ -13,8 +16,6 @@ import { LimitRequestError } from '../../limits/verdict.ts'
 
 const UINT32_MAX = 2n ** 32n - 1n
 const UINT64_MAX = 2n ** 64n - 1n
-/** Descriptors of one call, and entries of one descriptor. */
-const ITEMS_MAX = 100
 
 /** A value and where it stands, such as `descriptors[0].limit`. */
 interface Found {
@@ -32,7 +33,9 @@ export function parseJsonRequest(body: Buffer): LimitRequest {
   const hits = Math.max(1, readNumber(request('hitsAddend'), UINT32_MAX) ?? 0)
   return {
     domain: readText(request('domain')),
-    descriptors: readList(request('descriptors')).map((found) => readDescriptor(found, hits)),
+    descriptors: readList(request('descriptors'), DESCRIPTORS_MAX).map((found) =>
+      readDescriptor(found, hits),
+    ),
     hits,
   }
 }
@@ -52,7 +55,7 @@ function readDescriptor(found: Found, hitsOfRequest: number): Descriptor {
   const hits = readNumber(descriptor('hitsAddend'), UINT64_MAX)
   const isNegative = readFlag(descriptor('isNegativeHits'))
   return {
-    entries: readList(descriptor('entries')).map(readEntry),
+    entries: readList(descriptor('entries'), ENTRIES_MAX).map(readEntry),
     override: limit.value === undefined ? undefined : readLimit(limit),
     hits: isNegative ? 0 - (hits ?? hitsOfRequest) : hits,
   }
@@ -91,11 +94,11 @@ function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-function readList({ value, at }: Found): Found[] {
+function readList({ value, at }: Found, itemsMax: number): Found[] {
   if (value === undefined) return []
   if (!Array.isArray(value)) fail({ value, at }, 'a list')
-  if (value.length > ITEMS_MAX) {
-    throw new LimitRequestError(`${at} must be a list of at most ${ITEMS_MAX}`)
+  if (value.length > itemsMax) {
+    throw new LimitRequestError(`${at} must be a list of at most ${itemsMax}`)
   }
   return value.map((item: unknown, i) => ({ value: item, at: `${at}[${i}]` }))
 }
@@ -111,14 +114,14 @@ function readFlag({ value, at }: Found): boolean {
   return value ?? false
 }
 
-/** A whole number from 0 to `max`; those beyond 2^32 - 1 count as that. */
+/** A whole number from 0 to `max`; those beyond HITS_MAX count as that. */
 function readNumber({ value, at }: Found, max: bigint): number | undefined {
   if (value === undefined) return undefined
   const number = wholeNumber(value)
   if (number === undefined || number < 0n || number > max) {
     fail({ value, at }, `a whole number from 0 to ${String(max)}`)
   }
-  return Number(number > UINT32_MAX ? UINT32_MAX : number)
+  return Math.min(HITS_MAX, Number(number))
 }
 
 function wholeNumber(value: unknown): bigint | undefined {

@@ -1,22 +1,18 @@
 // What /rlconfig shows: a line for each rule in force, as the reference writes it and with what
 // only ours can say, then what is wrong in the files as they are now.
 import { fixedWindow } from '../../limits/fixed-window.ts'
-import type { Rule, RuleFault, RuleLevel, RuleSet } from '../../limits/rule.ts'
+import { renderFault } from '../../limits/rule-fault.ts'
+import { listRules } from '../../limits/rule-tree.ts'
+import type { Rule, RuleFault, RuleSet } from '../../limits/rule.ts'
 import { renderWindow } from '../../limits/rule-words.ts'
 
 /** Renders the rules, and the faults for which newer files were refused, as lines of text. */
 export function renderRules(rules: RuleSet, faults: readonly RuleFault[]): string {
-  const lines = [...rules.values()].flatMap(rulesBelow).map(renderRule)
-  const refused = faults.map(({ file, line, message }) => `${file}:${line}: ${message}`)
+  const lines = listRules(rules).map(renderRule)
+  const refused = faults.map(renderFault)
   const heading = 'the files as they are now are not in force:'
   const all = refused.length === 0 ? lines : [...lines, heading, ...refused]
   return all.map((line) => `${line}\n`).join('')
-}
-
-function rulesBelow(level: RuleLevel): readonly Rule[] {
-  const exact = [...level.exact.values()].flatMap((values) => [...values.values()])
-  const nodes = [...exact, ...level.any.values()]
-  return nodes.flatMap((node) => [...node.rules, ...rulesBelow(node.below)])
 }
 
 function renderRule(rule: Rule): string {

@@ -37,25 +37,11 @@ export function createMemoryCounterStore({
     const atUs = nowUs()
     const counter = liveCounter(counters, charge.key, atUs)
     let decision = decide(charge, counter, atUs)
-    if (isDenied(voteOf(charge, decision))) {
+    if (!decision.admitted && charge.veto !== 'never') {
       decision = takenBack(decision, { charge, counter, atUs })
     }
     keepNext(counters, charge.key, { counter, decision, atUs })
     return [decision]
-  }
-  const chargeTwo = (charge: CounterCharge, other: CounterCharge) => {
-    const atUs = nowUs()
-    const counter = liveCounter(counters, charge.key, atUs)
-    const otherCounter = liveCounter(counters, other.key, atUs)
-    let decision = decide(charge, counter, atUs)
-    let otherDecision = decide(other, otherCounter, atUs)
-    if (isDenied(voteOf(charge, decision) | voteOf(other, otherDecision))) {
-      decision = takenBack(decision, { charge, counter, atUs })
-      otherDecision = takenBack(otherDecision, { charge: other, counter: otherCounter, atUs })
-    }
-    keepNext(counters, charge.key, { counter, decision, atUs })
-    keepNext(counters, other.key, { counter: otherCounter, decision: otherDecision, atUs })
-    return [decision, otherDecision]
   }
   const chargeSeveral = (charges: readonly CounterCharge[]) => {
     const atUs = nowUs()
@@ -68,11 +54,8 @@ export function createMemoryCounterStore({
     return decisions
   }
   const chargeNow = (charges: readonly CounterCharge[]): readonly Decision[] => {
-    const [charge, other] = charges
-    if (charge === undefined) return []
-    if (other === undefined) return chargeOne(charge)
-    if (charges.length === 2 && charge.key !== other.key) return chargeTwo(charge, other)
-    return chargeSeveral(charges)
+    const [charge] = charges
+    return charge !== undefined && charges.length === 1 ? chargeOne(charge) : chargeSeveral(charges)
   }
   return {
     chargeNow,
@@ -89,7 +72,7 @@ function liveCounter(counters: Counters, key: string, atUs: number): Counter | u
   return undefined
 }
 
-// What follows does for one and two charges what decideTogether does for any, without its lists.
+// What follows does for one charge what decideTogether does for any number, without its lists.
 
 function keepNext(
   counters: Counters,
@@ -125,19 +108,4 @@ function takenBack(
   const { admitted, over, retryAfterUs } = decision
   const look = { state: of.counter?.state, cost: 0, nowUs: of.atUs, limit }
   return { ...algorithm.decide(look), admitted, over, retryAfterUs }
-}
-
-const DENIES = 4
-const PASSES_TOGETHER = 2
-const DENIES_TOGETHER = 1
-
-/** What a decision means for its call, as a bit. */
-function voteOf({ veto }: CounterCharge, { admitted }: Decision): number {
-  if (veto === 'never') return 0
-  if (veto === 'alone') return admitted ? 0 : DENIES
-  return admitted ? PASSES_TOGETHER : DENIES_TOGETHER
-}
-
-function isDenied(votes: number): boolean {
-  return votes >= DENIES || votes === DENIES_TOGETHER
 }

@@ -1,0 +1,17 @@
+// Rules files for unit tests: the usual frame around what a test is about, and their faults.
+import { renderFault } from '../../src/limits/rule-fault.ts'
+import { parseRules } from '../../src/limits/rules.ts'
+
+/** The faults of one file, without its name: `line: message`. */
+export function faultsOf(text: string): string[] {
+  const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
+  return 'faults' in parsed ? parsed.faults.map((each) => renderFault(each).slice(2)) : []
+}
+
+/** A file with one descriptor, whose further lines begin on line 4. */
+export const file = (...lines: string[]) =>
+  ['domain: d', 'descriptors:', '- key: k', ...lines.map((line) => `  ${line}`), ''].join('\n')
+
+/** A file with one limit, whose lines begin on line 5. */
+export const limit = (...lines: string[]) =>
+  file('rate_limit:', ...lines.map((line) => `  ${line}`))
