@@ -21,3 +21,12 @@ export interface SweptStore {
   /** Deletes up to `max` records that ended before `beforeMs`; resolves to how many it deleted. */
   deleteEnded(sweep: { beforeMs: number; max: number }): Promise<number>
 }
+
+/** A store of several replicas, for where no majority of them answers. */
+export interface ReplicatedStore {
+  /**
+   * What any one replica says. A target in it is right, for targets never change; but it may be
+   * older than writes that resolved, so that a miss proves nothing.
+   */
+  findOnReplica(code: string): Promise<Link | undefined>
+}
