@@ -35,8 +35,13 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
     process.stdout.write(role.help)
     return
   }
-  const starting = role.start({ env: process.env, args })
-  stopOnSignal(() => stopStarted(starting).finally(stopTracing), complain)
+  const ending = new AbortController()
+  const starting = role.start({ env: process.env, args, signal: ending.signal })
+  const stop = () => {
+    ending.abort()
+    return stopStarted(starting).finally(stopTracing)
+  }
+  stopOnSignal(stop, complain)
   const started = await starting
   if ('exitCode' in started) process.exitCode = started.exitCode
 }

@@ -23,8 +23,11 @@ export interface Role {
   readonly help: string
   /** The settings that it reads; the documentation is checked against them. */
   readonly settings: Settings
-  /** Reads the configuration and starts. Throws ConfigError, or UsageError for its arguments. */
-  start(given: { env: Environment; args: readonly string[] }): Promise<Started>
+  /**
+   * Reads the configuration and starts. Throws ConfigError, or UsageError for its arguments.
+   * `signal` aborts when the process is to end, also while it is starting.
+   */
+  start(given: { env: Environment; args: readonly string[]; signal: AbortSignal }): Promise<Started>
 }
 
 /** The arguments are not those of the role; main.ts prints the message and ends with code 2. */
@@ -50,13 +53,17 @@ export function defineRole<const S extends Settings>(role: {
   /** What it does, in a few lines. */
   readonly about: string
   readonly settings: S
-  readonly run: (given: { config: ConfigOf<S>; args: readonly string[] }) => Promise<Started>
+  readonly run: (given: {
+    config: ConfigOf<S>
+    args: readonly string[]
+    signal: AbortSignal
+  }) => Promise<Started>
 }): Role {
   const { usage, about, settings, run } = role
   return {
     help: `Usage: curtail ${usage}\n\n${about}\n${environmentOf(settings)}`,
     settings,
-    start: ({ env, args }) => run({ config: parseConfig(settings, env), args }),
+    start: ({ env, args, signal }) => run({ config: parseConfig(settings, env), args, signal }),
   }
 }
 

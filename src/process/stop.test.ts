@@ -1,6 +1,6 @@
 // Signals: the first stops gently, an echo of it is ignored, a second one ends the process at once.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
-import { stopOnSignal } from './stop.ts'
+import { stopInTurn, stopOnSignal } from './stop.ts'
 
 const listeners = new Map<string, (signal: NodeJS.Signals) => void>()
 let nowMs = 0
@@ -88,4 +88,15 @@ test.each([
   nowMs = 1101
   signal(name)
   expect([seen.stops, exits]).toEqual([1, [code]])
+})
+
+test('every part is stopped in its turn, also after one that fails, whose error is thrown', async () => {
+  const order: string[] = []
+  const part = (name: string, error?: Error) => () => {
+    order.push(name)
+    return error === undefined ? Promise.resolve() : Promise.reject(error)
+  }
+  const parts = [part('a'), part('b', new Error('b')), part('c', new Error('c')), part('d')]
+  await expect(stopInTurn(parts)).rejects.toThrow('b')
+  expect(order).toEqual(['a', 'b', 'c', 'd'])
 })

@@ -3,6 +3,19 @@
 /** Stops one part; resolves when it has stopped. Safe to call once. */
 export type Stop = () => Promise<void>
 
+/** Stops parts one after the other, every one of them; then throws the first error, if any. */
+export async function stopInTurn(parts: readonly Stop[]): Promise<void> {
+  const errors: unknown[] = []
+  for (const stop of parts) {
+    try {
+      await stop()
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length > 0) throw errors[0]
+}
+
 /**
  * A terminal's Ctrl-C reaches us twice, from the terminal and again from npm, within milliseconds:
  * within this time two signals are one.

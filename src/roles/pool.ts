@@ -9,8 +9,8 @@ const poolsShape = z.array(
   z.object({
     pool: z.string(),
     level: z.number(),
-    low_water: z.number(),
-    target: z.number(),
+    low_water: z.number().nullable(),
+    target: z.number().nullable(),
     claim_rate: z.number(),
     seconds_to_empty: z.number().nullable(),
   }),
@@ -38,8 +38,8 @@ function renderPools(pools: z.output<typeof poolsShape>): string {
   const rows = pools.map((pool) => [
     pool.pool,
     String(pool.level),
-    String(pool.low_water),
-    String(pool.target),
+    pool.low_water === null ? 'not told' : String(pool.low_water),
+    pool.target === null ? 'not told' : String(pool.target),
     pool.claim_rate.toFixed(1),
     pool.seconds_to_empty === null ? 'not in use' : `${String(pool.seconds_to_empty)} s`,
   ])

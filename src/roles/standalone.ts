@@ -11,25 +11,23 @@ import { createBodySchema } from '../http/create/create-request.ts'
 import { createPostLinkLane } from '../http/create/post-link.ts'
 import { createRedirectLane } from '../http/redirect/get-code.ts'
 import { createRequestLimits, noLimits, type RequestLimits } from '../http/limit-requests.ts'
-import { type Lane, type Listener, listen } from '../http/serve.ts'
+import { openService, type Service } from '../http/open-service.ts'
+import type { Lane } from '../http/serve.ts'
 import * as http from '../http/settings.ts'
 import type { RuleSet } from '../limits/rule.ts'
 import { type Background, runInBackground } from '../process/background.ts'
 import { steadyNowUs } from '../process/deadline.ts'
-import { createHealth } from '../process/health.ts'
-import { createLog } from '../process/log.ts'
-import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
+import type { Metrics } from '../process/metrics.ts'
 import type { ConfigOf } from '../process/config.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { logLevelSetting, textSetting } from '../process/settings.ts'
 import { StoreError } from '../process/store-error.ts'
-import { version } from '../process/version.ts'
 import { createCodeSupply } from '../shorten/code-supply.ts'
 import { createLink, type CreateRequest } from '../shorten/create-link.ts'
 import { refillPool } from '../shorten/refill-pool.ts'
 import { createLinkOperations } from '../shorten/set-link-state.ts'
 import { sweep } from '../shorten/sweep.ts'
-import { watchPool } from '../shorten/watch-pool.ts'
+import { watchPools } from '../shorten/watch-pools.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { createSqliteCodeStore, keepSecret } from '../stores/sqlite/code-store.ts'
 import { type Database, openDatabase, unusable } from '../stores/sqlite/database.ts'
@@ -77,48 +75,26 @@ export const role = defineRole({
 
 async function startService(config: Config) {
   const rules = readClientRules(config.RATE_LIMITS)
-  const parts = await openParts(config)
-  const { log, health, metrics } = parts
-  const closing: (() => Promise<void>)[] = [parts.close]
+  const service = await openService({
+    role: 'standalone',
+    config,
+    adminHost: '127.0.0.1',
+    dependencies: ['store'],
+  })
+  const { publicHttp, metrics, health } = service
   try {
-    const onError = (err: unknown) => {
-      log.error({ err }, 'a connection was not accepted')
-    }
-    const publicHttp = await listen({ port: config.PORT, setting: 'PORT', onError })
-    closing.unshift(() => publicHttp.drain())
-    const adminPort = {
-      port: config.ADMIN_PORT,
-      host: '127.0.0.1',
-      setting: 'ADMIN_PORT',
-      onError,
-      drainMsMax: 3000,
-    }
-    const adminHttp = await listen(adminPort)
-    closing.splice(1, 0, () => adminHttp.drain())
+    const parts = await openParts(config, service)
+    service.onEnd(parts.close)
     const baseUrl = config.BASE_URL ?? `http://localhost:${publicHttp.port}`
-    const background = attach({
-      config,
-      parts,
-      baseUrl,
-      limits: limitsOf(rules, metrics),
-      publicHttp,
-      adminHttp,
-    })
-    closing.splice(2, 0, ...background.map((task) => () => task.stop()))
-    health.note('store', 'up')
-    health.markReady()
-    const ports = { port: publicHttp.port, adminPort: adminHttp.port }
-    log.info({ ...ports, baseUrl, dataDir: config.DATA_DIR }, 'ready')
-    metrics.buildInfo.set({ version, node: process.version, role: 'standalone' }, 1)
-    const stop = async () => {
-      health.markDraining()
-      log.info('draining')
-      for (const close of closing) await close()
-      log.info('stopped')
+    const limits = limitsOf(rules, metrics)
+    for (const task of attach({ config, parts, baseUrl, limits, service })) {
+      service.onEnd(() => task.stop())
     }
-    return { baseUrl, port: publicHttp.port, stop }
+    health.note('store', 'up')
+    service.ready({ baseUrl, dataDir: config.DATA_DIR })
+    return { baseUrl, port: publicHttp.port, stop: service.stop }
   } catch (error) {
-    for (const close of closing) await close()
+    await service.stop()
     throw error
   }
 }
@@ -134,11 +110,7 @@ function limitsOf(rules: RuleSet | 'off', metrics: Metrics): RequestLimits {
 type Parts = Awaited<ReturnType<typeof openParts>>
 
 /** The database and what works on it, with enough codes minted for the first request. */
-async function openParts(config: Config) {
-  const log = createLog({ role: 'standalone', level: config.LOG_LEVEL })
-  const metrics = createMetrics()
-  collectProcessMetrics(metrics)
-  const health = createHealth(['store'])
+async function openParts(config: Config, { log, health, metrics }: Service) {
   const onEnded = (err: Error) => {
     log.fatal({ err }, 'nothing can be stored any more: ending, to be started again')
     process.exit(1)
@@ -147,19 +119,16 @@ async function openParts(config: Config) {
   const ending = new AbortController()
   const db = await openDatabase(config.DATA_DIR, metrics, watch)
   try {
-    const { codes, pool } = await openPool({ db, metrics, signal: ending.signal })
+    const { codes, pools, refill } = await openPool({ db, metrics, signal: ending.signal })
     return {
-      log,
-      metrics,
-      health,
       links: createSqliteLinkStore(db),
       intents: createSqliteIntentStore(db, Date.now),
       codes,
-      pool,
+      pools,
       /** Keeps the pool filled, and sees a store that failed come back where nobody else asks. */
       tend: async () => {
         if (watch.isDown()) await db.probe()
-        await pool.refill()
+        await refill()
       },
       signal: ending.signal,
       close: async () => {
@@ -181,17 +150,18 @@ async function openPool(given: { db: Database; metrics: Metrics; signal: AbortSi
   const secretFingerprint = fingerprintOf(secret)
   await codes.insertPoolIfAbsent({ pool: POOL, secretFingerprint })
   const permutation = createPermutation(secret)
-  const pool = watchPool({
-    pool: POOL,
-    marks,
+  const pools = watchPools({
+    readPools: async () => [await codes.readPoolSerial(POOL)].filter((row) => row !== undefined),
+    marksOf: () => marks,
     metrics,
     nowMs: Date.now,
-    readPool: () => codes.readPoolSerial(POOL),
-    refill: () =>
-      refillPool({ codes, pool: POOL, permutation, secretFingerprint, metrics, signal }, marks),
   })
-  await pool.refill()
-  return { codes, pool }
+  const refilling = { codes, pool: POOL, permutation, secretFingerprint, metrics, signal }
+  const refill = async () => {
+    pools.see([await refillPool(refilling, marks)])
+  }
+  await refill()
+  return { codes, pools, refill }
 }
 
 /** Puts the apps on their listeners and starts what runs beside them. */
@@ -200,11 +170,11 @@ function attach(given: {
   parts: Parts
   baseUrl: string
   limits: RequestLimits
-  publicHttp: Listener
-  adminHttp: Listener
+  service: Service
 }): Background[] {
-  const { config, parts, baseUrl, limits, publicHttp, adminHttp } = given
-  const { log, metrics, links } = parts
+  const { config, parts, baseUrl, limits, service } = given
+  const { log, metrics, publicHttp, adminHttp } = service
+  const { links } = parts
   const nowMs = Date.now
   const onError = (task: string) => (error: unknown) => {
     metrics.backgroundFailures.inc({ task })
@@ -259,7 +229,7 @@ function attach(given: {
   })
   const lane: Lane = (req, res) => redirectLane(req, res) || postLinkLane(req, res)
   publicHttp.attach({ baseUrl, app, lane })
-  adminHttp.attach({ baseUrl, app: adminAppOf({ config, parts, baseUrl, onStored }) })
+  adminHttp.attach({ baseUrl, app: adminAppOf({ config, parts, baseUrl, onStored, service }) })
   return [refilling, sweeping]
 }
 
@@ -268,12 +238,14 @@ function adminAppOf(given: {
   parts: Parts
   baseUrl: string
   onStored: (code: string) => void
+  service: Service
 }) {
-  const { config, parts, baseUrl, onStored } = given
-  const { health, metrics, log, links, pool } = parts
+  const { config, parts, baseUrl, onStored, service } = given
+  const { health, metrics, log } = service
+  const { links, pools } = parts
   const nowMs = Date.now
   const operations = createLinkOperations({ links, nowMs, onStored })
-  const api = { operations, readPools: async () => [await pool.report()], nowMs }
+  const api = { operations, readPools: pools.report, nowMs }
   return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, api })
 }
 

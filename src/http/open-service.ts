@@ -1,0 +1,89 @@
+// What every process that serves the public HTTP has in common: a log, metrics, health, the public
+// and the admin port, and an end in good order. Knows no route and no store.
+import type { Logger } from 'pino'
+import { createHealth, type Health } from '../process/health.ts'
+import { createLog } from '../process/log.ts'
+import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
+import { type Stop, stopInTurn } from '../process/stop.ts'
+import { version } from '../process/version.ts'
+import { type Listener, listen } from './serve.ts'
+
+/** A process that is starting: its ports are open, and nothing answers on them yet. */
+export interface Service {
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly health: Health
+  readonly publicHttp: Listener
+  readonly adminHttp: Listener
+  /** Takes what is to end with the process once its ports have drained; the last one first. */
+  onEnd(stop: Stop): void
+  /** Says that the process is ready; once. */
+  ready(also: Readonly<Record<string, unknown>>): void
+  /** Drains the ports, then ends the rest. */
+  readonly stop: Stop
+}
+
+/** What is to be opened. */
+interface ServiceOptions {
+  readonly role: string
+  readonly config: {
+    readonly PORT: number
+    readonly ADMIN_PORT: number
+    readonly LOG_LEVEL: string
+  }
+  /** @default every address */
+  readonly adminHost?: string
+  /** What `/readyz` tells of. */
+  readonly dependencies: readonly string[]
+}
+
+const ADMIN_DRAIN_MS_MAX = 3000
+
+/** Opens the ports. Throws OperatorError. */
+export async function openService(options: ServiceOptions): Promise<Service> {
+  const { role, config, adminHost } = options
+  const log = createLog({ role, level: config.LOG_LEVEL })
+  const metrics = createMetrics()
+  collectProcessMetrics(metrics)
+  metrics.buildInfo.set({ version, node: process.version, role }, 1)
+  const health = createHealth(options.dependencies)
+  const onError = (err: unknown) => {
+    log.error({ err }, 'a connection was not accepted')
+  }
+  const publicHttp = await listen({ port: config.PORT, setting: 'PORT', onError })
+  const adminAt = {
+    port: config.ADMIN_PORT,
+    ...(adminHost !== undefined && { host: adminHost }),
+    setting: 'ADMIN_PORT',
+    onError,
+    drainMsMax: ADMIN_DRAIN_MS_MAX,
+  }
+  const adminHttp = await listen(adminAt).catch(async (error: unknown) => {
+    await publicHttp.drain()
+    throw error
+  })
+  const ports = { port: publicHttp.port, adminPort: adminHttp.port }
+  const ends: Stop[] = []
+  let wasReady = false
+  log.info(ports, 'listening')
+  return {
+    log,
+    metrics,
+    health,
+    publicHttp,
+    adminHttp,
+    onEnd: (stop) => ends.unshift(stop),
+    ready(also) {
+      if (wasReady) return
+      wasReady = true
+      health.markReady()
+      log.info({ ...ports, ...also }, 'ready')
+    },
+    async stop() {
+      health.markDraining()
+      log.info('draining')
+      await stopInTurn([() => publicHttp.drain(), () => adminHttp.drain(), ...ends])
+      log.info('stopped')
+    },
+  }
+}

@@ -1,0 +1,66 @@
+// Watches pools: how full each was whenever it was seen, and how long it will last.
+import { addSight, claimRateOf, type PoolSight, secondsToEmpty } from '../codes/claim-rate.ts'
+import { levelOf, type Pool, type PoolMarks } from '../codes/pool.ts'
+import type { Clock } from '../process/deadline.ts'
+import type { Metrics } from '../process/metrics.ts'
+
+/** How a pool stands: levels in codes, the rate in codes a second. */
+export interface PoolStanding {
+  readonly pool: string
+  readonly level: number
+  /** `null` where nobody has said how full the pool is to be kept. */
+  readonly lowWater: number | null
+  readonly target: number | null
+  readonly claimRate: number
+  /** `null` where nothing is being claimed. */
+  readonly secondsToEmpty: number | null
+}
+
+/** Pools under watch. */
+export interface PoolWatch {
+  /** Notes rows as they were just read. */
+  readonly see: (rows: readonly Pool[]) => void
+  /** Reads them and says how they stand now. Throws StoreError. */
+  readonly report: () => Promise<readonly PoolStanding[]>
+}
+
+/** Watches all the pools of a store, of which there are few. */
+export function watchPools(deps: {
+  readonly readPools: () => Promise<readonly Pool[]>
+  readonly marksOf: (row: Pool) => PoolMarks | null
+  readonly metrics: Pick<Metrics, 'poolLevel' | 'poolLowWater'>
+  readonly nowMs: Clock
+}): PoolWatch {
+  const { metrics, marksOf } = deps
+  const sightsOf = new Map<string, PoolSight[]>()
+  const see = (rows: readonly Pool[]) => {
+    for (const row of rows) {
+      const { pool, claimed } = row
+      sightsOf.set(pool, addSight(sightsOf.get(pool) ?? [], { atMs: deps.nowMs(), claimed }))
+      metrics.poolLevel.set({ pool }, levelOf(row))
+      const marks = marksOf(row)
+      if (marks !== null) metrics.poolLowWater.set({ pool }, marks.lowWater)
+    }
+  }
+  const standingOf = (row: Pool): PoolStanding => {
+    const marks = marksOf(row)
+    const level = levelOf(row)
+    const claimRate = claimRateOf(sightsOf.get(row.pool) ?? [])
+    return {
+      pool: row.pool,
+      level,
+      lowWater: marks?.lowWater ?? null,
+      target: marks?.target ?? null,
+      claimRate,
+      secondsToEmpty: secondsToEmpty(level, claimRate),
+    }
+  }
+  return {
+    see,
+    async report() {
+      const rows = await deps.readPools()
+      see(rows)
+      return rows.map(standingOf)
+    },
+  }
+}
