@@ -4,20 +4,26 @@ import { parseHost } from '../links/target-url.ts'
 import type { Setting } from '../process/config.ts'
 import { portSetting } from '../process/settings.ts'
 
+const originSchema = z.string().transform((text, context) => {
+  const origin = originOf(text)
+  if (origin !== undefined) return origin
+  context.addIssue({ code: 'custom', message: 'no origin' })
+  return z.NEVER
+})
+
 /** An origin such as `https://cur.tl`, without a slash at its end; `undefined` if not given. */
 export const baseUrlSetting: Setting<string | undefined> = {
   about: 'public base of short URLs',
   allowed: 'an http:// or https:// URL without path, query or user',
   fallback: 'http://localhost:<PORT>',
-  schema: z
-    .string()
-    .transform((text, context) => {
-      const origin = originOf(text)
-      if (origin !== undefined) return origin
-      context.addIssue({ code: 'custom', message: 'no origin' })
-      return z.NEVER
-    })
-    .optional(),
+  schema: originSchema.optional(),
+}
+
+/** The same where the process cannot know it: behind an edge. */
+export const publicBaseSetting: Setting<string> = {
+  ...baseUrlSetting,
+  fallback: 'required',
+  schema: originSchema,
 }
 
 /** The same where only problem documents name it; without it they name the path alone. */

@@ -11,10 +11,15 @@ import type { Stop } from './stop.ts'
 /** A service that runs until it is stopped, or the exit code of a command that has ended. */
 export type Started = { readonly stop: Stop } | { readonly exitCode: number }
 
-/** Stops what has been started; during the start it waits, so that nothing stays half started. */
-export async function stopStarted(starting: Promise<Started>): Promise<void> {
+/**
+ * Stops what has been started; during the start it waits, so that nothing stays half started.
+ * Resolves to the exit code of the process.
+ */
+export async function stopStarted(starting: Promise<Started>): Promise<number> {
   const started = await starting
-  if ('stop' in started) await started.stop()
+  if ('exitCode' in started) return started.exitCode
+  await started.stop()
+  return 0
 }
 
 /** A role as main.ts sees it. */

@@ -25,11 +25,11 @@ afterEach(() => {
 /** A process whose stopping ends when the test says so. */
 function started() {
   const seen = { stops: 0, failures: [] as unknown[] }
-  let end: () => void = () => undefined
+  let end: (code: number) => void = () => undefined
   let fail: (error: Error) => void = () => undefined
   const stop = () => {
     seen.stops++
-    return new Promise<void>((resolve, reject) => {
+    return new Promise<number>((resolve, reject) => {
       end = resolve
       fail = reject
     })
@@ -39,8 +39,8 @@ function started() {
   return {
     seen,
     signal,
-    end: () => {
-      end()
+    end: (code = 0) => {
+      end(code)
     },
     fail: (error: Error) => {
       fail(error)
@@ -58,6 +58,14 @@ test.each(['SIGTERM', 'SIGINT'] as const)('%s stops gently, then ends with 0', a
   end()
   await settled()
   expect(exits).toEqual([0])
+})
+
+test('a command that was cut short ends with its own code', async () => {
+  const { signal, end } = started()
+  signal('SIGTERM')
+  end(1)
+  await settled()
+  expect(exits).toEqual([1])
 })
 
 test('a stop that fails is reported and ends with 1', async () => {

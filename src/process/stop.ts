@@ -22,14 +22,20 @@ export async function stopInTurn(parts: readonly Stop[]): Promise<void> {
  */
 const ECHO_MS = 100
 
-/** Calls `stop` at SIGTERM or SIGINT, then ends the process; a second signal ends it at once. */
-export function stopOnSignal(stop: Stop, onFailure: (error: unknown) => void): void {
+/**
+ * Calls `stop` at SIGTERM or SIGINT, then ends the process with the code that it resolves to; a
+ * second signal ends it at once.
+ */
+export function stopOnSignal(
+  stop: () => Promise<number>,
+  onFailure: (error: unknown) => void,
+): void {
   let firstAtMs: number | undefined
   const onSignal = (signal: NodeJS.Signals) => {
     if (firstAtMs === undefined) {
       firstAtMs = performance.now()
       stop().then(
-        () => process.exit(0),
+        (code) => process.exit(code),
         (error: unknown) => {
           onFailure(error)
           process.exit(1)

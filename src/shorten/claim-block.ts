@@ -5,6 +5,7 @@ import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool } from '../codes/pool.ts'
 import { pause, type Pause } from '../process/deadline.ts'
 import { answerOf, outcomeOf, PAUSE_MS } from './claim-code.ts'
+import { untilAnswered } from './until-answered.ts'
 
 /** The codes of a block that is ours, or why there is none. */
 export type BlockClaim =
@@ -67,20 +68,4 @@ async function takeBlock(deps: ClaimBlockDeps, seq: number): Promise<BlockClaim>
     throw new Error(`block ${String(seq)} of pool ${deps.pool} is claimed but not there`)
   await answerOf(deps.codes.deleteBlock(block)) // one that stays is read by nobody
   return { kind: 'block', seq, codes }
-}
-
-const PAUSE_MS_MAX = 1000
-
-async function untilAnswered<T>(
-  deps: Pick<ClaimBlockDeps, 'signal' | 'pause'>,
-  ask: () => Promise<T>,
-): Promise<T | 'stopped'> {
-  let pauseMs = PAUSE_MS
-  while (!deps.signal.aborted) {
-    const answer = await answerOf(ask())
-    if (answer !== 'failed') return answer
-    await (deps.pause ?? pause)(pauseMs, deps.signal)
-    pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)
-  }
-  return 'stopped'
 }

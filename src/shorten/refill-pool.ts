@@ -7,6 +7,11 @@ import { type Pool, type PoolMarks, planRefill } from '../codes/pool.ts'
 import { isReserved } from '../links/reserved.ts'
 import type { Metrics } from '../process/metrics.ts'
 
+/** The secret given is not the one that the pool was begun with. */
+export class OtherSecretError extends Error {
+  override readonly name = 'OtherSecretError'
+}
+
 /** What refilling needs. */
 export interface RefillDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial' | 'putBlock' | 'advanceMinted'>
@@ -16,6 +21,8 @@ export interface RefillDeps {
   readonly secretFingerprint: string
   readonly metrics: Pick<Metrics, 'codesMinted'>
   readonly signal: AbortSignal
+  /** Told of the row after each step. */
+  readonly onMinted?: (pool: Pool) => void
 }
 
 /** Blocks written before the counter is moved over them. */
@@ -23,7 +30,7 @@ const BLOCKS_PER_ADVANCE_MAX = 10
 
 /**
  * Brings the pool to `marks.target` if it is below `marks.lowWater`; resolves to its row then.
- * Throws StoreError where the store fails (run it again), Error where the secret is another one.
+ * Throws StoreError where the store fails (run it again), OtherSecretError.
  */
 export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Pool> {
   let pool = await readPool(deps)
@@ -35,6 +42,7 @@ export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Po
     // Refused: somebody else moved it; whatever the row says now, the blocks are there.
     pool = await deps.codes.advanceMinted({ pool: deps.pool, from, to })
     deps.metrics.codesMinted.inc({ pool: deps.pool }, minted)
+    deps.onMinted?.(pool)
   }
   return pool
 }
@@ -43,7 +51,7 @@ async function readPool(deps: RefillDeps): Promise<Pool> {
   const pool = await deps.codes.readPoolSerial(deps.pool)
   if (pool === undefined) throw new Error(`there is no pool ${deps.pool}`)
   if (pool.secretFingerprint !== deps.secretFingerprint) {
-    throw new Error(
+    throw new OtherSecretError(
       `pool ${deps.pool} was minted with another code secret: give the one it began with`,
     )
   }

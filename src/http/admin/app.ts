@@ -1,8 +1,9 @@
 // The admin port: probes and metrics for everybody who reaches it, the admin API for operators.
-import express, { type Express } from 'express'
+import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Log } from '../../process/log.ts'
 import type { Metrics } from '../../process/metrics.ts'
+import { bareApp } from '../bare-app.ts'
 import { failedRequest } from '../failed-request.ts'
 import { sendProblem } from '../problem.ts'
 import { adminAccess } from './access.ts'
@@ -26,11 +27,7 @@ const allowedMethods = { '/livez': READ, '/readyz': READ, '/metrics': READ } as 
 /** Makes the app. */
 export function createAdminApp(deps: AdminAppDeps): Express {
   const { health, metrics, baseUrl } = deps
-  const app = express()
-  app.set('x-powered-by', false)
-  app.set('query parser', false)
-  app.set('case sensitive routing', true)
-  app.set('strict routing', true)
+  const app = bareApp()
   app.get('/livez', (_req, res) => {
     res.json({ status: 'live' })
   })

@@ -1,11 +1,10 @@
 // The Express app of creating: the API, the pages, the documents, and the 404 of everything else.
-import express, { type Express, type RequestHandler } from 'express'
+import type { Express, RequestHandler } from 'express'
 import type { Log } from '../../process/log.ts'
 import type { Metrics } from '../../process/metrics.ts'
-import { parseCodePath } from '../../links/alias.ts'
+import { bareApp } from '../bare-app.ts'
 import { failedRequest } from '../failed-request.ts'
-import { sendNotFound } from '../not-found.ts'
-import { sendProblem } from '../problem.ts'
+import { methodNotAllowed, refuseUnknownPath } from '../refuse-unknown-path.ts'
 import { getAsset, getFavicon, getRobots } from './get-asset.ts'
 import { getDocs, getOpenApi } from './get-docs.ts'
 import { getHome, postHome } from './home.ts'
@@ -45,19 +44,15 @@ function routesOf(deps: CreateAppDeps): Route[] {
 
 /** Makes the app. Its listener presets the request id of every response. */
 export function createCreateApp(deps: CreateAppDeps): Express {
-  const app = express()
-  app.set('case sensitive routing', true)
-  app.set('strict routing', true)
-  app.set('query parser', false)
+  const app = bareApp()
   app.set('etag', false)
-  app.set('x-powered-by', false)
   for (const { path, name, handlers, allow } of routesOf(deps)) {
     app.all(path, measured(deps, name))
     if (handlers.GET !== undefined) app.get(path, handlers.GET)
     if (handlers.POST !== undefined) app.post(path, handlers.POST)
     app.all(path, methodNotAllowed(deps, allow ?? allowOf(handlers)))
   }
-  app.use(unknownPath(deps))
+  app.use(refuseUnknownPath(deps))
   app.use(failedRequest(deps))
   return app
 }
@@ -78,22 +73,5 @@ function measured({ metrics }: CreateAppDeps, route: string): RequestHandler {
       metrics.requestSeconds.labels(route, String(res.statusCode)).observe(seconds)
     })
     next()
-  }
-}
-
-function methodNotAllowed({ baseUrl }: CreateAppDeps, allow: string): RequestHandler {
-  return (_req, res) => {
-    const detail = `This path serves ${allow}`
-    sendProblem(res, { name: 'method-not-allowed', detail, headers: { Allow: allow } }, baseUrl)
-  }
-}
-
-/** Codes are served by the lane in front of this app; other methods on them end here. */
-function unknownPath(deps: CreateAppDeps): RequestHandler {
-  const refuse = methodNotAllowed(deps, 'GET, HEAD')
-  return (req, res, next) => {
-    const isRead = req.method === 'GET' || req.method === 'HEAD'
-    if (!isRead && parseCodePath(req.path) !== undefined) refuse(req, res, next)
-    else sendNotFound(req, res, deps.baseUrl)
   }
 }
