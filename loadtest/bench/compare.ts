@@ -1,0 +1,100 @@
+// Compares a service with its floor: the same load on each in turn, on one core, by CPU time.
+import { type Driven, type Load, prepareLoad } from './drive.ts'
+import { cpuUsOf } from './process-figures.ts'
+import { type BenchOptions, medianOf, type Report } from './report.ts'
+
+/** A process under load, and what it is asked. */
+export interface Contender {
+  readonly name: string
+  readonly pid: number
+  readonly load: Omit<Load, 'msMax'>
+}
+
+/** What one turn of a contender showed. */
+export interface Span extends Driven {
+  readonly cpuUs: number
+}
+
+/** What is compared. */
+interface Comparison {
+  readonly bench: string
+  readonly goal: number
+  readonly floor: Contender
+  readonly ours: Contender
+  readonly options: BenchOptions
+  readonly conditions: Report['conditions']
+  /** Told after each turn. */
+  readonly onSpan?: (contender: Contender, span: Span) => void
+}
+
+const WARM_UP_MS = 3000
+
+/** Runs both in turn, the order reversed every time, so that a drift of the machine hits both. */
+export async function compare(comparison: Comparison): Promise<Report> {
+  const { floor, ours, options, onSpan } = comparison
+  const spans = new Map<Contender, Span[]>([
+    [floor, []],
+    [ours, []],
+  ])
+  for (const contender of spans.keys()) await measure(contender, WARM_UP_MS)
+  for (let repetition = 0; repetition < options.repetitions; repetition++) {
+    for (const contender of repetition % 2 === 0 ? [floor, ours] : [ours, floor]) {
+      const span = await measure(contender, options.seconds * 1000)
+      spans.get(contender)?.push(span)
+      onSpan?.(contender, span)
+      options.log(`${contender.name}: ${cpuUsEach(span).toFixed(2)} CPU µs a request`)
+    }
+  }
+  return reportOf(comparison, spans)
+}
+
+async function measure({ pid, load }: Contender, msMax: number): Promise<Span> {
+  const driver = await prepareLoad({ ...load, msMax })
+  const beforeUs = cpuUsOf(pid)
+  const driven = await driver.run()
+  return { ...driven, cpuUs: cpuUsOf(pid) - beforeUs }
+}
+
+function cpuUsEach({ cpuUs, answers }: Span): number {
+  return cpuUs / answers
+}
+
+function reportOf(
+  { bench, goal, floor, ours, conditions }: Comparison,
+  spans: ReadonlyMap<Contender, readonly Span[]>,
+): Report {
+  const of = (contender: Contender) => spans.get(contender) ?? []
+  const ratios = of(floor).map((span, i) => {
+    const other = of(ours)[i]
+    return other === undefined ? Number.NaN : cpuUsEach(span) / cpuUsEach(other)
+  })
+  const ratio = medianOf(ratios)
+  const rowOf = (contender: Contender) => {
+    const median = (figure: (span: Span) => number) => medianOf(of(contender).map(figure))
+    return [
+      contender.name,
+      median(cpuUsEach).toFixed(2),
+      (1e6 / median(cpuUsEach)).toFixed(0),
+      median(({ p50Ms }) => p50Ms).toFixed(2),
+      median(({ p99Ms }) => p99Ms).toFixed(2),
+    ]
+  }
+  return {
+    bench,
+    conditions,
+    headings: ['server', 'CPU µs a request', 'requests a CPU-second', 'p50 ms', 'p99 ms'],
+    rows: [rowOf(floor), rowOf(ours)],
+    verdict: [
+      `Ratio of requests a CPU-second, ${ours.name} to ${floor.name}, median of ` +
+        `${ratios.length}: ${ratio.toFixed(3)} ` +
+        `(${ratios.map((each) => each.toFixed(2)).join(' ')}); ` +
+        `goal at least ${goal}: ${ratio >= goal ? 'reached' : 'NOT reached'}`,
+    ],
+    figures: {
+      ratio,
+      ratios,
+      goal,
+      servers: [floor, ours].map((contender) => ({ name: contender.name, spans: of(contender) })),
+    },
+  }
+}
