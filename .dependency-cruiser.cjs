@@ -83,6 +83,7 @@ module.exports = {
     driver('express', 'http'),
     driver('(node:)?sqlite', 'stores/sqlite'),
     driver('ioredis', 'stores/redis'),
+    driver('cassandra-driver', 'stores/cassandra'),
     driver('@grpc', 'grpc'),
     driver('prom-client', 'process'),
     driver('pino', 'process'),

@@ -3,14 +3,18 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { benchCreate } from './bench/create.ts'
+import { benchCreateCassandra } from './bench/create-cassandra.ts'
 import { benchMemory } from './bench/memory.ts'
 import { benchRatelimit } from './bench/ratelimit.ts'
 import { benchRedirect } from './bench/redirect.ts'
+import { benchRedirectRedis } from './bench/redirect-redis.ts'
 import { type BenchOptions, renderReport, type Report } from './bench/report.ts'
 
 const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report>>> = {
   redirect: benchRedirect,
+  'redirect-redis': benchRedirectRedis,
   create: benchCreate,
+  'create-cassandra': benchCreateCassandra,
   memory: benchMemory,
   ratelimit: benchRatelimit,
 }

@@ -9,6 +9,10 @@ type Entry = readonly [about: string, load: () => Promise<{ role: Role }>]
 
 const roles: Readonly<Record<string, Entry>> = {
   standalone: ['the whole service, on SQLite', () => import('./roles/standalone.ts')],
+  create: ['creates links, on Cassandra and Redis', () => import('./roles/create.ts')],
+  redirect: ['follows links, from Redis and Cassandra', () => import('./roles/redirect.ts')],
+  refill: ['fills a pool of codes, as a Job', () => import('./roles/refill.ts')],
+  migrate: ['makes or renews the tables in Cassandra', () => import('./roles/migrate.ts')],
   ratelimit: ['the rate-limit service that Envoy asks', () => import('./roles/ratelimit.ts')],
   'ratelimit-check': ['checks and explains rule files', () => import('./roles/ratelimit-check.ts')],
   link: ['shows, disables, enables or deletes a link', () => import('./roles/link.ts')],
@@ -43,7 +47,19 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
   }
   stopOnSignal(stop, complain)
   const started = await starting
-  if ('exitCode' in started) process.exitCode = started.exitCode
+  if (!('exitCode' in started)) return
+  await stopTracing()
+  await written(process.stdout)
+  process.exit(started.exitCode) // whatever a driver may have left running
+}
+
+/** Resolves once all that was written has been taken. */
+function written(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.write('', () => {
+      resolve()
+    })
+  })
 }
 
 function complain(error: unknown): void {

@@ -45,9 +45,12 @@ test('docs/configuration.md lists every setting and who reads it, and no other',
     }
   }
   const inCode = [...readers].map(([name, roles]) => `${name}: ${roles.sort().join(', ')}`)
-  const inDocs = rowsOf('docs/configuration.md').map(
-    ([name, roles]) => `${name ?? ''}: ${(roles ?? '').split(', ').sort().join(', ')}`,
-  )
+  // A name that means one thing to a role and another to the next has a row in two tables.
+  const documented = new Map<string, string[]>()
+  for (const [name = '', roles = ''] of rowsOf('docs/configuration.md')) {
+    documented.set(name, [...(documented.get(name) ?? []), ...roles.split(', ')])
+  }
+  const inDocs = [...documented].map(([name, roles]) => `${name}: ${roles.sort().join(', ')}`)
   expect(inDocs.sort()).toEqual(inCode.sort())
 })
 

@@ -9,13 +9,13 @@ const locationCode = /\r\nlocation: [^\r]*\/([0-9A-Za-z]{7})\r\n/i
 
 let created = 0
 
-/** A request that creates a link to a target of its own, some 60 characters long. */
-export function createRequest(): Buffer {
+/** A request to create a link to a target of its own; `header`, with its line break, is added. */
+export function createRequest(header = ''): Buffer {
   const id = String(++created).padStart(12, '0')
   const target = `https://example.com/a/path/of/usual/length?id=${id}`
   const body = `{"long_url":"${target}"}`
   return Buffer.from(
-    'POST /v1/urls HTTP/1.1\r\nHost: s.example\r\nContent-Type: application/json\r\n' +
+    `POST /v1/urls HTTP/1.1\r\nHost: s.example\r\nContent-Type: application/json\r\n${header}` +
       `Content-Length: ${body.length}\r\n\r\n${body}`,
   )
 }
@@ -45,7 +45,7 @@ export function prepareCreates(given: {
   return prepareLoad({
     port,
     connections: Math.min(CREATE_CONNECTIONS, linksMax),
-    request: createRequest,
+    request: () => createRequest(),
     expectedStatuses: [201],
     requestsMax: linksMax,
     msMax,

@@ -74,7 +74,7 @@ const ADVANCE_MAX = 32
 const ADVANCE_PART = 100
 const ADVANCE_MS_MAX = 20
 
-const noOptions = { isShadow: false, isQuota: false }
+const noOptions = { isShadow: false, isQuota: false, denyConsumes: true }
 const unlimited: ClientVerdict = { admitted: true, told: undefined }
 
 /** Makes the limits of one process. */

@@ -2,7 +2,13 @@
 // and metadata for the proxy itself.
 import type { LimitRequest } from '../limits/descriptor.ts'
 import type { JsonObject } from '../limits/rule.ts'
-import { type Code, resetAtOf, type Told } from '../limits/verdict.ts'
+import {
+  type Code,
+  type Judged,
+  referenceStandingOf,
+  resetAtOf,
+  type Told,
+} from '../limits/verdict.ts'
 
 /** For the client of the proxy. */
 export interface ClientWords {
@@ -21,26 +27,36 @@ export interface ClientWordsOptions {
   /** The reference's headers, by their names; `undefined`: none. */
   readonly referenceHeaders:
     { readonly limit: string; readonly remaining: string; readonly reset: string } | undefined
+  /** Whether every rule is a quota. */
+  readonly areAllQuotas: boolean
   /** The problem document of a call that is not let pass, and its media type. */
   readonly renderBody: (told: Told) => { readonly type: string; readonly text: string }
   readonly nowMs: () => number
 }
 
+/** What an answer speaks of. */
+export interface Spoken {
+  readonly code: Code
+  /** The limit of which the client is told, if one speaks. */
+  readonly told: Told | undefined
+  /** All limits of the call, by its descriptors. */
+  readonly judged: readonly Judged[]
+}
+
 /** Makes what renders the words. */
-export function createClientWords(
-  options: ClientWordsOptions,
-): (told: Told, code: Code) => ClientWords {
+export function createClientWords(options: ClientWordsOptions): (spoken: Spoken) => ClientWords {
   const { hasHeaders, referenceHeaders, renderBody, nowMs } = options
-  return (told, code) => {
+  return ({ code, told, judged }) => {
     const headers: [string, string][] = []
-    if (referenceHeaders !== undefined) {
+    const standing = referenceHeaders && referenceStandingOf(judged, options.areAllQuotas)
+    if (referenceHeaders !== undefined && standing !== undefined) {
       headers.push(
-        [referenceHeaders.limit, String(told.limit)],
-        [referenceHeaders.remaining, String(told.remaining)],
-        [referenceHeaders.reset, String(Math.ceil(told.resetUs / 1_000_000))],
+        [referenceHeaders.limit, String(standing.limit)],
+        [referenceHeaders.remaining, String(standing.remaining)],
+        [referenceHeaders.reset, String(Math.ceil(standing.resetUs / 1_000_000))],
       )
     }
-    if (!hasHeaders) return { headers, body: undefined }
+    if (!hasHeaders || told === undefined) return { headers, body: undefined }
     const isFree = ([name]: readonly [string, string]) =>
       !headers.some(([other]) => other.toLowerCase() === name.toLowerCase())
     const ours: [string, string][] = [

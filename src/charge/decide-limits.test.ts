@@ -88,6 +88,31 @@ describe('a call', () => {
   })
 })
 
+describe('a limit that the caller brings', () => {
+  const one = { requestsPerUnit: 1, unit: 'HOUR' } as const
+  const own = (hits?: number): Descriptor => ({ ...entriesOf({ x: 'a' }, hits), override: one })
+  const costOfRaised = async (denyConsumes: boolean) => {
+    const { ask } = limiterOf(perClient, { denyConsumes })
+    for (let call = 0; call < 5; call++) await ask(own())
+    const raised = { ...own(), override: { ...one, requestsPerUnit: 9 } }
+    return 9 - ((await ask(raised)).statuses[0]?.limitRemaining ?? 0)
+  }
+
+  test('counts what it denies, unless STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', async () => {
+    expect([await costOfRaised(true), await costOfRaised(false)]).toEqual([6, 2])
+  })
+
+  test('counts what another limit denies, unless so', async () => {
+    const usedBy = async (denyConsumes: boolean) => {
+      const { ask } = limiterOf(perClient, { denyConsumes })
+      const denied = await ask(entriesOf({ client: 'a' }, 3), own())
+      expect(denied.code).toBe('OVER_LIMIT')
+      return (await ask(own())).code
+    }
+    expect([await usedBy(true), await usedBy(false)]).toEqual(['OVER_LIMIT', 'OK'])
+  })
+})
+
 describe('rules', () => {
   test('with several limits deny by the first that is used up, and tell of it', async () => {
     const { ask, clock } = limiterOf(`
@@ -141,6 +166,28 @@ descriptors:
       statuses: [{ code: 'OVER_LIMIT' }],
     })
     expect(shadowed()).toBe(1)
+  })
+
+  test('in shadow, and looks, are told by the reference’s headers alone', async () => {
+    const text = `${shadow}
+  - {key: seen, rate_limit: {unit: minute, requests_per_unit: 4}}
+`
+    const { ask } = limiterOf(text, { hasReferenceHeaders: true })
+    const { responseHeaders: shadowed } = await ask({ client: 'a' })
+    expect(shadowed).toEqual([
+      ['RateLimit-Limit', '0'],
+      ['RateLimit-Remaining', '0'],
+      ['RateLimit-Reset', String(60 - ((BEGUN_US / 1_000_000) % 60))],
+    ])
+    const looked = await ask(entriesOf({ seen: 'a' }, 0))
+    expect(looked.responseHeaders.map(([, value]) => value).slice(0, 2)).toEqual(['4', '4'])
+    const both = Object.fromEntries((await ask({ client: 'a' }, { seen: 'a' })).responseHeaders)
+    expect(both).toMatchObject({
+      'RateLimit-Limit': '0',
+      'RateLimit-Remaining': '0',
+      'X-RateLimit-Limit': '4',
+      'X-RateLimit-Remaining': '3',
+    })
   })
 
   test('unlimited: all that fits into 32 bits remains', async () => {

@@ -1,12 +1,12 @@
 // The use case of a rate-limit call: plan its charges, charge them in the store or, where that does
 // not answer, as each rule says, and make the verdict. Knows no wire and no driver.
-import type { Decision } from '../limits/algorithm.ts'
+import type { Decision, Limit } from '../limits/algorithm.ts'
 import { type CounterCharge, partOf } from '../limits/counter-store.ts'
 import type { LimitRequest } from '../limits/descriptor.ts'
 import { type Check, type Plan, planCharges, type PlanOptions } from '../limits/plan-charges.ts'
 import type { JsonObject, RuleSet } from '../limits/rule.ts'
 import * as verdicts from '../limits/verdict.ts'
-import type { ClientWords } from './client-words.ts'
+import type { ClientWords, Spoken } from './client-words.ts'
 import type { DenyCache } from './deny-cache.ts'
 import type { GuardedStore } from './guard-store.ts'
 
@@ -23,7 +23,7 @@ export interface DecideLimitsDeps {
   readonly record: (check: Check, decision: Decision, by: DecidedBy) => void
   readonly onUnknownDomain: (domain: string) => void
   readonly onGlobalShadow: () => void
-  readonly renderWords: (told: verdicts.Told, code: verdicts.Code) => ClientWords
+  readonly renderWords: (spoken: Spoken) => ClientWords
   readonly renderMetadata: (request: LimitRequest, rules: JsonObject | undefined) => JsonObject
   readonly nowUs: () => number
   readonly options: PlanOptions & {
@@ -34,8 +34,14 @@ export interface DecideLimitsDeps {
 
 const SILENCE_RETRY_US = 1_000_000
 
+/** What the parts of the use case share. */
+interface Deciding extends DecideLimitsDeps {
+  readonly shareOf: (charge: CounterCharge) => CounterCharge
+}
+
 /** Makes the use case. */
-export function createDecideLimits(deps: DecideLimitsDeps): verdicts.DecideLimits {
+export function createDecideLimits(given: DecideLimitsDeps): verdicts.DecideLimits {
+  const deps = { ...given, shareOf: sharedAmong(given.options.replicas) }
   return async (request) => {
     const plan = planCharges(deps.rules(), request, deps.options)
     if (!plan.isDomainKnown) deps.onUnknownDomain(request.domain)
@@ -45,7 +51,7 @@ export function createDecideLimits(deps: DecideLimitsDeps): verdicts.DecideLimit
 }
 
 async function decideChecks(
-  deps: DecideLimitsDeps,
+  deps: Deciding,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
   if (deps.denied === undefined) return decideInStore(deps, checks)
@@ -83,7 +89,7 @@ function keptOf(check: Check): Check {
 }
 
 async function decideInStore(
-  deps: DecideLimitsDeps,
+  deps: Deciding,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
   const decisions = await deps.store.charge(checks.map(({ charge }) => charge))
@@ -101,10 +107,9 @@ async function decideInStore(
 }
 
 /** Each by its rule: let pass, denied, or counted here against this process's share. */
-function decideWithoutStore(deps: DecideLimitsDeps, checks: readonly Check[]): readonly Decision[] {
-  const { replicas } = deps.options
+function decideWithoutStore(deps: Deciding, checks: readonly Check[]): readonly Decision[] {
   const local = checks.filter(({ rule }) => rule.onStoreError === 'local')
-  const charges = local.map(({ charge }) => shareOf(charge, replicas))
+  const charges = local.map(({ charge }) => deps.shareOf(charge))
   const counted = deps.local.chargeNow(
     partOf(
       charges,
@@ -121,13 +126,20 @@ function decideWithoutStore(deps: DecideLimitsDeps, checks: readonly Check[]): r
   })
 }
 
-/** The part of a limit that one of several processes may give while none knows of the others. */
-function shareOf(charge: CounterCharge, replicas: number): CounterCharge {
-  if (replicas === 1) return charge
-  const { limit } = charge
+/** Against the part of its limit that each of several processes gives, knowing of no other. */
+function sharedAmong(replicas: number): (charge: CounterCharge) => CounterCharge {
+  if (replicas === 1) return (charge) => charge
+  const shares = new WeakMap<Limit, Limit>() // forgotten with the rules
   const part = (whole: number) => (whole === 0 ? 0 : Math.max(1, Math.floor(whole / replicas)))
-  const share = { ...limit, requests: part(limit.requests), burst: part(limit.burst) }
-  return { ...charge, limit: share }
+  return (charge) => {
+    const { limit } = charge
+    let share = shares.get(limit)
+    if (share === undefined) {
+      share = { ...limit, requests: part(limit.requests), burst: part(limit.burst) }
+      shares.set(limit, share)
+    }
+    return { ...charge, limit: share }
+  }
 }
 
 function uncounted(admitted: boolean, { cost, limit }: CounterCharge): Decision {
@@ -157,12 +169,12 @@ function verdictOf(
   if (enforced === 'OVER_LIMIT' && deps.options.isShadow) deps.onGlobalShadow()
   const code = deps.options.isShadow ? 'OK' : enforced
   const told = verdicts.toldOf(judged, code, deps.options.isQuota)
-  const words = told === undefined ? undefined : deps.renderWords(told, code)
+  const words = deps.renderWords({ code, told, judged })
   return {
     code,
     statuses,
-    responseHeaders: words?.headers ?? [],
-    body: words?.body,
+    responseHeaders: words.headers,
+    body: words.body,
     dynamicMetadata: deps.renderMetadata(given.request, verdicts.metadataOf(judged, statuses)),
   }
 }

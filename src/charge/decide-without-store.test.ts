@@ -42,6 +42,17 @@ descriptors:
     expect(codes).toEqual(['OK', 'OVER_LIMIT'])
   })
 
+  test('the share of a limit is made once, and each limit has its own', async () => {
+    const { ask, store, charged } = limiterOf(modes, { replicas: 2 })
+    store.isAway = true
+    for (const value of ['a', 'b']) await ask({ local: value })
+    const override = { requestsPerUnit: 8, unit: 'HOUR' } as const
+    await ask({ entries: [{ key: 'local', value: 'c' }], override })
+    const [first, second, brought] = charged.flat().map(({ limit }) => limit)
+    expect([first?.requests, brought?.requests]).toEqual([2, 4])
+    expect(second).toBe(first)
+  })
+
   test('a spent quota beside one that lets pass leaves the other limits in force', async () => {
     const { ask, store } = limiterOf(quotas)
     store.isAway = true

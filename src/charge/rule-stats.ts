@@ -19,7 +19,7 @@ export interface ServiceCounts {
 export interface RuleStatsOptions {
   /** NEAR_LIMIT_RATIO. */
   readonly nearLimitRatio: number
-  /** Rules and values with counters of their own; the rest shares one. 140 if not given. */
+  /** Rules and values with counters of their own; the rest shares one. 110 if not given. */
   readonly pathsMax?: number
   /** Unknown domains with a counter of their own; the rest shares one. 20 if not given. */
   readonly domainsMax?: number
@@ -28,7 +28,8 @@ export interface RuleStatsOptions {
 /** Counts what has no counter of its own any more. */
 export const OTHER_PATH = '__other__'
 
-const PATHS_MAX = 140
+/** With six series each, below the 1,000 that a scrape of this process may have. */
+const PATHS_MAX = 110
 const DOMAINS_MAX = 20
 const PATH_CHARACTERS_MAX = 300
 

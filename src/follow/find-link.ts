@@ -1,9 +1,7 @@
-// The ladder of a redirect: memory, then the store, with one look-up in flight for a code. Every
-// tier carries `expiresAtMs`; who reads judges it. Never writes to the store.
-import { type Target, targetOf } from '../links/decide-redirect.ts'
-import type { LinkStore } from '../links/link-store.ts'
-import type { Clock } from '../process/deadline.ts'
-import type { Metrics } from '../process/metrics.ts'
+// The ladder of a redirect: memory, then the tiers behind it, with one look-up in flight for a
+// code. Every tier carries `expiresAtMs`; who reads judges it. Never writes to the store.
+import type { Target } from '../links/decide-redirect.ts'
+import { createAskTiers, NobodyAnswered, type Tiers } from './ask-tiers.ts'
 import { createLinkMemory, HIT_MS_MAX } from './link-memory.ts'
 
 /** Finds what a code points at; `undefined` = nothing that can be followed. */
@@ -15,12 +13,14 @@ export interface LinkFinder {
 }
 
 /** What finding needs. */
-export interface FindDeps {
-  readonly links: Pick<LinkStore, 'find'>
-  readonly nowMs: Clock
-  readonly metrics: Pick<Metrics, 'lookups'>
+export interface FindDeps extends Tiers {
   /** How long "there is no such link" is remembered; 0 where several processes create links. */
   readonly missMs: number
+  /**
+   * How long ago a target may have been seen to be followed while neither the cache nor the store
+   * answers. @default 0, never
+   */
+  readonly staleMs?: number
   readonly random?: () => number
 }
 
@@ -31,34 +31,39 @@ interface Lookup {
 
 /** Makes the ladder with nothing in memory. */
 export function createLinkFinder(deps: FindDeps): LinkFinder {
-  const memory = createLinkMemory({ missMs: deps.missMs, random: deps.random ?? Math.random })
+  const { metrics, nowMs, missMs, staleMs = 0, random = Math.random } = deps
+  const memory = createLinkMemory({ missMs, staleMs, random })
+  const ask = createAskTiers(deps)
   const inFlight = new Map<string, Lookup>()
-  const memoryHits = deps.metrics.lookups.labels('memory', 'hit')
-  const memoryMisses = deps.metrics.lookups.labels('memory', 'miss')
+  const memoryHits = metrics.lookups.labels('memory', 'hit')
+  const memoryMisses = metrics.lookups.labels('memory', 'miss')
+  const staleHits = metrics.lookups.labels('stale', 'hit')
 
-  const ask = async (code: string): Promise<Target | undefined> => {
-    try {
-      const target = targetOf(await deps.links.find(code))
-      deps.metrics.lookups.inc({ tier: 'store', outcome: target === undefined ? 'miss' : 'hit' })
-      return target
-    } catch (error) {
-      deps.metrics.lookups.inc({ tier: 'store', outcome: 'error' })
-      throw error
-    }
+  /** What was seen lately, where nobody could answer. */
+  const lastSeen = (code: string, begunMs: number): Target | undefined => {
+    const target = memory.lastSeen(code, nowMs())
+    if (target === undefined) return undefined
+    staleHits.inc()
+    memory.hold(code, begunMs)
+    return target
   }
   const lookUp = (code: string, begunMs: number): Promise<Target | undefined> => {
-    const lookup: Lookup = {
-      begunMs,
-      answer: ask(code)
-        .then((target) => {
-          // `forget` has taken it out: the record has changed since, so this proves nothing.
-          if (inFlight.get(code) === lookup) memory.set(code, target, begunMs)
-          return target
-        })
-        .finally(() => {
-          if (inFlight.get(code) === lookup) inFlight.delete(code)
-        }),
+    // `forget` takes it out: the record has changed since, so what it found proves nothing.
+    const isCurrent = () => inFlight.get(code) === lookup
+    const answered = async () => {
+      try {
+        const target = await ask(code, isCurrent)
+        if (isCurrent()) memory.set(code, target, begunMs)
+        return target
+      } catch (error) {
+        const last = error instanceof NobodyAnswered ? lastSeen(code, begunMs) : undefined
+        if (last === undefined) throw error
+        return last
+      } finally {
+        if (isCurrent()) inFlight.delete(code)
+      }
     }
+    const lookup: Lookup = { begunMs, answer: answered() }
     inFlight.set(code, lookup)
     return lookup.answer
   }
@@ -67,12 +72,12 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
     const target = await lookup.answer
     if (target !== undefined) return target
     // Whatever is in flight now began after we came, so its miss holds for us.
-    return inFlight.get(code)?.answer ?? lookUp(code, deps.nowMs())
+    return inFlight.get(code)?.answer ?? lookUp(code, nowMs())
   }
 
   return {
-    find(code, nowMs) {
-      const remembered = memory.get(code, nowMs)
+    find(code, atMs) {
+      const remembered = memory.get(code, atMs)
       if (remembered === null) {
         memoryMisses.inc()
         return undefined
@@ -82,8 +87,8 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
         return remembered
       }
       const lookup = inFlight.get(code)
-      if (lookup !== undefined && nowMs - lookup.begunMs < HIT_MS_MAX) return join(lookup, code)
-      return lookUp(code, nowMs)
+      if (lookup !== undefined && atMs - lookup.begunMs < HIT_MS_MAX) return join(lookup, code)
+      return lookUp(code, atMs)
     },
     forget(code) {
       memory.delete(code)

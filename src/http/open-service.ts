@@ -17,8 +17,10 @@ export interface Service {
   readonly adminHttp: Listener
   /** Takes what is to end with the process once its ports have drained; the last one first. */
   onEnd(stop: Stop): void
-  /** Says that the process is ready; once. */
+  /** Says that the process is ready. */
   ready(also: Readonly<Record<string, unknown>>): void
+  /** The same once `answer` has come; where it is a defect, the process ends, to be mended. */
+  readyAfter(answer: Promise<unknown>): void
   /** Drains the ports, then ends the rest. */
   readonly stop: Stop
 }
@@ -64,7 +66,11 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   })
   const ports = { port: publicHttp.port, adminPort: adminHttp.port }
   const ends: Stop[] = []
-  let wasReady = false
+  let isStopping = false
+  const ready = (also: Readonly<Record<string, unknown>>) => {
+    health.markReady()
+    log.info({ ...ports, ...also }, 'ready')
+  }
   log.info(ports, 'listening')
   return {
     log,
@@ -73,13 +79,20 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     publicHttp,
     adminHttp,
     onEnd: (stop) => ends.unshift(stop),
-    ready(also) {
-      if (wasReady) return
-      wasReady = true
-      health.markReady()
-      log.info({ ...ports, ...also }, 'ready')
+    ready,
+    readyAfter(answer) {
+      answer.then(
+        () => {
+          if (!isStopping) ready({})
+        },
+        (err: unknown) => {
+          log.fatal({ err }, 'what has to be there cannot be used: ending')
+          process.exit(1)
+        },
+      )
     },
     async stop() {
+      isStopping = true
       health.markDraining()
       log.info('draining')
       await stopInTurn([() => publicHttp.drain(), () => adminHttp.drain(), ...ends])

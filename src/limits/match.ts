@@ -21,6 +21,8 @@ export interface MatchRequest {
   readonly rules: RuleSet
   readonly domain: string
   readonly descriptor: Descriptor
+  /** Whether denied hits count in a limit that the caller brings. @default true */
+  readonly denyConsumes?: boolean
 }
 
 /** Finds the rules of a descriptor: those where its last entry leads, and no other. */
@@ -85,7 +87,8 @@ function metricPathOf(request: MatchRequest, top: RuleLevel, isDetailed: boolean
 }
 
 /** The rule of a limit that the caller brings. Its metrics are one for the whole domain. */
-function matchOverride({ domain, descriptor }: MatchRequest, top: RuleLevel): Match {
+function matchOverride(request: MatchRequest, top: RuleLevel): Match {
+  const { domain, descriptor, denyConsumes = true } = request
   const { requestsPerUnit: requests = 0, unit = 'SECOND' } = descriptor.override ?? {}
   const windowUs = unitSeconds[unit] * 1_000_000
   let path = domain
@@ -101,7 +104,7 @@ function matchOverride({ domain, descriptor }: MatchRequest, top: RuleLevel): Ma
     name: undefined,
     replaces: [],
     algorithm: fixedWindow,
-    limit: { requests, windowUs, burst: requests, denyConsumes: true },
+    limit: { requests, windowUs, burst: requests, denyConsumes },
     unit,
     isShadow: false,
     isQuota: false,

@@ -31,13 +31,17 @@ export interface PlanOptions {
   readonly isShadow: boolean
   /** Every rule is a quota. */
   readonly isQuota: boolean
+  /** Whether denied hits count in limits that callers bring, as in rules that do not say it. */
+  readonly denyConsumes: boolean
 }
 
 const SECOND_US = 1_000_000
 
 /** Plans a call. Throws LimitRequestError for a call that asks about nothing. */
 export function planCharges(rules: RuleSet, request: LimitRequest, options: PlanOptions): Plan {
-  if (request.domain === '') throw new LimitRequestError('rate limit domain must not be empty')
+  const { domain } = request
+  const { denyConsumes } = options
+  if (domain === '') throw new LimitRequestError('rate limit domain must not be empty')
   if (request.descriptors.length === 0) {
     throw new LimitRequestError('rate limit descriptor list must not be empty')
   }
@@ -46,7 +50,7 @@ export function planCharges(rules: RuleSet, request: LimitRequest, options: Plan
   const replaced = new Set<string>()
   let isDomainKnown = true
   for (const [at, descriptor] of request.descriptors.entries()) {
-    const match = matchDescriptor({ rules, domain: request.domain, descriptor })
+    const match = matchDescriptor({ rules, domain, descriptor, denyConsumes })
     unjudged.push('no-limit')
     if (typeof match === 'string') {
       if (match === 'unknown-domain') isDomainKnown = false

@@ -109,9 +109,9 @@ describe('explainMatch()', () => {
   })
 })
 
-test('describeRules() has a row for each limit, and a remark where Redis Cluster differs', () => {
-  const rows = describeRules(rules)
-  expect(rows.map(({ cells }) => cells.slice(0, 5).join(' '))).toEqual([
+test('describeRules() has a row for each limit, and one remark where Redis Cluster differs', () => {
+  const { rows, remarks } = describeRules(rules)
+  expect(rows.map((cells) => cells.slice(0, 5).join(' '))).toEqual([
     'd.route_create.client token_bucket 2 second 20',
     'd.route_create.client fixed_window 100 90s -',
     'd.file_a*z fixed_window 0 day -',
@@ -119,7 +119,12 @@ test('describeRules() has a row for each limit, and a remark where Redis Cluster
     'd.file fixed_window 1 day -',
     'd.api_key fixed_window 1 day -',
   ])
-  const remarked = rows.filter(({ remark }) => remark !== undefined)
-  expect(remarked.map(({ cells }) => cells[1])).toEqual(['token_bucket', 'fixed_window'])
-  expect(remarked[0]?.remark).toContain('only for keys with one hash tag')
+  expect(remarks).toEqual([
+    'on Redis Cluster all-or-nothing holds only for keys with one hash tag; ' +
+      'rules it is asked of, by deny_consumes: 2 of 6',
+  ])
+  const text = 'domain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 1}}]\n'
+  const plain = parseRules([{ name: 'f', text }], { mergeDomains: false })
+  if ('faults' in plain) throw new Error('the rules have faults')
+  expect(describeRules(plain.rules).remarks).toEqual([])
 })

@@ -43,33 +43,31 @@ function besidesOf({ limit, algorithm, ...rule }: Rule): readonly string[] {
   ]
 }
 
-/** A rule as a row of a table, with what its writer should know. */
-export interface DescribedRule {
-  readonly path: string
-  /** Path, algorithm, limit, window, burst, name and what else holds. */
-  readonly cells: readonly string[]
-  readonly remark: string | undefined
+/** The rules of a set as people read them. */
+interface DescribedRules {
+  /** A row for each: path, algorithm, limit, window, burst, name and what else holds. */
+  readonly rows: readonly (readonly string[])[]
+  /** What their writer should know, each once. */
+  readonly remarks: readonly string[]
 }
-
-const clusterRemark =
-  'deny_consumes is false: on Redis Cluster all-or-nothing holds only for keys with one hash tag'
 
 /** Every rule of a set, in the order of `listRules`. */
-export function describeRules(rules: RuleSet): readonly DescribedRule[] {
-  return listRules(rules).map(describeAsRow)
+export function describeRules(rules: RuleSet): DescribedRules {
+  const listed = listRules(rules)
+  const whole = listed.filter(({ limit }) => limit?.denyConsumes === false).length
+  const remark =
+    'on Redis Cluster all-or-nothing holds only for keys with one hash tag; ' +
+    `rules it is asked of, by deny_consumes: ${whole} of ${listed.length}`
+  return { rows: listed.map(rowOf), remarks: whole === 0 ? [] : [remark] }
 }
 
-function describeAsRow(rule: Rule): DescribedRule {
+function rowOf(rule: Rule): readonly string[] {
   const { path, algorithm, limit, name = '-' } = rule
   const besides = [...besidesOf(rule)].join('; ')
-  if (limit === undefined) {
-    const cells = [path, '-', 'unlimited', '-', '-', name, besides]
-    return { path, cells, remark: undefined }
-  }
+  if (limit === undefined) return [path, '-', 'unlimited', '-', '-', name, besides]
   const burst = algorithm.takesBurst ? String(limit.burst) : '-'
   const window = rule.unit?.toLowerCase() ?? renderWindow(limit.windowUs)
-  const cells = [path, algorithm.name, String(limit.requests), window, burst, name, besides]
-  return { path, cells, remark: limit.denyConsumes ? undefined : clusterRemark }
+  return [path, algorithm.name, String(limit.requests), window, burst, name, besides]
 }
 
 /** Says step by step where each entry of a descriptor leads, and what comes of it; a line each. */

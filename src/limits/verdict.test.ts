@@ -4,7 +4,14 @@ import type { Decision } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
 import type { Rule } from './rule.ts'
 import { tokenBucket } from './token-bucket.ts'
-import { codeOf, type Judged, metadataOf, statusesOf, toldOf } from './verdict.ts'
+import {
+  codeOf,
+  type Judged,
+  metadataOf,
+  referenceStandingOf,
+  statusesOf,
+  toldOf,
+} from './verdict.ts'
 
 const limit = { requests: 10, windowUs: 60_000_000, burst: 10, denyConsumes: true }
 
@@ -135,6 +142,57 @@ describe('toldOf()', () => {
   test('the limit of a bucket is its burst', () => {
     const bucket = { algorithm: tokenBucket, limit: { ...limit, burst: 25 } }
     expect(toldOf([judge({ rule: bucket })], 'OK')?.limit).toBe(25)
+  })
+})
+
+describe('referenceStandingOf()', () => {
+  const isShadow = { isShadow: true }
+  const cases: [string, Judged[], number | undefined][] = [
+    ['nothing is judged', [], undefined],
+    ['the least remaining', [judge({}), judge({ at: 1, decision: { remaining: 2 } })], 2],
+    ['a look that has less', [judge({ hits: 0, decision: { remaining: 1 } }), judge({ at: 1 })], 1],
+    ['a shadow alone', [judge({ rule: isShadow })], 5],
+    [
+      'a shadow that would deny',
+      [judge({}), judge({ at: 1, rule: isShadow, decision: denied })],
+      0,
+    ],
+    ['all that there can be, as nothing', [judge({ decision: { remaining: 2 ** 32 } })], undefined],
+  ]
+  test.each(cases)('tells of %s', (_, judged, remaining) => {
+    expect(referenceStandingOf(judged, false)?.remaining).toBe(remaining)
+  })
+
+  const own = (requests: number) => ({ limit: { ...limit, requests, burst: requests } })
+  const limitOf = (judged: Judged[], areAllQuotas = false) =>
+    referenceStandingOf(judged, areAllQuotas)?.limit
+
+  test('of equals the first speaks, but of those that deny the last, whatever is before', () => {
+    expect(limitOf([judge({ rule: own(1) }), judge({ at: 1, rule: own(2) })])).toBe(1)
+    const denying = [1, 2].map((at) => judge({ at, rule: own(at), decision: denied }))
+    const shadow = judge({ rule: { ...own(7), isShadow: true }, decision: denied })
+    const after = judge({ at: 3, rule: own(3), decision: { remaining: 0 } })
+    expect(limitOf([shadow, ...denying, after])).toBe(2)
+  })
+
+  test('a quota that denies speaks as one with nothing left, not as one that denies', () => {
+    const quota = (at: number) =>
+      judge({ at, rule: { ...own(at + 1), isQuota: true }, decision: denied })
+    expect(limitOf([quota(0), quota(1)])).toBe(1)
+    const rate = judge({ rule: own(9), decision: denied })
+    expect(limitOf([rate, quota(1)])).toBe(9)
+    expect(limitOf([quota(0), { ...rate, at: 1 }])).toBe(9)
+    expect(limitOf([quota(0), { ...rate, at: 1 }], true)).toBe(1)
+  })
+
+  test('of several limits of a descriptor the one that decides it speaks', () => {
+    const judged = [judge({ rule: own(1) }), judge({ rule: own(2), decision: { remaining: 1 } })]
+    expect(limitOf([judge({ at: 2, decision: { remaining: 4 } }), ...judged])).toBe(2)
+    expect(referenceStandingOf(judged, false)).toEqual({
+      limit: 2,
+      remaining: 1,
+      resetUs: 30_000_001,
+    })
   })
 })
 

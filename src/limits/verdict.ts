@@ -58,15 +58,19 @@ export type Unjudged = 'unlimited' | 'no-limit'
 
 const UINT32_MAX = 2 ** 32 - 1
 
-/** The limit of which a client is told. */
-export interface Told {
-  /** `name` of the rule, or where it stands. */
-  readonly rule: string
+/** How a limit stands. */
+export interface Standing {
   /** Requests at most, for a bucket at once. */
   readonly limit: number
   readonly remaining: number
   /** Until the whole limit is free again. */
   readonly resetUs: number
+}
+
+/** The limit of which a client is told. */
+export interface Told extends Standing {
+  /** `name` of the rule, or where it stands. */
+  readonly rule: string
   /** At least 1 where the call is not let pass; else 0. */
   readonly retryAfterSeconds: number
 }
@@ -117,6 +121,28 @@ export function toldOf(
   }
 }
 
+/**
+ * The limit that the headers of envoyproxy/ratelimit tell of, shadows and looks included: the last
+ * that denies and is no quota, else the first with the least remaining.
+ */
+export function referenceStandingOf(
+  judged: readonly Judged[],
+  areAllQuotas: boolean,
+): Standing | undefined {
+  let speaker: Judged | undefined
+  let least = UINT32_MAX
+  for (const one of decidingOf(judged)) {
+    if (one === undefined) continue
+    const isQuota = areAllQuotas || one.rule.isQuota
+    const remaining = remainingOf(one)
+    if ((isQuota || codeOfOne(one) === 'OK') && remaining >= least) continue
+    speaker = one
+    least = remaining
+  }
+  if (speaker === undefined) return undefined
+  return { limit: capacityOf(speaker.rule), remaining: least, resetUs: speaker.decision.resetUs }
+}
+
 /** Which of two limits that deny speaks: who denies alone longest, else the quota free first. */
 function outranks(areAllQuotas: boolean): (one: Judged, other: Judged) => boolean {
   const isQuota = ({ rule }: Judged) => areAllQuotas || rule.isQuota
@@ -164,12 +190,22 @@ export function statusesOf(
   unjudged: readonly (Unjudged | undefined)[],
   judged: readonly Judged[],
 ): DescriptorStatus[] {
-  const deciding: (Judged | undefined)[] = unjudged.map(() => undefined)
+  const deciding = decidingOf(judged)
+  return unjudged.map((why, at) => {
+    const one = deciding[at]
+    return one === undefined ? passed(why) : statusOf(one)
+  })
+}
+
+/** Of each descriptor that has limits the one that decides it; in their order, with gaps. */
+function decidingOf(judged: readonly Judged[]): (Judged | undefined)[] {
+  const deciding: (Judged | undefined)[] = []
   for (const one of judged) {
+    while (deciding.length < one.at) deciding.push(undefined)
     const other = deciding[one.at]
     if (other === undefined || isBefore(one, other)) deciding[one.at] = one
   }
-  return deciding.map((one, at) => (one === undefined ? passed(unjudged[at]) : statusOf(one)))
+  return deciding
 }
 
 function passed(why: Unjudged | undefined): DescriptorStatus {
@@ -177,15 +213,25 @@ function passed(why: Unjudged | undefined): DescriptorStatus {
   return { code: 'OK', currentLimit: undefined, limitRemaining, resetSeconds: undefined }
 }
 
-function statusOf({ rule, decision }: Judged): DescriptorStatus {
+function codeOfOne({ rule, decision }: Judged): Code {
+  return decision.admitted || rule.isShadow ? 'OK' : 'OVER_LIMIT'
+}
+
+/** As an answer can say it. */
+function remainingOf({ decision }: Judged): number {
+  return decision.admitted ? Math.min(UINT32_MAX, decision.remaining) : 0
+}
+
+function statusOf(one: Judged): DescriptorStatus {
+  const { rule, decision } = one
   return {
-    code: decision.admitted || rule.isShadow ? 'OK' : 'OVER_LIMIT',
+    code: codeOfOne(one),
     currentLimit: {
       requestsPerUnit: rule.limit?.requests ?? 0,
       unit: rule.unit,
       name: rule.name,
     },
-    limitRemaining: decision.admitted ? Math.min(UINT32_MAX, decision.remaining) : 0,
+    limitRemaining: remainingOf(one),
     resetSeconds: secondsOf(decision.resetUs),
   }
 }

@@ -54,6 +54,37 @@ function linkMetrics({ counter, histogram }: Makers) {
   }
 }
 
+function linkCacheMetrics({ counter, gauge }: Makers) {
+  return {
+    linkCacheFills: counter(
+      'curtail_link_cache_fills_total',
+      'Entries given to the shared cache of links, by what became of them.',
+      ['outcome'],
+    ),
+    linkCacheFailures: counter(
+      'curtail_link_cache_failures_total',
+      'Commands of the shared cache of links that failed or came after the deadline.',
+      ['why'],
+    ),
+    linkCacheAway: gauge(
+      'curtail_link_cache_away',
+      '1 while the shared cache of links is left alone, as it does not answer.',
+    ),
+    linkCacheUnreadable: counter(
+      'curtail_link_cache_unreadable_total',
+      'Entries of the shared cache of links that nobody could read, and that were removed.',
+    ),
+    linkForgetsQueued: gauge(
+      'curtail_link_forgets_queued',
+      'Changed links that the shared cache has not confirmed yet to have forgotten.',
+    ),
+    linkForgetsDropped: counter(
+      'curtail_link_forgets_dropped_total',
+      'Changed links that were given up, as too many waited for the shared cache.',
+    ),
+  }
+}
+
 function codeMetrics({ counter, gauge }: Makers) {
   return {
     claims: counter(
@@ -145,6 +176,41 @@ function limiterMetrics({ collected, counter, gauge, histogram }: Makers) {
   }
 }
 
+function cassandraMetrics({ counter, gauge, histogram }: Makers) {
+  return {
+    cassandraCallSeconds: histogram(
+      'curtail_cassandra_call_duration_seconds',
+      'Time of one statement over all its attempts, by its kind and outcome.',
+      { buckets: LATENCY_BUCKETS, labelNames: ['statement', 'outcome'] },
+    ),
+    cassandraResponseSeconds: histogram(
+      'curtail_cassandra_response_duration_seconds',
+      'Time until a node answered one attempt.',
+      { buckets: LATENCY_BUCKETS },
+    ),
+    cassandraErrors: counter(
+      'curtail_cassandra_errors_total',
+      'Attempts that the driver saw fail, by why.',
+      ['why'],
+    ),
+    cassandraRetries: counter(
+      'curtail_cassandra_retries_total',
+      'Attempts that the driver repeated, by why.',
+      ['why'],
+    ),
+    cassandraSecondReads: counter(
+      'curtail_cassandra_second_reads_total',
+      'Reads for which a second replica was asked, as the first was slow.',
+    ),
+    cassandraHosts: gauge('curtail_cassandra_hosts', 'Nodes that this process is connected to.'),
+    cassandraConnections: gauge('curtail_cassandra_connections', 'Connections to nodes.'),
+    cassandraInFlight: gauge(
+      'curtail_cassandra_in_flight_requests',
+      'Requests that nodes have not answered yet.',
+    ),
+  }
+}
+
 function processMetrics({ counter, gauge, histogram }: Makers) {
   return {
     backgroundFailures: counter(
@@ -181,8 +247,10 @@ export function createMetrics() {
   return {
     registry,
     ...linkMetrics(makers),
+    ...linkCacheMetrics(makers),
     ...codeMetrics(makers),
     ...limiterMetrics(makers),
+    ...cassandraMetrics(makers),
     ...processMetrics(makers),
   }
 }

@@ -40,6 +40,11 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
+/** Throws UsageError if a role that takes no arguments was given some. */
+export function refuseArguments(role: string, args: readonly string[]): void {
+  if (args.length > 0) throw new UsageError(`${role} takes no arguments: ${args.join(' ')}`)
+}
+
 /** What the operator can mend; main.ts prints the message, one line, and ends with exit code 1. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'

@@ -98,7 +98,7 @@ test.each([
   expect([seen.stops, exits]).toEqual([1, [code]])
 })
 
-test('every part is stopped in its turn, also after one that fails, whose error is thrown', async () => {
+test('every part is stopped in turn, also after one that fails; its error is thrown', async () => {
   const order: string[] = []
   const part = (name: string, error?: Error) => () => {
     order.push(name)

@@ -143,19 +143,13 @@ async function reading<T>(path: string, read: () => Promise<T>): Promise<T> {
 }
 
 function renderRules(rules: RuleSet, files: number): string {
-  const described = describeRules(rules)
+  const { rows, remarks } = describeRules(rules)
   const domains = [...rules.keys()].join(', ')
-  const counts = [counted(files, 'file'), counted(described.length, 'rule')].join(', ')
+  const counts = [counted(files, 'file'), counted(rows.length, 'rule')].join(', ')
   const head = `no faults: ${counts}, ${counted(rules.size, 'domain')} (${domains})\n`
   const headings = ['RULE', 'ALGORITHM', 'LIMIT', 'WINDOW', 'BURST', 'NAME', 'BESIDES']
-  const table = renderTable(
-    headings,
-    described.map(({ cells }) => cells),
-  )
-  const remarks = described.flatMap(({ path, remark }) =>
-    remark === undefined ? [] : [`remark: ${path}: ${remark}\n`],
-  )
-  return [head, table, ...remarks].join('')
+  const remarked = remarks.map((remark) => `remark: ${remark}\n`)
+  return [head, renderTable(headings, rows), ...remarked].join('')
 }
 
 function counted(count: number, what: string): string {

@@ -8,6 +8,7 @@ import { refusedSettings } from '../charge/refused-settings.ts'
 import { openRules, watchRules } from '../charge/follow-rules.ts'
 import type { RuleSource } from '../charge/rule-source.ts'
 import { RuleStats } from '../charge/rule-stats.ts'
+import { createStoreHealth } from '../charge/store-health.ts'
 import * as limiter from '../charge/settings.ts'
 import { collectStats, readStats, renderStats } from '../charge/show-stats.ts'
 import { grpcSettings } from '../grpc/settings.ts'
@@ -27,6 +28,7 @@ import { createLog, type Log } from '../process/log.ts'
 import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { startStatsd } from '../process/statsd.ts'
+import { type Stop, stopInTurn } from '../process/stop.ts'
 import { version } from '../process/version.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { connectRedis, type RedisWatch } from '../stores/redis/connection.ts'
@@ -59,7 +61,9 @@ interface Base {
   readonly health: ReturnType<typeof createHealth>
   readonly stats: RuleStats
   /** What ends with the process, the last one first. */
-  readonly closing: (() => Promise<void>)[]
+  readonly closing: Stop[]
+  /** Told when what health is made of has changed. */
+  readonly following: (() => void)[]
 }
 
 /** `ratelimit`. */
@@ -80,14 +84,15 @@ export const role = defineRole({
       health: createHealth(['redis']),
       stats,
       closing: [],
+      following: [],
     }
-    const stop = async () => {
-      for (const close of base.closing.splice(0).reverse()) await close()
-    }
+    const stop = () => stopInTurn(base.closing.splice(0).reverse())
     try {
       await start(base, plan)
     } catch (error) {
-      await stop()
+      await stop().catch((err: unknown) => {
+        base.log.error({ err }, 'a part did not end')
+      })
       throw error
     }
     return {
@@ -102,7 +107,7 @@ export const role = defineRole({
 })
 
 async function start(base: Base, plan: RedisPlan): Promise<void> {
-  const { config, log, metrics, health, stats, closing } = base
+  const { config, log, metrics, health, stats, closing, following } = base
   collectProcessMetrics(metrics)
   collectStats(stats, metrics)
   const cacheBytes = config.LOCAL_CACHE_SIZE_IN_BYTES
@@ -118,9 +123,10 @@ async function start(base: Base, plan: RedisPlan): Promise<void> {
   const decide = createDecideLimits(decideDepsOf(base, { source, store, denied }))
   const fronts = await openFronts(base, { source, decide })
   if (config.USE_STATSD && !config.DISABLE_STATS) closing.push(startTelling(base))
-  const watch = watchRules({ config, source, log, onReloaded: fronts.followRules })
+  const watch = watchRules({ config, source, log, onReloaded: fronts.followHealth })
   closing.push(() => watch.stop())
-  fronts.followRules()
+  following.push(fronts.followHealth)
+  fronts.followHealth()
   health.markReady()
   metrics.buildInfo.set({ version, node: process.version, role: 'ratelimit' }, 1)
   log.info({ ...fronts.ports, domains: source.state().domains }, 'ready')
@@ -128,14 +134,20 @@ async function start(base: Base, plan: RedisPlan): Promise<void> {
 
 /** Redis behind its guard; nothing waits for it. */
 function openStore(base: Base, plan: RedisPlan): GuardedStore {
-  const { config, log, metrics, health, stats, closing } = base
+  const { config, log, metrics, health, stats, closing, following } = base
+  const names = ['counters', ...(plan.perSecond === undefined ? [] : ['per-second'])]
+  const seen = createStoreHealth(names, (state) => {
+    health.note('redis', state)
+    for (const follow of following) follow()
+  })
   const watch = (redis: string): RedisWatch => ({
     onDown: (err) => {
       log.warn({ err, redis }, 'Redis is away')
+      seen.noteConnection(redis, false)
     },
     onUp: () => {
       log.info({ redis }, 'Redis is there')
-      health.note('redis', 'up')
+      seen.noteConnection(redis, true)
     },
   })
   const connection = connectRedis(plan.main, watch('counters'))
@@ -150,16 +162,17 @@ function openStore(base: Base, plan: RedisPlan): GuardedStore {
       metrics.limiterStoreFailures.inc({ why: typeof why === 'string' ? why : 'error' })
     },
     onAway: (isAway) => {
-      health.note('redis', isAway ? 'down' : 'up')
+      seen.noteAway(isAway)
       metrics.limiterStoreAway.set(isAway ? 1 : 0)
       if (isAway) log.error('counters are local until Redis answers again')
       else log.info('counters are shared again')
     },
   })
-  closing.push(async () => {
-    await guarded.stop()
+  const close = () => {
     store.close()
-  })
+    return Promise.resolve()
+  }
+  closing.push(close, () => guarded.stop())
   return guarded
 }
 
@@ -199,6 +212,7 @@ function decideDepsOf(
     renderWords: createClientWords({
       hasHeaders: config.LIMIT_CLIENT_HEADERS,
       referenceHeaders,
+      areAllQuotas: config.QUOTA_MODE,
       renderBody: (told) => renderBody(told, config.BASE_URL),
       nowMs: Date.now,
     }),
@@ -207,6 +221,7 @@ function decideDepsOf(
     options: {
       isShadow: config.SHADOW_MODE,
       isQuota: config.QUOTA_MODE,
+      denyConsumes: !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
       replicas: config.LIMIT_REPLICAS,
     },
   }
@@ -256,7 +271,7 @@ async function openFronts(base: Base, given: { source: RuleSource; decide: Decid
   })
   return {
     ports: { grpcPort: grpc.port, ...ports },
-    followRules: () => {
+    followHealth: () => {
       grpc.setServing(isHealthy())
     },
   }

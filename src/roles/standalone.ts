@@ -4,7 +4,7 @@ import { createClientLimits } from '../charge/client-limits.ts'
 import { rateLimitsSetting, readClientRules } from '../charge/client-rules.ts'
 import { createPermutation, SECRET_BYTES } from '../codes/permutation.ts'
 import { fingerprintOf, type PoolMarks } from '../codes/pool.ts'
-import { createLinkFinder } from '../follow/find-link.ts'
+import { createLinkFinder, type LinkFinder } from '../follow/find-link.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp, servedPaths } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
@@ -193,6 +193,7 @@ function attach(given: {
   const finder = createLinkFinder({ links, nowMs, metrics, missMs: MISS_MS })
   const onStored = (code: string) => {
     finder.forget(code)
+    return undefined // nobody else remembers it, so there is nothing to wait for
   }
   const supply = createCodeSupply({
     codes: parts.codes,
@@ -229,7 +230,7 @@ function attach(given: {
   })
   const lane: Lane = (req, res) => redirectLane(req, res) || postLinkLane(req, res)
   publicHttp.attach({ baseUrl, app, lane })
-  adminHttp.attach({ baseUrl, app: adminAppOf({ config, parts, baseUrl, onStored, service }) })
+  adminHttp.attach({ baseUrl, app: adminAppOf({ config, parts, baseUrl, finder, service }) })
   return [refilling, sweeping]
 }
 
@@ -237,14 +238,18 @@ function adminAppOf(given: {
   config: Config
   parts: Parts
   baseUrl: string
-  onStored: (code: string) => void
+  finder: LinkFinder
   service: Service
 }) {
-  const { config, parts, baseUrl, onStored, service } = given
+  const { config, parts, baseUrl, finder, service } = given
   const { health, metrics, log } = service
   const { links, pools } = parts
   const nowMs = Date.now
-  const operations = createLinkOperations({ links, nowMs, onStored })
+  const onChanged = (code: string) => {
+    finder.forget(code)
+    return true // nobody else remembers it
+  }
+  const operations = createLinkOperations({ links, nowMs, onChanged })
   const api = { operations, readPools: pools.report, nowMs }
   return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, api })
 }

@@ -30,7 +30,10 @@ function creator(codes: string[] = [], change: Partial<CreateDeps> = {}) {
     nowMs,
     metrics,
     supply: { take },
-    onStored: (code) => stored.push(code),
+    onStored(code) {
+      stored.push(code)
+      return undefined
+    },
     pause(ms) {
       pauses.push(ms)
       clock.nowMs += ms
@@ -68,6 +71,27 @@ test('a link is stored as it was asked for, and its code told before the answer'
   expect(await links.find('gggggg1')).toEqual(link)
   expect(stored).toEqual(['gggggg1'])
 })
+
+test.each([undefined, 'k'])(
+  'the answer waits for what was told, key %s',
+  async (idempotencyKey) => {
+    const done = Promise.withResolvers<undefined>()
+    const told: string[] = []
+    const { create } = creator(['gggggg1'], {
+      onStored(code) {
+        told.push(code)
+        return done.promise
+      },
+    })
+    let isAnswered = false
+    const creating = create({ idempotencyKey }).finally(() => (isAnswered = true))
+    while (told.length === 0) await Promise.resolve()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(isAnswered).toBe(false)
+    done.resolve(undefined)
+    expect(await creating).toMatchObject({ kind: 'created' })
+  },
+)
 
 test('two requests for one target are two links', async () => {
   const { create } = creator(['gggggg1', 'gggggg2'])

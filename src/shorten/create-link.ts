@@ -32,8 +32,11 @@ export type CreateOutcome =
 export interface CreateDeps extends ClaimDeps {
   readonly intents: IntentStore
   readonly supply: CodeSupply
-  /** Told of every code whose claim may have changed the store, before the answer is given. */
-  readonly onStored: (code: string) => void
+  /**
+   * Told of every code whose claim may have changed the store; the answer is given once what it
+   * returns has resolved. It never rejects.
+   */
+  readonly onStored: (code: string) => Promise<void> | undefined
   readonly newWriterId?: () => string
 }
 
@@ -61,7 +64,8 @@ async function createOnce(
     if (code.kind !== 'code') return code
     const link = newLink(deps, request, code.code)
     const outcome = await claimCode(deps, link, deadlineMs)
-    if (outcome !== 'taken') deps.onStored(link.code)
+    const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)
+    if (telling !== undefined) await telling // where it is none, nobody waits a turn for it
     if (outcome === 'claimed') return { kind: 'created', link, replayed: false }
     if (outcome === 'unknown') return { kind: 'store-unavailable' }
     if (request.alias !== undefined) return { kind: 'alias-taken' }
@@ -105,7 +109,8 @@ async function finish(
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const link = linkOf(intent, request.longUrl)
     const outcome = await claimCode(deps, link, deadlineMs)
-    if (outcome !== 'taken') deps.onStored(link.code)
+    const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)
+    if (telling !== undefined) await telling // where it is none, nobody waits a turn for it
     if (outcome === 'claimed') return { kind: 'created', link, replayed }
     if (outcome === 'unknown') return { kind: 'store-unavailable' }
     if (request.alias !== undefined) return { kind: 'alias-taken' }

@@ -8,14 +8,17 @@ import { createLinkOperations } from './set-link-state.ts'
 
 const NOW_MS = 1_790_000_000_000
 
-function operator(change: Partial<LinkStore> = {}) {
+function operator(change: Partial<LinkStore> = {}, isCacheAway = false) {
   const links = createMemoryLinkStore()
   const told: string[] = []
-  const onStored = (code: string) => told.push(code)
+  const onChanged = (code: string) => {
+    told.push(code)
+    return Promise.resolve(!isCacheAway)
+  }
   const operations = createLinkOperations({
     links: { ...links, ...change },
     nowMs: () => NOW_MS,
-    onStored,
+    onChanged,
   })
   return { links, operations, told }
 }
@@ -42,12 +45,24 @@ test('a link is shown, disabled, enabled and erased, and each may be repeated', 
   expect(told).toEqual(Array.from({ length: 7 }, () => code))
 })
 
-test('an unknown code is not found', async () => {
-  const { operations } = operator()
+test('an unknown code is not found, and nobody need forget it', async () => {
+  const { operations, told } = operator()
   for (const operation of [operations.show, operations.disable, operations.enable]) {
     expect(await operation('nowhere')).toEqual({ kind: 'not-found' })
   }
   expect(await operations.erase('nowhere')).toEqual({ kind: 'not-found' })
+  expect(told).toEqual([])
+})
+
+test('a change that is not known to be forgotten everywhere is not acknowledged', async () => {
+  const { links, operations } = operator({}, true)
+  const link = sampleLink()
+  const { code } = link
+  await links.insertIfAbsent(link)
+  for (const operation of [operations.disable, operations.enable, operations.erase]) {
+    expect(await operation(code)).toEqual({ kind: 'store-unavailable' })
+  }
+  expect((await links.find(code))?.longUrl).toBeNull() // it is done all the same
 })
 
 test('a change of unknown outcome is forgotten too: it may have been done', async () => {

@@ -4,7 +4,7 @@ import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../process/deadline.ts'
 import { answerOf } from './claim-code.ts'
 
-/** The record afterwards, that there is none, or that the store did not answer: repeat it. */
+/** The record afterwards, that there is none, or that not all confirmed it: repeat it. */
 export type LinkAnswer =
   | { readonly kind: 'link'; readonly link: Link }
   | { readonly kind: 'not-found' }
@@ -22,8 +22,11 @@ export interface LinkOperations {
 export interface OperateDeps {
   readonly links: Pick<LinkStore, 'readSerial' | 'setDisabled' | 'erase'>
   readonly nowMs: Clock
-  /** Told of every code whose record may have changed, before the answer is given. */
-  readonly onStored: (code: string) => void
+  /**
+   * Told of every code whose record has changed, or may have. Resolves to whether whoever remembers
+   * the link is known to have forgotten it: only then the change is acknowledged. It never rejects.
+   */
+  readonly onChanged: (code: string) => Promise<boolean> | boolean
 }
 
 /** The operations over a store. */
@@ -35,8 +38,8 @@ export function createLinkOperations(deps: OperateDeps): LinkOperations {
   }
   const change = async (code: string, call: Promise<Link | undefined>): Promise<LinkAnswer> => {
     const answer = await read(call)
-    deps.onStored(code)
-    return answer
+    if (answer.kind === 'not-found') return answer
+    return (await deps.onChanged(code)) ? answer : { kind: 'store-unavailable' }
   }
   return {
     show: (code) => read(deps.links.readSerial(code)),

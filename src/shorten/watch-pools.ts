@@ -17,23 +17,23 @@ export interface PoolStanding {
 }
 
 /** Pools under watch. */
-export interface PoolWatch {
+export interface PoolWatch<P extends Pool> {
   /** Notes rows as they were just read. */
-  readonly see: (rows: readonly Pool[]) => void
+  readonly see: (rows: readonly P[]) => void
   /** Reads them and says how they stand now. Throws StoreError. */
   readonly report: () => Promise<readonly PoolStanding[]>
 }
 
 /** Watches all the pools of a store, of which there are few. */
-export function watchPools(deps: {
-  readonly readPools: () => Promise<readonly Pool[]>
-  readonly marksOf: (row: Pool) => PoolMarks | null
+export function watchPools<P extends Pool>(deps: {
+  readonly readPools: () => Promise<readonly P[]>
+  readonly marksOf: (row: P) => PoolMarks | null
   readonly metrics: Pick<Metrics, 'poolLevel' | 'poolLowWater'>
   readonly nowMs: Clock
-}): PoolWatch {
+}): PoolWatch<P> {
   const { metrics, marksOf } = deps
   const sightsOf = new Map<string, PoolSight[]>()
-  const see = (rows: readonly Pool[]) => {
+  const see = (rows: readonly P[]) => {
     for (const row of rows) {
       const { pool, claimed } = row
       sightsOf.set(pool, addSight(sightsOf.get(pool) ?? [], { atMs: deps.nowMs(), claimed }))
@@ -42,7 +42,7 @@ export function watchPools(deps: {
       if (marks !== null) metrics.poolLowWater.set({ pool }, marks.lowWater)
     }
   }
-  const standingOf = (row: Pool): PoolStanding => {
+  const standingOf = (row: P): PoolStanding => {
     const marks = marksOf(row)
     const level = levelOf(row)
     const claimRate = claimRateOf(sightsOf.get(row.pool) ?? [])

@@ -4,8 +4,8 @@ import { connect } from 'node:http2'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as grpc from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
-import { service as healthService } from 'grpc-health-check'
 import { startTestServer } from './grpc-client.ts'
+import { createHealthClient } from './grpc-health-client.ts'
 import { inTime, waitFor } from './wait-for.ts'
 
 const ends: (() => unknown)[] = []
@@ -19,35 +19,11 @@ async function start() {
   return server
 }
 
-const Health = grpc.makeGenericClientConstructor(healthService, 'Health')
-interface Told {
-  readonly status: string
-}
-type Check = (asked: object, done: (error: grpc.ServiceError | null, told?: Told) => void) => void
 /** A client of the health service. */
 function healthOf(port: number) {
-  const client = new Health(`127.0.0.1:${port}`, grpc.credentials.createInsecure())
-  ends.push(() => {
-    client.close()
-  })
-  const check = (service: string) =>
-    new Promise<string>((resolve, reject) => {
-      const call = (client['check'] as Check).bind(client)
-      call({ service }, (error, told) => {
-        if (error === null) resolve(told?.status ?? '')
-        else reject(error)
-      })
-    })
-  const watch = (service: string) => {
-    const begin = client['watch'] as (asked: object) => grpc.ClientReadableStream<Told>
-    const stream = begin.call(client, { service })
-    const seen: string[] = []
-    stream.on('data', ({ status }: Told) => seen.push(status))
-    stream.on('error', () => undefined) // the status tells it too
-    const ended = new Promise<grpc.StatusObject>((resolve) => stream.once('status', resolve))
-    return { seen, ended, cancel: stream.cancel.bind(stream) }
-  }
-  return { check, watch }
+  const client = createHealthClient(port)
+  ends.push(client.close)
+  return client
 }
 
 describe('health', () => {

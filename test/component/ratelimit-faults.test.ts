@@ -2,8 +2,8 @@
 // full, or was never there: every call is answered in time by its rule's fallback, and the shared
 // count is back soon after Redis is.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type FaultProxy, startFaultProxy } from '../parts/fault-proxy.ts'
 import { clientOf, freePort, type RedisServer, startRedis } from '../parts/redis.ts'
-import { type SlowProxy, startSlowProxy } from '../parts/slow-proxy.ts'
 import { type Limiter, startLimiter } from './limiter.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -24,12 +24,12 @@ descriptors:
 `
 
 let redis: RedisServer
-let proxy: SlowProxy
+let proxy: FaultProxy
 let limiter: Limiter
 
 beforeAll(async () => {
   redis = await startRedis()
-  proxy = await startSlowProxy(redis.port)
+  proxy = await startFaultProxy({ to: { host: '127.0.0.1', port: redis.port } })
   limiter = await startLimiter({ rules, redisPort: proxy.port })
   await callsAreFast() // warms everything up
 }, SETUP_MS_MAX)

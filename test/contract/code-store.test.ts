@@ -1,7 +1,10 @@
 // The stores of code pools, each under the one contract.
+import { jest } from '@jest/globals'
+import { createCassandraCodeStore } from '../../src/stores/cassandra/code-store.ts'
 import { createMemoryCodeStore } from '../../src/stores/memory/code-store.ts'
 import { createSqliteCodeStore } from '../../src/stores/sqlite/code-store.ts'
 import { type CodeStoreCase, defineCodeStoreTests } from './code-store.ts'
+import { openNode, SETUP_MS_MAX } from './open-cassandra.ts'
 import { openSqlite } from './open-sqlite.ts'
 
 const stores: readonly CodeStoreCase[] = [
@@ -16,6 +19,14 @@ const stores: readonly CodeStoreCase[] = [
       return { codes: createSqliteCodeStore(db), close }
     },
   },
+  {
+    name: 'cassandra',
+    async open() {
+      const { cassandra, close } = await openNode('codes_contract')
+      return { codes: createCassandraCodeStore(cassandra), close }
+    },
+  },
 ]
 
+jest.setTimeout(SETUP_MS_MAX)
 stores.forEach(defineCodeStoreTests)

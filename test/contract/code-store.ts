@@ -1,5 +1,6 @@
 // What every store of code pools must do: the promises of src/codes/code-store.ts as tests. Knows
 // no store; code-store.test.ts lists them.
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { toBase62 } from '../../src/codes/base62.ts'
 import type { CodeStore } from '../../src/codes/code-store.ts'
@@ -18,6 +19,8 @@ export interface CodeStoreCase {
 }
 
 type Opened = () => OpenedCodeStore
+
+const writers = { one: randomUUID(), two: randomUUID() }
 
 /** Defines the tests of one store. */
 export function defineCodeStoreTests({ name, open }: CodeStoreCase): void {
@@ -61,7 +64,7 @@ function definePoolTests(given: Opened): void {
   test('making a pool again answers the row there, with its first fingerprint', async () => {
     const { codes } = given()
     const { pool } = await newPool(given, 3)
-    const row = await codes.claimNext({ pool, from: 0, writerId: 'w' })
+    const row = await codes.claimNext({ pool, from: 0, writerId: writers.one })
     expect(await codes.insertPoolIfAbsent({ pool, secretFingerprint: 'beef' })).toEqual(row)
     expect(await codes.readPoolSerial(pool)).toEqual(row)
   })
@@ -117,35 +120,37 @@ function defineClaimTests(given: Opened): void {
   test('claimNext() claims for its writer and nothing else changes', async () => {
     const { codes } = given()
     const made = await newPool(given, 2)
-    const claimed = await codes.claimNext({ pool: made.pool, from: 0, writerId: 'w1' })
-    expect(claimed).toEqual({ ...made, claimed: 1, writerId: 'w1' })
+    const claimed = await codes.claimNext({ pool: made.pool, from: 0, writerId: writers.one })
+    expect(claimed).toEqual({ ...made, claimed: 1, writerId: writers.one })
     expect(await codes.readPoolSerial(made.pool)).toEqual(claimed)
   })
 
   test('claimNext() from another number is refused and told the row', async () => {
     const { codes } = given()
     const { pool } = await newPool(given, 3)
-    const row = await codes.claimNext({ pool, from: 0, writerId: 'w1' })
-    expect(await codes.claimNext({ pool, from: 0, writerId: 'w2' })).toEqual(row)
-    expect(await codes.claimNext({ pool, from: 2, writerId: 'w2' })).toEqual(row)
+    const row = await codes.claimNext({ pool, from: 0, writerId: writers.one })
+    expect(await codes.claimNext({ pool, from: 0, writerId: writers.two })).toEqual(row)
+    expect(await codes.claimNext({ pool, from: 2, writerId: writers.two })).toEqual(row)
     expect(await codes.readPoolSerial(pool)).toEqual(row)
   })
 
   test('claimNext() never passes minted', async () => {
     const { codes } = given()
     const { pool } = await newPool(given, 1)
-    const row = await codes.claimNext({ pool, from: 0, writerId: 'w1' })
-    expect(await codes.claimNext({ pool, from: 1, writerId: 'w2' })).toEqual(row)
+    const row = await codes.claimNext({ pool, from: 0, writerId: writers.one })
+    expect(await codes.claimNext({ pool, from: 1, writerId: writers.two })).toEqual(row)
     const empty = await newPool(given)
-    expect(await codes.claimNext({ pool: empty.pool, from: 0, writerId: 'w' })).toEqual(empty)
+    expect(await codes.claimNext({ pool: empty.pool, from: 0, writerId: writers.one })).toEqual(
+      empty,
+    )
   })
 
   test('of 32 concurrent claims of one block one owns it, and all are told who', async () => {
     const { codes } = given()
     const { pool } = await newPool(given, 5)
-    const writers = Array.from({ length: 32 }, (_, i) => `w${String(i)}`)
+    const many = Array.from({ length: 32 }, () => randomUUID())
     const rows = await Promise.all(
-      writers.map((writerId) => codes.claimNext({ pool, from: 0, writerId })),
+      many.map((writerId) => codes.claimNext({ pool, from: 0, writerId })),
     )
     expect(new Set(rows.map(({ writerId }) => writerId)).size).toBe(1)
     expect(rows.every(({ claimed }) => claimed === 1)).toBe(true)
@@ -155,7 +160,7 @@ function defineClaimTests(given: Opened): void {
   test('claims and advances of one pool do not touch another', async () => {
     const { codes } = given()
     const [one, other] = [await newPool(given, 2), await newPool(given, 2)]
-    await codes.claimNext({ pool: one.pool, from: 0, writerId: 'w' })
+    await codes.claimNext({ pool: one.pool, from: 0, writerId: writers.one })
     await codes.advanceMinted({ pool: one.pool, from: 2, to: 4 })
     expect(await codes.readPoolSerial(other.pool)).toEqual(other)
   })

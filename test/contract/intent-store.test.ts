@@ -1,7 +1,10 @@
 // The stores of intents, each under the one contract.
+import { jest } from '@jest/globals'
+import { createCassandraIntentStore } from '../../src/stores/cassandra/intent-store.ts'
 import { createMemoryIntentStore } from '../../src/stores/memory/intent-store.ts'
 import { createSqliteIntentStore } from '../../src/stores/sqlite/intent-store.ts'
 import { defineIntentStoreTests, type IntentStoreCase, START_MS } from './intent-store.ts'
+import { openNode, SETUP_MS_MAX } from './open-cassandra.ts'
 import { openSqlite } from './open-sqlite.ts'
 
 function fakeClock() {
@@ -32,6 +35,15 @@ const stores: readonly IntentStoreCase[] = [
       return { intents, setNowMs, swept: intents, close }
     },
   },
+  {
+    name: 'cassandra',
+    async open() {
+      const { cassandra, close } = await openNode('intents_contract')
+      const { nowMs } = fakeClock()
+      return { intents: createCassandraIntentStore(cassandra, nowMs), close }
+    },
+  },
 ]
 
+jest.setTimeout(SETUP_MS_MAX)
 stores.forEach(defineIntentStoreTests)

@@ -159,8 +159,9 @@ async function stepsFrom<S>(
     const { name } = place.process
     for (const call of place.pending) {
       for (const { answer, world: changed, says } of answersTo(model, world, call)) {
-        const point = await replayer.step(place, call.index, answer)
-        const next = arrived(model, changed, { i, point })
+        const reached = await replayer.step(place, call.index, answer)
+        const { point, state } = await tellNow(model, replayer, { point: reached, ...changed })
+        const next = arrived(model, { ...changed, state }, { i, point })
         const end = point.outcome === undefined ? '' : `, ends: ${JSON.stringify(point.outcome)}`
         steps.push({ label: `${name}: ${call.op.join(' ')} -> ${says}${end}`, world: next })
       }
@@ -173,6 +174,22 @@ async function stepsFrom<S>(
   return [...steps, ...landings(model, world), ...eventsOf(model, world)]
 }
 
+/** Lets the process go on over what it tells the model, until it waits for something. */
+async function tellNow<S>(
+  model: Model<S>,
+  replayer: Replayer,
+  from: { point: Point; state: S },
+): Promise<{ point: Point; state: S }> {
+  let { point, state } = from
+  for (;;) {
+    const call = point.pending.find(({ kind }) => kind === 'now')
+    if (call === undefined) return { point, state }
+    const told = model.apply(state, call.op)
+    point = await replayer.step(point, call.index, told.answer)
+    state = told.state
+  }
+}
+
 /** How a call may end. Of a write whose answer is lost it is open whether and when it is done. */
 function answersTo<S>(
   model: Model<S>,
@@ -181,7 +198,7 @@ function answersTo<S>(
 ): { answer: Answer; world: World<S>; says: string }[] {
   const { state, answer } = model.apply(world.state, op)
   const answered = { answer, world: { ...world, state }, says: JSON.stringify(answer) }
-  if (kind === 'local' || world.unknowns === 0) return [answered]
+  if (kind === 'local' || kind === 'now' || world.unknowns === 0) return [answered]
   const lost = {
     ...world,
     limbo: withWrites(world.limbo, kind === 'write' ? [op] : []),

@@ -10,9 +10,10 @@ export type Op = readonly [name: string, ...args: Json[]]
 
 /**
  * `write` and `read` may fail; a failed write may still land, at any time or never. `local` is no
- * call of a store at all, but a moment that the model must know of.
+ * call of a store at all, but a moment that the model must know of, and `now` one of which it is
+ * told at once: nothing else happens between what went before and it.
  */
-type Kind = 'write' | 'read' | 'local'
+type Kind = 'write' | 'read' | 'local' | 'now'
 
 /** How a process asks; rejects with StoreError where the answer was lost. */
 export type Ask = (kind: Kind, op: Op) => Promise<Json>

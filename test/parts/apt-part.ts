@@ -7,7 +7,7 @@ const run = promisify(execFile)
 
 const PROBE_MS_MAX = 10_000
 const UPDATE_MS_MAX = 180_000
-const INSTALL_MS_MAX = 300_000
+const INSTALL_MS_MAX = 400_000
 
 /**
  * Makes sure that `command`, of the package of that name, can be run; `probe` are arguments with
@@ -23,16 +23,20 @@ export async function findAptPart(
       () => false,
     )
   if (await canRun()) return command
-  const why = `there is no ${command} on PATH`
+  await installPackages(`there is no ${command} on PATH`, [command])
+  if (await canRun()) return command
+  throw new Error(`${command} was installed, but cannot be run`)
+}
+
+/** Installs packages as root. Throws `why` and the reason where it cannot. */
+export async function installPackages(why: string, names: readonly string[]): Promise<void> {
   if (process.getuid?.() !== 0) throw new Error(`${why}, and only root can install it`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   try {
     await run('apt-get', ['update'], { timeout: UPDATE_MS_MAX, env })
-    const install = ['install', '-y', '--no-install-recommends', command]
+    const install = ['install', '-y', '--no-install-recommends', ...names]
     await run('apt-get', install, { timeout: INSTALL_MS_MAX, env, maxBuffer: 64 * 1024 * 1024 })
   } catch (error) {
     throw new Error(`${why}, and apt-get cannot install it`, { cause: error })
   }
-  if (await canRun()) return command
-  throw new Error(`${command} was installed, but cannot be run`)
 }

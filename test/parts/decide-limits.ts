@@ -20,22 +20,34 @@ function rulesOf(text: string) {
   return parsed.rules
 }
 
+const referenceNames = {
+  limit: 'RateLimit-Limit',
+  remaining: 'RateLimit-Remaining',
+  reset: 'RateLimit-Reset',
+}
+
 interface Options {
   readonly isShadow?: boolean
   readonly isQuota?: boolean
   readonly replicas?: number
   readonly hasDenyCache?: boolean
   readonly isMetadataWhole?: boolean
+  readonly denyConsumes?: boolean
+  /** With the headers of envoyproxy/ratelimit too, by its names. */
+  readonly hasReferenceHeaders?: boolean
 }
 
 /** A limiter of these rules, its clock and its store in the test's hands. */
 export function limiterOf(text: string, options: Options = {}) {
   const { isShadow = false, isQuota = false, replicas = 1, hasDenyCache = false } = options
+  const { denyConsumes = true, hasReferenceHeaders = false } = options
   const clock = { nowUs: BEGUN_US }
   const nowUs = () => clock.nowUs
   const shared = createMemoryCounterStore({ nowUs })
   const local = createMemoryCounterStore({ nowUs })
   const store = { isAway: false, calls: [] as (readonly CounterCharge[])[] }
+  /** What was counted locally. */
+  const charged: (readonly CounterCharge[])[] = []
   const recorded: [string, DecidedBy, boolean][] = []
   const unknownDomains: string[] = []
   let shadowed = 0
@@ -50,7 +62,12 @@ export function limiterOf(text: string, options: Options = {}) {
       isAway: () => store.isAway,
       stop: () => Promise.resolve(),
     },
-    local,
+    local: {
+      chargeNow(charges) {
+        charged.push(charges)
+        return local.chargeNow(charges)
+      },
+    },
     denied: hasDenyCache ? createDenyCache(100_000) : undefined,
     record: ({ rule }: Check, { admitted }: Decision, by) => {
       recorded.push([rule.path, by, admitted])
@@ -61,14 +78,15 @@ export function limiterOf(text: string, options: Options = {}) {
     },
     renderWords: createClientWords({
       hasHeaders: true,
-      referenceHeaders: undefined,
+      referenceHeaders: hasReferenceHeaders ? referenceNames : undefined,
+      areAllQuotas: isQuota,
       renderBody: ({ rule }) => ({ type: 'application/problem+json', text: `{"rule":"${rule}"}` }),
       nowMs: () => clock.nowUs / 1000,
     }),
     renderMetadata: (request, said) =>
       renderMetadata(options.isMetadataWhole ?? false, request, said),
     nowUs,
-    options: { isShadow, isQuota, replicas },
+    options: { isShadow, isQuota, denyConsumes, replicas },
   })
   const ask = (...descriptors: readonly (Record<string, string> | Descriptor)[]) =>
     decide({
@@ -78,7 +96,8 @@ export function limiterOf(text: string, options: Options = {}) {
       ),
       hits: 1,
     })
-  return { decide, ask, clock, store, recorded, unknownDomains, shadowed: () => shadowed }
+  const seen = { recorded, charged, unknownDomains, shadowed: () => shadowed }
+  return { decide, ask, clock, store, ...seen }
 }
 
 /** A descriptor of these entries. */

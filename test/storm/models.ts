@@ -1,5 +1,8 @@
 // The protocol models in full: every interleaving of the larger scenarios up to a bound, every
 // mutant, and random walks through scenarios too large to see whole.
+import { cacheScenario } from '../model/cache-model.ts'
+import { cacheMutants } from '../model/cache-mutants.ts'
+import { largeCacheScenarios, walkedCacheScenarios } from '../model/cache-scenarios.ts'
 import { claimScenario } from '../model/claim-model.ts'
 import {
   claimMutants,
@@ -25,6 +28,9 @@ export async function storm({ seed, log }: { seed: number; log: Log }): Promise<
   for (const { name, setup, unknowns, crashes } of largePoolScenarios) {
     await mustHold(name, { ...poolScenario(setup), unknowns, crashes }, log)
   }
+  for (const { name, setup, unknowns, crashes } of largeCacheScenarios) {
+    await mustHold(name, { ...cacheScenario(setup), unknowns, crashes }, log)
+  }
   for (const { name, setup, unknowns, crashes } of walkedClaimScenarios) {
     const options = { walks: WALKS, random }
     check(name, await walk({ ...claimScenario(setup), unknowns, crashes }, options), log)
@@ -32,6 +38,10 @@ export async function storm({ seed, log }: { seed: number; log: Log }): Promise<
   for (const { name, setup, unknowns, crashes } of walkedPoolScenarios) {
     const options = { walks: WALKS, random }
     check(name, await walk({ ...poolScenario(setup), unknowns, crashes }, options), log)
+  }
+  for (const { name, setup, unknowns, crashes } of walkedCacheScenarios) {
+    const options = { walks: WALKS, random }
+    check(name, await walk({ ...cacheScenario(setup), unknowns, crashes }, options), log)
   }
   for (const { name, setup, unknowns, crashes, breaks } of claimMutants) {
     const scenario = { ...claimScenario(setup), unknowns: unknowns + 1, crashes: crashes + 1 }
@@ -41,7 +51,12 @@ export async function storm({ seed, log }: { seed: number; log: Log }): Promise<
     const scenario = { ...poolScenario(setup), unknowns: unknowns + 1, crashes: crashes + 1 }
     mustBeSeen(name, { breaks, found: await explore(scenario) })
   }
-  log(`${String(claimMutants.length + poolMutants.length)} mutants, each seen`)
+  for (const { name, setup, unknowns, crashes, breaks } of cacheMutants) {
+    const scenario = { ...cacheScenario(setup), unknowns, crashes }
+    mustBeSeen(name, { breaks, found: await explore(scenario, { stopAtFirst: true }) })
+  }
+  const mutants = claimMutants.length + poolMutants.length + cacheMutants.length
+  log(`${String(mutants)} mutants, each seen`)
 }
 
 async function mustHold<S>(name: string, scenario: Scenario<S>, log: Log): Promise<void> {

@@ -49,6 +49,12 @@ export interface RedisConnection {
   evalsha(sha: string, args: readonly string[]): Promise<unknown>
   eval(script: string, args: readonly string[]): Promise<unknown>
   ping(): Promise<unknown>
+  get(key: string): Promise<string | null>
+  /** On a Cluster only for keys of one slot. */
+  mget(keys: readonly string[]): Promise<readonly (string | null)[]>
+  /** Puts a value for `ms` where there is none; whether it did. */
+  putIfAbsent(entry: { key: string; value: string; ms: number }): Promise<boolean>
+  del(key: string): Promise<unknown>
   /** Closes at once. */
   close(): void
 }
@@ -79,6 +85,14 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     isDown = false
     watch.onUp()
   })
+  // Behind Sentinel the driver ends for good if a failover is told while it asks for the master.
+  let again: NodeJS.Timeout | undefined
+  client.on('end', () => {
+    if (isClosed) return
+    again = setTimeout(() => {
+      client.connect().catch(() => undefined) // its event has told it
+    }, retryDelayMs(1))
+  })
   return {
     isCluster: options.target.kind === 'cluster',
     timeoutMs: options.timeoutMs,
@@ -86,9 +100,16 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     evalsha: (sha, [keys = '0', ...rest]) => client.evalsha(sha, keys, ...rest),
     eval: (script, [keys = '0', ...rest]) => client.eval(script, keys, ...rest),
     ping: () => client.ping(),
+    get: (key) => client.get(key),
+    mget: (keys) => client.mget([...keys]),
+    async putIfAbsent({ key, value, ms }) {
+      return (await client.set(key, value, 'PX', ms, 'NX')) === 'OK'
+    },
+    del: (key) => client.del(key),
     close() {
       isClosed = true
       isDown = true // its end is no news
+      clearTimeout(again)
       client.disconnect()
     },
   }

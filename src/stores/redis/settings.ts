@@ -158,8 +158,8 @@ function poolOf(
   }
 }
 
-/** `user:password`, or a password alone. */
-function parseAuth(text: string | undefined): RedisAuth | undefined {
+/** Reads `user:password`, or a password alone. */
+export function parseAuth(text: string | undefined): RedisAuth | undefined {
   if (text === undefined) return undefined
   const colon = text.indexOf(':')
   if (colon === -1) return { password: text }
@@ -168,7 +168,14 @@ function parseAuth(text: string | undefined): RedisAuth | undefined {
 
 const pem = z.string().includes('-----BEGIN ')
 
-function tlsOf(config: RedisConfig, faults: string[]): RedisTls {
+/** Settings of TLS that hold for every Redis of a process. */
+export type RedisTlsConfig = Pick<
+  RedisConfig,
+  'REDIS_TLS_CACERT' | 'REDIS_TLS_CLIENT_CERT' | 'REDIS_TLS_CLIENT_KEY'
+> & { readonly REDIS_TLS_SKIP_HOSTNAME_VERIFICATION?: boolean }
+
+/** Reads the files that these settings name; what is wrong with them is added to `faults`. */
+export function tlsOf(config: RedisTlsConfig, faults: string[]): RedisTls {
   const textOf = (name: 'REDIS_TLS_CACERT' | 'REDIS_TLS_CLIENT_CERT' | 'REDIS_TLS_CLIENT_KEY') => {
     const file = config[name]
     if (file === undefined) return undefined
@@ -188,6 +195,6 @@ function tlsOf(config: RedisConfig, faults: string[]): RedisTls {
     ca: textOf('REDIS_TLS_CACERT'),
     cert: textOf('REDIS_TLS_CLIENT_CERT'),
     key: textOf('REDIS_TLS_CLIENT_KEY'),
-    isHostChecked: !config.REDIS_TLS_SKIP_HOSTNAME_VERIFICATION,
+    isHostChecked: config.REDIS_TLS_SKIP_HOSTNAME_VERIFICATION !== true,
   }
 }

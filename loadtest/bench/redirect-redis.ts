@@ -1,0 +1,78 @@
+// Redirects of links that Redis knows and the process does not, against bare node:http with one GET
+// by ioredis, turn by turn, on one core. So many links in turn that memory has forgotten each
+// before it is asked for again.
+import { Redis } from 'ioredis'
+import { encodeEntry, keyOf } from '../../src/stores/redis/link-cache-entry.ts'
+import { startRole } from '../../test/component/role-process.ts'
+import { startCassandra } from '../../test/parts/cassandra.ts'
+import { startRedis } from '../../test/parts/redis.ts'
+import { compare } from './compare.ts'
+import { startFloor } from './floor-process.ts'
+import { followLoad, sampleAnswer } from './follow-links.ts'
+import type { RedisFloorTask } from './redirect-redis-floor.ts'
+import { moveToGeneratorCore, onServerCore } from './pinning.ts'
+import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
+
+const GOAL = 0.85
+const LINKS = 200_000
+const FILL_AT_ONCE = 1000
+
+/** Runs the benchmark. */
+export async function benchRedirectRedis(options: BenchOptions): Promise<Report> {
+  moveToGeneratorCore()
+  const conditions = { ...conditionsOf(), ...repetitionOf(options) }
+  const stops: (() => Promise<void>)[] = []
+  try {
+    const cassandra = await startCassandra({ nodes: 1 })
+    stops.unshift(() => cassandra.stop())
+    const redis = await startRedis()
+    stops.unshift(() => redis.close())
+    const codes = await fillRedis(redis.port)
+    const ours = await startRole({
+      role: 'redirect',
+      wrapper: onServerCore,
+      env: {
+        PORT: '0',
+        ADMIN_PORT: '0',
+        BASE_URL: 'http://s.example',
+        CASSANDRA_CONTACT_POINTS: cassandra.contactPoints.join(','),
+        CASSANDRA_PORT: String(cassandra.port),
+        CASSANDRA_LOCAL_DC: cassandra.localDc,
+        CASSANDRA_KEYSPACE: 'system', // nothing is asked of it
+        REDIS_URL: `redis://127.0.0.1:${redis.port}`,
+      },
+    })
+    stops.unshift(() => ours.stop())
+    const floor = startFloor('redirect-redis-floor.ts')
+    stops.unshift(() => floor.stop())
+    const port = Number(ours.ready['port'])
+    const sample = await sampleAnswer(`http://127.0.0.1:${port}/${codes[0] ?? ''}`)
+    const task: RedisFloorTask = { ...sample, redisPort: redis.port, prefix: keyOf('') }
+    const told = (await floor.ask(task)) as { port: number }
+    return await compare({
+      bench: 'redirect-redis',
+      goal: GOAL,
+      floor: { name: 'node:http + GET', pid: floor.pid, load: followLoad(told.port, codes) },
+      ours: { name: 'redirect', pid: ours.pid, load: followLoad(port, codes) },
+      options,
+      conditions: { ...conditions, links: LINKS },
+    })
+  } finally {
+    for (const stop of stops) await stop()
+  }
+}
+
+/** Puts links into Redis as the service does; resolves to their codes. */
+async function fillRedis(port: number): Promise<string[]> {
+  const redis = new Redis({ host: '127.0.0.1', port })
+  const codes = Array.from({ length: LINKS }, (_, i) => `b${i.toString(36).padStart(6, '0')}`)
+  for (let at = 0; at < codes.length; at += FILL_AT_ONCE) {
+    const entries = codes.slice(at, at + FILL_AT_ONCE).flatMap((code) => {
+      const longUrl = `https://example.com/a/path/of/usual/length?id=${code}`
+      return [keyOf(code), encodeEntry({ longUrl, expiresAtMs: null })]
+    })
+    await redis.mset(...entries)
+  }
+  redis.disconnect()
+  return codes
+}

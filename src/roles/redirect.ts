@@ -1,0 +1,119 @@
+// The pods that redirect: memory, then the shared cache, then the store. They never write to the
+// store, and load neither the pages nor what creates links.
+import { createLinkFinder } from '../follow/find-link.ts'
+import { staleSecondsSetting } from '../follow/settings.ts'
+import { createAdminApp } from '../http/admin/app.ts'
+import { noLimits } from '../http/limit-requests.ts'
+import { openService, type Service } from '../http/open-service.ts'
+import { createRedirectApp } from '../http/redirect/app.ts'
+import { createRedirectLane } from '../http/redirect/get-code.ts'
+import * as http from '../http/settings.ts'
+import type { ConfigOf } from '../process/config.ts'
+import { pause } from '../process/deadline.ts'
+import { defineRole, refuseArguments } from '../process/role.ts'
+import { logLevelSetting } from '../process/settings.ts'
+import { untilAnswered } from '../shorten/until-answered.ts'
+import { openCassandra } from '../stores/cassandra/client.ts'
+import { createCassandraLinkStore } from '../stores/cassandra/link-store.ts'
+import { cassandraSettings } from '../stores/cassandra/settings.ts'
+import { cacheSettings, planLinkCache } from '../stores/redis/cache-settings.ts'
+import { openLinkCache } from '../stores/redis/open-link-cache.ts'
+
+const settings = {
+  BASE_URL: http.publicBaseSetting,
+  OWN_HOSTS: http.ownHostsSetting,
+  PORT: http.publicPortSetting,
+  ADMIN_PORT: http.adminPortSetting,
+  REDIRECT_STATUS: http.redirectStatusSetting,
+  STALE_SECONDS: staleSecondsSetting,
+  ...cassandraSettings,
+  ...cacheSettings,
+  LOG_LEVEL: logLevelSetting,
+} as const
+
+type Config = ConfigOf<typeof settings>
+type Redis = ReturnType<typeof planLinkCache>
+
+/** Where neither store nor cache has answered for so long, the process is ready all the same. */
+const READY_MS_MAX = 60_000
+/** A code that nobody can have: looked up to learn whether the store answers. */
+const PROBE_CODE = '----------'
+
+/** `redirect`. */
+export const role = defineRole({
+  usage: 'redirect',
+  about:
+    'Serves GET and HEAD /{code}: from memory, the cache at REDIS_URL, and Cassandra. Goes on with\n' +
+    'what it has seen while any of them is away.',
+  settings,
+  run: async ({ config, args }) => {
+    refuseArguments('redirect', args)
+    const redis = planLinkCache(config)
+    const service = await openService({
+      role: 'redirect',
+      config,
+      dependencies: ['store', 'cache'],
+    })
+    serve(config, service, redis)
+    return { stop: service.stop }
+  },
+})
+
+function serve(config: Config, service: Service, redis: Redis): void {
+  const { log, metrics, health, publicHttp, adminHttp } = service
+  const { BASE_URL: baseUrl } = config
+  const ending = new AbortController()
+  const cassandra = openCassandra({
+    config,
+    metrics,
+    log,
+    onState: (state) => {
+      health.note('store', state)
+    },
+    signal: ending.signal,
+  })
+  const cache = openLinkCache({
+    redis,
+    metrics,
+    log,
+    onState: (state) => {
+      health.note('cache', state)
+    },
+  })
+  const links = createCassandraLinkStore(cassandra)
+  const finder = createLinkFinder({
+    links,
+    cache,
+    nowMs: Date.now,
+    metrics,
+    missMs: 0, // other processes create links
+    staleMs: config.STALE_SECONDS * 1000,
+  })
+  const lane = createRedirectLane({
+    finder,
+    limits: noLimits, // the edge's
+    nowMs: Date.now,
+    metrics,
+    log,
+    baseUrl,
+    redirectStatus: config.REDIRECT_STATUS,
+    servedPaths: new Set(),
+  })
+  publicHttp.attach({ baseUrl, app: createRedirectApp({ log, baseUrl }), lane })
+  adminHttp.attach({
+    baseUrl,
+    app: createAdminApp({ health, metrics, log, baseUrl, token: undefined }),
+  })
+  service.onEnd(async () => {
+    ending.abort()
+    await cassandra.close()
+  })
+  service.onEnd(() => cache.close())
+  const { signal } = ending
+  const firstAnswer = Promise.race([
+    untilAnswered({ signal }, () => links.find(PROBE_CODE)),
+    untilAnswered({ signal }, () => cache.probe()),
+    pause(READY_MS_MAX, signal),
+  ])
+  service.readyAfter(firstAnswer)
+}

@@ -1,0 +1,172 @@
+// Pools of codes in Cassandra. Rows of pools change by conditional writes alone; blocks are written
+// plainly, as whoever writes a block writes the same.
+import { packCodes, POOL_NUMBERS, unpackCodes } from '../../codes/block.ts'
+import type { CodeStore } from '../../codes/code-store.ts'
+import type { Pool, PoolMarks } from '../../codes/pool.ts'
+import { OperatorError } from '../../process/role.ts'
+import { StoreError } from '../../process/store-error.ts'
+import type { CassandraSession } from './client.ts'
+import { repeatUnknown } from './repeat-unknown.ts'
+import { integerOf, type Row, textOf, uuidOf, wasApplied } from './row.ts'
+
+const COLUMNS = 'pool, pool_number, minted, claimed, writer_id, secret_fingerprint, owner'
+const READ_POOL = `SELECT ${COLUMNS} FROM code_pools WHERE pool = ?`
+const READ_POOLS = `SELECT ${COLUMNS}, low_water, target FROM code_pools`
+const KEEP_MARKS = 'UPDATE code_pools SET low_water = ?, target = ? WHERE pool = ? IF EXISTS'
+const READ_NUMBERS = 'SELECT pool_number, pool FROM code_pool_numbers'
+const TAKE_NUMBER = `INSERT INTO code_pool_numbers (pool_number, pool) VALUES (?, ?)
+  IF NOT EXISTS`
+const INSERT_POOL = `INSERT INTO code_pools
+  (pool, pool_number, minted, claimed, secret_fingerprint) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS`
+const ADVANCE_MINTED = 'UPDATE code_pools SET minted = ? WHERE pool = ? IF minted = ?'
+const CLAIM = `UPDATE code_pools SET claimed = ?, writer_id = ? WHERE pool = ?
+  IF claimed = ? AND minted > ?`
+const PUT_BLOCK = 'INSERT INTO code_blocks (pool, seq, codes) VALUES (?, ?, ?)'
+const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = ? AND seq = ?'
+const DELETE_BLOCK = 'DELETE FROM code_blocks WHERE pool = ? AND seq = ?'
+
+/** A pool, with who keeps it filled and how full, as far as that is written down. */
+export interface KeptPool extends Pool {
+  readonly owner: string | null
+  readonly marks: PoolMarks | null
+}
+
+/** Pools in a keyspace that has our tables. */
+export function createCassandraCodeStore(cassandra: CassandraSession): CodeStore {
+  cassandra.warmUp([READ_POOL, CLAIM, READ_BLOCK, DELETE_BLOCK])
+  const readPoolSerial = async (pool: string) => {
+    const [row] = await cassandra.execute('serial-read', READ_POOL, [pool])
+    return row && poolOf(row)
+  }
+  const rowThen = async (pool: string) => existing(pool, await readPoolSerial(pool))
+  return {
+    insertPoolIfAbsent: (pool) => insertPoolIfAbsent(cassandra, pool, readPoolSerial),
+    readPoolSerial,
+    async putBlock({ pool, seq, codes }) {
+      const blob = Buffer.from(packCodes(codes), 'latin1')
+      await cassandra.execute('plain-write', PUT_BLOCK, [pool, BigInt(seq), blob])
+    },
+    async advanceMinted({ pool, from, to }) {
+      const values = [BigInt(to), pool, BigInt(from)]
+      const [row] = await cassandra.execute('lwt', ADVANCE_MINTED, values)
+      if (!wasApplied(row)) return rowThen(pool)
+      const after = await readAfter(cassandra, pool)
+      return { ...after, minted: Math.max(after.minted, to) }
+    },
+    async claimNext({ pool, from, writerId }) {
+      const values = [BigInt(from + 1), writerId, pool, BigInt(from), BigInt(from)]
+      const [row] = await cassandra.execute('lwt', CLAIM, values)
+      if (!wasApplied(row)) return rowThen(pool)
+      // Ours, whatever others have claimed by now: the claimer is told what it has won.
+      return { ...(await readAfter(cassandra, pool)), claimed: from + 1, writerId }
+    },
+    async readBlock({ pool, seq }) {
+      const [row] = await cassandra.execute('majority-read', READ_BLOCK, [pool, BigInt(seq)])
+      const codes = row?.['codes']
+      return Buffer.isBuffer(codes) ? unpackCodes(codes.toString('latin1')) : undefined
+    },
+    async deleteBlock({ pool, seq }) {
+      await cassandra.execute('plain-write', DELETE_BLOCK, [pool, BigInt(seq)])
+    },
+  }
+}
+
+/** Every pool, in one query, as writes that resolved before have left it. Throws StoreError. */
+export async function readPools(cassandra: CassandraSession): Promise<KeptPool[]> {
+  const rows = await cassandra.execute('scan', READ_POOLS)
+  const pools = rows.map((row) => {
+    const { owner, low_water: lowWater, target } = row
+    const hasMarks = lowWater != null && target != null
+    return {
+      ...poolOf(row),
+      owner: owner == null ? null : textOf(owner),
+      marks: hasMarks ? { lowWater: integerOf(lowWater), target: integerOf(target) } : null,
+    }
+  })
+  return pools.sort((one, other) => one.poolNumber - other.poolNumber)
+}
+
+/** Writes down how full a pool is kept, for whoever reports it. Throws StoreError. */
+export async function keepMarks(
+  cassandra: CassandraSession,
+  { pool, marks }: { pool: string; marks: PoolMarks },
+): Promise<void> {
+  const values = [BigInt(marks.lowWater), BigInt(marks.target), pool]
+  await repeatUnknown(async () => {
+    await cassandra.execute('lwt', KEEP_MARKS, values)
+    return { done: undefined }
+  })
+}
+
+/** The rest of a row that we have just changed. A failure leaves the caller not knowing. */
+async function readAfter(cassandra: CassandraSession, pool: string): Promise<Pool> {
+  try {
+    const [row] = await cassandra.execute('majority-read', READ_POOL, [pool])
+    return existing(pool, row && poolOf(row))
+  } catch (cause) {
+    if (!(cause instanceof StoreError)) throw cause
+    throw new StoreError('a pool was changed but not read again', { outcome: 'unknown', cause })
+  }
+}
+
+function existing(name: string, pool: Pool | undefined): Pool {
+  if (pool === undefined) throw new Error(`there is no pool ${name}`)
+  return pool
+}
+
+async function insertPoolIfAbsent(
+  cassandra: CassandraSession,
+  { pool, secretFingerprint }: { pool: string; secretFingerprint: string },
+  readPoolSerial: (pool: string) => Promise<Pool | undefined>,
+): Promise<Pool> {
+  const there = await readPoolSerial(pool)
+  if (there !== undefined) return there
+  const poolNumber = await takeNumber(cassandra, pool)
+  return repeatUnknown(async () => {
+    const stood = await readPoolSerial(pool)
+    if (stood !== undefined) return { done: stood }
+    const values = [pool, poolNumber, 0n, 0n, secretFingerprint]
+    const [row] = await cassandra.execute('lwt', INSERT_POOL, values)
+    if (!wasApplied(row)) return 'again'
+    const made = { pool, poolNumber, minted: 0, claimed: 0, writerId: null, secretFingerprint }
+    return { done: made }
+  })
+}
+
+/**
+ * The number of a pool, taken once and never given back. Numbers are tried from the lowest up and
+ * none is ever freed, so that whoever takes one for the same pool, at once or after having been
+ * killed, comes to the same. Throws OperatorError where none is left.
+ */
+async function takeNumber(cassandra: CassandraSession, pool: string): Promise<number> {
+  const rows = await cassandra.execute('scan', READ_NUMBERS)
+  const owners = new Map(rows.map((row) => [integerOf(row['pool_number']), textOf(row['pool'])]))
+  for (let number = 0; number < POOL_NUMBERS; number++) {
+    const seen = owners.get(number)
+    const owner = seen ?? (await repeatUnknown(() => tryTakeNumber(cassandra, { number, pool })))
+    if (owner === pool) return number
+  }
+  throw new OperatorError(
+    `pool ${pool} cannot be made: at most ${POOL_NUMBERS} pools may ever have been made`,
+  )
+}
+
+/** Resolves to the pool that has the number then; the insert itself tells, so none is read. */
+async function tryTakeNumber(
+  cassandra: CassandraSession,
+  { number, pool }: { number: number; pool: string },
+): Promise<{ done: string }> {
+  const [row] = await cassandra.execute('lwt', TAKE_NUMBER, [number, pool])
+  return { done: wasApplied(row) ? pool : textOf(row?.['pool']) }
+}
+
+function poolOf(row: Row): Pool {
+  return {
+    pool: textOf(row['pool']),
+    poolNumber: integerOf(row['pool_number']),
+    minted: integerOf(row['minted']),
+    claimed: integerOf(row['claimed']),
+    writerId: uuidOf(row['writer_id']),
+    secretFingerprint: textOf(row['secret_fingerprint']),
+  }
+}

@@ -1,0 +1,82 @@
+// Why Cassandra cannot be connected to: the driver's errors as sentences for an operator.
+import { expect, test } from '@jest/globals'
+import { errors } from 'cassandra-driver'
+import { connectFaultOf } from './connect-fault.ts'
+import type { CassandraPlan } from './settings.ts'
+
+const plan: CassandraPlan = {
+  hosts: ['db-0', 'db-1'],
+  port: 9042,
+  localDc: 'dc9',
+  keyspace: 'curtail',
+  credentials: { username: 'me', password: 'secret' },
+  tls: undefined,
+  isGlobal: false,
+}
+const of = (inner: Record<string, unknown>) => new errors.NoHostAvailableError(inner)
+const withCode = (message: string, code: string) => Object.assign(new Error(message), { code })
+const login = 'CASSANDRA_USERNAME and CASSANDRA_PASSWORD'
+const where = 'CASSANDRA_CONTACT_POINTS (db-0, db-1) on port 9042'
+
+test.each([
+  [
+    'nobody answers',
+    of({ a: withCode('connect ECONNREFUSED', 'ECONNREFUSED') }),
+    { kind: 'away', sentence: `Cassandra does not answer at ${where}` },
+  ],
+  [
+    'no name is known',
+    new errors.NoHostAvailableError({}, 'No host could be resolved'),
+    { kind: 'away', sentence: `no name in ${where} can be resolved` },
+  ],
+  [
+    'the password is wrong',
+    of({ a: withCode('refused', 'ECONNREFUSED'), b: new errors.AuthenticationError('bad') }),
+    {
+      kind: 'credentials',
+      sentence: `Cassandra refuses ${login}: give those of a role that logs in`,
+    },
+  ],
+  [
+    'the data center is not there',
+    of({
+      a: new errors.ArgumentError(
+        "localDataCenter was configured as 'dc9', but only found hosts in data centers: [dc1, dc2]",
+      ),
+    }),
+    {
+      kind: 'data-center',
+      sentence: 'CASSANDRA_LOCAL_DC must be one of dc1, dc2: current value is dc9',
+    },
+  ],
+  [
+    'the keyspace is not there',
+    new errors.ResponseError(0x2200, "Keyspace 'curtail' does not exist"),
+    {
+      kind: 'keyspace',
+      sentence: 'there is no keyspace curtail in Cassandra yet: run curtail migrate',
+    },
+  ],
+  [
+    'the authority is not trusted',
+    of({ a: withCode('self-signed certificate', 'SELF_SIGNED_CERT_IN_CHAIN') }),
+    {
+      kind: 'tls',
+      sentence: 'TLS with Cassandra fails: self-signed certificate (CASSANDRA_TLS_CA)',
+    },
+  ],
+  [
+    'nothing that is known',
+    null,
+    { kind: 'away', sentence: `Cassandra does not answer at ${where}` },
+  ],
+])('connectFaultOf() when %s', (_, error, fault) => {
+  expect(connectFaultOf(error, plan)).toEqual(fault)
+})
+
+test('connectFaultOf() without credentials says that they are asked for', () => {
+  const error = of({ a: new errors.AuthenticationError('needed') })
+  expect(connectFaultOf(error, { ...plan, credentials: undefined }).sentence).toBe(
+    'Cassandra asks who we are: set CASSANDRA_USERNAME and CASSANDRA_PASSWORD',
+  )
+})

@@ -1,0 +1,64 @@
+// Every shape of a failed statement that was seen (recipes/cassandra/NOTES.md §4), and what is
+// known after it.
+import { describe, expect, test } from '@jest/globals'
+import { errors } from 'cassandra-driver'
+import { failureOf } from './failed-outcome.ts'
+
+const response = (code: number, more: object = {}) =>
+  Object.assign(new errors.ResponseError(code, 'a text of the server'), more)
+const socketClosed = () => Object.assign(new Error('Socket was closed'), { isSocketError: true })
+
+const unknown: readonly [string, unknown][] = [
+  ['contention, nobody acknowledged', response(0x1100, { writeType: 'CAS', received: 0 })],
+  ['two of three nodes hang', response(0x1100, { writeType: 'CAS', received: 1 })],
+  ['the commit timed out after the decision', response(0x1100, { writeType: 'SIMPLE' })],
+  ['a commit that failed', response(0x1500, { writeType: 'CAS' })],
+  ['a read timeout from a claim', response(0x1200, { isDataPresent: true })],
+  ['a read failure from a claim', response(0x1300)],
+  ['unavailable, which a commit may say too', response(0x1000, { required: 2, alive: 1 })],
+  ['overloaded', response(0x1001)],
+  ['bootstrapping', response(0x1002)],
+  ['a server error', response(0x0000)],
+  ['a code of tomorrow', response(0x1700)],
+  ['the coordinator hangs', new errors.OperationTimedOutError('did not reply')],
+  ['the coordinator was killed', socketClosed()],
+  ['a reset connection', Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })],
+  ['a defect of the driver', new errors.DriverInternalError('lost')],
+  ['no error at all', 'text'],
+  ['null', null],
+]
+
+const notDone: readonly [string, unknown][] = [
+  ['nothing was sent: every host is down', new errors.NoHostAvailableError({})],
+  ['every connection is full', new errors.NoHostAvailableError({ a: new Error('busy') })],
+  ['bad credentials', response(0x0100)],
+  ['refused at login', new errors.AuthenticationError('no')],
+  ['syntax', response(0x2000)],
+  ['no right to', response(0x2100)],
+  ['invalid', response(0x2200)],
+  ['exists already', response(0x2400)],
+  ['unprepared', response(0x2500)],
+]
+
+describe('failureOf()', () => {
+  test.each(unknown)('of a write is unknown: %s', (_, error) => {
+    expect(failureOf(error, true)).toBe('unknown')
+  })
+
+  test.each(notDone)('of a write is not-done: %s', (_, error) => {
+    expect(failureOf(error, true)).toBe('not-done')
+  })
+
+  test.each([...unknown, ...notDone])('of a read is not-done: %s', (_, error) => {
+    expect(failureOf(error, false)).toBe('not-done')
+  })
+
+  test.each([
+    new TypeError('Invalid string representation of Uuid'),
+    new RangeError('out of range'),
+    new errors.ArgumentError('Parameter "a" not defined'),
+  ])('of wrong arguments is a defect: %s', (error) => {
+    expect(failureOf(error, true)).toBe('defect')
+    expect(failureOf(error, false)).toBe('defect')
+  })
+})

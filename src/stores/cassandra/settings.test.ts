@@ -1,0 +1,130 @@
+// The settings of Cassandra: what they come to, and every fault with its sentence.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { ConfigError, parseConfig } from '../../process/config.ts'
+import { cassandraSettings, planCassandra, replicationSetting } from './settings.ts'
+
+const given = { CASSANDRA_CONTACT_POINTS: 'db-0.db', CASSANDRA_LOCAL_DC: 'dc1' }
+let folder: string
+let pem: string
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'curtail-test-'))
+  pem = join(folder, 'a.pem')
+  writeFileSync(pem, '-----BEGIN CERTIFICATE-----\n')
+})
+
+afterAll(() => {
+  rmSync(folder, { recursive: true })
+})
+
+const planOf = (env: Record<string, string>) =>
+  planCassandra(parseConfig(cassandraSettings, { ...given, ...env }))
+
+function faultsOf(env: Record<string, string>): readonly string[] {
+  try {
+    planOf(env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults
+    throw error
+  }
+  return []
+}
+
+describe('planCassandra()', () => {
+  test('takes the defaults for what is absent', () => {
+    expect(planOf({})).toEqual({
+      hosts: ['db-0.db'],
+      port: 9042,
+      localDc: 'dc1',
+      keyspace: 'curtail',
+      credentials: undefined,
+      tls: undefined,
+      isGlobal: false,
+    })
+  })
+
+  test('takes all that is given', () => {
+    const plan = planOf({
+      CASSANDRA_CONTACT_POINTS: 'a.example, 10.0.0.1,::1',
+      CASSANDRA_PORT: '9142',
+      CASSANDRA_KEYSPACE: 'links_2',
+      CASSANDRA_USERNAME: 'me',
+      CASSANDRA_PASSWORD: 'secret',
+      CASSANDRA_TLS_CA: pem,
+      CASSANDRA_TLS_CERT: pem,
+      CASSANDRA_TLS_KEY: pem,
+      CASSANDRA_SERIAL: 'global',
+    })
+    const text = '-----BEGIN CERTIFICATE-----\n'
+    expect(plan).toEqual({
+      hosts: ['a.example', '10.0.0.1', '::1'],
+      port: 9142,
+      localDc: 'dc1',
+      keyspace: 'links_2',
+      credentials: { username: 'me', password: 'secret' },
+      tls: { ca: text, cert: text, key: text },
+      isGlobal: true,
+    })
+  })
+
+  test.each([
+    ['CASSANDRA_CONTACT_POINTS', ''],
+    ['CASSANDRA_CONTACT_POINTS', 'a:9042'],
+    ['CASSANDRA_CONTACT_POINTS', 'a,,b'],
+    ['CASSANDRA_CONTACT_POINTS', '-x'],
+    ['CASSANDRA_PORT', '0'],
+    ['CASSANDRA_LOCAL_DC', ''],
+    ['CASSANDRA_LOCAL_DC', "dc'1"],
+    ['CASSANDRA_KEYSPACE', 'Curtail'],
+    ['CASSANDRA_KEYSPACE', '1a'],
+    ['CASSANDRA_KEYSPACE', 'a;b'],
+    ['CASSANDRA_KEYSPACE', 'a'.repeat(49)],
+    ['CASSANDRA_SERIAL', 'both'],
+  ])('refuses %s=%j', (name, value) => {
+    expect(faultsOf({ [name]: value })).toEqual([expect.stringContaining(name)])
+  })
+
+  test('names every fault of what only goes together, and never the password', () => {
+    const faults = faultsOf({
+      CASSANDRA_PASSWORD: 'secret',
+      CASSANDRA_TLS_CERT: '/nowhere',
+      CASSANDRA_TLS_CA: '/dev/null',
+    })
+    expect(faults).toEqual([
+      'CASSANDRA_TLS_KEY is required beside CASSANDRA_TLS_CERT: a file',
+      'CASSANDRA_TLS_CA must name a readable file in PEM: current value is /dev/null',
+      'CASSANDRA_TLS_CERT must name a readable file in PEM: current value is /nowhere',
+      'CASSANDRA_USERNAME is required beside CASSANDRA_PASSWORD: a text',
+    ])
+    expect(faultsOf({ CASSANDRA_USERNAME: 'me' })).toEqual([
+      'CASSANDRA_PASSWORD is required beside CASSANDRA_USERNAME: a text',
+    ])
+    expect(faultsOf({ CASSANDRA_TLS_KEY: pem })).toEqual([
+      'CASSANDRA_TLS_CERT is required beside CASSANDRA_TLS_KEY: a file',
+    ])
+  })
+})
+
+describe('CASSANDRA_REPLICATION', () => {
+  const read = (text?: string) => replicationSetting.schema.safeParse(text)
+
+  test('is a list of data centers with their replicas', () => {
+    expect(read('dc1:3, dc-2:1')).toMatchObject({
+      data: [
+        { dc: 'dc1', replicas: 3 },
+        { dc: 'dc-2', replicas: 1 },
+      ],
+    })
+    expect(read()).toMatchObject({ success: true, data: undefined })
+  })
+
+  test.each(['dc1', 'dc1:0', 'dc1:10', 'dc1:3,dc1:3', "d':3", 'dc1:3:3', ':3'])(
+    'refuses %j',
+    (text) => {
+      expect(read(text).success).toBe(false)
+    },
+  )
+})

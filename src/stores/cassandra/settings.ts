@@ -1,0 +1,169 @@
+// The settings of Cassandra and what they come to. Reads files of certificates; connects to
+// nothing and knows no driver.
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { ConfigError, type ConfigOf, type Setting } from '../../process/config.ts'
+import { integerSetting } from '../../process/settings.ts'
+
+const HOSTS_MAX = 64
+const hostName = /^[0-9A-Za-z_]([0-9A-Za-z_.-]{0,252}[0-9A-Za-z_.])?$/
+const dcName = /^[\w.-]{1,64}$/
+
+function isHost(text: string): boolean {
+  return isIP(text) !== 0 || hostName.test(text)
+}
+
+function listOf(text: string): string[] {
+  return text.split(',').map((item) => item.trim())
+}
+
+function optionalText(about: string, { secret = false } = {}): Setting<string | undefined> {
+  return { about, allowed: 'a text', fallback: 'unset', schema: z.string().optional(), secret }
+}
+
+/** Settings of every role that uses Cassandra. */
+export const cassandraSettings = {
+  CASSANDRA_CONTACT_POINTS: {
+    about: 'hosts of Cassandra that are asked first',
+    allowed: `1 to ${HOSTS_MAX} names or addresses without ports, separated by commas`,
+    fallback: 'required',
+    schema: z
+      .string()
+      .transform(listOf)
+      .pipe(z.array(z.string().refine(isHost)).min(1).max(HOSTS_MAX)),
+  },
+  CASSANDRA_PORT: integerSetting('port on which each of them serves CQL', {
+    min: 1,
+    max: 65_535,
+    fallback: 9042,
+  }),
+  CASSANDRA_LOCAL_DC: {
+    about: 'data center of Cassandra that is asked, and no other',
+    allowed: 'the name of a data center, up to 64 letters, digits and _ . -',
+    fallback: 'required',
+    schema: z.string().regex(dcName),
+  },
+  CASSANDRA_KEYSPACE: {
+    about: 'keyspace of our tables',
+    allowed: 'a lower-case letter and up to 47 more, digits or _',
+    fallback: 'curtail',
+    schema: z
+      .string()
+      .regex(/^[a-z][a-z0-9_]{0,47}$/)
+      .optional()
+      .transform((name) => name ?? 'curtail'),
+  },
+  CASSANDRA_USERNAME: optionalText('whom we log in as'),
+  CASSANDRA_PASSWORD: optionalText('password of CASSANDRA_USERNAME', { secret: true }),
+  CASSANDRA_TLS_CA: optionalText('PEM file of the authorities of Cassandra’s certificates: TLS on'),
+  CASSANDRA_TLS_CERT: optionalText('PEM file of the certificate shown to Cassandra'),
+  CASSANDRA_TLS_KEY: optionalText('PEM file of its key'),
+  CASSANDRA_SERIAL: {
+    about: 'whether claims are settled in the local data center or across all',
+    allowed: 'local or global',
+    fallback: 'local',
+    schema: z
+      .enum(['local', 'global'])
+      .optional()
+      .transform((value) => value ?? 'local'),
+  },
+} as const satisfies Readonly<Record<string, Setting<unknown>>>
+
+const REPLICAS_MAX = 9
+
+/** How many replicas each data center is to hold. */
+export type Replication = readonly { readonly dc: string; readonly replicas: number }[]
+
+/** CASSANDRA_REPLICATION, which only `migrate` takes. */
+export const replicationSetting: Setting<Replication | undefined> = {
+  about: 'replicas in each data center, such as dc1:3,dc2:3; set, migrate makes the keyspace',
+  allowed: `data centers, each once, with 1 to ${REPLICAS_MAX} replicas, such as dc1:3,dc2:3`,
+  fallback: 'unset',
+  schema: z
+    .string()
+    .transform((text) =>
+      listOf(text).map((item) => {
+        const [dc = '', replicas = '', ...rest] = item.split(':')
+        return { dc, replicas: /^\d$/.test(replicas) && rest.length === 0 ? Number(replicas) : 0 }
+      }),
+    )
+    .pipe(
+      z
+        .array(
+          z.object({ dc: z.string().regex(dcName), replicas: z.int().min(1).max(REPLICAS_MAX) }),
+        )
+        .refine((list) => new Set(list.map(({ dc }) => dc)).size === list.length),
+    )
+    .optional(),
+}
+
+/** Values of `cassandraSettings`. */
+export type CassandraConfig = ConfigOf<typeof cassandraSettings>
+
+/** What the settings come to. */
+export interface CassandraPlan {
+  readonly hosts: readonly string[]
+  readonly port: number
+  readonly localDc: string
+  readonly keyspace: string
+  readonly credentials: { readonly username: string; readonly password: string } | undefined
+  readonly tls: CassandraTls | undefined
+  /** Whether claims are settled across all data centers. */
+  readonly isGlobal: boolean
+}
+
+/** Texts in PEM. */
+interface CassandraTls {
+  readonly ca: string
+  readonly cert: string | undefined
+  readonly key: string | undefined
+}
+
+/** What the settings come to together. Throws ConfigError with every fault, one line each. */
+export function planCassandra(config: CassandraConfig): CassandraPlan {
+  const faults: string[] = []
+  const tls = tlsOf(config, faults)
+  const { CASSANDRA_USERNAME: username, CASSANDRA_PASSWORD: password } = config
+  if (username === undefined && password !== undefined)
+    faults.push('CASSANDRA_USERNAME is required beside CASSANDRA_PASSWORD: a text')
+  if (username !== undefined && password === undefined)
+    faults.push('CASSANDRA_PASSWORD is required beside CASSANDRA_USERNAME: a text')
+  if (faults.length > 0) throw new ConfigError(faults)
+  return {
+    hosts: config.CASSANDRA_CONTACT_POINTS,
+    port: config.CASSANDRA_PORT,
+    localDc: config.CASSANDRA_LOCAL_DC,
+    keyspace: config.CASSANDRA_KEYSPACE,
+    credentials:
+      username === undefined || password === undefined ? undefined : { username, password },
+    tls,
+    isGlobal: config.CASSANDRA_SERIAL === 'global',
+  }
+}
+
+const pem = z.string().includes('-----BEGIN ')
+type FileSetting = 'CASSANDRA_TLS_CA' | 'CASSANDRA_TLS_CERT' | 'CASSANDRA_TLS_KEY'
+
+function tlsOf(config: CassandraConfig, faults: string[]): CassandraTls | undefined {
+  const textOf = (name: FileSetting) => {
+    const file = config[name]
+    if (file === undefined) return undefined
+    try {
+      return pem.parse(readFileSync(file, 'utf8'))
+    } catch {
+      faults.push(`${name} must name a readable file in PEM: current value is ${file}`)
+      return undefined
+    }
+  }
+  const needs = (name: FileSetting, beside: FileSetting) => {
+    if (config[beside] !== undefined && config[name] === undefined)
+      faults.push(`${name} is required beside ${beside}: a file`)
+  }
+  needs('CASSANDRA_TLS_CA', 'CASSANDRA_TLS_CERT')
+  needs('CASSANDRA_TLS_KEY', 'CASSANDRA_TLS_CERT')
+  needs('CASSANDRA_TLS_CERT', 'CASSANDRA_TLS_KEY')
+  const ca = textOf('CASSANDRA_TLS_CA')
+  const [cert, key] = [textOf('CASSANDRA_TLS_CERT'), textOf('CASSANDRA_TLS_KEY')]
+  return ca === undefined ? undefined : { ca, cert, key }
+}

@@ -1,0 +1,76 @@
+// What REDIS_URL of the link cache may say.
+import { expect, test } from '@jest/globals'
+import { ConfigError, parseConfig } from '../../process/config.ts'
+import { cacheSettings, planLinkCache } from './cache-settings.ts'
+
+const plan = (env: Record<string, string>) => planLinkCache(parseConfig(cacheSettings, env))
+
+const two = [
+  { host: 'a', port: 1 },
+  { host: 'b', port: 2 },
+]
+
+test.each([
+  ['redis://h', { target: { kind: 'single', host: 'h', port: 6379 }, database: 0 }],
+  [
+    'redis://u:p%3Aw@h:1/2',
+    {
+      target: { kind: 'single', host: 'h', port: 1 },
+      database: 2,
+      auth: { username: 'u', password: 'p:w' },
+    },
+  ],
+  ['rediss://:p@h', { tls: { isHostChecked: true }, auth: { password: 'p' } }],
+  [
+    'redis+sentinel://a:1,b:2/main',
+    { target: { kind: 'sentinel', masterName: 'main', sentinels: two }, database: 0 },
+  ],
+  [
+    'rediss+sentinel://u:p@a:1,b:2/main/3',
+    {
+      target: { kind: 'sentinel', masterName: 'main', sentinels: two },
+      database: 3,
+      auth: { username: 'u', password: 'p' },
+      tls: { isHostChecked: true },
+    },
+  ],
+  ['redis+cluster://a:1,b:2', { target: { kind: 'cluster', nodes: two }, tls: undefined }],
+  [
+    'rediss+cluster://:p@a:1,b:2',
+    { target: { kind: 'cluster', nodes: two }, auth: { password: 'p' } },
+  ],
+])('%s', (url, expected) => {
+  expect(plan({ REDIS_URL: url })).toMatchObject(expected)
+})
+
+test.each([
+  'h:6379',
+  'http://h',
+  '/run/redis.sock',
+  'redis://',
+  'redis://h/x',
+  'redis://a:1,b:2',
+  'redis+sentinel://a:1,b:2',
+  'redis+sentinel://a:1/main/0/1',
+  'redis+sentinel://a:1/main/x',
+  'redis+cluster://a:1,b:2/1',
+  'redis+cluster://a:1,',
+  'redis+other://a:1',
+])('%s is refused, and not echoed', (url) => {
+  let fault: unknown
+  try {
+    plan({ REDIS_URL: url })
+  } catch (error) {
+    fault = error
+  }
+  if (!(fault instanceof ConfigError)) throw new Error('it is not refused')
+  expect(fault.faults).toEqual([
+    expect.stringMatching(/^REDIS_URL must be redis:\/\/.*: current value is hidden$/),
+  ])
+})
+
+test('it is required, and files must be there', () => {
+  expect(() => plan({})).toThrow('REDIS_URL is required: redis://')
+  const files = { REDIS_URL: 'rediss://h', REDIS_TLS_CACERT: '/nowhere' }
+  expect(() => plan(files)).toThrow('REDIS_TLS_CACERT must name a readable file in PEM')
+})

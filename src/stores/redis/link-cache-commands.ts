@@ -1,0 +1,129 @@
+// Sends the commands of the link cache: the reads of one turn of the event loop together, each
+// command with a deadline, and none while Redis does not answer. Bounded in commands under way.
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createGuard } from '../../process/guard.ts'
+import type { Metrics } from '../../process/metrics.ts'
+import { type FailedOutcome, StoreError } from '../../process/store-error.ts'
+import type { RedisConnection } from './connection.ts'
+import { keyOf } from './link-cache-entry.ts'
+import type { LinkCacheCommands } from './link-cache.ts'
+
+/** A command is given up after so long, and so is what it was to tell. */
+export const COMMAND_MS_MAX = 50
+
+/** Reads that share a command. */
+const READS_MAX = 128
+
+/** With so many commands unanswered, a further one fails at once. */
+export const UNDER_WAY_MAX = 10_000
+
+/** Commands that can be sent, and how Redis fares. */
+export interface GuardedCommands extends LinkCacheCommands {
+  /** Whether Redis is left alone until it answers again. */
+  isAway(): boolean
+  /** Ends the probing. */
+  stop(): Promise<void>
+}
+
+/** What sending needs. */
+export interface LinkCacheCommandsOptions {
+  readonly connection: RedisConnection
+  readonly metrics: Pick<Metrics, 'linkCacheFailures' | 'linkCacheAway'>
+}
+
+const fillScript = readFileSync(new URL('link-cache-fill.lua', import.meta.url), 'utf8')
+const fillScriptSha = createHash('sha1').update(fillScript).digest('hex')
+
+/** Makes the commands of one connection. */
+export function createLinkCacheCommands(options: LinkCacheCommandsOptions): GuardedCommands {
+  const { connection, metrics } = options
+  const guard = createGuard({
+    // A write: a replica would answer a PING, and serve nobody.
+    probe: () => connection.del(keyOf('')),
+    callMsMax: COMMAND_MS_MAX,
+    nowMs: () => performance.now(),
+    onFailure(why) {
+      metrics.linkCacheFailures.inc({ why: why === 'late' || why === 'away' ? why : 'error' })
+    },
+    onAway(isAway) {
+      metrics.linkCacheAway.set(isAway ? 1 : 0)
+    },
+  })
+  metrics.linkCacheAway.set(0)
+  let underWay = 0
+  const ask = async <T>(outcome: FailedOutcome, call: () => Promise<T>): Promise<T> => {
+    if (underWay >= UNDER_WAY_MAX) {
+      const message = `${underWay} commands wait for the link cache already`
+      throw new StoreError(message, { outcome: 'not-done' })
+    }
+    underWay++
+    const answer = await guard.ask(() => (connection.isUp() ? call() : notConnected()))
+    underWay--
+    if (answer !== undefined) return answer
+    throw new StoreError('the link cache did not answer', { outcome })
+  }
+  const read = <T>(call: () => Promise<T>) => ask('not-done', call)
+  const write = <T>(call: () => Promise<T>) => ask('unknown', call)
+  return {
+    get: connection.isCluster
+      ? (key) => read(() => connection.get(key).then(found)).then(({ value }) => value)
+      : createReads((keys) => read(() => connection.mget(keys))),
+    putIfAbsent: (entry) => write(() => connection.putIfAbsent(entry)),
+    replace: (entry) => write(() => replace(connection, entry)),
+    del: (key) => write(() => connection.del(key)),
+    isAway: () => guard.isAway(),
+    stop: () => guard.stop(),
+  }
+}
+
+const found = (value: string | null) => ({ value })
+
+function notConnected(): Promise<never> {
+  return Promise.reject(new StoreError('Redis is not connected', { outcome: 'not-done' }))
+}
+
+async function replace(
+  connection: RedisConnection,
+  { key, from, value, ms }: Parameters<LinkCacheCommands['replace']>[0],
+): Promise<boolean> {
+  const args = ['1', key, from, value, String(ms)]
+  const answer = connection.evalsha(fillScriptSha, args).catch((error: unknown) => {
+    const isUnknown = error instanceof Error && error.message.startsWith('NOSCRIPT')
+    if (!isUnknown) throw error
+    return connection.eval(fillScript, args)
+  })
+  return (await answer) === 1
+}
+
+interface Waiting {
+  readonly resolve: (value: string | null) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Gathers the reads of one turn. */
+function createReads(readAll: (keys: readonly string[]) => Promise<readonly (string | null)[]>) {
+  let keys: string[] = []
+  let waiting: Waiting[] = []
+  const send = () => {
+    const [asked, askers] = [keys, waiting]
+    keys = []
+    waiting = []
+    if (asked.length === 0) return
+    readAll(asked).then(
+      (values) => {
+        for (const [i, { resolve }] of askers.entries()) resolve(values[i] ?? null)
+      },
+      (error: unknown) => {
+        for (const { reject } of askers) reject(error)
+      },
+    )
+  }
+  return (key: string) =>
+    new Promise<string | null>((resolve, reject) => {
+      if (keys.length === 0) setImmediate(send)
+      keys.push(key)
+      waiting.push({ resolve, reject })
+      if (keys.length === READS_MAX) send()
+    })
+}

@@ -1,0 +1,58 @@
+// Opens the shared cache of links on a Redis of its own. Never waits for Redis: while it is not
+// there, every call fails at once with StoreError.
+import type { LinkCache } from '../../links/link-cache.ts'
+import type { Log } from '../../process/log.ts'
+import type { Metrics } from '../../process/metrics.ts'
+import { connectRedis, type RedisConnectionOptions } from './connection.ts'
+import { createLinkCacheCommands } from './link-cache-commands.ts'
+import { createRedisLinkCache } from './link-cache.ts'
+
+/** An open cache. */
+export interface OpenLinkCache extends LinkCache {
+  /** Resolves if Redis answers and takes writes. Rejects with StoreError. */
+  probe(): Promise<void>
+  /** Ends the probing and closes the connection; what is under way fails with StoreError. */
+  close(): Promise<void>
+}
+
+/** What opening needs. */
+export interface OpenLinkCacheOptions {
+  readonly redis: RedisConnectionOptions
+  readonly metrics: Pick<Metrics, 'linkCacheFailures' | 'linkCacheAway' | 'linkCacheUnreadable'>
+  readonly log: Log
+  /** Told, in words for `/readyz`, how Redis fares: `up` or `down`. */
+  readonly onState: (state: 'up' | 'down') => void
+}
+
+/** Begins to connect. */
+export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
+  const { metrics, log, onState } = options
+  const connection = connectRedis(options.redis, {
+    onDown(err) {
+      onState('down')
+      log.warn({ err }, 'the link cache is away: links are read from the store')
+    },
+    onUp() {
+      onState('up')
+      log.info('the link cache is there')
+    },
+  })
+  const commands = createLinkCacheCommands({ connection, metrics })
+  let isTold = false
+  const cache = createRedisLinkCache({
+    commands,
+    onUnreadable() {
+      metrics.linkCacheUnreadable.inc(1)
+      if (!isTold) log.warn('an unreadable entry of the link cache was removed; more are counted')
+      isTold = true
+    },
+  })
+  return {
+    ...cache,
+    probe: () => cache.forget(''),
+    async close() {
+      await commands.stop()
+      connection.close()
+    },
+  }
+}

@@ -1,0 +1,218 @@
+// Cassandra's stores on a real node: lives of rows, numbers of pools, and a node that goes and
+// comes back. What every store must do is test/contract's.
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
+import { POOL_NUMBERS } from '../../src/codes/block.ts'
+import { QUARANTINE_MS } from '../../src/links/expiry.ts'
+import type { Link } from '../../src/links/link.ts'
+import { createMetrics } from '../../src/process/metrics.ts'
+import { OperatorError } from '../../src/process/role.ts'
+import { StoreError } from '../../src/process/store-error.ts'
+import { openCassandra } from '../../src/stores/cassandra/client.ts'
+import { createCassandraCodeStore, readPools } from '../../src/stores/cassandra/code-store.ts'
+import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
+import { type OpenedCassandra, openNode, quiet, SETUP_MS_MAX } from '../contract/open-cassandra.ts'
+import { freshCode, sampleLink } from '../contract/sample-link.ts'
+import { inTime, waitFor } from './wait-for.ts'
+
+jest.setTimeout(SETUP_MS_MAX)
+
+const DAY_MS = 86_400_000
+const DAY_SECONDS = 86_400
+
+let node: OpenedCassandra
+
+beforeAll(async () => {
+  node = await openNode('component')
+})
+
+afterAll(() => node.close())
+
+const links = () => createCassandraLinkStore(node.cassandra)
+
+async function stored(change: Partial<Link>): Promise<Link> {
+  const link = sampleLink({ createdAtMs: Date.now(), ...change })
+  expect(await links().insertIfAbsent(link)).toBe(link.writerId)
+  return link
+}
+
+/** A link whose row lives for so long from now: its quarantine is nearly over. */
+const endingIn = (ms: number) => stored({ expiresAtMs: Date.now() - QUARANTINE_MS + ms })
+
+async function rowsOf(code: string) {
+  const cql = 'SELECT * FROM links WHERE short_code = ?'
+  return node.cassandra.execute('majority-read', cql, [code])
+}
+
+async function ttlsOf(code: string) {
+  const cql = `SELECT TTL(long_url) AS long_url, TTL(writer_id) AS writer_id,
+    TTL(created_at) AS created_at, TTL(expires_at) AS expires_at,
+    TTL(disabled_at) AS disabled_at, TTL(deleted_at) AS deleted_at
+    FROM links WHERE short_code = ?`
+  const [row] = await node.cassandra.execute('majority-read', cql, [code])
+  return row as Record<string, number | null>
+}
+
+test('a life of 3,650 days, past 2038, is stored whole with its quarantine', async () => {
+  const { code } = await stored({ expiresAtMs: Date.now() + 3650 * DAY_MS })
+  const { long_url: seconds } = await ttlsOf(code)
+  expect(seconds).toBeGreaterThan((3650 + 31) * DAY_SECONDS - 60)
+  expect(seconds).toBeLessThanOrEqual((3650 + 31) * DAY_SECONDS)
+})
+
+test('a link without an end has no life of its row, nor has one beyond 20 years', async () => {
+  const { code } = await stored({ expiresAtMs: null })
+  expect(await ttlsOf(code)).toMatchObject({ long_url: null, writer_id: null })
+  const far = await stored({ expiresAtMs: Date.now() + 8000 * DAY_MS })
+  expect(await ttlsOf(far.code)).toMatchObject({ long_url: null, writer_id: null })
+})
+
+test('an expired link’s row is still there, and its code is taken', async () => {
+  const link = await stored({ expiresAtMs: Date.now() - 1000 })
+  expect(await links().find(link.code)).toEqual(link)
+  expect(await links().findOnReplica(link.code)).toEqual(link)
+  expect(await links().insertIfAbsent(sampleLink({ code: link.code }))).toBe(link.writerId)
+})
+
+test('disabling keeps what remains of the life, and enabling changes no other cell', async () => {
+  const { code } = await stored({ expiresAtMs: Date.now() + 5 * DAY_MS })
+  await links().setDisabled({ code, disabledAtMs: Date.now() })
+  const disabled = await ttlsOf(code)
+  expect(disabled['disabled_at']).toBeGreaterThan(36 * DAY_SECONDS - 60)
+  expect(disabled['disabled_at']).toBeLessThanOrEqual(36 * DAY_SECONDS)
+  await links().setDisabled({ code, disabledAtMs: null })
+  const enabled = await ttlsOf(code)
+  expect(enabled['disabled_at']).toBeNull()
+  expect(enabled['long_url']).toBeGreaterThan(36 * DAY_SECONDS - 60)
+})
+
+test('a disabled or enabled link leaves no ghost: its code is free when its row ends', async () => {
+  const [disabled, enabled] = [await endingIn(3000), await endingIn(3000)]
+  const atMs = Date.now()
+  expect(await links().setDisabled({ code: disabled.code, disabledAtMs: atMs })).toEqual({
+    ...disabled,
+    disabledAtMs: atMs,
+  })
+  await links().setDisabled({ code: enabled.code, disabledAtMs: atMs })
+  await links().setDisabled({ code: enabled.code, disabledAtMs: null })
+  for (const { code } of [disabled, enabled]) {
+    await waitFor('the row’s end', async () => (await rowsOf(code)).length === 0)
+    const next = sampleLink({ code })
+    expect(await links().insertIfAbsent(next)).toBe(next.writerId)
+  }
+})
+
+test('a deleted link stays, but for its target, when its life would have ended', async () => {
+  const [erased, control] = [await endingIn(3000), await endingIn(4000)]
+  const { code } = erased
+  await links().setDisabled({ code, disabledAtMs: 5 })
+  const record = await links().erase({ code, deletedAtMs: Date.now() })
+  expect(record).toMatchObject({ longUrl: null, disabledAtMs: 5, writerId: erased.writerId })
+  expect(new Set(Object.values(await ttlsOf(code)))).toEqual(new Set([null]))
+  await waitFor('the row’s end', async () => (await rowsOf(control.code)).length === 0)
+  expect(await links().readSerial(code)).toEqual(record)
+  expect(await links().insertIfAbsent(sampleLink({ code }))).toBe(erased.writerId)
+})
+
+test('a row without a writer is no link, and its code is nobody’s to claim', async () => {
+  const code = freshCode()
+  const cql = 'UPDATE links SET disabled_at = ? WHERE short_code = ? IF long_url = null'
+  await node.cassandra.execute('lwt', cql, [new Date(), code])
+  expect(await links().find(code)).toBeUndefined()
+  const link = sampleLink({ code })
+  expect(await links().insertIfAbsent(link)).not.toBe(link.writerId)
+  expect(await links().setDisabled({ code, disabledAtMs: 1 })).toBeUndefined()
+})
+
+test('a pool whose making was cut short after its number keeps that number', async () => {
+  const codes = createCassandraCodeStore(node.cassandra)
+  const first = await codes.insertPoolIfAbsent({ pool: 'first', secretFingerprint: 'f' })
+  const taken = 'INSERT INTO code_pool_numbers (pool_number, pool) VALUES (?, ?) IF NOT EXISTS'
+  await node.cassandra.execute('lwt', taken, [first.poolNumber + 1, 'cut-short'])
+  const other = await codes.insertPoolIfAbsent({ pool: 'other', secretFingerprint: 'f' })
+  const cutShort = await codes.insertPoolIfAbsent({ pool: 'cut-short', secretFingerprint: 'f' })
+  expect(cutShort.poolNumber).toBe(first.poolNumber + 1)
+  expect(other.poolNumber).toBe(first.poolNumber + 2)
+})
+
+test('64 pools have numbers of their own and are read at once; a 65th is refused', async () => {
+  const codes = createCassandraCodeStore(node.cassandra)
+  const before = await readPools(node.cassandra)
+  for (let made = before.length; made < POOL_NUMBERS; made++) {
+    await codes.insertPoolIfAbsent({ pool: `pool-${String(made)}`, secretFingerprint: 'f' })
+  }
+  const pools = await readPools(node.cassandra)
+  expect(pools.map(({ poolNumber }) => poolNumber)).toEqual([...Array(POOL_NUMBERS).keys()])
+  expect(pools[0]).toMatchObject({ pool: 'first', minted: 0, claimed: 0, owner: null })
+  const refused = codes.insertPoolIfAbsent({ pool: 'one-more', secretFingerprint: 'f' })
+  await expect(refused).rejects.toThrow(
+    new OperatorError('pool one-more cannot be made: at most 64 pools may ever have been made'),
+  )
+  const again = await codes.insertPoolIfAbsent({ pool: 'first', secretFingerprint: 'f' })
+  expect(again.poolNumber).toBe(pools[0]?.poolNumber)
+})
+
+test('wrong arguments are a defect, not a fault of the store', async () => {
+  const wrong = links().insertIfAbsent(sampleLink({ writerId: 'no uuid' }))
+  await expect(wrong).rejects.toThrow(TypeError)
+})
+
+test('closing waits for the answers under way, and then nothing can be asked', async () => {
+  const { config } = node
+  const cassandra = openCassandra({ config, metrics: createMetrics(), log: quiet })
+  const own = createCassandraLinkStore(cassandra)
+  expect(await cassandra.ready).toBe('up')
+  const claims = Array.from({ length: 50 }, () => sampleLink())
+  const told = claims.map((link) => own.insertIfAbsent(link))
+  await cassandra.close()
+  expect(await Promise.all(told)).toEqual(claims.map(({ writerId }) => writerId))
+  await expect(own.find('any')).rejects.toMatchObject({ outcome: 'not-done' })
+})
+
+test('a client closed before it could connect says so', async () => {
+  const config = { ...node.config, CASSANDRA_PORT: 1 }
+  const cassandra = openCassandra({ config, metrics: createMetrics(), log: quiet })
+  await cassandra.close()
+  expect(await cassandra.ready).toBe('closed')
+})
+
+test('statements and the driver’s work show in metrics, without a host or a key', async () => {
+  await stored({})
+  const text = await node.metrics.registry.metrics()
+  expect(text).toMatch(
+    /curtail_cassandra_call_duration_seconds_count\{statement="lwt",outcome="ok"\} \d+/,
+  )
+  expect(text).toMatch(/^curtail_cassandra_response_duration_seconds_count [1-9]/m)
+  expect(text).toMatch(/^curtail_cassandra_connections [1-9]/m)
+  expect(text).not.toContain(node.cluster.contactPoints[0])
+})
+
+test('a killed node fails fast, and is found when it is back, also by who waits', async () => {
+  const { cluster, config } = node
+  const states: string[] = []
+  const options = { config, metrics: createMetrics(), log: quiet }
+  const cassandra = openCassandra({ ...options, onState: (state) => states.push(state) })
+  await cassandra.ready
+  const own = createCassandraLinkStore(cassandra)
+  expect(await own.find('none')).toBeUndefined()
+  await cluster.node(0).kill()
+  await waitFor('the loss to be seen', () => !cassandra.isUp())
+  await expect(own.find('none')).rejects.toThrow(StoreError)
+  await expect(own.insertIfAbsent(sampleLink())).rejects.toMatchObject({ outcome: 'not-done' })
+  const faults: string[] = []
+  const late = openCassandra({ ...options, onFault: ({ kind }) => faults.push(kind) })
+  await waitFor('attempts to connect', () => faults.length > 1)
+  await cluster.node(0).restart()
+  expect(await inTime('the first connection', late.ready)).toBe('up')
+  const answers = () =>
+    own.find('none').then(
+      () => true,
+      () => false,
+    )
+  await waitFor('an answer', answers)
+  await waitFor('the return to be seen', () => cassandra.isUp())
+  const link = sampleLink()
+  expect(await own.insertIfAbsent(link)).toBe(link.writerId)
+  expect(new Set(faults)).toEqual(new Set(['away']))
+  expect(states).toEqual(['up', 'down', 'up'])
+  await Promise.all([cassandra.close(), late.close()])
+})

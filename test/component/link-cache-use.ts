@@ -1,0 +1,54 @@
+// Caches of links on the tests' own servers, opened as a role opens them.
+import { StoreError } from '../../src/process/store-error.ts'
+import { parseConfig } from '../../src/process/config.ts'
+import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { cacheSettings, planLinkCache } from '../../src/stores/redis/cache-settings.ts'
+import { type OpenLinkCache, openLinkCache } from '../../src/stores/redis/open-link-cache.ts'
+import { waitFor } from './wait-for.ts'
+
+const silent = () => undefined
+const log = { debug: silent, info: silent, warn: silent, error: silent }
+
+/** An open cache, and what it told of itself. */
+export interface UsedCache {
+  readonly cache: OpenLinkCache
+  readonly told: string[]
+  readonly metrics: Metrics
+}
+
+/** Opens a cache by its URL, or by settings of the environment; does not wait for it. */
+export function openCache(
+  where: string | Record<string, string>,
+  metrics = createMetrics(),
+): UsedCache {
+  const env = typeof where === 'string' ? { REDIS_URL: where } : where
+  const told: string[] = []
+  const cache = openLinkCache({
+    redis: planLinkCache(parseConfig(cacheSettings, env)),
+    metrics,
+    log,
+    onState: (state) => told.push(state),
+  })
+  return { cache, told, metrics }
+}
+
+/** The same, once it answers. */
+export async function openReadyCache(
+  where: string | Record<string, string>,
+  metrics = createMetrics(),
+): Promise<UsedCache> {
+  const used = openCache(where, metrics)
+  await waitFor('the cache', () => answers(used.cache))
+  return used
+}
+
+/** Whether a cache answers and takes writes now. */
+export function answers(cache: OpenLinkCache): Promise<boolean> {
+  return cache.probe().then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof StoreError) return false
+      throw error
+    },
+  )
+}

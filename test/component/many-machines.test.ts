@@ -1,0 +1,154 @@
+// Two `create` and two `redirect` processes on three nodes of Cassandra and a Redis while parts of
+// it fail: the small sizes of the storms `node-kill`, `cache-faults`, `pool-faults`,
+// `machine-drain` and `two-down`.
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { cacheFaults, faultCache } from '../storm/cache-faults.ts'
+import { drainMachine } from '../storm/machine-drain.ts'
+import { createThroughTrouble } from '../storm/node-kill.ts'
+import {
+  cutRefill,
+  emptyPool,
+  killCreators,
+  refillRounds,
+  refuseOtherSecret,
+} from '../storm/pool-faults.ts'
+import { takeTwoDown } from '../storm/two-down.ts'
+import { type ManyMachines, startManyMachines } from './many-machines.ts'
+import { createRandom, newSeed } from './random.ts'
+
+const SETUP_MS_MAX = 900_000 // Java, Maven, the jars and Redis may have to be fetched
+const TEST_MS_MAX = 120_000
+const CREATES = 250
+const FRESH_ROUNDS = 25
+const FAULTS = 4
+const LINKS = 10
+
+let machines: ManyMachines
+
+beforeAll(async () => {
+  machines = await startManyMachines({ codes: 10_000 })
+}, SETUP_MS_MAX)
+
+afterAll(async () => {
+  await machines.stop()
+}, TEST_MS_MAX)
+
+/** A seed, said aloud, so that a run can be repeated. */
+function saySeed(name: string): number {
+  const seed = newSeed()
+  process.stdout.write(`${name}, seed ${String(seed)}\n`)
+  return seed
+}
+
+describe('SIGTERM under load', () => {
+  test.each(['create', 'redirect'] as const)(
+    'to a %s process loses no request',
+    async (role) => {
+      const { answered, late } = await drainMachine(machines, role)
+      expect(answered).toBeGreaterThan(late)
+      expect(late).toBeGreaterThan(0)
+    },
+    TEST_MS_MAX,
+  )
+})
+
+describe('creates that are repeated by their key', () => {
+  test(
+    'each lead to their own target, once, though a node of Cassandra was killed',
+    async () => {
+      const seed = saySeed('node-kill')
+      const trouble = 'killed node'
+      const sum = await createThroughTrouble({ machines, trouble, creates: CREATES, seed })
+      expect(sum.told + sum.taken).toBeGreaterThanOrEqual(CREATES)
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'the same while answers of Cassandra get lost: outcomes that are unknown are learnt',
+    async () => {
+      const seed = saySeed('lost answers')
+      const trouble = 'lost answers'
+      const sum = await createThroughTrouble({ machines, trouble, creates: CREATES, seed })
+      expect(sum.lost).toBeGreaterThan(0)
+      expect(sum.resolved).toBeGreaterThan(0)
+    },
+    TEST_MS_MAX,
+  )
+})
+
+describe('a Redis that fails', () => {
+  test(
+    'never keeps a fresh link from those who asked for it before',
+    async () => {
+      const seed = saySeed('fresh links')
+      const run = { machines, freshRounds: FRESH_ROUNDS, faults: [], seed }
+      const { raced, steady } = await faultCache(run)
+      expect(raced).toBeGreaterThan(FRESH_ROUNDS)
+      expect(steady).toBeGreaterThan(0)
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'brings back no link that was disabled, and hides none that was made, beyond 5 s',
+    async () => {
+      const seed = saySeed('cache faults')
+      const random = createRandom(seed)
+      const faults = Array.from({ length: FAULTS }, () => random.pick(cacheFaults))
+      const { createFaults, disables } = await faultCache({
+        ...{ machines, freshRounds: 0, faults, seed },
+      })
+      expect(createFaults + disables).toBe(FAULTS)
+    },
+    TEST_MS_MAX,
+  )
+})
+
+describe('a pool of codes', () => {
+  test(
+    'that is empty refuses generated codes alone, until a refill',
+    async () => {
+      expect(await emptyPool(machines)).toBeGreaterThan(900)
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'is refilled with its own secret alone',
+    async () => {
+      expect(await refuseOtherSecret(machines)).toMatch(/another code secret/)
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'loses no block by four refills at once, killed at random, and little by a killed creator',
+    async () => {
+      const seed = saySeed('pool faults')
+      const { blocks } = await refillRounds({ machines, rounds: 2, seed, cutRatio: 0 })
+      expect(blocks).toBeGreaterThan(0)
+      await killCreators({ machines, kills: 1, seed })
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'is refilled by a Job that ends, though its connections were cut',
+    async () => {
+      expect(await cutRefill(machines)).toMatch(/"filled"/)
+    },
+    TEST_MS_MAX,
+  )
+})
+
+test(
+  'two of three nodes down: what was seen redirects, nothing is a false 404, and all heals',
+  async () => {
+    const seed = saySeed('two-down')
+    const sum = await takeTwoDown({ machines, links: LINKS, seed })
+    expect(sum.createsRefused).toBe(6)
+    expect(sum.unseenRedirects + sum.unseenRefusals).toBe(2 * LINKS)
+  },
+  TEST_MS_MAX,
+)

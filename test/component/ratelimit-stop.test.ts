@@ -1,0 +1,109 @@
+// The end of the `ratelimit` role, run in this process: a part that cannot end keeps none of the
+// others from ending, and its error is what the end reports.
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
+import type { GrpcServeDeps } from '../../src/grpc/serve.ts'
+import { freePort } from '../parts/redis.ts'
+
+const TEST_MS_MAX = 30_000
+const real = await import('../../src/grpc/serve.ts')
+let grpcPort = 0
+jest.unstable_mockModule('../../src/grpc/serve.ts', () => ({
+  async serveGrpc(deps: GrpcServeDeps) {
+    const server = await real.serveGrpc(deps)
+    grpcPort = server.port
+    const close = async () => {
+      await server.close()
+      throw new Error('gRPC cannot end')
+    }
+    return { ...server, close }
+  },
+}))
+let redisClosed = 0
+const { connectRedis } = await import('../../src/stores/redis/connection.ts')
+jest.unstable_mockModule('../../src/stores/redis/connection.ts', () => ({
+  connectRedis(...given: Parameters<typeof connectRedis>) {
+    const connection = connectRedis(...given)
+    const close = () => {
+      redisClosed++
+      connection.close()
+    }
+    return { ...connection, close }
+  },
+}))
+const { role } = await import('../../src/roles/ratelimit.ts')
+
+let root: string
+let redisPort: number
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'curtail-stop-'))
+  await mkdir(join(root, 'config'))
+  await writeFile(join(root, 'config', 'rules.yaml'), 'domain: shop\ndescriptors: []\n')
+  redisPort = await freePort()
+})
+afterAll(async () => {
+  await rm(root, { recursive: true })
+})
+
+const start = (env: Record<string, string> = {}) =>
+  role.start({
+    env: {
+      LOG_LEVEL: 'error',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      GRPC_HOST: '127.0.0.1',
+      GRPC_PORT: '0',
+      DEBUG_HOST: '127.0.0.1',
+      DEBUG_PORT: '0',
+      ADMIN_PORT: '0',
+      USE_STATSD: 'false',
+      RUNTIME_ROOT: root,
+      REDIS_URL: `127.0.0.1:${redisPort}`,
+      ...env,
+    },
+    args: [],
+    signal: new AbortController().signal,
+  })
+
+const isServed = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => {
+      resolve(false)
+    })
+  })
+
+test(
+  'each part ends though one cannot, whose error is thrown',
+  async () => {
+    const started = await start()
+    if (!('stop' in started)) throw new Error('it did not start')
+    expect(await isServed(grpcPort)).toBe(true)
+    await expect(started.stop()).rejects.toThrow('gRPC cannot end')
+    expect(await isServed(grpcPort)).toBe(false)
+    expect(redisClosed).toBe(1)
+    expect(process.listenerCount('SIGHUP')).toBe(0)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'a start that fails says why, whatever cannot end then',
+  async () => {
+    const taken = createServer().listen(0)
+    await once(taken, 'listening')
+    const { port } = taken.address() as AddressInfo
+    await expect(start({ ADMIN_PORT: String(port) })).rejects.toThrow('ADMIN_PORT')
+    expect([redisClosed, await isServed(grpcPort)]).toEqual([2, false])
+    taken.close()
+  },
+  TEST_MS_MAX,
+)

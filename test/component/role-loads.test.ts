@@ -1,0 +1,49 @@
+// What each role loads: its own dependencies and no other's, so that it starts quickly, stays
+// small, and holds nothing that it must not hold.
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from '@jest/globals'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Prints the address of each module that is loaded, before the process does anything. */
+const telling = `data:text/javascript,${encodeURIComponent(`
+import { registerHooks } from 'node:module'
+registerHooks({
+  load(url, context, next) {
+    process.stderr.write('loaded ' + url + '\\n')
+    return next(url, context)
+  },
+})`)}`
+
+/** Files of the checkout and packages that a role loads before it starts. */
+function loadedBy(role: string): string[] {
+  const args = ['--import', telling, 'src/main.ts', role, '--help']
+  const { stderr, status } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+  expect([role, status]).toEqual([role, 0])
+  return [...stderr.matchAll(/^loaded (.*)$/gm)].map(([, url = '']) =>
+    url.replace(/^file:\/\//, ''),
+  )
+}
+
+const sqlite = /node:sqlite|stores\/sqlite\//
+const grpc = /node_modules\/@grpc\/|src\/grpc\//
+const cassandra = /node_modules\/cassandra-driver\/|stores\/cassandra\//
+const redis = /node_modules\/ioredis\/|stores\/redis\//
+const kubernetes = /node_modules\/@kubernetes\/|src\/kube\//
+const creating = /src\/http\/create\/|src\/http\/pages\/docs/
+const secret = /codes\/permutation|refill-settings/
+const express = /node_modules\/express\//
+
+test.each([
+  ['redirect', { has: [cassandra, redis], lacks: [sqlite, grpc, kubernetes, creating, secret] }],
+  ['create', { has: [cassandra, redis, creating], lacks: [sqlite, grpc, kubernetes, secret] }],
+  ['refill', { has: [cassandra, secret], lacks: [sqlite, grpc, kubernetes, express, redis] }],
+  ['migrate', { has: [cassandra], lacks: [sqlite, grpc, kubernetes, express, redis, secret] }],
+  ['ratelimit', { has: [redis, grpc], lacks: [sqlite, cassandra, kubernetes, creating, secret] }],
+  ['standalone', { has: [sqlite, creating], lacks: [grpc, cassandra, redis, kubernetes] }],
+] as const)('%s loads its own dependencies and no other', (role, { has, lacks }) => {
+  const loaded = loadedBy(role)
+  for (const part of has) expect([part, loaded.some((url) => part.test(url))]).toEqual([part, true])
+  for (const part of lacks) expect(loaded.filter((url) => part.test(url))).toEqual([])
+})

@@ -1,0 +1,182 @@
+// What every shared cache of links must do: the promises of src/links/link-cache.ts as tests. Knows
+// no cache; link-cache.test.ts lists them.
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { Target } from '../../src/links/decide-redirect.ts'
+import { type LinkCache, NEGATIVE_MS, PERMIT_MS } from '../../src/links/link-cache.ts'
+import { freshCode } from './sample-link.ts'
+
+/** An open cache whose time the tests let pass. */
+interface OpenedLinkCache {
+  readonly cache: LinkCache
+  readonly pass: (ms: number) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+/** One member of the list. */
+export interface LinkCacheCase {
+  readonly name: string
+  readonly open: () => Promise<OpenedLinkCache>
+}
+
+type Opened = () => OpenedLinkCache
+
+const NOW_MS = 1_790_000_000_000
+const HOUR_MS = 3_600_000
+const target: Target = { longUrl: 'https://example.com/a?b=c#d', expiresAtMs: null }
+
+/** Defines the tests of one cache. */
+export function defineLinkCacheTests({ name, open }: LinkCacheCase): void {
+  describe(name, () => {
+    let opened: OpenedLinkCache | undefined
+    beforeAll(async () => {
+      opened = await open()
+    })
+    afterAll(() => opened?.close())
+    const given: Opened = () => {
+      if (opened === undefined) throw new Error(`${name} did not open`)
+      return opened
+    }
+    definePermitTests(given)
+    defineEntryTests(given)
+    defineLifeTests(given)
+  })
+}
+
+/** Looks for the first time; gives the permit. */
+async function permitFor(given: Opened, code: string): Promise<string> {
+  const seen = await given().cache.look(code)
+  if (seen.kind !== 'unknown' || seen.permit === undefined) throw new Error('there is no permit')
+  return seen.permit
+}
+
+async function fill(given: Opened, code: string, found: Target | undefined): Promise<boolean> {
+  const permit = await permitFor(given, code)
+  return given().cache.fill({ code, permit, target: found, nowMs: NOW_MS })
+}
+
+function definePermitTests(given: Opened): void {
+  const waits = { kind: 'unknown', permit: undefined }
+
+  test('who looks first gets a permit, who looks next gets none', async () => {
+    const code = freshCode()
+    await permitFor(given, code)
+    expect(await given().cache.look(code)).toEqual(waits)
+  })
+
+  test('of 50 who look at once one gets a permit', async () => {
+    const code = freshCode()
+    const seen = await Promise.all(Array.from({ length: 50 }, () => given().cache.look(code)))
+    const permits = seen.flatMap((one) => (one.kind === 'unknown' ? (one.permit ?? []) : ['?']))
+    expect(permits).toHaveLength(1)
+  })
+
+  test('a permit is good for one entry', async () => {
+    const code = freshCode()
+    const permit = await permitFor(given, code)
+    const entry = { code, permit, nowMs: NOW_MS }
+    expect(await given().cache.fill({ ...entry, target })).toBe(true)
+    expect(await given().cache.fill({ ...entry, target: undefined })).toBe(false)
+    expect(await given().cache.look(code)).toEqual({ kind: 'hit', target })
+  })
+
+  test('a permit of another look-up, or of another code, is refused', async () => {
+    const [code, other] = [freshCode(), freshCode()]
+    const permit = await permitFor(given, other)
+    await permitFor(given, code)
+    expect(await given().cache.fill({ code, permit, target, nowMs: NOW_MS })).toBe(false)
+    expect(await given().cache.look(code)).toEqual(waits)
+  })
+
+  test('forget() ends a permit: what was read before the change is refused', async () => {
+    const code = freshCode()
+    const permit = await permitFor(given, code)
+    await given().cache.forget(code)
+    expect(await given().cache.fill({ code, permit, target, nowMs: NOW_MS })).toBe(false)
+    const next = await permitFor(given, code)
+    expect(next).not.toBe(permit)
+    expect(await given().cache.fill({ code, permit, target, nowMs: NOW_MS })).toBe(false)
+  })
+
+  test('a permit ends by itself after its time, and the next who looks gets one', async () => {
+    const code = freshCode()
+    const permit = await permitFor(given, code)
+    await given().pass(PERMIT_MS - 1000)
+    expect(await given().cache.look(code)).toEqual(waits)
+    await given().pass(1000)
+    expect(await given().cache.fill({ code, permit, target, nowMs: NOW_MS })).toBe(false)
+    await permitFor(given, code)
+  })
+}
+
+function defineEntryTests(given: Opened): void {
+  test.each<[string, Target]>([
+    ['for ever', target],
+    ['until it expires', { ...target, expiresAtMs: NOW_MS + 60_000 }],
+    ['as long as can be', { longUrl: `https://x/${'~'.repeat(2038)}`, expiresAtMs: null }],
+    ['of an upper-case scheme', { ...target, longUrl: 'HTTP://EXAMPLE.com' }],
+    ['with signs of every kind', { ...target, longUrl: 'https://x/!"#$%&()*+,-.:;<=>?@[]^_`{|}' }],
+  ])('a target is remembered: %s', async (_, found) => {
+    const code = freshCode()
+    expect(await fill(given, code, found)).toBe(true)
+    for (let i = 0; i < 2; i++) {
+      expect(await given().cache.look(code)).toEqual({ kind: 'hit', target: found })
+    }
+  })
+
+  test('that there is nothing is remembered', async () => {
+    const code = freshCode()
+    expect(await fill(given, code, undefined)).toBe(true)
+    expect(await given().cache.look(code)).toEqual({ kind: 'negative' })
+  })
+
+  test.each([target, undefined])('forget() removes %j, and may be repeated', async (found) => {
+    const code = freshCode()
+    await fill(given, code, found)
+    await given().cache.forget(code)
+    await given().cache.forget(code)
+    await permitFor(given, code)
+  })
+
+  test('codes that differ in case only are different codes', async () => {
+    const code = freshCode()
+    await fill(given, `${code}a`, target)
+    await permitFor(given, `${code}A`)
+  })
+}
+
+function defineLifeTests(given: Opened): void {
+  test('a target is remembered for about an hour', async () => {
+    const codes = Array.from({ length: 40 }, freshCode)
+    for (const code of codes) await fill(given, code, target)
+    await given().pass(HOUR_MS * 0.89)
+    for (const code of codes) expect((await given().cache.look(code)).kind).toBe('hit')
+    await given().pass(HOUR_MS * 0.11)
+    const kinds = await Promise.all(
+      codes.map(async (code) => (await given().cache.look(code)).kind),
+    )
+    expect(new Set(kinds)).toEqual(new Set(['hit', 'unknown'])) // not all at once
+    await given().pass(HOUR_MS * 0.1)
+    for (const code of codes) expect((await given().cache.look(code)).kind).toBe('unknown')
+  })
+
+  test('one that expires sooner, until then', async () => {
+    const code = freshCode()
+    await fill(given, code, { ...target, expiresAtMs: NOW_MS + 30_000 })
+    await given().pass(29_000)
+    expect((await given().cache.look(code)).kind).toBe('hit')
+    await given().pass(1000)
+    expect((await given().cache.look(code)).kind).toBe('unknown')
+  })
+
+  test.each<[string, Target | undefined]>([
+    ['that there is nothing', undefined],
+    ['a target that has expired', { ...target, expiresAtMs: NOW_MS }],
+  ])('%s is remembered for a minute', async (_, found) => {
+    const code = freshCode()
+    await fill(given, code, found)
+    await given().pass(NEGATIVE_MS - 1000)
+    expect((await given().cache.look(code)).kind).toBe(found === undefined ? 'negative' : 'hit')
+    await given().pass(1000)
+    expect((await given().cache.look(code)).kind).toBe('unknown')
+  })
+}

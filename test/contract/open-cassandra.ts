@@ -1,0 +1,92 @@
+// Opens Cassandra for tests: one real node, and in it a keyspace of its own with our tables.
+// Closing ends the node.
+import { parseConfig } from '../../src/process/config.ts'
+import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { type Cassandra, openCassandra } from '../../src/stores/cassandra/client.ts'
+import { migrate } from '../../src/stores/cassandra/migrations.ts'
+import { createKeyspace } from '../../src/stores/cassandra/schema.ts'
+import { type CassandraConfig, cassandraSettings } from '../../src/stores/cassandra/settings.ts'
+import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
+
+/** For what starts a node: Java and the jars may have to be fetched first. */
+export const SETUP_MS_MAX = 900_000
+
+/** A logger that says nothing. */
+export const quiet = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+}
+
+/** The environment by which a role finds a cluster. */
+export function environmentOf(
+  { contactPoints, port, localDc }: CassandraCluster,
+  keyspace: string,
+): Record<string, string> {
+  return {
+    CASSANDRA_CONTACT_POINTS: contactPoints.join(','),
+    CASSANDRA_PORT: String(port),
+    CASSANDRA_LOCAL_DC: localDc,
+    CASSANDRA_KEYSPACE: keyspace,
+  }
+}
+
+/** The configuration that such an environment comes to. */
+function configOf(cluster: CassandraCluster, keyspace: string): CassandraConfig {
+  return parseConfig(cassandraSettings, environmentOf(cluster, keyspace))
+}
+
+/** Makes a keyspace with our tables, with as many replicas as there are nodes. */
+async function makeKeyspace(cluster: CassandraCluster, keyspace: string): Promise<void> {
+  const config = configOf(cluster, keyspace)
+  const metrics = createMetrics()
+  const cassandra = openCassandra({ config, inKeyspace: false, metrics, log: quiet })
+  try {
+    await cassandra.ready
+    const replicas = cluster.nodes.length
+    await cassandra.changeSchema(createKeyspace(keyspace, [{ dc: cluster.localDc, replicas }]))
+    const signal = new AbortController().signal
+    await migrate(cassandra, {
+      keyspace,
+      signal,
+      onStep: () => undefined,
+      onWait: () => undefined,
+    })
+  } finally {
+    await cassandra.close()
+  }
+}
+
+/** A connection to a node of its own. */
+export interface OpenedCassandra {
+  readonly cassandra: Cassandra
+  readonly cluster: CassandraCluster
+  readonly config: CassandraConfig
+  readonly metrics: Metrics
+  readonly close: () => Promise<void>
+}
+
+/** Starts a node, makes a keyspace and connects to it. */
+export async function openNode(keyspace: string): Promise<OpenedCassandra> {
+  const cluster = await startCassandra({ nodes: 1 })
+  try {
+    await makeKeyspace(cluster, keyspace)
+    const config = configOf(cluster, keyspace)
+    const metrics = createMetrics()
+    const cassandra = openCassandra({ config, metrics, log: quiet })
+    await cassandra.ready
+    return {
+      cassandra,
+      cluster,
+      config,
+      metrics,
+      async close() {
+        await cassandra.close()
+        await cluster.stop()
+      },
+    }
+  } catch (error) {
+    await cluster.stop()
+    throw error
+  }
+}

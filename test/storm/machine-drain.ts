@@ -1,0 +1,139 @@
+// SIGTERM to a `create` and to a `redirect` process under load: every request that was accepted is
+// answered, and well; then the process ends with 0, with its drivers closed after the last answer.
+import { createAsk, codeOf } from '../component/client.ts'
+import { leadsTo, mustLeadTo, openAskers } from '../component/machine-clients.ts'
+import { type Machine, type ManyMachines, startManyMachines } from '../component/many-machines.ts'
+import {
+  type Answer,
+  type Ask,
+  headerOf,
+  openConnection,
+  type RawConnection,
+} from '../component/raw-http.ts'
+import { inTime, waitFor } from '../component/wait-for.ts'
+
+const CLIENTS = 32
+const STORM_ROUNDS = 20
+/** Requests that are answered before the signal. */
+const WARM = 200
+const END_MS_MAX = 40_000
+
+/** What a run gave. */
+export interface MachineDrain {
+  readonly answered: number
+  /** Answers that came after the signal. */
+  readonly late: number
+  readonly endMs: number
+}
+
+/** Ends one further process of a role under load. Throws what it found. */
+export async function drainMachine(
+  machines: ManyMachines,
+  role: Machine['role'],
+): Promise<MachineDrain> {
+  const machine = await machines.startMachine(role)
+  const readers = openAskers(machines.redirects)
+  const made: { code: string; target: string }[] = []
+  const load = role === 'create' ? createLoad(made) : await redirectLoad(machines)
+  let answered = 0
+  let late = 0
+  let isEnding = false
+  const onAnswer = () => {
+    answered++
+    if (isEnding) late++
+  }
+  try {
+    const connections = await Promise.all(
+      Array.from({ length: CLIENTS }, () => openConnection(machine.port)),
+    )
+    const working = connections.map((connection) => work(connection, { ...load, onAnswer }))
+    await Promise.race([waitFor('a load', () => answered >= WARM), Promise.all(working)])
+    isEnding = true
+    const signalledMs = performance.now()
+    machine.child.kill('SIGTERM')
+    await inTime('the last answers', Promise.all(working), END_MS_MAX)
+    const how = await inTime('the end', machine.ended, END_MS_MAX)
+    const said = machine.log.map(({ msg }) => msg)
+    if (how !== 0) throw new Error(`${role} ended with ${String(how)}: ${said.join(', ')}`)
+    if (said.at(-1) !== 'stopped') throw new Error(`${role} said ${said.join(', ')}`)
+    const ills = machine.log.filter(({ level }) => level === 'error' || level === 'fatal')
+    if (ills.length > 0) throw new Error(`${role} said ${JSON.stringify(ills)}`)
+    for (const { code, target } of made) {
+      for (const reader of readers.all) await mustLeadTo(reader, code, target)
+    }
+    return { answered, late, endMs: Math.round(performance.now() - signalledMs) }
+  } finally {
+    readers.close()
+  }
+}
+
+interface Load {
+  readonly next: () => Ask
+  /** Throws where the answer is not a good one. */
+  readonly check: (ask: Ask, answer: Answer) => void
+}
+
+function createLoad(made: { code: string; target: string }[]): Load {
+  const run = Math.floor(Math.random() * 2 ** 31).toString(36)
+  let requests = 0
+  return {
+    next: () => createAsk({ long_url: `https://example.com/${run}/${String(requests++)}` }),
+    check(ask, answer) {
+      const { long_url: target } = JSON.parse(String(ask.body)) as { long_url: string }
+      made.push({ code: codeOf(answer), target })
+    },
+  }
+}
+
+async function redirectLoad({ creates }: ManyMachines): Promise<Load> {
+  const { all, close } = openAskers(creates)
+  const target = 'https://example.com/drained'
+  const answer = await all[0]?.ask(createAsk({ long_url: target }))
+  close()
+  if (answer === undefined) throw new Error('there is nobody to ask')
+  const code = codeOf(answer)
+  let requests = 0
+  return {
+    // Some are in memory, others are looked up through cache and store.
+    next: () => ({ path: requests++ % 4 === 0 ? `/d${requests.toString(36)}` : `/${code}` }),
+    check({ path }, got) {
+      const isWell = path === `/${code}` ? leadsTo(got, target) : got.status === 404
+      if (!isWell) throw new Error(`${path}: ${String(got.status)}`)
+    },
+  }
+}
+
+/** Asks without pause until it is told that its connection closes. Throws at a lost request. */
+async function work(
+  connection: RawConnection,
+  { next, check, onAnswer }: Load & { onAnswer: () => void },
+): Promise<void> {
+  for (;;) {
+    const ask = next()
+    const answer = await connection.exchange(ask)
+    check(ask, answer)
+    onAnswer()
+    if (headerOf(answer, 'Connection') === 'close') return
+  }
+}
+
+/** One line of figures. */
+export function renderDrain(role: string, sum: MachineDrain): string {
+  const { answered, late, endMs } = sum
+  const end = `ended in ${String(endMs)} ms`
+  return `${role}: ${String(answered)} answered, ${String(late)} after SIGTERM, ${end}`
+}
+
+/** The full size. */
+export async function storm({ log }: { log: (line: string) => void }): Promise<void> {
+  const machines = await startManyMachines({ codes: 50_000 })
+  try {
+    for (let round = 0; round < STORM_ROUNDS; round++) {
+      for (const role of ['create', 'redirect'] as const) {
+        log(renderDrain(role, await drainMachine(machines, role)))
+      }
+    }
+  } finally {
+    await machines.stop()
+  }
+}

@@ -1,0 +1,196 @@
+// Creates while a node of Cassandra dies, and while its answers get lost on the way: every 201
+// leads to its own target afterwards, no alias has two winners, no key two links, no code two keys.
+import {
+  type Asker,
+  createUntilTold,
+  inParallel,
+  mustLeadTo,
+  openAskers,
+  type Told,
+  type Wish,
+} from '../component/machine-clients.ts'
+import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
+import { createRandom, type Random } from '../component/random.ts'
+
+const FLIGHT = 64
+const STORM_CREATES = 5000
+/** Of the answers to conditional writes. */
+const LOST = 0.05
+const CONTENDERS = 4
+
+/** What is wrong with the machines in the middle third of the creates. */
+export type Trouble = 'killed node' | 'lost answers'
+
+/** What a run gave. */
+export interface NodeKill {
+  readonly told: number
+  readonly taken: number
+  readonly repeats: number
+  /** Claims whose outcome was unknown and then learnt. */
+  readonly resolved: number
+  readonly lost: number
+  readonly seconds: number
+}
+
+/** Runs so many creates. Throws what it found. */
+export async function createThroughTrouble(given: {
+  machines: ManyMachines
+  trouble: Trouble
+  creates: number
+  seed: number
+}): Promise<NodeKill> {
+  const { machines, trouble, creates, seed } = given
+  const begunMs = performance.now()
+  const random = createRandom(seed)
+  const wishes = makeWishes(creates, random)
+  const before = await resolvedOf(machines)
+  const { all: askers, close } = openAskers(machines.creates)
+  const all: Told[] = []
+  const run = troubleOf(machines, trouble, random)
+  const steps = new Map([
+    [Math.floor(wishes.length / 3), run.begin],
+    [Math.floor((wishes.length * 2) / 3), run.end],
+  ])
+  const stepping: Promise<void>[] = []
+  try {
+    await inParallel(FLIGHT, wishes, async (wish) => {
+      all.push(await createUntilTold(askers, wish))
+      const step = steps.get(all.length)
+      if (step !== undefined) stepping.push(step())
+    })
+    await Promise.all(stepping)
+    await checkAll({ machines, askers, all })
+  } finally {
+    await Promise.allSettled(stepping)
+    close()
+  }
+  return {
+    told: all.filter(({ code }) => code !== undefined).length,
+    taken: all.filter(({ code }) => code === undefined).length,
+    repeats: all.reduce((sum, { repeats }) => sum + repeats, 0),
+    resolved: (await resolvedOf(machines)) - before,
+    lost: run.lost(),
+    seconds: Math.round((performance.now() - begunMs) / 1000),
+  }
+}
+
+/** What is wanted: links with and without life, some keys twice at once, contended aliases. */
+function makeWishes(count: number, random: Random): Wish[] {
+  const run = random.int(36 ** 3).toString(36)
+  const wishes: Wish[] = []
+  while (wishes.length < count) {
+    const i = wishes.length
+    const key = `${run}-${String(i)}`
+    const wish = {
+      key,
+      target: `https://example.com/${key}?q=%7e`,
+      ...(random.chance(0.3) && { ttlDays: 1 + random.int(3650) }),
+    }
+    if (random.chance(0.05)) {
+      const alias = `${run}-${i.toString(36)}`
+      for (let c = 0; c < CONTENDERS; c++) {
+        const own = { key: `${key}-${String(c)}`, target: `${wish.target}&c=${String(c)}`, alias }
+        wishes.push(own)
+      }
+    } else {
+      wishes.push(wish)
+      if (random.chance(0.2)) wishes.push(wish)
+    }
+  }
+  return wishes
+}
+
+interface Run {
+  readonly begin: () => Promise<void>
+  readonly end: () => Promise<void>
+  readonly lost: () => number
+}
+
+function troubleOf({ cassandra }: ManyMachines, trouble: Trouble, random: Random): Run {
+  const proxies = cassandra.nodes.map((_, at) => cassandra.proxy(at))
+  const lostSoFar = () => proxies.reduce((sum, proxy) => sum + proxy.swallowed(), 0)
+  const before = lostSoFar()
+  if (trouble === 'lost answers') {
+    const isSuch = (message: Buffer) => message.includes('[applied]') && random.chance(LOST)
+    return {
+      begin: () => {
+        for (const proxy of proxies) proxy.swallow({ isSuch })
+        return Promise.resolve()
+      },
+      end: async () => {
+        for (const proxy of proxies) await proxy.heal()
+      },
+      lost: () => lostSoFar() - before,
+    }
+  }
+  const node = cassandra.node(random.int(cassandra.nodes.length))
+  return { begin: () => node.kill(), end: () => node.restart(), lost: () => 0 }
+}
+
+async function resolvedOf({ creates }: ManyMachines): Promise<number> {
+  const label = 'outcome="unknown-resolved"'
+  const counts = creates.map((one) => one.metric('curtail_code_claims_total', label))
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count)
+}
+
+async function checkAll(given: {
+  machines: ManyMachines
+  askers: readonly Asker[]
+  all: readonly Told[]
+}): Promise<void> {
+  const { machines, askers, all } = given
+  const codes = new Map<string, string>()
+  const keys = new Map<string, string>()
+  for (const { wish, code } of all) {
+    if (code === undefined) {
+      if (wish.alias === undefined) throw new Error(`${wish.key}: 409 without an alias`)
+      continue
+    }
+    const { key, alias } = wish
+    if ((codes.get(code) ?? key) !== key) throw new Error(`${code} belongs to two keys`)
+    if ((keys.get(key) ?? code) !== code) throw new Error(`${key} has two links`)
+    if (alias !== undefined && alias !== code) throw new Error(`${alias} was made as ${code}`)
+    codes.set(code, key)
+    keys.set(key, code)
+  }
+  const lost = all.filter(({ wish }) => wish.alias !== undefined && !codes.has(wish.alias))
+  if (lost[0] !== undefined) throw new Error(`nobody won ${String(lost[0].wish.alias)}`)
+  const { all: readers, close } = openAskers(machines.redirects)
+  try {
+    await inParallel(16, all, async ({ wish, code }) => {
+      if (code === undefined) return
+      for (const reader of readers) await mustLeadTo(reader, code, wish.target)
+      const again = await createUntilTold(askers, wish)
+      if (again.code !== code) throw new Error(`${wish.key} is now ${String(again.code)}`)
+      if (!again.isReplay) throw new Error(`${wish.key} was made anew`)
+    })
+  } finally {
+    close()
+  }
+}
+
+/** One line of figures. */
+export function renderNodeKill(trouble: Trouble, sum: NodeKill): string {
+  return (
+    `${trouble}: ${String(sum.told)} × 201, ${String(sum.taken)} × 409, ` +
+    `${String(sum.repeats)} repeats at 503, ${String(sum.lost)} answers lost, ` +
+    `${String(sum.resolved)} unknown claims resolved, ${String(sum.seconds)} s`
+  )
+}
+
+/** The full size. */
+export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
+  const machines = await startManyMachines({ codes: 4 * STORM_CREATES })
+  try {
+    for (const trouble of ['killed node', 'lost answers'] as const) {
+      const run = { machines, trouble, creates: STORM_CREATES, seed: given.seed }
+      const sum = await createThroughTrouble(run)
+      given.log(renderNodeKill(trouble, sum))
+      if (trouble === 'lost answers' && sum.resolved === 0) {
+        throw new Error('no claim of unknown outcome was resolved')
+      }
+    }
+  } finally {
+    await machines.stop()
+  }
+}

@@ -1,0 +1,257 @@
+// Pools of codes that run empty, refills that are killed at any moment, creators killed with codes
+// in hand: no code twice, no block lost by a refill, and little lost by a killed creator.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { codeOf, createAsk } from '../component/client.ts'
+import {
+  type Asker,
+  createUntilTold,
+  mustLeadTo,
+  openAsker,
+  openAskers,
+  problemOf,
+  renderAnswer,
+} from '../component/machine-clients.ts'
+import { type Machine, type ManyMachines, startManyMachines } from '../component/many-machines.ts'
+import { readPoolRows } from '../component/pool-rows.ts'
+import { createRandom, type Random } from '../component/random.ts'
+import { type Answer, headerOf } from '../component/raw-http.ts'
+import { inTime, waitFor } from '../component/wait-for.ts'
+
+const STORM_REFILL_ROUNDS = 200
+const STORM_KILLS = 40
+const FLIGHT = 64
+const BLOCK = 1000
+const REFILLS = 4
+/** A refill takes about this long; some are killed before they have begun. */
+const REFILL_MS = 2500
+const JOB_MS_MAX = 60_000
+/** A refill of 100 blocks that lost its connections has ended long before. */
+const END_MS_MAX = 30_000
+const LOAD_MS = 1500
+
+let pools = 0
+const newPool = (what: string) => `${what}/${String(process.pid)}-${String(++pools)}`
+const aTarget = (what: string) => `https://example.com/pool/${what}`
+
+/** Empties a pool of one block and fills it again; how many codes it gave. */
+export async function emptyPool(machines: ManyMachines): Promise<number> {
+  const pool = newPool('empty')
+  await machines.startRefill({ pool, target: BLOCK }).succeeded(JOB_MS_MAX)
+  const machine = await machines.startMachine('create', { CODE_POOL: pool })
+  const creator = openAsker(machine.port)
+  const readers = openAskers(machines.redirects)
+  try {
+    const codes: string[] = []
+    const refusals: Answer[] = []
+    const drain = async () => {
+      while (refusals.length === 0) {
+        const answer = await creator.ask(createAsk({ long_url: aTarget(pool) }))
+        if (answer.status === 201) codes.push(codeOf(answer))
+        else if (answer.status === 503) refusals.push(answer)
+        else throw new Error(`a create: ${renderAnswer(answer)}`)
+      }
+    }
+    await Promise.all(Array.from({ length: FLIGHT }, drain))
+    for (const answer of refusals) {
+      const says = [problemOf(answer), Number(headerOf(answer, 'Retry-After')) > 0]
+      if (says.join() !== 'pool-empty,true') throw new Error(`empty: ${renderAnswer(answer)}`)
+    }
+    mustBeDistinct(codes)
+    const alias = `e-${String(Math.floor(Math.random() * 1e7))}`
+    await createUntilTold([creator], { key: `alias-${pool}`, target: aTarget(alias), alias })
+    for (const reader of readers.all) {
+      await mustLeadTo(reader, alias, aTarget(alias))
+      for (const code of codes.slice(-3)) await mustLeadTo(reader, code, aTarget(pool))
+    }
+    const { status } = await fetch(`${machine.adminUrl}/readyz`)
+    if (status !== 200) throw new Error(`/readyz is ${String(status)} while the pool is empty`)
+    await machines.startRefill({ pool, target: BLOCK }).succeeded(JOB_MS_MAX)
+    await waitFor('a generated code again', () => isCreated(creator, aTarget(pool)))
+    return codes.length
+  } finally {
+    creator.close()
+    readers.close()
+    await machine.stop()
+  }
+}
+
+async function isCreated(creator: Asker, target: string): Promise<boolean> {
+  return (await creator.ask(createAsk({ long_url: target }))).status === 201
+}
+
+function mustBeDistinct(codes: readonly string[]): void {
+  const seen = new Set<string>()
+  for (const code of codes) {
+    if (seen.has(code)) throw new Error(`the code ${code} is there twice`)
+    seen.add(code)
+  }
+}
+
+/** What rounds of refills gave. */
+export interface RefillRounds {
+  readonly rounds: number
+  readonly killed: number
+  readonly ended: number
+  readonly blocks: number
+}
+
+/** Four refills of one pool at once, some killed, some with their connections cut. */
+export async function refillRounds(given: {
+  machines: ManyMachines
+  rounds: number
+  seed: number
+  /** Of rounds in which every connection to Cassandra is cut. @default 0.3 */
+  cutRatio?: number
+}): Promise<RefillRounds> {
+  const { machines, rounds, cutRatio = 0.3 } = given
+  const random = createRandom(given.seed)
+  const pool = newPool('refills')
+  const sum = { rounds, killed: 0, ended: 0 }
+  let target = 0
+  for (let round = 0; round < rounds; round++) {
+    target += BLOCK * (1 + random.int(4))
+    const isCut = random.chance(cutRatio)
+    await refillAtOnce({ machines, pool, target, random, sum, isCut })
+    await readWhole(machines, pool)
+  }
+  await machines.startRefill({ pool, target }).succeeded(JOB_MS_MAX)
+  const { minted, codes } = await readWhole(machines, pool)
+  if (minted !== target / BLOCK) throw new Error(`${String(minted)} blocks for ${String(target)}`)
+  mustBeDistinct(codes)
+  return { ...sum, blocks: minted }
+}
+
+async function refillAtOnce(given: {
+  machines: ManyMachines
+  pool: string
+  target: number
+  random: Random
+  isCut: boolean
+  sum: { killed: number; ended: number }
+}): Promise<void> {
+  const { machines, pool, target, random, isCut, sum } = given
+  const jobs = Array.from({ length: REFILLS }, () => machines.startRefill({ pool, target }))
+  const cutting = isCut ? cutAll(machines, random.int(REFILL_MS)) : Promise.resolve()
+  try {
+    await Promise.all(
+      jobs.map(async (job) => {
+        if (random.chance(0.7)) {
+          const afterMs = random.int(REFILL_MS)
+          await Promise.race([sleep(afterMs), job.ended])
+          job.kill()
+        }
+        const { how, stderr, stdout } = await inTime('a refill', job.ended, JOB_MS_MAX)
+        if (how === 'SIGKILL') sum.killed++
+        else if (how === 0) sum.ended++
+        else throw new Error(`a refill ended with ${String(how)}: ${stderr}${stdout}`)
+      }),
+    )
+  } finally {
+    for (const job of jobs) job.kill()
+    await cutting
+  }
+}
+
+async function cutAll({ cassandra }: ManyMachines, afterMs: number): Promise<void> {
+  await sleep(afterMs)
+  cassandra.nodes.forEach((_, at) => {
+    cassandra.proxy(at).cut()
+  })
+}
+
+/** Cuts every connection of a refill at work, once: it fills the pool and ends all the same. */
+export async function cutRefill(machines: ManyMachines): Promise<string> {
+  const job = machines.startRefill({ pool: newPool('cut'), target: 100 * BLOCK })
+  await waitFor('the first blocks', () => job.said().includes('"minted"'), JOB_MS_MAX)
+  await cutAll(machines, 0)
+  return job.succeeded(END_MS_MAX)
+}
+
+/** The pool as the store holds it. Throws where its level counts a block that is not there. */
+async function readWhole({ cassandra }: ManyMachines, pool: string) {
+  const rows = await readPoolRows(cassandra, pool)
+  if (rows === undefined) return { minted: 0, claimed: 0, codes: [] }
+  if (rows.absent.length > 0) throw new Error(`${pool} lacks the blocks ${rows.absent.join()}`)
+  return rows
+}
+
+/** A refill with another secret says so and changes nothing. */
+export async function refuseOtherSecret(machines: ManyMachines): Promise<string> {
+  const pool = newPool('secret')
+  await machines.startRefill({ pool, target: BLOCK }).succeeded(JOB_MS_MAX)
+  const secretFile = await machines.makeSecret()
+  const job = machines.startRefill({ pool, target: 3 * BLOCK, secretFile })
+  const { how, stderr } = await inTime('the refusal', job.ended, JOB_MS_MAX)
+  const { minted } = await readWhole(machines, pool)
+  if (how === 1 && stderr.includes('another code secret') && minted === 1) return stderr.trim()
+  throw new Error(`another secret: ${String(how)}, ${String(minted)} blocks, ${stderr}`)
+}
+
+/** What killed creators gave. */
+export interface KilledCreators {
+  readonly kills: number
+  readonly told: number
+  /** Codes of claimed blocks that nobody was told, for each killed process. */
+  readonly lostEach: number
+}
+
+/** Kills one creator after the other under load; throws where one loses more than it may hold. */
+export async function killCreators(given: {
+  machines: ManyMachines
+  kills: number
+  seed: number
+}): Promise<KilledCreators> {
+  const { machines, kills } = given
+  const random = createRandom(given.seed)
+  const pool = newPool('killed')
+  await machines.startRefill({ pool, target: BLOCK * 4 * (kills + 1) }).succeeded(JOB_MS_MAX)
+  const codes: string[] = []
+  for (let kill = 0; kill < kills; kill++) {
+    const machine = await machines.startMachine('create', { CODE_POOL: pool })
+    codes.push(...(await createUntilKilled(machine, random.int(LOAD_MS))))
+  }
+  mustBeDistinct(codes)
+  const { claimed } = await readWhole(machines, pool)
+  const lostEach = (claimed * BLOCK - codes.length) / kills
+  // What it holds, one claim in flight, and the requests in flight.
+  const lostMax = 1.2 * BLOCK + BLOCK + FLIGHT
+  if (lostEach > lostMax) throw new Error(`${String(lostEach)} codes lost for each creator`)
+  return { kills, told: codes.length, lostEach: Math.round(lostEach) }
+}
+
+async function createUntilKilled(machine: Machine, afterMs: number): Promise<string[]> {
+  const asker = openAsker(machine.port)
+  const codes: string[] = []
+  const work = async () => {
+    for (;;) {
+      const answer = await asker.ask(createAsk({ long_url: aTarget('killed') })).catch(() => {
+        return undefined // it is dead
+      })
+      if (answer === undefined) return
+      codes.push(codeOf(answer))
+    }
+  }
+  const working = Promise.all(Array.from({ length: FLIGHT }, work))
+  await Promise.race([sleep(afterMs), working])
+  machine.child.kill('SIGKILL')
+  await machine.ended
+  await working
+  asker.close()
+  return codes
+}
+
+/** The full size. */
+export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
+  const { seed, log } = given
+  const machines = await startManyMachines({ codes: 2000 })
+  try {
+    log(`emptied after ${String(await emptyPool(machines))} codes`)
+    log(await refuseOtherSecret(machines))
+    log(await cutRefill(machines))
+    log(JSON.stringify(await killCreators({ machines, kills: STORM_KILLS, seed })))
+    const refills = { machines, rounds: STORM_REFILL_ROUNDS, seed }
+    log(JSON.stringify(await refillRounds(refills)))
+  } finally {
+    await machines.stop()
+  }
+}

@@ -1,0 +1,215 @@
+// Two of three nodes of Cassandra dead, then Redis too: links seen lately redirect, of others
+// nobody says 404, creates are refused in time, and all of it heals without a restart.
+import { codeOf } from '../component/client.ts'
+import {
+  askOf,
+  type Asker,
+  createUntilTold,
+  inParallel,
+  leadsTo,
+  mustLeadTo,
+  openAskers,
+  problemOf,
+  renderAnswer,
+  type Wish,
+} from '../component/machine-clients.ts'
+import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
+import { createRandom } from '../component/random.ts'
+import { headerOf } from '../component/raw-http.ts'
+import { waitFor } from '../component/wait-for.ts'
+
+const STORM_LINKS = 200
+const STORM_ROUNDS = 5
+/** The service's own deadline of a create is 5 s. */
+const CREATE_MS_MAX = 5 * 5000
+const HEAL_MS_MAX = 60_000
+/** Longer than a redirect process keeps a link in memory without asking. */
+const AWAY_MS = 5000
+
+interface Link {
+  readonly wish: Wish
+  readonly code: string
+}
+
+/** What a run gave. */
+export interface TwoDown {
+  readonly seenRedirects: number
+  readonly unseenRedirects: number
+  readonly unseenRefusals: number
+  readonly createsRefused: number
+  /** The longest that a create took to be refused. */
+  readonly refusalMsMax: number
+  readonly healMs: number
+}
+
+/** Takes two nodes down once. Throws what it found. */
+export async function takeTwoDown(given: {
+  machines: ManyMachines
+  links: number
+  seed: number
+}): Promise<TwoDown> {
+  const { machines, links, seed } = given
+  const { cassandra, redis } = machines
+  const random = createRandom(seed)
+  const run = random.int(36 ** 4).toString(36)
+  const creators = openAskers(machines.creates)
+  const readers = openAskers(machines.redirects)
+  const keeps = random.int(3)
+  const down = cassandra.nodes.filter((_, at) => at !== keeps)
+  try {
+    const seen = await makeLinks(creators.all, `seen-${run}`, links)
+    const unseen = await makeLinks(creators.all, `unseen-${run}`, links)
+    await followAll(readers.all, seen)
+    await Promise.all(down.map((node) => node.kill()))
+    const refused = refuseCreates(creators.all, run)
+    await followAll(readers.all, seen)
+    const others = await askUnseen(readers.all, unseen)
+    await mustNotKnow(readers.all, `no-${run}`)
+    await redis.kill()
+    const endMs = performance.now() + AWAY_MS
+    let seenRedirects = 0
+    while (performance.now() < endMs) seenRedirects += await followAll(readers.all, seen)
+    const { wishes, msMax } = await refused
+    const healMs = await heal({ machines, down, readers: readers.all, unseen, run })
+    // What was refused is made by the same key, and what was there is still there.
+    const made = await Promise.all(wishes.map((wish) => createUntilTold(creators.all, wish)))
+    for (const { wish, code } of made) {
+      if (code === undefined) throw new Error(`${wish.key} is taken`)
+      for (const reader of readers.all) await mustLeadTo(reader, code, wish.target)
+    }
+    await followAll(readers.all, seen)
+    return {
+      seenRedirects,
+      ...others,
+      createsRefused: wishes.length,
+      refusalMsMax: Math.round(msMax),
+      healMs: Math.round(healMs),
+    }
+  } finally {
+    creators.close()
+    readers.close()
+  }
+}
+
+async function makeLinks(askers: readonly Asker[], name: string, count: number): Promise<Link[]> {
+  const links: Link[] = []
+  const wishes = Array.from({ length: count }, (_, i) => {
+    const key = `${name}-${String(i)}`
+    return { key, target: `https://example.com/${key}` }
+  })
+  await inParallel(16, wishes, async (wish) => {
+    const { code } = await createUntilTold(askers, wish)
+    if (code !== undefined) links.push({ wish, code })
+  })
+  return links
+}
+
+async function followAll(readers: readonly Asker[], links: readonly Link[]): Promise<number> {
+  for (const reader of readers) {
+    await inParallel(8, links, ({ code, wish }) => mustLeadTo(reader, code, wish.target))
+  }
+  return readers.length * links.length
+}
+
+/** A link that no reader has seen: its redirect where the node that is left has it, else 503. */
+async function askUnseen(readers: readonly Asker[], links: readonly Link[]) {
+  const sum = { unseenRedirects: 0, unseenRefusals: 0 }
+  for (const reader of readers) {
+    await inParallel(8, links, async ({ code, wish }) => {
+      const answer = await reader.ask({ path: `/${code}` })
+      if (leadsTo(answer, wish.target)) sum.unseenRedirects++
+      else if (answer.status === 503 && problemOf(answer) === 'store-unavailable') {
+        sum.unseenRefusals++
+      } else throw new Error(`unseen /${code}: ${renderAnswer(answer)}`)
+    })
+  }
+  return sum
+}
+
+/** Nobody can know whether such a code exists. */
+async function mustNotKnow(readers: readonly Asker[], code: string): Promise<void> {
+  for (const reader of readers) {
+    const answer = await reader.ask({ path: `/${code}` })
+    if (answer.status === 503 && headerOf(answer, 'Retry-After') !== undefined) continue
+    throw new Error(`/${code}, which nobody made: ${renderAnswer(answer)}`)
+  }
+}
+
+/** Creates while no majority is there: every one is refused in time. */
+async function refuseCreates(askers: readonly Asker[], run: string) {
+  const wishes: Wish[] = [0, 1, 2, 3, 4, 5].map((i) => ({
+    key: `refused-${run}-${String(i)}`,
+    target: `https://example.com/refused/${run}/${String(i)}`,
+    ...(i % 2 === 0 && { alias: `r${String(i)}-${run}` }),
+  }))
+  let msMax = 0
+  await Promise.all(
+    wishes.map(async (wish, i) => {
+      const begunMs = performance.now()
+      const answer = await askers[i % askers.length]?.ask(askOf(wish), 2 * CREATE_MS_MAX)
+      const tookMs = performance.now() - begunMs
+      msMax = Math.max(msMax, tookMs)
+      if (answer?.status === 201) throw new Error(`${codeOf(answer)} was made by a minority`)
+      if (answer?.status !== 503 || problemOf(answer) !== 'store-unavailable') {
+        throw new Error(`${wish.key}: ${answer === undefined ? 'none' : renderAnswer(answer)}`)
+      }
+      if (tookMs > CREATE_MS_MAX) throw new Error(`a refusal took ${tookMs.toFixed(0)} ms`)
+    }),
+  )
+  return { wishes, msMax }
+}
+
+/** Brings everything back; how long it took from then on until every process was well again. */
+async function heal(given: {
+  machines: ManyMachines
+  down: ManyMachines['cassandra']['nodes']
+  readers: readonly Asker[]
+  unseen: readonly Link[]
+  run: string
+}): Promise<number> {
+  const { machines, down, readers, unseen, run } = given
+  await Promise.all([...down.map((node) => node.restart()), machines.redis.restart()])
+  const backMs = performance.now()
+  let ill = ''
+  const isWell = async () => {
+    for (const [at, reader] of readers.entries()) {
+      const absent = await reader.ask({ path: `/no-${run}` })
+      ill = `process ${String(at)}: ${renderAnswer(absent)}`
+      if (absent.status !== 404) return false
+      for (const { code, wish } of unseen) {
+        const answer = await reader.ask({ path: `/${code}` })
+        ill = `process ${String(at)}: ${renderAnswer(answer)}`
+        if (!leadsTo(answer, wish.target)) return false
+      }
+    }
+    return true
+  }
+  await waitFor('redirects to be well again', isWell, HEAL_MS_MAX).catch((error: unknown) => {
+    throw new Error(`not healed: ${ill}`, { cause: error })
+  })
+  const healMs = performance.now() - backMs
+  for (const { child, role } of [...machines.creates, ...machines.redirects]) {
+    if (child.exitCode !== null) throw new Error(`a ${role} ended`)
+  }
+  return healMs
+}
+
+/** One line of figures. */
+export function renderTwoDown(sum: TwoDown): string {
+  return Object.entries(sum)
+    .map(([name, value]) => `${name} ${String(value)}`)
+    .join(', ')
+}
+
+/** The full size. */
+export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
+  const machines = await startManyMachines({ codes: 20_000 })
+  try {
+    for (let round = 0; round < STORM_ROUNDS; round++) {
+      const run = { machines, links: STORM_LINKS, seed: given.seed + round }
+      given.log(renderTwoDown(await takeTwoDown(run)))
+    }
+  } finally {
+    await machines.stop()
+  }
+}
