@@ -67,11 +67,13 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const ports = { port: publicHttp.port, adminPort: adminHttp.port }
   const ends: Stop[] = []
   let isStopping = false
+  let wasReady = false
   const ready = (also: Readonly<Record<string, unknown>>) => {
+    wasReady = true
     health.markReady()
     log.info({ ...ports, ...also }, 'ready')
   }
-  log.info(ports, 'listening')
+  log.debug(ports, 'listening')
   return {
     log,
     metrics,
@@ -94,9 +96,9 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     async stop() {
       isStopping = true
       health.markDraining()
-      log.info('draining')
+      if (wasReady) log.info('draining')
       await stopInTurn([() => publicHttp.drain(), () => adminHttp.drain(), ...ends])
-      log.info('stopped')
+      if (wasReady) log.info('stopped')
     },
   }
 }

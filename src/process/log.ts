@@ -1,6 +1,6 @@
 // JSON lines on stdout, one object a line. No request is logged when it succeeds: the edge does
 // that. No key, token or URL of a user belongs in a line.
-import { pino, type Logger } from 'pino'
+import { pino, type Logger, stdSerializers } from 'pino'
 
 /** The levels LOG_LEVEL takes, quietest last. */
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -15,5 +15,14 @@ export function createLog(options: { role: string; level: string }): Logger {
     base: { role: options.role },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: describeError },
   })
+}
+
+/** An error as a line shows it, less the command that a driver hangs on it: it may hold secrets. */
+export function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const described: Record<string, unknown> = { ...stdSerializers.err(error) }
+  delete described['command']
+  return described
 }

@@ -105,6 +105,11 @@ function codeMetrics({ counter, gauge }: Makers) {
       'Codes left in the pool: minted and not yet claimed.',
       ['pool'],
     ),
+    poolClaimed: gauge(
+      'curtail_pool_claimed_blocks',
+      'The number of the last block of the pool that any process claimed.',
+      ['pool'],
+    ),
     poolLowWater: gauge(
       'curtail_pool_low_water_codes',
       'The level below which the pool is refilled.',

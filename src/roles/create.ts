@@ -22,7 +22,7 @@ import { openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraCodeStore, readPools } from '../stores/cassandra/code-store.ts'
 import { createCassandraIntentStore } from '../stores/cassandra/intent-store.ts'
 import { createCassandraLinkStore } from '../stores/cassandra/link-store.ts'
-import { cassandraSettings } from '../stores/cassandra/settings.ts'
+import { cassandraSettings, planCassandra } from '../stores/cassandra/settings.ts'
 import { cacheSettings, planLinkCache } from '../stores/redis/cache-settings.ts'
 import { openLinkCache } from '../stores/redis/open-link-cache.ts'
 
@@ -53,6 +53,7 @@ export const role = defineRole({
   settings,
   run: async ({ config, args }) => {
     refuseArguments('create', args)
+    planCassandra(config) // its faults are told before a port is opened
     const redis = planLinkCache(config)
     const service = await openService({
       role: 'create',
@@ -98,7 +99,7 @@ function openParts(config: Config, service: Service, redis: Redis) {
   const forgetter = createLinkForgetter({ cache, nowMs, metrics, onError: onError('forget-link') })
   const pools = watchPools({
     readPools: () => readPools(cassandra),
-    marksOf: ({ marks }) => marks,
+    marksOf: (row) => row,
     metrics,
     nowMs,
   })

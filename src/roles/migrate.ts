@@ -10,6 +10,7 @@ import { StoreError } from '../process/store-error.ts'
 import { type Cassandra, openCassandra } from '../stores/cassandra/client.ts'
 import { observeSettings } from '../stores/cassandra/cluster-settings.ts'
 import type { ConnectFault } from '../stores/cassandra/connect-fault.ts'
+import { refusalOf } from '../stores/cassandra/failed-outcome.ts'
 import { hasKeyspace, migrate, readSchemaVersion } from '../stores/cassandra/migrations.ts'
 import { createKeyspace, schemaVersion } from '../stores/cassandra/schema.ts'
 import { cassandraSettings, replicationSetting } from '../stores/cassandra/settings.ts'
@@ -90,6 +91,8 @@ async function untilDone(
       if (done !== undefined) return done
     } catch (err) {
       if (!(err instanceof StoreError)) throw err
+      const refusal = refusalOf(err.cause)
+      if (refusal !== undefined) throw new OperatorError(`Cassandra refuses: ${refusal}`)
       log.warn({ err }, 'Cassandra did not answer: trying again')
     }
     await pause(pauseMs * (0.5 + Math.random() / 2), signal)

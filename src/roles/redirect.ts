@@ -15,7 +15,7 @@ import { logLevelSetting } from '../process/settings.ts'
 import { untilAnswered } from '../shorten/until-answered.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../stores/cassandra/link-store.ts'
-import { cassandraSettings } from '../stores/cassandra/settings.ts'
+import { cassandraSettings, planCassandra } from '../stores/cassandra/settings.ts'
 import { cacheSettings, planLinkCache } from '../stores/redis/cache-settings.ts'
 import { openLinkCache } from '../stores/redis/open-link-cache.ts'
 
@@ -43,11 +43,12 @@ const PROBE_CODE = '----------'
 export const role = defineRole({
   usage: 'redirect',
   about:
-    'Serves GET and HEAD /{code}: from memory, the cache at REDIS_URL, and Cassandra. Goes on with\n' +
-    'what it has seen while any of them is away.',
+    'Serves GET and HEAD /{code}: from memory, the cache at REDIS_URL, and Cassandra. Goes on\n' +
+    'with what it has seen while any of them is away.',
   settings,
   run: async ({ config, args }) => {
     refuseArguments('redirect', args)
+    planCassandra(config) // its faults are told before a port is opened
     const redis = planLinkCache(config)
     const service = await openService({
       role: 'redirect',

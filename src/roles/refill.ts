@@ -14,7 +14,7 @@ import { OtherSecretError, type RefillDeps, refillPool } from '../shorten/refill
 import { codeSecretSetting, poolTargetSetting } from '../shorten/refill-settings.ts'
 import { codePoolSetting } from '../shorten/settings.ts'
 import { type Cassandra, openCassandra } from '../stores/cassandra/client.ts'
-import { createCassandraCodeStore, keepMarks } from '../stores/cassandra/code-store.ts'
+import { createCassandraCodeStore, keepTarget } from '../stores/cassandra/code-store.ts'
 import { cassandraSettings } from '../stores/cassandra/settings.ts'
 
 const settings = {
@@ -31,8 +31,8 @@ type Config = ConfigOf<typeof settings>
 export const role = defineRole({
   usage: 'refill',
   about:
-    'Fills the pool CODE_POOL up to POOL_TARGET codes and ends. Prints its progress and, last, a\n' +
-    'line with the level; ends with 1 where the store fails for long or the secret is another.',
+    'Fills the pool CODE_POOL up to POOL_TARGET codes and ends. Prints its progress and, last,\n' +
+    'a line with the level; ends with 1 where the store fails for long or the secret is another.',
   settings,
   run: async ({ config, args, signal }) => {
     refuseArguments('refill', args)
@@ -82,19 +82,19 @@ async function refill(given: Refilling): Promise<number> {
   }
   const fill = async () => {
     progress.from ??= await codes.insertPoolIfAbsent({ pool, secretFingerprint })
-    const marks = { lowWater: target, target }
-    const row = await refillPool(deps, marks)
-    await keepMarks(cassandra, { pool, marks })
+    const row = await refillPool(deps, { lowWater: target, target })
+    await keepTarget(cassandra, { pool, target })
     return row
   }
-  while (!signal.aborted) {
+  const isEnding = () => signal.aborted
+  while (!isEnding()) {
     try {
       const row = await fill()
       const mintedBlocks = row.minted - (progress.from?.minted ?? 0)
       const seconds = Math.round(performance.now() - begunMs) / 1000
-      const full = levelOf(row) >= target
-      log.info({ ...standingOf(row), target, mintedBlocks, seconds }, full ? 'filled' : 'stopped')
-      return full ? 0 : 1
+      const isDone = !isEnding() // codes may have been claimed meanwhile: that is their use
+      log.info({ ...standingOf(row), target, mintedBlocks, seconds }, isDone ? 'filled' : 'stopped')
+      return isDone ? 0 : 1
     } catch (error) {
       if (error instanceof OtherSecretError) throw new OperatorError(error.message)
       if (!(error instanceof StoreError)) throw error

@@ -58,7 +58,8 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   }
   const claimAhead = () => {
     if (codes.length > CODES_LEFT_MIN || claiming !== undefined) return
-    if (deps.nowMs() < holdUntilMs) return
+    const heldMs = holdUntilMs - deps.nowMs()
+    if (heldMs > 0 && heldMs <= HOLD_MS) return // longer only by a clock that was set back
     claiming = claim()
     claiming.catch(deps.onError)
   }

@@ -107,6 +107,7 @@ async function finish(
   const { request, deadlineMs, replayed } = given
   let intent = given.intent
   for (let tries = 0; tries < TRIES_MAX; tries++) {
+    if (deps.nowMs() >= deadlineMs) return { kind: 'store-unavailable' }
     const link = linkOf(intent, request.longUrl)
     const outcome = await claimCode(deps, link, deadlineMs)
     const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)

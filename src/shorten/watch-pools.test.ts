@@ -1,6 +1,6 @@
 // What is reported of a pool: its level, its marks, and how long it will last.
 import { expect, test } from '@jest/globals'
-import type { Pool, PoolMarks } from '../codes/pool.ts'
+import type { Pool } from '../codes/pool.ts'
 import { createMetrics } from '../process/metrics.ts'
 import { watchPools } from './watch-pools.ts'
 
@@ -9,10 +9,10 @@ function watched() {
   const clock = { nowMs: 0 }
   const none = { writerId: null, secretFingerprint: 'f' }
   const row: Pool = { pool: 'p', poolNumber: 0, minted: 40, claimed: 0, ...none }
-  const seen: { rows: Pool[]; marks: PoolMarks | null } = {
-    rows: [row],
-    marks: { lowWater: 20_000, target: 40_000 },
-  }
+  const seen: {
+    rows: Pool[]
+    marks: { lowWater: number | null; target: number | null }
+  } = { rows: [row], marks: { lowWater: 20_000, target: 40_000 } }
   const watch = watchPools({
     readPools: () => Promise.resolve(seen.rows),
     marksOf: () => seen.marks,
@@ -63,10 +63,11 @@ test('level and low water are metrics', async () => {
   const series = (value: number) => [{ labels: { pool: 'p' }, value }]
   expect((await metrics.poolLevel.get()).values).toEqual(series(40_000))
   expect((await metrics.poolLowWater.get()).values).toEqual(series(20_000))
+  expect((await metrics.poolClaimed.get()).values).toEqual(series(0))
 })
 
 test('a pool of which nobody has said how full it is to be kept has no marks', async () => {
   const { watch, seen } = watched()
-  seen.marks = null
+  seen.marks = { lowWater: null, target: null }
   expect(await watch.report()).toMatchObject([{ level: 40_000, lowWater: null, target: null }])
 })

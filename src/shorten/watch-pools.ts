@@ -1,19 +1,22 @@
 // Watches pools: how full each was whenever it was seen, and how long it will last.
 import { addSight, claimRateOf, type PoolSight, secondsToEmpty } from '../codes/claim-rate.ts'
-import { levelOf, type Pool, type PoolMarks } from '../codes/pool.ts'
+import { levelOf, type Pool } from '../codes/pool.ts'
 import type { Clock } from '../process/deadline.ts'
 import type { Metrics } from '../process/metrics.ts'
 
 /** How a pool stands: levels in codes, the rate in codes a second. */
-export interface PoolStanding {
+export interface PoolStanding extends PoolGoals {
   readonly pool: string
   readonly level: number
-  /** `null` where nobody has said how full the pool is to be kept. */
-  readonly lowWater: number | null
-  readonly target: number | null
   readonly claimRate: number
   /** `null` where nothing is being claimed. */
   readonly secondsToEmpty: number | null
+}
+
+/** How full a pool is to be kept, in codes; `null` where nobody has said it. */
+interface PoolGoals {
+  readonly lowWater: number | null
+  readonly target: number | null
 }
 
 /** Pools under watch. */
@@ -27,8 +30,8 @@ export interface PoolWatch<P extends Pool> {
 /** Watches all the pools of a store, of which there are few. */
 export function watchPools<P extends Pool>(deps: {
   readonly readPools: () => Promise<readonly P[]>
-  readonly marksOf: (row: P) => PoolMarks | null
-  readonly metrics: Pick<Metrics, 'poolLevel' | 'poolLowWater'>
+  readonly marksOf: (row: P) => PoolGoals
+  readonly metrics: Pick<Metrics, 'poolClaimed' | 'poolLevel' | 'poolLowWater'>
   readonly nowMs: Clock
 }): PoolWatch<P> {
   const { metrics, marksOf } = deps
@@ -38,19 +41,20 @@ export function watchPools<P extends Pool>(deps: {
       const { pool, claimed } = row
       sightsOf.set(pool, addSight(sightsOf.get(pool) ?? [], { atMs: deps.nowMs(), claimed }))
       metrics.poolLevel.set({ pool }, levelOf(row))
-      const marks = marksOf(row)
-      if (marks !== null) metrics.poolLowWater.set({ pool }, marks.lowWater)
+      metrics.poolClaimed.set({ pool }, claimed)
+      const { lowWater } = marksOf(row)
+      if (lowWater !== null) metrics.poolLowWater.set({ pool }, lowWater)
     }
   }
   const standingOf = (row: P): PoolStanding => {
-    const marks = marksOf(row)
+    const { lowWater, target } = marksOf(row)
     const level = levelOf(row)
     const claimRate = claimRateOf(sightsOf.get(row.pool) ?? [])
     return {
       pool: row.pool,
       level,
-      lowWater: marks?.lowWater ?? null,
-      target: marks?.target ?? null,
+      lowWater,
+      target,
       claimRate,
       secondsToEmpty: secondsToEmpty(level, claimRate),
     }

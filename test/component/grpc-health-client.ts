@@ -9,7 +9,7 @@ interface Told {
 type Check = (asked: object, done: (error: grpc.ServiceError | null, told?: Told) => void) => void
 
 /** What a watch was told. */
-export interface HealthWatch {
+interface HealthWatch {
   /** Each status, in its order. */
   readonly seen: readonly string[]
   readonly ended: Promise<grpc.StatusObject>

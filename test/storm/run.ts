@@ -28,3 +28,4 @@ const { storm } = (await import(join(folder, `${name}.ts`))) as Storm
 const begunMs = performance.now()
 await storm({ seed, log })
 log(`storm ${name} held, ${((performance.now() - begunMs) / 1000).toFixed(0)} s`)
+process.exit() // whatever a driver may have left running after its nodes were killed

@@ -107,10 +107,11 @@ function createAnswers({ limits, metrics, log, baseUrl, redirectStatus }: Redire
         return
       }
       if (error instanceof StoreError) {
+        // Counted, and logged by the store itself: a line for each would be one more load.
         send(exchange, { name: 'store-unavailable', detail: 'The store did not answer' })
-      } else {
-        send(exchange, { name: 'internal', detail: 'The look-up failed' })
+        return
       }
+      send(exchange, { name: 'internal', detail: 'The look-up failed' })
       log.error({ err: error, requestId: res.getHeader('X-Request-Id') }, 'a look-up failed')
     },
   }

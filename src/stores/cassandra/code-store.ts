@@ -2,7 +2,7 @@
 // plainly, as whoever writes a block writes the same.
 import { packCodes, POOL_NUMBERS, unpackCodes } from '../../codes/block.ts'
 import type { CodeStore } from '../../codes/code-store.ts'
-import type { Pool, PoolMarks } from '../../codes/pool.ts'
+import type { Pool } from '../../codes/pool.ts'
 import { OperatorError } from '../../process/role.ts'
 import { StoreError } from '../../process/store-error.ts'
 import type { CassandraSession } from './client.ts'
@@ -12,7 +12,7 @@ import { integerOf, type Row, textOf, uuidOf, wasApplied } from './row.ts'
 const COLUMNS = 'pool, pool_number, minted, claimed, writer_id, secret_fingerprint, owner'
 const READ_POOL = `SELECT ${COLUMNS} FROM code_pools WHERE pool = ?`
 const READ_POOLS = `SELECT ${COLUMNS}, low_water, target FROM code_pools`
-const KEEP_MARKS = 'UPDATE code_pools SET low_water = ?, target = ? WHERE pool = ? IF EXISTS'
+const KEEP_TARGET = 'UPDATE code_pools SET target = ? WHERE pool = ? IF EXISTS'
 const READ_NUMBERS = 'SELECT pool_number, pool FROM code_pool_numbers'
 const TAKE_NUMBER = `INSERT INTO code_pool_numbers (pool_number, pool) VALUES (?, ?)
   IF NOT EXISTS`
@@ -28,7 +28,8 @@ const DELETE_BLOCK = 'DELETE FROM code_blocks WHERE pool = ? AND seq = ?'
 /** A pool, with who keeps it filled and how full, as far as that is written down. */
 export interface KeptPool extends Pool {
   readonly owner: string | null
-  readonly marks: PoolMarks | null
+  readonly lowWater: number | null
+  readonly target: number | null
 }
 
 /** Pools in a keyspace that has our tables. */
@@ -76,33 +77,42 @@ export async function readPools(cassandra: CassandraSession): Promise<KeptPool[]
   const rows = await cassandra.execute('scan', READ_POOLS)
   const pools = rows.map((row) => {
     const { owner, low_water: lowWater, target } = row
-    const hasMarks = lowWater != null && target != null
+    const numberOf = (value: unknown) => (value == null ? null : integerOf(value))
     return {
       ...poolOf(row),
       owner: owner == null ? null : textOf(owner),
-      marks: hasMarks ? { lowWater: integerOf(lowWater), target: integerOf(target) } : null,
+      lowWater: numberOf(lowWater),
+      target: numberOf(target),
     }
   })
   return pools.sort((one, other) => one.poolNumber - other.poolNumber)
 }
 
-/** Writes down how full a pool is kept, for whoever reports it. Throws StoreError. */
-export async function keepMarks(
+/** Writes down how full a pool is filled, for whoever reports it. Throws StoreError. */
+export async function keepTarget(
   cassandra: CassandraSession,
-  { pool, marks }: { pool: string; marks: PoolMarks },
+  { pool, target }: { pool: string; target: number },
 ): Promise<void> {
-  const values = [BigInt(marks.lowWater), BigInt(marks.target), pool]
+  const values = [BigInt(target), pool]
   await repeatUnknown(async () => {
-    await cassandra.execute('lwt', KEEP_MARKS, values)
+    await cassandra.execute('lwt', KEEP_TARGET, values)
     return { done: undefined }
   })
 }
 
 /** The rest of a row that we have just changed. A failure leaves the caller not knowing. */
 async function readAfter(cassandra: CassandraSession, pool: string): Promise<Pool> {
-  try {
-    const [row] = await cassandra.execute('majority-read', READ_POOL, [pool])
+  const read = async (kind: 'majority-read' | 'serial-read') => {
+    const [row] = await cassandra.execute(kind, READ_POOL, [pool])
     return existing(pool, row && poolOf(row))
+  }
+  try {
+    return await read('majority-read')
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error
+  }
+  try {
+    return await read('serial-read') // which has more time: what was won should not be given up
   } catch (cause) {
     if (!(cause instanceof StoreError)) throw cause
     throw new StoreError('a pool was changed but not read again', { outcome: 'unknown', cause })

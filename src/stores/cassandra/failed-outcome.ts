@@ -38,6 +38,15 @@ export function failureOf(error: unknown, isWrite: boolean): Failure {
   return 'unknown'
 }
 
+/** What only the operator can mend: rights, unknown data centers, statements that are not taken. */
+const REFUSALS: ReadonlySet<unknown> = new Set([0x2000, 0x2100, 0x2200, 0x2300])
+
+/** The server's words where it refuses a statement, however often it is repeated. */
+export function refusalOf(error: unknown): string | undefined {
+  const { name, code, message } = shapeOf(error)
+  return name === 'ResponseError' && REFUSALS.has(code) ? message : undefined
+}
+
 /** What can be told of any error. */
 export function shapeOf(error: unknown): { name: unknown; code: unknown; message: string } {
   if (typeof error !== 'object' || error === null)

@@ -1,6 +1,6 @@
 // The kinds of statements: at which consistency each is run, how long it may take, and whether the
 // driver may repeat it. A claim is repeated by nobody but us, who know whose it is.
-import { ExecutionProfile, policies, type QueryOptions, types } from 'cassandra-driver'
+import { errors, ExecutionProfile, policies, type QueryOptions, types } from 'cassandra-driver'
 import type { CassandraPlan } from './settings.ts'
 
 /** Kinds of statements. */
@@ -38,12 +38,21 @@ const SCHEMA_MS_MAX = 30_000
 
 const level = types.consistencies
 
+/** Repeats what may be done twice on another node, but not what has used up its time on one. */
+class RepeatUnlessLate extends policies.retry.RetryPolicy {
+  override onRequestError(...given: Parameters<policies.retry.RetryPolicy['onRequestError']>) {
+    const [, , error] = given
+    if (error instanceof errors.OperationTimedOutError) return this.rethrowResult()
+    return super.onRequestError(...given)
+  }
+}
+
 /** The profiles of the driver's client. */
 export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): ExecutionProfile[] {
   const serialConsistency = isGlobal ? level.serial : level.localSerial
   // A commit across data centers is seen in each only by a read across them.
   const majority = isGlobal ? level.quorum : level.localQuorum
-  const repeat = new policies.retry.RetryPolicy()
+  const repeat = new RepeatUnlessLate()
   const never = new policies.retry.FallthroughRetryPolicy()
   const profile = (name: StatementKind, of: object) => new ExecutionProfile(name, of)
   const once = { retry: never, readTimeout: ATTEMPT_MS_MAX, serialConsistency }

@@ -54,7 +54,8 @@ export interface RedisConnection {
   mget(keys: readonly string[]): Promise<readonly (string | null)[]>
   /** Puts a value for `ms` where there is none; whether it did. */
   putIfAbsent(entry: { key: string; value: string; ms: number }): Promise<boolean>
-  del(key: string): Promise<unknown>
+  /** On a Cluster only for keys of one slot. */
+  del(keys: readonly string[]): Promise<unknown>
   /** Closes at once. */
   close(): void
 }
@@ -105,7 +106,7 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     async putIfAbsent({ key, value, ms }) {
       return (await client.set(key, value, 'PX', ms, 'NX')) === 'OK'
     },
-    del: (key) => client.del(key),
+    del: (keys) => client.del([...keys]),
     close() {
       isClosed = true
       isDown = true // its end is no news

@@ -1,5 +1,5 @@
-// Sends the commands of the link cache: the reads of one turn of the event loop together, each
-// command with a deadline, and none while Redis does not answer. Bounded in commands under way.
+// Sends the commands of the link cache: the reads of one turn of the event loop together, and so
+// the deletions; each with a deadline, and none while Redis does not answer. Bounded in calls.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createGuard } from '../../process/guard.ts'
@@ -12,8 +12,8 @@ import type { LinkCacheCommands } from './link-cache.ts'
 /** A command is given up after so long, and so is what it was to tell. */
 export const COMMAND_MS_MAX = 50
 
-/** Reads that share a command. */
-const READS_MAX = 128
+/** Keys that share a command. */
+const KEYS_MAX = 128
 
 /** With so many commands unanswered, a further one fails at once. */
 export const UNDER_WAY_MAX = 10_000
@@ -40,7 +40,7 @@ export function createLinkCacheCommands(options: LinkCacheCommandsOptions): Guar
   const { connection, metrics } = options
   const guard = createGuard({
     // A write: a replica would answer a PING, and serve nobody.
-    probe: () => connection.del(keyOf('')),
+    probe: () => connection.del([keyOf('')]),
     callMsMax: COMMAND_MS_MAX,
     nowMs: () => performance.now(),
     onFailure(why) {
@@ -52,26 +52,39 @@ export function createLinkCacheCommands(options: LinkCacheCommandsOptions): Guar
   })
   metrics.linkCacheAway.set(0)
   let underWay = 0
-  const ask = async <T>(outcome: FailedOutcome, call: () => Promise<T>): Promise<T> => {
-    if (underWay >= UNDER_WAY_MAX) {
-      const message = `${underWay} commands wait for the link cache already`
-      throw new StoreError(message, { outcome: 'not-done' })
+  const bounded = <A, T>(call: (given: A) => Promise<T>) => {
+    return async (given: A): Promise<T> => {
+      if (underWay >= UNDER_WAY_MAX) {
+        const message = `${underWay} commands wait for the link cache already`
+        throw new StoreError(message, { outcome: 'not-done' })
+      }
+      underWay++
+      try {
+        return await call(given)
+      } finally {
+        underWay--
+      }
     }
-    underWay++
+  }
+  const ask = async <T>(outcome: FailedOutcome, call: () => Promise<T>): Promise<T> => {
     const answer = await guard.ask(() => (connection.isUp() ? call() : notConnected()))
-    underWay--
     if (answer !== undefined) return answer
     throw new StoreError('the link cache did not answer', { outcome })
   }
   const read = <T>(call: () => Promise<T>) => ask('not-done', call)
   const write = <T>(call: () => Promise<T>) => ask('unknown', call)
+  const getTogether = together((keys) => read(() => connection.mget(keys)))
+  const delTogether = together((keys) => write(() => connection.del(keys).then(() => [])))
+  const getAlone = async (key: string) => {
+    const { value } = await read(() => connection.get(key).then(found))
+    return value
+  }
+  const delAlone = (key: string) => write(() => connection.del([key]))
   return {
-    get: connection.isCluster
-      ? (key) => read(() => connection.get(key).then(found)).then(({ value }) => value)
-      : createReads((keys) => read(() => connection.mget(keys))),
-    putIfAbsent: (entry) => write(() => connection.putIfAbsent(entry)),
-    replace: (entry) => write(() => replace(connection, entry)),
-    del: (key) => write(() => connection.del(key)),
+    get: bounded(connection.isCluster ? getAlone : getTogether),
+    putIfAbsent: bounded((entry) => write(() => connection.putIfAbsent(entry))),
+    replace: bounded((entry) => write(() => replace(connection, entry))),
+    del: bounded<string, unknown>(connection.isCluster ? delAlone : delTogether),
     isAway: () => guard.isAway(),
     stop: () => guard.stop(),
   }
@@ -101,8 +114,8 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** Gathers the reads of one turn. */
-function createReads(readAll: (keys: readonly string[]) => Promise<readonly (string | null)[]>) {
+/** Gathers the keys of one turn for one command; its answers are theirs in order, or `null`. */
+function together(askAll: (keys: readonly string[]) => Promise<readonly (string | null)[]>) {
   let keys: string[] = []
   let waiting: Waiting[] = []
   const send = () => {
@@ -110,7 +123,7 @@ function createReads(readAll: (keys: readonly string[]) => Promise<readonly (str
     keys = []
     waiting = []
     if (asked.length === 0) return
-    readAll(asked).then(
+    askAll(asked).then(
       (values) => {
         for (const [i, { resolve }] of askers.entries()) resolve(values[i] ?? null)
       },
@@ -124,6 +137,6 @@ function createReads(readAll: (keys: readonly string[]) => Promise<readonly (str
       if (keys.length === 0) setImmediate(send)
       keys.push(key)
       waiting.push({ resolve, reject })
-      if (keys.length === READS_MAX) send()
+      if (keys.length === KEYS_MAX) send()
     })
 }
