@@ -110,6 +110,8 @@ function readLog({
     })
     void ended.then((how) => {
       clearTimeout(late)
+      // Whoever talks to it sees only that nobody answers: say why.
+      if (typeof how === 'number' && how > 0) process.stderr.write(`${role} ended: ${errors}\n`)
       reject(new Error(`${role} ended (${String(how)}) before it was ready: ${errors}`))
     })
   })

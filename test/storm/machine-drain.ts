@@ -46,6 +46,16 @@ export async function drainMachine(
     const connections = await Promise.all(
       Array.from({ length: CLIENTS }, () => openConnection(machine.port)),
     )
+    const { check, next } = load
+    await waitFor('a first good answer', async () => {
+      const [first] = connections
+      const ask = next()
+      if (first === undefined) throw new Error('there is no connection')
+      const answer = await first.exchange(ask)
+      if (answer.status === 503) return false // a process that is new on a busy machine
+      check(ask, answer)
+      return true
+    })
     const working = connections.map((connection) => work(connection, { ...load, onAnswer }))
     await Promise.race([waitFor('a load', () => answered >= WARM), Promise.all(working)])
     isEnding = true

@@ -7,6 +7,7 @@ import { createCalls, createWarmUp } from './calls.ts'
 import { type ConnectFault, connectFaultOf } from './connect-fault.ts'
 import { type CassandraMetrics, DriverMetrics, showPool } from './driver-metrics.ts'
 import { BACK_OFF, driverOptions } from './driver-options.ts'
+import { mendRefresh, type RefreshingControl } from './mend-refresh.ts'
 import type { Row } from './row.ts'
 import { type CassandraConfig, type CassandraPlan, planCassandra } from './settings.ts'
 import type { StatementKind } from './statement-kinds.ts'
@@ -62,6 +63,10 @@ export function openCassandra(given: CassandraOptions): Cassandra {
     metrics: new DriverMetrics(metrics),
   })
   const closing = new AbortController()
+  const { controlConnection } = client as Client & { controlConnection?: RefreshingControl }
+  if (controlConnection !== undefined) {
+    mendRefresh(controlConnection, { log, isClosed: () => closing.signal.aborted })
+  }
   const signal =
     options.signal === undefined
       ? closing.signal
