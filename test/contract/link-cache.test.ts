@@ -1,4 +1,5 @@
 // The shared caches of links, each under the one contract.
+import { jest } from '@jest/globals'
 import { createMetrics } from '../../src/process/metrics.ts'
 import { createMemoryLinkCache } from '../../src/stores/memory/link-cache.ts'
 import { openReadyCache } from '../component/link-cache-use.ts'
@@ -9,6 +10,9 @@ import { defineLinkCacheTests, type LinkCacheCase } from './link-cache.ts'
 async function age(client: ReturnType<typeof clientOf>, ms: number): Promise<void> {
   for (const key of await client.keys('*')) await client.pexpire(key, (await client.pttl(key)) - ms)
 }
+
+/** A cluster of Redis may have to be installed, and takes some seconds to agree. */
+const SETUP_MS_MAX = 400_000
 
 const caches: readonly LinkCacheCase[] = [
   {
@@ -62,4 +66,5 @@ const caches: readonly LinkCacheCase[] = [
   },
 ]
 
+jest.setTimeout(SETUP_MS_MAX)
 caches.forEach(defineLinkCacheTests)

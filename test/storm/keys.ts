@@ -13,8 +13,8 @@ const STORM_SIZE = {
 const WORKERS = 8
 const DESCRIPTORS_MAX = 48
 const SAMPLES = 200
-/** The most of the last quarter of the samples, as part of the most of the second one. */
-const GROWTH_MAX = 1.1
+/** For the full size, in which memory has its size after the warm-up. */
+const STORM_GROWTH_MAX = 1.1
 const SERIES_MAX = 1000
 const LONG_CHARACTERS = 2000
 
@@ -69,6 +69,8 @@ interface Size {
 export async function askForKeys(given: {
   readonly shared: Size
   readonly local: Size
+  /** The most of the last quarter of the samples, as part of the most of the second one. */
+  readonly growthMax: number
   readonly seed: number
 }): Promise<KeysOutcome> {
   const redis = await startRedis()
@@ -94,7 +96,9 @@ export async function askForKeys(given: {
       throw new Error(`only ${fallbacks} were decided without Redis`)
     const series = metrics.split('\n').filter((line) => /^[^#]/.test(line)).length
     if (series >= SERIES_MAX) throw new Error(`there are ${series} series`)
-    const [sharedBytes, localBytes] = [shared, local].map(({ samples }) => flatQuarters(samples))
+    const [sharedBytes, localBytes] = [shared, local].map(({ samples }) => {
+      return flatQuarters(samples, given.growthMax)
+    })
     return {
       sharedBytes: sharedBytes ?? [],
       localBytes: localBytes ?? [],
@@ -199,17 +203,17 @@ function fallbacksIn(metrics: string): number {
 }
 
 /** The most of each quarter. Throws where the last one is more than the second allows. */
-function flatQuarters(samples: readonly number[]): readonly number[] {
+function flatQuarters(samples: readonly number[], growthMax: number): readonly number[] {
   const most = [0, 1, 2, 3].map((quarter) => {
     const [from, to] = [quarter, quarter + 1].map((at) => Math.floor((at * samples.length) / 4))
     return Math.max(...samples.slice(from, to))
   })
   const [, second = 0, , last = Infinity] = most
-  if (last > second * GROWTH_MAX) throw new Error(`RSS grows by quarters: ${most.join(', ')}`)
+  if (last > second * growthMax) throw new Error(`RSS grows by quarters: ${most.join(', ')}`)
   return most
 }
 
 /** The storm. */
 export async function storm({ seed, log }: { seed: number; log: (line: string) => void }) {
-  log(renderKeysOutcome(await askForKeys({ ...STORM_SIZE, seed })))
+  log(renderKeysOutcome(await askForKeys({ ...STORM_SIZE, growthMax: STORM_GROWTH_MAX, seed })))
 }
