@@ -3,7 +3,8 @@
 import type { Express } from 'express'
 import type { Log } from '../../process/log.ts'
 import { failedRequest } from '../failed-request.ts'
-import { answerText, bareApp, refuseTheRest } from './bare-app.ts'
+import { bareApp } from '../bare-app.ts'
+import { answerText, refuseTheRest } from './plain-answers.ts'
 
 /** What the app needs; texts end with a line feed. */
 export interface DebugAppDeps {

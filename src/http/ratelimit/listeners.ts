@@ -4,9 +4,9 @@ import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Metrics } from '../../process/metrics.ts'
 import { createAdminApp } from '../admin/app.ts'
+import { bareApp } from '../bare-app.ts'
 import { listen } from '../serve.ts'
 import { createRateLimitApp, type RateLimitAppDeps } from './app.ts'
-import { bareApp } from './bare-app.ts'
 import { createDebugApp, type DebugAppDeps } from './debug-app.ts'
 
 /** What the listeners need. */

@@ -1,16 +1,5 @@
-// What the two apps of the rate-limit service share: plain-text answers, and nothing of Express
-// that nobody asked for.
-import express, { type Express, type Response } from 'express'
-
-/** Makes an app without routes. */
-export function bareApp(): Express {
-  const app = express()
-  app.set('x-powered-by', false)
-  app.set('query parser', false)
-  app.set('case sensitive routing', true)
-  app.set('strict routing', true)
-  return app
-}
+// The plain-text answers of the rate-limit service's apps, and what they refuse.
+import type { Express, Response } from 'express'
 
 /** Answers with plain text. */
 export function answerText(res: Response, status: number, text: string): void {
