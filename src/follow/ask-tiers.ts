@@ -1,7 +1,7 @@
 // The tiers behind a process's memory: the shared cache, a majority of the store, and where none
 // answers any one replica. Decides whom to believe, and what the cache may remember of it.
 import { type Target, targetOf } from '../links/decide-redirect.ts'
-import type { CacheEntry, LinkCache } from '../links/link-cache.ts'
+import type { CacheAnswer, CacheEntry, LinkCache } from '../links/link-cache.ts'
 import type { Link } from '../links/link.ts'
 import type { LinkStore, ReplicatedStore } from '../links/link-store.ts'
 import type { Clock } from '../process/deadline.ts'
@@ -35,10 +35,16 @@ export function createAskTiers(tiers: Tiers): AskTiers {
     return (code) =>
       store.find(code).catch((error: unknown) => store.findOnReplica(code, error, true))
   }
-  const look = createCountedLook(cache, tiers)
+  const looks = createLookCounts(tiers)
   const fill = createCountedFill(cache, tiers)
   return async (code, isCurrent) => {
-    const seen = await look(code)
+    let seen: CacheAnswer | undefined
+    try {
+      seen = await cache.look(code)
+      looks.note(seen)
+    } catch (error) {
+      looks.noteFailure(error)
+    }
     if (seen?.kind === 'hit') return seen.target
     if (seen?.kind === 'negative') return undefined
     let target: Target | undefined
@@ -90,21 +96,20 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
   }
 }
 
-/** `undefined`: the cache did not answer. */
-function createCountedLook(cache: Pick<LinkCache, 'look'>, { metrics: { lookups } }: Tiers) {
+/** Counts what the cache says, and that it did not answer. */
+function createLookCounts({ metrics: { lookups } }: Tiers) {
   const inCache = countsOf(lookups)('cache')
   const unknowns = lookups.labels('cache', 'unknown')
-  return async (code: string) => {
-    try {
-      const seen = await cache.look(code)
+  return {
+    note(seen: CacheAnswer) {
       if (seen.kind === 'unknown') unknowns.inc()
       else inCache.count(seen.kind === 'hit' ? seen.target : undefined)
-      return seen
-    } catch (error) {
+    },
+    /** Throws a defect on. */
+    noteFailure(error: unknown) {
       inCache.errors.inc()
       if (!(error instanceof StoreError)) throw error
-      return undefined
-    }
+    },
   }
 }
 

@@ -4,6 +4,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Target } from '../links/decide-redirect.ts'
 import { isExpired } from '../links/expiry.ts'
+import { createSeenLinks, type SeenLink, type SeenLinks } from './seen-links.ts'
 
 /** The longest life of a remembered link, from the start of its look-up. */
 export const HIT_MS_MAX = 4000
@@ -20,9 +21,9 @@ const MIB = 1024 * 1024
  * links of usual length. Of more, few would be asked for again within HIT_MS_MAX.
  */
 const HIT_BYTES_MAX = 16 * MIB
-/** Where they may be wanted for a day: some 180,000. */
-const STALE_BYTES_MAX = 64 * MIB
 const OVERHEAD_BYTES = 300
+/** Where links may be wanted for a day, so many are kept, in some 50 bytes each and these. */
+const STALE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
 const MISSES_MAX = 20_000
 
 /** A memory of links. */
@@ -39,12 +40,6 @@ export interface LinkMemory {
   delete(code: string): void
 }
 
-interface Hit extends Target {
-  readonly seenMs: number
-  fromMs: number
-  untilMs: number
-}
-
 /** Makes an empty memory. */
 export function createLinkMemory(options: {
   /** How long "there is none" lives; 0: it is not remembered. */
@@ -55,43 +50,63 @@ export function createLinkMemory(options: {
 }): LinkMemory {
   const { missMs, staleMs, random } = options
   // No touch on read: a life counts from its look-up, or a hot link would never be read again.
-  const hits = new LRUCache<string, Hit>({
-    maxSize: staleMs > 0 ? STALE_BYTES_MAX : HIT_BYTES_MAX,
+  const hits = new LRUCache<string, SeenLink>({
+    maxSize: HIT_BYTES_MAX,
     sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
   })
+  // What is seen comes in here, and among the hits when it is asked for again: most never is.
+  let seen: SeenLinks | undefined
   const misses = missMs > 0 ? new LRUCache<string, number>({ max: MISSES_MAX }) : undefined
+  const keep = (code: string, link: SeenLink) => {
+    if (staleMs > 0) {
+      hits.delete(code)
+      seen ??= createSeenLinks(STALE_MAX)
+      seen.put(code, link)
+    } else {
+      hits.set(code, link)
+    }
+  }
+  const getSeen = (code: string, nowMs: number): SeenLink | undefined => {
+    const link = seen?.getFresh(code, nowMs)
+    if (link !== undefined) hits.set(code, link)
+    return link
+  }
   return {
     get(code, nowMs) {
       const hit = hits.get(code)
       // What begins in the future was seen before the clock was set back: nobody knows its age.
       if (hit !== undefined && hit.untilMs > nowMs && hit.fromMs <= nowMs) return hit
+      const link = getSeen(code, nowMs)
+      if (link !== undefined) return link
       const untilMs = misses?.get(code)
       return untilMs !== undefined && untilMs > nowMs ? null : undefined
     },
     set(code, target, begunMs) {
       if (target === undefined) {
-        hits.delete(code) // also for `lastSeen`: what is gone must not come back
+        hits.delete(code)
+        seen?.delete(code) // also for `lastSeen`: what is gone must not come back
         misses?.set(code, begunMs + missMs)
         return
       }
       const { longUrl, expiresAtMs } = target
       // Jittered, so that links seen together are not read again together.
       const untilMs = begunMs + HIT_MS_MAX * (0.75 + random() / 4)
-      hits.set(code, { longUrl, expiresAtMs, seenMs: begunMs, fromMs: begunMs, untilMs })
+      keep(code, { longUrl, expiresAtMs, seenMs: begunMs, fromMs: begunMs, untilMs })
     },
     lastSeen(code, nowMs) {
-      const hit = hits.get(code)
-      if (hit === undefined || hit.seenMs + staleMs <= nowMs) return undefined
-      return isExpired(hit.expiresAtMs, nowMs) ? undefined : hit
+      const link = seen?.get(code)
+      if (link === undefined || link.seenMs + staleMs <= nowMs) return undefined
+      return isExpired(link.expiresAtMs, nowMs) ? undefined : link
     },
     hold(code, begunMs) {
-      const hit = hits.get(code)
-      if (hit === undefined || hit.untilMs >= begunMs + HOLD_MS) return
-      hit.fromMs = begunMs
-      hit.untilMs = begunMs + HOLD_MS
+      const link = seen?.get(code)
+      const untilMs = begunMs + HOLD_MS
+      if (link === undefined || link.untilMs >= untilMs) return
+      keep(code, { ...link, fromMs: begunMs, untilMs })
     },
     delete(code) {
       hits.delete(code)
+      seen?.delete(code)
       misses?.delete(code)
     },
   }

@@ -10,6 +10,7 @@ import {
   parseConfig,
   renderSettings,
   type Setting,
+  together,
 } from './config.ts'
 import { integerSetting, textSetting } from './settings.ts'
 
@@ -62,6 +63,28 @@ test('every fault is listed at once, a line each', () => {
     'TOKEN is required: at least 16 characters',
   ])
   expect(() => parseConfig(settings, { PORT: 'x', WORKERS: 'y', TOKEN })).toThrow(/\n/)
+})
+
+test('what is wrong with settings together is listed too, where each is well alone', () => {
+  const { PORT, WORKERS } = settings
+  const asks: unknown[] = []
+  const tied = together({ PORT, WORKERS }, (config) => {
+    asks.push(config)
+    return config.PORT > config.WORKERS ? ['PORT is above WORKERS', 'again'] : []
+  })
+  const tell = (env: Environment) => {
+    try {
+      return parseConfig(settings, env, [tied])
+    } catch (error) {
+      return (error as ConfigError).faults
+    }
+  }
+  const required = 'TOKEN is required: at least 16 characters'
+  expect(tell({ PORT: '9' })).toEqual([required, 'PORT is above WORKERS', 'again'])
+  expect(tell({ PORT: '1', TOKEN })).toMatchObject({ PORT: 1 })
+  expect(asks).toHaveLength(2)
+  expect(tell({ PORT: 'x' })).toEqual([expect.stringMatching(/^PORT must be/), required])
+  expect(asks).toHaveLength(2)
 })
 
 test.each(['-1', '1.5', '1e3', ' 1', '1 ', '0x1', '١', '99999999999', 'NaN', '+1'])(

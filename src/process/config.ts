@@ -39,6 +39,24 @@ export class ConfigError extends Error {
   }
 }
 
+/** What some settings must be together, where each of them alone is well. */
+export interface Together {
+  readonly names: readonly string[]
+  /** What is wrong with these values by name, a sentence each. */
+  readonly faultsOf: (values: Readonly<Record<string, unknown>>) => readonly string[]
+}
+
+/** Ties `settings` by what is wrong with their values together, a sentence each. */
+export function together<S extends Settings>(
+  settings: S,
+  faultsOf: (config: ConfigOf<S>) => readonly string[],
+): Together {
+  return {
+    names: Object.keys(settings),
+    faultsOf: (values) => faultsOf(values as ConfigOf<S>),
+  }
+}
+
 /** The text of a setting; an empty variable counts as absent. Throws a sentence. */
 function textOf(name: string, secret: boolean, env: Environment): string | undefined {
   const given = (key: string) => (env[key] === '' ? undefined : env[key])
@@ -53,8 +71,12 @@ function textOf(name: string, secret: boolean, env: Environment): string | undef
   }
 }
 
-/** Reads `settings` from `env`. Throws ConfigError with every fault. */
-export function parseConfig<S extends Settings>(settings: S, env: Environment): ConfigOf<S> {
+/** Reads `settings` from `env`. Throws ConfigError with every fault, of each and of those tied. */
+export function parseConfig<S extends Settings>(
+  settings: S,
+  env: Environment,
+  tied: readonly Together[] = [],
+): ConfigOf<S> {
   const faults: string[] = []
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(settings)) {
@@ -68,6 +90,9 @@ export function parseConfig<S extends Settings>(settings: S, env: Environment): 
     } catch (error) {
       faults.push((error as Error).message)
     }
+  }
+  for (const { names, faultsOf } of tied) {
+    if (names.every((name) => name in values)) faults.push(...faultsOf(values))
   }
   if (faults.length > 0) throw new ConfigError(faults)
   return values as ConfigOf<S>

@@ -1,16 +1,28 @@
 // One deadline for many calls at once: all wait equally long, so one timer serves them in their
-// order. A timer of its own for each call would cost more than the call.
+// order. A timer of its own for each call would cost more than the call; and a call that has ended
+// is let go at once, for what it holds would be collected in vain until its time had passed.
 
 /** Calls that must be answered within a time. */
 export interface DeadlineQueue {
   /** What `promise` gives, or `undefined` once the time has passed. Throws what it throws. */
   within<T>(promise: Promise<T>): Promise<T | undefined>
+  /** Begins to wait; `onLate` is called once the time has passed, unless `end` came before. */
+  begin(onLate: () => void): Waiting
+  /** Ends the waiting; `false`: it has ended before. */
+  end(waiting: Waiting): boolean
 }
 
+/** A call that is waited for. */
 interface Waiting {
   readonly untilMs: number
-  isDone: boolean
-  readonly expire: () => void
+}
+
+/** Those that wait are a chain, in the order of their deadlines. */
+interface Link extends Waiting {
+  readonly onLate: () => void
+  isWaiting: boolean
+  before: Link | undefined
+  after: Link | undefined
 }
 
 /** A timer that is later than this was late because this process was busy or held. */
@@ -18,7 +30,8 @@ const SLEPT_MS_MIN = 5
 
 /** Makes a queue whose calls have `ms` each; `nowMs` is monotonic. */
 export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQueue {
-  let waiting: Waiting[] = []
+  let first: Link | undefined
+  let last: Link | undefined
   let isArmed = false
   let hasWaitedLonger = false
 
@@ -26,7 +39,8 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
     isArmed = true
     // Timers come before what sockets have to tell: an answer that is there already is taken first.
     const dueMs = nowMs() + Math.max(0, delayMs)
-    setTimeout(() => setImmediate(expireDue, dueMs), Math.max(0, delayMs))
+    const timer = setTimeout(() => setImmediate(expireDue, dueMs), Math.max(0, delayMs))
+    timer.unref() // what is waited for keeps the process; nobody may wait any more
   }
   const expireDue = (dueMs: number) => {
     const nowAtMs = nowMs()
@@ -38,37 +52,65 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
       return
     }
     hasWaitedLonger = false
-    const firstLeft = waiting.findIndex(({ isDone, untilMs }) => !isDone && untilMs > nowAtMs)
-    const due = waiting.slice(0, firstLeft < 0 ? undefined : firstLeft)
-    waiting = firstLeft < 0 ? [] : waiting.slice(firstLeft)
-    for (const { isDone, expire } of due) if (!isDone) expire()
-    const next = waiting[0]
+    while (first !== undefined && first.untilMs <= nowAtMs) {
+      const { onLate } = first
+      takeOut(first)
+      onLate()
+    }
     isArmed = false
-    if (next !== undefined) arm(next.untilMs - nowAtMs)
+    if (first !== undefined) arm(first.untilMs - nowAtMs)
   }
-  return {
-    within: <T>(promise: Promise<T>) =>
-      new Promise<T | undefined>((resolve, reject) => {
-        const entry: Waiting = {
-          untilMs: nowMs() + ms,
-          isDone: false,
-          expire: () => {
-            entry.isDone = true
-            resolve(undefined)
-          },
-        }
-        waiting.push(entry)
-        if (!isArmed) arm(ms)
-        promise.then(
-          (value) => {
-            entry.isDone = true
-            resolve(value)
-          },
-          (error: unknown) => {
-            entry.isDone = true
-            reject(error instanceof Error ? error : new Error(String(error)))
-          },
-        )
-      }),
+  const takeOut = (link: Link) => {
+    const { before, after } = link
+    if (before === undefined) first = after
+    else before.after = after
+    if (after === undefined) last = before
+    else after.before = before
+    link.before = link.after = undefined
+    link.isWaiting = false
   }
+  const begin = (onLate: () => void): Link => {
+    const link: Link = {
+      untilMs: nowMs() + ms,
+      onLate,
+      isWaiting: true,
+      before: last,
+      after: undefined,
+    }
+    if (last === undefined) first = link
+    else last.after = link
+    last = link
+    if (!isArmed) arm(ms)
+    return link
+  }
+  const end = (waiting: Waiting): boolean => {
+    const link = waiting as Link
+    if (!link.isWaiting) return false
+    takeOut(link)
+    return true
+  }
+  const queue = { begin, end }
+  return { ...queue, within: (promise) => settleWithin(queue, promise) }
+}
+
+/** What `promise` gives, or `undefined` once the queue's time has passed. */
+function settleWithin<T>(
+  { begin, end }: Pick<DeadlineQueue, 'begin' | 'end'>,
+  promise: Promise<T>,
+): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const waiting = begin(() => {
+      resolve(undefined)
+    })
+    promise.then(
+      (value) => {
+        end(waiting)
+        resolve(value)
+      },
+      (error: unknown) => {
+        end(waiting)
+        reject(error instanceof Error ? error : new Error(String(error)))
+      },
+    )
+  })
 }

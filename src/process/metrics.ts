@@ -1,35 +1,12 @@
 // The catalogue of metrics. docs/metrics.md lists the same names, and a test compares both ways.
 // Labels take few values: never a code, an address or a path.
-import { Gauge, Registry, collectDefaultMetrics } from 'prom-client'
-import { CollectedCounter } from './collected-counter.ts'
-import { LabelledCounter, LabelledHistogram } from './labelled-metrics.ts'
+import { Registry, collectDefaultMetrics } from 'prom-client'
+import { controllerMetrics } from './controller-metrics.ts'
+import { type Makers, makersOf } from './metric-makers.ts'
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 const CALL_BUCKETS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.05, 0.1, 1]
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
-
-/** Makers of metrics in one registry. */
-function makersOf(registry: Registry) {
-  const registers = [registry]
-  return {
-    counter: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-      new LabelledCounter<L>({ name, help, labelNames, registry }),
-    collected: <L extends string = never>(
-      name: string,
-      help: string,
-      labelNames: readonly L[] = [],
-    ) => new CollectedCounter<L>({ name, help, labelNames, registry }),
-    gauge: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-      new Gauge<L>({ name, help, labelNames, registers }),
-    histogram: <L extends string>(
-      name: string,
-      help: string,
-      { buckets, labelNames = [] }: { buckets: number[]; labelNames?: readonly L[] },
-    ) => new LabelledHistogram<L>({ name, help, buckets, labelNames, registry }),
-  }
-}
-
-type Makers = ReturnType<typeof makersOf>
 
 function linkMetrics({ counter, histogram }: Makers) {
   return {
@@ -256,6 +233,7 @@ export function createMetrics() {
     ...codeMetrics(makers),
     ...limiterMetrics(makers),
     ...cassandraMetrics(makers),
+    ...controllerMetrics(makers),
     ...processMetrics(makers),
   }
 }

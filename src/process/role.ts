@@ -5,6 +5,7 @@ import {
   parseConfig,
   renderSettings,
   type Settings,
+  type Together,
 } from './config.ts'
 import type { Stop } from './stop.ts'
 
@@ -63,17 +64,20 @@ export function defineRole<const S extends Settings>(role: {
   /** What it does, in a few lines. */
   readonly about: string
   readonly settings: S
+  /** What of them must fit together. */
+  readonly tied?: readonly Together[]
   readonly run: (given: {
     config: ConfigOf<S>
     args: readonly string[]
     signal: AbortSignal
   }) => Promise<Started>
 }): Role {
-  const { usage, about, settings, run } = role
+  const { usage, about, settings, tied, run } = role
   return {
     help: `Usage: curtail ${usage}\n\n${about}\n${environmentOf(settings)}`,
     settings,
-    start: ({ env, args, signal }) => run({ config: parseConfig(settings, env), args, signal }),
+    start: ({ env, args, signal }) =>
+      run({ config: parseConfig(settings, env, tied), args, signal }),
   }
 }
 

@@ -22,8 +22,8 @@ import { openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraCodeStore, readPools } from '../stores/cassandra/code-store.ts'
 import { createCassandraIntentStore } from '../stores/cassandra/intent-store.ts'
 import { createCassandraLinkStore } from '../stores/cassandra/link-store.ts'
-import { cassandraSettings, planCassandra } from '../stores/cassandra/settings.ts'
-import { cacheSettings, planLinkCache } from '../stores/redis/cache-settings.ts'
+import { cassandraSettings, cassandraTied } from '../stores/cassandra/settings.ts'
+import { cacheSettings, cacheTied, planLinkCache } from '../stores/redis/cache-settings.ts'
 import { openLinkCache } from '../stores/redis/open-link-cache.ts'
 
 const settings = {
@@ -39,7 +39,6 @@ const settings = {
 } as const
 
 type Config = ConfigOf<typeof settings>
-type Redis = ReturnType<typeof planLinkCache>
 
 /** How often the levels of the pools are read for metrics. */
 const LEVELS_EVERY_MS = 15_000
@@ -51,16 +50,15 @@ export const role = defineRole({
     'Serves POST /v1/urls and the pages, with links in Cassandra and codes from the pool\n' +
     'CODE_POOL. The admin API is off unless ADMIN_TOKEN is set.',
   settings,
+  tied: [...cassandraTied, ...cacheTied],
   run: async ({ config, args }) => {
     refuseArguments('create', args)
-    planCassandra(config) // its faults are told before a port is opened
-    const redis = planLinkCache(config)
     const service = await openService({
       role: 'create',
       config,
       dependencies: ['store', 'cache'],
     })
-    attach({ config, service, parts: openParts(config, service, redis) })
+    attach({ config, service, parts: openParts(config, service) })
     return { stop: service.stop }
   },
 })
@@ -68,7 +66,7 @@ export const role = defineRole({
 type Parts = ReturnType<typeof openParts>
 
 /** Store and cache, which may still be away, and what works on them beside the requests. */
-function openParts(config: Config, service: Service, redis: Redis) {
+function openParts(config: Config, service: Service) {
   const { log, metrics, health } = service
   const nowMs = Date.now
   const ending = new AbortController()
@@ -87,7 +85,7 @@ function openParts(config: Config, service: Service, redis: Redis) {
     signal,
   })
   const cache = openLinkCache({
-    redis,
+    redis: planLinkCache(config),
     metrics,
     log,
     onState: (state) => {

@@ -13,7 +13,11 @@ import type { ConnectFault } from '../stores/cassandra/connect-fault.ts'
 import { refusalOf } from '../stores/cassandra/failed-outcome.ts'
 import { hasKeyspace, migrate, readSchemaVersion } from '../stores/cassandra/migrations.ts'
 import { createKeyspace, schemaVersion } from '../stores/cassandra/schema.ts'
-import { cassandraSettings, replicationSetting } from '../stores/cassandra/settings.ts'
+import {
+  cassandraSettings,
+  cassandraTied,
+  replicationSetting,
+} from '../stores/cassandra/settings.ts'
 
 const settings = {
   ...cassandraSettings,
@@ -29,6 +33,7 @@ export const role = defineRole({
     'says what of the cluster’s settings differs from what we rest on, and what that costs.\n' +
     '--wait changes nothing: it ends once the tables are as new as this version needs.',
   settings,
+  tied: cassandraTied,
   run: async ({ config, args, signal }) => {
     const unknown = args.find((arg) => arg !== '--wait')
     if (unknown !== undefined) throw new UsageError(`migrate takes --wait alone, not ${unknown}`)

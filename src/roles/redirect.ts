@@ -15,8 +15,8 @@ import { logLevelSetting } from '../process/settings.ts'
 import { untilAnswered } from '../shorten/until-answered.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../stores/cassandra/link-store.ts'
-import { cassandraSettings, planCassandra } from '../stores/cassandra/settings.ts'
-import { cacheSettings, planLinkCache } from '../stores/redis/cache-settings.ts'
+import { cassandraSettings, cassandraTied } from '../stores/cassandra/settings.ts'
+import { cacheSettings, cacheTied, planLinkCache } from '../stores/redis/cache-settings.ts'
 import { openLinkCache } from '../stores/redis/open-link-cache.ts'
 
 const settings = {
@@ -32,7 +32,6 @@ const settings = {
 } as const
 
 type Config = ConfigOf<typeof settings>
-type Redis = ReturnType<typeof planLinkCache>
 
 /** Where neither store nor cache has answered for so long, the process is ready all the same. */
 const READY_MS_MAX = 60_000
@@ -46,21 +45,20 @@ export const role = defineRole({
     'Serves GET and HEAD /{code}: from memory, the cache at REDIS_URL, and Cassandra. Goes on\n' +
     'with what it has seen while any of them is away.',
   settings,
+  tied: [...cassandraTied, ...cacheTied],
   run: async ({ config, args }) => {
     refuseArguments('redirect', args)
-    planCassandra(config) // its faults are told before a port is opened
-    const redis = planLinkCache(config)
     const service = await openService({
       role: 'redirect',
       config,
       dependencies: ['store', 'cache'],
     })
-    serve(config, service, redis)
+    serve(config, service)
     return { stop: service.stop }
   },
 })
 
-function serve(config: Config, service: Service, redis: Redis): void {
+function serve(config: Config, service: Service): void {
   const { log, metrics, health, publicHttp, adminHttp } = service
   const { BASE_URL: baseUrl } = config
   const ending = new AbortController()
@@ -74,7 +72,7 @@ function serve(config: Config, service: Service, redis: Redis): void {
     signal: ending.signal,
   })
   const cache = openLinkCache({
-    redis,
+    redis: planLinkCache(config),
     metrics,
     log,
     onState: (state) => {

@@ -15,7 +15,7 @@ import { codeSecretSetting, poolTargetSetting } from '../shorten/refill-settings
 import { codePoolSetting } from '../shorten/settings.ts'
 import { type Cassandra, openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraCodeStore, keepTarget } from '../stores/cassandra/code-store.ts'
-import { cassandraSettings } from '../stores/cassandra/settings.ts'
+import { cassandraSettings, cassandraTied } from '../stores/cassandra/settings.ts'
 
 const settings = {
   ...cassandraSettings,
@@ -32,8 +32,10 @@ export const role = defineRole({
   usage: 'refill',
   about:
     'Fills the pool CODE_POOL up to POOL_TARGET codes and ends. Prints its progress and, last,\n' +
-    'a line with the level; ends with 1 where the store fails for long or the secret is another.',
+    'a line with the level; ends with 1 where the store fails for long, with 3 where the secret\n' +
+    'is another than the pool was begun with.',
   settings,
+  tied: cassandraTied,
   run: async ({ config, args, signal }) => {
     refuseArguments('refill', args)
     const log = createLog({ role: 'refill', level: config.LOG_LEVEL })
@@ -58,6 +60,8 @@ interface Refilling extends Pick<RefillDeps, 'metrics' | 'signal'> {
 
 /** So many failures in a row, and the Job is to be started anew by whoever watches it. */
 const FAILURES_MAX = 10
+/** Trying again mends no secret: whoever starts a refill can tell it from other failures. */
+const OTHER_SECRET_EXIT = 3
 const PAUSE_MS = 100
 const PAUSE_MS_MAX = 5000
 
@@ -96,7 +100,10 @@ async function refill(given: Refilling): Promise<number> {
       log.info({ ...standingOf(row), target, mintedBlocks, seconds }, isDone ? 'filled' : 'stopped')
       return isDone ? 0 : 1
     } catch (error) {
-      if (error instanceof OtherSecretError) throw new OperatorError(error.message)
+      if (error instanceof OtherSecretError) {
+        process.stderr.write(`curtail: ${error.message}\n`)
+        return OTHER_SECRET_EXIT
+      }
       if (!(error instanceof StoreError)) throw error
       if (++progress.failures > FAILURES_MAX) {
         throw new OperatorError(`the store did not answer ${FAILURES_MAX} times in a row`)

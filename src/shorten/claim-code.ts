@@ -42,7 +42,7 @@ export async function claimCode(
 /** The record is `writerId`'s: won or lost. */
 function settle(deps: ClaimDeps, link: Link, writerId: string): ClaimOutcome {
   const outcome = writerId === link.writerId ? 'claimed' : 'taken'
-  deps.metrics.claims.inc({ outcome })
+  deps.metrics.claims.labels(outcome).inc()
   return outcome
 }
 

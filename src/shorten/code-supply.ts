@@ -14,8 +14,8 @@ export type SuppliedCode =
 
 /** Hands out codes, each once. */
 export interface CodeSupply {
-  /** The next code; waits for a block until `deadlineMs` where none is at hand. */
-  take(deadlineMs: number): Promise<SuppliedCode>
+  /** The next code; waits for a block until `deadlineMs` only where none is at hand. */
+  take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
 }
 
 /** What the supply needs besides the claiming of blocks. */
@@ -76,15 +76,18 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     }
   }
 
-  return {
-    async take(deadlineMs) {
-      for (;;) {
-        claimAhead()
-        const code = codes.pop()
-        if (code !== undefined) return { kind: 'code', code }
-        const kind = await waitForBlock(deadlineMs)
-        if (kind !== 'code') return { kind }
-      }
-    },
+  const takeNow = (): SuppliedCode | undefined => {
+    claimAhead()
+    const code = codes.pop()
+    return code === undefined ? undefined : { kind: 'code', code }
   }
+  const takeWhenThere = async (deadlineMs: number): Promise<SuppliedCode> => {
+    for (;;) {
+      const kind = await waitForBlock(deadlineMs)
+      if (kind !== 'code') return { kind }
+      const taken = takeNow()
+      if (taken !== undefined) return taken
+    }
+  }
+  return { take: (deadlineMs) => takeNow() ?? takeWhenThere(deadlineMs) }
 }

@@ -41,7 +41,7 @@ export interface CreateDeps extends ClaimDeps {
 }
 
 /** A request is answered by then, give or take one call of the store. */
-const CREATE_MS_MAX = 5000
+export const CREATE_MS_MAX = 5000
 
 /** A pool's code may be somebody's alias; so many in a row cannot be. */
 const TRIES_MAX = 10
@@ -60,7 +60,8 @@ async function createOnce(
   deadlineMs: number,
 ): Promise<CreateOutcome> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const code = await codeFor(deps, request, deadlineMs)
+    const supplied = codeFor(deps, request, deadlineMs)
+    const code = supplied instanceof Promise ? await supplied : supplied
     if (code.kind !== 'code') return code
     const link = newLink(deps, request, code.code)
     const outcome = await claimCode(deps, link, deadlineMs)

@@ -105,7 +105,7 @@ test('run twice at once, both end well and each step is done once', async () => 
   const applied = results.map((result) => result?.['applied']).sort()
   expect(applied).toEqual([0, schemaVersion])
   const waited = await waiting
-  expect(waited.exitCode).toBe(0)
+  expect(waited).toMatchObject({ exitCode: 0, stderr: '' })
   expect(linesOf(waited).at(-1)).toMatchObject({ msg: 'the schema is there' })
 })
 

@@ -10,6 +10,8 @@ import { StoreError } from '../../src/process/store-error.ts'
 import { openCassandra } from '../../src/stores/cassandra/client.ts'
 import { createCassandraCodeStore, readPools } from '../../src/stores/cassandra/code-store.ts'
 import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
+import { migrate } from '../../src/stores/cassandra/migrations.ts'
+import { createKeyspace, migrations, schemaVersion } from '../../src/stores/cassandra/schema.ts'
 import { type OpenedCassandra, openNode, quiet, SETUP_MS_MAX } from '../contract/open-cassandra.ts'
 import { freshCode, sampleLink } from '../contract/sample-link.ts'
 import { inTime, waitFor } from './wait-for.ts'
@@ -111,6 +113,33 @@ test('a deleted link stays, but for its target, when its life would have ended',
   await waitFor('the row’s end', async () => (await rowsOf(control.code)).length === 0)
   expect(await links().readSerial(code)).toEqual(record)
   expect(await links().insertIfAbsent(sampleLink({ code }))).toBe(erased.writerId)
+})
+
+test('links of the first schema live on in the newest, and can be changed', async () => {
+  const { cassandra: root, cluster, config } = node
+  const steps = migrations.slice(0, 1)
+  const told = { onStep: () => undefined, onWait: () => undefined }
+  const run = { keyspace: 'older', signal: new AbortController().signal, ...told }
+  await root.changeSchema(createKeyspace('older', [{ dc: cluster.localDc, replicas: 1 }]))
+  expect(await migrate(root, { ...run, steps })).toEqual({ version: 1, applied: 1 })
+  const own = { ...config, CASSANDRA_KEYSPACE: 'older' }
+  const cassandra = openCassandra({ config: own, metrics: createMetrics(), log: quiet })
+  try {
+    await cassandra.ready
+    const older = createCassandraLinkStore(cassandra)
+    const link = sampleLink({ disabledAtMs: 5 })
+    expect(await older.insertIfAbsent(link)).toBe(link.writerId)
+    expect(await older.find(link.code)).toEqual(link)
+    const enable = { code: link.code, disabledAtMs: null }
+    await expect(older.setDisabled(enable)).rejects.toMatchObject({ outcome: 'not-done' })
+    const migrated = { version: schemaVersion, applied: schemaVersion - 1 }
+    expect(await migrate(root, run)).toEqual(migrated)
+    expect(await migrate(root, run)).toEqual({ ...migrated, applied: 0 })
+    expect(await older.setDisabled(enable)).toEqual({ ...link, disabledAtMs: null })
+    expect(await older.find(link.code)).toEqual({ ...link, disabledAtMs: null })
+  } finally {
+    await cassandra.close()
+  }
 })
 
 test('a row without a writer is no link, and its code is nobody’s to claim', async () => {

@@ -1,6 +1,6 @@
 // Rounds of one link that is disabled, through a cache that fails: once the admin API has said yes,
 // it stops redirecting on every process in time, and does not come back.
-import { flush } from './fresh-links.ts'
+import { flush, stopAtWrite } from './fresh-links.ts'
 import { createUntilTold, mustLeadTo, openAskers, type Asker } from './machine-clients.ts'
 import type { Machine, ManyMachines } from './many-machines.ts'
 import { waitFor } from './wait-for.ts'
@@ -13,7 +13,13 @@ const CONFIRM_MS_MAX = 30_000
 
 /** What is wrong with Redis. */
 export type DisableFault =
-  'none' | 'flushed' | 'stopped' | 'killed' | 'cut off from a reader' | 'cut off from the writer'
+  | 'none'
+  | 'flushed'
+  | 'stopped'
+  | 'stopped between store and cache'
+  | 'killed'
+  | 'cut off from a reader'
+  | 'cut off from the writer'
 
 /** Runs one; how long after the answer the link was gone everywhere, ms. Throws what it found. */
 export async function disableRound(given: {
@@ -88,6 +94,8 @@ async function disable(
       await mustRefuse(first, alias)
       redis.resume()
       return await disableUntilTold(first, alias)
+    case 'stopped between store and cache':
+      return await disableOverStop(machines, first, alias)
     case 'killed':
       await redis.kill()
       await mustRefuse(first, alias)
@@ -119,6 +127,30 @@ async function disableUntilTold(machine: Machine, alias: string): Promise<number
   }
   await waitFor(`the disable of ${alias} to be confirmed`, isDone, CONFIRM_MS_MAX)
   return answeredMs
+}
+
+/**
+ * Redis hangs once the store has the change, until a first command to it has failed: one request is
+ * answered 200 all the same, for it tells the cache for a second; gives when that was told.
+ */
+async function disableOverStop(
+  machines: ManyMachines,
+  writer: Machine,
+  alias: string,
+): Promise<number> {
+  const failures = () => writer.metric('curtail_link_cache_failures_total')
+  const before = await failures()
+  const stopping = stopAtWrite(machines)
+  const disabling = post(writer, alias)
+  try {
+    await waitFor('a command that Redis does not answer', async () => (await failures()) > before)
+  } finally {
+    machines.redis.resume()
+    if (stopping.end() === 0) throw new Error(`Redis was not stopped while ${alias} was disabled`)
+  }
+  const { status } = await disabling
+  if (status === 200) return performance.now()
+  throw new Error(`disable of ${alias}, told once over a Redis that hung: ${String(status)}`)
 }
 
 /** A change that the cache has not confirmed is not told to be done. */

@@ -1,48 +1,32 @@
 // The distributed service as real processes for a test: three nodes of Cassandra behind proxies, a
 // Redis behind a proxy for each process, and the roles `create` and `redirect` on top of them.
-import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
 import { type FaultProxy, startFaultProxy } from '../parts/fault-proxy.ts'
 import { type RedisServer, startRedis } from '../parts/redis.ts'
-import { type Job, startJob } from './role-job.ts'
-import { type RoleProcess, startRole } from './role-process.ts'
+import { NEVER_ALONE } from '../stack/part.ts'
+import { type PreparedLinks, prepareLinks } from '../stack/prepare-links.ts'
+import { type ServingRole, startServingRole } from '../stack/serving-role.ts'
 
 /** Short links of these processes begin so. */
 const MACHINES_BASE_URL = 'http://short.test'
-const ADMIN_TOKEN = 'token-of-the-tests'
-const JOB_MS_MAX = 120_000
-const SECRET_BYTES = 32
-/** Ends a process when whoever started it dies. */
-const NEVER_ALONE = ['setpriv', '--pdeathsig', 'KILL'] as const
 
 /** A process that serves. */
-export interface Machine extends RoleProcess {
-  readonly role: 'create' | 'redirect'
-  readonly port: number
-  readonly adminUrl: string
+export interface Machine extends ServingRole {
   /** Between this process and Redis alone. */
   readonly redisProxy: FaultProxy
-  /** The sum of all series of a metric whose line has all these texts in it. */
-  metric(name: string, ...parts: readonly string[]): Promise<number>
-  /** Asks its admin API, with the token. */
-  admin(ask: { method?: string; path: string }): Promise<Response>
 }
 
 /** The whole of it. */
-export interface ManyMachines {
+export interface ManyMachines extends Pick<PreparedLinks, 'startRefill' | 'makeSecret'> {
   readonly cassandra: CassandraCluster
   readonly redis: RedisServer
   readonly creates: readonly Machine[]
   readonly redirects: readonly Machine[]
   /** A further process; `stop` ends it too. */
   startMachine(role: Machine['role'], env?: Readonly<Record<string, string>>): Promise<Machine>
-  /** Starts a refill Job. With a secret of its own it is another one than the others have. */
-  startRefill(refill: { pool?: string; target: number; secretFile?: string }): Job
-  /** A file with a secret that nobody else has. */
-  makeSecret(): Promise<string>
   /** Ends all of it. */
   stop(): Promise<void>
 }
@@ -60,27 +44,7 @@ export async function startManyMachines(given: { codes: number }): Promise<ManyM
     closing.push(() => cassandra.stop())
     const redis = await startRedis()
     closing.push(() => redis.close())
-    const env = {
-      CASSANDRA_CONTACT_POINTS: cassandra.contactPoints.join(','),
-      CASSANDRA_PORT: String(cassandra.port),
-      CASSANDRA_LOCAL_DC: cassandra.localDc,
-    }
-    const makeSecret = async () => {
-      const file = join(folder, randomBytes(8).toString('hex'))
-      await writeFile(file, randomBytes(SECRET_BYTES), { mode: 0o600 })
-      return file
-    }
-    const secret = await makeSecret()
-    const startRefill: ManyMachines['startRefill'] = ({ pool = 'default', target, secretFile }) => {
-      const own = { CODE_SECRET_FILE: secretFile ?? secret, POOL_TARGET: String(target) }
-      return startJob({ role: 'refill', env: { ...env, ...own, CODE_POOL: pool } })
-    }
-    const replication = `${cassandra.localDc}:3`
-    await startJob({
-      role: 'migrate',
-      env: { ...env, CASSANDRA_REPLICATION: replication },
-    }).succeeded(JOB_MS_MAX)
-    await startRefill({ target: given.codes }).succeeded(JOB_MS_MAX)
+    const { env, startRefill, makeSecret } = await prepareLinks({ cassandra, folder, ...given })
     const startMachine: ManyMachines['startMachine'] = async (role, more = {}) => {
       const machine = await openMachine({ role, redis, env: { ...env, ...more } })
       closing.push(async () => {
@@ -107,37 +71,17 @@ async function openMachine(given: {
 }): Promise<Machine> {
   const { role, redis, env } = given
   const redisProxy = await startFaultProxy({ to: { host: '127.0.0.1', port: redis.port } })
-  const running = await startRole({
+  const running = await startServingRole({
     role,
     wrapper: NEVER_ALONE,
     env: {
       ...env,
-      ...{ PORT: '0', ADMIN_PORT: '0', BASE_URL: MACHINES_BASE_URL },
+      BASE_URL: MACHINES_BASE_URL,
       REDIS_URL: `redis://127.0.0.1:${String(redisProxy.port)}`,
-      ...(role === 'create' && { ADMIN_TOKEN }),
     },
   }).catch(async (error: unknown) => {
     await redisProxy.close()
     throw error
   })
-  const { port, adminPort } = running.ready
-  const adminUrl = `http://127.0.0.1:${String(adminPort)}`
-  return {
-    ...running,
-    role,
-    port: Number(port),
-    adminUrl,
-    redisProxy,
-    async metric(name, ...parts) {
-      const text = await (await fetch(`${adminUrl}/metrics`)).text()
-      const lines = text.split('\n').filter((line) => {
-        return new RegExp(`^${name}[{ ]`).test(line) && parts.every((part) => line.includes(part))
-      })
-      return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
-    },
-    admin({ method = 'GET', path }) {
-      const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` }
-      return fetch(`${adminUrl}/admin${path}`, { method, headers })
-    },
-  }
+  return { ...running, redisProxy }
 }

@@ -2,6 +2,7 @@
 import cassandra from 'cassandra-driver'
 import { unpackCodes } from '../../src/codes/block.ts'
 import type { CassandraCluster } from '../parts/cassandra.ts'
+import { waitFor } from './wait-for.ts'
 
 const { consistencies } = cassandra.types
 const READ_MS_MAX = 20_000
@@ -16,11 +17,15 @@ export interface PoolRows {
   readonly codes: readonly string[]
 }
 
-/** Reads them; undefined where nobody has made the pool. */
-export async function readPoolRows(
-  cluster: CassandraCluster,
-  pool: string,
-): Promise<PoolRows | undefined> {
+/** Reads pools past the service. */
+export interface PoolReader {
+  /** A pool as it stands; undefined where nobody has made it. Others may be at work on it. */
+  read(pool: string): Promise<PoolRows | undefined>
+  close(): Promise<void>
+}
+
+/** Opens one. */
+export function openPoolReader(cluster: CassandraCluster): PoolReader {
   const client = new cassandra.Client({
     contactPoints: [...cluster.contactPoints],
     protocolOptions: { port: cluster.port },
@@ -29,27 +34,63 @@ export async function readPoolRows(
     queryOptions: { prepare: true, consistency: consistencies.localQuorum },
     socketOptions: { readTimeout: READ_MS_MAX },
   })
-  try {
-    const query = 'SELECT minted, claimed FROM code_pools WHERE pool = ?'
-    const serial = { consistency: consistencies.localSerial }
-    const [row] = (await client.execute(query, [pool], serial)).rows
-    if (row === undefined) return undefined
-    const [minted, claimed] = [Number(row['minted']), Number(row['claimed'])]
-    const absent: number[] = []
-    const codes: string[] = []
-    const left = Array.from({ length: minted - claimed }, (_, i) => claimed + 1 + i)
-    const reader = async () => {
-      for (let seq = left.pop(); seq !== undefined; seq = left.pop()) {
-        const found = await readBlock(client, pool, seq)
-        if (found === undefined) absent.push(seq)
-        else codes.push(...found)
+  return {
+    async read(pool) {
+      const counters = await readCounters(client, pool)
+      if (counters === undefined) return undefined
+      const { minted, claimed } = counters
+      const missed: number[] = []
+      const codes: string[] = []
+      const left = Array.from({ length: minted - claimed }, (_, i) => claimed + 1 + i)
+      const reader = async () => {
+        for (let seq = left.pop(); seq !== undefined; seq = left.pop()) {
+          const found = await readBlock(client, pool, seq)
+          if (found === undefined) missed.push(seq)
+          else codes.push(...found)
+        }
       }
-    }
-    await Promise.all(Array.from({ length: PARALLEL }, reader))
-    return { minted, claimed, absent, codes }
-  } finally {
-    await client.shutdown()
+      await Promise.all(Array.from({ length: PARALLEL }, reader))
+      // What was claimed meanwhile may be gone; a block goes only after that.
+      const since = missed.length === 0 ? undefined : await readCounters(client, pool)
+      const absent = missed.filter((seq) => seq > (since?.claimed ?? claimed))
+      return { minted, claimed, absent, codes }
+    },
+    close: () => client.shutdown(),
   }
+}
+
+/** Reads a pool once. */
+export async function readPoolRows(
+  cluster: CassandraCluster,
+  pool: string,
+): Promise<PoolRows | undefined> {
+  const reader = openPoolReader(cluster)
+  try {
+    return await reader.read(pool)
+  } finally {
+    await reader.close()
+  }
+}
+
+async function readCounters(client: cassandra.Client, pool: string) {
+  const query = 'SELECT minted, claimed FROM code_pools WHERE pool = ?'
+  const serial = { consistency: consistencies.localSerial }
+  // Among many who claim, a serial read may come out of turn until its time is up.
+  const read = () => client.execute(query, [pool], serial)
+  const answers: Awaited<ReturnType<typeof read>>[] = []
+  let failure: unknown
+  const isRead = async () => {
+    await read().then(
+      (answer) => answers.push(answer),
+      (error: unknown) => (failure = error),
+    )
+    return answers.length > 0
+  }
+  await waitFor('a serial read', isRead).catch((error: unknown) => {
+    throw new Error(String(failure), { cause: error })
+  })
+  const row = answers[0]?.rows[0]
+  return row && { minted: Number(row['minted']), claimed: Number(row['claimed']) }
 }
 
 async function readBlock(

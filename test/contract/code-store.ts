@@ -1,10 +1,11 @@
 // What every store of code pools must do: the promises of src/codes/code-store.ts as tests. Knows
 // no store; code-store.test.ts lists them.
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { toBase62 } from '../../src/codes/base62.ts'
 import type { CodeStore } from '../../src/codes/code-store.ts'
 import type { Pool } from '../../src/codes/pool.ts'
+import { openCase } from './open-case.ts'
 
 /** An open store. */
 interface OpenedCodeStore {
@@ -25,15 +26,7 @@ const writers = { one: randomUUID(), two: randomUUID() }
 /** Defines the tests of one store. */
 export function defineCodeStoreTests({ name, open }: CodeStoreCase): void {
   describe(name, () => {
-    let opened: OpenedCodeStore | undefined
-    beforeAll(async () => {
-      opened = await open()
-    })
-    afterAll(() => opened?.close())
-    const given: Opened = () => {
-      if (opened === undefined) throw new Error(`${name} did not open`)
-      return opened
-    }
+    const given = openCase({ name, open })
     definePoolTests(given)
     defineMintTests(given)
     defineClaimTests(given)

@@ -1,10 +1,15 @@
 // The stores of counters, each under the one contract.
+import { jest } from '@jest/globals'
 import { createMemoryCounterStore } from '../../src/stores/memory/counter-store.ts'
 import { connectRedis } from '../../src/stores/redis/connection.ts'
 import { createRedisCounterStore } from '../../src/stores/redis/counter-store.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { startRedis } from '../parts/redis.ts'
 import { type CounterStoreCase, defineCounterStoreTests } from './counter-store.ts'
+import { openParts } from './open-case.ts'
+
+/** Redis may have to be installed. */
+const SETUP_MS_MAX = 600_000
 
 function fakeClock() {
   let nowUs = 0
@@ -27,29 +32,25 @@ const stores: readonly CounterStoreCase[] = [
   },
   {
     name: 'redis',
-    async open() {
-      const { nowUs, setNowUs } = fakeClock()
-      const server = await startRedis()
-      const connection = connectRedis(
-        {
-          target: { kind: 'single', host: '127.0.0.1', port: server.port },
-          database: 0,
-          timeoutMs: 5000,
-        },
-        { onUp: () => undefined, onDown: () => undefined },
-      )
-      await waitFor('Redis', () => connection.isUp())
-      const store = createRedisCounterStore({ connection, keyPrefix: 'test:', nowUs })
-      return {
-        store,
-        setNowUs,
-        async close() {
+    open: () =>
+      openParts(async (onClose) => {
+        const { nowUs, setNowUs } = fakeClock()
+        const server = await startRedis()
+        onClose(() => server.close())
+        const target = { kind: 'single', host: '127.0.0.1', port: server.port } as const
+        const connection = connectRedis(
+          { target, database: 0, timeoutMs: 5000 },
+          { onUp: () => undefined, onDown: () => undefined },
+        )
+        const store = createRedisCounterStore({ connection, keyPrefix: 'test:', nowUs })
+        onClose(() => {
           store.close()
-          await server.close()
-        },
-      }
-    },
+        })
+        await waitFor('Redis', () => connection.isUp())
+        return { store, setNowUs }
+      }),
   },
 ]
 
+jest.setTimeout(SETUP_MS_MAX)
 stores.forEach(defineCounterStoreTests)

@@ -1,6 +1,6 @@
 // What every store of counters must do: the promises of src/limits/counter-store.ts as tests, for
 // each algorithm. Knows no store; counter-store.test.ts lists them.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { Algorithm, Decision } from '../../src/limits/algorithm.ts'
 import { algorithms } from '../../src/limits/algorithms.ts'
 import {
@@ -12,6 +12,7 @@ import {
   useOf,
   WINDOW_US,
 } from './counter-use.ts'
+import { openCase } from './open-case.ts'
 
 /** One member of the list. */
 export interface CounterStoreCase {
@@ -33,12 +34,7 @@ const WAITS_US: Readonly<Record<string, number>> = {
 /** Defines the tests of one store. */
 export function defineCounterStoreTests({ name, open }: CounterStoreCase): void {
   describe(name, () => {
-    let opened: OpenedCounterStore
-    beforeAll(async () => {
-      opened = await open()
-    }, 600_000)
-    afterAll(() => opened.close())
-    const use = useOf(() => opened)
+    const use = useOf(openCase({ name, open }))
     describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const))(
       '%s',
       (_, algorithm) => {

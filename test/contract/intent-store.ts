@@ -1,8 +1,9 @@
 // What every store of intents must do: the promises of src/links/intent-store.ts as tests. Knows
 // no store; intent-store.test.ts lists them.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../src/links/intent-store.ts'
 import type { SweptStore } from '../../src/links/link-store.ts'
+import { openCase } from './open-case.ts'
 
 /** An open store. */
 interface OpenedIntentStore {
@@ -28,15 +29,7 @@ export const START_MS = 1_790_000_000_000
 /** Defines the tests of one store. */
 export function defineIntentStoreTests({ name, open }: IntentStoreCase): void {
   describe(name, () => {
-    let opened: OpenedIntentStore | undefined
-    beforeAll(async () => {
-      opened = await open()
-    })
-    afterAll(() => opened?.close())
-    const given: Opened = () => {
-      if (opened === undefined) throw new Error(`${name} did not open`)
-      return opened
-    }
+    const given = openCase({ name, open })
     defineInsertTests(given)
     defineMoveTests(given)
     defineAgeTests(given)

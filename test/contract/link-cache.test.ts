@@ -1,14 +1,28 @@
 // The shared caches of links, each under the one contract.
 import { jest } from '@jest/globals'
-import { createMetrics } from '../../src/process/metrics.ts'
 import { createMemoryLinkCache } from '../../src/stores/memory/link-cache.ts'
 import { openReadyCache } from '../component/link-cache-use.ts'
-import { clientOf, startCluster, startRedis } from '../parts/redis.ts'
+import { clientOf, type RedisServer, startCluster, startRedis } from '../parts/redis.ts'
 import { defineLinkCacheTests, type LinkCacheCase } from './link-cache.ts'
+import { type OnClose, openParts } from './open-case.ts'
 
 /** Lets every key of a server grow older. */
 async function age(client: ReturnType<typeof clientOf>, ms: number): Promise<void> {
   for (const key of await client.keys('*')) await client.pexpire(key, (await client.pttl(key)) - ms)
+}
+
+/** A cache on these servers. */
+async function openOn(servers: readonly RedisServer[], url: string, onClose: OnClose) {
+  const { cache } = await openReadyCache(url)
+  onClose(() => cache.close())
+  const clients = servers.map(({ port }) => clientOf(port))
+  onClose(() => {
+    for (const client of clients) client.disconnect()
+  })
+  const pass = async (ms: number) => {
+    for (const client of clients) await age(client, ms)
+  }
+  return { cache, pass }
 }
 
 /** A cluster of Redis may have to be installed, and takes some seconds to agree. */
@@ -29,40 +43,22 @@ const caches: readonly LinkCacheCase[] = [
   },
   {
     name: 'redis',
-    async open() {
-      const server = await startRedis()
-      const { cache } = await openReadyCache(`redis://127.0.0.1:${String(server.port)}`)
-      const client = clientOf(server.port)
-      return {
-        cache,
-        pass: (ms) => age(client, ms),
-        async close() {
-          client.disconnect()
-          await cache.close()
-          await server.close()
-        },
-      }
-    },
+    open: () =>
+      openParts(async (onClose) => {
+        const server = await startRedis()
+        onClose(() => server.close())
+        return openOn([server], `redis://127.0.0.1:${String(server.port)}`, onClose)
+      }),
   },
   {
     name: 'redis cluster',
-    async open() {
-      const nodes = await startCluster()
-      const list = nodes.map(({ port }) => `127.0.0.1:${String(port)}`).join(',')
-      const { cache } = await openReadyCache(`redis+cluster://${list}`, createMetrics())
-      const clients = nodes.map(({ port }) => clientOf(port))
-      return {
-        cache,
-        async pass(ms) {
-          for (const client of clients) await age(client, ms)
-        },
-        async close() {
-          for (const client of clients) client.disconnect()
-          await cache.close()
-          for (const node of nodes) await node.close()
-        },
-      }
-    },
+    open: () =>
+      openParts(async (onClose) => {
+        const servers = await startCluster()
+        for (const server of servers) onClose(() => server.close())
+        const list = servers.map(({ port }) => `127.0.0.1:${String(port)}`).join(',')
+        return openOn(servers, `redis+cluster://${list}`, onClose)
+      }),
   },
 ]
 

@@ -1,8 +1,9 @@
 // What every shared cache of links must do: the promises of src/links/link-cache.ts as tests. Knows
 // no cache; link-cache.test.ts lists them.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { Target } from '../../src/links/decide-redirect.ts'
 import { type LinkCache, NEGATIVE_MS, PERMIT_MS } from '../../src/links/link-cache.ts'
+import { openCase } from './open-case.ts'
 import { freshCode } from './sample-link.ts'
 
 /** An open cache whose time the tests let pass. */
@@ -27,15 +28,7 @@ const target: Target = { longUrl: 'https://example.com/a?b=c#d', expiresAtMs: nu
 /** Defines the tests of one cache. */
 export function defineLinkCacheTests({ name, open }: LinkCacheCase): void {
   describe(name, () => {
-    let opened: OpenedLinkCache | undefined
-    beforeAll(async () => {
-      opened = await open()
-    })
-    afterAll(() => opened?.close())
-    const given: Opened = () => {
-      if (opened === undefined) throw new Error(`${name} did not open`)
-      return opened
-    }
+    const given = openCase({ name, open })
     definePermitTests(given)
     defineEntryTests(given)
     defineLifeTests(given)

@@ -1,14 +1,20 @@
 // What every store of links must do: the promises of src/links/link-store.ts as tests. Knows no
 // store; link-store.test.ts lists them.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { Link } from '../../src/links/link.ts'
 import type { LinkStore, SweptStore } from '../../src/links/link-store.ts'
+import { openCase } from './open-case.ts'
 import { freshCode, sampleLink } from './sample-link.ts'
 
 /** An open store. `swept` is the same store where it does not expire records by itself. */
 interface OpenedLinkStore {
   readonly links: LinkStore
   readonly swept?: SweptStore
+  /**
+   * Where a write may be long on its way: the same links by another connection, which is gone after
+   * its first write; `arrive` lets that write arrive at last.
+   */
+  readonly openLate?: () => { readonly links: LinkStore; readonly arrive: () => Promise<void> }
   readonly close: () => Promise<void>
 }
 
@@ -23,19 +29,12 @@ type Opened = () => OpenedLinkStore
 /** Defines the tests of one store. */
 export function defineLinkStoreTests({ name, open }: LinkStoreCase): void {
   describe(name, () => {
-    let opened: OpenedLinkStore | undefined
-    beforeAll(async () => {
-      opened = await open()
-    })
-    afterAll(() => opened?.close())
-    const given: Opened = () => {
-      if (opened === undefined) throw new Error(`${name} did not open`)
-      return opened
-    }
+    const given = openCase({ name, open })
     defineInsertTests(given)
     defineColumnTests(given)
     defineDisableTests(given)
     defineEraseTests(given)
+    defineLateTests(given)
     defineSweepTests(given)
   })
 }
@@ -186,6 +185,47 @@ function defineEraseTests(given: Opened): void {
     expect(await links.setDisabled({ code: link.code, disabledAtMs: null })).toEqual(erased)
     expect(await links.setDisabled({ code: link.code, disabledAtMs: 9 })).toEqual(erased)
     expect(await links.find(link.code)).toEqual(erased)
+  })
+}
+
+type Change = (links: LinkStore, code: string) => Promise<Link | undefined>
+
+const disable: Change = (links, code) =>
+  links.setDisabled({ code, disabledAtMs: 1_790_000_000_500 })
+const enable: Change = (links, code) => links.setDisabled({ code, disabledAtMs: null })
+const erase: Change = (links, code) => links.erase({ code, deletedAtMs: 1_790_000_000_600 })
+
+/** What an operator was told to be done stays so, whatever arrives late of what was given up. */
+function defineLateTests(given: Opened): void {
+  const off = { disabledAtMs: 5 }
+  test.each<{ what: string; begin: Partial<Link>; late: Change; then: readonly Change[] }>([
+    { what: 'disabling, after an enabling', begin: {}, late: disable, then: [enable] },
+    { what: 'disabling, repeated', begin: {}, late: disable, then: [disable, enable] },
+    { what: 'enabling, after a disabling', begin: off, late: enable, then: [disable] },
+    { what: 'enabling, repeated', begin: off, late: enable, then: [enable, disable] },
+    { what: 'erasure, after an enabling', begin: {}, late: erase, then: [enable] },
+    { what: 'erasure, after a disabling', begin: {}, late: erase, then: [disable] },
+    { what: 'disabling, after an erasure', begin: {}, late: disable, then: [erase] },
+  ])('what arrives late undoes nothing: $what', async ({ begin, late, then }) => {
+    const { links, openLate } = given()
+    if (openLate === undefined) return // this store's writes are done once they are answered
+    const { code } = await stored(given, begin)
+    const gone = openLate()
+    await expect(late(gone.links, code)).rejects.toMatchObject({ outcome: 'unknown' })
+    let told: Link | undefined
+    for (const change of then) told = await change(links, code)
+    await gone.arrive()
+    expect(await links.readSerial(code)).toEqual(told)
+  })
+
+  test('what arrives late is done where nothing came between', async () => {
+    const { links, openLate } = given()
+    if (openLate === undefined) return
+    const { code } = await stored(given)
+    const gone = openLate()
+    await expect(disable(gone.links, code)).rejects.toMatchObject({ outcome: 'unknown' })
+    await gone.arrive()
+    expect((await links.readSerial(code))?.disabledAtMs).toBe(1_790_000_000_500)
   })
 }
 

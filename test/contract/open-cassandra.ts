@@ -7,6 +7,7 @@ import { migrate } from '../../src/stores/cassandra/migrations.ts'
 import { createKeyspace } from '../../src/stores/cassandra/schema.ts'
 import { type CassandraConfig, cassandraSettings } from '../../src/stores/cassandra/settings.ts'
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
+import { openParts } from './open-case.ts'
 
 /** For what starts a node: Java and the jars may have to be fetched first. */
 export const SETUP_MS_MAX = 900_000
@@ -67,26 +68,16 @@ export interface OpenedCassandra {
 }
 
 /** Starts a node, makes a keyspace and connects to it. */
-export async function openNode(keyspace: string): Promise<OpenedCassandra> {
-  const cluster = await startCassandra({ nodes: 1 })
-  try {
+export function openNode(keyspace: string): Promise<OpenedCassandra> {
+  return openParts(async (onClose) => {
+    const cluster = await startCassandra({ nodes: 1 })
+    onClose(() => cluster.stop())
     await makeKeyspace(cluster, keyspace)
     const config = configOf(cluster, keyspace)
     const metrics = createMetrics()
     const cassandra = openCassandra({ config, metrics, log: quiet })
+    onClose(() => cassandra.close())
     await cassandra.ready
-    return {
-      cassandra,
-      cluster,
-      config,
-      metrics,
-      async close() {
-        await cassandra.close()
-        await cluster.stop()
-      },
-    }
-  } catch (error) {
-    await cluster.stop()
-    throw error
-  }
+    return { cassandra, cluster, config, metrics }
+  })
 }

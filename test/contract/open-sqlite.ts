@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
 import { type Database, openDatabase } from '../../src/stores/sqlite/database.ts'
+import { openParts } from './open-case.ts'
 
 /** An open database, its folder and its metrics. */
 export interface OpenedSqlite {
@@ -20,17 +21,13 @@ export function makeFolder(): Promise<string> {
 }
 
 /** Opens an empty database. */
-export async function openSqlite(): Promise<OpenedSqlite> {
-  const dataDir = await makeFolder()
-  const metrics = createMetrics()
-  const db = await openDatabase(dataDir, metrics)
-  return {
-    db,
-    dataDir,
-    metrics,
-    async close() {
-      await db.close()
-      await rm(dataDir, { recursive: true })
-    },
-  }
+export function openSqlite(): Promise<OpenedSqlite> {
+  return openParts(async (onClose) => {
+    const dataDir = await makeFolder()
+    onClose(() => rm(dataDir, { recursive: true }))
+    const metrics = createMetrics()
+    const db = await openDatabase(dataDir, metrics)
+    onClose(() => db.close())
+    return { db, dataDir, metrics }
+  })
 }

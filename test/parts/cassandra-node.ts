@@ -49,11 +49,16 @@ export interface NodeProcess {
   kill(): Promise<void>
 }
 
+/** Where a node writes its log. */
+export function logPathOf({ home }: Pick<NodeOptions, 'home'>): string {
+  return join(home, 'system.log')
+}
+
 /** Writes the folder's configuration, anew each time, and starts the process on its data. */
 export async function startNode(options: NodeOptions): Promise<NodeProcess> {
   const { home } = options
   await writeConfiguration(options)
-  const log = openSync(join(home, 'system.log'), 'a')
+  const log = openSync(logPathOf(options), 'a')
   const [command = '', ...args] = commandOf(options)
   // Its own session: what ends a test from the keyboard does not end its parts in mid-test.
   const child = spawn(command, args, { cwd: home, stdio: ['ignore', log, log], detached: true })
@@ -83,7 +88,7 @@ export async function startNode(options: NodeOptions): Promise<NodeProcess> {
         const late = performance.now() > endMs
         if (isGone() || late) {
           const why = failed?.message ?? (isGone() ? 'it ended' : 'it was not ready in time')
-          const text = await readFile(join(home, 'system.log'), 'utf8')
+          const text = await readFile(logPathOf(options), 'utf8')
           throw new Error(`Cassandra: ${why}; its log: ${text.slice(-LOG_CHARACTERS_MAX)}`)
         }
         await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findArchive } from './cassandra-archive.ts'
 import { findCassandraJars } from './cassandra-jars.ts'
-import { type NodeOptions, type NodeProcess, startNode } from './cassandra-node.ts'
+import { logPathOf, type NodeOptions, type NodeProcess, startNode } from './cassandra-node.ts'
 import { cqlFrameLength, type FaultProxy, startFaultProxy } from './fault-proxy.ts'
 import { findJava } from './java.ts'
 import { claimAddresses, type LoopbackBlock } from './loopback-block.ts'
@@ -24,6 +24,8 @@ interface CassandraNode {
   /** Where clients find it: its proxy, where there is one. */
   readonly address: string
   readonly pid: () => number
+  /** Where it writes its log. */
+  readonly logPath: string
   /** Ends it at once (SIGKILL), as a crash would; resolves when it is gone. */
   kill(): Promise<void>
   /** Holds it (SIGSTOP), as a machine that hangs would. */
@@ -162,6 +164,7 @@ async function startMember(plan: NodeOptions): Promise<Member> {
   const node = {
     address: plan.publicAddress,
     pid: () => running.pid,
+    logPath: logPathOf(plan),
     kill,
     pause: () => void running.child.kill('SIGSTOP'),
     resume: () => void running.child.kill('SIGCONT'),

@@ -4,9 +4,10 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
 const TRIES_MAX = 50
-const PORT_MIN = 10_000
+/** The least port that is taken. */
+export const PORT_MIN = 10_000
 /** Above it the system hands out ports by itself. */
-const PORT_MAX = 32_000
+export const PORT_MAX = 32_000
 
 /** A block that is ours until it is given back. */
 export interface LoopbackBlock {
@@ -40,9 +41,17 @@ export async function claimAddresses(parts: readonly number[]): Promise<Loopback
   throw new Error('there is no free block of addresses on the loopback (Linux has them)')
 }
 
-const randomBelow = (below: number) => Math.floor(Math.random() * below)
+/** A whole number from 0 up to, and without, `below`. */
+export const randomBelow = (below: number): number => Math.floor(Math.random() * below)
 
-async function canListen({ address, port }: { address: string; port: number }): Promise<boolean> {
+/** Whether the port is free on the address. */
+export async function canListen({
+  address,
+  port,
+}: {
+  address: string
+  port: number
+}): Promise<boolean> {
   const server = await listenOn(address, port)
   if (server === undefined) return false
   await close(server)

@@ -1,6 +1,6 @@
 // The part `redis-server`: servers of the tests' own, on free ports of the loopback, that keep
 // nothing on disk. No server of the machine is touched.
-import { execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -42,20 +42,34 @@ export async function freePort(): Promise<number> {
   return address.port
 }
 
+/** How to start a server. */
+interface RedisOptions {
+  /** @default a free one */
+  readonly port?: number
+  readonly isReady?: RegExp
+  readonly isTls?: boolean
+  /** What to run before it, such as `setsid`. */
+  readonly wrapper?: readonly string[]
+  /** Told of each process. */
+  readonly onSpawn?: (child: ChildProcess) => void
+}
+
 /** Starts a server; `args` are added to its command line, such as `--maxmemory 2mb`. */
 export async function startRedis(
   args: readonly string[] = [],
-  given: { port?: number; isReady?: RegExp; isTls?: boolean } = {},
+  given: RedisOptions = {},
 ): Promise<RedisServer> {
-  const command = await findAptPart('redis-server')
+  const [command, ...before] = [...(given.wrapper ?? []), await findAptPart('redis-server')]
   const port = given.port ?? (await freePort())
   const dir = mkdtempSync(join(tmpdir(), 'curtail-redis-'))
   const own = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', dir]
   const listens = given.isTls === true ? ['--port', '0', '--tls-port'] : ['--port']
   const isReady = given.isReady ?? /Ready to accept connections/
   const isSentinel = args.includes('--sentinel')
-  const line = isSentinel ? [...args] : [...own, ...listens, String(port), ...args]
-  const begin = () => beginProcess({ command, line, isReady })
+  const settings = isSentinel ? [] : [...own, ...listens, String(port)]
+  const line = [...before, ...settings, ...args]
+  const { onSpawn } = given
+  const begin = () => beginProcess({ command, line, isReady, onSpawn })
   let child = await begin()
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
@@ -80,9 +94,15 @@ export async function startRedis(
   }
 }
 
-async function beginProcess(given: { command: string; line: readonly string[]; isReady: RegExp }) {
+async function beginProcess(given: {
+  command: string
+  line: readonly string[]
+  isReady: RegExp
+  onSpawn: RedisOptions['onSpawn']
+}) {
   const { command, line, isReady } = given
   const child = spawn(command, line, { stdio: ['ignore', 'pipe', 'inherit'] })
+  given.onSpawn?.(child)
   const endIt = () => void child.kill('SIGKILL')
   process.once('exit', endIt)
   child.once('exit', () => process.removeListener('exit', endIt))
@@ -97,7 +117,10 @@ async function beginProcess(given: { command: string; line: readonly string[]; i
       reject(new Error(`redis-server ended: ${said}`))
     })
   })
-  await inTime('redis-server', ready)
+  await inTime('redis-server', ready).catch((error: unknown) => {
+    endIt()
+    throw error
+  })
   return child
 }
 
@@ -116,24 +139,39 @@ export async function startCluster(): Promise<readonly RedisServer[]> {
     const server = await startRedis([...cluster, '--cluster-node-timeout', '2000'])
     return { server, bus }
   })
-  const nodes = await Promise.all(starts)
-  const clients = nodes.map(({ server }) => clientOf(server.port))
-  await Promise.all(
-    clients.map(async (client, at) => {
-      const from = Math.ceil((SLOTS * at) / nodes.length)
-      const to = Math.ceil((SLOTS * (at + 1)) / nodes.length) - 1
-      await client.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
-    }),
-  )
-  for (const { server, bus } of nodes.slice(1)) {
-    await clients[0]?.call('CLUSTER', 'MEET', '127.0.0.1', server.port, bus)
+  try {
+    const nodes = await Promise.all(starts)
+    await joinCluster(nodes)
+    return nodes.map(({ server }) => server)
+  } catch (error) {
+    // A server that is left would keep the tests from ending.
+    for (const start of await Promise.allSettled(starts)) {
+      if (start.status === 'fulfilled') await start.value.server.close()
+    }
+    throw error
   }
-  await waitFor('the cluster', async () => {
-    const states = await Promise.all(clients.map((client) => client.call('CLUSTER', 'INFO')))
-    return states.every((state) => /cluster_state:ok[^]*known_nodes:3/.test(String(state)))
-  })
-  for (const client of clients) client.disconnect()
-  return nodes.map(({ server }) => server)
+}
+
+async function joinCluster(nodes: readonly { server: RedisServer; bus: number }[]): Promise<void> {
+  const clients = nodes.map(({ server }) => clientOf(server.port))
+  try {
+    await Promise.all(
+      clients.map(async (client, at) => {
+        const from = Math.ceil((SLOTS * at) / nodes.length)
+        const to = Math.ceil((SLOTS * (at + 1)) / nodes.length) - 1
+        await client.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
+      }),
+    )
+    for (const { server, bus } of nodes.slice(1)) {
+      await clients[0]?.call('CLUSTER', 'MEET', '127.0.0.1', server.port, bus)
+    }
+    await waitFor('the cluster', async () => {
+      const states = await Promise.all(clients.map((client) => client.call('CLUSTER', 'INFO')))
+      return states.every((state) => /cluster_state:ok[^]*known_nodes:3/.test(String(state)))
+    })
+  } finally {
+    for (const client of clients) client.disconnect()
+  }
 }
 
 /** A master, its replica and a sentinel that watches them under the name `master`. */

@@ -23,10 +23,13 @@ export type CacheFault =
 export const cacheFaults: readonly CacheFault[] = [
   { of: 'create', fault: 'stopped' },
   { of: 'create', fault: 'killed' },
+  { of: 'create', fault: 'stopped between store and cache' },
   { of: 'create', fault: 'cut off from the writer' },
+  { of: 'create', fault: 'cut off from a reader' },
   { of: 'disable', fault: 'none' },
   { of: 'disable', fault: 'flushed' },
   { of: 'disable', fault: 'stopped' },
+  { of: 'disable', fault: 'stopped between store and cache' },
   { of: 'disable', fault: 'killed' },
   { of: 'disable', fault: 'cut off from a reader' },
   { of: 'disable', fault: 'cut off from the writer' },

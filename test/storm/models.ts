@@ -3,6 +3,8 @@
 import { cacheScenario } from '../model/cache-model.ts'
 import { cacheMutants } from '../model/cache-mutants.ts'
 import { largeCacheScenarios, walkedCacheScenarios } from '../model/cache-scenarios.ts'
+import { changeScenario } from '../model/change-model.ts'
+import { changeMutants, largeChangeScenarios } from '../model/change-scenarios.ts'
 import { claimScenario } from '../model/claim-model.ts'
 import {
   claimMutants,
@@ -31,6 +33,9 @@ export async function storm({ seed, log }: { seed: number; log: Log }): Promise<
   for (const { name, setup, unknowns, crashes } of largeCacheScenarios) {
     await mustHold(name, { ...cacheScenario(setup), unknowns, crashes }, log)
   }
+  for (const { name, setup, unknowns, crashes } of largeChangeScenarios) {
+    await mustHold(name, { ...changeScenario(setup), unknowns, crashes }, log)
+  }
   for (const { name, setup, unknowns, crashes } of walkedClaimScenarios) {
     const options = { walks: WALKS, random }
     check(name, await walk({ ...claimScenario(setup), unknowns, crashes }, options), log)
@@ -55,7 +60,14 @@ export async function storm({ seed, log }: { seed: number; log: Log }): Promise<
     const scenario = { ...cacheScenario(setup), unknowns, crashes }
     mustBeSeen(name, { breaks, found: await explore(scenario, { stopAtFirst: true }) })
   }
-  const mutants = claimMutants.length + poolMutants.length + cacheMutants.length
+  for (const { name, setup, unknowns, crashes, breaks } of changeMutants) {
+    mustBeSeen(name, {
+      breaks,
+      found: await explore({ ...changeScenario(setup), unknowns, crashes }),
+    })
+  }
+  const lists = [claimMutants, poolMutants, cacheMutants, changeMutants]
+  const mutants = lists.reduce((sum, { length }) => sum + length, 0)
   log(`${String(mutants)} mutants, each seen`)
 }
 

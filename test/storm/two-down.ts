@@ -1,6 +1,9 @@
 // Two of three nodes of Cassandra dead, then Redis too: links seen lately redirect, of others
-// nobody says 404, creates are refused in time, and all of it heals without a restart.
-import { codeOf } from '../component/client.ts'
+// nobody says 404, not even where the node that is left never heard of them; creates are refused in
+// time, and all of it heals without a restart.
+import { CREATE_MS_MAX } from '../../src/shorten/create-link.ts'
+import { statementRuns } from '../../src/stores/cassandra/statement-kinds.ts'
+import { codeOf, createAsk } from '../component/client.ts'
 import {
   askOf,
   type Asker,
@@ -15,13 +18,16 @@ import {
 } from '../component/machine-clients.ts'
 import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import { createRandom } from '../component/random.ts'
-import { headerOf } from '../component/raw-http.ts'
+import { type Ask, headerOf } from '../component/raw-http.ts'
 import { waitFor } from '../component/wait-for.ts'
 
 const STORM_LINKS = 200
 const STORM_ROUNDS = 5
-/** The service's own deadline of a create is 5 s. */
-const CREATE_MS_MAX = 5 * 5000
+/** Five times what the service keeps: with a key it gives up at the first read that fails. */
+const REFUSAL_MS_MAX = {
+  withKey: 5 * statementRuns['serial-read'].deadlineMs,
+  without: 5 * CREATE_MS_MAX,
+}
 const HEAL_MS_MAX = 60_000
 /** Longer than a redirect process keeps a link in memory without asking. */
 const AWAY_MS = 5000
@@ -36,9 +42,12 @@ export interface TwoDown {
   readonly seenRedirects: number
   readonly unseenRedirects: number
   readonly unseenRefusals: number
+  /** Links that the node which was left had never heard of. */
+  readonly missed: number
   readonly createsRefused: number
-  /** The longest that a create took to be refused. */
+  /** The longest that a create took to be refused, with a key and without. */
   readonly refusalMsMax: number
+  readonly keylessMsMax: number
   readonly healMs: number
 }
 
@@ -60,17 +69,23 @@ export async function takeTwoDown(given: {
     const seen = await makeLinks(creators.all, `seen-${run}`, links)
     const unseen = await makeLinks(creators.all, `unseen-${run}`, links)
     await followAll(readers.all, seen)
+    // Made while one node hangs, which is then the one that is left: it has not got them.
+    cassandra.node(keeps).pause()
+    const missed = await makeLinks(creators.all, `missed-${run}`, links)
     await Promise.all(down.map((node) => node.kill()))
+    cassandra.node(keeps).resume()
     const refused = refuseCreates(creators.all, run)
     await followAll(readers.all, seen)
     const others = await askUnseen(readers.all, unseen)
+    const ofMissed = await askUnseen(readers.all, missed)
     await mustNotKnow(readers.all, `no-${run}`)
     await redis.kill()
     const endMs = performance.now() + AWAY_MS
     let seenRedirects = 0
     while (performance.now() < endMs) seenRedirects += await followAll(readers.all, seen)
     const { wishes, msMax } = await refused
-    const healMs = await heal({ machines, down, readers: readers.all, unseen, run })
+    const never = [...unseen, ...missed]
+    const healMs = await heal({ machines, down, readers: readers.all, unseen: never, run })
     // What was refused is made by the same key, and what was there is still there.
     const made = await Promise.all(wishes.map((wish) => createUntilTold(creators.all, wish)))
     for (const { wish, code } of made) {
@@ -81,11 +96,14 @@ export async function takeTwoDown(given: {
     return {
       seenRedirects,
       ...others,
+      missed: ofMissed.unseenRefusals,
       createsRefused: wishes.length,
-      refusalMsMax: Math.round(msMax),
+      refusalMsMax: Math.round(msMax.withKey),
+      keylessMsMax: Math.round(msMax.without),
       healMs: Math.round(healMs),
     }
   } finally {
+    cassandra.node(keeps).resume()
     creators.close()
     readers.close()
   }
@@ -135,27 +153,33 @@ async function mustNotKnow(readers: readonly Asker[], code: string): Promise<voi
   }
 }
 
-/** Creates while no majority is there: every one is refused in time. */
+/** Creates while no majority is there, with keys and without: every one is refused in time. */
 async function refuseCreates(askers: readonly Asker[], run: string) {
   const wishes: Wish[] = [0, 1, 2, 3, 4, 5].map((i) => ({
     key: `refused-${run}-${String(i)}`,
     target: `https://example.com/refused/${run}/${String(i)}`,
     ...(i % 2 === 0 && { alias: `r${String(i)}-${run}` }),
   }))
-  let msMax = 0
-  await Promise.all(
-    wishes.map(async (wish, i) => {
-      const begunMs = performance.now()
-      const answer = await askers[i % askers.length]?.ask(askOf(wish), 2 * CREATE_MS_MAX)
-      const tookMs = performance.now() - begunMs
-      msMax = Math.max(msMax, tookMs)
-      if (answer?.status === 201) throw new Error(`${codeOf(answer)} was made by a minority`)
-      if (answer?.status !== 503 || problemOf(answer) !== 'store-unavailable') {
-        throw new Error(`${wish.key}: ${answer === undefined ? 'none' : renderAnswer(answer)}`)
-      }
-      if (tookMs > CREATE_MS_MAX) throw new Error(`a refusal took ${tookMs.toFixed(0)} ms`)
-    }),
+  const target = `https://example.com/refused/${run}`
+  const keyless = [{}, { custom_alias: `k-${run}` }].map((more) =>
+    createAsk({ long_url: target, ...more }),
   )
+  const msMax = { withKey: 0, without: 0 }
+  const refuse = async (ask: Ask, i: number, kind: keyof typeof msMax) => {
+    const begunMs = performance.now()
+    const answer = await askers[i % askers.length]?.ask(ask, 2 * REFUSAL_MS_MAX.without)
+    const tookMs = performance.now() - begunMs
+    msMax[kind] = Math.max(msMax[kind], tookMs)
+    if (answer?.status === 201) throw new Error(`${codeOf(answer)} was made by a minority`)
+    if (answer?.status !== 503 || problemOf(answer) !== 'store-unavailable') {
+      throw new Error(`a create: ${answer === undefined ? 'none' : renderAnswer(answer)}`)
+    }
+    if (tookMs > REFUSAL_MS_MAX[kind]) throw new Error(`a refusal took ${tookMs.toFixed(0)} ms`)
+  }
+  await Promise.all([
+    ...wishes.map((wish, i) => refuse(askOf(wish), i, 'withKey')),
+    ...keyless.map((ask, i) => refuse(ask, i, 'without')),
+  ])
   return { wishes, msMax }
 }
 

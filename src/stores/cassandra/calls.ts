@@ -1,23 +1,42 @@
 // Runs statements on the driver's client: each within its deadline, each failure as StoreError,
 // counted and now and then logged. Knows when none is under way.
+import assert from 'node:assert/strict'
 import type { Client } from 'cassandra-driver'
-import { within } from '../../process/deadline.ts'
+import { createDeadlineQueue, type DeadlineQueue } from '../../process/deadline-queue.ts'
 import type { Log } from '../../process/log.ts'
 import { StoreError } from '../../process/store-error.ts'
 import type { CassandraMetrics } from './driver-metrics.ts'
 import { failureOf } from './failed-outcome.ts'
 import type { Row } from './row.ts'
-import { type StatementKind, statementRuns } from './statement-kinds.ts'
+import { type StatementKind, type StatementRun, statementRuns } from './statement-kinds.ts'
 
 /** Failures are counted in metrics; the log shows one in this time. */
 const LOG_FAILURE_MS = 10_000
 
-interface Answer {
-  readonly rows: readonly Row[]
-  readonly isSchemaAgreed: boolean
+const NO_ROWS: readonly Row[] = []
+const NO_VALUES: readonly unknown[] = []
+
+/** The driver's answer, of which these are used; its types lack the one, and that of no rows. */
+interface ResultSet {
+  readonly rows?: readonly Row[]
+  readonly info: { readonly isSchemaInAgreement?: boolean }
 }
 
-const NO_ROWS: readonly Row[] = []
+/** A kind of statement with what is made for it once. */
+interface Run extends StatementRun {
+  readonly deadlines: DeadlineQueue
+  readonly inTime: { observe(seconds: number): void }
+}
+
+function runOf(metrics: CassandraMetrics, kind: string, run: StatementRun): Run {
+  const deadlines = createDeadlineQueue(run.deadlineMs, () => performance.now())
+  return { ...run, deadlines, inTime: metrics.cassandraCallSeconds.labels(kind, 'ok') }
+}
+
+/** What a statement gave. */
+export function rowsOf({ rows }: ResultSet): readonly Row[] {
+  return rows ?? NO_ROWS
+}
 
 /** Makes what runs statements while `isUp`. */
 export function createCalls(given: {
@@ -34,47 +53,53 @@ export function createCalls(given: {
     underWay--
     if (underWay === 0) onDrained?.()
   }
-  const run = async (
+  const runs = new Map(
+    Object.entries(statementRuns).map(([kind, run]) => [kind, runOf(metrics, kind, run)] as const),
+  )
+  const fail = (given: { kind: string; run: Run; begunMs: number }, cause: unknown): unknown => {
+    const { kind, run, begunMs } = given
+    const failure = failureOf(cause, run.isWrite)
+    const seconds = (performance.now() - begunMs) / 1000
+    metrics.cassandraCallSeconds.labels(kind, failure).observe(seconds)
+    if (failure === 'defect') return cause
+    tell({ kind, failure, cause })
+    return new StoreError(`Cassandra did not answer (${kind})`, { outcome: failure, cause })
+  }
+  const begin = (
     kind: StatementKind,
     cql: string,
-    values: readonly unknown[] = [],
-  ): Promise<Answer> => {
-    const { options, deadlineMs, isWrite } = statementRuns[kind]
-    if (!isUp()) throw new StoreError('Cassandra is not connected', { outcome: 'not-done' })
-    const begunMs = performance.now()
-    const observe = (outcome: string) => {
-      const seconds = (performance.now() - begunMs) / 1000
-      metrics.cassandraCallSeconds.labels(kind, outcome).observe(seconds)
-    }
-    underWay++
-    const call = client.execute(cql, [...values], options)
-    call.then(settled, settled)
-    try {
-      const late = () => new Error(`no answer within ${deadlineMs} ms`)
-      const result = await within(deadlineMs, call, late)
-      observe('ok')
-      const rows = (result.rows as readonly Row[] | undefined) ?? NO_ROWS
-      const info = result.info as { isSchemaInAgreement?: boolean } // the driver's types lack it
-      return { rows, isSchemaAgreed: info.isSchemaInAgreement === true }
-    } catch (cause) {
-      const failure = failureOf(cause, isWrite)
-      observe(failure)
-      if (failure === 'defect') throw cause
-      tell({ kind, failure, cause })
-      throw new StoreError(`Cassandra did not answer (${kind})`, { outcome: failure, cause })
-    }
-  }
-  return {
-    run,
-    async runOnEach(cql: string, localDc: string): Promise<readonly (readonly Row[])[]> {
-      const hosts = client.hosts.values().filter((h) => h.datacenter === localDc && h.isUp())
-      const { options } = statementRuns.scan
-      const asked = hosts.map((host) => client.execute(cql, [], { ...options, host }))
-      const answers = await Promise.allSettled(asked)
-      return answers.map((answer) =>
-        answer.status === 'fulfilled' ? (answer.value.rows as readonly Row[]) : NO_ROWS,
+    values: readonly unknown[] = NO_VALUES,
+  ): Promise<ResultSet> =>
+    new Promise((resolve, reject) => {
+      const run = runs.get(kind)
+      assert(run !== undefined)
+      if (!isUp()) throw new StoreError('Cassandra is not connected', { outcome: 'not-done' })
+      const begunMs = performance.now()
+      const failed = (cause: unknown) => {
+        const error = fail({ kind, run, begunMs }, cause)
+        reject(error instanceof Error ? error : new Error(String(error)))
+      }
+      const waiting = run.deadlines.begin(() => {
+        failed(new Error(`no answer within ${run.deadlineMs} ms`))
+      })
+      underWay++
+      // Without a step in between: promises that only hand on would cost more than this does.
+      client.execute(cql, values, run.options).then(
+        (result: unknown) => {
+          settled()
+          if (!run.deadlines.end(waiting)) return // too late
+          run.inTime.observe((performance.now() - begunMs) / 1000)
+          resolve(result as ResultSet)
+        },
+        (cause: unknown) => {
+          settled()
+          if (run.deadlines.end(waiting)) failed(cause)
+        },
       )
-    },
+    })
+  return {
+    run: begin,
+    runOnEach: (cql: string, localDc: string) => runOnEach(client, cql, localDc),
     /** Resolves once nothing is under way; every statement is bounded by the driver's time-outs. */
     drained: () =>
       underWay === 0
@@ -83,6 +108,21 @@ export function createCalls(given: {
             onDrained = resolve
           }),
   }
+}
+
+/** What each node of `localDc` that is up gave; no rows of one that failed. */
+async function runOnEach(
+  client: Client,
+  cql: string,
+  localDc: string,
+): Promise<readonly (readonly Row[])[]> {
+  const hosts = client.hosts.values().filter((h) => h.datacenter === localDc && h.isUp())
+  const { options } = statementRuns.scan
+  const asked = hosts.map((host) => client.execute(cql, [], { ...options, host }))
+  const answers = await Promise.allSettled(asked)
+  return answers.map((answer) =>
+    answer.status === 'fulfilled' ? (answer.value.rows as readonly Row[]) : NO_ROWS,
+  )
 }
 
 /** Logs a failure now and then, with how many were not. */

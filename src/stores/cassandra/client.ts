@@ -3,7 +3,7 @@
 import { Client, type Host } from 'cassandra-driver'
 import { pause, within } from '../../process/deadline.ts'
 import type { Log } from '../../process/log.ts'
-import { createCalls, createWarmUp } from './calls.ts'
+import { createCalls, createWarmUp, rowsOf } from './calls.ts'
 import { type ConnectFault, connectFaultOf } from './connect-fault.ts'
 import { type CassandraMetrics, DriverMetrics, showPool } from './driver-metrics.ts'
 import { BACK_OFF, driverOptions } from './driver-options.ts'
@@ -85,14 +85,14 @@ export function openCassandra(given: CassandraOptions): Cassandra {
   return {
     ready: connected,
     isUp: () => watch.isUp(),
-    async execute(kind, cql, values) {
-      return (await calls.run(kind, cql, values)).rows
-    },
+    execute: (kind, cql, values) => calls.run(kind, cql, values).then(rowsOf),
     warmUp: (statements) => {
       warming.add(statements)
     },
     executeOnEach: (cql) => calls.runOnEach(cql, plan.localDc),
-    changeSchema: async (cql) => (await calls.run('schema', cql)).isSchemaAgreed,
+    async changeSchema(cql) {
+      return (await calls.run('schema', cql)).info.isSchemaInAgreement === true
+    },
     async close() {
       closing.abort()
       const closed = async () => {

@@ -1,9 +1,10 @@
 // Links in Cassandra. The table `links` is written by conditional writes (LWT) alone, everywhere
 // and for ever: a plain write can lose against them silently.
+import { randomUUID } from 'node:crypto'
 import { QUARANTINE_MS } from '../../links/expiry.ts'
 import type { Link } from '../../links/link.ts'
 import type { LinkStore, ReplicatedStore } from '../../links/link-store.ts'
-import type { Clock } from '../../process/deadline.ts'
+import type { Clock, Pause } from '../../process/deadline.ts'
 import type { CassandraSession } from './client.ts'
 import { repeatUnknown, type Tried } from './repeat-unknown.ts'
 import { integerOf, type Row, textOf, timeMsOf, uuidOf, wasApplied } from './row.ts'
@@ -21,23 +22,35 @@ const NOBODY = ''
 const COLUMNS =
   'short_code, long_url, created_at, expires_at, creator_id, writer_id, disabled_at, deleted_at'
 const READ = `SELECT ${COLUMNS} FROM links WHERE short_code = ?`
-const READ_WITH_TTL = `SELECT ${COLUMNS}, TTL(writer_id) AS ttl_seconds
+const READ_STATE = `SELECT ${COLUMNS}, change_id, TTL(writer_id) AS ttl_seconds
   FROM links WHERE short_code = ?`
 const INSERT = `INSERT INTO links (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
   IF NOT EXISTS USING TTL ?`
-// Conditions name the writer, so that a row that is not there is not made.
-const SET_DISABLED = `UPDATE links USING TTL ? SET disabled_at = ? WHERE short_code = ?
-  IF writer_id = ? AND deleted_at = null AND disabled_at = ?`
+// A change holds for the state that it has read and no other: its conditions name the writer, so
+// that a row that is not there is not made, and the change before it. A write that is long on its
+// way, until the link is again as it was, so comes too late.
+const SAME_STATE = 'writer_id = ? AND deleted_at = null AND disabled_at = ? AND change_id = ?'
+const SET_DISABLED = `UPDATE links USING TTL ? SET disabled_at = ?, change_id = ?
+  WHERE short_code = ? IF ${SAME_STATE}`
 // Every cell that stays is written anew, as each has a life of its own.
 const ERASE = `UPDATE links USING TTL ${FOR_EVER} SET long_url = null, deleted_at = ?,
-  writer_id = ?, created_at = ?, expires_at = ?, creator_id = ?, disabled_at = ?
-  WHERE short_code = ? IF writer_id = ? AND deleted_at = null AND disabled_at = ?`
+  change_id = ?, writer_id = ?, created_at = ?, expires_at = ?, creator_id = ?, disabled_at = ?
+  WHERE short_code = ? IF ${SAME_STATE}`
+
+/** What tests bring of their own. */
+export interface CassandraLinkStoreOptions {
+  readonly nowMs?: Clock
+  readonly newChangeId?: () => string
+  /** How to wait before a change is tried again. */
+  readonly pause?: Pause
+}
 
 /** Links in a keyspace that has our tables. */
 export function createCassandraLinkStore(
   cassandra: CassandraSession,
-  nowMs: Clock = Date.now,
+  options: CassandraLinkStoreOptions = {},
 ): LinkStore & ReplicatedStore {
+  const { nowMs = Date.now, newChangeId = randomUUID, pause } = options
   cassandra.warmUp([READ, INSERT])
   const read = async (kind: StatementKind, code: string) => {
     const [row] = await cassandra.execute(kind, READ, [code])
@@ -45,7 +58,8 @@ export function createCassandraLinkStore(
   }
   return {
     async insertIfAbsent(link) {
-      const values = [...valuesOf(link), ttlSecondsOf(link, nowMs())]
+      const values = valuesOf(link)
+      values.push(ttlSecondsOf(link, nowMs()))
       const [row] = await cassandra.execute('lwt', INSERT, values)
       if (wasApplied(row)) return link.writerId
       return uuidOf(row?.['writer_id']) ?? NOBODY
@@ -53,53 +67,67 @@ export function createCassandraLinkStore(
     find: (code) => read('majority-read', code),
     findOnReplica: (code) => read('replica-read', code),
     readSerial: (code) => read('serial-read', code),
-    setDisabled: (change) => repeatUnknown(() => trySetDisabled(cassandra, change)),
-    erase: (change) => repeatUnknown(() => tryErase(cassandra, change)),
+    setDisabled(change) {
+      const id = newChangeId()
+      return repeatUnknown(() => trySetDisabled(cassandra, { ...change, id }), pause)
+    },
+    erase(change) {
+      const id = newChangeId()
+      return repeatUnknown(() => tryErase(cassandra, { ...change, id }), pause)
+    },
   }
 }
 
 type Change = Tried<Link | undefined>
 
-async function readWithTtl(cassandra: CassandraSession, code: string) {
-  const [row] = await cassandra.execute('serial-read', READ_WITH_TTL, [code])
+async function readState(cassandra: CassandraSession, code: string) {
+  const [row] = await cassandra.execute('serial-read', READ_STATE, [code])
   const link = row && linkOf(row)
   const ttl = row?.['ttl_seconds']
   // In its last second a cell says 0, which must not become "for ever".
   const ttlSeconds = ttl == null ? FOR_EVER : Math.max(1, integerOf(ttl))
-  return { link, ttlSeconds }
+  return { link, ttlSeconds, lastChange: uuidOf(row?.['change_id']) }
 }
 
+/** What must still be so where a change is done: SAME_STATE. */
+function sameState(link: Link, lastChange: string | null): unknown[] {
+  return [link.writerId, timeOf(link.disabledAtMs), lastChange]
+}
+
+/**
+ * A link that is already as it shall be is written too: else an opposite change that was given up,
+ * but is still on its way, could land after this one has been said to be done.
+ */
 async function trySetDisabled(
   cassandra: CassandraSession,
-  { code, disabledAtMs }: { code: string; disabledAtMs: number | null },
+  { code, disabledAtMs, id }: { code: string; disabledAtMs: number | null; id: string },
 ): Promise<Change> {
-  const { link, ttlSeconds } = await readWithTtl(cassandra, code)
+  const { link, ttlSeconds, lastChange } = await readState(cassandra, code)
   if (link?.deletedAtMs !== null) return { done: link } // none, or erased before
-  if ((link.disabledAtMs === null) === (disabledAtMs === null)) return { done: link }
-  const { writerId, disabledAtMs: before } = link
-  const values = [ttlSeconds, timeOf(disabledAtMs), code, writerId, timeOf(before)]
+  if (lastChange === id) return { done: link } // an earlier try has done it
+  const atMs = disabledAtMs === null ? null : (link.disabledAtMs ?? disabledAtMs)
+  const values = [ttlSeconds, timeOf(atMs), id, code, ...sameState(link, lastChange)]
   const [row] = await cassandra.execute('lwt', SET_DISABLED, values)
-  return wasApplied(row) ? { done: { ...link, disabledAtMs } } : 'again'
+  return wasApplied(row) ? { done: { ...link, disabledAtMs: atMs } } : 'again'
 }
 
 async function tryErase(
   cassandra: CassandraSession,
-  { code, deletedAtMs }: { code: string; deletedAtMs: number },
+  { code, deletedAtMs, id }: { code: string; deletedAtMs: number; id: string },
 ): Promise<Change> {
-  const { link } = await readWithTtl(cassandra, code)
+  const { link, lastChange } = await readState(cassandra, code)
   if (link?.deletedAtMs !== null) return { done: link } // none, or erased before
   const { writerId, creatorId } = link
-  const disabledAt = timeOf(link.disabledAtMs)
   const [row] = await cassandra.execute('lwt', ERASE, [
     timeOf(deletedAtMs),
+    id,
     writerId,
     timeOf(link.createdAtMs),
     timeOf(link.expiresAtMs),
     creatorId,
-    disabledAt,
+    timeOf(link.disabledAtMs),
     code,
-    writerId,
-    disabledAt,
+    ...sameState(link, lastChange),
   ])
   return wasApplied(row) ? { done: { ...link, longUrl: null, deletedAtMs } } : 'again'
 }

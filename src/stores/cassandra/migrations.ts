@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { pause } from '../../process/deadline.ts'
 import { StoreError } from '../../process/store-error.ts'
 import type { Cassandra, CassandraSession } from './client.ts'
+import { shapeOf } from './failed-outcome.ts'
 import { integerOf, uuidOf, wasApplied } from './row.ts'
 import { createMigrationsTable, type Migration, migrations } from './schema.ts'
 
@@ -16,6 +17,9 @@ const TURN_WAIT_MS_MAX = 5 * 60_000
 
 const HAS_MIGRATIONS = `SELECT table_name FROM system_schema.tables
   WHERE keyspace_name = ? AND table_name = 'schema_migrations'`
+
+/** How a server refuses a statement on what is not there. */
+const INVALID = 0x2200
 
 /** What migrating came to. */
 export interface Migrated {
@@ -32,7 +36,12 @@ export async function readSchemaVersion(
 ): Promise<number> {
   const there = await cassandra.execute('scan', HAS_MIGRATIONS, [keyspace])
   if (there.length === 0) return 0
-  const rows = await cassandra.execute('scan', `SELECT version FROM ${keyspace}.schema_migrations`)
+  const cql = `SELECT version FROM ${keyspace}.schema_migrations`
+  const rows = await cassandra.execute('scan', cql).catch((error: unknown) => {
+    // A node lists a table that is being made a moment before it can be read.
+    if (error instanceof StoreError && shapeOf(error.cause).code === INVALID) return []
+    throw error
+  })
   return Math.max(0, ...rows.map((row) => integerOf(row['version'])))
 }
 

@@ -1,6 +1,6 @@
 // Repeats a change that states what it expects, while its outcome is unknown or another one came
 // before it. Bounded in tries and in time.
-import { pause } from '../../process/deadline.ts'
+import { pause, type Pause } from '../../process/deadline.ts'
 import { StoreError } from '../../process/store-error.ts'
 
 /** What one try came to: the answer, or that it is to be tried again. */
@@ -15,12 +15,15 @@ const PAUSE_MS_MAX = 320
  * Runs `attempt` until it is done. Each attempt begins by reading serially, which decides what was
  * unknown. Throws StoreError: `not-done` only if no try may have changed anything.
  */
-export async function repeatUnknown<T>(attempt: () => Promise<Tried<T>>): Promise<T> {
+export async function repeatUnknown<T>(
+  attempt: () => Promise<Tried<T>>,
+  wait: Pause = pause,
+): Promise<T> {
   const endMs = performance.now() + TRYING_MS_MAX
   let wasUnknown = false
   let last: StoreError | undefined
   for (let tries = 0; tries < TRIES_MAX && (tries === 0 || performance.now() < endMs); tries++) {
-    if (tries > 0) await pause(Math.min(PAUSE_MS * 2 ** tries, PAUSE_MS_MAX) * jitter())
+    if (tries > 0) await wait(Math.min(PAUSE_MS * 2 ** tries, PAUSE_MS_MAX) * jitter())
     try {
       const tried = await attempt()
       if (tried !== 'again') return tried.done

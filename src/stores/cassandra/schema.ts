@@ -83,6 +83,11 @@ export const migrations: readonly Migration[] = [
         AND comment = 'every row expires'`,
     ],
   },
+  {
+    version: 2,
+    about: 'the last change of a link, so that an older one on its way comes too late',
+    statements: ['ALTER TABLE KEYSPACE.links ADD IF NOT EXISTS change_id uuid'],
+  },
 ]
 
 /** The version of the schema that this code needs at least. */

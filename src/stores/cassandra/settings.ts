@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { ConfigError, type ConfigOf, type Setting } from '../../process/config.ts'
+import { ConfigError, type ConfigOf, type Setting, together } from '../../process/config.ts'
 import { integerSetting } from '../../process/settings.ts'
 
 const HOSTS_MAX = 64
@@ -122,13 +122,9 @@ interface CassandraTls {
 
 /** What the settings come to together. Throws ConfigError with every fault, one line each. */
 export function planCassandra(config: CassandraConfig): CassandraPlan {
-  const faults: string[] = []
-  const tls = tlsOf(config, faults)
+  const { tls, faults } = tlsOf(config)
   const { CASSANDRA_USERNAME: username, CASSANDRA_PASSWORD: password } = config
-  if (username === undefined && password !== undefined)
-    faults.push('CASSANDRA_USERNAME is required beside CASSANDRA_PASSWORD: a text')
-  if (username !== undefined && password === undefined)
-    faults.push('CASSANDRA_PASSWORD is required beside CASSANDRA_USERNAME: a text')
+  faults.push(...loginFaultsOf(config))
   if (faults.length > 0) throw new ConfigError(faults)
   return {
     hosts: config.CASSANDRA_CONTACT_POINTS,
@@ -142,11 +138,40 @@ export function planCassandra(config: CassandraConfig): CassandraPlan {
   }
 }
 
-const pem = z.string().includes('-----BEGIN ')
-type FileSetting = 'CASSANDRA_TLS_CA' | 'CASSANDRA_TLS_CERT' | 'CASSANDRA_TLS_KEY'
+const {
+  CASSANDRA_USERNAME,
+  CASSANDRA_PASSWORD,
+  CASSANDRA_TLS_CA,
+  CASSANDRA_TLS_CERT,
+  CASSANDRA_TLS_KEY,
+} = cassandraSettings
+const loginSettings = { CASSANDRA_USERNAME, CASSANDRA_PASSWORD }
+const tlsSettings = { CASSANDRA_TLS_CA, CASSANDRA_TLS_CERT, CASSANDRA_TLS_KEY }
 
-function tlsOf(config: CassandraConfig, faults: string[]): CassandraTls | undefined {
-  const textOf = (name: FileSetting) => {
+/** What of the settings must fit together. */
+export const cassandraTied = [
+  together(tlsSettings, (config) => tlsOf(config).faults),
+  together(loginSettings, loginFaultsOf),
+]
+
+function loginFaultsOf({
+  CASSANDRA_USERNAME: username,
+  CASSANDRA_PASSWORD: password,
+}: ConfigOf<typeof loginSettings>): readonly string[] {
+  if ((username === undefined) === (password === undefined)) return []
+  const [missing, given] =
+    username === undefined ? ['USERNAME', 'PASSWORD'] : ['PASSWORD', 'USERNAME']
+  return [`CASSANDRA_${missing} is required beside CASSANDRA_${given}: a text`]
+}
+
+const pem = z.string().includes('-----BEGIN ')
+
+function tlsOf(config: ConfigOf<typeof tlsSettings>): {
+  readonly tls: CassandraTls | undefined
+  readonly faults: string[]
+} {
+  const faults: string[] = []
+  const textOf = (name: keyof typeof tlsSettings) => {
     const file = config[name]
     if (file === undefined) return undefined
     try {
@@ -156,7 +181,7 @@ function tlsOf(config: CassandraConfig, faults: string[]): CassandraTls | undefi
       return undefined
     }
   }
-  const needs = (name: FileSetting, beside: FileSetting) => {
+  const needs = (name: keyof typeof tlsSettings, beside: keyof typeof tlsSettings) => {
     if (config[beside] !== undefined && config[name] === undefined)
       faults.push(`${name} is required beside ${beside}: a file`)
   }
@@ -165,5 +190,5 @@ function tlsOf(config: CassandraConfig, faults: string[]): CassandraTls | undefi
   needs('CASSANDRA_TLS_CERT', 'CASSANDRA_TLS_KEY')
   const ca = textOf('CASSANDRA_TLS_CA')
   const [cert, key] = [textOf('CASSANDRA_TLS_CERT'), textOf('CASSANDRA_TLS_KEY')]
-  return ca === undefined ? undefined : { ca, cert, key }
+  return { tls: ca === undefined ? undefined : { ca, cert, key }, faults }
 }

@@ -1,7 +1,7 @@
 // The settings of the shared cache of links, and what they come to. Reads files of certificates;
 // connects to nothing.
 import { z } from 'zod'
-import { ConfigError, type ConfigOf, type Setting } from '../../process/config.ts'
+import { ConfigError, type ConfigOf, type Setting, together } from '../../process/config.ts'
 import type { RedisConnectionOptions } from './connection.ts'
 import { parseAuth, redisSettings, tlsOf } from './settings.ts'
 import { type ParsedTarget, parseTarget, type RedisType } from './target.ts'
@@ -27,14 +27,27 @@ const urlSetting: Setting<ParsedTarget> = {
     .refine((parsed) => parsed !== undefined),
 }
 
+const tlsSettings = {
+  REDIS_TLS_CACERT: redisSettings.REDIS_TLS_CACERT,
+  REDIS_TLS_CLIENT_CERT: redisSettings.REDIS_TLS_CLIENT_CERT,
+  REDIS_TLS_CLIENT_KEY: redisSettings.REDIS_TLS_CLIENT_KEY,
+} as const
+
 /** Settings of the cache's Redis. */
 export const cacheSettings = {
   REDIS_URL: urlSetting,
   REDIS_SENTINEL_AUTH: redisSettings.REDIS_SENTINEL_AUTH,
-  REDIS_TLS_CACERT: redisSettings.REDIS_TLS_CACERT,
-  REDIS_TLS_CLIENT_CERT: redisSettings.REDIS_TLS_CLIENT_CERT,
-  REDIS_TLS_CLIENT_KEY: redisSettings.REDIS_TLS_CLIENT_KEY,
+  ...tlsSettings,
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
+
+/** What of the settings must fit together. */
+export const cacheTied = [
+  together(tlsSettings, (config) => {
+    const faults: string[] = []
+    tlsOf(config, faults)
+    return faults
+  }),
+]
 
 /** What the settings come to together. Throws ConfigError with every fault, one line each. */
 export function planLinkCache(config: ConfigOf<typeof cacheSettings>): RedisConnectionOptions {

@@ -2,6 +2,7 @@
 // a second of Redis; until then commands fail at once. Holds back nothing and repeats nothing.
 import type { ConnectionOptions } from 'node:tls'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { mendSentinels } from './mend-sentinel.ts'
 import type { HostPort, RedisTarget } from './target.ts'
 
 /** What a connection needs. */
@@ -66,6 +67,8 @@ const REDIRECTIONS_MAX = 3
 const SLOTS_REFRESH_MS = 5000
 const KEEP_ALIVE_MS = 10_000
 const CLOSE_MS_MAX = 200
+
+mendSentinels(CLOSE_MS_MAX)
 
 /** Begins to connect; never waits for it, and never throws for a Redis that is not there. */
 export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch): RedisConnection {

@@ -51,21 +51,7 @@ export function createLinkCacheCommands(options: LinkCacheCommandsOptions): Guar
     },
   })
   metrics.linkCacheAway.set(0)
-  let underWay = 0
-  const bounded = <A, T>(call: (given: A) => Promise<T>) => {
-    return async (given: A): Promise<T> => {
-      if (underWay >= UNDER_WAY_MAX) {
-        const message = `${underWay} commands wait for the link cache already`
-        throw new StoreError(message, { outcome: 'not-done' })
-      }
-      underWay++
-      try {
-        return await call(given)
-      } finally {
-        underWay--
-      }
-    }
-  }
+  const calls = countCalls()
   const ask = async <T>(outcome: FailedOutcome, call: () => Promise<T>): Promise<T> => {
     const answer = await guard.ask(() => (connection.isUp() ? call() : notConnected()))
     if (answer !== undefined) return answer
@@ -73,18 +59,23 @@ export function createLinkCacheCommands(options: LinkCacheCommandsOptions): Guar
   }
   const read = <T>(call: () => Promise<T>) => ask('not-done', call)
   const write = <T>(call: () => Promise<T>) => ask('unknown', call)
-  const getTogether = together((keys) => read(() => connection.mget(keys)))
-  const delTogether = together((keys) => write(() => connection.del(keys).then(() => [])))
   const getAlone = async (key: string) => {
     const { value } = await read(() => connection.get(key).then(found))
     return value
   }
   const delAlone = (key: string) => write(() => connection.del([key]))
+  const { bounded } = calls
+  const [get, del] = connection.isCluster
+    ? [bounded(getAlone), bounded<string, unknown>(delAlone)]
+    : [
+        together(calls, (keys) => read(() => connection.mget(keys))),
+        together(calls, (keys) => write(() => connection.del(keys).then(() => []))),
+      ]
   return {
-    get: bounded(connection.isCluster ? getAlone : getTogether),
+    get,
     putIfAbsent: bounded((entry) => write(() => connection.putIfAbsent(entry))),
     replace: bounded((entry) => write(() => replace(connection, entry))),
-    del: bounded<string, unknown>(connection.isCluster ? delAlone : delTogether),
+    del,
     isAway: () => guard.isAway(),
     stop: () => guard.stop(),
   }
@@ -109,13 +100,47 @@ async function replace(
   return (await answer) === 1
 }
 
+type Calls = ReturnType<typeof countCalls>
+
+/** Counts the commands that are not answered, and refuses more than UNDER_WAY_MAX. */
+function countCalls() {
+  let underWay = 0
+  const calls = {
+    /** Counts one more. Throws StoreError where there are too many. */
+    begin() {
+      if (underWay >= UNDER_WAY_MAX) {
+        const message = `${underWay} commands wait for the link cache already`
+        throw new StoreError(message, { outcome: 'not-done' })
+      }
+      underWay++
+    },
+    end(count: number) {
+      underWay -= count
+    },
+    bounded:
+      <A, T>(call: (given: A) => Promise<T>) =>
+      async (given: A): Promise<T> => {
+        calls.begin()
+        try {
+          return await call(given)
+        } finally {
+          calls.end(1)
+        }
+      },
+  }
+  return calls
+}
+
 interface Waiting {
   readonly resolve: (value: string | null) => void
   readonly reject: (error: unknown) => void
 }
 
 /** Gathers the keys of one turn for one command; its answers are theirs in order, or `null`. */
-function together(askAll: (keys: readonly string[]) => Promise<readonly (string | null)[]>) {
+function together(
+  calls: Calls,
+  askAll: (keys: readonly string[]) => Promise<readonly (string | null)[]>,
+) {
   let keys: string[] = []
   let waiting: Waiting[] = []
   const send = () => {
@@ -125,15 +150,18 @@ function together(askAll: (keys: readonly string[]) => Promise<readonly (string 
     if (asked.length === 0) return
     askAll(asked).then(
       (values) => {
-        for (const [i, { resolve }] of askers.entries()) resolve(values[i] ?? null)
+        calls.end(askers.length)
+        for (let i = 0; i < askers.length; i++) askers[i]?.resolve(values[i] ?? null)
       },
       (error: unknown) => {
+        calls.end(askers.length)
         for (const { reject } of askers) reject(error)
       },
     )
   }
   return (key: string) =>
     new Promise<string | null>((resolve, reject) => {
+      calls.begin()
       if (keys.length === 0) setImmediate(send)
       keys.push(key)
       waiting.push({ resolve, reject })

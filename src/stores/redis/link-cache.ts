@@ -24,6 +24,7 @@ export interface RedisLinkCacheOptions {
   readonly random?: () => number
 }
 
+const noted = () => undefined
 const nothing: CacheAnswer = { kind: 'unknown', permit: undefined }
 
 /** Makes the cache over its commands. */
@@ -57,8 +58,6 @@ export function createRedisLinkCache(options: RedisLinkCacheOptions): LinkCache 
         ms: lifeMsOf(entry, random),
       })
     },
-    async forget(code) {
-      await commands.del(keyOf(code))
-    },
+    forget: (code) => commands.del(keyOf(code)).then(noted),
   }
 }

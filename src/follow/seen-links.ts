@@ -1,0 +1,124 @@
+// Targets that were seen of links, each with its times, in blocks of bytes beside the heap: as so
+// many objects they would cost a redirect more in collections of garbage than all that it does
+// with them. Bounded: what was written first goes first. Who reads judges a link's own expiry.
+import type { Target } from '../links/decide-redirect.ts'
+import { createCodePlaces } from './code-places.ts'
+import { createTargetRing } from './target-ring.ts'
+
+/** A target, and when it may be given out. */
+export interface SeenLink extends Target {
+  /** The start of the look-up that saw it. */
+  readonly seenMs: number
+  /** It may be given out without asking from here, */
+  readonly fromMs: number
+  /** and until here. */
+  readonly untilMs: number
+}
+
+/** What was seen, by code. */
+export interface SeenLinks {
+  /** What may be given out at `nowMs` without asking. */
+  getFresh(code: string, nowMs: number): SeenLink | undefined
+  /** Whatever is known. */
+  get(code: string): SeenLink | undefined
+  /** Remembers a target, of visible ASCII, in the place of what was known. */
+  put(code: string, seen: SeenLink): void
+  delete(code: string): void
+}
+
+const PLACES_AT_FIRST = 64
+const LENGTH_MAX = 0xffff
+
+/** Numbers of each place; a link without an end has NaN for it. */
+const [SEEN, FROM, UNTIL, EXPIRES, POSITION, NUMBERS] = [0, 1, 2, 3, 4, 5] as const
+
+/** Makes an empty memory, which grows up to its bounds: powers of two. */
+export function createSeenLinks(bounds: {
+  readonly linksMax: number
+  readonly targetBytesMax: number
+}): SeenLinks {
+  const targets = createTargetRing(bounds.targetBytesMax)
+  let places = createCodePlaces(Math.min(PLACES_AT_FIRST, bounds.linksMax))
+  let numbers = new Float64Array(places.count * NUMBERS)
+  let lengths = new Uint16Array(places.count)
+
+  const numberAt = (place: number, what: number) => numbers[place * NUMBERS + what] ?? 0
+  const isThere = (place: number) => targets.isThere(numberAt(place, POSITION))
+  const find = (code: string): number => {
+    const place = places.choose(code) ? places.find() : -1
+    return place >= 0 && isThere(place) ? place : -1
+  }
+  const read = (place: number): SeenLink => {
+    const longUrl = targets.read(numberAt(place, POSITION), lengths[place] ?? 0)
+    return readTimes(numbers, place * NUMBERS, longUrl)
+  }
+  const grow = () => {
+    const [oldNumbers, oldLengths] = [numbers, lengths]
+    numbers = new Float64Array(numbers.length * 2)
+    lengths = new Uint16Array(lengths.length * 2)
+    places = places.grown((from, to) => {
+      numbers.set(oldNumbers.subarray(from * NUMBERS, (from + 1) * NUMBERS), to * NUMBERS)
+      lengths[to] = oldLengths[from] ?? 0
+    })
+  }
+  /** A place for the chosen code: a free one, or one more, or that of who was written first. */
+  const makeRoom = (code: string): number => {
+    const { first, end } = places.candidates()
+    let oldest = first
+    for (let place = first; place < end; place++) {
+      if (places.isFree(place) || !isThere(place)) return place
+      if (numberAt(place, POSITION) < numberAt(oldest, POSITION)) oldest = place
+    }
+    if (places.count >= bounds.linksMax) return oldest
+    grow()
+    places.choose(code)
+    return makeRoom(code)
+  }
+  return {
+    getFresh(code, nowMs) {
+      const place = find(code)
+      if (place < 0) return undefined
+      // What begins in the future was seen before the clock was set back: nobody knows its age.
+      const isFresh = numberAt(place, UNTIL) > nowMs && numberAt(place, FROM) <= nowMs
+      return isFresh ? read(place) : undefined
+    },
+    get(code) {
+      const place = find(code)
+      return place < 0 ? undefined : read(place)
+    },
+    put(code, seen) {
+      if (seen.longUrl.length > LENGTH_MAX || !places.choose(code)) return
+      const known = places.find()
+      const place = known >= 0 ? known : makeRoom(code)
+      const isAsLong = known >= 0 && lengths[place] === seen.longUrl.length
+      const position = targets.write(seen.longUrl, isAsLong ? numberAt(place, POSITION) : undefined)
+      places.take(place)
+      lengths[place] = seen.longUrl.length
+      writeTimes(numbers, place * NUMBERS, seen)
+      numbers[place * NUMBERS + POSITION] = position
+    },
+    delete(code) {
+      const place = places.choose(code) ? places.find() : -1
+      if (place >= 0) places.free(place)
+    },
+  }
+}
+
+/** The link to `longUrl` whose numbers begin at `at`. */
+function readTimes(numbers: Float64Array, at: number, longUrl: string): SeenLink {
+  const expiresAtMs = numbers[at + EXPIRES] ?? Number.NaN
+  return {
+    longUrl,
+    expiresAtMs: Number.isNaN(expiresAtMs) ? null : expiresAtMs,
+    seenMs: numbers[at + SEEN] ?? 0,
+    fromMs: numbers[at + FROM] ?? 0,
+    untilMs: numbers[at + UNTIL] ?? 0,
+  }
+}
+
+function writeTimes(numbers: Float64Array, at: number, seen: SeenLink): void {
+  numbers[at + SEEN] = seen.seenMs
+  numbers[at + FROM] = seen.fromMs
+  numbers[at + UNTIL] = seen.untilMs
+  numbers[at + EXPIRES] = seen.expiresAtMs ?? Number.NaN
+}

@@ -1,0 +1,50 @@
+// Targets as bytes, one after the other, round and round: the next is written over the first that
+// was written, and whoever knows its position learns that it is gone.
+
+/** Bytes of targets; positions count all that were ever written, so none is used twice. */
+export interface TargetRing {
+  /**
+   * Writes a target of visible ASCII; returns its position. `before`: where one of the same length
+   * stands that is no longer wanted, whose place is used again unless its turn comes soon.
+   */
+  write(target: string, before: number | undefined): number
+  /** Whether what was written there is still there. */
+  isThere(position: number): boolean
+  read(position: number, length: number): string
+}
+
+const BYTES_AT_FIRST = 4096
+
+/** Makes an empty ring, which grows up to `bytesMax`, a power of two. */
+export function createTargetRing(bytesMax: number): TargetRing {
+  let bytes = Buffer.alloc(Math.min(BYTES_AT_FIRST, bytesMax))
+  let written = 0
+  const isThere = (position: number) => position >= written - bytes.length
+  const makeRoom = (length: number) => {
+    while (written + length > bytes.length && bytes.length < bytesMax) {
+      const more = Buffer.alloc(bytes.length * 2)
+      bytes.copy(more)
+      bytes = more
+    }
+    const left = bytes.length - (written % bytes.length)
+    if (length > left) written += left // a target lies in one piece
+  }
+  return {
+    isThere,
+    write(target, before) {
+      const { length } = target
+      let position = before
+      if (position === undefined || position < written - bytes.length / 2) {
+        makeRoom(length)
+        position = written
+        written += length
+      }
+      bytes.write(target, position % bytes.length, length, 'latin1')
+      return position
+    },
+    read(position, length) {
+      const start = position % bytes.length
+      return bytes.toString('latin1', start, start + length)
+    },
+  }
+}

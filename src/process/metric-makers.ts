@@ -1,0 +1,28 @@
+// Makes metrics of every kind in one registry, for the parts of the catalogue.
+import { Gauge, type Registry } from 'prom-client'
+import { CollectedCounter } from './collected-counter.ts'
+import { LabelledCounter, LabelledHistogram } from './labelled-metrics.ts'
+
+/** Makers of metrics in one registry. */
+export function makersOf(registry: Registry) {
+  const registers = [registry]
+  return {
+    counter: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+      new LabelledCounter<L>({ name, help, labelNames, registry }),
+    collected: <L extends string = never>(
+      name: string,
+      help: string,
+      labelNames: readonly L[] = [],
+    ) => new CollectedCounter<L>({ name, help, labelNames, registry }),
+    gauge: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+      new Gauge<L>({ name, help, labelNames, registers }),
+    histogram: <L extends string>(
+      name: string,
+      help: string,
+      { buckets, labelNames = [] }: { buckets: number[]; labelNames?: readonly L[] },
+    ) => new LabelledHistogram<L>({ name, help, buckets, labelNames, registry }),
+  }
+}
+
+/** What `makersOf` gives. */
+export type Makers = ReturnType<typeof makersOf>

@@ -1,0 +1,144 @@
+// A round of links that expire while their rows live on: followed until the very moment, and not
+// found from then on, whether memory, the cache or the store is asked.
+import cassandra from 'cassandra-driver'
+import { parseConfig } from '../../src/process/config.ts'
+import { createMetrics } from '../../src/process/metrics.ts'
+import { openCassandra } from '../../src/stores/cassandra/client.ts'
+import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
+import { cassandraSettings } from '../../src/stores/cassandra/settings.ts'
+import { keyOf } from '../../src/stores/redis/link-cache-entry.ts'
+import { environmentOf, quiet } from '../contract/open-cassandra.ts'
+import { sampleLink } from '../contract/sample-link.ts'
+import { clientOf } from '../parts/redis.ts'
+import { type Asker, leadsTo, openAskers, renderAnswer } from './machine-clients.ts'
+import type { Machine, ManyMachines } from './many-machines.ts'
+import { waitFor } from './wait-for.ts'
+
+const KEYSPACE = 'curtail'
+/** Less than a process remembers a link, so that it has it in memory at its end. */
+const LIFE_MS = 3500
+const QUARANTINE_SECONDS_MIN = 30 * 86_400
+
+interface Expiring {
+  readonly code: string
+  readonly target: string
+  readonly endMs: number
+}
+
+/** What a round gave: answers before and after the end, and which tiers said that it is over. */
+export interface Expired {
+  readonly before: number
+  readonly after: number
+  readonly tiers: readonly string[]
+}
+
+/** Runs one round of three links that end at the same time. Throws what it found. */
+export async function expireRound(machines: ManyMachines): Promise<Expired> {
+  const [first, second] = machines.redirects
+  const readers = openAskers(machines.redirects)
+  const [one, other] = readers.all
+  if (first === undefined || second === undefined) throw new Error('there are too few processes')
+  if (one === undefined || other === undefined) throw new Error('there is nobody to ask')
+  const redis = clientOf(machines.redis.port)
+  try {
+    const endMs = Date.now() + LIFE_MS
+    const [popular, cached, unseen] = await insertThree(machines, endMs)
+    // The first is asked for on and on by one process, which so has it in memory at its end.
+    const following = followOver(one, popular)
+    // The second is known to the cache, whose entry is made to outlive it; the other process, which
+    // has not asked for it before, meets it there. The third was never asked for.
+    if (!leadsTo(await one.ask({ path: `/${cached.code}` }), cached.target)) {
+      throw new Error(`/${cached.code} does not redirect`)
+    }
+    await waitFor('the entry of the cache', async () => {
+      return (await redis.get(keyOf(cached.code)))?.includes(cached.target) === true
+    })
+    await redis.persist(keyOf(cached.code))
+    const { before, after } = await following
+    const ofPopular = { machine: first, asker: one, link: popular }
+    // It may have been read again just now, as what is remembered is from time to time.
+    const told = await toldBy(ofPopular)
+    const inMemory = told === 'memory' ? told : await toldBy(ofPopular)
+    const inCache = await toldBy({ machine: second, asker: other, link: cached })
+    const inStore = await toldBy({ machine: second, asker: other, link: unseen })
+    for (const { code } of [popular, cached, unseen]) await mustHaveRow(machines, code)
+    return { before, after, tiers: [inMemory, inCache, inStore] }
+  } finally {
+    redis.disconnect()
+    readers.close()
+  }
+}
+
+async function insertThree(
+  { cassandra: cluster }: ManyMachines,
+  endMs: number,
+): Promise<[Expiring, Expiring, Expiring]> {
+  const config = parseConfig(cassandraSettings, environmentOf(cluster, KEYSPACE))
+  const store = openCassandra({ config, metrics: createMetrics(), log: quiet })
+  try {
+    await store.ready
+    const links = createCassandraLinkStore(store)
+    const insert = async (): Promise<Expiring> => {
+      const link = sampleLink({ createdAtMs: Date.now(), expiresAtMs: endMs })
+      const writerId = await links.insertIfAbsent(link)
+      if (writerId !== link.writerId) throw new Error(`${link.code} is taken`)
+      return { code: link.code, target: String(link.longUrl), endMs }
+    }
+    return await Promise.all([insert(), insert(), insert()])
+  } finally {
+    await store.close()
+  }
+}
+
+/** Asks without pause over the end of a link: 302 until then, 404 from then on. */
+async function followOver(asker: Asker, { code, target, endMs }: Expiring) {
+  const sum = { before: 0, after: 0 }
+  while (sum.after < 20) {
+    const begunMs = Date.now()
+    const answer = await asker.ask({ path: `/${code}` })
+    const isBefore = Date.now() < endMs
+    const isAfter = begunMs >= endMs
+    if (isBefore && leadsTo(answer, target)) sum.before++
+    else if (isAfter && answer.status === 404) sum.after++
+    else if (isBefore || isAfter) {
+      const at = `${String(begunMs - endMs)} ms after its end`
+      throw new Error(`/${code}, ${at}: ${renderAnswer(answer)}`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  return sum
+}
+
+/** Asks for a link that has ended; which tier told the process of it. */
+async function toldBy(given: { machine: Machine; asker: Asker; link: Expiring }): Promise<string> {
+  const { machine, asker, link } = given
+  if (Date.now() < link.endMs) throw new Error(`/${link.code} has not ended yet`)
+  const tiers = ['memory', 'cache', 'store']
+  const hitsOf = (tier: string) =>
+    machine.metric('curtail_link_lookups_total', `tier="${tier}"`, 'outcome="hit"')
+  const before = await Promise.all(tiers.map(hitsOf))
+  const answer = await asker.ask({ path: `/${link.code}` })
+  if (answer.status !== 404) throw new Error(`/${link.code} has ended: ${renderAnswer(answer)}`)
+  const after = await Promise.all(tiers.map(hitsOf))
+  return tiers.find((_, i) => after[i] !== before[i]) ?? 'none'
+}
+
+/** Throws unless every replica's majority still holds the row, and for its quarantine. */
+async function mustHaveRow({ cassandra: cluster }: ManyMachines, code: string): Promise<void> {
+  const client = new cassandra.Client({
+    contactPoints: [...cluster.contactPoints],
+    protocolOptions: { port: cluster.port },
+    localDataCenter: cluster.localDc,
+    keyspace: KEYSPACE,
+    queryOptions: { prepare: true, consistency: cassandra.types.consistencies.localQuorum },
+  })
+  try {
+    const cql = 'SELECT long_url, TTL(long_url) AS ttl FROM links WHERE short_code = ?'
+    const [row] = (await client.execute(cql, [code])).rows
+    if (Number(row?.['ttl']) < QUARANTINE_SECONDS_MIN || row?.['long_url'] == null) {
+      throw new Error(`the row of /${code} is not there: ${JSON.stringify(row)}`)
+    }
+  } finally {
+    await client.shutdown()
+  }
+}

@@ -1,0 +1,86 @@
+// Which changes of a link meet which faults: the scenarios that must hold, and mutants that must
+// not. change.test.ts runs the small ones, test/storm/models.ts all.
+import { type ChangeSetup, undone } from './change-model.ts'
+
+/** A scenario by its name. */
+export interface NamedChange {
+  readonly name: string
+  readonly setup: ChangeSetup
+  readonly unknowns: number
+  readonly crashes: number
+}
+
+/** A mutant, and the promise that breaks. */
+export interface ChangeMutant extends NamedChange {
+  readonly breaks: string
+}
+
+const oneLost = { unknowns: 1, crashes: 0 }
+
+/** Scenarios with the faults that the inner loop has time for. */
+export const changeScenarios: readonly NamedChange[] = [
+  { name: 'disable, enable', setup: { changes: ['disable', 'enable'] }, unknowns: 2, crashes: 0 },
+  {
+    name: 'enable, disable, of one that is disabled',
+    setup: { changes: ['enable', 'disable'], isDisabled: true },
+    unknowns: 2,
+    crashes: 0,
+  },
+  { name: 'disable twice', setup: { changes: ['disable', 'disable'] }, unknowns: 2, crashes: 0 },
+  {
+    name: 'disable, enable, given up',
+    setup: { changes: ['disable', 'enable'], givesUp: true },
+    unknowns: 2,
+    crashes: 0,
+  },
+  {
+    name: 'erase, enable, given up',
+    setup: { changes: ['erase', 'enable'], givesUp: true },
+    unknowns: 2,
+    crashes: 0,
+  },
+  { name: 'erase, enable', setup: { changes: ['erase', 'enable'] }, unknowns: 2, crashes: 0 },
+  {
+    name: 'disable, enable, disable',
+    setup: { changes: ['disable', 'enable', 'disable'] },
+    ...oneLost,
+  },
+  {
+    name: 'disable, enable, erase',
+    setup: { changes: ['disable', 'enable', 'erase'] },
+    ...oneLost,
+  },
+]
+
+/** Larger ones, for the storm. */
+export const largeChangeScenarios: readonly NamedChange[] = [
+  ...changeScenarios.map((one) => ({ ...one, unknowns: one.unknowns + 1, crashes: 1 })),
+]
+
+/** Each clause of the protocol taken away in turn. */
+export const changeMutants: readonly ChangeMutant[] = [
+  {
+    name: 'an erasure does not compare which change came before',
+    setup: { changes: ['erase', 'enable'], givesUp: true, bent: { comparesNoChange: true } },
+    ...oneLost,
+    breaks: undone,
+  },
+  {
+    name: 'a change does not compare which one came before',
+    setup: { changes: ['disable', 'enable'], bent: { comparesNoChange: true } },
+    ...oneLost,
+    breaks: undone,
+  },
+  {
+    name: 'a link that is as it shall be is not written',
+    setup: { changes: ['disable', 'enable'], givesUp: true, bent: { writesNoSame: true } },
+    ...oneLost,
+    breaks: undone,
+  },
+  {
+    name: 'who changes has one name for all its changes',
+    setup: { changes: ['disable', 'enable', 'disable'], bent: { namesItself: true } },
+    ...oneLost,
+    breaks: undone,
+  },
+]
