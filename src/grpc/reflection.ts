@@ -1,47 +1,85 @@
-// Server reflection v1 and v1alpha, by which tools such as grpcurl learn what is served here. A
-// client that asks and does not read is asked to wait: its answers are not heaped up.
+// Server reflection v1 and v1alpha, by which tools such as grpcurl learn what is served here. The
+// package answers what is asked; the streams are ours, so that no server of another kind is needed.
+import { EventEmitter } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { ServerDuplexStream, UntypedServiceImplementation } from '@grpc/grpc-js'
+import type { MethodDefinition, UntypedServiceImplementation } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { ReflectionService } from '@grpc/reflection'
 import { protoPath as healthProto } from 'grpc-health-check'
+import type { CallStream } from './http2/call-stream.ts'
+import type { CallFault } from './status-codes.ts'
+import type { StreamingMethod } from './streaming-call.ts'
 
-type AddService = Parameters<ReflectionService['addToServer']>[0]['addService']
+/** Opens one of the methods on a stream. */
+export type OpenReflection = (stream: CallStream) => StreamingMethod
 
-/** Adds both versions to a server. */
-export function addReflection(addService: AddService): void {
+/** What a handler of the package does with a stream. */
+type Listen = (stream: ReflectionStream) => void
+
+const malformed: CallFault = {
+  code: 'INTERNAL',
+  details: 'the bytes are no ServerReflectionRequest',
+}
+
+/** Both versions of the method, by their paths. */
+export function createReflection(): ReadonlyMap<string, OpenReflection> {
   const ours = fileURLToPath(new URL('./proto', import.meta.url))
   const served = loadSync(['envoy/service/ratelimit/v3/rls.proto', healthProto], {
     includeDirs: [ours],
     keepCase: true,
   })
+  const methods = new Map<string, OpenReflection>()
   new ReflectionService(served).addToServer({
-    addService: (service, handlers) => {
-      addService(service, paced(handlers))
+    addService(service, handlers: UntypedServiceImplementation) {
+      for (const [name, definition] of Object.entries(service)) {
+        const listen = handlers[name] as unknown as Listen
+        methods.set(definition.path, (stream) => openMethod(definition, listen, stream))
+      }
     },
   })
+  return methods
 }
 
-/** The same methods; each reads no further while its answers wait to be read. */
-function paced(handlers: UntypedServiceImplementation): UntypedServiceImplementation {
-  const pairs = Object.entries(handlers).map(([name, handle]) => {
-    const answer = handle as (stream: ServerDuplexStream<unknown, unknown>) => void
-    return [
-      name,
-      (stream: ServerDuplexStream<unknown, unknown>) => {
-        const write = stream.write.bind(stream) as (message: unknown) => boolean
-        const pacedWrite = (message: unknown) => {
-          const isTaken = write(message)
-          if (!isTaken) {
-            stream.pause()
-            stream.once('drain', () => stream.resume())
-          }
-          return isTaken
-        }
-        Object.assign(stream, { write: pacedWrite })
-        answer(stream)
-      },
-    ]
-  })
-  return Object.fromEntries(pairs) as UntypedServiceImplementation
+/** What the package sees of a stream. */
+class ReflectionStream extends EventEmitter {
+  readonly write: (message: unknown) => void
+  readonly end: () => void
+
+  constructor(write: (message: unknown) => void, end: () => void) {
+    super()
+    this.write = write
+    this.end = end
+  }
+}
+
+function openMethod(
+  definition: MethodDefinition<unknown, unknown>,
+  listen: Listen,
+  stream: CallStream,
+): StreamingMethod {
+  const seen = new ReflectionStream(
+    (message) => {
+      stream.write(definition.responseSerialize(message))
+    },
+    () => {
+      stream.end()
+    },
+  )
+  listen(seen)
+  return {
+    message(bytes) {
+      let message: unknown
+      try {
+        message = definition.requestDeserialize(bytes)
+      } catch {
+        return malformed // it is the caller's fault, whatever it is
+      }
+      seen.emit('data', message)
+      return undefined
+    },
+    ended() {
+      seen.emit('end')
+      return undefined
+    },
+  }
 }

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import { within } from '../process/deadline.ts'
 import { OperatorError } from '../process/role.ts'
-import { createGrpcJsTransport } from './grpc-js-transport.ts'
+import { createHttp2Transport } from './http2-transport.ts'
 import type { GrpcConfig } from './settings.ts'
 import type { CallDeps } from './should-rate-limit.ts'
 import { followTlsFiles, isCertificateFor, readTlsFiles, type TlsFiles } from './tls-files.ts'
@@ -43,7 +43,7 @@ const ANSWER_MS_MAX = 1000
 /** Opens the listener and serves. Throws OperatorError. */
 export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
   const { config, onError } = deps
-  const transport = (deps.createTransport ?? createGrpcJsTransport)({
+  const transport = (deps.createTransport ?? createHttp2Transport)({
     decide: deps.decide,
     onCall: deps.onCall,
     onDefect: deps.onDefect,

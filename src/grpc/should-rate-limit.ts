@@ -2,15 +2,14 @@
 // the caller's fault with its sentence, a defect of ours without a word of it. Knows no transport.
 import { type DecideLimits, LimitRequestError } from '../limits/verdict.ts'
 import { readRequest } from './read-request.ts'
+import type { UnaryAnswer } from './status-codes.ts'
 import { writeVerdict } from './write-verdict.ts'
 
 /** Names of the codes of gRPC that a call ends with. */
 type CallCode = 'OK' | 'INVALID_ARGUMENT' | 'INTERNAL'
 
 /** What a call is answered. */
-export type CallAnswer =
-  | { readonly code: 'OK'; readonly message: Buffer }
-  | { readonly code: Exclude<CallCode, 'OK'>; readonly details: string }
+type CallAnswer = UnaryAnswer & { readonly code: CallCode }
 
 /** What answering calls needs. */
 export interface CallDeps {

@@ -1,0 +1,39 @@
+// Streams that were answered before their client had sent all: it may end them in peace a while,
+// and what it sends is dropped. Some clients lose an answer that a reset follows at once.
+import type { FrameOutput } from './frame-output.ts'
+import { errorCodes } from './frames.ts'
+
+const PEACE_MS = 1000
+/** More of them are reset at once. */
+const STREAMS_MAX = 1000
+
+/** Those of one connection. */
+export class EarlyAnswers {
+  private readonly output: FrameOutput
+  /** Until when, by stream, the oldest first. */
+  private readonly untilMs = new Map<number, number>()
+
+  constructor(output: FrameOutput) {
+    this.output = output
+  }
+
+  /** A stream was answered early. */
+  add(stream: number, nowMs: number): void {
+    if (this.untilMs.size < STREAMS_MAX) this.untilMs.set(stream, nowMs + PEACE_MS)
+    else this.output.reset(stream, errorCodes.none)
+  }
+
+  /** Whether a stream is one of them; forgotten once its client sends no more. */
+  has(stream: number, isLast: boolean): boolean {
+    return isLast ? this.untilMs.delete(stream) : this.untilMs.has(stream)
+  }
+
+  /** Resets those whose time is over. */
+  look(nowMs: number): void {
+    for (const [stream, untilMs] of this.untilMs) {
+      if (untilMs > nowMs) return
+      this.untilMs.delete(stream)
+      this.output.reset(stream, errorCodes.none)
+    }
+  }
+}

@@ -1,0 +1,256 @@
+// What one client of gRPC may cost the others and the process, whatever it sends and however little
+// it reads: looked at from within, on connections without a socket.
+import { Duplex } from 'node:stream'
+import { afterEach, expect, jest, test } from '@jest/globals'
+import type { Frame } from '../../loadtest/bench/http2-frame.ts'
+import { createHttp2Transport } from '../../src/grpc/http2-transport.ts'
+import { CallStream } from '../../src/grpc/http2/call-stream.ts'
+import { Http2Connection } from '../../src/grpc/http2/connection.ts'
+import { StreamingCall, type StreamingMethod } from '../../src/grpc/streaming-call.ts'
+import { UnaryCall } from '../../src/grpc/unary-call.ts'
+import { passAll } from './grpc-client.ts'
+import { callHeaders, callOn, emptyCall, frame, framesOf, opening, types } from './grpc-frames.ts'
+import { waitFor } from './wait-for.ts'
+
+const WIDEST = 2 ** 31 - 1
+const ends: (() => unknown)[] = []
+const defects: unknown[] = []
+afterEach(() => {
+  for (const end of ends.splice(0)) end()
+  defects.length = 0
+})
+const onDefect = (error: unknown) => defects.push(error)
+
+/** A connection without a socket; what is written to it stays there if nobody `reads`. */
+function openPipe({ reads = true } = {}) {
+  const written: Buffer[] = []
+  const duplex = new Duplex({
+    read: () => undefined,
+    write(chunk: Buffer, _, done) {
+      written.push(chunk)
+      if (reads) done()
+    },
+  })
+  ends.push(() => duplex.destroy())
+  return { duplex, frames: () => framesOf(Buffer.concat(written)) }
+}
+
+function openConnection(begin: (stream: CallStream) => void) {
+  const pipe = openPipe()
+  const nowMs = () => performance.now()
+  const connection = new Http2Connection(pipe.duplex, {
+    begin,
+    nowMs,
+    onDefect,
+    onGone: () => undefined,
+  })
+  return { ...pipe, connection }
+}
+
+function openReflection(reads: boolean) {
+  const pipe = openPipe({ reads })
+  const ages = { ageMsMax: 0, graceMs: 0 }
+  const deps = { decide: passAll, onCall: () => undefined, onDefect, ...ages }
+  createHttp2Transport(deps).serve(pipe.duplex)
+  return pipe
+}
+
+const number = (value: number) => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}
+const windowUpdate = (stream: number, more: number) =>
+  frame({ type: types.windowUpdate }, stream, number(more))
+const firstWindow = (bytes: number) =>
+  frame({ type: types.settings }, 0, Buffer.concat([Buffer.from([0, 4]), number(bytes)]))
+const reset = (stream: number) => frame({ type: types.reset }, stream, number(8))
+const headers = (stream: number) => frame({ type: types.headers, flags: 4 }, stream, callHeaders)
+const data = (stream: number, bytes: Buffer, flags = 0) =>
+  frame({ type: types.data, flags }, stream, bytes)
+const many = (count: number, one: (i: number) => Buffer) =>
+  Buffer.concat(Array.from({ length: count }, (_, i) => one(i)))
+const isEnd = ({ type, flags }: Frame) => type === types.headers && (flags & 1) === 1
+
+const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo'
+const reflectionHeaders = Buffer.concat([
+  Buffer.from([0x83, 0x86, 0x04, REFLECTION.length]),
+  Buffer.from(REFLECTION),
+  callHeaders.subarray(callHeaders.indexOf('\0\x0ccontent-type')),
+])
+const message = (bytes: Buffer) => Buffer.concat([Buffer.alloc(1), number(bytes.length), bytes])
+const SERVICE = 'envoy.service.ratelimit.v3.RateLimitService'
+const askFile = message(Buffer.concat([Buffer.from([0x22, SERVICE.length]), Buffer.from(SERVICE)]))
+const askList = message(Buffer.from([0x3a, 0]))
+const reflect = (asked: Buffer) => {
+  const parts = Array.from({ length: Math.ceil(asked.length / 16_000) }, (_, i) =>
+    data(1, asked.subarray(i * 16_000, (i + 1) * 16_000)),
+  )
+  return Buffer.concat([
+    ...[opening, firstWindow(WIDEST), windowUpdate(0, WIDEST - 65_535)],
+    frame({ type: types.headers, flags: 4 }, 1, reflectionHeaders),
+    ...parts,
+  ])
+}
+
+test('who asks for much and reads nothing is owed little', async () => {
+  const { duplex, frames } = openReflection(false)
+  duplex.push(reflect(many(1200, () => askFile)))
+  await waitFor('an answer', () => frames().length > 0)
+  expect(duplex.writableLength).toBeLessThan(512 * 1024)
+})
+
+test('messages that come all at once are answered one by one', async () => {
+  const { duplex, frames } = openReflection(true)
+  const asked = 8000
+  duplex.push(Buffer.concat([reflect(many(asked, () => askList)), data(1, Buffer.alloc(0), 1)]))
+  await waitFor('the end', () => frames().some(isEnd))
+  expect(frames().filter(({ type }) => type === types.data)).toHaveLength(asked)
+  expect(defects).toEqual([])
+})
+
+const endings: Record<string, Partial<StreamingMethod> & { readonly sent?: Buffer }> = {
+  'its method refuses it': { message: () => ({ code: 'INTERNAL', details: 'no' }) },
+  'its client gives it up': { sent: reset(1) },
+  'its client sends half a message': { sent: data(1, emptyCall.subarray(0, 6), 1) },
+  'its method throws': {
+    message: () => {
+      throw new Error('a defect')
+    },
+  },
+  'its method throws at the end': {
+    sent: data(1, Buffer.alloc(0), 1),
+    ended: () => {
+      throw new Error('a defect')
+    },
+  },
+}
+
+test.each(Object.entries(endings))('nothing is kept of a stream after %s', async (_, given) => {
+  const budget = { left: 1_000_000 }
+  const over = jest.fn()
+  const method = { message: () => undefined, ended: () => undefined, over, ...given }
+  const { duplex, frames } = openConnection((stream) => {
+    const open = () => method
+    if (stream.id === 1)
+      stream.listener = new StreamingCall({ open, budget, onDefect }, stream, 'identity')
+    else stream.refuseHttp(404)
+  })
+  const { sent = Buffer.alloc(0) } = given
+  duplex.push(Buffer.concat([opening, headers(1), data(1, emptyCall), sent, callOn(3)]))
+  await waitFor('the call after it', () => frames().some((one) => isEnd(one) && one.stream === 3))
+  expect([budget.left, over.mock.calls.length]).toEqual([1_000_000, 1])
+})
+
+test('nothing is kept of a stream that its method ends', async () => {
+  const budget = { left: 1_000_000 }
+  const { duplex, frames } = openConnection((stream) => {
+    const ended = () => {
+      stream.end()
+      return undefined
+    }
+    const open = () => ({ message: () => undefined, ended })
+    stream.listener = new StreamingCall({ open, budget, onDefect }, stream, 'identity')
+  })
+  duplex.push(Buffer.concat([opening, headers(1), data(1, emptyCall, 1)]))
+  await waitFor('its end', () => frames().some(isEnd))
+  expect(budget.left).toBe(1_000_000)
+})
+
+test('a defect of one call is the end of this call alone', async () => {
+  const { duplex, frames } = openConnection((stream) => {
+    if (stream.id === 1) throw new Error('a defect as it begins')
+    if (stream.id === 3) {
+      stream.listener = {
+        over: () => undefined,
+        take: () => {
+          throw new Error('a defect as it goes on')
+        },
+      }
+    } else stream.answer(Buffer.from('fine'))
+  })
+  duplex.push(Buffer.concat([opening, callOn(1), callOn(3), callOn(5)]))
+  await waitFor('an answer', () => frames().some((one) => isEnd(one) && one.stream === 5))
+  const resets = frames().filter(({ type }) => type === types.reset)
+  expect(resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])).toEqual([
+    [1, 2],
+    [3, 2],
+  ])
+  expect(defects).toHaveLength(2)
+})
+
+test('a window that opens by little wakes no more streams than can send', async () => {
+  const { duplex, frames } = openConnection((stream) => {
+    stream.answer(Buffer.from('a message'))
+  })
+  duplex.push(Buffer.concat([opening, firstWindow(0), many(1000, (i) => callOn(2 * i + 1))]))
+  await waitFor('their headers', () => frames().filter(({ type }) => type === 1).length === 1000)
+  const pump = jest.spyOn(CallStream.prototype, 'pump')
+  ends.push(() => {
+    pump.mockRestore()
+  })
+  duplex.push(many(1000, () => windowUpdate(0, 1)))
+  const sent = () => frames().filter(({ type }) => type === types.data)
+  duplex.push(many(1000, (i) => windowUpdate(2 * i + 1, 1)))
+  await waitFor('a byte of each', () => sent().length === 1000)
+  expect(pump.mock.calls.length).toBeLessThan(3000)
+})
+
+test('calls that are given up while they are decided are no flood', async () => {
+  const underWay: (() => void)[] = []
+  const budget = { left: 1_000_000 }
+  const method = async () => {
+    await new Promise<void>((resolve) => underWay.push(resolve))
+    return { code: 'OK', message: Buffer.from('fine') } as const
+  }
+  const { duplex, frames } = openConnection((stream) => {
+    stream.listener = new UnaryCall({ method, budget, onDefect }, stream, 'identity')
+  })
+  duplex.push(opening)
+  const [rounds, each] = [15, 1000]
+  for (let round = 0; round < rounds; round += 1) {
+    const id = (i: number) => 2 * (round * each + i) + 1
+    duplex.push(many(each, (i) => Buffer.concat([callOn(id(i)), reset(id(i))])))
+    await waitFor('the calls', () => underWay.length === each)
+    for (const answer of underWay.splice(0)) answer()
+    await new Promise((resolve) => setImmediate(resolve)) // their places are free
+  }
+  duplex.push(callOn(2 * rounds * each + 1))
+  await waitFor('one more', () => underWay.length === 1)
+  underWay[0]?.()
+  await waitFor('its answer', () => frames().some(isEnd))
+})
+
+test('trailers that HTTP/2 forbids end their call', async () => {
+  const begun: number[] = []
+  const { duplex, frames } = openConnection((stream) => begun.push(stream.id))
+  const trailers = (stream: number, block: string) =>
+    frame({ type: types.headers, flags: 5 }, stream, Buffer.from(block, 'latin1'))
+  duplex.push(
+    Buffer.concat([
+      ...[opening, headers(1), headers(3), headers(5)],
+      ...[trailers(1, '\x83'), trailers(3, '\0\x01X\x01y'), trailers(5, '\0\x01x\x01y')],
+    ]),
+  )
+  await waitFor('two resets', () => frames().filter(({ type }) => type === 3).length === 2)
+  expect(begun).toEqual([1, 3, 5])
+  expect(frames().filter(({ type }) => type === 3 || type === types.goAway)).toMatchObject([
+    { stream: 1 },
+    { stream: 3 },
+  ])
+})
+
+test('data that nobody can take ends its stream, and counts against no other', async () => {
+  const { duplex, frames } = openConnection((stream) => {
+    stream.listener = { take: () => undefined, over: () => undefined }
+    stream.write(Buffer.from('an answer that is not taken'))
+  })
+  const flood = many(40, () => data(1, Buffer.alloc(16_000)))
+  duplex.push(Buffer.concat([opening, firstWindow(0), headers(1), flood]))
+  const updates = () => frames().filter(({ type }) => type === types.windowUpdate)
+  await waitFor('the window of all', () => updates().length === 2)
+  expect(updates().map(({ stream }) => stream)).toEqual([0, 0])
+  expect(updates()[1]?.payload.readUInt32BE()).toBeGreaterThan(512 * 1024)
+  const resets = frames().filter(({ type }) => type === types.reset)
+  expect(resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])).toEqual([[1, 3]])
+})

@@ -1,0 +1,121 @@
+// A client of HTTP/2 that writes its frames itself, for what no library would send.
+import { connect, type Socket } from 'node:net'
+import {
+  type Frame,
+  frameOf,
+  FRAME_HEAD_BYTES,
+  readFrame,
+} from '../../loadtest/bench/http2-frame.ts'
+import { waitFor } from './wait-for.ts'
+
+/** Types of frames by number, as RFC 9113 has them. */
+export const types = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  reset: 3,
+  settings: 4,
+  push: 5,
+  ping: 6,
+  goAway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const
+
+/** What a connection opens with. */
+export const opening = Buffer.concat([
+  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  frameOf(types.settings, 0, Buffer.alloc(0)),
+])
+
+/** A frame of any stream. */
+export function frame(
+  kind: { readonly type: number; readonly flags?: number },
+  stream: number,
+  payload: Buffer = Buffer.alloc(0),
+): Buffer {
+  const bytes = frameOf(kind.type, kind.flags ?? 0, payload)
+  bytes.writeUInt32BE(stream, 5)
+  return bytes
+}
+
+/** The headers of a call of ShouldRateLimit, each field written out. */
+export const callHeaders = Buffer.concat(
+  [
+    [':method', 'POST'],
+    [':scheme', 'http'],
+    [':path', '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'],
+    ['content-type', 'application/grpc'],
+  ].map(([name = '', value = '']) =>
+    Buffer.from(
+      `\0${String.fromCharCode(name.length)}${name}${String.fromCharCode(value.length)}${value}`,
+    ),
+  ),
+)
+
+/** An empty request in a stream of gRPC. */
+export const emptyCall = Buffer.from([0, 0, 0, 0, 2, 10, 0])
+
+/** A call, whole. */
+export function callOn(stream: number): Buffer {
+  return Buffer.concat([
+    frame({ type: types.headers, flags: 4 }, stream, callHeaders),
+    frame({ type: types.data, flags: 1 }, stream, emptyCall),
+  ])
+}
+
+const bytesOf = ({ payload }: Frame) => FRAME_HEAD_BYTES + payload.length
+
+/** The frames that are whole in these bytes. */
+export function framesOf(bytes: Buffer): Frame[] {
+  const frames: Frame[] = []
+  let at = 0
+  for (let next = readFrame(bytes, at); next !== undefined; next = readFrame(bytes, at)) {
+    frames.push(next)
+    at += bytesOf(next)
+  }
+  return frames
+}
+
+/** A connection and what came on it. */
+export interface FrameClient {
+  readonly socket: Socket
+  readonly frames: readonly Frame[]
+  /** Resolves once a frame of this type came, of this stream if one is given. */
+  readonly frame: (type: number, stream?: number) => Promise<Frame>
+  /** Resolves with the error code of the last GOAWAY once the server has ended the connection. */
+  readonly ended: () => Promise<number | undefined>
+}
+
+/** Connects to a port of loopback and sends these bytes. */
+export function openFrames(port: number, bytes: Buffer): FrameClient {
+  const frames: Frame[] = []
+  let rest = Buffer.alloc(0)
+  let hasEnded = false
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('data', (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk])
+    const whole = framesOf(rest)
+    frames.push(...whole)
+    rest = rest.subarray(whole.reduce((bytes, one) => bytes + bytesOf(one), 0))
+  })
+  socket.on('error', () => undefined) // its end tells
+  socket.on('close', () => (hasEnded = true))
+  socket.write(bytes)
+  const find = (type: number, stream?: number) =>
+    frames.find((one) => one.type === type && (stream ?? one.stream) === one.stream)
+  return {
+    socket,
+    frames,
+    async frame(type, stream) {
+      await waitFor(`a frame of type ${type}`, () => find(type, stream) !== undefined)
+      const found = find(type, stream)
+      if (found === undefined) throw new Error('it is gone')
+      return found
+    },
+    async ended() {
+      await waitFor('the end of the connection', () => hasEnded)
+      return frames.findLast(({ type }) => type === types.goAway)?.payload.readUInt32BE(4)
+    },
+  }
+}
