@@ -170,11 +170,14 @@ function verdictOf(
   const code = deps.options.isShadow ? 'OK' : enforced
   const told = verdicts.toldOf(judged, code, deps.options.isQuota)
   const words = deps.renderWords({ code, told, judged })
+  const metadata = deps.renderMetadata(given.request, verdicts.metadataOf(judged, statuses))
+  const isToldWhy = told !== undefined && words.body !== undefined
   return {
     code,
     statuses,
     responseHeaders: words.headers,
     body: words.body,
-    dynamicMetadata: deps.renderMetadata(given.request, verdicts.metadataOf(judged, statuses)),
+    // By the rule's name the proxy can log a denial, and say it in its own words.
+    dynamicMetadata: isToldWhy ? { ...metadata, rule: told.rule } : metadata,
   }
 }

@@ -132,6 +132,9 @@ describe('metadata', () => {
     store.isAway = true
     verdicts.push(await ask({ client: 'a' }))
     expect(verdicts.map(({ code }) => code)).toEqual(['OK', 'OK', 'OK', 'OK', 'OVER_LIMIT', 'OK'])
-    for (const { dynamicMetadata } of verdicts) expect(dynamicMetadata).toEqual({ rls: 'ok' })
+    const said = verdicts.map(({ dynamicMetadata }) => dynamicMetadata)
+    const answered = { rls: 'ok' }
+    const denied = { rls: 'ok', rule: 'shop.client' }
+    expect(said).toEqual([answered, answered, answered, answered, denied, answered])
   })
 })

@@ -108,6 +108,11 @@ export const problemTypes = {
       'The store did not answer, or the outcome could not be learnt. Try after Retry-After; ' +
       'with the same Idempotency-Key this creates no second link.',
   },
+  unavailable: {
+    status: 503,
+    title: 'The service cannot answer',
+    meaning: 'Nothing behind the edge answered in time. Try again after Retry-After.',
+  },
 } as const satisfies Readonly<Record<string, ProblemType>>
 
 /** Name of a kind of problem: the last segment of its `type`. */

@@ -65,6 +65,10 @@ export interface EnvoyOptions {
   readonly configPath?: string
   readonly configYaml?: string
   readonly args?: readonly string[]
+  /** What to run before it, such as `setsid`. */
+  readonly wrapper?: readonly string[]
+  /** Told of the process before it is ready. */
+  readonly onSpawn?: (child: ChildProcess) => void
 }
 
 /** An Envoy that is ready. */
@@ -85,7 +89,9 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   const file = options.configPath === undefined ? [] : ['--config-path', options.configPath]
   const text = options.configYaml === undefined ? [] : ['--config-yaml', options.configYaml]
   const args = [...one, ...file, ...text, ...(options.args ?? [])]
-  const child = spawn(options.path, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const [command, ...before] = [...(options.wrapper ?? []), options.path]
+  const child = spawn(command, [...before, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+  options.onSpawn?.(child)
   const { log, ended } = watchChild(child)
   const stop = async () => {
     child.kill('SIGTERM')

@@ -1,0 +1,17 @@
+// The files of the edge that the chart carries as they are: a chart can read nothing outside its
+// own folder. charts/render.ts writes them.
+import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const names = ['envoy.yaml', 'certificate.yaml', 'rate-limits.yaml'] as const
+
+/** The copies by their paths in the chart, with what they are to hold. */
+export async function copiesForChart(chart: string): Promise<[string, string][]> {
+  return Promise.all(
+    names.map(async (name): Promise<[string, string]> => {
+      return [join(chart, 'files', name), await readFile(join(here, name), 'utf8')]
+    }),
+  )
+}

@@ -1,0 +1,91 @@
+// A client of Envoy's admin port: is it ready, whom does it serve, and the order to drain. Every
+// call has a deadline, and none of them throws: an Envoy that is gone is an answer too.
+
+/** What the public listeners serve at one moment. */
+export interface Served {
+  /** Connections that are open. */
+  readonly connections: number
+  /** Requests that are under way. */
+  readonly requests: number
+  /** Connections that were ever accepted. */
+  readonly accepted: number
+}
+
+/** Nobody listens there: Envoy has ended. Or no answer, or another one, came in time. */
+type NoAnswer = 'gone' | 'silent'
+
+/** Asks one Envoy. */
+export interface EnvoyAdmin {
+  /** Whether it takes requests: once it has begun to drain it says no. */
+  askReady(): Promise<'ready' | 'not-ready' | NoAnswer>
+  /** Tells it to drain: its health checks fail, and its answers are their connections' last. */
+  beginDrain(): Promise<'begun' | NoAnswer>
+  /** What it still serves. */
+  readServed(): Promise<Served | NoAnswer>
+}
+
+const CALL_MS_MAX = 1000
+/** The connection managers of the public listeners, by their `stat_prefix`. */
+const STATISTICS = '^http\\.edge[^.]*\\.downstream_(cx_active|rq_active|cx_total)$'
+const STATISTIC = /^http\.edge[^.]*\.downstream_(\w+): (\d+)$/gm
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+/** Makes the client of the admin port at `url`, an origin. */
+export function createEnvoyAdmin(url: string): EnvoyAdmin {
+  const ask = async (method: 'GET' | 'POST', path: string): Promise<Answer | NoAnswer> => {
+    try {
+      const signal = AbortSignal.timeout(CALL_MS_MAX)
+      const answer = await fetch(`${url}${path}`, { method, signal, redirect: 'manual' })
+      return { status: answer.status, text: await answer.text() }
+    } catch (error) {
+      return isRefused(error) ? 'gone' : 'silent'
+    }
+  }
+  return {
+    async askReady() {
+      const answer = await ask('GET', '/ready')
+      if (typeof answer === 'string') return answer
+      return answer.status === 200 ? 'ready' : 'not-ready'
+    },
+    async beginDrain() {
+      for (const order of ['/healthcheck/fail', '/drain_listeners?graceful']) {
+        const answer = await ask('POST', order)
+        if (typeof answer === 'string') return answer
+        if (answer.status !== 200) return 'silent'
+      }
+      return 'begun'
+    },
+    async readServed() {
+      const answer = await ask('GET', `/stats?filter=${encodeURIComponent(STATISTICS)}`)
+      if (typeof answer === 'string') return answer
+      return (answer.status === 200 ? parseServed(answer.text) : undefined) ?? 'silent'
+    },
+  }
+}
+
+/**
+ * Adds up the lines of `/stats` over all public listeners; `undefined` where one of the three
+ * figures is not there: nothing counted is not the same as nobody served.
+ */
+export function parseServed(text: string): Served | undefined {
+  const sums = new Map<string, number>()
+  for (const [, name = '', count] of text.matchAll(STATISTIC)) {
+    sums.set(name, (sums.get(name) ?? 0) + Number(count))
+  }
+  const [connections, requests, accepted] = ['cx_active', 'rq_active', 'cx_total'].map((name) =>
+    sums.get(name),
+  )
+  if (connections === undefined || requests === undefined || accepted === undefined) {
+    return undefined
+  }
+  return { connections, requests, accepted }
+}
+
+function isRefused(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined
+  return (cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
+}

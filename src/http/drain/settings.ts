@@ -1,0 +1,29 @@
+// The settings of the companion that drains an Envoy.
+import type { Setting } from '../../process/config.ts'
+import { integerSetting, logLevelSetting, portSetting } from '../../process/settings.ts'
+import { baseUrlSetting } from '../settings.ts'
+
+const ADMIN_URL = 'http://127.0.0.1:9901'
+
+const envoyAdminUrlSetting: Setting<string> = {
+  about: 'admin port of the Envoy beside it',
+  allowed: 'an http:// or https:// URL without path, query or user',
+  fallback: ADMIN_URL,
+  schema: baseUrlSetting.schema.transform((url) => url ?? ADMIN_URL),
+}
+
+/** Where Envoy is, where to listen, and how long to wait. */
+export const drainSettings = {
+  ENVOY_ADMIN_URL: envoyAdminUrlSetting,
+  DRAIN_PORT: portSetting('port of /drain /livez /readyz /metrics', 8099),
+  DRAIN_SECONDS: integerSetting('seconds after which a drain is over, whatever is left', {
+    min: 1,
+    max: 3600,
+    fallback: 30,
+  }),
+  DRAIN_QUIET_SECONDS: integerSetting(
+    'seconds without a new connection after which an Envoy without any has drained',
+    { min: 0, max: 3600, fallback: 5 },
+  ),
+  LOG_LEVEL: logLevelSetting,
+} as const

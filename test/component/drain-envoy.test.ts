@@ -1,0 +1,228 @@
+// The drain companion beside a real Envoy: under load nobody's request is lost while one Envoy is
+// drained and another takes over, over HTTP/1.1 and HTTP/2; what holds a drain, and its end.
+import { connect, type ClientHttp2Session } from 'node:http2'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type DrainedEnvoy, startDrainedEnvoy, startUpstream } from './drained-envoy.ts'
+import { headerOf, openConnection, type RawConnection } from './raw-http.ts'
+import { inTime, waitFor } from './wait-for.ts'
+
+const SETUP_MS_MAX = 330_000 // Envoy may have to be fetched
+const TEST_MS_MAX = 60_000
+const CLIENTS = 12
+
+let upstream: Awaited<ReturnType<typeof startUpstream>>
+
+beforeAll(async () => {
+  upstream = await startUpstream()
+  await (await startDrainedEnvoy(upstream.port)).close()
+}, SETUP_MS_MAX)
+
+afterAll(() => {
+  upstream.close()
+})
+
+/** Where new connections go, and what became of the requests. */
+interface Load {
+  to: DrainedEnvoy
+  isOver: boolean
+  readonly answered: Map<DrainedEnvoy, number>
+  /** Answers that were their connection's last. */
+  last: number
+  readonly lost: string[]
+}
+
+function note(load: Load, envoy: DrainedEnvoy): void {
+  load.answered.set(envoy, (load.answered.get(envoy) ?? 0) + 1)
+}
+
+/** A client that keeps its connection alive, and opens another where it is told to close it. */
+async function askByConnection(load: Load): Promise<void> {
+  let connection: RawConnection | undefined
+  let to = load.to
+  while (!load.isOver) {
+    try {
+      if (connection === undefined) {
+        to = load.to
+        connection = await openConnection(to.port)
+      }
+      const answer = await connection.exchange({ path: '/' })
+      expect([answer.status, answer.body.toString()]).toEqual([200, 'answered'])
+      note(load, to)
+      if (headerOf(answer, 'Connection') !== 'close') continue
+      load.last++
+      connection.close()
+      connection = undefined
+    } catch (error) {
+      load.lost.push(String(error))
+      connection = undefined
+    }
+  }
+  connection?.close()
+}
+
+function askOver(session: ClientHttp2Session): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const stream = session.request({ ':path': '/' })
+    let status = 0
+    stream.on('response', (headers) => {
+      status = headers[':status'] ?? 0
+    })
+    stream.on('error', reject)
+    stream.on('end', () => {
+      resolve(status)
+    })
+    stream.resume()
+  })
+}
+
+/** The same over HTTP/2, several requests at once; it opens another session when sent away. */
+async function askBySession(load: Load): Promise<void> {
+  while (!load.isOver) {
+    const { to } = load
+    const session = connect(`http://127.0.0.1:${String(to.port)}`)
+    session.on('error', (error) => load.lost.push(String(error)))
+    const ask = async () => {
+      while (!load.isOver && !session.closed && !session.destroyed) {
+        try {
+          expect(await askOver(session)).toBe(200)
+          note(load, to)
+        } catch (error) {
+          load.lost.push(String(error))
+        }
+      }
+    }
+    await Promise.all([ask(), ask(), ask()])
+    load.last++
+    session.close()
+  }
+}
+
+describe('an Envoy that is drained under load while another takes over', () => {
+  test(
+    'answers every request that it accepted, and its companion says so',
+    async () => {
+      const env = { DRAIN_SECONDS: '20', DRAIN_QUIET_SECONDS: '1' }
+      const [old, young] = await Promise.all([
+        startDrainedEnvoy(upstream.port, env),
+        startDrainedEnvoy(upstream.port, env),
+      ])
+      const load: Load = { to: old, isOver: false, answered: new Map(), last: 0, lost: [] }
+      const clients = Array.from({ length: CLIENTS }, () => askByConnection(load))
+      clients.push(askBySession(load), askBySession(load))
+      await waitFor('load', () => (load.answered.get(old) ?? 0) > 500)
+      expect(load.last).toBe(0)
+      expect((await old.ask('/readyz')).status).toBe(200)
+
+      const draining = old.ask('/drain')
+      // Whoever balances load has not heard of it yet: connections still come, and are served.
+      await waitFor('connections that came late', () => load.last > 10 * CLIENTS)
+      expect((await old.ask('/readyz')).status).toBe(503)
+      load.to = young
+      const drained = await draining
+      const told = (await drained.json()) as Record<string, unknown>
+      expect([drained.status, told]).toEqual([
+        200,
+        expect.objectContaining({ outcome: 'drained', connections: 0, requests: 0 }),
+      ])
+      await old.stop()
+      const before = load.answered.get(young) ?? 0
+      await waitFor('the other', () => (load.answered.get(young) ?? 0) > before + 200)
+      load.isOver = true
+      await Promise.all(clients)
+      expect(load.lost).toEqual([])
+      const [by, then] = [load.answered.get(old), load.answered.get(young)].map(String)
+      process.stdout.write(
+        `drain of Envoy: ${by ?? ''} answers by the old one, ${then ?? ''} by the new one, ` +
+          `0 lost, ${String(told['took_ms'])} ms\n`,
+      )
+      await old.close()
+      await young.close()
+    },
+    TEST_MS_MAX,
+  )
+})
+
+test(
+  'a drain that is asked for twice, and by SIGTERM, is one; the companion ends after Envoy',
+  async () => {
+    const envoy = await startDrainedEnvoy(upstream.port, { DRAIN_QUIET_SECONDS: '1' })
+    const first = envoy.ask('/drain')
+    envoy.companion.child.kill('SIGTERM')
+    const [one, two] = await Promise.all([first, envoy.ask('/drain')])
+    expect(await one.json()).toEqual(await two.json())
+    expect(envoy.companion.child.exitCode).toBeNull()
+    expect(await envoy.stat('^http.edge.downstream_cx_active$')).toBe(0)
+    await envoy.stop()
+    expect(await inTime('the end', envoy.companion.ended)).toBe(0)
+    const said = envoy.companion.log.map(({ msg }) => msg)
+    expect(said.filter((msg) => msg === 'draining Envoy')).toHaveLength(1)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'SIGTERM alone drains Envoy too, and a request that never ends holds it no longer than its time',
+  async () => {
+    const envoy = await startDrainedEnvoy(upstream.port, { DRAIN_SECONDS: '2' })
+    const connection = await openConnection(envoy.port)
+    const held = connection.exchange({ path: '/held' })
+    await waitFor('the request', () => upstream.held() === 1)
+    envoy.companion.child.kill('SIGTERM')
+    const answer = await envoy.ask('/drain')
+    expect([answer.status, await answer.json()]).toEqual([
+      503,
+      expect.objectContaining({ outcome: 'busy', connections: 1, requests: 1 }),
+    ])
+    expect(await inTime('the end', envoy.companion.ended)).toBe(0)
+    upstream.letGo()
+    expect(headerOf(await held, 'Connection')).toBe('close')
+    connection.close()
+    await envoy.close()
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'an idle connection is left open until its time is over, and no sign of failure',
+  async () => {
+    const envoy = await startDrainedEnvoy(upstream.port, { DRAIN_SECONDS: '1' })
+    const connection = await openConnection(envoy.port)
+    await connection.exchange({ path: '/' })
+    const answer = await envoy.ask('/drain')
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      expect.objectContaining({ outcome: 'idle', connections: 1, requests: 0 }),
+    ])
+    expect(headerOf(await connection.exchange({ path: '/' }), 'Connection')).toBe('close')
+    await envoy.close()
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'its port: only GET drains; readiness is Envoy’s own; an Envoy that is gone holds nobody',
+  async () => {
+    const envoy = await startDrainedEnvoy(upstream.port)
+    for (const method of ['HEAD', 'POST']) {
+      const answer = await envoy.ask('/drain', method)
+      expect([method, answer.status, answer.headers.get('Allow')]).toEqual([method, 405, 'GET'])
+    }
+    expect((await envoy.ask('/livez')).status).toBe(200)
+    expect(await (await envoy.ask('/metrics')).text()).toContain('role="drain"')
+    const ready = await envoy.ask('/readyz')
+    expect([ready.status, await ready.json()]).toEqual([
+      200,
+      { status: 'ready', dependencies: { envoy: 'ready' } },
+    ])
+    await envoy.stop()
+    const gone = await envoy.ask('/readyz')
+    expect([gone.status, await gone.json()]).toEqual([
+      503,
+      { status: 'not-ready', dependencies: { envoy: 'gone' } },
+    ])
+    expect(await (await envoy.ask('/drain')).json()).toMatchObject({ outcome: 'gone' })
+    envoy.companion.child.kill('SIGTERM')
+    expect(await inTime('the end', envoy.companion.ended)).toBe(0)
+  },
+  TEST_MS_MAX,
+)

@@ -1,0 +1,144 @@
+// A real API server on its own etcd, without a node: definitions, their rules, server-side apply
+// and authorization are Kubernetes' own; nothing runs a Job or collects what is left over.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { openSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createKubeApi, type KubeApi } from '../../src/kube/api.ts'
+import { systemScheduler } from '../../src/kube/scheduler.ts'
+import { createTransport } from '../../src/kube/transport.ts'
+import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { findKubernetes } from './kubernetes.ts'
+
+/** A running API server. */
+export interface KubeApiserver {
+  /** Calls as a user: `admin` may do everything, any other what it is bound to. */
+  as(user: string, metrics?: Metrics): KubeApi
+  stop(): Promise<void>
+}
+
+/** Users there are. */
+const USERS = { admin: 'system:masters', controller: 'controllers', nobody: 'others' } as const
+const START_MS_MAX = 120_000
+const SERVICES = '10.0.0.0/24'
+
+/** Starts one. Throws what it last said. */
+export async function startKubeApiserver(say: (line: string) => void): Promise<KubeApiserver> {
+  const programs = await findKubernetes(say)
+  const folder = await mkdtemp(join(tmpdir(), 'curtail-apiserver-'))
+  const [clientPort, peerPort, port] = [await freePort(), await freePort(), await freePort()]
+  const children: ChildProcess[] = []
+  const start = (name: string, args: readonly string[]) => {
+    const log = openSync(join(folder, `${name}.log`), 'w')
+    const line = ['setpriv', '--pdeathsig', 'KILL', join(programs, name), ...args]
+    const [command = '', ...rest] = line
+    children.push(spawn(command, rest, { stdio: ['ignore', log, log], cwd: folder }))
+  }
+  const transports: { close: () => void }[] = []
+  const stop = async () => {
+    for (const { close } of transports) close()
+    for (const child of children.reverse()) await ended(child)
+    await rm(folder, { recursive: true, force: true })
+  }
+  const as: KubeApiserver['as'] = (user, metrics = createMetrics()) => {
+    const server = `https://127.0.0.1:${port}`
+    const headers = { Authorization: `Bearer token-of-${user}` }
+    const transport = createTransport({
+      namespace: 'n',
+      read: () => Promise.resolve({ server, headers, tls: { rejectUnauthorized: false } }),
+      forget: () => undefined,
+    })
+    transports.push(transport)
+    return createKubeApi({ transport, scheduler: systemScheduler, metrics })
+  }
+  try {
+    await writeFiles(folder)
+    const etcd = `http://127.0.0.1:${clientPort}`
+    start('etcd', etcdArguments(folder, etcd, `http://127.0.0.1:${peerPort}`))
+    start('kube-apiserver', apiserverArguments(folder, etcd, port))
+    await untilReady(as('admin'), children)
+    return { as, stop }
+  } catch (error) {
+    const words = await readFile(join(folder, 'kube-apiserver.log'), 'utf8').catch(() => '')
+    await stop()
+    throw new Error(`the API server does not start: ${words.slice(-2000)}`, { cause: error })
+  }
+}
+
+async function writeFiles(folder: string): Promise<void> {
+  const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  })
+  await writeFile(join(folder, 'accounts.key'), privateKey)
+  await writeFile(join(folder, 'accounts.pub'), publicKey)
+  const lines = Object.entries(USERS).map(
+    ([user, group]) => `token-of-${user},${user},${user},"${group}"`,
+  )
+  await writeFile(join(folder, 'tokens.csv'), `${lines.join('\n')}\n`)
+}
+
+function etcdArguments(folder: string, client: string, peer: string): string[] {
+  return [
+    ...['--name', 'one', '--data-dir', join(folder, 'etcd'), '--unsafe-no-fsync'],
+    ...['--listen-client-urls', client, '--advertise-client-urls', client, '--log-level', 'warn'],
+    ...['--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer],
+    ...['--initial-cluster', `one=${peer}`],
+  ]
+}
+
+function apiserverArguments(folder: string, etcd: string, port: number): string[] {
+  return [
+    ...['--etcd-servers', etcd, '--secure-port', String(port), '--bind-address', '127.0.0.1'],
+    ...['--cert-dir', join(folder, 'certificates'), '--service-cluster-ip-range', SERVICES],
+    ...['--token-auth-file', join(folder, 'tokens.csv'), '--authorization-mode', 'RBAC'],
+    ...['--disable-admission-plugins', 'ServiceAccount', '--profiling=false'],
+    ...['--service-account-issuer', 'https://kubernetes.default.svc'],
+    ...['--service-account-key-file', join(folder, 'accounts.pub')],
+    ...['--service-account-signing-key-file', join(folder, 'accounts.key')],
+  ]
+}
+
+async function untilReady(api: KubeApi, children: readonly ChildProcess[]): Promise<void> {
+  const endMs = performance.now() + START_MS_MAX
+  for (;;) {
+    try {
+      await api.call({ method: 'GET', path: '/api/v1/namespaces/default', msMax: 5000 })
+      return
+    } catch (error) {
+      const isGone = children.some(({ exitCode }) => exitCode !== null)
+      if (isGone || performance.now() > endMs) throw error
+    }
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      const port = typeof address === 'object' && address !== null ? address.port : 0
+      server.close(() => {
+        resolve(port)
+      })
+    })
+  })
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) {
+      resolve()
+      return
+    }
+    child.on('exit', () => {
+      resolve()
+    })
+    child.kill('SIGKILL')
+  })
+}

@@ -1,0 +1,104 @@
+// The real controller of CodePools over pools of codes in memory, at whatever API server it is
+// given.
+import type { Trouble } from '../../src/codes/refill-sight.ts'
+import type { KubeApi } from '../../src/kube/api.ts'
+import type { PoolClaim } from '../../src/kube/code-pool/apply.ts'
+import { createLevels, type Levels, type StoredPool } from '../../src/kube/code-pool/levels.ts'
+import { createPoolController } from '../../src/kube/code-pool/pool-controller.ts'
+import { parseTemplate, type PodTemplate } from '../../src/kube/code-pool/refill-jobs.ts'
+import { createEventRecorder } from '../../src/kube/events.ts'
+import { onlyWhile } from '../../src/kube/only-while.ts'
+import { systemScheduler } from '../../src/kube/scheduler.ts'
+import type { Metrics } from '../../src/process/metrics.ts'
+import { quietLog } from './kube-watcher.ts'
+
+/** A pod template as the chart renders it. */
+export const TEMPLATE = `
+metadata: { labels: { app: refill } }
+spec:
+  serviceAccountName: refill
+  containers:
+    - name: refill
+      image: curtail:1
+      env: [{ name: CODE_POOL, value: none }, { name: LOG_LEVEL, value: info }]
+      resources: { requests: { cpu: 50m } }
+  volumes: [{ name: code-secret, secret: { secretName: none, defaultMode: 288 } }]
+`
+
+/** A controller that leads as long as it is told to. */
+export class PoolKeeper {
+  readonly rows = new Map<string, StoredPool>()
+  readonly metrics: Metrics
+  readonly levels: Levels
+  template: PodTemplate | Trouble = parseTemplate(TEMPLATE)
+  isStoreAway = false
+  isLeader = true
+  readonly #ending = new AbortController()
+  readonly #ended: Promise<unknown>[] = []
+
+  /** Begins to watch the namespace `n`, and to lead. */
+  constructor(plain: KubeApi, metrics: Metrics) {
+    this.metrics = metrics
+    const api = onlyWhile(() => this.isLeader, plain)
+    this.levels = createLevels({
+      readPools: () =>
+        this.isStoreAway
+          ? Promise.reject(new Error('away'))
+          : Promise.resolve([...this.rows.values()]),
+      onChange: (pools) => {
+        controller.notice(pools)
+      },
+      onError: () => undefined,
+      nowMs: () => performance.now(),
+      metrics,
+      everyMs: 20,
+    })
+    const controller = createPoolController({
+      api,
+      ownPool: (claim) => Promise.resolve(this.#own(claim)),
+      namespaces: ['n'],
+      template: () => this.template,
+      levels: this.levels,
+      events: createEventRecorder({
+        api,
+        controller: 'curtail.dev/controller',
+        instance: 'i',
+        wallMs: Date.now,
+        metrics,
+        log: quietLog,
+        mayWrite: () => this.isLeader,
+      }),
+      ownerPrefix: '',
+      wallMs: Date.now,
+      scheduler: systemScheduler,
+      random: Math.random,
+      metrics,
+      log: quietLog,
+      onState: () => undefined,
+    })
+    const { signal } = this.#ending
+    const reading = this.levels.begin()
+    this.#ended.push(controller.watch(signal), controller.lead(signal))
+    signal.addEventListener('abort', () => {
+      this.#ended.push(reading.stop())
+    })
+  }
+
+  setRow(pool: string, row: Partial<StoredPool>): void {
+    const none = { pool, minted: 0, claimed: 0, owner: null, lowWater: null, target: null }
+    this.rows.set(pool, { ...none, ...this.rows.get(pool), ...row })
+  }
+
+  /** Ends the controller. */
+  async stop(): Promise<void> {
+    this.#ending.abort()
+    await Promise.all(this.#ended)
+  }
+
+  #own({ pool, owner, replaces, lowWater, target }: PoolClaim): boolean {
+    const row = this.rows.get(pool)
+    if (row === undefined || ![owner, replaces].includes(row.owner)) return false
+    this.setRow(pool, { owner, lowWater, target })
+    return true
+  }
+}

@@ -1,0 +1,69 @@
+// The smoke of every k6 scenario against the whole service: that it offers its load, judges it, and
+// says so as JSON and JUnit. What the machine carries is a matter of benchmarks.
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { findK6, runK6 } from '../parts/k6.ts'
+import type { Stack } from './start-stack.ts'
+
+const BUILD_MS_MAX = 900_000
+const RUN_MS_MAX = 60_000
+/** The machine runs the whole service beside k6: only answers that hang are too late here. */
+const LATE_MS = '2000'
+
+const scenarios = [
+  'redirects-hot',
+  'redirects-cold',
+  'creates',
+  'mixed',
+  'limited-client',
+  'code-walker',
+] as const
+
+/** Tests of it. */
+export function describeLoad(stackNow: () => Stack): void {
+  describe('k6', () => {
+    beforeAll(findK6, BUILD_MS_MAX)
+
+    const smoke = (name: string, env: Readonly<Record<string, string>> = {}) => {
+      const late = { REDIRECT_MS_MAX: LATE_MS, CREATE_MS_MAX: LATE_MS }
+      const own = { BASE_URL: stackNow().url, LINKS: '50', ...late, ...env }
+      return runK6(name, { env: own, msMax: RUN_MS_MAX })
+    }
+
+    test.each(scenarios)(
+      'the smoke of %s is kept',
+      async (name) => {
+        const { code, stdout, stderr, json, junit } = await smoke(name)
+        process.stdout.write(stdout)
+        expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
+        expect(stdout).not.toContain('FAILED')
+        expect(junit).toContain(`<testsuite name="${name}"`)
+        expect(junit).toContain('failures="0"')
+        expect(Object.keys((JSON.parse(json ?? '{}') as { metrics: object }).metrics)).toEqual(
+          expect.arrayContaining(['http_req_duration', 'checks']),
+        )
+      },
+      RUN_MS_MAX,
+    )
+
+    test(
+      'a threshold that is not kept fails the run, and stands in both summaries',
+      async () => {
+        const { code, stdout, junit } = await smoke('redirects-hot', { REDIRECT_MS_MAX: '0' })
+        expect(code).toBe(99)
+        expect(stdout).toContain('FAILED http_req_duration{scenario:redirects_hot} p(99)<0')
+        expect(junit).toContain('failures="1"')
+      },
+      RUN_MS_MAX,
+    )
+
+    test(
+      'a shape that nobody knows is refused with those that are known',
+      async () => {
+        const { code, stderr } = await smoke('creates', { SHAPE: 'huge' })
+        expect(code).not.toBe(0)
+        expect(stderr).toContain('SHAPE is huge: allowed are smoke, average, peak, spike, soak')
+      },
+      RUN_MS_MAX,
+    )
+  })
+}

@@ -1,0 +1,68 @@
+// The logs of the stack's processes, a file for each in one folder, and what is new in them.
+import type { ChildProcess } from 'node:child_process'
+import { createWriteStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+
+const LOOK_EVERY_MS = 200
+const READ_BYTES_MAX = 1024 * 1024
+
+/** A log and whose it is. */
+export interface LogFile {
+  readonly name: string
+  readonly path: string
+}
+
+/** Where the part `name` writes its log. */
+export function logFileOf(folder: string, name: string): string {
+  return join(folder, `${name}.log`)
+}
+
+/** Gives what adds all that a process says to its file. */
+export function logInto(folder: string, name: string): (child: ChildProcess) => void {
+  return (child) => {
+    const file = createWriteStream(logFileOf(folder, name), { flags: 'a' })
+    file.on('error', () => undefined) // the folder goes before the last word of who was killed
+    for (const said of [child.stdout, child.stderr]) said?.on('data', (data) => file.write(data))
+    child.once('close', () => file.end())
+  }
+}
+
+/** Tells every line that comes to the files from now on; gives what ends that. */
+export function followFiles(
+  files: readonly LogFile[],
+  tell: (name: string, line: string) => void,
+): () => void {
+  const followed = files.map((file) => ({ ...file, at: 0, rest: '' }))
+  let isLooking = false
+  const look = async () => {
+    if (isLooking) return
+    isLooking = true
+    for (const file of followed) {
+      const text = await readFrom(file.path, file.at)
+      file.at += text.length
+      const lines = (file.rest + text.toString()).split('\n')
+      file.rest = lines.pop() ?? ''
+      for (const line of lines) tell(file.name, line)
+    }
+    isLooking = false
+  }
+  const looking = setInterval(() => void look(), LOOK_EVERY_MS)
+  return () => {
+    clearInterval(looking)
+  }
+}
+
+/** What a file holds from there on; nothing where there is no file yet, or no longer. */
+async function readFrom(path: string, at: number): Promise<Buffer> {
+  const file = await open(path).catch(() => undefined)
+  if (file === undefined) return Buffer.alloc(0)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(READ_BYTES_MAX), {
+      position: at,
+    })
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,136 @@
+// What people watch, against the whole service and a real Prometheus that scrapes it: every panel
+// has data, and alerts fire and clear for real. Times of the rules are divided by 60.
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { renderRules } from '../../src/dashboards/alerts.ts'
+import { boards } from '../../src/dashboards/files-for-chart.ts'
+import { edgeMetrics, otherMetrics } from '../../src/dashboards/series.ts'
+import { waitFor } from '../component/wait-for.ts'
+import { findPrometheus, type RunningPrometheus, startPrometheus } from '../parts/prometheus.ts'
+import { underLoad } from './load.ts'
+import { makeLinks, startRedirects, untilWhole } from './stack-state.ts'
+import type { Stack } from './start-stack.ts'
+
+const FETCH_MS_MAX = 300_000
+const TEST_MS_MAX = 180_000
+const WAIT_MS_MAX = 90_000
+const DIVIDE = 60
+const LINKS = 5
+/** The release whose pods the stack's are taken for. */
+const RELEASE = 'curtail'
+
+const names = [
+  ...Object.values(edgeMetrics).map((name) => `envoy_${name}`),
+  ...Object.values(otherMetrics),
+]
+
+const breaks = [
+  {
+    what: 'no redirect pod',
+    alert: 'CurtailRedirectBurnFast',
+    parts: (stack: Stack) => stack.redirects,
+  },
+  {
+    what: 'no limiter',
+    alert: 'CurtailLimiterSilent',
+    parts: (stack: Stack) => stack.limiters,
+  },
+]
+
+/** Tests of it. */
+export function describeMonitoring(stackNow: () => Stack): void {
+  describe('monitoring', () => {
+    let prometheus: RunningPrometheus
+    let codes: readonly string[]
+
+    beforeAll(async () => {
+      await findPrometheus()
+      const rules = renderRules({ divide: DIVIDE })
+        .replaceAll('NAMESPACE', RELEASE)
+        .replaceAll('RELEASE', RELEASE)
+      prometheus = await startPrometheus({ targets: targetsOf(stackNow()), rules })
+      codes = await makeLinks(stackNow(), LINKS)
+    }, FETCH_MS_MAX)
+
+    afterAll(async () => {
+      await prometheus.stop()
+    })
+
+    const load = () => startRedirects(codes, () => stackNow().port)
+    const isFiring = (alert: string) => async () => (await prometheus.firing()).includes(alert)
+
+    test(
+      'every panel but the controller’s returns data',
+      async () => {
+        const seen: string[] = []
+        await underLoad(load(), async () => {
+          for (const { name, title, expr } of panelQueries()) {
+            const hasData = async () => (await prometheus.query(expr)).length > 0
+            await waitFor(`data for ${name}: ${title}: ${expr}`, hasData, WAIT_MS_MAX)
+            seen.push(title)
+          }
+        })
+        expect(seen.length).toBeGreaterThan(40)
+      },
+      TEST_MS_MAX,
+    )
+
+    test(
+      'every metric of Envoy’s and Node’s that is named has been seen',
+      async () => {
+        for (const name of names) {
+          const series = `{__name__=~"${name}(_count)?"}`
+          const isSeen = async () => (await prometheus.query(series)).length > 0
+          await waitFor(`a series of ${name}`, isSeen, WAIT_MS_MAX)
+        }
+        expect(names.length).toBeGreaterThan(10)
+      },
+      TEST_MS_MAX,
+    )
+
+    test.each(breaks)(
+      '$what: $alert fires, and clears once they are back',
+      async ({ alert, parts }) => {
+        const stack = stackNow()
+        await underLoad(load(), async () => {
+          for (const part of parts(stack)) await part.kill()
+          await waitFor(`${alert} to fire`, isFiring(alert), WAIT_MS_MAX)
+          await untilWhole(stack)
+          const isClear = async () => !(await isFiring(alert)())
+          await waitFor(`${alert} to clear`, isClear, WAIT_MS_MAX)
+        })
+        expect(await prometheus.firing()).not.toContain(alert)
+      },
+      TEST_MS_MAX,
+    )
+  })
+}
+
+function panelQueries() {
+  return boards
+    .filter(({ name }) => name !== 'controller')
+    .flatMap(({ name, rows }) =>
+      rows.flatMap(({ panels }) =>
+        panels.flatMap(({ title, queries }) =>
+          queries.map(({ expr }) => ({ name, title, expr: chooseRelease(expr) })),
+        ),
+      ),
+    )
+}
+
+function chooseRelease(expr: string): string {
+  return expr
+    .replaceAll('$__rate_interval', '20s')
+    .replaceAll('$namespace', RELEASE)
+    .replaceAll('$release', RELEASE)
+}
+
+function targetsOf({ creates, redirects, limiters, edge }: Stack) {
+  const labelsOf = (name: string) => ({ namespace: RELEASE, pod: `${RELEASE}-${name}` })
+  const pods = [...creates, ...redirects, ...limiters].map((pod) => ({
+    address: `127.0.0.1:${String(pod.now().ready['adminPort'])}`,
+    path: '/metrics',
+    labels: labelsOf(pod.name),
+  }))
+  const address = new URL(edge.metricsUrl).host
+  return [...pods, { address, path: '/stats/prometheus', labels: labelsOf('edge-1') }]
+}

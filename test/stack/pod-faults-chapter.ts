@@ -1,0 +1,220 @@
+// Pods, the cache, a node of Cassandra and Envoy itself that fail or are replaced under load: no
+// client sees an error, or it repeats and gets what it asked for, once.
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { type Asker, createUntilTold, inParallel, openAsker } from '../component/machine-clients.ts'
+import { type Answer, headerOf } from '../component/raw-http.ts'
+import { waitFor } from '../component/wait-for.ts'
+import { askFrom, newAddress } from './edge-client.ts'
+import type { Load } from './load.ts'
+import { makeLinks, startRedirects, seeFault, untilWhole } from './stack-state.ts'
+import type { Part } from './part.ts'
+import type { Stack } from './start-stack.ts'
+
+const TEST_MS_MAX = 120_000
+const ANSWERS = 300
+/** Creates while a pod is killed, and so many at a time. */
+const WISHES = 120
+const FLIGHT = 6
+const FOLLOWS_MAX = 50
+
+/** The stack, and clients that follow links in it meanwhile, at `port`. */
+interface Faulty {
+  readonly stackNow: () => Stack
+  readonly load: (port?: () => number) => Load
+}
+
+/** Tests of it; the last ones leave parts dead. */
+export function describePodFaults(stackNow: () => Stack): void {
+  let codes: readonly string[] = []
+
+  beforeAll(async () => {
+    codes = await makeLinks(stackNow(), 20)
+  }, TEST_MS_MAX)
+
+  const load = (port = () => stackNow().port) => startRedirects(codes, port)
+
+  describe('pods that fail under load', () => {
+    testPods({ stackNow, load })
+    testCache({ stackNow, load })
+    testEdge({ stackNow, load })
+    testCassandra({ stackNow, load })
+  })
+}
+
+/** Pods that serve links. */
+function testPods({ stackNow, load }: Faulty): void {
+  test(
+    'a redirect pod is killed: no client sees an error',
+    async () => {
+      const stack = stackNow()
+      await untilWhole(stack)
+      await seeFault(stack, { fault: 'redirect pod killed', load: load() }, async (running) => {
+        await firstOf(stack.redirects).kill()
+        await running.more(ANSWERS)
+        await firstOf(stack.redirects).restart()
+        return ''
+      })
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'a redirect pod is ended in order: no client sees an error, and it ends with 0',
+    async () => {
+      const stack = stackNow()
+      await untilWhole(stack)
+      await seeFault(
+        stack,
+        { fault: 'redirect pod ended by SIGTERM', load: load() },
+        async (running) => {
+          const pod = firstOf(stack.redirects).now()
+          await firstOf(stack.redirects).stop()
+          expect(await pod.ended).toBe(0)
+          await running.more(ANSWERS)
+          await firstOf(stack.redirects).restart()
+          return ''
+        },
+      )
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'a create pod is killed: who repeats with its key has its link, once',
+    async () => {
+      const stack = stackNow()
+      await untilWhole(stack)
+      const { repeats, replays } = await createThrough(stack, () => firstOf(stack.creates).kill())
+      process.stdout.write(
+        `create pod killed: ${String(WISHES)} creates, ${String(repeats)} repeated after a ` +
+          `503, ${String(replays)} of them had been stored\n`,
+      )
+      await firstOf(stack.creates).restart()
+    },
+    TEST_MS_MAX,
+  )
+}
+
+/** The Redis of the cache. */
+function testCache({ stackNow, load }: Faulty): void {
+  test(
+    'the cache is gone, and comes back empty: links are followed, and made',
+    async () => {
+      const stack = stackNow()
+      await untilWhole(stack)
+      await seeFault(stack, { fault: 'Redis of the cache gone', load: load() }, async (running) => {
+        await stack.cache.kill()
+        await running.more(ANSWERS)
+        const made = await makeLinks(stack, 5)
+        await stack.cache.restart()
+        await running.more(ANSWERS)
+        const asker = openAsker(stack.port)
+        for (const code of made) {
+          const answer = await asker.ask(askFrom(newAddress(), { path: `/${code}` }))
+          expect(answer.status).toBe(302)
+        }
+        asker.close()
+        return ''
+      })
+    },
+    TEST_MS_MAX,
+  )
+}
+
+/** Envoy itself. */
+function testEdge({ stackNow, load }: Faulty): void {
+  test(
+    'an Envoy is drained while another takes over: no request is lost',
+    async () => {
+      const stack = stackNow()
+      await untilWhole(stack)
+      const other = await stack.startEdge()
+      let { port } = stack
+      await seeFault(
+        stack,
+        { fault: 'Envoy drained and replaced', load: load(() => port) },
+        async (running) => {
+          const draining = stack.edge.drain()
+          await running.more(ANSWERS / 10) // connections that come late, as nobody knows yet
+          port = other.port
+          const drained = await draining
+          expect(drained).toMatchObject({ outcome: 'drained', connections: 0 })
+          await stack.edge.envoy.stop()
+          return `drained in ${String(drained['took_ms'])} ms`
+        },
+      )
+      await stack.edge.envoy.restart()
+      await stack.edge.companion.restart()
+      await other.envoy.stop()
+    },
+    TEST_MS_MAX,
+  )
+}
+
+/** A node of the store. */
+function testCassandra({ stackNow, load }: Faulty): void {
+  test(
+    'one node of Cassandra of three is killed: links are followed, and made',
+    async () => {
+      const stack = stackNow()
+      await untilWhole(stack)
+      await seeFault(stack, { fault: 'node of Cassandra killed', load: load() }, async () => {
+        const { repeats, replays } = await createThrough(stack, () =>
+          firstOf(stack.cassandraNodes).kill(),
+        )
+        return `${String(WISHES)} creates, ${String(repeats)} repeated, ${String(replays)} replays`
+      })
+    },
+    TEST_MS_MAX,
+  )
+}
+
+function firstOf<P extends Part>(parts: readonly P[]): P {
+  const [first] = parts
+  if (first === undefined) throw new Error('there is no such part')
+  return first
+}
+
+/** Creates links while something happens; each must lead to its own target, and be made once. */
+async function createThrough(stack: Stack, happens: () => Promise<void>) {
+  const bare = openAsker(stack.port)
+  // Each asks from an address of its own: no limit is meant here.
+  const asker = {
+    ...bare,
+    ask: (...[ask, msMax]: Parameters<typeof bare.ask>) =>
+      bare.ask(askFrom(newAddress(), ask), msMax),
+  }
+  const wishes = Array.from({ length: WISHES }, (_, i) => ({
+    key: `${String(process.pid)}-${newAddress()}`,
+    target: `https://example.com/wish/${String(i)}`,
+  }))
+  const sum = { told: 0, repeats: 0, replays: 0 }
+  const working = inParallel(FLIGHT, wishes, async (wish) => {
+    const { code, repeats, isReplay } = await createUntilTold([asker], wish)
+    sum.told++
+    sum.repeats += repeats
+    if (isReplay) sum.replays++
+    const followed = await followUntilTold(asker, code ?? '')
+    expect([followed.status, headerOf(followed, 'Location')]).toEqual([302, wish.target])
+    const again = await createUntilTold([asker], wish)
+    expect([again.code, again.isReplay]).toEqual([code, true])
+  })
+  try {
+    await Promise.all([
+      working,
+      waitFor('creates', () => sum.told > WISHES / 4, TEST_MS_MAX).then(happens),
+    ])
+  } finally {
+    bare.close()
+  }
+  return sum
+}
+
+/** Follows a fresh link; a pod that is new on a busy machine may say 503 first, never 404. */
+async function followUntilTold(asker: Asker, code: string): Promise<Answer> {
+  let answer = await asker.ask({ path: `/${code}` })
+  for (let i = 0; i < FOLLOWS_MAX && answer.status === 503; i++) {
+    answer = await asker.ask({ path: `/${code}` })
+  }
+  return answer
+}

@@ -1,0 +1,46 @@
+// A process of `create` or `redirect` for tests: where it listens, what it counts, and its admin
+// API.
+import { type RoleOptions, type RoleProcess, startRole } from '../component/role-process.ts'
+
+const ADMIN_TOKEN = 'token-of-the-tests'
+
+/** A process that serves the public HTTP. */
+export interface ServingRole extends RoleProcess {
+  readonly role: 'create' | 'redirect'
+  readonly port: number
+  readonly adminUrl: string
+  /** The sum of all series of a metric whose line has all these texts in it. */
+  metric(name: string, ...parts: readonly string[]): Promise<number>
+  /** Asks its admin API, with the token. */
+  admin(ask: { method?: string; path: string }): Promise<Response>
+}
+
+/** Starts it, on any free ports unless `env` names some. */
+export async function startServingRole(
+  options: RoleOptions & { readonly role: ServingRole['role'] },
+): Promise<ServingRole> {
+  const { role, env } = options
+  const running = await startRole({
+    ...options,
+    env: { PORT: '0', ADMIN_PORT: '0', ...(role === 'create' && { ADMIN_TOKEN }), ...env },
+  })
+  const { port, adminPort } = running.ready
+  const adminUrl = `http://127.0.0.1:${String(adminPort)}`
+  return {
+    ...running,
+    role,
+    port: Number(port),
+    adminUrl,
+    async metric(name, ...parts) {
+      const text = await (await fetch(`${adminUrl}/metrics`)).text()
+      const lines = text.split('\n').filter((line) => {
+        return new RegExp(`^${name}[{ ]`).test(line) && parts.every((part) => line.includes(part))
+      })
+      return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
+    },
+    admin({ method = 'GET', path }) {
+      const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` }
+      return fetch(`${adminUrl}/admin${path}`, { method, headers })
+    },
+  }
+}

@@ -1,0 +1,104 @@
+// What the tests of the stack wait for: that Envoy sends requests to every pod again, and that
+// limits are shared.
+import { readFile } from 'node:fs/promises'
+import { codeOf, createAsk } from '../component/client.ts'
+import { openAsker } from '../component/machine-clients.ts'
+import { type Answer, headerOf } from '../component/raw-http.ts'
+import { waitFor } from '../component/wait-for.ts'
+import { askFrom, newAddress } from './edge-client.ts'
+import { type Load, startLoad, underLoad } from './load.ts'
+import { logFileOf } from './log-files.ts'
+import { isAlive } from './part.ts'
+import type { Stack } from './start-stack.ts'
+
+const WHOLE_MS_MAX = 60_000
+/** Answers that a load waits for before a fault, and after it. */
+const ANSWERS = 300
+const target = 'https://example.com/followed'
+
+/** Whether the answer was decided by the limiters, over all of them. */
+export function isShared(answer: Answer): boolean {
+  return headerOf(answer, 'X-RateLimit-Limit') !== undefined && !isLocal(answer)
+}
+
+/** Whether the edge refused by itself, as the limiters were silent. */
+export function isLocal(answer: Answer): boolean {
+  return answer.status === 429 && answer.body.includes('"rule":"local"')
+}
+
+/** How many of a service's processes Envoy sends requests to. */
+export function healthyOf(stack: Stack, cluster: 'create' | 'redirect' | 'ratelimit') {
+  return stack.edge.envoy.now().stat(`^cluster.${cluster}.membership_healthy$`)
+}
+
+/** Starts what is dead; waits until Envoy uses every pod, and the limiters decided an answer. */
+export async function untilWhole(stack: Stack): Promise<void> {
+  for (const part of stack.parts) if (!isAlive(part.pid())) await part.restart()
+  for (const cluster of ['create', 'redirect', 'ratelimit'] as const) {
+    const isWhole = async () => (await healthyOf(stack, cluster)) === 2
+    await waitFor(`two of ${cluster}`, isWhole, WHOLE_MS_MAX)
+  }
+  await untilSharedAgain(stack)
+}
+
+/** Waits until a redirect was decided by the limiters; gives how long that took, in ms. */
+export async function untilSharedAgain(stack: Stack): Promise<number> {
+  const asker = openAsker(stack.port)
+  const begunMs = performance.now()
+  const ask = async () => isShared(await asker.ask(askFrom(newAddress(), { path: '/none' })))
+  await waitFor('limits to be shared', ask, WHOLE_MS_MAX)
+  asker.close()
+  return Math.round(performance.now() - begunMs)
+}
+
+/** Makes links, and gives their codes. */
+export async function makeLinks(stack: Stack, count: number): Promise<readonly string[]> {
+  const asker = openAsker(stack.port)
+  const codes: string[] = []
+  while (codes.length < count) {
+    const ask = askFrom(newAddress(), createAsk({ long_url: target }))
+    codes.push(codeOf(await asker.ask(ask)))
+  }
+  asker.close()
+  return codes
+}
+
+/** Clients of many addresses that follow links of the tests. */
+export function startRedirects(codes: readonly string[], port: () => number): Load {
+  const from = Array.from({ length: 50 }, newAddress)
+  let at = 0
+  return startLoad({
+    port,
+    ask: () => {
+      at++
+      return askFrom(from[at % from.length] ?? '', { path: `/${codes[at % codes.length] ?? ''}` })
+    },
+    isGood: (answer) => answer.status === 302 && headerOf(answer, 'Location') === target,
+  })
+}
+
+/**
+ * Does something to the stack under a load, which it gets going before and after; prints what the
+ * load saw, and what `happens` says. Fails where a client saw it.
+ */
+export async function seeFault(
+  { folder }: Stack,
+  { fault, load }: { fault: string; load: Load },
+  happens: (load: Load) => Promise<string>,
+): Promise<void> {
+  const [seen, more] = await underLoad(load, async () => {
+    await load.more(ANSWERS)
+    const said = await happens(load)
+    await load.more(ANSWERS)
+    return said
+  })
+  const { asked, failed, msP99, msMax } = seen
+  const times = `p99 ${String(msP99)} ms, longest ${String(msMax)} ms`
+  const sum = `${String(asked)} requests, ${String(failed.length)} failed, ${times}`
+  process.stdout.write(`${fault}: ${sum}${more === '' ? '' : `, ${more}`}\n`)
+  if (failed.length === 0) return
+  const accesses = await readFile(logFileOf(folder, 'envoy-1-access'), 'utf8')
+  const why = accesses.split('\n').filter((line) => /"status":5\d\d/.test(line))
+  const saw = [...failed.slice(0, 5), 'Envoy said:', ...why.slice(-5)]
+  throw new Error(`${fault}: clients saw ${saw.join('\n')}`)
+}

@@ -1,0 +1,118 @@
+// The edge of the stack: an Envoy with the product's own bootstrap, and the companion that drains
+// it.
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Endpoint } from '../../envoy/edge-settings.ts'
+import { renderBootstrap } from '../../envoy/render-bootstrap.ts'
+import { startRole } from '../component/role-process.ts'
+import { findEnvoy, type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
+import { logFileOf, logInto } from './log-files.ts'
+import { NEVER_ALONE, openPart, type Part } from './part.ts'
+
+/** An Envoy and its companion. */
+export interface Edge {
+  /** Where clients find it. */
+  readonly url: string
+  readonly port: number
+  readonly metricsUrl: string
+  readonly envoy: Part & { now(): RunningEnvoy }
+  readonly companion: Part
+  /** Drains it through its companion, and tells how that ended. */
+  drain(): Promise<Record<string, unknown>>
+}
+
+/** What an edge needs. */
+export interface EdgeOptions {
+  /** Ends the names of its parts. */
+  readonly place: number
+  readonly folder: string
+  readonly baseUrl: string
+  readonly trustedHops: number
+  /** Where it listens: HTTP, metrics, admin, and its companion. */
+  readonly ports: {
+    readonly http: number
+    readonly metrics: number
+    readonly admin: number
+    readonly drain: number
+  }
+  readonly redirectEndpoints: readonly Endpoint[]
+  readonly createEndpoints: readonly Endpoint[]
+  readonly limiterEndpoints: readonly Endpoint[]
+}
+
+/** Bounds of a drain: on one machine everybody learns at once where the new edge is. */
+const DRAIN_SECONDS = 15
+const DRAIN_QUIET_SECONDS = 1
+
+/** Starts it; resolves once both are ready. */
+export async function startEdge(options: EdgeOptions): Promise<Edge> {
+  const { place, folder, ports } = options
+  const url = urlOf(ports.http)
+  const envoyName = `envoy-${String(place)}`
+  const configPath = join(folder, `${envoyName}.yaml`)
+  await writeFile(configPath, bootstrapOf(options, logFileOf(folder, `${envoyName}-access`)))
+  const envoy = await openPart({
+    name: envoyName,
+    where: `${url}, metrics ${urlOf(ports.metrics)}, admin ${urlOf(ports.admin)}`,
+    begin: async () =>
+      startEnvoy({
+        path: await findEnvoy(),
+        configPath,
+        args: ['--drain-time-s', '60', '--file-flush-interval-msec', '500'],
+        wrapper: NEVER_ALONE,
+        onSpawn: logInto(folder, envoyName),
+      }),
+  })
+  const drainName = `drain-${String(place)}`
+  const companion = await openPart({
+    name: drainName,
+    where: urlOf(ports.drain),
+    begin: () =>
+      startRole({
+        role: 'drain',
+        wrapper: NEVER_ALONE,
+        onSpawn: logInto(folder, drainName),
+        env: {
+          ENVOY_ADMIN_URL: urlOf(ports.admin),
+          DRAIN_PORT: String(ports.drain),
+          DRAIN_SECONDS: String(DRAIN_SECONDS),
+          DRAIN_QUIET_SECONDS: String(DRAIN_QUIET_SECONDS),
+        },
+      }),
+  }).catch(async (error: unknown) => {
+    await envoy.stop()
+    throw error
+  })
+  return {
+    url,
+    port: ports.http,
+    metricsUrl: urlOf(ports.metrics),
+    envoy,
+    companion,
+    async drain() {
+      const answer = await fetch(`${urlOf(ports.drain)}/drain`)
+      return (await answer.json()) as Record<string, unknown>
+    },
+  }
+}
+
+function bootstrapOf(options: EdgeOptions, accessLogPath: string): string {
+  const { baseUrl, trustedHops, ports } = options
+  const { redirectEndpoints, createEndpoints, limiterEndpoints } = options
+  return renderBootstrap({
+    baseUrl,
+    trustedHops,
+    listenAddress: '127.0.0.1',
+    httpPort: ports.http,
+    metricsPort: ports.metrics,
+    adminPort: ports.admin,
+    accessLogPath,
+    redirectEndpoints,
+    createEndpoints,
+    limiterEndpoints,
+  })
+}
+
+function urlOf(port: number): string {
+  return `http://127.0.0.1:${String(port)}`
+}

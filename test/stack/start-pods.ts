@@ -1,0 +1,99 @@
+// The processes of the stack that are ours: two of `create` and `redirect`, two limiters, and the
+// two Redis that they use. Each keeps its ports when it is started anew.
+import { type RoleProcess, startRole } from '../component/role-process.ts'
+import { startRedis } from '../parts/redis.ts'
+import { limiterEnvironment } from './limiter-environment.ts'
+import { logInto } from './log-files.ts'
+import { NEVER_ALONE, openPart, type Part } from './part.ts'
+import { type ServingRole, startServingRole } from './serving-role.ts'
+
+type Environment = Readonly<Record<string, string>>
+
+/** A process that answers on `port`. */
+interface PodPart<R> extends Part {
+  readonly port: number
+  now(): R
+}
+
+/** A process of `create` or `redirect`. */
+export type ServingPod = PodPart<ServingRole>
+
+/** A limiter; its port is gRPC's. */
+export type LimiterPod = PodPart<RoleProcess>
+
+/** Where a pod of the stack listens, and its log. */
+interface PodOptions {
+  readonly place: number
+  readonly folder: string
+  readonly port: number
+  readonly adminPort: number
+}
+
+/** Starts a process of `create` or `redirect`. */
+export async function startServingPod(
+  role: ServingRole['role'],
+  given: PodOptions & { readonly env: Environment },
+): Promise<ServingPod> {
+  const { place, folder, port, adminPort } = given
+  const name = `${role}-${String(place)}`
+  const env = { ...given.env, PORT: String(port), ADMIN_PORT: String(adminPort) }
+  const onSpawn = logInto(folder, name)
+  const part = await openPart({
+    name,
+    where: `${urlOf(port)}, admin ${urlOf(adminPort)}`,
+    begin: () => startServingRole({ role, wrapper: NEVER_ALONE, onSpawn, env }),
+  })
+  return { ...part, port }
+}
+
+/** Starts a limiter; `rulesRoot` holds the folder `config`. */
+export async function startLimiterPod(
+  given: PodOptions & {
+    readonly rulesRoot: string
+    readonly redisPort: number
+    readonly baseUrl: string
+    readonly replicas: number
+  },
+): Promise<LimiterPod> {
+  const { place, folder, port, adminPort, rulesRoot, redisPort } = given
+  const name = `ratelimit-${String(place)}`
+  const env = {
+    ...limiterEnvironment(rulesRoot, redisPort),
+    GRPC_PORT: String(port),
+    ADMIN_PORT: String(adminPort),
+    BASE_URL: given.baseUrl,
+    LIMIT_REPLICAS: String(given.replicas),
+  }
+  const onSpawn = logInto(folder, name)
+  const part = await openPart({
+    name,
+    where: `gRPC 127.0.0.1:${String(port)}, admin ${urlOf(adminPort)}`,
+    begin: () => startRole({ role: 'ratelimit', wrapper: NEVER_ALONE, onSpawn, env }),
+  })
+  return { ...part, port }
+}
+
+const policies = { cache: 'allkeys-lfu', counters: 'noeviction' } as const
+const REDIS_BYTES = '64mb'
+
+/** Starts a Redis; it keeps nothing when it is started anew. */
+export async function startRedisPod(
+  name: keyof typeof policies,
+  { folder, port }: { folder: string; port: number },
+): Promise<Part & { readonly port: number }> {
+  const bounds = ['--maxmemory', REDIS_BYTES, '--maxmemory-policy', policies[name]]
+  const onSpawn = logInto(folder, name)
+  const part = await openPart({
+    name,
+    where: `redis://127.0.0.1:${String(port)}`,
+    begin: async () => {
+      const server = await startRedis(bounds, { port, wrapper: NEVER_ALONE, onSpawn })
+      return { pid: server.pid(), stop: () => server.close() }
+    },
+  })
+  return { ...part, port }
+}
+
+function urlOf(port: number): string {
+  return `http://127.0.0.1:${String(port)}`
+}
