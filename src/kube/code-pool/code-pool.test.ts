@@ -1,0 +1,119 @@
+// CodePools on the wire: their types are those of the definition; what a status, a Job and a pod
+// say.
+import { readFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import { renderTypes, TYPES_PATH } from '../../../charts/render-types.ts'
+import { mergeConditions, microTime, secondTime } from '../conditions.ts'
+import type { Condition } from '../objects.ts'
+import { troubleOfPod } from './pod-trouble.ts'
+import { parseTemplate, trimJob } from './refill-jobs.ts'
+import { saysSame, spanOf } from './render-status.ts'
+
+const metadata = { name: 'j', namespace: 'n', uid: 'u', resourceVersion: '1' }
+
+test('the types are what charts/render-types.ts makes of the definition', async () => {
+  expect(readFileSync(TYPES_PATH, 'utf8')).toBe(await renderTypes())
+})
+
+test('times have the digits that the API server asks for', () => {
+  expect([secondTime(1_500), microTime(1_500)]).toEqual([
+    '1970-01-01T00:00:01Z',
+    '1970-01-01T00:00:01.500000Z',
+  ])
+})
+
+test('a condition keeps its time until its status turns', () => {
+  const before: Condition[] = [
+    {
+      ...{ type: 'Ready', status: 'True', reason: 'A', message: 'a' },
+      ...{ lastTransitionTime: '2000-01-01T00:00:00Z', observedGeneration: 1 },
+    },
+  ]
+  const say = (status: Condition['status']) =>
+    mergeConditions(before, [{ type: 'Ready', status, reason: 'B', message: 'x'.repeat(2000) }], {
+      nowMs: 0,
+      generation: 2,
+    })[0]
+  expect(say('True')).toMatchObject({
+    ...{ reason: 'B', lastTransitionTime: '2000-01-01T00:00:00Z', observedGeneration: 2 },
+  })
+  expect(say('False')?.lastTransitionTime).toBe('1970-01-01T00:00:00Z')
+  expect(say('True')?.message).toHaveLength(1024)
+})
+
+test.each([
+  [0, '0s'],
+  [0.5, '0s'],
+  [59, '59s'],
+  [3600, '1h'],
+  [5 * 3600 + 12 * 60 + 3, '5h12m'],
+  [3 * 86_400 + 4 * 3600 + 59, '3d4h'],
+])('%d s last %s', (seconds, text) => {
+  expect(spanOf(seconds)).toBe(text)
+})
+
+test('two statuses say the same whatever the order of their members', () => {
+  expect(saysSame({ level: 1, failures: 2 }, { failures: 2, level: 1 })).toBe(true)
+  expect(saysSame({ level: 1 }, { level: 2 })).toBe(false)
+  expect(saysSame(undefined, { level: 2 })).toBe(false)
+})
+
+test.each([
+  ['', 'must have spec.containers'],
+  ['[', 'is no YAML'],
+  ['spec: {}', 'must have spec.containers'],
+  ['spec: { containers: [{ name: other }] }', 'must have a container of the name refill'],
+])('the template %j %s', (text, message) => {
+  expect(parseTemplate(text)).toMatchObject({
+    ...{ reason: 'TemplateInvalid', message: expect.stringContaining(message) },
+  })
+})
+
+test('of a Job only what is read is kept', () => {
+  const annotations = { 'curtail.dev/refill': '3', 'curtail.dev/inputs': 'abc', other: 'x' }
+  const creationTimestamp = '2000-01-01T00:00:00Z'
+  const of = (status: object) =>
+    trimJob({ metadata: { ...metadata, annotations, creationTimestamp }, ...{ status, spec: {} } })
+  const lastTransitionTime = '2000-01-01T00:01:00Z'
+  const failed = { type: 'Failed', status: 'True', reason: 'R', message: 'm', lastTransitionTime }
+  expect(of({ active: 1, ready: 1 })).toEqual({
+    metadata,
+    ...{ refill: 3, inputs: 'abc', state: 'running', isReady: true, failure: null },
+    ...{ startedMs: Date.parse(creationTimestamp), finishedMs: null },
+  })
+  expect(of({ conditions: [{ ...failed, type: 'FailureTarget' }] }).state).toBe('running')
+  expect(of({ conditions: [failed] })).toMatchObject({
+    ...{ state: 'failed', failure: 'R: m', finishedMs: Date.parse(lastTransitionTime) },
+  })
+  expect(of({ conditions: [{ ...failed, type: 'Complete' }] }).state).toBe('succeeded')
+})
+
+const exit = (exitCode: number, message: string) => ({ terminated: { exitCode, message } })
+const states: readonly [object, string | null][] = [
+  [{ waiting: { reason: 'ContainerCreating' } }, null],
+  [{ running: {} }, null],
+  [exit(0, ''), null],
+  [
+    { waiting: { reason: 'ImagePullBackOff', message: 'no such image' } },
+    'PodNotStarted: refill waits: ImagePullBackOff: no such image',
+  ],
+  [
+    exit(1, '{}\ncurtail: the store did not answer\n'),
+    'RefillFailed: refill: the store did not answer',
+  ],
+  [exit(3, 'curtail: another secret'), 'SecretChanged: refill: another secret'],
+  [exit(137, ''), 'RefillFailed: refill: Error, exit code 137'],
+]
+
+test.each(states)('a pod whose container says %j: %s', (state, said) => {
+  const trouble = troubleOfPod({
+    metadata,
+    status: { containerStatuses: [{ name: 'refill', state }] },
+  })
+  expect(trouble && `${trouble.reason}: ${trouble.message}`).toBe(said)
+})
+
+test('a pod that no node takes says so', () => {
+  const conditions = [{ type: 'PodScheduled', status: 'False', message: 'no memory' }]
+  expect(troubleOfPod({ metadata, status: { conditions } })?.reason).toBe('PodUnschedulable')
+})

@@ -1,0 +1,252 @@
+// Refill Jobs on the wire: how one is made of the chart's pod template and a CodePool, and what one
+// that is there says. Neither reads nor writes.
+import { createHash } from 'node:crypto'
+import { parse } from 'yaml'
+import type { SeenJob, Trouble } from '../../codes/refill-sight.ts'
+import type { KubeObject } from '../objects.ts'
+import { CODE_POOLS, type CodePool } from './code-pool.ts'
+
+/** Where Jobs are. */
+export const JOBS = { group: 'batch', version: 'v1', plural: 'jobs' } as const
+
+/** Only Jobs with this label are looked at. */
+export const JOB_SELECTOR = 'app.kubernetes.io/managed-by=curtail-controller'
+const REFILL = 'curtail.dev/refill'
+const INPUTS = 'curtail.dev/inputs'
+/** What the template must have: a container and a volume of these names. */
+const CONTAINER = 'refill'
+const VOLUME = 'code-secret'
+const SECRET_FOLDER = '/etc/curtail/code-secret'
+const DEADLINE_SECONDS = 3600
+/** Pods that a Job tries before it has failed; the controller then tries with new ones. */
+const PODS_MAX = 2
+/** How `refill` ends where trying again does not help: a bad setting, another secret. */
+const EXIT_BAD_SETTING = 2
+const EXIT_OTHER_SECRET = 3
+
+/** What is kept of a Job. */
+export interface RefillJob extends KubeObject {
+  readonly refill: number
+  readonly inputs: string
+  readonly state: SeenJob['state']
+  readonly startedMs: number
+  readonly finishedMs: number | null
+  /** Whether its pod runs. */
+  readonly isReady: boolean
+  readonly failure: string | null
+}
+
+interface JobOnWire extends KubeObject {
+  readonly status?: {
+    readonly ready?: number
+    readonly completionTime?: string
+    readonly conditions?: readonly {
+      readonly type: string
+      readonly status: string
+      readonly reason?: string
+      readonly message?: string
+      readonly lastTransitionTime?: string
+    }[]
+  }
+}
+
+/** What is kept of a Job as the API server tells of it. */
+export function trimJob(object: KubeObject): RefillJob {
+  const { metadata, status = {} } = object as JobOnWire
+  const { name, namespace, uid, resourceVersion, deletionTimestamp, ownerReferences } = metadata
+  return {
+    metadata: {
+      name,
+      namespace,
+      uid,
+      resourceVersion,
+      ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+      ...(ownerReferences !== undefined && { ownerReferences }),
+    },
+    refill: Number(metadata.annotations?.[REFILL] ?? 0),
+    inputs: metadata.annotations?.[INPUTS] ?? '',
+    startedMs: timeOf(metadata.creationTimestamp) ?? 0,
+    isReady: (status.ready ?? 0) > 0,
+    ...endOf(status),
+  }
+}
+
+/** How a Job ended, if it has. */
+function endOf({ conditions = [] }: NonNullable<JobOnWire['status']>) {
+  const end = conditions.find(
+    ({ type, status }) => (type === 'Complete' || type === 'Failed') && status === 'True',
+  )
+  if (end === undefined) return { state: 'running', finishedMs: null, failure: null } as const
+  const finishedMs = timeOf(end.lastTransitionTime)
+  if (end.type === 'Complete') return { state: 'succeeded', finishedMs, failure: null } as const
+  const failure = `${end.reason ?? ''}: ${end.message ?? ''}`
+  return { state: 'failed', finishedMs, failure } as const
+}
+
+function timeOf(text: string | undefined): number | null {
+  const ms = Date.parse(text ?? '')
+  return Number.isNaN(ms) ? null : ms
+}
+
+/** The uid of the CodePool that a Job belongs to. */
+export function poolUidOf({ metadata }: KubeObject): string | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid
+}
+
+/** The name of a refill's Job: who makes it twice is refused. */
+export function jobNameOf({ metadata }: CodePool, refill: number): string {
+  const hash = createHash('sha256').update(`${metadata.uid} ${refill}`).digest('hex').slice(0, 10)
+  return `${metadata.name.slice(0, 40).replace(/[.-]+$/, '')}-refill-${hash}`
+}
+
+/** A pod template as the chart gives it. */
+export interface PodTemplate {
+  readonly metadata?: { readonly labels?: Readonly<Record<string, string>> }
+  readonly spec: {
+    readonly containers: readonly Container[]
+    readonly volumes?: readonly Named[]
+    readonly [more: string]: unknown
+  }
+}
+
+interface Named {
+  readonly name: string
+  readonly [more: string]: unknown
+}
+
+interface Container extends Named {
+  readonly env?: readonly Named[]
+  readonly volumeMounts?: readonly Named[]
+}
+
+/** Reads a template. Says what is wrong with it. */
+export function parseTemplate(text: string): PodTemplate | Trouble {
+  const wrong = (what: string) => ({
+    reason: 'TemplateInvalid',
+    message: `the pod template of refill Jobs ${what}`,
+  })
+  let template: Partial<PodTemplate> | null
+  try {
+    template = parse(text) as Partial<PodTemplate> | null
+  } catch {
+    return wrong('is no YAML')
+  }
+  const containers = template?.spec?.containers
+  if (template?.spec === undefined || !Array.isArray(containers))
+    return wrong('must have spec.containers')
+  if (!containers.some((one: Partial<Named> | null) => one?.name === CONTAINER))
+    return wrong(`must have a container of the name ${CONTAINER}`)
+  return { ...template, spec: template.spec }
+}
+
+/** Whether it is what is wrong. */
+export function isTrouble(given: PodTemplate | Trouble): given is Trouble {
+  return 'reason' in given
+}
+
+/** Names all that a Job is made from but the level that it fills to, which follows the rate. */
+export function inputsOf({ spec }: CodePool, { storeName, template }: JobInputs): string {
+  const { target, codeSecret, job } = spec
+  const all = JSON.stringify([storeName, target, codeSecret, job, template])
+  return createHash('sha256').update(all).digest('hex').slice(0, 16)
+}
+
+/** What a Job is made from, beside the CodePool. */
+export interface JobInputs {
+  readonly storeName: string
+  readonly template: PodTemplate
+}
+
+/** A refill Job. */
+export function renderJob(
+  pool: CodePool,
+  given: JobInputs & { readonly refill: number; readonly fillTo: number },
+) {
+  const { metadata, spec } = pool
+  const { template, refill } = given
+  const labels = {
+    'app.kubernetes.io/managed-by': 'curtail-controller',
+    'app.kubernetes.io/part-of': 'curtail',
+    'curtail.dev/codepool': metadata.name,
+  }
+  const owner = {
+    apiVersion: CODE_POOLS.apiVersion,
+    kind: CODE_POOLS.kind,
+    name: metadata.name,
+    uid: metadata.uid,
+    controller: true,
+  }
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: {
+      name: jobNameOf(pool, refill),
+      namespace: metadata.namespace,
+      labels,
+      annotations: { [REFILL]: String(refill), [INPUTS]: inputsOf(pool, given) },
+      ownerReferences: [owner],
+    },
+    spec: {
+      parallelism: 1,
+      completions: 1,
+      backoffLimit: PODS_MAX - 1,
+      activeDeadlineSeconds: spec.job?.activeDeadlineSeconds ?? DEADLINE_SECONDS,
+      podFailurePolicy: {
+        rules: [
+          {
+            action: 'FailJob',
+            onExitCodes: {
+              containerName: CONTAINER,
+              operator: 'In',
+              values: [EXIT_BAD_SETTING, EXIT_OTHER_SECRET],
+            },
+          },
+          { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+        ],
+      },
+      template: {
+        metadata: {
+          ...template.metadata,
+          labels: { ...template.metadata?.labels, 'curtail.dev/codepool': metadata.name },
+        },
+        spec: renderPodSpec(pool, given),
+      },
+    },
+  }
+}
+
+function renderPodSpec(pool: CodePool, given: JobInputs & { readonly fillTo: number }) {
+  const { codeSecret, job } = pool.spec
+  const { spec } = given.template
+  const env = [
+    { name: 'CODE_POOL', value: given.storeName },
+    { name: 'POOL_TARGET', value: String(given.fillTo) },
+    { name: 'CODE_SECRET_FILE', value: `${SECRET_FOLDER}/secret` },
+  ]
+  const items = [{ key: codeSecret.key, path: 'secret' }]
+  const modes = spec.volumes?.find(({ name }) => name === VOLUME)?.['secret']
+  const volume = {
+    name: VOLUME,
+    secret: { ...(modes as object | undefined), secretName: codeSecret.name, items },
+  }
+  const mount = { name: VOLUME, mountPath: SECRET_FOLDER, readOnly: true }
+  const renderContainer = (container: Container) => ({
+    ...container,
+    env: overlay(container.env, env),
+    volumeMounts: overlay(container.volumeMounts, [mount]),
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    ...(job?.resources !== undefined && { resources: job.resources }),
+  })
+  return {
+    ...spec,
+    restartPolicy: 'Never',
+    containers: spec.containers.map((one) => (one.name === CONTAINER ? renderContainer(one) : one)),
+    volumes: overlay(spec.volumes, [volume]),
+  }
+}
+
+/** `ours` instead of those of the same name, after the others. */
+function overlay(given: readonly Named[] | undefined, ours: readonly Named[]) {
+  const names = new Set(ours.map(({ name }) => name))
+  return [...(given ?? []).filter(({ name }) => !names.has(name)), ...ours]
+}

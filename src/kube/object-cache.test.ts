@@ -1,0 +1,66 @@
+// What a cache tells of its objects, against a model: whoever follows its changes holds what it
+// holds.
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { createObjectCache } from './object-cache.ts'
+import { type KubeObject, keyOf, versionOf } from './objects.ts'
+
+interface Thing extends KubeObject {
+  readonly word: string
+}
+
+const thing = fc
+  .record({
+    name: fc.constantFrom('a', 'b', 'c'),
+    uid: fc.constantFrom('1', '2'),
+    resourceVersion: fc.constantFrom('1', '2', '3'),
+  })
+  .map((given): Thing => ({
+    metadata: { ...given, namespace: 'n' },
+    // As at an API server, what an object says follows from its version.
+    word: given.resourceVersion === '1' ? 'x' : 'y',
+  }))
+const things = fc.uniqueArray(thing, { selector: keyOf, maxLength: 3 })
+const step = fc.oneof(
+  fc.record({ put: thing }),
+  fc.record({ remove: thing }),
+  fc.record({ replace: things }),
+)
+
+test('its changes tell all, once, and its words find what it holds', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      const mirror = new Map<string, Thing>()
+      const cache = createObjectCache<Thing>({
+        indexBy: ({ word }) => word,
+        onChange: ({ type, object, before }) => {
+          const key = keyOf(object)
+          const seen = mirror.get(key)
+          if (type === 'deleted') {
+            expect(seen).toBe(object)
+            mirror.delete(key)
+            return
+          }
+          expect([type, seen]).toEqual([before === undefined ? 'added' : 'changed', before])
+          if (seen !== undefined) {
+            expect(versionOf(seen)).not.toBe(versionOf(object))
+            expect(seen.metadata.uid).toBe(object.metadata.uid)
+          }
+          expect(cache.get(key)).toBe(object)
+          mirror.set(key, object)
+        },
+      })
+      for (const given of steps) {
+        if ('put' in given) cache.put(given.put)
+        else if ('remove' in given) cache.remove(given.remove)
+        else cache.replace(given.replace)
+        expect(new Map(cache.list().map((one) => [keyOf(one), one]))).toEqual(mirror)
+        for (const word of ['x', 'y']) {
+          const found = [...mirror.values()].filter((one) => one.word === word)
+          expect(new Set(cache.listBy(word))).toEqual(new Set(found))
+        }
+        expect(cache.size()).toBe(mirror.size)
+      }
+    }),
+  )
+})

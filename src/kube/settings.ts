@@ -1,0 +1,63 @@
+// The settings of the controller: whom it asks, what it watches, and how it leads.
+import { z } from 'zod'
+import type { Setting } from '../process/config.ts'
+
+const name = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
+const NAMESPACES_MAX = 32
+
+function optional(about: string, allowed: string, fallback: string) {
+  return { about, allowed, fallback, schema: z.string().optional() } satisfies Setting<
+    string | undefined
+  >
+}
+
+/** Settings of `controller`. */
+export const controllerSettings = {
+  KUBERNETES_SERVICE_HOST: optional(
+    'host of the API server, which Kubernetes sets in every pod',
+    'a host or an address',
+    'unset outside a pod',
+  ),
+  KUBERNETES_SERVICE_PORT: optional('its port, set likewise', 'a port', '443'),
+  KUBECONFIG: optional(
+    'kubeconfig by which the API server is asked, outside a pod',
+    'the path of a readable file',
+    'unset: the service account of the pod',
+  ),
+  WATCH_NAMESPACES: {
+    about: 'namespaces whose CodePools are kept',
+    allowed: `1 to ${NAMESPACES_MAX} names of namespaces, separated by commas`,
+    fallback: 'that of the pod',
+    schema: z
+      .string()
+      .transform((text) => [...new Set(text.split(',').map((part) => part.trim()))])
+      .pipe(z.array(z.string().regex(name)).min(1).max(NAMESPACES_MAX))
+      .optional(),
+  },
+  LEASE_NAME: {
+    about: 'Lease by which one of several controllers leads',
+    allowed: 'a name in lower case, up to 63 letters, digits and -',
+    fallback: 'curtail-controller',
+    schema: z
+      .string()
+      .regex(name)
+      .optional()
+      .transform((text) => text ?? 'curtail-controller'),
+  },
+  REFILL_POD_TEMPLATE: {
+    about: 'YAML file of the pod template of refill Jobs, read again as it changes',
+    allowed: 'the path of a file',
+    fallback: 'required',
+    schema: z.string(),
+  },
+  CLUSTER_NAME: {
+    about: 'name of this cluster where several share one store of codes',
+    allowed: 'up to 63 lower-case letters, digits and -',
+    fallback: 'none',
+    schema: z
+      .string()
+      .regex(name)
+      .optional()
+      .transform((text) => (text === undefined ? '' : `${text}:`)),
+  },
+} as const satisfies Readonly<Record<string, Setting<unknown>>>

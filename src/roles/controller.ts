@@ -1,0 +1,294 @@
+// Keeps CodePools full: one of several replicas leads, watches them and their Jobs, and has refill
+// Jobs made where the level asks for it. Holds no code secret and mints nothing itself.
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import { createAdminApp } from '../http/admin/app.ts'
+import { listen } from '../http/serve.ts'
+import { adminPortSetting } from '../http/settings.ts'
+import type { ClusterAccess } from '../kube/access.ts'
+import { createKubeApi, type KubeApi } from '../kube/api.ts'
+import { createLevels } from '../kube/code-pool/levels.ts'
+import { createPoolController, type PoolController } from '../kube/code-pool/pool-controller.ts'
+import { createTemplateFile } from '../kube/code-pool/template-file.ts'
+import { createEventRecorder } from '../kube/events.ts'
+import { createElection, type Election } from '../kube/lease.ts'
+import { onlyWhile } from '../kube/only-while.ts'
+import { openAccess } from '../kube/open-access.ts'
+import { systemScheduler, untilAborted } from '../kube/scheduler.ts'
+import { controllerSettings } from '../kube/settings.ts'
+import { createTransport } from '../kube/transport.ts'
+import { runInBackground } from '../process/background.ts'
+import type { ConfigOf } from '../process/config.ts'
+import { createHealth, type Health } from '../process/health.ts'
+import { createLog } from '../process/log.ts'
+import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
+import { defineRole, OperatorError, refuseArguments } from '../process/role.ts'
+import { logLevelSetting } from '../process/settings.ts'
+import { type Stop, stopInTurn } from '../process/stop.ts'
+import { version } from '../process/version.ts'
+import { watchPools } from '../shorten/watch-pools.ts'
+import { openCassandra } from '../stores/cassandra/client.ts'
+import { readPools } from '../stores/cassandra/code-store.ts'
+import { ownPool } from '../stores/cassandra/pool-owner.ts'
+import { cassandraSettings, cassandraTied } from '../stores/cassandra/settings.ts'
+
+const settings = {
+  ADMIN_PORT: adminPortSetting,
+  ...controllerSettings,
+  ...cassandraSettings,
+  LOG_LEVEL: logLevelSetting,
+} as const
+
+type Config = ConfigOf<typeof settings>
+
+/** `controller`. */
+export const role = defineRole({
+  usage: 'controller',
+  about:
+    'Keeps the CodePools of its namespaces full by refill Jobs. Several may run: one leads.\n' +
+    'In a pod it needs no more than REFILL_POD_TEMPLATE and CASSANDRA_*.',
+  settings,
+  tied: cassandraTied,
+  run: async ({ config, args }) => {
+    refuseArguments('controller', args)
+    const access = await openAccess(config)
+    const closing: Stop[] = []
+    const stop = () => stopInTurn(closing.splice(0).reverse())
+    try {
+      return { stop: await start({ config, access, closing, stop }) }
+    } catch (error) {
+      await stop()
+      throw error
+    }
+  },
+})
+
+interface Starting {
+  readonly config: Config
+  readonly access: ClusterAccess
+  /** What ends with the process, the last one first. */
+  readonly closing: Stop[]
+  readonly stop: Stop
+}
+
+interface Base {
+  readonly config: Config
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly health: Health
+  readonly closing: Stop[]
+}
+
+const SHOW_EVERY_MS = 15_000
+
+async function start({ config, access, closing, stop }: Starting): Promise<Stop> {
+  const log = createLog({ role: 'controller', level: config.LOG_LEVEL })
+  const metrics = createMetrics()
+  collectProcessMetrics(metrics)
+  metrics.buildInfo.set({ version, node: process.version, role: 'controller' }, 1)
+  const health = createHealth(['store', 'codepools', 'jobs'])
+  const base: Base = { config, log, metrics, health, closing }
+  const adminPort = await openAdmin(base)
+  const transport = createTransport(access)
+  closing.push(() => {
+    transport.close()
+    return Promise.resolve()
+  })
+  const api = createKubeApi({ transport, scheduler: systemScheduler, metrics })
+  const { namespace } = access
+  const identity = `${hostname()}_${randomUUID()}`
+  const election = createElection({
+    api,
+    namespace,
+    name: config.LEASE_NAME,
+    identity,
+    scheduler: systemScheduler,
+    random: Math.random,
+    wallMs: Date.now,
+    metrics,
+    log,
+  })
+  const { promise: synced, resolve } = Promise.withResolvers<undefined>()
+  const onSynced = () => {
+    health.markReady()
+    resolve(undefined)
+  }
+  const controller = openController(base, { api, election, identity, namespace, onSynced })
+  runUntilStopped(base, { controller, election, synced })
+  const namespaces = config.WATCH_NAMESPACES ?? [namespace]
+  log.info({ adminPort, namespaces, identity }, 'ready')
+  return async () => {
+    health.markDraining()
+    log.info('draining')
+    await stop()
+    log.info('stopped')
+  }
+}
+
+/** Probes and metrics. Throws OperatorError. */
+async function openAdmin({ config, log, metrics, health, closing }: Base): Promise<number> {
+  const onError = (err: unknown) => {
+    log.error({ err }, 'a connection was not accepted')
+  }
+  const admin = { port: config.ADMIN_PORT, setting: 'ADMIN_PORT', drainMsMax: 500, onError }
+  const listener = await listen(admin)
+  closing.push(() => listener.drain())
+  const app = createAdminApp({ health, metrics, log, baseUrl: '', token: undefined })
+  listener.attach({ baseUrl: '', app })
+  return listener.port
+}
+
+interface ControllerParts {
+  readonly api: KubeApi
+  readonly election: Election
+  readonly identity: string
+  readonly namespace: string
+  /** Told when all has been read once. */
+  readonly onSynced: () => void
+}
+
+/** The store of codes and the pod template, of whose changes `notice` is told. */
+function openSources(base: Base, notice: (pools: readonly string[] | 'all') => void) {
+  const { config, log, metrics, health, closing } = base
+  const onError = (task: string) => (err: unknown) => {
+    metrics.backgroundFailures.inc({ task })
+    log.warn({ err, task }, 'a background task failed')
+  }
+  const ending = new AbortController()
+  const cassandra = openCassandra({
+    config,
+    metrics,
+    log,
+    onState: (state) => {
+      health.note('store', state)
+    },
+    signal: ending.signal,
+  })
+  closing.push(
+    () => cassandra.close(),
+    () => {
+      ending.abort()
+      return Promise.resolve()
+    },
+  )
+  const read = () => readPools(cassandra)
+  const shown = watchPools({ readPools: read, marksOf: (row) => row, metrics, nowMs: Date.now })
+  const levels = createLevels({
+    async readPools() {
+      const rows = await read()
+      shown.see(rows)
+      return rows
+    },
+    onChange: notice,
+    onError: onError('read-pools'),
+    nowMs: () => performance.now(),
+    metrics,
+  })
+  const template = createTemplateFile({
+    path: config.REFILL_POD_TEMPLATE,
+    onChange: () => {
+      notice('all')
+    },
+    onError: onError('read-template'),
+  })
+  return { cassandra, levels, template }
+}
+
+/** The controller and what it reads beside the API server. */
+function openController(base: Base, given: ControllerParts): PoolController {
+  const { config, log, metrics, closing } = base
+  const { api, election, identity, namespace, onSynced } = given
+  const { cassandra, levels, template } = openSources(base, (pools) => {
+    controller.notice(pools)
+  })
+  const writing = onlyWhile(election.isLeading, api)
+  const events = createEventRecorder({
+    api: writing,
+    controller: 'curtail.dev/controller',
+    instance: identity,
+    wallMs: Date.now,
+    metrics,
+    log,
+    mayWrite: election.isLeading,
+  })
+  const controller = createPoolController({
+    api: writing,
+    ownPool: (claim) => (election.isLeading() ? ownPool(cassandra, claim) : Promise.resolve(false)),
+    namespaces: config.WATCH_NAMESPACES ?? [namespace],
+    template: template.get,
+    levels,
+    events,
+    ownerPrefix: config.CLUSTER_NAME,
+    wallMs: Date.now,
+    scheduler: systemScheduler,
+    random: Math.random,
+    metrics,
+    log,
+    onState: noteState(base, () => {
+      if (controller.hasSynced()) onSynced()
+    }),
+  })
+  const reading = [levels.begin(), template.begin()]
+  closing.push(...reading.map((background) => () => background.stop()))
+  return controller
+}
+
+/** Says once when a kind of objects cannot be read, and when it can again. */
+function noteState({ health, log }: Base, onRead: () => void) {
+  const failing = new Set<string>()
+  return (resource: string, failure: Error | undefined) => {
+    health.note(resource, failure === undefined ? 'up' : 'down')
+    if (failure === undefined) {
+      onRead()
+      if (failing.delete(resource)) log.info({ resource }, 'read again')
+    } else if (!failing.has(resource)) {
+      failing.add(resource)
+      log.warn({ err: failure, resource }, 'cannot be read: trying again')
+    }
+  }
+}
+
+/** Watches, seeks to lead, and leads; a defect, or leadership that was lost, ends the process. */
+function runUntilStopped(
+  { log, closing }: Base,
+  given: { controller: PoolController; election: Election; synced: Promise<void> },
+): void {
+  const { controller, election, synced } = given
+  const watching = new AbortController()
+  const leading = new AbortController()
+  const end = (err: unknown) => {
+    log.fatal({ err }, 'what the controller rests on has failed: ending')
+    process.exit(1)
+  }
+  const watched = controller.watch(watching.signal).catch(end)
+  const showing = runInBackground({
+    everyMs: SHOW_EVERY_MS,
+    task: () => {
+      controller.show()
+      return Promise.resolve()
+    },
+    onError: end,
+  })
+  const lead = async () => {
+    await Promise.race([synced, untilAborted(leading.signal)]) // who cannot read does not lead
+    if (!(await election.win(leading.signal))) return
+    const working = controller.lead(leading.signal)
+    if ((await election.keep(leading.signal)) === 'lost')
+      end(new OperatorError('another may lead now'))
+    await working
+    await election.release()
+  }
+  const led = lead().catch(end)
+  closing.push(
+    async () => {
+      watching.abort()
+      await watched
+    },
+    () => showing.stop(),
+    async () => {
+      leading.abort()
+      await led
+    },
+  )
+}

@@ -1,0 +1,241 @@
+// A watcher against an API server that fails in every way known: nothing is missed, whatever comes.
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { type FakeKubeApi, startFakeKubeApi } from '../parts/fake-kube-api.ts'
+import { type KubeWatcher, startKubeWatcher, WIDGETS_PATH } from '../parts/kube-watcher.ts'
+import { inTime, waitFor } from './wait-for.ts'
+
+let fake: FakeKubeApi
+let watcher: KubeWatcher | undefined
+
+beforeEach(async () => {
+  fake = await startFakeKubeApi()
+})
+afterEach(async () => {
+  fake.refuse = () => undefined
+  await watcher?.stop()
+  watcher = undefined
+  await fake.stop()
+})
+
+const make = (name: string) =>
+  fake.store.create(WIDGETS_PATH, { metadata: { name }, spec: { size: 0 } })
+const change = (name: string, size: number) =>
+  fake.store.patch(WIDGETS_PATH, name, { spec: { size } })
+const remove = (name: string) => fake.store.remove(WIDGETS_PATH, name)
+
+/** What there is, as `name@version`. */
+const there = () =>
+  fake.store
+    .list(WIDGETS_PATH)
+    .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
+    .sort()
+const seen = (of: KubeWatcher) =>
+  of.cache
+    .list()
+    .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
+    .sort()
+const agrees = async (of: KubeWatcher) => {
+  await waitFor('the cache to agree', () => seen(of).join() === there().join())
+}
+const started = async () => {
+  watcher = startKubeWatcher(fake)
+  const of = watcher
+  await waitFor('the first list', () => of.reflector.hasSynced() && fake.watches === 1)
+  return of
+}
+const types = (of: KubeWatcher) =>
+  of.changes.map(({ type, object }) => `${type} ${object.metadata.name}`)
+
+test('it lists in pages, then watches, without what nobody reads', async () => {
+  for (let i = 0; i < 1201; i++) make(`w${i}`)
+  const of = await started()
+  expect(of.cache.size()).toBe(1201)
+  const lists = fake.calls.filter(({ query }) => !query.has('watch'))
+  expect(lists.map(({ query }) => query.get('limit'))).toEqual(['500', '500', '500'])
+  expect(of.cache.get('n/w7')?.metadata).not.toHaveProperty('managedFields')
+  const watch = fake.calls.find(({ query }) => query.has('watch'))
+  expect(watch?.query.get('allowWatchBookmarks')).toBe('true')
+  expect(Number(watch?.query.get('timeoutSeconds'))).toBeGreaterThanOrEqual(300)
+  expect(Number(watch?.query.get('timeoutSeconds'))).toBeLessThanOrEqual(600)
+})
+
+test('it tells what came, changed and went, each once', async () => {
+  const of = await started()
+  make('a')
+  change('a', 1)
+  remove('a')
+  await waitFor('three changes', () => of.changes.length === 3)
+  expect(types(of)).toEqual(['added a', 'changed a', 'deleted a'])
+})
+
+describe('after a fault it goes on from where it was, with one list in all', () => {
+  const faults: readonly (readonly [string, () => void | Promise<void>])[] = [
+    [
+      'a half-open connection',
+      () => {
+        fake.silence()
+      },
+    ],
+    [
+      'connections that are cut',
+      () => {
+        fake.cut()
+      },
+    ],
+    [
+      'a watch that the server ends',
+      () => {
+        fake.endWatches()
+      },
+    ],
+    [
+      'a line torn in its middle',
+      () => {
+        fake.nextEvent = 'torn'
+      },
+    ],
+    [
+      'an event told twice',
+      () => {
+        fake.nextEvent = 'twice'
+      },
+    ],
+    [
+      'a server that starts anew',
+      async () => {
+        await fake.stop()
+        setTimeout(() => void fake.start(), 200)
+      },
+    ],
+  ]
+  test.each(faults)('%s', async (_name, inject) => {
+    make('a')
+    const of = await started()
+    await inject()
+    change('a', 1)
+    make('b')
+    await agrees(of)
+    expect(types(of)).toEqual(['added a', 'changed a', 'added b'])
+    expect(await of.lists()).toBe(1)
+  })
+
+  test('429, whose wait is kept', async () => {
+    const of = await started()
+    let refused = 0
+    fake.refuse = () =>
+      refused++ < 2 ? { status: 429, reason: 'TooManyRequests', retryAfterSeconds: 1 } : undefined
+    const begunMs = performance.now()
+    fake.cut()
+    make('a')
+    await agrees(of)
+    expect(performance.now() - begunMs).toBeGreaterThan(1900)
+    expect(await of.lists()).toBe(1)
+  })
+
+  test('500', async () => {
+    const of = await started()
+    let refused = 0
+    fake.refuse = () => (refused++ < 3 ? { status: 500, reason: 'InternalError' } : undefined)
+    fake.cut()
+    make('a')
+    await agrees(of)
+    expect(await of.lists()).toBe(1)
+  })
+})
+
+describe('where its place is lost it lists anew, and tells what was missed', () => {
+  test('410 within the watch', async () => {
+    make('a')
+    make('b')
+    const of = await started()
+    fake.silence()
+    remove('a')
+    change('b', 1)
+    make('c')
+    fake.expire()
+    await agrees(of)
+    expect(types(of).slice(2)).toEqual(['deleted a', 'changed b', 'added c'])
+    expect(await of.lists()).toBe(2)
+  })
+
+  test('410 as the answer to the watch', async () => {
+    make('a')
+    const of = await started()
+    let refused = 0
+    fake.refuse = ({ query }) =>
+      query.has('watch') && refused++ < 1 ? { status: 410, reason: 'Expired' } : undefined
+    fake.cut()
+    remove('a')
+    await agrees(of)
+    expect(types(of)).toEqual(['added a', 'deleted a'])
+    expect(await of.lists()).toBe(2)
+  })
+
+  test('410 between two pages', async () => {
+    for (let i = 0; i < 700; i++) make(`w${i}`)
+    let refused = 0
+    fake.refuse = ({ query }) =>
+      query.has('continue') && refused++ < 1 ? { status: 410, reason: 'Expired' } : undefined
+    const of = await started()
+    expect(of.cache.size()).toBe(700)
+    expect(refused).toBe(1)
+  })
+
+  test('an object deleted and made again meanwhile is another one', async () => {
+    make('a')
+    const of = await started()
+    fake.silence()
+    remove('a')
+    make('a')
+    fake.expire()
+    await agrees(of)
+    expect(types(of)).toEqual(['added a', 'deleted a', 'added a'])
+  })
+
+  test('a place that the server takes for a later one than its own', async () => {
+    const of = await started()
+    fake.refuse = ({ query }) =>
+      Number(query.get('resourceVersion')) > 1 ? { status: 504, reason: 'Timeout' } : undefined
+    make('a')
+    await waitFor('the event', () => of.changes.length === 1)
+    fake.cut()
+    await waitFor('some refusals', () => fake.calls.filter((c) => c.status === 504).length > 3)
+    fake.refuse = () => undefined
+    make('b')
+    await agrees(of)
+  })
+})
+
+test('a kind that is not there is waited for, and said', async () => {
+  fake.refuse = () => ({ status: 404, reason: 'NotFound' })
+  const of = (watcher = startKubeWatcher(fake))
+  await waitFor('a failure', () => of.failures.length > 2)
+  expect(of.failures.at(-1)?.status).toBe(404)
+  expect(of.reflector.hasSynced()).toBe(false)
+  fake.refuse = () => undefined
+  make('a')
+  await agrees(of)
+  expect(of.failures.at(-1)).toBeUndefined()
+})
+
+test('stopped during a list it opens no watch', async () => {
+  let release = (): void => undefined
+  fake.holdLists = new Promise((resolve) => (release = resolve))
+  const of = (watcher = startKubeWatcher(fake))
+  await waitFor('the list', () => fake.calls.length >= 0 && !of.reflector.hasSynced())
+  const stopping = of.stop()
+  release()
+  await inTime('the end', stopping)
+  expect(fake.calls.some(({ query }) => query.has('watch'))).toBe(false)
+  expect(fake.watches).toBe(0)
+})
+
+test('calls share connections', async () => {
+  const of = await started()
+  for (let i = 0; i < 20; i++) {
+    await waitFor('the watch', () => fake.watches === 1)
+    fake.expire()
+    await waitFor('a list', async () => (await of.lists()) === i + 2)
+  }
+  expect(new Set(fake.calls.map(({ port }) => port)).size).toBeLessThan(45)
+})
