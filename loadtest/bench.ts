@@ -1,23 +1,35 @@
 // `npm run bench -- NAME [--json PATH] [--repetitions N] [--seconds N]`: runs one benchmark against
-// its floor, prints a table, and writes every figure as JSON, to PATH or after the table.
+// its floor, prints a table, and writes every figure as JSON, to PATH or after the table. With
+// `--links N` the benchmark `growth` fills Cassandra with so many links.
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { benchCold } from './bench/cold.ts'
 import { benchCreate } from './bench/create.ts'
 import { benchCreateCassandra } from './bench/create-cassandra.ts'
+import { benchGrowth } from './bench/growth.ts'
 import { benchMemory } from './bench/memory.ts'
+import { benchPath } from './bench/path.ts'
 import { benchRatelimit } from './bench/ratelimit.ts'
 import { benchRedirect } from './bench/redirect.ts'
 import { benchRedirectRedis } from './bench/redirect-redis.ts'
 import { type BenchOptions, renderReport, type Report } from './bench/report.ts'
 
-const benches: Readonly<Record<string, (options: BenchOptions) => Promise<Report>>> = {
+type Options = BenchOptions & { readonly links?: number }
+
+const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> = {
+  cold: benchCold,
   redirect: benchRedirect,
   'redirect-redis': benchRedirectRedis,
   create: benchCreate,
   'create-cassandra': benchCreateCassandra,
+  growth: benchGrowth,
   memory: benchMemory,
+  path: benchPath,
   ratelimit: benchRatelimit,
 }
+
+/** A tenth of them is measured too, by codes each of which is asked for once. */
+const LINKS_MIN = 400_000
 
 class UsageError extends Error {}
 
@@ -27,6 +39,7 @@ function parse(args: string[]) {
     allowPositionals: true,
     options: {
       json: { type: 'string' },
+      links: { type: 'string' },
       repetitions: { type: 'string', default: '7' },
       seconds: { type: 'string', default: '4' },
     },
@@ -43,7 +56,10 @@ function parse(args: string[]) {
     throw new UsageError(`--${option} must be an integer from 1 to 60: it is ${values[option]}`)
   }
   const sizes = { repetitions: wholeNumber('repetitions'), seconds: wholeNumber('seconds') }
-  return { bench, jsonPath: values.json, ...sizes }
+  const links = values.links === undefined ? undefined : Number(values.links)
+  if (links !== undefined && !(Number.isInteger(links) && links >= LINKS_MIN))
+    throw new UsageError(`--links must be an integer from ${LINKS_MIN}: it is ${values.links}`)
+  return { bench, jsonPath: values.json, ...sizes, ...(links !== undefined && { links }) }
 }
 
 async function main(args: string[]): Promise<void> {

@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { limiterEnvironment } from '../stack/limiter-environment.ts'
 import { createTestClient, type TestClient } from './grpc-client.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
 
@@ -49,20 +50,7 @@ export async function startLimiter(given: {
   const running = await startRole({
     role: 'ratelimit',
     ...(given.wrapper !== undefined && { wrapper: given.wrapper }),
-    env: {
-      HOST: '127.0.0.1',
-      PORT: '0',
-      GRPC_HOST: '127.0.0.1',
-      GRPC_PORT: '0',
-      DEBUG_HOST: '127.0.0.1',
-      DEBUG_PORT: '0',
-      ADMIN_PORT: '0',
-      USE_STATSD: 'false',
-      RUNTIME_ROOT: root,
-      RUNTIME_WATCH_ROOT: 'false',
-      REDIS_URL: `127.0.0.1:${given.redisPort}`,
-      ...given.env,
-    },
+    env: { ...limiterEnvironment(root, given.redisPort), ...given.env },
   }).catch(async (error: unknown) => {
     await rm(root, { recursive: true })
     throw error

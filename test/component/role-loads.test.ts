@@ -41,6 +41,19 @@ test.each([
   ['refill', { has: [cassandra, secret], lacks: [sqlite, grpc, kubernetes, express, redis] }],
   ['migrate', { has: [cassandra], lacks: [sqlite, grpc, kubernetes, express, redis, secret] }],
   ['ratelimit', { has: [redis, grpc], lacks: [sqlite, cassandra, kubernetes, creating, secret] }],
+  [
+    'controller',
+    {
+      has: [cassandra, express, /src\/kube\//],
+      lacks: [sqlite, grpc, redis, creating, secret, /node_modules\/@kubernetes\//],
+    },
+  ],
+  ['drain', { has: [express], lacks: [sqlite, grpc, cassandra, redis, kubernetes, creating] }],
+  [
+    'wait-for-codes',
+    { has: [cassandra], lacks: [sqlite, grpc, kubernetes, express, redis, secret] },
+  ],
+  ['smoke', { has: [], lacks: [sqlite, grpc, cassandra, redis, kubernetes, creating, secret] }],
   ['standalone', { has: [sqlite, creating], lacks: [grpc, cassandra, redis, kubernetes] }],
 ] as const)('%s loads its own dependencies and no other', (role, { has, lacks }) => {
   const loaded = loadedBy(role)

@@ -30,7 +30,7 @@ export interface RoleOptions {
   readonly onSpawn?: (child: ChildProcess) => void
 }
 
-const START_MS_MAX = 20_000
+const START_MS_MAX = 60_000
 const STOP_MS_MAX = 20_000
 
 /** Arguments of Node.js that run a role of the checkout, as the npm scripts do. */

@@ -1,0 +1,50 @@
+{{/* What values.schema.json cannot say: values that do not fit together. Every fault is told at once. */}}
+{{- define "curtail.checks" -}}
+{{- $v := .Values -}}
+{{- $faults := list -}}
+{{- if and $v.edge.tls.enabled (not $v.edge.tls.existingSecret) -}}
+{{- $faults = append $faults "edge.tls.existingSecret must name a Secret of the type kubernetes.io/tls, as edge.tls.enabled is true" -}}
+{{- end -}}
+{{- if and $v.ratelimit.rules $v.ratelimit.existingRules -}}
+{{- $faults = append $faults "ratelimit.rules must be empty where ratelimit.existingRules names a ConfigMap: choose one" -}}
+{{- end -}}
+{{- range $name := list "edge" "ratelimit" "create" "redirect" -}}
+{{- $scaling := (index $v $name).autoscaling -}}
+{{- if and $scaling.enabled (gt (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
+{{- $faults = append $faults (printf "%s.autoscaling.minReplicas must not be above %s.autoscaling.maxReplicas, %d" $name $name (int $scaling.maxReplicas)) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq $v.cassandra.mode "external") (not $v.cassandra.external.contactPoints) -}}
+{{- $faults = append $faults "cassandra.external.contactPoints must name 1 to 64 hosts, as cassandra.mode is external" -}}
+{{- end -}}
+{{- if and $v.cassandra.tls.enabled (not $v.cassandra.tls.existingSecret) -}}
+{{- $faults = append $faults "cassandra.tls.existingSecret must name a Secret, as cassandra.tls.enabled is true" -}}
+{{- end -}}
+{{- if and (eq $v.cassandra.mode "bundled") (or $v.cassandra.tls.enabled $v.cassandra.auth.existingSecret) -}}
+{{- $faults = append $faults "cassandra.tls.enabled must be false and cassandra.auth.existingSecret empty where cassandra.mode is bundled: that one has neither" -}}
+{{- end -}}
+{{- range $name := list "cache" "counters" -}}
+{{- $redis := index $v $name -}}
+{{- if eq $redis.mode "external" -}}
+{{- if eq (not $redis.external.url) (not $redis.external.existingSecret) -}}
+{{- $faults = append $faults (printf "either %s.external.url or %s.external.existingSecret must be given, as %s.mode is external" $name $name $name) -}}
+{{- end -}}
+{{- if and (not $redis.external.existingSecret) (or $redis.external.sentinelAuthKey $redis.external.authKey) -}}
+{{- $faults = append $faults (printf "%s.external.existingSecret must name the Secret that has the keys of passwords" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $pools := dict -}}
+{{- range $v.pools.list -}}
+{{- if hasKey $pools .name -}}
+{{- $faults = append $faults (printf "pools.list must name each pool once: %s is there twice" .name) -}}
+{{- end -}}
+{{- $_ := set $pools .name true -}}
+{{- end -}}
+{{- if and (eq $v.pools.mode "cron") (not (hasKey $pools $v.create.codePool)) -}}
+{{- $faults = append $faults (printf "create.codePool must be one of pools.list (%s): it is %s" (keys $pools | sortAlpha | join ", ") $v.create.codePool) -}}
+{{- end -}}
+{{- if $faults -}}
+{{- fail (printf "\n\nValues that do not fit together:\n- %s\n" (join "\n- " $faults)) -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,36 @@
+{{/* What envoy.yaml is filled in with, by the names of EdgeSettings (envoy/edge-settings.ts), as YAML. */}}
+{{- define "curtail.edgeSettings" -}}
+{{- $edge := .Values.edge -}}
+baseUrl: {{ .Values.baseUrl | trimSuffix "/" | quote }}
+listenAddress: '::'
+dualStack: true
+httpPort: 8080
+tls: {{ $edge.tls.enabled }}
+httpsPort: 8443
+certificatePath: /etc/curtail/edge/certificate.yaml
+certificateFolder: /etc/curtail/edge-certificate
+metricsPort: 9090
+adminPort: 9901
+trustedHops: {{ $edge.trustedHops | int }}
+proxyProtocol: {{ $edge.proxyProtocol }}
+failClosed: {{ $edge.failClosed }}
+redirectEndpoints: [{ host: {{ include "curtail.host" (list . "redirect") }}, port: 8080 }]
+createEndpoints: [{ host: {{ include "curtail.host" (list . "create") }}, port: 8080 }]
+limiterEndpoints: [{ host: {{ include "curtail.host" (list . "ratelimit") }}, port: 8081 }]
+accessLogPath: /dev/stdout
+connectionsMax: {{ $edge.connectionsMax | int }}
+heapBytesMax: {{ mul $edge.heapMebibytes 1048576 }}
+requestHeadersTimeout: {{ $edge.requestHeadersTimeout }}
+requestTimeout: {{ $edge.requestTimeout }}
+idleTimeout: {{ $edge.idleTimeout }}
+ceilingPerSecond: {{ $edge.localLimits.ceilingPerSecond | int }}
+createBurst: {{ $edge.localLimits.createBurst | int }}
+createPerSecond: {{ $edge.localLimits.createPerSecond | int }}
+createTotalBurst: {{ $edge.localLimits.createTotalBurst | int }}
+createTotalPerSecond: {{ $edge.localLimits.createTotalPerSecond | int }}
+redirectBurst: {{ $edge.localLimits.redirectBurst | int }}
+redirectPerSecond: {{ $edge.localLimits.redirectPerSecond | int }}
+tracingHost: {{ $edge.tracing.host | quote }}
+tracingPort: {{ $edge.tracing.port | int }}
+tracingSamplePercent: {{ $edge.tracing.samplePercent }}
+{{- end -}}

@@ -1,0 +1,84 @@
+{{/* Parts of NetworkPolicies. Ports are those of pods. */}}
+
+{{/* (list root component...): peers that are pods of this release. */}}
+{{- define "curtail.peers" -}}
+{{- $root := index . 0 -}}
+{{- range rest . }}
+- podSelector:
+    matchLabels:
+      {{- include "curtail.selectorLabels" (list $root .) | nindent 6 }}
+{{- end }}
+{{- end -}}
+
+{{/* (list port...): ports over TCP. */}}
+{{- define "curtail.tcpPorts" -}}
+{{- range . }}
+- { protocol: TCP, port: {{ . | int }} }
+{{- end }}
+{{- end -}}
+
+{{/* The rule that lets a pod ask for names, wherever the cluster has its DNS. */}}
+{{- define "curtail.dnsEgress" -}}
+- ports:
+    - { protocol: UDP, port: 53 }
+    - { protocol: TCP, port: 53 }
+{{- end -}}
+
+{{/* The rule that lets a pod reach Cassandra. */}}
+{{- define "curtail.cassandraEgress" -}}
+{{- if eq .Values.cassandra.mode "bundled" -}}
+- to:
+    {{- include "curtail.peers" (list . "cassandra") | trim | nindent 4 }}
+  ports:
+    {{- include "curtail.tcpPorts" (list 9042) | trim | nindent 4 }}
+{{- else -}}
+- ports:
+    {{- include "curtail.tcpPorts" (list (include "curtail.cassandraPort" .)) | trim | nindent 4 }}
+{{- end -}}
+{{- end -}}
+
+{{/* (list root "cache" or "counters"): the rule that lets a pod reach that Redis. */}}
+{{- define "curtail.redisEgress" -}}
+{{- $root := index . 0 -}}
+{{- $redis := index $root.Values (index . 1) -}}
+{{- if eq $redis.mode "bundled" -}}
+- to:
+    {{- include "curtail.peers" . | trim | nindent 4 }}
+  ports:
+    {{- include "curtail.tcpPorts" (list 6379) | trim | nindent 4 }}
+{{- else -}}
+- ports:
+    {{- include "curtail.tcpPorts" $redis.external.ports | trim | nindent 4 }}
+{{- end -}}
+{{- end -}}
+
+{{/* (list root port...): the rule that lets Prometheus in. */}}
+{{- define "curtail.metricsIngress" -}}
+{{- $root := index . 0 -}}
+{{- with $root.Values.networkPolicy.metricsFrom -}}
+- from:
+    {{- toYaml . | nindent 4 }}
+  ports:
+    {{- include "curtail.tcpPorts" (rest $) | trim | nindent 4 }}
+{{- end -}}
+{{- end -}}
+
+{{/* (list root component): head of a NetworkPolicy, up to its rules. */}}
+{{- define "curtail.networkPolicyHead" -}}
+{{- $root := index . 0 -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  {{- include "curtail.metadata" . | nindent 2 }}
+spec:
+  podSelector:
+    matchLabels:
+      {{- include "curtail.selectorLabels" . | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+{{- end -}}
+
+{{- define "curtail.extraEgress" -}}
+{{- with .Values.networkPolicy.extraEgress -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,128 @@
+{{/* What pods have in common: metadata, security, where they run, and what users add. */}}
+
+{{/* (list root pod): podDefaults under a workload's own words, as YAML. */}}
+{{- define "curtail.podValues" -}}
+{{- $root := index . 0 -}}
+{{- mergeOverwrite (deepCopy $root.Values.podDefaults) (deepCopy (index . 1)) | toYaml -}}
+{{- end -}}
+
+{{/* (list root component pod [checksums]): metadata of a pod template. */}}
+{{- define "curtail.podMetadata" -}}
+{{- $root := index . 0 -}}
+{{- $pod := include "curtail.podValues" (list $root (index . 2)) | fromYaml -}}
+{{- $annotations := $pod.annotations -}}
+{{- if gt (len .) 3 }}{{ $annotations = mergeOverwrite (deepCopy $annotations) (index . 3) }}{{ end -}}
+labels:
+  {{- include "curtail.selectorLabels" (list $root (index . 1)) | nindent 2 }}
+  app.kubernetes.io/part-of: curtail
+  {{- with mergeOverwrite (deepCopy $root.Values.commonLabels) $pod.labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* (list root component pod user): what a pod's specification begins with. */}}
+{{- define "curtail.podSpec" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $user := index . 3 -}}
+{{- $pod := include "curtail.podValues" (list $root (index . 2)) | fromYaml -}}
+serviceAccountName: {{ include "curtail.fullname" $root }}-{{ $component }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with concat $root.Values.global.imagePullSecrets $root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: {{ $user }}
+  runAsGroup: {{ $user }}
+  fsGroup: {{ $user }}
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile:
+    type: RuntimeDefault
+{{- with $pod.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $pod.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $pod.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  {{- if $pod.topologySpreadConstraints }}
+  {{- toYaml $pod.topologySpreadConstraints | nindent 2 }}
+  {{- else }}
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - topologyKey: {{ . }}
+    maxSkew: 1
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "curtail.selectorLabels" (list $root $component) | nindent 8 }}
+  {{- end }}
+  {{- end }}
+{{- with $pod.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $pod.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* The security of every container. */}}
+{{- define "curtail.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  runAsNonRoot: true
+  capabilities:
+    drop: [ALL]
+{{- end -}}
+
+{{/* (list root pod "extraEnv" indent): a list that users add to, item by item; empty: nothing. */}}
+{{- define "curtail.extra" -}}
+{{- $pod := include "curtail.podValues" (list (index . 0) (index . 1)) | fromYaml -}}
+{{- with index $pod (index . 2) -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* (list root [arguments]): the command of a container of ours. */}}
+{{- define "curtail.command" -}}
+{{- $heap := index . 0 -}}
+command:
+  - /nodejs/bin/node
+  - --max-old-space-size={{ $heap | int }}
+  - /app/main.js
+  {{- range rest . }}
+  - {{ . | quote }}
+  {{- end }}
+{{- end -}}
+
+{{/* (list workload): probes of a role that serves its admin port. */}}
+{{- define "curtail.probes" -}}
+startupProbe:
+  httpGet: { path: /livez, port: metrics }
+  periodSeconds: 1
+  timeoutSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: { path: /livez, port: metrics }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: { path: /readyz, port: metrics }
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 3
+{{- end -}}

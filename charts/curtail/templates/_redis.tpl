@@ -1,0 +1,89 @@
+{{/* The bundled Redis servers: one process each, which forgets all when it ends. */}}
+
+{{/* (list bundled policy): the whole configuration. */}}
+{{- define "curtail.redisConf" -}}
+# Redis 7.0 or later. Nothing is kept: a cache is filled again, counters begin anew.
+bind * -::*
+port 6379
+protected-mode no
+daemonize no
+dir /data
+save ""
+appendonly no
+maxmemory {{ (index . 0).maxMemory }}
+maxmemory-policy {{ index . 1 }}
+maxclients 4000
+tcp-keepalive 60
+timeout 0
+{{- end -}}
+
+{{/* (list root component bundled checksum): a StatefulSet, since there may never be two at once. */}}
+{{- define "curtail.redisStatefulSet" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $bundled := index . 2 -}}
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  {{- include "curtail.metadata" (list $root $component) | nindent 2 }}
+spec:
+  replicas: 1
+  serviceName: {{ include "curtail.fullname" $root }}-{{ $component }}
+  # A pod that does not get ready is replaced by an upgrade, and not waited for.
+  podManagementPolicy: Parallel
+  selector:
+    matchLabels:
+      {{- include "curtail.selectorLabels" (list $root $component) | nindent 6 }}
+  template:
+    metadata:
+      {{- include "curtail.podMetadata" (list $root $component $bundled.pod (dict "checksum/config" (index . 3))) | nindent 6 }}
+    spec:
+      {{- include "curtail.podSpec" (list $root $component $bundled.pod 999) | nindent 6 }}
+      terminationGracePeriodSeconds: 10
+      {{- with include "curtail.extra" (list $root $bundled.pod "extraInitContainers") }}
+      initContainers:
+        {{- . | nindent 8 }}
+      {{- end }}
+      containers:
+        - name: redis
+          {{- include "curtail.containerImage" (list $root $bundled.image) | nindent 10 }}
+          command: [/usr/local/bin/redis-server, /etc/redis/redis.conf]
+          {{- with include "curtail.extra" (list $root $bundled.pod "extraArgs") }}
+          args:
+            {{- . | nindent 12 }}
+          {{- end }}
+          {{- with include "curtail.extra" (list $root $bundled.pod "extraEnv") }}
+          env:
+            {{- . | nindent 12 }}
+          {{- end }}
+          ports:
+            - { name: redis, containerPort: 6379 }
+          startupProbe:
+            tcpSocket: { port: redis }
+            periodSeconds: 1
+            failureThreshold: 60
+          readinessProbe:
+            exec:
+              command: [/usr/local/bin/redis-cli, ping]
+            periodSeconds: 10
+            timeoutSeconds: 5
+          livenessProbe:
+            tcpSocket: { port: redis }
+            periodSeconds: 10
+            timeoutSeconds: 5
+            failureThreshold: 6
+          {{- include "curtail.containerSecurity" $root | nindent 10 }}
+          resources:
+            {{- toYaml $bundled.resources | nindent 12 }}
+          volumeMounts:
+            - { name: config, mountPath: /etc/redis, readOnly: true }
+            - { name: data, mountPath: /data }
+            {{- include "curtail.extra" (list $root $bundled.pod "extraVolumeMounts") | nindent 12 }}
+      volumes:
+        - name: config
+          configMap:
+            name: {{ include "curtail.fullname" $root }}-{{ $component }}
+        - name: data
+          emptyDir: { sizeLimit: 64Mi }
+        {{- include "curtail.extra" (list $root $bundled.pod "extraVolumes") | nindent 8 }}
+{{- end -}}

@@ -1,0 +1,187 @@
+{{/* How our roles reach Cassandra and the Redis servers: environment, mounts and volumes. */}}
+
+{{- define "curtail.cassandraHosts" -}}
+{{- $cassandra := .Values.cassandra -}}
+{{- if eq $cassandra.mode "external" -}}
+{{ join "," $cassandra.external.contactPoints }}
+{{- else if eq $cassandra.mode "k8ssandra" -}}
+{{ include "curtail.k8ssandraName" . }}-{{ $cassandra.localDataCenter }}-service
+{{- else -}}
+{{ include "curtail.fullname" . }}-cassandra
+{{- end -}}
+{{- end -}}
+
+{{/* The cluster's name as cass-operator uses it in names of objects. */}}
+{{- define "curtail.k8ssandraName" -}}
+{{ .Values.cassandra.k8ssandra.clusterName | lower | replace " " "" | replace "_" "" }}
+{{- end -}}
+
+{{- define "curtail.cassandraPort" -}}
+{{ ternary .Values.cassandra.external.port 9042 (eq .Values.cassandra.mode "external") | int }}
+{{- end -}}
+
+{{/* Name of the Secret with our user name and password; empty: without. */}}
+{{- define "curtail.cassandraAuth" -}}
+{{- if .Values.cassandra.auth.existingSecret -}}
+{{ .Values.cassandra.auth.existingSecret }}
+{{- else if eq .Values.cassandra.mode "k8ssandra" -}}
+{{ include "curtail.k8ssandraName" . }}-superuser
+{{- end -}}
+{{- end -}}
+
+{{- define "curtail.cassandraEnv" -}}
+- { name: CASSANDRA_CONTACT_POINTS, value: {{ include "curtail.cassandraHosts" . | quote }} }
+- { name: CASSANDRA_PORT, value: {{ include "curtail.cassandraPort" . | quote }} }
+- { name: CASSANDRA_LOCAL_DC, value: {{ .Values.cassandra.localDataCenter | quote }} }
+- { name: CASSANDRA_KEYSPACE, value: {{ .Values.cassandra.keyspace | quote }} }
+- { name: CASSANDRA_SERIAL, value: {{ .Values.cassandra.serial | quote }} }
+{{- with include "curtail.cassandraAuth" . }}
+- name: CASSANDRA_USERNAME
+  valueFrom:
+    secretKeyRef: { name: {{ . }}, key: {{ $.Values.cassandra.auth.usernameKey }} }
+- { name: CASSANDRA_PASSWORD_FILE, value: /etc/curtail/cassandra/password }
+{{- end }}
+{{- if .Values.cassandra.tls.enabled }}
+- { name: CASSANDRA_TLS_CA, value: /etc/curtail/cassandra-tls/ca.crt }
+{{- if .Values.cassandra.tls.clientCertificate }}
+- { name: CASSANDRA_TLS_CERT, value: /etc/curtail/cassandra-tls/tls.crt }
+- { name: CASSANDRA_TLS_KEY, value: /etc/curtail/cassandra-tls/tls.key }
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "curtail.cassandraMounts" -}}
+{{- if include "curtail.cassandraAuth" . }}
+- { name: cassandra, mountPath: /etc/curtail/cassandra, readOnly: true }
+{{- end }}
+{{- if .Values.cassandra.tls.enabled }}
+- { name: cassandra-tls, mountPath: /etc/curtail/cassandra-tls, readOnly: true }
+{{- end }}
+{{- end -}}
+
+{{- define "curtail.cassandraVolumes" -}}
+{{- with include "curtail.cassandraAuth" . }}
+- name: cassandra
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+    items:
+      - { key: {{ $.Values.cassandra.auth.passwordKey }}, path: password }
+{{- end }}
+{{- with .Values.cassandra.tls }}
+{{- if .enabled }}
+- name: cassandra-tls
+  secret:
+    secretName: {{ .existingSecret }}
+    defaultMode: 0440
+    items:
+      - { key: {{ .caKey }}, path: ca.crt }
+      {{- if .clientCertificate }}
+      - { key: {{ .certKey }}, path: tls.crt }
+      - { key: {{ .keyKey }}, path: tls.key }
+      {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "curtail.cacheEnv" -}}
+{{- $external := .Values.cache.external -}}
+{{- if eq .Values.cache.mode "bundled" }}
+- { name: REDIS_URL, value: "redis://{{ include "curtail.fullname" . }}-cache:6379" }
+{{- else }}
+{{- if $external.existingSecret }}
+- { name: REDIS_URL_FILE, value: /etc/curtail/redis/url }
+{{- else }}
+- { name: REDIS_URL, value: {{ $external.url | quote }} }
+{{- end }}
+{{- if $external.sentinelAuthKey }}
+- { name: REDIS_SENTINEL_AUTH_FILE, value: /etc/curtail/redis/sentinel-auth }
+{{- end }}
+{{- if $external.caSecret }}
+- { name: REDIS_TLS_CACERT, value: /etc/curtail/redis-tls/ca.crt }
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "curtail.countersEnv" -}}
+{{- $external := .Values.counters.external -}}
+- { name: REDIS_SOCKET_TYPE, value: tcp }
+{{- if eq .Values.counters.mode "bundled" }}
+- { name: REDIS_URL, value: "{{ include "curtail.fullname" . }}-counters:6379" }
+{{- else }}
+- { name: REDIS_TYPE, value: {{ $external.type }} }
+- { name: REDIS_TLS, value: {{ $external.tls | quote }} }
+{{- if $external.existingSecret }}
+- { name: REDIS_URL_FILE, value: /etc/curtail/redis/url }
+{{- else }}
+- { name: REDIS_URL, value: {{ $external.url | quote }} }
+{{- end }}
+{{- if $external.authKey }}
+- { name: REDIS_AUTH_FILE, value: /etc/curtail/redis/auth }
+{{- end }}
+{{- if $external.sentinelAuthKey }}
+- { name: REDIS_SENTINEL_AUTH_FILE, value: /etc/curtail/redis/sentinel-auth }
+{{- end }}
+{{- if $external.caSecret }}
+- { name: REDIS_TLS_CACERT, value: /etc/curtail/redis-tls/ca.crt }
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* (cache or counters): mounts of an external Redis. */}}
+{{- define "curtail.redisMounts" -}}
+{{- if eq .mode "external" }}
+{{- if .external.existingSecret }}
+- { name: redis, mountPath: /etc/curtail/redis, readOnly: true }
+{{- end }}
+{{- if .external.caSecret }}
+- { name: redis-tls, mountPath: /etc/curtail/redis-tls, readOnly: true }
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* (cache or counters): volumes of an external Redis. */}}
+{{- define "curtail.redisVolumes" -}}
+{{- if eq .mode "external" }}
+{{- if .external.existingSecret }}
+- name: redis
+  secret:
+    secretName: {{ .external.existingSecret }}
+    defaultMode: 0440
+    items:
+      - { key: {{ .external.urlKey }}, path: url }
+      {{- with .external.authKey }}
+      - { key: {{ . }}, path: auth }
+      {{- end }}
+      {{- with .external.sentinelAuthKey }}
+      - { key: {{ . }}, path: sentinel-auth }
+      {{- end }}
+{{- end }}
+{{- if .external.caSecret }}
+- name: redis-tls
+  secret:
+    secretName: {{ .external.caSecret }}
+    defaultMode: 0440
+    items:
+      - { key: ca.crt, path: ca.crt }
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* (list root resources): an init container that waits for the schema of this version. */}}
+{{- define "curtail.waitForSchema" -}}
+{{- $root := index . 0 -}}
+- name: wait-for-schema
+  {{- include "curtail.containerImage" (list $root $root.Values.image) | nindent 2 }}
+  {{- include "curtail.command" (list 128 "migrate" "--wait") | nindent 2 }}
+  env:
+    {{- include "curtail.cassandraEnv" $root | trim | nindent 4 }}
+    - { name: LOG_LEVEL, value: {{ $root.Values.logLevel }} }
+  {{- include "curtail.containerSecurity" $root | nindent 2 }}
+  resources:
+    {{- toYaml (index . 1) | nindent 4 }}
+  {{- with include "curtail.cassandraMounts" $root | trim }}
+  volumeMounts:
+    {{- . | nindent 4 }}
+  {{- end }}
+{{- end -}}

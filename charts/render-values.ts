@@ -1,0 +1,116 @@
+// Makes values.schema.json and README.md of the chart from its values.yaml. Reads and writes no
+// file.
+import { format } from 'prettier'
+import { readValues, type Value } from './read-values.ts'
+import { closed, type Schema, valueShapes } from './value-shapes.ts'
+
+/** What is made, as texts of files. */
+export interface RenderedValues {
+  readonly schema: string
+  readonly readme: string
+}
+
+const STYLE = { printWidth: 100 }
+
+/** Makes both. Throws a sentence where values.yaml cannot be read. */
+export async function renderValues(valuesText: string): Promise<RenderedValues> {
+  const values = readValues(valuesText)
+  const shapes = shapesOf(values)
+  const schema = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Values of the chart curtail',
+    ...closed(propertiesOf(values)),
+    definitions: shapes,
+  }
+  return {
+    schema: await format(JSON.stringify(schema), { parser: 'json', ...STYLE }),
+    readme: await format(renderReadme(values, shapes), { parser: 'markdown', ...STYLE }),
+  }
+}
+
+/** The shared shapes, and those that values define. */
+function shapesOf(values: readonly Value[]): Record<string, Schema> {
+  const defined = values.flatMap(({ schema, below }) =>
+    typeof schema['definition'] === 'string' && below !== undefined
+      ? [[schema['definition'], closed(propertiesOf(below))] as const]
+      : [],
+  )
+  return { ...valueShapes, ...Object.fromEntries(defined) }
+}
+
+function propertiesOf(values: readonly Value[]): Record<string, Schema> {
+  return Object.fromEntries(
+    values.map((value) => [value.path.split('.').at(-1) ?? '', schemaOf(value)]),
+  )
+}
+
+function schemaOf({ about, schema, below }: Value): Schema {
+  const description = about === '' ? {} : { description: about }
+  const { definition, ...rest } = schema
+  if (typeof definition === 'string') return { ...description, $ref: `#/definitions/${definition}` }
+  if (below === undefined) return { ...description, ...rest }
+  return { ...description, ...closed(propertiesOf(below)), ...rest }
+}
+
+const HEAD = `# Values of the chart curtail
+
+[docs/install.md](../../docs/install.md) tells how to install it; \`values-staging.yaml\` and
+\`values-production.yaml\` are worked examples. This page is made from \`values.yaml\` by
+\`npm run render\`. A value that is not listed is refused, and so is one that is not as allowed.
+`
+
+function renderReadme(values: readonly Value[], shapes: Record<string, Schema>): string {
+  const single = values.filter(({ below }) => below === undefined)
+  const sections = values.flatMap((value) =>
+    value.below === undefined
+      ? []
+      : [`\n## ${value.path}\n\n${value.about}\n\n${renderTable(leavesOf(value.below))}`],
+  )
+  const named = Object.entries(shapes).map(
+    ([name, shape]) => `- <a id="${name}"></a>**${name}**: ${allowedOf(shape)}\n`,
+  )
+  const last = `\n## Shapes\n\n${named.join('')}`
+  return [HEAD, `\n## General\n\n${renderTable(single)}`, ...sections, last].join('')
+}
+
+function leavesOf(values: readonly Value[]): Value[] {
+  return values.flatMap((value) => (value.below === undefined ? [value] : leavesOf(value.below)))
+}
+
+function renderTable(values: readonly Value[]): string {
+  const rows = values.map(({ path, about, schema, fallback }) =>
+    [`\`${path}\``, `\`${JSON.stringify(fallback)}\``, allowedOf(schema), about]
+      .map((cell) => cell.replaceAll('|', '\\|'))
+      .join(' | '),
+  )
+  const head = ['value | default | allowed | meaning', '--- | --- | --- | ---']
+  return `${[...head, ...rows].map((row) => `| ${row} |`).join('\n')}\n`
+}
+
+/** What a schema allows, in words. */
+function allowedOf(schema: Schema): string {
+  const { $ref, type, minimum, maximum, pattern, items, properties } = schema
+  if (typeof $ref === 'string') {
+    const name = $ref.split('/').at(-1) ?? ''
+    return `[${name}](#${name})`
+  }
+  if (Array.isArray(schema['enum'])) return schema['enum'].map((one) => `\`${one}\``).join(', ')
+  const kind = Array.isArray(type) ? type.join(' or ') : String(type)
+  if (typeof pattern === 'string') return `${kind} as \`${pattern}\``
+  if (type === 'integer' || type === 'number') {
+    const least = typeof minimum === 'number' ? minimum : 0
+    return `${type}, ${typeof maximum === 'number' ? `${least} to ${maximum}` : `${least} or more`}`
+  }
+  if (typeof items === 'object') return `list of ${allowedOf(items as Schema)}`
+  if (typeof properties === 'object') return membersOf(properties as Record<string, Schema>)
+  const inner = schema['additionalProperties']
+  if (typeof inner === 'object') return `object of ${allowedOf(inner as Schema)}`
+  return kind
+}
+
+function membersOf(properties: Record<string, Schema>): string {
+  const members = Object.entries(properties).map(
+    ([name, schema]) => `\`${name}\` (${allowedOf(schema)})`,
+  )
+  return `object with ${members.join(', ')}`
+}

@@ -1,0 +1,62 @@
+// Shapes that values of the chart share, as JSON Schema; values.yaml refers to them by name. What
+// one value alone allows stands in values.yaml.
+
+/** A part of a JSON Schema (draft 7). */
+export type Schema = Readonly<Record<string, unknown>>
+
+const texts: Schema = { type: 'object', additionalProperties: { type: 'string' } }
+const quantity: Schema = { type: ['string', 'number'], pattern: '^[0-9.]+([kKMGTPE]i?|m)?$' }
+const quantities: Schema = { type: 'object', additionalProperties: quantity }
+const percent: Schema = { type: 'integer', minimum: 1, maximum: 100 }
+const replicas: Schema = { type: 'integer', minimum: 1, maximum: 1000 }
+const poolName: Schema = { type: 'string', pattern: '^[A-Za-z0-9_./-]{1,128}$' }
+
+/** The shapes by name; `pod` is added from `podDefaults` of values.yaml. */
+export const valueShapes: Readonly<Record<string, Schema>> = {
+  references: {
+    type: 'array',
+    items: closed({ name: { type: 'string', minLength: 1 } }, ['name']),
+  },
+  objectName: { type: 'string', maxLength: 63, pattern: '^([a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$' },
+  secretKey: { type: 'string', pattern: '^[A-Za-z0-9._-]+$' },
+  optionalSecretKey: { type: 'string', pattern: '^[A-Za-z0-9._-]*$' },
+  texts,
+  imageRepository: { type: 'string', pattern: '^[a-z0-9][A-Za-z0-9._:/-]*$' },
+  imageTag: { type: 'string', pattern: '^([A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$' },
+  imageDigest: { type: 'string', pattern: '^(sha256:[0-9a-f]{64})?$' },
+  pullPolicy: { type: 'string', enum: ['IfNotPresent', 'Always', 'Never'] },
+  port: { type: 'integer', minimum: 1, maximum: 65_535 },
+  seconds: { type: 'string', pattern: '^([1-9][0-9]{0,4}|0[.][0-9]{1,3})s$' },
+  rate: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+  quantity,
+  resources: closed({ requests: quantities, limits: quantities, claims: { type: 'array' } }),
+  autoscaling: closed({
+    enabled: { type: 'boolean' },
+    minReplicas: replicas,
+    maxReplicas: replicas,
+    targetCpuPercent: percent,
+  }),
+  poolName,
+  pools: {
+    type: 'array',
+    maxItems: 64,
+    items: closed(
+      {
+        name: poolName,
+        target: { type: 'integer', minimum: 1, maximum: 100_000_000 },
+        schedule: { type: 'string', pattern: '^(@[a-z]+|[^ ]+( [^ ]+){4})$' },
+      },
+      ['name', 'target', 'schedule'],
+    ),
+  },
+  renderMode: { type: 'string', enum: ['skipIfMissing', 'failIfMissing', 'alwaysRender'] },
+}
+
+/** An object with these members and no others. */
+export function closed(
+  properties: Readonly<Record<string, Schema>>,
+  required: readonly string[] = [],
+): Schema {
+  const needs = required.length > 0 ? { required } : {}
+  return { type: 'object', additionalProperties: false, properties, ...needs }
+}

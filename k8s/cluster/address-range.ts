@@ -1,0 +1,48 @@
+// Ranges of IPv4 addresses as CIDR, and what is left of one when others are taken out. Pure.
+
+interface Range {
+  /** Its first address, as a number below 2^32. */
+  readonly first: number
+  /** Leading bits that all of its addresses share. */
+  readonly bits: number
+}
+
+const BITS_MAX = 32
+
+/** The ranges that make up `cidr` less every one of `except`; none of another family than IPv4. */
+export function subtractRanges(cidr: string, except: readonly string[]): readonly string[] {
+  const range = parseRange(cidr)
+  if (range === undefined) return []
+  const taken = except.map(parseRange).filter((one) => one !== undefined)
+  return subtract(range, taken).map(renderRange)
+}
+
+function subtract(range: Range, taken: readonly Range[]): readonly Range[] {
+  const touching = taken.filter((one) => isWithin(one, range) || isWithin(range, one))
+  if (touching.length === 0) return [range]
+  if (touching.some((one) => isWithin(range, one))) return []
+  // Something is taken out of the middle: look at both halves.
+  const bits = range.bits + 1
+  const halves = [range.first, range.first + 2 ** (BITS_MAX - bits)]
+  return halves.flatMap((first) => subtract({ first, bits }, touching))
+}
+
+function isWithin(inner: Range, outer: Range): boolean {
+  if (inner.bits < outer.bits) return false
+  return Math.floor(inner.first / sizeOf(outer)) === Math.floor(outer.first / sizeOf(outer))
+}
+
+const sizeOf = ({ bits }: Range) => 2 ** (BITS_MAX - bits)
+
+function parseRange(cidr: string): Range | undefined {
+  const [, address = '', bits = ''] = /^(\d+\.\d+\.\d+\.\d+)\/(\d+)$/.exec(cidr) ?? []
+  if (address === '') return undefined
+  const number = address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+  const range = { first: number, bits: Number(bits) }
+  return { ...range, first: Math.floor(number / sizeOf(range)) * sizeOf(range) }
+}
+
+function renderRange({ first, bits }: Range): string {
+  const parts = [24, 16, 8, 0].map((shift) => Math.floor(first / 2 ** shift) % 256)
+  return `${parts.join('.')}/${bits}`
+}

@@ -1,0 +1,55 @@
+// Control groups of version 1 for the pods of a test cluster: a folder in every controller, below
+// the memory group that we are in, so that whatever bounds us bounds them too.
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+const MOUNTED = '/sys/fs/cgroup'
+const CONTROLLERS = [
+  'blkio',
+  'cpu',
+  'cpuacct',
+  'cpuset',
+  'devices',
+  'freezer',
+  'memory',
+  'pids',
+  'systemd',
+]
+
+/** Makes the groups; resolves to their path below each controller. Throws where there are none. */
+export async function makeControlGroups(name: string): Promise<string> {
+  const own = /^\d+:(?:[\w,=]*,)?memory(?:,[\w,=]*)?:(.*)$/m.exec(
+    await readFile('/proc/self/cgroup', 'utf8'),
+  )?.[1]
+  if (own === undefined) {
+    throw new Error('the test cluster needs control groups of version 1 (a memory controller)')
+  }
+  const path = join(own, name)
+  for (const controller of await presentControllers()) {
+    await mkdir(join(MOUNTED, controller, path), { recursive: true })
+    if (controller === 'cpuset') await fillCpuset(join(MOUNTED, controller), path)
+  }
+  return path
+}
+
+/** Folders that a group may have, also where a container runtime makes it unasked. */
+export async function controlGroupFolders(path: string): Promise<readonly string[]> {
+  return [...(await presentControllers()), 'unified'].map((name) => join(MOUNTED, name, path))
+}
+
+async function presentControllers(): Promise<readonly string[]> {
+  const mounted = await readdir(MOUNTED)
+  return CONTROLLERS.filter((name) => mounted.includes(name))
+}
+
+/** A new set of processors is empty, and nothing can run in it: each takes its parent's. */
+async function fillCpuset(mount: string, path: string): Promise<void> {
+  const parts = path.split('/').filter((part) => part !== '')
+  for (const depth of parts.keys()) {
+    const folder = join(mount, ...parts.slice(0, depth + 1))
+    for (const file of ['cpuset.cpus', 'cpuset.mems']) {
+      if ((await readFile(join(folder, file), 'utf8')).trim() !== '') continue
+      await writeFile(join(folder, file), await readFile(join(dirname(folder), file)))
+    }
+  }
+}

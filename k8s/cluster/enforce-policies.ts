@@ -1,0 +1,99 @@
+// usage: enforce-policies.ts PKI_FOLDER, in the network of the test cluster
+// Keeps the node's iptables as the NetworkPolicies ask: a bridge network enforces none, and charts
+// are to prove theirs. Looks twice a second at what the API server has in memory, and changes
+// everything at once when something has changed. Ends only when it is ended.
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  CHAIN_PREFIX,
+  type Chains,
+  ENTRY_CHAIN,
+  type Namespace,
+  planChains,
+  type Pod,
+  type Policy,
+} from './network-policy.ts'
+
+const LOOK_EVERY_MS = 500
+const ASK_MS_MAX = 5000
+const RUN_MS_MAX = 20_000
+const HOOKS = ['FORWARD', 'INPUT']
+
+const [pki = ''] = process.argv.slice(2)
+const read = (name: string) => readFileSync(join(pki, name))
+const user = { ca: read('ca.crt'), cert: read('admin.crt'), key: read('admin.key') }
+const agent = new Agent({ keepAlive: true, ...user })
+
+/** Every object at `path`, from the API server's memory. */
+function list<T>(path: string): Promise<readonly T[]> {
+  const url = `https://127.0.0.1:6443${path}?resourceVersion=0`
+  const signal = AbortSignal.timeout(ASK_MS_MAX)
+  return new Promise((resolve, reject) => {
+    const asking = request(url, { agent, signal }, (res) => {
+      const chunks: Buffer[] = []
+      res.on('data', (chunk: Buffer) => chunks.push(chunk))
+      res.on('error', reject)
+      res.on('end', () => {
+        const text = Buffer.concat(chunks).toString()
+        if (res.statusCode === 200) resolve((JSON.parse(text) as { items: T[] }).items)
+        else reject(new Error(`${path}: ${String(res.statusCode)}`))
+      })
+    })
+    asking.on('error', reject)
+    asking.end()
+  })
+}
+
+function run(command: string, args: readonly string[], input = ''): string {
+  const options = { input, encoding: 'utf8', timeout: RUN_MS_MAX } as const
+  const { status, stdout, stderr } = spawnSync(command, args, options)
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${stderr}`)
+  return stdout
+}
+
+/** What iptables-restore is told: the chains that are wanted, and the end of those that are not. */
+function renderRestore(chains: Chains): string {
+  const there = run('iptables-save', ['-t', 'filter']).matchAll(/^:(\S+)/gm)
+  const ours = [...there]
+    .map(([, name = '']) => name)
+    .filter((name) => name.startsWith(CHAIN_PREFIX))
+  const gone = ours.filter((name) => !chains.has(name))
+  const rules = [...chains].flatMap(([name, all]) => all.map((rule) => `-A ${name} ${rule}`))
+  const declared = [...chains.keys(), ...gone].map((name) => `:${name} - [0:0]`)
+  return ['*filter', ...declared, ...rules, ...gone.map((name) => `-X ${name}`), 'COMMIT', ''].join(
+    '\n',
+  )
+}
+
+/** Makes the node's rules those that the objects ask for; resolves to what they are now. */
+async function enforce(known: string): Promise<string> {
+  const [pods, namespaces, policies] = await Promise.all([
+    list<Pod>('/api/v1/pods'),
+    list<Namespace>('/api/v1/namespaces'),
+    list<Policy>('/apis/networking.k8s.io/v1/networkpolicies'),
+  ])
+  const chains = planChains({ pods, namespaces, policies })
+  const wanted = JSON.stringify([...chains])
+  if (wanted === known) return known
+  run('iptables-restore', ['--noflush'], renderRestore(chains))
+  for (const hook of HOOKS) {
+    const jump = [hook, '-j', ENTRY_CHAIN]
+    const isThere = spawnSync('iptables', ['-C', ...jump], { timeout: RUN_MS_MAX }).status === 0
+    if (!isThere) run('iptables', ['-I', hook, '1', '-j', ENTRY_CHAIN])
+  }
+  process.stdout.write(`${new Date().toISOString()} ${chains.size} chains\n`)
+  return wanted
+}
+
+let known = ''
+for (;;) {
+  try {
+    known = await enforce(known)
+  } catch (error) {
+    process.stderr.write(`${new Date().toISOString()} ${String(error)}\n`)
+  }
+  await sleep(LOOK_EVERY_MS)
+}

@@ -1,0 +1,222 @@
+// Brings up one node of Kubernetes in namespaces of its own, and takes it down leaving nothing: the
+// machine's network, mounts and settings stay as they are. Needs root, and Debian's containerd.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { writeImage, writeLayer } from '../image/archive.ts'
+import { controlGroupFolders, makeControlGroups } from './control-groups.ts'
+
+const run = promisify(execFile)
+
+const READY_MS_MAX = 180_000
+const RUN_MS_MAX = 120_000
+const LOOK_EVERY_MS = 200
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024
+const LOG_CHARACTERS_MAX = 1500
+const VOLUMES = 16
+const file = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+
+/** A cluster whose node is ready and whose names are answered. */
+export interface Cluster {
+  /** Process in whose network, mounts and processes the cluster lives. */
+  readonly pid: number
+  readonly kubeconfig: string
+  /** Logs of the components, and of pods below `pods`. */
+  readonly logs: string
+  /** Runs kubectl; resolves to what it printed. Throws its words. */
+  kubectl(args: readonly string[], input?: string): Promise<string>
+  /** Takes the images of an archive; pods that use them must not ask for a newer one. */
+  load(archive: string): Promise<void>
+  /** Ends it, and removes all that was made for it. */
+  stop(): Promise<void>
+}
+
+/** Starts a cluster of the `programs` in that folder. Throws the components' last words. */
+export async function startCluster(programs: string): Promise<Cluster> {
+  if (process.getuid?.() !== 0) throw new Error('the test cluster needs root: it makes namespaces')
+  const state = await mkdtemp(join(tmpdir(), 'curtail-cluster-'))
+  const cleaner = await prepare(state)
+  try {
+    await writeNodeImages(programs, state)
+    const node = startNode(programs, { state, group: cleaner.group })
+    await writeFile(join(state, 'pid'), String(await firstProcess(node)))
+    const cluster = await describe({ programs, state, stop: cleaner.clean })
+    await untilReady(cluster, node)
+    return cluster
+  } catch (error) {
+    const words = await lastWords(state)
+    await cleaner.clean()
+    throw new Error(`the test cluster does not start: ${words}`, { cause: error })
+  }
+}
+
+/** Makes the control groups, and the companion that removes them when we are gone. */
+async function prepare(state: string): Promise<{ group: string; clean: () => Promise<void> }> {
+  const group = await makeControlGroups(`curtail-cluster-${process.pid}`)
+  const args = [state, ...(await controlGroupFolders(group))]
+  const child = spawn(file('clean.sh'), args, {
+    stdio: ['pipe', 'ignore', 'inherit'],
+    detached: true,
+  })
+  const ended = once(child, 'exit')
+  ended.catch(() => undefined) // thrown again by who waits for it
+  return {
+    group,
+    async clean() {
+      child.stdin.end()
+      const [code] = (await ended) as [number | null]
+      if (code !== 0) throw new Error('the test cluster left something behind: see above')
+    },
+  }
+}
+
+/** The images that the node itself needs: each a program and nothing else. */
+async function writeNodeImages(programs: string, state: string): Promise<void> {
+  const folder = join(state, 'images')
+  for (const [program, user] of [
+    ['pause', '65535'],
+    ['coredns', '65532'],
+  ] as const) {
+    const root = join(folder, program)
+    await mkdir(root, { recursive: true })
+    await copyFile(join(programs, program), join(root, program))
+    const layer = await writeLayer(root, join(folder, `${program}.layer`))
+    const config = { Entrypoint: [`/${program}`], User: user }
+    const names = [`localhost/${program}:1`]
+    const image = { names, architecture: 'amd64', config, layers: [layer] } as const
+    await writeImage(image, join(folder, `${program}.tar`))
+    await rm(root, { recursive: true })
+  }
+}
+
+/** Its end is the cluster's, and so is ours, however it comes. */
+function startNode(
+  programs: string,
+  { state, group }: { state: string; group: string },
+): ChildProcess {
+  const namespaces = ['--net', '--mount', '--uts', '--ipc', '--fork', '--pid', '--mount-proc']
+  const args = ['--pdeathsig', 'KILL', 'unshare', ...namespaces, '--kill-child']
+  const node = [file('node.sh'), programs, state, group, process.execPath]
+  const env = { ...process.env, VOLUMES: String(VOLUMES) }
+  const child = spawn('setpriv', [...args, ...node], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true,
+    env,
+  })
+  child.on('error', () => undefined) // its end is seen by who waits for it to be ready
+  return child
+}
+
+/** The id, as we see it, of the first process of the cluster. */
+async function firstProcess(node: ChildProcess): Promise<number> {
+  const pid = String(node.pid)
+  for (let i = 0; i < 100; i++) {
+    const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+    const child = Number(text.trim().split(' ')[0])
+    if (child > 0) return child
+    await sleep(LOOK_EVERY_MS / 4)
+  }
+  throw new Error('unshare has started nothing')
+}
+
+async function describe(given: {
+  programs: string
+  state: string
+  stop: () => Promise<void>
+}): Promise<Cluster> {
+  const { programs, state, stop } = given
+  const pid = Number(await readFile(join(state, 'pid'), 'utf8'))
+  const kubeconfig = join(state, 'kubeconfig')
+  const inside = ['--target', String(pid), '--net']
+  const options = { timeout: RUN_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX }
+  return {
+    pid,
+    kubeconfig,
+    logs: join(state, 'node', 'log'),
+    stop,
+    async kubectl(args, input) {
+      const command = [join(programs, 'kubectl'), '--kubeconfig', kubeconfig, ...args]
+      const running = run('nsenter', [...inside, '--', ...command], options)
+      running.child.stdin?.end(input)
+      return (await running).stdout
+    },
+    async load(archive) {
+      const wanted = ['ctr', '--namespace', 'k8s.io', 'images', 'import', archive]
+      await run('nsenter', [...inside, '--mount', '--pid', '--', ...wanted], options)
+    },
+  }
+}
+
+async function untilReady(cluster: Cluster, node: ChildProcess): Promise<void> {
+  const endMs = performance.now() + READY_MS_MAX
+  let said = ''
+  node.stderr?.on('data', (chunk: Buffer) => {
+    said = (said + chunk.toString()).slice(-LOG_CHARACTERS_MAX)
+  })
+  /** Asks kubectl until it has nothing against it. */
+  const until = async (args: readonly string[], input?: string) => {
+    for (;;) {
+      const fault = await cluster.kubectl(args, input).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      if (fault === undefined) return
+      if (node.exitCode !== null) throw new Error(`the node has ended: ${said}`)
+      const what = `kubectl ${args.join(' ')}`
+      if (performance.now() > endMs) throw new Error(`in vain: ${what}`, { cause: fault })
+      await sleep(LOOK_EVERY_MS)
+    }
+  }
+  const manifests = await readFile(file('manifests.yaml'), 'utf8')
+  await until(['apply', '--server-side', '-f', '-'], `${manifests}---\n${renderVolumes()}`)
+  await until(['wait', 'node/node1', '--for=condition=Ready', '--timeout=20s'])
+  await until(['get', 'serviceaccount', 'default'])
+  const names = ['--namespace', 'kube-system', 'rollout', 'status', 'deployment/coredns']
+  await until([...names, '--timeout=20s'])
+}
+
+/** Local volumes, for StatefulSets. */
+function renderVolumes(): string {
+  const volumes = Array.from({ length: VOLUMES }, (_, i) => ({
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: `local-${i + 1}` },
+    spec: {
+      capacity: { storage: '10Gi' },
+      accessModes: ['ReadWriteOnce'],
+      persistentVolumeReclaimPolicy: 'Retain',
+      storageClassName: 'standard',
+      local: { path: `/var/lib/volumes/${i + 1}` },
+      nodeAffinity: {
+        required: {
+          nodeSelectorTerms: [
+            {
+              matchExpressions: [
+                { key: 'kubernetes.io/hostname', operator: 'In', values: ['node1'] },
+              ],
+            },
+          ],
+        },
+      },
+    },
+  }))
+  return volumes.map((volume) => JSON.stringify(volume)).join('\n---\n')
+}
+
+/** The end of every component's log. */
+async function lastWords(state: string): Promise<string> {
+  const folder = join(state, 'node', 'log', 'components')
+  const names = await readdir(folder).catch(() => []) // it did not come that far
+  const texts = await Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(join(folder, name), 'utf8')
+      return `${name}:\n${text.slice(-LOG_CHARACTERS_MAX)}`
+    }),
+  )
+  return texts.join('\n')
+}

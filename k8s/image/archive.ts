@@ -1,0 +1,71 @@
+// Container images as files, without a daemon and without a registry: layers that are the same
+// bytes whenever they are made of the same files, and archives that `docker load`, `podman load`
+// and `ctr images import` take. Decides nothing about what is in them.
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const TAR_MS_MAX = 300_000
+/** GNU tar's: one order, no times, nobody's names. */
+const REPRODUCIBLE = ['--sort=name', '--mtime=@0', '--numeric-owner', '--owner=0', '--group=0']
+const EPOCH = '1970-01-01T00:00:00Z'
+
+/** One layer: a tar file and its identity. */
+export interface Layer {
+  readonly path: string
+  readonly sha256: string
+}
+
+/** How containers of an image start; names are those of the image specification. */
+export interface ImageConfig {
+  readonly Entrypoint: readonly string[]
+  readonly User: string
+  readonly WorkingDir?: string
+  readonly Env?: readonly string[]
+  readonly ExposedPorts?: Readonly<Record<string, object>>
+  readonly Labels?: Readonly<Record<string, string>>
+}
+
+/** Puts a folder into a layer at `path`; `mode` may give all files one, such as `go=rX`. */
+export async function writeLayer(folder: string, path: string, mode?: string): Promise<Layer> {
+  const modes = mode === undefined ? [] : [`--mode=${mode}`]
+  const args = [...REPRODUCIBLE, '--format=gnu', ...modes, '-C', folder, '-cf', path, '.']
+  await run('tar', args, { timeout: TAR_MS_MAX })
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return { path, sha256: hash.digest('hex') }
+}
+
+/** What an archive is made of. */
+export interface Image {
+  /** Such as `localhost/curtail:test`; with a host part, or containerd calls them docker.io's. */
+  readonly names: readonly string[]
+  readonly architecture: 'amd64' | 'arm64'
+  readonly config: ImageConfig
+  /** Lowest first. */
+  readonly layers: readonly Layer[]
+}
+
+/** Writes the archive of an image at `path`. */
+export async function writeImage(image: Image, path: string): Promise<void> {
+  const { names, architecture, config, layers } = image
+  const rootfs = { type: 'layers', diff_ids: layers.map(({ sha256 }) => `sha256:${sha256}`) }
+  const description = { architecture, os: 'linux', created: EPOCH, config, rootfs }
+  const files = layers.map(({ sha256 }) => `${sha256}.tar`)
+  const manifest = [{ Config: 'config.json', RepoTags: names, Layers: files }]
+  const folder = await mkdtemp(`${path}-`)
+  try {
+    await writeFile(join(folder, 'config.json'), JSON.stringify(description))
+    await writeFile(join(folder, 'manifest.json'), JSON.stringify(manifest))
+    for (const layer of layers) await symlink(layer.path, join(folder, `${layer.sha256}.tar`))
+    const args = [...REPRODUCIBLE, '--dereference', '-C', folder, '-cf', path, '.']
+    await run('tar', args, { timeout: TAR_MS_MAX })
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}

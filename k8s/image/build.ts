@@ -1,0 +1,77 @@
+// `npm run image [-- FILE]`: builds the image for amd64 from the checkout, without a daemon and
+// without a registry, as one file for `docker load`, `podman load` or `ctr images import`.
+import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { writeApp } from './app.ts'
+import { type ImageConfig, writeImage, writeLayer } from './archive.ts'
+import { nonroot, writeBase } from './base-layer.ts'
+import { type Rewrite, root } from './bundle.ts'
+
+const MEBIBYTE = 1024 * 1024
+
+/** Builds the image at `path` under every one of `names`; resolves to the bytes of its layers. */
+export async function buildImage(given: {
+  readonly names: readonly string[]
+  readonly path: string
+  readonly rewrite?: Rewrite
+}): Promise<{ readonly baseBytes: number; readonly appBytes: number }> {
+  const folder = await mkdtemp(join(tmpdir(), 'curtail-image-'))
+  process.umask(0o022)
+  try {
+    const [base, app] = [join(folder, 'base'), join(folder, 'top', 'app')]
+    await mkdir(base)
+    await mkdir(app, { recursive: true })
+    await writeBase(base)
+    await writeApp(app, base, given.rewrite)
+    const lower = await writeLayer(base, join(folder, 'base.tar'))
+    // Whatever umask the checkout was made with.
+    const upper = await writeLayer(join(folder, 'top'), join(folder, 'app.tar'), 'u=rwX,go=rX')
+    const config = await describeConfig()
+    const image = { architecture: 'amd64', config, layers: [lower, upper] } as const
+    await writeImage({ names: given.names, ...image }, resolve(given.path))
+    const [baseSize, appSize] = await Promise.all([stat(lower.path), stat(upper.path)])
+    return { baseBytes: baseSize.size, appBytes: appSize.size }
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+async function describeConfig(): Promise<ImageConfig> {
+  const text = await readFile(join(root, 'package.json'), 'utf8')
+  const facts = z.object({ version: z.string(), license: z.string(), description: z.string() })
+  const { version, license, description } = facts.parse(JSON.parse(text))
+  const user = String(nonroot.id)
+  return {
+    Entrypoint: ['/nodejs/bin/node', '/app/main.js'],
+    User: `${user}:${user}`,
+    WorkingDir: '/app',
+    Env: [
+      'PATH=/nodejs/bin',
+      'NODE_ENV=production',
+      'NODE_OPTIONS=--disable-warning=ExperimentalWarning --max-semi-space-size=16',
+    ],
+    Labels: {
+      'org.opencontainers.image.title': 'curtail',
+      'org.opencontainers.image.description': description,
+      'org.opencontainers.image.version': version,
+      'org.opencontainers.image.licenses': license,
+    },
+  }
+}
+
+async function main(): Promise<void> {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { name: { type: 'string', multiple: true } },
+  })
+  const path = positionals[0] ?? 'curtail-image.tar'
+  const names = values.name ?? ['localhost/curtail:latest']
+  const { baseBytes, appBytes } = await buildImage({ names, path })
+  const [base, app] = [baseBytes, appBytes].map((bytes) => (bytes / MEBIBYTE).toFixed(1))
+  process.stdout.write(`${path}: ${names.join(', ')}; base ${base} MiB, app ${app} MiB\n`)
+}
+
+if (import.meta.main) await main()

@@ -1,0 +1,183 @@
+// Bundles the roles into one folder of plain JavaScript that needs Node.js and nothing else: a file
+// for the front door, one for each role, and what several of them share. Files that the sources
+// read at run time keep their places below the folder. Decides nothing about images.
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build, type Metafile, type Plugin } from 'esbuild'
+import { z } from 'zod'
+
+/** The checkout. */
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/**
+ * Packages that stay as they are, with what they depend on: this one has hooks of Node.js load its
+ * own files by their addresses. Only a process that traces loads it.
+ */
+const UNBUNDLED = ['import-in-the-middle', 'require-in-the-middle']
+
+/** What sources read at run time. */
+const ASSETS = /\.(lua|proto|yaml|css|ico)$|^web[/\\].*\.js$/
+
+/** What packages read at run time, less their examples. */
+const PROTO = /^(?!.*[/\\]sample[/\\]).*\.proto$/
+
+/** Files that are started by their names; roles are loaded by the front door. */
+const ENTRY_POINTS: Readonly<Record<string, string>> = {
+  curtail: 'src/main.ts',
+  tracing: 'src/process/tracing.ts',
+  'writer-thread': 'src/stores/sqlite/writer-thread.ts',
+}
+
+/** First in every file: what bundled code finds itself and its files by. */
+const BANNER = [
+  "import { createRequire as __createRequire } from 'node:module'",
+  'const require = __createRequire(import.meta.url)',
+  "const __bundleUrl = new URL('.', import.meta.url).href",
+  'const __bundleFolder = import.meta.dirname',
+].join('\n')
+
+/** The front door: tracing first, since it can only follow what is loaded after it. */
+const MAIN = ["await import('./tracing.js')", "await import('./curtail.js')", ''].join('\n')
+
+const packageFile = z.object({
+  name: z.string(),
+  version: z.string(),
+  license: z.string().optional(),
+  dependencies: z.record(z.string(), z.string()).optional(),
+})
+
+/** What a bundle is made of. */
+export interface Bundle {
+  /** Which source went into which file, as esbuild tells it; paths are those of the checkout. */
+  readonly metafile: Metafile
+  /** Folders of the packages that are in it, such as `node_modules/zod`. */
+  readonly packages: readonly string[]
+}
+
+/** Changes a source, whose path in the checkout is given, before it is bundled. For tests. */
+export type Rewrite = (text: string, place: string) => string
+
+/** Writes the bundle into `folder`, which must be empty. Throws esbuild's words. */
+export async function bundle(folder: string, rewrite?: Rewrite): Promise<Bundle> {
+  const readingPackages = new Set<string>()
+  const { metafile, outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: { ...ENTRY_POINTS },
+    // Not written by esbuild: source maps would tell where the bundle was made.
+    outdir: join(root, 'bundle'),
+    write: false,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    banner: { js: BANNER },
+    // Names stay as they are: they stand in stack traces.
+    minifyWhitespace: true,
+    minifySyntax: true,
+    keepNames: true,
+    legalComments: 'none',
+    sourcemap: 'linked',
+    sourcesContent: false,
+    external: UNBUNDLED,
+    plugins: [placesOfSources(rewrite), placesOfPackages(readingPackages)],
+    metafile: true,
+    logLevel: 'error',
+  })
+  for (const { path, contents } of outputFiles) {
+    await writeFile(join(folder, relative(join(root, 'bundle'), path)), contents)
+  }
+  await writeFile(join(folder, 'main.js'), MAIN)
+  await writePackageFile(folder)
+  await copyFiles(folder, 'src', ASSETS)
+  for (const place of readingPackages) await copyFiles(folder, place, PROTO)
+  const bundled = Object.keys(metafile.inputs).filter((path) => path.startsWith('node_modules/'))
+  const packages = new Set([...bundled.map(packageOf), ...(await copyUnbundled(folder))])
+  return { metafile, packages: [...packages].sort() }
+}
+
+/** A source finds its files by its own place: it is told the one that it has below the bundle. */
+function placesOfSources(rewrite: Rewrite = (text) => text): Plugin {
+  const sources = join(root, 'src')
+  return {
+    name: 'places-of-sources',
+    setup(bundler) {
+      bundler.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+        if (!path.startsWith(sources)) return undefined
+        const place = relative(root, path)
+        const text = rewrite(await readFile(path, 'utf8'), place)
+        return { contents: rewriteSource(text, place), loader: 'ts' }
+      })
+    },
+  }
+}
+
+/** The source with every `import.meta.url` told. Throws for a thread that is not in the bundle. */
+function rewriteSource(text: string, place: string): string {
+  const thread = /new URL\('\.\/([\w-]+)\.ts', import\.meta\.url\)/g
+  return text
+    .replaceAll(thread, (_whole, name: string) => {
+      if (!Object.hasOwn(ENTRY_POINTS, name)) throw new Error(`${place}: ${name} is not bundled`)
+      return `new URL('${name}.js', __bundleUrl)`
+    })
+    .replaceAll('import.meta.url', `(__bundleUrl + ${JSON.stringify(place)})`)
+}
+
+/** The same for packages, which say `__dirname`; `found` gets the packages that do. */
+function placesOfPackages(found: Set<string>): Plugin {
+  return {
+    name: 'places-of-packages',
+    setup(bundler) {
+      bundler.onLoad({ filter: /[/\\]node_modules[/\\].*\.[cm]?js$/ }, async ({ path }) => {
+        const text = await readFile(path, 'utf8')
+        if (!/\b__dirname\b/.test(text)) return undefined
+        const place = relative(root, path)
+        found.add(packageOf(place))
+        const told = `(__bundleFolder + ${JSON.stringify(`/${dirname(place)}`)})`
+        return { contents: text.replaceAll(/\b__dirname\b/g, told), loader: 'js' }
+      })
+    },
+  }
+}
+
+/** The folder of the package that a file below node_modules belongs to. */
+function packageOf(place: string): string {
+  const found = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(place)?.[0]
+  if (found === undefined) throw new Error(`${place} belongs to no package`)
+  return found
+}
+
+async function copyFiles(folder: string, from: string, isWanted: RegExp): Promise<void> {
+  for (const path of await readdir(join(root, from), { recursive: true })) {
+    if (isWanted.test(path)) await cp(join(root, from, path), join(folder, from, path))
+  }
+}
+
+/** What version.ts reads, and what tells Node.js that these are modules. */
+async function writePackageFile(folder: string): Promise<void> {
+  const text = await readFile(join(root, 'package.json'), 'utf8')
+  const { name, version, license } = packageFile.parse(JSON.parse(text))
+  const own = { name, version, license, type: 'module' }
+  await writeFile(join(folder, 'package.json'), `${JSON.stringify(own, undefined, 2)}\n`)
+}
+
+/** Copies the packages that stay as they are, and what they need; resolves to their folders. */
+async function copyUnbundled(folder: string): Promise<readonly string[]> {
+  const wanted = [...UNBUNDLED]
+  const copied = new Set<string>()
+  for (const name of wanted) {
+    const place = `node_modules/${name}`
+    if (copied.has(place)) continue
+    copied.add(place)
+    await cp(join(root, place), join(folder, place), { recursive: true, filter: isCode })
+    const text = await readFile(join(root, place, 'package.json'), 'utf8')
+    wanted.push(...Object.keys(packageFile.parse(JSON.parse(text)).dependencies ?? {}))
+  }
+  return [...copied]
+}
+
+/** Whether a path of a package is needed to run it. */
+function isCode(path: string): boolean {
+  return !/\.(md|map|ts|mts|cts|csv|yml)$|[/\\](test|\.github)$/.test(path)
+}

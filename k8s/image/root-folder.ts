@@ -1,0 +1,100 @@
+// The root of an image's file system, filled with programs of this machine and the shared libraries
+// they ask for, and with word of the Debian packages that those came from, where scanners look.
+import { execFile } from 'node:child_process'
+import { chmod, copyFile, mkdir, realpath, stat, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const RUN_MS_MAX = 60_000
+/** As in the distroless images: one file for each package, with its paragraph. */
+export const PACKAGE_FACTS = 'var/lib/dpkg/status.d'
+
+/** The user that a test-built image's programs run as, where nothing else is said. */
+export interface ImageUser {
+  readonly name: string
+  readonly id: number
+}
+
+/** Makes what every root needs: users, name services, a place for temporary files. */
+export async function beginRoot(root: string, user: ImageUser): Promise<void> {
+  const id = String(user.id)
+  await chmod(root, 0o755)
+  await mkdir(join(root, 'tmp'))
+  await chmod(join(root, 'tmp'), 0o1777)
+  const users = ['root:x:0:0:root:/:/sbin/nologin', `${user.name}:x:${id}:${id}::/:/sbin/nologin`]
+  await writeText(root, 'etc/passwd', `${users.join('\n')}\n`)
+  await writeText(root, 'etc/group', `root:x:0:\n${user.name}:x:${id}:\n`)
+  await writeText(root, 'etc/nsswitch.conf', 'hosts: files dns\n')
+  await addFile(root, '/etc/os-release', 'etc/os-release')
+}
+
+/** Writes a text that everybody may read. */
+export async function writeText(root: string, path: string, text: string): Promise<void> {
+  await mkdir(join(root, dirname(path)), { recursive: true })
+  await writeFile(join(root, path), text, { mode: 0o644 })
+}
+
+/** Copies a file, with its leave to be run. */
+export async function addFile(root: string, from: string, path: string): Promise<void> {
+  await mkdir(join(root, dirname(path)), { recursive: true })
+  await copyFile(from, join(root, path))
+  const { mode } = await stat(from)
+  await chmod(join(root, path), (mode & 0o111) === 0 ? 0o644 : 0o755)
+}
+
+/**
+ * Adds the shared libraries that programs of this machine ask for, each at its own place, and says
+ * which packages they came from; those below `copied` are in the root already.
+ */
+export async function addLibraries(
+  root: string,
+  programs: readonly string[],
+  copied = root,
+): Promise<void> {
+  const wanted = new Set<string>()
+  for (const program of programs) {
+    for (const library of await librariesOf(program)) wanted.add(library)
+  }
+  for (const library of [...wanted].sort()) {
+    if (library.startsWith(copied)) continue
+    await addFile(root, await realpath(library), library)
+    await addPackageFacts(root, await packageOf(library))
+  }
+}
+
+async function librariesOf(program: string): Promise<readonly string[]> {
+  const { stdout } = await run('ldd', [program], { timeout: RUN_MS_MAX }).catch(
+    (error: unknown) => {
+      const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
+      if (`${stdout}${stderr}`.includes('not a dynamic executable')) return { stdout: '' }
+      throw error
+    },
+  )
+  const missing = /^\s*(\S+) => not found/m.exec(stdout)?.[1]
+  if (missing !== undefined) throw new Error(`${program} asks for ${missing}, which is not here`)
+  return [...stdout.matchAll(/(?:=> |^\s+)(\/\S+) \(0x/gm)].map(([, path = '']) => path)
+}
+
+/** The Debian package that a file belongs to, whichever of its two names it was packed under. */
+async function packageOf(path: string): Promise<string> {
+  const places = [path, join('/usr', path), path.replace(/^\/usr/, '')]
+  for (const place of places) {
+    const told = await run('dpkg-query', ['--search', place], { timeout: RUN_MS_MAX }).catch(
+      () => undefined, // not under this name
+    )
+    const found = told?.stdout.split(':')[0]
+    if (found !== undefined) return found
+  }
+  throw new Error(`${path} belongs to no package of Debian: images are built on Debian 12 alone`)
+}
+
+/** Says that files of a Debian package are in the image, and under which terms. */
+export async function addPackageFacts(root: string, name: string): Promise<void> {
+  const { stdout } = await run('dpkg-query', ['--status', name], { timeout: RUN_MS_MAX })
+  const fields = /^(Package|Status|Architecture|Version|Source|Maintainer|Homepage): .*\n/gm
+  const facts = [...stdout.matchAll(fields)].map(([line]) => line)
+  await writeText(root, join(PACKAGE_FACTS, basename(name)), `${facts.join('')}\n`)
+  const terms = `usr/share/doc/${name}/copyright`
+  await addFile(root, await realpath(join('/', terms)), terms)
+}

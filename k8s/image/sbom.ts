@@ -1,0 +1,114 @@
+// The bill of materials of the image, in CycloneDX: the packages that are bundled, Node.js with
+// what it was built of, and the Debian packages of the base. Pure: renders what it is given.
+import { createHash } from 'node:crypto'
+
+/** A package of npm. */
+export interface NpmPackage {
+  readonly name: string
+  readonly version: string
+  /** As package.json says it: an SPDX expression. */
+  readonly license: string
+  /** As package-lock.json says it: `sha512-` and base64. */
+  readonly integrity?: string | undefined
+}
+
+/** A package of Debian. */
+export interface DebianPackage {
+  readonly name: string
+  readonly version: string
+  readonly architecture: string
+}
+
+/** What is in an image. */
+export interface Materials {
+  readonly name: string
+  readonly version: string
+  readonly license: string
+  readonly packages: readonly NpmPackage[]
+  /** `process.versions` of the image's Node.js. */
+  readonly nodeVersions: Readonly<Record<string, string>>
+  readonly basePackages: readonly DebianPackage[]
+  /** Such as `debian-12`. */
+  readonly distribution: string
+}
+
+interface Component {
+  readonly type: string
+  readonly name: string
+  readonly version: string
+  readonly 'bom-ref': string
+  readonly [field: string]: unknown
+}
+
+/** The document, always the same text for the same materials. */
+export function renderSbom(materials: Materials): string {
+  const { name, version, license, packages, nodeVersions, basePackages } = materials
+  const app = component(`pkg:npm/${name}@${version}`, {
+    type: 'application',
+    name,
+    version,
+    licenses: [{ expression: license }],
+  })
+  const npm = packages.map(renderNpm)
+  const node = renderNode(nodeVersions)
+  const base = basePackages.map((one) => renderDebian(one, materials.distribution))
+  const components = [...npm, node, ...base]
+  const refs = components.map((one) => one['bom-ref'])
+  const body = {
+    metadata: { component: app },
+    components,
+    dependencies: [{ ref: app['bom-ref'], dependsOn: [...new Set(refs)].sort() }],
+  }
+  const head = { bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 }
+  const document = { ...head, serialNumber: serialOf(body), ...body }
+  return `${JSON.stringify(document, undefined, 2)}\n`
+}
+
+function component(purl: string, given: Omit<Component, 'bom-ref' | 'purl'>): Component {
+  const { type, name, version, ...rest } = given
+  return { type, name, version, 'bom-ref': purl, purl, ...rest } as Component
+}
+
+function renderNpm({ name, version, license, integrity }: NpmPackage): Component {
+  const path = name.replace('@', '%40')
+  const [, base64] = integrity?.split('sha512-') ?? []
+  return component(`pkg:npm/${path}@${version}`, {
+    type: 'library',
+    name,
+    version,
+    licenses: [{ expression: license }],
+    ...(base64 !== undefined && {
+      hashes: [{ alg: 'SHA-512', content: Buffer.from(base64, 'base64').toString('hex') }],
+    }),
+  })
+}
+
+/** Node.js, and below it the libraries that its binary holds. */
+function renderNode({ node = '', ...parts }: Readonly<Record<string, string>>): Component {
+  const held = Object.entries(parts).filter(([, version]) => /\d\.\d/.test(version))
+  return component(`pkg:github/nodejs/node@v${node}`, {
+    type: 'platform',
+    name: 'node',
+    version: node,
+    licenses: [{ expression: 'MIT' }],
+    cpe: `cpe:2.3:a:nodejs:node.js:${node}:*:*:*:-:*:*:*`,
+    components: held.map(([name, version]) =>
+      component(`pkg:generic/${name}@${version}`, { type: 'library', name, version }),
+    ),
+  })
+}
+
+function renderDebian(given: DebianPackage, distribution: string): Component {
+  const { name, version, architecture } = given
+  const place = `${encodeURIComponent(name)}@${encodeURIComponent(version)}`
+  const purl = `pkg:deb/debian/${place}?arch=${architecture}&distro=${distribution}`
+  return component(purl, { type: 'library', name, version })
+}
+
+/** A UUID that is the document's own and changes with it alone. */
+function serialOf(body: object): string {
+  const hex = createHash('sha256').update(JSON.stringify(body)).digest('hex')
+  const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16)
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]
+  return `urn:uuid:${[...parts, `${variant}${hex.slice(17, 20)}`, hex.slice(20, 32)].join('-')}`
+}

@@ -1,0 +1,64 @@
+// k6: the whole traffic at once: nine of ten redirects hot, one cold, and creates alongside, each
+// judged for itself.
+import { scenario } from 'k6/execution'
+import {
+  addressOf,
+  checkCreated,
+  checkRedirect,
+  codeAt,
+  createLink,
+  followCode,
+  type Links,
+  makeLinks,
+} from './clients.ts'
+import {
+  arrivals,
+  createThresholds,
+  CREATES_PART,
+  redirectThresholds,
+  wholeLoad,
+  trends,
+} from './shapes.ts'
+import { summariesOf } from './summaries.ts'
+
+const HOT_LINKS = 20
+const HOT_PART = 0.9
+
+/** Read by k6. */
+export const options = {
+  summaryTrendStats: trends,
+  scenarios: {
+    redirects_hot: arrivals(HOT_PART, { exec: 'followHot' }),
+    redirects_cold: arrivals(1 - HOT_PART, { exec: 'followCold' }),
+    creates: arrivals(CREATES_PART, { exec: 'create' }),
+  },
+  thresholds: {
+    ...wholeLoad,
+    ...redirectThresholds('redirects_hot'),
+    ...redirectThresholds('redirects_cold'),
+    ...createThresholds('creates'),
+  },
+}
+
+/** Read by k6. */
+export const setup = makeLinks
+
+/** Read by k6: one arrival. */
+export function followHot(links: Links): void {
+  const at = scenario.iterationInTest
+  checkRedirect(followCode(codeAt(links, at % HOT_LINKS), addressOf(at)))
+}
+
+/** Read by k6: one arrival. */
+export function followCold(links: Links): void {
+  const at = scenario.iterationInTest
+  checkRedirect(followCode(codeAt(links, HOT_LINKS + at), addressOf(at)))
+}
+
+/** Read by k6: one arrival. */
+export function create(): void {
+  checkCreated(createLink(addressOf(scenario.iterationInTest)))
+}
+
+/** Read by k6. */
+export const handleSummary = summariesOf('mixed')

@@ -1,0 +1,26 @@
+// k6: few links followed by many, as a link in the news is. Every tier but the memory is spared.
+import { scenario } from 'k6/execution'
+import { addressOf, checkRedirect, codeAt, followCode, type Links, makeLinks } from './clients.ts'
+import { arrivals, redirectThresholds, wholeLoad, trends } from './shapes.ts'
+import { summariesOf } from './summaries.ts'
+
+const HOT_LINKS = 20
+
+/** Read by k6. */
+export const options = {
+  summaryTrendStats: trends,
+  scenarios: { redirects_hot: arrivals(1) },
+  thresholds: { ...wholeLoad, ...redirectThresholds('redirects_hot') },
+}
+
+/** Read by k6. */
+export const setup = makeLinks
+
+/** Read by k6: one arrival. */
+export default function followHot(links: Links): void {
+  const at = scenario.iterationInTest
+  checkRedirect(followCode(codeAt(links, at % HOT_LINKS), addressOf(at)))
+}
+
+/** Read by k6. */
+export const handleSummary = summariesOf('redirects-hot')

@@ -1,0 +1,75 @@
+// What a run of k6 leaves behind: all its figures as JSON, its thresholds as JUnit tests, and a few
+// lines on the screen. Judges nothing itself.
+import { given } from './shapes.ts'
+
+/** What k6 gives at the end of a run, as far as it is used here. */
+export interface RunData {
+  readonly metrics: Readonly<Record<string, Measured>>
+}
+
+interface Measured {
+  readonly values: Readonly<Record<string, number>>
+  readonly thresholds?: Readonly<Record<string, { readonly ok: boolean }>>
+}
+
+interface Judged {
+  readonly name: string
+  readonly isKept: boolean
+  readonly found: string
+}
+
+/** The `handleSummary` of the scenario `name`: writes NAME.json and NAME.xml into `OUT_FOLDER`. */
+export function summariesOf(name: string): (data: RunData) => Record<string, string> {
+  return (data) => {
+    const judged = judge(data)
+    const path = `${given.outFolder}/${name}`
+    return {
+      [`${path}.json`]: JSON.stringify(data, undefined, 2),
+      [`${path}.xml`]: renderJunit(name, judged),
+      stdout: renderLines(name, judged),
+    }
+  }
+}
+
+function judge({ metrics }: RunData): Judged[] {
+  return Object.entries(metrics).flatMap(([metric, { values, thresholds = {} }]) => {
+    const found = Object.entries(values)
+      .map(([figure, value]) => `${figure}=${Number(value.toFixed(4))}`)
+      .join(' ')
+    return Object.entries(thresholds).map(([rule, { ok }]) => {
+      return { name: `${metric} ${rule}`, isKept: ok, found }
+    })
+  })
+}
+
+function renderLines(name: string, judged: readonly Judged[]): string {
+  const lines = judged.map((one) => `${one.isKept ? 'kept' : 'FAILED'} ${one.name}: ${one.found}`)
+  return [`${name}, shape ${given.shape}, at ${given.baseUrl}`, ...lines, ''].join('\n')
+}
+
+function renderJunit(name: string, judged: readonly Judged[]): string {
+  const failed = judged.filter(({ isKept }) => !isKept).length
+  const cases = judged.map((one) => {
+    const begin = `    <testcase classname="${escape(name)}" name="${escape(one.name)}"`
+    if (one.isKept) return `${begin}/>`
+    return `${begin}><failure message="${escape(one.found)}"/></testcase>`
+  })
+  const counts = `tests="${judged.length}" failures="${failed}"`
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites ${counts}>`,
+    `  <testsuite name="${escape(name)}" ${counts}>`,
+    ...cases,
+    '  </testsuite>',
+    '</testsuites>',
+    '',
+  ].join('\n')
+}
+
+function escape(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+}

@@ -1,0 +1,27 @@
+// The files of the chart that are made here: the rules of Prometheus and the dashboards of Grafana.
+// charts/render.ts writes them.
+import { join } from 'node:path'
+import { renderRules } from './alerts.ts'
+import { controller, dependencies, edgeBoard, limiter } from './boards-machinery.ts'
+import { create, overview, redirect } from './boards-requests.ts'
+import type { Board } from './panel.ts'
+import { renderBoard } from './render-board.ts'
+
+/** All dashboards. */
+export const boards: readonly Board[] = [
+  overview,
+  redirect,
+  create,
+  limiter,
+  edgeBoard,
+  controller,
+  dependencies,
+]
+
+/** The files by their paths, with what they are to hold. */
+export function monitoringForChart(chart: string): [string, string][] {
+  const dashboards = boards.map((board): [string, string] => {
+    return [join(chart, 'dashboards', `${board.name}.json`), renderBoard(board)]
+  })
+  return [[join(chart, 'files', 'alerts.yaml'), renderRules()], ...dashboards]
+}

@@ -1,0 +1,104 @@
+// The commands that an installation prints, run as printed: all but those that need a name which
+// only the reader knows get through, and what they print is what they promise.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { waitFor } from '../component/wait-for.ts'
+import { findHelm } from '../parts/helm.ts'
+import { dirname } from 'node:path'
+import { helm, tryRun } from './cluster.ts'
+import { ensureRelease, INSTALL_MS_MAX, podsOf, RELEASE } from './release.ts'
+
+const TEST_MS_MAX = 8 * 60_000
+const PORT_MS_MAX = 30_000
+
+/** Every line of a command, in order. */
+let commands: readonly string[]
+let notes: string
+const forwards: { readonly kill: () => void; readonly ended: Promise<unknown> }[] = []
+
+beforeAll(async () => {
+  await ensureRelease()
+  notes = await helm(4, 'get', 'notes', RELEASE, '--namespace', RELEASE)
+  const lines = notes.split('\n').map((line) => /^ {2}(\S.*)$/.exec(line)?.[1] ?? '')
+  commands = lines
+    .map((line) => line.replace(/ +#.*$/, ''))
+    .filter((line) => /^(kubectl|helm|curl|ADMIN_TOKEN=)/.test(line))
+}, INSTALL_MS_MAX)
+
+afterAll(async () => {
+  await endForwards()
+})
+
+async function endForwards(): Promise<void> {
+  for (const { kill, ended } of forwards.splice(0)) {
+    kill()
+    await ended
+  }
+}
+
+/** Runs `kubectl port-forward … &` until it is ended, once its port is open. */
+async function forward(command: string): Promise<void> {
+  await endForwards()
+  const child = spawn('sh', ['-ec', `exec ${command.replace(/ &$/, '')}`], { stdio: 'ignore' })
+  forwards.push({ kill: () => void child.kill(), ended: once(child, 'exit') })
+  const port = Number(/ (\d+):\d+ &$/.exec(command)?.[1])
+  await waitFor(`port ${port} to be open`, () => isOpen(port), PORT_MS_MAX)
+}
+
+function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port })
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', () => {
+      resolve(false)
+    })
+  })
+}
+
+test(
+  'every command works as printed',
+  async () => {
+    const path = `${dirname(await findHelm(4))}:${process.env['PATH'] ?? ''}`
+    const [pod = ''] = await podsOf('create')
+    const outputs = new Map<string, string>()
+    let code = ''
+    let before = ''
+    for (const command of commands) {
+      if (command.startsWith('ADMIN_TOKEN=')) before = `${command}\n`
+      else if (command.endsWith(' &')) await forward(command)
+      else {
+        const here = command.replace(/\bPOD\b/, pod).replace(/\bCODE\b/, code)
+        const script = `PATH=${path}\n${before}${here}`
+        const { code: exitCode, stdout, stderr } = await tryRun('sh', ['-ec', script])
+        expect([command, exitCode, stderr]).toEqual([command, 0, expect.any(String)])
+        outputs.set(command, stdout)
+        code = /"short_url":"[^"]*\/(\w+)"/.exec(stdout)?.[1] ?? code
+      }
+    }
+    const outputOf = (part: string) =>
+      [...outputs].find(([command]) => command.includes(part))?.[1] ?? `no command has ${part}`
+    expect(outputOf('wait deployment')).toContain('condition met')
+    expect(outputOf('helm test')).toContain('Succeeded')
+    expect(outputOf('--json')).toContain('"short_url":"http://localhost:8080/')
+    expect(outputOf('curl -si')).toMatch(/^HTTP\/1\.1 302 .*location: https:\/\/example\.com\//is)
+    expect(JSON.parse(outputOf('/admin/pools'))).toMatchObject([{ pool: 'default' }])
+    expect(outputOf('-c wait-for-schema')).toContain('the schema is there')
+    expect(outputOf('component=migrate')).toContain('migrated')
+    expect(outputOf('component=pools')).toContain('filled')
+    expect(JSON.parse(outputOf('/readyz'))).toMatchObject({ status: 'ready' })
+    expect(outputs.size).toBeGreaterThan(9)
+  },
+  TEST_MS_MAX,
+)
+
+test('warns of what is for trying out, and says what stays', () => {
+  expect(notes).toContain('baseUrl is http://localhost:8080')
+  expect(notes).toContain('cassandra.mode is bundled')
+  expect(notes).toContain('the Secret shop-curtail-code-secret')
+  expect(notes).toContain('data-shop-curtail-cassandra-*')
+})

@@ -1,0 +1,100 @@
+// `helm install` with default values, in a namespace of restricted pods: ready means that the first
+// request works, `helm test` passes, and clients are limited each for itself.
+import { beforeAll, expect, test } from '@jest/globals'
+import { waitFor } from '../component/wait-for.ts'
+import { applyObjects, helm, kubectl, mustRun } from './cluster.ts'
+import { restrictedPod } from './pods.ts'
+import { edgeUrl, ensureRelease, INSTALL_MS_MAX, RELEASE } from './release.ts'
+
+const TEST_MS_MAX = 5 * 60_000
+/** What the chart's rules let one client create at once. */
+const BURST = 20
+
+beforeAll(() => ensureRelease(), INSTALL_MS_MAX)
+
+test(
+  'the first requests work: a link is made, followed, and says what is left',
+  async () => {
+    const edge = await edgeUrl()
+    const created = await fetch(`${edge}/v1/urls`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ long_url: 'https://example.com/first' }),
+    })
+    expect(created.status).toBe(201)
+    const { pathname } = new URL(created.headers.get('Location') ?? '')
+    const followed = await fetch(`${edge}${pathname}`, { redirect: 'manual' })
+    expect(followed.status).toBe(302)
+    expect(followed.headers.get('Location')).toBe('https://example.com/first')
+    expect((await fetch(`${edge}/nothing`)).status).toBe(404)
+    // Where the limiter's answer is late, as on a machine that is just starting all of this, the
+    // edge goes on without it and says nothing of limits.
+    await waitFor('the limit of redirects to be told', async () => {
+      const again = await fetch(`${edge}${pathname}`, { redirect: 'manual' })
+      return again.headers.get('X-RateLimit-Limit') === '500'
+    })
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'helm test passes',
+  async () => {
+    const told = await helm(4, 'test', RELEASE, '--namespace', RELEASE, '--timeout', '3m')
+    expect(told).toContain('Phase:          Succeeded')
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'two clients have two buckets: each is let through as often as the rule says',
+  async () => {
+    const edge = await edgeUrl()
+    const names = ['client-a', 'client-b']
+    const idle = ['/nodejs/bin/node', '-e', 'setInterval(() => undefined, 1000)']
+    const pods = names.map((name) => restrictedPod(name, { command: idle }))
+    await applyObjects(
+      ...pods.map((pod) => ({ ...pod, metadata: { ...pod.metadata, namespace: RELEASE } })),
+    )
+    try {
+      for (const name of names) {
+        const wait = ['--for=condition=Ready', '--timeout=60s', '--namespace', RELEASE]
+        await kubectl('wait', `pod/${name}`, ...wait)
+      }
+      const counted = await Promise.all(names.map((name) => createUntilRefused(name, edge)))
+      for (const { made, retryAfter } of counted) {
+        // Two more are let through each second that it takes.
+        expect(made).toBeGreaterThanOrEqual(BURST)
+        expect(made).toBeLessThanOrEqual(BURST + 10)
+        expect(retryAfter).toBe('1')
+      }
+    } finally {
+      await kubectl('delete', 'pod', ...names, '--namespace', RELEASE, '--now')
+    }
+  },
+  TEST_MS_MAX,
+)
+
+/** Creates links from inside a pod until one is refused. */
+async function createUntilRefused(
+  pod: string,
+  edge: string,
+): Promise<{ made: number; retryAfter: string | null }> {
+  const script = `
+    const ask = () => fetch('${edge}/v1/urls', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ long_url: 'https://example.com/bucket' }),
+    })
+    let made = 0
+    for (;;) {
+      const answer = await ask()
+      await answer.arrayBuffer()
+      if (answer.status === 201 && made < 100) { made += 1; continue }
+      console.log(JSON.stringify({ made, retryAfter: answer.headers.get('Retry-After') }))
+      break
+    }`
+  const inside = ['exec', pod, '--namespace', RELEASE, '--', '/nodejs/bin/node']
+  const told = await mustRun('kubectl', [...inside, '--input-type=module', '-e', script])
+  return JSON.parse(told) as { made: number; retryAfter: string | null }
+}

@@ -1,0 +1,115 @@
+// One release of the chart, which the tests of the cluster share: two would be more than the
+// machine carries. Whoever comes first installs it; who takes it away puts it back.
+import { fileURLToPath } from 'node:url'
+import { waitFor } from '../component/wait-for.ts'
+import type { HelmMajor } from '../parts/helm.ts'
+import { getObject, helm, kubectl, makeNamespace, mustRun, tryRun } from './cluster.ts'
+
+/** Name of the release, and of its namespace. */
+export const RELEASE = 'shop'
+/** What the names of its objects begin with. */
+export const FULL_NAME = 'shop-curtail'
+/** How long an installation may take, on a machine that does other things too. */
+export const INSTALL_MS_MAX = 12 * 60_000
+
+const chart = fileURLToPath(new URL('../../charts/curtail', import.meta.url))
+const ready = ['--wait', '--timeout', '10m', '--namespace', RELEASE]
+
+/** Images of the tests; everything else is as the chart says. */
+const images = {
+  image: 'curtail',
+  'edge.image': 'envoy',
+  'cache.bundled.image': 'redis',
+  'counters.bundled.image': 'redis',
+  'cassandra.bundled.image': 'cassandra',
+}
+const ownValues = [
+  ...Object.entries(images).flatMap(([value, name]) => [
+    ...['--set', `${value}.repository=localhost/${name}`],
+    ...['--set', `${value}.tag=test`],
+  ]),
+  // Names are remembered for 5 s here (k8s/cluster/manifests.yaml), not for 30.
+  ...['--set', 'dnsSeconds=8'],
+]
+
+/** Installs the release, unless it is there; resolves when helm says that all of it is ready. */
+export async function ensureRelease(major: HelmMajor = 4): Promise<void> {
+  const asked = ['get', 'secret', '-n', RELEASE, '-l', `owner=helm,name=${RELEASE},status=deployed`]
+  const there = await tryRun('kubectl', [...asked, '-o', 'name'])
+  if (there.stdout.trim() !== '') return
+  await makeNamespace(RELEASE)
+  await helm(major, 'install', RELEASE, chart, ...ownValues, ...ready)
+}
+
+/** Upgrades the release to these values. */
+export async function upgradeRelease(...values: readonly string[]): Promise<void> {
+  await helm(4, 'upgrade', RELEASE, chart, ...ownValues, ...values, ...ready)
+}
+
+/** Takes the release back to the revision before. */
+export async function rollBack(): Promise<void> {
+  await helm(4, 'rollback', RELEASE, ...ready)
+}
+
+/** Takes the release away. */
+export async function uninstall(major: HelmMajor = 4): Promise<void> {
+  await helm(major, 'uninstall', RELEASE, '--wait', '--timeout', '5m', '--namespace', RELEASE)
+}
+
+/** Where the edge answers, as `http://ADDRESS`. */
+export async function edgeUrl(): Promise<string> {
+  const named = ['service', `${FULL_NAME}-edge`, '--namespace', RELEASE]
+  const { spec } = await getObject<{ spec: { clusterIP: string } }>(...named)
+  return `http://${spec.clusterIP}`
+}
+
+/** Shortens a link through the edge; resolves to its code. */
+export async function shorten(edge: string, longUrl: string): Promise<string> {
+  let code: string | undefined
+  await waitFor('a link to be shortened', async () => {
+    const answer = await fetch(`${edge}/v1/urls`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ long_url: longUrl }),
+      signal: AbortSignal.timeout(5000),
+    })
+    if (answer.status === 201)
+      code = new URL(answer.headers.get('Location') ?? '').pathname.slice(1)
+    return answer.status === 201 || fail(await answer.text())
+  })
+  return code ?? fail('it has no code')
+}
+
+function fail(words: string): never {
+  throw new Error(`a link is not shortened: ${words}`)
+}
+
+/** Names of the pods of one kind, such as `edge`, that are not on their way out. */
+export async function podsOf(component: string): Promise<readonly string[]> {
+  const label = `app.kubernetes.io/instance=${RELEASE},app.kubernetes.io/component=${component}`
+  const asked = ['pods', '--namespace', RELEASE, '-l', label]
+  interface Pods {
+    readonly items: readonly {
+      readonly metadata: { readonly name: string; readonly deletionTimestamp?: string }
+    }[]
+  }
+  const { items } = await getObject<Pods>(...asked)
+  return items
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    .map(({ metadata }) => metadata.name)
+}
+
+/** Waits until a workload, such as `deployment/edge`, is whole again. */
+export async function untilWhole(workload: string): Promise<void> {
+  const [kind = '', name = ''] = workload.split('/')
+  const full = `${kind}/${FULL_NAME}-${name}`
+  await kubectl('rollout', 'status', full, '--namespace', RELEASE, '--timeout=300s')
+}
+
+/** Asks the API server to evict a pod, as a drain of its node does. Throws where it refuses. */
+export async function evict(pod: string): Promise<void> {
+  const metadata = { name: pod, namespace: RELEASE }
+  const wish = JSON.stringify({ apiVersion: 'policy/v1', kind: 'Eviction', metadata })
+  const path = `/api/v1/namespaces/${RELEASE}/pods/${pod}/eviction`
+  await mustRun('kubectl', ['create', '--raw', path, '-f', '-'], wish)
+}

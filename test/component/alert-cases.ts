@@ -1,0 +1,186 @@
+// For each alert: series under which it must fire, and then clear. Holds no test.
+import { nameOf, type OurMetric } from '../../src/dashboards/series.ts'
+
+/** How a series goes on, a value a step: while it is broken, and then. */
+interface CaseSeries {
+  readonly series: string
+  readonly broken: string
+  readonly healed: string
+}
+
+/** One alert's case. */
+export interface AlertCase {
+  /** Minutes between values, and between evaluations. @default 1 */
+  readonly stepMinutes?: number
+  /** @default 20 */
+  readonly brokenMinutes?: number
+  /** How long after its end the alert must be gone. @default 40 */
+  readonly healedMinutes?: number
+  readonly series: readonly CaseSeries[]
+}
+
+const pod = (name: string) => `namespace="NAMESPACE",pod="RELEASE-${name}-1"`
+
+/** A gauge of this value, and then of that one; or a counter that rises by so many a minute. */
+const gauge = (series: string, broken: number, healed: number): CaseSeries => ({
+  series,
+  broken: `${String(broken)}x`,
+  healed: `${String(healed)}x`,
+})
+const counter = (series: string, broken: number, healed: number): CaseSeries => ({
+  series,
+  broken: `0+${String(broken)}x`,
+  healed: `+${String(healed)}x`,
+})
+
+const ours = (
+  metric: OurMetric,
+  {
+    of,
+    labels = '',
+    part = '',
+  }: {
+    of: string
+    labels?: string
+    part?: string
+  },
+) => `${nameOf(metric)}${part}{${pod(of)}${labels === '' ? '' : `,${labels}`}}`
+
+const edge = (name: string, labels = '') =>
+  `envoy_${name}{${pod('edge')}${labels === '' ? '' : `,${labels}`}}`
+
+const answers = (cluster: string, group: number) =>
+  edge(
+    'cluster_upstream_rq_xx',
+    `envoy_cluster_name="${cluster}",envoy_response_code_class="${String(group)}"`,
+  )
+const times = (part: string, labels = '') =>
+  edge(`cluster_upstream_rq_time_${part}`, `envoy_cluster_name="redirect"${labels}`)
+
+/** Redirects, 10,000 a minute, of which so many are wrong, and so many late. */
+function redirects({ wrong, late }: { wrong: number; late: number }): CaseSeries[] {
+  const all = 10_000
+  return [
+    counter(answers('redirect', 3), all - wrong, all),
+    counter(answers('redirect', 5), wrong, 0),
+    counter(times('count'), all, all),
+    counter(times('bucket', ',le="100"'), all - late, all),
+  ]
+}
+
+/** Creates, 10,000 a minute, of which so many fail at the edge. */
+function creates(failed: number): CaseSeries[] {
+  return [
+    counter(
+      ours('creates', { of: 'create', labels: 'outcome="created"' }),
+      10_000 - failed,
+      10_000,
+    ),
+    counter(answers('create', 5), failed, 0),
+  ]
+}
+
+const pool = 'pool="default"'
+const level = ours('poolLevel', { of: 'create', labels: pool })
+const jobs = (outcome: string) =>
+  ours('refillJobs', { of: 'controller', labels: `outcome="${outcome}"` })
+const calls = (outcome: string) =>
+  ours('cassandraCallSeconds', {
+    of: 'create',
+    labels: `statement="lwt",outcome="${outcome}"`,
+    part: '_count',
+  })
+const info = (role: string) => ours('buildInfo', { of: role, labels: `role="${role}"` })
+const HOUR = 60
+
+/** The cases by alert. */
+export const alertCases: Readonly<Record<string, AlertCase>> = {
+  CurtailRedirectBurnFast: {
+    ...{ brokenMinutes: 70, healedMinutes: 60 },
+    series: redirects({ wrong: 0, late: 200 }),
+  },
+  CurtailRedirectBurnSlow: {
+    ...{ stepMinutes: 10, brokenMinutes: 30 * HOUR, healedMinutes: 13 * HOUR },
+    series: redirects({ wrong: 25, late: 0 }),
+  },
+  CurtailCreateBurnFast: {
+    ...{ brokenMinutes: 70, healedMinutes: 60 },
+    series: creates(300),
+  },
+  CurtailCreateBurnSlow: {
+    ...{ stepMinutes: 10, brokenMinutes: 30 * HOUR, healedMinutes: 13 * HOUR },
+    series: creates(50),
+  },
+  CurtailPoolEmpty: { series: [gauge(level, 0, 50_000)] },
+  CurtailPoolRunningOut: {
+    brokenMinutes: 90,
+    series: [
+      gauge(level, 100_000, 2_000_000),
+      counter(ours('poolClaimed', { of: 'create', labels: pool }), 1, 1),
+    ],
+  },
+  CurtailRefillFailing: {
+    series: [counter(jobs('failed'), 1, 0), counter(jobs('succeeded'), 0, 1)],
+  },
+  CurtailPoolDegraded: {
+    series: [
+      gauge(
+        ours('poolConditions', {
+          of: 'controller',
+          labels: 'type="Degraded",status="True",reason="JobFailed"',
+        }),
+        ...([1, 0] as const),
+      ),
+    ],
+  },
+  CurtailLimiterSilent: {
+    series: [
+      counter(edge('cluster_ratelimit_ok', 'envoy_cluster_name="redirect"'), 900, 1000),
+      counter(edge('cluster_ratelimit_error', 'envoy_cluster_name="redirect"'), 100, 0),
+    ],
+  },
+  CurtailLimiterFallback: { series: [gauge(ours('limiterStoreAway', { of: 'ratelimit' }), 1, 0)] },
+  CurtailRulesRefused: { series: [counter(ours('configLoadError', { of: 'ratelimit' }), 1, 0)] },
+  CurtailStoreAway: {
+    series: [gauge(ours('cassandraHosts', { of: 'create' }), 0, 3), gauge(info('create'), 1, 1)],
+  },
+  CurtailStoreDegraded: {
+    series: [counter(calls('ok'), 95, 100), counter(calls('unknown'), 5, 0)],
+  },
+  CurtailStaleAnswers: {
+    series: [
+      counter(
+        ours('lookups', { of: 'redirect', labels: 'tier="stale",outcome="hit"' }),
+        ...([5, 0] as const),
+      ),
+    ],
+  },
+  CurtailCacheAway: { series: [gauge(ours('linkCacheAway', { of: 'redirect' }), 1, 0)] },
+  CurtailForgetsStuck: { series: [gauge(ours('linkForgetsQueued', { of: 'create' }), 3, 0)] },
+  CurtailNoHealthyPods: {
+    series: [gauge(edge('cluster_membership_healthy', 'envoy_cluster_name="redirect"'), 0, 2)],
+  },
+  CurtailEdgeOverloaded: {
+    series: [gauge(edge('overload_envoy_overload_actions_stop_accepting_requests_active'), 1, 0)],
+  },
+  CurtailCertificateExpires: {
+    brokenMinutes: 2 * HOUR,
+    series: [gauge(edge('server_days_until_first_cert_expiring'), 5, 89)],
+  },
+  CurtailControllerWithoutLeader: {
+    series: [{ series: ours('isLeader', { of: 'controller' }), broken: '1x5 0x', healed: '1x' }],
+  },
+  CurtailReconcileErrors: {
+    brokenMinutes: 40,
+    series: [
+      counter(
+        ours('reconcileErrors', { of: 'controller', labels: 'controller="codepool"' }),
+        ...([1, 0] as const),
+      ),
+    ],
+  },
+  CurtailEventLoopSlow: {
+    series: [gauge(`nodejs_eventloop_lag_p99_seconds{${pod('redirect')}}`, 0.3, 0.01)],
+  },
+  CurtailPodNotScraped: { series: [gauge(`up{${pod('edge')}}`, 0, 1)] },
+}

@@ -1,0 +1,196 @@
+// Ways to install the chart: every toggle is on in one of them and off in another. Says nothing of
+// what comes out.
+import type { GivenValues } from './chart-render.ts'
+
+/** One way. */
+export interface ChartCase {
+  readonly values?: GivenValues
+  readonly files?: readonly string[]
+}
+
+const digest = `sha256:${'a'.repeat(64)}`
+
+/** What a user may add to pods. */
+const everythingOfPods = {
+  annotations: { example: 'yes' },
+  labels: { team: 'links' },
+  nodeSelector: { disk: 'fast' },
+  tolerations: [{ key: 'links', operator: 'Exists' }],
+  affinity: { nodeAffinity: {} },
+  topologySpreadConstraints: [
+    { topologyKey: 'rack', maxSkew: 1, whenUnsatisfiable: 'DoNotSchedule' },
+  ],
+  priorityClassName: 'high',
+  runtimeClassName: 'gvisor',
+  extraEnv: [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'http://collector:4318' }],
+  extraArgs: [],
+  extraVolumes: [{ name: 'more', emptyDir: {} }],
+  extraVolumeMounts: [{ name: 'more', mountPath: '/more' }],
+  extraInitContainers: [],
+}
+
+const scaled = { enabled: true, minReplicas: 3, maxReplicas: 9, targetCpuPercent: 50 }
+const peer = { podSelector: { matchLabels: { app: 'prometheus' } } }
+
+/** The ways by name. */
+export const chartCases: Readonly<Record<string, ChartCase>> = {
+  default: {},
+  'stores elsewhere, with secrets and TLS': {
+    values: {
+      cassandra: {
+        mode: 'external',
+        localDataCenter: 'dc1',
+        replication: 'dc1:3,dc2:3',
+        serial: 'global',
+        external: { contactPoints: ['10.0.0.1', 'cassandra.data.svc'], port: 9142 },
+        auth: { existingSecret: 'login', usernameKey: 'user', passwordKey: 'pass' },
+        tls: { enabled: true, existingSecret: 'tls', clientCertificate: true },
+      },
+      cache: {
+        mode: 'external',
+        external: { existingSecret: 'cache', sentinelAuthKey: 'sentinels', caSecret: 'redis-ca' },
+      },
+      counters: {
+        mode: 'external',
+        external: {
+          existingSecret: 'counters',
+          type: 'SENTINEL',
+          tls: true,
+          authKey: 'auth',
+          sentinelAuthKey: 'sentinels',
+          caSecret: 'redis-ca',
+          ports: [6379, 26379],
+        },
+      },
+    },
+  },
+  'stores elsewhere, plainly': {
+    values: {
+      cassandra: { mode: 'external', external: { contactPoints: ['10.0.0.1'] } },
+      cache: { mode: 'external', external: { url: 'redis+cluster://a:6379,b:6379' } },
+      counters: { mode: 'external', external: { url: 'redis.data:6379' } },
+    },
+  },
+  k8ssandra: { values: { cassandra: { mode: 'k8ssandra', k8ssandra: { spec: { racks: [] } } } } },
+  'TLS at the edge': {
+    values: { baseUrl: 'https://cur.tl', edge: { tls: { enabled: true, existingSecret: 'cert' } } },
+  },
+  'a load balancer with the PROXY protocol': {
+    values: {
+      edge: {
+        proxyProtocol: true,
+        failClosed: true,
+        tracing: { host: 'collector.tracing', port: 4317, samplePercent: 0.5 },
+        service: {
+          type: 'LoadBalancer',
+          annotations: { lb: 'nlb' },
+          loadBalancerClass: 'nlb',
+          loadBalancerSourceRanges: ['192.0.2.0/24'],
+          ipFamilyPolicy: 'PreferDualStack',
+        },
+      },
+    },
+  },
+  'behind a proxy, by a port of the nodes': {
+    values: { edge: { trustedHops: 2, service: { type: 'NodePort' } } },
+  },
+  autoscaled: {
+    values: {
+      edge: { autoscaling: scaled },
+      ratelimit: { autoscaling: scaled },
+      create: { autoscaling: scaled },
+      redirect: { autoscaling: scaled },
+    },
+  },
+  'one pod of each': {
+    values: {
+      edge: { replicas: 1 },
+      ratelimit: { replicas: 1 },
+      create: { replicas: 1 },
+      redirect: { replicas: 1 },
+    },
+  },
+  'no policies and no budgets': {
+    values: { networkPolicy: { enabled: false }, podDisruptionBudget: { enabled: false } },
+  },
+  'policies with peers': {
+    values: {
+      networkPolicy: {
+        clients: [peer],
+        metricsFrom: [peer],
+        adminFrom: [peer],
+        extraEgress: [{ ports: [{ protocol: 'TCP', port: 4318 }] }],
+      },
+    },
+  },
+  'pods watched by Prometheus': {
+    values: {
+      monitoring: {
+        monitor: { enabled: true, renderMode: 'alwaysRender', labels: { release: 'prometheus' } },
+        rules: {
+          enabled: true,
+          renderMode: 'alwaysRender',
+          runbookUrl: 'https://runbooks.example/',
+        },
+        dashboards: { enabled: true, folder: 'Links' },
+      },
+    },
+  },
+  'services watched by Prometheus': {
+    values: {
+      monitoring: {
+        monitor: { enabled: true, kind: 'ServiceMonitor', renderMode: 'alwaysRender' },
+      },
+    },
+  },
+  'Prometheus Operator not there': {
+    values: { monitoring: { monitor: { enabled: true }, rules: { enabled: true } } },
+  },
+  'several pools': {
+    values: {
+      create: { codePool: 'shop/Prod_1' },
+      pools: {
+        list: [
+          { name: 'shop/Prod_1', target: 1000, schedule: '@hourly' },
+          { name: 'a'.repeat(128), target: 2000, schedule: '0 * * * *' },
+        ],
+      },
+    },
+  },
+  'pools filled by somebody else': { values: { pools: { mode: 'off' } } },
+  'secrets and rules of one’s own': {
+    values: {
+      admin: { existingSecret: 'admin', key: 'bearer' },
+      pools: { codeSecret: { existingSecret: 'code', key: 'bytes' } },
+      ratelimit: { existingRules: 'rules' },
+      serviceAccountAnnotations: { cloud: 'role' },
+    },
+  },
+  'images by digest from another registry': {
+    values: {
+      global: { imageRegistry: 'mirror.example:5000/all', imagePullSecrets: [{ name: 'mirror' }] },
+      image: { repository: 'registry.example.com/curtail', digest },
+      imagePullSecrets: [{ name: 'ours' }],
+    },
+  },
+  'everything about pods': { values: { podDefaults: everythingOfPods } },
+  'pods of one workload alone': {
+    values: {
+      redirect: { pod: everythingOfPods },
+      cassandra: { bundled: { replicas: 3, pod: { priorityClassName: 'highest' } } },
+    },
+  },
+  'labels and objects of one’s own': {
+    values: {
+      fullnameOverride: 'links',
+      commonLabels: { owner: 'sre' },
+      commonAnnotations: { note: 'hi' },
+      extraObjects: [
+        { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'one' }, data: { a: 'b' } },
+        'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: "{{ .Release.Name }}-two" }\n',
+      ],
+    },
+  },
+  staging: { files: ['values-staging.yaml'] },
+  production: { files: ['values-production.yaml'] },
+}

@@ -1,0 +1,102 @@
+// The edge as the chart sets it up: the same bytes as everywhere else, a bootstrap that Envoy
+// takes, and rules that the rate limiter takes.
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { completeEdgeSettings, type EdgeSettings } from '../../envoy/edge-settings.ts'
+import { renderBootstrap, renderCertificate } from '../../envoy/render-bootstrap.ts'
+import { findEnvoy } from '../parts/envoy.ts'
+import { helmMajors } from '../parts/helm.ts'
+import { chartCases } from './chart-cases.ts'
+import { chartFolder, objectOf, renderChart } from './chart-render.ts'
+import { runCurtail } from './run-curtail.ts'
+
+const run = promisify(execFile)
+const VALIDATE_MS_MAX = 30_000
+
+let folder = ''
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'curtail-chart-edge-'))
+})
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true })
+})
+
+const host = (name: string) => `shop-curtail-${name}.store.svc.cluster.local`
+
+/** What the chart's defaults come to. */
+const base = {
+  baseUrl: 'http://localhost:8080',
+  redirectEndpoints: [{ host: host('redirect'), port: 8080 }],
+  createEndpoints: [{ host: host('create'), port: 8080 }],
+  limiterEndpoints: [{ host: host('ratelimit'), port: 8081 }],
+} as const
+
+const asked: readonly [string, Partial<EdgeSettings>][] = [
+  ['default', {}],
+  ['TLS at the edge', { baseUrl: 'https://cur.tl', tls: true }],
+  [
+    'a load balancer with the PROXY protocol',
+    {
+      proxyProtocol: true,
+      failClosed: true,
+      tracingHost: 'collector.tracing',
+      tracingSamplePercent: 0.5,
+    },
+  ],
+  ['behind a proxy, by a port of the nodes', { trustedHops: 2 }],
+]
+
+describe.each(asked)('%s', (name, settings) => {
+  const wanted = completeEdgeSettings({ ...base, ...settings })
+
+  test.each(helmMajors)(
+    'Helm %d renders what renderBootstrap renders, byte for byte',
+    async (major) => {
+      const objects = await renderChart({ major, ...chartCases[name] })
+      const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-edge')
+      expect(data['envoy.yaml']).toBe(renderBootstrap(wanted))
+      expect(data['certificate.yaml']).toBe(wanted.tls ? renderCertificate(wanted) : undefined)
+    },
+  )
+
+  test('Envoy takes the bootstrap', async () => {
+    const objects = await renderChart({ major: 4, ...chartCases[name] })
+    const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-edge')
+    const mounted = '/etc/curtail/edge/'
+    const at = await mkdtemp(join(folder, 'config-'))
+    for (const [file, text] of Object.entries(data)) {
+      await writeFile(join(at, file), text.replaceAll(mounted, `${at}/`))
+    }
+    const args = ['--mode', 'validate', '--config-path', join(at, 'envoy.yaml')]
+    const quiet = ['-c', 'exec "$0" "$@" >/dev/null', await findEnvoy()] // it opens /dev/stdout
+    await run('sh', [...quiet, ...args], { timeout: VALIDATE_MS_MAX }).catch((error: unknown) => {
+      const { stderr } = error as { stderr: string }
+      throw new Error(`Envoy refuses it: ${stderr.slice(-1000)}`)
+    })
+  }, 60_000)
+})
+
+test('a setting of the edge that is left out of the chart is told here', async () => {
+  const text = await readFile(join(chartFolder, 'templates', '_edge.tpl'), 'utf8')
+  const given = [...text.matchAll(/^(\w+): /gm)].map(([, name]) => name)
+  expect(given.sort()).toEqual(Object.keys(completeEdgeSettings(base)).sort())
+})
+
+describe('the rules', () => {
+  test('that the chart ships have no fault, and limit a client', async () => {
+    const objects = await renderChart({ major: 4 })
+    const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-ratelimit')
+    const file = join(folder, 'rate-limits.yaml')
+    await writeFile(file, data['rate-limits.yaml'] ?? '')
+    const client = ['--descriptor', 'route=create,client=192.0.2.1/32']
+    const { exitCode, stdout, stderr } = await runCurtail(['ratelimit-check', file, ...client])
+    expect([exitCode, stderr]).toEqual([0, ''])
+    expect(stdout).toContain('creates-per-client')
+  }, 30_000)
+})

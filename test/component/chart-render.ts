@@ -1,0 +1,169 @@
+// Renders the chart as `helm template` does, without a cluster, and finds pods and containers in
+// what comes out. Decides nothing about what is right.
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { parseAllDocuments } from 'yaml'
+import { findHelm, type HelmMajor } from '../parts/helm.ts'
+
+/** Folder of the chart. */
+export const chartFolder = fileURLToPath(new URL('../../charts/curtail', import.meta.url))
+
+const RENDER_MS_MAX = 20_000
+const OUTPUT_BYTES_MAX = 32 * 1024 * 1024
+
+/** A Kubernetes object, as far as tests look at it. */
+export interface KubeObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly labels?: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+  readonly spec?: Readonly<Record<string, unknown>>
+  readonly data?: Readonly<Record<string, string>>
+}
+
+/** A container, as far as tests look at it. */
+export interface Container {
+  readonly name: string
+  readonly image: string
+  readonly command?: readonly string[]
+  readonly args?: readonly string[]
+  readonly env?: readonly { name: string; value?: string; valueFrom?: object }[]
+  readonly ports?: readonly { name: string; containerPort: number }[]
+  readonly volumeMounts?: readonly { name: string; mountPath: string; subPath?: string }[]
+  readonly securityContext?: Readonly<Record<string, unknown>>
+  readonly resources?: { readonly requests?: Readonly<Record<string, string | number>> }
+}
+
+/** A volume, as far as tests look at it. */
+interface Volume {
+  readonly name: string
+  readonly secret?: { secretName: string; items?: readonly { key: string; path: string }[] }
+  readonly configMap?: { name: string }
+}
+
+/** A pod, as far as tests look at it. */
+interface PodSpec {
+  readonly containers: readonly Container[]
+  readonly initContainers?: readonly Container[]
+  readonly volumes?: readonly Volume[]
+  readonly securityContext?: Readonly<Record<string, unknown>>
+  readonly serviceAccountName?: string
+  readonly automountServiceAccountToken?: boolean
+  readonly terminationGracePeriodSeconds?: number
+}
+
+/** Values as a user gives them. */
+export type GivenValues = Readonly<Record<string, unknown>>
+
+/** What to render. */
+export interface RenderOptions {
+  readonly major: HelmMajor
+  readonly values?: GivenValues
+  /** Files of values in the chart's folder. */
+  readonly files?: readonly string[]
+  readonly release?: string
+}
+
+/** The image that every rendering needs. */
+export const someImage = { repository: 'registry.example.com/curtail' }
+
+/** How `helm template` ended. */
+export interface Rendering {
+  readonly exitCode: number
+  readonly text: string
+  readonly error: string
+}
+
+/** Runs `helm template` with values on its standard input. */
+export async function tryRender(options: RenderOptions): Promise<Rendering> {
+  const helm = await findHelm(options.major)
+  const { release = 'shop', values = {}, files = [] } = options
+  const given = files.flatMap((file) => ['--values', `${chartFolder}/${file}`])
+  const args = ['template', release, chartFolder, '--namespace', 'store', ...given, '--values', '-']
+  return new Promise((resolve) => {
+    const bounds = { timeout: RENDER_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX }
+    const child = execFile(helm, args, bounds, (error, text, message) => {
+      const exitCode = error === null ? 0 : Number(error.code ?? 1)
+      resolve({ exitCode, text, error: message })
+    })
+    child.stdin?.end(JSON.stringify(values))
+  })
+}
+
+/** The manifests as a text. Throws what Helm said. */
+export async function renderText(options: RenderOptions): Promise<string> {
+  const values = { image: someImage, ...options.values }
+  const { exitCode, text, error } = await tryRender({ ...options, values })
+  if (exitCode !== 0) throw new Error(`helm ${options.major} template: ${error}`)
+  return text
+}
+
+/** The objects of manifests. Throws where they are no YAML. */
+export function readObjects(text: string): readonly KubeObject[] {
+  return parseAllDocuments(text, { version: '1.1' }).flatMap((document) => {
+    const [fault] = document.errors
+    if (fault !== undefined) throw fault
+    const object = document.toJS() as KubeObject | null
+    return object === null ? [] : [object]
+  })
+}
+
+/** The objects. Throws what Helm said. */
+export async function renderChart(options: RenderOptions): Promise<readonly KubeObject[]> {
+  return readObjects(await renderText(options))
+}
+
+/** The object of that kind and name. Throws where there is none. */
+export function objectOf(objects: readonly KubeObject[], kind: string, name: string): KubeObject {
+  const found = objects.find((one) => one.kind === kind && one.metadata.name === name)
+  if (found === undefined) throw new Error(`there is no ${kind} ${name}`)
+  return found
+}
+
+/** A pod's specification, with how many of it there are. */
+export interface FoundPod {
+  readonly of: KubeObject
+  readonly spec: PodSpec
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  readonly replicas: number
+}
+
+interface PodTemplate {
+  readonly metadata?: KubeObject['metadata']
+  readonly spec: PodSpec
+}
+
+/** Every pod that objects would start. */
+export function podsOf(objects: readonly KubeObject[]): readonly FoundPod[] {
+  return objects.flatMap((object) => {
+    const template = templateOf(object)
+    if (template === undefined) return []
+    const { labels = {}, annotations = {} } = template.metadata ?? {}
+    const replicas = Number(object.spec?.['replicas'] ?? 1)
+    return [{ of: object, spec: template.spec, labels, annotations, replicas }]
+  })
+}
+
+function templateOf(object: KubeObject): PodTemplate | undefined {
+  const spec = object.spec ?? {}
+  if (object.kind === 'Pod') {
+    return { metadata: object.metadata, spec: spec as unknown as PodSpec }
+  }
+  if (object.kind === 'CronJob') {
+    return (spec['jobTemplate'] as { spec: { template: PodTemplate } }).spec.template
+  }
+  if (['Deployment', 'StatefulSet', 'Job'].includes(object.kind)) {
+    return spec['template'] as PodTemplate
+  }
+  return undefined
+}
+
+/** Every container of a pod, those that run first included. */
+export function containersOf({ spec }: FoundPod): readonly Container[] {
+  return [...(spec.initContainers ?? []), ...spec.containers]
+}

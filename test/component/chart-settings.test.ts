@@ -1,0 +1,160 @@
+// The chart against the roles that it starts: it names no setting that a role does not have, leaves
+// none out that a role needs, gives values that the role takes, and mounts every file it points at.
+import { beforeAll, expect, test } from '@jest/globals'
+import type { Role } from '../../src/process/role.ts'
+import { chartCases } from './chart-cases.ts'
+import {
+  type Container,
+  containersOf,
+  type FoundPod,
+  type KubeObject,
+  podsOf,
+  renderChart,
+} from './chart-render.ts'
+
+/** A container of ours. */
+interface Ours {
+  /** Case, object and container. */
+  readonly where: string
+  readonly role: string
+  readonly pod: FoundPod
+  readonly container: Container
+  readonly settings: Role['settings']
+}
+
+const ours: Ours[] = []
+const roles = new Map<string, Role>()
+
+beforeAll(async () => {
+  for (const [name, options] of Object.entries(chartCases)) {
+    const objects = await renderChart({ major: 4, ...options })
+    for (const pod of podsOf(objects)) await collect(name, objects, pod)
+  }
+}, 180_000)
+
+async function collect(name: string, _: readonly KubeObject[], pod: FoundPod): Promise<void> {
+  for (const container of containersOf(pod)) {
+    const [node, , main, role] = container.command ?? []
+    if (node !== '/nodejs/bin/node') continue
+    const where = `${name}: ${pod.of.metadata.name}/${container.name}`
+    expect([where, main]).toEqual([where, '/app/main.js'])
+    const { settings } = await loadRole(role ?? '')
+    ours.push({ where, role: role ?? '', pod, container, settings })
+  }
+}
+
+async function loadRole(name: string): Promise<Role> {
+  const known = roles.get(name)
+  if (known !== undefined) return known
+  const { role } = (await import(`../../src/roles/${name}.ts`)) as { role: Role }
+  roles.set(name, role)
+  return role
+}
+
+/** The setting that a variable gives, and whether it names a file of it; none: no such setting. */
+function settingOf(variable: string, settings: Role['settings']) {
+  const plain = settings[variable]
+  if (plain !== undefined) return { setting: plain, isFile: false }
+  const base = settings[variable.replace(/_FILE$/, '')]
+  return base?.secret === true ? { setting: base, isFile: true } : undefined
+}
+
+/** Files that a setting names itself. */
+const filesByName = /^(CASSANDRA|REDIS)_TLS_(CA|CERT|KEY|CACERT|CLIENT_\w+)$|^CODE_SECRET_FILE$/
+
+test('every role that pods need is started somewhere', () => {
+  const started = [...new Set(ours.map(({ role }) => role))].sort()
+  expect(started).toEqual([
+    'create',
+    'drain',
+    'migrate',
+    'ratelimit',
+    'redirect',
+    'refill',
+    'smoke',
+    'wait-for-codes',
+  ])
+})
+
+test('every variable is a setting of the role', () => {
+  const unknown = ours.flatMap(({ where, container, settings }) =>
+    (container.env ?? [])
+      .filter(({ name }) => settingOf(name, settings) === undefined && !name.startsWith('OTEL_'))
+      .map(({ name }) => `${where}: ${name}`),
+  )
+  expect(unknown).toEqual([])
+})
+
+test('every setting that a role needs is given, once', () => {
+  const faults = ours.flatMap(({ where, container, settings }) => {
+    const given = (container.env ?? []).map(({ name }) => name)
+    const twice = given.filter((name, at) => given.indexOf(name) !== at)
+    const missing = Object.entries(settings).flatMap(([name, setting]) => {
+      const isGiven = given.includes(name) || given.includes(`${name}_FILE`)
+      return isGiven || setting.schema.safeParse(undefined).success ? [] : [name]
+    })
+    return [...twice, ...missing].map((name) => `${where}: ${name}`)
+  })
+  expect(faults).toEqual([])
+})
+
+test('every value is one that the role takes', () => {
+  const refused = ours.flatMap(({ where, container, settings }) =>
+    (container.env ?? []).flatMap(({ name, value }) => {
+      const found = settingOf(name, settings)
+      if (found === undefined || found.isFile || value === undefined || value === '') return []
+      if (filesByName.test(name) || found.setting.schema.safeParse(value).success) return []
+      return [`${where}: ${name}=${value}, which must be ${found.setting.allowed}`]
+    }),
+  )
+  expect(refused).toEqual([])
+})
+
+test('every file that a variable names is mounted from a Secret or a ConfigMap', () => {
+  let files = 0
+  const missing = ours.flatMap(({ where, container, pod, settings }) =>
+    (container.env ?? []).flatMap(({ name, value = '' }) => {
+      const isFile = settingOf(name, settings)?.isFile === true || filesByName.test(name)
+      if (!isFile) return []
+      files++
+      return isMounted(value, container, pod) ? [] : [`${where}: ${name}=${value}`]
+    }),
+  )
+  expect(missing).toEqual([])
+  expect(files).toBeGreaterThan(50)
+})
+
+function isMounted(path: string, container: Container, pod: FoundPod): boolean {
+  return (container.volumeMounts ?? []).some(({ name, mountPath }) => {
+    const volume = pod.spec.volumes?.find((one) => one.name === name)
+    return (volume?.secret?.items ?? []).some((item) => `${mountPath}/${item.path}` === path)
+  })
+}
+
+test('no password stands in what is rendered: those settings come from Secrets', () => {
+  const told = ours.flatMap(({ where, container }) =>
+    (container.env ?? [])
+      .filter(({ name, value }) => /PASSWORD|_AUTH|TOKEN/.test(name) && value !== undefined)
+      .filter(({ name }) => !name.endsWith('_FILE'))
+      .map(({ name }) => `${where}: ${name}`),
+  )
+  expect(told).toEqual([])
+})
+
+test('ports by which a container is probed and found are those that its role opens', () => {
+  const wanted: Readonly<Record<string, readonly string[]>> = {
+    create: ['PORT=8080', 'ADMIN_PORT=9090'],
+    redirect: ['PORT=8080', 'ADMIN_PORT=9090'],
+    ratelimit: ['GRPC_PORT=8081', 'PORT=8080', 'DEBUG_PORT=6070', 'ADMIN_PORT=9090'],
+    drain: ['DRAIN_PORT=8099'],
+  }
+  for (const { where, role, container } of ours) {
+    const given = (container.env ?? []).map(({ name, value = '' }) => `${name}=${value}`)
+    for (const port of wanted[role] ?? []) {
+      expect([where, given]).toEqual([where, expect.arrayContaining([port])])
+    }
+    const opened = (wanted[role] ?? []).map((port) => Number(port.split('=')[1])).sort()
+    const declared = (container.ports ?? []).map(({ containerPort }) => containerPort).sort()
+    expect([where, declared]).toEqual([where, opened])
+  }
+})

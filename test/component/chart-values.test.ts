@@ -1,0 +1,243 @@
+// The values of the chart: what is refused and how it is told, and that schema, README and
+// templates know the same values.
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { readValues, type Value } from '../../charts/read-values.ts'
+import { renderedFiles } from '../../charts/render.ts'
+import { helmMajors } from '../parts/helm.ts'
+import { chartFolder, type GivenValues, someImage, tryRender } from './chart-render.ts'
+
+/** Values that break a rule, with the path that must be told, and what is allowed. */
+interface Refused {
+  readonly values: GivenValues
+  readonly path: string
+  readonly allowed: RegExp
+}
+
+const refused: readonly [string, Refused][] = [
+  [
+    'no image',
+    { values: { image: {} }, path: 'image.repository', allowed: /does not match pattern/i },
+  ],
+  [
+    'an image in capitals',
+    { values: { image: { repository: 'A' } }, path: 'image.repository', allowed: /pattern/ },
+  ],
+  ['an unknown value', { values: { edges: {} }, path: 'edges', allowed: /not allowed/ }],
+  [
+    'an unknown value below',
+    { values: { edge: { replica: 3 } }, path: 'edge.replica', allowed: /not allowed/ },
+  ],
+  [
+    'an unknown kind of Service',
+    {
+      values: { edge: { service: { type: 'External' } } },
+      path: 'edge.service.type',
+      allowed: /ClusterIP.*NodePort.*LoadBalancer/,
+    },
+  ],
+  [
+    'hops below nought',
+    { values: { edge: { trustedHops: -1 } }, path: 'edge.trustedHops', allowed: /\b0\b/ },
+  ],
+  [
+    'more hops than there can be',
+    { values: { edge: { trustedHops: 11 } }, path: 'edge.trustedHops', allowed: /\b10\b/ },
+  ],
+  [
+    'a text for a number',
+    { values: { create: { replicas: 'two' } }, path: 'create.replicas', allowed: /integer/ },
+  ],
+  [
+    'a text for a choice',
+    { values: { edge: { failClosed: 'yes' } }, path: 'edge.failClosed', allowed: /boolean/ },
+  ],
+  [
+    'a base with a path',
+    { values: { baseUrl: 'https://cur.tl/x' }, path: 'baseUrl', allowed: /pattern/ },
+  ],
+  [
+    'another status',
+    { values: { redirect: { status: 307 } }, path: 'redirect.status', allowed: /301.*302/ },
+  ],
+  [
+    'a pool without a target',
+    {
+      values: { pools: { list: [{ name: 'a', schedule: '@daily' }] } },
+      path: 'pools.list.0',
+      allowed: /target/,
+    },
+  ],
+  [
+    'an unknown mode',
+    { values: { pools: { mode: 'controller' } }, path: 'pools.mode', allowed: /cron.*off/ },
+  ],
+  [
+    'an unknown store',
+    {
+      values: { cassandra: { mode: 'mysql' } },
+      path: 'cassandra.mode',
+      allowed: /bundled.*external.*k8ssandra/,
+    },
+  ],
+  [
+    'a password in an address',
+    {
+      values: { cache: { external: { url: 'redis://:secret@host' } } },
+      path: 'cache.external.url',
+      allowed: /pattern/,
+    },
+  ],
+  [
+    'no port',
+    {
+      values: { counters: { external: { ports: [] } } },
+      path: 'counters.external.ports',
+      allowed: /1/,
+    },
+  ],
+  [
+    'a keyspace in capitals',
+    {
+      values: { cassandra: { keyspace: 'Curtail' } },
+      path: 'cassandra.keyspace',
+      allowed: /pattern/,
+    },
+  ],
+  [
+    'an unknown word of pods',
+    {
+      values: { redirect: { pod: { node: 'a' } } },
+      path: 'redirect.pod.node',
+      allowed: /not allowed/,
+    },
+  ],
+  [
+    'resources that are none',
+    {
+      values: { edge: { resources: { requests: { cpu: 'lots' } } } },
+      path: 'edge.resources.requests.cpu',
+      allowed: /pattern/,
+    },
+  ],
+  ['a log level', { values: { logLevel: 'loud' }, path: 'logLevel', allowed: /trace.*silent/ }],
+]
+
+/** How a Helm writes a path: Helm 3 as here, Helm 4 as a JSON pointer. */
+function tells(error: string, path: string): boolean {
+  const parts = path.split('.')
+  const last = parts.at(-1) ?? ''
+  const above = parts.slice(0, -1)
+  return [
+    path, // Helm 3
+    `'/${parts.join('/')}'`, // Helm 4
+    `${above.join('.') || '(root)'}: Additional property ${last}`,
+    `'${above.length === 0 ? '' : `/${above.join('/')}`}': additional properties '${last}'`,
+  ].some((form) => error.includes(form))
+}
+
+describe.each(helmMajors)('Helm %d refuses', (major) => {
+  test.each(refused)(
+    '%s',
+    async (_, { values, path, allowed }) => {
+      const { exitCode, error } = await tryRender({
+        major,
+        values: { image: someImage, ...values },
+      })
+      expect(exitCode).not.toBe(0)
+      expect([error, tells(error, path)]).toEqual([error, true])
+      expect(error).toMatch(allowed)
+    },
+    30_000,
+  )
+
+  test('values that do not fit together, all at once', async () => {
+    const values = {
+      image: someImage,
+      edge: { tls: { enabled: true } },
+      ratelimit: { rules: 'domain: edge', existingRules: 'mine' },
+      redirect: { autoscaling: { minReplicas: 9, maxReplicas: 3, enabled: true } },
+      create: { codePool: 'other' },
+      cassandra: { mode: 'external', tls: { enabled: true } },
+      cache: { mode: 'external' },
+      counters: { mode: 'external', external: { url: 'redis:6379', authKey: 'auth' } },
+      pools: {
+        list: [
+          { name: 'a', target: 1, schedule: '@daily' },
+          { name: 'a', target: 2, schedule: '@daily' },
+        ],
+      },
+    }
+    const { exitCode, error } = await tryRender({ major, values })
+    expect(exitCode).not.toBe(0)
+    const told = [
+      'edge.tls.existingSecret must name a Secret',
+      'ratelimit.rules must be empty',
+      'redirect.autoscaling.minReplicas must not be above redirect.autoscaling.maxReplicas, 3',
+      'cassandra.external.contactPoints must name 1 to 64 hosts',
+      'cassandra.tls.existingSecret must name a Secret',
+      'either cache.external.url or cache.external.existingSecret must be given',
+      'counters.external.existingSecret must name the Secret',
+      'pools.list must name each pool once: a is there twice',
+      'create.codePool must be one of pools.list (a): it is other',
+    ]
+    for (const sentence of told) expect(error).toContain(sentence)
+  }, 30_000)
+
+  test('a cluster without the kinds that are asked for, where that is to fail', async () => {
+    const rules = { enabled: true, renderMode: 'failIfMissing' }
+    const values = { image: someImage, monitoring: { rules } }
+    const { exitCode, error } = await tryRender({ major, values })
+    expect(exitCode).not.toBe(0)
+    expect(error).toContain('knows no PrometheusRule')
+  }, 30_000)
+})
+
+describe('one list of values', () => {
+  test('schema, README and copies of the edge are as `npm run render` makes them', async () => {
+    for (const [path, wanted] of await renderedFiles()) {
+      const found = await readFile(path, 'utf8').catch(() => 'there is no such file')
+      expect([path, found]).toEqual([path, wanted])
+    }
+  })
+
+  test('templates read every value, and none that is not there', async () => {
+    const values = readValues(await readFile(join(chartFolder, 'values.yaml'), 'utf8'))
+    const leaves = values.flatMap(leavesOf)
+    const texts = await readTemplates()
+    const paths = values.flatMap(pathsOf)
+    const whole = texts.join('\n')
+    const read = [...whole.matchAll(/\.Values\.([A-Za-z0-9.]+)/g)].map(([, path = '']) => path)
+    const isKnown = (path: string) => {
+      const above = path.split('.').slice(0, -1).join('.')
+      return paths.includes(path) || leaves.some((leaf) => leaf.path === above && hasShape(leaf))
+    }
+    expect(read.filter((path) => !isKnown(path))).toEqual([])
+    // A value counts as read where its name stands as a word.
+    const unread = leaves.filter(({ path }) => {
+      const last = path.split('.').at(-1) ?? ''
+      return !new RegExp(`\\b${last}\\b`).test(whole)
+    })
+    expect(unread.map(({ path }) => path)).toEqual([])
+  })
+})
+
+async function readTemplates(): Promise<string[]> {
+  const folder = join(chartFolder, 'templates')
+  const names = await readdir(folder, { recursive: true })
+  const files = names.filter((name) => /\.(yaml|tpl|txt)$/.test(name))
+  return Promise.all(files.map((name) => readFile(join(folder, name), 'utf8')))
+}
+
+function pathsOf({ path, below }: Value): string[] {
+  return [path, ...(below ?? []).flatMap(pathsOf)]
+}
+
+function leavesOf(value: Value): Value[] {
+  return value.below === undefined ? [value] : value.below.flatMap(leavesOf)
+}
+
+function hasShape({ schema }: Value): boolean {
+  return '$ref' in schema
+}
