@@ -46,6 +46,8 @@ module.exports = {
     only('charge', ['limits', 'process']),
     only('http', [...pure, 'follow', 'shorten', 'charge', 'process']),
     only('grpc', ['limits', 'charge', 'process']),
+    only('kube', ['codes', 'process']),
+    only('dashboards', ['process']),
     only('stores', [...pure, 'process']),
     {
       name: 'pure-rooms-touch-nothing',
@@ -85,6 +87,7 @@ module.exports = {
     driver('ioredis', 'stores/redis'),
     driver('cassandra-driver', 'stores/cassandra'),
     driver('@grpc', 'grpc'),
+    driver('@kubernetes', 'kube'),
     driver('prom-client', 'process'),
     driver('pino', 'process'),
     driver('@opentelemetry', 'process'),

@@ -30,7 +30,15 @@ export default defineConfig(
     rules: { 'max-params': 'off' },
   },
   {
-    files: ['src/main.ts', 'src/launch.js', 'src/process/tracing.ts', 'test/**', 'loadtest/**'],
+    files: [
+      'src/main.ts',
+      'src/launch.js',
+      'src/process/tracing.ts',
+      'test/**',
+      'loadtest/**',
+      'envoy/**',
+      'k8s/**',
+    ],
     rules: { 'no-restricted-properties': 'off' },
   },
 )

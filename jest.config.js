@@ -19,11 +19,14 @@ export default {
       displayName: 'unit',
       testMatch: [
         '<rootDir>/src/**/*.test.ts',
+        '<rootDir>/{envoy,k8s}/**/*.test.ts',
         '<rootDir>/test/*.test.ts',
         '<rootDir>/test/model/**/*.test.ts',
       ],
     },
     { ...shared, displayName: 'contract', testMatch: ['<rootDir>/test/contract/**/*.test.ts'] },
     { ...shared, displayName: 'component', testMatch: ['<rootDir>/test/component/**/*.test.ts'] },
+    { ...shared, displayName: 'cluster', testMatch: ['<rootDir>/test/cluster/**/*.test.ts'] },
+    { ...shared, displayName: 'stack', testMatch: ['<rootDir>/test/stack/**/*.test.ts'] },
   ],
 }

@@ -13,7 +13,9 @@ const LINE_CHARACTERS_MAX = 100
 const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   encoding: 'utf8',
 })
-const files = tracked.split('\n').filter((path) => /^(src|test|loadtest)\/.*\.(ts|js)$/.test(path))
+const files = tracked
+  .split('\n')
+  .filter((path) => /^(src|test|loadtest|envoy|k8s|charts)\/.*\.(ts|js)$/.test(path))
 const sources = files.map((path) => ({ path, text: readFileSync(path, 'utf8') }))
 
 /** Every place where `find` sees something wrong, as `path:line what`. */

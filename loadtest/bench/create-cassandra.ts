@@ -1,16 +1,10 @@
 // Creates on one real Cassandra node against bare node:http with the driver doing the same insert,
 // turn by turn, by the CPU time of the process that creates; and the conditional writes that a
 // create takes, counted by the server.
-import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { startJob } from '../../test/component/role-job.ts'
 import { startRole } from '../../test/component/role-process.ts'
-import { startCassandra } from '../../test/parts/cassandra.ts'
-import { startRedis } from '../../test/parts/redis.ts'
+import { KEYSPACE, startCassandraParts } from './cassandra-parts.ts'
 import { compare, type Contender } from './compare.ts'
-import { countConditionalWrites, JMX_PORT } from './conditional-writes.ts'
+import { countConditionalWrites } from './conditional-writes.ts'
 import type { CassandraFloorTask } from './create-cassandra-floor.ts'
 import { CREATE_CONNECTIONS, createRequest } from './create-links.ts'
 import { prepareLoad } from './drive.ts'
@@ -20,7 +14,6 @@ import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './re
 
 const GOAL = 0.85
 const REQUESTS_MAX = 1_000_000
-const KEYSPACE = 'curtail'
 /** More than the service can use up in a run. */
 const CODES = 2_000_000
 const JOB_MS_MAX = 300_000
@@ -34,7 +27,7 @@ export async function benchCreateCassandra(options: BenchOptions): Promise<Repor
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const stops: (() => Promise<void>)[] = []
   try {
-    const { env, cassandra } = await startParts(stops)
+    const { env, cassandra } = await startCassandraParts(stops, { codes: CODES })
     const ours = await startRole({ role: 'create', wrapper: onServerCore, env })
     stops.unshift(() => ours.stop())
     const floor = startFloor('create-cassandra-floor.ts')
@@ -56,39 +49,6 @@ export async function benchCreateCassandra(options: BenchOptions): Promise<Repor
   } finally {
     for (const stop of stops) await stop()
   }
-}
-
-/** Cassandra with our tables and a full pool, and Redis. */
-async function startParts(stops: (() => Promise<void>)[]) {
-  const folder = await mkdtemp(join(tmpdir(), 'curtail-bench-'))
-  stops.unshift(() => rm(folder, { recursive: true }))
-  const cassandra = await startCassandra({
-    nodes: 1,
-    jvmFlags: [`-Dcassandra.jmx.local.port=${JMX_PORT}`],
-  })
-  stops.unshift(() => cassandra.stop())
-  const redis = await startRedis()
-  stops.unshift(() => redis.close())
-  const store = {
-    CASSANDRA_CONTACT_POINTS: cassandra.contactPoints.join(','),
-    CASSANDRA_PORT: String(cassandra.port),
-    CASSANDRA_LOCAL_DC: cassandra.localDc,
-    CASSANDRA_KEYSPACE: KEYSPACE,
-  }
-  const secret = join(folder, 'secret')
-  await writeFile(secret, randomBytes(32))
-  const replication = { CASSANDRA_REPLICATION: `${cassandra.localDc}:1` }
-  await startJob({ role: 'migrate', env: { ...store, ...replication } }).succeeded(JOB_MS_MAX)
-  const refill = { ...store, CODE_SECRET_FILE: secret, POOL_TARGET: String(CODES) }
-  await startJob({ role: 'refill', env: refill }).succeeded(JOB_MS_MAX)
-  const env = {
-    ...store,
-    PORT: '0',
-    ADMIN_PORT: '0',
-    BASE_URL: 'http://s.example',
-    REDIS_URL: `redis://127.0.0.1:${redis.port}`,
-  }
-  return { cassandra, env }
 }
 
 /** Tells the floor where to insert and what to answer; resolves to its port. */

@@ -1,5 +1,5 @@
-// Starts a floor, a program that does the least that could do the work, on the server's core, and
-// talks to it by messages.
+// Starts a floor, a program that does the least that could do the work, and talks to it by
+// messages.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { onServerCore } from './pinning.ts'
@@ -16,10 +16,10 @@ export interface FloorProcess {
 const ANSWER_MS_MAX = 120_000
 const STOP_MS_MAX = 10_000
 
-/** Starts the program in `file`, which stands beside this one. */
-export function startFloor(file: string): FloorProcess {
+/** Starts the program in `file`, which stands beside this one; on the server's core by default. */
+export function startFloor(file: string, wrapper: readonly string[] = onServerCore): FloorProcess {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  const [command, ...args] = [...onServerCore, process.execPath, path]
+  const [command, ...args] = [...wrapper, process.execPath, path]
   const child: ChildProcess = spawn(command, args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })

@@ -33,22 +33,35 @@ export interface LimiterServer {
   stop(): Promise<void>
 }
 
-/** Starts the limiter that `argv` runs; `localCacheBytes` 0 = no local cache. */
+/** How to start a limiter. */
+interface LimiterOptions {
+  /** 0: no local cache. */
+  readonly localCacheBytes: number
+  /** The text of its rules file. @default the benchmark's of ShouldRateLimit */
+  readonly rules?: string
+  /** Added to its environment. */
+  readonly env?: Readonly<Record<string, string>>
+  /** What to run before it. @default what keeps it on the server's core */
+  readonly wrapper?: readonly string[]
+}
+
+/** Starts the limiter that `argv` runs. */
 export async function startLimiter(
   argv: readonly string[],
-  localCacheBytes: number,
+  options: LimiterOptions,
 ): Promise<LimiterServer> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-bench-'))
   const rules = join(folder, 'ratelimit', 'config')
   await mkdir(rules, { recursive: true })
-  await writeFile(join(rules, 'bench.yaml'), benchRules)
+  await writeFile(join(rules, 'bench.yaml'), options.rules ?? benchRules)
   const redis = await startRedis()
   const port = await freePort()
   const env = await environmentOf({ folder, port, redisPort: redis.port })
-  const [command, ...args] = [...onServerCore, ...argv]
+  const [command = '', ...args] = [...(options.wrapper ?? onServerCore), ...argv]
+  const cacheBytes = String(options.localCacheBytes)
   const child = spawn(command, args, {
     cwd: root,
-    env: { ...env, LOCAL_CACHE_SIZE_IN_BYTES: String(localCacheBytes) },
+    env: { ...env, LOCAL_CACHE_SIZE_IN_BYTES: cacheBytes, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''

@@ -97,11 +97,13 @@ async function takeTurns(
 }
 
 async function openLimiter(name: string, argv: readonly string[]): Promise<Contender> {
-  const bare = await startLimiter(argv, 0)
-  const cached = await startLimiter(argv, LOCAL_CACHE_BYTES).catch(async (error: unknown) => {
-    await bare.stop()
-    throw error
-  })
+  const bare = await startLimiter(argv, { localCacheBytes: 0 })
+  const cached = await startLimiter(argv, { localCacheBytes: LOCAL_CACHE_BYTES }).catch(
+    async (error: unknown) => {
+      await bare.stop()
+      throw error
+    },
+  )
   const requests = { one: requestsOf('one'), three: requestsOf('three'), hot: requestsOf('hot') }
   return {
     name,

@@ -1,12 +1,12 @@
 // Redirects of links that Redis knows and the process does not, against bare node:http with one GET
 // by ioredis, turn by turn, on one core. So many links in turn that memory has forgotten each
 // before it is asked for again.
-import { Redis } from 'ioredis'
-import { encodeEntry, keyOf } from '../../src/stores/redis/link-cache-entry.ts'
+import { keyOf } from '../../src/stores/redis/link-cache-entry.ts'
 import { startRole } from '../../test/component/role-process.ts'
 import { startCassandra } from '../../test/parts/cassandra.ts'
 import { startRedis } from '../../test/parts/redis.ts'
 import { compare } from './compare.ts'
+import { fillCache, filledCode } from './fill-links.ts'
 import { startFloor } from './floor-process.ts'
 import { followLoad, sampleAnswer } from './follow-links.ts'
 import type { RedisFloorTask } from './redirect-redis-floor.ts'
@@ -15,7 +15,6 @@ import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './re
 
 const GOAL = 0.85
 const LINKS = 200_000
-const FILL_AT_ONCE = 1000
 
 /** Runs the benchmark. */
 export async function benchRedirectRedis(options: BenchOptions): Promise<Report> {
@@ -27,7 +26,8 @@ export async function benchRedirectRedis(options: BenchOptions): Promise<Report>
     stops.unshift(() => cassandra.stop())
     const redis = await startRedis()
     stops.unshift(() => redis.close())
-    const codes = await fillRedis(redis.port)
+    await fillCache(redis.port, LINKS)
+    const codes = Array.from({ length: LINKS }, (_, i) => filledCode(i))
     const ours = await startRole({
       role: 'redirect',
       wrapper: onServerCore,
@@ -60,19 +60,4 @@ export async function benchRedirectRedis(options: BenchOptions): Promise<Report>
   } finally {
     for (const stop of stops) await stop()
   }
-}
-
-/** Puts links into Redis as the service does; resolves to their codes. */
-async function fillRedis(port: number): Promise<string[]> {
-  const redis = new Redis({ host: '127.0.0.1', port })
-  const codes = Array.from({ length: LINKS }, (_, i) => `b${i.toString(36).padStart(6, '0')}`)
-  for (let at = 0; at < codes.length; at += FILL_AT_ONCE) {
-    const entries = codes.slice(at, at + FILL_AT_ONCE).flatMap((code) => {
-      const longUrl = `https://example.com/a/path/of/usual/length?id=${code}`
-      return [keyOf(code), encodeEntry({ longUrl, expiresAtMs: null })]
-    })
-    await redis.mset(...entries)
-  }
-  redis.disconnect()
-  return codes
 }

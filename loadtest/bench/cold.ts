@@ -1,0 +1,73 @@
+// Redirects of codes that neither the process nor Redis has seen: Redis asked, Cassandra read,
+// Redis filled; against bare node:http with the driver doing the same read, turn by turn, on
+// one core.
+import { startRole } from '../../test/component/role-process.ts'
+import { KEYSPACE, startCassandraParts } from './cassandra-parts.ts'
+import type { ColdFloorTask } from './cold-floor.ts'
+import { compare } from './compare.ts'
+import type { Load } from './drive.ts'
+import { filledCode, fillLinks } from './fill-links.ts'
+import { startFloor } from './floor-process.ts'
+import { followLoad, sampleAnswer } from './follow-links.ts'
+import { moveToGeneratorCore, onServerCore } from './pinning.ts'
+import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
+
+/** No goal was set; below this a cold code costs more than a second read would. */
+const GOAL = 0.5
+/** More than can be asked for in a second, as each code is cold but once. */
+const LINKS_A_SECOND = 8000
+const SECONDS_OF_WARM_UP = 4
+
+/** Runs the benchmark. */
+export async function benchCold(options: BenchOptions): Promise<Report> {
+  moveToGeneratorCore()
+  const conditions = { ...conditionsOf(), ...repetitionOf(options) }
+  const stops: (() => Promise<void>)[] = []
+  try {
+    const { cassandra, env } = await startCassandraParts(stops, { codes: 0 })
+    const { contactPoints, port, localDc } = cassandra
+    const spans = options.repetitions * options.seconds
+    const count = LINKS_A_SECOND * (spans + SECONDS_OF_WARM_UP)
+    await fillLinks({ contactPoints, port, localDc, count, log: options.log })
+    const codes = Array.from({ length: count }, (_, i) => filledCode(i))
+    const ours = await startRole({ role: 'redirect', wrapper: onServerCore, env })
+    stops.unshift(() => ours.stop())
+    const floor = startFloor('cold-floor.ts')
+    stops.unshift(() => floor.stop())
+    const ourPort = Number(ours.ready['port'])
+    const sample = await sampleAnswer(`http://127.0.0.1:${ourPort}/${codes[0] ?? ''}`)
+    const task: ColdFloorTask = { ...sample, contactPoints, port, localDc, keyspace: KEYSPACE }
+    const told = (await floor.ask(task)) as { port: number }
+    return await compare({
+      bench: 'cold',
+      goal: GOAL,
+      floor: { name: 'node:http + read', pid: floor.pid, load: coldLoad(told.port, codes) },
+      ours: { name: 'redirect', pid: ours.pid, load: coldLoad(ourPort, codes) },
+      options,
+      conditions: { ...conditions, links: count, 'Cassandra nodes': 1 },
+    })
+  } finally {
+    for (const stop of stops) await stop()
+  }
+}
+
+/** A load that asks for each code once, over all its spans, and then for none. */
+export function coldLoad(
+  port: number,
+  codes: readonly string[],
+  expectedStatuses: readonly number[] = [302],
+): Omit<Load, 'msMax'> {
+  const load = followLoad(port, codes)
+  let asked = 0
+  return {
+    ...load,
+    expectedStatuses,
+    request: () => {
+      asked++
+      return load.request()
+    },
+    get requestsMax() {
+      return Math.max(0, codes.length - 1 - asked)
+    },
+  }
+}

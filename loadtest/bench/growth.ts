@@ -1,0 +1,156 @@
+// Whether creating and cold redirects stay as cheap and as quick when links become many: measured
+// with a tenth of the links in one Cassandra node, and with all of them.
+import { Redis } from 'ioredis'
+import { type RoleProcess, startRole } from '../../test/component/role-process.ts'
+import { type CassandraParts, startCassandraParts } from './cassandra-parts.ts'
+import { coldLoad } from './cold.ts'
+import { CREATE_CONNECTIONS, createRequest } from './create-links.ts'
+import { type Load, prepareLoad } from './drive.ts'
+import { filledCode, fillLinks } from './fill-links.ts'
+import { moveToGeneratorCore, onServerCore } from './pinning.ts'
+import { cpuUsOf } from './process-figures.ts'
+import { type BenchOptions, conditionsOf, medianOf, repetitionOf, type Report } from './report.ts'
+
+/** With `--links` others: ten millions take a quarter of an hour to be written. */
+const LINKS = 1_000_000
+/** Writing ends then, with as many as there are. */
+const FILL_MS_MAX = 900_000
+const FILL_STEP = 50_000
+const CODES = 500_000
+const CREATES_MAX = 400_000
+/** Cold codes for each size, evenly from all that are there. */
+const COLD = 40_000
+const WARM_UP_MS = 3000
+
+/** What one span showed. */
+interface Span {
+  readonly cpuUs: number
+  /** Requests that the store did not answer in time: 503. */
+  readonly refused: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
+
+/** What was measured with so many links. */
+interface Size {
+  readonly links: number
+  readonly creates: readonly Span[]
+  readonly redirects: readonly Span[]
+}
+
+/** Runs the benchmark with so many links. */
+export async function benchGrowth(options: BenchOptions & { links?: number }): Promise<Report> {
+  moveToGeneratorCore()
+  const { links = LINKS } = options
+  const conditions = { ...conditionsOf(), ...repetitionOf(options) }
+  const stops: (() => Promise<void>)[] = []
+  try {
+    const parts = await startCassandraParts(stops, { codes: CODES })
+    const start = async (role: string) => {
+      const running = await startRole({ role, wrapper: onServerCore, env: parts.env })
+      stops.unshift(() => running.stop())
+      return running
+    }
+    const roles = { create: await start('create'), redirect: await start('redirect') }
+    const sizes: Size[] = []
+    let written = 0
+    for (const count of [Math.ceil(links / 10), links]) {
+      written = await fillTo({ count, written, parts, options })
+      sizes.push(await measureSize({ links: written, options, parts, roles }))
+    }
+    return reportOf(sizes, { ...conditions, 'Cassandra nodes': 1, 'cold codes each': COLD })
+  } finally {
+    for (const stop of stops) await stop()
+  }
+}
+
+/** Writes links up to `count`, or until its time is up; resolves to how many there are. */
+async function fillTo(given: {
+  count: number
+  written: number
+  parts: CassandraParts
+  options: BenchOptions
+}): Promise<number> {
+  const { contactPoints, port, localDc } = given.parts.cassandra
+  const { log } = given.options
+  const endMs = performance.now() + FILL_MS_MAX
+  let { written } = given
+  while (written < given.count && performance.now() < endMs) {
+    const count = Math.min(given.count, written + FILL_STEP)
+    await fillLinks({ contactPoints, port, localDc, from: written, count, log })
+    written = count
+  }
+  return written
+}
+
+async function measureSize(given: {
+  links: number
+  options: BenchOptions
+  parts: CassandraParts
+  roles: { create: RoleProcess; redirect: RoleProcess }
+}): Promise<Size> {
+  const { links, options, parts, roles } = given
+  const redis = new Redis({ host: '127.0.0.1', port: parts.redis.port })
+  await redis.flushall() // what is cold is cold at every size
+  redis.disconnect()
+  const stride = links / COLD
+  const codes = Array.from({ length: COLD }, (_, i) => filledCode(Math.floor(i * stride)))
+  const redirectLoad = coldLoad(Number(roles.redirect.ready['port']), codes, [302, 503])
+  const createLoad = {
+    port: Number(roles.create.ready['port']),
+    connections: CREATE_CONNECTIONS,
+    request: () => createRequest(),
+    expectedStatuses: [201, 503],
+    requestsMax: CREATES_MAX,
+  }
+  const creates: Span[] = []
+  const redirects: Span[] = []
+  await measure(roles.create.pid, createLoad, WARM_UP_MS)
+  for (let repetition = 0; repetition < options.repetitions; repetition++) {
+    creates.push(await measure(roles.create.pid, createLoad, options.seconds * 1000))
+    if (redirectLoad.requestsMax > COLD / 10) {
+      redirects.push(await measure(roles.redirect.pid, redirectLoad, options.seconds * 1000))
+    }
+  }
+  options.log(`measured with ${links} links`)
+  return { links, creates, redirects }
+}
+
+async function measure(pid: number, load: Omit<Load, 'msMax'>, msMax: number): Promise<Span> {
+  const driver = await prepareLoad({ ...load, msMax })
+  const beforeUs = cpuUsOf(pid)
+  const { answers, statuses, p50Ms, p99Ms } = await driver.run()
+  const cpuUs = (cpuUsOf(pid) - beforeUs) / answers
+  return { cpuUs, refused: statuses[503] ?? 0, p50Ms, p99Ms }
+}
+
+function reportOf(sizes: readonly Size[], conditions: Report['conditions']): Report {
+  const median = (spans: readonly Span[], of: (span: Span) => number) => medianOf(spans.map(of))
+  const cells = (spans: readonly Span[]) => [
+    median(spans, ({ cpuUs }) => cpuUs).toFixed(1),
+    median(spans, ({ p50Ms }) => p50Ms).toFixed(2),
+    median(spans, ({ p99Ms }) => p99Ms).toFixed(2),
+    String(spans.reduce((sum, { refused }) => sum + refused, 0)),
+  ]
+  const rows = sizes.flatMap(({ links, creates, redirects }) => [
+    [String(links), 'create', ...cells(creates)],
+    [String(links), 'cold redirect', ...cells(redirects)],
+  ])
+  const [few, many] = [sizes.at(0), sizes.at(-1)]
+  const growth = (of: (size: Size) => readonly Span[], what: (span: Span) => number) =>
+    few === undefined || many === undefined
+      ? Number.NaN
+      : median(of(many), what) / median(of(few), what)
+  const said = (name: string, of: (size: Size) => readonly Span[]) =>
+    `From the fewer to the more links a ${name} takes ` +
+    `${growth(of, ({ cpuUs }) => cpuUs).toFixed(2)} times the CPU time and ` +
+    `${growth(of, ({ p50Ms }) => p50Ms).toFixed(2)} times the time (median).`
+  return {
+    bench: 'growth',
+    conditions,
+    headings: ['links', 'request', 'CPU µs a request', 'p50 ms', 'p99 ms', '503s'],
+    rows,
+    verdict: [said('create', (size) => size.creates), said('cold redirect', (s) => s.redirects)],
+    figures: sizes,
+  }
+}

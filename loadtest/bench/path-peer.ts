@@ -1,0 +1,73 @@
+// What the whole path is compared with: the same Envoy with the reference limiter, which it asks
+// about every request, and bare node:http that answers what our redirect does.
+import type { Stop } from '../../src/process/stop.ts'
+import { claimPorts } from '../../test/stack/claim-ports.ts'
+import type { Edge } from '../../test/stack/start-edge.ts'
+import { startEdge } from '../../test/stack/start-edge.ts'
+import type { Stack } from '../../test/stack/start-stack.ts'
+import { startFloor } from './floor-process.ts'
+import { sampleAnswer } from './follow-links.ts'
+import { type LimiterServer, startLimiter } from './ratelimit-server.ts'
+
+/** The shipped limits of redirects in the reference's words; its windows are fixed. */
+const rules = `domain: edge
+descriptors:
+  - key: route
+    value: redirect
+    descriptors: [{key: client, rate_limit: {unit: second, requests_per_unit: 200}}]
+  - key: route
+    value: unknown
+    descriptors:
+      - key: family
+        value: ipv4
+        descriptors: [{key: client, rate_limit: {unit: minute, requests_per_unit: 300}}]
+`
+const PORTS = 4
+const UPSTREAMS = 2
+
+/** The peer, ready. */
+export interface PathPeer {
+  readonly edge: Edge
+  readonly limiter: LimiterServer
+  readonly upstreamPids: readonly number[]
+}
+
+/** Starts it; what ends it goes to `closing`. `sampleUrl` redirects by our own service. */
+export async function startPathPeer(given: {
+  readonly reference: string
+  readonly stack: Stack
+  readonly sampleUrl: string
+  readonly closing: Stop[]
+}): Promise<PathPeer> {
+  const { reference, stack, sampleUrl, closing } = given
+  const limiter = await startLimiter([reference], {
+    localCacheBytes: 0,
+    rules,
+    env: { LIMIT_RESPONSE_HEADERS_ENABLED: 'true' },
+    wrapper: ['setpriv', '--pdeathsig', 'KILL'],
+  })
+  closing.push(() => limiter.stop())
+  const sample = await sampleAnswer(sampleUrl)
+  const upstreams = Array.from({ length: UPSTREAMS }, () =>
+    startFloor('redirect-floor.ts', ['setpriv', '--pdeathsig', 'KILL']),
+  )
+  closing.push(...upstreams.map((upstream) => () => upstream.stop()))
+  const told = await Promise.all(upstreams.map((upstream) => upstream.ask(sample)))
+  const at = (port: number) => ({ host: '127.0.0.1', port })
+  const [http = 0, metrics = 0, admin = 0, drain = 0] = await claimPorts(PORTS)
+  const edge = await startEdge({
+    place: UPSTREAMS + 1,
+    folder: stack.folder,
+    baseUrl: stack.url,
+    trustedHops: 1,
+    ports: { http, metrics, admin, drain },
+    redirectEndpoints: told.map((each) => at((each as { port: number }).port)),
+    createEndpoints: stack.creates.map(({ port }) => at(port)),
+    limiterEndpoints: [at(limiter.port)],
+  })
+  closing.push(
+    () => edge.companion.stop(),
+    () => edge.envoy.stop(),
+  )
+  return { edge, limiter, upstreamPids: upstreams.map(({ pid }) => pid) }
+}

@@ -1,0 +1,120 @@
+// The table of the whole path: what each part took of the processors for a redirect, at each rate.
+import type { Offered } from './offered-load.ts'
+import { medianOf, type Report } from './report.ts'
+
+/** One span of load on one of those compared. */
+export interface PathSpan {
+  readonly contender: string
+  readonly redirectsASecond: number
+  readonly createsASecond: number
+  readonly redirects: Offered
+  readonly creates?: Offered
+  /** CPU time of each kind of process, and of the load generator. */
+  readonly cpuUs: Readonly<Record<string, number>>
+}
+
+const GOAL = 0.9
+const P99_GOAL_MS = 100
+/** A rate is carried where so much of it was answered by a redirect. */
+const CARRIED_SHARE = 0.999
+const parts = ['envoy', 'limiter', 'counters', 'redirect', 'cache', 'create', 'cassandra'] as const
+
+/** The report; ratios where there is a peer. */
+export function pathReportOf(given: {
+  readonly spans: readonly PathSpan[]
+  readonly conditions: Report['conditions']
+}): Report {
+  const { spans, conditions } = given
+  const groups = [...Map.groupBy(spans, keyOf).values()]
+  return {
+    bench: 'path',
+    conditions,
+    headings: [
+      ...['who', 'offered/s', 'creates/s', '302/s', '429', 'other', 'not sent'],
+      ...parts.map((part) => `${part} µs`),
+      ...['sum µs', 'generator µs', 'p50 ms', 'p99 ms', 'p99.9 ms', 'create p99 ms'],
+    ],
+    rows: groups.map(rowOf),
+    verdict: [...ratiosOf(spans), carriedBy(groups)],
+    figures: spans,
+  }
+}
+
+function keyOf(span: PathSpan): string {
+  return [span.redirectsASecond, span.createsASecond, span.contender].join(' ')
+}
+
+function rowOf(group: readonly PathSpan[]): string[] {
+  const [first] = group
+  if (first === undefined) return []
+  const median = (figure: (span: PathSpan) => number, digits = 0) =>
+    medianOf(group.map(figure)).toFixed(digits)
+  const seconds = first.redirects.due / first.redirectsASecond
+  const partUs = (part: string) => (span: PathSpan) => (span.cpuUs[part] ?? 0) / answersOf(span)
+  const hasCreates = first.creates !== undefined
+  return [
+    first.contender,
+    String(first.redirectsASecond),
+    String(first.createsASecond),
+    median(({ redirects }) => (redirects.statuses[302] ?? 0) / seconds),
+    median(({ redirects }) => redirects.statuses[429] ?? 0),
+    median(othersOf),
+    median(({ redirects }) => redirects.notSent),
+    ...parts.map((part) => (part in first.cpuUs ? median(partUs(part), 1) : '')),
+    median(sumUsOf, 1),
+    median(partUs('generator'), 1),
+    median(({ redirects }) => redirects.p50Ms, 1),
+    median(({ redirects }) => redirects.p99Ms, 1),
+    median(({ redirects }) => redirects.p999Ms, 1),
+    hasCreates ? median(({ creates }) => creates?.p99Ms ?? Number.NaN, 1) : '',
+  ]
+}
+
+function answersOf({ redirects }: PathSpan): number {
+  return Object.values(redirects.statuses).reduce((sum, count) => sum + count, 0)
+}
+
+function othersOf(span: PathSpan): number {
+  const { 302: followed = 0, 429: limited = 0 } = span.redirects.statuses
+  return answersOf(span) - followed - limited + span.redirects.unanswered
+}
+
+/** CPU µs for a redirect, over all parts but the generator. */
+function sumUsOf(span: PathSpan): number {
+  const us = parts.reduce((sum, part) => sum + (span.cpuUs[part] ?? 0), 0)
+  return us / answersOf(span)
+}
+
+function ratiosOf(spans: readonly PathSpan[]): string[] {
+  const peers = spans.filter(({ contender }) => contender === 'peer')
+  if (peers.length === 0) return ['No peer: set REFERENCE_RATELIMIT to the reference limiter.']
+  const byRate = [...Map.groupBy(peers, ({ redirectsASecond }) => redirectsASecond)]
+  return byRate.map(([rate, group]) => {
+    const ours = spans.filter((span) => {
+      const { contender, redirectsASecond, createsASecond } = span
+      return contender === 'ours' && redirectsASecond === rate && createsASecond === 0
+    })
+    const ratios = group.map((peer, i) => {
+      const span = ours[i]
+      return span === undefined ? Number.NaN : sumUsOf(span) / sumUsOf(peer)
+    })
+    const ratio = medianOf(ratios)
+    const all = ratios.map((each) => each.toFixed(2)).join(' ')
+    return (
+      `At ${rate}/s, summed CPU a redirect, ours to the peer: ${ratio.toFixed(2)} (${all}); ` +
+      `goal at most ${GOAL}: ${ratio <= GOAL ? 'reached' : 'NOT reached'}`
+    )
+  })
+}
+
+function carriedBy(groups: readonly (readonly PathSpan[])[]): string {
+  const carried = groups.filter((group) =>
+    group.every((span) => {
+      const isOurs = span.contender === 'ours' && span.createsASecond === 0
+      const { statuses, due, p99Ms } = span.redirects
+      return isOurs && (statuses[302] ?? 0) >= CARRIED_SHARE * due && p99Ms < P99_GOAL_MS
+    }),
+  )
+  const rates = carried.map((group) => group[0]?.redirectsASecond ?? 0)
+  return `Highest offered rate carried with p99 under ${P99_GOAL_MS} ms: ${Math.max(0, ...rates)}/s`
+}

@@ -1,0 +1,208 @@
+// The whole path of a redirect through Envoy at rising offered rates, for 10,000 clients and a
+// million links, with the shipped limits; turn by turn against the same Envoy with the reference
+// limiter that REFERENCE_RATELIMIT names and bare node:http, where it names one. Nothing is pinned:
+// all of it and the generator share the machine, and the table says who took how much of it.
+import { type Stop, stopInTurn } from '../../src/process/stop.ts'
+import { createRandom } from '../../test/component/random.ts'
+import { startStack, type Stack } from '../../test/stack/start-stack.ts'
+import { fillCache, fillLinks, filledCode } from './fill-links.ts'
+import { offerLoad } from './offered-load.ts'
+import { startPathPeer } from './path-peer.ts'
+import { pathReportOf, type PathSpan } from './path-report.ts'
+import { cpuUsOf } from './process-figures.ts'
+import { type BenchOptions, conditionsOf, type Report } from './report.ts'
+import { drawZipf } from './zipf.ts'
+
+const LINKS = 1_000_000
+/** A tenth of the links gets nine tenths of the requests. */
+const ZIPF_EXPONENT = 1.08
+const CLIENTS = 10_000
+const RATES = [1000, 2000, 3000, 4000, 6000, 8000, 12_000] as const
+const CREATE_RATES = [40, 400] as const
+/** Redirects a second beside which links are created. */
+const RATE_BESIDE_CREATES = 1000
+const CONNECTIONS_MAX = 512
+const WARM_UP = { redirectsASecond: 1500, createsASecond: 0, seconds: 15 } as const
+/** The cache knows the tenth that is followed most. */
+const CACHED_LINKS = LINKS / 10
+const CODES = 200_000
+const SEED = 12_000
+
+/** One of those compared: where it listens, and its processes by what they are. */
+interface Contender {
+  readonly name: string
+  readonly port: number
+  readonly pids: Readonly<Record<string, readonly number[]>>
+}
+
+/** What is offered in one span. */
+interface Offer {
+  readonly redirectsASecond: number
+  readonly createsASecond: number
+  readonly seconds: number
+}
+
+/** Runs the benchmark. */
+export async function benchPath(options: BenchOptions): Promise<Report> {
+  const closing: Stop[] = []
+  try {
+    const conditions = conditionsOf()
+    const contenders = await startContenders(options, closing)
+    const requests = requestsOf()
+    const measure = (contender: Contender, offer: Offer) =>
+      measureSpan({ contender, offer, requests })
+    for (const contender of contenders) {
+      await measure(contender, WARM_UP)
+    }
+    const spans: PathSpan[] = []
+    for (let repetition = 0; repetition < options.repetitions; repetition++) {
+      const order = repetition % 2 === 0 ? contenders : contenders.toReversed()
+      for (const offer of offersOf(options.seconds)) {
+        for (const contender of order) {
+          if (offer.createsASecond > 0 && contender.name !== 'ours') continue
+          const span = await measure(contender, offer)
+          spans.push(span)
+          options.log(renderSpan(span))
+        }
+      }
+    }
+    return pathReportOf({
+      spans,
+      conditions: {
+        ...conditions,
+        ...{ repetitions: options.repetitions, 'seconds each': options.seconds },
+        ...{
+          links: LINKS,
+          'links in Redis': CACHED_LINKS,
+          clients: CLIENTS,
+          connections: CONNECTIONS_MAX,
+        },
+        'Zipf exponent': ZIPF_EXPONENT,
+      },
+    })
+  } finally {
+    await stopInTurn(closing.toReversed())
+  }
+}
+
+function offersOf(seconds: number): Offer[] {
+  const alone = RATES.map((redirectsASecond) => {
+    return { redirectsASecond, createsASecond: 0, seconds }
+  })
+  const beside = CREATE_RATES.map((createsASecond) => {
+    return { redirectsASecond: RATE_BESIDE_CREATES, createsASecond, seconds }
+  })
+  return [...alone, ...beside]
+}
+
+async function startContenders(options: BenchOptions, closing: Stop[]): Promise<Contender[]> {
+  const stack = await startStack({
+    cassandraNodes: 1,
+    codes: CODES,
+    trustedHops: 1,
+    onStep: options.log,
+  })
+  closing.push(() => stack.stop())
+  const { contactPoints, port, localDc } = stack.cassandra
+  await fillLinks({ contactPoints, port, localDc, count: LINKS, log: options.log })
+  await fillCache(stack.cache.port, CACHED_LINKS)
+  const ours = { name: 'ours', port: stack.port, pids: pidsOf(stack) }
+  const reference = process.env['REFERENCE_RATELIMIT'] ?? ''
+  if (reference === '') return [ours]
+  const sampleUrl = `http://127.0.0.1:${stack.redirects[0]?.port ?? 0}/${filledCode(0)}`
+  const peer = await startPathPeer({ reference, stack, sampleUrl, closing })
+  const pids = {
+    envoy: [peer.edge.envoy.pid()],
+    limiter: [peer.limiter.pid],
+    counters: [peer.limiter.redisPid],
+    redirect: peer.upstreamPids,
+  }
+  return [{ name: 'peer', port: peer.edge.port, pids }, ours]
+}
+
+function pidsOf(stack: Stack): Contender['pids'] {
+  const of = (parts: readonly { pid: () => number }[]) => parts.map((part) => part.pid())
+  return {
+    envoy: of([stack.edge.envoy]),
+    limiter: of(stack.limiters),
+    counters: of([stack.counters]),
+    redirect: of(stack.redirects),
+    cache: of([stack.cache]),
+    create: of(stack.creates),
+    cassandra: of(stack.cassandraNodes),
+  }
+}
+
+/** Requests without end, serialised. */
+interface Requests {
+  readonly follow: () => Buffer
+  readonly create: () => Buffer
+}
+
+function requestsOf(): Requests {
+  const { int } = createRandom(SEED)
+  const fraction = 2 ** 31
+  const random = () => int(fraction) / fraction
+  const draw = drawZipf({ count: LINKS, exponent: ZIPF_EXPONENT, random })
+  const head = () => {
+    const client = int(CLIENTS)
+    const address = `10.${client >> 12}.${(client >> 6) & 63}.${client & 63}`
+    return `Host: 127.0.0.1\r\nX-Forwarded-For: ${address}\r\n`
+  }
+  const body = JSON.stringify({ long_url: 'https://example.com/a/path/of/usual/length?id=new' })
+  const rest = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  return {
+    follow: () => Buffer.from(`GET /${filledCode(draw())} HTTP/1.1\r\n${head()}\r\n`, 'latin1'),
+    create: () => Buffer.from(`POST /v1/urls HTTP/1.1\r\n${head()}${rest}`, 'latin1'),
+  }
+}
+
+async function measureSpan(given: {
+  readonly contender: Contender
+  readonly offer: Offer
+  readonly requests: Requests
+}): Promise<PathSpan> {
+  const { contender, offer, requests } = given
+  const { port, pids } = contender
+  const shared = { port, seconds: offer.seconds }
+  const cpuUs = () => {
+    const sums = Object.entries(pids).map(([name, all]) => {
+      return [name, all.reduce((sum, pid) => sum + cpuUsOf(pid), 0)] as const
+    })
+    return Object.fromEntries([...sums, ['generator', cpuUsOf(process.pid)]])
+  }
+  const before = cpuUs()
+  const [redirects, creates] = await Promise.all([
+    offerLoad({
+      ...shared,
+      requestsASecond: offer.redirectsASecond,
+      connectionsMax: CONNECTIONS_MAX,
+      request: requests.follow,
+    }),
+    offer.createsASecond === 0
+      ? undefined
+      : offerLoad({
+          ...shared,
+          requestsASecond: offer.createsASecond,
+          connectionsMax: offer.createsASecond,
+          request: requests.create,
+        }),
+  ])
+  const after = cpuUs()
+  const spent = Object.entries(after).map(([name, us]) => [name, us - (before[name] ?? 0)] as const)
+  return {
+    contender: contender.name,
+    ...offer,
+    redirects,
+    ...(creates !== undefined && { creates }),
+    cpuUs: Object.fromEntries(spent),
+  }
+}
+
+function renderSpan({ contender, redirectsASecond, redirects }: PathSpan): string {
+  const { statuses, notSent, p99Ms } = redirects
+  const told = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
+  const lost = notSent === 0 ? '' : `, ${notSent} not sent`
+  const p99 = `p99 ${p99Ms.toFixed(1)} ms`
+  return `${contender} at ${redirectsASecond}/s: ${told.join(', ')}${lost}, ${p99}`
+}

@@ -1,0 +1,28 @@
+// Draws ranks as links are followed: few often, most seldom (Zipf's law).
+
+/** A rank from 0 to `count` − 1 at each call. Takes `count` × 8 bytes. */
+export function drawZipf(given: {
+  readonly count: number
+  readonly exponent: number
+  /** Uniform from 0 to 1, 1 excluded. */
+  readonly random: () => number
+}): () => number {
+  const { count, exponent, random } = given
+  const sums = new Float64Array(count)
+  let sum = 0
+  for (let rank = 0; rank < count; rank++) {
+    sum += (rank + 1) ** -exponent
+    sums[rank] = sum
+  }
+  return () => {
+    const drawn = random() * sum
+    let low = 0
+    let high = count - 1
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((sums[middle] ?? sum) > drawn) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+}

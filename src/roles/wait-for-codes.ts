@@ -1,0 +1,75 @@
+// `curtail wait-for-codes`: an init container of creators. Waits, for a bounded time, until the
+// pool has been given its first codes, so that a creator that is ready can create. Changes nothing.
+import type { ConfigOf } from '../process/config.ts'
+import { pause } from '../process/deadline.ts'
+import { createLog, type Log } from '../process/log.ts'
+import { createMetrics } from '../process/metrics.ts'
+import { defineRole, refuseArguments } from '../process/role.ts'
+import { integerSetting, logLevelSetting } from '../process/settings.ts'
+import { StoreError } from '../process/store-error.ts'
+import { codePoolSetting } from '../shorten/settings.ts'
+import { openCassandra } from '../stores/cassandra/client.ts'
+import { createCassandraCodeStore } from '../stores/cassandra/code-store.ts'
+import { cassandraSettings } from '../stores/cassandra/settings.ts'
+
+const settings = {
+  ...cassandraSettings,
+  CODE_POOL: codePoolSetting,
+  WAIT_SECONDS: integerSetting('seconds to wait for the first codes', {
+    min: 0,
+    max: 86_400,
+    fallback: 300,
+  }),
+  LOG_LEVEL: logLevelSetting,
+} as const
+
+/** `wait-for-codes`. */
+export const role = defineRole({
+  usage: 'wait-for-codes',
+  about:
+    'Ends with 0 once the pool CODE_POOL has been given its first codes, also if none is left,\n' +
+    'and after WAIT_SECONDS in any case: without codes, aliases can still be created.',
+  settings,
+  run: async ({ config, args, signal }) => {
+    refuseArguments('wait-for-codes', args)
+    const log = createLog({ role: 'wait-for-codes', level: config.LOG_LEVEL })
+    const late = AbortSignal.timeout(config.WAIT_SECONDS * 1000)
+    const ending = AbortSignal.any([signal, late])
+    const cassandra = openCassandra({ config, metrics: createMetrics(), log, signal: ending })
+    try {
+      const codes = createCassandraCodeStore(cassandra)
+      await cassandra.ready
+      const hasCodes = async () => ((await codes.readPoolSerial(config.CODE_POOL))?.minted ?? 0) > 0
+      await waitUntil(hasCodes, { config, log, ending })
+    } finally {
+      await cassandra.close()
+    }
+    return { exitCode: signal.aborted ? 1 : 0 }
+  },
+})
+
+const PAUSE_MS = 500
+
+async function waitUntil(
+  hasCodes: () => Promise<boolean>,
+  given: { config: ConfigOf<typeof settings>; log: Log; ending: AbortSignal },
+): Promise<void> {
+  const { config, log, ending } = given
+  const about = { pool: config.CODE_POOL }
+  let isTold = false
+  while (!ending.aborted) {
+    try {
+      if (await hasCodes()) {
+        log.info(about, 'the pool has been given codes')
+        return
+      }
+      if (!isTold) log.info(about, 'waiting for the first codes: see the Job that refills the pool')
+      isTold = true
+    } catch (err) {
+      if (!(err instanceof StoreError)) throw err
+      log.warn({ err }, 'Cassandra did not answer: trying again')
+    }
+    await pause(PAUSE_MS, ending)
+  }
+  log.warn(about, 'went on without codes: only aliases can be created until the pool is refilled')
+}
