@@ -15,6 +15,8 @@ import { inTime } from './wait-for.ts'
 const WORKERS = 8
 const AT_ONCE = 16
 const END_MS_MAX = 10_000
+/** What node:http2 may keep for a session; with less it resets calls itself, among large bodies. */
+const CLIENT_MB_MAX = 256
 /** Of the batches, those that come with a connection of no HTTP/2. */
 const BROKEN = 0.2
 
@@ -80,7 +82,7 @@ function isGone(session: ClientHttp2Session, end: string): boolean {
 }
 
 function sessionTo(port: number): ClientHttp2Session {
-  const session = connect(`http://127.0.0.1:${port}`)
+  const session = connect(`http://127.0.0.1:${port}`, { maxSessionMemory: CLIENT_MB_MAX })
   session.on('error', () => undefined) // seen as the ends of its calls
   return session
 }

@@ -6,6 +6,7 @@ import { boards } from '../../src/dashboards/files-for-chart.ts'
 import { edgeMetrics, otherMetrics } from '../../src/dashboards/series.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { findPrometheus, type RunningPrometheus, startPrometheus } from '../parts/prometheus.ts'
+import { newAddress, openEdgeClient } from './edge-client.ts'
 import { underLoad } from './load.ts'
 import { makeLinks, startRedirects, untilWhole } from './stack-state.ts'
 import type { Stack } from './start-stack.ts'
@@ -74,19 +75,6 @@ export function describeMonitoring(stackNow: () => Stack): void {
       TEST_MS_MAX,
     )
 
-    test(
-      'every metric of Envoy’s and Node’s that is named has been seen',
-      async () => {
-        for (const name of names) {
-          const series = `{__name__=~"${name}(_count)?"}`
-          const isSeen = async () => (await prometheus.query(series)).length > 0
-          await waitFor(`a series of ${name}`, isSeen, WAIT_MS_MAX)
-        }
-        expect(names.length).toBeGreaterThan(10)
-      },
-      TEST_MS_MAX,
-    )
-
     test.each(breaks)(
       '$what: $alert fires, and clears once they are back',
       async ({ alert, parts }) => {
@@ -99,6 +87,25 @@ export function describeMonitoring(stackNow: () => Stack): void {
           await waitFor(`${alert} to clear`, isClear, WAIT_MS_MAX)
         })
         expect(await prometheus.firing()).not.toContain(alert)
+      },
+      TEST_MS_MAX,
+    )
+
+    // After the breaks, as Envoy shows a counter of errors from the first error on.
+    test(
+      'every metric of Envoy’s and Node’s that is named has been seen',
+      async () => {
+        const client = await openEdgeClient(stackNow().port, newAddress())
+        const isRefused = async () =>
+          (await client.create({ long_url: 'https://example.com/' })).status === 429
+        await waitFor('a refusal', isRefused, WAIT_MS_MAX)
+        client.close()
+        for (const name of names) {
+          const series = `{__name__=~"${name}(_count)?"}`
+          const isSeen = async () => (await prometheus.query(series)).length > 0
+          await waitFor(`a series of ${name}`, isSeen, WAIT_MS_MAX)
+        }
+        expect(names.length).toBeGreaterThan(10)
       },
       TEST_MS_MAX,
     )
