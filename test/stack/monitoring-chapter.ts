@@ -95,11 +95,7 @@ export function describeMonitoring(stackNow: () => Stack): void {
     test(
       'every metric of Envoy’s and Node’s that is named has been seen',
       async () => {
-        const client = await openEdgeClient(stackNow().port, newAddress())
-        const isRefused = async () =>
-          (await client.create({ long_url: 'https://example.com/' })).status === 429
-        await waitFor('a refusal', isRefused, WAIT_MS_MAX)
-        client.close()
+        await provokeRefusal(stackNow())
         for (const name of names) {
           const series = `{__name__=~"${name}(_count)?"}`
           const isSeen = async () => (await prometheus.query(series)).length > 0
@@ -110,6 +106,15 @@ export function describeMonitoring(stackNow: () => Stack): void {
       TEST_MS_MAX,
     )
   })
+}
+
+/** Creates until the limiter refuses. */
+async function provokeRefusal(stack: Stack): Promise<void> {
+  const client = await openEdgeClient(stack.port, newAddress())
+  const isRefused = async () =>
+    (await client.create({ long_url: 'https://example.com/' })).status === 429
+  await waitFor('a refusal', isRefused, WAIT_MS_MAX)
+  client.close()
 }
 
 function panelQueries() {
