@@ -44,7 +44,14 @@ export async function offerLoad(load: OfferedLoad): Promise<Offered> {
   }
   const lanes = await Promise.all(
     Array.from({ length: load.connectionsMax }, () =>
-      openLane({ port: load.port, onAnswer, onBroken: (isBusy) => (broken += isBusy ? 1 : 0) }),
+      openLane({
+        port: load.port,
+        onAnswer,
+        onBroken(lane) {
+          if (lane.isBusy) broken++
+          else idle.splice(idle.indexOf(lane), 1)
+        },
+      }),
     ),
   )
   idle.push(...lanes)
@@ -78,7 +85,7 @@ interface Lane {
 async function openLane(given: {
   readonly port: number
   readonly onAnswer: (lane: Lane, answer: Answer) => void
-  readonly onBroken: (isBusy: boolean) => void
+  readonly onBroken: (lane: Lane) => void
 }): Promise<Lane> {
   let isBroken = false
   const lane = { isBusy: false, dueMs: 0 } as { -readonly [K in keyof Lane]: Lane[K] }
@@ -89,7 +96,7 @@ async function openLane(given: {
       given.onAnswer(lane, answer)
     },
     onFault() {
-      if (!isBroken) given.onBroken(lane.isBusy)
+      if (!isBroken) given.onBroken(lane)
       isBroken = true
     },
   })

@@ -24,6 +24,8 @@ descriptors:
 `
 const PORTS = 4
 const UPSTREAMS = 2
+/** Beside the stack's own edge. */
+const EDGE_PLACE = 2
 
 /** The peer, ready. */
 export interface PathPeer {
@@ -56,7 +58,7 @@ export async function startPathPeer(given: {
   const at = (port: number) => ({ host: '127.0.0.1', port })
   const [http = 0, metrics = 0, admin = 0, drain = 0] = await claimPorts(PORTS)
   const edge = await startEdge({
-    place: UPSTREAMS + 1,
+    place: EDGE_PLACE,
     folder: stack.folder,
     baseUrl: stack.url,
     trustedHops: 1,

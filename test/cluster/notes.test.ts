@@ -2,13 +2,13 @@
 // only the reader knows get through, and what they print is what they promise.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../component/wait-for.ts'
 import { findHelm } from '../parts/helm.ts'
 import { dirname } from 'node:path'
 import { helm, tryRun } from './cluster.ts'
 import { ensureRelease, INSTALL_MS_MAX, podsOf, RELEASE } from './release.ts'
+import { canConnect } from '../parts/can-connect.ts'
 
 const TEST_MS_MAX = 8 * 60_000
 const PORT_MS_MAX = 30_000
@@ -44,20 +44,7 @@ async function forward(command: string): Promise<void> {
   const child = spawn('sh', ['-ec', `exec ${command.replace(/ &$/, '')}`], { stdio: 'ignore' })
   forwards.push({ kill: () => void child.kill(), ended: once(child, 'exit') })
   const port = Number(/ (\d+):\d+ &$/.exec(command)?.[1])
-  await waitFor(`port ${port} to be open`, () => isOpen(port), PORT_MS_MAX)
-}
-
-function isOpen(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host: '127.0.0.1', port })
-    socket.on('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.on('error', () => {
-      resolve(false)
-    })
-  })
+  await waitFor(`port ${port} to be open`, () => canConnect(port), PORT_MS_MAX)
 }
 
 test(

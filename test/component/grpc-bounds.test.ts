@@ -2,6 +2,7 @@
 // it reads: looked at from within, on connections without a socket.
 import { Duplex } from 'node:stream'
 import { afterEach, expect, jest, test } from '@jest/globals'
+import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import type { Frame } from '../../loadtest/bench/http2-frame.ts'
 import { createHttp2Transport } from '../../src/grpc/http2-transport.ts'
 import { CallStream } from '../../src/grpc/http2/call-stream.ts'
@@ -9,7 +10,7 @@ import { Http2Connection } from '../../src/grpc/http2/connection.ts'
 import { StreamingCall, type StreamingMethod } from '../../src/grpc/streaming-call.ts'
 import { UnaryCall } from '../../src/grpc/unary-call.ts'
 import { passAll } from './grpc-client.ts'
-import { callHeaders, callOn, emptyCall, frame, framesOf, opening, types } from './grpc-frames.ts'
+import { callHeaders, callOn, emptyCall, frame, framesOf, opening } from './grpc-frames.ts'
 import { waitFor } from './wait-for.ts'
 
 const WIDEST = 2 ** 31 - 1
@@ -61,16 +62,17 @@ const number = (value: number) => {
   return bytes
 }
 const windowUpdate = (stream: number, more: number) =>
-  frame({ type: types.windowUpdate }, stream, number(more))
+  frame({ type: frameTypes.windowUpdate }, stream, number(more))
 const firstWindow = (bytes: number) =>
-  frame({ type: types.settings }, 0, Buffer.concat([Buffer.from([0, 4]), number(bytes)]))
-const reset = (stream: number) => frame({ type: types.reset }, stream, number(8))
-const headers = (stream: number) => frame({ type: types.headers, flags: 4 }, stream, callHeaders)
+  frame({ type: frameTypes.settings }, 0, Buffer.concat([Buffer.from([0, 4]), number(bytes)]))
+const reset = (stream: number) => frame({ type: frameTypes.reset }, stream, number(8))
+const headers = (stream: number) =>
+  frame({ type: frameTypes.headers, flags: 4 }, stream, callHeaders)
 const data = (stream: number, bytes: Buffer, flags = 0) =>
-  frame({ type: types.data, flags }, stream, bytes)
+  frame({ type: frameTypes.data, flags }, stream, bytes)
 const many = (count: number, one: (i: number) => Buffer) =>
   Buffer.concat(Array.from({ length: count }, (_, i) => one(i)))
-const isEnd = ({ type, flags }: Frame) => type === types.headers && (flags & 1) === 1
+const isEnd = ({ type, flags }: Frame) => type === frameTypes.headers && (flags & 1) === 1
 
 const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo'
 const reflectionHeaders = Buffer.concat([
@@ -88,7 +90,7 @@ const reflect = (asked: Buffer) => {
   )
   return Buffer.concat([
     ...[opening, firstWindow(WIDEST), windowUpdate(0, WIDEST - 65_535)],
-    frame({ type: types.headers, flags: 4 }, 1, reflectionHeaders),
+    frame({ type: frameTypes.headers, flags: 4 }, 1, reflectionHeaders),
     ...parts,
   ])
 }
@@ -105,7 +107,7 @@ test('messages that come all at once are answered one by one', async () => {
   const asked = 8000
   duplex.push(Buffer.concat([reflect(many(asked, () => askList)), data(1, Buffer.alloc(0), 1)]))
   await waitFor('the end', () => frames().some(isEnd))
-  expect(frames().filter(({ type }) => type === types.data)).toHaveLength(asked)
+  expect(frames().filter(({ type }) => type === frameTypes.data)).toHaveLength(asked)
   expect(defects).toEqual([])
 })
 
@@ -171,7 +173,7 @@ test('a defect of one call is the end of this call alone', async () => {
   })
   duplex.push(Buffer.concat([opening, callOn(1), callOn(3), callOn(5)]))
   await waitFor('an answer', () => frames().some((one) => isEnd(one) && one.stream === 5))
-  const resets = frames().filter(({ type }) => type === types.reset)
+  const resets = frames().filter(({ type }) => type === frameTypes.reset)
   expect(resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])).toEqual([
     [1, 2],
     [3, 2],
@@ -190,7 +192,7 @@ test('a window that opens by little wakes no more streams than can send', async 
     pump.mockRestore()
   })
   duplex.push(many(1000, () => windowUpdate(0, 1)))
-  const sent = () => frames().filter(({ type }) => type === types.data)
+  const sent = () => frames().filter(({ type }) => type === frameTypes.data)
   duplex.push(many(1000, (i) => windowUpdate(2 * i + 1, 1)))
   await waitFor('a byte of each', () => sent().length === 1000)
   expect(pump.mock.calls.length).toBeLessThan(3000)
@@ -225,7 +227,7 @@ test('trailers that HTTP/2 forbids end their call', async () => {
   const begun: number[] = []
   const { duplex, frames } = openConnection((stream) => begun.push(stream.id))
   const trailers = (stream: number, block: string) =>
-    frame({ type: types.headers, flags: 5 }, stream, Buffer.from(block, 'latin1'))
+    frame({ type: frameTypes.headers, flags: 5 }, stream, Buffer.from(block, 'latin1'))
   duplex.push(
     Buffer.concat([
       ...[opening, headers(1), headers(3), headers(5)],
@@ -234,7 +236,7 @@ test('trailers that HTTP/2 forbids end their call', async () => {
   )
   await waitFor('two resets', () => frames().filter(({ type }) => type === 3).length === 2)
   expect(begun).toEqual([1, 3, 5])
-  expect(frames().filter(({ type }) => type === 3 || type === types.goAway)).toMatchObject([
+  expect(frames().filter(({ type }) => type === 3 || type === frameTypes.goAway)).toMatchObject([
     { stream: 1 },
     { stream: 3 },
   ])
@@ -247,10 +249,10 @@ test('data that nobody can take ends its stream, and counts against no other', a
   })
   const flood = many(40, () => data(1, Buffer.alloc(16_000)))
   duplex.push(Buffer.concat([opening, firstWindow(0), headers(1), flood]))
-  const updates = () => frames().filter(({ type }) => type === types.windowUpdate)
+  const updates = () => frames().filter(({ type }) => type === frameTypes.windowUpdate)
   await waitFor('the window of all', () => updates().length === 2)
   expect(updates().map(({ stream }) => stream)).toEqual([0, 0])
   expect(updates()[1]?.payload.readUInt32BE()).toBeGreaterThan(512 * 1024)
-  const resets = frames().filter(({ type }) => type === types.reset)
+  const resets = frames().filter(({ type }) => type === frameTypes.reset)
   expect(resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])).toEqual([[1, 3]])
 })

@@ -1,8 +1,9 @@
 // What clients of HTTP/2 do that no library would: each breach ends its connection with its own
 // error, floods end theirs, and others are served on.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import { createTestClient, passAll, startTestServer, type TestServer } from './grpc-client.ts'
-import { callHeaders, callOn, emptyCall, frame, openFrames, opening, types } from './grpc-frames.ts'
+import { callHeaders, callOn, emptyCall, frame, openFrames, opening } from './grpc-frames.ts'
 import { waitFor } from './wait-for.ts'
 
 const ends: (() => unknown)[] = []
@@ -52,23 +53,23 @@ const number = (value: number) => {
 const setting = (name: number, value: number) =>
   Buffer.concat([Buffer.from([0, name]), number(value)])
 const headers = (stream: number, flags = 4, block = callHeaders) =>
-  frame({ type: types.headers, flags }, stream, block)
-const resetOf = (stream: number) => frame({ type: types.reset }, stream, number(8))
+  frame({ type: frameTypes.headers, flags }, stream, block)
+const resetOf = (stream: number) => frame({ type: frameTypes.reset }, stream, number(8))
 const many = (count: number, one: (i: number) => Buffer) =>
   Buffer.concat(Array.from({ length: count }, (_, i) => one(i)))
 
 test('a call written by hand is answered in three frames', async () => {
   const { frame: next, frames } = open(callOn(1), callOn(3))
-  await next(types.data, 1)
+  await next(frameTypes.data, 1)
   await waitFor(
     'both ends',
     () => frames.filter(({ flags, type }) => type === 1 && (flags & 1) === 1).length === 2,
   )
   const seen = frames.filter(({ stream }) => stream === 3).map(({ type, flags }) => [type, flags])
   expect(seen).toEqual([
-    [types.headers, 4],
-    [types.data, 0],
-    [types.headers, 5],
+    [frameTypes.headers, 4],
+    [frameTypes.data, 0],
+    [frameTypes.headers, 5],
   ])
 })
 
@@ -81,67 +82,79 @@ const CALM = 11
 const breaches: readonly (readonly [string, number, Buffer])[] = [
   ['a stream of an even number', PROTOCOL, headers(2)],
   ['headers of no stream', PROTOCOL, headers(0)],
-  ['data before its headers', PROTOCOL, frame({ type: types.data }, 1, emptyCall)],
-  ['a reset of nothing', PROTOCOL, frame({ type: types.reset }, 1, number(8))],
-  ['a reset of 3 bytes', FRAME_SIZE, frame({ type: types.reset }, 1, Buffer.alloc(3))],
+  ['data before its headers', PROTOCOL, frame({ type: frameTypes.data }, 1, emptyCall)],
+  ['a reset of nothing', PROTOCOL, frame({ type: frameTypes.reset }, 1, number(8))],
+  ['a reset of 3 bytes', FRAME_SIZE, frame({ type: frameTypes.reset }, 1, Buffer.alloc(3))],
   ['a reset of an even number', PROTOCOL, Buffer.concat([callOn(3), resetOf(2)])],
   ['a stream that is begun too late', PROTOCOL, Buffer.concat([callOn(5), callOn(3)])],
   ['a stream that is begun again', PROTOCOL, Buffer.concat([callOn(1), resetOf(1), callOn(1)])],
-  ['a priority of no stream', PROTOCOL, frame({ type: types.priority }, 0, Buffer.alloc(5))],
-  ['GOAWAY of 4 bytes', FRAME_SIZE, frame({ type: types.goAway }, 0, number(0))],
-  ['pushes allowed by 2', PROTOCOL, frame({ type: types.settings }, 0, setting(2, 2))],
-  ['a push', PROTOCOL, frame({ type: types.push, flags: 4 }, 1, number(2))],
-  ['a block that goes on with nothing', PROTOCOL, frame({ type: types.continuation }, 1)],
+  ['a priority of no stream', PROTOCOL, frame({ type: frameTypes.priority }, 0, Buffer.alloc(5))],
+  ['GOAWAY of 4 bytes', FRAME_SIZE, frame({ type: frameTypes.goAway }, 0, number(0))],
+  ['pushes allowed by 2', PROTOCOL, frame({ type: frameTypes.settings }, 0, setting(2, 2))],
+  ['a push', PROTOCOL, frame({ type: frameTypes.push, flags: 4 }, 1, number(2))],
+  ['a block that goes on with nothing', PROTOCOL, frame({ type: frameTypes.continuation }, 1)],
   [
     'a block that breaks off',
     PROTOCOL,
-    Buffer.concat([headers(1, 0), frame({ type: types.ping }, 0, Buffer.alloc(8))]),
+    Buffer.concat([headers(1, 0), frame({ type: frameTypes.ping }, 0, Buffer.alloc(8))]),
   ],
   ['more padding than payload', PROTOCOL, headers(1, 4 | 8, Buffer.from([200, 0x82]))],
-  ['a ping of a stream', PROTOCOL, frame({ type: types.ping }, 1, Buffer.alloc(8))],
-  ['a ping of 7 bytes', FRAME_SIZE, frame({ type: types.ping }, 0, Buffer.alloc(7))],
-  ['settings of a stream', PROTOCOL, frame({ type: types.settings }, 1)],
-  ['settings of 5 bytes', FRAME_SIZE, frame({ type: types.settings }, 0, Buffer.alloc(5))],
-  ['a window of 2^31', FLOW, frame({ type: types.settings }, 0, setting(4, 2 ** 31))],
-  ['frames of 16 bytes at most', PROTOCOL, frame({ type: types.settings }, 0, setting(5, 16))],
-  ['a window opened by nothing', PROTOCOL, frame({ type: types.windowUpdate }, 0, number(0))],
-  ['a window opened too wide', FLOW, frame({ type: types.windowUpdate }, 0, number(2 ** 31 - 1))],
+  ['a ping of a stream', PROTOCOL, frame({ type: frameTypes.ping }, 1, Buffer.alloc(8))],
+  ['a ping of 7 bytes', FRAME_SIZE, frame({ type: frameTypes.ping }, 0, Buffer.alloc(7))],
+  ['settings of a stream', PROTOCOL, frame({ type: frameTypes.settings }, 1)],
+  ['settings of 5 bytes', FRAME_SIZE, frame({ type: frameTypes.settings }, 0, Buffer.alloc(5))],
+  ['a window of 2^31', FLOW, frame({ type: frameTypes.settings }, 0, setting(4, 2 ** 31))],
+  ['frames of 16 bytes at most', PROTOCOL, frame({ type: frameTypes.settings }, 0, setting(5, 16))],
+  ['a window opened by nothing', PROTOCOL, frame({ type: frameTypes.windowUpdate }, 0, number(0))],
+  [
+    'a window opened too wide',
+    FLOW,
+    frame({ type: frameTypes.windowUpdate }, 0, number(2 ** 31 - 1)),
+  ],
   [
     'a block that is no HPACK',
     COMPRESSION,
     headers(1, 4, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff])),
   ],
-  ['a frame that is too long', FRAME_SIZE, frame({ type: types.data }, 1, Buffer.alloc(16_385))],
+  [
+    'a frame that is too long',
+    FRAME_SIZE,
+    frame({ type: frameTypes.data }, 1, Buffer.alloc(16_385)),
+  ],
   [
     'a block without an end',
     CALM,
-    Buffer.concat([headers(1, 0), many(20, () => frame({ type: types.continuation }, 1))]),
+    Buffer.concat([headers(1, 0), many(20, () => frame({ type: frameTypes.continuation }, 1))]),
   ],
   [
     'a block of 64 KiB',
     CALM,
     Buffer.concat([
       headers(1, 0),
-      many(4, () => frame({ type: types.continuation }, 1, Buffer.alloc(16_000, 0x82))),
+      many(4, () => frame({ type: frameTypes.continuation }, 1, Buffer.alloc(16_000, 0x82))),
     ]),
   ],
-  ['pings without end', CALM, many(40_000, () => frame({ type: types.ping }, 0, Buffer.alloc(8)))],
+  [
+    'pings without end',
+    CALM,
+    many(40_000, () => frame({ type: frameTypes.ping }, 0, Buffer.alloc(8))),
+  ],
   [
     'settings without end',
     CALM,
-    many(40_000, () => frame({ type: types.settings }, 0, setting(99, 1))),
+    many(40_000, () => frame({ type: frameTypes.settings }, 0, setting(99, 1))),
   ],
   [
     'resets without end',
     CALM,
     many(40_000, (i) =>
-      Buffer.concat([headers(2 * i + 1), frame({ type: types.reset }, 2 * i + 1, number(8))]),
+      Buffer.concat([headers(2 * i + 1), frame({ type: frameTypes.reset }, 2 * i + 1, number(8))]),
     ),
   ],
   [
     'empty data without end',
     CALM,
-    Buffer.concat([headers(1), many(40_000, () => frame({ type: types.data }, 1))]),
+    Buffer.concat([headers(1), many(40_000, () => frame({ type: frameTypes.data }, 1))]),
   ],
 ]
 
@@ -163,10 +176,10 @@ describe('a call', () => {
     underWay = []
     const { frame: next } = open(
       many(1000, (i) => callOn(2 * i + 1)),
-      many(1000, (i) => frame({ type: types.reset }, 2 * i + 1, number(8))),
+      many(1000, (i) => frame({ type: frameTypes.reset }, 2 * i + 1, number(8))),
       callOn(2001),
     )
-    const refused = await next(types.reset, 2001)
+    const refused = await next(frameTypes.reset, 2001)
     expect(refused.payload.readUInt32BE()).toBe(7)
     expect(underWay).toHaveLength(1000)
     for (const answer of underWay) answer()
@@ -183,17 +196,17 @@ describe('a call', () => {
         Buffer.concat([Buffer.from([3, 0, 0, 0, 0, 9]), callHeaders, Buffer.alloc(3)]),
       ),
       frame(
-        { type: types.data, flags: 8 },
+        { type: frameTypes.data, flags: 8 },
         1,
         Buffer.concat([Buffer.from([2]), emptyCall, Buffer.alloc(2)]),
       ),
       headers(1, 4 | 1, Buffer.from('\0\x01x\x01y')),
       headers(3, 0, callHeaders.subarray(0, half)),
-      frame({ type: types.continuation, flags: 4 }, 3, callHeaders.subarray(half)),
-      frame({ type: types.data, flags: 1 }, 3, emptyCall),
+      frame({ type: frameTypes.continuation, flags: 4 }, 3, callHeaders.subarray(half)),
+      frame({ type: frameTypes.data, flags: 1 }, 3, emptyCall),
     )
-    await next(types.data, 1)
-    await next(types.data, 3)
+    await next(frameTypes.data, 1)
+    await next(frameTypes.data, 3)
   })
 
   test('in single bytes is answered', async () => {
@@ -201,7 +214,7 @@ describe('a call', () => {
     ends.push(() => client.socket.destroy())
     const bytes = Buffer.concat([opening, callOn(1)])
     for (const byte of bytes) client.socket.write(Buffer.from([byte]))
-    await client.frame(types.data, 1)
+    await client.frame(frameTypes.data, 1)
   })
 
   test('whose client takes no data is answered once it does, a byte at a time', async () => {
@@ -209,12 +222,12 @@ describe('a call', () => {
       socket,
       frame: next,
       frames,
-    } = open(frame({ type: types.settings }, 0, setting(4, 0)), callOn(1))
-    await next(types.headers, 1)
-    expect(frames.filter(({ type }) => type === types.data)).toEqual([])
-    socket.write(frame({ type: types.windowUpdate }, 1, number(1)))
-    expect((await next(types.data, 1)).payload).toHaveLength(1)
-    socket.write(frame({ type: types.settings }, 0, setting(4, 1000)))
+    } = open(frame({ type: frameTypes.settings }, 0, setting(4, 0)), callOn(1))
+    await next(frameTypes.headers, 1)
+    expect(frames.filter(({ type }) => type === frameTypes.data)).toEqual([])
+    socket.write(frame({ type: frameTypes.windowUpdate }, 1, number(1)))
+    expect((await next(frameTypes.data, 1)).payload).toHaveLength(1)
+    socket.write(frame({ type: frameTypes.settings }, 0, setting(4, 1000)))
     await waitFor('its end', () =>
       frames.some(({ type, flags }) => type === 1 && (flags & 1) === 1),
     )
@@ -225,9 +238,9 @@ describe('a call', () => {
     const timeout = Buffer.from('\0\x0cgrpc-timeout\x0350m')
     const { frame: next } = open(
       headers(1, 4, Buffer.concat([callHeaders, timeout])),
-      frame({ type: types.data, flags: 1 }, 1, emptyCall),
+      frame({ type: frameTypes.data, flags: 1 }, 1, emptyCall),
     )
-    const { payload, flags } = await next(types.headers, 1)
+    const { payload, flags } = await next(frameTypes.headers, 1)
     expect([payload.toString('latin1'), flags]).toEqual([
       expect.stringContaining('grpc-status\x014'),
       5,
@@ -242,16 +255,16 @@ describe('a call', () => {
     ])
     const { frame: next } = open(
       headers(1, 0, callHeaders),
-      frame({ type: types.continuation, flags: 4 }, 1, long),
+      frame({ type: frameTypes.continuation, flags: 4 }, 1, long),
     )
-    expect((await next(types.headers, 1)).payload.toString('latin1')).toContain('431')
+    expect((await next(frameTypes.headers, 1)).payload.toString('latin1')).toContain('431')
   })
 })
 
 test('a client that does not read is not read from, until it reads', async () => {
   const calls = 150_000
-  const client = open(frame({ type: types.windowUpdate }, 0, number(2 ** 30)))
-  await client.frame(types.settings, 0)
+  const client = open(frame({ type: frameTypes.windowUpdate }, 0, number(2 ** 30)))
+  await client.frame(frameTypes.settings, 0)
   client.socket.pause()
   for (let at = 0; at < calls; at += 500) {
     client.socket.write(many(500, (i) => callOn(2 * (at + i) + 1)))
@@ -273,16 +286,16 @@ test('who is told to go may send what is on its way, and nothing after it knows'
   const patient = await startTestServer()
   const client = openFrames(patient.port, Buffer.concat([opening, callOn(1)]))
   ends.push(() => client.socket.destroy())
-  await client.frame(types.data, 1)
+  await client.frame(frameTypes.data, 1)
   const closed = patient.close()
-  const first = await client.frame(types.goAway)
+  const first = await client.frame(frameTypes.goAway)
   expect(first.payload.readUInt32BE()).toBe(2 ** 31 - 1)
   client.socket.write(callOn(3))
-  await client.frame(types.data, 3)
-  const pings = client.frames.filter(({ type, flags }) => type === types.ping && flags === 0)
-  client.socket.write(frame({ type: types.ping, flags: 1 }, 0, pings[0]?.payload))
+  await client.frame(frameTypes.data, 3)
+  const pings = client.frames.filter(({ type, flags }) => type === frameTypes.ping && flags === 0)
+  client.socket.write(frame({ type: frameTypes.ping, flags: 1 }, 0, pings[0]?.payload))
   expect(await client.ended()).toBe(0)
-  const last = client.frames.findLast(({ type }) => type === types.goAway)
+  const last = client.frames.findLast(({ type }) => type === frameTypes.goAway)
   expect(last?.payload.readUInt32BE()).toBe(3)
   await closed
 })

@@ -6,26 +6,13 @@ import {
   FRAME_HEAD_BYTES,
   readFrame,
 } from '../../loadtest/bench/http2-frame.ts'
+import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import { waitFor } from './wait-for.ts'
-
-/** Types of frames by number, as RFC 9113 has them. */
-export const types = {
-  data: 0,
-  headers: 1,
-  priority: 2,
-  reset: 3,
-  settings: 4,
-  push: 5,
-  ping: 6,
-  goAway: 7,
-  windowUpdate: 8,
-  continuation: 9,
-} as const
 
 /** What a connection opens with. */
 export const opening = Buffer.concat([
   Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-  frameOf(types.settings, 0, Buffer.alloc(0)),
+  frameOf(frameTypes.settings, 0, Buffer.alloc(0)),
 ])
 
 /** A frame of any stream. */
@@ -59,8 +46,8 @@ export const emptyCall = Buffer.from([0, 0, 0, 0, 2, 10, 0])
 /** A call, whole. */
 export function callOn(stream: number): Buffer {
   return Buffer.concat([
-    frame({ type: types.headers, flags: 4 }, stream, callHeaders),
-    frame({ type: types.data, flags: 1 }, stream, emptyCall),
+    frame({ type: frameTypes.headers, flags: 4 }, stream, callHeaders),
+    frame({ type: frameTypes.data, flags: 1 }, stream, emptyCall),
   ])
 }
 
@@ -115,7 +102,7 @@ export function openFrames(port: number, bytes: Buffer): FrameClient {
     },
     async ended() {
       await waitFor('the end of the connection', () => hasEnded)
-      return frames.findLast(({ type }) => type === types.goAway)?.payload.readUInt32BE(4)
+      return frames.findLast(({ type }) => type === frameTypes.goAway)?.payload.readUInt32BE(4)
     },
   }
 }

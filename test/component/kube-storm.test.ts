@@ -1,7 +1,12 @@
 // A watcher in a storm of changes and faults at the API server: none is missed.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { type FakeKubeApi, startFakeKubeApi } from '../parts/fake-kube-api.ts'
-import { type KubeWatcher, startKubeWatcher, WIDGETS_PATH } from '../parts/kube-watcher.ts'
+import {
+  type KubeWatcher,
+  startKubeWatcher,
+  watchedWidgets,
+  WIDGETS_PATH,
+} from '../parts/kube-watcher.ts'
 import { createRandom, newSeed } from './random.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -18,32 +23,14 @@ afterEach(async () => {
   await fake.stop()
 })
 
-const make = (name: string) =>
-  fake.store.create(WIDGETS_PATH, { metadata: { name }, spec: { size: 0 } })
-const change = (name: string, size: number) =>
-  fake.store.patch(WIDGETS_PATH, name, { spec: { size } })
-const remove = (name: string) => fake.store.remove(WIDGETS_PATH, name)
-
-/** What there is, as `name@version`. */
-const there = () =>
-  fake.store
-    .list(WIDGETS_PATH)
-    .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
-    .sort()
-const seen = (of: KubeWatcher) =>
-  of.cache
-    .list()
-    .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
-    .sort()
-const agrees = async (of: KubeWatcher) => {
-  await waitFor('the cache to agree', () => seen(of).join() === there().join())
-}
+const { make, change, remove, there, agrees } = watchedWidgets(() => fake)
 const started = async () => {
   watcher = startKubeWatcher(fake)
   const of = watcher
   await waitFor('the first list', () => of.reflector.hasSynced() && fake.watches === 1)
   return of
 }
+
 describe('under storm', () => {
   const CHANGES = 10_000
   const PER_TURN = 20

@@ -1,7 +1,7 @@
 // A watcher against an API server that fails in every way known: nothing is missed, whatever comes.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { type FakeKubeApi, startFakeKubeApi } from '../parts/fake-kube-api.ts'
-import { type KubeWatcher, startKubeWatcher, WIDGETS_PATH } from '../parts/kube-watcher.ts'
+import { type KubeWatcher, startKubeWatcher, watchedWidgets } from '../parts/kube-watcher.ts'
 import { inTime, waitFor } from './wait-for.ts'
 
 let fake: FakeKubeApi
@@ -17,32 +17,14 @@ afterEach(async () => {
   await fake.stop()
 })
 
-const make = (name: string) =>
-  fake.store.create(WIDGETS_PATH, { metadata: { name }, spec: { size: 0 } })
-const change = (name: string, size: number) =>
-  fake.store.patch(WIDGETS_PATH, name, { spec: { size } })
-const remove = (name: string) => fake.store.remove(WIDGETS_PATH, name)
-
-/** What there is, as `name@version`. */
-const there = () =>
-  fake.store
-    .list(WIDGETS_PATH)
-    .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
-    .sort()
-const seen = (of: KubeWatcher) =>
-  of.cache
-    .list()
-    .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
-    .sort()
-const agrees = async (of: KubeWatcher) => {
-  await waitFor('the cache to agree', () => seen(of).join() === there().join())
-}
+const { make, change, remove, agrees } = watchedWidgets(() => fake)
 const started = async () => {
   watcher = startKubeWatcher(fake)
   const of = watcher
   await waitFor('the first list', () => of.reflector.hasSynced() && fake.watches === 1)
   return of
 }
+
 const types = (of: KubeWatcher) =>
   of.changes.map(({ type, object }) => `${type} ${object.metadata.name}`)
 
@@ -222,7 +204,7 @@ test('stopped during a list it opens no watch', async () => {
   let release = (): void => undefined
   fake.holdLists = new Promise((resolve) => (release = resolve))
   const of = (watcher = startKubeWatcher(fake))
-  await waitFor('the list', () => fake.calls.length >= 0 && !of.reflector.hasSynced())
+  await waitFor('the list', () => fake.listsHeld === 1)
   const stopping = of.stop()
   release()
   await inTime('the end', stopping)

@@ -1,13 +1,15 @@
 // The end of the `ratelimit` role, run in this process: a part that cannot end keeps none of the
 // others from ending, and its error is what the end reports.
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import type { GrpcServeDeps } from '../../src/grpc/serve.ts'
 import { freePort } from '../parts/redis.ts'
+import { canConnect } from '../parts/can-connect.ts'
+import { limiterEnvironment } from '../stack/limiter-environment.ts'
 
 const TEST_MS_MAX = 30_000
 const real = await import('../../src/grpc/serve.ts')
@@ -53,32 +55,11 @@ const start = (env: Record<string, string> = {}) =>
   role.start({
     env: {
       LOG_LEVEL: 'error',
-      HOST: '127.0.0.1',
-      PORT: '0',
-      GRPC_HOST: '127.0.0.1',
-      GRPC_PORT: '0',
-      DEBUG_HOST: '127.0.0.1',
-      DEBUG_PORT: '0',
-      ADMIN_PORT: '0',
-      USE_STATSD: 'false',
-      RUNTIME_ROOT: root,
-      REDIS_URL: `127.0.0.1:${redisPort}`,
+      ...limiterEnvironment(root, redisPort),
       ...env,
     },
     args: [],
     signal: new AbortController().signal,
-  })
-
-const isServed = (port: number) =>
-  new Promise<boolean>((resolve) => {
-    const socket = connect({ host: '127.0.0.1', port })
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => {
-      resolve(false)
-    })
   })
 
 test(
@@ -86,9 +67,9 @@ test(
   async () => {
     const started = await start()
     if (!('stop' in started)) throw new Error('it did not start')
-    expect(await isServed(grpcPort)).toBe(true)
+    expect(await canConnect(grpcPort)).toBe(true)
     await expect(started.stop()).rejects.toThrow('gRPC cannot end')
-    expect(await isServed(grpcPort)).toBe(false)
+    expect(await canConnect(grpcPort)).toBe(false)
     expect(redisClosed).toBe(1)
     expect(process.listenerCount('SIGHUP')).toBe(0)
   },
@@ -102,7 +83,7 @@ test(
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo
     await expect(start({ ADMIN_PORT: String(port) })).rejects.toThrow('ADMIN_PORT')
-    expect([redisClosed, await isServed(grpcPort)]).toEqual([2, false])
+    expect([redisClosed, await canConnect(grpcPort)]).toEqual([2, false])
     taken.close()
   },
   TEST_MS_MAX,

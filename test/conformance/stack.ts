@@ -2,13 +2,13 @@
 // Envoys. Started by run-in-stack.ts in a network, mount and process namespace of its own, whose
 // end takes everything with it. Prepares that namespace, runs the commands, says what came of them.
 import { spawn, spawnSync } from 'node:child_process'
-import { connect } from 'node:net'
 import { existsSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
 import { clientOf, startRedis } from '../parts/redis.ts'
 import { waitFor } from '../component/wait-for.ts'
 import type { Ended, StackReport, StackTask } from './stack-task.ts'
+import { canConnect } from '../parts/can-connect.ts'
 
 const START_MS_MAX = 60_000
 const STOP_MS_MAX = 15_000
@@ -68,19 +68,6 @@ async function untilListening(part: Part, port: number): Promise<void> {
     return canConnect(port)
   }
   await waitFor(`the ${part.name} to listen on port ${port}`, listens, START_MS_MAX)
-}
-
-function canConnect(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host: '127.0.0.1', port })
-    socket.on('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.on('error', () => {
-      resolve(false)
-    })
-  })
 }
 
 /** Until the service has answered through Envoy often enough; Envoy lets through what is late. */

@@ -45,6 +45,8 @@ export class FakeKubeApi {
   }) => FakeFault | undefined = () => undefined
   /** Lists wait for it. */
   holdLists: Promise<void> | undefined
+  /** Lists that came to wait so far. */
+  listsHeld = 0
   /** How the next event is written to each watch. */
   nextEvent: 'whole' | 'torn' | 'twice' = 'whole'
   bookmarkMs = BOOKMARK_MS
@@ -148,7 +150,10 @@ export class FakeKubeApi {
         this.#watch(path, query, res)
         return
       }
-      if (method === 'GET' && this.holdLists !== undefined && isList(path)) await this.holdLists
+      if (method === 'GET' && this.holdLists !== undefined && isList(path)) {
+        this.listsHeld++
+        await this.holdLists
+      }
       const answer = this.#operate({ method, path, query, body })
       note(method === 'POST' ? 201 : 200)
       send(res, method === 'POST' ? 201 : 200, answer)

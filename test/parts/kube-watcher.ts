@@ -7,6 +7,7 @@ import { createReflector, type Reflector } from '../../src/kube/reflector.ts'
 import { systemScheduler } from '../../src/kube/scheduler.ts'
 import { createTransport } from '../../src/kube/transport.ts'
 import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { waitFor } from '../component/wait-for.ts'
 import type { FakeKubeApi } from './fake-kube-api.ts'
 
 /** The collection that is watched. */
@@ -88,6 +89,27 @@ export function startKubeWatcher(fake: FakeKubeApi): KubeWatcher {
       ending.abort()
       await running
       close()
+    },
+  }
+}
+
+/** What tests do with the widgets of the fake API server of the moment, and see of them. */
+export function watchedWidgets(fakeNow: () => FakeKubeApi) {
+  const versions = (objects: readonly KubeObject[]) =>
+    objects.map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`).sort()
+  /** What there is, as `name@version`. */
+  const there = () => versions(fakeNow().store.list(WIDGETS_PATH))
+  return {
+    there,
+    make: (name: string) =>
+      fakeNow().store.create(WIDGETS_PATH, { metadata: { name }, spec: { size: 0 } }),
+    change: (name: string, size: number) =>
+      fakeNow().store.patch(WIDGETS_PATH, name, { spec: { size } }),
+    remove: (name: string) => fakeNow().store.remove(WIDGETS_PATH, name),
+    /** Waits until a watcher knows what there is, and nothing else. */
+    agrees: async (of: KubeWatcher) => {
+      const isSame = () => versions(of.cache.list()).join() === there().join()
+      await waitFor('the cache to agree', isSame)
     },
   }
 }

@@ -161,7 +161,10 @@ async function leadUntil(
     hurry.abort()
     return working
   })
-  await within(FLUSH_MS_MAX, deps.events.flush(), late).catch(() => undefined)
+  const unsent = () => new Error('events took too long to send')
+  await within(FLUSH_MS_MAX, deps.events.flush(), unsent).catch((err: unknown) => {
+    deps.log.warn({ err }, 'events were not sent at the end')
+  })
 }
 
 /** Whether a change asks for a look: our own writing of a status does not. */

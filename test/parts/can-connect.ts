@@ -1,0 +1,24 @@
+// Whether somebody listens on a port of this machine. Sends nothing.
+import { connect } from 'node:net'
+
+const CONNECT_MS_MAX = 5000
+
+/** Connects to `port` and ends the connection; `false` where that does not work in time. */
+export function canConnect(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port, timeout: CONNECT_MS_MAX })
+    const end = (isThere: boolean) => {
+      socket.destroy()
+      resolve(isThere)
+    }
+    socket.on('connect', () => {
+      end(true)
+    })
+    socket.on('timeout', () => {
+      end(false)
+    })
+    socket.on('error', () => {
+      end(false)
+    })
+  })
+}
