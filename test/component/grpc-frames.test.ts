@@ -73,11 +73,8 @@ test('a call written by hand is answered in three frames', async () => {
   ])
 })
 
-const PROTOCOL = 1
-const FLOW = 3
-const FRAME_SIZE = 6
-const COMPRESSION = 9
-const CALM = 11
+// As RFC 9113 has them.
+const [PROTOCOL, FLOW, FRAME_SIZE, COMPRESSION, CALM] = [1, 3, 6, 9, 11]
 
 const breaches: readonly (readonly [string, number, Buffer])[] = [
   ['a stream of an even number', PROTOCOL, headers(2)],
