@@ -23,6 +23,8 @@ interface Comparison {
   readonly ours: Contender
   readonly options: BenchOptions
   readonly conditions: Report['conditions']
+  /** How long each is asked before it is measured. @default WARM_UP_MS */
+  readonly warmUpMs?: number
   /** Told after each turn. */
   readonly onSpan?: (contender: Contender, span: Span) => void
 }
@@ -31,12 +33,12 @@ const WARM_UP_MS = 3000
 
 /** Runs both in turn, the order reversed every time, so that a drift of the machine hits both. */
 export async function compare(comparison: Comparison): Promise<Report> {
-  const { floor, ours, options, onSpan } = comparison
+  const { floor, ours, options, onSpan, warmUpMs = WARM_UP_MS } = comparison
   const spans = new Map<Contender, Span[]>([
     [floor, []],
     [ours, []],
   ])
-  for (const contender of spans.keys()) await measure(contender, WARM_UP_MS)
+  for (const contender of spans.keys()) await measure(contender, warmUpMs)
   for (let repetition = 0; repetition < options.repetitions; repetition++) {
     for (const contender of repetition % 2 === 0 ? [floor, ours] : [ours, floor]) {
       const span = await measure(contender, options.seconds * 1000)

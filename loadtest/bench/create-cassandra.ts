@@ -19,6 +19,8 @@ const CODES = 2_000_000
 const JOB_MS_MAX = 300_000
 /** Creates whose conditional writes are counted: some blocks of codes are claimed among them. */
 const COUNTED = 20_000
+/** At the pace of one Cassandra node V8 needs this long to compile what is hot; the JVM too. */
+const WARM_UP_MS = 25_000
 const GOALS_LWT = { without: 1.01, withKey: 2.01 }
 
 /** Runs the benchmark. */
@@ -40,7 +42,13 @@ export async function benchCreateCassandra(options: BenchOptions): Promise<Repor
       floor: contender({ name: 'node:http + insert', pid: floor.pid, port: floorPort }),
       ours: contender({ name: 'create', pid: ours.pid, port }),
       options,
-      conditions: { ...conditions, 'in flight': CREATE_CONNECTIONS, 'Cassandra nodes': 1 },
+      warmUpMs: WARM_UP_MS,
+      conditions: {
+        ...conditions,
+        'in flight': CREATE_CONNECTIONS,
+        'Cassandra nodes': 1,
+        'warm-up ms': WARM_UP_MS,
+      },
     })
     return withLwts(report, {
       without: await lwtsEach(port, () => createRequest()),

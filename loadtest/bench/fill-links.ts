@@ -6,7 +6,9 @@ import { encodeEntry, keyOf } from '../../src/stores/redis/link-cache-entry.ts'
 
 const INSERT = `INSERT INTO links (short_code, long_url, created_at, writer_id)
   VALUES (?, ?, ?, ?)`
+const READ = 'SELECT * FROM links WHERE short_code = ?'
 const AT_ONCE = 256
+const READS_AT_ONCE = 64
 const READ_MS_MAX = 10_000
 const CACHED_AT_ONCE = 1000
 
@@ -19,41 +21,66 @@ function targetOf(code: string): string {
   return `https://example.com/a/path/of/usual/length?id=${code}`
 }
 
-/** Writes links `from` to `count` − 1 to the keyspace `curtail`. */
-export async function fillLinks(given: {
+/** Where the links are. */
+interface LinksAt {
   readonly contactPoints: readonly string[]
   readonly port: number
   readonly localDc: string
-  /** @default 0 */
-  readonly from?: number
-  readonly count: number
-  readonly log: (line: string) => void
-}): Promise<void> {
+}
+
+/** Writes links `from` to `count` − 1 to the keyspace `curtail`. */
+export async function fillLinks(
+  given: LinksAt & {
+    /** @default 0 */
+    readonly from?: number
+    readonly count: number
+    readonly log: (line: string) => void
+  },
+): Promise<void> {
+  const { from = 0, count } = given
+  const begunMs = performance.now()
+  await workOn(given, { times: count - from, atOnce: AT_ONCE }, (client, i) => {
+    const code = filledCode(from + i)
+    return client.execute(INSERT, [code, targetOf(code), new Date(), types.Uuid.random()])
+  })
+  const seconds = (performance.now() - begunMs) / 1000
+  given.log(`${count - from} links written in ${seconds.toFixed(0)} s`)
+}
+
+/** Reads links from `from` to `to` − 1, evenly: so the JVM has compiled what is hot. */
+export async function readLinks(
+  given: LinksAt & { readonly from: number; readonly to: number; readonly reads: number },
+): Promise<void> {
+  const { from, to, reads } = given
+  const stride = (to - from) / reads
+  await workOn(given, { times: reads, atOnce: READS_AT_ONCE }, (client, i) =>
+    client.execute(READ, [filledCode(from + Math.floor(i * stride))]),
+  )
+}
+
+async function workOn(
+  { contactPoints, port, localDc }: LinksAt,
+  { times, atOnce }: { times: number; atOnce: number },
+  step: (client: Client, i: number) => Promise<unknown>,
+): Promise<void> {
   const client = new Client({
-    contactPoints: [...given.contactPoints],
-    localDataCenter: given.localDc,
+    contactPoints: [...contactPoints],
+    localDataCenter: localDc,
     keyspace: 'curtail',
-    protocolOptions: { port: given.port },
+    protocolOptions: { port },
     socketOptions: { readTimeout: READ_MS_MAX },
     queryOptions: { prepare: true, consistency: types.consistencies.localQuorum },
   })
   await client.connect()
-  const begunMs = performance.now()
-  const { from = 0 } = given
-  let next = from
+  let next = 0
   const work = async () => {
-    while (next < given.count) {
-      const code = filledCode(next++)
-      await client.execute(INSERT, [code, targetOf(code), new Date(), types.Uuid.random()])
-    }
+    while (next < times) await step(client, next++)
   }
   try {
-    await Promise.all(Array.from({ length: AT_ONCE }, work))
+    await Promise.all(Array.from({ length: atOnce }, work))
   } finally {
     await client.shutdown()
   }
-  const seconds = (performance.now() - begunMs) / 1000
-  given.log(`${given.count - from} links written in ${seconds.toFixed(0)} s`)
 }
 
 /** Puts links 0 to `count` − 1 into the Redis at `port`, without an end of their own. */

@@ -1,14 +1,17 @@
 // Keys without end against the real `ratelimit` role: as many counters as there are callers cost
 // its memory and its metrics nothing, neither with Redis nor, in the local fallback, without it.
-import { readFile } from 'node:fs/promises'
 import { type Answered, type Limiter, startLimiter } from '../component/limiter.ts'
 import { createRandom, type Random } from '../component/random.ts'
+import { residentBytes } from '../component/resident-bytes.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
 
-/** The memory of the fallback holds 100,000: with more than these it only replaces. */
+/**
+ * The memory of the fallback holds 100,000: with more than these it only replaces. The warm-up is as
+ * long as what is judged: in less time the collector of garbage has not found its rhythm.
+ */
 const STORM_SIZE = {
-  shared: { warmUp: 400_000, keys: 600_000 },
-  local: { warmUp: 150_000, keys: 200_000 },
+  shared: { warmUp: 1_500_000, keys: 1_000_000 },
+  local: { warmUp: 600_000, keys: 400_000 },
 }
 const WORKERS = 8
 const DESCRIPTORS_MAX = 48
@@ -182,12 +185,6 @@ function nextDenied(_: Random, value: string): object {
 /** In a domain that no rule knows. */
 async function askElsewhere({ client }: Limiter, domain: string): Promise<void> {
   await client.call({ domain, descriptors: [{ entries: [{ key: 'plain', value: domain }] }] })
-}
-
-async function residentBytes(pid: number): Promise<number> {
-  const found = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))
-  if (found === null) throw new Error(`process ${pid} says nothing of its memory`)
-  return Number(found[1]) * 1024
 }
 
 async function countersIn({ port }: RedisServer): Promise<number> {
