@@ -6,7 +6,7 @@ import { createRedisCounterStore } from '../../src/stores/redis/counter-store.ts
 import { waitFor } from '../component/wait-for.ts'
 import { startRedis } from '../parts/redis.ts'
 import { type CounterStoreCase, defineCounterStoreTests } from './counter-store.ts'
-import { openParts } from './open-case.ts'
+import { openParts } from './open-parts.ts'
 
 /** Redis may have to be installed. */
 const SETUP_MS_MAX = 600_000

@@ -4,7 +4,7 @@ import { createMemoryLinkCache } from '../../src/stores/memory/link-cache.ts'
 import { openReadyCache } from '../component/link-cache-use.ts'
 import { clientOf, type RedisServer, startCluster, startRedis } from '../parts/redis.ts'
 import { defineLinkCacheTests, type LinkCacheCase } from './link-cache.ts'
-import { type OnClose, openParts } from './open-case.ts'
+import { type OnClose, openParts } from './open-parts.ts'
 
 /** Lets every key of a server grow older. */
 async function age(client: ReturnType<typeof clientOf>, ms: number): Promise<void> {

@@ -7,7 +7,7 @@ import { migrate } from '../../src/stores/cassandra/migrations.ts'
 import { createKeyspace } from '../../src/stores/cassandra/schema.ts'
 import { type CassandraConfig, cassandraSettings } from '../../src/stores/cassandra/settings.ts'
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
-import { openParts } from './open-case.ts'
+import { openParts } from './open-parts.ts'
 
 /** For what starts a node: Java and the jars may have to be fetched first. */
 export const SETUP_MS_MAX = 900_000

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
 import { type Database, openDatabase } from '../../src/stores/sqlite/database.ts'
-import { openParts } from './open-case.ts'
+import { openParts } from './open-parts.ts'
 
 /** An open database, its folder and its metrics. */
 export interface OpenedSqlite {

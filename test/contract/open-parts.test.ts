@@ -1,6 +1,6 @@
 // What a contract's tests use is closed again, whatever became of its opening.
 import { expect, test } from '@jest/globals'
-import { openParts } from './open-case.ts'
+import { openParts } from './open-parts.ts'
 
 test('openParts() closes from the last to the first, once', async () => {
   const closed: string[] = []

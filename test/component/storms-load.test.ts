@@ -1,0 +1,30 @@
+// Every storm can be loaded by Node.js alone, as `npm run storm` does: they run by hand, long after
+// what they import has changed.
+import { execFile } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, test } from '@jest/globals'
+
+const run = promisify(execFile)
+const folder = join(dirname(dirname(fileURLToPath(import.meta.url))), 'storm')
+const LOAD_MS_MAX = 60_000
+
+test(
+  'every storm can be loaded',
+  async () => {
+    const files = readdirSync(folder).filter((file) => file !== 'run.ts')
+    const names = JSON.stringify(files.map((file) => join(folder, file)))
+    const check = `for (const name of ${names}) {
+      if (typeof (await import(name)).storm !== 'function') throw new Error(name)
+    }
+    process.stdout.write('loaded')
+    process.exit()`
+    const args = ['--input-type=module', '--eval', check]
+    const { stdout } = await run(process.execPath, args, { timeout: LOAD_MS_MAX })
+    expect(stdout).toBe('loaded')
+    expect(files.length).toBeGreaterThan(10)
+  },
+  LOAD_MS_MAX,
+)
