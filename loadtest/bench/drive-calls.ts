@@ -8,6 +8,7 @@ import {
   openGrpcConnection,
   type OverallCode,
 } from './grpc-connection.ts'
+import { quantilesOf } from './report.ts'
 
 /** What to ask, and when to stop. */
 export interface CallLoad {
@@ -73,8 +74,7 @@ export async function prepareCalls(load: CallLoad): Promise<{ run(): Promise<Dri
         for (const connection of connections) connection.close()
       }
       const wallMs = performance.now() - startMs
-      const sorted = latenciesMs.subarray(0, answered).sort()
-      const quantile = (q: number) => sorted[Math.floor(q * (sorted.length - 1))] ?? 0
+      const quantile = quantilesOf(latenciesMs, answered)
       return { answers: answered, codes, wallMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
     },
   }

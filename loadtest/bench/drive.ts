@@ -1,6 +1,7 @@
 // The load generator: a fixed number of connections, each with one request under way (a closed
 // loop), until a count or a time is reached. Only to this machine; any fault ends the run.
 import { type Answer, type Connection, openConnection } from './connection.ts'
+import { quantilesOf } from './report.ts'
 
 /** What to send, and when to stop. */
 export interface Load {
@@ -87,8 +88,7 @@ export async function prepareLoad(load: Load): Promise<Driver> {
         for (const { connection } of lanes) connection.close()
       }
       const wallMs = performance.now() - begunMs
-      const sorted = latenciesMs.subarray(0, answered).sort()
-      const quantile = (q: number) => sorted[Math.floor(q * (sorted.length - 1))] ?? 0
+      const quantile = quantilesOf(latenciesMs, answered)
       return { answers: answered, statuses, wallMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
     },
   }

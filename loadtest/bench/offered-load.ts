@@ -1,6 +1,7 @@
 // The open load generator: requests fall due at a fixed rate whether or not answers come, as those
 // of many clients do. What finds no free connection is counted as not sent, never put off.
 import { type Answer, type Connection, openConnection } from './connection.ts'
+import { quantilesOf } from './report.ts'
 
 /** What is offered, and to whom on this machine. */
 export interface OfferedLoad {
@@ -59,8 +60,7 @@ export async function offerLoad(load: OfferedLoad): Promise<Offered> {
     const { sent, notSent } = await sendAsDue({ load, dueMax, idle })
     const endMs = performance.now() + ANSWER_MS_MAX
     while (answered + broken < sent && performance.now() < endMs) await tick()
-    const sorted = latenciesMs.subarray(0, answered).sort()
-    const quantile = (q: number) => sorted[Math.floor(q * (sorted.length - 1))] ?? Number.NaN
+    const quantile = quantilesOf(latenciesMs, answered)
     return {
       due: dueMax,
       notSent,

@@ -2,6 +2,7 @@
 // a call, over ioredis with automatic pipelining; no gRPC, no rules, no metrics, no deadlines.
 import { Redis } from 'ioredis'
 import { CLIENTS, descriptorsOf, type Shape } from './ratelimit-calls.ts'
+import { quantilesOf } from './report.ts'
 
 /** What the floor is asked to do. */
 export interface LimitFloorTask {
@@ -55,8 +56,7 @@ async function count(task: LimitFloorTask): Promise<LimitFloorSpan> {
   const wallMs = performance.now() - begunMs
   const { user, system } = process.cpuUsage(cpuBefore)
   redis.disconnect()
-  const sorted = latenciesMs.subarray(0, answered).sort()
-  const quantile = (q: number) => sorted[Math.floor(q * (sorted.length - 1))] ?? 0
+  const quantile = quantilesOf(latenciesMs, answered)
   const latencies = { p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
   return { answers: answered, wallMs, cpuUs: user + system, ...latencies }
 }

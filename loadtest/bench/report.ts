@@ -53,6 +53,12 @@ export function renderReport(report: Report): string {
   ].join('')
 }
 
+/** Reads quantiles of the first `count` figures, which it sorts in place; of none, NaN. */
+export function quantilesOf(figures: Float64Array, count: number): (q: number) => number {
+  const sorted = figures.subarray(0, count).sort()
+  return (q) => sorted[Math.floor(q * (sorted.length - 1))] ?? Number.NaN
+}
+
 /** The middle of some figures. */
 export function medianOf(figures: readonly number[]): number {
   const sorted = figures.toSorted((a, b) => a - b)
