@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { copiesForChart } from '../envoy/copy-to-chart.ts'
+import { scenariosForChart } from '../loadtest/copy-to-chart.ts'
 import { monitoringForChart } from '../src/dashboards/files-for-chart.ts'
 import { schemaVersion } from '../src/stores/cassandra/schema.ts'
 import { renderValues } from './render-values.ts'
@@ -19,6 +20,7 @@ export async function renderedFiles(): Promise<ReadonlyMap<string, string>> {
     [join(chart, 'Chart.yaml'), await renderChartFile()],
     ...monitoringForChart(chart),
     ...(await copiesForChart(chart)),
+    ...(await scenariosForChart(chart)),
   ])
 }
 

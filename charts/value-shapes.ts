@@ -44,9 +44,11 @@ export const valueShapes: Readonly<Record<string, Schema>> = {
       {
         name: poolName,
         target: { type: 'integer', minimum: 1, maximum: 100_000_000 },
+        lowWater: { type: 'integer', minimum: 1000, maximum: 50_000_000 },
+        headroomHours: { type: 'integer', minimum: 1, maximum: 8760 },
         schedule: { type: 'string', pattern: '^(@[a-z]+|[^ ]+( [^ ]+){4})$' },
       },
-      ['name', 'target', 'schedule'],
+      ['name', 'target'],
     ),
   },
   renderMode: { type: 'string', enum: ['skipIfMissing', 'failIfMissing', 'alwaysRender'] },

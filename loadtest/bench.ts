@@ -13,6 +13,7 @@ import { benchRatelimit } from './bench/ratelimit.ts'
 import { benchRedirect } from './bench/redirect.ts'
 import { benchRedirectRedis } from './bench/redirect-redis.ts'
 import { type BenchOptions, renderReport, type Report } from './bench/report.ts'
+import { benchTracing } from './bench/tracing.ts'
 
 type Options = BenchOptions & { readonly links?: number }
 
@@ -26,6 +27,7 @@ const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   memory: benchMemory,
   path: benchPath,
   ratelimit: benchRatelimit,
+  tracing: benchTracing,
 }
 
 /** A tenth of them is measured too, by codes each of which is asked for once. */

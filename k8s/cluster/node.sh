@@ -48,7 +48,7 @@ echo 1 > /proc/sys/net/ipv4/ip_forward
 echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables
 echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet # 127.0.0.1:NODEPORT, as on other test clusters
 
-cp "$here"/config/{containerd.toml,kubelet.yaml,kube-proxy.yaml} $files/
+cp "$here"/config/{containerd.toml,kubelet.yaml,kube-proxy.yaml,audit.yaml} $files/
 cp "$here/config/pods.conflist" $files/cni/10-pods.conflist
 echo 'nameserver 10.96.0.10' > $files/resolv.conf
 "$here/certificates.sh" $files
@@ -93,6 +93,7 @@ keep kube-apiserver kube-apiserver --etcd-servers http://127.0.0.1:2379 \
   --requestheader-client-ca-file $pki/front-proxy-ca.crt --requestheader-allowed-names front-proxy-client \
   --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group \
   --requestheader-extra-headers-prefix X-Remote-Extra- \
+  --audit-policy-file $files/audit.yaml --audit-log-path /var/log/components/audit.log \
   --proxy-client-cert-file $pki/front-proxy-client.crt --proxy-client-key-file $pki/front-proxy-client.key \
   --service-account-issuer https://kubernetes.default.svc.cluster.local \
   --service-account-key-file $pki/service-accounts.pub --service-account-signing-key-file $pki/service-accounts.key \

@@ -23,6 +23,7 @@ test('a call says its method, packing and time', () => {
   })
   const timed = withFields(['grpc-encoding', 'gzip'], ['grpc-timeout', '20m'])
   expect(timed).toMatchObject({ packing: 'gzip', timeoutMs: 20 })
+  expect(withFields(['traceparent', '00-a-b-01'])).toMatchObject({ traceparent: '00-a-b-01' })
 })
 
 test.each([

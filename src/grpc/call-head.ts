@@ -1,5 +1,5 @@
-// Reads what the headers of a call say: which method, how its messages are packed, and how long its
-// caller waits. Pure.
+// Reads what the headers of a call say: which method, how its messages are packed, how long its
+// caller waits, and of which trace it is. Pure.
 import type { HeaderField } from './http2/hpack-decoder.ts'
 import type { CallFault } from './status-codes.ts'
 
@@ -15,6 +15,8 @@ export interface CallHead {
   readonly packing: Packing
   /** Undefined: the caller waits for ever. */
   readonly timeoutMs: number | undefined
+  /** Of which trace the call is, as the caller wrote it. */
+  readonly traceparent: string | undefined
 }
 
 /** Why there is no call: it breaks HTTP/2, is none of gRPC, or cannot be done. */
@@ -53,6 +55,7 @@ interface Found {
   type: string | undefined
   packing: string | undefined
   timeout: string | undefined
+  traceparent: string | undefined
 }
 
 /** Parses the fields of a call; undefined: there were too many. */
@@ -68,7 +71,7 @@ export function parseCallHead(fields: readonly HeaderField[] | undefined): CallH
   if (packing === undefined) return noPacking
   const timeoutMs = found.timeout === undefined ? undefined : timeoutMsOf(found.timeout)
   if (timeoutMs !== undefined && Number.isNaN(timeoutMs)) return noTimeout
-  return { path: found.path, packing, timeoutMs }
+  return { path: found.path, packing, timeoutMs, traceparent: found.traceparent }
 }
 
 /** The fields that matter; undefined where there are some that HTTP/2 forbids (RFC 9113 §8). */
@@ -80,6 +83,7 @@ function collect(fields: readonly HeaderField[]): Found | undefined {
     type: undefined,
     packing: undefined,
     timeout: undefined,
+    traceparent: undefined,
   }
   let mayBePseudo = true
   for (const { name, value, isValid } of fields) {
@@ -111,6 +115,9 @@ function takeUsual(found: Found, name: string, value: string): boolean {
       return true
     case 'grpc-timeout':
       found.timeout = value
+      return true
+    case 'traceparent':
+      found.traceparent = value
       return true
     case 'te':
       return value === 'trailers'

@@ -13,6 +13,7 @@ import { createReflection, type OpenReflection } from './reflection.ts'
 import { answerCalls, type CallDeps } from './should-rate-limit.ts'
 import type { CallFault } from './status-codes.ts'
 import { StreamingCall } from './streaming-call.ts'
+import { traceCalls } from './trace-calls.ts'
 import type { ConnectionAge, RateLimitTransport } from './transport.ts'
 import { UnaryCall, type UnaryMethod } from './unary-call.ts'
 
@@ -114,9 +115,12 @@ function methodsOf(
   const budget: Budget = { left: UNFINISHED_BYTES_MAX }
   const unary = (method: UnaryMethod): BeginCall => {
     const unaryDeps = { method, budget, onDefect }
-    return (stream, { packing, timeoutMs }) => {
-      if (timeoutMs === undefined) stream.untilMs = performance.now() + UNARY_MS_MAX
-      stream.listener = new UnaryCall(unaryDeps, stream, packing)
+    const methodFor = traceCalls(method)
+    return (stream, head) => {
+      if (head.timeoutMs === undefined) stream.untilMs = performance.now() + UNARY_MS_MAX
+      const own = methodFor(head)
+      const deps = own === method ? unaryDeps : { ...unaryDeps, method: own }
+      stream.listener = new UnaryCall(deps, stream, head.packing)
     }
   }
   const streaming = (open: OpenReflection): BeginCall => {

@@ -16,6 +16,7 @@ import { OperatorError } from '../process/role.ts'
 import { sendNotFound } from './not-found.ts'
 import { sendProblem } from './problem.ts'
 import { refuseConnection } from './refuse-connection.ts'
+import { traceRequests } from './trace-requests.ts'
 
 /** Answers a request at once and says `true`, or leaves it to the app. */
 export type Lane = (req: IncomingMessage, res: ServerResponse) => boolean
@@ -95,7 +96,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       const pass = app as unknown as (
         ...given: [IncomingMessage, ServerResponse, () => void]
       ) => void
-      const dispatch = (req: IncomingMessage, res: ServerResponse) => {
+      const dispatch = traceRequests((req, res) => {
         if (req.headers.host === undefined && req.httpVersion === '1.1') {
           res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
           const detail = 'A request of HTTP/1.1 must have a Host header'
@@ -108,7 +109,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         pass(req, res, () => {
           unanswered(req, res, baseUrl)
         })
-      }
+      })
       server.off('request', keep)
       server.on('request', dispatch)
       for (const exchange of early.splice(0)) dispatch(...exchange)

@@ -7,6 +7,7 @@ import type { KubeApi } from './api.ts'
 import { microTime } from './conditions.ts'
 import { isStatus, KubeError } from './kube-error.ts'
 import { pathOf } from './objects.ts'
+import { createPulse, type Pulse } from './pulse.ts'
 import { pauseOn, type Scheduler } from './scheduler.ts'
 
 /** How leadership is sought. */
@@ -37,6 +38,8 @@ interface LeaseTimes {
 const TIMES: LeaseTimes = { leaseMs: 15_000, renewMs: 10_000, retryMs: 2000 }
 const JITTER = 1.2
 const RELEASE_MS_MAX = 1000
+/** A turn is a pause and two calls at most: after so long it hangs. */
+const TURN_MS_MAX = 60_000
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' } as const
 
 interface LeaseSpec {
@@ -60,6 +63,8 @@ export interface Election {
   readonly keep: (signal: AbortSignal) => Promise<'lost' | 'stopped'>
   /** Whether nobody else can lead now. */
   readonly isLeading: () => boolean
+  /** Whether the seeking or keeping hangs, by a defect: every call has its time. */
+  readonly isStuck: () => boolean
   /** Gives it up, so that another need not wait; where that fails, the time does it. */
   readonly release: () => Promise<void>
 }
@@ -91,10 +96,12 @@ export function createElection(options: LeaseOptions): Election {
   }
   lose()
   const isEnding = (signal: AbortSignal) => signal.aborted
+  const pulse = createPulse(scheduler, TURN_MS_MAX)
   return {
     isLeading,
+    isStuck: pulse.isLate,
     async win(signal) {
-      while (!signal.aborted) {
+      while (turns(pulse, signal)) {
         if ((await tryOnce(signal, times.renewMs)) === 'held' && isLeading()) {
           metrics.isLeader.set({ name }, 1)
           log.info({ lease: name, identity }, 'leading')
@@ -105,7 +112,7 @@ export function createElection(options: LeaseOptions): Election {
       return false
     },
     async keep(signal) {
-      while (!isEnding(signal)) {
+      while (turns(pulse, signal)) {
         await pauseOn(scheduler, times.retryMs, signal)
         if (isEnding(signal)) return 'stopped'
         const leftMs = times.renewMs - (scheduler.nowMs() - renewedMs)
@@ -113,6 +120,7 @@ export function createElection(options: LeaseOptions): Election {
         if (outcome === 'held' || (outcome !== 'other' && isLeading())) continue
         if (isEnding(signal)) return 'stopped'
         lose()
+        pulse.rest()
         log.warn({ lease: name, identity }, 'leading no more')
         return 'lost'
       }
@@ -130,6 +138,13 @@ export function createElection(options: LeaseOptions): Election {
       }
     },
   }
+}
+
+/** Whether a loop goes on, which its pulse is told. */
+function turns(pulse: Pulse, { aborted }: AbortSignal): boolean {
+  if (aborted) pulse.rest()
+  else pulse.beat()
+  return !aborted
 }
 
 /** The Lease itself, and when we saw it change. */

@@ -7,6 +7,7 @@ import { type BackOffBounds, createBackOff, WATCH_BACK_OFF } from './back-off.ts
 import { errorOfStatus, KubeError } from './kube-error.ts'
 import type { ObjectCache } from './object-cache.ts'
 import { type KubeObject, pathOf, type Resource } from './objects.ts'
+import { createPulse } from './pulse.ts'
 import { pauseOn, type Scheduler } from './scheduler.ts'
 
 /** What is reflected, and where. */
@@ -36,6 +37,8 @@ export interface Reflector {
   readonly run: (signal: AbortSignal) => Promise<void>
   /** Whether all objects have been seen once. */
   readonly hasSynced: () => boolean
+  /** Whether it hangs, by a defect: pages, lines and pauses all have their time. */
+  readonly isStuck: () => boolean
 }
 
 const PAGE_OBJECTS = 500
@@ -43,6 +46,8 @@ const OBJECTS_MAX = 50_000
 const LIST_MS_MAX = 60_000
 const IDLE_MS_MAX = 90_000
 const WATCH_SECONDS_MIN = 300
+/** No page, no line and no new turn for so long: it hangs. */
+const TURN_MS_MAX = 300_000
 /** A watch that ends sooner, and tells nothing, has failed. */
 const WATCH_MS_MIN = 1000
 /** After so many watches that the server broke off and that told nothing, all is listed anew. */
@@ -59,11 +64,12 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const { plural: resource } = options.resource
   const backOff = createBackOff(options.backOff ?? WATCH_BACK_OFF, { scheduler, random })
   const place: Place = { version: undefined }
+  const pulse = createPulse(scheduler, TURN_MS_MAX)
   let hasSynced = false
   let broken = 0
   const round = async (signal: AbortSignal) => {
     if (place.version === undefined) {
-      place.version = await listAll(options, signal)
+      place.version = await listAll({ ...options, onPage: pulse.beat }, signal)
       hasSynced = true
       broken = 0
       metrics.watchLists.inc({ resource })
@@ -75,6 +81,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       onOpen: () => onState?.(undefined),
       onTold: () => {
         broken = 0
+        pulse.beat()
       },
     })
   }
@@ -89,18 +96,20 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   }
   return {
     hasSynced: () => hasSynced,
+    isStuck: pulse.isLate,
     async run(signal) {
       const isEnding = () => signal.aborted
       while (!isEnding()) {
+        pulse.beat()
         try {
           await round(signal)
         } catch (error) {
-          if (isEnding()) return
-          await pauseOn(scheduler, noteFailure(error), signal)
+          if (!isEnding()) await pauseOn(scheduler, noteFailure(error), signal)
         } finally {
           metrics.watchedObjects.set({ resource }, options.cache.size())
         }
       }
+      pulse.rest()
     },
   }
 }
@@ -114,9 +123,14 @@ function whyOf({ status, reason }: KubeError): string {
   return status === 0 ? reason.toLowerCase() : String(status)
 }
 
+/** What is listed, and who is told of each page. */
+interface Listing<T extends KubeObject> extends ReflectorOptions<T> {
+  readonly onPage: () => void
+}
+
 /** Reads all of them, page by page, into the cache; gives the place where a watch goes on. */
 async function listAll<T extends KubeObject>(
-  options: ReflectorOptions<T>,
+  options: Listing<T>,
   signal: AbortSignal,
 ): Promise<string> {
   try {
@@ -129,7 +143,7 @@ async function listAll<T extends KubeObject>(
 }
 
 async function listPages<T extends KubeObject>(
-  options: ReflectorOptions<T>,
+  options: Listing<T>,
   { signal, limit }: { signal: AbortSignal; limit: number | undefined },
 ): Promise<string> {
   const { api, resource, namespace, labelSelector, trim } = options
@@ -143,6 +157,7 @@ async function listPages<T extends KubeObject>(
     }
     const path = pathOf(resource, { namespace })
     const page = await api.call({ method: 'GET', path, query, msMax: LIST_MS_MAX, signal })
+    options.onPage()
     const { items, metadata } = page as {
       items?: readonly KubeObject[] | null
       metadata?: { resourceVersion?: string; continue?: string }

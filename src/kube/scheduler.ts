@@ -37,6 +37,21 @@ export function pauseOn(scheduler: Scheduler, ms: number, signal: AbortSignal): 
   })
 }
 
+/** Whether `work` ends within `ms`; if not, it goes on. Throws what it throws until then. */
+export async function endsWithin(
+  scheduler: Scheduler,
+  ms: number,
+  work: Promise<unknown>,
+): Promise<boolean> {
+  const ended = new AbortController()
+  const late = pauseOn(scheduler, ms, ended.signal).then(() => false)
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    ended.abort()
+  }
+}
+
 /** A signal that follows `parent` or aborts after `ms`; `end` must be called once it has served. */
 export function deadlineOn(
   scheduler: Scheduler,

@@ -31,6 +31,8 @@ export interface WorkQueue {
   /** Ends it: nothing comes in, nothing more comes out. */
   readonly end: () => void
   readonly depth: () => number
+  /** How long the worker that is longest at one key has been at it. */
+  readonly longestMs: () => number
   /** Notes how long workers have been at their keys. */
   readonly show: () => void
 }
@@ -109,8 +111,11 @@ function createKeys({ name, scheduler, metrics }: QueueDeps) {
     metrics.queueDepth.set({ name }, waiting.size)
     give(key, cameMs, resolve)
   }
+  const timesMs = () => [...processing.values()].map((begunMs) => scheduler.nowMs() - begunMs)
+  const longestMs = () => Math.max(0, ...timesMs())
   return {
     add,
+    longestMs,
     take: () => (hasEnded ? Promise.resolve(undefined) : new Promise(take)),
     done(key: string) {
       const begunMs = processing.get(key)
@@ -128,11 +133,9 @@ function createKeys({ name, scheduler, metrics }: QueueDeps) {
     },
     depth: () => waiting.size,
     show() {
-      const nowMs = scheduler.nowMs()
-      const times = [...processing.values()].map((begunMs) => (nowMs - begunMs) / 1000)
-      const sum = times.reduce((total, seconds) => total + seconds, 0)
-      metrics.queueUnfinishedSeconds.set({ name }, sum)
-      metrics.queueLongestSeconds.set({ name }, Math.max(0, ...times))
+      const sumMs = timesMs().reduce((total, ms) => total + ms, 0)
+      metrics.queueUnfinishedSeconds.set({ name }, sumMs / 1000)
+      metrics.queueLongestSeconds.set({ name }, longestMs() / 1000)
     },
   }
 }

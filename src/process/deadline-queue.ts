@@ -1,6 +1,8 @@
 // One deadline for many calls at once: all wait equally long, so one timer serves them in their
 // order. A timer of its own for each call would cost more than the call; and a call that has ended
 // is let go at once, for what it holds would be collected in vain until its time had passed.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { spansNow } from './spans.ts'
 
 /** Calls that must be answered within a time. */
 export interface DeadlineQueue {
@@ -28,18 +30,24 @@ interface Link extends Waiting {
 /** A timer that is later than this was late because this process was busy or held. */
 const SLEPT_MS_MIN = 5
 
+const inside: ReturnType<typeof AsyncLocalStorage.snapshot> = (act, ...given) => act(...given)
+
 /** Makes a queue whose calls have `ms` each; `nowMs` is monotonic. */
 export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQueue {
   let first: Link | undefined
   let last: Link | undefined
   let isArmed = false
   let hasWaitedLonger = false
+  // A timer serves many: what it logs is not of the traced request that happened to begin it.
+  const outside = spansNow() === undefined ? inside : AsyncLocalStorage.snapshot()
 
   const arm = (delayMs: number) => {
     isArmed = true
     // Timers come before what sockets have to tell: an answer that is there already is taken first.
     const dueMs = nowMs() + Math.max(0, delayMs)
-    const timer = setTimeout(() => setImmediate(expireDue, dueMs), Math.max(0, delayMs))
+    const timer = outside(() =>
+      setTimeout(() => setImmediate(expireDue, dueMs), Math.max(0, delayMs)),
+    )
     timer.unref() // what is waited for keeps the process; nobody may wait any more
   }
   const expireDue = (dueMs: number) => {

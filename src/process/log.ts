@@ -1,6 +1,7 @@
 // JSON lines on stdout, one object a line. No request is logged when it succeeds: the edge does
 // that. No key, token or URL of a user belongs in a line.
 import { pino, type Logger, stdSerializers } from 'pino'
+import { spansNow } from './spans.ts'
 
 /** The levels LOG_LEVEL takes, quietest last. */
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -8,9 +9,11 @@ export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 's
 /** Part of the logger that rooms ask for. */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
 
-/** The logger of one process; `role` stands in every line. */
+/** The logger of one process; `role` stands in every line, the ids of a traced request in its. */
 export function createLog(options: { role: string; level: string }): Logger {
+  const spans = spansNow()
   return pino({
+    ...(spans !== undefined && { mixin: () => spans.idsNow() ?? {} }),
     level: options.level,
     base: { role: options.role },
     timestamp: pino.stdTimeFunctions.isoTime,

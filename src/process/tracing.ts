@@ -3,6 +3,7 @@
 // The edge samples: a request whose traceparent does not say so gets no span and costs nothing.
 import { isMainThread } from 'node:worker_threads'
 import { within } from './deadline.ts'
+import { installSpans } from './spans.ts'
 
 /** How long the end waits for the collector; the SDK itself would try for many seconds. */
 const STOP_MS_MAX = 1500
@@ -18,29 +19,21 @@ const isDisabled = process.env['OTEL_SDK_DISABLED'] === 'true'
 if (isMainThread && endpoint !== undefined && endpoint !== '' && !isDisabled) await startTracing()
 
 async function startTracing(): Promise<void> {
-  const { register } = await import('import-in-the-middle/register-hooks.mjs')
-  register()
   const { NodeSDK } = await import('@opentelemetry/sdk-node')
-  const { HttpInstrumentation } = await import('@opentelemetry/instrumentation-http')
-  const http = new HttpInstrumentation({
-    ignoreIncomingRequestHook: ({ headers }) => !isSampled(headers['traceparent']),
-  })
-  // Everything else is told by the standard OTEL_* names, which the SDK reads itself.
+  const { createSpans } = await import('./open-telemetry.ts')
+  // Who names no trace is sampled only where the operator says how.
+  const isSamplerAsked = process.env['OTEL_TRACES_SAMPLER'] !== undefined
+  process.env['OTEL_TRACES_SAMPLER'] ??= 'parentbased_always_off'
+  // Everything else is told by the standard OTEL_* names, which the SDK reads itself. Nothing is
+  // patched: spans are made where requests are answered and others are asked (spans.ts).
   const sdk = new NodeSDK({
-    instrumentations: [http],
     ...(process.env['OTEL_SERVICE_NAME'] === undefined && { serviceName: 'curtail' }),
   })
   sdk.start()
+  installSpans(createSpans({ isSamplerAsked }))
   shutdown = async () => {
     await sdk.shutdown()
   }
-}
-
-/** Whether the flags of a W3C traceparent say that the trace is sampled. */
-function isSampled(traceparent: string | string[] | undefined): boolean {
-  if (typeof traceparent !== 'string') return false
-  const flags = Number.parseInt(traceparent.split('-')[3] ?? '', 16)
-  return (flags & 1) === 1
 }
 
 /**

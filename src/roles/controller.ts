@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { createAdminApp } from '../http/admin/app.ts'
+import { bareApp } from '../http/bare-app.ts'
 import { listen } from '../http/serve.ts'
 import { adminPortSetting } from '../http/settings.ts'
 import type { ClusterAccess } from '../kube/access.ts'
@@ -13,6 +14,7 @@ import { createPoolController, type PoolController } from '../kube/code-pool/poo
 import { createTemplateFile } from '../kube/code-pool/template-file.ts'
 import { createEventRecorder } from '../kube/events.ts'
 import { createElection, type Election } from '../kube/lease.ts'
+import { noteReads } from '../kube/note-reads.ts'
 import { onlyWhile } from '../kube/only-while.ts'
 import { openAccess } from '../kube/open-access.ts'
 import { systemScheduler, untilAborted } from '../kube/scheduler.ts'
@@ -89,7 +91,8 @@ async function start({ config, access, closing, stop }: Starting): Promise<Stop>
   metrics.buildInfo.set({ version, node: process.version, role: 'controller' }, 1)
   const health = createHealth(['store', 'codepools', 'jobs'])
   const base: Base = { config, log, metrics, health, closing }
-  const adminPort = await openAdmin(base)
+  let isStuck = () => false
+  const adminPort = await openAdmin(base, () => isStuck())
   const transport = createTransport(access)
   closing.push(() => {
     transport.close()
@@ -115,6 +118,7 @@ async function start({ config, access, closing, stop }: Starting): Promise<Stop>
     resolve(undefined)
   }
   const controller = openController(base, { api, election, identity, namespace, onSynced })
+  isStuck = () => controller.isStuck() || election.isStuck()
   runUntilStopped(base, { controller, election, synced })
   const namespaces = config.WATCH_NAMESPACES ?? [namespace]
   log.info({ adminPort, namespaces, identity }, 'ready')
@@ -126,15 +130,21 @@ async function start({ config, access, closing, stop }: Starting): Promise<Stop>
   }
 }
 
-/** Probes and metrics. Throws OperatorError. */
-async function openAdmin({ config, log, metrics, health, closing }: Base): Promise<number> {
+/** Probes and metrics; who is stuck is not live, and is started anew. Throws OperatorError. */
+async function openAdmin(base: Base, isStuck: () => boolean): Promise<number> {
+  const { config, log, metrics, health, closing } = base
   const onError = (err: unknown) => {
     log.error({ err }, 'a connection was not accepted')
   }
   const admin = { port: config.ADMIN_PORT, setting: 'ADMIN_PORT', drainMsMax: 500, onError }
   const listener = await listen(admin)
   closing.push(() => listener.drain())
-  const app = createAdminApp({ health, metrics, log, baseUrl: '', token: undefined })
+  const app = bareApp()
+  app.get('/livez', (_req, res, next) => {
+    if (isStuck()) res.status(503).json({ status: 'stuck' })
+    else next()
+  })
+  app.use(createAdminApp({ health, metrics, log, baseUrl: '', token: undefined }))
   listener.attach({ baseUrl: '', app })
   return listener.port
 }
@@ -225,28 +235,13 @@ function openController(base: Base, given: ControllerParts): PoolController {
     random: Math.random,
     metrics,
     log,
-    onState: noteState(base, () => {
+    onState: noteReads(base, () => {
       if (controller.hasSynced()) onSynced()
     }),
   })
   const reading = [levels.begin(), template.begin()]
   closing.push(...reading.map((background) => () => background.stop()))
   return controller
-}
-
-/** Says once when a kind of objects cannot be read, and when it can again. */
-function noteState({ health, log }: Base, onRead: () => void) {
-  const failing = new Set<string>()
-  return (resource: string, failure: Error | undefined) => {
-    health.note(resource, failure === undefined ? 'up' : 'down')
-    if (failure === undefined) {
-      onRead()
-      if (failing.delete(resource)) log.info({ resource }, 'read again')
-    } else if (!failing.has(resource)) {
-      failing.add(resource)
-      log.warn({ err: failure, resource }, 'cannot be read: trying again')
-    }
-  }
 }
 
 /** Watches, seeks to lead, and leads; a defect, or leadership that was lost, ends the process. */

@@ -56,6 +56,7 @@ const needs: readonly [string, readonly Target[]][] = [
   ['create', ['cassandra cql', 'cache']],
   ['redirect', ['cassandra cql', 'cache']],
   ['ratelimit', ['counters']],
+  ['controller', ['cassandra cql', 'the API of Kubernetes']],
 ]
 
 test.each(needs)(

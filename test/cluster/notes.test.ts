@@ -73,12 +73,16 @@ test(
     expect(outputOf('helm test')).toContain('Succeeded')
     expect(outputOf('--json')).toContain('"short_url":"http://localhost:8080/')
     expect(outputOf('curl -si')).toMatch(/^HTTP\/1\.1 302 .*location: https:\/\/example\.com\//is)
-    expect(JSON.parse(outputOf('/admin/pools'))).toMatchObject([{ pool: 'default' }])
+    expect(JSON.parse(outputOf('/admin/pools'))).toContainEqual(
+      expect.objectContaining({ pool: 'default', target: 200_000 }),
+    )
     expect(outputOf('-c wait-for-schema')).toContain('the schema is there')
     expect(outputOf('component=migrate')).toContain('migrated')
-    expect(outputOf('component=pools')).toContain('filled')
+    expect(outputOf('get codepools')).toMatch(/shop-curtail-default +\d+ +200000 .*True/)
+    expect(outputOf('describe codepools')).toContain('LevelSufficient')
+    expect(outputOf('component=controller')).toContain('"role":"controller"')
     expect(JSON.parse(outputOf('/readyz'))).toMatchObject({ status: 'ready' })
-    expect(outputs.size).toBeGreaterThan(9)
+    expect(outputs.size).toBeGreaterThan(12)
   },
   TEST_MS_MAX,
 )

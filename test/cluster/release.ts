@@ -13,6 +13,10 @@ export const FULL_NAME = 'shop-curtail'
 export const INSTALL_MS_MAX = 12 * 60_000
 
 const chart = fileURLToPath(new URL('../../charts/curtail', import.meta.url))
+const definitions = fileURLToPath(new URL('../../charts/curtail-crds', import.meta.url))
+/** Where docs/install.md puts the definitions. */
+const DEFINITIONS = 'curtail-crds'
+const DEFINITIONS_NAMESPACE = 'curtail-system'
 const ready = ['--wait', '--timeout', '10m', '--namespace', RELEASE]
 
 /** Images of the tests; everything else is as the chart says. */
@@ -32,12 +36,24 @@ const ownValues = [
   ...['--set', 'dnsSeconds=8'],
 ]
 
+/** Installs the definition of CodePools, or the same again. */
+export async function installDefinitions(): Promise<void> {
+  const into = ['--namespace', DEFINITIONS_NAMESPACE, '--create-namespace', '--wait']
+  await helm(4, 'upgrade', '--install', DEFINITIONS, definitions, ...into)
+}
+
+/** Takes away the chart of the definition, which keeps the definition itself. */
+export async function uninstallDefinitions(): Promise<void> {
+  await helm(4, 'uninstall', DEFINITIONS, '--namespace', DEFINITIONS_NAMESPACE, '--wait')
+}
+
 /** Installs the release, unless it is there; resolves when helm says that all of it is ready. */
 export async function ensureRelease(major: HelmMajor = 4): Promise<void> {
   const asked = ['get', 'secret', '-n', RELEASE, '-l', `owner=helm,name=${RELEASE},status=deployed`]
   const there = await tryRun('kubectl', [...asked, '-o', 'name'])
   if (there.stdout.trim() !== '') return
   await makeNamespace(RELEASE)
+  await installDefinitions()
   await helm(major, 'install', RELEASE, chart, ...ownValues, ...ready)
 }
 

@@ -76,7 +76,8 @@ test(
 test(
   'a missing Secret stands in the events of the pod that waits for it',
   async () => {
-    await upgradeAnyway('admin.existingSecret=missing')
+    // Not the Secret of the admin API: taken away and made anew, it would have another token.
+    await upgradeAnyway('edge.tls.enabled=true', 'edge.tls.existingSecret=missing')
     await waitFor(
       'an event that names the Secret',
       async () => {
@@ -101,6 +102,7 @@ test(
         ratelimit: { replicas: 1 },
         create: { replicas: 1 },
         redirect: { replicas: 1 },
+        controller: { replicas: 1 },
         cassandra: { mode: 'external', external: { contactPoints: ['nowhere.invalid'] } },
         cache: { mode: 'external', external: { url: 'redis://nowhere.invalid' } },
         counters: { mode: 'external', external: { url: 'nowhere.invalid:6379' } },

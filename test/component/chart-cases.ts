@@ -108,6 +108,7 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
       ratelimit: { replicas: 1 },
       create: { replicas: 1 },
       redirect: { replicas: 1 },
+      controller: { replicas: 1 },
     },
   },
   'no policies and no budgets': {
@@ -120,6 +121,8 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
         metricsFrom: [peer],
         adminFrom: [peer],
         extraEgress: [{ ports: [{ protocol: 'TCP', port: 4318 }] }],
+        apiServerPorts: [8443],
+        apiServerTo: [{ ipBlock: { cidr: '192.0.2.1/32' } }],
       },
     },
   },
@@ -151,10 +154,44 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
       create: { codePool: 'shop/Prod_1' },
       pools: {
         list: [
-          { name: 'shop/Prod_1', target: 1000, schedule: '@hourly' },
-          { name: 'a'.repeat(128), target: 2000, schedule: '0 * * * *' },
+          { name: 'shop/Prod_1', target: 2000 },
+          { name: 'a'.repeat(128), target: 100_000_000, headroomHours: 24 },
+          { name: 'low', lowWater: 1500, target: 2500, schedule: '@hourly' },
         ],
       },
+    },
+  },
+  'pools of several namespaces and clusters': {
+    values: {
+      cassandra: {
+        mode: 'external',
+        external: { contactPoints: ['10.0.0.1'] },
+        auth: { existingSecret: 'login' },
+      },
+      controller: { watchNamespaces: ['one', 'two'], clusterName: 'east', leaseName: 'links' },
+    },
+  },
+  'pools filled by CronJobs': {
+    values: {
+      create: { codePool: 'shop/Prod_1' },
+      pools: {
+        mode: 'cron',
+        list: [
+          { name: 'shop/Prod_1', target: 1000, schedule: '@hourly' },
+          { name: 'a'.repeat(128), target: 2000 },
+        ],
+      },
+    },
+  },
+  'a load test': {
+    values: {
+      edge: { trustedHops: 1 },
+      loadTest: { enabled: true, shape: 'peak', env: { RATE: '500', CLIENTS: '100' } },
+    },
+  },
+  'a load test of somewhere else': {
+    values: {
+      loadTest: { enabled: true, scenario: 'code-walker', baseUrl: 'https://staging.example' },
     },
   },
   'pools filled by somebody else': { values: { pools: { mode: 'off' } } },

@@ -3,6 +3,8 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
+import type { CodePool } from '../../src/kube/code-pool/code-pool.ts'
+import { isTrouble, parseTemplate, renderJob } from '../../src/kube/code-pool/refill-jobs.ts'
 import { findHelm, type HelmMajor } from '../parts/helm.ts'
 
 /** Folder of the chart. */
@@ -138,14 +140,27 @@ interface PodTemplate {
   readonly spec: PodSpec
 }
 
-/** Every pod that objects would start. */
+/** Every pod that objects would start, those of the controller's refill Jobs included. */
 export function podsOf(objects: readonly KubeObject[]): readonly FoundPod[] {
-  return objects.flatMap((object) => {
+  return [...objects, ...refillJobsOf(objects)].flatMap((object) => {
     const template = templateOf(object)
     if (template === undefined) return []
     const { labels = {}, annotations = {} } = template.metadata ?? {}
     const replicas = Number(object.spec?.['replicas'] ?? 1)
     return [{ of: object, spec: template.spec, labels, annotations, replicas }]
+  })
+}
+
+/** The Job that the controller makes of each CodePool, by the template that stands beside it. */
+export function refillJobsOf(objects: readonly KubeObject[]): readonly KubeObject[] {
+  const text = objects.find(({ data }) => data?.['pod.yaml'] !== undefined)?.data?.['pod.yaml']
+  const pools = objects.filter(({ kind }) => kind === 'CodePool')
+  return pools.map((pool) => {
+    const template = parseTemplate(text ?? '')
+    if (isTrouble(template)) throw new Error(template.message)
+    const { storeName = '', target } = (pool as unknown as CodePool).spec
+    const given = { template, storeName, refill: 1, fillTo: target }
+    return renderJob(pool as unknown as CodePool, given)
   })
 }
 

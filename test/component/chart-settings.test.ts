@@ -18,6 +18,8 @@ interface Ours {
   readonly where: string
   readonly role: string
   readonly pod: FoundPod
+  /** All that is rendered with it. */
+  readonly objects: readonly KubeObject[]
   readonly container: Container
   readonly settings: Role['settings']
 }
@@ -32,14 +34,15 @@ beforeAll(async () => {
   }
 }, 180_000)
 
-async function collect(name: string, _: readonly KubeObject[], pod: FoundPod): Promise<void> {
+async function collect(name: string, objects: readonly KubeObject[], pod: FoundPod): Promise<void> {
   for (const container of containersOf(pod)) {
-    const [node, , main, role] = container.command ?? []
+    const [node, ...words] = container.command ?? []
+    const [main, role] = words.filter((word) => !word.startsWith('--m'))
     if (node !== '/nodejs/bin/node') continue
     const where = `${name}: ${pod.of.metadata.name}/${container.name}`
     expect([where, main]).toEqual([where, '/app/main.js'])
     const { settings } = await loadRole(role ?? '')
-    ours.push({ where, role: role ?? '', pod, container, settings })
+    ours.push({ where, role: role ?? '', pod, objects, container, settings })
   }
 }
 
@@ -60,11 +63,13 @@ function settingOf(variable: string, settings: Role['settings']) {
 }
 
 /** Files that a setting names itself. */
-const filesByName = /^(CASSANDRA|REDIS)_TLS_(CA|CERT|KEY|CACERT|CLIENT_\w+)$|^CODE_SECRET_FILE$/
+const filesByName =
+  /^(CASSANDRA|REDIS)_TLS_(CA|CERT|KEY|CACERT|CLIENT_\w+)$|^CODE_SECRET_FILE$|^REFILL_POD_TEMPLATE$/
 
 test('every role that pods need is started somewhere', () => {
   const started = [...new Set(ours.map(({ role }) => role))].sort()
   expect(started).toEqual([
+    'controller',
     'create',
     'drain',
     'migrate',
@@ -112,22 +117,28 @@ test('every value is one that the role takes', () => {
 
 test('every file that a variable names is mounted from a Secret or a ConfigMap', () => {
   let files = 0
-  const missing = ours.flatMap(({ where, container, pod, settings }) =>
-    (container.env ?? []).flatMap(({ name, value = '' }) => {
+  const missing = ours.flatMap((one) =>
+    (one.container.env ?? []).flatMap(({ name, value = '' }) => {
+      const { where, settings } = one
       const isFile = settingOf(name, settings)?.isFile === true || filesByName.test(name)
       if (!isFile) return []
       files++
-      return isMounted(value, container, pod) ? [] : [`${where}: ${name}=${value}`]
+      return isMounted(value, one) ? [] : [`${where}: ${name}=${value}`]
     }),
   )
   expect(missing).toEqual([])
   expect(files).toBeGreaterThan(50)
 })
 
-function isMounted(path: string, container: Container, pod: FoundPod): boolean {
+function isMounted(path: string, { container, pod, objects }: Ours): boolean {
   return (container.volumeMounts ?? []).some(({ name, mountPath }) => {
     const volume = pod.spec.volumes?.find((one) => one.name === name)
-    return (volume?.secret?.items ?? []).some((item) => `${mountPath}/${item.path}` === path)
+    const ofSecret = (volume?.secret?.items ?? []).map((item) => item.path)
+    const map = objects.find(
+      ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === volume?.configMap?.name,
+    )
+    const files = [...ofSecret, ...Object.keys(map?.data ?? {})]
+    return files.some((file) => `${mountPath}/${file}` === path)
   })
 }
 
@@ -147,6 +158,7 @@ test('ports by which a container is probed and found are those that its role ope
     redirect: ['PORT=8080', 'ADMIN_PORT=9090'],
     ratelimit: ['GRPC_PORT=8081', 'PORT=8080', 'DEBUG_PORT=6070', 'ADMIN_PORT=9090'],
     drain: ['DRAIN_PORT=8099'],
+    controller: ['ADMIN_PORT=9090'],
   }
   for (const { where, role, container } of ours) {
     const given = (container.env ?? []).map(({ name, value = '' }) => `${name}=${value}`)

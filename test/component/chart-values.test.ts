@@ -64,14 +64,34 @@ const refused: readonly [string, Refused][] = [
   [
     'a pool without a target',
     {
-      values: { pools: { list: [{ name: 'a', schedule: '@daily' }] } },
+      values: { pools: { list: [{ name: 'a' }] } },
       path: 'pools.list.0',
       allowed: /target/,
     },
   ],
   [
     'an unknown mode',
-    { values: { pools: { mode: 'controller' } }, path: 'pools.mode', allowed: /cron.*off/ },
+    { values: { pools: { mode: 'jobs' } }, path: 'pools.mode', allowed: /controller.*cron.*off/ },
+  ],
+  [
+    'a low water below a block of codes',
+    {
+      values: { pools: { list: [{ name: 'a', target: 5000, lowWater: 999 }] } },
+      path: 'pools.list.0.lowWater',
+      allowed: /1,?000/,
+    },
+  ],
+  [
+    'no controller',
+    { values: { controller: { replicas: 0 } }, path: 'controller.replicas', allowed: /\b1\b/ },
+  ],
+  [
+    'a namespace that can be none',
+    {
+      values: { controller: { watchNamespaces: ['A'] } },
+      path: 'controller.watchNamespaces.0',
+      allowed: /pattern/,
+    },
   ],
   [
     'an unknown store',
@@ -164,10 +184,11 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
       counters: { mode: 'external', external: { url: 'redis:6379', authKey: 'auth' } },
       pools: {
         list: [
-          { name: 'a', target: 1, schedule: '@daily' },
-          { name: 'a', target: 2, schedule: '@daily' },
+          { name: 'a', target: 5000, lowWater: 4001 },
+          { name: 'a', target: 5000 },
         ],
       },
+      controller: { watchNamespaces: ['store'] },
     }
     const { exitCode, error } = await tryRender({ major, values })
     expect(exitCode).not.toBe(0)
@@ -181,8 +202,17 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
       'counters.external.existingSecret must name the Secret',
       'pools.list must name each pool once: a is there twice',
       'create.codePool must be one of pools.list (a): it is other',
+      'the target of a must be at least 5001, 1,000 above its lowWater',
+      'controller.watchNamespaces must not name store',
     ]
     for (const sentence of told) expect(error).toContain(sentence)
+  }, 30_000)
+
+  test('a controller of more namespaces than its stores are reached from', async () => {
+    const values = { image: someImage, controller: { watchNamespaces: ['other'] } }
+    const { exitCode, error } = await tryRender({ major, values })
+    expect(exitCode).not.toBe(0)
+    expect(error).toContain('must be empty where cassandra.mode is bundled')
   }, 30_000)
 
   test('a cluster without the kinds that are asked for, where that is to fail', async () => {

@@ -18,6 +18,7 @@ import {
   renderChart,
   renderText,
 } from './chart-render.ts'
+import { writeCodePoolSchema } from './code-pool-schema.ts'
 import { amountsOf } from './kube-quantity.ts'
 
 const run = promisify(execFile)
@@ -69,21 +70,27 @@ describe('every toggle', () => {
       const file = `${name.replaceAll(/[^\w]+/g, '-')}.yaml`
       if (name.startsWith('4')) await writeFile(join(folder, file), text)
     }
-    const custom = 'PodMonitor,ServiceMonitor,PrometheusRule,CassandraDatacenter'
-    const location = schemaLocation(await findKubernetesSchemas())
-    const args = ['-strict', '-summary', '-skip', custom, '-schema-location', location, folder]
+    const unknown = 'PodMonitor,ServiceMonitor,PrometheusRule,CassandraDatacenter'
+    const custom = await mkdtemp(join(tmpdir(), 'curtail-schemas-'))
+    await writeCodePoolSchema(custom)
+    const schemas = [await findKubernetesSchemas(), custom]
+    const locations = schemas.flatMap((one) => ['-schema-location', schemaLocation(one)])
+    const args = ['-strict', '-summary', '-skip', unknown, ...locations, folder]
     const bounds = { maxBuffer: 8 * 1024 * 1024 }
     const stdout = await run(await findKubeconform(), args, bounds).then(
       (told) => told.stdout,
       (error: unknown) => (error as { stdout: string }).stdout,
     )
+    await rm(custom, { recursive: true })
     expect(stdout).toMatch(/Invalid: 0, Errors: 0/)
     expect(stdout).toMatch(/Valid: \d{3,}/)
   }, 180_000)
 
   test('no two objects have one name, and no name is too long', () => {
     const found = faultsOf((objects) => {
-      const keys = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+      const keys = objects.map(({ kind, metadata }) =>
+        [kind, metadata.namespace ?? '', metadata.name].join(' '),
+      )
       const twice = keys.filter((key, at) => keys.indexOf(key) !== at)
       const tooLong = objects.filter(isNamedTooLong)
       return [...twice, ...tooLong.map(({ metadata }) => metadata.name)]
@@ -132,15 +139,17 @@ describe('every pod', () => {
     expect(found).toEqual([])
   })
 
-  test('has an account of its own, whose token it does not hold', () => {
+  test('has an account of its own, whose token none holds but the controller', () => {
+    const keyOf = (namespace = '', name = '') => `${namespace}/${name}`
     const found = faultsOf((objects) => {
       const accounts = objects.filter(({ kind }) => kind === 'ServiceAccount')
-      const known = new Set(accounts.map(({ metadata }) => metadata.name))
-      return podsOf(objects).flatMap(({ of, spec }) =>
-        known.has(spec.serviceAccountName ?? '') && spec.automountServiceAccountToken === false
-          ? []
-          : [of.metadata.name],
-      )
+      const known = accounts.map(({ metadata }) => keyOf(metadata.namespace, metadata.name))
+      return podsOf(objects).flatMap(({ of, labels, spec }) => {
+        const isOurs = known.includes(keyOf(of.metadata.namespace, spec.serviceAccountName))
+        const isController = labels['app.kubernetes.io/component'] === 'controller'
+        const isRight = isOurs && spec.automountServiceAccountToken === isController
+        return isRight ? [] : [of.metadata.name]
+      })
     })
     expect(found).toEqual([])
   })
@@ -179,7 +188,8 @@ describe('every pod', () => {
       const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy')
       if (policies.length === 0) return []
       return podsOf(objects).flatMap(({ of, labels }) => {
-        const selecting = policies.filter(({ spec }) => {
+        const selecting = policies.filter(({ metadata, spec }) => {
+          if (metadata.namespace !== of.metadata.namespace) return false
           const { matchLabels } = spec?.['podSelector'] as { matchLabels: Record<string, string> }
           return Object.entries(matchLabels).every(([key, value]) => labels[key] === value)
         })
@@ -232,13 +242,14 @@ describe('what rolls pods', () => {
   })
 
   test('a Job that differs has another name, as Jobs cannot be changed', async () => {
-    const values = { image: { repository: 'registry.example.com/curtail', tag: 'next' } }
-    const jobsOf = (objects: readonly KubeObject[]) =>
-      objects.filter(({ kind }) => kind === 'Job').map(({ metadata }) => metadata.name)
-    const before = jobsOf(objectsOf('default'))
-    const after = jobsOf(await renderChart({ major: 4, values }))
+    const jobsOf = async (tag: string) => {
+      const image = { repository: 'registry.example.com/curtail', tag }
+      const objects = await renderChart({ major: 4, values: { image, pools: { mode: 'cron' } } })
+      return objects.filter(({ kind }) => kind === 'Job').map(({ metadata }) => metadata.name)
+    }
+    const [before, after] = await Promise.all(['this', 'next'].map(jobsOf))
     expect(before).toHaveLength(2)
     expect(after).toHaveLength(2)
-    expect(after.filter((name) => before.includes(name))).toEqual([])
+    expect(after?.filter((name) => before?.includes(name))).toEqual([])
   })
 })

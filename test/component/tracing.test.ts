@@ -1,13 +1,17 @@
 // Tracing of the real standalone process, received by a collector in this test: a sampled request
 // gives a span of its trace, another gives none; without the setting nothing of the SDK is loaded.
+import { execFile } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createAsk } from './client.ts'
 import { openConnection } from './raw-http.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
+
+const run = promisify(execFile)
 
 const START_MS_MAX = 40_000
 const TEST_MS_MAX = 40_000
@@ -89,6 +93,26 @@ test(
   },
   TEST_MS_MAX,
 )
+
+test('a line of the log names the trace that it belongs to, and no other does', async () => {
+  const place = (name: string) =>
+    JSON.stringify(new URL(`../../src/process/${name}`, import.meta.url))
+  const script = `
+    import { installSpans } from ${place('spans.ts')}
+    import { createLog } from ${place('log.ts')}
+    let ids = { trace_id: 'a', span_id: 'b' }
+    installSpans({ idsNow: () => ids })
+    const log = createLog({ role: 'test', level: 'info' })
+    log.info('within')
+    ids = undefined
+    log.info('outside')`
+  const args = ['--input-type=module', '--eval', script]
+  const { stdout } = await run(process.execPath, args, { timeout: TEST_MS_MAX })
+  const lines = stdout.trim().split('\n')
+  const [within, outside] = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+  expect(within).toMatchObject({ msg: 'within', trace_id: 'a', span_id: 'b' })
+  expect(Object.keys(outside ?? {})).toEqual(['level', 'time', 'role', 'msg'])
+})
 
 test(
   'a collector that is away holds up the end for less than 2 s, and is told in one line',

@@ -1,22 +1,15 @@
 // The smoke of every k6 scenario against the whole service: that it offers its load, judges it, and
 // says so as JSON and JUnit. What the machine carries is a matter of benchmarks.
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { findK6, runK6 } from '../parts/k6.ts'
+import { scenarios } from '../../loadtest/copy-to-chart.ts'
+import { findK6, runK6, runK6Job } from '../parts/k6.ts'
+import { objectOf, podsOf, renderChart } from '../component/chart-render.ts'
 import type { Stack } from './start-stack.ts'
 
 const BUILD_MS_MAX = 900_000
 const RUN_MS_MAX = 60_000
 /** The machine runs the whole service beside k6: only answers that hang are too late here. */
 const LATE_MS = '2000'
-
-const scenarios = [
-  'redirects-hot',
-  'redirects-cold',
-  'creates',
-  'mixed',
-  'limited-client',
-  'code-walker',
-] as const
 
 /** Tests of it. */
 export function describeLoad(stackNow: () => Stack): void {
@@ -45,6 +38,8 @@ export function describeLoad(stackNow: () => Stack): void {
       RUN_MS_MAX,
     )
 
+    testJob(stackNow)
+
     test(
       'a threshold that is not kept fails the run, and stands in both summaries',
       async () => {
@@ -66,4 +61,30 @@ export function describeLoad(stackNow: () => Stack): void {
       RUN_MS_MAX,
     )
   })
+}
+
+/** The Job of the chart. */
+function testJob(stackNow: () => Stack): void {
+  test(
+    'the Job of the chart runs, with the scenarios that the chart brings',
+    async () => {
+      const values = { loadTest: { enabled: true }, edge: { trustedHops: 1 } }
+      const objects = await renderChart({ major: 4, values })
+      const [job] = podsOf(objects.filter(({ kind }) => kind === 'Job')).filter(
+        ({ labels }) => labels['app.kubernetes.io/component'] === 'load-test',
+      )
+      const scripts = objectOf(objects, 'ConfigMap', 'shop-curtail-load-test').data ?? {}
+      const [container] = job?.spec.containers ?? []
+      const env = { BASE_URL: stackNow().url, LINKS: '50', REDIRECT_MS_MAX: LATE_MS }
+      const { code, stdout, stderr } = await runK6Job({
+        command: container?.command ?? [],
+        scripts,
+        env: { ...env, CREATE_MS_MAX: LATE_MS },
+        msMax: RUN_MS_MAX,
+      })
+      expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' })
+      expect(stdout).toContain('kept checks{scenario:creates} rate>0.999')
+    },
+    RUN_MS_MAX,
+  )
 }

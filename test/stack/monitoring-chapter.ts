@@ -1,13 +1,18 @@
 // What people watch, against the whole service and a real Prometheus that scrapes it: every panel
 // has data, and alerts fire and clear for real. Times of the rules are divided by 60.
+import { readdir, readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { renderRules } from '../../src/dashboards/alerts.ts'
 import { boards } from '../../src/dashboards/files-for-chart.ts'
 import { edgeMetrics, otherMetrics } from '../../src/dashboards/series.ts'
+import { createAsk } from '../component/client.ts'
+import { openAsker } from '../component/machine-clients.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { findPrometheus, type RunningPrometheus, startPrometheus } from '../parts/prometheus.ts'
+import { expressionsOf } from '../parts/runbook-commands.ts'
 import { newAddress, openEdgeClient } from './edge-client.ts'
 import { underLoad } from './load.ts'
+import type { Part } from './part.ts'
 import { makeLinks, startRedirects, untilWhole } from './stack-state.ts'
 import type { Stack } from './start-stack.ts'
 
@@ -16,6 +21,9 @@ const TEST_MS_MAX = 180_000
 const WAIT_MS_MAX = 90_000
 const DIVIDE = 60
 const LINKS = 5
+/** Fewer than there are blocks. */
+const DEATHS_MAX = 14
+const REFILLED_CODES = 100_000
 /** The release whose pods the stack's are taken for. */
 const RELEASE = 'curtail'
 
@@ -24,16 +32,36 @@ const names = [
   ...Object.values(otherMetrics),
 ]
 
-const breaks = [
+/** What makes an alert fire, and what a person does about it. */
+interface Break {
+  readonly what: string
+  readonly alert: string
+  readonly happens: (stack: Stack, isNoticed: () => Promise<boolean>) => Promise<void>
+  readonly mend: (stack: Stack) => Promise<void>
+}
+
+const breaks: readonly Break[] = [
   {
     what: 'no redirect pod',
     alert: 'CurtailRedirectBurnFast',
-    parts: (stack: Stack) => stack.redirects,
+    happens: (stack) => killAll(stack.redirects),
+    mend: untilWhole,
   },
   {
     what: 'no limiter',
     alert: 'CurtailLimiterSilent',
-    parts: (stack: Stack) => stack.limiters,
+    happens: (stack) => killAll(stack.limiters),
+    mend: untilWhole,
+  },
+  {
+    what: 'a creator that dies again and again, with a block of codes each time',
+    alert: 'CurtailPoolRunningOut',
+    happens: useUpBlocks,
+    // As its runbook says: a refill, with a higher target.
+    mend: async (stack) => {
+      await stack.startRefill(REFILLED_CODES).succeeded(WAIT_MS_MAX)
+      await untilWhole(stack)
+    },
   },
 ]
 
@@ -45,9 +73,7 @@ export function describeMonitoring(stackNow: () => Stack): void {
 
     beforeAll(async () => {
       await findPrometheus()
-      const rules = renderRules({ divide: DIVIDE })
-        .replaceAll('NAMESPACE', RELEASE)
-        .replaceAll('RELEASE', RELEASE)
+      const rules = renderRules({ divide: DIVIDE }).replaceAll(/NAMESPACE|RELEASE/g, RELEASE)
       prometheus = await startPrometheus({ targets: targetsOf(stackNow()), rules })
       codes = await makeLinks(stackNow(), LINKS)
     }, FETCH_MS_MAX)
@@ -75,14 +101,16 @@ export function describeMonitoring(stackNow: () => Stack): void {
       TEST_MS_MAX,
     )
 
+    testRunbooks(() => prometheus)
+
     test.each(breaks)(
       '$what: $alert fires, and clears once they are back',
-      async ({ alert, parts }) => {
+      async ({ alert, happens, mend }) => {
         const stack = stackNow()
         await underLoad(load(), async () => {
-          for (const part of parts(stack)) await part.kill()
+          await happens(stack, isFiring(alert))
           await waitFor(`${alert} to fire`, isFiring(alert), WAIT_MS_MAX)
-          await untilWhole(stack)
+          await mend(stack)
           const isClear = async () => !(await isFiring(alert)())
           await waitFor(`${alert} to clear`, isClear, WAIT_MS_MAX)
         })
@@ -106,6 +134,46 @@ export function describeMonitoring(stackNow: () => Stack): void {
       TEST_MS_MAX,
     )
   })
+}
+
+/** What runbooks ask Prometheus. */
+function testRunbooks(prometheusNow: () => RunningPrometheus): void {
+  test(
+    'Prometheus understands every expression of the runbooks',
+    async () => {
+      const folder = new URL('../../docs/runbooks/', import.meta.url)
+      const names = await readdir(folder)
+      const expressions = await Promise.all(
+        names.map(async (name) => {
+          return expressionsOf({ name, text: await readFile(new URL(name, folder), 'utf8') })
+        }),
+      )
+      for (const expression of expressions.flat()) await prometheusNow().query(expression)
+      expect(expressions.flat().length).toBeGreaterThan(20)
+    },
+    TEST_MS_MAX,
+  )
+}
+
+async function killAll(parts: readonly Part[]): Promise<void> {
+  for (const part of parts) await part.kill()
+}
+
+/**
+ * Has a creator claim a block and die with it, again and again until it is noticed: the other one
+ * looks at the pool every 15 s.
+ */
+async function useUpBlocks(stack: Stack, isNoticed: () => Promise<boolean>): Promise<void> {
+  const [, pod] = stack.creates
+  for (let deaths = 0; pod !== undefined && deaths < DEATHS_MAX; deaths++) {
+    if (await isNoticed()) return
+    const asker = openAsker(pod.port)
+    const answer = await asker.ask(createAsk({ long_url: 'https://example.com/lost' }))
+    asker.close()
+    expect(answer.status).toBe(201)
+    await pod.kill()
+    await pod.restart()
+  }
 }
 
 /** Creates until the limiter refuses. */

@@ -15,6 +15,8 @@ export interface Edge {
   readonly url: string
   readonly port: number
   readonly metricsUrl: string
+  /** Its access log. */
+  readonly accessLogPath: string
   readonly envoy: Part & { now(): RunningEnvoy }
   readonly companion: Part
   /** Drains it through its companion, and tells how that ended. */
@@ -28,6 +30,8 @@ export interface EdgeOptions {
   readonly folder: string
   readonly baseUrl: string
   readonly trustedHops: number
+  /** Where it sends the spans of every request, over gRPC; absent: nothing is traced. */
+  readonly tracingPort?: number
   /** Where it listens: HTTP, metrics, admin, and its companion. */
   readonly ports: {
     readonly http: number
@@ -50,7 +54,8 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const url = urlOf(ports.http)
   const envoyName = `envoy-${String(place)}`
   const configPath = join(folder, `${envoyName}.yaml`)
-  await writeFile(configPath, bootstrapOf(options, logFileOf(folder, `${envoyName}-access`)))
+  const accessLogPath = logFileOf(folder, `${envoyName}-access`)
+  await writeFile(configPath, bootstrapOf(options, accessLogPath))
   const envoy = await openPart({
     name: envoyName,
     where: `${url}, metrics ${urlOf(ports.metrics)}, admin ${urlOf(ports.admin)}`,
@@ -87,6 +92,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     url,
     port: ports.http,
     metricsUrl: urlOf(ports.metrics),
+    accessLogPath,
     envoy,
     companion,
     async drain() {
@@ -110,6 +116,11 @@ function bootstrapOf(options: EdgeOptions, accessLogPath: string): string {
     redirectEndpoints,
     createEndpoints,
     limiterEndpoints,
+    ...(options.tracingPort !== undefined && {
+      tracingHost: '127.0.0.1',
+      tracingPort: options.tracingPort,
+      tracingSamplePercent: 100,
+    }),
   })
 }
 

@@ -53,6 +53,8 @@ export async function startLimiterPod(
     readonly redisPort: number
     readonly baseUrl: string
     readonly replicas: number
+    /** Settings besides. */
+    readonly more: Environment
   },
 ): Promise<LimiterPod> {
   const { place, folder, port, adminPort, rulesRoot, redisPort } = given
@@ -63,6 +65,7 @@ export async function startLimiterPod(
     ADMIN_PORT: String(adminPort),
     BASE_URL: given.baseUrl,
     LIMIT_REPLICAS: String(given.replicas),
+    ...given.more,
   }
   const onSpawn = logInto(folder, name)
   const part = await openPart({

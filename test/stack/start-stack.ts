@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type Stop, stopInTurn } from '../../src/process/stop.ts'
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
 import { findEnvoy } from '../parts/envoy.ts'
+import type { Job } from '../component/role-job.ts'
 import { claimPorts } from './claim-ports.ts'
 import { type LogFile, logFileOf } from './log-files.ts'
 import type { Part } from './part.ts'
@@ -18,6 +19,7 @@ import {
   startRedisPod,
   startServingPod,
 } from './start-pods.ts'
+import { type Collector, type TracedRole, tracingEnvironment } from './tracing-environment.ts'
 
 /** How to start the stack. */
 export interface StackOptions {
@@ -30,6 +32,8 @@ export interface StackOptions {
   readonly trustedHops?: number
   /** The text of the limiters' rules file. @default envoy/rate-limits.yaml */
   readonly rules?: string
+  /** Where the pods send spans; an edge sends any only where it is started so. */
+  readonly collector?: Collector
   /** Ends the start, which then throws. */
   readonly signal?: AbortSignal
   /** Told what is being done. */
@@ -55,16 +59,25 @@ export interface Stack {
   readonly folder: string
   readonly logs: readonly LogFile[]
   /** Starts another Envoy with its companion before the same pods; `stop` ends it too. */
-  startEdge(options?: { readonly trustedHops?: number }): Promise<Edge>
+  startEdge(options?: EdgeChoice): Promise<Edge>
+  /** Starts a refill Job, which fills the pool up to so many codes. */
+  startRefill(target: number): Job
   /** Puts other rules in place of the limiters'; they find them by themselves. */
   writeRules(text: string): Promise<void>
   /** Ends all of it and removes what it left behind. */
   stop(): Promise<void>
 }
 
+/** What may be chosen of another edge. */
+interface EdgeChoice {
+  readonly trustedHops?: number
+  /** Whether it traces every request; needs a collector. @default false */
+  readonly isTraced?: boolean
+}
+
 const CODES = 20_000
-/** Ports of all pods and of two edges. */
-const PORTS = 2 * 6 + 2 + 4 * 4
+/** Ports of all pods and of five edges. */
+const PORTS = 2 * 6 + 2 + 4 * 5
 const shippedRules = new URL('../../envoy/rate-limits.yaml', import.meta.url)
 
 /** What the steps of the start share. */
@@ -123,7 +136,7 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   step('starting the pods')
   const pods = await startPods(ground, { links, cache: cache.port, counters: counters.port })
   const edges: Edge[] = []
-  const openEdge = async (more: { trustedHops?: number; port?: number } = {}) => {
+  const openEdge = async (more: EdgeChoice & { port?: number } = {}) => {
     const place = edges.length + 1
     const edge = await startEdgeOf(ground, { pods, place, ...more })
     edges.push(edge)
@@ -144,6 +157,7 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
     ...{ cassandra, cassandraNodes, parts, folder },
     logs: logsOf(folder, { cassandra, names: [...ours, edge.envoy, edge.companion] }),
     startEdge: openEdge,
+    startRefill: (target) => links.startRefill({ target }),
     writeRules: pods.writeRules,
     stop,
   }
@@ -197,10 +211,12 @@ async function startPods(
     return pod
   }
   const at = (place: number) => ({ place, folder, port: nextPort(), adminPort: nextPort() })
+  const tracing = (role: TracedRole) => tracingEnvironment(role, options.collector)
   const limits = { rulesRoot, redisPort: given.counters, baseUrl, replicas: 2 }
-  const limiter = (place: number) => started(startLimiterPod({ ...at(place), ...limits }))
+  const limiter = (place: number) =>
+    started(startLimiterPod({ ...at(place), ...limits, more: tracing('ratelimit') }))
   const serving = (role: 'create' | 'redirect', place: number) =>
-    started(startServingPod(role, { ...at(place), env }))
+    started(startServingPod(role, { ...at(place), env: { ...env, ...tracing(role) } }))
   // Two at a time: a machine with two cores starts six slower than that.
   const limiters = await Promise.all([limiter(1), limiter(2)])
   const creates = await Promise.all([serving('create', 1), serving('create', 2)])
@@ -210,7 +226,7 @@ async function startPods(
 
 function startEdgeOf(
   { options, folder, baseUrl, nextPort }: Ground,
-  given: { pods: Pods; place: number; trustedHops?: number; port?: number },
+  given: { pods: Pods; place: number; port?: number } & EdgeChoice,
 ): Promise<Edge> {
   const { pods, place } = given
   const endpoints = (all: readonly { readonly port: number }[]) =>
@@ -218,6 +234,7 @@ function startEdgeOf(
   return startEdge({
     ...{ place, folder, baseUrl },
     trustedHops: given.trustedHops ?? options.trustedHops ?? 0,
+    ...(given.isTraced === true && { tracingPort: options.collector?.grpcPort ?? 0 }),
     ports: {
       http: given.port ?? nextPort(),
       metrics: nextPort(),

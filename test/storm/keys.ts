@@ -6,8 +6,8 @@ import { residentBytes } from '../component/resident-bytes.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
 
 /**
- * The memory of the fallback holds 100,000: with more than these it only replaces. The warm-up is as
- * long as what is judged: in less time the collector of garbage has not found its rhythm.
+ * The memory of the fallback holds 100,000: with more than these it only replaces. The warm-up is
+ * longer than what is judged: in less time the collector of garbage has not found its rhythm.
  */
 const STORM_SIZE = {
   shared: { warmUp: 1_500_000, keys: 1_000_000 },

@@ -41,7 +41,21 @@
 {{- end -}}
 {{- $_ := set $pools .name true -}}
 {{- end -}}
-{{- if and (eq $v.pools.mode "cron") (not (hasKey $pools $v.create.codePool)) -}}
+{{- if eq $v.pools.mode "controller" -}}
+{{- range $v.pools.list -}}
+{{- $least := add (include "curtail.lowWater" .) 1000 -}}
+{{- if lt (int64 .target) (int64 $least) -}}
+{{- $faults = append $faults (printf "pools.list: the target of %s must be at least %d, 1,000 above its lowWater, as pools.mode is controller: it is %d" .name (int64 $least) (int64 .target)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and $v.controller.watchNamespaces (ne $v.cassandra.mode "external") -}}
+{{- $faults = append $faults (printf "controller.watchNamespaces must be empty where cassandra.mode is %s: refill Jobs of other namespaces do not reach that one" $v.cassandra.mode) -}}
+{{- end -}}
+{{- if has .Release.Namespace $v.controller.watchNamespaces -}}
+{{- $faults = append $faults (printf "controller.watchNamespaces must not name %s: the namespace of the release is watched anyhow" .Release.Namespace) -}}
+{{- end -}}
+{{- if and (ne $v.pools.mode "off") (not (hasKey $pools $v.create.codePool)) -}}
 {{- $faults = append $faults (printf "create.codePool must be one of pools.list (%s): it is %s" (keys $pools | sortAlpha | join ", ") $v.create.codePool) -}}
 {{- end -}}
 {{- if $faults -}}

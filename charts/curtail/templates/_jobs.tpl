@@ -61,56 +61,65 @@ template:
 
 {{/* (list root pool): a Job that fills a pool and ends. Killed or run twice, it does no harm. */}}
 {{- define "curtail.refillJob" -}}
-{{- $root := index . 0 -}}
-{{- $pool := index . 1 -}}
-{{- $pod := $root.Values.pools.pod -}}
 backoffLimit: 6
-activeDeadlineSeconds: {{ $root.Values.pools.deadlineSeconds | int }}
+activeDeadlineSeconds: {{ (index . 0).Values.pools.deadlineSeconds | int }}
 podFailurePolicy:
   rules:
     - action: Ignore
       onPodConditions:
         - { type: DisruptionTarget, status: "True" }
 template:
-  metadata:
-    {{- include "curtail.podMetadata" (list $root "pools" $pod) | nindent 4 }}
-  spec:
-    {{- include "curtail.podSpec" (list $root "pools" $pod 65532) | nindent 4 }}
-    restartPolicy: Never
-    initContainers:
-      {{- include "curtail.extra" (list $root $pod "extraInitContainers") | nindent 6 }}
-      {{- include "curtail.waitForSchema" (list $root $root.Values.pools.resources) | nindent 6 }}
-    containers:
-      - name: refill
-        {{- include "curtail.containerImage" (list $root $root.Values.image) | nindent 8 }}
-        {{- include "curtail.command" (list 128 "refill") | nindent 8 }}
-        {{- with include "curtail.extra" (list $root $pod "extraArgs") }}
-        args:
-          {{- . | nindent 10 }}
+  {{- include "curtail.refillPod" . | nindent 2 }}
+{{- end -}}
+
+{{/*
+(list root [pool]): the template of a pod that fills a pool. Without a pool it is the controller's,
+which adds the pool's own settings and names its secret.
+*/}}
+{{- define "curtail.refillPod" -}}
+{{- $root := index . 0 -}}
+{{- $pod := $root.Values.pools.pod -}}
+metadata:
+  {{- include "curtail.podMetadata" (list $root "pools" $pod) | nindent 2 }}
+spec:
+  {{- include "curtail.podSpec" (list $root "pools" $pod 65532) | nindent 2 }}
+  restartPolicy: Never
+  initContainers:
+    {{- include "curtail.extra" (list $root $pod "extraInitContainers") | nindent 4 }}
+    {{- include "curtail.waitForSchema" (list $root $root.Values.pools.resources) | nindent 4 }}
+  containers:
+    - name: refill
+      {{- include "curtail.containerImage" (list $root $root.Values.image) | nindent 6 }}
+      {{- include "curtail.command" (list 128 "refill") | nindent 6 }}
+      {{- with include "curtail.extra" (list $root $pod "extraArgs") }}
+      args:
+        {{- . | nindent 8 }}
+      {{- end }}
+      env:
+        {{- include "curtail.cassandraEnv" $root | trim | nindent 8 }}
+        - { name: CODE_SECRET_FILE, value: /etc/curtail/code-secret/secret }
+        {{- range rest . }}
+        - { name: CODE_POOL, value: {{ .name | quote }} }
+        - { name: POOL_TARGET, value: {{ .target | int | quote }} }
         {{- end }}
-        env:
-          {{- include "curtail.cassandraEnv" $root | trim | nindent 10 }}
-          - { name: CODE_POOL, value: {{ $pool.name | quote }} }
-          - { name: CODE_SECRET_FILE, value: /etc/curtail/code-secret/secret }
-          - { name: POOL_TARGET, value: {{ $pool.target | int | quote }} }
-          - { name: LOG_LEVEL, value: {{ $root.Values.logLevel }} }
-          {{- include "curtail.extra" (list $root $pod "extraEnv") | nindent 10 }}
-        {{- include "curtail.containerSecurity" $root | nindent 8 }}
-        resources:
-          {{- toYaml $root.Values.pools.resources | nindent 10 }}
-        volumeMounts:
-          - { name: code-secret, mountPath: /etc/curtail/code-secret, readOnly: true }
-          {{- include "curtail.cassandraMounts" $root | trim | nindent 10 }}
-          {{- include "curtail.extra" (list $root $pod "extraVolumeMounts") | nindent 10 }}
-    volumes:
-      - name: code-secret
-        secret:
-          secretName: {{ include "curtail.codeSecret" $root }}
-          defaultMode: 0440
-          items:
-            - { key: {{ $root.Values.pools.codeSecret.key }}, path: secret }
-      {{- include "curtail.cassandraVolumes" $root | trim | nindent 6 }}
-      {{- include "curtail.extra" (list $root $pod "extraVolumes") | nindent 6 }}
+        - { name: LOG_LEVEL, value: {{ $root.Values.logLevel }} }
+        {{- include "curtail.extra" (list $root $pod "extraEnv") | nindent 8 }}
+      {{- include "curtail.containerSecurity" $root | nindent 6 }}
+      resources:
+        {{- toYaml $root.Values.pools.resources | nindent 8 }}
+      volumeMounts:
+        - { name: code-secret, mountPath: /etc/curtail/code-secret, readOnly: true }
+        {{- include "curtail.cassandraMounts" $root | trim | nindent 8 }}
+        {{- include "curtail.extra" (list $root $pod "extraVolumeMounts") | nindent 8 }}
+  volumes:
+    - name: code-secret
+      secret:
+        secretName: {{ include "curtail.codeSecret" $root }}
+        defaultMode: 0440
+        items:
+          - { key: {{ $root.Values.pools.codeSecret.key }}, path: secret }
+    {{- include "curtail.cassandraVolumes" $root | trim | nindent 4 }}
+    {{- include "curtail.extra" (list $root $pod "extraVolumes") | nindent 4 }}
 {{- end -}}
 
 {{/* (pool name): the part of a name that stands for a pool. */}}
@@ -121,4 +130,9 @@ template:
 {{- else -}}
 {{ $slug | trunc 10 | trimAll "-" }}-{{ sha256sum . | trunc 6 }}
 {{- end -}}
+{{- end -}}
+
+{{/* (pool): codes below which it is refilled. */}}
+{{- define "curtail.lowWater" -}}
+{{ default (max 1000 (div (int64 .target) 2)) .lowWater | int64 }}
 {{- end -}}

@@ -16,3 +16,14 @@ true
   path: {{ index . 1 }}
   interval: {{ (index . 0).Values.monitoring.monitor.interval }}
 {{- end -}}
+
+{{/* Where each component tells its metrics, as YAML. */}}
+{{- define "curtail.metricsPaths" -}}
+edge: /stats/prometheus
+ratelimit: /metrics
+create: /metrics
+redirect: /metrics
+{{- if eq .Values.pools.mode "controller" }}
+controller: /metrics
+{{- end }}
+{{- end -}}

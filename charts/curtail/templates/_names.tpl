@@ -32,15 +32,17 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end }}
 {{- end -}}
 
-{{/* (list root component [suffix [annotations [labels]]]): the metadata of an object. */}}
+{{/* (list root component [suffix [annotations [labels [namespace]]]]): the metadata of an object. */}}
 {{- define "curtail.metadata" -}}
 {{- $root := index . 0 -}}
 {{- $suffix := index . 1 -}}
 {{- if gt (len .) 2 }}{{ $suffix = index . 2 }}{{ end -}}
 {{- $annotations := deepCopy $root.Values.commonAnnotations -}}
 {{- if gt (len .) 3 }}{{ $annotations = mergeOverwrite $annotations (index . 3) }}{{ end -}}
+{{- $namespace := $root.Release.Namespace -}}
+{{- if gt (len .) 5 }}{{ $namespace = index . 5 }}{{ end -}}
 name: {{ include "curtail.fullname" $root }}-{{ $suffix }}
-namespace: {{ $root.Release.Namespace }}
+namespace: {{ $namespace }}
 labels:
   {{- include "curtail.labels" (list $root (index . 1)) | nindent 2 }}
   {{- if gt (len .) 4 }}
@@ -84,6 +86,19 @@ imagePullPolicy: {{ (index . 1).pullPolicy }}
 {{- define "curtail.host" -}}
 {{- $root := index . 0 -}}
 {{ include "curtail.fullname" $root }}-{{ index . 1 }}.{{ $root.Release.Namespace }}.svc.{{ $root.Values.clusterDomain }}
+{{- end -}}
+
+{{/* (root): the namespaces whose CodePools the controller keeps, ours first; as YAML below `all`. */}}
+{{- define "curtail.watchedNamespaces" -}}
+all:
+  {{- prepend .Values.controller.watchNamespaces .Release.Namespace | toYaml | nindent 2 }}
+{{- end -}}
+
+{{/* (list workload): how few pods a workload may have. */}}
+{{- define "curtail.replicasMin" -}}
+{{- $workload := index . 0 -}}
+{{- $scaling := default dict $workload.autoscaling -}}
+{{ ternary $scaling.minReplicas $workload.replicas (default false $scaling.enabled) | int }}
 {{- end -}}
 
 {{/* How many pods a workload may have at once: (list workload). */}}

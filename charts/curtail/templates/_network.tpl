@@ -63,13 +63,25 @@
 {{- end -}}
 {{- end -}}
 
-{{/* (list root component): head of a NetworkPolicy, up to its rules. */}}
+{{/* The rule that lets a pod reach the API server. */}}
+{{- define "curtail.apiServerEgress" -}}
+- ports:
+    {{- include "curtail.tcpPorts" .Values.networkPolicy.apiServerPorts | trim | nindent 4 }}
+  {{- with .Values.networkPolicy.apiServerTo }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* (list root component [namespace]): head of a NetworkPolicy, up to its rules. */}}
 {{- define "curtail.networkPolicyHead" -}}
 {{- $root := index . 0 -}}
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
-  {{- include "curtail.metadata" . | nindent 2 }}
+  {{- $namespace := $root.Release.Namespace }}
+  {{- if gt (len .) 2 }}{{ $namespace = index . 2 }}{{ end }}
+  {{- include "curtail.metadata" (list $root (index . 1) (index . 1) dict dict $namespace) | nindent 2 }}
 spec:
   podSelector:
     matchLabels:

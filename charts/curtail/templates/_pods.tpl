@@ -24,14 +24,14 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* (list root component pod user): what a pod's specification begins with. */}}
+{{/* (list root component pod user [holdsToken]): what a pod's specification begins with. */}}
 {{- define "curtail.podSpec" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
 {{- $user := index . 3 -}}
 {{- $pod := include "curtail.podValues" (list $root (index . 2)) | fromYaml -}}
 serviceAccountName: {{ include "curtail.fullname" $root }}-{{ $component }}
-automountServiceAccountToken: false
+automountServiceAccountToken: {{ gt (len .) 4 }}
 enableServiceLinks: false
 {{- with concat $root.Values.global.imagePullSecrets $root.Values.imagePullSecrets }}
 imagePullSecrets:
@@ -96,12 +96,18 @@ securityContext:
 {{- end -}}
 {{- end -}}
 
-{{/* (list root [arguments]): the command of a container of ours. */}}
+{{/*
+(list heap [arguments]): the command of a container of ours, with the bound of its heap in MiB. In a
+small one there is little room for what is new: else that is 48 MiB beside it.
+*/}}
 {{- define "curtail.command" -}}
 {{- $heap := index . 0 -}}
 command:
   - /nodejs/bin/node
   - --max-old-space-size={{ $heap | int }}
+  {{- if le (int $heap) 128 }}
+  - --max-semi-space-size=4
+  {{- end }}
   - /app/main.js
   {{- range rest . }}
   - {{ . | quote }}

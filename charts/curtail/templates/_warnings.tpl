@@ -35,8 +35,7 @@
 {{- $warnings = append $warnings "pools.mode is off: creates fail until somebody runs `refill` for the pool." -}}
 {{- end -}}
 {{- range $name := list "edge" "ratelimit" "create" "redirect" -}}
-{{- $workload := index $v $name -}}
-{{- if eq (ternary $workload.autoscaling.minReplicas $workload.replicas $workload.autoscaling.enabled | int) 1 -}}
+{{- if eq (include "curtail.replicasMin" (list (index $v $name)) | int) 1 -}}
 {{- $warnings = append $warnings (printf "%s has a single pod: whatever ends it interrupts the service." $name) -}}
 {{- end -}}
 {{- end -}}

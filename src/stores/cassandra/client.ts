@@ -11,6 +11,7 @@ import { mendRefresh, type RefreshingControl } from './mend-refresh.ts'
 import type { Row } from './row.ts'
 import { type CassandraConfig, type CassandraPlan, planCassandra } from './settings.ts'
 import type { StatementKind } from './statement-kinds.ts'
+import { traceStatements } from './trace-statements.ts'
 
 /** What runs statements; all that stores need. */
 export interface CassandraSession {
@@ -73,6 +74,7 @@ export function openCassandra(given: CassandraOptions): Cassandra {
       : AbortSignal.any([closing.signal, options.signal])
   const watch = watchNodes(client, options)
   const calls = createCalls({ client, metrics, log, isUp: () => watch.isConnected() })
+  const run = traceStatements(calls.run)
   const warming = createWarmUp(client, log)
   const connect = async () => {
     const outcome = await connectAtLast({ client, options, signal })
@@ -85,7 +87,7 @@ export function openCassandra(given: CassandraOptions): Cassandra {
   return {
     ready: connected,
     isUp: () => watch.isUp(),
-    execute: (kind, cql, values) => calls.run(kind, cql, values).then(rowsOf),
+    execute: (kind, cql, values) => run(kind, cql, values).then(rowsOf),
     warmUp: (statements) => {
       warming.add(statements)
     },

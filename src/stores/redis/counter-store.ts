@@ -9,6 +9,7 @@ import { StoreError } from '../../process/store-error.ts'
 import { createBatches } from './batches.ts'
 import type { RedisConnection } from './connection.ts'
 import { keySlot } from './key-slot.ts'
+import { traceBatches } from './trace-commands.ts'
 
 /** Counters in Redis. */
 export interface RedisCounterStore extends CounterStore {
@@ -68,7 +69,7 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
 
 function chargesOf(connection: RedisConnection, options: RedisCounterStoreOptions): ChargeAll {
   const { keyPrefix } = options
-  const batches = createBatches({ ...options, connection })
+  const batches = traceBatches(createBatches({ ...options, connection }))
   if (!connection.isCluster) return (charges) => batches.add(0, charges)
   const slotOf = ({ key }: CounterCharge) => keySlot(keyPrefix + key)
   return (charges) =>

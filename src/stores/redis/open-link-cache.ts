@@ -6,6 +6,7 @@ import type { Metrics } from '../../process/metrics.ts'
 import { connectRedis, type RedisConnectionOptions } from './connection.ts'
 import { createLinkCacheCommands } from './link-cache-commands.ts'
 import { createRedisLinkCache } from './link-cache.ts'
+import { traceCommands } from './trace-commands.ts'
 
 /** An open cache. */
 export interface OpenLinkCache extends LinkCache {
@@ -37,7 +38,7 @@ export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
       log.info('the link cache is there')
     },
   })
-  const commands = createLinkCacheCommands({ connection, metrics })
+  const commands = traceCommands(createLinkCacheCommands({ connection, metrics }))
   let isTold = false
   const cache = createRedisLinkCache({
     commands,

@@ -1,0 +1,177 @@
+// A thousand pools, more than a store has numbers for: at rest nothing is written but Leases, under
+// churn each is reconciled in time, and memory stays small. The minute at rest is as long as
+// STEADY_SECONDS says: STEADY_SECONDS=600 npm run test:cluster -- many-pools
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { Client } from 'cassandra-driver'
+import type { KubeApi } from '../../src/kube/api.ts'
+import { CODE_POOLS, type CodePool } from '../../src/kube/code-pool/code-pool.ts'
+import { JOB_SELECTOR } from '../../src/kube/code-pool/refill-jobs.ts'
+import { pathOf } from '../../src/kube/objects.ts'
+import { waitFor } from '../component/wait-for.ts'
+import { getObject, kubectl } from './cluster.ts'
+import { CODE_SECRET } from './code-pools.ts'
+import { auditedCalls, openKubeApi, writesIn } from './kube.ts'
+import { processOf, readLeader, residentBytes } from './leader.ts'
+import { ensureRelease, FULL_NAME, INSTALL_MS_MAX, podsOf, RELEASE } from './release.ts'
+
+/** Those of the release and of other tests included: the controller looks at no more. */
+const POOLS = 1000
+const STEADY_MS = Number(process.env['STEADY_SECONDS'] ?? 60) * 1000
+const TEST_MS_MAX = 5 * 60_000 + STEADY_MS
+const WAIT_MS_MAX = 4 * 60_000
+const RECONCILED_MS_MAX = 30_000
+const RESIDENT_BYTES_MAX = 150e6
+const CALLS_AT_ONCE = 16
+const LABELS = { 'curtail.dev/test': 'many-pools' }
+const selected = { labelSelector: 'curtail.dev/test=many-pools' }
+
+/** A full pool that its CodePool has kept for long. */
+const INSERT_KEPT = `INSERT INTO code_pools
+  (pool, pool_number, owner, minted, claimed, low_water, target, secret_fingerprint)
+  VALUES (?, ?, ?, 5, 0, 2000, 5000, 'none')`
+const path = pathOf(CODE_POOLS, { namespace: RELEASE })
+
+/** Of the pools that are made here, by which their CodePools go too. */
+let names: readonly string[] = []
+let api: KubeApi
+let close: () => void
+let cassandra: Client
+
+beforeAll(async () => {
+  await ensureRelease()
+  const opened = await openKubeApi()
+  api = opened.api
+  close = opened.close
+  const named = ['pod', `${FULL_NAME}-cassandra-0`, '--namespace', RELEASE]
+  const { status } = await getObject<{ status: { podIP: string } }>(...named)
+  const at = { contactPoints: [status.podIP], localDataCenter: 'datacenter1', keyspace: 'curtail' }
+  cassandra = new Client(at)
+  const there = await cassandra.execute('SELECT pool FROM code_pools')
+  names = Array.from({ length: POOLS - there.rowLength }, (_, i) => `many-${i + 1}`)
+}, INSTALL_MS_MAX)
+
+afterAll(async () => {
+  await api.call({ method: 'DELETE', path, query: selected })
+  await forEachName((name) => {
+    return cassandra.execute('DELETE FROM code_pools WHERE pool = ?', [name], { prepare: true })
+  })
+  await cassandra.shutdown()
+  close()
+}, TEST_MS_MAX)
+
+/** Does something with each, some at once. */
+async function forEachName(act: (name: string, i: number) => Promise<unknown>): Promise<void> {
+  const left = names.entries()
+  const work = async () => {
+    for (const [i, name] of left) await act(name, i)
+  }
+  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, work))
+}
+
+async function listPools(): Promise<readonly CodePool[]> {
+  const list = await api.call({ method: 'GET', path, query: { ...selected, resourceVersion: '0' } })
+  return (list as { items: readonly CodePool[] }).items
+}
+
+function isAtRest({ status, metadata }: CodePool): boolean {
+  const reasons = (status?.conditions ?? []).map(({ reason }) => reason).sort()
+  const isCurrent = status?.observedGeneration === metadata.generation
+  return isCurrent && reasons.join() === 'AsExpected,LevelSufficient,NotNeeded'
+}
+
+/** What the controllers have in use, the leader first; each stays below its bound. */
+async function memoryNow(): Promise<readonly string[]> {
+  const leader = (await readLeader())?.pod ?? ''
+  const pods = (await podsOf('controller')).filter((pod) => pod !== leader)
+  const told: string[] = []
+  for (const pod of [leader, ...pods]) {
+    const bytes = await residentBytes(await processOf(pod))
+    expect(bytes).toBeLessThan(RESIDENT_BYTES_MAX)
+    told.push(`${(bytes / 1e6).toFixed(0)} MB`)
+  }
+  return told
+}
+
+test(
+  'a thousand pools come to rest',
+  async () => {
+    const begunMs = performance.now()
+    await forEachName(async (name, i) => {
+      const values = [name, 1000 + i, `${RELEASE}/${name}`]
+      await cassandra.execute(INSERT_KEPT, values, { prepare: true })
+    })
+    const { apiVersion, kind } = CODE_POOLS
+    await forEachName((name) => {
+      const metadata = { name, labels: LABELS }
+      const spec = { lowWater: 2000, target: 5000, storeName: name, codeSecret: CODE_SECRET }
+      return api.call({ method: 'POST', path, body: { apiVersion, kind, metadata, spec } })
+    })
+    const madeMs = performance.now()
+    await waitFor(
+      'all of them to be at rest',
+      async () => (await listPools()).filter(isAtRest).length === names.length,
+      WAIT_MS_MAX,
+    )
+    const [made, rested] = [madeMs - begunMs, performance.now() - madeMs]
+    process.stdout.write(`made in ${made.toFixed(0)} ms, at rest ${rested.toFixed(0)} ms later\n`)
+    process.stdout.write(`resident: ${(await memoryNow()).join(', ')}\n`)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  `at rest nothing is written for ${STEADY_MS / 1000} s but the Lease`,
+  async () => {
+    // Jobs of other tests would be cleaned up in their time.
+    await kubectl('delete', 'jobs', '-l', JOB_SELECTOR, '--namespace', RELEASE)
+    const lastWrite = async (sinceMs: number) => writesIn(await auditedCalls(sinceMs)).at(-1)
+    await waitFor(
+      'the last write to be over',
+      async () => (await lastWrite(Date.now() - 10_000)) === undefined,
+      WAIT_MS_MAX,
+    )
+    const begunMs = Date.now()
+    const isOver = () => Date.now() - begunMs > STEADY_MS
+    await waitFor('the time to be over', isOver, STEADY_MS + 1000)
+    const calls = await auditedCalls(begunMs)
+    expect(writesIn(calls)).toEqual([])
+    const renewals = calls.filter(({ verb }) => verb === 'update').length
+    expect(renewals).toBeGreaterThan(STEADY_MS / 4000)
+    const told = [`${renewals} renewals and no other write in ${STEADY_MS / 1000} s`]
+    process.stdout.write(`${told.concat(await memoryNow()).join(', ')}\n`)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'under churn each change is reconciled within 30 s',
+  async () => {
+    const changedMs = new Map<string, number>()
+    const tookMs = new Map<string, number>()
+    const look = async () => {
+      for (const { metadata, status } of await listPools()) {
+        const sinceMs = changedMs.get(metadata.name)
+        const isSeen = metadata.generation === 2 && status?.observedGeneration === 2
+        if (isSeen && sinceMs !== undefined && !tookMs.has(metadata.name))
+          tookMs.set(metadata.name, performance.now() - sinceMs)
+      }
+      return tookMs.size === names.length
+    }
+    const changing = forEachName(async (name, i) => {
+      changedMs.set(name, performance.now())
+      await api.call({
+        method: 'PATCH',
+        path: `${path}/${name}`,
+        body: { spec: { headroomHours: 1 + (i % 24) } },
+        contentType: 'application/merge-patch+json',
+      })
+    })
+    await waitFor('every change to be seen', look, WAIT_MS_MAX)
+    await changing
+    const worstMs = Math.max(...tookMs.values())
+    process.stdout.write(`the slowest of ${tookMs.size} took ${worstMs.toFixed(0)} ms\n`)
+    expect(worstMs).toBeLessThan(RECONCILED_MS_MAX)
+    process.stdout.write(`resident: ${(await memoryNow()).join(', ')}\n`)
+  },
+  TEST_MS_MAX,
+)

@@ -1,0 +1,81 @@
+// Reads spans as OTLP in JSON tells them, and shows where each stands in its trace. Sends nothing.
+
+/** A span that was received. */
+export interface ReceivedSpan {
+  readonly traceId: string
+  readonly id: string
+  /** Empty: it is the first of its trace. */
+  readonly parentId: string
+  /** Who made it. */
+  readonly service: string
+  readonly name: string
+  readonly kind: 'internal' | 'server' | 'client' | 'other'
+  /** Numbers as text, as OTLP has them. */
+  readonly facts: Readonly<Record<string, string>>
+  readonly isError: boolean
+}
+
+interface Attribute {
+  readonly key: string
+  readonly value: Readonly<Record<string, unknown>>
+}
+
+interface OtlpSpan {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly kind?: number
+  readonly attributes?: readonly Attribute[]
+  readonly status?: { readonly code?: number }
+}
+
+interface Otlp {
+  readonly resourceSpans?: readonly {
+    readonly resource: { readonly attributes?: readonly Attribute[] }
+    readonly scopeSpans: readonly { readonly spans: readonly OtlpSpan[] }[]
+  }[]
+}
+
+const kinds: Readonly<Record<number, ReceivedSpan['kind']>> = {
+  1: 'internal',
+  2: 'server',
+  3: 'client',
+}
+const ERROR = 2
+
+/** The spans of one request to a receiver of traces. */
+export function readSpans(text: string): ReceivedSpan[] {
+  const { resourceSpans = [] } = JSON.parse(text) as Otlp
+  return resourceSpans.flatMap(({ resource, scopeSpans }) => {
+    const service = factsOf(resource.attributes)['service.name'] ?? ''
+    const spans = scopeSpans.flatMap((scope) => scope.spans)
+    return spans.map((span) => ({
+      traceId: span.traceId,
+      id: span.spanId,
+      parentId: span.parentSpanId ?? '',
+      service,
+      name: span.name,
+      kind: kinds[span.kind ?? 0] ?? 'other',
+      facts: factsOf(span.attributes),
+      isError: span.status?.code === ERROR,
+    }))
+  })
+}
+
+function factsOf(attributes: readonly Attribute[] = []): Readonly<Record<string, string>> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, textOf(value)]))
+}
+
+function textOf(value: Attribute['value']): string {
+  const [one] = Object.values(value)
+  return typeof one === 'string' ? one : JSON.stringify(one ?? null)
+}
+
+/** The way to a span from the first of its trace, such as `edge: ingress > create: POST /`. */
+export function wayTo(span: ReceivedSpan, trace: readonly ReceivedSpan[]): string {
+  const own = `${span.service.replace('curtail-', '')}: ${span.name}`
+  if (span.parentId === '') return own
+  const parent = trace.find(({ id }) => id === span.parentId)
+  return `${parent === undefined ? '(nobody)' : wayTo(parent, trace)} > ${own}`
+}

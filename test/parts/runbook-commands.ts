@@ -1,0 +1,63 @@
+// Reads the blocks of a page for operators: the commands in them, each as its words, and the
+// expressions of PromQL. Runs nothing.
+
+/** A page. */
+export interface Page {
+  readonly name: string
+  readonly text: string
+}
+
+/** What each variable of the pages stands for here. */
+const variables: readonly (readonly [RegExp, string])[] = [
+  [/\$NS\b/g, 'store'],
+  [/\$R\b/g, 'shop-curtail'],
+]
+const programs = /^(cd|curl|export|helm|k6\/k6|kubectl|nodetool|npm|openssl|redis-cli)(?=\s)/
+/** A fenced block without a language. */
+const block = /^```\n([^]*?)^```$/gm
+/** What only cuts the output of the command before it. */
+const filters = /^(base64|grep|head|sort|tail|uniq)\b/
+
+/** Commands in the order of the page; of a pipe, and behind `--` or in `$(…)`, each for itself. */
+export function commandsOf(page: Page): readonly (readonly string[])[] {
+  return [...linesOf(page), ...spansOf(page)].flatMap((line) => {
+    if (!programs.test(line)) return []
+    const [bare = ''] = line.replace(/\s+#.*$|\s+&$/g, '').split(/\s+&&\s+/)
+    const inner = /\$\((.*)\)/.exec(bare)?.[1]
+    const pipe = [...(inner ?? bare).split(/\s+\|\s+/), ...(inner === undefined ? [] : [bare])]
+    const calls = pipe.flatMap((call) => {
+      const behind = /\s--\s+(nodetool|redis-cli)(.*)$/.exec(call)
+      return behind === null ? [call] : [call, `${behind[1] ?? ''}${behind[2] ?? ''}`]
+    })
+    return calls.filter((call) => !filters.test(call)).map(wordsOf)
+  })
+}
+
+/** Expressions of PromQL. */
+export function expressionsOf(page: Page): readonly string[] {
+  return linesOf(page).filter((line) => !programs.test(line))
+}
+
+/** Lines of the fenced blocks, with the variables filled in. */
+function linesOf({ text }: Page): readonly string[] {
+  const blocks = [...text.matchAll(block)].map(([, inner = '']) => inner)
+  const lines = blocks.flatMap((inner) => inner.split('\n')).filter((line) => line.trim() !== '')
+  return lines.map(fillIn)
+}
+
+/** What stands as code within sentences. */
+function spansOf({ text }: Page): readonly string[] {
+  return [...text.replaceAll(block, '').matchAll(/`([^`\n]+)`/g)].map(([, span = '']) =>
+    fillIn(span),
+  )
+}
+
+function fillIn(line: string): string {
+  return variables.reduce((filled, [name, value]) => filled.replaceAll(name, value), line.trim())
+}
+
+/** Words as a shell would have them, without their quotes. */
+function wordsOf(call: string): readonly string[] {
+  const words = call.match(/(?:[^\s'"]+|'[^']*'|"[^"]*")+/g) ?? []
+  return words.map((word) => word.replaceAll(/['"]/g, ''))
+}

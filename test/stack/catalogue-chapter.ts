@@ -1,0 +1,112 @@
+// The catalogue of metrics against the whole service: what is documented has been seen with a
+// value, once everything has happened that is counted. What only a standalone process counts is
+// read from one; what only the controller counts is seen in test/component/kube-metrics.test.ts.
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { createMetrics } from '../../src/process/metrics.ts'
+import { createAsk } from '../component/client.ts'
+import { createTestClient } from '../component/grpc-client.ts'
+import { openAsker } from '../component/machine-clients.ts'
+import { type Standalone, startStandalone } from '../component/standalone.ts'
+import { waitFor } from '../component/wait-for.ts'
+import { isOfController, namesSeen } from '../parts/metric-names.ts'
+import { askFrom, newAddress } from './edge-client.ts'
+import { underLoad } from './load.ts'
+import { makeLinks, startRedirects, untilWhole } from './stack-state.ts'
+import type { Stack } from './start-stack.ts'
+
+const TEST_MS_MAX = 180_000
+const WAIT_MS_MAX = 60_000
+const ANSWERS = 100
+const createOne = createAsk({ long_url: 'https://example.com/counted' })
+
+/** A limit that the second create of a client meets. */
+const narrow = `domain: curtail
+descriptors:
+  - key: route
+    value: create
+    descriptors:
+      - key: client
+        rate_limit: { algorithm: token_bucket, unit: day, requests_per_unit: 1, burst: 1 }
+`
+
+/** Tests of it. */
+export function describeCatalogue(stackNow: () => Stack): void {
+  describe('the catalogue of metrics', () => {
+    test(
+      'every metric but the controller’s has been seen with a value',
+      async () => {
+        const stack = stackNow()
+        await untilWhole(stack)
+        const standalone = await startLimited(stack.folder)
+        try {
+          await provoke(stack)
+          const urls = [...adminUrlsOf(stack), standalone.adminUrl]
+          let missing = await catalogued()
+          const isSeen = async () => {
+            for (const url of urls) {
+              const seen = namesSeen(await (await fetch(`${url}/metrics`)).text())
+              missing = missing.filter((name) => !seen.has(name))
+            }
+            return missing.length === 0
+          }
+          await waitFor('every metric', isSeen, WAIT_MS_MAX).catch(() => undefined) // told below
+          expect(missing).toEqual([])
+        } finally {
+          await standalone.stop()
+        }
+      },
+      TEST_MS_MAX,
+    )
+  })
+}
+
+async function catalogued(): Promise<string[]> {
+  const all = await createMetrics().registry.getMetricsAsJSON()
+  return all.map(({ name }) => name).filter((name) => !isOfController(name))
+}
+
+function adminUrlsOf({ creates, redirects, limiters }: Stack): string[] {
+  const pods = [...creates, ...redirects, ...limiters]
+  return pods.map((pod) => `http://127.0.0.1:${String(pod.now().ready['adminPort'])}`)
+}
+
+/** A standalone process that has made a link and refused another. */
+async function startLimited(folder: string): Promise<Standalone> {
+  const rules = join(folder, 'narrow.yaml')
+  await writeFile(rules, narrow)
+  const standalone = await startStandalone({ env: { RATE_LIMITS: rules } })
+  const asker = openAsker(standalone.port)
+  const statuses = [(await asker.ask(createOne)).status, (await asker.ask(createOne)).status]
+  asker.close()
+  expect(statuses).toEqual([201, 429])
+  return standalone
+}
+
+/** Has everything happen once that pods count: what goes well, and what fails. */
+async function provoke(stack: Stack): Promise<void> {
+  const codes = await makeLinks(stack, 5)
+  const [limiter] = stack.limiters
+  const client = createTestClient(`127.0.0.1:${String(limiter?.port)}`)
+  await client.call({ domain: 'nowhere', descriptors: [{ entries: [{ key: 'a', value: 'b' }] }] })
+  client.close()
+  await underLoad(
+    startRedirects(codes, () => stack.port),
+    async () => {
+      for (const part of [stack.counters, stack.cache, stack.cassandraNodes[0]]) {
+        await part?.kill()
+        await createMany(stack)
+        await part?.restart()
+        await untilWhole(stack)
+      }
+    },
+  )
+}
+
+/** Creates on all pods, whatever becomes of it. */
+async function createMany(stack: Stack): Promise<void> {
+  const asker = openAsker(stack.port)
+  for (let i = 0; i < ANSWERS; i++) await asker.ask(askFrom(newAddress(), createOne))
+  asker.close()
+}

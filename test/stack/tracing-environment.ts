@@ -1,0 +1,27 @@
+// The settings by which a pod of the stack sends its spans to a collector: the ones that answer
+// HTTP by HTTP, and the limiters by gRPC, so that both ways are gone.
+
+/** Where a collector takes spans. */
+export interface Collector {
+  readonly grpcPort: number
+  readonly httpPort: number
+}
+
+/** Who sends spans. */
+export type TracedRole = 'create' | 'redirect' | 'ratelimit'
+
+/** The settings; none without a collector. */
+export function tracingEnvironment(
+  role: TracedRole,
+  collector: Collector | undefined,
+): Readonly<Record<string, string>> {
+  if (collector === undefined) return {}
+  const isByGrpc = role === 'ratelimit'
+  const port = isByGrpc ? collector.grpcPort : collector.httpPort
+  return {
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${String(port)}`,
+    OTEL_EXPORTER_OTLP_PROTOCOL: isByGrpc ? 'grpc' : 'http/protobuf',
+    OTEL_SERVICE_NAME: `curtail-${role}`,
+    OTEL_BSP_SCHEDULE_DELAY: '500',
+  }
+}
