@@ -121,6 +121,18 @@ test(
   TEST_MS_MAX,
 )
 
+interface Pod {
+  readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> }
+  readonly status: { readonly phase: string }
+}
+
+/** Pods of refills of `mended` that have not begun. */
+async function waitingPods(): Promise<readonly Pod[]> {
+  const asked = ['pods', '--namespace', RELEASE, '-l', `curtail.dev/codepool=${MENDED}`]
+  const { items } = await getObject<{ items: readonly Pod[] }>(...asked)
+  return items.filter(({ status }) => status.phase === 'Pending')
+}
+
 test(
   'a Secret that is missing is said; a pod that is deleted costs nothing; the right one mends it',
   async () => {
@@ -128,18 +140,14 @@ test(
     const told = await describePool(MENDED)
     expect(told).toMatch(/SecretMissing.*secret "there-is-none" not found/)
     const { status = {} } = await words.get(MENDED)
-    const [job = ''] = await words.jobs(MENDED)
-    const label = `batch.kubernetes.io/job-name=${job}`
-    const pods = async () => {
-      const asked = ['pods', '--namespace', RELEASE, '-l', label]
-      const { items } = await getObject<{ items: { metadata: { name: string } }[] }>(...asked)
-      return items.map(({ metadata }) => metadata.name)
-    }
-    const [pod = ''] = await pods()
+    const [first] = await waitingPods()
+    if (first === undefined) throw new Error('no pod waits for the Secret')
+    const { name: pod, labels } = first.metadata
+    const job = labels['batch.kubernetes.io/job-name']
     await kubectl('delete', 'pod', pod, '--namespace', RELEASE, '--now')
     await waitFor(
       'another pod',
-      async () => (await pods()).some((name) => name !== pod),
+      async () => (await waitingPods()).some(({ metadata }) => metadata.name !== pod),
       WAIT_MS_MAX,
     )
     expect((await words.get(MENDED)).status?.refills).toBe(status.refills)

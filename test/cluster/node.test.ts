@@ -51,6 +51,12 @@ test(
     const wait = ['--for=condition=Ready', '--timeout=60s', '--namespace', NAMESPACE]
     await kubectl('wait', 'pod/alone', ...wait)
     const address = await addressOf('alone')
+    const answers = () =>
+      fetch(`http://${address}/robots.txt`).then(
+        ({ ok }) => ok,
+        () => false, // kube-proxy learns of a ready pod a moment later
+      )
+    await waitFor('the Service to answer', answers)
     const created = await fetch(`http://${address}/v1/urls`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
