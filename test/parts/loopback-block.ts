@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
 const TRIES_MAX = 50
-/** The least port that is taken. */
-export const PORT_MIN = 10_000
+/** The least port that is taken; those below are for `claimPorts`, on every address. */
+const PORT_MIN = 21_000
 /** Above it the system hands out ports by itself. */
-export const PORT_MAX = 32_000
+const PORT_MAX = 32_000
 
 /** A block that is ours until it is given back. */
 export interface LoopbackBlock {
