@@ -30,7 +30,7 @@ export const options = {
       rate: TRIES_PER_SECOND,
       timeUnit: '1s',
       duration: durationOf(),
-      preAllocatedVUs: 10,
+      preAllocatedVUs: TRIES_PER_SECOND, // for answers that take up to a second
       maxVUs: given.usersMax,
       exec: 'walk',
     },
@@ -39,7 +39,7 @@ export const options = {
       rate: 5,
       timeUnit: '1s',
       duration: durationOf(),
-      preAllocatedVUs: 5,
+      preAllocatedVUs: 10,
       maxVUs: given.usersMax,
       exec: 'follow',
     },

@@ -7,7 +7,9 @@ import { encodeEntry, keyOf } from '../../src/stores/redis/link-cache-entry.ts'
 const INSERT = `INSERT INTO links (short_code, long_url, created_at, writer_id)
   VALUES (?, ?, ?, ?)`
 const READ = 'SELECT * FROM links WHERE short_code = ?'
-const AT_ONCE = 256
+/** Links of one batch: on a single node it costs a fraction of as many writes. */
+const BATCH = 32
+const BATCHES_AT_ONCE = 16
 const READS_AT_ONCE = 64
 const READ_MS_MAX = 10_000
 const CACHED_AT_ONCE = 1000
@@ -39,9 +41,16 @@ export async function fillLinks(
 ): Promise<void> {
   const { from = 0, count } = given
   const begunMs = performance.now()
-  await workOn(given, { times: count - from, atOnce: AT_ONCE }, (client, i) => {
-    const code = filledCode(from + i)
-    return client.execute(INSERT, [code, targetOf(code), new Date(), types.Uuid.random()])
+  const times = Math.ceil((count - from) / BATCH)
+  await workOn(given, { times, atOnce: BATCHES_AT_ONCE }, (client, i) => {
+    const first = from + i * BATCH
+    const codes = Array.from({ length: Math.min(BATCH, count - first) }, (_, at) =>
+      filledCode(first + at),
+    )
+    const inserts = codes.map((code) => {
+      return { query: INSERT, params: [code, targetOf(code), new Date(), types.Uuid.random()] }
+    })
+    return client.batch(inserts, { prepare: true, logged: false })
   })
   const seconds = (performance.now() - begunMs) / 1000
   given.log(`${count - from} links written in ${seconds.toFixed(0)} s`)

@@ -134,14 +134,20 @@ function testFaults(traced: Traced): void {
     'a cache that is away is an error of its span, and of no other',
     async () => {
       const stack = traced.stackNow()
-      const [code = ''] = await makeLinks(stack, 1)
+      const codes = await makeLinks(stack, TRIES_MAX)
       await stack.cache.kill()
       try {
-        const answer = await ask(traced, { path: `/${code}` })
-        expect(answer.status).toBe(302)
+        let trace: readonly ReceivedSpan[] = []
         const follows = 'edge: ingress > edge: router redirect egress > redirect: GET /{code}'
         const ways = [`${follows} > redirect: GET`, `${follows} > redirect: SELECT links`]
-        const trace = await traceOf(traced, answer, ways)
+        // On a busy machine the edge may try a pod again: its trace has these spans twice.
+        const isTriedOnce = async (code: string) => {
+          const answer = await ask(traced, { path: `/${code}` })
+          expect(answer.status).toBe(302)
+          trace = await traceOf(traced, answer, ways)
+          return trace.filter(({ name }) => name === 'router redirect egress').length === 1
+        }
+        for (const code of codes) if (await isTriedOnce(code)) break
         expect(spanOf(trace, 'GET')).toMatchObject({
           isError: true,
           facts: { 'error.type': 'not-done' },
