@@ -156,7 +156,11 @@ async function refillAtOnce(given: {
           await Promise.race([sleep(afterMs), job.ended])
           job.kill()
         }
-        const { how, stderr, stdout } = await inTime('a refill', job.ended, JOB_MS_MAX)
+        const { how, stderr, stdout } = await inTime('a refill', job.ended, JOB_MS_MAX).catch(
+          (error: unknown) => {
+            throw new Error(`a refill of ${String(target)} said: ${job.said()}`, { cause: error })
+          },
+        )
         if (how === 'SIGKILL') sum.killed++
         else if (how === 0) sum.ended++
         else throw new Error(`a refill ended with ${String(how)}: ${stderr}${stdout}`)
