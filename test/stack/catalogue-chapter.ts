@@ -102,6 +102,23 @@ async function provoke(stack: Stack): Promise<void> {
       }
     },
   )
+  await failInBackground(stack)
+}
+
+/** Holds every node of the store until a background task of a pod has failed for want of it. */
+async function failInBackground(stack: Stack): Promise<void> {
+  const [url = ''] = adminUrlsOf(stack)
+  const hasFailed = async () => {
+    const text = await (await fetch(`${url}/metrics`)).text()
+    return /^curtail_background_failures_total\{.*\} [1-9]/m.test(text)
+  }
+  for (const node of stack.cassandraNodes) node.pause()
+  try {
+    await waitFor('a background task to fail', hasFailed, WAIT_MS_MAX)
+  } finally {
+    for (const node of stack.cassandraNodes) node.resume()
+  }
+  await untilWhole(stack)
 }
 
 /** Creates on all pods, whatever becomes of it. */
