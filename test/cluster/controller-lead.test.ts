@@ -148,8 +148,10 @@ test(
       const stoppedMs = performance.now()
       const state = { isLow: false }
       const made = creator.createUntil(() => state.isLow)
-      await waitFor('low water', async () => (await creator.levelOf(POOL)) < LOW_WATER, AWAY_MS)
-      state.isLow = true
+      const isLow = async () => (await creator.levelOf(POOL)) < LOW_WATER
+      await waitFor('low water', isLow, AWAY_MS).finally(() => {
+        state.isLow = true
+      })
       codes = await inTime('the last links', made)
       const isOver = () => performance.now() - stoppedMs > AWAY_MS
       await waitFor('its time to be over', isOver, AWAY_MS + 1000)

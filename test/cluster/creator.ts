@@ -6,6 +6,8 @@ import { FULL_NAME, RELEASE } from './release.ts'
 const ASK_MS_MAX = 10_000
 /** Requests at once. */
 const ASKERS = 8
+/** Links that are made before it counts as enough: pools here hold far fewer codes. */
+const LINKS_MAX = 100_000
 
 /** A creator that is ready. */
 export interface Creator {
@@ -84,6 +86,7 @@ async function createUntil(url: string, isEnough: (made: number) => boolean) {
       if (answer.status !== 201) throw new Error(`no link is made: ${answer.status} ${text}`)
       codes.push(new URL(answer.headers.get('Location') ?? '').pathname.slice(1))
       if (isEnough(codes.length)) isDone.is = true
+      if (codes.length > LINKS_MAX) throw new Error(`${LINKS_MAX} links are still not enough`)
     }
   }
   await Promise.all(Array.from({ length: ASKERS }, ask))

@@ -1,4 +1,5 @@
 // Who leads among the controllers of the release, and signals to the process of one.
+import { residentBytesIn } from '../component/resident-bytes.ts'
 import { getObject, onNode } from './cluster.ts'
 import { RELEASE } from './release.ts'
 
@@ -58,5 +59,5 @@ export async function signalTo(pid: string, signal: 'KILL' | 'TERM' | 'STOP' | '
 /** Memory of a process that is in use, in bytes. */
 export async function residentBytes(pid: string): Promise<number> {
   const told = await onNode('cat', `/proc/${pid}/status`)
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(told)?.[1] ?? NaN) * 1024
+  return residentBytesIn(told)
 }

@@ -2,7 +2,7 @@
 // its memory and its metrics nothing, neither with Redis nor, in the local fallback, without it.
 import { type Answered, type Limiter, startLimiter } from '../component/limiter.ts'
 import { createRandom, type Random } from '../component/random.ts'
-import { residentBytes } from '../component/resident-bytes.ts'
+import { mostByQuarter, residentBytes } from '../component/resident-bytes.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
 
 /**
@@ -201,10 +201,7 @@ function fallbacksIn(metrics: string): number {
 
 /** The most of each quarter. Throws where the last one is more than the second allows. */
 function flatQuarters(samples: readonly number[], growthMax: number): readonly number[] {
-  const most = [0, 1, 2, 3].map((quarter) => {
-    const [from, to] = [quarter, quarter + 1].map((at) => Math.floor((at * samples.length) / 4))
-    return Math.max(...samples.slice(from, to))
-  })
+  const most = mostByQuarter(samples)
   const [, second = 0, , last = Infinity] = most
   if (last > second * growthMax) throw new Error(`RSS grows by quarters: ${most.join(', ')}`)
   return most

@@ -4,6 +4,7 @@ import { algorithms } from '../../src/limits/algorithms.ts'
 import type { CounterCharge } from '../../src/limits/counter-store.ts'
 import { createMemoryCounterStore } from '../../src/stores/memory/counter-store.ts'
 import { createRandom } from '../component/random.ts'
+import { mostByQuarter } from '../component/resident-bytes.ts'
 
 const COUNTERS_MAX = 100_000
 /** After so many the heap has the size that the rhythm of its collector gives it. */
@@ -44,10 +45,7 @@ export function storm({ seed, log }: { seed: number; log: (line: string) => void
   const samples = charge(WARM_UP_KEYS + KEYS)
   const held = store.countersHeld()
   if (held > COUNTERS_MAX) throw new Error(`${held} counters are held, of ${COUNTERS_MAX}`)
-  const quarter = Math.floor(samples.length / 4)
-  const quarters = [0, 1, 2, 3].map((at) =>
-    Math.max(...samples.slice(at * quarter, (at + 1) * quarter)),
-  )
+  const quarters = mostByQuarter(samples)
   const text = quarters.map((bytes) => (bytes / 2 ** 20).toFixed(0)).join(', ')
   log(`${keys} keys charged, ${held} counters held; most RSS by quarters: ${text} MiB`)
   const [first = 0, , , last = Infinity] = quarters
