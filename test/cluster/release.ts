@@ -79,26 +79,34 @@ export async function edgeUrl(): Promise<string> {
   return `http://${spec.clusterIP}`
 }
 
-/** Shortens a link through the edge, again where it says 503; resolves to its code. */
+/** Shortens a link through the edge, at once; resolves to its code. */
 export async function shorten(edge: string, longUrl: string): Promise<string> {
-  let code: string | undefined
-  await waitFor('a link to be shortened', async () => {
-    const answer = await fetch(`${edge}/v1/urls`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ long_url: longUrl }),
-      signal: AbortSignal.timeout(5000),
-    })
-    if (answer.status === 201)
-      code = new URL(answer.headers.get('Location') ?? '').pathname.slice(1)
-    const text = await answer.text()
-    return answer.status === 201 || (answer.status === 503 ? false : fail(text))
-  })
-  return code ?? fail('it has no code')
+  return codeOf(await askToShorten(edge, longUrl))
 }
 
-function fail(words: string): never {
-  throw new Error(`a link is not shortened: ${words}`)
+/** The same, again while the answer is 503: for a store that has only just come back. */
+export async function shortenAtLast(edge: string, longUrl: string): Promise<string> {
+  let answer = await askToShorten(edge, longUrl)
+  await waitFor('a link to be shortened', async () => {
+    if (answer.status === 503) answer = await askToShorten(edge, longUrl)
+    return answer.status !== 503
+  })
+  return codeOf(answer)
+}
+
+function askToShorten(edge: string, longUrl: string): Promise<Response> {
+  return fetch(`${edge}/v1/urls`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ long_url: longUrl }),
+    signal: AbortSignal.timeout(5000),
+  })
+}
+
+async function codeOf(answer: Response): Promise<string> {
+  const text = await answer.text()
+  if (answer.status !== 201) throw new Error(`a link is not shortened: ${text}`)
+  return new URL(answer.headers.get('Location') ?? '').pathname.slice(1)
 }
 
 /** Names of the pods of one kind, such as `edge`, that are not on their way out. */

@@ -12,6 +12,7 @@ import {
   RELEASE,
   rollBack,
   shorten,
+  shortenAtLast,
   untilWhole,
   upgradeRelease,
 } from './release.ts'
@@ -92,7 +93,7 @@ test(
       await kubectl('delete', 'pod', 'shop-curtail-cassandra-0', '--namespace', RELEASE)
       await untilWhole('statefulset/cassandra')
     })
-    await shorten(edge, 'https://example.com/back')
+    await shortenAtLast(edge, 'https://example.com/back')
   },
   TEST_MS_MAX,
 )
