@@ -29,6 +29,7 @@ export async function startCassandraParts(
   stops.unshift(() => rm(folder, { recursive: true }))
   const cassandra = await startCassandra({
     nodes: 1,
+    isProductionJvm: true,
     jvmFlags: [`-Dcassandra.jmx.local.port=${JMX_PORT}`],
   })
   stops.unshift(() => cassandra.stop())

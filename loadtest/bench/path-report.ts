@@ -4,7 +4,9 @@ import { medianOf, type Report } from './report.ts'
 
 /** One span of load on one of those compared. */
 export interface PathSpan {
-  readonly contender: string
+  readonly contender: 'ours' | 'peer'
+  /** How many of the links, those followed most, were put into the cache. */
+  readonly cachedLinks: number
   readonly redirectsASecond: number
   readonly createsASecond: number
   readonly redirects: Offered
@@ -30,18 +32,19 @@ export function pathReportOf(given: {
     bench: 'path',
     conditions,
     headings: [
-      ...['who', 'offered/s', 'creates/s', '302/s', '429', 'other', 'not sent'],
+      ...['who', 'links in Redis', 'offered/s', 'creates/s', '302/s', '429', 'other', 'not sent'],
       ...parts.map((part) => `${part} µs`),
       ...['sum µs', 'generator µs', 'p50 ms', 'p99 ms', 'p99.9 ms', 'create p99 ms'],
     ],
     rows: groups.map(rowOf),
-    verdict: [...ratiosOf(spans), carriedBy(groups)],
+    verdict: [...ratiosOf(spans), ...carriedBy(groups)],
     figures: spans,
   }
 }
 
 function keyOf(span: PathSpan): string {
-  return [span.redirectsASecond, span.createsASecond, span.contender].join(' ')
+  const { cachedLinks, redirectsASecond, createsASecond, contender } = span
+  return [cachedLinks, redirectsASecond, createsASecond, contender].join(' ')
 }
 
 function rowOf(group: readonly PathSpan[]): string[] {
@@ -54,6 +57,7 @@ function rowOf(group: readonly PathSpan[]): string[] {
   const hasCreates = first.creates !== undefined
   return [
     first.contender,
+    String(first.cachedLinks),
     String(first.redirectsASecond),
     String(first.createsASecond),
     median(({ redirects }) => (redirects.statuses[302] ?? 0) / seconds),
@@ -88,11 +92,15 @@ function sumUsOf(span: PathSpan): number {
 function ratiosOf(spans: readonly PathSpan[]): string[] {
   const peers = spans.filter(({ contender }) => contender === 'peer')
   if (peers.length === 0) return ['No peer: set REFERENCE_RATELIMIT to the reference limiter.']
-  const byRate = [...Map.groupBy(peers, ({ redirectsASecond }) => redirectsASecond)]
-  return byRate.map(([rate, group]) => {
+  return [...Map.groupBy(peers, keyOf).values()].map((group) => {
+    const { cachedLinks = 0, redirectsASecond = 0 } = group[0] ?? {}
     const ours = spans.filter((span) => {
-      const { contender, redirectsASecond, createsASecond } = span
-      return contender === 'ours' && redirectsASecond === rate && createsASecond === 0
+      return (
+        span.contender === 'ours' &&
+        span.createsASecond === 0 &&
+        span.cachedLinks === cachedLinks &&
+        span.redirectsASecond === redirectsASecond
+      )
     })
     const ratios = group.map((peer, i) => {
       const span = ours[i]
@@ -101,13 +109,13 @@ function ratiosOf(spans: readonly PathSpan[]): string[] {
     const ratio = medianOf(ratios)
     const all = ratios.map((each) => each.toFixed(2)).join(' ')
     return (
-      `At ${rate}/s, summed CPU a redirect, ours to the peer: ${ratio.toFixed(2)} (${all}); ` +
+      `At ${redirectsASecond}/s, ${cachedLinks} links in Redis, summed CPU a redirect, ours to the peer: ${ratio.toFixed(2)} (${all}); ` +
       `goal at most ${GOAL}: ${ratio <= GOAL ? 'reached' : 'NOT reached'}`
     )
   })
 }
 
-function carriedBy(groups: readonly (readonly PathSpan[])[]): string {
+function carriedBy(groups: readonly (readonly PathSpan[])[]): string[] {
   const carried = groups.filter((group) =>
     group.every((span) => {
       const isOurs = span.contender === 'ours' && span.createsASecond === 0
@@ -115,6 +123,12 @@ function carriedBy(groups: readonly (readonly PathSpan[])[]): string {
       return isOurs && (statuses[302] ?? 0) >= CARRIED_SHARE * due && p99Ms < P99_GOAL_MS
     }),
   )
-  const rates = carried.map((group) => group[0]?.redirectsASecond ?? 0)
-  return `Highest offered rate carried with p99 under ${P99_GOAL_MS} ms: ${Math.max(0, ...rates)}/s`
+  const spans = carried.flatMap((group) => group.slice(0, 1))
+  return [...Map.groupBy(spans, ({ cachedLinks }) => cachedLinks)].map(([cachedLinks, each]) => {
+    const rate = Math.max(...each.map(({ redirectsASecond }) => redirectsASecond))
+    return (
+      `Highest offered rate carried in every turn with p99 under ${P99_GOAL_MS} ms, ` +
+      `${cachedLinks} links in Redis: ${rate}/s`
+    )
+  })
 }

@@ -1,7 +1,8 @@
 // The whole path of a redirect through Envoy at rising offered rates, for 10,000 clients and a
 // million links, with the shipped limits; turn by turn against the same Envoy with the reference
 // limiter that REFERENCE_RATELIMIT names and bare node:http, where it names one. Nothing is pinned:
-// all of it and the generator share the machine, and the table says who took how much of it.
+// all of it and the generator share the machine, and the table says who took how much of it. First
+// the cache knows a tenth of the links, then all of them, as after days in which each was followed.
 import { setTimeout } from 'node:timers/promises'
 import { type Stop, stopInTurn } from '../../src/process/stop.ts'
 import { createRandom } from '../../test/component/random.ts'
@@ -20,6 +21,8 @@ const ZIPF_EXPONENT = 1.08
 const CLIENTS = 10_000
 const RATES = [1000, 2000, 3000, 4000, 6000, 8000, 12_000] as const
 const CREATE_RATES = [40, 400] as const
+/** Rates offered once the cache knows every link. */
+const RATES_ALL_CACHED = [2000, 3000, 4000] as const
 /** Redirects a second beside which links are created. */
 const RATE_BESIDE_CREATES = 1000
 const CONNECTIONS_MAX = 512
@@ -35,12 +38,14 @@ const SETTLE_MS_MAX = 180_000
 const SETTLE_STEP_MS = 3000
 /** The cache knows the tenth that is followed most. */
 const CACHED_LINKS = LINKS / 10
+/** Room for all of them. */
+const CACHE_MEGABYTES = 512
 const CODES = 200_000
 const SEED = 12_000
 
 /** One of those compared: where it listens, and its processes by what they are. */
 interface Contender {
-  readonly name: string
+  readonly name: 'ours' | 'peer'
   readonly port: number
   readonly pids: Readonly<Record<string, readonly number[]>>
 }
@@ -57,36 +62,36 @@ export async function benchPath(options: BenchOptions): Promise<Report> {
   const closing: Stop[] = []
   try {
     const conditions = conditionsOf()
-    const contenders = await startContenders(options, closing)
+    const { contenders, cachePort } = await startContenders(options, closing)
     const requests = requestsOf()
-    const measure = (contender: Contender, offer: Offer) =>
-      measureSpan({ contender, offer, requests })
-    for (const contender of contenders) {
-      await measure(contender, WARM_UP)
-    }
     const spans: PathSpan[] = []
-    for (let repetition = 0; repetition < options.repetitions; repetition++) {
-      const order = repetition % 2 === 0 ? contenders : contenders.toReversed()
-      for (const offer of offersOf(options.seconds)) {
-        for (const contender of order) {
-          if (offer.createsASecond > 0 && contender.name !== 'ours') continue
-          const span = await measure(contender, offer)
-          spans.push(span)
-          options.log(renderSpan(span))
+    const measureInTurn = async (cachedLinks: number, offers: readonly Offer[]) => {
+      const measure = async (contender: Contender, offer: Offer): Promise<PathSpan> => {
+        return { ...(await measureSpan({ contender, offer, requests })), cachedLinks }
+      }
+      for (const contender of contenders) await measure(contender, WARM_UP)
+      for (let repetition = 0; repetition < options.repetitions; repetition++) {
+        const order = repetition % 2 === 0 ? contenders : contenders.toReversed()
+        for (const offer of offers) {
+          for (const contender of order) {
+            if (offer.createsASecond > 0 && contender.name !== 'ours') continue
+            const span = await measure(contender, offer)
+            spans.push(span)
+            options.log(renderSpan(span))
+          }
         }
       }
     }
+    await measureInTurn(CACHED_LINKS, offersOf(options.seconds))
+    await fillCache(cachePort, LINKS)
+    options.log('the cache knows every link')
+    await measureInTurn(LINKS, offersAlone(RATES_ALL_CACHED, options.seconds))
     return pathReportOf({
       spans,
       conditions: {
         ...conditions,
         ...{ repetitions: options.repetitions, 'seconds each': options.seconds },
-        ...{
-          links: LINKS,
-          'links in Redis': CACHED_LINKS,
-          clients: CLIENTS,
-          connections: CONNECTIONS_MAX,
-        },
+        ...{ links: LINKS, clients: CLIENTS, connections: CONNECTIONS_MAX },
         'Zipf exponent': ZIPF_EXPONENT,
       },
     })
@@ -95,19 +100,25 @@ export async function benchPath(options: BenchOptions): Promise<Report> {
   }
 }
 
+function offersAlone(rates: readonly number[], seconds: number): Offer[] {
+  return rates.map((redirectsASecond) => ({ redirectsASecond, createsASecond: 0, seconds }))
+}
+
 function offersOf(seconds: number): Offer[] {
-  const alone = RATES.map((redirectsASecond) => {
-    return { redirectsASecond, createsASecond: 0, seconds }
-  })
   const beside = CREATE_RATES.map((createsASecond) => {
     return { redirectsASecond: RATE_BESIDE_CREATES, createsASecond, seconds }
   })
-  return [...alone, ...beside]
+  return [...offersAlone(RATES, seconds), ...beside]
 }
 
-async function startContenders(options: BenchOptions, closing: Stop[]): Promise<Contender[]> {
+async function startContenders(
+  options: BenchOptions,
+  closing: Stop[],
+): Promise<{ readonly contenders: readonly Contender[]; readonly cachePort: number }> {
   const stack = await startStack({
     cassandraNodes: 1,
+    isProductionJvm: true,
+    cacheMegabytes: CACHE_MEGABYTES,
     codes: CODES,
     trustedHops: 1,
     onStep: options.log,
@@ -119,9 +130,10 @@ async function startContenders(options: BenchOptions, closing: Stop[]): Promise<
   const from = CACHED_LINKS
   await readLinks({ contactPoints, port, localDc, from, to: LINKS, reads: WARM_UP_READS })
   await untilSettled(stack.cassandraNodes, options.log)
-  const ours = { name: 'ours', port: stack.port, pids: pidsOf(stack) }
+  const cachePort = stack.cache.port
+  const ours: Contender = { name: 'ours', port: stack.port, pids: pidsOf(stack) }
   const reference = process.env['REFERENCE_RATELIMIT'] ?? ''
-  if (reference === '') return [ours]
+  if (reference === '') return { contenders: [ours], cachePort }
   const sampleUrl = `http://127.0.0.1:${stack.redirects[0]?.port ?? 0}/${filledCode(0)}`
   const peer = await startPathPeer({ reference, stack, sampleUrl, closing })
   const pids = {
@@ -130,7 +142,7 @@ async function startContenders(options: BenchOptions, closing: Stop[]): Promise<
     counters: [peer.limiter.redisPid],
     redirect: peer.upstreamPids,
   }
-  return [{ name: 'peer', port: peer.edge.port, pids }, ours]
+  return { contenders: [{ name: 'peer', port: peer.edge.port, pids }, ours], cachePort }
 }
 
 /** Waits until the store no longer works on what was written, or says that it still does. */
@@ -191,7 +203,7 @@ async function measureSpan(given: {
   readonly contender: Contender
   readonly offer: Offer
   readonly requests: Requests
-}): Promise<PathSpan> {
+}): Promise<Omit<PathSpan, 'cachedLinks'>> {
   const { contender, offer, requests } = given
   const { port, pids } = contender
   const shared = { port, seconds: offer.seconds }

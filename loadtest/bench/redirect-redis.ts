@@ -22,7 +22,7 @@ export async function benchRedirectRedis(options: BenchOptions): Promise<Report>
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const stops: (() => Promise<void>)[] = []
   try {
-    const cassandra = await startCassandra({ nodes: 1 })
+    const cassandra = await startCassandra({ nodes: 1, isProductionJvm: true })
     stops.unshift(() => cassandra.stop())
     const redis = await startRedis()
     stops.unshift(() => redis.close())

@@ -18,6 +18,10 @@ const MEMORY_BYTES_MIN = 2 * 1024 ** 3
 /** Last parts of the addresses of nodes, and of the proxies before them. */
 const NODE_PARTS = [11, 12, 13]
 const PROXY_PARTS = [21, 22, 23]
+/** Compiled in full and with room, as in production; a test's node is soon there instead. */
+const PRODUCTION_FLAGS = [
+  ...['-Xms2g', '-Xmx2g', '-XX:-UseSerialGC', '-XX:+UseG1GC', '-XX:TieredStopAtLevel=4'],
+]
 
 /** One node of a cluster. */
 interface CassandraNode {
@@ -62,6 +66,8 @@ export interface CassandraOptions {
   readonly settings?: Readonly<Record<string, unknown>>
   /** Further flags of the JVM. */
   readonly jvmFlags?: readonly string[]
+  /** Whether its JVM is to be as in production, with 2 GB a node, for what is measured. */
+  readonly isProductionJvm?: boolean
 }
 
 /** Starts a cluster, fetching what it needs first. Throws the reason where that fails. */
@@ -88,7 +94,11 @@ export async function startCassandra(options: CassandraOptions): Promise<Cassand
     const base = {
       java: java.path,
       classPath,
-      jvmFlags: [...archiveFlags, ...(options.jvmFlags ?? [])],
+      jvmFlags: [
+        ...archiveFlags,
+        ...(options.isProductionJvm === true ? PRODUCTION_FLAGS : []),
+        ...(options.jvmFlags ?? []),
+      ],
       settings: options.settings ?? {},
     }
     const plans = planNodes({ base, block, home, nodes: options.nodes })

@@ -77,14 +77,15 @@ export async function startLimiterPod(
 }
 
 const policies = { cache: 'allkeys-lfu', counters: 'noeviction' } as const
-const REDIS_BYTES = '64mb'
+const REDIS_MEGABYTES = 64
 
 /** Starts a Redis; it keeps nothing when it is started anew. */
 export async function startRedisPod(
   name: keyof typeof policies,
-  { folder, port }: { folder: string; port: number },
+  given: { readonly folder: string; readonly port: number; readonly megabytes?: number },
 ): Promise<Part & { readonly port: number }> {
-  const bounds = ['--maxmemory', REDIS_BYTES, '--maxmemory-policy', policies[name]]
+  const { folder, port, megabytes = REDIS_MEGABYTES } = given
+  const bounds = ['--maxmemory', `${String(megabytes)}mb`, '--maxmemory-policy', policies[name]]
   const onSpawn = logInto(folder, name)
   const part = await openPart({
     name,

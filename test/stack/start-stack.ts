@@ -24,6 +24,10 @@ import { type Collector, type TracedRole, tracingEnvironment } from './tracing-e
 /** How to start the stack. */
 export interface StackOptions {
   readonly cassandraNodes: 1 | 3
+  /** Whether Cassandra's JVM is to be as in production, for what is measured. @default false */
+  readonly isProductionJvm?: boolean
+  /** What the cache may hold. @default 64 */
+  readonly cacheMegabytes?: number
   /** Codes in the pool. @default 20_000 */
   readonly codes?: number
   /** Where Envoy listens. @default any free port */
@@ -119,15 +123,20 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   const { options, folder, port, closing, step } = ground
   step('looking for Envoy, Redis and Cassandra, which are fetched where they are not there')
   await findEnvoy()
-  const redis = async (name: 'cache' | 'counters') => {
-    const part = await startRedisPod(name, { folder, port: ground.nextPort() })
+  const redis = async (name: 'cache' | 'counters', size: { readonly megabytes?: number }) => {
+    const part = await startRedisPod(name, { folder, port: ground.nextPort(), ...size })
     closing.push(() => part.stop())
     return part
   }
-  const [cache, counters] = [await redis('cache'), await redis('counters')]
+  const { cacheMegabytes: megabytes } = options
+  const cache = await redis('cache', megabytes === undefined ? {} : { megabytes })
+  const counters = await redis('counters', {})
   step(`starting ${String(options.cassandraNodes)} of Cassandra`)
   const cassandra = await unlessAborted(
-    startCassandra({ nodes: options.cassandraNodes }),
+    startCassandra({
+      nodes: options.cassandraNodes,
+      isProductionJvm: options.isProductionJvm === true,
+    }),
     options.signal,
   )
   closing.push(() => cassandra.stop())
