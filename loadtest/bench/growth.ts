@@ -10,6 +10,7 @@ import { filledCode, fillLinks } from './fill-links.ts'
 import { moveToGeneratorCore, onServerCore } from './pinning.ts'
 import { cpuUsOf } from './process-figures.ts'
 import { type BenchOptions, conditionsOf, medianOf, repetitionOf, type Report } from './report.ts'
+import { untilSettled } from './until-settled.ts'
 
 /** With `--links` others: ten millions take a quarter of an hour to be written. */
 const LINKS = 1_000_000
@@ -56,6 +57,7 @@ export async function benchGrowth(options: BenchOptions & { links?: number }): P
     let written = 0
     for (const count of [Math.ceil(links / 10), links]) {
       written = await fillTo({ count, written, parts, options })
+      await untilSettled(parts.cassandra.nodes, options.log)
       sizes.push(await measureSize({ links: written, options, parts, roles }))
     }
     return reportOf(sizes, { ...conditions, 'Cassandra nodes': 1, 'cold codes each': COLD })

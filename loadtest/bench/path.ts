@@ -3,7 +3,6 @@
 // limiter that REFERENCE_RATELIMIT names and bare node:http, where it names one. Nothing is pinned:
 // all of it and the generator share the machine, and the table says who took how much of it. First
 // the cache knows a tenth of the links, then all of them, as after days in which each was followed.
-import { setTimeout } from 'node:timers/promises'
 import { type Stop, stopInTurn } from '../../src/process/stop.ts'
 import { createRandom } from '../../test/component/random.ts'
 import { startStack, type Stack } from '../../test/stack/start-stack.ts'
@@ -13,6 +12,7 @@ import { startPathPeer } from './path-peer.ts'
 import { pathReportOf, type PathSpan } from './path-report.ts'
 import { cpuUsOf } from './process-figures.ts'
 import { type BenchOptions, conditionsOf, type Report } from './report.ts'
+import { untilSettled } from './until-settled.ts'
 import { drawZipf } from './zipf.ts'
 
 const LINKS = 1_000_000
@@ -32,10 +32,6 @@ const CONNECTIONS_MAX = 512
  */
 const WARM_UP = { redirectsASecond: 2500, createsASecond: 0, seconds: 30 } as const
 const WARM_UP_READS = 200_000
-/** The store has settled once its node takes less than this part of a core. */
-const SETTLED_SHARE = 0.2
-const SETTLE_MS_MAX = 180_000
-const SETTLE_STEP_MS = 3000
 /** The cache knows the tenth that is followed most. */
 const CACHED_LINKS = LINKS / 10
 /** Room for all of them. */
@@ -143,23 +139,6 @@ async function startContenders(
     redirect: peer.upstreamPids,
   }
   return { contenders: [{ name: 'peer', port: peer.edge.port, pids }, ours], cachePort }
-}
-
-/** Waits until the store no longer works on what was written, or says that it still does. */
-async function untilSettled(
-  nodes: Stack['cassandraNodes'],
-  log: (line: string) => void,
-): Promise<void> {
-  const cpuUs = () => nodes.reduce((sum, node) => sum + cpuUsOf(node.pid()), 0)
-  const begunMs = performance.now()
-  while (performance.now() - begunMs < SETTLE_MS_MAX) {
-    const beforeUs = cpuUs()
-    await setTimeout(SETTLE_STEP_MS)
-    if (cpuUs() - beforeUs >= SETTLED_SHARE * SETTLE_STEP_MS * 1000) continue
-    log(`the store settled in ${((performance.now() - begunMs) / 1000).toFixed(0)} s`)
-    return
-  }
-  log(`the store has not settled in ${SETTLE_MS_MAX / 1000} s: its figures tell of that too`)
 }
 
 function pidsOf(stack: Stack): Contender['pids'] {

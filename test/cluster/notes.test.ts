@@ -1,22 +1,18 @@
 // The commands that an installation prints, run as printed: all but those that need a name which
 // only the reader knows get through, and what they print is what they promise.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { waitFor } from '../component/wait-for.ts'
-import { findHelm } from '../parts/helm.ts'
 import { dirname } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { findHelm } from '../parts/helm.ts'
 import { helm, tryRun } from './cluster.ts'
+import { createForwards } from './forward.ts'
 import { ensureRelease, INSTALL_MS_MAX, podsOf, RELEASE } from './release.ts'
-import { canConnect } from '../parts/can-connect.ts'
 
 const TEST_MS_MAX = 8 * 60_000
-const PORT_MS_MAX = 30_000
 
 /** Every line of a command, in order. */
 let commands: readonly string[]
 let notes: string
-const forwards: { readonly kill: () => void; readonly ended: Promise<unknown> }[] = []
+const forwards = createForwards()
 
 beforeAll(async () => {
   await ensureRelease()
@@ -27,25 +23,7 @@ beforeAll(async () => {
     .filter((line) => /^(kubectl|helm|curl|ADMIN_TOKEN=)/.test(line))
 }, INSTALL_MS_MAX)
 
-afterAll(async () => {
-  await endForwards()
-})
-
-async function endForwards(): Promise<void> {
-  for (const { kill, ended } of forwards.splice(0)) {
-    kill()
-    await ended
-  }
-}
-
-/** Runs `kubectl port-forward … &` until it is ended, once its port is open. */
-async function forward(command: string): Promise<void> {
-  await endForwards()
-  const child = spawn('sh', ['-ec', `exec ${command.replace(/ &$/, '')}`], { stdio: 'ignore' })
-  forwards.push({ kill: () => void child.kill(), ended: once(child, 'exit') })
-  const port = Number(/ (\d+):\d+ &$/.exec(command)?.[1])
-  await waitFor(`port ${port} to be open`, () => canConnect(port), PORT_MS_MAX)
-}
+afterAll(() => forwards.end())
 
 test(
   'every command works as printed',
@@ -57,7 +35,7 @@ test(
     let before = ''
     for (const command of commands) {
       if (command.startsWith('ADMIN_TOKEN=')) before = `${command}\n`
-      else if (command.endsWith(' &')) await forward(command)
+      else if (command.endsWith(' &')) await forwards.begin(command)
       else {
         const here = command.replace(/\bPOD\b/, pod).replace(/\bCODE\b/, code)
         const script = `PATH=${path}\n${before}${here}`

@@ -1,9 +1,11 @@
 // The ways by which pools are filled, and the definition of CodePools, which come and go: a release
 // goes from one to the other and loses nothing, and nothing is stuck in whatever order they go.
+import { readFile } from 'node:fs/promises'
 import { beforeAll, expect, test } from '@jest/globals'
 import { chartFolder } from '../component/chart-render.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { findHelm } from '../parts/helm.ts'
+import { scriptsOf } from '../parts/runbook-commands.ts'
 import { getObject, helm, kubectl, makeNamespace, mustRun, tryRun } from './cluster.ts'
 import { startLoad } from './constant-load.ts'
 import {
@@ -75,6 +77,7 @@ test(
       expect(await namesOf('cronjobs')).toBe(`cronjob.batch/${FULL_NAME}-r-default`)
       expect(await namesOf('codepools')).toBe('')
       expect(await isThere('deployment', `${FULL_NAME}-controller`, '-n', RELEASE)).toBe(false)
+      await refillNow()
       await upgradeRelease()
     } finally {
       const { counts, faultCount, faults } = await load.stop()
@@ -93,6 +96,17 @@ test(
   },
   TEST_MS_MAX,
 )
+
+/** Fills the pool at once, as the page for a pool that is empty says. */
+async function refillNow(): Promise<void> {
+  const name = 'curtailpoolempty.md'
+  const text = await readFile(new URL(`../../docs/runbooks/${name}`, import.meta.url), 'utf8')
+  const lines = scriptsOf({ name, text }).filter((line) => line.includes('refill-now'))
+  expect(lines).toHaveLength(2)
+  await mustRun('sh', ['-ec', [`NS=${RELEASE} R=${FULL_NAME}`, ...lines].join('\n')])
+  expect(await kubectl('logs', 'job/refill-now', '--namespace', RELEASE)).toContain('"filled"')
+  await kubectl('delete', 'job', 'refill-now', '--namespace', RELEASE)
+}
 
 /** Installs a release of which nothing gets ready. */
 async function installOther(): Promise<void> {

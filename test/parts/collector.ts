@@ -19,6 +19,9 @@ const VERSION = '0.160.0'
 const BUILD_MS_MAX = 900_000
 const READY_MS_MAX = 30_000
 const LOG_CHARACTERS_MAX = 64 * 1024
+const BATCH_BYTES_MAX = 16 * 1024 * 1024
+/** Of all traces together; those that come later are refused. */
+const SPANS_MAX = 100_000
 const module = fileURLToPath(new URL('collector', import.meta.url))
 
 /** Its path. Throws the reason where it cannot be built. */
@@ -49,9 +52,8 @@ export async function startCollector(): Promise<RunningCollector> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-collector-'))
   const configPath = join(folder, 'config.yaml')
   await writeFile(configPath, JSON.stringify(configOf({ grpcPort, httpPort, sink })))
-  const child = spawn('nice', ['-n', '15', path, `--config=file:${configPath}`], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const line = ['--pdeathsig', 'KILL', 'nice', '-n', '15', path, `--config=file:${configPath}`]
+  const child = spawn('setpriv', line, { stdio: ['ignore', 'ignore', 'pipe'] })
   const log = logOf(child)
   const ended = new Promise<void>((resolve) => {
     for (const event of ['error', 'exit']) {
@@ -83,14 +85,20 @@ export async function startCollector(): Promise<RunningCollector> {
   }
 }
 
-/** What takes the spans that the collector has taken. */
+/** What takes the spans that the collector has taken; refuses what is beyond its bounds. */
 async function openSink(into: ReceivedSpan[]): Promise<Server> {
   const sink = createServer((req, res) => {
     const chunks: Buffer[] = []
-    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    let bytes = 0
+    req.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= BATCH_BYTES_MAX) chunks.push(chunk)
+    })
     req.on('end', () => {
-      into.push(...readSpans(Buffer.concat(chunks).toString()))
-      res.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
+      const isTooMuch = bytes > BATCH_BYTES_MAX || into.length >= SPANS_MAX
+      if (!isTooMuch) into.push(...readSpans(Buffer.concat(chunks).toString()))
+      const status = isTooMuch ? 400 : 200
+      res.writeHead(status, { 'Content-Type': 'application/json' }).end('{}')
     })
   })
   await new Promise<void>((resolve) => sink.listen({ port: 0, host: '127.0.0.1' }, resolve))

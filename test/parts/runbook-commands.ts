@@ -33,16 +33,24 @@ export function commandsOf(page: Page): readonly (readonly string[])[] {
   })
 }
 
+/** Commands of the fenced blocks in the order of the page, as they stand there. */
+export function scriptsOf(page: Page): readonly string[] {
+  return bareLinesOf(page).filter((line) => programs.test(line))
+}
+
 /** Expressions of PromQL. */
 export function expressionsOf(page: Page): readonly string[] {
   return linesOf(page).filter((line) => !programs.test(line))
 }
 
 /** Lines of the fenced blocks, with the variables filled in. */
-function linesOf({ text }: Page): readonly string[] {
+function linesOf(page: Page): readonly string[] {
+  return bareLinesOf(page).map(fillIn)
+}
+
+function bareLinesOf({ text }: Page): readonly string[] {
   const blocks = [...text.matchAll(block)].map(([, inner = '']) => inner)
-  const lines = blocks.flatMap((inner) => inner.split('\n')).filter((line) => line.trim() !== '')
-  return lines.map(fillIn)
+  return blocks.flatMap((inner) => inner.split('\n')).filter((line) => line.trim() !== '')
 }
 
 /** What stands as code within sentences. */

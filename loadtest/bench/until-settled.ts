@@ -1,0 +1,25 @@
+// Lets a store come to rest between what was written into it and what is measured on it.
+import { setTimeout } from 'node:timers/promises'
+import { cpuUsOf } from './process-figures.ts'
+
+/** The store has settled once its nodes together take less than this part of a core. */
+const SETTLED_SHARE = 0.2
+const SETTLE_MS_MAX = 180_000
+const STEP_MS = 3000
+
+/** Waits until the store no longer works on what was written, or says that it still does. */
+export async function untilSettled(
+  nodes: readonly { readonly pid: () => number }[],
+  log: (line: string) => void,
+): Promise<void> {
+  const cpuUs = () => nodes.reduce((sum, node) => sum + cpuUsOf(node.pid()), 0)
+  const begunMs = performance.now()
+  while (performance.now() - begunMs < SETTLE_MS_MAX) {
+    const beforeUs = cpuUs()
+    await setTimeout(STEP_MS)
+    if (cpuUs() - beforeUs >= SETTLED_SHARE * STEP_MS * 1000) continue
+    log(`the store settled in ${((performance.now() - begunMs) / 1000).toFixed(0)} s`)
+    return
+  }
+  log(`the store has not settled in ${SETTLE_MS_MAX / 1000} s: its figures tell of that too`)
+}
