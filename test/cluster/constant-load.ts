@@ -4,6 +4,7 @@ import { Agent, request } from 'node:http'
 
 const ASK_MS_MAX = 10_000
 const FAULTS_KEPT_MAX = 20
+const TEXT_LENGTH_MAX = 1000
 
 /** One kind of request, sent every `everyMs`. */
 export interface Asking {
@@ -33,12 +34,12 @@ export function startLoad(askings: readonly Asking[]): { stop: () => Promise<Loa
   let faultCount = 0
   const open = new Set<Promise<void>>()
   const begin = (asking: Asking) => {
-    const asked = ask(agent, asking).then((outcome) => {
+    const asked = ask(agent, asking).then(({ outcome, text }) => {
       const key = `${asking.name} ${outcome}`
       counts.set(key, (counts.get(key) ?? 0) + 1)
       if (asking.right.some((status) => String(status) === outcome)) return
       faultCount += 1
-      if (faults.length < FAULTS_KEPT_MAX) faults.push(`${new Date().toISOString()} ${key}`)
+      if (faults.length < FAULTS_KEPT_MAX) faults.push(`${new Date().toISOString()} ${key} ${text}`)
     })
     open.add(asked)
     void asked.finally(() => open.delete(asked))
@@ -58,8 +59,14 @@ export function startLoad(askings: readonly Asking[]): { stop: () => Promise<Loa
   }
 }
 
-/** Sends one request; resolves to its status, or to why there is none. */
-function ask(agent: Agent, { url, body }: Asking): Promise<string> {
+/** Its status or why there is none, and the beginning of what was said. */
+interface Outcome {
+  readonly outcome: string
+  readonly text: string
+}
+
+/** Sends one request. */
+function ask(agent: Agent, { url, body }: Asking): Promise<Outcome> {
   const text = body === undefined ? undefined : JSON.stringify(body())
   const options = {
     agent,
@@ -69,16 +76,19 @@ function ask(agent: Agent, { url, body }: Asking): Promise<string> {
   }
   return new Promise((resolve) => {
     const asking = request(url, options, (res) => {
-      res.resume()
+      let said = ''
+      res.setEncoding('utf8').on('data', (chunk: string) => {
+        said = (said + chunk).slice(0, TEXT_LENGTH_MAX)
+      })
       res.on('end', () => {
-        resolve(String(res.statusCode))
+        resolve({ outcome: String(res.statusCode), text: said })
       })
       res.on('error', (error) => {
-        resolve(`cut: ${error.message}`)
+        resolve({ outcome: 'cut', text: error.message })
       })
     })
     asking.on('error', (error) => {
-      resolve(error.message)
+      resolve({ outcome: error.message, text: '' })
     })
     asking.end(text)
   })

@@ -84,15 +84,17 @@ export async function shorten(edge: string, longUrl: string): Promise<string> {
   return codeOf(await askToShorten(edge, longUrl))
 }
 
-/** The same, again while the answer is 503: for a store that has only just come back. */
+/** The same, again while the answer is 503 or 429: for a store that has only just come back. */
 export async function shortenAtLast(edge: string, longUrl: string): Promise<string> {
   let answer = await askToShorten(edge, longUrl)
   await waitFor('a link to be shortened', async () => {
-    if (answer.status === 503) answer = await askToShorten(edge, longUrl)
-    return answer.status !== 503
+    if (isForNow(answer)) answer = await askToShorten(edge, longUrl)
+    return !isForNow(answer)
   })
   return codeOf(answer)
 }
+
+const isForNow = ({ status }: Response) => status === 503 || status === 429
 
 function askToShorten(edge: string, longUrl: string): Promise<Response> {
   return fetch(`${edge}/v1/urls`, {

@@ -30,10 +30,14 @@ const pages = await readPages()
 const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/^helm \S+ \S+ rollback /, 'rollout.test.ts rolls back, under load'],
   [/ top pods$/, 'needs the metrics server, which is not part of the product'],
+  [/ -- nodetool /, 'the image of the tests has none; test/component/runbooks.test.ts runs it'],
+  [/^npm /, 'wants a checkout; test/component/runbooks.test.ts runs it'],
   [/cronjob\/|job\/refill-now/, 'pool-modes.test.ts has the CronJob, which this mode has not'],
 ]
 /** There is nothing for it to find where nothing is wrong. */
 const MAY_FAIL = ' --previous '
+
+const changes = / (delete|rollout|scale|edit) /
 
 let folder: string
 let edge: string
@@ -129,11 +133,12 @@ test.each(pages.map((page) => [page.name, page] as const))(
   async (_, page) => {
     const lines = scriptsOf(page).filter((line) => !elsewhere.some(([what]) => what.test(line)))
     const faults: string[] = []
-    for (const line of lines) faults.push(...(await follow(line)))
+    for (const line of lines) {
+      faults.push(...(await follow(line)))
+      if (changes.test(line)) await untilAllWhole()
+    }
     await forwards.end()
     expect(faults).toEqual([])
-    const changes = / (delete|rollout|scale|edit|exec) /
-    if (lines.some((line) => changes.test(line))) await untilAllWhole()
     await waitFor('the link to be followed', isFollowed)
   },
   PAGE_MS_MAX,

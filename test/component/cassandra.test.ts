@@ -1,12 +1,15 @@
 // Cassandra's stores on a real node: lives of rows, numbers of pools, and a node that goes and
 // comes back. What every store must do is test/contract's.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import { POOL_NUMBERS } from '../../src/codes/block.ts'
 import { QUARANTINE_MS } from '../../src/links/expiry.ts'
 import type { Link } from '../../src/links/link.ts'
+import type { LinkStore } from '../../src/links/link-store.ts'
 import { createMetrics } from '../../src/process/metrics.ts'
 import { OperatorError } from '../../src/process/role.ts'
 import { StoreError } from '../../src/process/store-error.ts'
+import { LATE_MAX } from '../../src/stores/cassandra/calls.ts'
 import { openCassandra } from '../../src/stores/cassandra/client.ts'
 import { createCassandraCodeStore, readPools } from '../../src/stores/cassandra/code-store.ts'
 import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
@@ -20,6 +23,8 @@ jest.setTimeout(SETUP_MS_MAX)
 
 const DAY_MS = 86_400_000
 const DAY_SECONDS = 86_400
+/** Within it a client looks which nodes it has left. */
+const LOOKED_MS = 1500
 
 let node: OpenedCassandra
 
@@ -215,6 +220,39 @@ test('statements and the driver’s work show in metrics, without a host or a ke
   expect(text).not.toContain(node.cluster.contactPoints[0])
 })
 
+const answers = ({ find }: Pick<LinkStore, 'find'>) =>
+  find('none').then(
+    () => true,
+    () => false,
+  )
+
+test('a node that is late is owed so many answers of one kind at most, and is not left for it', async () => {
+  const { cluster, config } = node
+  const states: string[] = []
+  const onState = (state: string) => states.push(state)
+  const cassandra = openCassandra({ config, metrics: createMetrics(), log: quiet, onState })
+  await cassandra.ready
+  const own = createCassandraLinkStore(cassandra)
+  await Promise.all([own.find('none'), own.findOnReplica('none')])
+  cluster.node(0).pause()
+  try {
+    const reads = await Promise.allSettled(Array.from({ length: LATE_MAX }, () => own.find('none')))
+    const said = reads.map((read) => (read.status === 'rejected' ? String(read.reason) : 'found'))
+    expect(new Set(said)).toEqual(new Set(['StoreError: Cassandra did not answer (majority-read)']))
+    await expect(own.find('none')).rejects.toMatchObject({
+      message: 'Cassandra owes too many answers (majority-read)',
+      outcome: 'not-done',
+    })
+    await expect(own.findOnReplica('none')).rejects.toThrow('did not answer (replica-read)')
+    await sleep(LOOKED_MS)
+  } finally {
+    cluster.node(0).resume()
+  }
+  await waitFor('an answer', () => answers(own))
+  expect(states).toEqual(['up'])
+  await cassandra.close()
+})
+
 test('a killed node fails fast, and is found when it is back, also by who waits', async () => {
   const { cluster, config } = node
   const states: string[] = []
@@ -232,12 +270,7 @@ test('a killed node fails fast, and is found when it is back, also by who waits'
   await waitFor('attempts to connect', () => faults.length > 1)
   await cluster.node(0).restart()
   expect(await inTime('the first connection', late.ready)).toBe('up')
-  const answers = () =>
-    own.find('none').then(
-      () => true,
-      () => false,
-    )
-  await waitFor('an answer', answers)
+  await waitFor('an answer', () => answers(own))
   await waitFor('the return to be seen', () => cassandra.isUp())
   const link = sampleLink()
   expect(await own.insertIfAbsent(link)).toBe(link.writerId)

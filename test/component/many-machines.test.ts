@@ -176,6 +176,7 @@ test(
     const sum = await takeTwoDown({ machines, links: LINKS, seed })
     expect(sum.createsRefused).toBe(6)
     expect(sum.unseenRedirects + sum.unseenRefusals).toBe(2 * LINKS)
+    expect(sum.foundOnReplica).toBe(2 * LINKS)
     expect(sum.missed).toBeGreaterThan(0)
   },
   TEST_MS_MAX,

@@ -29,6 +29,8 @@ const REFUSAL_MS_MAX = {
   without: 5 * CREATE_MS_MAX,
 }
 const HEAL_MS_MAX = 60_000
+/** A node takes some 20 s until it has given up others; before, it asks them as well as itself. */
+const ALONE_MS_MAX = 60_000
 /** Longer than a redirect process keeps a link in memory without asking. */
 const AWAY_MS = 5000
 
@@ -42,6 +44,8 @@ export interface TwoDown {
   readonly seenRedirects: number
   readonly unseenRedirects: number
   readonly unseenRefusals: number
+  /** Redirects of all of them, once the node that is left knows that it is alone. */
+  readonly foundOnReplica: number
   /** Links that the node which was left had never heard of. */
   readonly missed: number
   readonly createsRefused: number
@@ -77,12 +81,14 @@ export async function takeTwoDown(given: {
     const refused = refuseCreates(creators.all, run)
     await followAll(readers.all, seen)
     const others = await askUnseen(readers.all, unseen)
-    const ofMissed = await askUnseen(readers.all, missed)
+    await askUnseen(readers.all, missed)
     await mustNotKnow(readers.all, `no-${run}`)
     await redis.kill()
     const endMs = performance.now() + AWAY_MS
     let seenRedirects = 0
     while (performance.now() < endMs) seenRedirects += await followAll(readers.all, seen)
+    const foundOnReplica = await findOnReplica(readers.all, unseen)
+    const ofMissed = await askUnseen(readers.all, missed)
     const { wishes, msMax } = await refused
     const never = [...unseen, ...missed]
     const healMs = await heal({ machines, down, readers: readers.all, unseen: never, run })
@@ -96,6 +102,7 @@ export async function takeTwoDown(given: {
     return {
       seenRedirects,
       ...others,
+      foundOnReplica,
       missed: ofMissed.unseenRefusals,
       createsRefused: wishes.length,
       refusalMsMax: Math.round(msMax.withKey),
@@ -142,6 +149,20 @@ async function askUnseen(readers: readonly Asker[], links: readonly Link[]) {
     })
   }
   return sum
+}
+
+/** Waits until every reader follows them all: one replica's word is enough for that. */
+async function findOnReplica(readers: readonly Asker[], links: readonly Link[]): Promise<number> {
+  for (const reader of readers) {
+    await inParallel(8, links, ({ code, wish }) =>
+      waitFor(
+        `${code} from one replica`,
+        async () => leadsTo(await reader.ask({ path: `/${code}` }), wish.target),
+        ALONE_MS_MAX,
+      ),
+    )
+  }
+  return readers.length * links.length
 }
 
 /** Nobody can know whether such a code exists. */

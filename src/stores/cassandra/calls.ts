@@ -13,6 +13,12 @@ import { type StatementKind, type StatementRun, statementRuns } from './statemen
 /** Failures are counted in metrics; the log shows one in this time. */
 const LOG_FAILURE_MS = 10_000
 
+/**
+ * Statements of one kind whose answer is late, and may come yet; further ones are not begun. Well
+ * below what one connection of the driver takes (2048), so that other kinds still get through.
+ */
+export const LATE_MAX = 256
+
 const NO_ROWS: readonly Row[] = []
 const NO_VALUES: readonly unknown[] = []
 
@@ -26,11 +32,13 @@ interface ResultSet {
 interface Run extends StatementRun {
   readonly deadlines: DeadlineQueue
   readonly inTime: { observe(seconds: number): void }
+  /** How many were given up and are still under way. */
+  late: number
 }
 
 function runOf(metrics: CassandraMetrics, kind: string, run: StatementRun): Run {
   const deadlines = createDeadlineQueue(run.deadlineMs, () => performance.now())
-  return { ...run, deadlines, inTime: metrics.cassandraCallSeconds.labels(kind, 'ok') }
+  return { ...run, deadlines, inTime: metrics.cassandraCallSeconds.labels(kind, 'ok'), late: 0 }
 }
 
 /** What a statement gave. */
@@ -74,12 +82,16 @@ export function createCalls(given: {
       const run = runs.get(kind)
       assert(run !== undefined)
       if (!isUp()) throw new StoreError('Cassandra is not connected', { outcome: 'not-done' })
+      if (run.late >= LATE_MAX) {
+        throw new StoreError(`Cassandra owes too many answers (${kind})`, { outcome: 'not-done' })
+      }
       const begunMs = performance.now()
       const failed = (cause: unknown) => {
         const error = fail({ kind, run, begunMs }, cause)
         reject(error instanceof Error ? error : new Error(String(error)))
       }
       const waiting = run.deadlines.begin(() => {
+        run.late++
         failed(new Error(`no answer within ${run.deadlineMs} ms`))
       })
       underWay++
@@ -87,13 +99,17 @@ export function createCalls(given: {
       client.execute(cql, values, run.options).then(
         (result: unknown) => {
           settled()
-          if (!run.deadlines.end(waiting)) return // too late
+          if (!run.deadlines.end(waiting)) {
+            run.late--
+            return
+          }
           run.inTime.observe((performance.now() - begunMs) / 1000)
           resolve(result as ResultSet)
         },
         (cause: unknown) => {
           settled()
           if (run.deadlines.end(waiting)) failed(cause)
+          else run.late--
         },
       )
     })

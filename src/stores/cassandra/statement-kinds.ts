@@ -30,6 +30,12 @@ export interface StatementRun {
 
 /** A redirect waits for a read so long at most, whatever the cluster does. */
 const READ_MS_MAX = 250
+/**
+ * How long the driver waits for a read: above the server's own bound, 5 s as shipped. A node that
+ * waits in vain for others is heard then. Whose calls stay unanswered is taken for hung and left
+ * (driver-options.ts), though one replica's answer is all that is to be had of it.
+ */
+const READ_ATTEMPT_MS_MAX = 5500
 /** Above what a healthy read takes: then another replica is asked too. */
 const SECOND_READ_AFTER_MS = 40
 /** Above the server's own bounds of a claim, 1.8 and 2 s, so that its answer comes first. */
@@ -56,7 +62,7 @@ export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): Execu
   const never = new policies.retry.FallthroughRetryPolicy()
   const profile = (name: StatementKind, of: object) => new ExecutionProfile(name, of)
   const once = { retry: never, readTimeout: ATTEMPT_MS_MAX, serialConsistency }
-  const read = { retry: repeat, readTimeout: READ_MS_MAX }
+  const read = { retry: repeat, readTimeout: READ_ATTEMPT_MS_MAX }
   const again = { retry: repeat, readTimeout: ATTEMPT_MS_MAX, consistency: majority }
   return [
     profile('lwt', { ...once, consistency: majority }),
