@@ -109,7 +109,8 @@ function ratiosOf(spans: readonly PathSpan[]): string[] {
     const ratio = medianOf(ratios)
     const all = ratios.map((each) => each.toFixed(2)).join(' ')
     return (
-      `At ${redirectsASecond}/s, ${cachedLinks} links in Redis, summed CPU a redirect, ours to the peer: ${ratio.toFixed(2)} (${all}); ` +
+      `At ${redirectsASecond}/s, ${cachedLinks} links in Redis, summed CPU a redirect, ` +
+      `ours to the peer: ${ratio.toFixed(2)} (${all}); ` +
       `goal at most ${GOAL}: ${ratio <= GOAL ? 'reached' : 'NOT reached'}`
     )
   })

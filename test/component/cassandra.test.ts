@@ -226,7 +226,7 @@ const answers = ({ find }: Pick<LinkStore, 'find'>) =>
     () => false,
   )
 
-test('a node that is late is owed so many answers of one kind at most, and is not left for it', async () => {
+test('a late node owes so many answers of one kind at most, and is not left for them', async () => {
   const { cluster, config } = node
   const states: string[] = []
   const onState = (state: string) => states.push(state)

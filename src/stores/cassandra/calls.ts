@@ -41,6 +41,20 @@ function runOf(metrics: CassandraMetrics, kind: string, run: StatementRun): Run 
   return { ...run, deadlines, inTime: metrics.cassandraCallSeconds.labels(kind, 'ok'), late: 0 }
 }
 
+function runsOf(metrics: CassandraMetrics): ReadonlyMap<string, Run> {
+  const runs = Object.entries(statementRuns)
+  return new Map(runs.map(([kind, run]) => [kind, runOf(metrics, kind, run)]))
+}
+
+const notDone = (message: string) => new StoreError(message, { outcome: 'not-done' })
+
+/** Ends the waiting for an answer; `false`: it came too late, and is owed no longer. */
+function endInTime(run: Run, waiting: ReturnType<DeadlineQueue['begin']>): boolean {
+  if (run.deadlines.end(waiting)) return true
+  run.late--
+  return false
+}
+
 /** What a statement gave. */
 export function rowsOf({ rows }: ResultSet): readonly Row[] {
   return rows ?? NO_ROWS
@@ -61,9 +75,7 @@ export function createCalls(given: {
     underWay--
     if (underWay === 0) onDrained?.()
   }
-  const runs = new Map(
-    Object.entries(statementRuns).map(([kind, run]) => [kind, runOf(metrics, kind, run)] as const),
-  )
+  const runs = runsOf(metrics)
   const fail = (given: { kind: string; run: Run; begunMs: number }, cause: unknown): unknown => {
     const { kind, run, begunMs } = given
     const failure = failureOf(cause, run.isWrite)
@@ -81,10 +93,8 @@ export function createCalls(given: {
     new Promise((resolve, reject) => {
       const run = runs.get(kind)
       assert(run !== undefined)
-      if (!isUp()) throw new StoreError('Cassandra is not connected', { outcome: 'not-done' })
-      if (run.late >= LATE_MAX) {
-        throw new StoreError(`Cassandra owes too many answers (${kind})`, { outcome: 'not-done' })
-      }
+      if (!isUp()) throw notDone('Cassandra is not connected')
+      if (run.late >= LATE_MAX) throw notDone(`Cassandra owes too many answers (${kind})`)
       const begunMs = performance.now()
       const failed = (cause: unknown) => {
         const error = fail({ kind, run, begunMs }, cause)
@@ -99,17 +109,13 @@ export function createCalls(given: {
       client.execute(cql, values, run.options).then(
         (result: unknown) => {
           settled()
-          if (!run.deadlines.end(waiting)) {
-            run.late--
-            return
-          }
+          if (!endInTime(run, waiting)) return
           run.inTime.observe((performance.now() - begunMs) / 1000)
           resolve(result as ResultSet)
         },
         (cause: unknown) => {
           settled()
-          if (run.deadlines.end(waiting)) failed(cause)
-          else run.late--
+          if (endInTime(run, waiting)) failed(cause)
         },
       )
     })
