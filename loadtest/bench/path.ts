@@ -51,6 +51,8 @@ interface Offer {
   readonly redirectsASecond: number
   readonly createsASecond: number
   readonly seconds: number
+  /** How many of the links, those followed most, the cache knows. */
+  readonly cachedLinks: number
 }
 
 /** Runs the benchmark. */
@@ -60,28 +62,12 @@ export async function benchPath(options: BenchOptions): Promise<Report> {
     const conditions = conditionsOf()
     const { contenders, cachePort } = await startContenders(options, closing)
     const requests = requestsOf()
-    const spans: PathSpan[] = []
-    const measureInTurn = async (cachedLinks: number, offers: readonly Offer[]) => {
-      const measure = async (contender: Contender, offer: Offer): Promise<PathSpan> => {
-        return { ...(await measureSpan({ contender, offer, requests })), cachedLinks }
-      }
-      for (const contender of contenders) await measure(contender, WARM_UP)
-      for (let repetition = 0; repetition < options.repetitions; repetition++) {
-        const order = repetition % 2 === 0 ? contenders : contenders.toReversed()
-        for (const offer of offers) {
-          for (const contender of order) {
-            if (offer.createsASecond > 0 && contender.name !== 'ours') continue
-            const span = await measure(contender, offer)
-            spans.push(span)
-            options.log(renderSpan(span))
-          }
-        }
-      }
-    }
-    await measureInTurn(CACHED_LINKS, offersOf(options.seconds))
+    const shared = { contenders, requests, options }
+    const spans = await measureInTurn({ ...shared, offers: offersOf(options.seconds) })
     await fillCache(cachePort, LINKS)
     options.log('the cache knows every link')
-    await measureInTurn(LINKS, offersAlone(RATES_ALL_CACHED, options.seconds))
+    const alone = { rates: RATES_ALL_CACHED, seconds: options.seconds, cachedLinks: LINKS }
+    spans.push(...(await measureInTurn({ ...shared, offers: offersAlone(alone) })))
     return pathReportOf({
       spans,
       conditions: {
@@ -96,15 +82,48 @@ export async function benchPath(options: BenchOptions): Promise<Report> {
   }
 }
 
-function offersAlone(rates: readonly number[], seconds: number): Offer[] {
-  return rates.map((redirectsASecond) => ({ redirectsASecond, createsASecond: 0, seconds }))
+/** Measures each offer on each contender, turn by turn, once all of them are warm. */
+async function measureInTurn(given: {
+  readonly contenders: readonly Contender[]
+  readonly offers: readonly Offer[]
+  readonly requests: Requests
+  readonly options: BenchOptions
+}): Promise<PathSpan[]> {
+  const { contenders, offers, requests, options } = given
+  const cachedLinks = offers[0]?.cachedLinks ?? 0
+  for (const contender of contenders) {
+    await measureSpan({ contender, offer: { ...WARM_UP, cachedLinks }, requests })
+  }
+  const spans: PathSpan[] = []
+  for (let repetition = 0; repetition < options.repetitions; repetition++) {
+    const order = repetition % 2 === 0 ? contenders : contenders.toReversed()
+    for (const offer of offers) {
+      for (const contender of order) {
+        if (offer.createsASecond > 0 && contender.name !== 'ours') continue
+        const span = await measureSpan({ contender, offer, requests })
+        spans.push(span)
+        options.log(renderSpan(span))
+      }
+    }
+  }
+  return spans
+}
+
+function offersAlone(given: {
+  readonly rates: readonly number[]
+  readonly seconds: number
+  readonly cachedLinks: number
+}): Offer[] {
+  const { rates, ...shared } = given
+  return rates.map((redirectsASecond) => ({ redirectsASecond, createsASecond: 0, ...shared }))
 }
 
 function offersOf(seconds: number): Offer[] {
+  const shared = { seconds, cachedLinks: CACHED_LINKS }
   const beside = CREATE_RATES.map((createsASecond) => {
-    return { redirectsASecond: RATE_BESIDE_CREATES, createsASecond, seconds }
+    return { redirectsASecond: RATE_BESIDE_CREATES, createsASecond, ...shared }
   })
-  return [...offersAlone(RATES, seconds), ...beside]
+  return [...offersAlone({ rates: RATES, ...shared }), ...beside]
 }
 
 async function startContenders(
@@ -182,7 +201,7 @@ async function measureSpan(given: {
   readonly contender: Contender
   readonly offer: Offer
   readonly requests: Requests
-}): Promise<Omit<PathSpan, 'cachedLinks'>> {
+}): Promise<PathSpan> {
   const { contender, offer, requests } = given
   const { port, pids } = contender
   const shared = { port, seconds: offer.seconds }

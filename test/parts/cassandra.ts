@@ -19,9 +19,8 @@ const MEMORY_BYTES_MIN = 2 * 1024 ** 3
 const NODE_PARTS = [11, 12, 13]
 const PROXY_PARTS = [21, 22, 23]
 /** Compiled in full and with room, as in production; a test's node is soon there instead. */
-const PRODUCTION_FLAGS = [
-  ...['-Xms2g', '-Xmx2g', '-XX:-UseSerialGC', '-XX:+UseG1GC', '-XX:TieredStopAtLevel=4'],
-]
+const PRODUCTION_FLAGS =
+  '-Xms2g -Xmx2g -XX:-UseSerialGC -XX:+UseG1GC -XX:TieredStopAtLevel=4'.split(' ')
 
 /** One node of a cluster. */
 interface CassandraNode {

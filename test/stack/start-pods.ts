@@ -77,14 +77,13 @@ export async function startLimiterPod(
 }
 
 const policies = { cache: 'allkeys-lfu', counters: 'noeviction' } as const
-const REDIS_MEGABYTES = 64
 
 /** Starts a Redis; it keeps nothing when it is started anew. */
 export async function startRedisPod(
   name: keyof typeof policies,
-  given: { readonly folder: string; readonly port: number; readonly megabytes?: number },
+  given: { readonly folder: string; readonly port: number; readonly megabytes: number },
 ): Promise<Part & { readonly port: number }> {
-  const { folder, port, megabytes = REDIS_MEGABYTES } = given
+  const { folder, port, megabytes } = given
   const bounds = ['--maxmemory', `${String(megabytes)}mb`, '--maxmemory-policy', policies[name]]
   const onSpawn = logInto(folder, name)
   const part = await openPart({

@@ -80,6 +80,7 @@ interface EdgeChoice {
 }
 
 const CODES = 20_000
+const REDIS_MEGABYTES = 64
 /** Ports of all pods and of five edges. */
 const PORTS = 2 * 6 + 2 + 4 * 5
 const shippedRules = new URL('../../envoy/rate-limits.yaml', import.meta.url)
@@ -123,14 +124,13 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   const { options, folder, port, closing, step } = ground
   step('looking for Envoy, Redis and Cassandra, which are fetched where they are not there')
   await findEnvoy()
-  const redis = async (name: 'cache' | 'counters', size: { readonly megabytes?: number }) => {
-    const part = await startRedisPod(name, { folder, port: ground.nextPort(), ...size })
+  const redis = async (name: 'cache' | 'counters', megabytes: number) => {
+    const part = await startRedisPod(name, { folder, port: ground.nextPort(), megabytes })
     closing.push(() => part.stop())
     return part
   }
-  const { cacheMegabytes: megabytes } = options
-  const cache = await redis('cache', megabytes === undefined ? {} : { megabytes })
-  const counters = await redis('counters', {})
+  const cache = await redis('cache', options.cacheMegabytes ?? REDIS_MEGABYTES)
+  const counters = await redis('counters', REDIS_MEGABYTES)
   step(`starting ${String(options.cassandraNodes)} of Cassandra`)
   const cassandra = await unlessAborted(
     startCassandra({
