@@ -1,6 +1,7 @@
 // The front door: `main.ts ROLE`. Loads that role alone, hands it the environment, and turns its
 // end into an exit code: 0, 1 for what failed, 2 for what was asked wrongly.
 import { ConfigError } from './process/config.ts'
+import { written } from './process/log-output.ts'
 import { asksForHelp, OperatorError, type Role, stopStarted, UsageError } from './process/role.ts'
 import { stopOnSignal } from './process/stop.ts'
 import { stopTracing } from './process/tracing.ts'
@@ -47,30 +48,26 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
   const starting = role.start({ env: process.env, args, signal: ending.signal })
   const stop = () => {
     ending.abort()
-    return stopStarted(starting).finally(stopTracing)
+    return stopStarted(starting).finally(stopTracing).finally(allWritten)
   }
   stopOnSignal(stop, complain)
   const started = await starting
   if (!('exitCode' in started)) return
   await stopTracing()
-  await written(process.stdout)
+  await allWritten()
   process.exit(started.exitCode) // whatever a driver may have left running
 }
 
-/** Resolves once all that was written has been taken. */
-function written(stream: NodeJS.WriteStream): Promise<void> {
-  return new Promise((resolve) => {
-    stream.write('', () => {
-      resolve()
-    })
-  })
-}
+const allWritten = () => written(process.stdout)
 
 function complain(error: unknown): void {
   const expected = [ConfigError, UsageError, OperatorError].some((kind) => error instanceof kind)
   const sentences = expected ? (error as Error).message : ((error as Error).stack ?? String(error))
   for (const line of sentences.split('\n')) process.stderr.write(`curtail: ${line}\n`)
 }
+
+// Whoever reads us may stop reading: that ends no work. Each write tells its own writer.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 
 try {
   await main(process.argv.slice(2))
