@@ -81,49 +81,48 @@ export async function edgeUrl(): Promise<string> {
 
 /** Shortens a link through the edge, at once; resolves to its code. */
 export async function shorten(edge: string, longUrl: string): Promise<string> {
-  return codeOf(await askToShorten(edge, longUrl))
-}
-
-/** The same, again while the answer is 503 or 429: for a store that has only just come back. */
-export async function shortenAtLast(edge: string, longUrl: string): Promise<string> {
-  let answer = await askToShorten(edge, longUrl)
-  await waitFor('a link to be shortened', async () => {
-    if (isForNow(answer)) answer = await askToShorten(edge, longUrl)
-    return !isForNow(answer)
-  })
-  return codeOf(answer)
-}
-
-const isForNow = ({ status }: Response) => status === 503 || status === 429
-
-function askToShorten(edge: string, longUrl: string): Promise<Response> {
-  return fetch(`${edge}/v1/urls`, {
+  const answer = await fetch(`${edge}/v1/urls`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ long_url: longUrl }),
     signal: AbortSignal.timeout(5000),
   })
-}
-
-async function codeOf(answer: Response): Promise<string> {
   const text = await answer.text()
   if (answer.status !== 201) throw new Error(`a link is not shortened: ${text}`)
   return new URL(answer.headers.get('Location') ?? '').pathname.slice(1)
 }
 
-/** Names of the pods of one kind, such as `edge`, that are not on their way out. */
-export async function podsOf(component: string): Promise<readonly string[]> {
+interface Pod {
+  readonly metadata: { readonly name: string; readonly deletionTimestamp?: string }
+  readonly status: { readonly podIP?: string }
+}
+
+/** The pods of one kind, such as `edge`, that are not on their way out. */
+async function stayingPods(component: string): Promise<readonly Pod[]> {
   const label = `app.kubernetes.io/instance=${RELEASE},app.kubernetes.io/component=${component}`
-  const asked = ['pods', '--namespace', RELEASE, '-l', label]
-  interface Pods {
-    readonly items: readonly {
-      readonly metadata: { readonly name: string; readonly deletionTimestamp?: string }
-    }[]
+  const { items } = await getObject<{ readonly items: readonly Pod[] }>(
+    ...['pods', '--namespace', RELEASE, '-l', label],
+  )
+  return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+}
+
+/** Their names. */
+export async function podsOf(component: string): Promise<readonly string[]> {
+  return (await stayingPods(component)).map(({ metadata }) => metadata.name)
+}
+
+/** Waits until each pod of one kind, such as `create`, has a dependency, such as `store`. */
+export async function untilEachHas(component: string, dependency: string): Promise<void> {
+  const has = async ({ status }: Pod) => {
+    const url = `http://${status.podIP ?? ''}:9090/readyz`
+    const answer = await fetch(url, { signal: AbortSignal.timeout(5000) })
+    const { dependencies } = (await answer.json()) as { dependencies: Record<string, string> }
+    return dependencies[dependency] === 'up'
   }
-  const { items } = await getObject<Pods>(...asked)
-  return items
-    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-    .map(({ metadata }) => metadata.name)
+  await waitFor(`each pod of ${component} to have ${dependency}`, async () => {
+    const all = await Promise.all((await stayingPods(component)).map(has))
+    return !all.includes(false)
+  })
 }
 
 /** Waits until a workload, such as `deployment/edge`, is whole again. */
