@@ -4,7 +4,8 @@ import { Agent, request } from 'node:https'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createAuthority } from '../component/grpc-certificates.ts'
 import { waitFor } from '../component/wait-for.ts'
-import { applyObjects, getObject, kubectl } from './cluster.ts'
+import { getObject, kubectl } from './cluster.ts'
+import { storeCertificate } from './faults.ts'
 import {
   edgeUrl,
   ensureRelease,
@@ -28,7 +29,7 @@ const second = createAuthority('second')
 
 beforeAll(async () => {
   await ensureRelease()
-  await storeCertificate(first)
+  await storeCertificate(SECRET, first.issue([HOST]))
   const tls = ['edge.tls.enabled=true', `edge.tls.existingSecret=${SECRET}`]
   await upgradeRelease(...tls.flatMap((value) => ['--set', value]))
 }, INSTALL_MS_MAX + TEST_MS_MAX)
@@ -37,17 +38,6 @@ afterAll(async () => {
   await upgradeRelease()
   await kubectl('delete', 'secret', SECRET, '--namespace', RELEASE)
 }, TEST_MS_MAX)
-
-async function storeCertificate(authority: typeof first): Promise<void> {
-  const { cert, key } = authority.issue([HOST])
-  await applyObjects({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name: SECRET, namespace: RELEASE },
-    type: 'kubernetes.io/tls',
-    stringData: { 'tls.crt': cert, 'tls.key': key },
-  })
-}
 
 interface Answer {
   readonly status: number
@@ -86,7 +76,7 @@ test(
     const restarts = await countRestarts()
     const load = startAsking(path)
     try {
-      await storeCertificate(second)
+      await storeCertificate(SECRET, second.issue([HOST]))
       await waitFor(
         'the new certificate on every pod',
         async () => {

@@ -1,7 +1,7 @@
 // A creator of the release's own kind that takes its codes from another pool, asked without the
 // edge and its limits: for tests that empty a pool.
 import { applyObjects, getObject, kubectl } from './cluster.ts'
-import { FULL_NAME, RELEASE } from './release.ts'
+import { adminToken, FULL_NAME, RELEASE } from './release.ts'
 
 const ASK_MS_MAX = 10_000
 /** Requests at once. */
@@ -33,7 +33,7 @@ interface Template {
 
 /** Starts one for `pool` of the store; resolves once it is ready. */
 export async function startCreator(pool: string): Promise<Creator> {
-  const name = `creator-of-${pool}`
+  const name = `${FULL_NAME}-creator-of-${pool}`
   const at = ['--namespace', RELEASE]
   const { spec } = await getObject<{ spec: { template: Template } }>(
     ...['deployment', `${FULL_NAME}-create`, ...at],
@@ -58,10 +58,7 @@ export async function startCreator(pool: string): Promise<Creator> {
   })
   await kubectl('wait', `pod/${name}`, '--for=condition=Ready', '--timeout=120s', ...at)
   const { status } = await getObject<{ status: { podIP: string } }>('pod', name, ...at)
-  const { data } = await getObject<{ data: { token: string } }>(
-    ...['secret', `${FULL_NAME}-admin`, ...at],
-  )
-  const token = Buffer.from(data.token, 'base64').toString()
+  const token = await adminToken()
   return {
     createUntil: (isEnough) => createUntil(`http://${status.podIP}:8080`, isEnough),
     levelOf: (of) => levelOf(`http://${status.podIP}:9090`, { pool: of, token }),

@@ -111,18 +111,46 @@ export async function podsOf(component: string): Promise<readonly string[]> {
   return (await stayingPods(component)).map(({ metadata }) => metadata.name)
 }
 
-/** Waits until each pod of one kind, such as `create`, has a dependency, such as `store`. */
-export async function untilEachHas(component: string, dependency: string): Promise<void> {
-  const has = async ({ status }: Pod) => {
-    const url = `http://${status.podIP ?? ''}:9090/readyz`
-    const answer = await fetch(url, { signal: AbortSignal.timeout(5000) })
-    const { dependencies } = (await answer.json()) as { dependencies: Record<string, string> }
-    return dependencies[dependency] === 'up'
+/** What each pod of one kind says on its admin port. */
+async function askEach(component: string, path: string): Promise<readonly string[]> {
+  const ask = async ({ status }: Pod) => {
+    const url = `http://${status.podIP ?? ''}:9090${path}`
+    return (await fetch(url, { signal: AbortSignal.timeout(5000) })).text()
   }
-  await waitFor(`each pod of ${component} to have ${dependency}`, async () => {
-    const all = await Promise.all((await stayingPods(component)).map(has))
-    return !all.includes(false)
-  })
+  return Promise.all((await stayingPods(component)).map(ask))
+}
+
+/** Waits until each pod has again what it depends on: each by itself finds a new address. */
+export async function untilConnected(): Promise<void> {
+  for (const component of ['create', 'redirect', 'ratelimit']) {
+    await waitFor(`each pod of ${component} to have what it depends on`, async () => {
+      const said = await askEach(component, '/readyz')
+      return said.every((text) => {
+        const { dependencies } = JSON.parse(text) as { dependencies: Record<string, string> }
+        return Object.values(dependencies).every((state) => state === 'up')
+      })
+    })
+  }
+}
+
+/** Waits until a series has grown on each pod of one kind. */
+export async function untilCounted(component: string, series: string): Promise<void> {
+  const counts = async () =>
+    (await askEach(component, '/metrics')).map((text) => {
+      const line = text.split('\n').find((one) => one.startsWith(`${series} `))
+      return Number(line?.slice(series.length) ?? 0)
+    })
+  const before = await counts()
+  await waitFor(`${series} to grow on each pod of ${component}`, async () =>
+    (await counts()).every((count, place) => count > (before[place] ?? 0)),
+  )
+}
+
+/** What the admin API asks for. */
+export async function adminToken(): Promise<string> {
+  const named = ['secret', `${FULL_NAME}-admin`, '--namespace', RELEASE]
+  const { data } = await getObject<{ data: { token: string } }>(...named)
+  return Buffer.from(data.token, 'base64').toString()
 }
 
 /** Waits until a workload, such as `deployment/edge`, is whole again. */
@@ -130,6 +158,15 @@ export async function untilWhole(workload: string): Promise<void> {
   const [kind = '', name = ''] = workload.split('/')
   const full = `${kind}/${FULL_NAME}-${name}`
   await kubectl('rollout', 'status', full, '--namespace', RELEASE, '--timeout=300s')
+}
+
+/** Waits until every workload is whole, and connected. */
+export async function untilAllWhole(): Promise<void> {
+  for (const kind of ['cache', 'counters', 'cassandra']) await untilWhole(`statefulset/${kind}`)
+  for (const kind of ['create', 'redirect', 'ratelimit', 'edge', 'controller']) {
+    await untilWhole(`deployment/${kind}`)
+  }
+  await untilConnected()
 }
 
 /** Asks the API server to evict a pod, as a drain of its node does. Throws where it refuses. */

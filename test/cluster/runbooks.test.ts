@@ -1,29 +1,27 @@
 // The commands of the runbooks, run as printed against a release that serves: each gets through,
 // and a link is followed after every page.
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { createAuthority } from '../component/grpc-certificates.ts'
 import { waitFor } from '../component/wait-for.ts'
-import { findHelm } from '../parts/helm.ts'
-import { type Page, scriptsOf } from '../parts/runbook-commands.ts'
-import { getObject, kubectl, mustRun, tryRun } from './cluster.ts'
+import { scriptsOf } from '../parts/runbook-commands.ts'
+import { getObject, kubectl } from './cluster.ts'
+import { CODE_SECRET } from './code-pools.ts'
 import { createForwards } from './forward.ts'
+import { createReader, type Reader, readPages } from './reader.ts'
 import {
   edgeUrl,
   ensureRelease,
   FULL_NAME,
   INSTALL_MS_MAX,
-  podsOf,
   RELEASE,
   shorten,
-  untilWhole,
+  untilAllWhole,
 } from './release.ts'
 
 const PAGE_MS_MAX = 6 * 60_000
-const COMMAND_SECONDS_MAX = 120
 const SECRET = 'runbook-tls'
-const runbooks = new URL('../../docs/runbooks/', import.meta.url)
 const pages = await readPages()
 
 /** What is not run here, and why. */
@@ -37,58 +35,33 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
 /** There is nothing for it to find where nothing is wrong. */
 const MAY_FAIL = ' --previous '
 
-const changes = / (delete|rollout|scale|edit) /
+const isOfCodes = (line: string) => line.includes('code-secret')
+const changes = / (delete|rollout|scale|edit|upgrade) /
 
-let folder: string
+let reader: Reader
 let edge: string
 let code: string
 const forwards = createForwards()
-
-async function readPages(): Promise<readonly Page[]> {
-  const names = (await readdir(runbooks)).filter((name) => name !== 'README.md')
-  return Promise.all(
-    names.sort().map(async (name) => {
-      return { name, text: await readFile(new URL(name, runbooks), 'utf8') }
-    }),
-  )
-}
 
 beforeAll(async () => {
   await ensureRelease()
   edge = await edgeUrl()
   code = await shorten(edge, 'https://example.com/runbooks')
-  folder = await mkdtemp(join(tmpdir(), 'curtail-runbooks-'))
-  const [key, certificate] = [join(folder, 'tls.key'), join(folder, 'tls.crt')]
-  const files = ['-keyout', key, '-out', certificate, '-days', '30', '-subj', '/CN=s.example']
-  await mustRun('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...files])
-  const at = ['--cert', certificate, '--key', key]
+  reader = await createReader()
+  const { cert, key } = createAuthority('authority').issue(['s.example'], 30)
+  const [certFile, keyFile] = [join(reader.folder, 'tls.crt'), join(reader.folder, 'tls.key')]
+  await writeFile(certFile, cert)
+  await writeFile(keyFile, key)
+  const at = ['--cert', certFile, '--key', keyFile]
   await kubectl('create', 'secret', 'tls', SECRET, ...at, '--namespace', RELEASE)
+  await reader.keepCodeSecret(CODE_SECRET.name)
 }, INSTALL_MS_MAX)
 
 afterAll(async () => {
   await forwards.end()
   await kubectl('delete', 'secret', SECRET, '--namespace', RELEASE)
-  await rm(folder, { recursive: true })
+  await reader.end()
 }, PAGE_MS_MAX)
-
-/** Runs a line as a reader's shell does; an editor changes nothing. */
-async function inFolder(line: string): Promise<{ code: number; stderr: string }> {
-  const path = `${dirname(await findHelm(4))}:${process.env['PATH'] ?? ''}`
-  const lines = [`cd ${folder}`, `export PATH=${path} NS=${RELEASE} R=${FULL_NAME}`, line]
-  const limited = ['-k', '5', String(COMMAND_SECONDS_MAX), 'sh', '-c', lines.join('\n')]
-  return tryRun('env', ['KUBE_EDITOR=true', 'timeout', ...limited])
-}
-
-/** The line with names that only the reader knows. */
-async function fillIn(line: string): Promise<string> {
-  const [pod = ''] = line.includes('POD') ? await podsOf('create') : []
-  const named: readonly (readonly [RegExp, string])[] = [
-    [/\bPOD\b/g, pod],
-    [/\bSECRET\b/g, SECRET],
-    [/\bRELEASE\b/g, RELEASE],
-  ]
-  return named.reduce((filled, [name, value]) => filled.replaceAll(name, value), line)
-}
 
 async function replicasOf(deployment: string): Promise<number> {
   const named = ['deployment', deployment, '--namespace', RELEASE]
@@ -97,28 +70,22 @@ async function replicasOf(deployment: string): Promise<number> {
 
 /** Runs one command; gives what was wrong with it. What it scales is put back. */
 async function follow(line: string): Promise<string[]> {
-  const here = await fillIn(line)
-  if (here.endsWith(' &')) {
-    await forwards.begin(here.replaceAll('$NS', RELEASE).replaceAll('$R', FULL_NAME))
+  if (line.endsWith(' &')) {
+    await forwards.begin(line.replaceAll('$NS', RELEASE).replaceAll('$R', FULL_NAME))
     return []
   }
-  const kind = / scale deploy\/\$R-(\S+) /.exec(here)?.[1]
+  const kind = / scale deploy\/\$R-(\S+) /.exec(line)?.[1]
   const scaled = kind === undefined ? undefined : `${FULL_NAME}-${kind}`
   const replicas = scaled === undefined ? 0 : await replicasOf(scaled)
-  const { code: exitCode, stderr } = await inFolder(here)
+  const { code: exitCode, stderr } = await reader.run(line, {
+    names: { SECRET: isOfCodes(line) ? CODE_SECRET.name : SECRET },
+  })
   if (scaled !== undefined) {
     const back = ['scale', `deployment/${scaled}`, `--replicas=${String(replicas)}`]
     await kubectl(...back, '--namespace', RELEASE)
   }
   const isWrong = exitCode !== 0 || /^error|error from server|unknown|usage/im.test(stderr)
-  return isWrong && !here.includes(MAY_FAIL) ? [`${here}: ${String(exitCode)} ${stderr}`] : []
-}
-
-async function untilAllWhole(): Promise<void> {
-  for (const kind of ['cache', 'counters', 'cassandra']) await untilWhole(`statefulset/${kind}`)
-  for (const kind of ['create', 'redirect', 'ratelimit', 'edge', 'controller']) {
-    await untilWhole(`deployment/${kind}`)
-  }
+  return isWrong && !line.includes(MAY_FAIL) ? [`${line}: ${String(exitCode)} ${stderr}`] : []
 }
 
 const isFollowed = async () => {

@@ -12,6 +12,7 @@ import type { EdgeSettings } from '../../envoy/edge-settings.ts'
 import { renderBootstrap, renderCertificate } from '../../envoy/render-bootstrap.ts'
 import { findEnvoy } from '../parts/envoy.ts'
 import { freePort } from '../parts/redis.ts'
+import { gatherCrowd } from './crowd.ts'
 import { BASE_URL, type Edge, type Pod, startEdge, startPod } from './edge.ts'
 import { createAuthority } from './grpc-certificates.ts'
 import { openConnection } from './raw-http.ts'
@@ -20,6 +21,9 @@ import { inTime, waitFor } from './wait-for.ts'
 const run = promisify(execFile)
 const SETUP_MS_MAX = 400_000 // Envoy may have to be fetched
 const VALIDATE_MS_MAX = 30_000
+const PROBE_MS_MAX = 2000
+/** More than 64 MiB hold. */
+const CROWD = { connections: 5000, everyMs: 1 }
 
 let pod: Pod
 let folder = ''
@@ -177,5 +181,31 @@ test('PROXY protocol tells who the client is; who does not speak it is not heard
   expect(await edge.log()).toMatchObject([{ client: '192.0.2.99', path: '/proxied' }])
   const bare = await openConnection(edge.port)
   await expect(bare.exchange({ path: '/bare' })).rejects.toThrow(/closed/)
+  await edge.stop()
+})
+
+test('an edge that is out of memory refuses clients, and still says so to probes', async () => {
+  const edge = await startEdge({
+    podPort: pod.port,
+    limiterPorts: [await freePort()],
+    settings: { heapBytesMax: 64 * 1024 * 1024 },
+  })
+  const leave = gatherCrowd({ host: '127.0.0.1', port: edge.port }, CROWD)
+  const asked = async (path: string) => {
+    const signal = AbortSignal.timeout(PROBE_MS_MAX)
+    const answer = await fetch(edge.metricsUrl + path, { signal })
+    return { status: answer.status, text: await answer.text() }
+  }
+  const isOverloaded = async () =>
+    (await asked('/stats/prometheus')).text.includes('stop_accepting_connections_active{} 1')
+  await waitFor('the edge to be overloaded', isOverloaded)
+  expect((await asked('/ready')).status).toBe(200)
+  leave()
+  const isServing = () =>
+    edge.ask({ path: '/a' }).then(
+      ({ status }) => status === 302,
+      () => false, // closed at once
+    )
+  await waitFor('the edge to serve again', isServing)
   await edge.stop()
 })

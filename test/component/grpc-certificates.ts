@@ -11,8 +11,8 @@ export interface Issued {
 /** Signs certificates. */
 export interface Authority {
   readonly cert: string
-  /** Makes a certificate for these host names. */
-  issue(names: readonly string[]): Issued
+  /** Makes a certificate for these host names. @default 1 day */
+  issue(names: readonly string[], days?: number): Issued
 }
 
 const DAY_MS = 86_400_000
@@ -31,12 +31,12 @@ export function createAuthority(name: string): Authority {
   const cert = signed(own, { subject: name, key: pair.publicKey, extensions: isAuthority })
   return {
     cert,
-    issue(names) {
+    issue(names, days) {
       const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
       const alternatives = sequence(...names.map((host) => der(0x82, Buffer.from(host))))
       const extensions = extension(OIDS.alternativeNames, alternatives)
       return {
-        cert: signed(own, { subject: names[0] ?? '', key: publicKey, extensions }),
+        cert: signed(own, { subject: names[0] ?? '', key: publicKey, extensions, days }),
         key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
       }
     },
@@ -45,7 +45,7 @@ export function createAuthority(name: string): Authority {
 
 function signed(
   by: { issuer: string; key: KeyObject },
-  of: { subject: string; key: KeyObject; extensions: Buffer },
+  of: { subject: string; key: KeyObject; extensions: Buffer; days?: number | undefined },
 ): string {
   const algorithm = sequence(Buffer.from(OIDS.ecdsaWithSha256, 'hex'))
   const body = sequence(
@@ -53,7 +53,7 @@ function signed(
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
     algorithm,
     nameOf(by.issuer),
-    sequence(timeOf(Date.now() - DAY_MS), timeOf(Date.now() + DAY_MS)),
+    sequence(timeOf(Date.now() - DAY_MS), timeOf(Date.now() + (of.days ?? 1) * DAY_MS)),
     nameOf(of.subject),
     of.key.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(of.extensions)),

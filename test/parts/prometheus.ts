@@ -57,7 +57,7 @@ export async function runPromtool(
   return { code: 'code' in ended ? ended.code : 0, said: ended.stdout + ended.stderr }
 }
 
-/** What is scraped, once a second. */
+/** A process that is scraped. */
 export interface Target {
   readonly address: string
   readonly path: string
@@ -80,15 +80,16 @@ export interface RunningPrometheus {
   stop(): Promise<void>
 }
 
-/** Starts one that scrapes these, and evaluates the rules of this text once a second. */
+/** Starts one that scrapes, and evaluates the rules of this text, once a second. */
 export async function startPrometheus(given: {
-  targets: readonly Target[]
+  /** As `scrape_configs` takes them. */
+  scrapes: readonly object[]
   rules?: string
 }): Promise<RunningPrometheus> {
   const path = join(await findPrometheus(), 'prometheus')
   const folder = await mkdtemp(join(tmpdir(), 'curtail-prometheus-'))
   await writeFile(join(folder, 'rules.yaml'), given.rules ?? 'groups: []')
-  await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(configOf(given.targets)))
+  await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(configOf(given.scrapes)))
   const address = `127.0.0.1:${String(await freePort())}`
   const files = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`]
   const args = [...files, `--web.listen-address=${address}`, '--log.level=error']
@@ -137,14 +138,19 @@ export async function startPrometheus(given: {
   }
 }
 
-function configOf(targets: readonly Target[]): object {
+function configOf(scrapes: readonly object[]): object {
   return {
     global: { scrape_interval: '1s', evaluation_interval: '1s' },
     rule_files: ['rules.yaml'],
-    scrape_configs: targets.map(({ address, path, labels }, place) => ({
-      job_name: `target-${String(place)}`,
-      metrics_path: path,
-      static_configs: [{ targets: [address], labels }],
-    })),
+    scrape_configs: scrapes,
+  }
+}
+
+/** Scrapes one process. */
+export function scrapeTarget({ address, path, labels }: Target): object {
+  return {
+    job_name: address,
+    metrics_path: path,
+    static_configs: [{ targets: [address], labels }],
   }
 }

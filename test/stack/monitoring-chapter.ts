@@ -8,7 +8,12 @@ import { edgeMetrics, otherMetrics } from '../../src/dashboards/series.ts'
 import { createAsk } from '../component/client.ts'
 import { openAsker } from '../component/machine-clients.ts'
 import { waitFor } from '../component/wait-for.ts'
-import { findPrometheus, type RunningPrometheus, startPrometheus } from '../parts/prometheus.ts'
+import {
+  findPrometheus,
+  type RunningPrometheus,
+  scrapeTarget,
+  startPrometheus,
+} from '../parts/prometheus.ts'
 import { expressionsOf } from '../parts/runbook-commands.ts'
 import { newAddress, openEdgeClient } from './edge-client.ts'
 import { underLoad } from './load.ts'
@@ -74,7 +79,7 @@ export function describeMonitoring(stackNow: () => Stack): void {
     beforeAll(async () => {
       await findPrometheus()
       const rules = renderRules({ divide: DIVIDE }).replaceAll(/NAMESPACE|RELEASE/g, RELEASE)
-      prometheus = await startPrometheus({ targets: targetsOf(stackNow()), rules })
+      prometheus = await startPrometheus({ scrapes: scrapesOf(stackNow()), rules })
       codes = await makeLinks(stackNow(), LINKS)
     }, FETCH_MS_MAX)
 
@@ -204,7 +209,7 @@ function chooseRelease(expr: string): string {
     .replaceAll('$release', RELEASE)
 }
 
-function targetsOf({ creates, redirects, limiters, edge }: Stack) {
+function scrapesOf({ creates, redirects, limiters, edge }: Stack) {
   const labelsOf = (name: string) => ({ namespace: RELEASE, pod: `${RELEASE}-${name}` })
   const pods = [...creates, ...redirects, ...limiters].map((pod) => ({
     address: `127.0.0.1:${String(pod.now().ready['adminPort'])}`,
@@ -212,5 +217,6 @@ function targetsOf({ creates, redirects, limiters, edge }: Stack) {
     labels: labelsOf(pod.name),
   }))
   const address = new URL(edge.metricsUrl).host
-  return [...pods, { address, path: '/stats/prometheus', labels: labelsOf('edge-1') }]
+  const envoy = { address, path: '/stats/prometheus', labels: labelsOf('edge-1') }
+  return [...pods, envoy].map(scrapeTarget)
 }

@@ -1,0 +1,74 @@
+// Processes of pods that are stopped as by a fault of the machine: they hold their connections and
+// say nothing. Found by the id of their container in their control group.
+import { readdir, readFile } from 'node:fs/promises'
+import { getObject } from './cluster.ts'
+import { RELEASE } from './release.ts'
+
+/** What is done to the processes of a container. */
+export interface Frozen {
+  /** Lets them go on, those that are still there. */
+  readonly thaw: () => void
+}
+
+/** Stops all processes of a pod's containers. */
+export async function freeze(pod: string): Promise<Frozen> {
+  const pids = await pidsOf(pod)
+  signal(pids, 'SIGSTOP')
+  return {
+    thaw: () => {
+      signal(pids, 'SIGCONT')
+    },
+  }
+}
+
+/** Stops them for `stopMs`, and lets them go on for `goMs`, again and again. */
+export async function stutter(
+  pod: string,
+  { stopMs, goMs }: { stopMs: number; goMs: number },
+): Promise<Frozen> {
+  const pids = await pidsOf(pod)
+  let timer: NodeJS.Timeout
+  const stop = () => {
+    signal(pids, 'SIGSTOP')
+    timer = setTimeout(go, stopMs)
+  }
+  const go = () => {
+    signal(pids, 'SIGCONT')
+    timer = setTimeout(stop, goMs)
+  }
+  stop()
+  return {
+    thaw: () => {
+      clearTimeout(timer)
+      signal(pids, 'SIGCONT')
+    },
+  }
+}
+
+async function pidsOf(pod: string): Promise<readonly number[]> {
+  const { status } = await getObject<{
+    status: { containerStatuses: readonly { containerID: string }[] }
+  }>('pod', pod, '--namespace', RELEASE)
+  const ids = status.containerStatuses.map(({ containerID }) => containerID.split('//')[1] ?? '')
+  const all = (await readdir('/proc')).map(Number).filter((pid) => pid > 0)
+  const inside = await Promise.all(
+    all.map(async (pid) => {
+      // A process that has ended meanwhile has none.
+      const group = await readFile(`/proc/${String(pid)}/cgroup`, 'utf8').catch(() => '')
+      return ids.some((id) => group.includes(id)) ? [pid] : []
+    }),
+  )
+  const pids = inside.flat()
+  if (pids.length === 0) throw new Error(`the pod ${pod} has no process on this machine`)
+  return pids
+}
+
+function signal(pids: readonly number[], name: 'SIGSTOP' | 'SIGCONT'): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, name)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error // it has ended
+    }
+  }
+}

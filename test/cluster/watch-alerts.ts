@@ -1,0 +1,90 @@
+// Prometheus beside the release: it is told the pods as the API server knows them, as an operator
+// of Prometheus would tell it, and evaluates the alerts of the chart with all times divided.
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { renderRules } from '../../src/dashboards/alerts.ts'
+import type { KubeApi } from '../../src/kube/api.ts'
+import { waitFor } from '../component/wait-for.ts'
+import { startPrometheus } from '../parts/prometheus.ts'
+import { openKubeApi } from './kube.ts'
+import { FULL_NAME, RELEASE } from './release.ts'
+
+const CLEAR_FOR_MS = 5000
+const PODS = `/api/v1/namespaces/${RELEASE}/pods`
+
+/** The alerts of the release. */
+export interface AlertWatch {
+  readonly untilFiring: (alert: string, msMax: number) => Promise<void>
+  /** Until it has not fired for some seconds. */
+  readonly untilClear: (alert: string, msMax: number) => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+/** Starts watching; times of the rules are divided by `divide`. */
+export async function watchAlerts(divide: number): Promise<AlertWatch> {
+  const rules = renderRules({ divide })
+    .replaceAll('NAMESPACE', RELEASE)
+    .replaceAll('RELEASE', FULL_NAME)
+  const { api, close } = await openKubeApi()
+  const teller = await tellPods(api)
+  const { port } = teller.address() as AddressInfo
+  const found = { url: `http://127.0.0.1:${String(port)}/`, refresh_interval: '1s' }
+  const scrapes = [{ job_name: 'pods', http_sd_configs: [found] }]
+  const prometheus = await startPrometheus({ scrapes, rules })
+  const isFiring = async (alert: string) => (await prometheus.firing()).includes(alert)
+  return {
+    untilFiring: (alert, msMax) => waitFor(`${alert} to fire`, () => isFiring(alert), msMax),
+    async untilClear(alert, msMax) {
+      let firedMs = performance.now()
+      const isClear = async () => {
+        if (await isFiring(alert)) firedMs = performance.now()
+        return performance.now() - firedMs > CLEAR_FOR_MS
+      }
+      await waitFor(`${alert} to clear`, isClear, msMax)
+    },
+    async stop() {
+      await prometheus.stop()
+      teller.close()
+      teller.closeAllConnections()
+      close()
+    },
+  }
+}
+
+interface Pod {
+  readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> }
+  readonly spec: {
+    readonly containers: readonly {
+      readonly ports?: readonly { readonly name?: string; readonly containerPort: number }[]
+    }[]
+  }
+  readonly status: { readonly phase: string; readonly podIP?: string }
+}
+
+/** Answers with every pod of the release that runs and has a port named `metrics`. */
+async function tellPods(api: KubeApi): Promise<Server> {
+  const tell = async () => {
+    const { items } = (await api.call({ method: 'GET', path: PODS })) as { items: readonly Pod[] }
+    return items.filter(({ status }) => status.phase === 'Running').flatMap(targetsOf)
+  }
+  const server = createServer((_, res) => {
+    tell().then(
+      (targets) => res.setHeader('Content-Type', 'application/json').end(JSON.stringify(targets)),
+      // Prometheus keeps to what it knew.
+      (error: unknown) => res.writeHead(503).end(String(error)),
+    )
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return server
+}
+
+function targetsOf({ metadata, spec, status }: Pod): readonly object[] {
+  const ports = spec.containers.flatMap((one) => one.ports ?? [])
+  const port = ports.find(({ name }) => name === 'metrics')?.containerPort
+  if (port === undefined || status.podIP === undefined) return []
+  const isEdge = metadata.labels['app.kubernetes.io/component'] === 'edge'
+  const path = isEdge ? '/stats/prometheus' : '/metrics'
+  const labels = { namespace: RELEASE, pod: metadata.name, __metrics_path__: path }
+  return [{ targets: [`${status.podIP}:${String(port)}`], labels }]
+}
