@@ -200,7 +200,7 @@ const ofPods: readonly Incident[] = [
   {
     what: 'a redirect pod gets too little of its processor',
     alerts: ['CurtailEventLoopSlow'],
-    happens: async () => stutterOne(await firstOf('redirect'), { stopMs: 400, goMs: 300 }),
+    happens: async () => stutterOne(await firstOf('redirect'), { stopMs: 300, goMs: 100 }),
     does: [replacePod],
   },
 ]
