@@ -22,6 +22,7 @@ const run = promisify(execFile)
 const SETUP_MS_MAX = 400_000 // Envoy may have to be fetched
 const VALIDATE_MS_MAX = 30_000
 const PROBE_MS_MAX = 2000
+const OVERLOAD_MS_MAX = 60_000 // longer than its two waits
 /** More than 64 MiB hold. */
 const CROWD = { connections: 5000, everyMs: 1 }
 
@@ -184,28 +185,32 @@ test('PROXY protocol tells who the client is; who does not speak it is not heard
   await edge.stop()
 })
 
-test('an edge that is out of memory refuses clients, and still says so to probes', async () => {
-  const edge = await startEdge({
-    podPort: pod.port,
-    limiterPorts: [await freePort()],
-    settings: { heapBytesMax: 64 * 1024 * 1024 },
-  })
-  const leave = gatherCrowd({ host: '127.0.0.1', port: edge.port }, CROWD)
-  const asked = async (path: string) => {
-    const signal = AbortSignal.timeout(PROBE_MS_MAX)
-    const answer = await fetch(edge.metricsUrl + path, { signal })
-    return { status: answer.status, text: await answer.text() }
-  }
-  const isOverloaded = async () =>
-    (await asked('/stats/prometheus')).text.includes('stop_accepting_connections_active{} 1')
-  await waitFor('the edge to be overloaded', isOverloaded)
-  expect((await asked('/ready')).status).toBe(200)
-  leave()
-  const isServing = () =>
-    edge.ask({ path: '/a' }).then(
-      ({ status }) => status === 302,
-      () => false, // closed at once
-    )
-  await waitFor('the edge to serve again', isServing)
-  await edge.stop()
-})
+test(
+  'an edge that is out of memory refuses clients, and still says so to probes',
+  async () => {
+    const edge = await startEdge({
+      podPort: pod.port,
+      limiterPorts: [await freePort()],
+      settings: { heapBytesMax: 64 * 1024 * 1024 },
+    })
+    const leave = gatherCrowd({ host: '127.0.0.1', port: edge.port }, CROWD)
+    const asked = async (path: string) => {
+      const signal = AbortSignal.timeout(PROBE_MS_MAX)
+      const answer = await fetch(edge.metricsUrl + path, { signal })
+      return { status: answer.status, text: await answer.text() }
+    }
+    const isOverloaded = async () =>
+      (await asked('/stats/prometheus')).text.includes('stop_accepting_connections_active{} 1')
+    await waitFor('the edge to be overloaded', isOverloaded)
+    expect((await asked('/ready')).status).toBe(200)
+    leave()
+    const isServing = () =>
+      edge.ask({ path: '/a' }).then(
+        ({ status }) => status === 302,
+        () => false, // closed at once
+      )
+    await waitFor('the edge to serve again', isServing)
+    await edge.stop()
+  },
+  OVERLOAD_MS_MAX,
+)
