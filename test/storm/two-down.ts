@@ -73,23 +73,25 @@ export async function takeTwoDown(given: {
     const seen = await makeLinks(creators.all, `seen-${run}`, links)
     const unseen = await makeLinks(creators.all, `unseen-${run}`, links)
     await followAll(readers.all, seen)
-    // Made while one node hangs, which is then the one that is left: it has not got them.
-    cassandra.node(keeps).pause()
-    const missed = await makeLinks(creators.all, `missed-${run}`, links)
     await Promise.all(down.map((node) => node.kill()))
-    cassandra.node(keeps).resume()
     const refused = refuseCreates(creators.all, run)
     await followAll(readers.all, seen)
     const others = await askUnseen(readers.all, unseen)
-    await askUnseen(readers.all, missed)
     await mustNotKnow(readers.all, `no-${run}`)
     await redis.kill()
     const endMs = performance.now() + AWAY_MS
     let seenRedirects = 0
     while (performance.now() < endMs) seenRedirects += await followAll(readers.all, seen)
     const foundOnReplica = await findOnReplica(readers.all, unseen)
-    const ofMissed = await askUnseen(readers.all, missed)
     const { wishes, msMax } = await refused
+    // Made while the node that was left hangs: those that come back without it never send them on.
+    cassandra.node(keeps).pause()
+    await Promise.all(down.map((node) => node.restart()))
+    const missed = await makeLinks(creators.all, `missed-${run}`, links)
+    await Promise.all(down.map((node) => node.kill()))
+    cassandra.node(keeps).resume()
+    await findOnReplica(readers.all, unseen)
+    const ofMissed = await askUnseen(readers.all, missed)
     const never = [...unseen, ...missed]
     const healMs = await heal({ machines, down, readers: readers.all, unseen: never, run })
     // What was refused is made by the same key, and what was there is still there.
