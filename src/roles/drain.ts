@@ -4,6 +4,7 @@ import { createDrainApp } from '../http/drain/app.ts'
 import { createDrain } from '../http/drain/drain-envoy.ts'
 import { createEnvoyAdmin } from '../http/drain/envoy-admin.ts'
 import { drainSettings } from '../http/drain/settings.ts'
+import { watchReach } from '../http/drain/watch-reach.ts'
 import { listen } from '../http/serve.ts'
 import { createHealth } from '../process/health.ts'
 import { createLog } from '../process/log.ts'
@@ -33,6 +34,7 @@ export const role = defineRole({
       nowMs: () => performance.now(),
       log,
     })
+    const ending = new AbortController()
     const http = await listen({
       port: config.DRAIN_PORT,
       setting: 'DRAIN_PORT',
@@ -40,11 +42,14 @@ export const role = defineRole({
         log.error({ err }, 'a connection was not accepted')
       },
     })
-    http.attach({ baseUrl: '', app: createDrainApp({ drain, envoy, health, metrics, log }) })
+    const pods = watchReach({ envoy, nowMs: () => performance.now(), signal: ending.signal, log })
+    http.attach({ baseUrl: '', app: createDrainApp({ drain, envoy, pods, health, metrics, log }) })
     health.markReady()
     log.info({ port: http.port }, 'ready')
     return {
       stop: async () => {
+        ending.abort()
+        await pods.settled
         health.markDraining()
         await drain.untilGone()
         await http.drain()

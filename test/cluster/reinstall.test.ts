@@ -62,6 +62,8 @@ test(
     expect(await secretOf()).toEqual(secret)
     const followed = await fetch(`${await edgeUrl()}/${code}`, { redirect: 'manual' })
     expect(followed.headers.get('Location')).toBe('https://example.com/stays')
+    // Ready means that the first request works, also where DNS had just said that there is no pod.
+    await shorten(await edgeUrl(), 'https://example.com/first')
   },
   2 * INSTALL_MS_MAX,
 )

@@ -10,11 +10,13 @@ import { bareApp } from '../bare-app.ts'
 import { failedRequest } from '../failed-request.ts'
 import type { Drain, DrainOutcome } from './drain-envoy.ts'
 import type { EnvoyAdmin } from './envoy-admin.ts'
+import type { Reach } from './watch-reach.ts'
 
 /** What the port needs. */
 export interface DrainAppDeps {
   readonly drain: Pick<Drain, 'begin'>
   readonly envoy: Pick<EnvoyAdmin, 'askReady'>
+  readonly pods: Pick<Reach, 'isOver'>
   readonly health: Pick<Health, 'read'>
   readonly metrics: Pick<Metrics, 'registry'>
   readonly log: Log
@@ -31,7 +33,7 @@ const statusOf: Readonly<Record<DrainOutcome, 200 | 503>> = {
 
 /** Makes the app. */
 export function createDrainApp(deps: DrainAppDeps): Express {
-  const { drain, envoy, metrics, log } = deps
+  const { drain, envoy, pods, metrics, log } = deps
   const baseUrl = ''
   const app = bareApp()
   app.get('/drain', async (req, res, next) => {
@@ -46,9 +48,12 @@ export function createDrainApp(deps: DrainAppDeps): Express {
   app.get('/readyz', async (_req, res) => {
     const { ready, status } = deps.health.read()
     const said = await envoy.askReady()
-    const isReady = ready && said === 'ready'
+    const isAlone = said === 'ready' && !pods.isOver()
+    const isReady = ready && said === 'ready' && !isAlone
     const stated = ready && !isReady ? 'not-ready' : status
-    res.status(isReady ? 200 : 503).json({ status: stated, dependencies: { envoy: said } })
+    res
+      .status(isReady ? 200 : 503)
+      .json({ status: stated, dependencies: { envoy: isAlone ? 'alone' : said } })
   })
   app.use(createAdminApp({ health: deps.health, metrics, log, baseUrl, token: undefined }))
   app.use(failedRequest({ log, baseUrl }))

@@ -20,6 +20,8 @@ export interface EnvoyAdmin {
   askReady(): Promise<'ready' | 'not-ready' | NoAnswer>
   /** Tells it to drain: its health checks fail, and its answers are their connections' last. */
   beginDrain(): Promise<'begun' | NoAnswer>
+  /** Of how many services behind it it knows no pod that it would send a request to. */
+  countUnreached(): Promise<number | NoAnswer>
   /** What it still serves. */
   readServed(): Promise<Served | NoAnswer>
 }
@@ -27,6 +29,8 @@ export interface EnvoyAdmin {
 const CALL_MS_MAX = 1000
 /** The connection managers of the public listeners, by their `stat_prefix`. */
 const STATISTICS = '^http\\.edge[^.]*\\.downstream_(cx_active|rq_active|cx_total)$'
+/** Services that the edge cannot answer without, by their clusters. */
+const MEMBERS = '^cluster\\.(create|redirect)\\.membership_healthy$'
 const STATISTIC = /^http\.edge[^.]*\.downstream_(\w+): (\d+)$/gm
 
 interface Answer {
@@ -58,6 +62,11 @@ export function createEnvoyAdmin(url: string): EnvoyAdmin {
         if (answer.status !== 200) return 'silent'
       }
       return 'begun'
+    },
+    async countUnreached() {
+      const answer = await ask('GET', `/stats?filter=${encodeURIComponent(MEMBERS)}`)
+      if (typeof answer === 'string') return answer
+      return answer.status === 200 ? (answer.text.match(/: 0$/gm)?.length ?? 0) : 'silent'
     },
     async readServed() {
       const answer = await ask('GET', `/stats?filter=${encodeURIComponent(STATISTICS)}`)
