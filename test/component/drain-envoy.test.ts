@@ -1,7 +1,8 @@
 // The drain companion beside a real Envoy: under load nobody's request is lost while one Envoy is
 // drained and another takes over, over HTTP/1.1 and HTTP/2; what holds a drain, and its end.
 import { connect, type ClientHttp2Session } from 'node:http2'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DrainedEnvoy, startDrainedEnvoy, startUpstream } from './drained-envoy.ts'
 import { headerOf, openConnection, type RawConnection } from './raw-http.ts'
 import { inTime, waitFor } from './wait-for.ts'
@@ -9,6 +10,8 @@ import { inTime, waitFor } from './wait-for.ts'
 const SETUP_MS_MAX = 330_000 // Envoy may have to be fetched
 const TEST_MS_MAX = 60_000
 const CLIENTS = 12
+/** Longer than the companion lets pass between two looks at Envoy. */
+const LOOK_MS = 300
 
 let upstream: Awaited<ReturnType<typeof startUpstream>>
 
@@ -20,6 +23,19 @@ beforeAll(async () => {
 afterAll(() => {
   upstream.close()
 })
+
+const opened: DrainedEnvoy[] = []
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((envoy) => envoy.close()))
+})
+
+/** One that is closed at the end of the test, however that goes. */
+const openEnvoy: typeof startDrainedEnvoy = async (...given) => {
+  const envoy = await startDrainedEnvoy(...given)
+  opened.push(envoy)
+  return envoy
+}
 
 /** Where new connections go, and what became of the requests. */
 interface Load {
@@ -103,15 +119,15 @@ describe('an Envoy that is drained under load while another takes over', () => {
     async () => {
       const env = { DRAIN_SECONDS: '20', DRAIN_QUIET_SECONDS: '1' }
       const [old, young] = await Promise.all([
-        startDrainedEnvoy(upstream.port, env),
-        startDrainedEnvoy(upstream.port, env),
+        openEnvoy(upstream.port, env),
+        openEnvoy(upstream.port, env),
       ])
       const load: Load = { to: old, isOver: false, answered: new Map(), last: 0, lost: [] }
       const clients = Array.from({ length: CLIENTS }, () => askByConnection(load))
       clients.push(askBySession(load), askBySession(load))
       await waitFor('load', () => (load.answered.get(old) ?? 0) > 500)
       expect(load.last).toBe(0)
-      expect((await old.ask('/readyz')).status).toBe(200)
+      await waitFor('the old one', async () => (await old.ask('/readyz')).status === 200)
 
       const draining = old.ask('/drain')
       // Whoever balances load has not heard of it yet: connections still come, and are served.
@@ -135,8 +151,6 @@ describe('an Envoy that is drained under load while another takes over', () => {
         `drain of Envoy: ${by ?? ''} answers by the old one, ${then ?? ''} by the new one, ` +
           `0 lost, ${String(told['took_ms'])} ms\n`,
       )
-      await old.close()
-      await young.close()
     },
     TEST_MS_MAX,
   )
@@ -145,7 +159,7 @@ describe('an Envoy that is drained under load while another takes over', () => {
 test(
   'a drain that is asked for twice, and by SIGTERM, is one; the companion ends after Envoy',
   async () => {
-    const envoy = await startDrainedEnvoy(upstream.port, { DRAIN_QUIET_SECONDS: '1' })
+    const envoy = await openEnvoy(upstream.port, { DRAIN_QUIET_SECONDS: '1' })
     const first = envoy.ask('/drain')
     envoy.companion.child.kill('SIGTERM')
     const [one, two] = await Promise.all([first, envoy.ask('/drain')])
@@ -163,7 +177,7 @@ test(
 test(
   'SIGTERM alone drains Envoy too, and a request that never ends holds it no longer than its time',
   async () => {
-    const envoy = await startDrainedEnvoy(upstream.port, { DRAIN_SECONDS: '2' })
+    const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '2' })
     const connection = await openConnection(envoy.port)
     const held = connection.exchange({ path: '/held' })
     await waitFor('the request', () => upstream.held() === 1)
@@ -177,7 +191,6 @@ test(
     upstream.letGo()
     expect(headerOf(await held, 'Connection')).toBe('close')
     connection.close()
-    await envoy.close()
   },
   TEST_MS_MAX,
 )
@@ -185,7 +198,7 @@ test(
 test(
   'an idle connection is left open until its time is over, and no sign of failure',
   async () => {
-    const envoy = await startDrainedEnvoy(upstream.port, { DRAIN_SECONDS: '1' })
+    const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '1' })
     const connection = await openConnection(envoy.port)
     await connection.exchange({ path: '/' })
     const answer = await envoy.ask('/drain')
@@ -194,7 +207,35 @@ test(
       expect.objectContaining({ outcome: 'idle', connections: 1, requests: 0 }),
     ])
     expect(headerOf(await connection.exchange({ path: '/' }), 'Connection')).toBe('close')
-    await envoy.close()
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'it is ready once Envoy has found pods of each service, and stays so when they go again',
+  async () => {
+    const envoy = await openEnvoy(undefined)
+    const readyz = async () => {
+      const answer = await envoy.ask('/readyz')
+      return [answer.status, await answer.json()]
+    }
+    const ready = [200, { status: 'ready', dependencies: { envoy: 'ready' } }]
+    const LOOKS = 5
+    for (let i = 0; i < LOOKS; i++) {
+      expect(await readyz()).toEqual([
+        503,
+        { status: 'not-ready', dependencies: { envoy: 'alone' } },
+      ])
+      await sleep(LOOK_MS)
+    }
+    await envoy.movePods(upstream.port)
+    await waitFor('readiness', async () => (await readyz())[0] === 200)
+    expect((await fetch(`http://127.0.0.1:${String(envoy.port)}/`)).status).toBe(200)
+    await envoy.movePods(undefined)
+    const pods = () => envoy.stat('^cluster.redirect.membership_healthy$')
+    await waitFor('the pods to be gone', async () => (await pods()) === 0)
+    await sleep(LOOK_MS)
+    expect(await readyz()).toEqual(ready)
   },
   TEST_MS_MAX,
 )
@@ -202,7 +243,8 @@ test(
 test(
   'its port: only GET drains; readiness is Envoy’s own; an Envoy that is gone holds nobody',
   async () => {
-    const envoy = await startDrainedEnvoy(upstream.port)
+    const envoy = await openEnvoy(upstream.port)
+    await waitFor('readiness', async () => (await envoy.ask('/readyz')).status === 200)
     for (const method of ['HEAD', 'POST']) {
       const answer = await envoy.ask('/drain', method)
       expect([method, answer.status, answer.headers.get('Allow')]).toEqual([method, 405, 'GET'])

@@ -1,8 +1,11 @@
 // An Envoy with one public listener before a server of the test's own, and the companion that
-// drains it, both as real processes.
+// drains it, both as real processes. Where its pods are is in a file that a test may change.
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { findEnvoy, type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
 
@@ -13,18 +16,27 @@ export interface DrainedEnvoy extends RunningEnvoy {
   readonly companion: RoleProcess
   /** Asks the companion. */
   ask(path: string, method?: string): Promise<Response>
-  /** Ends both. */
+  /** Tells Envoy that the pods that redirect are at this port now, or that there are none. */
+  movePods(to: number | undefined): Promise<void>
+  /** Ends both, if they have not ended yet. */
   close(): Promise<void>
 }
 
-/** Starts both, before the server at `to`. */
+/** Starts both, before the server at `to`, if there is one yet. */
 export async function startDrainedEnvoy(
-  to: number,
+  to: number | undefined,
   env: Readonly<Record<string, string>> = {},
 ): Promise<DrainedEnvoy> {
   const drains = ['--drain-time-s', '60']
   const path = await findEnvoy()
-  const envoy = await startEnvoy({ path, configYaml: bootstrapBefore(to), args: drains })
+  const folder = await mkdtemp(join(tmpdir(), 'curtail-envoy-'))
+  const podsFile = join(folder, 'pods.json')
+  const movePods = async (port: number | undefined) => {
+    await writeFile(`${podsFile}.new`, podsAt(port))
+    await rename(`${podsFile}.new`, podsFile) // Envoy watches for moves alone
+  }
+  await movePods(to)
+  const envoy = await startEnvoy({ path, configYaml: bootstrapOf(podsFile), args: drains })
   try {
     const companion = await startRole({
       role: 'drain',
@@ -37,13 +49,16 @@ export async function startDrainedEnvoy(
       port: Number(/^edge::.*:(\d+)$/m.exec(listeners)?.[1]),
       companion,
       ask: (at, method = 'GET') => fetch(`${url}${at}`, { method }),
+      movePods,
       async close() {
         await envoy.stop()
         await companion.stop()
+        await rm(folder, { recursive: true, force: true })
       },
     }
   } catch (error) {
     await envoy.stop()
+    await rm(folder, { recursive: true })
     throw error
   }
 }
@@ -77,35 +92,51 @@ export async function startUpstream(): Promise<{
   }
 }
 
-function bootstrapBefore(to: number): string {
-  const type = (name: string) => ({ '@type': `type.googleapis.com/envoy.extensions.${name}` })
-  const at = (port: number) => ({ socket_address: { address: '127.0.0.1', port_value: port } })
-  const route = { match: { prefix: '/' }, route: { cluster: 'upstream', timeout: '60s' } }
+const REDIRECT = { name: 'redirect', type: 'EDS' }
+const atPort = (port: number) => ({ socket_address: { address: '127.0.0.1', port_value: port } })
+const typeOf = (name: string) => ({ '@type': `type.googleapis.com/envoy.${name}` })
+
+/** What Envoy reads of the pods that redirect. */
+function podsAt(port: number | undefined): string {
+  const pods = port === undefined ? [] : [{ endpoint: { address: atPort(port) } }]
+  const assignment = {
+    ...typeOf('config.endpoint.v3.ClusterLoadAssignment'),
+    cluster_name: REDIRECT.name,
+    endpoints: [{ lb_endpoints: pods }],
+  }
+  return JSON.stringify({ version_info: String(port), resources: [assignment] })
+}
+
+function bootstrapOf(podsFile: string): string {
+  const route = { match: { prefix: '/' }, route: { cluster: REDIRECT.name, timeout: '60s' } }
   const manager = {
-    ...type('filters.network.http_connection_manager.v3.HttpConnectionManager'),
+    ...typeOf('extensions.filters.network.http_connection_manager.v3.HttpConnectionManager'),
     stat_prefix: 'edge',
     codec_type: 'AUTO',
     route_config: { virtual_hosts: [{ name: 'all', domains: ['*'], routes: [route] }] },
     http_filters: [
       {
         name: 'envoy.filters.http.router',
-        typed_config: type('filters.http.router.v3.Router'),
+        typed_config: typeOf('extensions.filters.http.router.v3.Router'),
       },
     ],
   }
   const filter = { name: 'envoy.filters.network.http_connection_manager', typed_config: manager }
+  const create = { lb_endpoints: [{ endpoint: { address: atPort(1) } }] } // never asked
   return JSON.stringify({
-    admin: { address: at(0) },
+    node: { id: 'edge', cluster: 'edge' },
+    admin: { address: atPort(0) },
     static_resources: {
-      listeners: [{ name: 'edge', address: at(0), filter_chains: [{ filters: [filter] }] }],
+      listeners: [{ name: 'edge', address: atPort(0), filter_chains: [{ filters: [filter] }] }],
       clusters: [
         {
-          name: 'upstream',
+          ...REDIRECT,
+          eds_cluster_config: { eds_config: { path_config_source: { path: podsFile } } },
+        },
+        {
+          name: 'create',
           type: 'STATIC',
-          load_assignment: {
-            cluster_name: 'upstream',
-            endpoints: [{ lb_endpoints: [{ endpoint: { address: at(to) } }] }],
-          },
+          load_assignment: { cluster_name: 'create', endpoints: [create] },
         },
       ],
     },

@@ -1,7 +1,7 @@
-// What Envoy's statistics say of whom it serves: summed over the public listeners, and nothing
-// where a figure is missing.
+// What Envoy's statistics say of whom it serves, summed over the public listeners, and of the pods
+// that it knows: nothing counted is not the same as nobody served, nor as somebody there.
 import { expect, test } from '@jest/globals'
-import { parseServed } from './envoy-admin.ts'
+import { findUnreached, parseServed } from './envoy-admin.ts'
 
 const lines = (prefix: string, [active, requests, total]: readonly number[]) =>
   [
@@ -27,4 +27,20 @@ test.each([
   ['one figure of three', 'http.edge.downstream_cx_active: 0\n'],
 ])('%s says nothing', (_, text) => {
   expect(parseServed(text)).toBeUndefined()
+})
+
+const members = (of: Record<string, number>) =>
+  Object.entries(of)
+    .map(([name, count]) => `cluster.${name}.membership_healthy: ${String(count)}\n`)
+    .join('')
+
+test.each([
+  [[], members({ create: 1, redirect: 10 })],
+  [['create'], members({ create: 0, redirect: 2 })],
+  [['create', 'redirect'], members({ create: 0, redirect: 0 })],
+  [['create'], members({ redirect: 2 })],
+  [['create', 'redirect'], members({ ratelimit: 2 })],
+  [['create', 'redirect'], ''],
+])('%j have no pod: %j', (services, text) => {
+  expect(findUnreached(text)).toEqual(services)
 })

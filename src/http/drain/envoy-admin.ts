@@ -20,8 +20,8 @@ export interface EnvoyAdmin {
   askReady(): Promise<'ready' | 'not-ready' | NoAnswer>
   /** Tells it to drain: its health checks fail, and its answers are their connections' last. */
   beginDrain(): Promise<'begun' | NoAnswer>
-  /** Of how many services behind it it knows no pod that it would send a request to. */
-  countUnreached(): Promise<number | NoAnswer>
+  /** Those of `SERVICES` of which it knows no pod that it would send a request to. */
+  findUnreached(): Promise<readonly string[] | NoAnswer>
   /** What it still serves. */
   readServed(): Promise<Served | NoAnswer>
 }
@@ -30,7 +30,9 @@ const CALL_MS_MAX = 1000
 /** The connection managers of the public listeners, by their `stat_prefix`. */
 const STATISTICS = '^http\\.edge[^.]*\\.downstream_(cx_active|rq_active|cx_total)$'
 /** Services that the edge cannot answer without, by their clusters. */
-const MEMBERS = '^cluster\\.(create|redirect)\\.membership_healthy$'
+export const SERVICES: readonly string[] = ['create', 'redirect']
+const MEMBERS = `^cluster\\.(${SERVICES.join('|')})\\.membership_healthy$`
+const MEMBER = /^cluster\.(\w+)\.membership_healthy: [1-9]\d*$/gm
 const STATISTIC = /^http\.edge[^.]*\.downstream_(\w+): (\d+)$/gm
 
 interface Answer {
@@ -63,10 +65,10 @@ export function createEnvoyAdmin(url: string): EnvoyAdmin {
       }
       return 'begun'
     },
-    async countUnreached() {
+    async findUnreached() {
       const answer = await ask('GET', `/stats?filter=${encodeURIComponent(MEMBERS)}`)
       if (typeof answer === 'string') return answer
-      return answer.status === 200 ? (answer.text.match(/: 0$/gm)?.length ?? 0) : 'silent'
+      return answer.status === 200 ? findUnreached(answer.text) : 'silent'
     },
     async readServed() {
       const answer = await ask('GET', `/stats?filter=${encodeURIComponent(STATISTICS)}`)
@@ -92,6 +94,12 @@ export function parseServed(text: string): Served | undefined {
     return undefined
   }
   return { connections, requests, accepted }
+}
+
+/** Which services have no pod by the lines of `/stats`; one that is not told of has none. */
+export function findUnreached(text: string): readonly string[] {
+  const reached = new Set([...text.matchAll(MEMBER)].map(([, name]) => name))
+  return SERVICES.filter((name) => !reached.has(name))
 }
 
 function isRefused(error: unknown): boolean {

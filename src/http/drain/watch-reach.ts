@@ -2,10 +2,12 @@
 // so long and no longer: what works without one of them must not wait for it for ever.
 import { type Clock, pause as wait, type Pause } from '../../process/deadline.ts'
 import type { Log } from '../../process/log.ts'
-import type { EnvoyAdmin } from './envoy-admin.ts'
+import { type EnvoyAdmin, SERVICES } from './envoy-admin.ts'
 
-/** Longer than a cluster's DNS remembers that there were no pods: CoreDNS does for 30 s. */
-export const REACH_MS_MAX = 40_000
+/** How long nothing can be behind it, as in an installation whose store has yet to start. */
+export const NOTHING_MS_MAX = 300_000
+/** How long the others are waited for, once one is there; DNS remembers for some of it that not. */
+export const OTHERS_MS_MAX = 120_000
 const LOOK_EVERY_MS = 250
 
 /** What is behind one Envoy. */
@@ -17,22 +19,31 @@ export interface Reach {
 
 /** Begins to wait. */
 export function watchReach(given: {
-  readonly envoy: Pick<EnvoyAdmin, 'countUnreached'>
+  readonly envoy: Pick<EnvoyAdmin, 'findUnreached'>
   readonly nowMs: Clock
   readonly signal: AbortSignal
   readonly log: Pick<Log, 'warn'>
   readonly pause?: Pause
 }): Reach {
   const { envoy, nowMs, signal, log, pause = wait } = given
-  const endMs = nowMs() + REACH_MS_MAX
+  const beganMs = nowMs()
+  let firstMs: number | undefined
   let isOver = false
+  const look = async () => {
+    const unreached = await envoy.findUnreached()
+    const isSome = typeof unreached !== 'string' && unreached.length < SERVICES.length
+    if (isSome) firstMs ??= nowMs()
+    const endMs = firstMs === undefined ? beganMs + NOTHING_MS_MAX : firstMs + OTHERS_MS_MAX
+    const isWhole = isSome && unreached.length === 0
+    const isLate = nowMs() >= endMs
+    if (isLate && !isWhole) log.warn({ unreached }, 'ready without a service behind it')
+    return isWhole || isLate
+  }
   const watch = async () => {
-    while (!signal.aborted && !isOver) {
-      const unreached = await envoy.countUnreached()
-      const isLate = nowMs() >= endMs
-      isOver = unreached === 0 || isLate
-      if (isLate && unreached !== 0) log.warn({ unreached }, 'ready without a service behind it')
-      if (!isOver) await pause(LOOK_EVERY_MS, signal)
+    while (!signal.aborted) {
+      isOver = await look()
+      if (isOver) return
+      await pause(LOOK_EVERY_MS, signal)
     }
   }
   return { isOver: () => isOver, settled: watch() }
