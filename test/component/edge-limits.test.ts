@@ -75,10 +75,12 @@ const create = (client: string, headers: Record<string, string> = {}) =>
 
 describe('who is charged', () => {
   test('a create of an address: 20 at once; each answer has the headers once', async () => {
+    const beginMs = performance.now()
     const answers = await Promise.all(Array.from({ length: 24 }, () => create('192.0.2.10')))
+    const seconds = (performance.now() - beginMs) / 1000
     const admitted = answers.filter(({ status }) => status === 201)
     expect(admitted.length).toBeGreaterThanOrEqual(20)
-    expect(admitted.length).toBeLessThanOrEqual(22) // 2 more each second
+    expect(admitted.length).toBeLessThanOrEqual(20 + Math.ceil(2 * seconds)) // 2 more each second
     for (const answer of answers) {
       expect(limitOf(answer).limit).toBe(20)
       expect(headersOf(answer, 'X-Request-Id')).toHaveLength(1)
