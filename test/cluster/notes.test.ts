@@ -1,32 +1,53 @@
-// The commands that an installation prints, run as printed: all but those that need a name which
-// only the reader knows get through, and what they print is what they promise.
+// The commands that README.md and an installation print, run as printed, one after the other: all
+// but those that need a name which only the reader knows get through, and do what they promise.
 import { dirname } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { findHelm } from '../parts/helm.ts'
 import { helm, tryRun } from './cluster.ts'
 import { createForwards } from './forward.ts'
-import { ensureRelease, INSTALL_MS_MAX, podsOf, RELEASE } from './release.ts'
+import { installByReadme } from './readme.ts'
+import {
+  ensureRelease,
+  INSTALL_MS_MAX,
+  podsOf,
+  RELEASE,
+  uninstall,
+  uninstallDefinitions,
+} from './release.ts'
 
 const TEST_MS_MAX = 8 * 60_000
 
-/** Every line of a command, in order. */
+/** What each command of README.md printed. */
+let installed: ReadonlyMap<string, string>
+/** Every line of a command of the notes, in order. */
 let commands: readonly string[]
 let notes: string
 const forwards = createForwards()
 
 beforeAll(async () => {
   await ensureRelease()
+  await uninstall()
+  await uninstallDefinitions()
+  installed = await installByReadme()
   notes = await helm(4, 'get', 'notes', RELEASE, '--namespace', RELEASE)
   const lines = notes.split('\n').map((line) => /^ {2}(\S.*)$/.exec(line)?.[1] ?? '')
   commands = lines
     .map((line) => line.replace(/ +#.*$/, ''))
     .filter((line) => /^(kubectl|helm|curl|ADMIN_TOKEN=)/.test(line))
-}, INSTALL_MS_MAX)
+}, 2 * INSTALL_MS_MAX)
 
 afterAll(() => forwards.end())
 
+test('README.md installs both charts, and asks for the pools', () => {
+  const outputs = [...installed.values()]
+  expect(outputs).toHaveLength(3)
+  for (const [at, name] of ['curtail-crds', RELEASE].entries()) {
+    expect(outputs[at]).toMatch(new RegExp(`^NAME: ${name}\n[^]*STATUS: deployed`))
+  }
+})
+
 test(
-  'every command works as printed',
+  'every command of the notes works as printed, the first of which waits for the pods',
   async () => {
     const path = `${dirname(await findHelm(4))}:${process.env['PATH'] ?? ''}`
     const [pod = ''] = await podsOf('create')

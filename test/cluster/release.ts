@@ -14,9 +14,9 @@ export const INSTALL_MS_MAX = 12 * 60_000
 
 const chart = fileURLToPath(new URL('../../charts/curtail', import.meta.url))
 const definitions = fileURLToPath(new URL('../../charts/curtail-crds', import.meta.url))
-/** Where docs/install.md puts the definitions. */
 const DEFINITIONS = 'curtail-crds'
-const DEFINITIONS_NAMESPACE = 'curtail-system'
+/** Where docs/install.md puts the definitions. */
+export const DEFINITIONS_NAMESPACE = 'curtail-system'
 const ready = ['--wait', '--timeout', '10m', '--namespace', RELEASE]
 
 /** Images of the tests; everything else is as the chart says. */
@@ -27,7 +27,8 @@ const images = {
   'counters.bundled.image': 'redis',
   'cassandra.bundled.image': 'cassandra',
 }
-const ownValues = [
+/** The values of every installation here, as flags of helm. */
+export const ownValues: readonly string[] = [
   ...Object.entries(images).flatMap(([value, name]) => [
     ...['--set', `${value}.repository=localhost/${name}`],
     ...['--set', `${value}.tag=test`],
