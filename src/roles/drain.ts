@@ -48,10 +48,10 @@ export const role = defineRole({
     log.info({ port: http.port }, 'ready')
     return {
       stop: async () => {
-        ending.abort()
-        await pods.settled
         health.markDraining()
+        ending.abort()
         await drain.untilGone()
+        await pods.settled
         await http.drain()
         log.info('stopped')
       },

@@ -1,6 +1,7 @@
 // The test cluster as its tests see it: they run in its network, so that Services and pods answer
 // at their own addresses. Started by run.ts; here are only words for what is asked of it.
 import { execFile } from 'node:child_process'
+import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { findHelm, type HelmMajor } from '../parts/helm.ts'
 
@@ -42,6 +43,11 @@ export async function mustRun(
   const { code, stdout, stderr } = await tryRun(command, args, input)
   if (code === 0) return stdout
   throw new Error(`${command} ${args.join(' ')} ended with ${code}: ${stderr}${stdout}`)
+}
+
+/** Where a shell finds `helm`, of version 4, and all that we find. */
+export async function pathWithHelm(): Promise<string> {
+  return `${dirname(await findHelm(4))}:${process.env['PATH'] ?? ''}`
 }
 
 /** kubectl, which must end well. */

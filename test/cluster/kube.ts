@@ -16,7 +16,8 @@ export async function openKubeApi(): Promise<{ api: KubeApi; close: () => void }
   return { api, close: transport.close }
 }
 
-function environment(name: string): string {
+/** A variable that run.ts sets. Throws where it is not there. */
+export function environment(name: string): string {
   const value = process.env[name]
   if (value === undefined) throw new Error('the tests of the cluster run by npm run test:cluster')
   return value

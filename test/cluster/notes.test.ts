@@ -1,9 +1,7 @@
 // The commands that README.md and an installation print, run as printed, one after the other: all
 // but those that need a name which only the reader knows get through, and do what they promise.
-import { dirname } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { findHelm } from '../parts/helm.ts'
-import { helm, tryRun } from './cluster.ts'
+import { helm, pathWithHelm, tryRun } from './cluster.ts'
 import { createForwards } from './forward.ts'
 import { installByReadme } from './readme.ts'
 import {
@@ -49,7 +47,7 @@ test('README.md installs both charts, and asks for the pools', () => {
 test(
   'every command of the notes works as printed, the first of which waits for the pods',
   async () => {
-    const path = `${dirname(await findHelm(4))}:${process.env['PATH'] ?? ''}`
+    const path = await pathWithHelm()
     const [pod = ''] = await podsOf('create')
     const outputs = new Map<string, string>()
     let code = ''

@@ -2,11 +2,10 @@
 // folder of its own, against the release.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findHelm } from '../parts/helm.ts'
 import type { Page } from '../parts/runbook-commands.ts'
-import { getObject, type Ran, tryRun } from './cluster.ts'
+import { getObject, pathWithHelm, type Ran, tryRun } from './cluster.ts'
 import { FULL_NAME, podsOf, RELEASE } from './release.ts'
 
 const COMMAND_SECONDS_MAX = 120
@@ -44,7 +43,7 @@ export async function readPages(): Promise<readonly Page[]> {
 /** Gives a reader a folder. An editor changes nothing unless another one is given. */
 export async function createReader(): Promise<Reader> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-runbooks-'))
-  const path = `${dirname(await findHelm(4))}:${process.env['PATH'] ?? ''}`
+  const path = await pathWithHelm()
   return {
     folder,
     async run(line, { names = {}, editor = 'true' } = {}) {

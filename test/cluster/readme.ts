@@ -1,10 +1,10 @@
 // The commands of README.md that install on a cluster, run as printed by a shell whose tools know
 // the namespace, as an operator's would; only the values that it leaves open are filled in.
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { findHelm } from '../parts/helm.ts'
-import { mustRun } from './cluster.ts'
+import { join } from 'node:path'
+import { mustRun, pathWithHelm } from './cluster.ts'
+import { environment } from './kube.ts'
 import { DEFINITIONS_NAMESPACE, ownValues, RELEASE } from './release.ts'
 
 /** What stands for the reader's own images. */
@@ -20,9 +20,9 @@ export async function installByReadme(): Promise<ReadonlyMap<string, string>> {
   try {
     const config = join(folder, 'config')
     const at = `--kubeconfig=${config}`
-    await mustRun('cp', [process.env['KUBECONFIG'] ?? '', config])
+    await copyFile(environment('KUBECONFIG'), config)
     await mustRun('kubectl', ['config', 'set-context', '--current', `--namespace=${RELEASE}`, at])
-    const path = `${dirname(await findHelm(4))}:${process.env['PATH'] ?? ''}`
+    const path = await pathWithHelm()
     const printed = new Map<string, string>()
     for (const command of commands) {
       const into = command.includes('-crds') ? `export HELM_NAMESPACE=${DEFINITIONS_NAMESPACE}` : ''

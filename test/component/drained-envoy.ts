@@ -35,29 +35,31 @@ export async function startDrainedEnvoy(
     await writeFile(`${podsFile}.new`, podsAt(port))
     await rename(`${podsFile}.new`, podsFile) // Envoy watches for moves alone
   }
-  await movePods(to)
-  const envoy = await startEnvoy({ path, configYaml: bootstrapOf(podsFile), args: drains })
+  let envoy: RunningEnvoy | undefined
   try {
+    await movePods(to)
+    const started = await startEnvoy({ path, configYaml: bootstrapOf(podsFile), args: drains })
+    envoy = started
     const companion = await startRole({
       role: 'drain',
-      env: { DRAIN_PORT: '0', ENVOY_ADMIN_URL: envoy.adminUrl, ...env },
+      env: { DRAIN_PORT: '0', ENVOY_ADMIN_URL: started.adminUrl, ...env },
     })
     const url = `http://127.0.0.1:${String(companion.ready['port'])}`
-    const listeners = await (await fetch(`${envoy.adminUrl}/listeners`)).text()
+    const listeners = await (await fetch(`${started.adminUrl}/listeners`)).text()
     return {
-      ...envoy,
+      ...started,
       port: Number(/^edge::.*:(\d+)$/m.exec(listeners)?.[1]),
       companion,
       ask: (at, method = 'GET') => fetch(`${url}${at}`, { method }),
       movePods,
       async close() {
-        await envoy.stop()
+        await started.stop()
         await companion.stop()
         await rm(folder, { recursive: true, force: true })
       },
     }
   } catch (error) {
-    await envoy.stop()
+    await envoy?.stop()
     await rm(folder, { recursive: true })
     throw error
   }

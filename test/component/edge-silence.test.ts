@@ -10,8 +10,7 @@ import { waitFor } from './wait-for.ts'
 
 const SETUP_MS_MAX = 400_000 // parts may have to be fetched
 const TEST_MS_MAX = 60_000
-/** Five times what lies between two looks at a limiter. */
-const BACK_MS_MAX = 5 * 500
+const BACK_MS_MAX = 2000
 /** The local limit here; the shared one is far above it. */
 const BURST = 20
 const settings = { redirectBurst: BURST, redirectPerSecond: 1 }

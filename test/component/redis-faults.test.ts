@@ -28,8 +28,9 @@ describe('Redis away', () => {
   test('absent at the start: calls fail at once; it is used as soon as it is there', async () => {
     const port = await freePort()
     const { store, told } = useStore(port)
-    const { error } = await failureOf(store.charge([newCharge()]))
+    const { error, tookMs } = await failureOf(store.charge([newCharge()]))
     expect([error.message, error.outcome]).toEqual(['Redis is not connected', 'not-done'])
+    expect(tookMs).toBeLessThan(TIMEOUT_MS)
     await expect(store.probe()).rejects.toThrow('Redis did not answer a PING')
     await waitFor('word of it', () => told.includes('down'))
     const late = await startRedis([], { port })

@@ -86,11 +86,13 @@ export async function takeTwoDown(given: {
     const { wishes, msMax } = await refused
     // Made while the node that was left hangs: those that come back without it never send them on.
     cassandra.node(keeps).pause()
-    await Promise.all(down.map((node) => node.restart()))
+    await Promise.all([...down.map((node) => node.restart()), redis.restart()])
     const missed = await makeLinks(creators.all, `missed-${run}`, links)
     await Promise.all(down.map((node) => node.kill()))
     cassandra.node(keeps).resume()
     await findOnReplica(readers.all, unseen)
+    await askUnseen(readers.all, missed)
+    await redis.kill()
     const ofMissed = await askUnseen(readers.all, missed)
     const never = [...unseen, ...missed]
     const healMs = await heal({ machines, down, readers: readers.all, unseen: never, run })

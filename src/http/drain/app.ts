@@ -48,12 +48,10 @@ export function createDrainApp(deps: DrainAppDeps): Express {
   app.get('/readyz', async (_req, res) => {
     const { ready, status } = deps.health.read()
     const said = await envoy.askReady()
-    const isAlone = said === 'ready' && !pods.isOver()
-    const isReady = ready && said === 'ready' && !isAlone
+    const found = said === 'ready' && !pods.isOver() ? 'alone' : said
+    const isReady = ready && found === 'ready'
     const stated = ready && !isReady ? 'not-ready' : status
-    res
-      .status(isReady ? 200 : 503)
-      .json({ status: stated, dependencies: { envoy: isAlone ? 'alone' : said } })
+    res.status(isReady ? 200 : 503).json({ status: stated, dependencies: { envoy: found } })
   })
   app.use(createAdminApp({ health: deps.health, metrics, log, baseUrl, token: undefined }))
   app.use(failedRequest({ log, baseUrl }))

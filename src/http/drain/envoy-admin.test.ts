@@ -1,7 +1,7 @@
 // What Envoy's statistics say of whom it serves, summed over the public listeners, and of the pods
 // that it knows: nothing counted is not the same as nobody served, nor as somebody there.
 import { expect, test } from '@jest/globals'
-import { findUnreached, parseServed } from './envoy-admin.ts'
+import { parseServed, parseUnreached } from './envoy-admin.ts'
 
 const lines = (prefix: string, [active, requests, total]: readonly number[]) =>
   [
@@ -42,5 +42,5 @@ test.each([
   [['create', 'redirect'], members({ ratelimit: 2 })],
   [['create', 'redirect'], ''],
 ])('%j have no pod: %j', (services, text) => {
-  expect(findUnreached(text)).toEqual(services)
+  expect(parseUnreached(text)).toEqual(services)
 })

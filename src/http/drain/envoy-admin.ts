@@ -68,7 +68,7 @@ export function createEnvoyAdmin(url: string): EnvoyAdmin {
     async findUnreached() {
       const answer = await ask('GET', `/stats?filter=${encodeURIComponent(MEMBERS)}`)
       if (typeof answer === 'string') return answer
-      return answer.status === 200 ? findUnreached(answer.text) : 'silent'
+      return answer.status === 200 ? parseUnreached(answer.text) : 'silent'
     },
     async readServed() {
       const answer = await ask('GET', `/stats?filter=${encodeURIComponent(STATISTICS)}`)
@@ -97,7 +97,7 @@ export function parseServed(text: string): Served | undefined {
 }
 
 /** Which services have no pod by the lines of `/stats`; one that is not told of has none. */
-export function findUnreached(text: string): readonly string[] {
+export function parseUnreached(text: string): readonly string[] {
   const reached = new Set([...text.matchAll(MEMBER)].map(([, name]) => name))
   return SERVICES.filter((name) => !reached.has(name))
 }

@@ -6,7 +6,7 @@ import { type EnvoyAdmin, SERVICES } from './envoy-admin.ts'
 
 /** How long nothing can be behind it, as in an installation whose store has yet to start. */
 export const NOTHING_MS_MAX = 300_000
-/** How long the others are waited for, once one is there; DNS remembers for some of it that not. */
+/** How long the others are waited for, once one is there: longer than DNS remembers an absence. */
 export const OTHERS_MS_MAX = 120_000
 const LOOK_EVERY_MS = 250
 
