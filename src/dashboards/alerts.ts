@@ -135,8 +135,12 @@ const processAlerts: readonly Alert[] = [
   },
   {
     ...{ alert: 'CurtailEventLoopSlow', severity: 'warning', forSpan: '10m' },
-    expr: `max by (pod) (${other('loopLagSeconds')}) > 0.1`,
-    summary: '{{ $labels.pod }} is too busy: its event loop is {{ $value }} s late',
+    expr:
+      'histogram_quantile(0.99, sum by (pod, le) ' +
+      `(rate(${ours('loopLagSeconds', {}, '_bucket')}[5m]))) > 0.1`,
+    summary:
+      '{{ $labels.pod }} is too busy: ' +
+      'its event loop is {{ $value | humanizeDuration }} late (p99)',
   },
   {
     ...{ alert: 'CurtailPodNotScraped', severity: 'warning', forSpan: '5m' },

@@ -93,7 +93,7 @@ export const overview: Board = {
           title: 'Lag of the event loop',
           description: 'p99; above 0.1 s a pod answers late whatever it is asked.',
           unit: 's',
-          queries: [line(other('loopLagSeconds'), roles)],
+          queries: [quantile(0.99, ours('loopLagSeconds', {}, '_bucket'), ['pod'])],
         },
       ],
     },

@@ -35,7 +35,6 @@ export const otherMetrics = {
   up: 'up',
   cpuSeconds: 'process_cpu_seconds_total',
   memoryBytes: 'process_resident_memory_bytes',
-  loopLagSeconds: 'nodejs_eventloop_lag_p99_seconds',
 } as const
 
 /** Labels that a series must have: `'5..'` behind `~` is a pattern. */

@@ -2,10 +2,12 @@
 // Labels take few values: never a code, an address or a path.
 import { Registry, collectDefaultMetrics } from 'prom-client'
 import { controllerMetrics } from './controller-metrics.ts'
+import { watchLoopLag } from './loop-lag.ts'
 import { type Makers, makersOf } from './metric-makers.ts'
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 const CALL_BUCKETS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.05, 0.1, 1]
+const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
 function linkMetrics({ counter, histogram }: Makers) {
@@ -214,6 +216,11 @@ function processMetrics({ counter, gauge, histogram }: Makers) {
       'Time of one durable transaction, sync included.',
       { buckets: LATENCY_BUCKETS },
     ),
+    loopLagSeconds: histogram(
+      'curtail_event_loop_lag_seconds',
+      'How late the event loop was, measured every 20 ms.',
+      { buckets: LAG_BUCKETS },
+    ),
     buildInfo: gauge('curtail_build_info', 'Always 1; the labels say what runs.', [
       'version',
       'node',
@@ -241,7 +248,16 @@ export function createMetrics() {
 /** The metrics of one process. Rooms ask for the part they use by `Pick`. */
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Adds what Node.js says of the process itself: CPU, memory, event-loop lag. */
-export function collectProcessMetrics({ registry }: Pick<Metrics, 'registry'>): void {
-  collectDefaultMetrics({ register: registry })
+/**
+ * Adds what Node.js says of the process itself, CPU and memory, and measures the lag of its event
+ * loop for as long as it lives: what Node.js says of that begins anew with each scrape, and tells
+ * each of two scrapers of some milliseconds.
+ */
+export function collectProcessMetrics(metrics: Pick<Metrics, 'registry' | 'loopLagSeconds'>): void {
+  collectDefaultMetrics({ register: metrics.registry })
+  const lag = metrics.loopLagSeconds.labels()
+  const observe = (seconds: number) => {
+    lag.observe(seconds)
+  }
+  watchLoopLag({ nowMs: () => performance.now(), observe })
 }

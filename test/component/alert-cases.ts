@@ -90,6 +90,9 @@ const calls = (outcome: string) =>
     labels: `statement="lwt",outcome="${outcome}"`,
     part: '_count',
   })
+const lag = (le: string) =>
+  ours('loopLagSeconds', { of: 'redirect', part: '_bucket', labels: `le="${le}"` })
+
 const info = (role: string) => ours('buildInfo', { of: role, labels: `role="${role}"` })
 const HOUR = 60
 
@@ -180,7 +183,11 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     ],
   },
   CurtailEventLoopSlow: {
-    series: [gauge(`nodejs_eventloop_lag_p99_seconds{${pod('redirect')}}`, 0.3, 0.01)],
+    series: [
+      counter(lag('0.1'), 2900, 3000),
+      counter(lag('0.25'), 3000, 3000),
+      counter(lag('+Inf'), 3000, 3000),
+    ],
   },
   CurtailPodNotScraped: { series: [gauge(`up{${pod('edge')}}`, 0, 1)] },
 }

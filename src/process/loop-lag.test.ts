@@ -1,0 +1,52 @@
+// The lag of the event loop, of a loop that is held up and of a machine that sleeps.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from '@jest/globals'
+import { TICK_MS, TICKS_MAX, watchLoopLag } from './loop-lag.ts'
+
+const STALL_MS = 210
+const HOUR_MS = 3_600_000
+
+/** Holds the event loop up. */
+function stall(ms: number): void {
+  for (const endMs = performance.now() + ms; performance.now() < endMs;);
+}
+
+test('a stall counts once for each tick that it held up, by how long', async () => {
+  const seen: number[] = []
+  const stop = watchLoopLag({ nowMs: () => performance.now(), observe: (lag) => seen.push(lag) })
+  await sleep(2 * TICK_MS)
+  const before = seen.length
+  stall(STALL_MS)
+  await sleep(TICK_MS)
+  stop()
+  const late = seen.slice(before).filter((lag) => lag >= TICK_MS / 1000)
+  expect(late.length).toBeGreaterThanOrEqual(STALL_MS / TICK_MS - 2)
+  expect(late[0]).toBeGreaterThanOrEqual((STALL_MS - TICK_MS) / 1000)
+  const steps = late.slice(1).map((lag, i) => (late[i] ?? 0) - lag)
+  for (const step of steps.slice(0, 5)) expect(step).toBeCloseTo(TICK_MS / 1000, 6)
+})
+
+test('of a machine that slept for an hour a minute is counted', async () => {
+  const seen: number[] = []
+  let asleepMs = 0
+  const nowMs = () => performance.now() + asleepMs
+  const stop = watchLoopLag({ nowMs, observe: (lag) => seen.push(lag) })
+  asleepMs = HOUR_MS
+  await sleep(2 * TICK_MS)
+  stop()
+  const counted = seen.filter((lag) => lag > 1)
+  expect(counted.length).toBeLessThanOrEqual(TICKS_MAX)
+  expect(counted.length).toBeGreaterThan(TICKS_MAX - 1000 / TICK_MS - 2)
+  expect(Math.max(...seen)).toBeLessThanOrEqual((TICKS_MAX * TICK_MS) / 1000)
+})
+
+test('once it is stopped it measures nothing more', async () => {
+  const seen: number[] = []
+  const stop = watchLoopLag({ nowMs: () => performance.now(), observe: (lag) => seen.push(lag) })
+  await sleep(3 * TICK_MS)
+  stop()
+  const { length } = seen
+  expect(length).toBeGreaterThan(0)
+  await sleep(3 * TICK_MS)
+  expect(seen).toHaveLength(length)
+})
