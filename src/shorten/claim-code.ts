@@ -6,8 +6,8 @@ import { type Clock, pause, type Pause } from '../process/deadline.ts'
 import type { Metrics } from '../process/metrics.ts'
 import { type FailedOutcome, StoreError } from '../process/store-error.ts'
 
-/** How a claim ended. `unknown`: it may be won or lost; the same `writerId` may try again. */
-export type ClaimOutcome = 'claimed' | 'taken' | 'unknown'
+/** How a claim ended. Unless it is `claimed` or `taken` the same `writerId` may try again. */
+export type ClaimOutcome = 'claimed' | 'taken' | FailedOutcome
 
 /** What claiming needs. */
 export interface ClaimDeps {
@@ -34,8 +34,8 @@ export async function claimCode(
     if (!(error instanceof StoreError)) throw error
     if (error.outcome === 'unknown') return resolveClaim(deps, link, deadlineMs)
     // Nothing was written. A store that refuses work is not helped by being asked again at once.
-    deps.metrics.claims.inc({ outcome: 'unknown' })
-    return 'unknown'
+    deps.metrics.claims.inc({ outcome: error.outcome })
+    return error.outcome
   }
 }
 

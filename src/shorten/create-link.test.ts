@@ -192,7 +192,7 @@ test('a store that stays away is given up at the deadline, and its code told', a
   const links = { insertIfAbsent: unknown, readSerial: unknown }
   const { create, stored, clock, pauses, metrics } = creator(['gggggg1'], { links })
   const begunMs = clock.nowMs
-  expect(await create()).toEqual({ kind: 'store-unavailable' })
+  expect(await create()).toEqual({ kind: 'outcome-unknown' })
   expect(stored).toEqual(['gggggg1'])
   expect(clock.nowMs - begunMs).toBeGreaterThanOrEqual(5000)
   expect(clock.nowMs - begunMs).toBeLessThanOrEqual(5500)
@@ -219,6 +219,17 @@ test('a defect of the store fails loudly, and is no outage', async () => {
   const links = { insertIfAbsent, readSerial: () => Promise.resolve(undefined) }
   const { create } = creator(['gggggg1'], { links })
   await expect(create()).rejects.toThrow('a defect')
+})
+
+test('of a store that refuses a link it is known that none was stored', async () => {
+  const refused = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+  const links = { ...createMemoryLinkStore(), insertIfAbsent: refused }
+  const { create, pauses, metrics } = creator(['gggggg1', 'gggggg2'], { links })
+  expect(await create()).toEqual({ kind: 'store-unavailable' })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect(pauses).toEqual([])
+  const { values } = await metrics.claims.get()
+  expect(values).toEqual([{ labels: { outcome: 'not-done' }, value: 2 }])
 })
 
 test('a store that refuses an intent is not asked again', async () => {

@@ -6,6 +6,7 @@ import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
 import type { Link } from '../links/link.ts'
 import { pause } from '../process/deadline.ts'
+import type { FailedOutcome } from '../process/store-error.ts'
 import { answerOf, claimCode, type ClaimDeps, outcomeOf, PAUSE_MS } from './claim-code.ts'
 import type { CodeSupply } from './code-supply.ts'
 
@@ -18,8 +19,8 @@ export interface CreateRequest {
 }
 
 /**
- * What came of it. All but `created` have stored no link; `store-unavailable` may have, and is safe
- * to repeat with its key.
+ * What came of it. All but `created` have stored no link themselves; `outcome-unknown` may have,
+ * and is safe to repeat with its key.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
@@ -27,6 +28,7 @@ export type CreateOutcome =
   | { readonly kind: 'key-reused' }
   | { readonly kind: 'pool-empty' }
   | { readonly kind: 'store-unavailable' }
+  | { readonly kind: 'outcome-unknown' }
 
 /** What creating needs. */
 export interface CreateDeps extends ClaimDeps {
@@ -68,7 +70,7 @@ async function createOnce(
     const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)
     if (telling !== undefined) await telling // where it is none, nobody waits a turn for it
     if (outcome === 'claimed') return { kind: 'created', link, replayed: false }
-    if (outcome === 'unknown') return { kind: 'store-unavailable' }
+    if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
   }
   return { kind: 'store-unavailable' }
@@ -114,7 +116,7 @@ async function finish(
     const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)
     if (telling !== undefined) await telling // where it is none, nobody waits a turn for it
     if (outcome === 'claimed') return { kind: 'created', link, replayed }
-    if (outcome === 'unknown') return { kind: 'store-unavailable' }
+    if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
     const code = await deps.supply.take(deadlineMs)
     if (code.kind !== 'code') return code
@@ -142,6 +144,10 @@ async function replayOnly(
     return { kind: 'created', link: linkOf(intent, request.longUrl), replayed: true }
   }
   return { kind: request.alias === undefined ? 'store-unavailable' : 'alias-taken' }
+}
+
+function notClaimed(outcome: FailedOutcome): CreateOutcome {
+  return { kind: outcome === 'unknown' ? 'outcome-unknown' : 'store-unavailable' }
 }
 
 /** The intent that stands after ours was offered; `undefined` if that could not be learnt. */

@@ -2,6 +2,7 @@
 // reader runs what the pages print, and gets it back. Times of the rules are divided. Some twenty
 // minutes: `npm run test:cluster -- incidents`.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { type Stop, stopInTurn } from '../../src/process/stop.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { scriptsOf } from '../parts/runbook-commands.ts'
 import { startLoad } from './constant-load.ts'
@@ -31,31 +32,37 @@ let scene: Scene
 /** Of a link that clients follow all the time. */
 let code: string
 let watches: { usual: AlertWatch; slow: AlertWatch }
-let load: ReturnType<typeof startLoad>
+/** Ends what was begun, the last one first. */
+const ends: Stop[] = []
 
 beforeAll(async () => {
   await ensureRelease()
+  ends.unshift(() => upgradeRelease())
   const edge = await edgeUrl()
   code = await shorten(edge, 'https://example.com/incidents')
-  scene = { edge, reader: await createReader() }
-  watches = { usual: await watchAlerts(DIVIDE), slow: await watchAlerts(DIVIDE_SLOW) }
-  load = startLoad([
+  const reader = await createReader()
+  ends.unshift(() => reader.end())
+  scene = { edge, reader }
+  const watching = async (divide: number) => {
+    const watch = await watchAlerts(divide)
+    ends.unshift(() => watch.stop())
+    return watch
+  }
+  watches = { usual: await watching(DIVIDE), slow: await watching(DIVIDE_SLOW) }
+  const load = startLoad([
     { name: 'redirect', everyMs: REDIRECT_EVERY_MS, url: `${edge}/${code}`, right: [] },
     {
       ...{ name: 'create', everyMs: CREATE_EVERY_MS, url: `${edge}/v1/urls`, right: [] },
       body: () => ({ long_url: 'https://example.com/' }),
     },
   ])
+  ends.unshift(async () => {
+    const { counts } = await load.stop()
+    process.stdout.write(`incidents: ${JSON.stringify(counts)}\n`)
+  })
 }, INSTALL_MS_MAX)
 
-afterAll(async () => {
-  const { counts } = await load.stop()
-  process.stdout.write(`incidents: ${JSON.stringify(counts)}\n`)
-  await watches.usual.stop()
-  await watches.slow.stop()
-  await scene.reader.end()
-  await upgradeRelease()
-}, TEST_MS_MAX)
+afterAll(() => stopInTurn(ends), TEST_MS_MAX)
 
 const watchOf = (alert: string) => (alert.endsWith('BurnSlow') ? watches.slow : watches.usual)
 

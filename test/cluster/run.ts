@@ -13,6 +13,7 @@ import { helmMajors, findHelm } from '../parts/helm.ts'
 import { buildServerImages } from '../parts/images.ts'
 import { findNodePackages } from '../parts/kubernetes-packages.ts'
 import { findKubernetes } from '../parts/kubernetes.ts'
+import { findPrometheus } from '../parts/prometheus.ts'
 
 const TESTS_MS_MAX = 60 * 60_000
 /** Runs by its name alone: some twenty minutes. */
@@ -137,6 +138,7 @@ async function main(): Promise<Count> {
   await findNodePackages()
   const programs = await findKubernetes(say)
   for (const major of helmMajors) await findHelm(major)
+  await findPrometheus() // by now: from the cluster's network nothing can be fetched
   const folder = await mkdtemp(join(tmpdir(), 'curtail-cluster-test-'))
   let cluster: Cluster | undefined
   try {

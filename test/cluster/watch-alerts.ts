@@ -28,10 +28,18 @@ export async function watchAlerts(divide: number): Promise<AlertWatch> {
     .replaceAll('RELEASE', FULL_NAME)
   const { api, close } = await openKubeApi()
   const teller = await tellPods(api)
+  const stopTelling = () => {
+    teller.close()
+    teller.closeAllConnections()
+    close()
+  }
   const { port } = teller.address() as AddressInfo
   const found = { url: `http://127.0.0.1:${String(port)}/`, refresh_interval: '1s' }
   const scrapes = [{ job_name: 'pods', http_sd_configs: [found] }]
-  const prometheus = await startPrometheus({ scrapes, rules })
+  const prometheus = await startPrometheus({ scrapes, rules }).catch((error: unknown) => {
+    stopTelling()
+    throw error
+  })
   const isFiring = async (alert: string) => (await prometheus.firing()).includes(alert)
   return {
     untilFiring: (alert, msMax) => waitFor(`${alert} to fire`, () => isFiring(alert), msMax),
@@ -45,9 +53,7 @@ export async function watchAlerts(divide: number): Promise<AlertWatch> {
     },
     async stop() {
       await prometheus.stop()
-      teller.close()
-      teller.closeAllConnections()
-      close()
+      stopTelling()
     },
   }
 }

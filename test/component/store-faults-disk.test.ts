@@ -62,9 +62,13 @@ async function started(options: { disk?: number; env?: Record<string, string> })
   return { service, client, linesOf, storeState }
 }
 
-function expectRefusal(answer: Answer): void {
-  const type = String(jsonOf(answer)['type'])
-  expect([answer.status, type.split('/').at(-1)]).toEqual([503, 'store-unavailable'])
+const TRY_AGAIN = 'The store did not answer, and this request stored no link: try again'
+
+function expectRefusal(answer: Answer, detail = TRY_AGAIN): void {
+  const problem = jsonOf(answer)
+  const name = String(problem['type']).split('/').at(-1)
+  expect([answer.status, name]).toEqual([503, 'store-unavailable'])
+  expect(problem['detail']).toBe(detail)
   expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
 }
 
@@ -83,7 +87,8 @@ test(
       const alias = { ...body, custom_alias: `full-${i}` }
       expectRefusal(await client.create(body))
       expectRefusal(await client.create(alias))
-      expectRefusal(await client.create(body, byKey))
+      const refused = await client.create(body, byKey)
+      expectRefusal(refused, `${TRY_AGAIN} with the same Idempotency-Key`)
       expect(performance.now() - begunMs).toBeLessThan(REFUSAL_MS_MAX)
     }
     expect(await storeState()).toEqual([200, 'down'])

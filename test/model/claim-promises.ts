@@ -10,8 +10,9 @@ export function brokenClaims(
   const broken = [...groups.values()].flatMap((clients) => brokenForKey(state, clients))
   for (const [name, kind] of state.told) {
     if (kind === 'threw') broken.push('a request failed loudly')
-    if (kind === 'store-unavailable' && seen.faults === 0) broken.push('503 without a fault')
-    if (state.late.includes(name) && kind !== 'created' && kind !== 'store-unavailable') {
+    const isRefused = kind === 'store-unavailable' || kind === 'outcome-unknown'
+    if (isRefused && seen.faults === 0) broken.push('503 without a fault')
+    if (state.late.includes(name) && kind !== 'created' && !isRefused) {
       broken.push('a repeat after a 201 was refused')
     }
   }
@@ -38,7 +39,7 @@ function brokenForKey(state: ClaimState, clients: readonly Client[]): string[] {
   for (const [name, kind] of told) {
     const wroteItself = ours.some(([writerId]) => writerId.startsWith(`${name}.`))
     if (kind === 'alias-taken' && ours.length + created.length > 0) broken.push('409 to the winner')
-    if (kind === 'key-reused' && wroteItself) broken.push('422, and a link was stored')
+    if (storesNone(kind, clients) && wroteItself) broken.push(`${kind}, and a link was stored`)
   }
   const isFounded = created.every(([, , code, expiresAtMs]) =>
     isRowOf(clients, state.links[code], expiresAtMs),
@@ -49,6 +50,11 @@ function brokenForKey(state: ClaimState, clients: readonly Client[]): string[] {
   )
   if (isFounded && !isTrue) broken.push('201 with another target')
   return broken
+}
+
+/** With a key, who repeats a request finishes it under the name of the first. */
+function storesNone(kind: string, clients: readonly Client[]): boolean {
+  return kind === 'key-reused' || (kind === 'store-unavailable' && clients.length === 1)
 }
 
 function countOf(values: readonly (string | undefined)[]): number {

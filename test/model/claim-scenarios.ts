@@ -1,6 +1,5 @@
-// Which requests meet which faults: the scenarios that must hold, and mutants that must not, each
-// with the promise that it breaks. claim.test.ts runs the small ones, test/storm/models.ts all.
-import type { CreateDeps } from '../../src/shorten/create-link.ts'
+// Which requests meet which faults, and must hold. claim.test.ts runs the small ones,
+// test/storm/models.ts all.
 import type { ClaimSetup } from './claim-model.ts'
 import type { Client } from './claim-state.ts'
 
@@ -12,22 +11,20 @@ export interface NamedClaim {
   readonly crashes: number
 }
 
-/** A mutant, and the promise that breaks. */
-export interface ClaimMutant extends NamedClaim {
-  readonly breaks: string
-}
-
-const keyed = (number: number, alias?: string): Client => ({
+/** A request of the key. */
+export const keyed = (number: number, alias?: string): Client => ({
   name: `K${String(number)}`,
   key: 'key',
   body: 'https://x.example/',
   ...(alias !== undefined && { alias }),
 })
-const otherBody = (number: number, alias?: string): Client => ({
+/** One of the same key for something else. */
+export const otherBody = (number: number, alias?: string): Client => ({
   ...keyed(number, alias),
   body: 'https://z.example/',
 })
-const keyless = (number: number, alias?: string): Client => ({
+/** One without a key, of another client. */
+export const keyless = (number: number, alias?: string): Client => ({
   name: `N${String(number)}`,
   body: 'https://y.example/',
   ...(alias !== undefined && { alias }),
@@ -141,149 +138,5 @@ export const walkedClaimScenarios: readonly NamedClaim[] = [
     },
     unknowns: 4,
     crashes: 3,
-  },
-]
-
-type Bend = NonNullable<ClaimSetup['bend']>
-
-const bendLinks =
-  (change: (deps: CreateDeps, own: Parameters<Bend>[1]) => Partial<CreateDeps['links']>): Bend =>
-  (deps, own) => ({ ...deps, links: { ...deps.links, ...change(deps, own) } })
-
-/** Won is only what the store says it has just applied. */
-const believeAppliedOnly = bendLinks((_, { ask }) => ({
-  async insertIfAbsent({ code, writerId, longUrl, expiresAtMs }) {
-    const claim = ['claim', code, writerId, longUrl, expiresAtMs] as const
-    const [there, applied] = (await ask('write', claim)) as [string, boolean]
-    return applied ? there : 'somebody'
-  },
-}))
-
-/** Whoever finds an intent of another request answers from it, and claims nothing. */
-const answerFromIntent = bendLinks((deps, { client }) => ({
-  insertIfAbsent: (link) =>
-    link.writerId.startsWith(`${client.name}.`)
-      ? deps.links.insertIfAbsent(link)
-      : Promise.resolve(link.writerId),
-}))
-
-/** A code whose claim is unknown, and seems not to be there, counts as taken: the next, please. */
-const giveUnknownUp = bendLinks((deps) => ({
-  async readSerial(code) {
-    const seen = await deps.links.readSerial(code)
-    const nobody = { code, longUrl: null, createdAtMs: 0, expiresAtMs: null, creatorId: null }
-    return seen ?? { ...nobody, writerId: 'nobody', disabledAtMs: null, deletedAtMs: null }
-  },
-}))
-
-/** Each request takes a next code of its own, and the intent is not moved to it. */
-const moveNothing: Bend = (deps) => ({
-  ...deps,
-  intents: { ...deps.intents, move: ({ intent, to }) => Promise.resolve({ ...intent, code: to }) },
-})
-
-/** A code is taken before the intent is looked for. */
-const readIntentLast: Bend = (deps) => ({
-  ...deps,
-  intents: { ...deps.intents, readSerial: () => Promise.resolve(undefined) },
-})
-
-/** The body is not compared with the one that the key belongs to. */
-const ignoreBody: Bend = (deps) => {
-  let own = ''
-  return {
-    ...deps,
-    intents: {
-      ...deps.intents,
-      async insertIfAbsent(intent) {
-        own = intent.bodyHash
-        return { ...(await deps.intents.insertIfAbsent(intent)), bodyHash: own }
-      },
-    },
-  }
-}
-
-/** Each clause of the protocol taken away in turn. */
-export const claimMutants: readonly ClaimMutant[] = [
-  {
-    name: 'won = applied just now; the writer of the record is not compared',
-    setup: { clients: [keyless(1, 'a')], bend: believeAppliedOnly },
-    unknowns: 1,
-    crashes: 0,
-    breaks: '409 to the winner',
-  },
-  {
-    name: 'the finder of an intent answers without claiming its code',
-    setup: { clients: [keyed(1), keyed(2)], bend: answerFromIntent },
-    unknowns: 0,
-    crashes: 0,
-    breaks: '201 without a row of its own',
-  },
-  {
-    name: 'an unknown claim of a generated code is given up for another code',
-    setup: { clients: [keyed(1), keyed(2)], bend: giveUnknownUp },
-    unknowns: 1,
-    crashes: 0,
-    breaks: 'two links for one key',
-  },
-  {
-    name: 'an unknown claim of an alias counts as lost',
-    setup: { clients: [keyless(1, 'a')], bend: giveUnknownUp },
-    unknowns: 1,
-    crashes: 0,
-    breaks: '409 to the winner',
-  },
-  {
-    name: 'the next code is taken without moving the intent',
-    setup: { clients: [keyed(1), keyed(2), keyless(1, 'g1')], bend: moveNothing },
-    unknowns: 0,
-    crashes: 0,
-    breaks: 'two links for one key',
-  },
-  {
-    name: 'the intent is moved without comparing',
-    setup: { clients: [keyed(1), keyed(2), keyless(1, 'g1')], moveWithoutComparing: true },
-    unknowns: 0,
-    crashes: 0,
-    breaks: 'two links for one key',
-  },
-  {
-    name: 'a code is taken before the intent is read',
-    setup: { clients: [keyed(1), keyed(2)], codes: ['g1'], bend: readIntentLast },
-    unknowns: 0,
-    crashes: 0,
-    breaks: 'a repeat after a 201 was refused',
-  },
-  {
-    name: 'the body is not compared',
-    setup: { clients: [keyed(1, 'a'), otherBody(2, 'a')], bend: ignoreBody },
-    unknowns: 0,
-    crashes: 0,
-    breaks: 'two bodies for one key',
-  },
-  {
-    name: 'deletion erases the writer',
-    setup: {
-      clients: [keyed(1, 'a'), keyed(2, 'a')],
-      erasures: 1,
-      erasureForgetsWriter: true,
-    },
-    unknowns: 0,
-    crashes: 0,
-    breaks: '409 to the winner',
-  },
-  {
-    name: 'the intent ends while a repeat is possible: generated',
-    setup: { clients: [keyed(1), keyed(2)], expiries: 1 },
-    unknowns: 0,
-    crashes: 0,
-    breaks: 'two links for one key',
-  },
-  {
-    name: 'the intent ends while a repeat is possible: alias',
-    setup: { clients: [keyed(1, 'a'), keyed(2, 'a')], expiries: 1 },
-    unknowns: 0,
-    crashes: 0,
-    breaks: '409 to the winner',
   },
 ]

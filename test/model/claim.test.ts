@@ -1,7 +1,8 @@
 // Explores the claiming of codes with the real createLink(): every interleaving within the bounds.
 import { expect, test } from '@jest/globals'
 import { claimScenario } from './claim-model.ts'
-import { claimMutants, claimScenarios } from './claim-scenarios.ts'
+import { claimMutants } from './claim-mutants.ts'
+import { claimScenarios } from './claim-scenarios.ts'
 import { explore } from './explore.ts'
 import { explored } from './explored.ts'
 

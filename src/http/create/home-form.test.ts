@@ -67,11 +67,3 @@ test('each fault stands beside its field; the rest is told of the whole form', (
     placeProblem({ name: 'invalid-request', detail: 'more is unknown', errors: unknown }),
   ).toEqual({ faults: {}, message: 'more is unknown' })
 })
-
-test('people are not asked for an Idempotency-Key', () => {
-  const placed = placeProblem({
-    name: 'store-unavailable',
-    detail: 'with the same Idempotency-Key',
-  })
-  expect(placed.message).not.toContain('Idempotency')
-})

@@ -67,7 +67,6 @@ function isFormField(name: string): name is FormField {
 /** Where on the page a problem is told, and how. */
 export function placeProblem(problem: Problem): Pick<HomeView, 'faults' | 'message'> {
   if (problem.name === 'alias-taken') return { faults: { custom_alias: problem.detail } }
-  if (problem.name === 'store-unavailable') return { faults: {}, message: storeMessage }
   const faults: Partial<Record<FormField, string>> = {}
   for (const { pointer, detail } of problem.errors ?? []) {
     const name = pointer.slice(1)
@@ -75,8 +74,3 @@ export function placeProblem(problem: Problem): Pick<HomeView, 'faults' | 'messa
   }
   return Object.keys(faults).length > 0 ? { faults } : { faults, message: problem.detail }
 }
-
-/** The API's sentence asks for the same Idempotency-Key, which a form cannot send. */
-const storeMessage =
-  'We cannot tell whether the link was stored. Please try again in a moment. ' +
-  'An alias that you asked for and that is taken by then may be yours already.'

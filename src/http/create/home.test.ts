@@ -110,7 +110,7 @@ test('an outcome of the store is told on the page with its status', async () => 
       409,
       'The alias mine is in use: choose another',
     ])
-    for (const kind of ['pool-empty', 'store-unavailable'] as const) {
+    for (const kind of ['pool-empty', 'store-unavailable', 'outcome-unknown'] as const) {
       next = { kind }
       const { status, headers, text } = await submit(fields)
       expect([status, headers.get('retry-after'), headers.get('cache-control')]).toEqual([
@@ -120,6 +120,7 @@ test('an outcome of the store is told on the page with its status', async () => 
       ])
       expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
       expect(partOf(text, 'message')).not.toBe('')
+      expect(text).not.toContain('Idempotency') // which a form cannot send
       expect(text).toContain('value="https://example.com/"')
     }
   } finally {

@@ -142,7 +142,7 @@ function renderOutcome(
   request: CreateRequest,
   outcome: CreateOutcome,
 ): CreatedLink | { problem: Problem } {
-  if (outcome.kind !== 'created') return { problem: problemOf(outcome.kind, request.alias) }
+  if (outcome.kind !== 'created') return { problem: problemOf(outcome.kind, request) }
   const { link, replayed } = outcome
   deps.metrics.creates.inc({ outcome: replayed ? 'replayed' : 'created' })
   return {
@@ -210,8 +210,10 @@ function parseJson(bytes: Buffer): { json: unknown } | { problem: Problem } {
 
 function problemOf(
   kind: Exclude<CreateOutcome['kind'], 'created'>,
-  alias: string | undefined,
+  { alias, idempotencyKey }: CreateRequest,
 ): Problem {
+  const isKeyed = idempotencyKey !== undefined
+  const repeat = isKeyed ? 'try again with the same Idempotency-Key' : 'try again'
   switch (kind) {
     case 'alias-taken':
       return { name: 'alias-taken', detail: `The alias ${alias ?? ''} is in use: choose another` }
@@ -228,7 +230,14 @@ function problemOf(
     case 'store-unavailable':
       return {
         name: 'store-unavailable',
-        detail: 'The outcome could not be learnt: repeat the request with the same Idempotency-Key',
+        detail: `The store did not answer, and this request stored no link: ${repeat}`,
+      }
+    case 'outcome-unknown':
+      return {
+        name: 'store-unavailable',
+        detail:
+          `We cannot tell whether the link was stored: ${repeat}` +
+          (isKeyed || alias === undefined ? '' : '; if the alias is taken then, it may be yours'),
       }
   }
 }
