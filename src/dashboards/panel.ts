@@ -17,6 +17,8 @@ export interface Panel {
 export interface Query {
   readonly expr: string
   readonly legend: string
+  /** Whether single observations are shown too, which lead to their traces. */
+  readonly hasExemplars?: boolean
 }
 
 /** A dashboard. */
@@ -47,6 +49,7 @@ export function quantile(part: number, buckets: string, labels: readonly string[
   return {
     expr: `histogram_quantile(${part}, sum by (${by}) (rate(${buckets}[$__rate_interval])))`,
     legend,
+    hasExemplars: true,
   }
 }
 

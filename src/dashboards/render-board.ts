@@ -78,9 +78,10 @@ function renderPanel(panel: Panel): StatBuilder | LinesBuilder {
     .unit(panel.unit)
     .min(0)
     .datasource(source)
-  panel.queries.forEach(({ expr, legend }, place) => {
+  panel.queries.forEach(({ expr, legend, hasExemplars }, place) => {
     const refId = String.fromCharCode(65 + place)
-    builder.withTarget(new DataqueryBuilder().refId(refId).expr(expr).legendFormat(legend))
+    const query = new DataqueryBuilder().refId(refId).expr(expr).legendFormat(legend)
+    builder.withTarget(hasExemplars === true ? query.exemplar(true) : query)
   })
   return builder
 }

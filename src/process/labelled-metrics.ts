@@ -83,7 +83,14 @@ export class LabelledCounter<L extends string = never> {
   }
 }
 
-/** A histogram. */
+/** How a histogram is made. */
+export interface HistogramOptions<L extends string> extends MetricOptions<L> {
+  readonly buckets: readonly number[]
+  /** The trace under way, for exemplars; undefined where there is none, or nothing is traced. */
+  readonly traceIdNow?: (() => string | undefined) | undefined
+}
+
+/** A histogram. Of each bucket the last observation within a trace is its exemplar. */
 export class LabelledHistogram<L extends string = never> {
   readonly name: string
   readonly help: string
@@ -91,12 +98,12 @@ export class LabelledHistogram<L extends string = never> {
   readonly #bounds: readonly number[]
   readonly #series: SeriesOf<L, Distribution>
 
-  constructor(options: MetricOptions<L> & { readonly buckets: readonly number[] }) {
+  constructor(options: HistogramOptions<L>) {
     this.name = options.name
     this.help = options.help
     this.labelNames = options.labelNames ?? []
     this.#bounds = options.buckets
-    this.#series = new SeriesOf(this.labelNames, () => new Distribution(options.buckets))
+    this.#series = new SeriesOf(this.labelNames, () => new Distribution(options))
     options.registry.registerMetric(this as unknown as Metric)
   }
 
@@ -115,12 +122,14 @@ export class LabelledHistogram<L extends string = never> {
     const { name, help } = this
     const values = this.#series.list().flatMap(({ labels, series }) => {
       const counts = series.cumulative()
-      const bucket = (le: string | number, value: number) => {
-        return { metricName: `${name}_bucket`, labels: { le, ...labels }, value }
+      const bucket = (le: string | number, value: number, place: number) => {
+        const exemplar = series.exemplar(place)
+        const shown = { metricName: `${name}_bucket`, labels: { le, ...labels }, value }
+        return exemplar === undefined ? shown : { ...shown, exemplar }
       }
       return [
-        ...this.#bounds.map((bound, i) => bucket(bound, counts[i] ?? 0)),
-        bucket('+Inf', series.count),
+        ...this.#bounds.map((bound, i) => bucket(bound, counts[i] ?? 0, i)),
+        bucket('+Inf', series.count, this.#bounds.length),
         { metricName: `${name}_sum`, labels, value: series.sum },
         { metricName: `${name}_count`, labels, value: series.count },
       ]
@@ -129,16 +138,27 @@ export class LabelledHistogram<L extends string = never> {
   }
 }
 
+/** One observation, and the trace that it was made in. */
+interface Exemplar {
+  readonly traceId: string
+  readonly value: number
+  readonly atMs: number
+}
+
 /** Values of one series by the bounds that they lie within. */
 class Distribution {
   readonly #bounds: readonly number[]
   readonly #counts: number[]
+  readonly #traceIdNow: HistogramOptions<never>['traceIdNow']
+  /** By the place of their bucket, the last one's too; the table stands only where one was kept. */
+  #exemplars: (Exemplar | undefined)[] | undefined
   sum = 0
   count = 0
 
-  constructor(bounds: readonly number[]) {
-    this.#bounds = bounds
-    this.#counts = bounds.map(() => 0)
+  constructor({ buckets, traceIdNow }: Pick<HistogramOptions<never>, 'buckets' | 'traceIdNow'>) {
+    this.#bounds = buckets
+    this.#counts = buckets.map(() => 0)
+    this.#traceIdNow = traceIdNow
   }
 
   observe(value: number): void {
@@ -147,10 +167,20 @@ class Distribution {
     let i = 0
     while (i < this.#bounds.length && value > (this.#bounds[i] ?? Infinity)) i++
     if (i < this.#counts.length) this.#counts[i] = (this.#counts[i] ?? 0) + 1
+    const traceId = this.#traceIdNow?.()
+    if (traceId !== undefined) (this.#exemplars ??= [])[i] = { traceId, value, atMs: Date.now() }
   }
 
   cumulative(): number[] {
     let total = 0
     return this.#counts.map((count) => (total += count))
+  }
+
+  /** The exemplar of the bucket at this place, as prom-client writes it. */
+  exemplar(place: number) {
+    const kept = this.#exemplars?.[place]
+    if (kept === undefined) return undefined
+    const { traceId, value, atMs } = kept
+    return { labelSet: { trace_id: traceId }, value, timestamp: atMs / 1000 }
   }
 }

@@ -1,4 +1,4 @@
-// The lag of the event loop, of a loop that is held up and of a machine that sleeps.
+// The lag of the event loop, of a loop that is held up and of a process that is frozen.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { TICK_MS, TICKS_MAX, watchLoopLag } from './loop-lag.ts'
@@ -26,12 +26,12 @@ test('a stall counts once for each tick that it held up, by how long', async () 
   for (const step of steps.slice(0, 5)) expect(step).toBeCloseTo(TICK_MS / 1000, 6)
 })
 
-test('of a machine that slept for an hour a minute is counted', async () => {
+test('of a process that was frozen for an hour a minute is counted', async () => {
   const seen: number[] = []
-  let asleepMs = 0
-  const nowMs = () => performance.now() + asleepMs
+  let frozenMs = 0
+  const nowMs = () => performance.now() + frozenMs
   const stop = watchLoopLag({ nowMs, observe: (lag) => seen.push(lag) })
-  asleepMs = HOUR_MS
+  frozenMs = HOUR_MS
   await sleep(2 * TICK_MS)
   stop()
   const counted = seen.filter((lag) => lag > 1)

@@ -4,7 +4,7 @@
 
 /** Time between two ticks. */
 export const TICK_MS = 20
-/** Ticks measured of one stall: a minute's. Of a longer one, as of a machine asleep, the last. */
+/** Ticks measured of one stall: a minute's. Of a longer one, as of a frozen process, the last. */
 export const TICKS_MAX = 3000
 
 /** Calls `observe` with the lag of each tick, in seconds, until the function it gives is called. */
@@ -22,7 +22,7 @@ export function watchLoopLag(options: {
     const missed = Math.floor((now - dueMs) / TICK_MS)
     if (missed >= TICKS_MAX) dueMs += (missed - TICKS_MAX + 1) * TICK_MS
     for (; dueMs <= now; dueMs += TICK_MS) observe((now - dueMs) / 1000)
-    timer = setTimeout(tick, dueMs - now)
+    timer = setTimeout(tick, Math.ceil(dueMs - now)) // Node cuts what is behind the point
     timer.unref()
   }
   return () => {

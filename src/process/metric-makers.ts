@@ -2,10 +2,13 @@
 import { Gauge, type Registry } from 'prom-client'
 import { CollectedCounter } from './collected-counter.ts'
 import { LabelledCounter, LabelledHistogram } from './labelled-metrics.ts'
+import { spansNow } from './spans.ts'
 
-/** Makers of metrics in one registry. */
+/** Makers of metrics in one registry. Where tracing is on, histograms name the trace under way. */
 export function makersOf(registry: Registry) {
   const registers = [registry]
+  const spans = spansNow()
+  const traceIdNow = spans && (() => spans.idsNow()?.trace_id)
   return {
     counter: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
       new LabelledCounter<L>({ name, help, labelNames, registry }),
@@ -20,7 +23,7 @@ export function makersOf(registry: Registry) {
       name: string,
       help: string,
       { buckets, labelNames = [] }: { buckets: number[]; labelNames?: readonly L[] },
-    ) => new LabelledHistogram<L>({ name, help, buckets, labelNames, registry }),
+    ) => new LabelledHistogram<L>({ name, help, buckets, labelNames, registry, traceIdNow }),
   }
 }
 

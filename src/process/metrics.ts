@@ -251,7 +251,7 @@ export type Metrics = ReturnType<typeof createMetrics>
 /**
  * Adds what Node.js says of the process itself, CPU and memory, and measures the lag of its event
  * loop for as long as it lives: what Node.js says of that begins anew with each scrape, and tells
- * each of two scrapers of some milliseconds.
+ * each of two scrapers only of the time since the other's.
  */
 export function collectProcessMetrics(metrics: Pick<Metrics, 'registry' | 'loopLagSeconds'>): void {
   collectDefaultMetrics({ register: metrics.registry })

@@ -1,5 +1,6 @@
-// Claims one code for one link: the only place that decides whether a claim was won, was lost, or
-// could not be learnt. Every failure of the store is "unknown" until a serial read says more.
+// Claims one code for one link: the only place that decides whether a claim was won, was lost, was
+// not done, or could not be learnt. A failure of the store is "unknown" until a serial read says
+// more, unless the store itself says that nothing was done.
 import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import { type Clock, pause, type Pause } from '../process/deadline.ts'

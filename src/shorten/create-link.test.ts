@@ -221,6 +221,12 @@ test('a defect of the store fails loudly, and is no outage', async () => {
   await expect(create()).rejects.toThrow('a defect')
 })
 
+test('with a key, too, an outcome that was not learnt is no refusal', async () => {
+  const links = { insertIfAbsent: unknown, readSerial: unknown }
+  const { create } = creator(['gggggg1'], { links })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'outcome-unknown' })
+})
+
 test('of a store that refuses a link it is known that none was stored', async () => {
   const refused = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
   const links = { ...createMemoryLinkStore(), insertIfAbsent: refused }

@@ -19,8 +19,8 @@ export interface CreateRequest {
 }
 
 /**
- * What came of it. All but `created` have stored no link themselves; `outcome-unknown` may have,
- * and is safe to repeat with its key.
+ * What came of it. `outcome-unknown` may have stored the link, and is safe to repeat with its key;
+ * all others but `created` have stored none themselves.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }

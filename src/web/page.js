@@ -115,7 +115,7 @@ function faultsOf(response, problem) {
   if (response.status === 429) faults.set('', tooManySentence(response.headers.get('Retry-After')))
   else if (name === 'alias-taken') faults.set('custom_alias', detail)
   else if (name === 'store-unavailable') {
-    const text = 'We cannot tell yet whether the link was stored.'
+    const text = 'The link could not be confirmed.'
     faults.set('', `${text} Please try again in a moment; it will not make a second link.`)
   } else {
     for (const fault of problem.errors ?? []) {

@@ -138,7 +138,8 @@ async function main(): Promise<Count> {
   await findNodePackages()
   const programs = await findKubernetes(say)
   for (const major of helmMajors) await findHelm(major)
-  await findPrometheus() // by now: from the cluster's network nothing can be fetched
+  // By now: from the cluster's network nothing can be fetched. Only the incidents need it.
+  if (positionals.length > 0) await findPrometheus()
   const folder = await mkdtemp(join(tmpdir(), 'curtail-cluster-test-'))
   let cluster: Cluster | undefined
   try {

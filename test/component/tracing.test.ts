@@ -7,15 +7,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { findPrometheus, scrapeTarget, startPrometheus } from '../parts/prometheus.ts'
 import { createAsk } from './client.ts'
 import { openConnection } from './raw-http.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
+import { waitFor } from './wait-for.ts'
 
 const run = promisify(execFile)
 
 const START_MS_MAX = 40_000
 const TEST_MS_MAX = 40_000
 const AWAY_MS_MAX = 2000
+const WAIT_MS_MAX = 15_000
+const FETCH_MS_MAX = 300_000
 
 interface Export {
   readonly path: string
@@ -28,6 +32,7 @@ let endpoint: string
 const exports: Export[] = []
 
 beforeAll(async () => {
+  await findPrometheus()
   collector = createServer((req, res) => {
     const chunks: Buffer[] = []
     req.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -40,7 +45,7 @@ beforeAll(async () => {
   })
   await new Promise<void>((resolve) => collector.listen({ port: 0, host: '127.0.0.1' }, resolve))
   endpoint = `http://127.0.0.1:${String((collector.address() as { port: number }).port)}`
-})
+}, FETCH_MS_MAX)
 
 afterAll(() => {
   collector.closeAllConnections()
@@ -90,6 +95,33 @@ test(
     // Two sampled requests, two spans: nothing of what the process does besides.
     expect(text.split(Buffer.from(sampled, 'hex').toString('latin1')).length - 1).toBe(2)
     expect(service.log.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'Prometheus learns from the histograms which traces their observations are of',
+  async () => {
+    const service = await startStandalone({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } })
+    const target = { address: new URL(service.adminUrl).host, path: '/metrics', labels: {} }
+    const prometheus = await startPrometheus({ scrapes: [scrapeTarget(target)] })
+    try {
+      const [sampled, unsampled] = [traceOf(0xe5), traceOf(0xf6)]
+      await askWith(service, 'there', `00-${sampled}-${'1'.repeat(16)}-01`)
+      await askWith(service, 'there', `00-${unsampled}-${'1'.repeat(16)}-00`)
+      const seconds = 'curtail_http_request_duration_seconds'
+      for (const labels of ['{route="code",status="404"}', '{route="urls",status="201"}']) {
+        const seen = () => prometheus.exemplars(`${seconds}_bucket${labels}`)
+        await waitFor(`exemplars of ${labels}`, async () => (await seen()).length > 0, WAIT_MS_MAX)
+        expect((await seen()).map((one) => one.labels)).toEqual([{ trace_id: sampled }])
+        const [count] = await prometheus.query(`${seconds}_count${labels}`)
+        expect(count?.value[1]).toBe('2')
+      }
+      expect(await prometheus.query('curtail_creates_total')).toHaveLength(1)
+    } finally {
+      await prometheus.stop()
+      await service.stop()
+    }
   },
   TEST_MS_MAX,
 )

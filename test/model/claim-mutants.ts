@@ -115,6 +115,13 @@ export const claimMutants: readonly ClaimMutant[] = [
     breaks: 'store-unavailable, and a link was stored',
   },
   {
+    name: 'an unknown claim counts as not done, with a key',
+    setup: { clients: [keyed(1)], bend: callUnknownNotDone },
+    unknowns: 1,
+    crashes: 0,
+    breaks: 'store-unavailable, and a link was stored',
+  },
+  {
     name: 'the next code is taken without moving the intent',
     setup: { clients: [keyed(1), keyed(2), keyless(1, 'g1')], bend: moveNothing },
     unknowns: 0,

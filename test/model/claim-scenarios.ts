@@ -87,6 +87,12 @@ export const claimScenarios: readonly NamedClaim[] = [
     crashes: 0,
   },
   {
+    name: 'generated, one request of a key, an alias takes the code',
+    setup: { clients: [keyed(1), keyless(1, 'g1')] },
+    unknowns: 2,
+    crashes: 1,
+  },
+  {
     name: 'one key, two bodies',
     setup: { clients: [keyed(1), otherBody(2)] },
     unknowns: 2,

@@ -15,6 +15,7 @@ const VERSION_MIN = [2, 42] as const
 const FETCH_MS_MAX = 300_000
 const RUN_MS_MAX = 120_000
 const READY_MS_MAX = 30_000
+const HOUR_SECONDS = 3600
 
 /** The folder of `prometheus` and `promtool`. Throws the reason where they cannot be had. */
 export async function findPrometheus(): Promise<string> {
@@ -71,10 +72,18 @@ interface Sample {
   readonly value: readonly [number, string]
 }
 
+/** An observation, with the labels that lead to its trace. */
+interface Exemplar {
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: string
+}
+
 /** A running Prometheus. */
 export interface RunningPrometheus {
   /** What an expression gives now. Throws what Prometheus says is wrong with it. */
   query(expression: string): Promise<readonly Sample[]>
+  /** The exemplars of a series in the last hour. */
+  exemplars(series: string): Promise<readonly Exemplar[]>
   /** The alerts that are firing, by their names. */
   firing(): Promise<readonly string[]>
   stop(): Promise<void>
@@ -92,7 +101,8 @@ export async function startPrometheus(given: {
   await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(configOf(given.scrapes)))
   const address = `127.0.0.1:${String(await freePort())}`
   const files = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`]
-  const args = [...files, `--web.listen-address=${address}`, '--log.level=error']
+  const keeps = '--enable-feature=exemplar-storage'
+  const args = [...files, keeps, `--web.listen-address=${address}`, '--log.level=error']
   const child = spawn('nice', ['-n', '15', path, ...args], { stdio: 'ignore' })
   const ended = new Promise<void>((resolve) => {
     child.once('error', () => {
@@ -126,6 +136,13 @@ export async function startPrometheus(given: {
     query: async (expression) => {
       const data = await ask(`/api/v1/query?query=${encodeURIComponent(expression)}`)
       return data['result'] as readonly Sample[]
+    },
+    exemplars: async (series) => {
+      const end = Date.now() / 1000
+      const when = `start=${String(end - HOUR_SECONDS)}&end=${String(end)}`
+      const found = await ask(`/api/v1/query_exemplars?query=${encodeURIComponent(series)}&${when}`)
+      const all = found as unknown as readonly { readonly exemplars: readonly Exemplar[] }[]
+      return all.flatMap(({ exemplars }) => exemplars)
     },
     firing: async () => {
       const { alerts } = await ask('/api/v1/alerts')

@@ -10,6 +10,7 @@ import { type ReceivedSpan, wayTo } from '../parts/received-spans.ts'
 import { askFrom, newAddress } from './edge-client.ts'
 import { makeLinks, untilWhole } from './stack-state.ts'
 import type { Edge } from './start-edge.ts'
+import type { LimiterPod, ServingPod } from './start-pods.ts'
 import type { Stack } from './start-stack.ts'
 
 const TEST_MS_MAX = 120_000
@@ -95,6 +96,13 @@ function testWays(traced: Traced): void {
       const ways = trace.map((span) => wayTo(span, trace))
       expect(ways.filter((way) => way.includes('(nobody)'))).toEqual([])
       expect(spanOf(trace, 'ingress').facts).toMatchObject({ 'http.status_code': '302' })
+      const { redirects, limiters } = traced.stackNow()
+      const named = await exemplarsOf([...redirects, ...limiters], trace[0]?.traceId ?? '')
+      expect(named).toEqual([
+        'curtail_cassandra_call_duration_seconds',
+        'curtail_http_request_duration_seconds',
+        'ratelimit_service_response_time_seconds',
+      ])
     },
     TEST_MS_MAX,
   )
@@ -240,6 +248,21 @@ async function traceOf(
     },
   )
   return collectorNow().spans(traceId)
+}
+
+/** The histograms of these pods that name the trace. */
+async function exemplarsOf(
+  pods: readonly (ServingPod | LimiterPod)[],
+  traceId: string,
+): Promise<readonly string[]> {
+  const headers = { Accept: 'application/openmetrics-text' }
+  const pages = pods.map(async (pod) => {
+    const url = `http://127.0.0.1:${String(pod.now().ready['adminPort'])}/metrics`
+    return (await fetch(url, { headers, signal: AbortSignal.timeout(TRACE_MS_MAX) })).text()
+  })
+  const lines = (await Promise.all(pages)).join('').split('\n')
+  const naming = lines.filter((line) => line.includes(`# {trace_id="${traceId}"}`))
+  return [...new Set(naming.map((line) => line.replace(/_bucket\{.*/, '')))].sort()
 }
 
 /** The one span of this name. */

@@ -6,6 +6,7 @@ import type { Metrics } from '../../process/metrics.ts'
 import { bareApp } from '../bare-app.ts'
 import { failedRequest } from '../failed-request.ts'
 import { sendProblem } from '../problem.ts'
+import { sendMetrics } from '../send-metrics.ts'
 import { adminAccess } from './access.ts'
 import { adminRoutes, type AdminApiDeps } from './api.ts'
 import { refuseOtherMethods } from './refuse-other-methods.ts'
@@ -35,9 +36,7 @@ export function createAdminApp(deps: AdminAppDeps): Express {
     const { ready, status, dependencies } = health.read()
     res.status(ready ? 200 : 503).json({ status, dependencies })
   })
-  app.get('/metrics', async (_req, res) => {
-    res.type(metrics.registry.contentType).send(await metrics.registry.metrics())
-  })
+  app.get('/metrics', sendMetrics(metrics.registry))
   refuseOtherMethods(app, allowedMethods, baseUrl)
   if (deps.api !== undefined) {
     app.use('/admin', adminAccess(deps), adminRoutes(deps.api, baseUrl))

@@ -210,13 +210,14 @@ function parseJson(bytes: Buffer): { json: unknown } | { problem: Problem } {
 
 function problemOf(
   kind: Exclude<CreateOutcome['kind'], 'created'>,
-  { alias, idempotencyKey }: CreateRequest,
+  request: CreateRequest,
 ): Problem {
-  const isKeyed = idempotencyKey !== undefined
-  const repeat = isKeyed ? 'try again with the same Idempotency-Key' : 'try again'
   switch (kind) {
     case 'alias-taken':
-      return { name: 'alias-taken', detail: `The alias ${alias ?? ''} is in use: choose another` }
+      return {
+        name: 'alias-taken',
+        detail: `The alias ${request.alias ?? ''} is in use: choose another`,
+      }
     case 'key-reused':
       return {
         name: 'idempotency-key-reused',
@@ -228,16 +229,23 @@ function problemOf(
         detail: 'No generated code is left: try again, or give a custom_alias',
       }
     case 'store-unavailable':
-      return {
-        name: 'store-unavailable',
-        detail: `The store did not answer, and this request stored no link: ${repeat}`,
-      }
     case 'outcome-unknown':
-      return {
-        name: 'store-unavailable',
-        detail:
-          `We cannot tell whether the link was stored: ${repeat}` +
-          (isKeyed || alias === undefined ? '' : '; if the alias is taken then, it may be yours'),
-      }
+      return { name: 'store-unavailable', detail: notStored(kind, request) }
   }
+}
+
+/** With a key an earlier request may have stored the link, or one beside this may yet. */
+function notStored(
+  kind: 'store-unavailable' | 'outcome-unknown',
+  { alias, idempotencyKey }: CreateRequest,
+): string {
+  if (idempotencyKey !== undefined) {
+    const same = 'try again with the same Idempotency-Key, which makes no second link'
+    return `The store did not confirm the link: ${same}`
+  }
+  if (kind === 'store-unavailable') {
+    return 'The store could not take the link, and nothing of it was stored: try again'
+  }
+  const perhapsYours = alias === undefined ? '' : '; if the alias is taken then, it may be yours'
+  return `We cannot tell whether the link was stored: try again${perhapsYours}`
 }

@@ -5,6 +5,7 @@ import type { Health } from '../../process/health.ts'
 import type { Metrics } from '../../process/metrics.ts'
 import { createAdminApp } from '../admin/app.ts'
 import { bareApp } from '../bare-app.ts'
+import { sendMetrics } from '../send-metrics.ts'
 import { listen } from '../serve.ts'
 import { createRateLimitApp, type RateLimitAppDeps } from './app.ts'
 import { createDebugApp, type DebugAppDeps } from './debug-app.ts'
@@ -64,8 +65,6 @@ function isAdminPage(config: RateLimitListenersDeps['config']): boolean {
 
 function metricsApp({ metrics, config }: RateLimitListenersDeps): Express {
   const app = bareApp()
-  app.get(config.PROMETHEUS_PATH, async (_req, res) => {
-    res.type(metrics.registry.contentType).send(await metrics.registry.metrics())
-  })
+  app.get(config.PROMETHEUS_PATH, sendMetrics(metrics.registry))
   return app
 }

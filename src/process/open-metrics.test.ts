@@ -1,0 +1,76 @@
+// The page of OpenMetrics, against that of Prometheus' own format.
+import { expect, test } from '@jest/globals'
+import { createMetrics } from './metrics.ts'
+import { openMetricsOf } from './open-metrics.ts'
+import { installSpans, type Spans } from './spans.ts'
+
+const TRACE = 'ab'.repeat(16)
+
+/** The lines that hold values. */
+function seriesOf(page: string): string[] {
+  return page.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+}
+
+/** The metrics of a process, with a value of each kind. */
+function someMetrics() {
+  const metrics = createMetrics()
+  metrics.creates.inc({ outcome: 'created' })
+  metrics.poolLevel.set({ pool: 'a' }, 7)
+  metrics.requestSeconds.labels('code', '302').observe(0.02)
+  const labels = { domain: 'd', key1: 'a "b"\n\\', key2: '', rule: '' }
+  metrics.ruleTotalHits.collectFrom(() => [{ labels, value: 3 }])
+  return metrics
+}
+
+test('series have the names and values of Prometheus’ format, which stays as it was', async () => {
+  const { registry } = someMetrics()
+  const before = await registry.metrics()
+  const page = await openMetricsOf(registry)
+  expect(seriesOf(page)).toEqual(seriesOf(before))
+  expect(seriesOf(page).length).toBeGreaterThan(50)
+  expect(await registry.metrics()).toBe(before)
+})
+
+test('a counter’s family lacks _total, one without it is of unknown type', async () => {
+  const page = await openMetricsOf(someMetrics().registry)
+  expect(page).toContain(
+    '\n# TYPE curtail_creates counter\ncurtail_creates_total{outcome="created"} 1\n',
+  )
+  expect(page).toContain('\n# TYPE ratelimit_service_rate_limit_total_hits unknown\n')
+  expect(page).not.toContain('\n\n')
+  expect(page.endsWith('\n# EOF\n')).toBe(true)
+})
+
+test('of each bucket the last observation within a trace is named', async () => {
+  let traceId: string | undefined
+  const idsNow = () => traceId && { trace_id: traceId, span_id: 'cd'.repeat(8) }
+  installSpans({ idsNow } as Partial<Spans> as Spans)
+  try {
+    const { registry, requestSeconds } = createMetrics()
+    const series = requestSeconds.labels('code', '302')
+    const begunMs = Date.now()
+    for (const [id, value] of [
+      ['1'.repeat(32), 0.02],
+      [TRACE, 0.011],
+      [undefined, 0.012],
+      [TRACE, 9],
+    ] as const) {
+      traceId = id
+      series.observe(value)
+    }
+    const named = (await openMetricsOf(registry)).split('\n').filter((line) => line.includes(' # '))
+    const found = named.map((line) =>
+      / (\d+) # \{trace_id="(.+)"\} (\S+) (\S+)$/.exec(line)?.slice(1),
+    )
+    expect(named.map((line) => /le="([^"]+)"/.exec(line)?.[1])).toEqual(['0.025', '+Inf'])
+    expect(found).toEqual([
+      ['3', TRACE, '0.011', expect.any(String)],
+      ['4', TRACE, '9', expect.any(String)],
+    ])
+    expect(Number(found[0]?.[3]) * 1000).toBeGreaterThanOrEqual(begunMs)
+    expect(Number(found[0]?.[3]) * 1000).toBeLessThanOrEqual(Date.now())
+    expect(await registry.metrics()).not.toContain('trace_id')
+  } finally {
+    installSpans(undefined)
+  }
+})
