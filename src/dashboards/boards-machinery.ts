@@ -220,7 +220,12 @@ export const dependencies: Board = {
           title: 'Time of a statement',
           description: 'p99 over all its attempts, by kind.',
           unit: 's',
-          queries: [quantile(0.99, ours('cassandraCallSeconds', {}, '_bucket'), ['statement'])],
+          queries: [
+            {
+              ...quantile(0.99, ours('cassandraCallSeconds', {}, '_bucket'), ['statement']),
+              hasExemplars: true,
+            },
+          ],
         },
         {
           title: 'Statements',

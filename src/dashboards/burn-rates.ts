@@ -25,7 +25,8 @@ const rate = (series: string, window: string) => `sum(rate(${series}[${window}])
 const { ours, edge } = released
 const redirects = { envoy_cluster_name: 'redirect' }
 const failed = { envoy_response_code_class: '5' }
-const inTime = edge('answerMs', { ...redirects, le: '100' }, '_bucket')
+/** Prometheus 3 writes the bound as `100.0`. */
+const inTime = edge('answerMs', { ...redirects, le: '~100(\\\\.0)?' }, '_bucket')
 
 /** Wrong and late answers; one that is both counts twice. */
 function badRedirects(window: string): string {

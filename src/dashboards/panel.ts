@@ -49,14 +49,14 @@ export function quantile(part: number, buckets: string, labels: readonly string[
   return {
     expr: `histogram_quantile(${part}, sum by (${by}) (rate(${buckets}[$__rate_interval])))`,
     legend,
-    hasExemplars: true,
   }
 }
 
-/** p50, p99 and p99.9 of a histogram of the catalogue. */
+/** p50, p99 and p99.9 of a histogram of the catalogue, with its exemplars once. */
 export function times(metric: OurMetric, matchers: Matchers = {}): readonly Query[] {
   const buckets = chosen.ours(metric, matchers, '_bucket')
-  return [0.5, 0.99, 0.999].map((part) => quantile(part, buckets))
+  const parts = [0.5, 0.99].map((part) => quantile(part, buckets))
+  return [...parts, { ...quantile(0.999, buckets), hasExemplars: true }]
 }
 
 /** One expression under one name. */

@@ -1,6 +1,8 @@
 // One timer for all calls: each ends at its own deadline, in any order of answers.
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, test } from '@jest/globals'
 import { createDeadlineQueue } from './deadline-queue.ts'
+import { installSpans, type Spans } from './spans.ts'
 
 const nowMs = () => performance.now()
 const never = new Promise<string>(() => undefined)
@@ -43,4 +45,28 @@ test('an answer that is there when the timer is late is taken', async () => {
   const blockedUntilMs = nowMs() + 20
   while (nowMs() < blockedUntilMs); // nobody can look at a clock meanwhile
   expect(await call).toBe('there')
+})
+
+test('a call of a traced request ends within it, and one of no request within none', async () => {
+  const requests = new AsyncLocalStorage<{ trace_id: string; span_id: string } | undefined>()
+  installSpans({ idsNow: () => requests.getStore() } as Partial<Spans> as Spans)
+  try {
+    const deadlines = createDeadlineQueue(5, nowMs)
+    const seen: unknown[] = []
+    const wait = (trace: string | undefined) => {
+      const ids = trace === undefined ? undefined : { trace_id: trace, span_id: '' }
+      return new Promise<void>((resolve) => {
+        requests.run(ids, () => {
+          deadlines.begin(() => {
+            seen.push(requests.getStore()?.trace_id)
+            resolve()
+          })
+        })
+      })
+    }
+    await Promise.all([wait('a'), wait(undefined), wait('b')])
+    expect(seen).toEqual(['a', undefined, 'b'])
+  } finally {
+    installSpans(undefined)
+  }
 })

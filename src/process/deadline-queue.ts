@@ -39,7 +39,8 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
   let isArmed = false
   let hasWaitedLonger = false
   // A timer serves many: what it logs is not of the traced request that happened to begin it.
-  const outside = spansNow() === undefined ? inside : AsyncLocalStorage.snapshot()
+  const spans = spansNow()
+  const outside = spans === undefined ? inside : AsyncLocalStorage.snapshot()
 
   const arm = (delayMs: number) => {
     isArmed = true
@@ -80,7 +81,8 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
   const begin = (onLate: () => void): Link => {
     const link: Link = {
       untilMs: nowMs() + ms,
-      onLate,
+      // What is told of a late call is of its own request.
+      onLate: spans?.idsNow() === undefined ? onLate : AsyncLocalStorage.bind(onLate),
       isWaiting: true,
       before: last,
       after: undefined,

@@ -90,7 +90,7 @@ export interface HistogramOptions<L extends string> extends MetricOptions<L> {
   readonly traceIdNow?: (() => string | undefined) | undefined
 }
 
-/** A histogram. Of each bucket the last observation within a trace is its exemplar. */
+/** A histogram. Where traces are told, the last observation of one in a bucket is its exemplar. */
 export class LabelledHistogram<L extends string = never> {
   readonly name: string
   readonly help: string

@@ -4,7 +4,15 @@ import { CollectedCounter } from './collected-counter.ts'
 import { LabelledCounter, LabelledHistogram } from './labelled-metrics.ts'
 import { spansNow } from './spans.ts'
 
-/** Makers of metrics in one registry. Where tracing is on, histograms name the trace under way. */
+/** What kind of a histogram it is. */
+interface HistogramShape<L extends string> {
+  readonly buckets: readonly number[]
+  readonly labelNames?: readonly L[]
+  /** Whether each observation is made within the request that it is of, and names its trace. */
+  readonly hasExemplars?: boolean
+}
+
+/** Makers of metrics in one registry. */
 export function makersOf(registry: Registry) {
   const registers = [registry]
   const spans = spansNow()
@@ -22,8 +30,11 @@ export function makersOf(registry: Registry) {
     histogram: <L extends string>(
       name: string,
       help: string,
-      { buckets, labelNames = [] }: { buckets: number[]; labelNames?: readonly L[] },
-    ) => new LabelledHistogram<L>({ name, help, buckets, labelNames, registry, traceIdNow }),
+      { hasExemplars = false, ...shape }: HistogramShape<L>,
+    ) => {
+      const exemplars = hasExemplars ? { traceIdNow } : {}
+      return new LabelledHistogram<L>({ name, help, ...shape, ...exemplars, registry })
+    },
   }
 }
 

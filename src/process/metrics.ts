@@ -15,7 +15,7 @@ function linkMetrics({ counter, histogram }: Makers) {
     requestSeconds: histogram(
       'curtail_http_request_duration_seconds',
       'Time from a request’s head to the end of its answer, by route and status.',
-      { buckets: LATENCY_BUCKETS, labelNames: ['route', 'status'] },
+      { buckets: LATENCY_BUCKETS, labelNames: ['route', 'status'], hasExemplars: true },
     ),
     lookups: counter(
       'curtail_link_lookups_total',
@@ -129,7 +129,7 @@ function limiterMetrics({ collected, counter, gauge, histogram }: Makers) {
     limiterCallSeconds: histogram(
       'ratelimit_service_response_time_seconds',
       'Time of a call over gRPC, by its code.',
-      { buckets: CALL_BUCKETS, labelNames: ['grpc_method', 'code'] },
+      { buckets: CALL_BUCKETS, labelNames: ['grpc_method', 'code'], hasExemplars: true },
     ),
     configLoadSuccess: collected(
       'ratelimit_service_config_load_success',
@@ -165,7 +165,7 @@ function cassandraMetrics({ counter, gauge, histogram }: Makers) {
     cassandraCallSeconds: histogram(
       'curtail_cassandra_call_duration_seconds',
       'Time of one statement over all its attempts, by its kind and outcome.',
-      { buckets: LATENCY_BUCKETS, labelNames: ['statement', 'outcome'] },
+      { buckets: LATENCY_BUCKETS, labelNames: ['statement', 'outcome'], hasExemplars: true },
     ),
     cassandraResponseSeconds: histogram(
       'curtail_cassandra_response_duration_seconds',

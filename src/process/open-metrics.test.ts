@@ -1,5 +1,6 @@
 // The page of OpenMetrics, against that of Prometheus' own format.
 import { expect, test } from '@jest/globals'
+import { Counter, Histogram } from 'prom-client'
 import { createMetrics } from './metrics.ts'
 import { openMetricsOf } from './open-metrics.ts'
 import { installSpans, type Spans } from './spans.ts'
@@ -19,6 +20,13 @@ function someMetrics() {
   metrics.requestSeconds.labels('code', '302').observe(0.02)
   const labels = { domain: 'd', key1: 'a "b"\n\\', key2: '', rule: '' }
   metrics.ruleTotalHits.collectFrom(() => [{ labels, value: 3 }])
+  const registers = [metrics.registry]
+  const help = 'One of prom-client’s own.'
+  new Counter({ name: 'a_total', help, labelNames: ['kind'], registers }).inc({ kind: 'x' })
+  new Histogram({ name: 'b_seconds', help, labelNames: ['kind'], registers }).observe(
+    { kind: 'x' },
+    2,
+  )
   return metrics
 }
 

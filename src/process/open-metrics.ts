@@ -2,11 +2,12 @@
 // writes it, of views: its own way there would take `_total` off the names of metrics for good.
 import { type OpenMetricsContentType, Registry } from 'prom-client'
 
-/** What the registry asks of a metric, and what a metric shows of itself. */
+/** What a metric shows of itself, of which only the name and type are changed. */
 interface Shown {
   readonly name: string
   readonly type: string
 }
+/** A metric, as far as a registry reads it. */
 interface Readable {
   readonly name: string
   readonly get: () => Promise<Shown>
@@ -17,7 +18,10 @@ const TOTAL = '_total'
 /** The media type of the text. */
 export const OPEN_METRICS_TYPE = Registry.OPENMETRICS_CONTENT_TYPE
 
-/** What `registry` shows now; every series has the name that it has in Prometheus' own format. */
+/**
+ * What `registry` shows now. Every series has the name and labels that it has in Prometheus' own
+ * format: a bound stays `1` and does not become `1.0`, by which Prometheus 2 would know it anew.
+ */
 export async function openMetricsOf(registry: Registry): Promise<string> {
   const page = new Registry<OpenMetricsContentType>()
   page.setContentType(OPEN_METRICS_TYPE)

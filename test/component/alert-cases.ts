@@ -97,7 +97,7 @@ const info = (role: string) => ours('buildInfo', { of: role, labels: `role="${ro
 const HOUR = 60
 
 /** The cases by alert. */
-export const alertCases: Readonly<Record<string, AlertCase>> = {
+export const alertCases = {
   CurtailRedirectBurnFast: {
     ...{ brokenMinutes: 70, healedMinutes: 60 },
     series: redirects({ wrong: 0, late: 200 }),
@@ -190,4 +190,4 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     ],
   },
   CurtailPodNotScraped: { series: [gauge(`up{${pod('edge')}}`, 0, 1)] },
-}
+} satisfies Readonly<Record<string, AlertCase>>

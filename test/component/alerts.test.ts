@@ -54,6 +54,20 @@ test(
 )
 
 test(
+  'late redirects burn also where bounds of histograms end in .0, as in Prometheus 3',
+  async () => {
+    const { series, ...rest } = alertCases.CurtailRedirectBurnFast
+    const written = series.map((one) => ({
+      ...one,
+      series: one.series.replace('le="100"', 'le="100.0"'),
+    }))
+    expect(written).not.toEqual(series)
+    expect(await judge({ CurtailRedirectBurnFast: { ...rest, series: written } })).toEqual([])
+  },
+  TEST_MS_MAX,
+)
+
+test(
   'the judge sees an alert that does not fire',
   async () => {
     const none: AlertCase = { series: [{ series: 'nothing', broken: '0x', healed: '0x' }] }

@@ -104,20 +104,28 @@ test(
   async () => {
     const service = await startStandalone({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } })
     const target = { address: new URL(service.adminUrl).host, path: '/metrics', labels: {} }
-    const prometheus = await startPrometheus({ scrapes: [scrapeTarget(target)] })
+    const scrapes = [scrapeTarget(target)]
+    const prometheus = await startPrometheus({ scrapes }).catch(async (error: unknown) => {
+      await service.stop()
+      throw error
+    })
     try {
       const [sampled, unsampled] = [traceOf(0xe5), traceOf(0xf6)]
       await askWith(service, 'there', `00-${sampled}-${'1'.repeat(16)}-01`)
       await askWith(service, 'there', `00-${unsampled}-${'1'.repeat(16)}-00`)
       const seconds = 'curtail_http_request_duration_seconds'
       for (const labels of ['{route="code",status="404"}', '{route="urls",status="201"}']) {
-        const seen = () => prometheus.exemplars(`${seconds}_bucket${labels}`)
-        await waitFor(`exemplars of ${labels}`, async () => (await seen()).length > 0, WAIT_MS_MAX)
-        expect((await seen()).map((one) => one.labels)).toEqual([{ trace_id: sampled }])
-        const [count] = await prometheus.query(`${seconds}_count${labels}`)
-        expect(count?.value[1]).toBe('2')
+        const areBothSeen = async () => {
+          const [count] = await prometheus.query(`${seconds}_count${labels}`)
+          return count?.value[1] === '2'
+        }
+        await waitFor(`both requests of ${labels}`, areBothSeen, WAIT_MS_MAX)
+        const seen = await prometheus.exemplars(`${seconds}_bucket${labels}`)
+        expect(seen.map((one) => one.labels)).toEqual([{ trace_id: sampled }])
       }
-      expect(await prometheus.query('curtail_creates_total')).toHaveLength(1)
+      for (const name of ['curtail_creates_total', 'process_cpu_seconds_total']) {
+        expect([name, await prometheus.query(name)]).toEqual([name, [expect.anything()]])
+      }
     } finally {
       await prometheus.stop()
       await service.stop()
