@@ -26,7 +26,7 @@ const { ours, edge } = released
 const redirects = { envoy_cluster_name: 'redirect' }
 const failed = { envoy_response_code_class: '5' }
 /** Prometheus 3 writes the bound as `100.0`. */
-const inTime = edge('answerMs', { ...redirects, le: '~100(\\\\.0)?' }, '_bucket')
+const inTime = edge('answerMs', { ...redirects, le: '~100([.]0)?' }, '_bucket')
 
 /** Wrong and late answers; one that is both counts twice. */
 function badRedirects(window: string): string {

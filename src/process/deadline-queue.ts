@@ -38,8 +38,8 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
   let last: Link | undefined
   let isArmed = false
   let hasWaitedLonger = false
-  // A timer serves many: what it logs is not of the traced request that happened to begin it.
   const spans = spansNow()
+  // A timer serves many: what it logs is not of the traced request that happened to begin it.
   const outside = spans === undefined ? inside : AsyncLocalStorage.snapshot()
 
   const arm = (delayMs: number) => {

@@ -84,7 +84,7 @@ export class LabelledCounter<L extends string = never> {
 }
 
 /** How a histogram is made. */
-export interface HistogramOptions<L extends string> extends MetricOptions<L> {
+interface HistogramOptions<L extends string> extends MetricOptions<L> {
   readonly buckets: readonly number[]
   /** The trace under way, for exemplars; undefined where there is none, or nothing is traced. */
   readonly traceIdNow?: (() => string | undefined) | undefined

@@ -15,15 +15,13 @@ export function watchLoopLag(options: {
 }): () => void {
   const { nowMs, observe } = options
   let dueMs = nowMs() + TICK_MS
-  let timer = setTimeout(tick, TICK_MS)
-  timer.unref()
+  let timer = setTimeout(tick, TICK_MS).unref()
   function tick(): void {
     const now = nowMs()
     const missed = Math.floor((now - dueMs) / TICK_MS)
     if (missed >= TICKS_MAX) dueMs += (missed - TICKS_MAX + 1) * TICK_MS
     for (; dueMs <= now; dueMs += TICK_MS) observe((now - dueMs) / 1000)
-    timer = setTimeout(tick, Math.ceil(dueMs - now)) // Node cuts what is behind the point
-    timer.unref()
+    timer = setTimeout(tick, Math.ceil(dueMs - now)).unref() // Node cuts what is behind the point
   }
   return () => {
     clearTimeout(timer)

@@ -32,8 +32,8 @@ export function makersOf(registry: Registry) {
       help: string,
       { hasExemplars = false, ...shape }: HistogramShape<L>,
     ) => {
-      const exemplars = hasExemplars ? { traceIdNow } : {}
-      return new LabelledHistogram<L>({ name, help, ...shape, ...exemplars, registry })
+      const traced = { traceIdNow: hasExemplars ? traceIdNow : undefined }
+      return new LabelledHistogram<L>({ name, help, ...shape, ...traced, registry })
     },
   }
 }

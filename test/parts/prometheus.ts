@@ -72,10 +72,9 @@ interface Sample {
   readonly value: readonly [number, string]
 }
 
-/** An observation, with the labels that lead to its trace. */
+/** The labels of an observation, which lead to its trace. */
 interface Exemplar {
   readonly labels: Readonly<Record<string, string>>
-  readonly value: string
 }
 
 /** A running Prometheus. */

@@ -1,12 +1,12 @@
 // The protocol models in full: every interleaving of the larger scenarios up to a bound, every
 // mutant, and random walks through scenarios too large to see whole.
-import { claimMutants } from '../model/claim-mutants.ts'
 import { cacheScenario } from '../model/cache-model.ts'
 import { cacheMutants } from '../model/cache-mutants.ts'
 import { largeCacheScenarios, walkedCacheScenarios } from '../model/cache-scenarios.ts'
 import { changeScenario } from '../model/change-model.ts'
 import { changeMutants, largeChangeScenarios } from '../model/change-scenarios.ts'
 import { claimScenario } from '../model/claim-model.ts'
+import { claimMutants } from '../model/claim-mutants.ts'
 import { largeClaimScenarios, walkedClaimScenarios } from '../model/claim-scenarios.ts'
 import { type Exploration, explore, type Scenario, walk } from '../model/explore.ts'
 import { explored } from '../model/explored.ts'
