@@ -45,11 +45,19 @@ interface Watched {
   readonly refuses: () => Promise<void>
 }
 
-/** With `pollMs` of an hour only the system's notices tell; with `isHidden` only the looks. */
-async function watched(
-  given: Partial<RulePlace> & { pollMs?: number; isHidden?: boolean; isWaiting?: boolean } = {},
-): Promise<Watched> {
-  const { pollMs = 50, isHidden = false, isWaiting = false, ...place } = given
+interface Given extends Partial<RulePlace> {
+  /** Of an hour: only the system's notices tell. */
+  readonly pollMs?: number
+  /** Only the looks tell. */
+  readonly isHidden?: boolean
+  readonly isWaiting?: boolean
+  /** Done between the load at the start and the first look. */
+  readonly meanwhile?: () => Promise<void>
+}
+
+/** The rules of a folder, and the watch that keeps them. */
+async function watched(given: Given = {}): Promise<Watched> {
+  const { pollMs = 50, isHidden = false, isWaiting = false, meanwhile, ...place } = given
   const files = ruleFilesOf({
     root,
     subdirectory: 'ratelimit',
@@ -61,6 +69,7 @@ async function watched(
   const errors: unknown[] = []
   const history: string[] = []
   let refusals = 0
+  let looks = 0
   const log = { info: () => undefined, error: () => undefined } as never
   const source = await openRuleSource({
     folder: files.folder,
@@ -72,15 +81,22 @@ async function watched(
     nowMs: Date.now,
     mayStartWithout: isWaiting,
   })
+  await meanwhile?.()
   const watch = watchFiles({
     look: () => files.look(),
     folders: () => (isHidden ? Promise.resolve([]) : files.folders()),
-    onChange: () => source.reload(),
+    onChange: async () => {
+      await source.reload()
+      looks++
+    },
     onError: (error) => errors.push(error),
     pollMs,
     settleMs: 10,
   })
   ending.unshift(() => watch.stop())
+  // What changes between a look and the reading after it is read twice, and the watch always begins
+  // with both: whoever counts what is read, or reads on their own, begins after it.
+  await waitFor('the first look', () => looks > 0)
   const domains = () => [...source.rules().keys()].sort().join()
   return {
     source,
@@ -260,11 +276,18 @@ test('dot files are rule files unless they are ignored, as in the reference', as
   await (await watched({ ignoresDotFiles: true })).serves('one')
 })
 
+test('a change between the load at the start and the first look is not missed', async () => {
+  await mkdir(folder(), { recursive: true })
+  await put('a.yaml', 'one')
+  const meanwhile = () => put('a.yaml', 'two')
+  const { history } = await watched({ pollMs: 3_600_000, isHidden: true, meanwhile })
+  expect(history).toEqual(['one', 'two'])
+})
+
 test('SIGHUP’s reload() sees a change at once, though nobody watches', async () => {
   await mkdir(folder(), { recursive: true })
   await put('a.yaml', 'one')
   const { source } = await watched({ pollMs: 3_600_000, isHidden: true })
-  await waitFor('the first look', async () => (await source.reload()) === 'unchanged')
   await put('a.yaml', 'two')
   await chmod(join(folder(), 'a.yaml'), 0o600)
   expect(await source.reload()).toBe('loaded')
