@@ -13,6 +13,9 @@ const shared = {
 }
 
 export default {
+  // A machine that stalls for seconds is no defect, and what is waited for has a bound of its own.
+  testTimeout: 30_000,
+  reporters: ['default', '<rootDir>/test/tell-leftovers.ts'],
   projects: [
     {
       ...shared,

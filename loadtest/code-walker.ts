@@ -5,7 +5,7 @@ import { scenario } from 'k6/execution'
 import http from 'k6/http'
 import { Counter } from 'k6/metrics'
 import { addressOf, checkRedirect, codeAt, followCode, type Links, makeLinks } from './clients.ts'
-import { durationOf, given, redirectThresholds, trends } from './shapes.ts'
+import { durationOf, given, readyUsers, redirectThresholds, trends } from './shapes.ts'
 import { summariesOf } from './summaries.ts'
 
 const TRIES_PER_SECOND = 50
@@ -14,8 +14,6 @@ const unknownPerMinute = Number(__ENV['UNKNOWN_PER_MINUTE'] ?? 60)
 /** For answers under way when the limit was reached, and a limiter that was late. */
 const SLACK = 1.5
 
-/** Another network in every run: what the last run used up does not count. */
-const network = (Math.floor(Date.now() / 1000) & 0xffff).toString(16)
 const CODE_CHARACTERS = 'abcdefghijklmnopqrstuvwxyz'
 
 const seen = new Counter('walker_seen')
@@ -30,7 +28,7 @@ export const options = {
       rate: TRIES_PER_SECOND,
       timeUnit: '1s',
       duration: durationOf(),
-      preAllocatedVUs: TRIES_PER_SECOND, // for answers that take up to a second
+      preAllocatedVUs: readyUsers(TRIES_PER_SECOND), // for answers that take up to a second
       maxVUs: given.usersMax,
       exec: 'walk',
     },
@@ -39,7 +37,7 @@ export const options = {
       rate: 5,
       timeUnit: '1s',
       duration: durationOf(),
-      preAllocatedVUs: 10,
+      preAllocatedVUs: readyUsers(10),
       maxVUs: given.usersMax,
       exec: 'follow',
     },
@@ -55,11 +53,22 @@ export const options = {
 
 http.setResponseCallback(http.expectedStatuses(302, 404, 429))
 
+/** What the functions of this run are given. */
+interface Walk extends Links {
+  /** Where the walker's address is. */
+  readonly network: string
+}
+
 /** Read by k6. */
-export const setup = makeLinks
+export function setup(): Walk {
+  // Another network in every run: what the last run used up does not count. It is chosen here, as
+  // users that begin in different seconds must be one walker.
+  const network = (Math.floor(Date.now() / 1000) & 0xffff).toString(16)
+  return { ...makeLinks(), network }
+}
 
 /** Read by k6: tries one code. */
-export function walk(): void {
+export function walk({ network }: Walk): void {
   const answer = followCode(newCode(), `2001:db8:${network}::1`)
   check(answer, { 'unknown or refused': ({ status }) => status === 404 || status === 429 })
   if (answer.status === 404) seen.add(1)

@@ -17,6 +17,8 @@ export const given = {
   clients: numberOf('CLIENTS') ?? 10_000,
   /** Links that a run makes before it begins, or 0 where `CODES_FILE` names some. */
   links: numberOf('LINKS') ?? 200,
+  /** Virtual users of one scenario that are ready before it begins, in place of its own number. */
+  users: numberOf('USERS'),
   /** Most virtual users of one scenario. */
   usersMax: numberOf('USERS_MAX') ?? 2000,
   /** Time in which 99 of 100 redirects must be answered. */
@@ -90,6 +92,14 @@ export function arrivals(part: number, scenario: { exec?: string } = {}): Arriva
   return { executor: 'ramping-arrival-rate', startRate: rateOf(1 / 3), stages, ...rest }
 }
 
+/**
+ * Users that are ready before the start: so many, unless the environment says how many. k6 drops
+ * an arrival that finds none idle, also where it makes more of them for the next one.
+ */
+export function readyUsers(wanted: number): number {
+  return Math.min(given.usersMax, given.users ?? wanted)
+}
+
 /** How long the shape that the environment names lasts, as k6 writes it. */
 export function durationOf(): string {
   const stages = shapes[given.shape]?.duration ?? ''
@@ -120,7 +130,7 @@ export const wholeLoad: Record<string, Threshold[]> = {
 
 /** Users that are ready before the start, for answers that take up to 50 ms. */
 function usersFor(perSecond: number): number {
-  return Math.min(given.usersMax, 10 + Math.ceil(perSecond * 0.05))
+  return readyUsers(10 + Math.ceil(perSecond * 0.05))
 }
 
 function numberOf(name: string): number | undefined {

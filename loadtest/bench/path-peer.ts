@@ -1,7 +1,7 @@
 // What the whole path is compared with: the same Envoy with the reference limiter, which it asks
 // about every request, and bare node:http that answers what our redirect does.
 import type { Stop } from '../../src/process/stop.ts'
-import { claimPorts } from '../../test/stack/claim-ports.ts'
+import { claimPorts } from '../../test/parts/free-ports.ts'
 import type { Edge } from '../../test/stack/start-edge.ts'
 import { startEdge } from '../../test/stack/start-edge.ts'
 import type { Stack } from '../../test/stack/start-stack.ts'

@@ -83,8 +83,12 @@ export function followTlsFiles(options: {
       const isSettled = state === seen
       seen = state
       if (!isSettled || state === read) return
+      const [outcome] = await Promise.allSettled([readTlsFiles(files)])
+      // Changed while it was read, it may be half of each: the next looks see to it.
+      if ((await stateOf(files)) !== state) return
       read = state
-      onChange(await readTlsFiles(files))
+      if (outcome.status === 'rejected') throw outcome.reason
+      onChange(outcome.value)
     },
   })
 }

@@ -9,6 +9,7 @@ import {
   ServerResponse,
 } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { setImmediate as whenRead } from 'node:timers/promises'
 import type { Express } from 'express'
 import { pause } from '../process/deadline.ts'
 import { requestIdFrom } from '../process/request-id.ts'
@@ -48,6 +49,8 @@ const REQUEST_MS_MAX = 20_000
 const TIMEOUT_CHECK_MS = 1000
 /** A client that takes no byte of its answer for this long is cut, or after twice as long. */
 const STALL_MS_MAX = 21_000
+/** A look that comes after so many times the interval is late. */
+const LOOK_LATE_FROM = 1.2
 /** While draining: the silence after which a connection is closed, and when waiting ends. */
 const DRAIN_IDLE_MS = 1000
 const DRAIN_MS_MAX = 15_000
@@ -207,10 +210,16 @@ function cutStalled(
   { connections, msMax }: { connections: ReadonlySet<Socket>; msMax: number },
 ): void {
   const movedBefore = new WeakMap<Socket, number>()
+  let lookedMs = performance.now()
   const looking = setInterval(() => {
+    const nowMs = performance.now()
+    // While this process was held up itself, nobody could take anything: such a look only notes.
+    const isLate = nowMs - lookedMs > LOOK_LATE_FROM * msMax
+    lookedMs = nowMs
     for (const socket of connections) {
       const moved = socket.bytesWritten - socket.writableLength
-      if (socket.writableLength > 0 && movedBefore.get(socket) === moved) socket.destroy()
+      const hasStalled = socket.writableLength > 0 && movedBefore.get(socket) === moved
+      if (hasStalled && !isLate) socket.destroy()
       movedBefore.set(socket, moved)
     }
   }, msMax)
@@ -235,6 +244,8 @@ async function drained(
     const waitedMs = performance.now() - begunMs
     if (waitedMs > msMax) server.closeAllConnections()
     else if (waitedMs > DRAIN_IDLE_MS) {
+      // After a pause of this process requests may wait to be read: they are no idle connections.
+      await whenRead()
       server.closeIdleConnections()
       // Those that never sent a byte are not idle to Node.js.
       for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()

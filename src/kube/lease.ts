@@ -38,6 +38,7 @@ interface LeaseTimes {
 const TIMES: LeaseTimes = { leaseMs: 15_000, renewMs: 10_000, retryMs: 2000 }
 const JITTER = 1.2
 const RELEASE_MS_MAX = 1000
+const RELEASE_TRIES_MAX = 2
 /** A turn is a pause and two calls at most: after so long it hangs. */
 const TURN_MS_MAX = 60_000
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' } as const
@@ -160,18 +161,8 @@ function createRecord(options: LeaseOptions, { leaseMs, renewMs }: LeaseTimes) {
     return lease
   }
   const write = async (spec: LeaseSpec, at: { signal?: AbortSignal; msMax: number }) => {
-    const { resourceVersion } = last?.metadata ?? {}
-    const body = {
-      apiVersion: 'coordination.k8s.io/v1',
-      kind: 'Lease',
-      metadata: { name, namespace, ...(resourceVersion !== undefined && { resourceVersion }) },
-      spec,
-    }
-    const call =
-      resourceVersion === undefined
-        ? ({ method: 'POST', path: pathOf(LEASES, { namespace }) } as const)
-        : ({ method: 'PUT', path } as const)
-    note((await api.call({ ...call, body, ...at })) as Lease)
+    const call = writeOf(spec, { name, namespace, ...last?.metadata })
+    note((await api.call({ ...call, ...at })) as Lease)
   }
   const isFree = ({ spec }: Lease) => {
     const holder = spec?.holderIdentity ?? ''
@@ -203,13 +194,43 @@ function createRecord(options: LeaseOptions, { leaseMs, renewMs }: LeaseTimes) {
     },
     /** Throws KubeError. */
     async release(): Promise<void> {
-      const before = last?.spec
-      if (before?.holderIdentity !== identity) return
-      const spec = { ...before, holderIdentity: '', leaseDurationSeconds: 1 }
-      const renewTime = microTime(options.wallMs())
-      await write({ ...spec, renewTime }, { msMax: RELEASE_MS_MAX })
+      const at = { msMax: RELEASE_MS_MAX }
+      for (let tries = 1; ; tries++) {
+        // The stop may have cut off a renewal: whether it was done, the server says.
+        if (last === undefined) note((await api.call({ method: 'GET', path, ...at })) as Lease)
+        const before = last?.spec
+        if (before?.holderIdentity !== identity) return
+        const spec = { ...before, holderIdentity: '', leaseDurationSeconds: 1 }
+        try {
+          await write({ ...spec, renewTime: microTime(options.wallMs()) }, at)
+          return
+        } catch (error) {
+          last = undefined
+          // That renewal was done only now, or somebody else wrote: once more, by what stands.
+          if (!isStatus(error, 409) || tries === RELEASE_TRIES_MAX) throw error
+        }
+      }
     },
   }
+}
+
+/** The call that writes a Lease: over the version that was seen, else anew. */
+function writeOf(
+  spec: LeaseSpec,
+  metadata: Lease['metadata'] & { readonly name: string; readonly namespace: string },
+) {
+  const { name, namespace, resourceVersion } = metadata
+  const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', spec }
+  if (resourceVersion === undefined) {
+    const path = pathOf(LEASES, { namespace })
+    return { method: 'POST', path, body: { ...body, metadata: { name, namespace } } } as const
+  }
+  const path = pathOf(LEASES, { namespace, name })
+  return {
+    method: 'PUT',
+    path,
+    body: { ...body, metadata: { name, namespace, resourceVersion } },
+  } as const
 }
 
 /** What is written into a Lease that is taken or renewed. */

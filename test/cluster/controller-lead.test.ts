@@ -11,6 +11,10 @@ import { ensureRelease, INSTALL_MS_MAX, RELEASE, untilWhole } from './release.ts
 
 const TEST_MS_MAX = 5 * 60_000
 const TAKEN_MS_MAX = 60_000
+/** Who looks every 2.4 s at the latest finds a Lease that was released. */
+const RELEASED_MS_MAX = 5 * 2400
+/** One that was not must have stood still for 15 s. */
+const EXPIRED_MS_MAX = 15_000 + 5 * 2400
 const AWAY_MS = 30_000
 const POOL = 'led'
 const LOW_WATER = 2000
@@ -74,27 +78,27 @@ function say(what: string, ms: number): void {
 }
 
 test(
-  'ended by SIGTERM, it is followed within 3 s',
+  'ended by SIGTERM, it is followed long before its time is over',
   async () => {
     const leader = await leaderNow()
     const pid = await processOf(leader.pod)
     await signalTo(pid, 'TERM')
     const ms = await untilAnother(leader)
     say('SIGTERM', ms)
-    expect(ms).toBeLessThan(3000)
+    expect(ms).toBeLessThan(RELEASED_MS_MAX)
   },
   TEST_MS_MAX,
 )
 
 test(
-  'killed, it is followed within 20 s, and the next one keeps the pool',
+  'killed, it is followed soon after its time, and the next one keeps the pool',
   async () => {
     const leader = await leaderNow()
     const pid = await processOf(leader.pod)
     await signalTo(pid, 'KILL')
     const ms = await untilAnother(leader)
     say('SIGKILL', ms)
-    expect(ms).toBeLessThan(20_000)
+    expect(ms).toBeLessThan(EXPIRED_MS_MAX)
     const { metadata } = await words.get(POOL)
     await words.change(POOL, { headroomHours: 1 })
     await waitFor(
@@ -116,7 +120,7 @@ test(
     await words.change(POOL, { paused: true })
     const ms = await untilAnother(leader)
     say('SIGSTOP', ms)
-    expect(ms).toBeLessThan(20_000)
+    expect(ms).toBeLessThan(EXPIRED_MS_MAX)
     await words.untilSays(POOL, 'Refilling', 'False Paused')
     const wokenMs = Date.now()
     await signalTo(pid, 'CONT')

@@ -51,7 +51,7 @@ beforeAll(async () => {
 }, INSTALL_MS_MAX)
 
 afterAll(async () => {
-  await api.call({ method: 'DELETE', path, query: selected })
+  await api.call({ method: 'DELETE', path, query: selected, msMax: TEST_MS_MAX })
   await forEachName((name) => {
     return cassandra.execute('DELETE FROM code_pools WHERE pool = ?', [name], { prepare: true })
   })

@@ -1,6 +1,7 @@
 // The commands that README.md and an installation print, run as printed, one after the other: all
 // but those that need a name which only the reader knows get through, and do what they promise.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { waitFor } from '../component/wait-for.ts'
 import { helm, pathWithHelm, tryRun } from './cluster.ts'
 import { createForwards } from './forward.ts'
 import { installByReadme } from './readme.ts'
@@ -14,6 +15,8 @@ import {
 } from './release.ts'
 
 const TEST_MS_MAX = 8 * 60_000
+/** A Lease that was not released has to run out. */
+const SAID_MS_MAX = 60_000
 
 /** What each command of README.md printed. */
 let installed: ReadonlyMap<string, string>
@@ -58,10 +61,16 @@ test(
       else {
         const here = command.replace(/\bPOD\b/, pod).replace(/\bCODE\b/, code)
         const script = `PATH=${path}\n${before}${here}`
-        const { code: exitCode, stdout, stderr } = await tryRun('sh', ['-ec', script])
-        expect([command, exitCode, stderr]).toEqual([command, 0, expect.any(String)])
-        outputs.set(command, stdout)
-        code = /"short_url":"[^"]*\/(\w+)"/.exec(stdout)?.[1] ?? code
+        const run = async () => {
+          const { code: exitCode, stdout, stderr } = await tryRun('sh', ['-ec', script])
+          expect([command, exitCode, stderr]).toEqual([command, 0, expect.any(String)])
+          outputs.set(command, stdout)
+          return stdout
+        }
+        // The controller says nothing of a pool until one leads and has looked.
+        const isSaid = async () => (await run()).includes(' True')
+        if (command.includes('codepools')) await waitFor(command, isSaid, SAID_MS_MAX)
+        else code = /"short_url":"[^"]*\/(\w+)"/.exec(await run())?.[1] ?? code
       }
     }
     const outputOf = (part: string) =>

@@ -125,11 +125,14 @@ async function askEach(component: string, path: string): Promise<readonly string
 export async function untilConnected(): Promise<void> {
   for (const component of ['create', 'redirect', 'ratelimit']) {
     await waitFor(`each pod of ${component} to have what it depends on`, async () => {
-      const said = await askEach(component, '/readyz')
-      return said.every((text) => {
-        const { dependencies } = JSON.parse(text) as { dependencies: Record<string, string> }
-        return Object.values(dependencies).every((state) => state === 'up')
-      })
+      // One that has no address yet, or does not listen, has nothing.
+      const said = await askEach(component, '/readyz').catch(() => undefined)
+      return (
+        said?.every((text) => {
+          const { dependencies } = JSON.parse(text) as { dependencies: Record<string, string> }
+          return Object.values(dependencies).every((state) => state === 'up')
+        }) === true
+      )
     })
   }
 }

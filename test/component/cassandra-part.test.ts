@@ -13,6 +13,7 @@ import { inTime, waitFor } from './wait-for.ts'
 const SETUP_MS_MAX = 900_000 // Java, Maven and the jars may have to be fetched
 const TEST_MS_MAX = 90_000
 const READ_MS = 3000
+const WARM_MS_MAX = 60_000
 const partFile = join(dirname(fileURLToPath(import.meta.url)), '../parts/cassandra.ts')
 const insert = 'INSERT INTO faults.t (a, b) VALUES (?, ?) IF NOT EXISTS'
 
@@ -43,12 +44,25 @@ beforeAll(async () => {
   const long = { prepare: false, readTimeout: 30_000 }
   await client.execute(`CREATE KEYSPACE faults WITH replication = ${replication}`, [], long)
   await client.execute('CREATE TABLE faults.t (a text PRIMARY KEY, b text)', [], long)
+  await warmUp()
 }, SETUP_MS_MAX)
 
 afterAll(async () => {
   await client.shutdown()
   await cluster.stop()
 }, TEST_MS_MAX)
+
+/** Waits until every node makes conditional writes: their first ones may take it too long. */
+async function warmUp(): Promise<void> {
+  for (const host of client.hosts.values()) {
+    const write = () =>
+      client.execute(insert, [crypto.randomUUID(), 'w'], { host }).then(
+        () => true,
+        () => false,
+      )
+    await waitFor(`a conditional write by ${host.address}`, write, WARM_MS_MAX)
+  }
+}
 
 /** The value of a key as a majority says it, once one answers. */
 async function valueOf(key: string): Promise<string | undefined> {

@@ -1,7 +1,7 @@
 // Rounds of one link that is disabled, through a cache that fails: once the admin API has said yes,
 // it stops redirecting on every process in time, and does not come back.
 import { flush, stopAtWrite } from './fresh-links.ts'
-import { createUntilTold, mustLeadTo, openAskers, type Asker } from './machine-clients.ts'
+import { createUntilTold, follow, mustLeadTo, openAskers, type Asker } from './machine-clients.ts'
 import type { Machine, ManyMachines } from './many-machines.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -40,7 +40,7 @@ export async function disableRound(given: {
     try {
       const answeredMs = await disable(machines, alias, fault)
       const isGone = async () => {
-        const answers = await Promise.all(readers.all.map((one) => one.ask({ path: `/${alias}` })))
+        const answers = await Promise.all(readers.all.map((one) => follow(one, alias)))
         return answers.every(({ status }) => status === 404)
       }
       await waitFor(`/${alias} to be gone (Redis ${fault})`, isGone, GONE_MS_MAX)
@@ -63,8 +63,7 @@ export async function disableRound(given: {
 
 async function askOn(reader: Asker, alias: string, asking: { isEnding: boolean }): Promise<void> {
   while (!asking.isEnding) {
-    const answer = await reader.ask({ path: `/${alias}` })
-    const { status } = answer
+    const { status } = await follow(reader, alias)
     if (status !== 302 && status !== 404) throw new Error(`/${alias}: ${String(status)}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }

@@ -1,7 +1,7 @@
 // What the edge answers itself, and how it bears clients that are slow, many or hostile: problem
 // documents, and others go on being served. The limiter is away here.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { freePort } from '../parts/redis.ts'
+import { freePort } from '../parts/free-ports.ts'
 import { standIdle } from '../storm/idle-connections.ts'
 import { BASE_URL, type Edge, type Pod, startEdge, startPod } from './edge.ts'
 import { type Answer, headerOf, headersOf, jsonOf, openConnection } from './raw-http.ts'

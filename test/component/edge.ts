@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import type { EdgeSettings } from '../../envoy/edge-settings.ts'
 import { renderBootstrap, renderCertificate } from '../../envoy/render-bootstrap.ts'
 import { findEnvoy, type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
-import { freePort } from '../parts/redis.ts'
+import { freePort } from '../parts/free-ports.ts'
 import { type Answer, type Ask, headerOf, openConnection } from './raw-http.ts'
 import { waitFor } from './wait-for.ts'
 

@@ -1,6 +1,7 @@
 // A round of links that expire while their rows live on: followed until the very moment, and not
 // found from then on, whether memory, the cache or the store is asked.
 import cassandra from 'cassandra-driver'
+import type { LinkStore } from '../../src/links/link-store.ts'
 import { parseConfig } from '../../src/process/config.ts'
 import { createMetrics } from '../../src/process/metrics.ts'
 import { openCassandra } from '../../src/stores/cassandra/client.ts'
@@ -10,13 +11,14 @@ import { keyOf } from '../../src/stores/redis/link-cache-entry.ts'
 import { environmentOf, quiet } from '../contract/open-cassandra.ts'
 import { sampleLink } from '../contract/sample-link.ts'
 import { clientOf } from '../parts/redis.ts'
-import { type Asker, leadsTo, openAskers, renderAnswer } from './machine-clients.ts'
+import { type Asker, follow, leadsTo, openAskers, renderAnswer } from './machine-clients.ts'
 import type { Machine, ManyMachines } from './many-machines.ts'
 
 const KEYSPACE = 'curtail'
 /** Less than a process remembers a link, so that it has it in memory at its end. */
 const LIFE_MS = 3500
 const LINKS = 6
+const ROUNDS_MAX = 3
 /** How soon a link that was followed is in the cache, if at all. */
 const CACHED_MS_MAX = 500
 const QUARANTINE_SECONDS_MIN = 30 * 86_400
@@ -34,17 +36,34 @@ export interface Expired {
   readonly tiers: readonly string[]
 }
 
-/** Runs one round of three links that end at the same time. Throws what it found. */
+/**
+ * Runs one round of three links that end at the same time, and another where a tier was too late to
+ * be the one that told. Throws what it found.
+ */
 export async function expireRound(machines: ManyMachines): Promise<Expired> {
+  let round = await runRound(machines)
+  for (let rounds = 1; rounds < ROUNDS_MAX && wasLate(round); rounds++) {
+    round = await runRound(machines)
+  }
+  return round
+}
+
+/** Whether the cache or the store was not waited for, as is right: a tier behind it told then. */
+function wasLate({ tiers: [, inCache = '', inStore = ''] }: Expired): boolean {
+  return ['store', 'replica'].includes(inCache) || inStore === 'replica'
+}
+
+async function runRound(machines: ManyMachines): Promise<Expired> {
   const [first, second] = machines.redirects
   const readers = openAskers(machines.redirects)
   const [one, other] = readers.all
   if (first === undefined || second === undefined) throw new Error('there are too few processes')
   if (one === undefined || other === undefined) throw new Error('there is nobody to ask')
+  const { links: store, close } = await openLinks(machines)
   const redis = clientOf(machines.redis.port)
   try {
     const endMs = Date.now() + LIFE_MS
-    const [popular, unseen, ...others] = await insertLinks(machines, endMs)
+    const [popular, unseen, ...others] = await insertLinks(store, endMs)
     if (popular === undefined || unseen === undefined) throw new Error('there are too few links')
     // The first is asked for on and on by one process, which so has it in memory at its end.
     const following = followOver(one, popular)
@@ -64,6 +83,7 @@ export async function expireRound(machines: ManyMachines): Promise<Expired> {
   } finally {
     redis.disconnect()
     readers.close()
+    await close()
   }
 }
 
@@ -75,7 +95,7 @@ async function cacheOne(given: {
 }): Promise<Expiring> {
   for (const link of given.links) {
     const { code, target } = link
-    const answer = await given.asker.ask({ path: `/${code}` })
+    const answer = await follow(given.asker, code)
     if (!leadsTo(answer, target)) throw new Error(`/${code}: ${renderAnswer(answer)}`)
     const isCached = async () => (await given.redis.get(keyOf(code)))?.includes(target) === true
     const endMs = performance.now() + CACHED_MS_MAX
@@ -87,26 +107,24 @@ async function cacheOne(given: {
   throw new Error('none of the links came into the cache')
 }
 
-/** Links of which each ends at the same time: more than are needed, for some may not be cached. */
-async function insertLinks(
-  { cassandra: cluster }: ManyMachines,
-  endMs: number,
-): Promise<Expiring[]> {
+/** The store of links, ready: to open it takes its time, of which a link's life has none. */
+async function openLinks({ cassandra: cluster }: ManyMachines) {
   const config = parseConfig(cassandraSettings, environmentOf(cluster, KEYSPACE))
   const store = openCassandra({ config, metrics: createMetrics(), log: quiet })
-  try {
-    await store.ready
-    const links = createCassandraLinkStore(store)
-    const insert = async (): Promise<Expiring> => {
-      const link = sampleLink({ createdAtMs: Date.now(), expiresAtMs: endMs })
-      const writerId = await links.insertIfAbsent(link)
-      if (writerId !== link.writerId) throw new Error(`${link.code} is taken`)
-      return { code: link.code, target: String(link.longUrl), endMs }
-    }
-    return await Promise.all(Array.from({ length: LINKS }, insert))
-  } finally {
-    await store.close()
+  const links = createCassandraLinkStore(store)
+  await store.ready
+  return { links, close: () => store.close() }
+}
+
+/** Links of which each ends at the same time: more than are needed, for some may not be cached. */
+function insertLinks(links: Pick<LinkStore, 'insertIfAbsent'>, endMs: number): Promise<Expiring[]> {
+  const insert = async (): Promise<Expiring> => {
+    const link = sampleLink({ createdAtMs: Date.now(), expiresAtMs: endMs })
+    const writerId = await links.insertIfAbsent(link)
+    if (writerId !== link.writerId) throw new Error(`${link.code} is taken`)
+    return { code: link.code, target: String(link.longUrl), endMs }
   }
+  return Promise.all(Array.from({ length: LINKS }, insert))
 }
 
 /** Asks without pause over the end of a link: 302 until then, 404 from then on. */
@@ -132,11 +150,11 @@ async function followOver(asker: Asker, { code, target, endMs }: Expiring) {
 async function toldBy(given: { machine: Machine; asker: Asker; link: Expiring }): Promise<string> {
   const { machine, asker, link } = given
   if (Date.now() < link.endMs) throw new Error(`/${link.code} has not ended yet`)
-  const tiers = ['memory', 'cache', 'store']
+  const tiers = ['memory', 'cache', 'store', 'replica']
   const hitsOf = (tier: string) =>
     machine.metric('curtail_link_lookups_total', `tier="${tier}"`, 'outcome="hit"')
   const before = await Promise.all(tiers.map(hitsOf))
-  const answer = await asker.ask({ path: `/${link.code}` })
+  const answer = await follow(asker, link.code)
   if (answer.status !== 404) throw new Error(`/${link.code} has ended: ${renderAnswer(answer)}`)
   const after = await Promise.all(tiers.map(hitsOf))
   return tiers.find((_, i) => after[i] !== before[i]) ?? 'none'

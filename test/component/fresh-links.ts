@@ -6,6 +6,7 @@ import { createAsk } from './client.ts'
 import {
   type Asker,
   createUntilTold,
+  follow,
   leadsTo,
   mustLeadTo,
   openAskers,
@@ -164,7 +165,7 @@ async function isCachedAsAbsent({ redis }: ManyMachines, alias: string): Promise
 }
 
 async function mustBeAbsent(reader: Asker, alias: string): Promise<void> {
-  const answer = await reader.ask({ path: `/${alias}` })
+  const answer = await follow(reader, alias)
   if (answer.status !== 404) throw new Error(`/${alias} is there: ${renderAnswer(answer)}`)
 }
 

@@ -1,13 +1,16 @@
 // The gRPC listener over TLS: who is let in, and that a renewed certificate is served to who
 // connects from then on, while those before go on.
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as grpc from '@grpc/grpc-js'
+import { followTlsFiles } from '../../src/grpc/tls-files.ts'
 import { createAuthority, type Issued } from './grpc-certificates.ts'
 import { createTestClient, startTestServer, type TestServer } from './grpc-client.ts'
 import { waitFor } from './wait-for.ts'
@@ -183,6 +186,31 @@ describe('a renewed certificate', () => {
       await waitFor('the new certificate', async () => (await shown(server.port)) !== before)
     }
     expect(server.errors).toEqual([])
+  })
+
+  test('that changes while it is read is read again, and nobody is told of the half', async () => {
+    const [first, second] = [authority.issue(['localhost']), authority.issue(['localhost'])]
+    const { env, root } = filesOf(first)
+    const [certificate, key] = [env.GRPC_SERVER_TLS_CERT, env.GRPC_SERVER_TLS_KEY]
+    const told: string[] = []
+    const following = followTlsFiles({
+      files: { certificate, key, clientAuthorities: undefined },
+      everyMs: 20,
+      onChange: ({ cert }) => told.push(cert.toString()),
+      onError: (error) => told.push(String(error)),
+    })
+    ends.push(() => following.stop())
+    await waitFor('the first', () => told.length === 1)
+    rmSync(certificate)
+    execFileSync('mkfifo', [certificate]) // whoever reads it has half of it until we end it
+    const half = await open(certificate, 'w')
+    await half.write('half a')
+    writeFileSync(join(root, 'next.crt'), second.cert)
+    renameSync(join(root, 'next.crt'), certificate)
+    writeFileSync(key, second.key)
+    await half.close()
+    await waitFor('the second', () => told.length > 1)
+    expect(told).toEqual([first.cert, second.cert])
   })
 
   test('that is bad or gone is reported once, and the old one goes on', async () => {

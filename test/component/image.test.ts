@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { buildImage } from '../../k8s/image/build.ts'
 import { bundle } from '../../k8s/image/bundle.ts'
 import { type ImageRoot, openImage } from '../parts/image-root.ts'
-import { freePort } from '../parts/redis.ts'
+import { freePort } from '../parts/free-ports.ts'
 import { inTime, waitFor } from './wait-for.ts'
 
 const BUILD_MS_MAX = 180_000

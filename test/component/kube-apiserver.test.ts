@@ -160,13 +160,13 @@ describe('the controller with its rights alone', () => {
     const list = await admin.call({ method: 'GET', path: PATHS.jobs })
     return (list as { items: { metadata: { name: string; creationTimestamp: string } }[] }).items
   }
-  const written = async () => {
-    const text = await metrics.registry.metrics()
-    const lines = text.split('\n').filter((line) => line.startsWith('rest_client_requests_total'))
-    return lines
-      .filter((line) => !line.includes('method="GET"'))
-      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
+  const callsOf = async (isSuch: (method: unknown) => boolean) => {
+    const { values } = await metrics.apiRequests.get()
+    const such = values.filter(({ labels }) => isSuch(labels.method))
+    return such.reduce((sum, { value }) => sum + value, 0)
   }
+  const written = () => callsOf((method) => method !== 'GET')
+  const posted = () => callsOf((method) => method === 'POST')
 
   test(
     'fills a pool by a Job that the API server takes, says so, and then writes nothing',
@@ -208,6 +208,8 @@ describe('the controller with its rights alone', () => {
         )
       })
       await waitFor('its owner', () => keeper.rows.get('n/p')?.owner === 'n/p')
+      // Events are there before they are counted, which they are once the server has answered.
+      await waitFor('the count of a Job and two events', async () => (await posted()) === 3)
       const before = await written()
       for (let i = 0; i < 20; i++) await keeper.levels.refresh()
       expect(await written()).toBe(before)

@@ -144,6 +144,28 @@ test('released, it is taken at the next look', async () => {
   expect(fake.store.get(LEASES, 'lease')?.['spec']).toMatchObject({ leaseTransitions: 1 })
 })
 
+test('released after a stop that cut off a renewal, it is free all the same', async () => {
+  const one = candidate('one')
+  await waitFor('the lead', () => one.told[0] === 'won')
+  const unheard = fake.store.listen(() => {
+    one.ending.abort() // the server has done it, and its answer is not heard
+  })
+  await one.clock.advance(2000)
+  await waitFor('its end', () => one.told.includes('stopped'))
+  unheard()
+  expect(holder()).toBe('one')
+  let writes = 0
+  fake.refuse = ({ method }) => {
+    // Somebody else writes to it between our look and our write.
+    const labels = { by: 'kubectl' }
+    if (method === 'PUT' && ++writes === 1)
+      fake.store.patch(LEASES, 'lease', { metadata: { labels } })
+    return undefined
+  }
+  await one.election.release()
+  expect([holder(), writes]).toEqual(['', 2])
+})
+
 test('of two that begin at once one leads', async () => {
   const all = ['a', 'b', 'c', 'd'].map((name) => candidate(name))
   await waitFor('a holder', () => holder() !== undefined)

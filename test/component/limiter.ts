@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { limiterEnvironment } from '../stack/limiter-environment.ts'
 import { createTestClient, type TestClient } from './grpc-client.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
+import { waitFor } from './wait-for.ts'
 
 /** A limiter that is ready. */
 export interface Limiter extends RoleProcess {
@@ -35,13 +36,27 @@ export interface Answered {
   readonly dynamicMetadata: unknown
 }
 
-/** Starts it. `redisPort` may be one where nobody listens. */
-export async function startLimiter(given: {
+/** How to start one. */
+interface LimiterOptions {
   readonly rules: string
   readonly redisPort: number
   readonly env?: Readonly<Record<string, string>>
   readonly wrapper?: readonly string[]
-}): Promise<Limiter> {
+}
+
+/**
+ * Starts one whose counts are exact: Redis is there before the first call, and a machine that
+ * pauses does not make it late, or else a call would be counted apart.
+ */
+export async function startExactLimiter(given: LimiterOptions): Promise<Limiter> {
+  const env = { LIMIT_DEADLINE_MS: '5000', REDIS_TIMEOUT: '10s', ...given.env }
+  const limiter = await startLimiter({ ...given, env })
+  await waitFor('its Redis', () => limiter.log.some(({ msg }) => msg === 'Redis is there'))
+  return limiter
+}
+
+/** Starts it. `redisPort` may be one where nobody listens. */
+export async function startLimiter(given: LimiterOptions): Promise<Limiter> {
   const root = await mkdtemp(join(tmpdir(), 'curtail-limiter-'))
   const folder = join(root, 'config')
   await mkdir(folder)

@@ -15,6 +15,7 @@ import {
 const ANSWER_MS_MAX = 30_000
 const REPEATS_MAX = 120
 const REPEAT_MS = 250
+const SILENCES_MAX = 20
 
 /** Asks one process; any number of requests at once, each on a connection of its own. */
 export interface Asker {
@@ -111,9 +112,30 @@ export function problemOf(answer: Answer): string {
   return typeof type === 'string' ? type.slice(type.lastIndexOf('/') + 1) : ''
 }
 
+/**
+ * What a look-up comes to. On a busy machine one may run out of its deadline: 503 says nothing, and
+ * it is put again, as the answer asks.
+ */
+export async function follow(asker: Asker, code: string): Promise<Answer> {
+  for (let silences = 0; ; silences++) {
+    const answer = await asker.ask({ path: `/${code}` })
+    if (answer.status !== 503 || silences === SILENCES_MAX) return answer
+    if (headerOf(answer, 'Retry-After') === undefined) throw new Error('503 without Retry-After')
+    await sleep(REPEAT_MS)
+  }
+}
+
 /** Throws where the code does not lead to its target. */
 export async function mustLeadTo(asker: Asker, code: string, target: string): Promise<void> {
-  const answer = await asker.ask({ path: `/${code}` })
+  expectTarget(await follow(asker, code), { code, target })
+}
+
+/** Throws where one single look-up does not give the code's target. */
+export async function mustLeadAtOnce(asker: Asker, code: string, target: string): Promise<void> {
+  expectTarget(await asker.ask({ path: `/${code}` }), { code, target })
+}
+
+function expectTarget(answer: Answer, { code, target }: { code: string; target: string }): void {
   if (leadsTo(answer, target)) return
   const location = String(headerOf(answer, 'Location'))
   throw new Error(`/${code} is not ${target}, but ${renderAnswer(answer)} ${location}`)

@@ -2,7 +2,7 @@
 // every algorithm: counters that outlive their window, hits that are not weighed, limits of one.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
-import { type Limiter, startLimiter } from './limiter.ts'
+import { type Limiter, startExactLimiter } from './limiter.ts'
 import { waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
@@ -27,9 +27,7 @@ let limiter: Limiter
 
 beforeAll(async () => {
   redis = await startRedis()
-  // A deadline that a busy machine does not miss: what is counted apart would be admitted twice.
-  const env = { LIMIT_DEADLINE_MS: '5000' }
-  limiter = await startLimiter({ rules, redisPort: redis.port, env })
+  limiter = await startExactLimiter({ rules, redisPort: redis.port })
 }, SETUP_MS_MAX)
 
 afterAll(async () => {

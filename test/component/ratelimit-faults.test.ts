@@ -3,8 +3,9 @@
 // count is back soon after Redis is.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type FaultProxy, startFaultProxy } from '../parts/fault-proxy.ts'
-import { clientOf, freePort, type RedisServer, startRedis } from '../parts/redis.ts'
-import { lateCalls } from './late-calls.ts'
+import { freePort } from '../parts/free-ports.ts'
+import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
+import { lateCalls, watchPauses } from './late-calls.ts'
 import { type Limiter, startLimiter } from './limiter.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -134,7 +135,9 @@ describe.each(Object.entries(faults))('a Redis %s', (_, { begin, end }) => {
       await waitFor('the shared count', isShared)
       await begin()
       try {
-        expect(lateCalls(await timeCalls(20))).toEqual([])
+        const endPauses = watchPauses()
+        const tookMs = await timeCalls(20)
+        expect(lateCalls(tookMs, endPauses())).toEqual([])
         await fallsBack()
       } finally {
         await end()

@@ -1,7 +1,8 @@
 // What the real `ratelimit` role tells gRPC health and /healthcheck while its Redis comes and goes:
 // nothing of it unless it is asked to, and then each change at once, without a call or a reload.
 import { afterEach, expect, test } from '@jest/globals'
-import { clientOf, freePort, type RedisServer, startRedis } from '../parts/redis.ts'
+import { freePort } from '../parts/free-ports.ts'
+import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
 import { createHealthClient, type HealthClient } from './grpc-health-client.ts'
 import { type Limiter, startLimiter } from './limiter.ts'
 import { waitFor } from './wait-for.ts'

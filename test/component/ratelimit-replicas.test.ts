@@ -2,7 +2,7 @@
 // admit what the limit allows, never a hit more and never one too few, for each algorithm.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type RedisServer, startRedis } from '../parts/redis.ts'
-import { type Limiter, startLimiter } from './limiter.ts'
+import { type Limiter, startExactLimiter } from './limiter.ts'
 
 const TEST_MS_MAX = 60_000
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
@@ -29,10 +29,7 @@ let replicas: readonly Limiter[]
 beforeAll(async () => {
   redis = await startRedis()
   replicas = await Promise.all(
-    // A deadline that a busy machine does not miss: what is counted apart would be admitted twice.
-    Array.from({ length: REPLICAS }, () =>
-      startLimiter({ rules, redisPort: redis.port, env: { LIMIT_DEADLINE_MS: '5000' } }),
-    ),
+    Array.from({ length: REPLICAS }, () => startExactLimiter({ rules, redisPort: redis.port })),
   )
 }, SETUP_MS_MAX)
 

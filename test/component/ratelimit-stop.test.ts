@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import type { GrpcServeDeps } from '../../src/grpc/serve.ts'
-import { freePort } from '../parts/redis.ts'
+import { freePort } from '../parts/free-ports.ts'
 import { canConnect } from '../parts/can-connect.ts'
 import { limiterEnvironment } from '../stack/limiter-environment.ts'
 

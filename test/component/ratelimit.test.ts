@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
-import { type Answered, type Limiter, startLimiter } from './limiter.ts'
+import { type Answered, type Limiter, startExactLimiter } from './limiter.ts'
 import { runCurtail } from './run-curtail.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -19,7 +19,7 @@ descriptors:
     rate_limit: {name: per-client, unit: hour, requests_per_unit: 2}
   - key: bucket
     metadata: {tier: gold}
-    rate_limit: {algorithm: token_bucket, unit: second, requests_per_unit: 1, burst: 10}
+    rate_limit: {algorithm: token_bucket, unit: hour, requests_per_unit: 1, burst: 10}
   - key: path
     value: /a
     rate_limit: {unit: day, requests_per_unit: 1000}
@@ -31,7 +31,7 @@ let limiter: Limiter
 beforeAll(async () => {
   redis = await startRedis()
   const env = { RESPONSE_DYNAMIC_METADATA: 'true', BASE_URL: 'https://s.example' }
-  limiter = await startLimiter({ rules, redisPort: redis.port, env })
+  limiter = await startExactLimiter({ rules, redisPort: redis.port, env })
 }, SETUP_MS_MAX)
 
 afterAll(async () => {
@@ -128,7 +128,7 @@ describe('rules', () => {
   test(
     'that change come into force; those with faults do not, and are told',
     async () => {
-      const own = await startLimiter({ rules, redisPort: redis.port })
+      const own = await startExactLimiter({ rules, redisPort: redis.port })
       try {
         const shown = async () => (await fetch(`${own.debugUrl}/rlconfig`)).text()
         expect(await shown()).toContain('shop.client: unit=HOUR requests_per_unit=2')
@@ -151,7 +151,7 @@ describe('rules', () => {
   test(
     'are read again at SIGHUP, which ends nothing',
     async () => {
-      const own = await startLimiter({
+      const own = await startExactLimiter({
         rules,
         redisPort: redis.port,
         env: { RUNTIME_WATCH_ROOT: 'true' }, // no change of a file is noticed
@@ -179,7 +179,7 @@ test(
       return `domain: shop\ndescriptors:\n  - {key: k, rate_limit: ${limit}}\n`
     }
     const env = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' }
-    const own = await startLimiter({ rules: quota(2), redisPort: redis.port, env })
+    const own = await startExactLimiter({ rules: quota(2), redisPort: redis.port, env })
     try {
       for (let call = 0; call < 9; call++) await own.ask({ k: 'raised' })
       await own.writeRules(quota(5))

@@ -14,16 +14,17 @@ export interface Run {
   readonly stderr: string
 }
 
-/** Runs it with these arguments and this environment alone. */
+/** Runs it with these arguments and this environment alone; kills it after `msMax`. */
 export function runCurtail(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
+  msMax = RUN_MS_MAX,
 ): Promise<Run> {
   const child = spawn(process.execPath, roleArguments(...args), {
     cwd: root,
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: RUN_MS_MAX,
+    timeout: msMax,
     killSignal: 'SIGKILL',
   })
   let stdout = ''

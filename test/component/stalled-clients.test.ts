@@ -2,6 +2,7 @@
 // nothing is cut, who takes little at a time gets everything.
 import { connect } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import express from 'express'
 import { type Listener, listen } from '../../src/http/serve.ts'
@@ -48,8 +49,9 @@ test('a client that takes nothing is cut off, and not before its time', async ()
   socket.destroy()
 })
 
-test('a client that takes some bytes at a time gets the whole answer', async () => {
-  const socket = ask('/little')
+/** Takes some bytes of the answer at a time; `ended` gives whether the connection broke. */
+function takeLittle(path: string) {
+  const socket = ask(path)
   let received = 0
   const ended = new Promise<boolean>((resolve) => socket.once('close', resolve))
   socket.on('data', ({ length }: Buffer) => {
@@ -60,8 +62,25 @@ test('a client that takes some bytes at a time gets the whole answer', async () 
     setTimeout(() => socket.resume(), 10)
   })
   socket.resume()
+  return { ended, received: () => received }
+}
+
+test('a client that takes some bytes at a time gets the whole answer', async () => {
   const begunMs = performance.now()
+  const { ended, received } = takeLittle('/little')
   expect(await inTime('the end', ended)).toBe(false)
   expect(performance.now() - begunMs).toBeGreaterThan(4 * STALL_MS_MAX)
-  expect(received).toBeGreaterThan(ANSWER_BYTES)
-}, 30_000)
+  expect(received()).toBeGreaterThan(ANSWER_BYTES)
+})
+
+test('also where this process is held up, so that nobody could take anything', async () => {
+  const { ended, received } = takeLittle('/held')
+  await waitFor('some bytes', () => received() > 0)
+  for (let times = 0; times < 6; times++) {
+    const untilMs = performance.now() + 1.4 * STALL_MS_MAX
+    while (performance.now() < untilMs); // nothing else is done meanwhile
+    await sleep(30)
+  }
+  expect(await inTime('the end', ended)).toBe(false)
+  expect(received()).toBeGreaterThan(ANSWER_BYTES)
+})

@@ -11,7 +11,8 @@ import { startStandalone } from './standalone.ts'
 import { inTime, waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
-const REFUSAL_MS_MAX = 1000
+/** Less than the process waits for any write, and than it tries to create a link. */
+const REFUSAL_MS_MAX = 3000
 const MIB = 1 << 20
 const body = { long_url: 'https://example.com/' }
 const cleanUps: (() => unknown)[] = []
@@ -137,12 +138,10 @@ test.each([
   expect(failure.message).toMatch(new RegExp(`ended \\(1\\) before it was ready: ${line}\\n$`))
 })
 
-test('a folder that cannot be made is told at once', async () => {
-  const begunMs = performance.now()
+test('a folder that cannot be made ends it, with a line that says so', async () => {
   const run = await runCurtail(['standalone'], { DATA_DIR: '/proc/foo/data' })
   const words = /^curtail: DATA_DIR \/proc\/foo\/data cannot be used: ENOENT[^\n]*\n$/
   expect(run).toEqual({ exitCode: 1, stdout: '', stderr: expect.stringMatching(words) })
-  expect(performance.now() - begunMs).toBeLessThan(10_000)
 })
 
 test('folders above DATA_DIR are made', async () => {

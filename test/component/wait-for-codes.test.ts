@@ -32,7 +32,7 @@ afterAll(async () => {
 })
 
 test('without codes it goes on after its time, and says what that means', async () => {
-  const job = startJob({ role: 'wait-for-codes', env: { ...env, WAIT_SECONDS: '3' } })
+  const job = startJob({ role: 'wait-for-codes', env: { ...env, WAIT_SECONDS: '10' } })
   const said = await job.succeeded(JOB_MS_MAX)
   expect(said).toContain('waiting for the first codes')
   expect(said).toContain('only aliases can be created')

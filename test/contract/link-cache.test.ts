@@ -22,7 +22,7 @@ async function openOn(servers: readonly RedisServer[], url: string, onClose: OnC
   const pass = async (ms: number) => {
     for (const client of clients) await age(client, ms)
   }
-  return { cache, pass }
+  return { cache, pass, isTimeReal: true }
 }
 
 /** A cluster of Redis may have to be installed, and takes some seconds to agree. */
@@ -38,7 +38,8 @@ const caches: readonly LinkCacheCase[] = [
         nowMs += ms
         return Promise.resolve()
       }
-      return Promise.resolve({ cache, pass, close: () => Promise.resolve() })
+      const close = () => Promise.resolve()
+      return Promise.resolve({ cache, pass, isTimeReal: false, close })
     },
   },
   {

@@ -1,8 +1,10 @@
 // The archive of classes with which a node starts in half the time: made once for each Java, by a
 // node that does a little of everything and ends in order.
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { access, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import cassandra from 'cassandra-driver'
+import { inTime } from '../component/wait-for.ts'
 import { CASSANDRA_VERSION } from './cassandra-jars.ts'
 import { startNode } from './cassandra-node.ts'
 import { claimAddresses } from './loopback-block.ts'
@@ -11,6 +13,7 @@ import { cachedPart } from './parts-cache.ts'
 
 const QUIET = ['-Xlog:cds=off', '-Xlog:cds+dynamic=off']
 const FILE = 'cassandra.jsa'
+const WRITE_MS_MAX = 300_000
 
 /** Flags with which a node uses the archive, which is made first where it is not there. */
 export async function findArchive(java: Java, classPath: string): Promise<readonly string[]> {
@@ -43,7 +46,10 @@ async function makeArchive(given: {
     try {
       await node.ready(0)
       await useEverything(address, port)
-      await node.end()
+      const ended = once(node.child, 'exit') // which writes the archive
+      node.child.kill('SIGTERM')
+      await inTime('the archive of Cassandra’s classes', ended, WRITE_MS_MAX)
+      await access(join(folder, FILE))
     } finally {
       await node.kill()
     }

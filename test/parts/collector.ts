@@ -13,7 +13,7 @@ import { canConnect } from './can-connect.ts'
 import { runGo } from './go-part.ts'
 import { cachedPart } from './parts-cache.ts'
 import { type ReceivedSpan, readSpans } from './received-spans.ts'
-import { freePort } from './redis.ts'
+import { freePort } from './free-ports.ts'
 
 const VERSION = '0.160.0'
 const BUILD_MS_MAX = 900_000
@@ -25,7 +25,7 @@ const SPANS_MAX = 100_000
 const module = fileURLToPath(new URL('collector', import.meta.url))
 
 /** Its path. Throws the reason where it cannot be built. */
-async function findCollector(): Promise<string> {
+export async function findCollector(): Promise<string> {
   const folder = await cachedPart(`collector-${VERSION}`, async (into) => {
     const what = ['-trimpath', '-ldflags=-s -w', '-o', join(into, 'collector'), '.']
     await runGo(['build', ...what], { cwd: module, msMax: BUILD_MS_MAX })

@@ -4,13 +4,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { openSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createKubeApi, type KubeApi } from '../../src/kube/api.ts'
 import { systemScheduler } from '../../src/kube/scheduler.ts'
 import { createTransport } from '../../src/kube/transport.ts'
 import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { freePort } from './free-ports.ts'
 import { findKubernetes } from './kubernetes.ts'
 
 /** A running API server. */
@@ -115,19 +115,6 @@ async function untilReady(api: KubeApi, children: readonly ChildProcess[]): Prom
     }
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      const port = typeof address === 'object' && address !== null ? address.port : 0
-      server.close(() => {
-        resolve(port)
-      })
-    })
-  })
 }
 
 function ended(child: ChildProcess): Promise<void> {

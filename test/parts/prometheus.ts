@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { waitFor } from '../component/wait-for.ts'
 import { cachedPart } from './parts-cache.ts'
-import { freePort } from './redis.ts'
+import { freePort } from './free-ports.ts'
 
 const run = promisify(execFile)
 

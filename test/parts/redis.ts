@@ -4,13 +4,13 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { inTime, waitFor } from '../component/wait-for.ts'
 import { findAptPart } from './apt-part.ts'
+import { freePort } from './free-ports.ts'
 
 const run = promisify(execFile)
 const SLOTS = 16_384
@@ -28,18 +28,6 @@ export interface RedisServer {
   restart(): Promise<void>
   /** Ends it and removes its folder. */
   close(): Promise<void>
-}
-
-/** A port of the loopback that is free now. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('there is no free port')
-  return address.port
 }
 
 /** How to start a server. */
@@ -173,6 +161,12 @@ async function joinCluster(nodes: readonly { server: RedisServer; bus: number }[
     for (const client of clients) client.disconnect()
   }
 }
+
+/**
+ * How long a failover is waited for: a sentinel that was held up for 2 s, as by a machine that
+ * stalls, begins none for 30 s.
+ */
+export const FAILOVER_MS_MAX = 60_000
 
 /** A master, its replica and a sentinel that watches them under the name `master`. */
 export async function startSentinel(): Promise<{

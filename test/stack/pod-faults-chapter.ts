@@ -210,10 +210,13 @@ async function createThrough(stack: Stack, happens: () => Promise<void>) {
   return sum
 }
 
-/** Follows a fresh link; a pod that is new on a busy machine may say 503 first, never 404. */
+/**
+ * Follows a fresh link, never to 404. A pod that is new on a busy machine may say 503 first, and
+ * the edge 504 to who asked before the machine stood still for as long as a redirect may take.
+ */
 async function followUntilTold(asker: Asker, code: string): Promise<Answer> {
   let answer = await asker.ask({ path: `/${code}` })
-  for (let i = 0; i < FOLLOWS_MAX && answer.status === 503; i++) {
+  for (let i = 0; i < FOLLOWS_MAX && [503, 504].includes(answer.status); i++) {
     answer = await asker.ask({ path: `/${code}` })
   }
   return answer

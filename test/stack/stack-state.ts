@@ -92,10 +92,11 @@ export async function seeFault(
     await load.more(ANSWERS)
     return said
   })
-  const { asked, failed, msP99, msMax } = seen
+  const { asked, failed, excused, msP99, msMax } = seen
   const times = `p99 ${String(msP99)} ms, longest ${String(msMax)} ms`
   const sum = `${String(asked)} requests, ${String(failed.length)} failed, ${times}`
-  process.stdout.write(`${fault}: ${sum}${more === '' ? '' : `, ${more}`}\n`)
+  const still = excused === 0 ? '' : `, ${String(excused)} under way as the machine stood still`
+  process.stdout.write(`${fault}: ${sum}${still}${more === '' ? '' : `, ${more}`}\n`)
   if (failed.length === 0) return
   const accesses = await readFile(logFileOf(folder, 'envoy-1-access'), 'utf8')
   const why = accesses.split('\n').filter((line) => /"status":5\d\d/.test(line))

@@ -4,7 +4,7 @@ import { freshRound, type FreshFault, unluckyCreate } from '../component/fresh-l
 import { disableRound, type DisableFault } from '../component/disabled-links.ts'
 import {
   type Asker,
-  mustLeadTo,
+  mustLeadAtOnce,
   openAskers,
   createUntilTold,
 } from '../component/machine-clients.ts'
@@ -112,7 +112,7 @@ function watchSteady(readers: readonly Asker[], { code, target }: Steady) {
   let failure: unknown
   const follow = async (reader: Asker) => {
     while (!isEnding && failure === undefined) {
-      await mustLeadTo(reader, code, target).catch((error: unknown) => {
+      await mustLeadAtOnce(reader, code, target).catch((error: unknown) => {
         failure = error
       })
       count++

@@ -3,7 +3,7 @@
 import { type Edge, startEdge, startPod } from '../component/edge.ts'
 import { openConnection, type RawConnection } from '../component/raw-http.ts'
 import { residentBytes } from '../component/resident-bytes.ts'
-import { freePort } from '../parts/redis.ts'
+import { freePort } from '../parts/free-ports.ts'
 
 const STORM_SIZE = { idle: 10_000, slow: 500, asked: 5000 }
 /** Opened at once: more would overflow what the kernel lets wait. */

@@ -1,6 +1,6 @@
 // Keys without end against the real `ratelimit` role: as many counters as there are callers cost
 // its memory and its metrics nothing, neither with Redis nor, in the local fallback, without it.
-import { type Answered, type Limiter, startLimiter } from '../component/limiter.ts'
+import { type Answered, type Limiter, startExactLimiter } from '../component/limiter.ts'
 import { createRandom, type Random } from '../component/random.ts'
 import { mostByQuarter, residentBytes } from '../component/resident-bytes.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
@@ -77,9 +77,9 @@ export async function askForKeys(given: {
   readonly seed: number
 }): Promise<KeysOutcome> {
   const redis = await startRedis()
-  // Redis is never late here, so that every key of the first part is a counter there.
-  const env = { LIMIT_DEADLINE_MS: '5000', LOCAL_CACHE_SIZE_IN_BYTES: '1048576' }
-  const limiter = await startLimiter({ rules, redisPort: redis.port, env })
+  // Every key of the first part is to be a counter in Redis.
+  const env = { LOCAL_CACHE_SIZE_IN_BYTES: '1048576' }
+  const limiter = await startExactLimiter({ rules, redisPort: redis.port, env })
   try {
     const names = createNames()
     const random = createRandom(given.seed)

@@ -14,8 +14,7 @@ import { createRandom, type Random } from '../component/random.ts'
 
 const FLIGHT = 64
 const STORM_CREATES = 5000
-/** Of the answers to conditional writes. */
-const LOST = 0.05
+const STORM_LOST_RATIO = 0.05
 const CONTENDERS = 4
 
 /** What is wrong with the machines in the middle third of the creates. */
@@ -37,16 +36,18 @@ export async function createThroughTrouble(given: {
   machines: ManyMachines
   trouble: Trouble
   creates: number
+  /** Of the answers to conditional writes, while answers get lost. */
+  lostRatio: number
   seed: number
 }): Promise<NodeKill> {
-  const { machines, trouble, creates, seed } = given
+  const { machines, trouble, creates, lostRatio, seed } = given
   const begunMs = performance.now()
   const random = createRandom(seed)
   const wishes = makeWishes(creates, random)
   const before = await resolvedOf(machines)
   const { all: askers, close } = openAskers(machines.creates)
   const all: Told[] = []
-  const run = troubleOf(machines, trouble, random)
+  const run = troubleOf(machines, trouble, { lostRatio, random })
   const steps = new Map([
     [Math.floor(wishes.length / 3), run.begin],
     [Math.floor((wishes.length * 2) / 3), run.end],
@@ -106,12 +107,16 @@ interface Run {
   readonly lost: () => number
 }
 
-function troubleOf({ cassandra }: ManyMachines, trouble: Trouble, random: Random): Run {
+function troubleOf(
+  { cassandra }: ManyMachines,
+  trouble: Trouble,
+  { lostRatio, random }: { lostRatio: number; random: Random },
+): Run {
   const proxies = cassandra.nodes.map((_, at) => cassandra.proxy(at))
   const lostSoFar = () => proxies.reduce((sum, proxy) => sum + proxy.swallowed(), 0)
   const before = lostSoFar()
   if (trouble === 'lost answers') {
-    const isSuch = (message: Buffer) => message.includes('[applied]') && random.chance(LOST)
+    const isSuch = (message: Buffer) => message.includes('[applied]') && random.chance(lostRatio)
     return {
       begin: () => {
         for (const proxy of proxies) proxy.swallow({ isSuch })
@@ -183,8 +188,8 @@ export async function storm(given: { seed: number; log: (line: string) => void }
   const machines = await startManyMachines({ codes: 4 * STORM_CREATES })
   try {
     for (const trouble of ['killed node', 'lost answers'] as const) {
-      const run = { machines, trouble, creates: STORM_CREATES, seed: given.seed }
-      const sum = await createThroughTrouble(run)
+      const size = { creates: STORM_CREATES, lostRatio: STORM_LOST_RATIO }
+      const sum = await createThroughTrouble({ machines, trouble, ...size, seed: given.seed })
       given.log(renderNodeKill(trouble, sum))
       if (trouble === 'lost answers' && sum.resolved === 0) {
         throw new Error('no claim of unknown outcome was resolved')

@@ -10,6 +10,7 @@ import {
   createUntilTold,
   inParallel,
   leadsTo,
+  mustLeadAtOnce,
   mustLeadTo,
   openAskers,
   problemOf,
@@ -135,7 +136,7 @@ async function makeLinks(askers: readonly Asker[], name: string, count: number):
 
 async function followAll(readers: readonly Asker[], links: readonly Link[]): Promise<number> {
   for (const reader of readers) {
-    await inParallel(8, links, ({ code, wish }) => mustLeadTo(reader, code, wish.target))
+    await inParallel(8, links, ({ code, wish }) => mustLeadAtOnce(reader, code, wish.target))
   }
   return readers.length * links.length
 }

@@ -1,7 +1,7 @@
-// Ports of the loopback for processes that are started anew on the port they had: below those that
-// the system hands out by itself, so that no connection takes one in between, and below those of
-// loopback-block.ts, which are for single addresses.
-import { canListen, randomBelow } from '../parts/loopback-block.ts'
+// Ports of the loopback for processes that begin later, or anew on the port they had: below those
+// that the system hands out by itself, so that no connection takes one in between, and below those
+// of loopback-block.ts, which are for single addresses.
+import { canListen, randomBelow } from './loopback-block.ts'
 
 const PORT_MIN = 10_000
 const PORT_MAX = 21_000
@@ -22,4 +22,10 @@ export async function claimPorts(count: number): Promise<readonly number[]> {
     return ports
   }
   throw new Error(`there are no ${String(count)} free ports in a row`)
+}
+
+/** A port that is free now, and is given to nobody else. Throws where there is none. */
+export async function freePort(): Promise<number> {
+  const [port = 0] = await claimPorts(1)
+  return port
 }

@@ -1,0 +1,73 @@
+// Finds every part that the tests use, and fetches or builds those that are not there yet: before
+// the tests, so that no time of theirs has a build in it. Each part keeps its own bound.
+import { findAptPart } from './apt-part.ts'
+import { findArchive } from './cassandra-archive.ts'
+import { findCassandraJars } from './cassandra-jars.ts'
+import { findChromium } from './chromium.ts'
+import { findCollector } from './collector.ts'
+import { findCurl } from './curl.ts'
+import { findEnvoy } from './envoy.ts'
+import { findHelm, helmMajors } from './helm.ts'
+import { findJava } from './java.ts'
+import { findK6 } from './k6.ts'
+import { findKubeconform } from './kubeconform.ts'
+import { findKubernetesSchemas } from './kubernetes-schemas.ts'
+import { findKubernetes } from './kubernetes.ts'
+import { findPrometheus } from './prometheus.ts'
+import { findStrace } from './strace.ts'
+
+const begunMs = performance.now()
+
+function say(line: string): void {
+  const seconds = ((performance.now() - begunMs) / 1000).toFixed(0)
+  process.stdout.write(`[${seconds.padStart(4)} s] ${line}\n`)
+}
+
+type Part = readonly [name: string, find: () => Promise<unknown>]
+
+/** What is fetched; one after the other, for most go through apt's one lock. */
+const fetched: readonly Part[] = [
+  ['redis-server', () => findAptPart('redis-server')],
+  ['openssl', () => findAptPart('openssl', ['version'])],
+  ['curl', findCurl],
+  ['strace', findStrace],
+  ['chromium', findChromium],
+  ['java', findJava],
+  ['the jars of Cassandra', findCassandraJars],
+  ['prometheus', findPrometheus],
+  ['envoy', findEnvoy],
+  ...helmMajors.map((major): Part => [`helm ${major}`, () => findHelm(major)]),
+  ['the schemas of Kubernetes', findKubernetesSchemas],
+  ['kubeconform', findKubeconform],
+]
+/** What is built, on all cores. */
+const built: readonly Part[] = [
+  ['kubernetes', () => findKubernetes(say)],
+  ['k6', findK6],
+  ['collector', findCollector],
+]
+
+/** Finds them in their order; how many cannot be had, of which each is told with the reason. */
+async function findEach(parts: readonly Part[]): Promise<number> {
+  let missing = 0
+  for (const [name, find] of parts) {
+    try {
+      await find()
+    } catch (error) {
+      missing++
+      say(`${name} cannot be had: ${reasonOf(error)}`)
+    }
+  }
+  return missing
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause === undefined ? error.message : `${error.message}: ${reasonOf(error.cause)}`
+}
+
+const missing = await Promise.all([findEach(fetched), findEach(built)])
+// Made by a node that runs, which is slow beside a build.
+const archive = async () => findArchive(await findJava(), await findCassandraJars())
+const last = await findEach([['the archive of Cassandra’s classes', archive]])
+process.exitCode = last + Math.max(...missing) > 0 ? 1 : 0
