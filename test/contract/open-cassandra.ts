@@ -72,14 +72,14 @@ export interface OpenedCassandra {
 }
 
 /**
- * The connection, but reads by key that found the node too late are put again: it has just begun
+ * The connection, but reads by key that the node was too late for are put again: it has just begun
  * and shares two cores with the tests, and what uses it here asks for answers, not for their time.
  */
 function repeatLateReads(cassandra: Cassandra): Cassandra {
   return {
     ...cassandra,
     async execute(kind, cql, values) {
-      const isRead = kind === 'majority-read' || kind === 'replica-read'
+      const isRead = kind.endsWith('-read')
       const endMs = performance.now() + LATE_MS_MAX
       for (;;) {
         try {
