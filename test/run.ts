@@ -20,7 +20,6 @@ const LEVEL_MS_MAX = 50 * 60_000
 const PARTS_MS_MAX = 40 * 60_000
 
 const checks: Readonly<Record<string, readonly string[]>> = {
-  parts: ['test/parts/find-all.ts'],
   lint: [bin('eslint/bin/eslint.js'), '--max-warnings=0', '.'],
   types: [bin('typescript/bin/tsc'), '--incremental', '--tsBuildInfoFile', cached('types')],
   format: [
@@ -59,11 +58,11 @@ async function runNode(
 
 async function runCheck(
   name: string,
-  env: NodeJS.ProcessEnv,
-  timeout = CHECK_MS_MAX,
+  args: readonly string[],
+  limits: { env: NodeJS.ProcessEnv; timeout: number },
 ): Promise<Count> {
   const begunMs = performance.now()
-  const code = await runNode(checks[name] ?? [], { env, timeout })
+  const code = await runNode(args, limits)
   const seconds = ((performance.now() - begunMs) / 1000).toFixed(1)
   process.stdout.write(`${code === 0 ? 'ok' : 'FAILED'} ${name} (${seconds} s)\n`)
   return { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1 }
@@ -111,16 +110,16 @@ async function main(level: string | undefined): Promise<number> {
   const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}` }
   const counts: Count[] = []
   // Two at a time, one for each core of the machine that CI has; the longest first.
-  const names = Object.keys(checks).filter((name) => name !== 'parts')
+  const left = Object.entries(checks).values()
   const runSome = async () => {
-    for (let name = names.shift(); name !== undefined; name = names.shift()) {
-      counts.push(await runCheck(name, env))
+    for (const [name, args] of left) {
+      counts.push(await runCheck(name, args, { env, timeout: CHECK_MS_MAX }))
     }
   }
   await Promise.all([runSome(), runSome()])
   counts.push(await runJest(['unit'], env))
   if (level === 'all') {
-    counts.push(await runCheck('parts', env, PARTS_MS_MAX))
+    counts.push(await runCheck('parts', ['test/parts/find-all.ts'], { env, timeout: PARTS_MS_MAX }))
     for (const projects of [['contract', 'component'], ['stack']]) {
       counts.push(await runJest(projects, env))
     }

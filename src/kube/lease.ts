@@ -219,18 +219,16 @@ function writeOf(
   spec: LeaseSpec,
   metadata: Lease['metadata'] & { readonly name: string; readonly namespace: string },
 ) {
-  const { name, namespace, resourceVersion } = metadata
-  const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', spec }
-  if (resourceVersion === undefined) {
-    const path = pathOf(LEASES, { namespace })
-    return { method: 'POST', path, body: { ...body, metadata: { name, namespace } } } as const
+  const { name, namespace, resourceVersion } = metadata // JSON leaves out what is undefined
+  const body = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name, namespace, resourceVersion },
+    spec,
   }
-  const path = pathOf(LEASES, { namespace, name })
-  return {
-    method: 'PUT',
-    path,
-    body: { ...body, metadata: { name, namespace, resourceVersion } },
-  } as const
+  return resourceVersion === undefined
+    ? ({ method: 'POST', path: pathOf(LEASES, { namespace }), body } as const)
+    : ({ method: 'PUT', path: pathOf(LEASES, { namespace, name }), body } as const)
 }
 
 /** What is written into a Lease that is taken or renewed. */

@@ -127,12 +127,11 @@ export async function untilConnected(): Promise<void> {
     await waitFor(`each pod of ${component} to have what it depends on`, async () => {
       // One that has no address yet, or does not listen, has nothing.
       const said = await askEach(component, '/readyz').catch(() => undefined)
-      return (
-        said?.every((text) => {
-          const { dependencies } = JSON.parse(text) as { dependencies: Record<string, string> }
-          return Object.values(dependencies).every((state) => state === 'up')
-        }) === true
-      )
+      if (said === undefined) return false
+      return said.every((text) => {
+        const { dependencies } = JSON.parse(text) as { dependencies: Record<string, string> }
+        return Object.values(dependencies).every((state) => state === 'up')
+      })
     })
   }
 }

@@ -11,20 +11,3 @@ const CALL_MS_MAX = 5 * 15
 export function lateCalls(tookMs: readonly number[], pauseMs = 0): readonly number[] {
   return tookMs.filter((ms) => ms > CALL_MS_MAX + pauseMs).slice(1)
 }
-
-/**
- * Sees how long this process is held up itself, which no limiter can help; what it gives ends that,
- * and gives the longest pause, ms.
- */
-export function watchPauses(): () => number {
-  let worstMs = 0
-  let lastMs = performance.now()
-  const timer = setInterval(() => {
-    worstMs = Math.max(worstMs, performance.now() - lastMs)
-    lastMs = performance.now()
-  }, 1)
-  return () => {
-    clearInterval(timer)
-    return worstMs
-  }
-}

@@ -2,9 +2,10 @@
 // calls: every call has its rule's answer in time, and soon after the election they count together.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { clientOf, FAILOVER_MS_MAX, startSentinel } from '../parts/redis.ts'
-import { lateCalls, watchPauses } from './late-calls.ts'
+import { lateCalls } from './late-calls.ts'
 import { type Limiter, startLimiter } from './limiter.ts'
 import { waitFor } from './wait-for.ts'
+import { watchPauses } from './watch-pauses.ts'
 
 const TEST_MS_MAX = 2 * FAILOVER_MS_MAX
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
@@ -108,13 +109,14 @@ test(
   'a failover holds nobody up, and the count is shared again soon after the election',
   async () => {
     await waitFor('the shared count', isShared)
-    const endPauses = watchPauses()
+    const pauses = watchPauses()
     const callers = replicas.map(beginCalls)
     const { goneMs, noMasterMs } = await failOver()
     await waitFor('the shared count', isShared)
     expect(performance.now() - noMasterMs).toBeLessThan(BACK_MS_MAX)
     const byCaller = await Promise.all(callers.map(({ end }) => end()))
-    const pauseMs = endPauses()
+    const pauseMs = pauses.longestMs()
+    pauses.stop()
     for (const made of byCaller) {
       const tookMs = made.map((call) => call.endedMs - call.begunMs)
       expect(lateCalls(tookMs, pauseMs)).toEqual([])

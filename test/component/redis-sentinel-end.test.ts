@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import { FAILOVER_MS_MAX, startSentinel } from '../parts/redis.ts'
 import { inTime, waitFor } from './wait-for.ts'
+import { tookBesidePauses } from './watch-pauses.ts'
 
 /** Redis may have to be installed. */
 jest.setTimeout(400_000)
@@ -13,8 +14,6 @@ jest.setTimeout(400_000)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Five times what a connection may take to close; the driver alone takes 2 s. */
 const END_MS_MAX = 1000
-/** So many are ended one after the other, of which a machine that stalls may hold up some. */
-const PROCESSES = 3
 
 /** Connects, says what it is told of the connection, and closes it when its stdin ends. */
 const code = `
@@ -35,33 +34,8 @@ beforeAll(async () => {
 
 afterAll(() => parts.close())
 
-/** A process that connects. */
-function begin() {
-  const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript']
-  const args = [...flags, '--eval', code, String(parts.sentinel.port)]
-  const child = spawn(process.execPath, args, { cwd: root, stdio: 'pipe' })
-  let [said, complained] = ['', '']
-  child.stdout.on('data', (data: Buffer) => (said += data.toString()))
-  child.stderr.on('data', (data: Buffer) => (complained += data.toString()))
-  return {
-    saw: (what: string) =>
-      waitFor(`${what} (${complained})`, () => said.includes(what), FAILOVER_MS_MAX),
-    /** Has it close its connection; gives how long it takes to end. */
-    async end() {
-      const begunMs = performance.now()
-      const ended = once(child, 'close')
-      child.stdin.end()
-      await inTime('the end of the process', ended)
-      const tookMs = performance.now() - begunMs
-      expect([child.exitCode, complained]).toEqual([0, ''])
-      return tookMs
-    },
-    kill: () => child.kill('SIGKILL'),
-  }
-}
-
-/** What becomes of the sentinel, one after the other; each may wait for what the processes say. */
-test.each<[string, (saw: (what: string) => Promise<unknown>) => Promise<void>]>([
+/** What becomes of the sentinel, one after the other; each may wait for what the process says. */
+test.each<[string, (saw: (what: string) => Promise<void>) => Promise<void>]>([
   [
     'hangs',
     () => {
@@ -78,16 +52,26 @@ test.each<[string, (saw: (what: string) => Promise<unknown>) => Promise<void>]>(
   ],
   ['was killed', () => parts.sentinel.kill()],
 ])('behind a sentinel that %s', async (_, befall) => {
-  const processes = Array.from({ length: PROCESSES }, begin)
+  const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript']
+  const args = [...flags, '--eval', code, String(parts.sentinel.port)]
+  const child = spawn(process.execPath, args, { cwd: root, stdio: 'pipe' })
   try {
-    const saw = (what: string) => Promise.all(processes.map((one) => one.saw(what)))
+    let [said, complained] = ['', '']
+    child.stdout.on('data', (data: Buffer) => (said += data.toString()))
+    child.stderr.on('data', (data: Buffer) => (complained += data.toString()))
+    const saw = (what: string) =>
+      waitFor(`${what} (${complained})`, () => said.includes(what), FAILOVER_MS_MAX)
     await saw('up\n')
     await befall(saw)
-    const tookMs: number[] = []
-    for (const one of processes) tookMs.push(await one.end())
-    expect(Math.min(...tookMs)).toBeLessThan(END_MS_MAX)
+    const tookMs = await tookBesidePauses(() => {
+      const ended = once(child, 'close')
+      child.stdin.end()
+      return inTime('the end of the process', ended)
+    })
+    expect(tookMs).toBeLessThan(END_MS_MAX)
+    expect([child.exitCode, complained]).toEqual([0, ''])
   } finally {
-    for (const one of processes) one.kill()
+    child.kill('SIGKILL')
     parts.sentinel.resume()
   }
 })

@@ -25,6 +25,7 @@ type Opened = () => OpenedLinkCache
 
 const NOW_MS = 1_790_000_000_000
 const HOUR_MS = 3_600_000
+const REAL_LEFT_MS_MAX = 5000
 const target: Target = { longUrl: 'https://example.com/a?b=c#d', expiresAtMs: null }
 
 /** Defines the tests of one cache. */
@@ -50,11 +51,11 @@ async function fill(given: Opened, code: string, found: Target | undefined): Pro
 }
 
 /**
- * How long before its end a life is looked at for the last time: just before it, or after half of
- * it where a test that is held up could come too late.
+ * How long before its end a life is looked at for the last time: just before it, or so much sooner
+ * where time is real that a test which is held up does not come too late.
  */
 function leftOf(given: Opened, lifeMs: number): number {
-  return given().isTimeReal ? lifeMs / 2 : 1
+  return given().isTimeReal ? Math.min(lifeMs / 2, REAL_LEFT_MS_MAX) : 1
 }
 
 function definePermitTests(given: Opened): void {

@@ -47,18 +47,16 @@ const built: readonly Part[] = [
   ['collector', findCollector],
 ]
 
-/** Finds them in their order; how many cannot be had, of which each is told with the reason. */
-async function findEach(parts: readonly Part[]): Promise<number> {
-  let missing = 0
+/** Finds them in their order; one that cannot be had is told with the reason and fails the run. */
+async function findEach(parts: readonly Part[]): Promise<void> {
   for (const [name, find] of parts) {
     try {
       await find()
     } catch (error) {
-      missing++
+      process.exitCode = 1
       say(`${name} cannot be had: ${reasonOf(error)}`)
     }
   }
-  return missing
 }
 
 function reasonOf(error: unknown): string {
@@ -66,8 +64,7 @@ function reasonOf(error: unknown): string {
   return error.cause === undefined ? error.message : `${error.message}: ${reasonOf(error.cause)}`
 }
 
-const missing = await Promise.all([findEach(fetched), findEach(built)])
+await Promise.all([findEach(fetched), findEach(built)])
 // Made by a node that runs, which is slow beside a build.
 const archive = async () => findArchive(await findJava(), await findCassandraJars())
-const last = await findEach([['the archive of Cassandra’s classes', archive]])
-process.exitCode = last + Math.max(...missing) > 0 ? 1 : 0
+await findEach([['the archive of Cassandra’s classes', archive]])

@@ -20,6 +20,7 @@ const REFILL_MS_MAX = 400
 /** What a burst test asks, so many at a time. */
 const ASKED = 45
 const FLIGHT = 8
+const ASK_MS_MAX = 10_000
 /** What the tests' rules say of those who try codes from an IPv6 network: so many in 5 s. */
 const UNKNOWN_MAX = 20
 
@@ -226,7 +227,9 @@ async function decidedAlone({ limiters }: Stack): Promise<number> {
 /** Decisions that a limiter has made; those with this label, or all of them. */
 async function decisionsOf(limiter: LimiterPod, label = ''): Promise<number> {
   const url = `http://127.0.0.1:${String(limiter.now().ready['adminPort'])}/metrics`
-  const lines = (await (await fetch(url)).text()).match(/^curtail_limiter_decisions_total.*$/gm)
+  const lines = (
+    await (await fetch(url, { signal: AbortSignal.timeout(ASK_MS_MAX) })).text()
+  ).match(/^curtail_limiter_decisions_total.*$/gm)
   return (lines ?? [])
     .filter((line) => line.includes(label))
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)

@@ -9,7 +9,7 @@ import type { Stack } from './start-stack.ts'
 const BUILD_MS_MAX = 900_000
 const RUN_MS_MAX = 60_000
 /** The machine runs the whole service beside k6: only answers that hang are too late here. */
-const LATE_MS = '5000'
+const LATE_MS = '2000'
 /**
  * More than the longest of the smokes has arrivals, 150: after a pause of the machine they come
  * together, and k6 would drop those that find no user idle.

@@ -10,6 +10,7 @@ import {
   type RawConnection,
 } from '../component/raw-http.ts'
 import { waitFor } from '../component/wait-for.ts'
+import { watchPauses } from '../component/watch-pauses.ts'
 
 /** What to ask, where, and what is a good answer. */
 export interface LoadOptions {
@@ -46,10 +47,7 @@ const CLIENTS = 6
 /** Between two requests of a client: the machine is to be busy, not drowned. */
 const PAUSE_MS = 10
 const MORE_MS_MAX = 60_000
-const TICK_MS = 100
-/** Where there was no tick for so long, the whole machine stood still. */
-const STILL_MS_MIN = 1000
-/** What clients have under way in three such times; more of them have failed. */
+/** What clients have under way while the machine stands still three times; more have failed. */
 const EXCUSED_MAX = 3 * CLIENTS
 
 /** Does `work` under the load, and ends the load whatever comes of it. */
@@ -62,37 +60,15 @@ export async function underLoad<T>(load: Load, work: () => Promise<T>): Promise<
   }
 }
 
-/** Sees when the whole machine stands still, until it is stopped. */
-function watchStandstills() {
-  let lookedMs = performance.now()
-  let goesOnMs = -Infinity
-  const look = () => {
-    const nowMs = performance.now()
-    if (nowMs - lookedMs > STILL_MS_MIN) goesOnMs = nowMs
-    lookedMs = nowMs
-  }
-  const tick = setInterval(look, TICK_MS)
-  return {
-    /** Whether it stood still after this time. */
-    wasAfter(ms: number): boolean {
-      look() // the answers that waited may come before the tick
-      return goesOnMs > ms
-    },
-    stop() {
-      clearInterval(tick)
-    },
-  }
-}
-
 /** Starts it. */
 export function startLoad(options: LoadOptions): Load {
   const times: number[] = []
   const failed: string[] = []
-  const standstills = watchStandstills()
+  const pauses = watchPauses()
   let excused = 0
   let isOver = false
   const fail = (why: string, begunMs: number) => {
-    if (excused < EXCUSED_MAX && standstills.wasAfter(begunMs)) excused++
+    if (excused < EXCUSED_MAX && pauses.stoodStillAfter(begunMs)) excused++
     else failed.push(why)
   }
   const exchange = async (connection: RawConnection) => {
@@ -131,7 +107,7 @@ export function startLoad(options: LoadOptions): Load {
     async stop() {
       isOver = true
       await Promise.all(working)
-      standstills.stop()
+      pauses.stop()
       const sorted = [...times].sort((a, b) => a - b)
       const at = (share: number) => Math.round(sorted[Math.floor(sorted.length * share)] ?? 0)
       const msMax = Math.round(sorted.at(-1) ?? 0)
