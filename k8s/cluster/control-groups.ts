@@ -15,6 +15,11 @@ const CONTROLLERS = [
   'pids',
   'systemd',
 ]
+/**
+ * Processor time for all pods together, where every thread outside of them has 1024. Tests start
+ * dozens of threads at a time (kubectl, helm): with 1024 no pod answers its probes meanwhile.
+ */
+const POD_SHARES = 8192
 
 /** Makes the groups; resolves to their path below each controller. Throws where there are none. */
 export async function makeControlGroups(name: string): Promise<string> {
@@ -28,6 +33,7 @@ export async function makeControlGroups(name: string): Promise<string> {
   for (const controller of await presentControllers()) {
     await mkdir(join(MOUNTED, controller, path), { recursive: true })
     if (controller === 'cpuset') await fillCpuset(join(MOUNTED, controller), path)
+    if (controller === 'cpu') await weighPods(join(MOUNTED, controller), path)
   }
   return path
 }
@@ -51,5 +57,14 @@ async function fillCpuset(mount: string, path: string): Promise<void> {
       if ((await readFile(join(folder, file), 'utf8')).trim() !== '') continue
       await writeFile(join(folder, file), await readFile(join(dirname(folder), file)))
     }
+  }
+}
+
+/** Gives the pods their share: their group, and those above it up to the one that we run in. */
+async function weighPods(mount: string, path: string): Promise<void> {
+  for (let at = path; at !== dirname(at); at = dirname(at)) {
+    const folder = join(mount, at)
+    if ((await readFile(join(folder, 'cgroup.procs'), 'utf8')) !== '') return
+    await writeFile(join(folder, 'cpu.shares'), String(POD_SHARES))
   }
 }

@@ -22,7 +22,7 @@ export const firstOf = async (component: string) => (await podsOf(component))[0]
 
 /** Stops these pods. */
 export async function freezeAll(pods: readonly string[]): Promise<CleanUp> {
-  const frozen = await Promise.all(pods.map(freeze))
+  const frozen = await Promise.all(pods.map((pod) => freeze(pod)))
   return () => {
     for (const { thaw } of frozen) thaw()
     return Promise.resolve()

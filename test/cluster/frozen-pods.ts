@@ -10,9 +10,9 @@ export interface Frozen {
   readonly thaw: () => void
 }
 
-/** Stops all processes of a pod's containers. */
-export async function freeze(pod: string): Promise<Frozen> {
-  const pids = await pidsOf(pod)
+/** Stops all processes of a pod's containers, or of the one that is named. */
+export async function freeze(pod: string, container?: string): Promise<Frozen> {
+  const pids = await pidsOf(pod, container)
   signal(pids, 'SIGSTOP')
   return {
     thaw: () => {
@@ -45,11 +45,15 @@ export async function stutter(
   }
 }
 
-async function pidsOf(pod: string): Promise<readonly number[]> {
+async function pidsOf(pod: string, container?: string): Promise<readonly number[]> {
   const { status } = await getObject<{
-    status: { containerStatuses: readonly { containerID: string }[] }
+    status: { containerStatuses: readonly { name: string; containerID?: string }[] }
   }>('pod', pod, '--namespace', RELEASE)
-  const ids = status.containerStatuses.map(({ containerID }) => containerID.split('//')[1] ?? '')
+  const ids = status.containerStatuses.flatMap(({ name, containerID }) => {
+    // One that has yet to start has no id, and no process.
+    const id = containerID?.split('//')[1] ?? ''
+    return id === '' || (container !== undefined && name !== container) ? [] : [id]
+  })
   const all = (await readdir('/proc')).map(Number).filter((pid) => pid > 0)
   const inside = await Promise.all(
     all.map(async (pid) => {

@@ -1,14 +1,20 @@
 // `helm install` with default values, in a namespace of restricted pods: ready means that the first
-// request works, `helm test` passes, and clients are limited each for itself.
+// request works, `helm test` passes, clients are limited each for itself, and an Envoy that works
+// is not taken out for its companion.
 import { beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../component/wait-for.ts'
 import { applyObjects, helm, kubectl, mustRun } from './cluster.ts'
+import { freeze } from './frozen-pods.ts'
 import { restrictedPod } from './pods.ts'
-import { edgeUrl, ensureRelease, INSTALL_MS_MAX, RELEASE } from './release.ts'
+import { edgeUrl, ensureRelease, INSTALL_MS_MAX, podsOf, RELEASE } from './release.ts'
 
 const TEST_MS_MAX = 5 * 60_000
 /** What the chart's rules let one client create at once. */
 const BURST = 20
+/** Probes in vain after which a container is long not ready, where three are allowed. */
+const MISSED_MIN = 5
+/** They take 4 s each at most: two between them, two of waiting. */
+const MISSED_MS_MAX = 60_000
 
 beforeAll(() => ensureRelease(), INSTALL_MS_MAX)
 
@@ -33,6 +39,32 @@ test(
       const again = await fetch(`${edge}${pathname}`, { redirect: 'manual' })
       return again.headers.get('X-RateLimit-Limit') === '500'
     })
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'an Envoy that works stays in the Service while its companion hangs',
+  async () => {
+    const pods = await podsOf('edge')
+    const before = await Promise.all(pods.map(countMissed))
+    const frozen = await Promise.all(pods.map((pod) => freeze(pod, 'drain')))
+    try {
+      await waitFor(
+        'the kubelet to miss each companion',
+        async () => {
+          const counts = await Promise.all(pods.map(countMissed))
+          return counts.every((count, place) => count >= (before[place] ?? 0) + MISSED_MIN)
+        },
+        MISSED_MS_MAX,
+      )
+      const named = pods.map((pod) => `pod/${pod}`)
+      const wait = ['--for=condition=Ready', '--timeout=1s', '--namespace', RELEASE]
+      await kubectl('wait', ...named, ...wait)
+      expect((await fetch(`${await edgeUrl()}/nothing`)).status).toBe(404)
+    } finally {
+      for (const { thaw } of frozen) thaw()
+    }
   },
   TEST_MS_MAX,
 )
@@ -74,6 +106,17 @@ test(
   },
   TEST_MS_MAX,
 )
+
+/** How often the kubelet has asked a pod's companion in vain whether it is ready. */
+async function countMissed(pod: string): Promise<number> {
+  const path = '/api/v1/nodes/node1/proxy/metrics/probes'
+  const lines = (await kubectl('get', '--raw', path)).split('\n')
+  const said = ['container="drain"', `pod="${pod}"`, 'type="Readiness"', 'result="failed"']
+  const line = lines.find((one) => {
+    return one.startsWith('prober_probe_total{') && said.every((label) => one.includes(label))
+  })
+  return Number(line?.split(' ').at(-1) ?? 0)
+}
 
 /** Creates links from inside a pod until one is refused. */
 async function createUntilRefused(
