@@ -2,6 +2,7 @@
 // to, and waits until it serves nobody. It knows no links and no limits.
 import { createDrainApp } from '../http/drain/app.ts'
 import { createDrain } from '../http/drain/drain-envoy.ts'
+import { endLeftover } from '../http/drain/end-leftover.ts'
 import { createEnvoyAdmin } from '../http/drain/envoy-admin.ts'
 import { drainSettings } from '../http/drain/settings.ts'
 import { watchReach } from '../http/drain/watch-reach.ts'
@@ -34,6 +35,8 @@ export const role = defineRole({
       nowMs: () => performance.now(),
       log,
     })
+    // Before anybody can ask for a drain: whoever drains now was told by another companion.
+    await endLeftover({ envoy, nowMs: () => performance.now(), log })
     const ending = new AbortController()
     const http = await listen({
       port: config.DRAIN_PORT,

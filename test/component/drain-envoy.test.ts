@@ -175,6 +175,27 @@ test(
 )
 
 test(
+  'a companion that was ended alone leaves no draining Envoy behind: the next one ends it',
+  async () => {
+    const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '1' })
+    envoy.companion.child.kill('SIGTERM')
+    expect(await inTime('the end', envoy.companion.ended)).toBe(0)
+    const isThere = () =>
+      fetch(`${envoy.adminUrl}/ready`).then(
+        ({ status }) => status,
+        () => 'gone',
+      )
+    expect(await isThere()).toBe(503)
+    const next = await envoy.startCompanion()
+    expect(await isThere()).toBe('gone')
+    expect(next.log.map(({ msg }) => msg)).toContain(
+      'Envoy drains, and its pod stays: it is ended, to be started anew',
+    )
+  },
+  TEST_MS_MAX,
+)
+
+test(
   'SIGTERM alone drains Envoy too, and a request that never ends holds it no longer than its time',
   async () => {
     const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '2' })

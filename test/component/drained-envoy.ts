@@ -14,6 +14,8 @@ export interface DrainedEnvoy extends RunningEnvoy {
   /** Where it serves. */
   readonly port: number
   readonly companion: RoleProcess
+  /** Starts another companion for it, once the first has ended. */
+  startCompanion(): Promise<RoleProcess>
   /** Asks the companion. */
   ask(path: string, method?: string): Promise<Response>
   /** Tells Envoy that the pods that redirect are at this port now, or that there are none. */
@@ -40,21 +42,26 @@ export async function startDrainedEnvoy(
     await movePods(to)
     const started = await startEnvoy({ path, configYaml: bootstrapOf(podsFile), args: drains })
     envoy = started
-    const companion = await startRole({
-      role: 'drain',
-      env: { DRAIN_PORT: '0', ENVOY_ADMIN_URL: started.adminUrl, ...env },
-    })
+    const companions: RoleProcess[] = []
+    const startCompanion = async () => {
+      const settings = { DRAIN_PORT: '0', ENVOY_ADMIN_URL: started.adminUrl, ...env }
+      const one = await startRole({ role: 'drain', env: settings })
+      companions.push(one)
+      return one
+    }
+    const companion = await startCompanion()
     const url = `http://127.0.0.1:${String(companion.ready['port'])}`
     const listeners = await (await fetch(`${started.adminUrl}/listeners`)).text()
     return {
       ...started,
       port: Number(/^edge::.*:(\d+)$/m.exec(listeners)?.[1]),
       companion,
+      startCompanion,
       ask: (at, method = 'GET') => fetch(`${url}${at}`, { method }),
       movePods,
       async close() {
         await started.stop()
-        await companion.stop()
+        for (const one of companions) await one.stop()
         await rm(folder, { recursive: true, force: true })
       },
     }

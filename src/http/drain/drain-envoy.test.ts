@@ -14,6 +14,7 @@ function envoyOf(script: { begins?: ('begun' | 'gone' | 'silent')[]; says: Said[
   const at = <T>(list: readonly T[], place: number) => list[Math.min(place, list.length - 1)] as T
   const envoy: EnvoyAdmin = {
     askReady: () => Promise.resolve(seen.asks++ < 3 ? 'not-ready' : 'gone'),
+    end: () => Promise.reject(new Error('a drain ends nobody')),
     findUnreached: () => Promise.resolve([]),
     beginDrain: () => Promise.resolve(at(script.begins ?? ['begun'], seen.begun++)),
     readServed: () => Promise.resolve(at(script.says, seen.looks++)),

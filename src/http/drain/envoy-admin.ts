@@ -16,10 +16,12 @@ type NoAnswer = 'gone' | 'silent'
 
 /** Asks one Envoy. */
 export interface EnvoyAdmin {
-  /** Whether it takes requests: once it has begun to drain it says no. */
-  askReady(): Promise<'ready' | 'not-ready' | NoAnswer>
+  /** Whether it takes requests, has yet to, or has begun to drain. */
+  askReady(): Promise<'ready' | 'draining' | 'not-ready' | NoAnswer>
   /** Tells it to drain: its health checks fail, and its answers are their connections' last. */
   beginDrain(): Promise<'begun' | NoAnswer>
+  /** Tells it to end at once; one that does not hear it goes on. */
+  end(): Promise<void>
   /** Those of `SERVICES` of which it knows no pod that it would send a request to. */
   findUnreached(): Promise<readonly string[] | NoAnswer>
   /** What it still serves. */
@@ -55,7 +57,11 @@ export function createEnvoyAdmin(url: string): EnvoyAdmin {
     async askReady() {
       const answer = await ask('GET', '/ready')
       if (typeof answer === 'string') return answer
-      return answer.status === 200 ? 'ready' : 'not-ready'
+      if (answer.status === 200) return 'ready'
+      return answer.text.trim() === 'DRAINING' ? 'draining' : 'not-ready'
+    },
+    async end() {
+      await ask('POST', '/quitquitquit')
     },
     async beginDrain() {
       for (const order of ['/healthcheck/fail', '/drain_listeners?graceful']) {
