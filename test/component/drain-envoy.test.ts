@@ -180,14 +180,14 @@ test(
     const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '1' })
     envoy.companion.child.kill('SIGTERM')
     expect(await inTime('the end', envoy.companion.ended)).toBe(0)
-    const isThere = () =>
+    const readiness = () =>
       fetch(`${envoy.adminUrl}/ready`).then(
         ({ status }) => status,
         () => 'gone',
       )
-    expect(await isThere()).toBe(503)
+    expect(await readiness()).toBe(503)
     const next = await envoy.startCompanion()
-    expect(await isThere()).toBe('gone')
+    expect(await readiness()).toBe('gone')
     expect(next.log.map(({ msg }) => msg)).toContain(
       'Envoy drains, and its pod stays: it is ended, to be started anew',
     )

@@ -9,7 +9,7 @@ import type { EnvoyAdmin } from './envoy-admin.ts'
 export const LEFTOVER_MS_MAX = 10_000
 const LOOK_EVERY_MS = 100
 
-/** Resolves once Envoy does not drain, is gone, or has said nothing in time. */
+/** Resolves once Envoy does not drain, is gone, or the time for it is over. */
 export async function endLeftover(given: {
   readonly envoy: Pick<EnvoyAdmin, 'askReady' | 'end'>
   readonly nowMs: Clock
