@@ -7,6 +7,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import cassandra from 'cassandra-driver'
+import { type MendedClient, mendClient } from '../../src/stores/cassandra/mend-client.ts'
+import { quiet } from '../contract/open-cassandra.ts'
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
 import { inTime, waitFor } from './wait-for.ts'
 
@@ -22,6 +24,8 @@ const isOfTransaction = (message: Buffer) => message.includes('[applied]')
 
 let cluster: CassandraCluster
 let client: cassandra.Client
+let ending: MendedClient
+let isEnding = false
 
 function clientOf({ contactPoints, port, localDc }: CassandraCluster): cassandra.Client {
   return new cassandra.Client({
@@ -40,6 +44,7 @@ function clientOf({ contactPoints, port, localDc }: CassandraCluster): cassandra
 beforeAll(async () => {
   cluster = await startCassandra({ nodes: 3, proxied: true })
   client = clientOf(cluster)
+  ending = mendClient(client, { log: quiet, isClosed: () => isEnding })
   const replication = "{'class': 'NetworkTopologyStrategy', 'datacenter1': 3}"
   const long = { prepare: false, readTimeout: 30_000 }
   await client.execute(`CREATE KEYSPACE faults WITH replication = ${replication}`, [], long)
@@ -48,7 +53,8 @@ beforeAll(async () => {
 }, SETUP_MS_MAX)
 
 afterAll(async () => {
-  await client.shutdown()
+  isEnding = true
+  await ending.shutdown()
   await cluster.stop()
 }, TEST_MS_MAX)
 
@@ -108,7 +114,6 @@ test(
     for (const at of [0, 1, 2]) cluster.proxy(at).swallow({ isSuch: isOfTransaction })
     const writing = client.execute(insert, ['cut', 'z']).catch((one: unknown) => one)
     await waitFor('its answer', () => asked() !== undefined)
-    // Not all at once: a driver that lost every connection and is shut down holds its process.
     cluster.proxy(asked() ?? 0).cut()
     expect(await writing).toMatchObject({ message: expect.stringMatching(/closed/) as unknown })
     for (const at of [0, 1, 2]) await cluster.proxy(at).heal()

@@ -34,6 +34,8 @@ export interface FaultProxy extends Address {
   heal(): Promise<void>
   /** How many answers were lost so far. */
   swallowed(): number
+  /** How many connections there are now. */
+  connections(): number
   close(): Promise<void>
 }
 
@@ -123,6 +125,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
       server ??= await listenAt({ host, port }, serve)
     },
     swallowed: () => swallowed,
+    connections: () => pairs.size,
     close: stopListening,
   }
 }

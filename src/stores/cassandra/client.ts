@@ -1,13 +1,13 @@
 // A connection to Cassandra: connects in the background for as long as it takes, runs statements
 // of known kinds within deadlines, and turns every failure into StoreError. Ends no process.
-import { Client, type Host } from 'cassandra-driver'
+import { Client } from 'cassandra-driver'
 import { pause, within } from '../../process/deadline.ts'
 import type { Log } from '../../process/log.ts'
 import { createCalls, createWarmUp, rowsOf } from './calls.ts'
 import { type ConnectFault, connectFaultOf } from './connect-fault.ts'
 import { type CassandraMetrics, DriverMetrics, showPool } from './driver-metrics.ts'
 import { BACK_OFF, driverOptions } from './driver-options.ts'
-import { mendRefresh, type RefreshingControl } from './mend-refresh.ts'
+import { endLeftover, mendClient } from './mend-client.ts'
 import type { Row } from './row.ts'
 import { type CassandraConfig, type CassandraPlan, planCassandra } from './settings.ts'
 import type { StatementKind } from './statement-kinds.ts'
@@ -64,10 +64,7 @@ export function openCassandra(given: CassandraOptions): Cassandra {
     metrics: new DriverMetrics(metrics),
   })
   const closing = new AbortController()
-  const { controlConnection } = client as Client & { controlConnection?: RefreshingControl }
-  if (controlConnection !== undefined) {
-    mendRefresh(controlConnection, { log, isClosed: () => closing.signal.aborted })
-  }
+  const mended = mendClient(client, { log, isClosed: () => closing.signal.aborted })
   const signal =
     options.signal === undefined
       ? closing.signal
@@ -101,7 +98,7 @@ export function openCassandra(given: CassandraOptions): Cassandra {
         await connected
         await calls.drained()
         watch.end()
-        await client.shutdown()
+        await mended.shutdown()
       }
       const late = () => new Error('connections to Cassandra did not close in time')
       await within(CLOSE_MS_MAX, closed(), late).catch((err: unknown) => {
@@ -139,24 +136,6 @@ async function connectAtLast(given: {
   return 'closed'
 }
 
-/**
- * Ends a node's connections when the driver takes it from its list. Where it finds a node again
- * after all were lost it puts a new one in its place and forgets the old one, which would go on
- * connecting for ever, also after the end of the client (driver 4.10).
- */
-function endHost(host: Host & { shutdown?: (waitForPending: boolean) => Promise<void> }): void {
-  void host.shutdown?.(true)
-}
-
-interface Leftover {
-  readonly controlConnection?: { readonly connection?: { close?: () => unknown } | null }
-}
-
-/** Ends the connection by which the driver learnt that it may not stay: it forgets it (4.10). */
-function endLeftover(client: Client & Leftover): void {
-  client.controlConnection?.connection?.close?.()
-}
-
 /** Which nodes can be asked, told when the first comes or the last goes. */
 function watchNodes(client: Client, { plan, metrics, log, onState }: Planned) {
   let isConnected = false
@@ -174,7 +153,6 @@ function watchNodes(client: Client, { plan, metrics, log, onState }: Planned) {
   // A node that is found again is first removed, then added, then told its data center.
   const lookSoon = () => setImmediate(look)
   for (const event of ['hostUp', 'hostDown', 'hostAdd', 'hostRemove']) client.on(event, lookSoon)
-  client.on('hostRemove', endHost)
   return {
     isUp: () => isUp,
     isConnected: () => isConnected,

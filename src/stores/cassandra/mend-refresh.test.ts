@@ -15,8 +15,13 @@ function mended() {
     },
   }
   const closed = { now: false }
-  mendRefresh(control, { log: { debug: () => undefined }, isClosed: () => closed.now })
-  return { control, ends, steps, closed }
+  const lateEnds: string[] = []
+  mendRefresh(control, {
+    log: { debug: () => undefined },
+    isClosed: () => closed.now,
+    onLate: () => lateEnds.push('late'),
+  })
+  return { control, ends, steps, closed, lateEnds }
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
@@ -49,12 +54,26 @@ test('one that fails rejects for nobody', async () => {
   await expect(refreshing).resolves.toBeUndefined()
 })
 
-test('a client that is closed is not refreshed again', async () => {
-  const { control, ends, steps, closed } = mended()
+test('a closed client is not refreshed again, and a refresh that ends then is told', async () => {
+  const { control, ends, steps, closed, lateEnds } = mended()
+  const before = control._refresh()
+  ends[0]?.resolve()
+  await before
   const refreshing = control._refresh()
   await control._refresh()
   closed.now = true
-  ends[0]?.resolve()
+  expect(lateEnds).toEqual([])
+  ends[1]?.resolve()
   await refreshing
-  expect(steps).toHaveLength(1)
+  expect(steps).toHaveLength(2)
+  expect(lateEnds).toEqual(['late'])
+})
+
+test('one that fails when the client is closed is told too', async () => {
+  const { control, ends, closed, lateEnds } = mended()
+  const refreshing = control._refresh()
+  closed.now = true
+  ends[0]?.reject(new Error('closed'))
+  await refreshing
+  expect(lateEnds).toEqual(['late'])
 })

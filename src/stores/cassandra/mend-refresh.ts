@@ -1,6 +1,7 @@
 // A mend of the driver (4.10): when it loses its control connection twice at once, two refreshes
 // run side by side, one takes the connection from under the other, and the rejection of that one is
 // nobody's: it would end the process. Here one runs at a time, and one that fails is begun again.
+// One that is under way while its client is shut down finds nodes that nobody would let go.
 import type { Log } from '../../process/log.ts'
 
 /** The part of the driver's client that is mended. */
@@ -11,10 +12,19 @@ export interface RefreshingControl {
 
 const AGAIN_MS = 500
 
-/** Mends one client's control connection. `isClosed` ends the repeats. */
+/** What mending needs. */
+export interface MendRefreshDeps {
+  readonly log: Pick<Log, 'debug'>
+  /** Ends the repeats. */
+  readonly isClosed: () => boolean
+  /** Told when a refresh has ended after that: what it has found must be let go. */
+  readonly onLate: () => void
+}
+
+/** Mends one client's control connection. */
 export function mendRefresh(
   control: RefreshingControl,
-  { log, isClosed }: { log: Pick<Log, 'debug'>; isClosed: () => boolean },
+  { log, isClosed, onLate }: MendRefreshDeps,
 ): void {
   const refresh = control._refresh.bind(control)
   let isRunning = false
@@ -35,6 +45,7 @@ export function mendRefresh(
       if (!isClosed()) setTimeout(() => void begin(), AGAIN_MS).unref()
     } finally {
       isRunning = false
+      if (isClosed()) onLate()
     }
   }
   const isAsked = () => isWanted
