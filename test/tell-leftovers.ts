@@ -1,41 +1,101 @@
-// A reporter of jest that ends a run which cannot end by itself: a server or process that a test
-// has left open is told, and fails the run, instead of holding it until its time is up.
+// A reporter of jest that ends a run which cannot end by itself: what tests that ran in this
+// process have left open is told, with where it was opened, and fails the run, instead of holding
+// it until its time is up.
+import { createHook } from 'node:async_hooks'
 
 /** What ends in order does so within it. */
 const END_MS_MAX = 30_000
 const SHOWN_MAX = 20
+const FRAMES_MAX = 4
+const FRAMES_KEPT = 40
+
+/** What can hold a process: Node.js's names, those that hold by themselves before sockets. */
+const holders = [
+  ...['PROCESSWRAP', 'WORKER', 'Timeout', 'TCPSERVERWRAP', 'PIPESERVERWRAP'],
+  ...['FSEVENTWRAP', 'STATWATCHER', 'UDPWRAP', 'MESSAGEPORT', 'FSREQCALLBACK', 'FSREQPROMISE'],
+  ...['GETADDRINFOREQWRAP', 'TCPCONNECTWRAP', 'PIPECONNECTWRAP', 'HTTP2SESSION', 'TLSWRAP'],
+  ...['PIPEWRAP', 'TCPWRAP'],
+] as const
+
+interface Resource {
+  readonly pid?: number
+  /** Of a timer, in ms. */
+  readonly _idleTimeout?: number
+  /** Of a timer that has run, or was cleared. */
+  readonly _destroyed?: boolean
+  /** Neither where it is closed. */
+  hasRef?(): boolean | undefined
+}
+
+interface Opened {
+  readonly type: string
+  readonly resource: WeakRef<Resource>
+  readonly at: { stack?: string }
+}
 
 /** Jest's reporter. */
 export default class TellLeftovers {
+  readonly #opened = new Map<number, Opened>()
+
+  constructor() {
+    const kept = new Set<string>(holders)
+    const hook = createHook({
+      init: (...[id, type, , resource]: [number, string, number, object]) => {
+        if (!kept.has(type)) return
+        const at = {}
+        const usual = Error.stackTraceLimit
+        Error.stackTraceLimit = FRAMES_KEPT
+        Error.captureStackTrace(at)
+        Error.stackTraceLimit = usual
+        this.#opened.set(id, { type, resource: new WeakRef(resource), at })
+      },
+      destroy: (id) => {
+        this.#opened.delete(id)
+      },
+    })
+    hook.enable()
+  }
+
   onRunComplete(): void {
     const late = setTimeout(() => {
-      const shown = leftovers().slice(0, SHOWN_MAX).join('\n  ')
-      process.stderr.write(`FAILED jest cannot end, for tests have left open:\n  ${shown}\n`)
+      const shown = leftovers([...this.#opened.values()]).slice(0, SHOWN_MAX)
+      const text = shown.join('\n  ')
+      process.stderr.write(`FAILED jest cannot end, for tests have left open:\n  ${text}\n`)
       process.exit(1)
     }, END_MS_MAX)
     late.unref()
   }
 }
 
-interface Handle {
-  readonly constructor: { readonly name: string }
-  readonly pid?: number
-  readonly spawnargs?: readonly string[]
-  readonly localPort?: number
-  readonly remotePort?: number
-  address?(): unknown
+/** What keeps this process alive, or might: a line for each kind and place, those that do first. */
+function leftovers(opened: readonly Opened[]): string[] {
+  const counts = new Map<string, number>()
+  for (const type of holders) {
+    for (const one of opened.filter((other) => other.type === type)) {
+      const resource = one.resource.deref()
+      if (resource === undefined || isOver(resource)) continue
+      const { pid, _idleTimeout: ms } = resource
+      const line = `${type} ${JSON.stringify({ pid, ms })} ${placeOf(one.at.stack ?? '')}`
+      counts.set(line, (counts.get(line) ?? 0) + 1)
+    }
+  }
+  return [...counts].map(([line, count]) => `${String(count)} × ${line}`)
 }
 
-/** What keeps this process alive, a line each. */
-function leftovers(): string[] {
-  const { _getActiveHandles: handles } = process as unknown as {
-    _getActiveHandles?: () => readonly Handle[]
-  }
-  const named = handles?.call(process).map((handle) => {
-    const { pid, spawnargs, localPort, remotePort } = handle
-    const at = typeof handle.address === 'function' ? handle.address() : undefined
-    const facts = JSON.stringify({ pid, spawnargs, localPort, remotePort, at })
-    return `${handle.constructor.name} ${facts.slice(0, 500)}`
-  })
-  return [...(named ?? []), process.getActiveResourcesInfo().join(' ')]
+/** Whether it has ended, or holds no process. */
+function isOver(resource: Resource): boolean {
+  const holds = resource.hasRef === undefined || resource.hasRef() === true
+  return resource._destroyed === true || !holds
+}
+
+/** The project's own frames of a stack; all of it where it has none. */
+function placeOf(stack: string): string {
+  const frames = stack.split('\n').slice(1)
+  const own = frames.filter(
+    (frame) => !/node:|node_modules|tell-leftovers|<anonymous>\)/.test(frame),
+  )
+  return (own.length === 0 ? frames : own)
+    .slice(0, FRAMES_MAX)
+    .map((frame) => frame.trim())
+    .join(' < ')
 }

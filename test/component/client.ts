@@ -1,14 +1,8 @@
 // A client for tests of the public HTTP: bare connections kept alive, every answer held against the
 // service's own OpenAPI document.
+import { openAsker } from './asker.ts'
 import { createOpenApiCheck } from './openapi-check.ts'
-import {
-  type Answer,
-  type Ask,
-  headerOf,
-  jsonOf,
-  openConnection,
-  type RawConnection,
-} from './raw-http.ts'
+import { type Answer, ANSWER_MS_MAX, type Ask, jsonOf } from './raw-http.ts'
 
 /** Asks one service; any number of requests at once, each on a connection of its own. */
 export interface Client {
@@ -22,19 +16,10 @@ export interface Client {
 
 /** Opens a client of the service at `port`, which comes from the address `from`. */
 export async function openClient(port: number, from?: string): Promise<Client> {
-  const idle: RawConnection[] = []
-  const exchange = async (ask: Ask, msMax?: number) => {
-    let connection = idle.pop()
-    while (connection?.isEnded === true) connection = idle.pop()
-    connection ??= await openConnection(port, from)
-    const answer = await connection.exchange(ask, msMax)
-    if (headerOf(answer, 'Connection') === 'close') connection.close()
-    else idle.push(connection)
-    return answer
-  }
-  const check = createOpenApiCheck(jsonOf(await exchange({ path: '/openapi.json' })))
+  const asker = openAsker(port, { from, msMax: ANSWER_MS_MAX })
+  const check = createOpenApiCheck(jsonOf(await asker.ask({ path: '/openapi.json' })))
   const ask = async (request: Ask, msMax?: number) => {
-    const answer = await exchange(request, msMax)
+    const answer = await asker.ask(request, msMax)
     check(request, answer)
     return answer
   }
@@ -43,7 +28,7 @@ export async function openClient(port: number, from?: string): Promise<Client> {
     create: (body, headers) => ask(createAsk(body, headers)),
     follow: (code) => ask({ path: `/${code}` }),
     close() {
-      for (const connection of idle.splice(0)) connection.close()
+      asker.close()
     },
   }
 }

@@ -1,7 +1,8 @@
 // Rounds of one link that is disabled, through a cache that fails: once the admin API has said yes,
 // it stops redirecting on every process in time, and does not come back.
 import { flush, stopAtWrite } from './fresh-links.ts'
-import { createUntilTold, follow, mustLeadTo, openAskers, type Asker } from './machine-clients.ts'
+import type { Asker } from './asker.ts'
+import { createUntilTold, follow, mustLeadTo, openAskers } from './machine-clients.ts'
 import type { Machine, ManyMachines } from './many-machines.ts'
 import { waitFor } from './wait-for.ts'
 

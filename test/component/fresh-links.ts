@@ -3,8 +3,8 @@
 import { encodeEntry, keyOf } from '../../src/stores/redis/link-cache-entry.ts'
 import { clientOf } from '../parts/redis.ts'
 import { createAsk } from './client.ts'
+import type { Asker } from './asker.ts'
 import {
-  type Asker,
   createUntilTold,
   follow,
   leadsTo,

@@ -16,10 +16,20 @@ export interface UsedCache {
   readonly metrics: Metrics
 }
 
+/** How long a command may take where its deadline is not what is tested: machines pause. */
+export const PATIENT_MS = 5000
+
+/** How a cache is opened. */
+export interface UsedCacheOptions {
+  readonly metrics?: Metrics
+  /** How long a command may take; unless told, as in production. */
+  readonly commandMsMax?: number
+}
+
 /** Opens a cache by its URL, or by settings of the environment; does not wait for it. */
 export function openCache(
   where: string | Record<string, string>,
-  metrics = createMetrics(),
+  { metrics = createMetrics(), commandMsMax }: UsedCacheOptions = {},
 ): UsedCache {
   const env = typeof where === 'string' ? { REDIS_URL: where } : where
   const told: string[] = []
@@ -28,6 +38,7 @@ export function openCache(
     metrics,
     log,
     onState: (state) => told.push(state),
+    commandMsMax,
   })
   return { cache, told, metrics }
 }
@@ -35,9 +46,9 @@ export function openCache(
 /** The same, once it answers. */
 export async function openReadyCache(
   where: string | Record<string, string>,
-  metrics = createMetrics(),
+  options?: UsedCacheOptions,
 ): Promise<UsedCache> {
-  const used = openCache(where, metrics)
+  const used = openCache(where, options)
   await waitFor('the cache', () => answers(used.cache))
   return used
 }

@@ -1,46 +1,14 @@
 // Clients of the distributed service in tests: they keep connections alive, and who creates repeats
 // at 503 with the same Idempotency-Key, also on another process, as a careful client does.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Asker, openAsker } from './asker.ts'
 import { codeOf, createAsk } from './client.ts'
 import type { Machine } from './many-machines.ts'
-import {
-  type Answer,
-  type Ask,
-  headerOf,
-  jsonOf,
-  openConnection,
-  type RawConnection,
-} from './raw-http.ts'
+import { type Answer, type Ask, headerOf, jsonOf } from './raw-http.ts'
 
-const ANSWER_MS_MAX = 30_000
 const REPEATS_MAX = 120
 const REPEAT_MS = 250
 const SILENCES_MAX = 20
-
-/** Asks one process; any number of requests at once, each on a connection of its own. */
-export interface Asker {
-  ask(ask: Ask, msMax?: number): Promise<Answer>
-  close(): void
-}
-
-/** Opens one; no connection is made before the first request. */
-export function openAsker(port: number): Asker {
-  const idle: RawConnection[] = []
-  return {
-    async ask(ask, msMax = ANSWER_MS_MAX) {
-      let connection = idle.pop()
-      while (connection?.isEnded === true) connection = idle.pop()
-      connection ??= await openConnection(port)
-      const answer = await connection.exchange(ask, msMax)
-      if (headerOf(answer, 'Connection') === 'close') connection.close()
-      else idle.push(connection)
-      return answer
-    },
-    close() {
-      for (const connection of idle.splice(0)) connection.close()
-    },
-  }
-}
 
 /** Askers of several processes. */
 export function openAskers(machines: readonly Machine[]): {

@@ -27,7 +27,8 @@ export interface Await {
   readonly msMax?: number
 }
 
-const ANSWER_MS_MAX = 10_000
+/** How long an answer is awaited unless told. */
+export const ANSWER_MS_MAX = 10_000
 
 /** The bytes of a request. */
 export function requestBytes(ask: Ask): Buffer {
@@ -68,7 +69,7 @@ export function jsonOf(answer: Answer): Record<string, unknown> {
 export function openConnection(port: number, from = '127.0.0.1'): Promise<RawConnection> {
   return new Promise((resolve, reject) => {
     const host = '127.0.0.1'
-    const socket = connect({ port, host, localAddress: from, noDelay: true, allowHalfOpen: true })
+    const socket = connect({ port, host, localAddress: from, noDelay: true })
     socket.once('error', reject)
     socket.once('connect', () => {
       socket.removeListener('error', reject)

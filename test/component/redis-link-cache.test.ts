@@ -13,12 +13,13 @@ import {
   startRedis,
   startSentinel,
 } from '../parts/redis.ts'
-import { answers, openCache, openReadyCache, type UsedCache } from './link-cache-use.ts'
+import { answers, openCache, openReadyCache, PATIENT_MS, type UsedCache } from './link-cache-use.ts'
 import { failureOf } from './redis-use.ts'
 import { waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 const target: Target = { longUrl: 'https://example.com/', expiresAtMs: null }
+const patient = { commandMsMax: PATIENT_MS }
 
 let server: RedisServer
 let url: string
@@ -121,7 +122,7 @@ describe('Redis away', () => {
   })
 
   test('killed and restarted empty: permits are gone, the script is sent anew', async () => {
-    const used = await openReadyCache(url)
+    const used = await openReadyCache(url, patient)
     const code = newCode()
     expect(await remember(used, newCode())).toBe(true)
     const permit = await permitFor(used, code)
@@ -135,7 +136,7 @@ describe('Redis away', () => {
   })
 
   test('flushed while an entry is on its way: it is refused', async () => {
-    const used = await openReadyCache(url)
+    const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     const code = newCode()
     const permit = await permitFor(used, code)
@@ -171,7 +172,7 @@ describe('Redis away', () => {
 
   test('full: nothing is remembered, and what is not there is not known', async () => {
     const full = await startRedis(['--maxmemory', '1', '--maxmemory-policy', 'noeviction'])
-    const used = openCache(`redis://127.0.0.1:${String(full.port)}`)
+    const used = openCache(`redis://127.0.0.1:${String(full.port)}`, patient)
     await waitFor('the cache', () => answers(used.cache))
     await expect(used.cache.look('code')).rejects.toBeInstanceOf(StoreError)
     await used.cache.forget('code')
@@ -188,7 +189,7 @@ describe('Redis away', () => {
 
 describe('what is in Redis', () => {
   test('a foreign text is not believed: it is counted and removed', async () => {
-    const used = await openReadyCache(url)
+    const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     const code = newCode()
     await client.set(`curtail:link:1:${code}`, 'what is this')
@@ -200,7 +201,7 @@ describe('what is in Redis', () => {
   })
 
   test('a foreign list is not believed, until it is forgotten', async () => {
-    const used = await openReadyCache(url)
+    const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     const code = newCode()
     await client.rpush(`curtail:link:1:${code}`, 'what', 'is', 'this')
@@ -212,7 +213,7 @@ describe('what is in Redis', () => {
   })
 
   test('no key lives for ever, and an entry is small', async () => {
-    const used = await openReadyCache(url)
+    const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     await client.flushall()
     await permitFor(used, 'a')
@@ -228,7 +229,7 @@ describe('what is in Redis', () => {
   })
 
   test('the reads of one turn share a command, of so many keys at most', async () => {
-    const used = await openReadyCache(url)
+    const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     const code = newCode()
     await remember(used, code)
@@ -246,7 +247,10 @@ test(
   'behind Sentinel the new master is used after a failover',
   async () => {
     const { master, sentinel, close } = await startSentinel()
-    const used = await openReadyCache(`redis+sentinel://127.0.0.1:${String(sentinel.port)}/master`)
+    const used = await openReadyCache(
+      `redis+sentinel://127.0.0.1:${String(sentinel.port)}/master`,
+      patient,
+    )
     expect(await remember(used, 'code')).toBe(true)
     await master.kill()
     await failureOf(used.cache.look('code'))
@@ -268,12 +272,15 @@ test(
     const secure = await startRedis([...files, ...user, '--user', 'default', 'off'], {
       isTls: true,
     })
-    const used = await openReadyCache({
-      REDIS_URL: `rediss://links:secret%3A1@127.0.0.1:${String(secure.port)}`,
-      REDIS_TLS_CACERT: cert,
-      REDIS_TLS_CLIENT_CERT: cert,
-      REDIS_TLS_CLIENT_KEY: key,
-    })
+    const used = await openReadyCache(
+      {
+        REDIS_URL: `rediss://links:secret%3A1@127.0.0.1:${String(secure.port)}`,
+        REDIS_TLS_CACERT: cert,
+        REDIS_TLS_CLIENT_CERT: cert,
+        REDIS_TLS_CLIENT_KEY: key,
+      },
+      patient,
+    )
     expect(await remember(used, 'code')).toBe(true)
     await used.cache.close()
     await secure.close()

@@ -1,15 +1,9 @@
 // Clients of the edge in the stack's tests: each has an address of its own, which Envoy is told by
 // one trusted proxy, so that no two tests share a limit.
+import { openAsker } from '../component/asker.ts'
 import { createAsk } from '../component/client.ts'
 import { createOpenApiCheck } from '../component/openapi-check.ts'
-import {
-  type Answer,
-  type Ask,
-  headerOf,
-  jsonOf,
-  openConnection,
-  type RawConnection,
-} from '../component/raw-http.ts'
+import { type Answer, ANSWER_MS_MAX, type Ask, jsonOf } from '../component/raw-http.ts'
 
 /** A client. */
 export interface EdgeClient {
@@ -38,16 +32,8 @@ export function askFrom(address: string, ask: Ask): Ask {
 
 /** Opens one. */
 export async function openEdgeClient(port: number, address = newAddress()): Promise<EdgeClient> {
-  const idle: RawConnection[] = []
-  const exchange = async (ask: Ask) => {
-    let connection = idle.pop()
-    while (connection?.isEnded === true) connection = idle.pop()
-    connection ??= await openConnection(port)
-    const answer = await connection.exchange(askFrom(address, ask))
-    if (headerOf(answer, 'Connection') === 'close') connection.close()
-    else idle.push(connection)
-    return answer
-  }
+  const asker = openAsker(port, { msMax: ANSWER_MS_MAX })
+  const exchange = (ask: Ask) => asker.ask(askFrom(address, ask))
   const check = createOpenApiCheck(jsonOf(await exchange({ path: '/openapi.json' })))
   const ask = async (request: Ask) => {
     const answer = await exchange(request)
@@ -60,7 +46,7 @@ export async function openEdgeClient(port: number, address = newAddress()): Prom
     create: (body, headers) => ask(createAsk(body, headers)),
     follow: (code) => ask({ path: `/${code}` }),
     close() {
-      for (const connection of idle.splice(0)) connection.close()
+      asker.close()
     },
   }
 }

@@ -2,7 +2,7 @@
 // again soon after they are back.
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { createAsk } from '../component/client.ts'
-import { openAsker } from '../component/machine-clients.ts'
+import { openAsker } from '../component/asker.ts'
 import { headerOf, jsonOf } from '../component/raw-http.ts'
 import { inTime, waitFor } from '../component/wait-for.ts'
 import { askFrom, newAddress } from './edge-client.ts'

@@ -2,7 +2,8 @@
 // try codes.
 import { describe, expect, test } from '@jest/globals'
 import { codeOf, createAsk } from '../component/client.ts'
-import { type Asker, inParallel, openAsker, problemOf } from '../component/machine-clients.ts'
+import { type Asker, openAsker } from '../component/asker.ts'
+import { inParallel, problemOf } from '../component/machine-clients.ts'
 import { type Answer, type Ask, headerOf, headersOf, jsonOf } from '../component/raw-http.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { askFrom, newAddress } from './edge-client.ts'

@@ -6,7 +6,7 @@ import { renderRules } from '../../src/dashboards/alerts.ts'
 import { boards } from '../../src/dashboards/files-for-chart.ts'
 import { edgeMetrics, otherMetrics } from '../../src/dashboards/series.ts'
 import { createAsk } from '../component/client.ts'
-import { openAsker } from '../component/machine-clients.ts'
+import { openAsker } from '../component/asker.ts'
 import { waitFor } from '../component/wait-for.ts'
 import {
   findPrometheus,

@@ -1,7 +1,8 @@
 // Pods, the cache, a node of Cassandra and Envoy itself that fail or are replaced under load: no
 // client sees an error, or it repeats and gets what it asked for, once.
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Asker, createUntilTold, inParallel, openAsker } from '../component/machine-clients.ts'
+import { type Asker, openAsker } from '../component/asker.ts'
+import { createUntilTold, inParallel } from '../component/machine-clients.ts'
 import { type Answer, headerOf } from '../component/raw-http.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { askFrom, newAddress } from './edge-client.ts'

@@ -2,7 +2,7 @@
 // limits are shared.
 import { readFile } from 'node:fs/promises'
 import { codeOf, createAsk } from '../component/client.ts'
-import { openAsker } from '../component/machine-clients.ts'
+import { openAsker } from '../component/asker.ts'
 import { type Answer, headerOf } from '../component/raw-http.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { askFrom, newAddress } from './edge-client.ts'

@@ -2,12 +2,8 @@
 // fresh link redirects at once though its code was asked for just before, a disabled one stops.
 import { freshRound, type FreshFault, unluckyCreate } from '../component/fresh-links.ts'
 import { disableRound, type DisableFault } from '../component/disabled-links.ts'
-import {
-  type Asker,
-  mustLeadAtOnce,
-  openAskers,
-  createUntilTold,
-} from '../component/machine-clients.ts'
+import type { Asker } from '../component/asker.ts'
+import { mustLeadAtOnce, openAskers, createUntilTold } from '../component/machine-clients.ts'
 import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import { createRandom } from '../component/random.ts'
 

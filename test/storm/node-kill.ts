@@ -1,7 +1,7 @@
 // Creates while a node of Cassandra dies, and while its answers get lost on the way: every 201
 // leads to its own target afterwards, no alias has two winners, no key two links, no code two keys.
+import type { Asker } from '../component/asker.ts'
 import {
-  type Asker,
   createUntilTold,
   inParallel,
   mustLeadTo,

@@ -2,11 +2,10 @@
 // in hand: no code twice, no block lost by a refill, and little lost by a killed creator.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, createAsk } from '../component/client.ts'
+import { type Asker, openAsker } from '../component/asker.ts'
 import {
   askOf,
-  type Asker,
   mustLeadTo,
-  openAsker,
   openAskers,
   problemOf,
   renderAnswer,

@@ -4,9 +4,9 @@
 import { CREATE_MS_MAX } from '../../src/shorten/create-link.ts'
 import { statementRuns } from '../../src/stores/cassandra/statement-kinds.ts'
 import { codeOf, createAsk } from '../component/client.ts'
+import type { Asker } from '../component/asker.ts'
 import {
   askOf,
-  type Asker,
   createUntilTold,
   inParallel,
   leadsTo,

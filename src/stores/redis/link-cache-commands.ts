@@ -30,6 +30,8 @@ export interface GuardedCommands extends LinkCacheCommands {
 export interface LinkCacheCommandsOptions {
   readonly connection: RedisConnection
   readonly metrics: Pick<Metrics, 'linkCacheFailures' | 'linkCacheAway'>
+  /** How long a command may take. @default COMMAND_MS_MAX */
+  readonly commandMsMax?: number | undefined
 }
 
 const fillScript = readFileSync(new URL('link-cache-fill.lua', import.meta.url), 'utf8')
@@ -41,7 +43,7 @@ export function createLinkCacheCommands(options: LinkCacheCommandsOptions): Guar
   const guard = createGuard({
     // A write: a replica would answer a PING, and serve nobody.
     probe: () => connection.del([keyOf('')]),
-    callMsMax: COMMAND_MS_MAX,
+    callMsMax: options.commandMsMax ?? COMMAND_MS_MAX,
     nowMs: () => performance.now(),
     onFailure(why) {
       metrics.linkCacheFailures.inc({ why: why === 'late' || why === 'away' ? why : 'error' })

@@ -23,11 +23,13 @@ export interface OpenLinkCacheOptions {
   readonly log: Log
   /** Told, in words for `/readyz`, how Redis fares: `up` or `down`. */
   readonly onState: (state: 'up' | 'down') => void
+  /** How long a command may take. @default 50 */
+  readonly commandMsMax?: number | undefined
 }
 
 /** Begins to connect. */
 export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
-  const { metrics, log, onState } = options
+  const { metrics, log, onState, commandMsMax } = options
   const connection = connectRedis(options.redis, {
     onDown(err) {
       onState('down')
@@ -38,7 +40,7 @@ export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
       log.info('the link cache is there')
     },
   })
-  const commands = traceCommands(createLinkCacheCommands({ connection, metrics }))
+  const commands = traceCommands(createLinkCacheCommands({ connection, metrics, commandMsMax }))
   let isTold = false
   const cache = createRedisLinkCache({
     commands,
