@@ -23,7 +23,7 @@ interface Resource {
   readonly _idleTimeout?: number
   /** Of a timer that has run, or was cleared. */
   readonly _destroyed?: boolean
-  /** Neither where it is closed. */
+  /** `undefined` where it is closed. */
   hasRef?(): boolean | undefined
 }
 
@@ -52,14 +52,14 @@ export default class TellLeftovers {
       destroy: (id) => {
         this.#opened.delete(id)
       },
+      trackPromises: false,
     })
     hook.enable()
   }
 
   onRunComplete(): void {
     const late = setTimeout(() => {
-      const shown = leftovers([...this.#opened.values()]).slice(0, SHOWN_MAX)
-      const text = shown.join('\n  ')
+      const text = leftovers([...this.#opened.values()]).join('\n  ')
       process.stderr.write(`FAILED jest cannot end, for tests have left open:\n  ${text}\n`)
       process.exit(1)
     }, END_MS_MAX)
@@ -79,7 +79,8 @@ function leftovers(opened: readonly Opened[]): string[] {
       counts.set(line, (counts.get(line) ?? 0) + 1)
     }
   }
-  return [...counts].map(([line, count]) => `${String(count)} × ${line}`)
+  const lines = [...counts].map(([line, count]) => `${String(count)} × ${line}`)
+  return [...lines.slice(0, SHOWN_MAX), `Node.js: ${process.getActiveResourcesInfo().join(' ')}`]
 }
 
 /** Whether it has ended, or holds no process. */
@@ -88,13 +89,12 @@ function isOver(resource: Resource): boolean {
   return resource._destroyed === true || !holds
 }
 
-/** The project's own frames of a stack; all of it where it has none. */
+/** The project's own frames of a stack; those of packages where it has none. */
 function placeOf(stack: string): string {
   const frames = stack.split('\n').slice(1)
-  const own = frames.filter(
-    (frame) => !/node:|node_modules|tell-leftovers|<anonymous>\)/.test(frame),
-  )
-  return (own.length === 0 ? frames : own)
+  const ofCode = frames.filter((frame) => !/node:|tell-leftovers|<anonymous>\)/.test(frame))
+  const own = ofCode.filter((frame) => !frame.includes('node_modules'))
+  return ([own, ofCode].find((some) => some.length > 0) ?? frames)
     .slice(0, FRAMES_MAX)
     .map((frame) => frame.trim())
     .join(' < ')

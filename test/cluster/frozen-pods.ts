@@ -1,5 +1,5 @@
-// Processes of pods that are stopped as by a fault of the machine: they hold their connections and
-// say nothing. Found by the id of their container in their control group.
+// Processes of pods that are stopped as by a fault of the machine, when they hold their connections
+// and say nothing, or ended. Found by the id of their container in their control group.
 import { readdir, readFile } from 'node:fs/promises'
 import { getObject } from './cluster.ts'
 import { RELEASE } from './release.ts'
@@ -19,6 +19,11 @@ export async function freeze(pod: string, container?: string): Promise<Frozen> {
       signal(pids, 'SIGCONT')
     },
   }
+}
+
+/** Tells the processes of one container of a pod to end, as the kubelet does. */
+export async function terminate(pod: string, container: string): Promise<void> {
+  signal(await pidsOf(pod, container), 'SIGTERM')
 }
 
 /** Stops them for `stopMs`, and lets them go on for `goMs`, again and again. */
@@ -67,7 +72,7 @@ async function pidsOf(pod: string, container?: string): Promise<readonly number[
   return pids
 }
 
-function signal(pids: readonly number[], name: 'SIGSTOP' | 'SIGCONT'): void {
+function signal(pids: readonly number[], name: 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): void {
   for (const pid of pids) {
     try {
       process.kill(pid, name)

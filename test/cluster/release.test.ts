@@ -1,10 +1,10 @@
 // `helm install` with default values, in a namespace of restricted pods: ready means that the first
 // request works, `helm test` passes, clients are limited each for itself, and an Envoy that works
-// is not taken out for its companion.
+// is not taken out for its companion, nor lost with it.
 import { beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../component/wait-for.ts'
-import { applyObjects, helm, kubectl, mustRun } from './cluster.ts'
-import { freeze } from './frozen-pods.ts'
+import { applyObjects, getObject, helm, kubectl, mustRun } from './cluster.ts'
+import { freeze, terminate } from './frozen-pods.ts'
 import { restrictedPod } from './pods.ts'
 import { edgeUrl, ensureRelease, INSTALL_MS_MAX, podsOf, RELEASE } from './release.ts'
 
@@ -15,6 +15,8 @@ const BURST = 20
 const MISSED_MIN = 5
 /** They take 4 s each at most: two between them, two of waiting. */
 const MISSED_MS_MAX = 60_000
+/** The drain of an Envoy, and twice the kubelet's wait before it starts a container anew. */
+const ANEW_MS_MAX = 2 * 60_000
 
 beforeAll(() => ensureRelease(), INSTALL_MS_MAX)
 
@@ -70,6 +72,27 @@ test(
 )
 
 test(
+  'a companion that is ended alone has its Envoy started anew, and the pod serves again',
+  async () => {
+    const [pod = ''] = await podsOf('edge')
+    const before = await restartsOf(pod)
+    await terminate(pod, 'drain')
+    await waitFor(
+      'both containers to be started anew',
+      async () => {
+        const now = await restartsOf(pod)
+        return Object.entries(now).every(([name, count]) => count > (before[name] ?? 0))
+      },
+      ANEW_MS_MAX,
+    )
+    const wait = ['--for=condition=Ready', '--timeout=60s', '--namespace', RELEASE]
+    await kubectl('wait', `pod/${pod}`, ...wait)
+    expect(Object.keys(before).sort()).toEqual(['drain', 'envoy'])
+  },
+  TEST_MS_MAX,
+)
+
+test(
   'helm test passes',
   async () => {
     const told = await helm(4, 'test', RELEASE, '--namespace', RELEASE, '--timeout', '3m')
@@ -116,6 +139,16 @@ async function countMissed(pod: string): Promise<number> {
     return one.startsWith('prober_probe_total{') && said.every((label) => one.includes(label))
   })
   return Number(line?.split(' ').at(-1) ?? 0)
+}
+
+/** How often each container of a pod was started anew. */
+async function restartsOf(pod: string): Promise<Readonly<Record<string, number>>> {
+  const { status } = await getObject<{
+    status: { containerStatuses: readonly { name: string; restartCount: number }[] }
+  }>('pod', pod, '--namespace', RELEASE)
+  return Object.fromEntries(
+    status.containerStatuses.map(({ name, restartCount }) => [name, restartCount]),
+  )
 }
 
 /** Creates links from inside a pod until one is refused. */

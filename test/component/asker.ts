@@ -3,7 +3,7 @@
 import { type Answer, type Ask, headerOf, openConnection, type RawConnection } from './raw-http.ts'
 
 /** For processes whose stores may fail meanwhile. */
-const ANSWER_MS_MAX = 30_000
+const PATIENT_ANSWER_MS_MAX = 30_000
 
 /** How an asker asks. */
 export interface AskerOptions {
@@ -17,17 +17,18 @@ export interface AskerOptions {
 export interface Asker {
   /** Throws where no answer comes within `msMax` ms. */
   ask(ask: Ask, msMax?: number): Promise<Answer>
-  /** Ends every connection, also one whose answer is awaited. */
+  /** Ends every connection, also one whose answer is awaited; nothing is answered after it. */
   close(): void
 }
 
 /** Opens one; no connection is made before the first request. */
 export function openAsker(
   port: number,
-  { from, msMax: usualMsMax = ANSWER_MS_MAX }: AskerOptions = {},
+  { from, msMax: usualMsMax = PATIENT_ANSWER_MS_MAX }: AskerOptions = {},
 ): Asker {
   const idle: RawConnection[] = []
   const open = new Set<RawConnection>()
+  let isClosed = false
   const end = (connection: RawConnection) => {
     open.delete(connection)
     connection.close()
@@ -41,6 +42,7 @@ export function openAsker(
     if (kept !== undefined) return kept
     const connection = await openConnection(port, from)
     open.add(connection)
+    if (isClosed) end(connection)
     return connection
   }
   return {
@@ -57,6 +59,7 @@ export function openAsker(
       }
     },
     close() {
+      isClosed = true
       idle.length = 0
       for (const connection of open) end(connection)
     },

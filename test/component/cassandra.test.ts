@@ -17,7 +17,6 @@ import { migrate } from '../../src/stores/cassandra/migrations.ts'
 import { createKeyspace, migrations, schemaVersion } from '../../src/stores/cassandra/schema.ts'
 import { type OpenedCassandra, openNode, quiet, SETUP_MS_MAX } from '../contract/open-cassandra.ts'
 import { freshCode, sampleLink } from '../contract/sample-link.ts'
-import { startFaultProxy } from '../parts/fault-proxy.ts'
 import { inTime, waitFor } from './wait-for.ts'
 
 jest.setTimeout(SETUP_MS_MAX)
@@ -278,23 +277,4 @@ test('a killed node fails fast, and is found when it is back, also by who waits'
   expect(new Set(faults)).toEqual(new Set(['away']))
   expect(states).toEqual(['up', 'down', 'up'])
   await Promise.all([cassandra.close(), late.close()])
-})
-
-test('closed while it finds its node again: nothing goes on connecting', async () => {
-  const { cluster, config } = node
-  const { port } = cluster
-  const proxy = await startFaultProxy({ to: { host: cluster.node(0).address, port } })
-  const there = { ...config, CASSANDRA_CONTACT_POINTS: [proxy.host], CASSANDRA_PORT: proxy.port }
-  const cassandra = openCassandra({ config: there, metrics: createMetrics(), log: quiet })
-  await cassandra.ready
-  proxy.blackHole()
-  proxy.cut()
-  await waitFor('the loss to be seen', () => !cassandra.isUp())
-  await waitFor('an attempt to connect', () => proxy.connections() > 0)
-  await cassandra.close()
-  await proxy.heal()
-  await waitFor('all connections to end', () => proxy.connections() === 0)
-  await sleep(LOOKED_MS)
-  expect(proxy.connections()).toBe(0)
-  await proxy.close()
 })

@@ -13,8 +13,11 @@ import { tookBesidePauses } from './watch-pauses.ts'
 const SETUP_MS_MAX = 400_000 // parts may have to be fetched
 const TEST_MS_MAX = 60_000
 const BACK_MS_MAX = 2000
-/** How late a slow limiter is: far beyond a pause of the machine that lets Envoy read it first. */
-const LATE_MS = 1000
+/**
+ * How late a slow limiter is: beyond a pause of the machine that lets Envoy read it first, and soon
+ * enough for health checks (0.5 s), so that only its late answers take it out.
+ */
+const LATE_MS = 400
 /** The local limit here; the shared one is far above it. */
 const BURST = 20
 const settings = { redirectBurst: BURST, redirectPerSecond: 1 }

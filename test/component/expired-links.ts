@@ -68,6 +68,7 @@ async function runRound(machines: ManyMachines): Promise<Expired> {
     if (popular === undefined || unseen === undefined) throw new Error('there are too few links')
     // The first is asked for on and on by one process, which so has it in memory at its end.
     const following = followOver(one, popular)
+    following.catch(() => undefined) // thrown where it is awaited
     // Another is known to the cache, whose entry is made to outlive it; the other process, which
     // has not asked for it before, meets it there. `unseen` was never asked for.
     const cached = await cacheOne({ asker: one, redis, links: others })

@@ -17,7 +17,7 @@ export interface UsedCache {
 }
 
 /** How long a command may take where its deadline is not what is tested: machines pause. */
-export const PATIENT_MS = 5000
+export const PATIENT_MS_MAX = 5000
 
 /** How a cache is opened. */
 export interface UsedCacheOptions {

@@ -13,13 +13,19 @@ import {
   startRedis,
   startSentinel,
 } from '../parts/redis.ts'
-import { answers, openCache, openReadyCache, PATIENT_MS, type UsedCache } from './link-cache-use.ts'
+import {
+  answers,
+  openCache,
+  openReadyCache,
+  PATIENT_MS_MAX,
+  type UsedCache,
+} from './link-cache-use.ts'
 import { failureOf } from './redis-use.ts'
 import { waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 const target: Target = { longUrl: 'https://example.com/', expiresAtMs: null }
-const patient = { commandMsMax: PATIENT_MS }
+const patient = { commandMsMax: PATIENT_MS_MAX }
 
 let server: RedisServer
 let url: string

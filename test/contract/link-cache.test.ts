@@ -1,7 +1,7 @@
 // The shared caches of links, each under the one contract.
 import { jest } from '@jest/globals'
 import { createMemoryLinkCache } from '../../src/stores/memory/link-cache.ts'
-import { openReadyCache, PATIENT_MS } from '../component/link-cache-use.ts'
+import { openReadyCache, PATIENT_MS_MAX } from '../component/link-cache-use.ts'
 import { clientOf, type RedisServer, startCluster, startRedis } from '../parts/redis.ts'
 import { defineLinkCacheTests, type LinkCacheCase } from './link-cache.ts'
 import { type OnClose, openParts } from './open-parts.ts'
@@ -13,7 +13,7 @@ async function age(client: ReturnType<typeof clientOf>, ms: number): Promise<voi
 
 /** A cache on these servers. */
 async function openOn(servers: readonly RedisServer[], url: string, onClose: OnClose) {
-  const { cache } = await openReadyCache(url, { commandMsMax: PATIENT_MS })
+  const { cache } = await openReadyCache(url, { commandMsMax: PATIENT_MS_MAX })
   onClose(() => cache.close())
   const clients = servers.map(({ port }) => clientOf(port))
   onClose(() => {

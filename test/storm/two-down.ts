@@ -76,6 +76,7 @@ export async function takeTwoDown(given: {
     await followAll(readers.all, seen)
     await Promise.all(down.map((node) => node.kill()))
     const refused = refuseCreates(creators.all, run)
+    refused.catch(() => undefined) // thrown where it is awaited
     await followAll(readers.all, seen)
     const others = await askUnseen(readers.all, unseen)
     await mustNotKnow(readers.all, `no-${run}`)

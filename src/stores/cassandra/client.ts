@@ -7,7 +7,7 @@ import { createCalls, createWarmUp, rowsOf } from './calls.ts'
 import { type ConnectFault, connectFaultOf } from './connect-fault.ts'
 import { type CassandraMetrics, DriverMetrics, showPool } from './driver-metrics.ts'
 import { BACK_OFF, driverOptions } from './driver-options.ts'
-import { endLeftover, mendClient } from './mend-client.ts'
+import { mendClient } from './mend-client.ts'
 import type { Row } from './row.ts'
 import { type CassandraConfig, type CassandraPlan, planCassandra } from './settings.ts'
 import type { StatementKind } from './statement-kinds.ts'
@@ -128,7 +128,6 @@ async function connectAtLast(given: {
       else log.warn(fault.sentence)
       told = fault.sentence
       onFault?.(fault)
-      endLeftover(client)
     }
     await pause(backOffMs * (0.5 + Math.random() / 2), signal)
     backOffMs = Math.min(backOffMs * 2, BACK_OFF.mostMs)

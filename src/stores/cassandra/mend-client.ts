@@ -1,5 +1,5 @@
-// Mends of the driver's client (4.10), which goes on connecting for ever, also after its end, where
-// its cluster was lost whole: to nodes that it forgot, and to those it finds while it is shut down.
+// Mends of the driver's client (4.10), which goes on connecting for ever, also after its end: to
+// nodes that it forgot, to those it finds while it is shut down, and by connections it gave up.
 import type { Client, Host } from 'cassandra-driver'
 import type { Log } from '../../process/log.ts'
 import { mendRefresh, type RefreshingControl } from './mend-refresh.ts'
@@ -7,7 +7,7 @@ import { mendRefresh, type RefreshingControl } from './mend-refresh.ts'
 /** What mending needs. */
 export interface MendClientDeps {
   readonly log: Pick<Log, 'debug'>
-  /** Whether the end of the client has begun: it looks no more for nodes then. */
+  /** Whether the end of the client has begun: a search for nodes is not repeated then. */
   readonly isClosed: () => boolean
 }
 
@@ -17,50 +17,61 @@ export interface MendedClient {
   shutdown(): Promise<void>
 }
 
-interface Inner {
-  readonly controlConnection?: RefreshingControl & {
-    readonly connection?: { close?: () => unknown } | null
-  }
+/** The part of the driver's control connection that is mended. */
+interface Control extends RefreshingControl {
+  readonly connection: { close(): unknown } | null
+  readonly hosts: { values(): readonly EndingHost[] }
+  /** Tries one contact point after another; begun again where the one it got does not serve. */
+  _borrowFirstConnection(contactPoints: unknown): Promise<void>
+  shutdown(): void
 }
 
-type EndingHost = Host & { readonly shutdown?: (waitForPending: boolean) => Promise<void> }
+type EndingHost = Host & {
+  readonly pool?: { on(event: 'close', listener: () => void): unknown }
+  shutdown?(waitForPending: boolean): Promise<void>
+}
 
 /** Mends a client; to be called before it connects. */
-export function mendClient(client: Client & Inner, deps: MendClientDeps): MendedClient {
-  const { log, isClosed } = deps
+export function mendClient(
+  client: Client & { readonly controlConnection?: Control },
+  { log, isClosed }: MendClientDeps,
+): MendedClient {
+  const { controlConnection: control } = client
+  if (control === undefined) throw new Error('the driver has no control connection to mend')
   let isShutDown = false
-  const onLate = () => {
-    if (isShutDown) void endFound(client, log)
+  const endFound = async () => {
+    control.connection?.close()
+    const ends = control.hosts.values().map(async (host) => host.shutdown?.(false))
+    await Promise.all(ends).catch((err: unknown) => {
+      log.debug({ err }, 'a node of Cassandra was not let go in order')
+    })
   }
-  const { controlConnection } = client
-  if (controlConnection !== undefined) mendRefresh(controlConnection, { log, isClosed, onLate })
+  const onLate = () => {
+    if (isShutDown) void endFound()
+  }
+  mendRefresh(control, { log, isClosed, onLate })
+  const borrow = control._borrowFirstConnection.bind(control)
+  control._borrowFirstConnection = (contactPoints) => {
+    control.connection?.close() // it did not serve, and would be forgotten
+    return borrow(contactPoints)
+  }
   client.on('hostRemove', endHost)
   return {
-    shutdown() {
+    async shutdown() {
       isShutDown = true
-      return client.shutdown()
+      control.shutdown() // the client does not where it is not connected
+      await client.shutdown()
+      await endFound()
     },
   }
 }
 
-/** Ends the connection by which the driver learnt that it may not stay: it forgets it. */
-export function endLeftover(client: Client & Inner): void {
-  client.controlConnection?.connection?.close?.()
-}
-
 /**
  * Ends a node's connections when the driver takes it from its list. Where it finds a node again
- * after all were lost it puts a new one in its place and forgets the old one.
+ * after all were lost it puts a new one in its place and forgets the old one, whose pool is ready
+ * to connect again each time it has closed.
  */
 function endHost(host: EndingHost): void {
+  host.pool?.on('close', () => void host.shutdown?.(false))
   void host.shutdown?.(true)
-}
-
-/** Ends what a search for the cluster has found that went on while the client was shut down. */
-async function endFound(client: Client & Inner, log: Pick<Log, 'debug'>): Promise<void> {
-  endLeftover(client)
-  const hosts: readonly EndingHost[] = client.hosts.values()
-  await Promise.all(hosts.map(async (host) => host.shutdown?.(false))).catch((err: unknown) => {
-    log.debug({ err }, 'a node that was found late was not let go in order')
-  })
 }

@@ -23,7 +23,7 @@ export interface OpenLinkCacheOptions {
   readonly log: Log
   /** Told, in words for `/readyz`, how Redis fares: `up` or `down`. */
   readonly onState: (state: 'up' | 'down') => void
-  /** How long a command may take. @default 50 */
+  /** How long a command may take. @default COMMAND_MS_MAX */
   readonly commandMsMax?: number | undefined
 }
 
