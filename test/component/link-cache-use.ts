@@ -21,7 +21,6 @@ export const PATIENT_MS_MAX = 5000
 
 /** How a cache is opened. */
 export interface UsedCacheOptions {
-  readonly metrics?: Metrics
   /** How long a command may take; unless told, as in production. */
   readonly commandMsMax?: number
 }
@@ -29,9 +28,10 @@ export interface UsedCacheOptions {
 /** Opens a cache by its URL, or by settings of the environment; does not wait for it. */
 export function openCache(
   where: string | Record<string, string>,
-  { metrics = createMetrics(), commandMsMax }: UsedCacheOptions = {},
+  { commandMsMax }: UsedCacheOptions = {},
 ): UsedCache {
   const env = typeof where === 'string' ? { REDIS_URL: where } : where
+  const metrics = createMetrics()
   const told: string[] = []
   const cache = openLinkCache({
     redis: planLinkCache(parseConfig(cacheSettings, env)),

@@ -96,7 +96,6 @@ class Worker {
 
   async #exchange(ask: FuzzCase['ask']): Promise<Answer> {
     if (this.#connection?.isEnded !== false) {
-      this.#connection?.close()
       this.#connection = await openConnection(this.#given.port)
     }
     const answer = await this.#connection.exchange(ask, ANSWER_MS_MAX)
