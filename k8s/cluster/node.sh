@@ -46,6 +46,7 @@ ip link set node0 up
 ip route add $services dev node0
 echo 1 > /proc/sys/net/ipv4/ip_forward
 echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables
+echo 0 > /proc/sys/net/ipv4/icmp_ratelimit # whoever is refused learns it each time, and at once
 echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet # 127.0.0.1:NODEPORT, as on other test clusters
 
 cp "$here"/config/{containerd.toml,kubelet.yaml,kube-proxy.yaml,audit.yaml} $files/
