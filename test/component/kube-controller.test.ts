@@ -157,6 +157,40 @@ test('a Job that failed is shown with what its pod said, and tried again', async
   await waitFor('events', () => world.events().includes('Recovered'))
 }, 20_000)
 
+test('why a pod does not begin is said until one has begun', async () => {
+  world.makePool('p')
+  await says('p', 'Refilling', 'True JobRunning')
+  const { name } = world.jobs()[0]?.metadata ?? {}
+  if (name === undefined) throw new Error('there is no Job')
+  const labels = { 'batch.kubernetes.io/job-name': name }
+  const state = { waiting: { reason: 'CreateContainerConfigError', message: 'no key' } }
+  const containerStatuses = [{ name: 'refill', state }]
+  world.fake.store.create(PATHS.pods, {
+    metadata: { name: 'first', labels },
+    status: { containerStatuses },
+  })
+  const minuteAgo = new Date(Date.now() - 60_000).toISOString()
+  const patchJob = (metadata: object, status = {}) =>
+    world.fake.store.patch(PATHS.jobs, name, { metadata, status })
+  patchJob({ creationTimestamp: minuteAgo, annotations: { look: '0' } })
+  await says('p', 'Degraded', 'True PodNotStarted')
+  world.fake.store.remove(PATHS.pods, 'first')
+  const second = world.fake.store.create(PATHS.pods, { metadata: { name: 'second', labels } })
+  const selector = `regarding.uid=${second.metadata.uid},type=Warning`
+  const looks = () =>
+    world.fake.calls.filter(({ query }) => query.get('fieldSelector') === selector).length
+  // When it is looked at for the second time, what the first look gave stands.
+  for (const look of [1, 2]) {
+    patchJob({ annotations: { look: String(look) } })
+    await waitFor('a look at the second pod', () => looks() >= look)
+  }
+  expect(world.condition('p', 'Degraded')).toBe('True PodNotStarted')
+  patchJob({}, { ready: 1 })
+  await says('p', 'Degraded', 'False AsExpected')
+  await waitFor('events', () => world.events().length === 3)
+  expect(world.events()).toEqual(['RefillBegun', 'PodNotStarted', 'Recovered'])
+})
+
 test('a Job that somebody deletes is made anew', async () => {
   world.makePool('p')
   await says('p', 'Refilling', 'True JobRunning')

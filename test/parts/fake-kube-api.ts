@@ -3,7 +3,14 @@
 // Job.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type FakeEvent, FakeKubeStore, type FakeObject, FakeRefusal } from './fake-kube-store.ts'
+import {
+  type FakeEvent,
+  FakeKubeStore,
+  type FakeObject,
+  FakeRefusal,
+  hasFields,
+  hasLabels,
+} from './fake-kube-store.ts'
 
 /** A call that was made. */
 export interface FakeCall {
@@ -182,7 +189,10 @@ export class FakeKubeApi {
   }
 
   #list(path: string, query: URLSearchParams): unknown {
-    const all = this.store.list(path).filter(matches(query.get('labelSelector') ?? ''))
+    const all = this.store
+      .list(path)
+      .filter(hasLabels(query.get('labelSelector') ?? ''))
+      .filter(hasFields(query.get('fieldSelector') ?? ''))
     const limit = Math.min(
       Number(query.get('limit') ?? Infinity),
       query.has('limit') ? PAGE_MAX : Infinity,
@@ -232,7 +242,7 @@ export class FakeKubeApi {
   }
 
   #write({ res, collection, selector }: Watch, { type, object, ...event }: FakeEvent): void {
-    if (event.collection !== collection || !matches(selector)(object)) return
+    if (event.collection !== collection || !hasLabels(selector)(object)) return
     res.write(`${JSON.stringify({ type, object })}\n`)
   }
 
@@ -249,16 +259,6 @@ export async function startFakeKubeApi(given: { bookmarkMs?: number } = {}): Pro
   api.bookmarkMs = given.bookmarkMs ?? BOOKMARK_MS
   await api.start()
   return api
-}
-
-/** `key=value` pairs, all of which an object's labels must have. */
-function matches(selector: string): (object: FakeObject) => boolean {
-  const pairs = selector.split(',').filter((pair) => pair !== '')
-  return ({ metadata }) =>
-    pairs.every((pair) => {
-      const [key = '', value] = pair.split('=')
-      return metadata.labels?.[key] === value
-    })
 }
 
 /** `/api/v1/namespaces/n/plural` or `/apis/group/version/namespaces/n/plural`. */

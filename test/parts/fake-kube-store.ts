@@ -150,6 +150,27 @@ function sameMetadata(before: FakeObject, after: FakeObject): boolean {
   return of(before) === of(after)
 }
 
+/** Whether an object's labels have all of these `key=value` pairs. */
+export function hasLabels(selector: string): (object: FakeObject) => boolean {
+  return selects(selector, ({ metadata }, key) => metadata.labels?.[key])
+}
+
+/** Whether an object has all of these `path.to.field=value` pairs. */
+export function hasFields(selector: string): (object: FakeObject) => boolean {
+  return selects(selector, (object, path) =>
+    path.split('.').reduce<unknown>((part, key) => (part as Json | undefined)?.[key], object),
+  )
+}
+
+function selects(selector: string, valueOf: (object: FakeObject, key: string) => unknown) {
+  const pairs = selector.split(',').filter((pair) => pair !== '')
+  return (object: FakeObject) =>
+    pairs.every((pair) => {
+      const [key = '', value] = pair.split('=')
+      return valueOf(object, key) === value
+    })
+}
+
 function namespaceOf(collection: string): string {
   return /\/namespaces\/([^/]+)\//.exec(`${collection}/`)?.[1] ?? ''
 }

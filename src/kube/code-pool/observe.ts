@@ -7,7 +7,7 @@ import type { ObjectCache } from '../object-cache.ts'
 import { type KubeObject, keyOf, pathOf } from '../objects.ts'
 import type { CodePool } from './code-pool.ts'
 import type { Levels } from './levels.ts'
-import { readPodTrouble } from './pod-trouble.ts'
+import { NOT_BEGUN, readPodTrouble } from './pod-trouble.ts'
 import {
   inputsOf,
   isTrouble,
@@ -96,7 +96,8 @@ async function observeJobs(
   // One was begun of which the cache knows nothing: it is new, or somebody has removed it.
   const missing = begun > newest ? await readJob(deps, pool, { refill: begun, signal }) : undefined
   const jobs = missing === undefined ? cached : [...cached, missing]
-  return Promise.all(jobs.map((job) => seeJob(deps, { job, known: last?.refill ?? 0, signal })))
+  const known = last?.refill ?? 0
+  return Promise.all(jobs.map((job) => seeJob(deps, { job, known, told: toldOf(pool), signal })))
 }
 
 async function readJob(
@@ -114,9 +115,24 @@ async function readJob(
   }
 }
 
+/** Why a pod does not begin, as it was told; `null` where that was not told. */
+function toldOf({ status }: CodePool): Trouble | null {
+  const degraded = status?.conditions?.find(({ type }) => type === 'Degraded')
+  if (degraded?.status !== 'True' || !NOT_BEGUN.has(degraded.reason)) return null
+  return { reason: degraded.reason, message: degraded.message }
+}
+
+interface GivenJob {
+  readonly job: RefillJob
+  /** The last refill whose end is written down. */
+  readonly known: number
+  readonly told: Trouble | null
+  readonly signal: AbortSignal
+}
+
 async function seeJob(
   { api, wallMs }: ObserveDeps,
-  { job, known, signal }: { job: RefillJob; known: number; signal: AbortSignal },
+  { job, known, told, signal }: GivenJob,
 ): Promise<SeenJob> {
   const { metadata, refill, inputs, state, startedMs, finishedMs, isReady, failure } = job
   const { name, namespace } = metadata
@@ -124,6 +140,8 @@ async function seeJob(
   const isSlow = state === 'running' && !isReady && wallMs() - startedMs > BEGIN_MS_MAX
   const asked =
     isNews || isSlow ? await readPodTrouble(api, { namespace, job: name, signal }) : null
+  // A new pod says nothing at first: what was told of the one before it stands until one runs.
+  const before = isSlow ? told : null
   const said = failure === null ? null : { reason: 'RefillFailed', message: failure }
   return {
     name,
@@ -133,6 +151,6 @@ async function seeJob(
     isDeleting: metadata.deletionTimestamp !== undefined,
     startedMs,
     finishedMs,
-    trouble: asked ?? said,
+    trouble: asked ?? before ?? said,
   }
 }

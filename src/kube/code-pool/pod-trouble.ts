@@ -11,6 +11,13 @@ const EVENTS_MAX = 50
 /** How `refill` ends where the pool was begun with another secret. */
 const EXIT_OTHER_SECRET = 3
 
+/** The reasons of a pod that does not begin. */
+export const NOT_BEGUN: ReadonlySet<string> = new Set([
+  'PodNotStarted',
+  'PodUnschedulable',
+  'SecretMissing',
+])
+
 interface ContainerState {
   readonly waiting?: { readonly reason?: string; readonly message?: string }
   readonly terminated?: {
