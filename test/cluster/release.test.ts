@@ -88,6 +88,9 @@ test(
     const wait = ['--for=condition=Ready', '--timeout=60s', '--namespace', RELEASE]
     await kubectl('wait', `pod/${pod}`, ...wait)
     expect(Object.keys(before).sort()).toEqual(['drain', 'envoy'])
+    // By the next companion, and not a minute later by Envoy's liveness probe.
+    const told = await kubectl('logs', pod, '--container', 'drain', '--namespace', RELEASE)
+    expect(told).toContain('Envoy drains, and its pod stays')
   },
   TEST_MS_MAX,
 )
