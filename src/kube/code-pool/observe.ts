@@ -18,7 +18,7 @@ import {
   trimJob,
 } from './refill-jobs.ts'
 import type { Trouble } from '../../codes/refill-sight.ts'
-import { historyOf } from './render-status.ts'
+import { degradedOf, historyOf } from './render-status.ts'
 
 /** What is observed with. */
 export interface ObserveDeps {
@@ -117,7 +117,7 @@ async function readJob(
 
 /** Why a pod does not begin, as it was told; `null` where that was not told. */
 function toldOf({ status }: CodePool): Trouble | null {
-  const degraded = status?.conditions?.find(({ type }) => type === 'Degraded')
+  const degraded = degradedOf(status)
   if (degraded?.status !== 'True' || !NOT_BEGUN.has(degraded.reason)) return null
   return { reason: degraded.reason, message: degraded.message }
 }

@@ -127,6 +127,11 @@ export function historyOf({ status = {} }: CodePool): RefillHistory {
   return { begun: refills, failures, last }
 }
 
+/** What a status says of what is wrong. */
+export function degradedOf(status: CodePoolStatus | undefined) {
+  return status?.conditions?.find(({ type }) => type === 'Degraded')
+}
+
 /** Whether two statuses say the same. */
 export function saysSame(one: CodePoolStatus | undefined, other: CodePoolStatus): boolean {
   return sorted(one) === sorted(other)

@@ -4,6 +4,7 @@ import type { RefillOutcome, RefillPlan } from '../../codes/refill-sight.ts'
 import type { Metrics } from '../../process/metrics.ts'
 import type { EventRecorder, EventTold } from '../events.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
+import { degradedOf } from './render-status.ts'
 
 /** Tells it. */
 export function tellChanges(
@@ -38,10 +39,6 @@ export function tellChanges(
 /** Whether a refill is at work that was not told of. */
 function hasBegun({ status: before }: CodePool, { refills = 0, lastRefill }: CodePoolStatus) {
   return refills > (before?.refills ?? 0) && lastRefill?.refill !== refills
-}
-
-function degradedOf(status: CodePoolStatus | undefined) {
-  return status?.conditions?.find(({ type }) => type === 'Degraded')
 }
 
 function eventOf(outcome: RefillOutcome): Omit<EventTold, 'regarding'> {
