@@ -1,9 +1,9 @@
 // Runs the tests: `ok` is the inner loop on Node alone, `all` goes on with every level below the
 // cluster. Each check and each jest test counts as one; the last line is `N passed, N failed`.
-import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { runNode } from './run-node.ts'
 
 interface Count {
   readonly passed: number
@@ -13,8 +13,9 @@ interface Count {
 const bin = (path: string) => join('node_modules', path)
 /** What a check keeps for the next time: it judges only what has changed. */
 const cached = (name: string) => join('node_modules', '.cache', `curtail-${name}`)
-/** A step that takes longer is ended and has failed. */
+/** A step that takes longer is terminated and has failed. */
 const CHECK_MS_MAX = 5 * 60_000
+const UNIT_MS_MAX = 10 * 60_000
 const LEVEL_MS_MAX = 50 * 60_000
 /** Where nothing is there yet: some ten minutes on two idle cores. */
 const PARTS_MS_MAX = 40 * 60_000
@@ -42,33 +43,20 @@ const checks: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Runs Node.js; resolves to its exit code, 1 if it was ended for taking too long. */
-async function runNode(
-  args: readonly string[],
-  { env, timeout }: { env: NodeJS.ProcessEnv; timeout: number },
-): Promise<number> {
-  const child = spawn(process.execPath, args, { stdio: 'inherit', env, timeout })
-  return new Promise((resolve, reject) => {
-    child.on('error', reject)
-    child.on('exit', (code) => {
-      resolve(code ?? 1)
-    })
-  })
-}
-
 async function runCheck(
   name: string,
   args: readonly string[],
   limits: { env: NodeJS.ProcessEnv; timeout: number },
 ): Promise<Count> {
-  const begunMs = performance.now()
-  const code = await runNode(args, limits)
-  const seconds = ((performance.now() - begunMs) / 1000).toFixed(1)
-  process.stdout.write(`${code === 0 ? 'ok' : 'FAILED'} ${name} (${seconds} s)\n`)
-  return { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1 }
+  const startedMs = performance.now()
+  const failure = await runNode(args, limits)
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
+  const result = failure === undefined ? `ok ${name}` : `FAILED ${name}: ${failure}`
+  process.stdout.write(`${result} (${seconds} s)\n`)
+  return failure === undefined ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 }
 }
 
-/** Runs jest projects one after another; a run that ends without a count counts as one failure. */
+/** Runs jest projects one after another; a run without a count counts as one failure. */
 async function runJest(projects: readonly string[], env: NodeJS.ProcessEnv): Promise<Count> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-jest-'))
   const outputFile = join(folder, 'result.json')
@@ -76,10 +64,10 @@ async function runJest(projects: readonly string[], env: NodeJS.ProcessEnv): Pro
   const args = [...flags, bin('jest/bin/jest.js'), '--json', `--outputFile=${outputFile}`]
   // Levels that start processes run one file at a time: they share the machine's two cores.
   const inBand = projects.includes('unit') ? ['--maxWorkers=2'] : ['--runInBand']
+  const timeout = projects.includes('unit') ? UNIT_MS_MAX : LEVEL_MS_MAX
+  let failure: string | undefined
   try {
-    const timeout = projects.includes('unit') ? CHECK_MS_MAX : LEVEL_MS_MAX
-    const all = [...args, ...inBand, '--selectProjects', ...projects]
-    const code = await runNode(all, { env, timeout })
+    failure = await runNode([...args, ...inBand, '--selectProjects', ...projects], { env, timeout })
     const result = JSON.parse(await readFile(outputFile, 'utf8')) as {
       numPassedTests: number
       numFailedTests: number
@@ -90,11 +78,12 @@ async function runJest(projects: readonly string[], env: NodeJS.ProcessEnv): Pro
     const failed = Math.max(
       result.numFailedTests + result.numPendingTests,
       result.numFailedTestSuites,
-      code === 0 ? 0 : 1,
+      failure === undefined ? 0 : 1,
     )
     return { passed: result.numPassedTests, failed }
   } catch (error) {
-    process.stdout.write(`FAILED jest ended without a count: ${String(error)}\n`)
+    const reason = failure ?? `no count: ${String(error)}`
+    process.stdout.write(`FAILED jest ${projects.join(' ')}: ${reason}\n`)
     return { passed: 0, failed: 1 }
   } finally {
     await rm(folder, { recursive: true, force: true })

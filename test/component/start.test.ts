@@ -1,7 +1,7 @@
-// A newcomer's first minute: `npm start` says where it listens and prints two commands, which a
-// shell runs as they stand; Ctrl-C stops it and leaves nothing behind.
+// A newcomer's first minute, with the packages of the product alone: `npm start` prints where it
+// listens and two commands, which a shell runs as they stand; Ctrl-C stops all of its processes.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -27,6 +27,15 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
+/** A copy of the checkout with the packages that `npm ci --omit=dev` installs. */
+async function copyWithoutDevPackages(to: string): Promise<void> {
+  const tracked = (await run('git', ['ls-files'], { cwd: root })).stdout.trim().split('\n')
+  const top = new Set(tracked.map((path) => path.split('/')[0] ?? ''))
+  for (const name of top) await cp(join(root, name), join(to, name), { recursive: true })
+  const install = ['ci', '--omit=dev', '--loglevel=error']
+  await run('npm', install, { cwd: to, timeout: INSTALL_MS_MAX })
+}
+
 /** Collects what a process prints. */
 function outputOf(child: ChildProcess): { text: string } {
   const output = { text: '' }
@@ -51,9 +60,11 @@ test(
   'npm start prints two commands that make a link and follow it; Ctrl-C stops it',
   async () => {
     await findCurl()
+    const checkout = join(folder, 'checkout')
+    await copyWithoutDevPackages(checkout)
     const env = { ...process.env, PORT: '0', ADMIN_PORT: '0', DATA_DIR: join(folder, 'start') }
     // A group of its own, as a terminal gives it, so that Ctrl-C reaches npm and all it started.
-    const child = spawn('npm', ['start'], { cwd: root, env, detached: true })
+    const child = spawn('npm', ['start'], { cwd: checkout, env, detached: true })
     const leader = child.pid ?? 0
     const output = outputOf(child)
     const ended = new Promise((resolve) => child.on('exit', resolve))
@@ -74,6 +85,7 @@ test(
       await ended
       await waitFor('all of its processes to end', async () => (await groupOf(leader)).length === 0)
       expect(output.text).toContain('"msg":"stopped"')
+      expect(output.text).not.toContain('installing packages')
       expect(output.text).not.toMatch(/npm (ERR|error)/i)
     } finally {
       for (const pid of await groupOf(leader)) process.kill(pid, 'SIGKILL')

@@ -1,0 +1,22 @@
+// How a step of the tests failed is reported by its cause.
+import { expect, test } from '@jest/globals'
+import { runNode } from './run-node.ts'
+
+const env = process.env
+const TIMEOUT_MS = 30_000
+
+test('a step that exits with 0 has not failed', async () => {
+  expect(await runNode(['-e', ''], { env, timeout: TIMEOUT_MS })).toBeUndefined()
+})
+
+test('a step that takes too long is terminated and reported as a time-out', async () => {
+  const hangs = ['-e', 'setInterval(() => undefined, 1000)']
+  expect(await runNode(hangs, { env, timeout: 600 })).toBe('timed out after 0.6 s')
+})
+
+test.each([
+  ['process.exitCode = 3', 'exit code 3'],
+  ["process.kill(process.pid, 'SIGTERM')", 'terminated by SIGTERM'],
+])('%s is reported as %s', async (program, failure) => {
+  expect(await runNode(['-e', program], { env, timeout: TIMEOUT_MS })).toBe(failure)
+})
