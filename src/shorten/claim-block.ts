@@ -4,8 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool } from '../codes/pool.ts'
 import { pause, type Pause } from '../process/deadline.ts'
-import { answerOf, outcomeOf, PAUSE_MS } from './claim-code.ts'
-import { untilAnswered } from './until-answered.ts'
+import { answerOf, outcomeOf, PAUSE_MS, untilAnswered } from './until-answered.ts'
 
 /** The codes of a block that is ours, or why there is none. */
 export type BlockClaim =

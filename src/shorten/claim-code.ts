@@ -3,20 +3,19 @@
 // more, unless the store itself says that nothing was done.
 import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
-import { type Clock, pause, type Pause } from '../process/deadline.ts'
+import type { Clock } from '../process/deadline.ts'
 import type { Metrics } from '../process/metrics.ts'
 import { type FailedOutcome, StoreError } from '../process/store-error.ts'
+import { outcomeOf, type RetryDeps, retriesUntil } from './until-answered.ts'
 
 /** How a claim ended. Unless it is `claimed` or `taken` the same `writerId` may try again. */
 export type ClaimOutcome = 'claimed' | 'taken' | FailedOutcome
 
 /** What claiming needs. */
-export interface ClaimDeps {
+export interface ClaimDeps extends RetryDeps {
   readonly links: Pick<LinkStore, 'insertIfAbsent' | 'readSerial'>
   readonly nowMs: Clock
   readonly metrics: Pick<Metrics, 'claims'>
-  /** How to wait before a repeat; tests, whose clock is their own, bring another. */
-  readonly pause?: Pause
 }
 
 /**
@@ -53,54 +52,20 @@ async function resolveClaim(
   link: Link,
   deadlineMs: number,
 ): Promise<ClaimOutcome> {
-  const wait = deps.pause ?? pause
-  let failures = 1
+  const retries = retriesUntil(deadlineMs, deps)
   const resolved = (writerId: string): ClaimOutcome => {
     deps.metrics.claims.inc({ outcome: 'unknown-resolved' })
     return settle(deps, link, writerId)
   }
   for (;;) {
-    let seen = await answerOf(deps.links.readSerial(link.code))
-    while (seen === 'failed' && deps.nowMs() < deadlineMs) {
-      await wait(backOffMs(failures++))
-      seen = await answerOf(deps.links.readSerial(link.code))
-    }
-    if (seen !== 'failed' && seen !== undefined) return resolved(seen.writerId)
-    // Absent, or never learnt: the write may still land, so only the same writer may try again.
-    if (seen === undefined) await wait(backOffMs(failures))
-    if (deps.nowMs() >= deadlineMs) break
-    const written = await answerOf(deps.links.insertIfAbsent(link))
-    if (written !== 'failed') return resolved(written)
-    failures++
+    const seen = await retries.answer(() => deps.links.readSerial(link.code))
+    if (seen === 'failed') break
+    if (seen !== undefined) return resolved(seen.writerId)
+    // Absent, but the write may still land: only the same writer may retry.
+    if (!(await retries.wait())) break
+    const written = await outcomeOf(deps.links.insertIfAbsent(link))
+    if (written !== 'unknown' && written !== 'not-done') return resolved(written)
   }
   deps.metrics.claims.inc({ outcome: 'unknown' })
   return 'unknown'
-}
-
-/** What a store answered, or that it did not. */
-export async function answerOf<T>(call: Promise<T>): Promise<T | 'failed'> {
-  try {
-    return await call
-  } catch (error) {
-    if (error instanceof StoreError) return 'failed'
-    throw error
-  }
-}
-
-/** What a store answered, or what is known of the write that it did not answer. */
-export async function outcomeOf<T>(call: Promise<T>): Promise<T | FailedOutcome> {
-  try {
-    return await call
-  } catch (error) {
-    if (error instanceof StoreError) return error.outcome
-    throw error
-  }
-}
-
-/** The pause after a first failure; it doubles with each. */
-export const PAUSE_MS = 10
-const PAUSE_MS_MAX = 500
-
-function backOffMs(failures: number): number {
-  return Math.min(PAUSE_MS * 2 ** Math.min(failures, 10), PAUSE_MS_MAX)
 }

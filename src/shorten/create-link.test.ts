@@ -7,7 +7,7 @@ import { StoreError } from '../process/store-error.ts'
 import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
 import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
 import type { SuppliedCode } from './code-supply.ts'
-import { createLink, type CreateDeps, type CreateRequest } from './create-link.ts'
+import { CREATE_MS_MAX, createLink, type CreateDeps, type CreateRequest } from './create-link.ts'
 
 const DAY_MS = 86_400_000
 
@@ -190,41 +190,50 @@ test('the key is stored as a hash only', async () => {
 
 test('a store that stays away is given up at the deadline, and its code told', async () => {
   const links = { insertIfAbsent: unknown, readSerial: unknown }
-  const { create, stored, clock, pauses, metrics } = creator(['gggggg1'], { links })
+  const { create, stored, clock, pauses, metrics } = creator(['gggggg1'], {
+    links,
+    random: () => 1,
+  })
   const begunMs = clock.nowMs
   expect(await create()).toEqual({ kind: 'outcome-unknown' })
   expect(stored).toEqual(['gggggg1'])
-  expect(clock.nowMs - begunMs).toBeGreaterThanOrEqual(5000)
-  expect(clock.nowMs - begunMs).toBeLessThanOrEqual(5500)
-  expect(Math.max(...pauses)).toBe(500)
+  expect(clock.nowMs - begunMs).toBe(CREATE_MS_MAX)
+  expect(Math.max(...pauses)).toBe(320)
   expect(pauses.length).toBeLessThan(30)
   const { values } = await metrics.claims.get()
   expect(values).toContainEqual({ labels: { outcome: 'unknown' }, value: 1 })
 })
 
 test.each(['readSerial', 'insertIfAbsent'] as const)(
-  'intents whose %s stays away end in 503',
+  'intents whose %s keeps failing end in 503 at the deadline',
   async (method) => {
     const { nowMs } = { nowMs: () => 0 }
-    const away = { readSerial: unknown, insertIfAbsent: unknown }
-    const intents = { ...createMemoryIntentStore(nowMs), [method]: away[method] }
-    const { create, stored } = creator(['gggggg1'], { intents })
+    const failing = { readSerial: unknown, insertIfAbsent: unknown }
+    const intents = { ...createMemoryIntentStore(nowMs), [method]: failing[method] }
+    const { create, stored, clock } = creator(['gggggg1'], { intents })
+    const begunMs = clock.nowMs
     expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
     expect(stored).toEqual([])
+    expect(clock.nowMs - begunMs).toBe(CREATE_MS_MAX)
   },
 )
+
+test('a store that is known to be unavailable is not retried', async () => {
+  const rejects = () => Promise.reject(new StoreError('no majority', { outcome: 'not-done' }))
+  const intents = { ...createMemoryIntentStore(() => 0), readSerial: rejects }
+  const early = creator(['gggggg1'], { intents })
+  expect(await early.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  const links = { insertIfAbsent: unknown, readSerial: rejects }
+  const late = creator(['gggggg1'], { links })
+  expect(await late.create({ idempotencyKey: 'k' })).toEqual({ kind: 'outcome-unknown' })
+  expect([...early.pauses, ...late.pauses]).toEqual([])
+})
 
 test('a defect of the store fails loudly, and is no outage', async () => {
   const insertIfAbsent = () => Promise.reject(new TypeError('a defect'))
   const links = { insertIfAbsent, readSerial: () => Promise.resolve(undefined) }
   const { create } = creator(['gggggg1'], { links })
   await expect(create()).rejects.toThrow('a defect')
-})
-
-test('with a key, too, an outcome that was not learnt is no refusal', async () => {
-  const links = { insertIfAbsent: unknown, readSerial: unknown }
-  const { create } = creator(['gggggg1'], { links })
-  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'outcome-unknown' })
 })
 
 test('of a store that refuses a link it is known that none was stored', async () => {

@@ -5,10 +5,10 @@ import { createHash, randomUUID } from 'node:crypto'
 import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
 import type { Link } from '../links/link.ts'
-import { pause } from '../process/deadline.ts'
 import type { FailedOutcome } from '../process/store-error.ts'
-import { answerOf, claimCode, type ClaimDeps, outcomeOf, PAUSE_MS } from './claim-code.ts'
+import { claimCode, type ClaimDeps } from './claim-code.ts'
 import type { CodeSupply } from './code-supply.ts'
+import { outcomeOf, retriesUntil } from './until-answered.ts'
 
 /** A request to create a link, with every field already valid. */
 export interface CreateRequest {
@@ -84,7 +84,8 @@ async function createByKey(
   const keyHash = sha256(given.key)
   const bodyHash = bodyHashOf(request)
   // Read before a code is taken: a replay must not fail because the pool is empty.
-  const found = await answerOf(deps.intents.readSerial(keyHash))
+  const reads = retriesUntil(deadlineMs, deps)
+  const found = await reads.answer(() => deps.intents.readSerial(keyHash))
   if (found === 'failed') return { kind: 'store-unavailable' }
   let intent: Intent | undefined = found
   let own: Intent | undefined
@@ -98,7 +99,9 @@ async function createByKey(
   }
   if (intent.bodyHash !== bodyHash) return { kind: 'key-reused' }
   const { expiresAtMs } = intent
-  if (expiresAtMs !== null && expiresAtMs <= deps.nowMs()) return replayOnly(deps, request, intent)
+  if (expiresAtMs !== null && expiresAtMs <= deps.nowMs()) {
+    return replayOnly(deps, given, intent)
+  }
   return finish(deps, { request, intent, deadlineMs, replayed: intent.writerId !== own?.writerId })
 }
 
@@ -135,10 +138,11 @@ async function finish(
  */
 async function replayOnly(
   deps: CreateDeps,
-  request: CreateRequest,
+  { request, deadlineMs }: { request: CreateRequest; deadlineMs: number },
   intent: Intent,
 ): Promise<CreateOutcome> {
-  const stored = await answerOf(deps.links.readSerial(intent.code))
+  const reads = retriesUntil(deadlineMs, deps)
+  const stored = await reads.answer(() => deps.links.readSerial(intent.code))
   if (stored === 'failed' || stored === undefined) return { kind: 'store-unavailable' }
   if (stored.writerId === intent.writerId) {
     return { kind: 'created', link: linkOf(intent, request.longUrl), replayed: true }
@@ -156,15 +160,15 @@ async function settleIntent(
   own: Intent,
   deadlineMs: number,
 ): Promise<Intent | undefined> {
+  const retries = retriesUntil(deadlineMs, deps)
   do {
     const stood = await outcomeOf(deps.intents.insertIfAbsent(own))
-    if (stood === 'not-done') return undefined // as in claimCode: not asked again at once
+    if (stood === 'not-done') return undefined // as in claimCode: not retried
     if (stood !== 'unknown') return stood
-    const seen = await answerOf(deps.intents.readSerial(own.keyHash))
+    const seen = await retries.answer(() => deps.intents.readSerial(own.keyHash))
     if (seen === 'failed') return undefined
     if (seen !== undefined) return seen
-    await (deps.pause ?? pause)(PAUSE_MS)
-  } while (deps.nowMs() < deadlineMs)
+  } while (await retries.wait())
   return undefined
 }
 
@@ -174,15 +178,15 @@ async function settleMove(
   change: { intent: Intent; to: string },
   deadlineMs: number,
 ): Promise<Intent | undefined> {
+  const retries = retriesUntil(deadlineMs, deps)
   do {
     const stood = await outcomeOf(deps.intents.move(change))
     if (stood === 'not-done') return undefined
     if (stood !== 'unknown') return stood
-    const seen = await answerOf(deps.intents.readSerial(change.intent.keyHash))
+    const seen = await retries.answer(() => deps.intents.readSerial(change.intent.keyHash))
     if (seen === 'failed' || seen === undefined) return undefined
     if (seen.code !== change.intent.code) return seen
-    await (deps.pause ?? pause)(PAUSE_MS)
-  } while (deps.nowMs() < deadlineMs)
+  } while (await retries.wait())
   return undefined
 }
 

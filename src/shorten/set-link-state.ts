@@ -2,7 +2,7 @@
 import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../process/deadline.ts'
-import { answerOf } from './claim-code.ts'
+import { answerOf } from './until-answered.ts'
 
 /** The record afterwards, that there is none, or that not all confirmed it: repeat it. */
 export type LinkAnswer =

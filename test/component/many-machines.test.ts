@@ -1,7 +1,8 @@
 // Two `create` and two `redirect` processes on three nodes of Cassandra and a Redis while parts of
-// it fail: the small sizes of the storms `node-kill`, `cache-faults`, `pool-faults`,
+// it fail: the small sizes of the storms `alias`, `node-kill`, `cache-faults`, `pool-faults`,
 // `machine-drain` and `two-down`.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { raceForKeys } from '../storm/alias.ts'
 import { cacheFaults, faultCache } from '../storm/cache-faults.ts'
 import { drainMachine } from '../storm/machine-drain.ts'
 import { createThroughTrouble } from '../storm/node-kill.ts'
@@ -27,6 +28,7 @@ const FAULTS = 3
 /** Those that are met every time; of all of them some more are drawn. */
 const FIXED_FAULTS: readonly string[] = ['stopped between store and cache']
 const LINKS = 10
+const KEY_ROUNDS = 25
 
 let machines: ManyMachines
 
@@ -58,6 +60,16 @@ describe('SIGTERM under load', () => {
 })
 
 describe('creates that are repeated by their key', () => {
+  test(
+    'at the same moment, by 2 to 32 clients: one fresh 201, all others are its replays',
+    async () => {
+      const seed = saySeed('keys at once')
+      const { fresh, replayed } = await raceForKeys({ machines, rounds: KEY_ROUNDS, seed })
+      expect([fresh, replayed]).toEqual([KEY_ROUNDS, (1 + 2 + 7 + 15 + 31) * 5])
+    },
+    TEST_MS_MAX,
+  )
+
   test(
     'each lead to their own target, once, though a node of Cassandra was killed',
     async () => {

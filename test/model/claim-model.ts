@@ -80,6 +80,7 @@ function depsOf(ask: Ask, name: string, startMs: number): CreateDeps {
       nowMs += ms * 200 // two or three repeats, and the request's time is over
       return Promise.resolve()
     },
+    random: () => 0.5, // runs are replayed
     newWriterId: () => `${name}.${String(ids++)}`,
     onStored: () => undefined,
     links: linksOf(ask),

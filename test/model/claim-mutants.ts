@@ -62,6 +62,18 @@ const readIntentLast: Bend = (deps) => ({
   intents: { ...deps.intents, readSerial: () => Promise.resolve(undefined) },
 })
 
+/** A read of the intent that fails, as contention makes it fail, ends the request. */
+const endAtFailedRead: Bend = (deps) => ({
+  ...deps,
+  intents: {
+    ...deps.intents,
+    readSerial: (keyHash) =>
+      deps.intents.readSerial(keyHash).catch((cause: unknown) => {
+        throw new StoreError('contended', { outcome: 'not-done', cause })
+      }),
+  },
+})
+
 /** The body is not compared with the one that the key belongs to. */
 const ignoreBody: Bend = (deps) => {
   let own = ''
@@ -109,15 +121,15 @@ export const claimMutants: readonly ClaimMutant[] = [
   },
   {
     name: 'an unknown claim counts as not done',
-    setup: { clients: [keyless(1)], bend: callUnknownNotDone },
+    setup: { clients: [keyless(1), keyless(2)], bend: callUnknownNotDone },
     unknowns: 1,
-    crashes: 0,
+    crashes: 1,
     breaks: 'store-unavailable, and a link was stored',
   },
   {
     name: 'an unknown claim counts as not done, with a key',
     setup: { clients: [keyed(1)], bend: callUnknownNotDone },
-    unknowns: 1,
+    unknowns: 2,
     crashes: 0,
     breaks: 'store-unavailable, and a link was stored',
   },
@@ -141,6 +153,13 @@ export const claimMutants: readonly ClaimMutant[] = [
     unknowns: 0,
     crashes: 0,
     breaks: 'a repeat after a 201 was refused',
+  },
+  {
+    name: 'a read of the intent that fails is not retried',
+    setup: { clients: [keyed(1), keyed(2)], bend: endAtFailedRead },
+    unknowns: 1,
+    crashes: 0,
+    breaks: '503 after one fault',
   },
   {
     name: 'the body is not compared',

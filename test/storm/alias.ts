@@ -1,6 +1,10 @@
-// Many clients want one alias at the same moment: exactly one gets it, all others are told 409, and
-// the link is the winner's.
+// Many clients send the same create at the same moment. For one alias, exactly one gets it, all
+// others are rejected with 409, and the link is the winner's. With one Idempotency-Key, exactly one
+// response is a fresh 201 and all others are its replays, also over several processes that contend
+// for the rows of three nodes of Cassandra.
 import { codeOf, createAsk } from '../component/client.ts'
+import { problemOf } from '../component/machine-clients.ts'
+import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import { createRandom } from '../component/random.ts'
 import {
   type Answer,
@@ -13,6 +17,9 @@ import { startStandalone } from '../component/standalone.ts'
 
 const CLIENTS = 64
 const STORM_ROUNDS = 200
+/** Clients of a key at the same moment; rounds take these sizes in turn. */
+const KEY_CLIENTS = [2, 3, 8, 16, 32]
+const KEY_CLIENTS_MAX = Math.max(...KEY_CLIENTS)
 
 /** What the rounds gave. */
 export interface AliasRaces {
@@ -77,6 +84,68 @@ function statusesOf(answers: readonly Answer[]): string {
   return JSON.stringify(Object.fromEntries(counts))
 }
 
+/** What the rounds of one key gave. */
+export interface KeyRaces {
+  readonly rounds: number
+  readonly fresh: number
+  readonly replayed: number
+  /** The longest that a response took. */
+  readonly msMax: number
+}
+
+/** Runs so many rounds on the `create` processes. Throws what it found. */
+export async function raceForKeys(given: {
+  machines: Pick<ManyMachines, 'creates'>
+  rounds: number
+  seed: number
+}): Promise<KeyRaces> {
+  const { creates } = given.machines
+  const random = createRandom(given.seed)
+  const ports = creates.map(({ port }) => port)
+  const connections = await Promise.all(
+    Array.from({ length: KEY_CLIENTS_MAX }, (_, i) => openConnection(ports[i % ports.length] ?? 0)),
+  )
+  const sum = { rounds: given.rounds, fresh: 0, replayed: 0, msMax: 0 }
+  try {
+    for (let round = 0; round < given.rounds; round++) {
+      const name = `${random.int(36 ** 5).toString(36)}-${round.toString(36)}`
+      const clients = KEY_CLIENTS[round % KEY_CLIENTS.length] ?? 0
+      const alias = random.chance(0.3) ? { custom_alias: name } : {}
+      const body = { long_url: `https://example.com/${name}`, ...alias }
+      const { replayed, ms } = await runKeyRound(connections.slice(0, clients), { name, body })
+      sum.fresh++
+      sum.replayed += replayed
+      sum.msMax = Math.max(sum.msMax, Math.round(ms))
+    }
+  } finally {
+    for (const connection of connections) connection.close()
+  }
+  return sum
+}
+
+async function runKeyRound(
+  connections: readonly RawConnection[],
+  { name, body }: { name: string; body: object },
+): Promise<{ replayed: number; ms: number }> {
+  const bytes = requestBytes(createAsk(body, { 'Idempotency-Key': name }))
+  const sentMs = performance.now()
+  for (const connection of connections) connection.send(bytes)
+  const answers = await Promise.all(connections.map((connection) => connection.answer()))
+  const ms = performance.now() - sentMs
+  const failed = answers.find(({ status }) => status !== 201)
+  if (failed !== undefined) {
+    throw new Error(
+      `${name}: ${statusesOf(answers)} ${problemOf(failed)} after ${ms.toFixed(0)} ms`,
+    )
+  }
+  const codes = new Set(answers.map(codeOf))
+  const replays = answers.filter((answer) => headerOf(answer, 'Idempotency-Replayed') === 'true')
+  if (codes.size !== 1 || replays.length !== answers.length - 1) {
+    throw new Error(`${name}: ${codes.size} codes, ${replays.length} replays of ${answers.length}`)
+  }
+  return { replayed: replays.length, ms }
+}
+
 /** The full size. */
 export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const service = await startStandalone()
@@ -87,5 +156,15 @@ export async function storm(given: { seed: number; log: (line: string) => void }
     )
   } finally {
     await service.stop()
+  }
+  const machines = await startManyMachines({ codes: 10_000 })
+  try {
+    const sum = await raceForKeys({ machines, rounds: STORM_ROUNDS, seed: given.seed })
+    given.log(
+      `${sum.rounds} rounds of one key, three nodes, ${KEY_CLIENTS.join(', ')} clients in turn: ` +
+        `${sum.fresh} fresh 201, ${sum.replayed} replays, at most ${sum.msMax} ms`,
+    )
+  } finally {
+    await machines.stop()
   }
 }

@@ -5,7 +5,7 @@ import { type Link, stateOf } from '../../links/link.ts'
 import type { Clock } from '../../process/deadline.ts'
 import type { LinkAnswer, LinkOperations } from '../../shorten/set-link-state.ts'
 import type { PoolStanding } from '../../shorten/watch-pools.ts'
-import { answerOf } from '../../shorten/claim-code.ts'
+import { answerOf } from '../../shorten/until-answered.ts'
 import { sendProblem } from '../problem.ts'
 import { refuseOtherMethods } from './refuse-other-methods.ts'
 

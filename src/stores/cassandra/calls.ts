@@ -76,9 +76,9 @@ export function createCalls(given: {
     if (underWay === 0) onDrained?.()
   }
   const runs = runsOf(metrics)
-  const fail = (given: { kind: string; run: Run; begunMs: number }, cause: unknown): unknown => {
-    const { kind, run, begunMs } = given
-    const failure = failureOf(cause, run.isWrite)
+  const fail = (given: { kind: string; begunMs: number }, cause: unknown): unknown => {
+    const { kind, begunMs } = given
+    const failure = failureOf(cause)
     const seconds = (performance.now() - begunMs) / 1000
     metrics.cassandraCallSeconds.labels(kind, failure).observe(seconds)
     if (failure === 'defect') return cause
@@ -97,7 +97,7 @@ export function createCalls(given: {
       if (run.late >= LATE_MAX) throw notDone(`Cassandra owes too many answers (${kind})`)
       const begunMs = performance.now()
       const failed = (cause: unknown) => {
-        const error = fail({ kind, run, begunMs }, cause)
+        const error = fail({ kind, begunMs }, cause)
         reject(error instanceof Error ? error : new Error(String(error)))
       }
       const waiting = run.deadlines.begin(() => {
@@ -171,7 +171,7 @@ export function createWarmUp(client: Client, log: Pick<Log, 'debug'>) {
       // The driver prepares, then misses the values: nothing is run.
       await client.execute(cql, {}, { prepare: true })
     } catch (err) {
-      if (failureOf(err, false) !== 'defect') log.debug({ err }, 'not prepared before its use')
+      if (failureOf(err) !== 'defect') log.debug({ err }, 'not prepared before its use')
     }
   }
   return {

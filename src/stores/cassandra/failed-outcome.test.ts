@@ -41,16 +41,12 @@ const notDone: readonly [string, unknown][] = [
 ]
 
 describe('failureOf()', () => {
-  test.each(unknown)('of a write is unknown: %s', (_, error) => {
-    expect(failureOf(error, true)).toBe('unknown')
+  test.each(unknown)('is unknown: %s', (_, error) => {
+    expect(failureOf(error)).toBe('unknown')
   })
 
-  test.each(notDone)('of a write is not-done: %s', (_, error) => {
-    expect(failureOf(error, true)).toBe('not-done')
-  })
-
-  test.each([...unknown, ...notDone])('of a read is not-done: %s', (_, error) => {
-    expect(failureOf(error, false)).toBe('not-done')
+  test.each(notDone)('is not-done: %s', (_, error) => {
+    expect(failureOf(error)).toBe('not-done')
   })
 
   test.each([
@@ -58,7 +54,6 @@ describe('failureOf()', () => {
     new RangeError('out of range'),
     new errors.ArgumentError('Parameter "a" not defined'),
   ])('of wrong arguments is a defect: %s', (error) => {
-    expect(failureOf(error, true)).toBe('defect')
-    expect(failureOf(error, false)).toBe('defect')
+    expect(failureOf(error)).toBe('defect')
   })
 })

@@ -24,15 +24,14 @@ const NOT_BEGUN: ReadonlySet<unknown> = new Set([
 const DEFECTS: ReadonlySet<unknown> = new Set(['TypeError', 'RangeError', 'ArgumentError'])
 
 /**
- * What is known after `error`. A read that failed did nothing. A write that failed may have been
- * done, unless the server refused it, or it was sent to nobody: NoHostAvailableError comes only
- * from where no connection was left to try; under a policy that repeats nothing the driver goes on
- * to another host only with what it has not written or what the server had not prepared.
+ * What is known after `error`. A write that failed may have been done, and a read may succeed when
+ * it is retried, unless the server rejected it, or it was not sent: NoHostAvailableError comes only
+ * when no connection was left to try; under a policy that retries nothing the driver goes on to
+ * another host only with what it has not written or what the server had not prepared.
  */
-export function failureOf(error: unknown, isWrite: boolean): Failure {
+export function failureOf(error: unknown): Failure {
   const { name, code } = shapeOf(error)
   if (DEFECTS.has(name)) return 'defect'
-  if (!isWrite) return 'not-done'
   if (name === 'ResponseError') return NOT_BEGUN.has(code) ? 'not-done' : 'unknown'
   if (name === 'NoHostAvailableError' || name === 'AuthenticationError') return 'not-done'
   return 'unknown'

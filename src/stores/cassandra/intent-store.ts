@@ -52,13 +52,13 @@ export function createCassandraIntentStore(
   }
 }
 
-/** Throws StoreError for what is left of a row for a moment when its life ends: ask again. */
+/** Throws StoreError for what is left of a row for a moment when its life ends: to be retried. */
 function intentOf(row: Row): Intent {
   const writerId = uuidOf(row['writer_id'])
   const createdAtMs = timeMsOf(row['created_at'])
   const { short_code: code, body_hash: bodyHash } = row
   if (writerId === null || createdAtMs === null || code == null || bodyHash == null)
-    throw new StoreError('an intent is just ending', { outcome: 'not-done' })
+    throw new StoreError('an intent is just ending', { outcome: 'unknown' })
   return {
     keyHash: textOf(row['key_hash']),
     bodyHash: textOf(bodyHash),

@@ -25,7 +25,6 @@ export interface StatementRun {
   readonly options: QueryOptions
   /** Ours, over all attempts of the driver: its own time-out counts for each. */
   readonly deadlineMs: number
-  readonly isWrite: boolean
 }
 
 /** A redirect waits for a read so long at most, whatever the cluster does. */
@@ -77,27 +76,26 @@ export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): Execu
 
 function runOf(
   executionProfile: StatementKind,
-  how: { deadlineMs: number; isWrite?: boolean; isIdempotent?: boolean; prepare?: boolean },
+  how: { deadlineMs: number; isIdempotent?: boolean; prepare?: boolean },
 ): StatementRun {
-  const { deadlineMs, isWrite = false, isIdempotent = false, prepare = true } = how
-  return { options: { executionProfile, isIdempotent, prepare }, deadlineMs, isWrite }
+  const { deadlineMs, isIdempotent = false, prepare = true } = how
+  return { options: { executionProfile, isIdempotent, prepare }, deadlineMs }
 }
 
 const ATTEMPT_SPARE_MS = 200
 
 /** How each kind is run. */
 export const statementRuns: Readonly<Record<StatementKind, StatementRun>> = {
-  lwt: runOf('lwt', { deadlineMs: ATTEMPT_MS_MAX + ATTEMPT_SPARE_MS, isWrite: true }),
+  lwt: runOf('lwt', { deadlineMs: ATTEMPT_MS_MAX + ATTEMPT_SPARE_MS }),
   'serial-read': runOf('serial-read', { deadlineMs: ATTEMPT_MS_MAX + ATTEMPT_SPARE_MS }),
   'majority-read': runOf('majority-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
   'replica-read': runOf('replica-read', { deadlineMs: READ_MS_MAX, isIdempotent: true }),
   scan: runOf('scan', { deadlineMs: 2 * ATTEMPT_MS_MAX }),
   'plain-write': runOf('plain-write', {
     deadlineMs: 2 * ATTEMPT_MS_MAX,
-    isWrite: true,
     isIdempotent: true,
   }),
-  schema: runOf('schema', { deadlineMs: SCHEMA_MS_MAX, isWrite: true, prepare: false }),
+  schema: runOf('schema', { deadlineMs: SCHEMA_MS_MAX, prepare: false }),
 }
 
 /**
