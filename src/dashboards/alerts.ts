@@ -72,9 +72,9 @@ const storeAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailStoreAway', severity: 'critical', forSpan: '2m' },
     expr:
-      `max by (pod) (${ours('cassandraHosts')}) == 0 ` +
+      `max by (pod) (${ours('cassandraMajority')}) == 0 ` +
       `and on (pod) ${ours('buildInfo', { role: '~create|redirect' })}`,
-    summary: '{{ $labels.pod }} reaches no node of Cassandra',
+    summary: '{{ $labels.pod }} reaches no majority of Cassandra',
   },
   {
     ...{ alert: 'CurtailStoreDegraded', severity: 'warning', forSpan: '10m' },

@@ -245,9 +245,15 @@ export const dependencies: Board = {
         },
         {
           title: 'Nodes',
-          description: 'That each process is connected to.',
+          description:
+            'That each process is connected to, processes to which a majority of replicas ' +
+            'responds, and nodes that went down or came up in five minutes.',
           unit: 'short',
-          queries: [line(ours('cassandraHosts'), '{{pod}}')],
+          queries: [
+            line(ours('cassandraHosts'), '{{pod}}'),
+            line(`sum(${ours('cassandraMajority')})`, 'processes with a majority'),
+            line(`sum by (state) (increase(${ours('cassandraNodeChanges')}[5m]))`, '{{state}}'),
+          ],
         },
         {
           title: 'In flight',

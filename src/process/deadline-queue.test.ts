@@ -70,3 +70,21 @@ test('a call of a traced request ends within it, and one of no request within no
     installSpans(undefined)
   }
 })
+
+test('all that wait can be ended at once; what begins then has its own time', async () => {
+  const deadlines = createDeadlineQueue(60_000, nowMs)
+  const ended: string[] = []
+  const late = (name: string) => () => ended.push(name)
+  deadlines.begin(() => {
+    ended.push('first')
+    deadlines.begin(late('begun by the first'))
+  })
+  const answered = deadlines.begin(late('answered'))
+  const other = deadlines.within(never)
+  deadlines.end(answered)
+  expect(deadlines.expireAll()).toBe(2)
+  expect(await other).toBeUndefined()
+  expect(ended).toEqual(['first'])
+  deadlines.expireAll()
+  expect(ended).toEqual(['first', 'begun by the first'])
+})

@@ -12,6 +12,8 @@ export interface DeadlineQueue {
   begin(onLate: () => void): Waiting
   /** Ends the waiting; `false`: it has ended before. */
   end(waiting: Waiting): boolean
+  /** Ends all waiting now, as if its time had passed; returns how many waited. */
+  expireAll(): number
 }
 
 /** A call that is waited for. */
@@ -99,8 +101,16 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
     takeOut(link)
     return true
   }
-  const queue = { begin, end }
+  const queue = { begin, end, expireAll: () => expireChain(first, end) }
   return { ...queue, within: (promise) => settleWithin(queue, promise) }
+}
+
+/** Ends those that wait now, and not what they begin when they are ended; how many there were. */
+function expireChain(first: Link | undefined, end: (waiting: Waiting) => boolean): number {
+  const chain: Link[] = []
+  for (let link = first; link !== undefined; link = link.after) chain.push(link)
+  for (const link of chain) if (end(link)) link.onLate()
+  return chain.length
 }
 
 /** What `promise` gives, or `undefined` once the queue's time has passed. */

@@ -2,7 +2,7 @@
 // depends on, and stays: a pod that can still answer from memory must keep its traffic.
 
 /** State of one dependency as `/readyz` shows it. */
-type DependencyState = 'up' | 'down' | 'unknown'
+type DependencyState = 'up' | 'no-majority' | 'down' | 'unknown'
 
 /** Liveness and readiness of one process. */
 export interface Health {

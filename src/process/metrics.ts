@@ -186,6 +186,15 @@ function cassandraMetrics({ counter, gauge, histogram }: Makers) {
       'curtail_cassandra_second_reads_total',
       'Reads for which a second replica was asked, as the first was slow.',
     ),
+    cassandraMajority: gauge(
+      'curtail_cassandra_majority',
+      '1 while a majority of replicas responds to this process.',
+    ),
+    cassandraNodeChanges: counter(
+      'curtail_cassandra_node_changes_total',
+      'Nodes that came up or went down, as this process sees them.',
+      ['state'],
+    ),
     cassandraHosts: gauge('curtail_cassandra_hosts', 'Nodes that this process is connected to.'),
     cassandraConnections: gauge('curtail_cassandra_connections', 'Connections to nodes.'),
     cassandraInFlight: gauge(

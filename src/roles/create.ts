@@ -12,7 +12,7 @@ import type { ConfigOf } from '../process/config.ts'
 import { defineRole, refuseArguments } from '../process/role.ts'
 import { logLevelSetting } from '../process/settings.ts'
 import { createCodeSupply } from '../shorten/code-supply.ts'
-import { createLink, type CreateRequest } from '../shorten/create-link.ts'
+import { createCreator } from '../shorten/create-link.ts'
 import { createLinkForgetter } from '../shorten/forget-link.ts'
 import { createLinkOperations } from '../shorten/set-link-state.ts'
 import { codePoolSetting } from '../shorten/settings.ts'
@@ -81,6 +81,7 @@ function openParts(config: Config, service: Service) {
     log,
     onState: (state) => {
       health.note('store', state)
+      if (state !== 'up') supply.failWaiting()
     },
     signal,
   })
@@ -127,7 +128,8 @@ function openParts(config: Config, service: Service) {
   })
   service.readyAfter(untilAnswered({ signal }, () => codes.readPoolSerial(pool)))
   const intents = createCassandraIntentStore(cassandra)
-  return { links, intents, pools, supply, forgetter, nowMs }
+  const isStoreAvailable = () => cassandra.isUp()
+  return { links, intents, pools, supply, forgetter, nowMs, isStoreAvailable, onError }
 }
 
 /** Puts the apps on their listeners. */
@@ -143,12 +145,14 @@ function attach(given: { config: Config; service: Service; parts: Parts }): void
     nowMs,
     metrics,
     onStored: (code: string) => forgetter.forget(code),
+    isStoreAvailable: parts.isStoreAvailable,
+    onLateError: parts.onError('create-link'),
   }
   const creating = {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
     limits: noLimits, // the edge's
-    create: (request: CreateRequest) => createLink(createDeps, request),
+    create: createCreator(createDeps),
     metrics,
     log,
   }

@@ -23,7 +23,7 @@ import { defineRole, UsageError } from '../process/role.ts'
 import { logLevelSetting, textSetting } from '../process/settings.ts'
 import { StoreError } from '../process/store-error.ts'
 import { createCodeSupply } from '../shorten/code-supply.ts'
-import { createLink, type CreateRequest } from '../shorten/create-link.ts'
+import { createCreator } from '../shorten/create-link.ts'
 import { refillPool } from '../shorten/refill-pool.ts'
 import { createLinkOperations } from '../shorten/set-link-state.ts'
 import { sweep } from '../shorten/sweep.ts'
@@ -211,7 +211,7 @@ function attach(given: {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
     limits,
-    create: (request: CreateRequest) => createLink(createDeps, request),
+    create: createCreator({ ...createDeps, onLateError: onError('create-link') }),
     metrics,
     log,
   }

@@ -115,6 +115,19 @@ test('a store that does not answer in time is told from an empty pool', async ()
   expect(await supply.take(clock.nowMs)).toEqual({ kind: 'store-unavailable' })
 })
 
+test('takers do not wait for a store that is known to be unavailable', async () => {
+  const hung = Promise.withResolvers<undefined>()
+  const { supply, clock } = await supplyOf(1, (codes) => ({
+    readPoolSerial: (pool) => hung.promise.then(() => codes.readPoolSerial(pool)),
+  }))
+  const waiting = Promise.resolve(supply.take(clock.nowMs + 60_000))
+  supply.failWaiting()
+  expect(await waiting).toEqual({ kind: 'store-unavailable' })
+  const next = supply.take(clock.nowMs + 60_000)
+  hung.resolve(undefined)
+  expect(await next).toEqual({ kind: 'code', code: codesOf(1)[0] })
+})
+
 test('a store that fails is asked until it answers', async () => {
   let failures = 50
   const { take } = await supplyOf(1, (codes) => ({

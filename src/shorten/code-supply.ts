@@ -16,6 +16,8 @@ export type SuppliedCode =
 export interface CodeSupply {
   /** The next code; waits for a block until `deadlineMs` only where none is at hand. */
   take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
+  /** The store became unavailable: those who wait for a block now get `store-unavailable`. */
+  failWaiting(): void
 }
 
 /** What the supply needs besides the claiming of blocks. */
@@ -39,6 +41,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   let claiming: Promise<BlockClaim['kind']> | undefined
   let holdUntilMs = -Infinity
   let last: BlockClaim['kind'] | undefined
+  const outages = new Set<PromiseWithResolvers<'refused'>>()
 
   const claim = async (): Promise<BlockClaim['kind']> => {
     try {
@@ -65,14 +68,19 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   }
   const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
     if (claiming === undefined) return last === 'refused' ? 'store-unavailable' : 'pool-empty'
+    const outage = Promise.withResolvers<'refused'>()
+    outages.add(outage)
     const late = () => new StoreError('no block of codes in time', { outcome: 'not-done' })
     try {
-      const kind = await within(Math.max(0, deadlineMs - deps.nowMs()), claiming, late)
+      const block = Promise.race([claiming, outage.promise])
+      const kind = await within(Math.max(0, deadlineMs - deps.nowMs()), block, late)
       if (kind === 'block') return 'code'
       return kind === 'empty' ? 'pool-empty' : 'store-unavailable'
     } catch (error) {
       if (error instanceof StoreError) return 'store-unavailable'
       throw error
+    } finally {
+      outages.delete(outage)
     }
   }
 
@@ -89,5 +97,10 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
       if (taken !== undefined) return taken
     }
   }
-  return { take: (deadlineMs) => takeNow() ?? takeWhenThere(deadlineMs) }
+  return {
+    take: (deadlineMs) => takeNow() ?? takeWhenThere(deadlineMs),
+    failWaiting() {
+      for (const { resolve } of outages) resolve('refused')
+    },
+  }
 }

@@ -5,6 +5,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
 import type { Link } from '../links/link.ts'
+import { createDeadlineQueue } from '../process/deadline-queue.ts'
 import type { FailedOutcome } from '../process/store-error.ts'
 import { claimCode, type ClaimDeps } from './claim-code.ts'
 import type { CodeSupply } from './code-supply.ts'
@@ -33,7 +34,7 @@ export type CreateOutcome =
 /** What creating needs. */
 export interface CreateDeps extends ClaimDeps {
   readonly intents: IntentStore
-  readonly supply: CodeSupply
+  readonly supply: Pick<CodeSupply, 'take'>
   /**
    * Told of every code whose claim may have changed the store; the answer is given once what it
    * returns has resolved. It never rejects.
@@ -42,13 +43,53 @@ export interface CreateDeps extends ClaimDeps {
   readonly newWriterId?: () => string
 }
 
-/** A request is answered by then, give or take one call of the store. */
-export const CREATE_MS_MAX = 5000
+/** A request is answered by then, whatever the store does; clients may rely on 3 s. */
+export const CREATE_MS_MAX = 2800
 
 /** A pool's code may be somebody's alias; so many in a row cannot be. */
 const TRIES_MAX = 10
 
-/** Creates a link as DESIGN.md §3 says. */
+/** What creating within a deadline needs besides. */
+export interface CreatorDeps extends CreateDeps {
+  /** Whether a create can succeed now. @default always */
+  readonly isStoreAvailable?: () => boolean
+  /** Called with a defect that came to light after the request was answered. */
+  readonly onLateError: (error: unknown) => void
+}
+
+/**
+ * Creates links, each within CREATE_MS_MAX. What is still under way then goes on to its next step,
+ * so that `onStored` is called, and ends there: the request's own deadline has passed too.
+ */
+export function createCreator(
+  deps: CreatorDeps,
+): (request: CreateRequest) => Promise<CreateOutcome> {
+  const { isStoreAvailable = () => true, onLateError } = deps
+  const deadlines = createDeadlineQueue(CREATE_MS_MAX, () => performance.now())
+  return (request) =>
+    new Promise((resolve, reject) => {
+      if (!isStoreAvailable()) {
+        resolve({ kind: 'store-unavailable' })
+        return
+      }
+      const waiting = deadlines.begin(() => {
+        resolve({ kind: 'outcome-unknown' })
+      })
+      createLink(deps, request).then(
+        (outcome) => {
+          deadlines.end(waiting)
+          resolve(outcome)
+        },
+        (error: unknown) => {
+          if (deadlines.end(waiting))
+            reject(error instanceof Error ? error : new Error(String(error)))
+          else onLateError(error)
+        },
+      )
+    })
+}
+
+/** Creates a link as DESIGN.md §3 says; ends by its deadline, give or take one store call. */
 export function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
   const deadlineMs = deps.nowMs() + CREATE_MS_MAX
   return request.idempotencyKey === undefined

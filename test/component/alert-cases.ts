@@ -145,7 +145,7 @@ export const alertCases = {
   CurtailLimiterFallback: { series: [gauge(ours('limiterStoreAway', { of: 'ratelimit' }), 1, 0)] },
   CurtailRulesRefused: { series: [counter(ours('configLoadError', { of: 'ratelimit' }), 1, 0)] },
   CurtailStoreAway: {
-    series: [gauge(ours('cassandraHosts', { of: 'create' }), 0, 3), gauge(info('create'), 1, 1)],
+    series: [gauge(ours('cassandraMajority', { of: 'create' }), 0, 1), gauge(info('create'), 1, 1)],
   },
   CurtailStoreDegraded: {
     series: [counter(calls('ok'), 95, 100), counter(calls('unknown'), 5, 0)],

@@ -18,6 +18,7 @@ import { takeTwoDown } from '../storm/two-down.ts'
 import { expireRound } from './expired-links.ts'
 import { type ManyMachines, startManyMachines } from './many-machines.ts'
 import { createRandom, newSeed } from './random.ts'
+import { hangTwoNodes } from './store-outage.ts'
 
 const SETUP_MS_MAX = 900_000 // Java, Maven, the jars and Redis may have to be fetched
 const TEST_MS_MAX = 120_000
@@ -191,6 +192,19 @@ test(
     expect(sum.unseenRedirects + sum.unseenRefusals).toBe(2 * LINKS)
     expect(sum.foundOnReplica).toBe(2 * LINKS)
     expect(sum.missed).toBe(2 * LINKS)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'two of three nodes hang: creates are rejected in time, at once when it is known, and recover',
+  async () => {
+    const { firstMsMax, knownMsMax, recoveryMs } = await hangTwoNodes(machines, 'h')
+    process.stdout.write(
+      `two nodes hang: rejected after at most ${String(firstMsMax)} ms, ` +
+        `then ${String(knownMsMax)} ms; recovered after ${String(recoveryMs)} ms\n`,
+    )
+    expect(knownMsMax).toBeLessThan(firstMsMax)
   },
   TEST_MS_MAX,
 )

@@ -1,9 +1,7 @@
 // Two of three nodes of Cassandra dead, then Redis too: links seen lately redirect, of others
 // nobody says 404, not even where the node that is left never heard of them; creates are refused in
 // time, and all of it heals without a restart.
-import { CREATE_MS_MAX } from '../../src/shorten/create-link.ts'
-import { statementRuns } from '../../src/stores/cassandra/statement-kinds.ts'
-import { codeOf, createAsk } from '../component/client.ts'
+import { createAsk } from '../component/client.ts'
 import type { Asker } from '../component/asker.ts'
 import {
   askOf,
@@ -19,16 +17,18 @@ import {
 } from '../component/machine-clients.ts'
 import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import { createRandom } from '../component/random.ts'
-import { type Ask, headerOf } from '../component/raw-http.ts'
+import { headerOf } from '../component/raw-http.ts'
+import {
+  hangTwoNodes,
+  mustHaveSeenDown,
+  mustReject,
+  rejectedAtOnce,
+  untilStoreIs,
+} from '../component/store-outage.ts'
 import { waitFor } from '../component/wait-for.ts'
 
 const STORM_LINKS = 200
 const STORM_ROUNDS = 5
-/** Five times what the service keeps: with a key it gives up at the first read that fails. */
-const REFUSAL_MS_MAX = {
-  withKey: 5 * statementRuns['serial-read'].deadlineMs,
-  without: 5 * CREATE_MS_MAX,
-}
 const HEAL_MS_MAX = 60_000
 /** A node takes some 20 s until it has given up others; before, it asks them as well as itself. */
 const ALONE_MS_MAX = 60_000
@@ -50,9 +50,9 @@ export interface TwoDown {
   /** Links that the node which was left had never heard of. */
   readonly missed: number
   readonly createsRefused: number
-  /** The longest that a create took to be refused, with a key and without. */
+  /** The longest that a create took to be rejected, before its process knew and after. */
   readonly refusalMsMax: number
-  readonly keylessMsMax: number
+  readonly knownMsMax: number
   readonly healMs: number
 }
 
@@ -86,6 +86,8 @@ export async function takeTwoDown(given: {
     while (performance.now() < endMs) seenRedirects += await followAll(readers.all, seen)
     const foundOnReplica = await findOnReplica(readers.all, unseen)
     const { wishes, msMax } = await refused
+    const knownMsMax = await rejectedAtOnce(machines.creates, run)
+    await mustHaveSeenDown(machines.creates, addressesOf(down))
     // Made while the node that was left hangs: those that come back without it never send them on.
     cassandra.node(keeps).pause()
     await Promise.all([...down.map((node) => node.restart()), redis.restart()])
@@ -111,8 +113,8 @@ export async function takeTwoDown(given: {
       foundOnReplica,
       missed: ofMissed.unseenRefusals,
       createsRefused: wishes.length,
-      refusalMsMax: Math.round(msMax.withKey),
-      keylessMsMax: Math.round(msMax.without),
+      refusalMsMax: Math.round(msMax),
+      knownMsMax: Math.round(knownMsMax),
       healMs: Math.round(healMs),
     }
   } finally {
@@ -191,23 +193,13 @@ async function refuseCreates(askers: readonly Asker[], run: string) {
   const keyless = [{}, { custom_alias: `k-${run}` }].map((more) =>
     createAsk({ long_url: target, ...more }),
   )
-  const msMax = { withKey: 0, without: 0 }
-  const refuse = async (ask: Ask, i: number, kind: keyof typeof msMax) => {
-    const begunMs = performance.now()
-    const answer = await askers[i % askers.length]?.ask(ask, 2 * REFUSAL_MS_MAX.without)
-    const tookMs = performance.now() - begunMs
-    msMax[kind] = Math.max(msMax[kind], tookMs)
-    if (answer?.status === 201) throw new Error(`${codeOf(answer)} was made by a minority`)
-    if (answer?.status !== 503 || problemOf(answer) !== 'store-unavailable') {
-      throw new Error(`a create: ${answer === undefined ? 'none' : renderAnswer(answer)}`)
-    }
-    if (tookMs > REFUSAL_MS_MAX[kind]) throw new Error(`a refusal took ${tookMs.toFixed(0)} ms`)
-  }
-  await Promise.all([
-    ...wishes.map((wish, i) => refuse(askOf(wish), i, 'withKey')),
-    ...keyless.map((ask, i) => refuse(ask, i, 'without')),
-  ])
-  return { wishes, msMax }
+  const asks = [...wishes.map(askOf), ...keyless]
+  const each = asks.map((ask, i) => mustReject(askers[i % askers.length], ask))
+  return { wishes, msMax: Math.max(...(await Promise.all(each))) }
+}
+
+function addressesOf(nodes: ManyMachines['cassandra']['nodes']): string[] {
+  return nodes.map(({ address }) => address)
 }
 
 /** Brings everything back; how long it took from then on until every process was well again. */
@@ -239,6 +231,7 @@ async function heal(given: {
     throw new Error(`not healed: ${ill}`, { cause: error })
   })
   const healMs = performance.now() - backMs
+  await untilStoreIs([...machines.creates, ...machines.redirects], 'up')
   for (const { child, role } of [...machines.creates, ...machines.redirects]) {
     if (child.exitCode !== null) throw new Error(`a ${role} ended`)
   }
@@ -259,6 +252,8 @@ export async function storm(given: { seed: number; log: (line: string) => void }
     for (let round = 0; round < STORM_ROUNDS; round++) {
       const run = { machines, links: STORM_LINKS, seed: given.seed + round }
       given.log(renderTwoDown(await takeTwoDown(run)))
+      const hung = await hangTwoNodes(machines, `h${String(round)}`)
+      given.log(`two nodes hang: ${JSON.stringify(hung)}`)
     }
   } finally {
     await machines.stop()

@@ -1,14 +1,18 @@
 // Runs statements on the driver's client: each within its deadline, each failure as StoreError,
-// counted and now and then logged. Knows when none is under way.
+// counted and now and then logged. Those that need a majority of replicas are rejected at once
+// while none responds. Knows when none is under way.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import type { Client } from 'cassandra-driver'
 import { createDeadlineQueue, type DeadlineQueue } from '../../process/deadline-queue.ts'
 import type { Log } from '../../process/log.ts'
 import { StoreError } from '../../process/store-error.ts'
 import type { CassandraMetrics } from './driver-metrics.ts'
-import { failureOf } from './failed-outcome.ts'
+import { failureOf, refusalOf } from './failed-outcome.ts'
+import type { MajorityWatch } from './majority.ts'
 import type { Row } from './row.ts'
 import { type StatementKind, type StatementRun, statementRuns } from './statement-kinds.ts'
+import type { NodeWatch } from './watch-nodes.ts'
 
 /** Failures are counted in metrics; the log shows one in this time. */
 const LOG_FAILURE_MS = 10_000
@@ -46,6 +50,8 @@ function runsOf(metrics: CassandraMetrics): ReadonlyMap<string, Run> {
   return new Map(runs.map(([kind, run]) => [kind, runOf(metrics, kind, run)]))
 }
 
+const NO_MAJORITY = 'Cassandra is unavailable: no majority of replicas responds'
+
 const notDone = (message: string) => new StoreError(message, { outcome: 'not-done' })
 
 /** Ends the waiting for an answer; `false`: it came too late, and is owed no longer. */
@@ -60,15 +66,16 @@ export function rowsOf({ rows }: ResultSet): readonly Row[] {
   return rows ?? NO_ROWS
 }
 
-/** Makes what runs statements while `isUp`. */
+/** Makes what runs statements while the client is connected. */
 export function createCalls(given: {
   client: Client
   metrics: CassandraMetrics
   log: Pick<Log, 'warn'>
-  isUp: () => boolean
+  watch: Pick<NodeWatch, 'isConnected' | 'majority'>
 }) {
-  const { client, metrics, log, isUp } = given
-  const tell = createFailureLog(log)
+  const { client, metrics, log, watch } = given
+  const { majority } = watch
+  const fail = createFailures(metrics, log)
   let underWay = 0
   let onDrained: (() => void) | undefined
   const settled = () => {
@@ -76,15 +83,6 @@ export function createCalls(given: {
     if (underWay === 0) onDrained?.()
   }
   const runs = runsOf(metrics)
-  const fail = (given: { kind: string; begunMs: number }, cause: unknown): unknown => {
-    const { kind, begunMs } = given
-    const failure = failureOf(cause)
-    const seconds = (performance.now() - begunMs) / 1000
-    metrics.cassandraCallSeconds.labels(kind, failure).observe(seconds)
-    if (failure === 'defect') return cause
-    tell({ kind, failure, cause })
-    return new StoreError(`Cassandra did not answer (${kind})`, { outcome: failure, cause })
-  }
   const begin = (
     kind: StatementKind,
     cql: string,
@@ -93,7 +91,8 @@ export function createCalls(given: {
     new Promise((resolve, reject) => {
       const run = runs.get(kind)
       assert(run !== undefined)
-      if (!isUp()) throw notDone('Cassandra is not connected')
+      if (!watch.isConnected()) throw notDone('Cassandra is not connected')
+      if (run.needsMajority && majority.isPresent() === false) throw notDone(NO_MAJORITY)
       if (run.late >= LATE_MAX) throw notDone(`Cassandra owes too many answers (${kind})`)
       const begunMs = performance.now()
       const failed = (cause: unknown) => {
@@ -102,25 +101,32 @@ export function createCalls(given: {
       }
       const waiting = run.deadlines.begin(() => {
         run.late++
-        failed(new Error(`no answer within ${run.deadlineMs} ms`))
+        failed(new Error(`no answer after ${Math.round(performance.now() - begunMs)} ms`))
       })
       underWay++
       // Without a step in between: promises that only hand on would cost more than this does.
       client.execute(cql, values, run.options).then(
         (result: unknown) => {
           settled()
+          const nowMs = performance.now()
+          if (run.needsMajority) majority.answered(nowMs)
           if (!endInTime(run, waiting)) return
-          run.inTime.observe((performance.now() - begunMs) / 1000)
+          run.inTime.observe((nowMs - begunMs) / 1000)
           resolve(result as ResultSet)
         },
         (cause: unknown) => {
           settled()
+          if (run.needsMajority && failureOf(cause) !== 'defect') majority.failed(begunMs)
           if (endInTime(run, waiting)) failed(cause)
         },
       )
     })
   return {
     run: begin,
+    /** Ends the waiting of every statement that needs a majority. */
+    failWaiting() {
+      for (const run of runs.values()) if (run.needsMajority) run.deadlines.expireAll()
+    },
     runOnEach: (cql: string, localDc: string) => runOnEach(client, cql, localDc),
     /** Resolves once nothing is under way; every statement is bounded by the driver's time-outs. */
     drained: () =>
@@ -129,6 +135,30 @@ export function createCalls(given: {
         : new Promise<void>((resolve) => {
             onDrained = resolve
           }),
+  }
+}
+
+/** A serial read needs the same replicas as a claim, and changes nothing. */
+const PROBE = 'SELECT writer_id FROM links WHERE short_code = ?'
+const PROBED_NODES_MAX = 3
+
+/** Makes what reads a code that no link can have, another one through each of some nodes. */
+export function createProbe(client: Client, localDc: string) {
+  const { options } = statementRuns['serial-read']
+  return (majority: Pick<MajorityWatch, 'answered'>): void => {
+    const hosts = client.hosts.values().filter((h) => h.datacenter === localDc && h.isUp())
+    const answered = () => {
+      majority.answered(performance.now())
+    }
+    const first = Math.floor(Math.random() * hosts.length)
+    const some = [...hosts.slice(first), ...hosts.slice(0, first)].slice(0, PROBED_NODES_MAX)
+    for (const host of some) {
+      const code = `-${randomBytes(8).toString('hex')}`
+      client.execute(PROBE, [code], { ...options, host }).then(answered, (error: unknown) => {
+        // A server that rejects the statement responds: a table or a right is missing.
+        if (refusalOf(error) !== undefined) answered()
+      })
+    }
   }
 }
 
@@ -145,6 +175,19 @@ async function runOnEach(
   return answers.map((answer) =>
     answer.status === 'fulfilled' ? (answer.value.rows as readonly Row[]) : NO_ROWS,
   )
+}
+
+/** Makes what counts and logs a failure, and turns it into the error that is thrown. */
+function createFailures(metrics: CassandraMetrics, log: Pick<Log, 'warn'>) {
+  const tell = createFailureLog(log)
+  return ({ kind, begunMs }: { kind: string; begunMs: number }, cause: unknown): unknown => {
+    const failure = failureOf(cause)
+    const seconds = (performance.now() - begunMs) / 1000
+    metrics.cassandraCallSeconds.labels(kind, failure).observe(seconds)
+    if (failure === 'defect') return cause
+    tell({ kind, failure, cause })
+    return new StoreError(`Cassandra did not answer (${kind})`, { outcome: failure, cause })
+  }
 }
 
 /** Logs a failure now and then, with how many were not. */

@@ -3,15 +3,16 @@
 import { Client } from 'cassandra-driver'
 import { pause, within } from '../../process/deadline.ts'
 import type { Log } from '../../process/log.ts'
-import { createCalls, createWarmUp, rowsOf } from './calls.ts'
+import { createCalls, createProbe, createWarmUp, rowsOf } from './calls.ts'
 import { type ConnectFault, connectFaultOf } from './connect-fault.ts'
-import { type CassandraMetrics, DriverMetrics, showPool } from './driver-metrics.ts'
+import { type CassandraMetrics, DriverMetrics } from './driver-metrics.ts'
 import { BACK_OFF, driverOptions } from './driver-options.ts'
 import { mendClient } from './mend-client.ts'
 import type { Row } from './row.ts'
 import { type CassandraConfig, type CassandraPlan, planCassandra } from './settings.ts'
 import type { StatementKind } from './statement-kinds.ts'
 import { traceStatements } from './trace-statements.ts'
+import { type StoreState, watchNodes } from './watch-nodes.ts'
 
 /** What runs statements; all that stores need. */
 export interface CassandraSession {
@@ -25,7 +26,7 @@ export interface CassandraSession {
 export interface Cassandra extends CassandraSession {
   /** Resolves with `up` at the first connection, or with `closed` where it ends before. */
   readonly ready: Promise<'up' | 'closed'>
-  /** Whether some node of the local data center can be asked now. */
+  /** Whether a majority of replicas responds. */
   isUp(): boolean
   /** Runs a read on each node that can be asked now; a node that fails gives no rows. */
   executeOnEach(cql: string): Promise<readonly (readonly Row[])[]>
@@ -42,8 +43,8 @@ export interface CassandraOptions {
   readonly inKeyspace?: boolean
   readonly metrics: CassandraMetrics
   readonly log: Pick<Log, 'debug' | 'info' | 'warn'>
-  /** Told whenever the first node comes or the last one goes. */
-  readonly onState?: (state: 'up' | 'down') => void
+  /** Called with each change of the store's state; first with `up` or `no-majority`. */
+  readonly onState?: (state: StoreState) => void
   /** Told of every attempt to connect that failed; it goes on trying. */
   readonly onFault?: (fault: ConnectFault) => void
   /** Ends the trying to connect. */
@@ -51,7 +52,6 @@ export interface CassandraOptions {
 }
 
 const CLOSE_MS_MAX = 5000
-const LOOK_EVERY_MS = 1000
 
 type Planned = CassandraOptions & { readonly plan: CassandraPlan }
 
@@ -69,8 +69,15 @@ export function openCassandra(given: CassandraOptions): Cassandra {
     options.signal === undefined
       ? closing.signal
       : AbortSignal.any([closing.signal, options.signal])
-  const watch = watchNodes(client, options)
-  const calls = createCalls({ client, metrics, log, isUp: () => watch.isConnected() })
+  const isOurs = options.inKeyspace ?? true
+  const watch = watchNodes({
+    ...{ client, metrics, log, localDc: plan.localDc, onState: options.onState },
+    probe: isOurs ? createProbe(client, plan.localDc) : undefined,
+    onMissing: () => {
+      calls.failWaiting()
+    },
+  })
+  const calls = createCalls({ client, metrics, log, watch })
   const run = traceStatements(calls.run)
   const warming = createWarmUp(client, log)
   const connect = async () => {
@@ -83,7 +90,7 @@ export function openCassandra(given: CassandraOptions): Cassandra {
   const connected = connect()
   return {
     ready: connected,
-    isUp: () => watch.isUp(),
+    isUp: () => watch.state() === 'up',
     execute: (kind, cql, values) => run(kind, cql, values).then(rowsOf),
     warmUp: (statements) => {
       warming.add(statements)
@@ -97,7 +104,7 @@ export function openCassandra(given: CassandraOptions): Cassandra {
       const closed = async () => {
         await connected
         await calls.drained()
-        watch.end()
+        await watch.end()
         await mended.shutdown()
       }
       const late = () => new Error('connections to Cassandra did not close in time')
@@ -133,42 +140,4 @@ async function connectAtLast(given: {
     backOffMs = Math.min(backOffMs * 2, BACK_OFF.mostMs)
   }
   return 'closed'
-}
-
-/** Which nodes can be asked, told when the first comes or the last goes. */
-function watchNodes(client: Client, { plan, metrics, log, onState }: Planned) {
-  let isConnected = false
-  let isUp = false
-  let timer: NodeJS.Timeout | undefined
-  const look = () => {
-    const nodes = client.hosts.values().filter((host) => host.datacenter === plan.localDc)
-    const isNowUp = isConnected && nodes.some((host) => host.isUp())
-    if (isNowUp === isUp) return
-    isUp = isNowUp
-    if (isUp) log.info('Cassandra is there')
-    else log.warn('Cassandra is away: no node answers')
-    onState?.(isUp ? 'up' : 'down')
-  }
-  // A node that is found again is first removed, then added, then told its data center.
-  const lookSoon = () => setImmediate(look)
-  for (const event of ['hostUp', 'hostDown', 'hostAdd', 'hostRemove']) client.on(event, lookSoon)
-  return {
-    isUp: () => isUp,
-    isConnected: () => isConnected,
-    begin() {
-      isConnected = true
-      look()
-      timer = setInterval(() => {
-        look() // not every change is told
-        showPool(client, metrics)
-      }, LOOK_EVERY_MS)
-      timer.unref()
-      showPool(client, metrics)
-    },
-    end() {
-      isConnected = isUp = false
-      clearInterval(timer)
-      client.removeAllListeners()
-    },
-  }
 }

@@ -14,6 +14,8 @@ export type CassandraMetrics = Pick<
   | 'cassandraHosts'
   | 'cassandraConnections'
   | 'cassandraInFlight'
+  | 'cassandraMajority'
+  | 'cassandraNodeChanges'
 >
 
 const errorKinds = {

@@ -25,6 +25,8 @@ export interface StatementRun {
   readonly options: QueryOptions
   /** Ours, over all attempts of the driver: its own time-out counts for each. */
   readonly deadlineMs: number
+  /** Whether it fails unless a majority of replicas responds. */
+  readonly needsMajority: boolean
 }
 
 /** A redirect waits for a read so long at most, whatever the cluster does. */
@@ -79,7 +81,8 @@ function runOf(
   how: { deadlineMs: number; isIdempotent?: boolean; prepare?: boolean },
 ): StatementRun {
   const { deadlineMs, isIdempotent = false, prepare = true } = how
-  return { options: { executionProfile, isIdempotent, prepare }, deadlineMs }
+  const needsMajority = executionProfile !== 'replica-read' && executionProfile !== 'schema'
+  return { options: { executionProfile, isIdempotent, prepare }, deadlineMs, needsMajority }
 }
 
 const ATTEMPT_SPARE_MS = 200
