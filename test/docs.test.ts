@@ -5,6 +5,7 @@ import { algorithms } from '../src/limits/algorithms.ts'
 import { parseRules } from '../src/limits/rules.ts'
 import { createMetrics } from '../src/process/metrics.ts'
 import type { Role } from '../src/process/role.ts'
+import { findSettings, wantedSettings } from '../src/stores/cassandra/cluster-settings.ts'
 
 /** First cells of a document's tables, without their back-quotes, by row. */
 function rowsOf(path: string): string[][] {
@@ -34,6 +35,25 @@ test('docs/metrics.md lists the labels of every metric', () => {
     ([name, , labels]) => `${name ?? ''}: ${labels ?? ''}`,
   )
   expect(inDocs.sort()).toEqual(inCode.sort())
+})
+
+test('docs/cassandra.md lists every setting that migrate checks, and what is required', () => {
+  const inCode = wantedSettings.map(({ setting, wanted }) => `${setting}: ${wanted}`)
+  const inDocs = rowsOf('docs/cassandra.md').map(
+    ([name, wanted]) => `${name ?? ''}: ${wanted ?? ''}`,
+  )
+  expect(inDocs.sort()).toEqual(inCode.sort())
+})
+
+test.each([
+  'charts/curtail/files/cassandra/cassandra.yaml',
+  'charts/curtail/templates/_k8ssandra.tpl',
+  'test/parts/cassandra/cassandra.yaml',
+])('%s sets what docs/cassandra.md requires', (path) => {
+  const lines = readFileSync(path, 'utf8').matchAll(/^ *([a-z_]+): ([^\n]+)$/gm)
+  const settings = new Map([...lines].map(([, name = '', value = '']) => [name, value]))
+  expect(settings.get('commitlog_sync')).toBe('group')
+  expect(findSettings([settings])).toEqual([])
 })
 
 test('docs/configuration.md lists every setting and who reads it, and no other', async () => {

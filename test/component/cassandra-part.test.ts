@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import cassandra from 'cassandra-driver'
+import { observeSettings, wantedSettings } from '../../src/stores/cassandra/cluster-settings.ts'
 import { type MendedClient, mendClient } from '../../src/stores/cassandra/mend-client.ts'
 import { quiet } from '../contract/open-cassandra.ts'
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
@@ -84,6 +85,19 @@ async function valueOf(key: string): Promise<string | undefined> {
   )
   return value
 }
+
+test('its settings are those that the service requires', async () => {
+  const cql = 'SELECT name, value FROM system_views.settings'
+  const executeOnEach = async () => {
+    const hosts = client.hosts.values()
+    const answers = await Promise.all(hosts.map((host) => client.execute(cql, [], { host })))
+    return answers.map(({ rows }) => rows)
+  }
+  expect(await observeSettings({ executeOnEach })).toEqual([])
+  const [rows = []] = await executeOnEach()
+  const names = rows.map(({ name }) => String(name))
+  expect(wantedSettings.filter(({ setting }) => !names.includes(setting))).toEqual([])
+})
 
 test('clients are told of the proxies alone', () => {
   const hosts = client.hosts.values().map(({ address }) => address)

@@ -18,7 +18,7 @@ import { takeTwoDown } from '../storm/two-down.ts'
 import { expireRound } from './expired-links.ts'
 import { type ManyMachines, startManyMachines } from './many-machines.ts'
 import { createRandom, newSeed } from './random.ts'
-import { hangTwoNodes } from './store-outage.ts'
+import { hangTwoNodes, killAllNodes } from './store-outage.ts'
 
 const SETUP_MS_MAX = 900_000 // Java, Maven, the jars and Redis may have to be fetched
 const TEST_MS_MAX = 120_000
@@ -205,6 +205,14 @@ test(
         `then ${String(knownMsMax)} ms; recovered after ${String(recoveryMs)} ms\n`,
     )
     expect(knownMsMax).toBeLessThan(firstMsMax)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'all nodes killed at once: no acknowledged link is lost, nor its alias given away',
+  async () => {
+    expect(await killAllNodes(machines, 'crash')).toBeGreaterThan(0)
   },
   TEST_MS_MAX,
 )

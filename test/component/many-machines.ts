@@ -13,12 +13,6 @@ import { type ServingRole, startServingRole } from '../stack/serving-role.ts'
 /** Short links of these processes begin so. */
 const MACHINES_BASE_URL = 'http://short.test'
 
-/**
- * A node answers once its log has the write, as the service assumes: killed with another one, both
- * would else forget what they have just acknowledged.
- */
-const durable = { commitlog_sync: 'batch', commitlog_sync_period: '0ms' }
-
 /** A process that serves. */
 export interface Machine extends ServingRole {
   /** Between this process and Redis alone. */
@@ -46,7 +40,7 @@ export async function startManyMachines(given: { codes: number }): Promise<ManyM
   try {
     const folder = await mkdtemp(join(tmpdir(), 'curtail-machines-'))
     closing.push(() => rm(folder, { recursive: true }))
-    const cassandra = await startCassandra({ nodes: 3, proxied: true, settings: durable })
+    const cassandra = await startCassandra({ nodes: 3, proxied: true })
     closing.push(() => cassandra.stop())
     const redis = await startRedis()
     closing.push(() => redis.close())

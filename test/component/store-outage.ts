@@ -1,5 +1,5 @@
-// What the `create` processes report and answer while two of three nodes of Cassandra are down:
-// `/readyz`, the log, the metrics, and creates that are rejected at once.
+// What the `create` processes report and answer while nodes of Cassandra are down: `/readyz`, the
+// log, the metrics, and creates that are rejected at once; and what is left after all crashed.
 import { CREATE_MS_MAX } from '../../src/shorten/create-link.ts'
 import { PROBE_EVERY_MS } from '../../src/stores/cassandra/majority.ts'
 import type { Asker } from './asker.ts'
@@ -16,6 +16,7 @@ const RECOVERY_MS_MAX = 5 * (2 * PROBE_EVERY_MS)
 /** A hung node is found by a create that has used up its time, and two rounds of probes. */
 const KNOWN_MS_MAX = 5 * (CREATE_MS_MAX + 2 * PROBE_EVERY_MS)
 const HUNG_CREATES = 12
+const CRASHED_CREATES = 8
 
 async function storeStateOf({ adminUrl }: Machine): Promise<string> {
   const answer = await fetch(`${adminUrl}/readyz`)
@@ -96,6 +97,38 @@ export async function mustHaveSeenDown(
     if ((await machine.metric('curtail_cassandra_majority')) !== 0) {
       throw new Error(`${machine.role} counts on a majority`)
     }
+  }
+}
+
+/**
+ * Kills all nodes at once right after creates were acknowledged. Every link must be found after the
+ * restart, and its alias must not be given to another target. Returns how many there were.
+ */
+export async function killAllNodes(machines: ManyMachines, name: string): Promise<number> {
+  const { creates, cassandra } = machines
+  const askers = openAskers(creates)
+  const asker = askers.all[0]
+  try {
+    if (asker === undefined) throw new Error('there is no process to ask')
+    const aliases = Array.from({ length: CRASHED_CREATES }, (_, i) => `${name}-${String(i)}`)
+    const claim = (alias: string, target: string) =>
+      asker.ask(createAsk({ long_url: `https://example.com/${target}`, custom_alias: alias }))
+    const made = await Promise.all(aliases.map((alias) => claim(alias, alias)))
+    await Promise.all(cassandra.nodes.map((node) => node.kill()))
+    const acknowledged = made.map(codeOf)
+    await Promise.all(cassandra.nodes.map((node) => node.restart()))
+    await untilStoreIs(creates, 'up')
+    for (const alias of acknowledged) {
+      const answer = await claim(alias, 'another')
+      if (answer.status !== 409) throw new Error(`${alias} was lost: ${renderAnswer(answer)}`)
+      const found = await creates[0]?.admin({ path: `/links/${alias}` })
+      const { long_url: target } = ((await found?.json()) ?? {}) as { long_url?: string }
+      if (target !== `https://example.com/${alias}`)
+        throw new Error(`${alias} is ${String(target)}`)
+    }
+    return acknowledged.length
+  } finally {
+    askers.close()
   }
 }
 

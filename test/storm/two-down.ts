@@ -20,6 +20,7 @@ import { createRandom } from '../component/random.ts'
 import { headerOf } from '../component/raw-http.ts'
 import {
   hangTwoNodes,
+  killAllNodes,
   mustHaveSeenDown,
   mustReject,
   rejectedAtOnce,
@@ -254,6 +255,8 @@ export async function storm(given: { seed: number; log: (line: string) => void }
       given.log(renderTwoDown(await takeTwoDown(run)))
       const hung = await hangTwoNodes(machines, `h${String(round)}`)
       given.log(`two nodes hang: ${JSON.stringify(hung)}`)
+      const links = await killAllNodes(machines, `c${String(round)}`)
+      given.log(`all nodes killed at once: ${String(links)} links of ${String(links)} found`)
     }
   } finally {
     await machines.stop()

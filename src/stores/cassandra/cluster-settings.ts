@@ -20,7 +20,8 @@ interface Wanted {
   readonly costs: string
 }
 
-const wantedSettings: readonly Wanted[] = [
+/** Every setting that is checked. */
+export const wantedSettings: readonly Wanted[] = [
   {
     setting: 'paxos_variant',
     wanted: 'v2',
@@ -37,11 +38,12 @@ const wantedSettings: readonly Wanted[] = [
   },
   {
     setting: 'commitlog_sync',
-    wanted: 'batch or group',
+    wanted: 'group or batch',
     isGood: (value) => value === 'batch' || value === 'group',
     costs:
-      'a node answers before its disk has the write: a link is lost if a majority of its ' +
-      'replicas lose power within the sync period',
+      'a node acknowledges writes that its log does not have yet: when the processes of a ' +
+      'majority of replicas crash within the sync period (no power loss is needed), ' +
+      'acknowledged links are lost, and their aliases can be claimed again for another target',
   },
   {
     setting: 'disk_failure_policy',
