@@ -191,8 +191,7 @@ test('wrong arguments are a defect, not a fault of the store', async () => {
 })
 
 test('closing waits for the answers under way, and then nothing can be asked', async () => {
-  const { config } = node
-  const cassandra = openCassandra({ config, metrics: createMetrics(), log: quiet })
+  const cassandra = openCassandra(options())
   const own = createCassandraLinkStore(cassandra)
   expect(await cassandra.ready).toBe('up')
   const claims = Array.from({ length: 50 }, () => sampleLink())
@@ -226,15 +225,39 @@ const answers = ({ find }: Pick<LinkStore, 'find'>) =>
     () => false,
   )
 
-test('a late node owes so many answers of one kind at most, and is not left for them', async () => {
-  const { cluster, config } = node
+const options = () => ({ config: node.config, metrics: createMetrics(), log: quiet })
+
+/** A client of its own, and what it was told of the store's state. */
+async function openOwn() {
   const states: string[] = []
-  const onState = (state: string) => states.push(state)
-  const cassandra = openCassandra({ config, metrics: createMetrics(), log: quiet, onState })
-  await cassandra.ready
+  const cassandra = openCassandra({ ...options(), onState: (state) => states.push(state) })
   const own = createCassandraLinkStore(cassandra)
+  await waitFor('a majority', () => cassandra.isUp())
+  return { cassandra, own, states }
+}
+
+test('while a node hangs, what needs a majority is rejected, and waits no longer', async () => {
+  const { cassandra, own, states } = await openOwn()
+  node.cluster.node(0).pause()
+  try {
+    await expect(own.insertIfAbsent(sampleLink())).rejects.toMatchObject({ outcome: 'unknown' })
+    let isEnded = false
+    void answers({ find: (code) => own.readSerial(code) }).then(() => (isEnded = true))
+    await waitFor('the circuit breaker', () => states.includes('no-majority'))
+    expect(isEnded).toBe(true)
+    await expect(own.find('none')).rejects.toThrow('no majority of replicas responds')
+  } finally {
+    node.cluster.node(0).resume()
+  }
+  await waitFor('the majority', () => cassandra.isUp())
+  expect(states).toEqual(['up', 'no-majority', 'up'])
+  await cassandra.close()
+})
+
+test('a late node owes so many answers of one kind at most, and is not left for them', async () => {
+  const { cassandra, own, states } = await openOwn()
   await Promise.all([own.find('none'), own.findOnReplica('none')])
-  cluster.node(0).pause()
+  node.cluster.node(0).pause()
   try {
     const reads = await Promise.allSettled(Array.from({ length: LATE_MAX }, () => own.find('none')))
     const said = reads.map((read) => (read.status === 'rejected' ? String(read.reason) : 'found'))
@@ -246,7 +269,7 @@ test('a late node owes so many answers of one kind at most, and is not left for 
     await expect(own.findOnReplica('none')).rejects.toThrow('did not answer (replica-read)')
     await sleep(LOOKED_MS)
   } finally {
-    cluster.node(0).resume()
+    node.cluster.node(0).resume()
   }
   await waitFor('an answer', () => answers(own))
   expect(states).toEqual(['up'])
@@ -254,19 +277,16 @@ test('a late node owes so many answers of one kind at most, and is not left for 
 })
 
 test('a killed node fails fast, and is found when it is back, also by who waits', async () => {
-  const { cluster, config } = node
-  const states: string[] = []
-  const options = { config, metrics: createMetrics(), log: quiet }
-  const cassandra = openCassandra({ ...options, onState: (state) => states.push(state) })
-  await cassandra.ready
-  const own = createCassandraLinkStore(cassandra)
+  const { cassandra, own, states } = await openOwn()
+  const { cluster } = node
   expect(await own.find('none')).toBeUndefined()
   await cluster.node(0).kill()
   await waitFor('the loss to be seen', () => !cassandra.isUp())
   await expect(own.find('none')).rejects.toThrow(StoreError)
   await expect(own.insertIfAbsent(sampleLink())).rejects.toMatchObject({ outcome: 'not-done' })
   const faults: string[] = []
-  const late = openCassandra({ ...options, onFault: ({ kind }) => faults.push(kind) })
+  const onFault = ({ kind }: { kind: string }) => faults.push(kind)
+  const late = openCassandra({ ...options(), onFault })
   await waitFor('attempts to connect', () => faults.length > 1)
   await cluster.node(0).restart()
   expect(await inTime('the first connection', late.ready)).toBe('up')

@@ -23,6 +23,9 @@ const LOG_FAILURE_MS = 10_000
  */
 export const LATE_MAX = 256
 
+/** A read that must be fast may be late for other reasons than a missing majority. */
+const DOUBT_MS_MIN = 1000
+
 const NO_ROWS: readonly Row[] = []
 const NO_VALUES: readonly unknown[] = []
 
@@ -40,6 +43,8 @@ interface Run extends StatementRun {
   late: number
 }
 
+type Watch = Pick<NodeWatch, 'isConnected' | 'majority'>
+
 function runOf(metrics: CassandraMetrics, kind: string, run: StatementRun): Run {
   const deadlines = createDeadlineQueue(run.deadlineMs, () => performance.now())
   return { ...run, deadlines, inTime: metrics.cassandraCallSeconds.labels(kind, 'ok'), late: 0 }
@@ -53,6 +58,14 @@ function runsOf(metrics: CassandraMetrics): ReadonlyMap<string, Run> {
 const NO_MAJORITY = 'Cassandra is unavailable: no majority of replicas responds'
 
 const notDone = (message: string) => new StoreError(message, { outcome: 'not-done' })
+
+/** Throws StoreError where a statement is not to be sent now. */
+function checkSendable(given: { kind: string; run: Run; watch: Watch }): void {
+  const { kind, run, watch } = given
+  if (!watch.isConnected()) throw notDone('Cassandra is not connected')
+  if (run.needsMajority && watch.majority.isPresent() === false) throw notDone(NO_MAJORITY)
+  if (run.late >= LATE_MAX) throw notDone(`Cassandra owes too many answers (${kind})`)
+}
 
 /** Ends the waiting for an answer; `false`: it came too late, and is owed no longer. */
 function endInTime(run: Run, waiting: ReturnType<DeadlineQueue['begin']>): boolean {
@@ -71,7 +84,7 @@ export function createCalls(given: {
   client: Client
   metrics: CassandraMetrics
   log: Pick<Log, 'warn'>
-  watch: Pick<NodeWatch, 'isConnected' | 'majority'>
+  watch: Watch
 }) {
   const { client, metrics, log, watch } = given
   const { majority } = watch
@@ -91,9 +104,7 @@ export function createCalls(given: {
     new Promise((resolve, reject) => {
       const run = runs.get(kind)
       assert(run !== undefined)
-      if (!watch.isConnected()) throw notDone('Cassandra is not connected')
-      if (run.needsMajority && majority.isPresent() === false) throw notDone(NO_MAJORITY)
-      if (run.late >= LATE_MAX) throw notDone(`Cassandra owes too many answers (${kind})`)
+      checkSendable({ kind, run, watch })
       const begunMs = performance.now()
       const failed = (cause: unknown) => {
         const error = fail({ kind, begunMs }, cause)
@@ -101,6 +112,7 @@ export function createCalls(given: {
       }
       const waiting = run.deadlines.begin(() => {
         run.late++
+        if (run.needsMajority && run.deadlineMs >= DOUBT_MS_MIN) majority.failed(begunMs)
         failed(new Error(`no answer after ${Math.round(performance.now() - begunMs)} ms`))
       })
       underWay++
