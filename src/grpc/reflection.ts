@@ -6,6 +6,7 @@ import type { MethodDefinition, UntypedServiceImplementation } from '@grpc/grpc-
 import { loadSync } from '@grpc/proto-loader'
 import { ReflectionService } from '@grpc/reflection'
 import { protoPath as healthProto } from 'grpc-health-check'
+import { withLinkedFiles } from './file-descriptors.ts'
 import type { CallStream } from './http2/call-stream.ts'
 import type { CallFault } from './status-codes.ts'
 import type { StreamingMethod } from './streaming-call.ts'
@@ -29,7 +30,7 @@ export function createReflection(): ReadonlyMap<string, OpenReflection> {
     keepCase: true,
   })
   const methods = new Map<string, OpenReflection>()
-  new ReflectionService(served).addToServer({
+  new ReflectionService(withLinkedFiles(served)).addToServer({
     addService(service, handlers: UntypedServiceImplementation) {
       for (const [name, definition] of Object.entries(service)) {
         const listen = handlers[name] as unknown as Listen

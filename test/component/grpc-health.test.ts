@@ -4,6 +4,7 @@ import { connect } from 'node:http2'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as grpc from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
+import { runHttp2Tool } from '../parts/http2-tools.ts'
 import { startTestServer } from './grpc-client.ts'
 import { createHealthClient } from './grpc-health-client.ts'
 import { inTime, waitFor } from './wait-for.ts'
@@ -97,6 +98,29 @@ describe('reflection', () => {
     expect(answers[2]).toMatchObject({ errorResponse: { errorCode: grpc.status.NOT_FOUND } })
     stream.end()
     await once(stream, 'end')
+  })
+
+  test('lets grpcurl list, describe and call what is served', async () => {
+    const server = await start()
+    const grpcurl = async (...args: string[]) => {
+      const at = `127.0.0.1:${String(server.port)}`
+      const request = args[1] === undefined ? [] : ['-d', args[1]]
+      const symbols = args[0] === undefined ? ['describe'] : [args[0]]
+      return runHttp2Tool('grpcurl', ['-plaintext', ...request, at, ...symbols], 10_000)
+    }
+    expect(await grpcurl()).toMatchObject({
+      ...{ code: 0, stderr: '' },
+      stdout: expect.stringMatching(/rpc ShouldRateLimit \( \.envoy.*rpc List \( \.grpc/s),
+    })
+    const descriptors = [{ entries: [{ key: 'k', value: 'v' }], limit: { unit: 'DAY' } }]
+    const request = JSON.stringify({ domain: 'edge', descriptors })
+    const call = await grpcurl(
+      'envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
+      request,
+    )
+    expect([call.stderr, call.stdout]).toEqual(['', expect.stringContaining('"rls": "ok"')])
+    const health = await grpcurl('grpc.health.v1.Health/List', '{}') // its answer has a map
+    expect([health.stderr, health.stdout]).toEqual(['', expect.stringContaining('SERVING')])
   })
 
   test('asks a client to wait that does not read its answers', async () => {

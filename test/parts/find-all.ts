@@ -8,6 +8,7 @@ import { findCollector } from './collector.ts'
 import { findCurl } from './curl.ts'
 import { findEnvoy } from './envoy.ts'
 import { findHelm, helmMajors } from './helm.ts'
+import { findHttp2Tools } from './http2-tools.ts'
 import { findJava } from './java.ts'
 import { findK6 } from './k6.ts'
 import { findKubeconform } from './kubeconform.ts'
@@ -45,6 +46,7 @@ const built: readonly Part[] = [
   ['kubernetes', () => findKubernetes(say)],
   ['k6', findK6],
   ['collector', findCollector],
+  ['h2spec and grpcurl', findHttp2Tools],
 ]
 
 /** Finds them in their order; one that cannot be had is told with the reason and fails the run. */
