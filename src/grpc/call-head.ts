@@ -22,7 +22,7 @@ export interface CallHead {
 /** Why there is no call: it breaks HTTP/2, is none of gRPC, or cannot be done. */
 export type HeadFault =
   | { readonly kind: 'malformed' }
-  | { readonly kind: 'http'; readonly status: 415 | 431 }
+  | { readonly kind: 'http'; readonly status: 415 }
   | { readonly kind: 'grpc'; readonly fault: CallFault }
 
 const CONTENT_TYPE = 'application/grpc'
@@ -42,6 +42,7 @@ const noTimeout = refused(
   'grpc-timeout must be 1 to 8 digits and a unit of H M S m u n',
 )
 const noPost = refused('UNIMPLEMENTED', 'a method is called by POST')
+const tooLong = refused('RESOURCE_EXHAUSTED', 'the metadata may have at most 16 KiB')
 const noPacking = refused('UNIMPLEMENTED', 'messages may be packed by identity, gzip or deflate')
 
 function refused(code: CallFault['code'], details: string): HeadFault {
@@ -60,7 +61,7 @@ interface Found {
 
 /** Parses the fields of a call; undefined: there were too many. */
 export function parseCallHead(fields: readonly HeaderField[] | undefined): CallHead | HeadFault {
-  if (fields === undefined) return { kind: 'http', status: 431 }
+  if (fields === undefined) return tooLong
   const found = collect(fields)
   if (found?.path === undefined || found.method === undefined || found.scheme === undefined) {
     return malformed

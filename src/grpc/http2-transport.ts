@@ -5,7 +5,8 @@ import type { Duplex } from 'node:stream'
 import { type CallHead, type HeadFault, packings, parseCallHead } from './call-head.ts'
 import { createHealthService } from './health.ts'
 import type { CallStream } from './http2/call-stream.ts'
-import { type ConnectionDeps, Http2Connection } from './http2/connection.ts'
+import { Http2Connection } from './http2/connection.ts'
+import type { ConnectionDeps } from './http2/connection-deps.ts'
 import { errorCodes } from './http2/frames.ts'
 import type { HeaderField } from './http2/hpack-decoder.ts'
 import type { Budget } from './message-reader.ts'
@@ -85,7 +86,7 @@ export function createHttp2Transport(deps: CallDeps & ConnectionAge): RateLimitT
 function openConnection(
   socket: Duplex,
   { ageMsMax, graceMs }: ConnectionAge,
-  deps: ConnectionDeps,
+  deps: ConnectionDeps<Http2Connection>,
 ): Http2Connection {
   let timer: NodeJS.Timeout | undefined
   const connection = new Http2Connection(socket, {

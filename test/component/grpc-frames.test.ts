@@ -245,7 +245,7 @@ describe('a call', () => {
     for (const answer of underWay) answer()
   })
 
-  test('whose headers are too long is told so', async () => {
+  test('whose headers are too long is RESOURCE_EXHAUSTED', async () => {
     const long = Buffer.concat([
       Buffer.from('\0\x01x\x7f\xc9\x7d', 'latin1'),
       Buffer.alloc(16_200, 'y'),
@@ -254,7 +254,8 @@ describe('a call', () => {
       headers(1, 0, callHeaders),
       frame({ type: frameTypes.continuation, flags: 4 }, 1, long),
     )
-    expect((await next(frameTypes.headers, 1)).payload.toString('latin1')).toContain('431')
+    const { payload } = await next(frameTypes.headers, 1)
+    expect(payload.toString('latin1')).toContain('grpc-status\x018')
   })
 })
 

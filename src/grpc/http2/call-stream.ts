@@ -14,6 +14,8 @@ export interface StreamHost {
   sendWindow: number
   /** A call was answered, well or not. */
   answered(stream: CallStream): void
+  /** Tells the client that the stream ends at once. */
+  reset(stream: CallStream, code: ErrorCode): void
   /** The stream is over for both sides. */
   forget(stream: CallStream): void
   /** Nothing more is done for a stream that is over. */
@@ -43,6 +45,8 @@ export class CallStream {
   hasPeerEnded = false
   /** Neither side sends any more. */
   isOver = false
+  /** Bytes of the body that are to come; undefined if the client does not say. */
+  bodyBytesLeft: number | undefined
   /** When the call is to be over; monotonic. */
   untilMs = Infinity
   listener: CallListener | undefined
@@ -121,7 +125,7 @@ export class CallStream {
   /** Ends the stream at once. */
   reset(code: ErrorCode): void {
     if (this.isOver) return
-    this.host.output.reset(this.id, code)
+    this.host.reset(this, code)
     this.leave()
   }
 
@@ -135,6 +139,13 @@ export class CallStream {
     if (!this.isWorking) return
     this.isWorking = false
     if (this.isOver) this.host.free()
+  }
+
+  /** Counts some of the body; whether it is as long as its content-length (RFC 9113 §8.1.1). */
+  takesBody(bytes: number, isLast: boolean): boolean {
+    if (this.bodyBytesLeft === undefined) return true
+    this.bodyBytesLeft -= bytes
+    return isLast ? this.bodyBytesLeft === 0 : this.bodyBytesLeft >= 0
   }
 
   /** Lets the client send as much as it did. */

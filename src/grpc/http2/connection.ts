@@ -4,6 +4,8 @@
 import type { Duplex } from 'node:stream'
 import { AnswerHeaders } from './answer-headers.ts'
 import { CallStream, type StreamHost } from './call-stream.ts'
+import type { ConnectionDeps } from './connection-deps.ts'
+import { readContentLength } from './content-length.ts'
 import { EarlyAnswers } from './early-answers.ts'
 import { FrameOutput } from './frame-output.ts'
 import { checkFrame } from './check-frame.ts'
@@ -12,43 +14,23 @@ import * as http2 from './frames.ts'
 import { type HeaderBlock, HeaderBlocks, unpadded } from './header-blocks.ts'
 import { type HeaderField, HpackDecoder } from './hpack-decoder.ts'
 import { Lifetime } from './lifetime.ts'
-import { OpenStreams, STREAMS_MAX } from './open-streams.ts'
+import { OpenStreams } from './open-streams.ts'
 import { Patience } from './patience.ts'
 import { ProtocolError } from './protocol-error.ts'
+import { HEADER_LIST_BYTES_MAX, ourSettings } from './our-settings.ts'
 import { isSettings, readSettings } from './read-settings.ts'
-import { readIncrement, widen } from './windows.ts'
+import { readIncrement, ReceiveWindow, widen } from './windows.ts'
 
 const { errorCodes, frameTypes, settingNames } = http2
 const fault = (why: string) => new ProtocolError(errorCodes.protocol, why)
-
-/** What the fields of a request may count for. */
-const HEADER_LIST_BYTES_MAX = 16 * 1024
-/** Bytes of data that a client may send on all its streams before it is told to go on. */
-const RECEIVE_WINDOW_BYTES = 1024 * 1024
-const ourSettings = [
-  [settingNames.streamsMax, STREAMS_MAX],
-  [settingNames.headerListBytesMax, HEADER_LIST_BYTES_MAX],
-] as const
 const NOTHING = Buffer.alloc(0)
-
-/** What a connection works with. */
-export interface ConnectionDeps {
-  /** Gives a stream whose headers came its listener, or refuses it; no fields: too long. */
-  readonly begin: (stream: CallStream, fields: readonly HeaderField[] | undefined) => void
-  /** Monotonic. */
-  readonly nowMs: () => number
-  /** Told of errors that are no client's. */
-  readonly onDefect: (error: unknown) => void
-  /** Told when the connection is gone. */
-  readonly onGone: (connection: Http2Connection) => void
-}
 
 /** Speaks HTTP/2 on a socket until either side ends it. */
 export class Http2Connection implements StreamHost {
   readonly output: FrameOutput
   readonly answerHeaders = new AnswerHeaders()
   sendWindow = http2.WINDOW_BYTES
-  private readonly deps: ConnectionDeps
+  private readonly deps: ConnectionDeps<Http2Connection>
   private readonly socket: Duplex
   private readonly reader = new FrameReader()
   private readonly blocks = new HeaderBlocks()
@@ -57,14 +39,14 @@ export class Http2Connection implements StreamHost {
   private readonly early: EarlyAnswers
   private readonly patience: Patience
   private readonly lifetime: Lifetime
+  private readonly received: ReceiveWindow
   private readonly take = (frame: Frame) => {
     if (!this.lifetime.isOver) this.takeFrame(frame)
   }
-  private bytesTaken = 0
   private hasSettings = false
   private nowMs: number
 
-  constructor(socket: Duplex, deps: ConnectionDeps) {
+  constructor(socket: Duplex, deps: ConnectionDeps<Http2Connection>) {
     this.socket = socket
     this.deps = deps
     this.nowMs = deps.nowMs()
@@ -72,7 +54,7 @@ export class Http2Connection implements StreamHost {
     this.output = new FrameOutput(socket)
     this.early = new EarlyAnswers(this.output)
     this.output.settings(ourSettings)
-    this.output.windowUpdate(0, RECEIVE_WINDOW_BYTES - http2.WINDOW_BYTES)
+    this.received = new ReceiveWindow(this.output)
     this.lifetime = new Lifetime(socket, this.output, this.nowMs)
     socket.on('data', (chunk: Buffer) => {
       this.read(chunk)
@@ -117,6 +99,10 @@ export class Http2Connection implements StreamHost {
   forget(stream: CallStream): void {
     this.streams.forget(stream)
     this.endIfDone()
+  }
+
+  reset(stream: CallStream, code: http2.ErrorCode): void {
+    this.early.reset(stream.id, code)
   }
 
   free(): void {
@@ -187,7 +173,8 @@ export class Http2Connection implements StreamHost {
     const stream = this.streams.get(id)
     if (stream === undefined) {
       if (isRequest) throw fault('a stream is begun again, or too late')
-      if (!this.early.has(id, isLast)) this.bear()
+      if (!this.early.has(id, isLast)) this.takeLate(id)
+      else if (!isLast) this.early.reset(id, errorCodes.protocol)
     } else if (stream.hasPeerEnded) stream.reset(errorCodes.streamClosed)
     else if (!isLast || isRequest || fields?.some(({ isValid }) => !isValid) === true) {
       stream.reset(errorCodes.protocol)
@@ -197,14 +184,19 @@ export class Http2Connection implements StreamHost {
   private beginStream(id: number, isLast: boolean, fields: readonly HeaderField[] | undefined) {
     if (this.lifetime.hasLeft || !this.streams.hasPlace) {
       this.bear()
-      this.output.reset(id, errorCodes.refusedStream)
+      this.early.reset(id, errorCodes.refusedStream)
       return
     }
     const stream = new CallStream(this, id, this.streams.windowBytes)
     stream.hasPeerEnded = isLast
+    stream.bodyBytesLeft = fields && readContentLength(fields)
     this.streams.add(stream)
     this.guard(stream, () => {
-      this.deps.begin(stream, fields)
+      if (stream.takesBody(0, isLast)) this.deps.begin(stream, fields)
+      else {
+        stream.reset(errorCodes.protocol)
+        stream.done()
+      }
       if (isLast) stream.listener?.take(NOTHING, true)
     })
   }
@@ -223,24 +215,31 @@ export class Http2Connection implements StreamHost {
   private takeData(frame: Frame): void {
     const { stream: id, payload } = frame
     const isLast = (frame.flags & http2.frameFlags.endStream) !== 0
-    this.bytesTaken += payload.length
-    if (this.bytesTaken > RECEIVE_WINDOW_BYTES / 2) {
-      this.output.windowUpdate(0, this.bytesTaken)
-      this.bytesTaken = 0
-    }
+    this.received.take(payload.length)
+    const bytes = unpadded(frame)
     const stream = this.streams.get(id)
     if (stream === undefined) {
       if (this.streams.isIdle(id)) throw fault('data is of a stream that was not begun')
-      if (!this.early.has(id, isLast)) this.bear()
+      if (!this.early.has(id, isLast)) this.takeLate(id)
       return
     }
     stream.bytesTaken += payload.length
     if (stream.hasPeerEnded) stream.reset(errorCodes.streamClosed)
     else if (stream.bytesTaken > http2.WINDOW_BYTES) stream.reset(errorCodes.flowControl)
-    else this.giveData(stream, unpadded(frame), isLast)
+    else this.giveData(stream, bytes, isLast)
+  }
+
+  /** A frame of a closed stream. */
+  private takeLate(id: number): void {
+    this.bear()
+    if (!this.early.wasReset(id)) this.early.reset(id, errorCodes.streamClosed)
   }
 
   private giveData(stream: CallStream, bytes: Buffer, isLast: boolean): void {
+    if (!stream.takesBody(bytes.length, isLast)) {
+      stream.reset(errorCodes.protocol)
+      return
+    }
     if (isLast) stream.hasPeerEnded = true
     else if (bytes.length === 0) this.bear()
     this.guard(stream, () => stream.listener?.take(bytes, isLast))
@@ -286,6 +285,7 @@ export class Http2Connection implements StreamHost {
     if (this.streams.isIdle(id)) throw fault('a window is of a stream that was not begun')
     const stream = this.streams.get(id)
     if (stream === undefined) this.bear()
+    else if (more > http2.WINDOW_BYTES_MAX - stream.sendWindow) stream.reset(errorCodes.flowControl)
     else {
       widen(stream, more)
       stream.pump()

@@ -1,7 +1,7 @@
 // Streams that were answered before their client had sent all: it may end them in peace a while,
 // and what it sends is dropped. Some clients lose an answer that a reset follows at once.
 import type { FrameOutput } from './frame-output.ts'
-import { errorCodes } from './frames.ts'
+import { type ErrorCode, errorCodes } from './frames.ts'
 
 const PEACE_MS = 1000
 /** More of them are reset at once. */
@@ -12,6 +12,7 @@ export class EarlyAnswers {
   private readonly output: FrameOutput
   /** Until when, by stream, the oldest first. */
   private readonly untilMs = new Map<number, number>()
+  private readonly wereReset = new Set<number>()
 
   constructor(output: FrameOutput) {
     this.output = output
@@ -20,7 +21,7 @@ export class EarlyAnswers {
   /** A stream was answered early. */
   add(stream: number, nowMs: number): void {
     if (this.untilMs.size < STREAMS_MAX) this.untilMs.set(stream, nowMs + PEACE_MS)
-    else this.output.reset(stream, errorCodes.none)
+    else this.reset(stream, errorCodes.none)
   }
 
   /** Whether a stream is one of them; forgotten once its client sends no more. */
@@ -28,12 +29,28 @@ export class EarlyAnswers {
     return isLast ? this.untilMs.delete(stream) : this.untilMs.has(stream)
   }
 
+  /** Resets a stream; its client may have sent more before it reads that (RFC 9113 §5.1). */
+  reset(stream: number, code: ErrorCode): void {
+    this.untilMs.delete(stream)
+    this.output.reset(stream, code)
+    this.wereReset.add(stream)
+    if (this.wereReset.size <= STREAMS_MAX) return
+    for (const oldest of this.wereReset) {
+      this.wereReset.delete(oldest)
+      return
+    }
+  }
+
+  /** Whether a stream is one of the last that we reset. */
+  wasReset(stream: number): boolean {
+    return this.wereReset.has(stream)
+  }
+
   /** Resets those whose time is over. */
   look(nowMs: number): void {
     for (const [stream, untilMs] of this.untilMs) {
       if (untilMs > nowMs) return
-      this.untilMs.delete(stream)
-      this.output.reset(stream, errorCodes.none)
+      this.reset(stream, errorCodes.none)
     }
   }
 }
