@@ -1,0 +1,179 @@
+// Sequences of HTTP/2 frames that were valid until some of them were changed, for a gRPC listener:
+// each connection must end in time, and all that comes back must be HTTP/2.
+import { connect } from 'node:net'
+import { frameTypes } from '../../src/grpc/http2/frames.ts'
+import type { Frame } from '../../loadtest/bench/http2-frame.ts'
+import { callHeaders, emptyCall, frame, framesOf, opening } from './grpc-frames.ts'
+import type { Random } from './random.ts'
+import { inTime } from './wait-for.ts'
+
+const END_MS_MAX = 10_000
+const FRAMES_MAX = 12
+const MUTATIONS_MAX = 4
+/** Of the sequences, those that stay as they are and whose calls must all be answered. */
+const VALID = 0.15
+const PREFACE_BYTES = 24
+const HEAD_BYTES = 9
+/** The highest code of RFC 9113 §7. */
+const ERROR_MAX = 13
+
+/** What one sequence came to. */
+export interface FuzzedEnd {
+  readonly isValid: boolean
+  readonly answers: number
+  /** The code of GOAWAY, if one came. */
+  readonly code: number | undefined
+}
+
+/** Sends one sequence to a port of loopback. Throws where what comes back is not allowed. */
+export async function fuzzConnection(port: number, random: Random): Promise<FuzzedEnd> {
+  const isValid = random.chance(VALID)
+  const { frames, calls } = validFrames(random)
+  if (!isValid) for (let i = random.int(MUTATIONS_MAX); i >= 0; i -= 1) mutate(random, frames)
+  const settings = opening.subarray(PREFACE_BYTES)
+  const preface = isValid || !random.chance(0.02) ? opening : settings
+  const sent = Buffer.concat([preface, ...frames])
+  try {
+    const received = await exchange(port, split(random, sent), isValid ? calls : Infinity)
+    return { isValid, ...checkReceived(received, isValid ? calls : undefined) }
+  } catch (error) {
+    throw new Error(`${String(error)} after ${sent.toString('hex')}`, { cause: error })
+  }
+}
+
+function validFrames(random: Random): { frames: Buffer[]; calls: number } {
+  const frames: Buffer[] = []
+  let calls = 0
+  for (let i = random.int(FRAMES_MAX); i >= 0; i -= 1) {
+    const kind = random.int(6)
+    if (kind < 3) frames.push(...callFrames(random, 2 * calls++ + 1))
+    else frames.push(controlFrame(random, kind))
+  }
+  return { frames, calls }
+}
+
+function callFrames(random: Random, stream: number): Buffer[] {
+  const pad = random.chance(0.3) ? random.int(20) : 0
+  const padded = (bytes: Buffer) =>
+    pad === 0 ? bytes : Buffer.concat([Buffer.from([pad]), bytes, Buffer.alloc(pad)])
+  const padFlag = pad === 0 ? 0 : 8
+  const hasTrailers = random.chance(0.2)
+  const cut = random.chance(0.3) ? random.int(callHeaders.length) : undefined
+  const begin = { type: frameTypes.headers, flags: padFlag | (cut === undefined ? 4 : 0) }
+  const rest = cut === undefined ? [] : [callHeaders.subarray(cut)]
+  return [
+    frame(begin, stream, padded(callHeaders.subarray(0, cut))),
+    ...rest.map((block) => frame({ type: frameTypes.continuation, flags: 4 }, stream, block)),
+    frame(
+      { type: frameTypes.data, flags: padFlag | (hasTrailers ? 0 : 1) },
+      stream,
+      padded(emptyCall),
+    ),
+    ...(hasTrailers
+      ? [frame({ type: frameTypes.headers, flags: 5 }, stream, Buffer.from('\0\x01x\x01y'))]
+      : []),
+  ]
+}
+
+function controlFrame(random: Random, kind: number): Buffer {
+  if (kind === 3) return frame({ type: frameTypes.ping }, 0, bytesOf(random, 8))
+  if (kind === 4) {
+    const setting = Buffer.from([0, 1 + random.int(2) * 2, 0, 0, random.int(255), random.int(255)])
+    return frame({ type: frameTypes.settings }, 0, setting)
+  }
+  const more = Buffer.from([0, 0, random.int(255), 1 + random.int(255)])
+  return frame({ type: frameTypes.windowUpdate }, 0, more)
+}
+
+const bytesOf = (random: Random, length: number) =>
+  Buffer.from(Array.from({ length }, () => random.int(256)))
+
+/** Changes one frame, or which frames there are. */
+function mutate(random: Random, frames: Buffer[]): void {
+  const at = random.int(frames.length)
+  const found = frames[at]
+  // One that was cut within its head stays so.
+  if (found === undefined || found.length < HEAD_BYTES) return
+  const one = Buffer.from(found)
+  const streams = [0, 1, 2, 3, 5, 2 ** 31 - 1]
+  const changes: readonly (() => readonly Buffer[])[] = [
+    () => (one.writeUInt8(random.int(12), 3), [one]),
+    () => (one.writeUInt8((one[4] ?? 0) ^ (1 << random.int(8)), 4), [one]),
+    () => (one.writeUInt32BE(random.pick(streams), 5), [one]),
+    () => (one.writeUIntBE(random.pick([0, 1, 5, 16_384, 16_385, 2 ** 24 - 1]), 0, 3), [one]),
+    () => (one.writeUInt8(random.int(256), random.int(one.length)), [one]),
+    () => [one.subarray(0, random.int(one.length))],
+    () => [one, one],
+    () => [],
+    () => [one, frames[random.int(frames.length)] ?? one],
+    () => {
+      const type = random.int(11)
+      const payload = bytesOf(random, random.pick([0, 4, 5, 8, 36, random.int(300)]))
+      return [one, frame({ type, flags: random.int(256) }, random.pick(streams), payload)]
+    },
+    () => {
+      const block = bytesOf(random, 1 + random.int(60))
+      const stream = 2 * random.int(20) + 1
+      return [one, frame({ type: frameTypes.headers, flags: 4 | random.int(2) }, stream, block)]
+    },
+  ]
+  frames.splice(at, 1, ...random.pick(changes)())
+}
+
+function split(random: Random, bytes: Buffer): readonly Buffer[] {
+  const parts: Buffer[] = []
+  for (let at = 0; at < bytes.length;) {
+    const end = random.chance(0.5) ? bytes.length : at + 1 + random.int(HEAD_BYTES * 4)
+    parts.push(bytes.subarray(at, end))
+    at = end
+  }
+  return parts
+}
+
+const isEnd = ({ type, flags }: Frame) => type === frameTypes.headers && (flags & 1) === 1
+
+/** Sends the parts, waits for so many calls' ends or for quiet, and closes; what came. */
+async function exchange(port: number, parts: readonly Buffer[], calls: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+  const closed = new Promise<void>((resolve) => socket.once('close', resolve))
+  socket.on('error', () => undefined) // its end tells
+  socket.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    if (framesOf(Buffer.concat(chunks)).filter(isEnd).length >= calls) socket.end()
+  })
+  for (const part of parts) {
+    if (!socket.writable) break
+    socket.write(part)
+    if (parts.length > 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+  if (!Number.isFinite(calls)) socket.end()
+  try {
+    await inTime('the end of a connection', closed, END_MS_MAX)
+  } finally {
+    socket.destroy()
+  }
+  return Buffer.concat(chunks)
+}
+
+function checkReceived(bytes: Buffer, calls: number | undefined): Omit<FuzzedEnd, 'isValid'> {
+  const frames = framesOf(bytes)
+  const ended = new Set<number>()
+  let code: number | undefined
+  for (const one of frames) {
+    const { type, stream, payload } = one
+    if (type === frameTypes.goAway) code = payload.readUInt32BE(4)
+    const error = type === frameTypes.reset ? payload.readUInt32BE() : (code ?? 0)
+    if (error > ERROR_MAX) throw new Error(`there is no error ${String(error)}`)
+    const isOfCall = type === frameTypes.headers || type === frameTypes.data
+    if (isOfCall && (ended.has(stream) || stream % 2 === 0)) {
+      throw new Error(`a frame of type ${String(type)} came on stream ${String(stream)}`)
+    }
+    if (isEnd(one)) ended.add(stream)
+  }
+  if (code === 2) throw new Error('the server blames itself')
+  if (calls !== undefined && (ended.size < calls || code !== undefined)) {
+    throw new Error(`of ${String(calls)} calls ${String(ended.size)} ended (${String(code)})`)
+  }
+  return { answers: ended.size, code }
+}
