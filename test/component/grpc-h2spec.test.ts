@@ -1,4 +1,4 @@
-// h2spec, the independent suite for servers of HTTP/2, against the listener as it is and against its
+// h2spec, the independent suite for servers of HTTP/2, against the listener and against its
 // HTTP/2 with a service that answers any request once it is whole, as h2spec's cases expect.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'

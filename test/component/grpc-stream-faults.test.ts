@@ -1,5 +1,5 @@
-// What breaks HTTP/2 on one stream alone resets that stream (RFC 9113 §5.4.2); its connection serves
-// on.
+// What breaks HTTP/2 on one stream alone resets that stream (RFC 9113 §5.4.2); others are
+// served on.
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import { startTestServer, type TestServer } from './grpc-client.ts'
