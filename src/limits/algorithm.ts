@@ -49,6 +49,14 @@ export interface Decision {
   readonly expiresInUs: number
 }
 
+/**
+ * Whether a time in a state is more than a window ahead: the store's clock was set back from a wrong
+ * time. Such a state keeps its hits and takes the current time, or it would deny until that time.
+ */
+export function isTooFarAhead(stateUs: number, { nowUs, limit }: Charge): boolean {
+  return stateUs > nowUs + limit.windowUs
+}
+
 /** One way of limiting. */
 export interface Algorithm {
   /** Its name in rules. */

@@ -16,6 +16,7 @@ const steps = fc.array(
       fc.integer({ min: 0, max: 2_000_000 }),
       fc.integer({ min: 0, max: 2 ** 33 }),
       fc.integer({ min: -20_000_000, max: 0 }),
+      fc.integer({ min: -(2 ** 33), max: 0 }),
     ),
     cost: fc.integer({ min: 0, max: 4 }),
   }),
@@ -61,6 +62,39 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
         state = decision.next ?? state
       }
     }
+
+    test('a clock that is set back never makes a client wait longer than two windows', () => {
+      fc.assert(
+        fc.property(limits, steps, (shape, history) => {
+          const limit = limitOf(shape)
+          const mostUs = 2 * limit.windowUs + (limit.burst / limit.requests) * limit.windowUs + 1
+          walk(limit, history, ({ decision: { retryAfterUs, resetUs, expiresInUs } }) => {
+            if (Number.isFinite(retryAfterUs)) expect(retryAfterUs).toBeLessThanOrEqual(mostUs)
+            expect(resetUs).toBeLessThanOrEqual(mostUs)
+            expect(expiresInUs).toBeLessThanOrEqual(mostUs)
+          })
+        }),
+      )
+    })
+
+    test('a clock that is set forward and back admits no hit more than one set forward', () => {
+      fc.assert(
+        fc.property(limits, fc.integer({ min: 0, max: 2 ** 33 }), (shape, stepUs) => {
+          const limit = limitOf(shape)
+          const fill = (from: CounterState | undefined, nowUs: number) => {
+            let [state, admitted] = [from, 0]
+            for (let hit = 0; hit <= limit.burst; hit++) {
+              const decision = algorithm.decide({ state, cost: 1, nowUs, limit })
+              if (decision.admitted) admitted++
+              state = decision.next ?? state
+            }
+            return { state, admitted }
+          }
+          const ahead = fill(undefined, BEGUN_US + stepUs)
+          expect(fill(ahead.state, BEGUN_US).admitted).toBe(0)
+        }),
+      )
+    })
 
     test('a look changes nothing, and says whether one hit would be admitted', () => {
       fc.assert(

@@ -1,15 +1,19 @@
 // Sliding window counter: the hits of this window and, of the one before, the share still in view.
 // Approximate, in constant memory, without the burst at a boundary.
-import type { Algorithm } from './algorithm.ts'
+import { type Algorithm, isTooFarAhead } from './algorithm.ts'
 
 /** State: [start of the window, hits in it, hits in the one before]. */
 export const slidingWindowCounter: Algorithm = {
   name: 'sliding_window_counter',
   takesBurst: false,
-  decide({ state, cost, nowUs, limit }) {
+  decide(charge) {
+    const { state, cost, nowUs, limit } = charge
     const { requests, windowUs } = limit
-    const [seenStartUs = -Infinity, seen = 0, seenBefore = 0] = state ?? []
-    const startUs = Math.max(nowUs - (nowUs % windowUs), seenStartUs)
+    const [writtenUs = -Infinity, seen = 0, seenBefore = 0] = state ?? []
+    const currentUs = nowUs - (nowUs % windowUs)
+    const isClamped = isTooFarAhead(writtenUs, charge)
+    const seenStartUs = isClamped ? currentUs : writtenUs
+    const startUs = Math.max(currentUs, seenStartUs)
     const passed = (startUs - seenStartUs) / windowUs
     const current = passed === 0 ? seen : 0
     const before = passed === 0 ? seenBefore : passed === 1 ? seen : 0
@@ -29,7 +33,7 @@ export const slidingWindowCounter: Algorithm = {
       over: admitted ? 0 : cost,
       resetUs,
       retryAfterUs: admitted ? 0 : waitUs(window, Math.max(1, cost)),
-      next: after.current === current ? undefined : [startUs, after.current, before],
+      next: after.current === current && !isClamped ? undefined : [startUs, after.current, before],
       expiresInUs: startUs + 2 * windowUs - nowUs,
     }
   },

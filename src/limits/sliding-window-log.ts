@@ -1,14 +1,15 @@
 // Sliding window log: keeps the time of each admitted hit and counts those within the window.
 // Exact, with memory proportional to the limit, which rules therefore bound.
-import type { Algorithm } from './algorithm.ts'
+import { type Algorithm, type Charge, isTooFarAhead } from './algorithm.ts'
 
 /** State: times of the hits, oldest first. */
 export const slidingWindowLog: Algorithm = {
   name: 'sliding_window_log',
   takesBurst: false,
-  decide({ state, cost, nowUs, limit }) {
+  decide(charge) {
+    const { cost, nowUs, limit } = charge
     const { requests, windowUs } = limit
-    const seen = state ?? []
+    const { seen, isClamped } = clamped(charge)
     const atUs = Math.max(nowUs, seen.at(-1) ?? nowUs) // a clock set back forgets nothing
     const hits = seen.filter((hitUs) => hitUs > atUs - windowUs)
     const admitted = cost <= 0 ? cost < 0 || hits.length < requests : hits.length + cost <= requests
@@ -21,10 +22,20 @@ export const slidingWindowLog: Algorithm = {
       over: admitted ? 0 : cost,
       resetUs,
       retryAfterUs: admitted ? 0 : waitUs({ hits, cost: Math.max(1, cost), limit }) - nowUs,
-      next: after.length === seen.length && cost <= 0 ? undefined : after,
+      next: after.length === seen.length && cost <= 0 && !isClamped ? undefined : after,
       expiresInUs: resetUs,
     }
   },
+}
+
+/** The hits, those too far ahead at the time of the last one before them, now at the earliest. */
+function clamped(charge: Charge): { seen: readonly number[]; isClamped: boolean } {
+  const seen = charge.state ?? []
+  if (!isTooFarAhead(seen.at(-1) ?? 0, charge)) return { seen, isClamped: false }
+  const good = seen.filter((hitUs) => !isTooFarAhead(hitUs, charge))
+  const atUs = Math.max(charge.nowUs, good.at(-1) ?? 0)
+  const moved = Array.from({ length: seen.length - good.length }, () => atUs)
+  return { seen: [...good, ...moved], isClamped: true }
 }
 
 function changed(hits: readonly number[], cost: number, atUs: number): number[] {

@@ -1,5 +1,5 @@
 // Token bucket: lets a burst pass, then as many hits as refill. Refill is continuous and capped.
-import type { Algorithm, Charge, Decision } from './algorithm.ts'
+import { type Algorithm, type Charge, type Decision, isTooFarAhead } from './algorithm.ts'
 
 /** State: [when it was written, how much of the bucket was used then in parts, parts of a hit]. */
 export const tokenBucket: Algorithm = {
@@ -13,16 +13,14 @@ export const tokenBucket: Algorithm = {
  * microsecond takes `drainParts` away: whole numbers, so that nothing is lost by rounding.
  */
 export function decideByDrain(
-  { state, cost, nowUs, limit }: Charge,
+  charge: Charge,
   /** Hits that may come at once; `room`: of which so many may come one by one. */
   { burst, room = burst }: { burst: number; room?: number },
 ): Decision {
+  const { cost, nowUs, limit } = charge
   if (limit.requests === 0) return bannedDecision(cost)
   const { hitParts, drainParts } = partsOf(limit)
-  const [writtenUs = nowUs, writtenParts = 0, ofParts = hitParts] = state ?? []
-  // Under another number of requests a hit had other parts; what was used stays used.
-  const written =
-    ofParts === hitParts ? writtenParts : Math.ceil((writtenParts / ofParts) * hitParts)
+  const { writtenUs, written, isClamped } = lastWrite(charge, hitParts)
   const atUs = Math.max(nowUs, writtenUs) // a clock set back refills nothing
   const level = Math.max(0, written - (atUs - writtenUs) * drainParts)
   const full = burst * hitParts
@@ -38,9 +36,20 @@ export function decideByDrain(
     over: admitted ? 0 : cost,
     resetUs,
     retryAfterUs: admitted ? 0 : cost > burst ? Infinity : untilUs(asked - full),
-    next: after === level ? undefined : [atUs, after, hitParts],
+    next: after === level && !isClamped ? undefined : [atUs, after, hitParts],
     expiresInUs: resetUs,
   }
+}
+
+/** When the state was written, and what was used then, in parts of the limit as it is now. */
+function lastWrite(charge: Charge, hitParts: number) {
+  const { state, nowUs } = charge
+  const [stateUs = nowUs, writtenParts = 0, ofParts = hitParts] = state ?? []
+  const isClamped = isTooFarAhead(stateUs, charge)
+  // Under another number of requests a hit had other parts; what was used stays used.
+  const written =
+    ofParts === hitParts ? writtenParts : Math.ceil((writtenParts / ofParts) * hitParts)
+  return { writtenUs: isClamped ? nowUs : stateUs, written, isClamped }
 }
 
 /** Parts of a hit and of a microsecond. */

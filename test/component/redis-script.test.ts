@@ -55,6 +55,7 @@ const waits = fc.oneof(
   fc.integer({ min: 0, max: 2_000_000 }),
   fc.integer({ min: 0, max: 2 ** 33 }),
   fc.integer({ min: -5_000_000, max: 0 }),
+  fc.integer({ min: -(2 ** 33), max: 0 }),
 )
 const chargesOf = (keys: number) =>
   fc.array(

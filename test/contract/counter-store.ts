@@ -21,6 +21,7 @@ export interface CounterStoreCase {
 }
 
 const COST_MAX = 2 ** 32 - 1
+const HOUR_US = 3_600_000_000
 
 /** Until one hit more passes, of a limit used up a quarter into a window. */
 const WAITS_US: Readonly<Record<string, number>> = {
@@ -40,6 +41,7 @@ export function defineCounterStoreTests({ name, open }: CounterStoreCase): void 
       (_, algorithm) => {
         defineHits(algorithm, use)
         defineTime(algorithm, use)
+        defineClockSteps(algorithm, use)
         defineCalls(algorithm, use)
       },
     )
@@ -163,6 +165,31 @@ function defineTime(algorithm: Algorithm, use: Use): void {
     await fill(use, charge)
     use.wait(-WINDOW_US / 4)
     expect(await use.one(charge)).toMatchObject({ admitted: false })
+  })
+}
+
+function defineClockSteps(algorithm: Algorithm, use: Use): void {
+  test('a clock that was an hour ahead denies for two windows at most, and refunds nothing', async () => {
+    use.begin()
+    const windowUs = WINDOW_US / 100
+    const charge = newCharge(algorithm, { windowUs })
+    use.wait(HOUR_US)
+    await fill(use, charge)
+    use.wait(-HOUR_US)
+    const denied = await use.one(charge)
+    expect(denied).toMatchObject({ admitted: false, remaining: 0 })
+    expect(denied.retryAfterUs).toBeLessThanOrEqual(2 * windowUs)
+    use.wait(denied.retryAfterUs) // of a state that was kept at that call, not taken at each
+    expect(await use.one(charge)).toMatchObject({ admitted: true })
+  })
+
+  test('a clock that was set forward an hour is as if the hour had passed', async () => {
+    use.begin()
+    const charge = newCharge(algorithm, { windowUs: WINDOW_US / 100 })
+    await fill(use, charge)
+    use.wait(HOUR_US)
+    const look = await use.one({ ...charge, cost: 0 })
+    expect(look).toMatchObject({ remaining: roomOf(algorithm) })
   })
 }
 

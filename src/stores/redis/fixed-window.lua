@@ -2,7 +2,10 @@
 local function fixed_window(state, cost, now, limit)
   local requests, consumes = limit.requests, limit.deny_consumes
   local start, count = now - now % limit.window, 0
-  if state and state[1] >= start then
+  local clamped = state and state[1] > now + limit.window
+  if clamped then
+    count = state[2]
+  elseif state and state[1] >= start then
     start, count = state[1], state[2]
   end
   local after = math.min(COUNT_MAX, math.max(0, count + cost))
@@ -16,7 +19,7 @@ local function fixed_window(state, cost, now, limit)
     retry = cost <= requests and reset or NEVER
   end
   local changed = nil
-  if kept ~= count then
+  if kept ~= count or clamped then
     changed = { start, kept }
   end
   return admitted, math.max(0, requests - kept), over, reset, retry, changed, reset

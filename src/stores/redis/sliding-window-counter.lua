@@ -3,8 +3,9 @@
 local function sliding_window_counter(state, cost, now, limit)
   local requests, window = limit.requests, limit.window
   local start, current, before = now - now % window, 0, 0
+  local clamped = state and state[1] > now + window
   if state then
-    local seen_start = state[1]
+    local seen_start = clamped and start or state[1]
     start = math.max(start, seen_start)
     local passed = (start - seen_start) / window
     if passed == 0 then
@@ -45,7 +46,7 @@ local function sliding_window_counter(state, cost, now, limit)
     end
   end
   local changed = nil
-  if after ~= current then
+  if after ~= current or clamped then
     changed = { start, after, before }
   end
   local remaining = math.max(0, math.floor(requests - (after + in_view)))

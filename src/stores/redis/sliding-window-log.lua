@@ -8,18 +8,27 @@ local function sliding_window_log(state, cost, now, limit)
     if place >= last then return newest end
     return tonumber(redis.call('LINDEX', key, place)) or 0
   end
+  local function first_beyond(edge)
+    local low, high = first - 1, last
+    while high - low > 1 do
+      local middle = math.floor((low + high) / 2)
+      if hit_at(middle) <= edge then low = middle else high = middle end
+    end
+    return high
+  end
   local seen = last - first + added
+  local clamped = seen > 0 and newest > now + window
+  if clamped then
+    local good = first_beyond(now + window)
+    newest = good > first and math.max(now, hit_at(good - 1)) or now
+    added, last = added + last - good, good
+  end
   local at = seen > 0 and math.max(now, newest) or now
   local edge = at - window
   if seen > 0 and newest <= edge then
     first, added = last, 0
   elseif first < last and hit_at(first) <= edge then
-    local low, high = first, last
-    while high - low > 1 do
-      local middle = math.floor((low + high) / 2)
-      if hit_at(middle) <= edge then low = middle else high = middle end
-    end
-    first = high
+    first = first_beyond(edge)
   end
   local live = last - first + added
   local admitted
@@ -39,7 +48,7 @@ local function sliding_window_log(state, cost, now, limit)
   local after = last - first + added
   local reset = after > 0 and newest + window - now or 0
   local changed = nil
-  if after ~= seen or cost > 0 then
+  if after ~= seen or cost > 0 or clamped then
     changed = {
       key = key, stored = state.stored, first = first, last = last, added = added, newest = newest,
     }

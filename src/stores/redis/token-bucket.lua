@@ -9,13 +9,15 @@ local function token_bucket(state, cost, now, limit, burst, room)
   end
   local hit_parts, drain_parts = limit.hit_parts, limit.drain_parts
   local at, level = now, 0
+  local clamped = state and state[1] > now + limit.window
   if state then
-    at = math.max(now, state[1])
+    local written_at = clamped and now or state[1]
+    at = math.max(now, written_at)
     local written, of_parts = state[2], state[3] or hit_parts
     if of_parts ~= hit_parts then
       written = math.ceil((written / of_parts) * hit_parts)
     end
-    level = math.max(0, written - (at - state[1]) * drain_parts)
+    level = math.max(0, written - (at - written_at) * drain_parts)
   end
   local full = burst * hit_parts
   local asked = level + math.max(1, cost) * hit_parts
@@ -28,7 +30,7 @@ local function token_bucket(state, cost, now, limit, burst, room)
     retry = cost > burst and NEVER or lag + math.ceil((asked - full) / drain_parts)
   end
   local changed = nil
-  if after ~= level then
+  if after ~= level or clamped then
     changed = { at, after, hit_parts }
   end
   local remaining = math.max(0, math.floor((room * hit_parts - after) / hit_parts))
