@@ -72,18 +72,32 @@ export function createClientWords(options: ClientWordsOptions): (spoken: Spoken)
   }
 }
 
-/**
- * Metadata for the proxy: `rls: ok`, by which it knows that the limiter answered, and where
- * `isWhole` the request and what its rules have to say, in the reference's shape.
- */
+/** Which metadata a response carries. */
+export interface MetadataOptions {
+  /** RESPONSE_DYNAMIC_METADATA: the request and its rules' metadata, in the reference's shape. */
+  readonly isWhole: boolean
+  /** LIMIT_METADATA: `rls: ok`, by which the proxy detects that the limiter responded, and `rule`. */
+  readonly hasOwn: boolean
+}
+
+/** What metadata is rendered from. */
+export interface MetadataSource {
+  readonly request: LimitRequest
+  /** Of the rules that admitted. */
+  readonly rules: JsonObject | undefined
+  /** Name of the limit that denied. */
+  readonly rule: string | undefined
+}
+
+/** Metadata for the proxy, if any. */
 export function renderMetadata(
-  isWhole: boolean,
-  request: LimitRequest,
-  rules: JsonObject | undefined,
-): JsonObject {
-  if (!isWhole) return answered
+  { isWhole, hasOwn }: MetadataOptions,
+  { request, rules, rule }: MetadataSource,
+): JsonObject | undefined {
+  const own = { ...(hasOwn && answered), ...(hasOwn && rule !== undefined && { rule }) }
+  if (!isWhole) return hasOwn ? own : undefined
   return {
-    ...answered,
+    ...own,
     domain: request.domain,
     descriptors: request.descriptors.map(({ entries, hits }) => ({
       entries: entries.map(({ key, value }) => `${key}=${value}`),

@@ -6,7 +6,7 @@ import type { LimitRequest } from '../limits/descriptor.ts'
 import { type Check, type Plan, planCharges, type PlanOptions } from '../limits/plan-charges.ts'
 import type { JsonObject, RuleSet } from '../limits/rule.ts'
 import * as verdicts from '../limits/verdict.ts'
-import type { ClientWords, Spoken } from './client-words.ts'
+import type { ClientWords, MetadataSource, Spoken } from './client-words.ts'
 import type { DenyCache } from './deny-cache.ts'
 import type { GuardedStore } from './guard-store.ts'
 
@@ -24,7 +24,7 @@ export interface DecideLimitsDeps {
   readonly onUnknownDomain: (domain: string) => void
   readonly onGlobalShadow: () => void
   readonly renderWords: (spoken: Spoken) => ClientWords
-  readonly renderMetadata: (request: LimitRequest, rules: JsonObject | undefined) => JsonObject
+  readonly renderMetadata: (source: MetadataSource) => JsonObject | undefined
   readonly nowUs: () => number
   readonly options: PlanOptions & {
     /** How many processes share a limit while the store is away. */
@@ -93,6 +93,7 @@ async function decideInStore(
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
   const decisions = await deps.store.charge(checks.map(({ charge }) => charge))
+  if (deps.denied !== undefined) invalidateRefunded(deps.denied, checks)
   if (decisions === undefined) return decideWithoutStore(deps, checks)
   const nowUs = deps.denied === undefined ? 0 : deps.nowUs()
   return checks.map((check, at) => {
@@ -104,6 +105,11 @@ async function decideInStore(
     deps.record(check, decision, 'store')
     return decision
   })
+}
+
+/** After the store's answer: a denial that was decided before the refund has been noted by then. */
+function invalidateRefunded(denied: DenyCache, checks: readonly Check[]): void {
+  for (const { charge } of checks) if (charge.cost < 0) denied.invalidate(charge.key)
 }
 
 /** Each by its rule: let pass, denied, or counted here against this process's share. */
@@ -170,14 +176,14 @@ function verdictOf(
   const code = deps.options.isShadow ? 'OK' : enforced
   const told = verdicts.toldOf(judged, code, deps.options.isQuota)
   const words = deps.renderWords({ code, told, judged })
-  const metadata = deps.renderMetadata(given.request, verdicts.metadataOf(judged, statuses))
-  const isToldWhy = told !== undefined && words.body !== undefined
+  // By the rule's name the proxy can log a denial, and render it itself.
+  const rule = words.body === undefined ? undefined : told?.rule
+  const rules = verdicts.metadataOf(judged, statuses)
   return {
     code,
     statuses,
     responseHeaders: words.headers,
     body: words.body,
-    // By the rule's name the proxy can log a denial, and say it in its own words.
-    dynamicMetadata: isToldWhy ? { ...metadata, rule: told.rule } : metadata,
+    dynamicMetadata: deps.renderMetadata({ request: given.request, rules, rule }),
   }
 }

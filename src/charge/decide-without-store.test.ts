@@ -97,6 +97,22 @@ describe('what is known to be over its limit', () => {
     expect((await ask({ total: '' })).code).toBe('OK')
   })
 
+  test.each([
+    ['a limit that the caller raised', 9, undefined],
+    ['a refund', 1, -1],
+  ])('is asked of the store after %s', async (_, requestsPerUnit, refund) => {
+    const { ask } = limiterOf(perClient, { hasDenyCache: true, denyConsumes: false })
+    const own = (requests: number, hits?: number) => ({
+      entries: [{ key: 'x', value: 'a' }],
+      override: { requestsPerUnit: requests, unit: 'HOUR' } as const,
+      hits,
+    })
+    for (let n = 0; n < 2; n++) await ask(own(1))
+    expect((await ask(own(1))).code).toBe('OVER_LIMIT')
+    if (refund !== undefined) await ask(own(1, refund))
+    expect((await ask(own(requestsPerUnit))).code).toBe('OK')
+  })
+
   test('a spent quota that is known takes nothing from a bucket beside it', async () => {
     const { ask, store } = limiterOf(quotas, { hasDenyCache: true })
     await ask({ spent: '' })
@@ -122,6 +138,16 @@ describe('metadata', () => {
       hitsAddend: 1,
       metadata: { tier: 'gold' },
     })
+  })
+
+  test('is left out, denials included, where it is switched off', async () => {
+    const { ask } = limiterOf(perClient, { hasMetadata: false })
+    for (let n = 0; n < 3; n++) {
+      expect((await ask({ client: 'a' })).dynamicMetadata).toBeUndefined()
+    }
+    const whole = limiterOf(perClient, { hasMetadata: false, isMetadataWhole: true })
+    const { dynamicMetadata } = await whole.ask({ client: 'a' })
+    expect(Object.keys(dynamicMetadata ?? {})).toEqual(['domain', 'descriptors', 'hitsAddend'])
   })
 
   test('says so whatever was asked and decided, lest Envoy take the limiter for dead', async () => {

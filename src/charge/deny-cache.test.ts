@@ -48,6 +48,12 @@ test('fewer hits than were denied, a look and hits given back are asked of the s
   expect(denied.find(chargeOf('k', 4), NOW_US)).toMatchObject({ over: 4 })
 })
 
+test('the time of the store’s clock follows the time that has passed', () => {
+  const denied = createDenyCache(10_000)
+  denied.note(chargeOf('k'), { ...denial(1_000_000), decidedAtUs: NOW_US + 60_000_000 }, NOW_US)
+  expect(denied.find(chargeOf('k'), NOW_US + 7)?.decidedAtUs).toBe(NOW_US + 60_000_007)
+})
+
 test('a denied look is not remembered', () => {
   const denied = createDenyCache(10_000)
   denied.note(chargeOf('k', 0), denial(1_000_000), NOW_US)

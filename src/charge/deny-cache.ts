@@ -12,14 +12,20 @@ interface Denied {
   readonly untilUs: number
   /** Hits that were denied: as many or more are denied too. */
   readonly cost: number
+  /** The limit that denied them; callers may bring another for the same counter. */
+  readonly requests: number
   readonly resetAtUs: number
   readonly retryAtUs: number
+  /** How far the store's clock is ahead of this process's. */
+  readonly aheadUs: number | undefined
 }
 
 /** A memory of what was denied. */
 export interface DenyCache {
   /** The decision for a charge that needs no store, or `undefined`. */
   find(charge: CounterCharge, nowUs: number): Decision | undefined
+  /** Drops what is remembered of a counter: hits are refunded to it. */
+  invalidate(key: string): void
   /** Remembers a denial. */
   note(charge: CounterCharge, decision: Decision, nowUs: number): void
   /** Forgets all: the rules have changed. */
@@ -35,6 +41,7 @@ export function createDenyCache(bytesMax: number): DenyCache {
     find(charge, nowUs) {
       const denied = entries.get(charge.key)
       if (denied === undefined || denied.untilUs <= nowUs || charge.cost < denied.cost) return
+      if (charge.limit.requests > denied.requests) return
       return {
         admitted: false,
         remaining: 0,
@@ -43,13 +50,18 @@ export function createDenyCache(bytesMax: number): DenyCache {
         retryAfterUs: denied.retryAtUs - nowUs,
         next: undefined,
         expiresInUs: 0,
+        ...(denied.aheadUs !== undefined && { decidedAtUs: nowUs + denied.aheadUs }),
       }
     },
-    note({ key, cost }, { resetUs, retryAfterUs }, nowUs) {
+    invalidate(key) {
+      entries.delete(key)
+    },
+    note({ key, cost, limit: { requests } }, { resetUs, retryAfterUs, decidedAtUs }, nowUs) {
       if (cost <= 0) return
       const untilUs = nowUs + Math.min(LIFE_US_MAX, retryAfterUs)
       const [resetAtUs, retryAtUs] = [nowUs + resetUs, nowUs + retryAfterUs]
-      entries.set(key, { untilUs, cost, resetAtUs, retryAtUs })
+      const aheadUs = decidedAtUs === undefined ? undefined : decidedAtUs - nowUs
+      entries.set(key, { untilUs, cost, requests, resetAtUs, retryAtUs, aheadUs })
     },
     clear() {
       entries.clear()

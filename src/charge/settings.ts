@@ -83,7 +83,14 @@ export const answerSettings = {
   LIMIT_LIMIT_HEADER: headerSetting('header of the limit', 'RateLimit-Limit'),
   LIMIT_REMAINING_HEADER: headerSetting('header of what remains', 'RateLimit-Remaining'),
   LIMIT_RESET_HEADER: headerSetting('header of the seconds to the reset', 'RateLimit-Reset'),
-  RESPONSE_DYNAMIC_METADATA: flagSetting('whether answers carry dynamic metadata', false),
+  RESPONSE_DYNAMIC_METADATA: flagSetting(
+    'whether responses carry the request and its rules’ metadata as dynamic metadata',
+    false,
+  ),
+  LIMIT_METADATA: flagSetting(
+    'whether responses carry the dynamic metadata rls and rule, which the edge needs',
+    true,
+  ),
 } as const
 
 /** Where statistics go; Prometheus always finds them at /metrics of the admin port. */

@@ -47,6 +47,8 @@ export interface Decision {
   readonly next: CounterState | undefined
   /** How long `next` matters. */
   readonly expiresInUs: number
+  /** The store's clock at the decision, if it is another machine's. */
+  readonly decidedAtUs?: number
 }
 
 /**

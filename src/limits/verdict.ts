@@ -65,6 +65,8 @@ export interface Standing {
   readonly remaining: number
   /** Until the whole limit is free again. */
   readonly resetUs: number
+  /** When that was decided by the store's clock; without it, now. */
+  readonly decidedAtUs?: number | undefined
 }
 
 /** The limit of which a client is told. */
@@ -117,6 +119,7 @@ export function toldOf(
     limit: capacityOf(rule),
     remaining: code === 'OVER_LIMIT' ? 0 : decision.remaining,
     resetUs: decision.resetUs,
+    decidedAtUs: decision.decidedAtUs,
     retryAfterSeconds: code === 'OVER_LIMIT' ? waitSecondsOf(rule, decision) : 0,
   }
 }
@@ -153,8 +156,11 @@ function outranks(areAllQuotas: boolean): (one: Judged, other: Judged) => boolea
 }
 
 /** When a limit is whole again, in seconds since the Unix epoch, rounded up. */
-export function resetAtOf({ resetUs }: Pick<Told, 'resetUs'>, nowMs: number): number {
-  return Math.ceil((nowMs + resetUs / 1000) / 1000)
+export function resetAtOf(
+  { resetUs, decidedAtUs }: Pick<Told, 'resetUs' | 'decidedAtUs'>,
+  nowMs: number,
+): number {
+  return Math.ceil(((decidedAtUs ?? nowMs * 1000) + resetUs) / 1_000_000)
 }
 
 /** Hits that a rule lets pass at once, if none came before. */

@@ -181,7 +181,10 @@ function decideDepsOf(
   given: { source: RuleSource; store: GuardedStore; denied: DenyCache | undefined },
 ): DecideLimitsDeps {
   const { source, store, denied } = given
-  const isWhole = config.RESPONSE_DYNAMIC_METADATA
+  const shownMetadata = {
+    isWhole: config.RESPONSE_DYNAMIC_METADATA,
+    hasOwn: config.LIMIT_METADATA,
+  }
   const referenceHeaders = config.LIMIT_RESPONSE_HEADERS_ENABLED
     ? {
         limit: config.LIMIT_LIMIT_HEADER,
@@ -216,7 +219,7 @@ function decideDepsOf(
       renderBody: (told) => renderBody(told, config.BASE_URL),
       nowMs: Date.now,
     }),
-    renderMetadata: (request, rules) => renderMetadata(isWhole, request, rules),
+    renderMetadata: (source) => renderMetadata(shownMetadata, source),
     nowUs: steadyNowUs,
     options: {
       isShadow: config.SHADOW_MODE,

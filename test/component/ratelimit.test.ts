@@ -70,6 +70,32 @@ describe('a call', () => {
     })
   })
 
+  test(
+    'tells the reset by the clock of Redis, also where the clock of the pod is a minute slow',
+    async () => {
+      const slow = 'const now = Date.now; Date.now = () => now() - 60_000'
+      const own = await startExactLimiter({
+        rules,
+        redisPort: redis.port,
+        env: {
+          NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(slow)}`,
+          LOCAL_CACHE_SIZE_IN_BYTES: '100000',
+        },
+      })
+      try {
+        for (let call = 0; call < 4; call++) {
+          const headers = headersOf(await own.ask({ client: 'skew' }))
+          const hourEnds = 3600 * Math.ceil(Date.now() / 3_600_000)
+          expect(Number(headers['X-RateLimit-Reset']) - hourEnds).toBeGreaterThanOrEqual(-1)
+          expect(Number(headers['X-RateLimit-Reset']) - hourEnds).toBeLessThanOrEqual(1)
+        }
+      } finally {
+        await own.stop()
+      }
+    },
+    TEST_MS_MAX,
+  )
+
   test('has the metadata of the call and of the rules that let it pass', async () => {
     const { dynamicMetadata } = await limiter.ask({ bucket: 'm' })
     const text = JSON.stringify(dynamicMetadata)

@@ -32,6 +32,7 @@ interface Options {
   readonly replicas?: number
   readonly hasDenyCache?: boolean
   readonly isMetadataWhole?: boolean
+  readonly hasMetadata?: boolean
   readonly denyConsumes?: boolean
   /** With the headers of envoyproxy/ratelimit too, by its names. */
   readonly hasReferenceHeaders?: boolean
@@ -83,8 +84,11 @@ export function limiterOf(text: string, options: Options = {}) {
       renderBody: ({ rule }) => ({ type: 'application/problem+json', text: `{"rule":"${rule}"}` }),
       nowMs: () => clock.nowUs / 1000,
     }),
-    renderMetadata: (request, said) =>
-      renderMetadata(options.isMetadataWhole ?? false, request, said),
+    renderMetadata: (source) =>
+      renderMetadata(
+        { isWhole: options.isMetadataWhole ?? false, hasOwn: options.hasMetadata ?? true },
+        source,
+      ),
     nowUs,
     options: { isShadow, isQuota, denyConsumes, replicas },
   })

@@ -4,8 +4,8 @@
 -- ARGV: the time in microseconds, or nothing for the server's own; how many limits; of each limit
 -- algorithm, requests, window, burst, parts of a hit, parts of a microsecond, deny_consumes, veto;
 -- then of each call how many charges, and of each charge its limit and its cost. KEYS: a key for
--- each charge. Reply: of each charge remaining, reset, over, wait (0 = admitted, -1 = never); a
--- time beyond COUNT_MAX, 142 years, is told and kept as COUNT_MAX.
+-- each charge. Reply: of each charge remaining, reset, over, wait (0 = admitted, -1 = never), and
+-- last the time; a duration beyond COUNT_MAX, 142 years, is returned and kept as COUNT_MAX.
 local argv, keys = ARGV, KEYS
 local now = tonumber(argv[1])
 if not now then
@@ -146,4 +146,5 @@ for key, state in pairs(dirty) do
     redis.call('SET', key, string.format(shape, state[1], state[2], state[3]), 'PX', ttl)
   end
 end
+reply[replied + 1] = now
 return reply

@@ -35,12 +35,12 @@ describe('what is sent', () => {
 describe('what is answered', () => {
   test('a decision for each charge, call by call', () => {
     const decided = decodeReply(
-      [3, 20, 0, 0, 0, 30, 1, -1, 0, 40, 2, 7],
+      [3, 20, 0, 0, 0, 30, 1, -1, 0, 40, 2, 7, 99],
       [[charge], [charge, charge]],
     )
     expect(decided.map((call) => call.length)).toEqual([1, 2])
     expect(decided.flat()).toMatchObject([
-      { admitted: true, remaining: 3, resetUs: 20, over: 0, retryAfterUs: 0 },
+      { admitted: true, remaining: 3, resetUs: 20, over: 0, retryAfterUs: 0, decidedAtUs: 99 },
       { admitted: false, remaining: 0, resetUs: 30, over: 1, retryAfterUs: Infinity },
       { admitted: false, remaining: 0, resetUs: 40, over: 2, retryAfterUs: 7 },
     ])
@@ -49,13 +49,14 @@ describe('what is answered', () => {
   test.each([
     ['nothing', null],
     ['a text', '1 2 3 0'],
-    ['too few', [1, 2, 3]],
-    ['too many', [1, 2, 3, 0, 0]],
-    ['a text among numbers', [1, '2', 3, 0]],
-    ['a negative count', [-1, 2, 3, 0]],
-    ['an unknown wait', [1, 2, 3, -2]],
-    ['a fraction', [1.5, 2, 3, 0]],
-    ['an error', [1, 2, 3, new Error('no')]],
+    ['too few', [1, 2, 3, 0]],
+    ['too many', [1, 2, 3, 0, 0, 9]],
+    ['a text among numbers', [1, '2', 3, 0, 9]],
+    ['a negative count', [-1, 2, 3, 0, 9]],
+    ['an unknown wait', [1, 2, 3, -2, 9]],
+    ['a negative time', [1, 2, 3, 0, -9]],
+    ['a fraction', [1.5, 2, 3, 0, 9]],
+    ['an error', [1, 2, 3, new Error('no'), 9]],
   ])('%s is no reply', (_, reply) => {
     expect(() => decodeReply(reply, [[charge]])).toThrow('the reply')
   })

@@ -65,20 +65,22 @@ function limitArguments({ algorithm, limit, veto }: CounterCharge): readonly str
 /** The decisions of each call. Throws an Error where the reply is not what the script answers. */
 export function decodeReply(reply: unknown, calls: readonly Call[]): Decision[][] {
   const charges = calls.reduce((sum, call) => sum + call.length, 0)
-  if (!Array.isArray(reply) || reply.length !== charges * NUMBERS_PER_DECISION) {
-    throw new Error(`the reply is no list of ${charges * NUMBERS_PER_DECISION} numbers`)
+  const numbers = charges * NUMBERS_PER_DECISION + 1
+  if (!Array.isArray(reply) || reply.length !== numbers) {
+    throw new Error(`the reply is no list of ${numbers} numbers`)
   }
+  const decidedAtUs = wholeNumber(reply[numbers - 1])
   let at = 0
   return calls.map((call) =>
     call.map(() => {
-      const decision = decodeDecision(reply, at)
+      const decision = decodeDecision(reply, at, decidedAtUs)
       at += NUMBERS_PER_DECISION
       return decision
     }),
   )
 }
 
-function decodeDecision(reply: readonly unknown[], at: number): Decision {
+function decodeDecision(reply: readonly unknown[], at: number, decidedAtUs: number): Decision {
   const remaining = wholeNumber(reply[at])
   const resetUs = wholeNumber(reply[at + 1])
   const over = wholeNumber(reply[at + 2])
@@ -91,6 +93,7 @@ function decodeDecision(reply: readonly unknown[], at: number): Decision {
     retryAfterUs: waitUs,
     next: undefined,
     expiresInUs: 0,
+    decidedAtUs,
   }
 }
 
