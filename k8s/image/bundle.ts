@@ -26,6 +26,7 @@ const PROTO = /^(?!.*[/\\]sample[/\\]).*\.proto$/
 const ENTRY_POINTS: Readonly<Record<string, string>> = {
   curtail: 'src/main.ts',
   tracing: 'src/process/tracing.ts',
+  'rule-thread': 'src/charge/rule-thread.ts',
   'writer-thread': 'src/stores/sqlite/writer-thread.ts',
 }
 

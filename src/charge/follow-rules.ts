@@ -1,34 +1,44 @@
 // The rules of the role `ratelimit`: opened from where its settings say, and followed as they
 // change.
-import { listRules } from '../limits/rule-tree.ts'
+import type { RuleSet } from '../limits/rule.ts'
+import { eachRule } from '../limits/rule-tree.ts'
 import { parseRules } from '../limits/rules.ts'
 import type { Log } from '../process/log.ts'
 import { watchFiles } from '../process/watch-files.ts'
 import type { DenyCache } from './deny-cache.ts'
+import { createThreadParser } from './parse-in-thread.ts'
 import { ruleFilesOf, type RulePlace } from './rule-files.ts'
 import { openRuleSource, type RuleSource } from './rule-source.ts'
 import type { RuleStats } from './rule-stats.ts'
 import type { RuleFileConfig } from './settings.ts'
 
+/** Rules whose files are parsed beside the decisions, but for the first ones. */
+interface FollowedRules extends RuleSource {
+  /** Aborts the parsing that is under way. */
+  stopParsing(): Promise<void>
+}
+
 /** Opens the rules, all of them right. Throws OperatorError. */
-export function openRules(deps: {
+export async function openRules(deps: {
   readonly config: RuleFileConfig
   /** What `deny_consumes` is where a fixed window does not say it. */
   readonly denyConsumes: boolean
   readonly stats: RuleStats
   readonly denied: DenyCache | undefined
   readonly log: Log
-}): Promise<RuleSource> {
+}): Promise<FollowedRules> {
   const { config, denyConsumes, stats, denied, log } = deps
   const files = ruleFilesOf(placeOf(config))
   const parsing = { mergeDomains: config.MERGE_DOMAIN_CONFIG, denyConsumes }
-  return openRuleSource({
+  const inThread = createThreadParser(parsing)
+  let isStarting = true // before anything is served
+  const source = await openRuleSource({
     folder: files.folder,
     readFiles: () => files.read(),
-    parse: (texts) => parseRules(texts, parsing),
+    parse: (texts) => (isStarting ? parseRules(texts, parsing) : inThread.parse(texts)),
     onLoaded: (rules) => {
       stats.service.configLoadSuccess++
-      stats.declareRules(listRules(rules).map(({ path }) => path))
+      stats.declareRules(pathsOf(rules))
       denied?.clear()
     },
     onRefused: () => {
@@ -38,12 +48,14 @@ export function openRules(deps: {
     nowMs: Date.now,
     mayStartWithout: config.FORCE_START_WITHOUT_INITIAL_CONFIG,
   })
+  isStarting = false
+  return { ...source, stopParsing: () => inThread.stop() }
 }
 
 /** Reads the rules anew when their files change, and at SIGHUP. */
 export function watchRules(deps: {
   readonly config: RuleFileConfig
-  readonly source: RuleSource
+  readonly source: FollowedRules
   readonly log: Log
   readonly onReloaded: () => void
 }): { stop(): Promise<void> } {
@@ -69,9 +81,15 @@ export function watchRules(deps: {
   return {
     async stop() {
       process.off('SIGHUP', onSignal)
+      await source.stopParsing()
       await watch.stop()
     },
   }
+}
+
+/** As far as they are read: there is room for few of many. */
+function* pathsOf(rules: RuleSet): Generator<string> {
+  for (const { path } of eachRule(rules)) yield path
 }
 
 function placeOf(config: RuleFileConfig): RulePlace {

@@ -2,6 +2,7 @@
 // changes nothing otherwise. Where the files lie, and how they are parsed, others say.
 import { createHash } from 'node:crypto'
 import type { RuleFault, RuleSet } from '../limits/rule.ts'
+import { lengthPrefixed } from '../limits/rule-tree.ts'
 import { within } from '../process/deadline.ts'
 import { FileTreeError, type ReadFile } from '../process/file-tree.ts'
 import type { Log } from '../process/log.ts'
@@ -47,7 +48,8 @@ export interface RuleSourceDeps {
   readonly folder: string
   /** Reads all files. Throws FileTreeError. */
   readonly readFiles: () => Promise<readonly ReadFile[]>
-  readonly parse: (files: readonly ReadFile[]) => ParsedRules
+  /** What an Error of it says is a fault; the files are parsed at the next reload then. */
+  readonly parse: (files: readonly ReadFile[]) => ParsedRules | Promise<ParsedRules>
   /** Told of rules once they are in force, those of the start included. */
   readonly onLoaded: (rules: RuleSet) => void
   /** Told of a set that is refused, once for each change. */
@@ -114,7 +116,7 @@ async function readRules(deps: RuleSourceDeps): Promise<{ parsed: ParsedRules; d
   const late = () => new FileTreeError(folder, 'reading the files took too long')
   try {
     const files = await within(READ_MS_MAX, readFiles(), late)
-    return { parsed: parse(files), digest: digestOf(files) }
+    return { parsed: await parse(files), digest: digestOf(files) }
   } catch (error) {
     const file = error instanceof FileTreeError ? error.file : folder
     const { message } = error as Error
@@ -124,7 +126,7 @@ async function readRules(deps: RuleSourceDeps): Promise<{ parsed: ParsedRules; d
 
 function digestOf(files: readonly ReadFile[]): string {
   const hash = createHash('sha256')
-  for (const { name, text } of files) hash.update(JSON.stringify([name, text]))
+  for (const { name, text } of files) hash.update(lengthPrefixed(name)).update(lengthPrefixed(text))
   return hash.digest('hex')
 }
 

@@ -50,13 +50,23 @@ export function addNode(
 
 /** Every rule of a set; of each level first those of named values, then those of any value. */
 export function listRules(rules: RuleSet): readonly Rule[] {
-  return [...rules.values()].flatMap(rulesBelow)
+  return [...eachRule(rules)]
 }
 
-function rulesBelow(level: RuleLevel): readonly Rule[] {
-  const exact = [...level.exact.values()].flatMap((values) => [...values.values()])
-  const nodes = [...exact, ...level.any.values()]
-  return nodes.flatMap((node) => [...node.rules, ...rulesBelow(node.below)])
+/** The same, each when it is asked for. */
+export function* eachRule(rules: RuleSet): Generator<Rule> {
+  for (const level of rules.values()) yield* rulesBelow(level)
+}
+
+function* rulesBelow(level: RuleLevel): Generator<Rule> {
+  for (const values of level.exact.values())
+    for (const node of values.values()) yield* rulesAt(node)
+  for (const node of level.any.values()) yield* rulesAt(node)
+}
+
+function* rulesAt({ rules, below }: RuleNode): Generator<Rule> {
+  yield* rules
+  yield* rulesBelow(below)
 }
 
 /** A text that, joined with others of its kind, cannot be taken for another join. */

@@ -1,0 +1,78 @@
+// A set of rules as a sequence of small plain records, and back: so that another thread can parse
+// files and this one build the rules from them a few at a time.
+import { algorithms } from './algorithms.ts'
+import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
+import { addNode, emptyLevel, type OpenLevel } from './rule-tree.ts'
+
+/** One level, with the descriptor that it stands below. Holds no functions. */
+export interface RuleRecord {
+  /** Number of the level that holds the descriptor, in the order of the records; -1: a domain. */
+  readonly parent: number
+  /** Of the level itself. */
+  readonly hashedKeys: readonly string[]
+  readonly hashedKeysBelow: readonly string[]
+  readonly domain?: string
+  readonly node?: Omit<RuleNode, 'rules' | 'below'>
+  readonly rules: readonly PlainRule[]
+}
+
+type PlainRule = Omit<Rule, 'algorithm'> & { readonly algorithm: string }
+
+/** The records of a set, each after the one that it stands in. */
+export function* recordsOf(rules: RuleSet): Generator<RuleRecord> {
+  let count = 0
+  function* below(level: RuleLevel, own: number): Generator<RuleRecord> {
+    // Of each key in the order of the file: the first wildcard that matches decides.
+    const exact = [...level.exact.values()].flatMap((values) => [...values.values()])
+    for (const node of [...exact, ...level.any.values()]) {
+      const { rules: limits, below: inner, ...plain } = node
+      yield { ...keysOf(inner), parent: own, node: plain, rules: limits.map(plainOf) }
+      yield* below(inner, count++)
+    }
+  }
+  for (const [domain, level] of rules) {
+    yield { ...keysOf(level), parent: -1, domain, rules: [] }
+    yield* below(level, count++)
+  }
+}
+
+function keysOf({ hashedKeys, hashedKeysBelow }: RuleLevel) {
+  return { hashedKeys: [...hashedKeys], hashedKeysBelow: [...hashedKeysBelow] }
+}
+
+function plainOf(rule: Rule): PlainRule {
+  return { ...rule, algorithm: rule.algorithm.name }
+}
+
+const algorithmOf = new Map(algorithms.map((algorithm) => [algorithm.name, algorithm]))
+
+/** Builds a set from its records. */
+export class RuleBuilder {
+  readonly rules: RuleSet
+  readonly #domains = new Map<string, OpenLevel>()
+  readonly #levels: OpenLevel[] = []
+
+  constructor() {
+    this.rules = this.#domains
+  }
+
+  /** Adds the next record. Throws for one that belongs nowhere. */
+  add({ parent, domain, node, rules, hashedKeys, hashedKeysBelow }: RuleRecord): void {
+    const below = emptyLevel()
+    for (const key of hashedKeys) below.hashedKeys.add(key)
+    for (const key of hashedKeysBelow) below.hashedKeysBelow.add(key)
+    this.#levels.push(below)
+    if (domain !== undefined) this.#domains.set(domain, below)
+    if (node === undefined) return
+    const level = this.#levels[parent]
+    if (level === undefined) throw new Error(`there is no level ${parent}`)
+    const isHashed = level.hashedKeys.has(node.key)
+    addNode(level, { ...node, rules: rules.map(ruleOf), below }, { isHashed })
+  }
+}
+
+function ruleOf({ algorithm: name, ...rule }: PlainRule): Rule {
+  const algorithm = algorithmOf.get(name)
+  if (algorithm === undefined) throw new Error(`there is no algorithm ${name}`)
+  return { ...rule, algorithm }
+}
