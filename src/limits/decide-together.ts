@@ -56,7 +56,11 @@ function isKept({ cost, limit }: CounterCharge): boolean {
   return cost < 0 || limit.denyConsumes
 }
 
-function isDenied(charges: readonly CounterCharge[], decisions: readonly Decision[]): boolean {
+/** Whether the decisions of its charges deny a call. */
+export function isDenied(
+  charges: readonly CounterCharge[],
+  decisions: readonly Decision[],
+): boolean {
   const deniedOf = (veto: CounterCharge['veto']) =>
     decisions.filter(({ admitted }, at) => charges[at]?.veto === veto && !admitted).length
   if (deniedOf('alone') > 0) return true

@@ -32,7 +32,7 @@ async function openFrom(env: Record<string, string>) {
 }
 
 test(
-  'on a Cluster a call goes to each slot, and is all or nothing within one',
+  'on a Cluster a call goes to each slot; what a denied one took from the others is refunded',
   async () => {
     const nodes = await startCluster()
     const list = nodes.map(({ port }) => `127.0.0.1:${String(port)}`).join(',')
@@ -53,6 +53,15 @@ test(
     await store.charge([{ ...full, cost: 10 }])
     expect((await store.charge([free, full]))[1]).toMatchObject({ admitted: false })
     expect(await chargeOne(store, { ...free, cost: 0 })).toMatchObject({ remaining: 10 })
+
+    const others = ['b', 'c', 'd', 'e', 'f'].map((name) =>
+      newCharge('token_bucket', { key: `{${name}}other` }),
+    )
+    const denied = await store.charge([...others, full])
+    expect(denied.map(({ remaining: left }) => left)).toEqual([10, 10, 10, 10, 10, 0])
+    for (const other of others) {
+      expect(await chargeOne(store, { ...other, cost: 0 })).toMatchObject({ remaining: 10 })
+    }
 
     const stored = nodes.map(async ({ port }) => {
       const client = clientOf(port)

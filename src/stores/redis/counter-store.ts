@@ -1,8 +1,10 @@
 // Counters in Redis. The calls of one turn of the event loop go out as one script, which makes them
 // one after the other; each is all or nothing. On Redis Cluster that holds for the keys of one hash
-// slot, and with a Redis for seconds for those of one Redis: a call is then several, side by side.
+// slot, and with a Redis for seconds for those of one Redis: a call is then several, side by side,
+// and what a denied call has taken in the others is refunded.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
 import { type CounterCharge, type CounterStore, partOf } from '../../limits/counter-store.ts'
+import { isDenied } from '../../limits/decide-together.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { within } from '../../process/deadline.ts'
 import { StoreError } from '../../process/store-error.ts'
@@ -97,15 +99,47 @@ async function splitUp(given: {
     else places.push(place)
   })
   const decisions: Decision[] = new Array<Decision>(charges.length)
-  const chargePart = async ([group, places]: readonly [number, number[]]) => {
-    const part = places.flatMap((place) => charges[place] ?? [])
-    const decided = await chargeGroup(group, partOf(part, charges))
+  const chargePart = async ([group, places]: readonly [number, number[]]): Promise<Part> => {
+    const whole = places.flatMap((place) => charges[place] ?? [])
+    const part = partOf(whole, charges)
+    const decided = await chargeGroup(group, part)
     decided.forEach((decision, at) => {
       decisions[places[at] ?? 0] = decision
     })
+    return { group, places, charges: part, decisions: decided }
   }
-  await Promise.all([...placesOf].map(chargePart))
+  const parts = await Promise.all([...placesOf].map(chargePart))
+  if (parts.length > 1 && isDenied(charges, decisions)) {
+    for (const part of parts) refund(part, given.chargeGroup, decisions)
+  }
   return decisions
+}
+
+/** The charges of one group, as they were made. */
+interface Part {
+  readonly group: number
+  readonly places: readonly number[]
+  readonly charges: readonly CounterCharge[]
+  readonly decisions: readonly Decision[]
+}
+
+/** Refunds what a part has taken although another part denied the call, and corrects `decisions`. */
+function refund(
+  { group, places, charges, decisions: decided }: Part,
+  chargeGroup: (group: number, charges: readonly CounterCharge[]) => Promise<unknown>,
+  decisions: Decision[],
+): void {
+  if (isDenied(charges, decided)) return // it has taken nothing
+  const refunds = charges.flatMap((charge, at): CounterCharge[] => {
+    const [decision, place] = [decided[at], places[at]]
+    if (decision?.admitted !== true || place === undefined) return []
+    if (charge.cost <= 0 || charge.limit.denyConsumes) return []
+    decisions[place] = { ...decision, remaining: decision.remaining + charge.cost }
+    return [{ ...charge, cost: -charge.cost, veto: 'never' }]
+  })
+  if (refunds.length === 0) return
+  // Nothing waits for it, nor tries it twice: hits that are not refunded count until they expire.
+  chargeGroup(group, refunds).catch(() => undefined)
 }
 
 async function ping(connection: RedisConnection): Promise<void> {
