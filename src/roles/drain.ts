@@ -1,7 +1,7 @@
-// The companion beside Envoy, which does not drain by itself: `GET /drain`, or SIGTERM, tells it
-// to, and waits until it serves nobody. It knows no links and no limits.
+// The sidecar of Envoy, which does not drain by itself: on SIGTERM this role drains Envoy and exits
+// once no connection is left. It has nothing to do with links and limits.
 import { createDrainApp } from '../http/drain/app.ts'
-import { createDrain } from '../http/drain/drain-envoy.ts'
+import { drainEnvoy } from '../http/drain/drain-envoy.ts'
 import { endLeftover } from '../http/drain/end-leftover.ts'
 import { createEnvoyAdmin } from '../http/drain/envoy-admin.ts'
 import { drainSettings } from '../http/drain/settings.ts'
@@ -17,8 +17,8 @@ import { version } from '../process/version.ts'
 export const role = defineRole({
   usage: 'drain',
   about:
-    'Stands beside an Envoy. GET /drain, its preStop hook, tells it to drain and is answered\n' +
-    'once it serves nobody, or after DRAIN_SECONDS; SIGTERM begins the same and waits for its end.',
+    'Runs beside an Envoy. On SIGTERM it drains Envoy and exits once no connection is left, or\n' +
+    'after DRAIN_SECONDS; stop Envoy after it has exited. No request can start a drain.',
   settings: drainSettings,
   run: async ({ config, args }) => {
     refuseArguments('drain', args)
@@ -28,14 +28,7 @@ export const role = defineRole({
     metrics.buildInfo.set({ version, node: process.version, role: 'drain' }, 1)
     const health = createHealth([])
     const envoy = createEnvoyAdmin(config.ENVOY_ADMIN_URL)
-    const drain = createDrain({
-      envoy,
-      msMax: config.DRAIN_SECONDS * 1000,
-      quietMs: config.DRAIN_QUIET_SECONDS * 1000,
-      nowMs: () => performance.now(),
-      log,
-    })
-    // Before anybody can ask for a drain: whoever drains now was told by another companion.
+    // An Envoy that drains now was drained by an earlier process of this role.
     await endLeftover({ envoy, nowMs: () => performance.now(), log })
     const ending = new AbortController()
     const http = await listen({
@@ -46,14 +39,20 @@ export const role = defineRole({
       },
     })
     const pods = watchReach({ envoy, nowMs: () => performance.now(), signal: ending.signal, log })
-    http.attach({ baseUrl: '', app: createDrainApp({ drain, envoy, pods, health, metrics, log }) })
+    http.attach({ baseUrl: '', app: createDrainApp({ envoy, pods, health, metrics, log }) })
     health.markReady()
     log.info({ port: http.port }, 'ready')
     return {
       stop: async () => {
         health.markDraining()
         ending.abort()
-        await drain.untilGone()
+        await drainEnvoy({
+          envoy,
+          msMax: config.DRAIN_SECONDS * 1000,
+          quietMs: config.DRAIN_QUIET_SECONDS * 1000,
+          nowMs: () => performance.now(),
+          log,
+        })
         await pods.settled
         await http.drain()
         log.info('stopped')

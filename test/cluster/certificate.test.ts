@@ -136,12 +136,18 @@ async function countRestarts(pods: readonly string[]): Promise<number> {
   interface Pods {
     readonly items: readonly {
       readonly metadata: { readonly name: string }
-      readonly status: { readonly containerStatuses: readonly { restartCount: number }[] }
+      readonly status: {
+        readonly containerStatuses: readonly { restartCount: number }[]
+        readonly initContainerStatuses: readonly { restartCount: number }[]
+      }
     }[]
   }
   const label = 'app.kubernetes.io/component=edge'
   const { items } = await getObject<Pods>('pods', '--namespace', RELEASE, '-l', label)
   const ours = items.filter(({ metadata }) => pods.includes(metadata.name))
-  const counts = ours.flatMap(({ status }) => status.containerStatuses)
+  const counts = ours.flatMap(({ status }) => [
+    ...status.initContainerStatuses,
+    ...status.containerStatuses,
+  ])
   return counts.reduce((sum, { restartCount }) => sum + restartCount, 0)
 }

@@ -50,18 +50,24 @@ export async function stutter(
   }
 }
 
+interface Started {
+  readonly name: string
+  readonly containerID?: string
+}
+
 async function pidsOf(pod: string, container?: string): Promise<readonly number[]> {
   const { status } = await getObject<{
-    status: { containerStatuses: readonly { name: string; containerID?: string }[] }
+    status: { containerStatuses: readonly Started[]; initContainerStatuses?: readonly Started[] }
   }>('pod', pod, '--namespace', RELEASE)
-  const ids = status.containerStatuses.flatMap(({ name, containerID }) => {
+  const all = [...(status.initContainerStatuses ?? []), ...status.containerStatuses]
+  const ids = all.flatMap(({ name, containerID }) => {
     // One that has yet to start has no id, and no process.
     const id = containerID?.split('//')[1] ?? ''
     return id === '' || (container !== undefined && name !== container) ? [] : [id]
   })
-  const all = (await readdir('/proc')).map(Number).filter((pid) => pid > 0)
+  const running = (await readdir('/proc')).map(Number).filter((pid) => pid > 0)
   const inside = await Promise.all(
-    all.map(async (pid) => {
+    running.map(async (pid) => {
       // A process that has ended meanwhile has none.
       const group = await readFile(`/proc/${String(pid)}/cgroup`, 'utf8').catch(() => '')
       return ids.some((id) => group.includes(id)) ? [pid] : []

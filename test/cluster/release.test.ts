@@ -144,14 +144,18 @@ async function countMissed(pod: string): Promise<number> {
   return Number(line?.split(' ').at(-1) ?? 0)
 }
 
+interface Restarts {
+  readonly name: string
+  readonly restartCount: number
+}
+
 /** How often each container of a pod was started anew. */
 async function restartsOf(pod: string): Promise<Readonly<Record<string, number>>> {
   const { status } = await getObject<{
-    status: { containerStatuses: readonly { name: string; restartCount: number }[] }
+    status: { containerStatuses: readonly Restarts[]; initContainerStatuses: readonly Restarts[] }
   }>('pod', pod, '--namespace', RELEASE)
-  return Object.fromEntries(
-    status.containerStatuses.map(({ name, restartCount }) => [name, restartCount]),
-  )
+  const all = [...status.initContainerStatuses, ...status.containerStatuses]
+  return Object.fromEntries(all.map(({ name, restartCount }) => [name, restartCount]))
 }
 
 /** Creates links from inside a pod until one is refused. */

@@ -58,12 +58,15 @@ export async function watchAlerts(divide: number): Promise<AlertWatch> {
   }
 }
 
+interface Container {
+  readonly ports?: readonly { readonly name?: string; readonly containerPort: number }[]
+}
+
 interface Pod {
   readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> }
   readonly spec: {
-    readonly containers: readonly {
-      readonly ports?: readonly { readonly name?: string; readonly containerPort: number }[]
-    }[]
+    readonly containers: readonly Container[]
+    readonly initContainers?: readonly Container[]
   }
   readonly status: { readonly phase: string; readonly podIP?: string }
 }
@@ -86,7 +89,8 @@ async function tellPods(api: KubeApi): Promise<Server> {
 }
 
 function targetsOf({ metadata, spec, status }: Pod): readonly object[] {
-  const ports = spec.containers.flatMap((one) => one.ports ?? [])
+  const containers = [...(spec.initContainers ?? []), ...spec.containers]
+  const ports = containers.flatMap((one) => one.ports ?? [])
   const port = ports.find(({ name }) => name === 'metrics')?.containerPort
   if (port === undefined || status.podIP === undefined) return []
   const isEdge = metadata.labels['app.kubernetes.io/component'] === 'edge'

@@ -11,7 +11,7 @@ import { renderBootstrap, renderCertificate } from '../../envoy/render-bootstrap
 import { findEnvoy } from '../parts/envoy.ts'
 import { helmMajors } from '../parts/helm.ts'
 import { chartCases } from './chart-cases.ts'
-import { chartFolder, objectOf, renderChart } from './chart-render.ts'
+import { chartFolder, objectOf, podsOf, renderChart } from './chart-render.ts'
 import { runCurtail } from './run-curtail.ts'
 
 const run = promisify(execFile)
@@ -99,4 +99,20 @@ describe('the rules', () => {
     expect([exitCode, stderr]).toEqual([0, ''])
     expect(stdout).toContain('creates-per-client')
   }, 30_000)
+})
+
+test('only the kubelet can start a drain, and Envoy is stopped after it', async () => {
+  const objects = await renderChart({ major: 4 })
+  const pods = podsOf(objects).filter(({ of }) => of.metadata.name === 'shop-curtail-edge')
+  const [pod] = pods
+  const { initContainers = [], containers = [], terminationGracePeriodSeconds } = pod?.spec ?? {}
+  // The kubelet stops sidecar containers once the others have exited.
+  expect(initContainers.map(({ name, restartPolicy }) => [name, restartPolicy])).toEqual([
+    ['envoy', 'Always'],
+  ])
+  expect(containers.map(({ name }) => name)).toEqual(['drain'])
+  const hooks = [...initContainers, ...containers].filter(({ lifecycle }) => lifecycle)
+  expect(hooks).toEqual([])
+  const seconds = containers[0]?.env?.find(({ name }) => name === 'DRAIN_SECONDS')?.value
+  expect(terminationGracePeriodSeconds).toBeGreaterThanOrEqual(Number(seconds) + 10)
 })

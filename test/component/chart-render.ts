@@ -32,11 +32,14 @@ export interface Container {
   readonly name: string
   readonly image: string
   readonly command?: readonly string[]
+  /** `Always` makes an init container a sidecar. */
+  readonly restartPolicy?: string
   readonly args?: readonly string[]
   readonly env?: readonly { name: string; value?: string; valueFrom?: object }[]
   readonly ports?: readonly { name: string; containerPort: number }[]
   readonly volumeMounts?: readonly { name: string; mountPath: string; subPath?: string }[]
   readonly securityContext?: Readonly<Record<string, unknown>>
+  readonly lifecycle?: { readonly preStop?: Readonly<Record<string, unknown>> }
   readonly resources?: { readonly requests?: Readonly<Record<string, string | number>> }
 }
 

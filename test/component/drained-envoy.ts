@@ -8,6 +8,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findEnvoy, type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
+import { inTime } from './wait-for.ts'
+
+/** Longer than any drain that the tests set. */
+const DRAIN_MS_MAX = 30_000
 
 /** An Envoy and its companion. */
 export interface DrainedEnvoy extends RunningEnvoy {
@@ -16,6 +20,8 @@ export interface DrainedEnvoy extends RunningEnvoy {
   readonly companion: RoleProcess
   /** Starts another companion for it, once the first has ended. */
   startCompanion(): Promise<RoleProcess>
+  /** SIGTERM to the companion; resolves to its exit code and what it logs of the drain. */
+  drain(): Promise<Record<string, unknown>>
   /** Asks the companion. */
   ask(path: string, method?: string): Promise<Response>
   /** Tells Envoy that the pods that redirect are at this port now, or that there are none. */
@@ -59,6 +65,11 @@ export async function startDrainedEnvoy(
       startCompanion,
       ask: (at, method = 'GET') => fetch(`${url}${at}`, { method }),
       movePods,
+      async drain() {
+        companion.child.kill('SIGTERM')
+        const exitCode = await inTime('the end of the drain', companion.ended, DRAIN_MS_MAX)
+        return { ...companion.log.find(({ msg }) => msg === 'drain of Envoy completed'), exitCode }
+      },
       async close() {
         await started.stop()
         for (const one of companions) await one.stop()

@@ -1,5 +1,5 @@
-// Adds up what pods ask for, in CPUs and bytes, as the scheduler does: what a pod's first
-// containers ask for is free again when the others begin.
+// Adds up what pods request, in CPUs and bytes, as the scheduler does: what an init container
+// requests is free when the others start; a sidecar container keeps its share.
 import { containersOf, type KubeObject, podsOf } from './chart-render.ts'
 
 const units: Readonly<Record<string, number>> = {
@@ -26,8 +26,10 @@ export function amountsOf(objects: readonly KubeObject[]): { cpu: number; memory
   const pods = podsOf(objects)
   const sumOf = (what: string) =>
     pods.reduce((sum, pod) => {
-      const amounts = containersOf(pod).map(({ name, resources }) => ({
-        isFirst: (pod.spec.initContainers ?? []).some((one) => one.name === name),
+      const amounts = containersOf(pod).map(({ name, restartPolicy, resources }) => ({
+        isFirst:
+          restartPolicy !== 'Always' &&
+          (pod.spec.initContainers ?? []).some((one) => one.name === name),
         amount: parseQuantity(resources?.requests?.[what] ?? 0),
       }))
       const first = amounts.filter(({ isFirst }) => isFirst).map(({ amount }) => amount)

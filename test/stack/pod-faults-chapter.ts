@@ -139,9 +139,9 @@ function testEdge({ stackNow, load }: Faulty): void {
           await running.more(ANSWERS / 10) // connections that come late, as nobody knows yet
           port = other.port
           const drained = await draining
-          expect(drained).toMatchObject({ outcome: 'drained', connections: 0 })
+          expect(drained).toMatchObject({ outcome: 'drained', served: { connections: 0 } })
           await stack.edge.envoy.stop()
-          return `drained in ${String(drained['took_ms'])} ms`
+          return `drained in ${String(drained['tookMs'])} ms`
         },
       )
       await stack.edge.envoy.restart()

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Endpoint } from '../../envoy/edge-settings.ts'
 import { renderBootstrap } from '../../envoy/render-bootstrap.ts'
-import { startRole } from '../component/role-process.ts'
+import { type RoleProcess, startRole } from '../component/role-process.ts'
 import { findEnvoy, type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
 import { logFileOf, logInto } from './log-files.ts'
 import { NEVER_ALONE, openPart, type Part } from './part.ts'
@@ -18,8 +18,8 @@ export interface Edge {
   /** Its access log. */
   readonly accessLogPath: string
   readonly envoy: Part & { now(): RunningEnvoy }
-  readonly companion: Part
-  /** Drains it through its companion, and tells how that ended. */
+  readonly companion: Part & { now(): RoleProcess }
+  /** Drains it as the kubelet does, by SIGTERM to its sidecar; resolves to the log entry of it. */
   drain(): Promise<Record<string, unknown>>
 }
 
@@ -96,10 +96,17 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     envoy,
     companion,
     async drain() {
-      const answer = await fetch(`${urlOf(ports.drain)}/drain`)
-      return (await answer.json()) as Record<string, unknown>
+      await companion.stop()
+      return drainEntryOf(companion.now().log)
     },
   }
+}
+
+/** The entry by which the sidecar reports a drain. Throws if there is none. */
+function drainEntryOf(log: RoleProcess['log']): Record<string, unknown> {
+  const entry = log.find(({ msg }) => msg === 'drain of Envoy completed')
+  if (entry === undefined) throw new Error('the sidecar has not drained Envoy')
+  return entry
 }
 
 function bootstrapOf(options: EdgeOptions, accessLogPath: string): string {

@@ -34,7 +34,7 @@ export function describeTracing(stackNow: () => Stack, collectorNow: () => Runni
 
     afterAll(async () => {
       await edge.envoy.stop()
-      await edge.companion.stop() // it stays as long as there is an Envoy to drain
+      await edge.companion.stop()
     }, TEST_MS_MAX)
 
     testWays(traced)

@@ -1,7 +1,7 @@
 // A drain against an Envoy that says what the test lets it say, by a clock of the test's own.
 import { expect, test } from '@jest/globals'
-import { createDrain } from './drain-envoy.ts'
-import type { EnvoyAdmin, Served } from './envoy-admin.ts'
+import { type DrainDeps, drainEnvoy } from './drain-envoy.ts'
+import type { Served } from './envoy-admin.ts'
 
 const log = { debug: () => 0, info: () => 0, warn: () => 0, error: () => 0 } as never
 const quiet: Served = { connections: 0, requests: 0, accepted: 7 }
@@ -10,21 +10,18 @@ type Said = Served | 'gone' | 'silent'
 
 /** An Envoy that says one thing after the other, the last one for ever. */
 function envoyOf(script: { begins?: ('begun' | 'gone' | 'silent')[]; says: Said[] }) {
-  const seen = { begun: 0, looks: 0, asks: 0 }
+  const seen = { begun: 0, looks: 0 }
   const at = <T>(list: readonly T[], place: number) => list[Math.min(place, list.length - 1)] as T
-  const envoy: EnvoyAdmin = {
-    askReady: () => Promise.resolve(seen.asks++ < 3 ? 'not-ready' : 'gone'),
-    end: () => Promise.reject(new Error('a drain ends nobody')),
-    findUnreached: () => Promise.resolve([]),
+  const envoy: DrainDeps['envoy'] = {
     beginDrain: () => Promise.resolve(at(script.begins ?? ['begun'], seen.begun++)),
     readServed: () => Promise.resolve(at(script.says, seen.looks++)),
   }
   return { envoy, seen }
 }
 
-function drainOf(envoy: EnvoyAdmin, times: { msMax?: number; quietMs?: number } = {}) {
+function drain(envoy: DrainDeps['envoy'], times: { msMax?: number; quietMs?: number } = {}) {
   let nowMs = 1000
-  return createDrain({
+  return drainEnvoy({
     envoy,
     msMax: 30_000,
     quietMs: 500,
@@ -39,7 +36,7 @@ function drainOf(envoy: EnvoyAdmin, times: { msMax?: number; quietMs?: number } 
 }
 
 async function outcomeOf(says: Said[], times?: { msMax?: number; quietMs?: number }) {
-  return drainOf(envoyOf({ says }).envoy, times).begin()
+  return drain(envoyOf({ says }).envoy, times)
 }
 
 test('it has drained once no connection is left and none has come for a while', async () => {
@@ -68,14 +65,14 @@ test('connections that never cease to come are no reason to stay beyond its time
 
 test('an Envoy that never answers is waited for, and unknown', async () => {
   const { envoy, seen } = envoyOf({ begins: ['silent'], says: [quiet] })
-  const end = await drainOf(envoy, { msMax: 1000 }).begin()
+  const end = await drain(envoy, { msMax: 1000 })
   expect(end).toEqual({ outcome: 'unknown', served: undefined, tookMs: 1000 })
-  expect(seen).toEqual({ begun: 11, looks: 0, asks: 0 })
+  expect(seen).toEqual({ begun: 11, looks: 0 })
 })
 
 test('it is told until it has heard, and then no more', async () => {
   const { envoy, seen } = envoyOf({ begins: ['silent', 'silent', 'begun'], says: [quiet] })
-  expect((await drainOf(envoy).begin()).outcome).toBe('drained')
+  expect((await drain(envoy)).outcome).toBe('drained')
   expect(seen.begun).toBe(3)
 })
 
@@ -86,22 +83,4 @@ test('an answer that is late is no sign that nobody is served', async () => {
 
 test('an Envoy that has ended ends it at once', async () => {
   expect(await outcomeOf(['gone'])).toMatchObject({ outcome: 'gone', tookMs: 0 })
-})
-
-test('who asks twice is told of the same drain', async () => {
-  const { envoy, seen } = envoyOf({ says: [quiet] })
-  const drain = drainOf(envoy)
-  const [first, second] = await Promise.all([drain.begin(), drain.begin()])
-  expect(await drain.begin()).toBe(first)
-  expect(second).toBe(first)
-  expect(seen.begun).toBe(1)
-})
-
-test('after the drain it stays until Envoy has ended, but not beyond its time', async () => {
-  const { envoy, seen } = envoyOf({ says: [quiet] })
-  await drainOf(envoy).untilGone()
-  expect(seen.asks).toBe(4)
-  const late = envoyOf({ says: [{ ...quiet, connections: 1 }] })
-  await drainOf(late.envoy).untilGone()
-  expect(late.seen.asks).toBe(1)
 })

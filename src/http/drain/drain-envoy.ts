@@ -1,5 +1,5 @@
-// The drain of one Envoy: tells it once, then waits until nobody is served any more, or for so long
-// and no longer. Stops no process: who asked for the drain does that.
+// The drain of one Envoy: starts it, then waits until no connection is left or the deadline has
+// passed. Stops no process: the kubelet stops Envoy after this one has exited.
 import { type Clock, pause as wait, type Pause } from '../../process/deadline.ts'
 import type { Log } from '../../process/log.ts'
 import type { EnvoyAdmin, Served } from './envoy-admin.ts'
@@ -9,7 +9,7 @@ import type { EnvoyAdmin, Served } from './envoy-admin.ts'
  * left, but no request. `busy`: its time is over and requests are under way. `gone`: Envoy has
  * ended. `unknown`: its time is over, and Envoy did not say whom it serves.
  */
-export type DrainOutcome = 'drained' | 'idle' | 'busy' | 'gone' | 'unknown'
+type DrainOutcome = 'drained' | 'idle' | 'busy' | 'gone' | 'unknown'
 
 /** The end of a drain. */
 interface Drained {
@@ -20,17 +20,9 @@ interface Drained {
   readonly tookMs: number
 }
 
-/** The one drain of an Envoy. */
-export interface Drain {
-  /** Begins it; who asks again is told of the same one. */
-  begin(): Promise<Drained>
-  /** Resolves once Envoy has ended after its drain, or the drain's time is over. */
-  untilGone(): Promise<void>
-}
-
 /** What a drain needs. */
 export interface DrainDeps {
-  readonly envoy: EnvoyAdmin
+  readonly envoy: Pick<EnvoyAdmin, 'beginDrain' | 'readServed'>
   /** When it is over, whatever is left. */
   readonly msMax: number
   /** How long no new connection may have come before it is over. */
@@ -43,30 +35,16 @@ export interface DrainDeps {
 
 const LOOK_EVERY_MS = 100
 
-/** Makes the drain; nothing happens before it begins. */
-export function createDrain(deps: DrainDeps): Drain {
-  const { envoy, msMax, nowMs, pause = wait, log } = deps
-  let running: Promise<Drained> | undefined
-  let endMs = Infinity
-  const begin = () => {
-    if (running !== undefined) return running
-    const begunMs = nowMs()
-    endMs = begunMs + msMax
-    log.info('draining Envoy')
-    running = drain({ ...deps, pause, endMs }).then((end) => {
-      const drained = { ...end, tookMs: Math.round(nowMs() - begunMs) }
-      log.info(drained, 'the drain of Envoy has ended')
-      return drained
-    })
-    return running
-  }
-  return {
-    begin,
-    async untilGone() {
-      await begin()
-      while ((await envoy.askReady()) !== 'gone' && nowMs() < endMs) await pause(LOOK_EVERY_MS)
-    },
-  }
+/** Drains Envoy; resolves once it has drained or stopped, or after `msMax`. */
+export async function drainEnvoy(deps: DrainDeps): Promise<Drained> {
+  const { nowMs, pause = wait, log } = deps
+  const startMs = nowMs()
+  log.info('draining Envoy')
+  const end = await drain({ ...deps, pause, endMs: startMs + deps.msMax })
+  const drained = { ...end, tookMs: Math.round(nowMs() - startMs) }
+  const isComplete = end.outcome !== 'busy' && end.outcome !== 'unknown'
+  log[isComplete ? 'info' : 'warn'](drained, 'drain of Envoy completed')
+  return drained
 }
 
 async function drain(

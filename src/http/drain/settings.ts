@@ -15,7 +15,7 @@ const envoyAdminUrlSetting: Setting<string> = {
 /** Where Envoy is, where to listen, and how long to wait. */
 export const drainSettings = {
   ENVOY_ADMIN_URL: envoyAdminUrlSetting,
-  DRAIN_PORT: portSetting('port of /drain /livez /readyz /metrics', 8099),
+  DRAIN_PORT: portSetting('port of /livez /readyz /metrics', 8099),
   DRAIN_SECONDS: integerSetting('seconds after which a drain is over, whatever is left', {
     min: 1,
     max: 3600,
