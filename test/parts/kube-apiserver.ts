@@ -17,6 +17,10 @@ import { findKubernetes } from './kubernetes.ts'
 export interface KubeApiserver {
   /** Calls as a user: `admin` may do everything, any other what it is bound to. */
   as(user: string, metrics?: Metrics): KubeApi
+  /** A kubeconfig of `admin`, for kubectl and helm. */
+  readonly kubeconfig: string
+  /** Folder of kubectl. */
+  readonly programs: string
   stop(): Promise<void>
 }
 
@@ -60,7 +64,9 @@ export async function startKubeApiserver(say: (line: string) => void): Promise<K
     start('etcd', etcdArguments(folder, etcd, `http://127.0.0.1:${peerPort}`))
     start('kube-apiserver', apiserverArguments(folder, etcd, port))
     await untilReady(as('admin'), children)
-    return { as, stop }
+    const kubeconfig = join(folder, 'kubeconfig')
+    await writeFile(kubeconfig, kubeconfigOf(port))
+    return { as, kubeconfig, programs, stop }
   } catch (error) {
     const words = await readFile(join(folder, 'kube-apiserver.log'), 'utf8').catch(() => '')
     await stop()
@@ -80,6 +86,18 @@ async function writeFiles(folder: string): Promise<void> {
     ([user, group]) => `token-of-${user},${user},${user},"${group}"`,
   )
   await writeFile(join(folder, 'tokens.csv'), `${lines.join('\n')}\n`)
+}
+
+function kubeconfigOf(port: number): string {
+  const server = `https://127.0.0.1:${port}`
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server, 'insecure-skip-tls-verify': true } }],
+    users: [{ name: 'admin', user: { token: 'token-of-admin' } }],
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'admin' } }],
+    'current-context': 'c',
+  })
 }
 
 function etcdArguments(folder: string, client: string, peer: string): string[] {
