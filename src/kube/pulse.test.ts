@@ -77,6 +77,7 @@ function controllerOf(ownPool: () => Promise<boolean>) {
     levels: {
       get: () => ({ kind: 'there', level: 5000, rate: 0, ...owned }),
       refresh: () => Promise.resolve(true),
+      settled: Promise.resolve(),
       begin: () => ({ nudge: () => undefined, stop: () => Promise.resolve() }),
     },
     events: { tell: () => undefined, flush: () => Promise.resolve() },

@@ -28,6 +28,7 @@ import { collectProcessMetrics, createMetrics, type Metrics } from '../process/m
 import { defineRole, OperatorError, refuseArguments } from '../process/role.ts'
 import { logLevelSetting } from '../process/settings.ts'
 import { type Stop, stopInTurn } from '../process/stop.ts'
+import { StoreError } from '../process/store-error.ts'
 import { version } from '../process/version.ts'
 import { watchPools } from '../shorten/watch-pools.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
@@ -163,7 +164,8 @@ function openSources(base: Base, notice: (pools: readonly string[] | 'all') => v
   const { config, log, metrics, health, closing } = base
   const onError = (task: string) => (err: unknown) => {
     metrics.backgroundFailures.inc({ task })
-    log.warn({ err, task }, 'a background task failed')
+    if (err instanceof StoreError) log.warn({ task, reason: err.message }, 'store unavailable')
+    else log.warn({ err, task }, 'a background task failed')
   }
   const ending = new AbortController()
   const cassandra = openCassandra({
@@ -192,6 +194,7 @@ function openSources(base: Base, notice: (pools: readonly string[] | 'all') => v
     },
     onChange: notice,
     onError: onError('read-pools'),
+    connected: cassandra.ready,
     nowMs: () => performance.now(),
     metrics,
   })

@@ -140,6 +140,10 @@ test(
     await waitFor('its owner', async () => (await rowOf('default'))?.owner === 'n/p', WAIT_MS_MAX)
     expect(await rowOf('default')).toMatchObject({ minted: 5, lowWater: 2000, target: 5000 })
     expect([jobs.length, statusOf('p').level]).toEqual([1, 5000])
+    // The start has found the store, and the refill is in the log.
+    expect(controller.log.filter(({ level }) => level === 'warn')).toEqual([])
+    const logged = controller.log.map(({ msg }) => msg)
+    expect(logged).toEqual(expect.arrayContaining(['refill started', 'refill completed']))
 
     const contentOf = (name: string) => ({ codeSecret: { name, key: 'secret' } })
     fake.store.patch(PATHS.pools, 'p', { spec: contentOf('wrong') })

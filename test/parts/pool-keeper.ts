@@ -32,23 +32,33 @@ export class PoolKeeper {
   readonly levels: Levels
   template: PodTemplate | Trouble = parseTemplate(TEMPLATE)
   isStoreAway = false
+  /** Reads of the store so far. */
+  reads = 0
+  /** The connection to the store; the constructor makes it unless it is asked not to. */
+  readonly connected = Promise.withResolvers<undefined>()
+  /** What the controller logged: level, message, fields. */
+  readonly logged: (readonly [level: string, msg: string, fields: object])[] = []
   isLeader = true
   readonly #ending = new AbortController()
   readonly #ended: Promise<unknown>[] = []
 
   /** Begins to watch the namespace `n`, and to lead. */
-  constructor(plain: KubeApi, metrics: Metrics) {
+  constructor(plain: KubeApi, metrics: Metrics, isConnected = true) {
+    if (isConnected) this.connected.resolve(undefined)
     this.metrics = metrics
     const api = onlyWhile(() => this.isLeader, plain)
     this.levels = createLevels({
-      readPools: () =>
-        this.isStoreAway
+      readPools: () => {
+        this.reads++
+        return this.isStoreAway
           ? Promise.reject(new Error('away'))
-          : Promise.resolve([...this.rows.values()]),
+          : Promise.resolve([...this.rows.values()])
+      },
       onChange: (pools) => {
         controller.notice(pools)
       },
       onError: () => undefined,
+      connected: this.connected.promise,
       nowMs: () => performance.now(),
       metrics,
       everyMs: 20,
@@ -73,7 +83,7 @@ export class PoolKeeper {
       scheduler: systemScheduler,
       random: Math.random,
       metrics,
-      log: quietLog,
+      log: { ...quietLog, info: this.#note('info'), warn: this.#note('warn') },
       onState: () => undefined,
     })
     const { signal } = this.#ending
@@ -93,6 +103,13 @@ export class PoolKeeper {
   async stop(): Promise<void> {
     this.#ending.abort()
     await Promise.all(this.#ended)
+  }
+
+  #note(level: string) {
+    return (fields: object | string, msg = '') => {
+      if (typeof fields === 'string') this.logged.push([level, fields, {}])
+      else this.logged.push([level, msg, fields])
+    }
   }
 
   #own({ pool, owner, replaces, lowWater, target }: PoolClaim): boolean {

@@ -26,10 +26,10 @@ export class PoolWorld extends PoolKeeper {
   onJob: (job: FakeObject) => void = () => undefined
   readonly #close: () => void
 
-  constructor(fake: FakeKubeApi) {
+  constructor(fake: FakeKubeApi, isConnected: boolean) {
     const metrics = createMetrics()
     const { api, close } = callFake(fake, metrics)
-    super(api, metrics)
+    super(api, metrics, isConnected)
     this.fake = fake
     this.#close = close
     fake.store.listen(({ type, collection, object }) => {
@@ -107,6 +107,6 @@ export class PoolWorld extends PoolKeeper {
 }
 
 /** Starts one. */
-export async function startPoolWorld(): Promise<PoolWorld> {
-  return new PoolWorld(await startFakeKubeApi())
+export async function startPoolWorld(isConnected = true): Promise<PoolWorld> {
+  return new PoolWorld(await startFakeKubeApi(), isConnected)
 }

@@ -5,6 +5,7 @@ import { addLongSight, sustainedRateOf } from '../../codes/plan-refill-rate.ts'
 import { levelOf, type Pool } from '../../codes/pool.ts'
 import type { StoredSight } from '../../codes/refill-sight.ts'
 import { type Background, runInBackground } from '../../process/background.ts'
+import { pause } from '../../process/deadline.ts'
 import type { Metrics } from '../../process/metrics.ts'
 
 /** A row of the store. */
@@ -21,11 +22,15 @@ export interface Levels {
   readonly refresh: () => Promise<boolean>
   /** Begins to read them again and again. */
   readonly begin: () => Background
+  /** Resolves after the first read, whether the store responded or not. */
+  readonly settled: Promise<void>
 }
 
 /** How often they are read; and how long one read is believed. */
 const READ_EVERY_MS = 15_000
 const BELIEVED_MS = 60_000
+/** The first read waits so long for the connection: before that it can only fail. */
+const CONNECT_MS_MAX = 10_000
 /** A store never has more. */
 const POOLS_MAX = 1000
 
@@ -42,6 +47,8 @@ export function createLevels(deps: {
   readonly onChange: (pools: readonly string[] | 'all') => void
   /** Told of the first failure in a row. */
   readonly onError: (error: unknown) => void
+  /** Resolves once the store is connected. */
+  readonly connected: Promise<unknown>
   /** Monotonic. */
   readonly nowMs: () => number
   readonly metrics: Pick<Metrics, 'poolReadsFailed'>
@@ -55,6 +62,7 @@ export function createLevels(deps: {
   /** A read failed since the last that did not: somebody may have been told so. */
   let hasFailed = false
   const isKnown = () => nowMs() - readAtMs < BELIEVED_MS
+  const { promise: settled, resolve: settle } = Promise.withResolvers<undefined>()
   const read = async () => {
     let changed: readonly string[] = []
     let isAnswered = false
@@ -74,11 +82,17 @@ export function createLevels(deps: {
     }
     const turned = wasKnown !== isKnown()
     wasKnown = isKnown()
+    settle(undefined)
     if (turned || isBack) onChange('all')
     else if (changed.length > 0) onChange(changed)
     return isAnswered
   }
   const refresh = shareReads(read)
+  let hasWaited = false
+  const untilConnected = async (signal: AbortSignal) => {
+    if (!hasWaited) await Promise.race([deps.connected, pause(CONNECT_MS_MAX, signal)])
+    hasWaited = true
+  }
   return {
     get(pool) {
       if (!isKnown()) return { kind: 'unknown', why }
@@ -89,11 +103,13 @@ export function createLevels(deps: {
       return { kind: 'there', level: levelOf(found.row), rate, owner, lowWater, target }
     },
     refresh,
+    settled,
     begin: () =>
       runInBackground({
         everyMs: deps.everyMs ?? READ_EVERY_MS,
-        task: async () => {
-          await refresh()
+        task: async (signal) => {
+          await untilConnected(signal)
+          if (!signal.aborted) await refresh()
         },
         onError: deps.onError,
       }),

@@ -107,7 +107,9 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
     },
     hasSynced: () => reflectors.every((reflector) => reflector.hasSynced()),
     async lead(signal) {
-      isLeading = true
+      // Before the first read every pool would be reported as without a store.
+      await Promise.race([deps.levels.settled, untilAborted(signal)])
+      isLeading = !signal.aborted
       addAll()
       const end = () => {
         isLeading = false

@@ -1,6 +1,7 @@
 // Keeps one CodePool above its low-water mark: observe, plan, apply, report, once each.
 import { planRefillJob } from '../../codes/plan-refill-job.ts'
 import type { PoolSight, RefillPlan, StoredSight } from '../../codes/refill-sight.ts'
+import type { Log } from '../../process/log.ts'
 import type { Metrics } from '../../process/metrics.ts'
 import type { EventRecorder } from '../events.ts'
 import { isStatus, KubeError } from '../kube-error.ts'
@@ -22,6 +23,7 @@ export interface ReconcileDeps extends ApplyDeps, Omit<ObserveDeps, 'jobs' | 'le
   readonly levels: Levels
   readonly events: EventRecorder
   readonly metrics: Pick<Metrics, 'refillJobs'>
+  readonly log: Pick<Log, 'info' | 'warn'>
 }
 
 /** Another wrote meanwhile: what it wrote is seen soon. */

@@ -1,6 +1,7 @@
-// Tells what a reconcile changed: events for `kubectl describe`, and counts of refills. Called once
-// the status stands, so that nothing is told twice.
+// Reports what a reconcile changed: events for `kubectl describe`, log entries and counts of refills.
+// Called once the status is written, so that nothing is reported twice.
 import type { RefillOutcome, RefillPlan } from '../../codes/refill-sight.ts'
+import type { Log } from '../../process/log.ts'
 import type { Metrics } from '../../process/metrics.ts'
 import type { EventRecorder, EventTold } from '../events.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
@@ -8,9 +9,14 @@ import { degradedOf } from './render-status.ts'
 
 /** Tells it. */
 export function tellChanges(
-  { events, metrics }: { events: EventRecorder; metrics: Pick<Metrics, 'refillJobs'> },
+  deps: {
+    events: EventRecorder
+    metrics: Pick<Metrics, 'refillJobs'>
+    log: Pick<Log, 'info' | 'warn'>
+  },
   { pool, status, plan }: { pool: CodePool; status: CodePoolStatus; plan: RefillPlan },
 ): void {
+  const { events, metrics, log } = deps
   const { name, namespace, uid } = pool.metadata
   const { apiVersion, kind } = CODE_POOLS
   const regarding = { apiVersion, kind, name, namespace, uid }
@@ -20,6 +26,7 @@ export function tellChanges(
   for (const outcome of plan.news) {
     metrics.refillJobs.inc({ outcome: outcome.outcome.toLowerCase() })
     tell(eventOf(outcome))
+    logOutcome(log, { namespace, pool: name }, outcome)
   }
   if (hasBegun(pool, status)) {
     metrics.refillJobs.inc({ outcome: 'begun' })
@@ -27,6 +34,8 @@ export function tellChanges(
     const aim = begin === undefined ? '' : `, up to ${begin.fillTo} codes`
     const note = `Refill ${status.refills ?? 0} has begun${aim}`
     tell({ type: 'Normal', reason: 'RefillBegun', action: 'Refill', note })
+    const { refills: refill, level } = status
+    log.info({ namespace, pool: name, refill, level, fillTo: begin?.fillTo }, 'refill started')
   }
   const [now, before] = [degradedOf(status), degradedOf(pool.status)]
   if (now === undefined || now.reason === before?.reason) return
@@ -39,6 +48,17 @@ export function tellChanges(
 /** Whether a refill is at work that was not told of. */
 function hasBegun({ status: before }: CodePool, { refills = 0, lastRefill }: CodePoolStatus) {
   return refills > (before?.refills ?? 0) && lastRefill?.refill !== refills
+}
+
+function logOutcome(
+  log: Pick<Log, 'info' | 'warn'>,
+  of: { readonly namespace: string; readonly pool: string },
+  { refill, job, outcome, reason, message, startedMs, finishedMs }: RefillOutcome,
+): void {
+  const entry = { ...of, refill, job, tookMs: Math.max(0, finishedMs - startedMs) }
+  if (outcome === 'Succeeded') log.info(entry, 'refill completed')
+  else if (outcome === 'Cancelled') log.info({ ...entry, reason: message }, 'refill cancelled')
+  else log.warn({ ...entry, reason, detail: message }, 'refill failed')
 }
 
 function eventOf(outcome: RefillOutcome): Omit<EventTold, 'regarding'> {
