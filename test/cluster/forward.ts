@@ -8,7 +8,7 @@ const PORT_MS_MAX = 30_000
 
 /** The forwards of one page. */
 export interface Forwards {
-  /** Runs one in the background, in place of the one before it, once its port is open. */
+  /** Runs one in the background until `end`. Throws if its local port is in use. */
   readonly begin: (command: string) => Promise<void>
   readonly end: () => Promise<void>
 }
@@ -24,11 +24,11 @@ export function createForwards(env: NodeJS.ProcessEnv = process.env): Forwards {
   }
   return {
     async begin(command) {
-      await end()
+      const port = Number(/ (\d+)(:\d+)? &$/.exec(command)?.[1])
+      if (await canConnect(port)) throw new Error(`port ${port} is in use: ${command}`)
       const script = `exec ${command.replace(/ &$/, '')}`
       const child = spawn('sh', ['-ec', script], { stdio: 'ignore', env })
       running.push({ kill: () => void child.kill(), ended: once(child, 'exit') })
-      const port = Number(/ (\d+)(:\d+)? &$/.exec(command)?.[1])
       await waitFor(`port ${port} to be open`, () => canConnect(port), PORT_MS_MAX)
     },
     end,

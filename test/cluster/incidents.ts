@@ -26,7 +26,7 @@ const MORE = { lowWater: 4000, target: 5000 }
 const [CERTIFICATE, HOST] = ['ends-soon', 'short.test']
 /** Some 28 kB of Envoy's each; of those that are cut off not too many come back at once. */
 const CROWD = { connections: 5000, everyMs: 2 }
-const REPLICAS = '--replicas=2'
+const upgradeTo = 'helm -n $NS upgrade RELEASE CHART --reuse-values --set'
 
 /** Where it happens. */
 export interface Scene {
@@ -34,7 +34,7 @@ export interface Scene {
   readonly reader: Reader
 }
 
-/** A line of a page; `names` and `editor` are for the reader to know. */
+/** A line of a page; `names` are for the reader to know. */
 interface Deed {
   readonly line: string
   readonly how?: () => Promise<Following>
@@ -114,25 +114,28 @@ const ofLimits: readonly Incident[] = [
       const thaw = await freezeAll(await podsOf('ratelimit'))
       return async () => {
         await thaw()
-        await kubectl('scale', `deployment/${FULL_NAME}-ratelimit`, REPLICAS, ...at)
+        await upgradeRelease()
       }
     },
-    does: [deed('kubectl -n $NS scale deploy/$R-ratelimit --replicas=4')],
+    does: [deed(`${upgradeTo} ratelimit.replicas=4`)],
   },
   {
     what: 'the rules have a fault',
     alerts: ['CurtailRulesRefused'],
-    happens: async () => {
+    happens: async ({ reader }) => {
       const named = ['configmap', `${FULL_NAME}-ratelimit`, ...at]
       const { data } = await getObject<{ data: Readonly<Record<string, string>> }>(...named)
-      const text = `${data['rate-limits.yaml'] ?? ''}\nnonsense: true\n`
+      const rules = data['rate-limits.yaml'] ?? ''
+      await writeFile(join(reader.folder, 'rate-limits.yaml'), rules)
+      const text = `${rules}\nnonsense: true\n`
       const patch = JSON.stringify({ data: { 'rate-limits.yaml': text } })
       await kubectl('patch', ...named, '--type=merge', '-p', patch)
       return nothing
     },
     does: [
-      deed('kubectl -n $NS edit configmap $R-ratelimit', () =>
-        Promise.resolve({ editor: 'sed -i /nonsense/d' }),
+      deed(
+        'helm -n $NS upgrade RELEASE CHART --reuse-values' +
+          ' --set-file ratelimit.rules=rate-limits.yaml --force-conflicts',
       ),
     ],
   },
@@ -173,11 +176,10 @@ const ofEdge: readonly Incident[] = [
       const leave = gatherCrowd({ host, port: 80 }, CROWD)
       return async () => {
         leave()
-        await kubectl('scale', `deployment/${FULL_NAME}-edge`, REPLICAS, ...at)
         await upgradeRelease()
       }
     },
-    does: [deed('kubectl -n $NS scale deploy/$R-edge --replicas=4')],
+    does: [deed(`${upgradeTo} edge.replicas=4`)],
   },
 ]
 
@@ -189,7 +191,7 @@ const ofPods: readonly Incident[] = [
       await kubectl('scale', `deployment/${FULL_NAME}-redirect`, '--replicas=0', ...at)
       return nothing
     },
-    does: [deed('kubectl -n $NS scale deploy/$R-redirect --replicas=2')],
+    does: [deed(`${upgradeTo} redirect.replicas=2 --force-conflicts`)],
   },
   {
     what: 'a redirect pod hangs',

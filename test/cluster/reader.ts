@@ -26,8 +26,6 @@ export interface Reader {
 /** What stands for the words that a page leaves open. */
 export interface Following {
   readonly names?: Readonly<Record<string, string>>
-  /** A command that changes a file, in the place of a person at an editor. */
-  readonly editor?: string
 }
 
 /** The page of each alert. */
@@ -40,13 +38,13 @@ export async function readPages(): Promise<readonly Page[]> {
   )
 }
 
-/** Gives a reader a folder. An editor changes nothing unless another one is given. */
+/** Gives a reader a folder. */
 export async function createReader(): Promise<Reader> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-runbooks-'))
   const path = await pathWithHelm()
   return {
     folder,
-    async run(line, { names = {}, editor = 'true' } = {}) {
+    async run(line, { names = {} } = {}) {
       const known = { POD: (await podsOf('create'))[0] ?? '', RELEASE, CHART: chart, ...names }
       const filled = Object.entries(known).reduce(
         (text, [name, value]) => text.replaceAll(new RegExp(`\\b${name}\\b`, 'g'), value),
@@ -54,7 +52,7 @@ export async function createReader(): Promise<Reader> {
       )
       const lines = [`cd ${folder}`, `export PATH=${path} NS=${RELEASE} R=${FULL_NAME}`, filled]
       const limited = ['-k', '5', String(COMMAND_SECONDS_MAX), 'sh', '-c', lines.join('\n')]
-      return tryRun('env', [`KUBE_EDITOR=${editor}`, 'timeout', ...limited])
+      return tryRun('timeout', limited)
     },
     async keepCodeSecret(secret) {
       const asked = ['secret', secret, '--namespace', RELEASE]

@@ -1,12 +1,12 @@
 // The commands of the runbooks, run as printed against a release that serves: each gets through,
 // and a link is followed after every page.
-import { writeFile } from 'node:fs/promises'
+import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createAuthority } from '../component/grpc-certificates.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { scriptsOf } from '../parts/runbook-commands.ts'
-import { getObject, kubectl } from './cluster.ts'
+import { kubectl } from './cluster.ts'
 import { CODE_SECRET } from './code-pools.ts'
 import { createForwards } from './forward.ts'
 import { createReader, type Reader, readPages } from './reader.ts'
@@ -18,11 +18,13 @@ import {
   RELEASE,
   shorten,
   untilAllWhole,
+  upgradeRelease,
 } from './release.ts'
 
 const PAGE_MS_MAX = 6 * 60_000
 const SECRET = 'runbook-tls'
 const pages = await readPages()
+const shippedRules = new URL('../../envoy/rate-limits.yaml', import.meta.url)
 
 /** What is not run here, and why. */
 const elsewhere: readonly (readonly [RegExp, string])[] = [
@@ -36,7 +38,7 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
 const MAY_FAIL = ' --previous '
 
 const isOfCodes = (line: string) => line.includes('code-secret')
-const changes = / (delete|rollout|scale|edit|upgrade) /
+const changes = / (delete|rollout|upgrade) /
 
 let reader: Reader
 let edge: string
@@ -55,6 +57,8 @@ beforeAll(async () => {
   const at = ['--cert', certFile, '--key', keyFile]
   await kubectl('create', 'secret', 'tls', SECRET, ...at, '--namespace', RELEASE)
   await reader.keepCodeSecret(CODE_SECRET.name)
+  await writeFile(join(reader.folder, 'pools.yaml'), 'pools: {}\n')
+  await copyFile(shippedRules, join(reader.folder, 'rate-limits.yaml'))
 }, INSTALL_MS_MAX)
 
 afterAll(async () => {
@@ -63,27 +67,15 @@ afterAll(async () => {
   await reader.end()
 }, PAGE_MS_MAX)
 
-async function replicasOf(deployment: string): Promise<number> {
-  const named = ['deployment', deployment, '--namespace', RELEASE]
-  return (await getObject<{ spec: { replicas: number } }>(...named)).spec.replicas
-}
-
-/** Runs one command; gives what was wrong with it. What it scales is put back. */
+/** Runs one command; returns what was wrong with it. */
 async function follow(line: string): Promise<string[]> {
   if (line.endsWith(' &')) {
     await forwards.begin(line.replaceAll('$NS', RELEASE).replaceAll('$R', FULL_NAME))
     return []
   }
-  const kind = / scale deploy\/\$R-(\S+) /.exec(line)?.[1]
-  const scaled = kind === undefined ? undefined : `${FULL_NAME}-${kind}`
-  const replicas = scaled === undefined ? 0 : await replicasOf(scaled)
   const { code: exitCode, stderr } = await reader.run(line, {
     names: { SECRET: isOfCodes(line) ? CODE_SECRET.name : SECRET },
   })
-  if (scaled !== undefined) {
-    const back = ['scale', `deployment/${scaled}`, `--replicas=${String(replicas)}`]
-    await kubectl(...back, '--namespace', RELEASE)
-  }
   const isWrong = exitCode !== 0 || /^error|error from server|unknown|usage/im.test(stderr)
   return isWrong && !line.includes(MAY_FAIL) ? [`${line}: ${String(exitCode)} ${stderr}`] : []
 }
@@ -107,6 +99,15 @@ test.each(pages.map((page) => [page.name, page] as const))(
     }
     await forwards.end()
     expect(faults).toEqual([])
+    await waitFor('the link to be followed', isFollowed)
+  },
+  PAGE_MS_MAX,
+)
+
+test(
+  'after all pages an upgrade to the values of before needs no force',
+  async () => {
+    await upgradeRelease()
     await waitFor('the link to be followed', isFollowed)
   },
   PAGE_MS_MAX,

@@ -33,6 +33,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
+/** Commands of the runbooks that write; those about pods and CronJobs find none here. */
+const isWriting = (line: string) =>
+  /^(helm|kubectl) /.test(line) &&
+  !/ (delete pod|describe|exec|get|history|logs|port-forward|top|wait) | --from=/.test(line)
+
 interface Ran {
   readonly code: number
   readonly text: string
@@ -130,6 +135,58 @@ test(
     const after = await secretOf('half')
     expect(Buffer.from(after, 'base64')).toHaveLength(32)
     expect(after).not.toBe(before)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'after the commands of the runbooks that write, the next upgrade passes',
+  async () => {
+    const names = (await readdir(runbooks)).sort()
+    const texts = await Promise.all(names.map((name) => readFile(new URL(name, runbooks), 'utf8')))
+    const lines = texts.flatMap((text, at) => scriptsOf({ name: names[at] ?? '', text }))
+    const writing = [...new Set(lines.filter(isWriting))]
+    expect(writing.length).toBeGreaterThan(9)
+    await mustSh(helm('install', 'books'))
+    await mustSh(helm('upgrade', 'books'))
+    await writeFile(join(folder, 'pools.yaml'), 'pools: {}\n')
+    const rules = join(chartFolder, 'files', 'rate-limits.yaml')
+    await mustSh(`cp ${rules} rate-limits.yaml`)
+    const certificate = '-newkey rsa:2048 -nodes -keyout tls.key -out tls.crt -subj /CN=s -days 1'
+    await mustSh(`openssl req -x509 ${certificate}`)
+    await writeFile(join(folder, 'code-secret'), Buffer.from(await secretOf('books'), 'base64'))
+    const runAll = async (program: string) => {
+      for (const line of writing.filter((one) => one.startsWith(program))) {
+        const secret = line.includes('code-secret') ? 'books-curtail-code-secret' : 'books-tls'
+        const filled = line
+          .replace(/\$R\b/g, 'books-curtail')
+          .replace(/\bRELEASE\b/g, 'books')
+          .replace(/\bCHART\b/g, chartFolder)
+          .replace(/\bSECRET\b/g, secret)
+        await mustSh(filled)
+      }
+      await mustSh(helm('upgrade', 'books'))
+    }
+    await runAll('kubectl') // first: some commands of Helm take fields back by force
+    await runAll('helm')
+    // Not by chance: what the pages warn of is refused.
+    await mustSh(`kubectl -n ${NAMESPACE} scale deploy/books-curtail-edge --replicas=7`)
+    expect((await sh(helm('upgrade', 'books'))).text).toContain('conflict')
+  },
+  2 * TEST_MS_MAX,
+)
+
+test(
+  'the commands that an installation prints forward each local port once',
+  async () => {
+    await mustSh(helm('install', 'notes'))
+    const notes = await mustSh(`helm get notes notes -n ${NAMESPACE}`)
+    const ports = [...notes.matchAll(/ port-forward \S+ (\d+):/g)].map(([, port]) => port)
+    expect(ports.length).toBeGreaterThan(2)
+    expect(new Set(ports).size).toBe(ports.length)
+    // What is forwarded is what the commands after it ask.
+    const asked = [...notes.matchAll(/http:\/\/localhost:(\d+)\//g)].map(([, port]) => port)
+    expect(ports).toEqual([...new Set(asked.filter((port) => ports.includes(port)))])
   },
   TEST_MS_MAX,
 )

@@ -109,13 +109,26 @@ test(
   TEST_MS_MAX,
 )
 
+/** Of these kubectl becomes the owner of fields that Helm renders: its next upgrade would conflict. */
+const owning = /^(annotate|apply|autoscale|edit|label|patch|replace|scale|set)$/
+const isOwning = (words: readonly string[]) => {
+  const verb = words[1] === '-n' ? words[3] : words[1]
+  const isSecret = words.join(' ').endsWith('apply -f -') // of what `create secret` renders
+  return owning.test(verb ?? '') && !isSecret
+}
+
+test('no command takes fields from Helm', () => {
+  expect(callsOf('kubectl').filter(isOwning)).toEqual([])
+  const scale = ['kubectl', '-n', 'store', 'scale', 'deploy/shop-curtail-edge', '--replicas=4']
+  expect(isOwning(scale)).toBe(true)
+})
+
 /** What kubectl is asked about, by how it is written, and what the chart must have for it. */
 const asked: readonly (readonly [RegExp, (name: string) => boolean])[] = [
   [/ deploy\/(shop-curtail-[\w-]+)/, (name) => has('Deployment', name)],
   [/ statefulset\/(shop-curtail-[\w-]+)/, (name) => has('StatefulSet', name)],
   [/ exec (shop-curtail-[\w-]+)-0 /, (name) => has('StatefulSet', name)],
   [/=cronjob\/(shop-curtail-[\w-]+)/, (name) => has('CronJob', name)],
-  [/ configmap (shop-curtail-[\w-]+)/, (name) => has('ConfigMap', name)],
   [
     /component=([\w-]+)/,
     (name) => podsOf(objects).some(({ labels }) => labels['app.kubernetes.io/component'] === name),
