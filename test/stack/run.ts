@@ -1,13 +1,16 @@
-// `npm run stack`: starts the whole service on this machine and says where everything is; a part
-// that dies says so, and Ctrl-C ends all of it and leaves nothing.
+// `npm run stack`: starts the whole service on this machine and prints where everything is; parts
+// that died are restarted on SIGUSR2, and Ctrl-C stops all of it and leaves nothing.
 import { stopOnSignal } from '../../src/process/stop.ts'
 import { canListen } from '../parts/loopback-block.ts'
 import { followFiles } from './log-files.ts'
-import { isAlive } from './part.ts'
+import { describeStack } from './describe-stack.ts'
 import { OptionError, parseRunOptions, runHelp, type RunOptions } from './run-options.ts'
 import { type Stack, startStack } from './start-stack.ts'
+import { supervise } from './supervise.ts'
 
-const LOOK_EVERY_MS = 500
+/** Restarts what has died; a signal, as reading a terminal would stop a stack in the background. */
+const RESTART_SIGNAL = 'SIGUSR2'
+const restartCommand = `kill -USR2 ${String(process.pid)}`
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`)
@@ -22,7 +25,7 @@ async function run({ isSmall, showsLogs, port, trustedHops, codes }: RunOptions)
   const { signal } = ending
   const starting = startStack({ cassandraNodes, codes, port, trustedHops, signal, onStep: say })
   const running = starting.then((stack) => {
-    describe(stack)
+    for (const line of describeStack(stack, restartCommand)) say(line)
     return { stack, quiet: watch(stack, showsLogs) }
   })
   stopOnSignal(
@@ -30,7 +33,7 @@ async function run({ isSmall, showsLogs, port, trustedHops, codes }: RunOptions)
       ending.abort()
       say('stopping')
       const started = await running.catch(() => undefined) // it has ended what it had started
-      started?.quiet()
+      await started?.quiet()
       await started?.stack.stop()
       say('stopped')
       return 0
@@ -44,42 +47,20 @@ async function run({ isSmall, showsLogs, port, trustedHops, codes }: RunOptions)
   })
 }
 
-function describe({ parts, url, folder }: Stack): void {
-  const widths = [0, 1].map((at) =>
-    Math.max(...parts.map((part) => cellsOf(part)[at]?.length ?? 0)),
-  )
-  for (const part of parts) {
-    const cells = cellsOf(part).map((cell, at) => cell.padEnd(widths[at] ?? 0))
-    say(`ok  ${cells.join('  ')}`)
-  }
-  say(`\nlogs in ${folder}\nEnvoy listens at ${url}`)
-  const body = `-H 'Content-Type: application/json' -d '{"long_url":"https://example.com/"}'`
-  say(`  curl -i ${url}/v1/urls ${body}`)
-  say(`  curl -i ${url}/CODE`)
-}
-
-function cellsOf({ name, pid, where }: Stack['parts'][number]): string[] {
-  return [name, `pid ${String(pid())}`, where]
-}
-
-/** Tells of parts that die, and of what is logged if that is wanted; gives what ends that. */
-function watch({ parts, logs }: Stack, showsLogs: boolean): () => void {
-  const dead = new Set<string>()
-  const looking = setInterval(() => {
-    for (const { name, pid } of parts) {
-      if (dead.has(name) || isAlive(pid())) continue
-      dead.add(name)
-      say(`${name} (pid ${String(pid())}) has died`)
-    }
-  }, LOOK_EVERY_MS)
+/** Follows parts that die, and the logs if that is wanted; returns what ends that. */
+function watch({ parts, logs }: Stack, showsLogs: boolean): () => Promise<void> {
+  const supervisor = supervise({ parts, how: restartCommand, say })
+  const restart = () => void supervisor.restartDead()
+  process.on(RESTART_SIGNAL, restart)
   const unfollow = showsLogs
     ? followFiles(logs, (name, line) => {
         say(`${name} | ${line}`)
       })
     : () => undefined
-  return () => {
-    clearInterval(looking)
+  return async () => {
+    process.off(RESTART_SIGNAL, restart)
     unfollow()
+    await supervisor.stop()
   }
 }
 

@@ -2,7 +2,8 @@
 // API.
 import { type RoleOptions, type RoleProcess, startRole } from '../component/role-process.ts'
 
-const ADMIN_TOKEN = 'token-of-the-tests'
+/** What the admin API of a process of `create` requires. */
+export const ADMIN_TOKEN = 'token-of-the-stack'
 
 /** A process that serves the public HTTP. */
 export interface ServingRole extends RoleProcess {

@@ -11,6 +11,7 @@ import { claimPorts } from '../parts/free-ports.ts'
 import { type LogFile, logFileOf } from './log-files.ts'
 import type { Part } from './part.ts'
 import { type PreparedLinks, prepareLinks } from './prepare-links.ts'
+import { ADMIN_TOKEN } from './serving-role.ts'
 import { type Edge, startEdge } from './start-edge.ts'
 import {
   type LimiterPod,
@@ -59,6 +60,8 @@ export interface Stack {
   readonly cassandraNodes: readonly Part[]
   /** All of them, in the order in which they were started. */
   readonly parts: readonly Part[]
+  /** What the admin API of `create` requires. */
+  readonly adminToken: string
   /** Folder of the logs of all but Cassandra. */
   readonly folder: string
   readonly logs: readonly LogFile[]
@@ -158,12 +161,12 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   step('starting Envoy')
   const edge = await openEdge({ port })
   const { creates, redirects, limiters } = pods
-  const cassandraNodes = cassandra.nodes.map(partOfNode)
+  const cassandraNodes = cassandra.nodes.map((node, at) => partOfNode(node, at, cassandra.port))
   const ours = [cache, counters, ...limiters, ...creates, ...redirects]
   const parts = [...cassandraNodes, ...ours, edge.envoy, edge.companion]
   return {
     ...{ url: edge.url, port, edge, creates, redirects, limiters, cache, counters },
-    ...{ cassandra, cassandraNodes, parts, folder },
+    ...{ cassandra, cassandraNodes, parts, folder, adminToken: ADMIN_TOKEN },
     logs: logsOf(folder, { cassandra, names: [...ours, edge.envoy, edge.companion] }),
     startEdge: openEdge,
     startRefill: (target) => links.startRefill({ target }),
@@ -256,10 +259,10 @@ function startEdgeOf(
   })
 }
 
-function partOfNode(node: CassandraCluster['nodes'][number], place: number): Part {
+function partOfNode(node: CassandraCluster['nodes'][number], place: number, port: number): Part {
   return {
     name: `cassandra-${String(place + 1)}`,
-    where: `${node.address}, log ${node.logPath}`,
+    where: `CQL ${node.address}:${String(port)}, log ${node.logPath}`,
     pid: node.pid,
     kill: () => node.kill(),
     pause: () => {
