@@ -1,5 +1,6 @@
 // The rules of the role `ratelimit`: opened from where its settings say, and followed as they
 // change.
+import { requireDomain } from '../limits/require-domain.ts'
 import type { RuleSet } from '../limits/rule.ts'
 import { eachRule } from '../limits/rule-tree.ts'
 import { parseRules } from '../limits/rules.ts'
@@ -10,6 +11,7 @@ import { createThreadParser } from './parse-in-thread.ts'
 import { ruleFilesOf, type RulePlace } from './rule-files.ts'
 import { openRuleSource, type RuleSource } from './rule-source.ts'
 import type { RuleStats } from './rule-stats.ts'
+import { openRulesCopy } from './rules-copy.ts'
 import type { RuleFileConfig } from './settings.ts'
 
 /** Rules whose files are parsed beside the decisions, but for the first ones. */
@@ -29,13 +31,18 @@ export async function openRules(deps: {
 }): Promise<FollowedRules> {
   const { config, denyConsumes, stats, denied, log } = deps
   const files = ruleFilesOf(placeOf(config))
+  const domain = config.REQUIRED_DOMAIN
   const parsing = { mergeDomains: config.MERGE_DOMAIN_CONFIG, denyConsumes }
   const inThread = createThreadParser(parsing)
   let isStarting = true // before anything is served
   const source = await openRuleSource({
     folder: files.folder,
     readFiles: () => files.read(),
-    parse: (texts) => (isStarting ? parseRules(texts, parsing) : inThread.parse(texts)),
+    parse: async (texts) => {
+      const parsed = isStarting ? parseRules(texts, parsing) : await inThread.parse(texts)
+      return requireDomain(parsed, { domain, place: files.folder })
+    },
+    ...(config.RULES_COPY !== '' && { copy: openRulesCopy(config.RULES_COPY, log) }),
     onLoaded: (rules) => {
       stats.service.configLoadSuccess++
       stats.declareRules(pathsOf(rules))

@@ -7,6 +7,7 @@ import { within } from '../process/deadline.ts'
 import { FileTreeError, type ReadFile } from '../process/file-tree.ts'
 import type { Log } from '../process/log.ts'
 import { OperatorError } from '../process/role.ts'
+import type { RulesCopy } from './rules-copy.ts'
 
 /** What a parser says of the files. */
 export type ParsedRules =
@@ -58,6 +59,8 @@ export interface RuleSourceDeps {
   readonly nowMs: () => number
   /** FORCE_START_WITHOUT_INITIAL_CONFIG: a bad first set does not end the start. */
   readonly mayStartWithout: boolean
+  /** Where the last good set is kept over restarts; absent: nowhere. */
+  readonly copy?: RulesCopy
 }
 
 const READ_MS_MAX = 10_000
@@ -66,13 +69,18 @@ const FAULTS_SHOWN_MAX = 50
 
 /** Loads the rules for the first time. Throws OperatorError, a line for each fault. */
 export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> {
-  const { folder, onLoaded, onRefused, log, nowMs, mayStartWithout } = deps
+  const { folder, onRefused, log, mayStartWithout, copy } = deps
   let rules: RuleSet = new Map()
   let loadedAtMs: number | undefined
   let faults: readonly RuleFault[] = []
   let seen: string | undefined
+  const use = (loaded: RuleSet) => {
+    rules = loaded
+    loadedAtMs = deps.nowMs()
+    deps.onLoaded(rules)
+  }
   const load = async (): Promise<Reloaded> => {
-    const { parsed, digest } = await readRules(deps)
+    const { parsed, digest, files } = await readRules(deps)
     if (digest === seen) return 'unchanged'
     seen = digest
     if ('faults' in parsed) {
@@ -80,10 +88,9 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
       onRefused(faults)
       return 'refused'
     }
-    rules = parsed.rules
-    loadedAtMs = nowMs()
     faults = []
-    onLoaded(rules)
+    use(parsed.rules)
+    await copy?.write(files)
     log.info({ folder, domains: rules.size }, 'rules loaded')
     const { remarks = [] } = parsed
     if (remarks.length > 0) log.warn({ folder, ...shown(remarks) }, 'rules with remarks')
@@ -92,8 +99,19 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
   const logRefusal = () => {
     log.error({ folder, ...shown(faults) }, 'rules refused: what was in force stays')
   }
+  /** Uses the last good set; whether there is one. */
+  const restore = async (): Promise<boolean> => {
+    const files = await copy?.read()
+    const parsed = files && (await deps.parse(files))
+    if (parsed === undefined || 'faults' in parsed) return false
+    use(parsed.rules)
+    log.warn({ folder, domains: rules.size }, 'last good rules loaded: the files have faults')
+    return true
+  }
   if ((await load()) === 'refused') {
-    if (!mayStartWithout) throw new OperatorError(refusalOf(folder, faults))
+    if (!(await restore()) && !mayStartWithout) {
+      throw new OperatorError(refusalOf(folder, faults))
+    }
     logRefusal()
   }
   return {
@@ -111,16 +129,21 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
 }
 
 /** What the files say, and a text that is the same while they say the same. Never throws. */
-async function readRules(deps: RuleSourceDeps): Promise<{ parsed: ParsedRules; digest: string }> {
+async function readRules(deps: RuleSourceDeps): Promise<{
+  parsed: ParsedRules
+  digest: string
+  files: readonly ReadFile[]
+}> {
   const { folder, readFiles, parse } = deps
   const late = () => new FileTreeError(folder, 'reading the files took too long')
   try {
     const files = await within(READ_MS_MAX, readFiles(), late)
-    return { parsed: await parse(files), digest: digestOf(files) }
+    return { parsed: await parse(files), digest: digestOf(files), files }
   } catch (error) {
     const file = error instanceof FileTreeError ? error.file : folder
     const { message } = error as Error
-    return { parsed: { faults: [{ file, line: 1, message }] }, digest: `${file}: ${message}` }
+    const parsed = { faults: [{ file, line: 1, message }] }
+    return { parsed, digest: `${file}: ${message}`, files: [] }
   }
 }
 

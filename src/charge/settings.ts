@@ -34,8 +34,13 @@ export const ruleFileSettings = {
     false,
   ),
   HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: flagSetting(
-    'whether health fails while no domain has rules',
+    'whether health and readiness fail while no domain has rules',
     false,
+  ),
+  REQUIRED_DOMAIN: textSetting('domain without which a set of rules is refused', ''),
+  RULES_COPY: textSetting(
+    'file that keeps the last good rules, which a restart uses if the rule files have a fault',
+    '',
   ),
 } as const
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Descriptor } from '../limits/descriptor.ts'
 import { FILE_BYTES_MAX } from '../limits/parse-yaml.ts'
+import { requireDomain } from '../limits/require-domain.ts'
 import { renderFault } from '../limits/rule-fault.ts'
 import { describeRules, explainMatch } from '../limits/rule-words.ts'
 import type { RuleSet } from '../limits/rule.ts'
@@ -25,14 +26,17 @@ export const role = defineRole({
   about:
     'Checks rule files of the rate limiter: lists every fault as file:line: message, or all\n' +
     'rules with their numbers, and says which rule each descriptor hits and why. A folder among\n' +
-    'FILES means its *.yaml. --domain may be left out where the files have one domain alone;\n' +
+    'FILES means its *.yaml. --domain is the one of the descriptors, and must have rules; it may be\n' +
+    'left out if the files have one domain alone;\n' +
     '--merge-domains lets several files hold parts of one domain, as MERGE_DOMAIN_CONFIG does.\n' +
     'Ends with 0, with 1 if there are faults, with 2 if it is called wrongly.',
   settings: {},
   run: async ({ args }) => {
     const asked = parseCheckArgs(args)
     const files = await readFiles(asked.paths)
-    const parsed = parseRules(files, { mergeDomains: asked.mergeDomains })
+    const { domain = '', mergeDomains, paths } = asked
+    const place = paths.join(', ')
+    const parsed = requireDomain(parseRules(files, { mergeDomains }), { domain, place })
     if ('faults' in parsed) {
       process.stdout.write(parsed.faults.map((fault) => `${renderFault(fault)}\n`).join(''))
       return { exitCode: 1 }

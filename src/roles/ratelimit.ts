@@ -81,7 +81,7 @@ export const role = defineRole({
       config,
       log: createLog({ role: 'ratelimit', level: config.LOG_LEVEL }),
       metrics: createMetrics(),
-      health: createHealth(['redis']),
+      health: createHealth(['redis', 'rules']),
       stats,
       closing: [],
       following: [],
@@ -123,11 +123,16 @@ async function start(base: Base, plan: RedisPlan): Promise<void> {
   const decide = createDecideLimits(decideDepsOf(base, { source, store, denied }))
   const fronts = await openFronts(base, { source, decide })
   if (config.USE_STATSD && !config.DISABLE_STATS) closing.push(startTelling(base))
-  const watch = watchRules({ config, source, log, onReloaded: fronts.followHealth })
+  const follow = () => {
+    fronts.followHealth()
+    const { domains, faults } = source.state()
+    health.note('rules', faults.length === 0 ? 'up' : 'down')
+    if (domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED) health.markReady()
+  }
+  const watch = watchRules({ config, source, log, onReloaded: follow })
   closing.push(() => watch.stop())
-  following.push(fronts.followHealth)
-  fronts.followHealth()
-  health.markReady()
+  following.push(follow)
+  follow()
   metrics.buildInfo.set({ version, node: process.version, role: 'ratelimit' }, 1)
   log.info({ ...fronts.ports, domains: source.state().domains }, 'ready')
 }

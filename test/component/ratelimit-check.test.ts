@@ -104,6 +104,18 @@ describe('ratelimit-check', () => {
     TEST_MS_MAX,
   )
 
+  test(
+    'a domain that is named must have rules',
+    async () => {
+      const place = at('good.yaml')
+      expect(await check(place, '--domain=d')).toMatchObject({ exitCode: 0, stderr: '' })
+      const run = await check(place, '--domain=edge')
+      const why = "no file has rules of the domain 'edge', which is required: the rules are of 'd'"
+      expect(run).toEqual({ exitCode: 1, stderr: '', stdout: `${place}:1: ${why}\n` })
+    },
+    TEST_MS_MAX,
+  )
+
   test.each([
     ['missing.yaml', 'cannot be read: there is no such file'],
     ['none', 'is a folder without any *.yaml file'],
