@@ -3,9 +3,8 @@
 import { Worker } from 'node:worker_threads'
 import type { RuleFault } from '../limits/rule.ts'
 import { RuleBuilder, type RuleRecord } from '../limits/rule-records.ts'
-import type { ParseOptions, RuleFile } from '../limits/rules.ts'
+import type { ParsedRuleFiles, ParseOptions, RuleFile } from '../limits/rules.ts'
 import { within } from '../process/deadline.ts'
-import type { ParsedRules } from './rule-source.ts'
 
 /** What the thread is started with. */
 export interface ParseTask {
@@ -23,7 +22,7 @@ export type Parsed =
 /** Parses in a thread. */
 export interface ThreadParser {
   /** Throws an Error if the thread failed or took too long. */
-  parse(files: readonly RuleFile[]): Promise<ParsedRules>
+  parse(files: readonly RuleFile[]): Promise<ParsedRuleFiles>
   /** Ends what is under way; its caller gets the Error. */
   stop(): Promise<void>
 }
@@ -59,7 +58,7 @@ export function createThreadParser(options: ParseOptions, msMax = PARSE_MS_MAX):
   }
 }
 
-function collect(thread: Worker): Promise<ParsedRules> {
+function collect(thread: Worker): Promise<ParsedRuleFiles> {
   const builder = new RuleBuilder()
   let remarks: readonly RuleFault[] = []
   // Not at once: the event loop turns between two slices, however fast the thread is.

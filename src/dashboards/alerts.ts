@@ -62,6 +62,12 @@ const limiterAlerts: readonly Alert[] = [
     expr: `sum(increase(${ours('configLoadError')}[15m])) > 0`,
     summary: 'A set of rate-limit rules was refused; the one before is in force',
   },
+  {
+    ...{ alert: 'CurtailDomainWithoutRules', severity: 'critical', forSpan: '1m' },
+    expr: `sum by (domain) (rate(${ours('domainNotFound')}[5m])) > 0`,
+    summary:
+      'The limiter has no rule of the domain {{ $labels.domain }}, so it admits every request',
+  },
 ]
 
 const doubtful = { tier: '~stale|replica', outcome: 'hit' }

@@ -9,6 +9,8 @@ import { openKubeApi } from './kube.ts'
 import { adminToken, FULL_NAME, podsOf, RELEASE } from './release.ts'
 
 const ASK_MS_MAX = 10_000
+const ASK_EVERY_MS = 250
+const ASKS_MAX = 240
 const POOL = { lowWater: 1000, target: 3000 }
 const MINTED_AT_ONCE = 500
 
@@ -51,6 +53,32 @@ export async function disableLink(code: string): Promise<void> {
     headers: { Authorization: `Bearer ${await adminToken()}` },
     signal: AbortSignal.timeout(ASK_MS_MAX),
   })
+}
+
+/** Asks each limiter about a domain, a few times a second and not for ever. */
+export async function askLimitersFor(domain: string): Promise<CleanUp> {
+  const label = 'app.kubernetes.io/component=ratelimit'
+  const { items } = await getObject<{ items: { status: { podIP: string } }[] }>(
+    ...['pods', ...at, '-l', label],
+  )
+  const body = JSON.stringify({ domain, descriptors: [{ entries: [{ key: 'k', value: 'v' }] }] })
+  const ask = async ({ status }: { status: { podIP: string } }) => {
+    const signal = AbortSignal.timeout(ASK_MS_MAX)
+    const response = await fetch(`http://${status.podIP}:8080/json`, {
+      ...{ method: 'POST', body, signal },
+    })
+    await response.arrayBuffer()
+  }
+  await Promise.all(items.map(ask))
+  let asked = 1
+  const timer = setInterval(() => {
+    if (++asked >= ASKS_MAX) clearInterval(timer)
+    for (const pod of items) ask(pod).catch(() => undefined) // one that is replaced does not matter
+  }, ASK_EVERY_MS)
+  return () => {
+    clearInterval(timer)
+    return Promise.resolve()
+  }
 }
 
 /** Does something with the words for CodePools. */

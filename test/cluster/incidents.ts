@@ -7,6 +7,7 @@ import { createAuthority } from '../component/grpc-certificates.ts'
 import { getObject, kubectl } from './cluster.ts'
 import { makeCodeSecret } from './code-pools.ts'
 import {
+  askLimitersFor,
   type CleanUp,
   disableLink,
   dropPool,
@@ -141,6 +142,15 @@ const ofLimits: readonly Incident[] = [
   },
 ]
 
+const ofDomains: readonly Incident[] = [
+  {
+    what: 'a program asks the limiters about a domain without rules',
+    alerts: ['CurtailDomainWithoutRules'],
+    happens: () => askLimitersFor('elsewhere'),
+    does: [],
+  },
+]
+
 const ofEdge: readonly Incident[] = [
   {
     what: 'the certificate of the edge ends soon',
@@ -262,6 +272,7 @@ export const incidents: readonly Incident[] = [
   ...burns,
   ...ofStores,
   ...ofLimits,
+  ...ofDomains,
   ...ofEdge,
   ...ofPods,
   ...ofPools,

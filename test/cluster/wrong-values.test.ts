@@ -13,12 +13,16 @@ import {
   mustRun,
   tryRun,
 } from './cluster.ts'
+import { terminate } from './frozen-pods.ts'
 import {
   edgeUrl,
   ensureRelease,
+  FULL_NAME,
   INSTALL_MS_MAX,
+  podsOf,
   RELEASE,
   shorten,
+  untilWhole,
   upgradeRelease,
 } from './release.ts'
 
@@ -132,26 +136,72 @@ test(
   TEST_MS_MAX,
 )
 
+const RULES = ['configmap', `${FULL_NAME}-ratelimit`, '--namespace', RELEASE] as const
+const LIMITER = 'app.kubernetes.io/component=ratelimit'
+const FAULT = 'domain: edge\ndescriptors: [{ keys: client }]\n'
+
+const rulesNow = async () =>
+  (await getObject<{ data: Readonly<Record<string, string>> }>(...RULES)).data['rate-limits.yaml']
+const putRules = async (text = '') =>
+  kubectl('patch', ...RULES, '-p', JSON.stringify({ data: { 'rate-limits.yaml': text } }))
+/** A limiter whose answer is late for once gives no headers. */
+const untilLimited = () =>
+  waitFor('the limit of the rules before', async () => {
+    const answer = await fetch(`${edge}/${code}`, { redirect: 'manual' })
+    return answer.headers.get('X-RateLimit-Limit') === '500'
+  })
+
 test(
-  'rules with a fault are not taken, which the rate limiter tells; the ones before stay',
+  'an upgrade to rules with a fault is refused before it changes anything',
   async () => {
-    await upgradeRelease('--set', 'ratelimit.rules=domain: edge\ndescriptors: [{ keys: client }]')
-    const label = 'app.kubernetes.io/component=ratelimit'
-    const found = await getObject<{ items: readonly Pod[] }>('pods', '-n', RELEASE, '-l', label)
-    const pods = found.items.map(({ status }) => status.podIP ?? '')
-    expect(pods).toHaveLength(2)
-    await waitFor(
-      'the metric of every pod to tell of the fault',
-      async () => (await Promise.all(pods.map(countRefused))).every((count) => count > 0),
-      TOLD_MS_MAX,
-    )
-    const logs = await kubectl('logs', '--namespace', RELEASE, '-l', label, '--tail', '50')
-    expect(logs).toContain('rate-limits.yaml:2')
-    // A limiter that is late for once says nothing.
-    await waitFor('the limit of the rules before', async () => {
-      const answer = await fetch(`${edge}/${code}`, { redirect: 'manual' })
-      return answer.headers.get('X-RateLimit-Limit') === '500'
-    })
+    const before = await rulesNow()
+    const shop = upgradeRelease('--set', 'ratelimit.rules=domain: shop\ndescriptors: []')
+    await expect(shop).rejects.toThrow('must have the domain edge')
+    const refused = upgradeRelease('--set-string', `ratelimit.rules=${FAULT.replace(/,/g, '\\,')}`)
+    await expect(refused).rejects.toThrow(/pre-upgrade hooks failed[^]*check-rules/)
+    const job = `job/${FULL_NAME}-check-rules`
+    expect(await kubectl('logs', job, '--namespace', RELEASE)).toContain('rate-limits.yaml:2')
+    expect(await rulesNow()).toBe(before)
+    await untilLimited()
+    // The Job of the next one takes its place, and goes.
+    await upgradeRelease('--set-string', 'ratelimit.rules=domain: edge\ndescriptors: []')
+    const left = await kubectl('get', 'jobs,sa,cm', '-n', RELEASE, '-o', 'name')
+    expect(left).not.toContain('check-rules')
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'a fault in the ConfigMap is refused by every limiter, and the rules before outlive a restart',
+  async () => {
+    const before = await rulesNow()
+    await putRules(FAULT)
+    try {
+      const found = await getObject<{ items: readonly Pod[] }>('pods', '-n', RELEASE, '-l', LIMITER)
+      const pods = found.items.map(({ status }) => status.podIP ?? '')
+      expect(pods).toHaveLength(2)
+      await waitFor(
+        'the metric of every pod to report the fault',
+        async () => (await Promise.all(pods.map(countRefused))).every((count) => count > 0),
+        TOLD_MS_MAX,
+      )
+      const logs = await kubectl('logs', '--namespace', RELEASE, '-l', LIMITER, '--tail', '50')
+      expect(logs).toContain('rate-limits.yaml:2')
+      await untilLimited()
+      for (const pod of await podsOf('ratelimit')) await terminate(pod, 'ratelimit')
+      await waitFor(
+        'both containers to be restarted with the last good rules',
+        async () => {
+          const all = await kubectl('logs', '--namespace', RELEASE, '-l', LIMITER, '--tail', '50')
+          return all.split('last good rules loaded').length === 3
+        },
+        TOLD_MS_MAX,
+      )
+      await untilWhole('deployment/ratelimit')
+      await untilLimited()
+    } finally {
+      await putRules(before)
+    }
   },
   TEST_MS_MAX,
 )

@@ -144,6 +144,9 @@ export const alertCases = {
   },
   CurtailLimiterFallback: { series: [gauge(ours('limiterStoreAway', { of: 'ratelimit' }), 1, 0)] },
   CurtailRulesRefused: { series: [counter(ours('configLoadError', { of: 'ratelimit' }), 1, 0)] },
+  CurtailDomainWithoutRules: {
+    series: [counter(ours('domainNotFound', { of: 'ratelimit', labels: 'domain="edge"' }), 9, 0)],
+  },
   CurtailStoreAway: {
     series: [gauge(ours('cassandraMajority', { of: 'create' }), 0, 1), gauge(info('create'), 1, 1)],
   },

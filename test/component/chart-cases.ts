@@ -195,6 +195,9 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
     },
   },
   'pools filled by somebody else': { values: { pools: { mode: 'off' } } },
+  'rules of one’s own, checked first': {
+    values: { ratelimit: { rules: 'domain: edge\ndescriptors: []\n' } },
+  },
   'secrets and rules of one’s own': {
     values: {
       admin: { existingSecret: 'admin', key: 'bearer' },

@@ -11,7 +11,7 @@ import { renderBootstrap, renderCertificate } from '../../envoy/render-bootstrap
 import { findEnvoy } from '../parts/envoy.ts'
 import { helmMajors } from '../parts/helm.ts'
 import { chartCases } from './chart-cases.ts'
-import { chartFolder, objectOf, podsOf, renderChart } from './chart-render.ts'
+import { chartFolder, type KubeObject, objectOf, podsOf, renderChart } from './chart-render.ts'
 import { runCurtail } from './run-curtail.ts'
 
 const run = promisify(execFile)
@@ -99,6 +99,39 @@ describe('the rules', () => {
     expect([exitCode, stderr]).toEqual([0, ''])
     expect(stdout).toContain('creates-per-client')
   }, 30_000)
+
+  const checks = (objects: readonly KubeObject[]) =>
+    objects.filter(({ metadata }) => metadata.name === 'shop-curtail-check-rules')
+
+  test('of one’s own are checked by a Job before anything is changed, others by none', async () => {
+    const rules = 'domain: edge\ndescriptors: [{ keys: client }]\n'
+    const objects = checks(await renderChart({ major: 4, values: { ratelimit: { rules } } }))
+    const hooks = objects.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'])
+    expect(hooks.map(({ kind }) => kind).sort()).toEqual(['ConfigMap', 'Job', 'ServiceAccount'])
+    for (const { metadata } of hooks) {
+      expect(metadata.annotations).toMatchObject({
+        'helm.sh/hook': 'pre-install,pre-upgrade',
+        'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded',
+      })
+    }
+    const { spec } = objectOf(objects, 'Job', 'shop-curtail-check-rules')
+    expect(spec).toMatchObject({ backoffLimit: 0, activeDeadlineSeconds: 240 })
+    // The command of the Job finds the fault.
+    const command = podsOf(objects)[0]?.spec.containers[0]?.command ?? []
+    const given = command.slice(command.indexOf('/app/main.js') + 1)
+    const file = join(folder, 'rate-limits.yaml')
+    const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-check-rules')
+    await writeFile(file, data['rate-limits.yaml'] ?? '')
+    const args = given.map((arg) => arg.replace('/etc/curtail/rules/rate-limits.yaml', file))
+    const { exitCode, stdout } = await runCurtail(args)
+    expect([exitCode, stdout]).toEqual([1, expect.stringContaining('rate-limits.yaml:2: ')])
+  }, 30_000)
+
+  test('that the chart ships, or a ConfigMap holds, need no Job', async () => {
+    for (const ratelimit of [{}, { existingRules: 'mine' }]) {
+      expect(checks(await renderChart({ major: 4, values: { ratelimit } }))).toEqual([])
+    }
+  })
 })
 
 test('only the kubelet can start a drain, and Envoy is stopped after it', async () => {

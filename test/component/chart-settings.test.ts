@@ -74,6 +74,7 @@ test('every role that pods need is started somewhere', () => {
     'drain',
     'migrate',
     'ratelimit',
+    'ratelimit-check',
     'redirect',
     'refill',
     'smoke',

@@ -208,6 +208,17 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
     for (const sentence of told) expect(error).toContain(sentence)
   }, 30_000)
 
+  test.each([
+    ['domain: shop\ndescriptors: []', 'must have the domain edge, of which Envoy asks: with shop'],
+    ['descriptors: []', 'must have the domain edge, of which Envoy asks: with none'],
+    ['domain: edge\ndescriptor: []', 'must have a list of descriptors'],
+    ['domain: edge\n descriptors: [', 'must be YAML: '],
+  ])('rules that would admit everything: %j', async (rules, sentence) => {
+    const values = { image: someImage, ratelimit: { rules } }
+    const { exitCode, error } = await tryRender({ major, values })
+    expect([exitCode === 0, error]).toEqual([false, expect.stringContaining(sentence)])
+  })
+
   test('a controller of more namespaces than its stores are reached from', async () => {
     const values = { image: someImage, controller: { watchNamespaces: ['other'] } }
     const { exitCode, error } = await tryRender({ major, values })

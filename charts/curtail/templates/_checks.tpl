@@ -8,6 +8,16 @@
 {{- if and $v.ratelimit.rules $v.ratelimit.existingRules -}}
 {{- $faults = append $faults "ratelimit.rules must be empty where ratelimit.existingRules names a ConfigMap: choose one" -}}
 {{- end -}}
+{{- with $v.ratelimit.rules -}}
+{{- $parsed := fromYaml . -}}
+{{- if hasKey $parsed "Error" -}}
+{{- $faults = append $faults (printf "ratelimit.rules must be YAML: %s" $parsed.Error) -}}
+{{- else if ne (toString (get $parsed "domain")) "edge" -}}
+{{- $faults = append $faults (printf "ratelimit.rules must have the domain edge, of which Envoy asks: with %s every request would be admitted" (default "none" (get $parsed "domain"))) -}}
+{{- else if not (kindIs "slice" (get $parsed "descriptors")) -}}
+{{- $faults = append $faults "ratelimit.rules must have a list of descriptors; an empty one limits nothing" -}}
+{{- end -}}
+{{- end -}}
 {{- range $name := list "edge" "ratelimit" "create" "redirect" -}}
 {{- $scaling := (index $v $name).autoscaling -}}
 {{- if and $scaling.enabled (gt (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
