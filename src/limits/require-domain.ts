@@ -2,7 +2,7 @@
 // domain alone, every request would be admitted.
 import type { ParsedRuleFiles } from './rules.ts'
 
-/** The set as it was parsed, or a fault if it lacks `domain`; an empty `domain` requires nothing. */
+/** The set as it was parsed, or a fault if it lacks `domain`; an empty one requires nothing. */
 export function requireDomain(
   parsed: ParsedRuleFiles,
   { domain, place }: { readonly domain: string; readonly place: string },

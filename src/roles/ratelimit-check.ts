@@ -26,7 +26,7 @@ export const role = defineRole({
   about:
     'Checks rule files of the rate limiter: lists every fault as file:line: message, or all\n' +
     'rules with their numbers, and says which rule each descriptor hits and why. A folder among\n' +
-    'FILES means its *.yaml. --domain is the one of the descriptors, and must have rules; it may be\n' +
+    'FILES means its *.yaml. --domain is that of the descriptors and must have rules; it may be\n' +
     'left out if the files have one domain alone;\n' +
     '--merge-domains lets several files hold parts of one domain, as MERGE_DOMAIN_CONFIG does.\n' +
     'Ends with 0, with 1 if there are faults, with 2 if it is called wrongly.',

@@ -31,7 +31,7 @@ test('until the store is connected nothing is read, and no status is written', a
   expect(world.logged).toEqual([])
 })
 
-test('the log reports each refill: its start, its completion and its failure, with fields', async () => {
+test('the log reports the start, completion and failure of each refill, with fields', async () => {
   world = await startPoolWorld()
   world.onJob = endsWith('Complete')
   world.makePool('p')

@@ -40,7 +40,7 @@ async function start(more: Readonly<Record<string, string>> = careful) {
   const urlOf = (port: string) => `http://127.0.0.1:${String(role.ready[port])}`
   return {
     role,
-    async readyz() {
+    readyz: async () => {
       const response = await fetch(`${urlOf('adminPort')}/readyz`)
       const { dependencies } = (await response.json()) as { dependencies: { rules: string } }
       return [response.status, dependencies.rules]
@@ -48,7 +48,7 @@ async function start(more: Readonly<Record<string, string>> = careful) {
     health: async () => (await fetch(`${urlOf('port')}/healthcheck`)).status,
     config: async () => (await fetch(`${urlOf('debugPort')}/rlconfig`)).text(),
     /** The limit of the domain `edge` that a call meets, or `none`. */
-    async limit() {
+    limit: async () => {
       const descriptors = [{ entries: [{ key: 'k', value: 'v' }] }]
       const body = JSON.stringify({ domain: 'edge', descriptors })
       const response = await fetch(`${urlOf('port')}/json`, { method: 'POST', body })

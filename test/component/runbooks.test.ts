@@ -109,7 +109,7 @@ test(
   TEST_MS_MAX,
 )
 
-/** Of these kubectl becomes the owner of fields that Helm renders: its next upgrade would conflict. */
+/** By these kubectl takes fields that Helm renders: its next upgrade would conflict. */
 const owning = /^(annotate|apply|autoscale|edit|label|patch|replace|scale|set)$/
 const isOwning = (words: readonly string[]) => {
   const verb = words[1] === '-n' ? words[3] : words[1]

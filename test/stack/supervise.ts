@@ -1,4 +1,4 @@
-// Watches the parts of a running stack: reports each that dies, and restarts the dead ones on demand.
+// Watches the parts of a running stack: reports each that dies, and restarts those on demand.
 import { isAlive, type Part } from './part.ts'
 
 const LOOK_EVERY_MS = 500

@@ -88,19 +88,13 @@ export function createLevels(deps: {
     return isAnswered
   }
   const refresh = shareReads(read)
-  let hasWaited = false
-  const untilConnected = async (signal: AbortSignal) => {
-    if (!hasWaited) await Promise.race([deps.connected, pause(CONNECT_MS_MAX, signal)])
-    hasWaited = true
-  }
+  const untilConnected = waitOnce(deps.connected)
   return {
     get(pool) {
       if (!isKnown()) return { kind: 'unknown', why }
       const found = seen.get(pool)
       if (found === undefined) return { kind: 'absent' }
-      const { owner, lowWater, target } = found.row
-      const rate = sustainedRateOf(found.sights)
-      return { kind: 'there', level: levelOf(found.row), rate, owner, lowWater, target }
+      return { kind: 'there', ...figuresOf(found) }
     },
     refresh,
     settled,
@@ -113,6 +107,20 @@ export function createLevels(deps: {
         },
         onError: deps.onError,
       }),
+  }
+}
+
+function figuresOf({ row, sights }: Seen) {
+  const { owner, lowWater, target } = row
+  return { level: levelOf(row), rate: sustainedRateOf(sights), owner, lowWater, target }
+}
+
+/** Waits for the connection at the first call alone, and for so long at most. */
+function waitOnce(connected: Promise<unknown>): (signal: AbortSignal) => Promise<void> {
+  let hasWaited = false
+  return async (signal) => {
+    if (!hasWaited) await Promise.race([connected, pause(CONNECT_MS_MAX, signal)])
+    hasWaited = true
   }
 }
 

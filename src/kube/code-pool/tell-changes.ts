@@ -1,4 +1,4 @@
-// Reports what a reconcile changed: events for `kubectl describe`, log entries and counts of refills.
+// Reports what a reconcile changed: events for `kubectl describe`, log entries, counts of refills.
 // Called once the status is written, so that nothing is reported twice.
 import type { RefillOutcome, RefillPlan } from '../../codes/refill-sight.ts'
 import type { Log } from '../../process/log.ts'
