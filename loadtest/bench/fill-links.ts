@@ -98,7 +98,7 @@ export async function fillCache(port: number, count: number): Promise<void> {
   const codes = Array.from({ length: count }, (_, i) => filledCode(i))
   for (let at = 0; at < codes.length; at += CACHED_AT_ONCE) {
     const entries = codes.slice(at, at + CACHED_AT_ONCE).flatMap((code) => {
-      return [keyOf(code), encodeEntry({ longUrl: targetOf(code), expiresAtMs: null })]
+      return [keyOf(code), encodeEntry(code, { longUrl: targetOf(code), expiresAtMs: null })]
     })
     await redis.mset(...entries)
   }

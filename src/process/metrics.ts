@@ -49,9 +49,10 @@ function linkCacheMetrics({ counter, gauge }: Makers) {
       'curtail_link_cache_away',
       '1 while the shared cache of links is left alone, as it does not answer.',
     ),
-    linkCacheUnreadable: counter(
-      'curtail_link_cache_unreadable_total',
-      'Entries of the shared cache of links that nobody could read, and that were removed.',
+    linkCacheInvalid: counter(
+      'curtail_link_cache_invalid_entries_total',
+      'Entries of the shared link cache that failed verification and were dropped, by reason.',
+      ['reason'],
     ),
     linkForgetsQueued: gauge(
       'curtail_link_forgets_queued',

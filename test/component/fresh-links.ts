@@ -158,7 +158,7 @@ async function isCacheUsed({ redis, redirects }: ManyMachines): Promise<boolean>
 async function isCachedAsAbsent({ redis }: ManyMachines, alias: string): Promise<boolean> {
   const client = clientOf(redis.port)
   try {
-    return (await client.get(keyOf(alias))) === encodeEntry(undefined)
+    return (await client.get(keyOf(alias))) === encodeEntry(alias, undefined)
   } finally {
     client.disconnect()
   }

@@ -7,13 +7,14 @@ import { type OpenLinkCache, openLinkCache } from '../../src/stores/redis/open-l
 import { waitFor } from './wait-for.ts'
 
 const silent = () => undefined
-const log = { debug: silent, info: silent, warn: silent, error: silent }
 
 /** An open cache, and what it told of itself. */
 export interface UsedCache {
   readonly cache: OpenLinkCache
   readonly told: string[]
   readonly metrics: Metrics
+  /** The fields of each warning about entries. */
+  readonly warned: unknown[]
 }
 
 /** How long a command may take where its deadline is not what is tested: machines pause. */
@@ -33,14 +34,18 @@ export function openCache(
   const env = typeof where === 'string' ? { REDIS_URL: where } : where
   const metrics = createMetrics()
   const told: string[] = []
+  const warned: unknown[] = []
+  const warn = (fields: unknown) => {
+    if (typeof fields === 'object' && fields !== null && 'reason' in fields) warned.push(fields)
+  }
   const cache = openLinkCache({
     redis: planLinkCache(parseConfig(cacheSettings, env)),
     metrics,
-    log,
+    log: { debug: silent, info: silent, warn, error: silent },
     onState: (state) => told.push(state),
     commandMsMax,
   })
-  return { cache, told, metrics }
+  return { cache, told, metrics, warned }
 }
 
 /** The same, once it answers. */

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Target } from '../../src/links/decide-redirect.ts'
 import { StoreError } from '../../src/process/store-error.ts'
 import { COMMAND_MS_MAX, UNDER_WAY_MAX } from '../../src/stores/redis/link-cache-commands.ts'
+import { encodeEntry, type InvalidReason } from '../../src/stores/redis/link-cache-entry.ts'
 import { freePort } from '../parts/free-ports.ts'
 import {
   clientOf,
@@ -193,15 +194,61 @@ describe('Redis away', () => {
   })
 })
 
+/** With the highest bit of one byte turned. */
+function flipped(whole: Buffer, at: number): Buffer {
+  const spoilt = Buffer.from(whole)
+  spoilt.writeUInt8(whole.readUInt8(at) ^ 0x80, at)
+  return spoilt
+}
+
 describe('what is in Redis', () => {
-  test('a foreign text is not believed: it is counted and removed', async () => {
+  test.each<[string, InvalidReason, (whole: Buffer) => Buffer]>([
+    ['foreign text', 'format', () => Buffer.from('what is this')],
+    ['a cut entry', 'length', (whole) => whole.subarray(0, whole.length / 2)],
+    ['a flipped bit, no UTF-8 any more', 'checksum', (whole) => flipped(whole, whole.length - 3)],
+    ["another code's entry", 'code', () => Buffer.from(encodeEntry('other', target))],
+    ["version 1's target", 'version', () => Buffer.from(`1T ${target.longUrl}`)],
+    ["version 1's negative entry", 'version', () => Buffer.from('1N')],
+  ])('%s is dropped and counted, and its reader may fill the cache', async (_, reason, spoil) => {
+    const used = await openReadyCache(url, patient)
+    const client = clientOf(server.port)
+    const code = newCode()
+    await remember(used, code)
+    const whole = await client.getBuffer(`curtail:link:1:${code}`)
+    await client.set(`curtail:link:1:${code}`, spoil(whole ?? Buffer.alloc(0)))
+    const permit = await permitFor(used, code)
+    expect(await used.cache.look(code)).toEqual({ kind: 'unknown', permit: undefined })
+    const { values } = await used.metrics.linkCacheInvalid.get()
+    expect(values).toEqual([{ labels: { reason }, value: 1 }])
+    expect(await used.cache.fill({ code, permit, target, nowMs: Date.now() })).toBe(true)
+    expect(await used.cache.look(code)).toEqual({ kind: 'hit', target })
+    client.disconnect()
+    await used.cache.close()
+  })
+
+  test('of 50 who read an invalid entry at once one gets a lease, and nobody drops it', async () => {
     const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     const code = newCode()
     await client.set(`curtail:link:1:${code}`, 'what is this')
-    expect(await used.cache.look(code)).toEqual({ kind: 'unknown', permit: undefined })
-    expect((await used.metrics.linkCacheUnreadable.get()).values[0]?.value).toBe(1)
-    expect(await remember(used, code)).toBe(true)
+    const seen = await Promise.all(Array.from({ length: 50 }, () => used.cache.look(code)))
+    const permits = seen.flatMap((one) => (one.kind === 'unknown' ? (one.permit ?? []) : ['?']))
+    expect(permits).toHaveLength(1)
+    const [permit = ''] = permits
+    expect(await used.cache.fill({ code, permit, target, nowMs: Date.now() })).toBe(true)
+    client.disconnect()
+    await used.cache.close()
+  })
+
+  test('many invalid entries are one log line, and older ones none', async () => {
+    const used = await openReadyCache(url, patient)
+    const client = clientOf(server.port)
+    for (const value of ['1N', '1T https://example.com/', ...Array.from('spoilt')]) {
+      const code = newCode()
+      await client.set(`curtail:link:1:${code}`, value)
+      await permitFor(used, code)
+    }
+    expect(used.warned).toEqual([{ reason: 'format', entries: 1 }])
     client.disconnect()
     await used.cache.close()
   })
@@ -229,7 +276,8 @@ describe('what is in Redis', () => {
     const keys = await client.keys('*')
     expect(keys).toHaveLength(3)
     for (const key of keys) expect(await client.pttl(key)).toBeGreaterThan(0)
-    expect(await client.get('curtail:link:1:b')).toBe(`1T ${target.longUrl}`)
+    expect(await client.get('curtail:link:1:b')).toBe(encodeEntry('b', target))
+    expect(encodeEntry('b', target)).toHaveLength(target.longUrl.length + 17)
     client.disconnect()
     await used.cache.close()
   })

@@ -2,7 +2,7 @@
 // taken away by each.
 import { HIT_MS_MAX } from '../../src/follow/link-memory.ts'
 import { StoreError } from '../../src/process/store-error.ts'
-import type { BentCache } from './cache-parts.ts'
+import { type BentCache, HIT } from './cache-parts.ts'
 
 /** A pod that remembers misses. */
 export const rememberMisses: BentCache = { find: (deps) => ({ ...deps, missMs: HIT_MS_MAX }) }
@@ -100,7 +100,7 @@ export const fillAnyway: BentCache = {
 export const writersSet: BentCache = {
   commands: (commands, ask) => ({
     ...commands,
-    del: () => ask('write', ['set', '1T https://x.example/', 3_600_000]),
+    del: () => ask('write', ['set', HIT, 3_600_000]),
   }),
 }
 

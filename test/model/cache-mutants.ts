@@ -1,6 +1,7 @@
 // The mutants of the caching of links: each takes one rule of the protocol away from what the real
 // code is given, and breaks a promise by it. cache.test.ts sees that it does.
 import * as bent from './cache-bends.ts'
+import { HIT } from './cache-parts.ts'
 import type { NamedCache } from './cache-scenarios.ts'
 import { promises } from './cache-state.ts'
 
@@ -15,7 +16,7 @@ const oneLost = { unknowns: 1, crashes: 0 }
 const on = { row: 'on', ticks: 2 } as const
 const off = { ...on, row: 'off' } as const
 /** Followed before, so that the cache has it. */
-const hit = ['1T https://x.example/', 99] as const
+const hit = [HIT, 99] as const
 const filled = { ...on, cell: hit } as const
 const alike = [['A1'], ['B1']]
 const onePod = [['A1', 'A2']]

@@ -5,6 +5,7 @@ import type { Link } from '../../src/links/link.ts'
 import { createMetrics } from '../../src/process/metrics.ts'
 import { StoreError } from '../../src/process/store-error.ts'
 import type { ForgetDeps, LinkForgetter } from '../../src/shorten/forget-link.ts'
+import { encodeEntry } from '../../src/stores/redis/link-cache-entry.ts'
 import { createRedisLinkCache, type LinkCacheCommands } from '../../src/stores/redis/link-cache.ts'
 import type { Row } from './cache-state.ts'
 import type { Ask } from './replay.ts'
@@ -25,6 +26,9 @@ export interface BentCache {
 
 /** The code that all of them look up, create and change. */
 export const CODE = 'code'
+
+/** The value of the cache for the link as it is before any change. */
+export const HIT = encodeEntry(CODE, { longUrl: 'https://x.example/', expiresAtMs: null })
 
 /** Counts that nobody reads. */
 export const metrics = createMetrics()
@@ -52,7 +56,7 @@ export function cacheOf(
       (await ask('write', ['replace', from, value, ms])) as boolean,
     del: () => ask('write', ['del']),
   }
-  const options = { onUnreadable: () => undefined, newPermit: given.newPermit, random: () => 1 }
+  const options = { onInvalid: () => undefined, newPermit: given.newPermit, random: () => 1 }
   return createRedisLinkCache({
     ...options,
     commands: given.bent.commands?.(commands, ask) ?? commands,

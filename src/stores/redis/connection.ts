@@ -47,11 +47,12 @@ export interface RedisConnection {
   /** Whether a command can be sent now. */
   isUp(): boolean
   /** Arguments after the script: number of keys, keys, others. Rejects with the driver's error. */
-  evalsha(sha: string, args: readonly string[]): Promise<unknown>
-  eval(script: string, args: readonly string[]): Promise<unknown>
+  evalsha(sha: string, args: readonly (string | Buffer)[]): Promise<unknown>
+  eval(script: string, args: readonly (string | Buffer)[]): Promise<unknown>
   ping(): Promise<unknown>
+  /** A value as one character for each byte. */
   get(key: string): Promise<string | null>
-  /** On a Cluster only for keys of one slot. */
+  /** The same of several; on a Cluster only for keys of one slot. */
   mget(keys: readonly string[]): Promise<readonly (string | null)[]>
   /** Puts a value for `ms` where there is none; whether it did. */
   putIfAbsent(entry: { key: string; value: string; ms: number }): Promise<boolean>
@@ -101,11 +102,11 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     isCluster: options.target.kind === 'cluster',
     timeoutMs: options.timeoutMs,
     isUp: () => client.status === 'ready' && !isClosed,
-    evalsha: (sha, [keys = '0', ...rest]) => client.evalsha(sha, keys, ...rest),
-    eval: (script, [keys = '0', ...rest]) => client.eval(script, keys, ...rest),
+    evalsha: (sha, [keys = '0', ...rest]) => client.evalsha(sha, String(keys), ...rest),
+    eval: (script, [keys = '0', ...rest]) => client.eval(script, String(keys), ...rest),
     ping: () => client.ping(),
-    get: (key) => client.get(key),
-    mget: (keys) => client.mget([...keys]),
+    get: (key) => client.getBuffer(key).then(bytesOf),
+    mget: async (keys) => (await client.mgetBuffer([...keys])).map(bytesOf),
     async putIfAbsent({ key, value, ms }) {
       return (await client.set(key, value, 'PX', ms, 'NX')) === 'OK'
     },
@@ -207,4 +208,9 @@ function tlsOptions({ ca, cert, key, isHostChecked }: RedisTls): ConnectionOptio
     ...(key === undefined ? {} : { key }),
     ...(isHostChecked ? {} : { checkServerIdentity: () => undefined }),
   }
+}
+
+/** One character for each byte, so that what is no UTF-8 can be compared too. */
+function bytesOf(value: Buffer | null): string | null {
+  return value === null ? null : value.toString('latin1')
 }

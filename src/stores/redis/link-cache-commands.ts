@@ -93,7 +93,7 @@ async function replace(
   connection: RedisConnection,
   { key, from, value, ms }: Parameters<LinkCacheCommands['replace']>[0],
 ): Promise<boolean> {
-  const args = ['1', key, from, value, String(ms)]
+  const args = ['1', key, Buffer.from(from, 'latin1'), value, String(ms)]
   const answer = connection.evalsha(fillScriptSha, args).catch((error: unknown) => {
     const isUnknown = error instanceof Error && error.message.startsWith('NOSCRIPT')
     if (!isUnknown) throw error

@@ -3,10 +3,17 @@
 // slow they are; test/model/cache.test.ts explores it. Never read from replicas.
 import { randomUUID } from 'node:crypto'
 import { type CacheAnswer, type LinkCache, lifeMsOf, PERMIT_MS } from '../../links/link-cache.ts'
-import { decodeEntry, encodeEntry, encodePermit, keyOf } from './link-cache-entry.ts'
+import {
+  decodeEntry,
+  encodeEntry,
+  encodePermit,
+  type InvalidReason,
+  keyOf,
+} from './link-cache-entry.ts'
 
 /** What Redis is asked; each rejects with StoreError where it did not answer in time. */
 export interface LinkCacheCommands {
+  /** The value, one character for each byte: also of what is no text. */
   get(key: string): Promise<string | null>
   /** Puts a value for `ms` where there is none; whether it did. */
   putIfAbsent(entry: { key: string; value: string; ms: number }): Promise<boolean>
@@ -18,8 +25,8 @@ export interface LinkCacheCommands {
 /** What the cache works with. */
 export interface RedisLinkCacheOptions {
   readonly commands: LinkCacheCommands
-  /** Told of an entry that could not be read, and was deleted. */
-  readonly onUnreadable: () => void
+  /** Called for each entry that was read and is not used. */
+  readonly onInvalid: (reason: InvalidReason) => void
   readonly newPermit?: () => string
   readonly random?: () => number
 }
@@ -29,32 +36,36 @@ const nothing: CacheAnswer = { kind: 'unknown', permit: undefined }
 
 /** Makes the cache over its commands. */
 export function createRedisLinkCache(options: RedisLinkCacheOptions): LinkCache {
-  const { commands, onUnreadable, newPermit = randomUUID, random = Math.random } = options
-  const readAs = (key: string, value: string): CacheAnswer | Promise<CacheAnswer> => {
-    const seen = decodeEntry(value)
-    if (seen.kind !== 'unreadable') return seen
-    onUnreadable()
-    return commands.del(key).then(() => nothing)
-  }
-  const askForPermit = async (key: string): Promise<CacheAnswer> => {
+  const { commands, onInvalid, newPermit = randomUUID, random = Math.random } = options
+  /** Leaves a lease with `put`, which succeeds for one of all who try. */
+  const lease = async (put: (value: string) => Promise<boolean>): Promise<CacheAnswer> => {
     const permit = newPermit()
-    const value = encodePermit(permit)
-    const isOurs = await commands.putIfAbsent({ key, value, ms: PERMIT_MS })
-    return isOurs ? { kind: 'unknown', permit } : nothing
+    return (await put(encodePermit(permit))) ? { kind: 'unknown', permit } : nothing
   }
+  const read = (code: string, value: string): CacheAnswer | Promise<CacheAnswer> => {
+    const seen = decodeEntry(code, value)
+    if (seen.kind !== 'invalid') return seen
+    onInvalid(seen.reason)
+    // Only the value that was read is dropped: what another process has put there since stays.
+    return lease((next) =>
+      commands.replace({ key: keyOf(code), from: value, value: next, ms: PERMIT_MS }),
+    )
+  }
+  const leaseAbsent = (key: string) =>
+    lease((value) => commands.putIfAbsent({ key, value, ms: PERMIT_MS }))
   return {
     look(code) {
       const key = keyOf(code)
       return commands
         .get(key)
-        .then((value) => (value === null ? askForPermit(key) : readAs(key, value)))
+        .then((value) => (value === null ? leaseAbsent(key) : read(code, value)))
     },
     fill(entry) {
       const { code, permit, target } = entry
       return commands.replace({
         key: keyOf(code),
         from: encodePermit(permit),
-        value: encodeEntry(target),
+        value: encodeEntry(code, target),
         ms: lifeMsOf(entry, random),
       })
     },

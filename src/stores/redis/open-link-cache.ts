@@ -5,6 +5,7 @@ import type { Log } from '../../process/log.ts'
 import type { Metrics } from '../../process/metrics.ts'
 import { connectRedis, type RedisConnectionOptions } from './connection.ts'
 import { createLinkCacheCommands } from './link-cache-commands.ts'
+import type { InvalidReason } from './link-cache-entry.ts'
 import { createRedisLinkCache } from './link-cache.ts'
 import { traceCommands } from './trace-commands.ts'
 
@@ -19,13 +20,16 @@ export interface OpenLinkCache extends LinkCache {
 /** What opening needs. */
 export interface OpenLinkCacheOptions {
   readonly redis: RedisConnectionOptions
-  readonly metrics: Pick<Metrics, 'linkCacheFailures' | 'linkCacheAway' | 'linkCacheUnreadable'>
+  readonly metrics: Pick<Metrics, 'linkCacheFailures' | 'linkCacheAway' | 'linkCacheInvalid'>
   readonly log: Log
   /** Told, in words for `/readyz`, how Redis fares: `up` or `down`. */
   readonly onState: (state: 'up' | 'down') => void
   /** How long a command may take. @default COMMAND_MS_MAX */
   readonly commandMsMax?: number | undefined
 }
+
+/** Invalid entries are logged so often at most: a Redis full of them would fill the log. */
+const LOG_EVERY_MS = 60_000
 
 /** Begins to connect. */
 export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
@@ -41,15 +45,7 @@ export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
     },
   })
   const commands = traceCommands(createLinkCacheCommands({ connection, metrics, commandMsMax }))
-  let isTold = false
-  const cache = createRedisLinkCache({
-    commands,
-    onUnreadable() {
-      metrics.linkCacheUnreadable.inc(1)
-      if (!isTold) log.warn('an unreadable entry of the link cache was removed; more are counted')
-      isTold = true
-    },
-  })
+  const cache = createRedisLinkCache({ commands, onInvalid: createInvalidReport(metrics, log) })
   return {
     ...cache,
     probe: () => cache.forget(''),
@@ -57,5 +53,21 @@ export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
       await commands.stop()
       connection.close()
     },
+  }
+}
+
+/** Counts invalid entries, and logs those that no release has written, once in LOG_EVERY_MS. */
+function createInvalidReport({ linkCacheInvalid }: OpenLinkCacheOptions['metrics'], log: Log) {
+  let loggedMs = -Infinity
+  let unlogged = 0
+  return (reason: InvalidReason) => {
+    linkCacheInvalid.inc({ reason })
+    if (reason === 'version') return // as expected during a rolling upgrade
+    unlogged++
+    const nowMs = performance.now()
+    if (nowMs - loggedMs < LOG_EVERY_MS) return
+    log.warn({ reason, entries: unlogged }, 'link cache entry invalid: dropped, reading the store')
+    loggedMs = nowMs
+    unlogged = 0
   }
 }
