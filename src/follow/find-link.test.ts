@@ -105,6 +105,21 @@ test('a miss is remembered for a minute where this process alone creates links',
   expect(find()).toBeInstanceOf(Promise)
 })
 
+test.each([
+  ['a hit', link],
+  ['a miss', undefined],
+])('%s from before the clock was set back is not answered: its age is unknown', async (_, seen) => {
+  const { clock, find, answer, remember } = ladder({ missMs: MISS_MS })
+  await remember(seen)
+  clock.nowMs -= 3_600_000
+  const found = find()
+  expect(found).toBeInstanceOf(Promise)
+  const changed = { ...link, longUrl: 'https://other.example/' }
+  answer(changed)
+  expect(await found).toMatchObject({ longUrl: changed.longUrl })
+  expect(find()).toMatchObject({ longUrl: changed.longUrl })
+})
+
 test('elsewhere a miss is not remembered', async () => {
   const { find, remember, asked } = ladder({ missMs: 0 })
   expect(await remember(undefined)).toBeUndefined()

@@ -78,14 +78,15 @@ export function createLinkMemory(options: {
       if (hit !== undefined && hit.untilMs > nowMs && hit.fromMs <= nowMs) return hit
       const link = getSeen(code, nowMs)
       if (link !== undefined) return link
-      const untilMs = misses?.get(code)
-      return untilMs !== undefined && untilMs > nowMs ? null : undefined
+      const seenMs = misses?.get(code)
+      const isMiss = seenMs !== undefined && seenMs + missMs > nowMs && seenMs <= nowMs
+      return isMiss ? null : undefined
     },
     set(code, target, begunMs) {
       if (target === undefined) {
         hits.delete(code)
         seen?.delete(code) // also for `lastSeen`: what is gone must not come back
-        misses?.set(code, begunMs + missMs)
+        misses?.set(code, begunMs)
         return
       }
       const { longUrl, expiresAtMs } = target

@@ -21,7 +21,7 @@ export interface SeenLinks {
   getFresh(code: string, nowMs: number): SeenLink | undefined
   /** Whatever is known. */
   get(code: string): SeenLink | undefined
-  /** Remembers a target, of visible ASCII, in the place of what was known. */
+  /** Keeps a target, of visible ASCII, in place of the known one; one that is too long, not. */
   put(code: string, seen: SeenLink): void
   delete(code: string): void
 }
@@ -38,6 +38,7 @@ export function createSeenLinks(bounds: {
   readonly targetBytesMax: number
 }): SeenLinks {
   const targets = createTargetRing(bounds.targetBytesMax)
+  const lengthMax = Math.min(LENGTH_MAX, bounds.targetBytesMax)
   let places = createCodePlaces(Math.min(PLACES_AT_FIRST, bounds.linksMax))
   let numbers = new Float64Array(places.count * NUMBERS)
   let lengths = new Uint16Array(places.count)
@@ -87,8 +88,12 @@ export function createSeenLinks(bounds: {
       return place < 0 ? undefined : read(place)
     },
     put(code, seen) {
-      if (seen.longUrl.length > LENGTH_MAX || !places.choose(code)) return
+      if (!places.choose(code)) return
       const known = places.find()
+      if (seen.longUrl.length > lengthMax) {
+        if (known >= 0) places.free(known)
+        return
+      }
       const place = known >= 0 ? known : makeRoom(code)
       const isAsLong = known >= 0 && lengths[place] === seen.longUrl.length
       const position = targets.write(seen.longUrl, isAsLong ? numberAt(place, POSITION) : undefined)
