@@ -1,5 +1,6 @@
 // The real standalone process on a disk that fills up, at work and at its start, on a folder that
-// cannot be, and with its writing thread dead. The disk is a tmpfs that only the process sees.
+// cannot be, with its writing thread dead, and with a disk that hangs. The disk is a tmpfs that only the process sees.
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +14,9 @@ import { watchPauses } from './watch-pauses.ts'
 
 const TEST_MS_MAX = 60_000
 const REFUSAL_MS_MAX = 1000
+const STOP_MS_MAX = 8000
+/** After so long a transaction is aborted: GROUP_MS_MAX of stores/sqlite/writer.ts. */
+const GROUP_MS_MAX = 4000
 const MIB = 1 << 20
 const body = { long_url: 'https://example.com/' }
 const cleanUps: (() => unknown)[] = []
@@ -156,29 +160,97 @@ test('folders above DATA_DIR are made', async () => {
   expect((await stat(join(dataDir, 'curtail.db'))).isFile()).toBe(true)
 })
 
-test(
-  'a dead writing thread ends the process, for a restart to heal it',
-  async () => {
-    const box = await folder()
-    const [preload, mark] = [join(box, 'break.mjs'), join(box, 'mark')]
-    await writeFile(
-      preload,
-      `import { existsSync } from 'node:fs'
-       import { isMainThread } from 'node:worker_threads'
-       const look = () => {
-         if (existsSync(${JSON.stringify(mark)})) throw new Error('broken by the test')
-       }
-       if (!isMainThread) setInterval(look, 20).unref()`,
-    )
-    const env = { NODE_OPTIONS: `--import ${preload}` }
+/** Does `what` in the writing thread from `begin` to `end`; gives how to begin and end it. */
+async function inWriterThread(what: (isMarked: string) => string) {
+  const box = await folder()
+  const [preload, mark, seen] = [join(box, 'break.mjs'), join(box, 'mark'), join(box, 'seen')]
+  await writeFile(
+    preload,
+    `import { existsSync, writeFileSync } from 'node:fs'
+     import { isMainThread } from 'node:worker_threads'
+     const isMarked = () => existsSync(${JSON.stringify(mark)})
+     const look = () => {
+       if (!isMarked()) return
+       writeFileSync(${JSON.stringify(seen)}, '')
+       ${what('isMarked()')}
+     }
+     if (!isMainThread) setInterval(look, 20).unref()`,
+  )
+  const begin = async () => {
+    await writeFile(mark, '')
+    await waitFor('the thread', () => existsSync(seen))
+  }
+  return { begin, end: () => rm(mark), env: { NODE_OPTIONS: `--import ${preload}` } }
+}
+
+test.each([
+  ['throws', "throw new Error('broken by the test')", 'broken by the test'],
+  ['exits', 'process.exit(0)', 'the writing thread has ended'],
+])(
+  'a writing thread that %s ends the process, for a restart to heal it',
+  async (_, end, message) => {
+    const { begin, env } = await inWriterThread(() => end)
     const { service, client, linesOf } = await started({ env })
     expect((await client.create(body)).status).toBe(201)
-    await writeFile(mark, '')
+    await begin()
     expect(await inTime('the end', service.ended)).toBe(1)
     const words = 'nothing can be stored any more: ending, to be started again'
-    expect(linesOf(words)).toMatchObject([
-      { level: 'fatal', err: { message: 'broken by the test' } },
+    expect(linesOf(words)).toMatchObject([{ level: 'fatal', err: { message } }])
+  },
+  TEST_MS_MAX,
+)
+
+/** A thread that waits for its disk: it runs nothing else. */
+const hang = (isMarked: string) =>
+  `while (${isMarked}) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)`
+
+test(
+  'while the disk hangs creates end in 503, redirects go on; it recovers by itself',
+  async () => {
+    const { begin, end, env } = await inWriterThread(hang)
+    const { client, linesOf, storeState } = await started({ env })
+    expect((await client.create({ ...body, custom_alias: 'there' })).status).toBe(201)
+    expect((await client.create(body)).status).toBe(201) // a block of codes is at hand
+    const byKey = { 'Idempotency-Key': 'hung' }
+    const aliased = { ...body, custom_alias: 'hung' }
+    await begin()
+    const begunMs = performance.now()
+    const first = client.create(aliased, byKey)
+    expect((await client.follow('there')).status).toBe(302)
+    expect((await client.follow('none')).status).toBe(404)
+    expectRefusal(await first, NOT_CONFIRMED)
+    expect(performance.now() - begunMs).toBeLessThan(5 * GROUP_MS_MAX)
+    const nextMs = performance.now()
+    expectRefusal(await client.create(body)) // at once: the hung group keeps the only thread
+    expect(performance.now() - nextMs).toBeLessThan(REFUSAL_MS_MAX)
+    expect((await client.follow('there')).status).toBe(302)
+    expect(await storeState()).toEqual([200, 'down'])
+    expect(linesOf('the store fails')).toMatchObject([
+      { side: 'write', reason: 'SQLite did not answer in time' },
     ])
+    await end()
+    await waitFor('the store to be up', async () => (await storeState())[1] === 'up')
+    for (let i = 0; i < 2; i++) {
+      const made = await client.create(aliased, byKey)
+      expect([made.status, jsonOf(made)['short_url']]).toEqual([
+        201,
+        expect.stringMatching(/\/hung$/),
+      ])
+    }
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'a stop while the disk hangs ends within 8 s',
+  async () => {
+    const { begin, env } = await inWriterThread(hang)
+    const { service, client } = await started({ env })
+    await begin()
+    const created = Promise.allSettled([client.create(body)])
+    process.kill(service.pid, 'SIGTERM')
+    expect(typeof (await inTime('the end', service.ended, STOP_MS_MAX))).toBe('number')
+    await created
   },
   TEST_MS_MAX,
 )

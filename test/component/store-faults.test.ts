@@ -98,3 +98,23 @@ test(
   },
   TEST_MS_MAX,
 )
+
+test(
+  'while the store cannot read: a redirect is 503, never 404',
+  async () => {
+    await client.create({ long_url: target, custom_alias: 'unread' })
+    db.exec('ALTER TABLE links RENAME TO unreadable')
+    try {
+      for (const code of ['unread', 'unknown']) {
+        isUnavailable(await client.follow(code))
+        expect(headerOf(await client.follow(code), 'Cache-Control')).toBe('no-store')
+      }
+      expect((await client.follow('much-too-long')).status).toBe(404)
+    } finally {
+      db.exec('ALTER TABLE unreadable RENAME TO links')
+    }
+    expect((await client.follow('unread')).status).toBe(302)
+    expect((await client.follow('unknown')).status).toBe(404)
+  },
+  TEST_MS_MAX,
+)

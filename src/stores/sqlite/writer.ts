@@ -109,8 +109,9 @@ class GroupWriter implements Writer {
         resolve()
       })
     })
-    // Also a thread that hangs in its last transaction ends by then.
-    const forced = setTimeout(() => void this.#thread.terminate(), GROUP_MS_MAX)
+    // A thread that hangs already gets no more time: its group has been reported as unknown.
+    const graceMs = this.#hung ? 0 : GROUP_MS_MAX
+    const forced = setTimeout(() => void this.#thread.terminate(), graceMs)
     if (this.#inHand !== undefined || this.#waiting.length > 0) {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
@@ -171,6 +172,7 @@ class GroupWriter implements Writer {
     for (const { reject } of this.#inHand ?? []) reject(error)
     this.#inHand = []
     this.#hung = true
+    if (this.#closing) void this.#thread.terminate()
     for (const { reject } of this.#waiting.splice(0)) reject(notDone('SQLite does not answer'))
   }
 
