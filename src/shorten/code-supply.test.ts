@@ -102,6 +102,14 @@ test('an empty pool is said, asked again only after a second, and then used', as
   expect(await take()).toEqual({ kind: 'code', code: codesOf(1)[0] })
 })
 
+test('an empty pool is asked again at once after the clock was set back', async () => {
+  const { take, mint, clock } = await supplyOf(0)
+  expect(await take()).toEqual({ kind: 'pool-empty' })
+  await mint(0, 1)
+  clock.nowMs -= 3_600_000
+  expect(await take()).toEqual({ kind: 'code', code: codesOf(1)[0] })
+})
+
 test('codes at hand are handed out although the pool is empty', async () => {
   const { takeMany, take } = await supplyOf(1)
   expect(await takeMany(1000)).toEqual(codesOf(1))
