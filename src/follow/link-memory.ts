@@ -78,9 +78,8 @@ export function createLinkMemory(options: {
       if (hit !== undefined && hit.untilMs > nowMs && hit.fromMs <= nowMs) return hit
       const link = getSeen(code, nowMs)
       if (link !== undefined) return link
-      const seenMs = misses?.get(code)
-      const isMiss = seenMs !== undefined && seenMs + missMs > nowMs && seenMs <= nowMs
-      return isMiss ? null : undefined
+      const seenMs = misses?.get(code) ?? Infinity
+      return seenMs <= nowMs && seenMs + missMs > nowMs ? null : undefined
     },
     set(code, target, begunMs) {
       if (target === undefined) {

@@ -17,7 +17,10 @@ export interface SeenLink extends Target {
 
 /** What was seen, by code. */
 export interface SeenLinks {
-  /** What may be given out at `nowMs` without asking. */
+  /**
+   * What may be given out at `nowMs` without asking; not what begins in the future: it was seen
+   * before the clock was set back, so its age is unknown.
+   */
   getFresh(code: string, nowMs: number): SeenLink | undefined
   /** Whatever is known. */
   get(code: string): SeenLink | undefined
@@ -38,7 +41,6 @@ export function createSeenLinks(bounds: {
   readonly targetBytesMax: number
 }): SeenLinks {
   const targets = createTargetRing(bounds.targetBytesMax)
-  const lengthMax = Math.min(LENGTH_MAX, bounds.targetBytesMax)
   let places = createCodePlaces(Math.min(PLACES_AT_FIRST, bounds.linksMax))
   let numbers = new Float64Array(places.count * NUMBERS)
   let lengths = new Uint16Array(places.count)
@@ -49,7 +51,8 @@ export function createSeenLinks(bounds: {
     const place = places.choose(code) ? places.find() : -1
     return place >= 0 && isThere(place) ? place : -1
   }
-  const read = (place: number): SeenLink => {
+  const read = (place: number): SeenLink | undefined => {
+    if (place < 0) return undefined
     const longUrl = targets.read(numberAt(place, POSITION), lengths[place] ?? 0)
     return readTimes(numbers, place * NUMBERS, longUrl)
   }
@@ -78,19 +81,14 @@ export function createSeenLinks(bounds: {
   return {
     getFresh(code, nowMs) {
       const place = find(code)
-      if (place < 0) return undefined
-      // What begins in the future was seen before the clock was set back: nobody knows its age.
-      const isFresh = numberAt(place, UNTIL) > nowMs && numberAt(place, FROM) <= nowMs
+      const isFresh = place >= 0 && numberAt(place, UNTIL) > nowMs && numberAt(place, FROM) <= nowMs
       return isFresh ? read(place) : undefined
     },
-    get(code) {
-      const place = find(code)
-      return place < 0 ? undefined : read(place)
-    },
+    get: (code) => read(find(code)),
     put(code, seen) {
       if (!places.choose(code)) return
       const known = places.find()
-      if (seen.longUrl.length > lengthMax) {
+      if (seen.longUrl.length > Math.min(LENGTH_MAX, bounds.targetBytesMax)) {
         if (known >= 0) places.free(known)
         return
       }
