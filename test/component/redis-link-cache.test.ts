@@ -1,10 +1,9 @@
-// The link cache on a Redis that is absent, hangs, dies, forgets, is a replica or holds what is not
-// ours: a call fails with StoreError in its time, and Redis is used again when it is back.
+// The link cache on a Redis that is absent, hangs, dies, forgets or is a replica: a call fails with
+// StoreError in its time, and Redis is used again when it is back.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Target } from '../../src/links/decide-redirect.ts'
 import { StoreError } from '../../src/process/store-error.ts'
 import { COMMAND_MS_MAX, UNDER_WAY_MAX } from '../../src/stores/redis/link-cache-commands.ts'
-import { encodeEntry, type InvalidReason } from '../../src/stores/redis/link-cache-entry.ts'
 import { freePort } from '../parts/free-ports.ts'
 import {
   clientOf,
@@ -191,109 +190,6 @@ describe('Redis away', () => {
     const used = await openReadyCache(url)
     await used.cache.close()
     await expect(used.cache.look('code')).rejects.toBeInstanceOf(StoreError)
-  })
-})
-
-/** With the highest bit of one byte turned. */
-function flipped(whole: Buffer, at: number): Buffer {
-  const spoilt = Buffer.from(whole)
-  spoilt.writeUInt8(whole.readUInt8(at) ^ 0x80, at)
-  return spoilt
-}
-
-describe('what is in Redis', () => {
-  test.each<[string, InvalidReason, (whole: Buffer) => Buffer]>([
-    ['foreign text', 'format', () => Buffer.from('what is this')],
-    ['a cut entry', 'length', (whole) => whole.subarray(0, whole.length / 2)],
-    ['a flipped bit, no UTF-8 any more', 'checksum', (whole) => flipped(whole, whole.length - 3)],
-    ["another code's entry", 'code', () => Buffer.from(encodeEntry('other', target))],
-    ["version 1's target", 'version', () => Buffer.from(`1T ${target.longUrl}`)],
-    ["version 1's negative entry", 'version', () => Buffer.from('1N')],
-  ])('%s is dropped and counted, and its reader may fill the cache', async (_, reason, spoil) => {
-    const used = await openReadyCache(url, patient)
-    const client = clientOf(server.port)
-    const code = newCode()
-    await remember(used, code)
-    const whole = await client.getBuffer(`curtail:link:1:${code}`)
-    await client.set(`curtail:link:1:${code}`, spoil(whole ?? Buffer.alloc(0)))
-    const permit = await permitFor(used, code)
-    expect(await used.cache.look(code)).toEqual({ kind: 'unknown', permit: undefined })
-    const { values } = await used.metrics.linkCacheInvalid.get()
-    expect(values).toEqual([{ labels: { reason }, value: 1 }])
-    expect(await used.cache.fill({ code, permit, target, nowMs: Date.now() })).toBe(true)
-    expect(await used.cache.look(code)).toEqual({ kind: 'hit', target })
-    client.disconnect()
-    await used.cache.close()
-  })
-
-  test('of 50 who read an invalid entry at once one gets a lease, and nobody drops it', async () => {
-    const used = await openReadyCache(url, patient)
-    const client = clientOf(server.port)
-    const code = newCode()
-    await client.set(`curtail:link:1:${code}`, 'what is this')
-    const seen = await Promise.all(Array.from({ length: 50 }, () => used.cache.look(code)))
-    const permits = seen.flatMap((one) => (one.kind === 'unknown' ? (one.permit ?? []) : ['?']))
-    expect(permits).toHaveLength(1)
-    const [permit = ''] = permits
-    expect(await used.cache.fill({ code, permit, target, nowMs: Date.now() })).toBe(true)
-    client.disconnect()
-    await used.cache.close()
-  })
-
-  test('many invalid entries are one log line, and older ones none', async () => {
-    const used = await openReadyCache(url, patient)
-    const client = clientOf(server.port)
-    for (const value of ['1N', '1T https://example.com/', ...Array.from('spoilt')]) {
-      const code = newCode()
-      await client.set(`curtail:link:1:${code}`, value)
-      await permitFor(used, code)
-    }
-    expect(used.warned).toEqual([{ reason: 'format', entries: 1 }])
-    client.disconnect()
-    await used.cache.close()
-  })
-
-  test('a foreign list is not believed, until it is forgotten', async () => {
-    const used = await openReadyCache(url, patient)
-    const client = clientOf(server.port)
-    const code = newCode()
-    await client.rpush(`curtail:link:1:${code}`, 'what', 'is', 'this')
-    expect(await used.cache.look(code)).toEqual({ kind: 'unknown', permit: undefined })
-    await used.cache.forget(code)
-    expect(await remember(used, code)).toBe(true)
-    client.disconnect()
-    await used.cache.close()
-  })
-
-  test('no key lives for ever, and an entry is small', async () => {
-    const used = await openReadyCache(url, patient)
-    const client = clientOf(server.port)
-    await client.flushall()
-    await permitFor(used, 'a')
-    await remember(used, 'b')
-    const permit = await permitFor(used, 'c')
-    await used.cache.fill({ code: 'c', permit, target: undefined, nowMs: Date.now() })
-    const keys = await client.keys('*')
-    expect(keys).toHaveLength(3)
-    for (const key of keys) expect(await client.pttl(key)).toBeGreaterThan(0)
-    expect(await client.get('curtail:link:1:b')).toBe(encodeEntry('b', target))
-    expect(encodeEntry('b', target)).toHaveLength(target.longUrl.length + 17)
-    client.disconnect()
-    await used.cache.close()
-  })
-
-  test('the reads of one turn share a command, of so many keys at most', async () => {
-    const used = await openReadyCache(url, patient)
-    const client = clientOf(server.port)
-    const code = newCode()
-    await remember(used, code)
-    await client.config('RESETSTAT')
-    const seen = await Promise.all(Array.from({ length: 300 }, () => used.cache.look(code)))
-    expect(new Set(seen.map(({ kind }) => kind))).toEqual(new Set(['hit']))
-    const stats = /cmdstat_mget:calls=(\d+)/.exec(await client.info('commandstats'))
-    expect(Number(stats?.[1])).toBe(3)
-    client.disconnect()
-    await used.cache.close()
   })
 })
 

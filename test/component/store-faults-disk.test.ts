@@ -1,5 +1,6 @@
 // The real standalone process on a disk that fills up, at work and at its start, on a folder that
-// cannot be, with its writing thread dead, and with a disk that hangs. The disk is a tmpfs that only the process sees.
+// cannot be, with its writing thread dead, and with a disk that hangs. The disk is a tmpfs that
+// only the process sees.
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
