@@ -6,6 +6,17 @@ import fc from 'fast-check'
 import { MESSAGE_BYTES_MAX, MessageReader, wholeMessage } from './message-reader.ts'
 
 const BUDGET = 10_000_000
+const budgetOf = (left: number) => ({
+  left,
+  take(amount: number) {
+    const isEnough = amount <= this.left
+    if (isEnough) this.left -= amount
+    return isEnough
+  },
+  give(amount: number) {
+    this.left += amount
+  },
+})
 const framed = (message: Buffer, flag = 0) => {
   const head = Buffer.alloc(5)
   head[0] = flag
@@ -20,7 +31,7 @@ test('messages come out as they went in, however they are cut', () => {
       fc.array(message, { maxLength: 6 }),
       fc.infiniteStream(fc.integer({ min: 1, max: 400 })),
       (messages, sizes) => {
-        const budget = { left: BUDGET }
+        const budget = budgetOf(BUDGET)
         const reader = new MessageReader(budget, 'identity')
         const bytes = Buffer.concat(messages.map((one) => framed(one)))
         const read: unknown[] = []
@@ -51,7 +62,7 @@ test('one whole message is seen at once, and nothing else', () => {
 test('packed messages are unpacked, to a bound', async () => {
   const message = Buffer.from('hello '.repeat(100))
   const read = async (packed: Buffer, packing: 'gzip' | 'deflate' | 'identity', flag = 1) => {
-    const reader = new MessageReader({ left: BUDGET }, packing)
+    const reader = new MessageReader(budgetOf(BUDGET), packing)
     reader.add(framed(packed, flag))
     return await reader.next()
   }
@@ -70,7 +81,7 @@ test('few messages are unpacked at once, and each in its turn', async () => {
   try {
     const packed = framed(deflateSync(Buffer.alloc(100_000, 'x')), 1)
     const unpacked = Array.from({ length: 100 }, () => {
-      const reader = new MessageReader({ left: BUDGET }, 'deflate')
+      const reader = new MessageReader(budgetOf(BUDGET), 'deflate')
       reader.add(packed)
       return Promise.resolve(reader.next())
     })
@@ -84,11 +95,11 @@ test('few messages are unpacked at once, and each in its turn', async () => {
 })
 
 test('too much is refused before it is kept', () => {
-  const reader = new MessageReader({ left: BUDGET }, 'identity')
+  const reader = new MessageReader(budgetOf(BUDGET), 'identity')
   const head = framed(Buffer.alloc(0))
   head.writeUInt32BE(MESSAGE_BYTES_MAX + 1, 1)
   expect(reader.add(head)).toMatchObject({ code: 'RESOURCE_EXHAUSTED' })
-  const budget = { left: 1000 }
+  const budget = budgetOf(1000)
   const [first, second] = [
     new MessageReader(budget, 'identity'),
     new MessageReader(budget, 'identity'),

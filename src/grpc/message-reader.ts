@@ -2,6 +2,7 @@
 // bounded together, and takes at most twice its bytes. Reads no message.
 import { unpack } from './unpack.ts'
 import type { Packing } from './call-head.ts'
+import type { Budget } from './http2/process-bounds.ts'
 import type { CallFault } from './status-codes.ts'
 
 /** Bytes of the largest message that is read, also unpacked. */
@@ -9,11 +10,6 @@ export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 /** A flag whether the message is packed, and its length in 4. */
 const HEAD_BYTES = 5
 const BYTES_AT_FIRST = 256
-
-/** Bytes that may be kept yet, of all calls together. */
-export interface Budget {
-  left: number
-}
 
 const tooLarge: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
@@ -59,8 +55,7 @@ export class MessageReader {
     const length = this.length + part.length
     if (length > this.bytes.length) {
       const size = Math.max(length, 2 * this.bytes.length, BYTES_AT_FIRST)
-      if (size - this.bytes.length > this.budget.left) return tooMuch
-      this.budget.left -= size - this.bytes.length
+      if (!this.budget.take(size - this.bytes.length)) return tooMuch
       const larger = Buffer.allocUnsafeSlow(size)
       this.bytes.copy(larger, 0, 0, this.length)
       this.bytes = larger
@@ -83,7 +78,7 @@ export class MessageReader {
 
   /** Keeps nothing any more. */
   clear(): void {
-    this.budget.left += this.bytes.length
+    this.budget.give(this.bytes.length)
     this.bytes = Buffer.alloc(0)
     this.length = 0
   }

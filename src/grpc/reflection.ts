@@ -22,6 +22,9 @@ const malformed: CallFault = {
   details: 'the bytes are no ServerReflectionRequest',
 }
 
+/** What a message costs of its connection's budget: it takes long to answer. */
+const MESSAGE_COST = 10
+
 /** Both versions of the method, by their paths. */
 export function createReflection(): ReadonlyMap<string, OpenReflection> {
   const ours = fileURLToPath(new URL('./proto', import.meta.url))
@@ -69,6 +72,7 @@ function openMethod(
   listen(seen)
   return {
     message(bytes) {
+      stream.spend(MESSAGE_COST)
       let message: unknown
       try {
         message = definition.requestDeserialize(bytes)

@@ -5,11 +5,12 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import { within } from '../process/deadline.ts'
 import { OperatorError } from '../process/role.ts'
-import { createHttp2Transport } from './http2-transport.ts'
+import type { BoundKind } from './http2/process-bounds.ts'
+import { createHttp2Transport, type TransportDeps } from './http2-transport.ts'
 import type { GrpcConfig } from './settings.ts'
 import type { CallDeps } from './should-rate-limit.ts'
 import { followTlsFiles, isCertificateFor, readTlsFiles, type TlsFiles } from './tls-files.ts'
-import type { ConnectionAge, RateLimitTransport } from './transport.ts'
+import type { RateLimitTransport } from './transport.ts'
 
 /** gRPC that is being served. */
 export interface GrpcServer {
@@ -26,14 +27,17 @@ export interface GrpcServeDeps extends CallDeps {
   readonly config: GrpcConfig
   /** Told of what goes wrong beside the calls, such as a certificate that cannot be read. */
   readonly onError: (error: unknown) => void
-  readonly createTransport?: (deps: CallDeps & ConnectionAge) => RateLimitTransport
+  /** A connection was shed, or held to its share of what the process holds. */
+  readonly onShed?: (kind: BoundKind) => void
+  readonly createTransport?: (deps: TransportDeps) => RateLimitTransport
   /** How often the files of TLS are looked at. @default 1000 */
   readonly lookEveryMs?: number
   /** How long `close` waits for calls under way. @default 15_000 */
   readonly closeMsMax?: number
 }
 
-const CONNECTIONS_MAX = 10_000
+/** Beyond what the transport serves, so that it can choose; also bounds handshakes of TLS. */
+const CONNECTIONS_MAX = 5000
 const HANDSHAKE_MS_MAX = 10_000
 const LOOK_EVERY_MS = 1000
 const CLOSE_MS_MAX = 15_000
@@ -47,6 +51,7 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
     decide: deps.decide,
     onCall: deps.onCall,
     onDefect: deps.onDefect,
+    ...(deps.onShed !== undefined && { onShed: deps.onShed }),
     ageMsMax: config.GRPC_MAX_CONNECTION_AGE,
     graceMs: config.GRPC_MAX_CONNECTION_AGE_GRACE,
   })

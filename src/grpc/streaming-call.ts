@@ -2,7 +2,7 @@
 // none while answers wait to be read. Knows no message.
 import type { CallListener, CallStream } from './http2/call-stream.ts'
 import type { Packing } from './call-head.ts'
-import { type Budget, MessageReader } from './message-reader.ts'
+import { MessageReader } from './message-reader.ts'
 import type { CallFault } from './status-codes.ts'
 
 /** What becomes of the messages of one call. */
@@ -18,7 +18,6 @@ export interface StreamingMethod {
 /** What streaming calls share. */
 export interface StreamingDeps {
   readonly open: (stream: CallStream) => StreamingMethod
-  readonly budget: Budget
   /** Told of errors that are no client's. */
   readonly onDefect: (error: unknown) => void
 }
@@ -35,11 +34,12 @@ export class StreamingCall implements CallListener {
   private hasEnded = false
   private hasToldEnd = false
   private isUnpacking = false
+  private isPutOff = false
 
   constructor(deps: StreamingDeps, stream: CallStream, packing: Packing) {
     this.stream = stream
     this.method = deps.open(stream)
-    this.reader = new MessageReader(deps.budget, packing)
+    this.reader = new MessageReader(stream.messages, packing)
     this.onDefect = deps.onDefect
     stream.done() // it works while it is open, and no longer
   }
@@ -66,15 +66,23 @@ export class StreamingCall implements CallListener {
   }
 
   private go(): void {
-    while (!this.stream.isOver && !this.stream.isBlocked && !this.isUnpacking) {
-      const message = this.reader.next()
-      if (message === undefined) {
-        this.endIfDone()
-        return
-      }
-      if (message instanceof Promise) void this.unpack(message)
-      else this.give(message)
+    if (this.stream.isOver || this.stream.isBlocked || this.isUnpacking || this.isPutOff) return
+    const message = this.reader.next()
+    if (message === undefined) this.endIfDone()
+    else if (message instanceof Promise) void this.unpack(message)
+    else {
+      this.give(message)
+      this.goLater()
     }
+  }
+
+  /** Each message has its turn of the event loop. */
+  private goLater(): void {
+    this.isPutOff = true
+    this.stream.later(() => {
+      this.isPutOff = false
+      this.go()
+    })
   }
 
   private async unpack(packed: Promise<Buffer | CallFault>): Promise<void> {
@@ -83,7 +91,7 @@ export class StreamingCall implements CallListener {
     this.isUnpacking = false
     if (this.stream.isOver) return
     this.give(message)
-    this.go()
+    this.goLater()
   }
 
   private give(message: Buffer | CallFault): void {

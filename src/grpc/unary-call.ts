@@ -2,7 +2,7 @@
 // says what is wrong with the call where it is none. Knows no message.
 import type { CallListener, CallStream } from './http2/call-stream.ts'
 import type { Packing } from './call-head.ts'
-import { type Budget, MessageReader, wholeMessage } from './message-reader.ts'
+import { MessageReader, wholeMessage } from './message-reader.ts'
 import type { CallFault, UnaryAnswer } from './status-codes.ts'
 
 /** A method with one request and one answer. */
@@ -11,11 +11,20 @@ export type UnaryMethod = (message: Buffer) => UnaryAnswer | Promise<UnaryAnswer
 /** What unary calls share. */
 export interface UnaryDeps {
   readonly method: UnaryMethod
-  readonly budget: Budget
   /** Told of errors that are no client's. */
   readonly onDefect: (error: unknown) => void
 }
 
+/** A message costs a unit of the connection's budget for each of these. */
+const LARGE_BYTES = 32 * 1024
+/** While it is decided, a message of more bytes counts for this many times as much, to a bound. */
+const HELD_BYTES_MIN = 8 * 1024
+const READ_FACTOR = 8
+const HELD_BYTES_MAX = 8 * 1024 * 1024
+const tooMuch: CallFault = {
+  code: 'RESOURCE_EXHAUSTED',
+  details: 'too many large messages are under way',
+}
 const notOne: CallFault = { code: 'UNIMPLEMENTED', details: 'this method takes one message' }
 const notWhole: CallFault = { code: 'INTERNAL', details: 'the message is not whole' }
 const defect: CallFault = { code: 'INTERNAL', details: 'the call could not be answered' }
@@ -47,7 +56,7 @@ export class UnaryCall implements CallListener {
   }
 
   private collect(bytes: Buffer, isLast: boolean): void {
-    const reader = (this.reader ??= new MessageReader(this.deps.budget, this.packing))
+    const reader = (this.reader ??= new MessageReader(this.stream.messages, this.packing))
     const fault = reader.add(bytes)
     const { nextBytes } = reader
     if (fault !== undefined) this.stream.refuse(fault)
@@ -61,6 +70,24 @@ export class UnaryCall implements CallListener {
     }
   }
 
+  /** What a message is read into counts until it is answered. */
+  private async answer(message: Buffer): Promise<void> {
+    const { stream } = this
+    const { length } = message
+    const held = length < HELD_BYTES_MIN ? 0 : Math.min(length * READ_FACTOR, HELD_BYTES_MAX)
+    if (held > 0 && !stream.messages.take(held)) {
+      stream.refuse(tooMuch)
+      return
+    }
+    try {
+      const answer = await this.deps.method(message)
+      if (answer.code === 'OK') stream.answer(answer.message)
+      else stream.refuse(answer)
+    } finally {
+      if (held > 0) stream.messages.give(held)
+    }
+  }
+
   private async run(given: Buffer | CallFault | Promise<Buffer | CallFault>): Promise<void> {
     this.isRunning = true
     const { stream } = this
@@ -69,9 +96,8 @@ export class UnaryCall implements CallListener {
       this.reader?.clear()
       if (!Buffer.isBuffer(message)) stream.refuse(message)
       else if (!stream.isOver) {
-        const answer = await this.deps.method(message)
-        if (answer.code === 'OK') stream.answer(answer.message)
-        else stream.refuse(answer)
+        stream.spend(Math.floor(message.length / LARGE_BYTES))
+        await this.answer(message)
       }
     } catch (error) {
       this.deps.onDefect(error)

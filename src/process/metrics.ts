@@ -144,6 +144,11 @@ function limiterMetrics({ collected, counter, gauge, histogram }: Makers) {
       'ratelimit_service_global_shadow_mode',
       'Calls let pass by SHADOW_MODE alone.',
     ),
+    limiterSheds: counter(
+      'curtail_limiter_sheds_total',
+      'Times that a connection was held to its share or shed, by what the process holds.',
+      ['resource'],
+    ),
     limiterDecisions: counter(
       'curtail_limiter_decisions_total',
       'Decisions of limits, by who decided and how.',

@@ -262,6 +262,9 @@ async function openFronts(base: Base, given: { source: RuleSource; decide: Decid
     onError: (err) => {
       log.error({ err }, 'gRPC')
     },
+    onShed: (resource) => {
+      metrics.limiterSheds.inc({ resource })
+    },
   })
   closing.push(() => grpc.close())
   const ports = await openRateLimitListeners({

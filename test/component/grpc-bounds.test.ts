@@ -7,6 +7,8 @@ import type { Frame } from '../../loadtest/bench/http2-frame.ts'
 import { createHttp2Transport } from '../../src/grpc/http2-transport.ts'
 import { CallStream } from '../../src/grpc/http2/call-stream.ts'
 import { Http2Connection } from '../../src/grpc/http2/connection.ts'
+import { ProcessBounds } from '../../src/grpc/http2/process-bounds.ts'
+import { Turns } from '../../src/grpc/http2/turns.ts'
 import { StreamingCall, type StreamingMethod } from '../../src/grpc/streaming-call.ts'
 import { UnaryCall } from '../../src/grpc/unary-call.ts'
 import { passAll } from './grpc-client.ts'
@@ -39,17 +41,23 @@ function openPipe({ reads = true } = {}) {
 function openConnection(begin: (stream: CallStream) => void) {
   const pipe = openPipe()
   const nowMs = () => performance.now()
+  const bounds = new ProcessBounds(() => undefined)
+  const share = bounds.open('a', () => undefined)
+  if (share === undefined) throw new Error('there is no place for a connection')
   const connection = new Http2Connection(pipe.duplex, {
     begin,
     nowMs,
+    share: share.parts,
+    address: 'a',
+    turns: new Turns(nowMs),
     onDefect,
     onGone: () => undefined,
   })
-  return { ...pipe, connection }
+  return { ...pipe, connection, bounds }
 }
 
-function openReflection(reads: boolean) {
-  const pipe = openPipe({ reads })
+function openReflection() {
+  const pipe = openPipe({ reads: false })
   const ages = { ageMsMax: 0, graceMs: 0 }
   const deps = { decide: passAll, onCall: () => undefined, onDefect, ...ages }
   createHttp2Transport(deps).serve(pipe.duplex)
@@ -96,14 +104,26 @@ const reflect = (asked: Buffer) => {
 }
 
 test('who asks for much and reads nothing is owed little', async () => {
-  const { duplex, frames } = openReflection(false)
+  const { duplex, frames } = openReflection()
   duplex.push(reflect(many(1200, () => askFile)))
   await waitFor('an answer', () => frames().length > 0)
   expect(duplex.writableLength).toBeLessThan(512 * 1024)
 })
 
 test('messages that come all at once are answered one by one', async () => {
-  const { duplex, frames } = openReflection(true)
+  const { duplex, frames } = openConnection((stream) => {
+    const open = () => ({
+      message: () => {
+        stream.write(Buffer.from('fine'))
+        return undefined
+      },
+      ended: () => {
+        stream.end()
+        return undefined
+      },
+    })
+    stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
+  })
   const asked = 8000
   duplex.push(Buffer.concat([reflect(many(asked, () => askList)), data(1, Buffer.alloc(0), 1)]))
   await waitFor('the end', () => frames().some(isEnd))
@@ -129,34 +149,31 @@ const endings: Record<string, Partial<StreamingMethod> & { readonly sent?: Buffe
 }
 
 test.each(Object.entries(endings))('nothing is kept of a stream after %s', async (_, given) => {
-  const budget = { left: 1_000_000 }
   const over = jest.fn()
   const method = { message: () => undefined, ended: () => undefined, over, ...given }
-  const { duplex, frames } = openConnection((stream) => {
+  const { duplex, frames, bounds } = openConnection((stream) => {
     const open = () => method
-    if (stream.id === 1)
-      stream.listener = new StreamingCall({ open, budget, onDefect }, stream, 'identity')
+    if (stream.id === 1) stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
     else stream.refuseHttp(404)
   })
   const { sent = Buffer.alloc(0) } = given
   duplex.push(Buffer.concat([opening, headers(1), data(1, emptyCall), sent, callOn(3)]))
   await waitFor('the call after it', () => frames().some((one) => isEnd(one) && one.stream === 3))
-  expect([budget.left, over.mock.calls.length]).toEqual([1_000_000, 1])
+  expect([bounds.sums.messages.used, over.mock.calls.length]).toEqual([0, 1])
 })
 
 test('nothing is kept of a stream that its method ends', async () => {
-  const budget = { left: 1_000_000 }
-  const { duplex, frames } = openConnection((stream) => {
+  const { duplex, frames, bounds } = openConnection((stream) => {
     const ended = () => {
       stream.end()
       return undefined
     }
     const open = () => ({ message: () => undefined, ended })
-    stream.listener = new StreamingCall({ open, budget, onDefect }, stream, 'identity')
+    stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
   })
   duplex.push(Buffer.concat([opening, headers(1), data(1, emptyCall, 1)]))
   await waitFor('its end', () => frames().some(isEnd))
-  expect(budget.left).toBe(1_000_000)
+  expect(bounds.sums.messages.used).toBe(0)
 })
 
 test('a defect of one call is the end of this call alone', async () => {
@@ -200,13 +217,12 @@ test('a window that opens by little wakes no more streams than can send', async 
 
 test('calls that are given up while they are decided are no flood', async () => {
   const underWay: (() => void)[] = []
-  const budget = { left: 1_000_000 }
   const method = async () => {
     await new Promise<void>((resolve) => underWay.push(resolve))
     return { code: 'OK', message: Buffer.from('fine') } as const
   }
   const { duplex, frames } = openConnection((stream) => {
-    stream.listener = new UnaryCall({ method, budget, onDefect }, stream, 'identity')
+    stream.listener = new UnaryCall({ method, onDefect }, stream, 'identity')
   })
   duplex.push(opening)
   const [rounds, each] = [15, 1000]

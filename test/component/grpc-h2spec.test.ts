@@ -8,6 +8,8 @@ import { afterEach, expect, test } from '@jest/globals'
 import { parseCallHead } from '../../src/grpc/call-head.ts'
 import type { CallStream } from '../../src/grpc/http2/call-stream.ts'
 import { Http2Connection } from '../../src/grpc/http2/connection.ts'
+import { ProcessBounds } from '../../src/grpc/http2/process-bounds.ts'
+import { Turns } from '../../src/grpc/http2/turns.ts'
 import { errorCodes } from '../../src/grpc/http2/frames.ts'
 import type { HeaderField } from '../../src/grpc/http2/hpack-decoder.ts'
 import { runHttp2Tool } from '../parts/http2-tools.ts'
@@ -67,12 +69,20 @@ function answerWhole(stream: CallStream, fields: readonly HeaderField[] | undefi
 
 async function serveWhole(): Promise<number> {
   const connections = new Set<Http2Connection>()
+  const nowMs = () => performance.now()
+  const bounds = new ProcessBounds(() => undefined)
+  const turns = new Turns(nowMs)
   const server = createServer((socket) => {
-    const connection = new Http2Connection(socket, {
+    const share = bounds.open('127.0.0.1', () => undefined)
+    if (share === undefined) throw new Error('Cannot open a connection: the bounds reject it')
+    const connection: Http2Connection = new Http2Connection(socket, {
       begin: answerWhole,
-      nowMs: () => performance.now(),
+      ...{ nowMs, turns, share: share.parts, address: '127.0.0.1' },
       onDefect: (error) => defects.push(error),
-      onGone: (gone) => connections.delete(gone),
+      onGone: () => {
+        bounds.close(share)
+        connections.delete(connection)
+      },
     })
     connections.add(connection)
   })

@@ -1,10 +1,11 @@
 // One call on a connection of HTTP/2: what is sent on it and how much its client still takes. It is
 // gone from the connection once both sides have ended it; reads no message, decides nothing.
+import type { Allowances, Budget } from './process-bounds.ts'
 import { type CallFault, statusCodes } from '../status-codes.ts'
 import type { AnswerHeaders } from './answer-headers.ts'
 import { renderDetails } from './details.ts'
 import type { FrameOutput } from './frame-output.ts'
-import { type ErrorCode, FRAME_BYTES_MAX, sentFrames, WINDOW_BYTES } from './frames.ts'
+import { type ErrorCode, errorCodes, FRAME_BYTES_MAX, sentFrames, WINDOW_BYTES } from './frames.ts'
 
 /** What a stream needs of its connection. */
 export interface StreamHost {
@@ -12,8 +13,14 @@ export interface StreamHost {
   readonly answerHeaders: AnswerHeaders
   /** Bytes of data that the client takes, of all streams. */
   sendWindow: number
+  /** What the connection holds, of each kind. */
+  readonly share: Allowances
   /** A call was answered, well or not. */
-  answered(stream: CallStream): void
+  answered(stream: CallStream, isOk: boolean): void
+  /** Counts work that brings nothing, or little for its cost. */
+  spend(amount: number): void
+  /** Does this in a later turn of the event loop. */
+  later(job: () => void): void
   /** Tells the client that the stream ends at once. */
   reset(stream: CallStream, code: ErrorCode): void
   /** The stream is over for both sides. */
@@ -55,11 +62,27 @@ export class CallStream {
   private hasHeaders = false
   private isEnding = false
   private waiting: Buffer[] | undefined
+  private waitingBytes = 0
 
   constructor(host: StreamHost, id: number, sendWindow: number) {
     this.host = host
     this.id = id
     this.sendWindow = sendWindow
+  }
+
+  /** What the connection may hold of messages that are not whole. */
+  get messages(): Budget {
+    return this.host.share.messages
+  }
+
+  /** Counts work that brings nothing, or little for its cost. */
+  spend(amount: number): void {
+    this.host.spend(amount)
+  }
+
+  /** Does this in a later turn of the event loop, if the connection is open then. */
+  later(job: () => void): void {
+    this.host.later(job)
   }
 
   /** Whether the call is still being worked on, though its client may have given it up. */
@@ -94,6 +117,12 @@ export class CallStream {
     this.sendHeaders()
     const head = Buffer.alloc(5)
     head.writeUInt32BE(message.length, 1)
+    const bytes = head.length + message.length
+    if (!this.host.share.output.take(bytes)) {
+      this.reset(errorCodes.enhanceYourCalm)
+      return
+    }
+    this.waitingBytes += bytes
     this.waiting ??= []
     this.waiting.push(Buffer.concat([head, message]))
     this.sendWaiting()
@@ -114,12 +143,15 @@ export class CallStream {
       ['grpc-message', renderDetails(details)],
       ...more,
     ] as const
-    this.sendTrailers(this.host.answerHeaders.fields(fields, !this.hasHeaders))
+    if (code === 'UNIMPLEMENTED' || code === 'RESOURCE_EXHAUSTED') this.host.spend(1)
+    this.sendTrailers(this.host.answerHeaders.fields(fields, !this.hasHeaders), false)
   }
 
   /** Answers what is no call of gRPC with a status of HTTP. */
   refuseHttp(status: number): void {
-    if (!this.isOver) this.sendTrailers(this.host.answerHeaders.status(status))
+    if (this.isOver) return
+    this.host.spend(1)
+    this.sendTrailers(this.host.answerHeaders.status(status), false)
   }
 
   /** Ends the stream at once. */
@@ -141,11 +173,13 @@ export class CallStream {
     if (this.isOver) this.host.free()
   }
 
-  /** Counts some of the body; whether it is as long as its content-length (RFC 9113 §8.1.1). */
+  /** Counts some of the body; resets the stream if its length differs (RFC 9113 §8.1.1). */
   takesBody(bytes: number, isLast: boolean): boolean {
     if (this.bodyBytesLeft === undefined) return true
     this.bodyBytesLeft -= bytes
-    return isLast ? this.bodyBytesLeft === 0 : this.bodyBytesLeft >= 0
+    if (isLast ? this.bodyBytesLeft === 0 : this.bodyBytesLeft >= 0) return true
+    this.reset(errorCodes.protocol)
+    return false
   }
 
   /** Lets the client send as much as it did. */
@@ -179,6 +213,8 @@ export class CallStream {
       if (bytes <= 0) return // it goes on when its own window opens
       this.sendWindow -= bytes
       host.sendWindow -= bytes
+      host.share.output.give(bytes)
+      this.waitingBytes -= bytes
       host.output.frame(sentFrames.data, this.id, first.subarray(0, bytes))
       if (bytes < first.length) waiting[0] = first.subarray(bytes)
       else waiting.shift()
@@ -199,9 +235,10 @@ export class CallStream {
     this.sendTrailers(this.host.answerHeaders.trailers())
   }
 
-  private sendTrailers(block: Buffer): void {
+  private sendTrailers(block: Buffer, isOk = true): void {
+    if (this.isOver) return
     this.host.output.frame(sentFrames.trailers, this.id, block)
-    this.host.answered(this)
+    this.host.answered(this, isOk)
     this.leave()
   }
 
@@ -209,6 +246,8 @@ export class CallStream {
     if (this.isOver) return
     this.isOver = true
     this.waiting = undefined
+    this.host.share.output.give(this.waitingBytes)
+    this.waitingBytes = 0
     this.host.forget(this)
     if (!this.isWorking) this.host.free()
     this.listener?.over()

@@ -1,11 +1,11 @@
-// A connection of HTTP/2 from the server's side, for calls of gRPC: keeps streams and windows, and
-// ends with GOAWAY. Whatever a client sends, what is kept is bounded; a breach of the protocol
-// ends the connection (RFC 9113). Knows no method and no message.
+// A connection of HTTP/2 from the server's side, for calls of gRPC (RFC 9113): keeps streams and
+// windows, and ends with GOAWAY. What is kept is bounded. Knows no method and no message.
 import type { Duplex } from 'node:stream'
 import { AnswerHeaders } from './answer-headers.ts'
 import { CallStream, type StreamHost } from './call-stream.ts'
 import type { ConnectionDeps } from './connection-deps.ts'
 import { readContentLength } from './content-length.ts'
+import * as control from './control-frames.ts'
 import { EarlyAnswers } from './early-answers.ts'
 import { FrameOutput } from './frame-output.ts'
 import { checkFrame } from './check-frame.ts'
@@ -13,60 +13,72 @@ import { type Frame, FrameReader } from './frame-reader.ts'
 import * as http2 from './frames.ts'
 import { type HeaderBlock, HeaderBlocks, unpadded } from './header-blocks.ts'
 import { type HeaderField, HpackDecoder } from './hpack-decoder.ts'
+import { Intake } from './intake.ts'
 import { Lifetime } from './lifetime.ts'
 import { OpenStreams } from './open-streams.ts'
 import { Patience } from './patience.ts'
+import type { Allowances } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
 import { HEADER_LIST_BYTES_MAX, ourSettings } from './our-settings.ts'
-import { isSettings, readSettings } from './read-settings.ts'
-import { readIncrement, ReceiveWindow, widen } from './windows.ts'
+import { isSettings } from './read-settings.ts'
+import { ReceiveWindow } from './windows.ts'
 
-const { errorCodes, frameTypes, settingNames } = http2
+const { errorCodes, frameTypes } = http2
 const fault = (why: string) => new ProtocolError(errorCodes.protocol, why)
+
+/** Data of fewer bytes, of which there is more to come, is no way to send a message. */
+const SMALL_DATA_BYTES = 64
 const NOTHING = Buffer.alloc(0)
 
 /** Speaks HTTP/2 on a socket until either side ends it. */
 export class Http2Connection implements StreamHost {
   readonly output: FrameOutput
+  readonly share: Allowances
   readonly answerHeaders = new AnswerHeaders()
   sendWindow = http2.WINDOW_BYTES
-  private readonly deps: ConnectionDeps<Http2Connection>
+  private readonly deps: ConnectionDeps
   private readonly socket: Duplex
   private readonly reader = new FrameReader()
-  private readonly blocks = new HeaderBlocks()
-  private readonly decoder = new HpackDecoder()
-  private readonly streams = new OpenStreams()
+  private readonly blocks: HeaderBlocks
+  private readonly decoder: HpackDecoder
+  private readonly streams: OpenStreams
   private readonly early: EarlyAnswers
   private readonly patience: Patience
   private readonly lifetime: Lifetime
+  private readonly intake: Intake
   private readonly received: ReceiveWindow
-  private readonly take = (frame: Frame) => {
-    if (!this.lifetime.isOver) this.takeFrame(frame)
-  }
   private hasSettings = false
   private nowMs: number
 
-  constructor(socket: Duplex, deps: ConnectionDeps<Http2Connection>) {
+  constructor(socket: Duplex, deps: ConnectionDeps) {
     this.socket = socket
     this.deps = deps
     this.nowMs = deps.nowMs()
     this.patience = new Patience(this.nowMs)
-    this.output = new FrameOutput(socket)
-    this.early = new EarlyAnswers(this.output)
+    const { share } = deps
+    this.share = share
+    this.blocks = new HeaderBlocks(share.headers)
+    this.decoder = new HpackDecoder(share.headers)
+    this.streams = new OpenStreams(share.streams)
+    this.output = new FrameOutput(socket, share.output)
+    this.early = new EarlyAnswers(this.output, share.streams)
     this.output.settings(ourSettings)
     this.received = new ReceiveWindow(this.output)
     this.lifetime = new Lifetime(socket, this.output, this.nowMs)
+    const { lifetime, reader } = this
+    this.intake = new Intake({ ...deps, budget: share.input, lifetime, reader, connection: this })
     socket.on('data', (chunk: Buffer) => {
       this.read(chunk)
     })
     socket.on('error', () => undefined) // its end tells
     socket.on('close', () => {
       this.lifetime.isOver = true
-      this.streams.cut()
-      deps.onGone(this)
+      this.drop()
+      this.output.drained()
+      deps.onGone()
     })
     socket.on('drain', () => {
-      this.pumpAll()
+      control.pumpAll(this.streams, this)
     })
   }
 
@@ -80,6 +92,12 @@ export class Http2Connection implements StreamHost {
     this.socket.destroy()
   }
 
+  /** Ends at once, as it holds more than its share. */
+  shed(): void {
+    this.endWith(errorCodes.enhanceYourCalm)
+    if (this.output.isFull) this.cut()
+  }
+
   /** Looks after what is due; to be called several times a second. */
   look(nowMs: number): void {
     this.nowMs = nowMs
@@ -88,11 +106,20 @@ export class Http2Connection implements StreamHost {
     })
     this.early.look(nowMs)
     this.lifetime.look(nowMs, this.reader.hasPreface)
+    if (this.blocks.isLate(nowMs) || this.intake.isLate(nowMs)) this.shed()
     this.endIfDone()
   }
 
-  answered(stream: CallStream): void {
-    this.patience.makeUp()
+  spend(amount: number): void {
+    if (!this.patience.bear(this.nowMs, amount)) this.shed()
+  }
+
+  later(job: () => void): void {
+    this.intake.later(job)
+  }
+
+  answered(stream: CallStream, isOk: boolean): void {
+    if (isOk) this.patience.makeUp()
     if (!stream.hasPeerEnded) this.early.add(stream.id, this.nowMs)
   }
 
@@ -119,35 +146,50 @@ export class Http2Connection implements StreamHost {
   }
 
   private read(chunk: Buffer): void {
-    if (this.lifetime.isOver) return
+    if (this.lifetime.isOver) {
+      this.lifetime.discard(chunk.length)
+      return
+    }
     this.nowMs = this.deps.nowMs()
     this.lifetime.heard(this.nowMs)
-    try {
-      this.reader.read(chunk, this.take)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) this.deps.onDefect(error)
-      const code = error instanceof ProtocolError ? error.code : errorCodes.internal
-      this.output.goAway(this.streams.last, code)
-      this.lifetime.end(this.nowMs)
-      this.streams.cut()
-    }
-    this.lifetime.waitIfFull()
+    this.intake.add(chunk)
   }
 
-  private bear(): void {
-    if (this.patience.bear(this.nowMs)) return
+  fail(error: unknown): void {
+    if (!(error instanceof ProtocolError)) this.deps.onDefect(error)
+    this.endWith(error instanceof ProtocolError ? error.code : errorCodes.internal)
+  }
+
+  private endWith(code: http2.ErrorCode): void {
+    if (this.lifetime.isOver) return
+    this.output.goAway(this.streams.last, code)
+    this.lifetime.end(this.nowMs)
+    this.drop()
+  }
+
+  /** Keeps nothing of what came. */
+  private drop(): void {
+    this.streams.cut()
+    this.intake.clear()
+    this.blocks.clear()
+    this.decoder.clear()
+    this.early.clear()
+  }
+
+  private bear(amount = 1): void {
+    if (this.patience.bear(this.nowMs, amount)) return
     throw new ProtocolError(errorCodes.enhanceYourCalm, 'it asks for too much that brings nothing')
   }
 
-  private takeFrame(frame: Frame): void {
+  takeFrame(frame: Frame): void {
+    if (this.lifetime.isOver) return
     const { type } = frame
     if (!this.hasSettings && !isSettings(frame)) throw fault('settings must come first')
     this.hasSettings = true
     checkFrame(frame)
     if (this.blocks.isBegun && type !== frameTypes.continuation) throw fault('a block breaks off')
     if (type === frameTypes.data) this.takeData(frame)
-    else if (type === frameTypes.headers) this.takeBlock(this.blocks.begin(frame))
-    else if (type === frameTypes.windowUpdate) this.takeWindowUpdate(frame)
+    else if (type === frameTypes.headers) this.takeBlock(this.blocks.begin(frame, this.nowMs))
     else if (type === frameTypes.continuation) this.takeBlock(this.blocks.continue(frame))
     else if (type === frameTypes.reset) this.takeReset(frame)
     else this.takeControl(frame)
@@ -155,13 +197,20 @@ export class Http2Connection implements StreamHost {
 
   private takeControl(frame: Frame): void {
     this.bear()
-    if (frame.type === frameTypes.settings) this.takeSettings(frame)
-    else if (frame.type === frameTypes.ping) this.takePing(frame)
+    if (frame.type === frameTypes.settings) control.takeSettings(frame, this.streams, this)
+    else if (frame.type === frameTypes.windowUpdate) {
+      control.takeWindowUpdate(frame, this.streams, this)
+    } else if (frame.type === frameTypes.ping) {
+      control.takePing(frame, this.output, this.lifetime)
+      this.endIfDone()
+    }
   }
 
   private takeBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return
     const fields = this.decoder.read(block.bytes, HEADER_LIST_BYTES_MAX)
+    // Usual fields cost nothing.
+    this.bear(Math.floor(this.decoder.work / 64 + block.bytes.length / 1024))
     const { stream: id, isLast } = block
     if (id > this.streams.last) {
       this.streams.last = id
@@ -182,7 +231,7 @@ export class Http2Connection implements StreamHost {
   }
 
   private beginStream(id: number, isLast: boolean, fields: readonly HeaderField[] | undefined) {
-    if (this.lifetime.hasLeft || !this.streams.hasPlace) {
+    if (this.lifetime.hasLeft || !this.streams.takePlace()) {
       this.bear()
       this.early.reset(id, errorCodes.refusedStream)
       return
@@ -193,10 +242,7 @@ export class Http2Connection implements StreamHost {
     this.streams.add(stream)
     this.guard(stream, () => {
       if (stream.takesBody(0, isLast)) this.deps.begin(stream, fields)
-      else {
-        stream.reset(errorCodes.protocol)
-        stream.done()
-      }
+      else stream.done()
       if (isLast) stream.listener?.take(NOTHING, true)
     })
   }
@@ -236,12 +282,9 @@ export class Http2Connection implements StreamHost {
   }
 
   private giveData(stream: CallStream, bytes: Buffer, isLast: boolean): void {
-    if (!stream.takesBody(bytes.length, isLast)) {
-      stream.reset(errorCodes.protocol)
-      return
-    }
+    if (!stream.takesBody(bytes.length, isLast)) return
     if (isLast) stream.hasPeerEnded = true
-    else if (bytes.length === 0) this.bear()
+    else if (bytes.length < SMALL_DATA_BYTES) this.bear()
     this.guard(stream, () => stream.listener?.take(bytes, isLast))
     if (!isLast && !stream.isBlocked) stream.openWindow()
   }
@@ -253,46 +296,5 @@ export class Http2Connection implements StreamHost {
     this.early.has(id, true)
     // A call that keeps its place has its bound: who gives up many while we are slow means no harm.
     if (stream?.isHeld !== true) this.bear()
-  }
-
-  private takePing({ flags, payload }: Frame): void {
-    if ((flags & http2.frameFlags.acknowledge) === 0) {
-      this.output.frame(http2.sentFrames.pong, 0, payload)
-    } else this.lifetime.answered(payload)
-    this.endIfDone()
-  }
-
-  private takeSettings(frame: Frame): void {
-    const settings = readSettings(frame)
-    if (settings === undefined) return
-    let { windowBytes } = this.streams
-    for (const [name, value] of settings) {
-      if (name === settingNames.headerTableBytes) this.answerHeaders.limitTable(value)
-      else if (name === settingNames.windowBytes) windowBytes = value
-    }
-    this.output.acknowledgeSettings()
-    this.streams.setWindow(windowBytes)
-  }
-
-  private takeWindowUpdate(frame: Frame): void {
-    const { stream: id } = frame
-    const more = readIncrement(frame)
-    if (id === 0) {
-      widen(this, more)
-      this.pumpAll()
-      return
-    }
-    if (this.streams.isIdle(id)) throw fault('a window is of a stream that was not begun')
-    const stream = this.streams.get(id)
-    if (stream === undefined) this.bear()
-    else if (more > http2.WINDOW_BYTES_MAX - stream.sendWindow) stream.reset(errorCodes.flowControl)
-    else {
-      widen(stream, more)
-      stream.pump()
-    }
-  }
-
-  private pumpAll(): void {
-    this.streams.pump(() => this.sendWindow > 0 && !this.output.isFull)
   }
 }

@@ -1,5 +1,6 @@
 // Streams that were answered before their client had sent all: it may end them in peace a while,
 // and what it sends is dropped. Some clients lose an answer that a reset follows at once.
+import type { Budget } from './process-bounds.ts'
 import type { FrameOutput } from './frame-output.ts'
 import { type ErrorCode, errorCodes } from './frames.ts'
 
@@ -13,25 +14,41 @@ export class EarlyAnswers {
   /** Until when, by stream, the oldest first. */
   private readonly untilMs = new Map<number, number>()
   private readonly wereReset = new Set<number>()
+  private readonly budget: Budget
 
-  constructor(output: FrameOutput) {
+  constructor(output: FrameOutput, budget: Budget) {
     this.output = output
+    this.budget = budget
+  }
+
+  /** Keeps nothing. */
+  clear(): void {
+    this.budget.give(this.untilMs.size)
+    this.untilMs.clear()
+    this.wereReset.clear()
   }
 
   /** A stream was answered early. */
   add(stream: number, nowMs: number): void {
-    if (this.untilMs.size < STREAMS_MAX) this.untilMs.set(stream, nowMs + PEACE_MS)
-    else this.reset(stream, errorCodes.none)
+    if (this.untilMs.size < STREAMS_MAX && this.budget.take(1)) {
+      this.untilMs.set(stream, nowMs + PEACE_MS)
+    } else this.reset(stream, errorCodes.none)
   }
 
   /** Whether a stream is one of them; forgotten once its client sends no more. */
   has(stream: number, isLast: boolean): boolean {
-    return isLast ? this.untilMs.delete(stream) : this.untilMs.has(stream)
+    return isLast ? this.forget(stream) : this.untilMs.has(stream)
+  }
+
+  private forget(stream: number): boolean {
+    const isKnown = this.untilMs.delete(stream)
+    if (isKnown) this.budget.give(1)
+    return isKnown
   }
 
   /** Resets a stream; its client may have sent more before it reads that (RFC 9113 §5.1). */
   reset(stream: number, code: ErrorCode): void {
-    this.untilMs.delete(stream)
+    this.forget(stream)
     this.output.reset(stream, code)
     this.wereReset.add(stream)
     if (this.wereReset.size <= STREAMS_MAX) return

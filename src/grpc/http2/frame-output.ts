@@ -1,13 +1,14 @@
 // Collects the frames of one connection and hands all that come up in one turn of the event loop to
 // the socket in one write. Knows nothing of what the frames are for.
 import type { Duplex } from 'node:stream'
+import type { Budget } from './process-bounds.ts'
 import { type ErrorCode, FRAME_HEAD_BYTES, type FrameKind, sentFrames } from './frames.ts'
 
 const BYTES_AT_FIRST = 1024
 /** What has been collected is handed over before it grows beyond this. */
 const BYTES_MAX = 64 * 1024
 /** A buffer that grew beyond this goes to the socket itself, and is not kept for the next turn. */
-const BYTES_KEPT_MAX = 16 * 1024
+const BYTES_KEPT_MAX = 4 * 1024
 
 /** Writes frames. */
 export class FrameOutput {
@@ -16,14 +17,25 @@ export class FrameOutput {
   private readonly socket: Duplex
   private bytes: Buffer = Buffer.alloc(0)
   private at = 0
+  private readonly budget: Budget
   private isScheduled = false
+  /** What the socket holds back. */
+  private held = 0
   private readonly flushLater = () => {
     this.isScheduled = false
     this.flush()
   }
 
-  constructor(socket: Duplex) {
+  constructor(socket: Duplex, budget: Budget) {
     this.socket = socket
+    this.budget = budget
+  }
+
+  /** The client has read what the socket held back, or never will. */
+  drained(): void {
+    this.isFull = false
+    this.budget.give(this.held)
+    this.held = 0
   }
 
   /** A frame with this payload. */
@@ -88,7 +100,15 @@ export class FrameOutput {
     const isKept = this.bytes.length <= BYTES_KEPT_MAX
     if (!isKept) this.bytes = Buffer.alloc(0)
     const isTaken = socket.write(isKept ? Buffer.from(written) : written)
-    if (!isTaken) this.isFull = true
+    if (!isTaken) this.countHeld()
+  }
+
+  private countHeld(): void {
+    this.isFull = true
+    const more = this.socket.writableLength - this.held
+    if (more <= 0) return
+    if (this.budget.take(more)) this.held += more
+    else this.socket.destroy() // it does not read: there is no way to tell it why
   }
 
   private numbers(kind: FrameKind, stream: number, numbers: readonly number[]): void {

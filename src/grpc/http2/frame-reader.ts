@@ -18,16 +18,34 @@ export class FrameReader {
   /** Whether the client has said that it speaks HTTP/2. */
   hasPreface = false
   private rest: Buffer | undefined
+  private isCopied = true
   private readonly frame = { type: 0, flags: 0, stream: 0, payload: PREFACE as Buffer }
 
-  /** Reads what came, and gives each frame that is whole to `take`. Throws ProtocolError. */
-  read(chunk: Buffer, take: (frame: Frame) => void): void {
-    const bytes = this.rest === undefined ? chunk : Buffer.concat([this.rest, chunk])
+  /** Bytes that were not read yet. */
+  get length(): number {
+    return this.rest?.length ?? 0
+  }
+
+  /** Takes what came. */
+  add(chunk: Buffer): void {
+    this.isCopied = this.rest !== undefined
+    this.rest = this.rest === undefined ? chunk : Buffer.concat([this.rest, chunk])
+  }
+
+  /** Keeps nothing. */
+  clear(): void {
+    this.rest = undefined
+  }
+
+  /**
+   * Gives each frame that is whole to `take` until that says no; whether it did, so that more may
+   * be there. Throws ProtocolError.
+   */
+  read(take: (frame: Frame) => boolean): boolean {
+    const bytes = this.rest
+    if (bytes === undefined) return false
     let at = this.hasPreface ? 0 : this.readPreface(bytes)
-    if (!this.hasPreface) {
-      this.rest = bytes
-      return
-    }
+    if (!this.hasPreface) return false
     while (at + FRAME_HEAD_BYTES <= bytes.length) {
       const length =
         (byteAt(bytes, at) << 16) | (byteAt(bytes, at + 1) << 8) | byteAt(bytes, at + 2)
@@ -42,10 +60,16 @@ export class FrameReader {
       frame.stream = numberAt(bytes, at + 5) & 0x7fffffff
       frame.payload = bytes.subarray(begin, begin + length)
       at = begin + length
-      take(frame)
+      if (take(frame)) continue
+      this.rest = at < bytes.length ? bytes.subarray(at) : undefined
+      return this.rest !== undefined
     }
     // A copy, lest a few bytes keep what they came with.
-    this.rest = at < bytes.length ? Buffer.from(bytes.subarray(at)) : undefined
+    const isKept = at < bytes.length
+    if (!isKept || at > 0 || !this.isCopied) {
+      this.rest = isKept ? Buffer.from(bytes.subarray(at)) : undefined
+    }
+    return false
   }
 
   private readPreface(bytes: Buffer): number {

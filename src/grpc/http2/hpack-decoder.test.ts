@@ -78,8 +78,11 @@ async function blocksOf(requests: readonly Record<string, string>[]): Promise<Bu
   const blocks: Buffer[] = []
   const collect = () => {
     blocks.length = 0
-    new FrameReader().read(Buffer.concat(written), ({ type, payload }) => {
+    const reader = new FrameReader()
+    reader.add(Buffer.concat(written))
+    reader.read(({ type, payload }) => {
       if (type === frameTypes.headers) blocks.push(Buffer.from(payload))
+      return true
     })
   }
   while (blocks.length < requests.length) {

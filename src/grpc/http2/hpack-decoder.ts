@@ -1,6 +1,7 @@
 // Reads blocks of header fields (HPACK, RFC 7541) and keeps the table that they build up. What it
 // keeps and gives is bounded; a block that breaks the format is an error of the whole connection.
 import { errorCodes } from './frames.ts'
+import type { Budget } from './process-bounds.ts'
 import { readHuffman } from './huffman.ts'
 import { ProtocolError } from './protocol-error.ts'
 import { staticHeaders } from './static-headers.ts'
@@ -20,6 +21,7 @@ export interface HeaderField {
 const TABLE_BYTES_MAX = 4096
 /** What a field counts for beside its name and value. */
 const FIELD_BYTES = 32
+const TABLE_FACTOR = 3
 /** More than any length that fits into a block. */
 const NUMBER_MAX = 2 ** 24
 
@@ -46,6 +48,20 @@ export class HpackDecoder {
   private tableBytesMax = TABLE_BYTES_MAX
   private block: Buffer = Buffer.alloc(0)
   private at = 0
+  private readonly budget: Budget | undefined
+  private held = 0
+  /** What the last block cost: a field, or one that it evicted, is 1. */
+  work = 0
+
+  constructor(budget?: Budget) {
+    this.budget = budget
+  }
+
+  /** Keeps nothing of the table in the budget. */
+  clear(): void {
+    this.budget?.give(this.held)
+    this.held = 0
+  }
 
   /**
    * Reads a block. Undefined if its fields count for more than `bytesMax`; the table is right
@@ -54,10 +70,12 @@ export class HpackDecoder {
   read(block: Buffer, bytesMax: number): HeaderField[] | undefined {
     this.block = block
     this.at = 0
+    this.work = 0
     const fields: HeaderField[] = []
     let bytes = 0
     while (this.at < block.length) {
       const first = block[this.at] ?? 0
+      this.work += 1
       if ((first & 0xe0) === 0x20) {
         if (bytes > 0) throw fault('the size of the table changes within a block')
         this.resize(this.number(5))
@@ -67,7 +85,18 @@ export class HpackDecoder {
       bytes += field.bytes
       if (bytes <= bytesMax) fields.push(field)
     }
+    this.count()
     return bytes <= bytesMax ? fields : undefined
+  }
+
+  /** A table takes some times the bytes that it counts for. */
+  private count(): void {
+    const more = TABLE_FACTOR * this.tableBytes - this.held
+    if (more <= 0) this.budget?.give(-more)
+    else if (this.budget?.take(more) === false) {
+      throw new ProtocolError(errorCodes.enhanceYourCalm, 'too many fields are kept')
+    }
+    this.held += more
   }
 
   private literal(first: number): HeaderField {
@@ -101,6 +130,7 @@ export class HpackDecoder {
 
   private evict(): void {
     while (this.tableBytes > this.tableBytesMax) {
+      this.work += 1
       this.tableBytes -= this.table.shift()?.bytes ?? 0
     }
   }

@@ -5,6 +5,8 @@ import { afterEach, expect, test } from '@jest/globals'
 import type { CallStream } from './call-stream.ts'
 import { Http2Connection } from './connection.ts'
 import { frameTypes } from './frames.ts'
+import { ProcessBounds } from './process-bounds.ts'
+import { Turns } from './turns.ts'
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 const ends: (() => unknown)[] = []
@@ -36,9 +38,16 @@ function open({ isFull = false } = {}) {
     final: () => undefined, // the client never closes
   })
   ends.push(() => duplex.destroy())
+  const nowMs = () => atMs
+  const bounds = new ProcessBounds(() => undefined)
+  const share = bounds.open('127.0.0.1', () => undefined)
+  if (share === undefined) throw new Error('Cannot open a connection: the bounds reject it')
   const connection = new Http2Connection(duplex, {
+    share: share.parts,
+    address: '127.0.0.1',
+    turns: new Turns(nowMs),
     begin: (stream) => begun.push(stream),
-    nowMs: () => atMs,
+    nowMs,
     onDefect: (error) => {
       throw error
     },

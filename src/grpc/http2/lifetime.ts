@@ -16,6 +16,8 @@ const FULL_MS_MAX = 20_000
 const LEAVE_MS_MAX = 1000
 /** Until a connection that we have ended is gone. */
 const END_MS_MAX = 1000
+/** What a client may still send on a connection that we have ended. */
+const DISCARDED_BYTES_MAX = 256 * 1024
 const silencePing = Buffer.from('are you?')
 const leavePing = Buffer.from('leaving.')
 
@@ -34,6 +36,8 @@ export class Lifetime {
   private leavingMs: number | undefined
   private endedMs: number | undefined
   private mayTellLast = false
+  private isHeld = false
+  private discarded = 0
 
   constructor(socket: Duplex, output: FrameOutput, nowMs: number) {
     this.socket = socket
@@ -41,9 +45,9 @@ export class Lifetime {
     this.begunMs = nowMs
     this.heardMs = nowMs
     socket.on('drain', () => {
-      output.isFull = false
+      output.drained()
       this.fullMs = undefined
-      socket.resume()
+      this.flow()
     })
   }
 
@@ -58,11 +62,25 @@ export class Lifetime {
     if (this.leavingMs !== undefined && payload.equals(leavePing)) this.mayTellLast = true
   }
 
-  /** Reads no further until the client has read what it was sent. */
-  waitIfFull(): void {
-    if (!this.output.isFull || this.isOver || this.socket.isPaused()) return
-    this.fullMs = this.heardMs
-    this.socket.pause()
+  /** What comes after the end is dropped; a client that goes on sending is cut. */
+  discard(bytes: number): void {
+    this.discarded += bytes
+    if (this.discarded > DISCARDED_BYTES_MAX) this.socket.destroy()
+  }
+
+  /** Reads no further while what came is not worked on, or the client does not read. */
+  hold(isHeld: boolean): void {
+    this.isHeld = isHeld
+    this.flow()
+  }
+
+  private flow(): void {
+    if (this.isOver) return
+    if (this.output.isFull) this.fullMs ??= this.heardMs
+    const mustPause = this.isHeld || this.output.isFull
+    if (mustPause === this.socket.isPaused()) return
+    if (mustPause) this.socket.pause()
+    else this.socket.resume()
   }
 
   /** Tells the client to go; it may not have heard of it while its next calls are on their way. */

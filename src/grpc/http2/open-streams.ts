@@ -1,11 +1,14 @@
 // The streams of one connection that are open, which of them wait for the client, and how many
 // places are taken. Reads and writes no frame.
 import type { CallStream } from './call-stream.ts'
+import type { Budget } from './process-bounds.ts'
 import { WINDOW_BYTES } from './frames.ts'
 import { widen } from './windows.ts'
 
 /** Calls at once on one connection, those counted that the client has given up. */
 export const STREAMS_MAX = 1000
+/** So many that are late are ended at once. */
+const LATE_AT_ONCE = 100
 
 /** Those of one connection. */
 export class OpenStreams {
@@ -14,17 +17,24 @@ export class OpenStreams {
   /** The highest that was begun. */
   last = 0
   private used = 0
+  private readonly budget: Budget
   private readonly streams = new Map<number, CallStream>()
   private readonly blocked = new Set<CallStream>()
+
+  constructor(budget: Budget) {
+    this.budget = budget
+  }
 
   /** How many are open. */
   get count(): number {
     return this.streams.size
   }
 
-  /** Whether one more may be begun. */
-  get hasPlace(): boolean {
-    return this.used < STREAMS_MAX
+  /** Takes a place for one more, if there is one. */
+  takePlace(): boolean {
+    if (this.used >= STREAMS_MAX || !this.budget.take(1)) return false
+    this.used += 1
+    return true
   }
 
   /** Whether a stream of this number was never begun. */
@@ -37,9 +47,8 @@ export class OpenStreams {
     return this.streams.get(id)
   }
 
-  /** Takes a place for a stream. */
+  /** A stream that has its place. */
   add(stream: CallStream): void {
-    this.used += 1
     this.streams.set(stream.id, stream)
   }
 
@@ -52,6 +61,7 @@ export class OpenStreams {
   /** A place is free again. */
   free(): void {
     this.used -= 1
+    this.budget.give(1)
   }
 
   /** The stream waits for what all wait for. */
@@ -84,6 +94,12 @@ export class OpenStreams {
 
   /** Gives those whose time is over to `end`. */
   endLate(nowMs: number, end: (stream: CallStream) => void): void {
-    for (const stream of this.streams.values()) if (stream.untilMs <= nowMs) end(stream)
+    let ended = 0
+    for (const stream of this.streams.values()) {
+      if (stream.untilMs > nowMs) continue
+      end(stream)
+      ended += 1
+      if (ended === LATE_AT_ONCE) return
+    }
   }
 }

@@ -1,5 +1,6 @@
 // How much a client may ask for nothing: resets, pings, settings and the like cost work and bring
-// nobody an answer. Each call that is answered makes up for some. Pure.
+// nobody an answer, and so do windows, fields, large messages and errors. A call that is answered
+// well makes up for some, and an error for none. Pure.
 
 /** At once, and each second from then on. */
 const BURST = 10_000
@@ -17,8 +18,8 @@ export class Patience {
   }
 
   /** Whether one frame more is borne. */
-  bear(nowMs: number): boolean {
-    this.left -= 1
+  bear(nowMs: number, amount = 1): boolean {
+    this.left -= amount
     if (this.left >= 0) return true
     const seconds = (nowMs - this.atMs) / 1000
     this.atMs = nowMs
