@@ -13,6 +13,10 @@ export type ParsedTarget = { readonly longUrl: string } | { readonly fault: Targ
 const surroundingSpace = /^[\s\p{White_Space}\u0000-\u0020]|[\s\p{White_Space}\u0000-\u0020]$/u
 const bothSlashes = /^https?:\/\//i
 const visibleAscii = /^[\x21-\x7e]+$/
+/** Characters that the parser removes wherever they stand. */
+const removedByParser = /[\t\n\r]/g
+/** The authority as the parser delimits it: after any number of slashes, a backslash being one. */
+const authority = /^https?:[/\\]*([^/\\?#]*)/i
 
 /**
  * Checks `text` by the WHATWG URL parser. It is stored exactly as sent where it is all visible
@@ -24,19 +28,30 @@ export function parseTargetUrl(text: string, ownHosts: ReadonlySet<string>): Par
   if (!bothSlashes.test(text)) return { fault: 'not-absolute-http' }
   const url = URL.parse(text)
   if (url === null) return { fault: 'not-a-url' }
-  if (url.username !== '' || url.password !== '') return { fault: 'credentials' }
-  if (ownHosts.has(withoutTrailingDots(url.hostname))) return { fault: 'own-host' }
+  if (hasUserinfo(text)) return { fault: 'credentials' }
+  const host = withoutTrailingDots(url.hostname)
+  if (host === '') return { fault: 'not-a-url' }
+  if (ownHosts.has(host)) return { fault: 'own-host' }
   const longUrl = visibleAscii.test(text) ? text : url.href
   return longUrl.length > TARGET_LENGTH_MAX ? { fault: 'too-long' } : { longUrl }
 }
 
-/** The name of a host as the parser normalises it, without port and trailing dot. */
+/** The name of a host as the parser normalises it, without port and trailing dots. */
 export function parseHost(text: string): string | undefined {
   const url = URL.parse(`http://${text}`)
   const isBare = url?.pathname === '/' && url.search === '' && url.hash === ''
-  return isBare && url.username === '' ? withoutTrailingDots(url.hostname) : undefined
+  if (!isBare || hasUserinfo(`http://${text}`)) return undefined
+  const host = withoutTrailingDots(url.hostname)
+  return host === '' ? undefined : host
+}
+
+/** Whether the authority has an `@` as written: the parser drops one before which nothing is. */
+function hasUserinfo(text: string): boolean {
+  return authority.exec(text.replace(removedByParser, ''))?.[1]?.includes('@') === true
 }
 
 function withoutTrailingDots(hostname: string): string {
-  return hostname.replace(/\.+$/, '')
+  let end = hostname.length
+  while (hostname.endsWith('.', end)) end--
+  return hostname.slice(0, end)
 }

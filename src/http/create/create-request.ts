@@ -16,7 +16,7 @@ const urlFaults: Readonly<Record<TargetFault, string>> = {
   'too-long': `${urlAllowed}: this one is longer, as sent or as it would be stored`,
   'surrounding-space': 'must not begin or end with white space or a control character',
   'not-absolute-http': urlAllowed,
-  'not-a-url': `${urlAllowed}: this one cannot be parsed`,
+  'not-a-url': `${urlAllowed}: this one has no host or cannot be parsed`,
   credentials: 'must not hold a user name or password',
   'own-host': 'must not point at this service: a short link never points at a short link',
 }
