@@ -1,6 +1,7 @@
 // `npm run bench -- NAME [--json PATH] [--repetitions N] [--seconds N]`: runs one benchmark against
 // its floor, prints a table, and writes every figure as JSON, to PATH or after the table. With
-// `--links N` the benchmark `growth` fills Cassandra with so many links.
+// `--links N` the benchmark `growth` fills Cassandra with so many links; with `--clients N`
+// `redirect` comes from so many addresses.
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { benchCold } from './bench/cold.ts'
@@ -15,7 +16,7 @@ import { benchRedirectRedis } from './bench/redirect-redis.ts'
 import { type BenchOptions, renderReport, type Report } from './bench/report.ts'
 import { benchTracing } from './bench/tracing.ts'
 
-type Options = BenchOptions & { readonly links?: number }
+type Options = BenchOptions & { readonly links?: number; readonly clients?: number }
 
 const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> = {
   cold: benchCold,
@@ -32,6 +33,7 @@ const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> =
 
 /** A tenth of them is measured too, by codes each of which is asked for once. */
 const LINKS_MIN = 400_000
+const CLIENTS_MAX = 2000
 
 class UsageError extends Error {}
 
@@ -42,6 +44,7 @@ function parse(args: string[]) {
     options: {
       json: { type: 'string' },
       links: { type: 'string' },
+      clients: { type: 'string', default: '1' },
       repetitions: { type: 'string', default: '7' },
       seconds: { type: 'string', default: '4' },
     },
@@ -52,12 +55,16 @@ function parse(args: string[]) {
     const names = Object.keys(benches).join(', ')
     throw new UsageError(`NAME must be one of ${names}: it is '${name}'`)
   }
-  const wholeNumber = (option: 'repetitions' | 'seconds') => {
+  const wholeNumber = (option: 'repetitions' | 'seconds' | 'clients', max: number) => {
     const value = Number(values[option])
-    if (Number.isInteger(value) && value >= 1 && value <= 60) return value
-    throw new UsageError(`--${option} must be an integer from 1 to 60: it is ${values[option]}`)
+    if (Number.isInteger(value) && value >= 1 && value <= max) return value
+    throw new UsageError(`--${option} must be an integer from 1 to ${max}: it is ${values[option]}`)
   }
-  const sizes = { repetitions: wholeNumber('repetitions'), seconds: wholeNumber('seconds') }
+  const sizes = {
+    repetitions: wholeNumber('repetitions', 60),
+    seconds: wholeNumber('seconds', 60),
+    clients: wholeNumber('clients', CLIENTS_MAX),
+  }
   const links = values.links === undefined ? undefined : Number(values.links)
   if (links !== undefined && !(Number.isInteger(links) && links >= LINKS_MIN))
     throw new UsageError(`--links must be an integer from ${LINKS_MIN}: it is ${values.links}`)

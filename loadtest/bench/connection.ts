@@ -21,6 +21,8 @@ const contentLength = /\r\ncontent-length: (\d+)\r\n/i
 /** Connects to `port` on this machine. Whatever goes wrong afterwards goes to `onFault`. */
 export async function openConnection(options: {
   readonly port: number
+  /** The address that it comes from. */
+  readonly from?: string
   readonly onAnswer: (answer: Answer) => void
   readonly onFault: (error: Error) => void
 }): Promise<Connection> {
@@ -38,7 +40,8 @@ export async function openConnection(options: {
     return true
   }
   const onread = { buffer: Buffer.allocUnsafe(READ_BYTES), callback: take }
-  const socket: Socket = connect({ host: '127.0.0.1', port: options.port, noDelay: true, onread })
+  const { port, from: localAddress = '127.0.0.1' } = options
+  const socket: Socket = connect({ host: '127.0.0.1', port, localAddress, noDelay: true, onread })
   await new Promise<void>((resolve, reject) => {
     socket.once('connect', resolve)
     socket.once('error', reject)

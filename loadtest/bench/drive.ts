@@ -7,6 +7,8 @@ import { quantilesOf } from './report.ts'
 export interface Load {
   readonly port: number
   readonly connections: number
+  /** Addresses that they come from, in turn. @default 1 */
+  readonly clients?: number
   /** The next request, serialised. */
   readonly request: () => Buffer
   readonly expectedStatuses: readonly number[]
@@ -48,10 +50,11 @@ export async function prepareLoad(load: Load): Promise<Driver> {
   })
   ended.catch(() => undefined) // a fault before `run` is told by `run`
 
-  const lane = async (): Promise<Lane> => {
+  const lane = async (_: unknown, at: number): Promise<Lane> => {
     let begunMs = 0
     const connection = await openConnection({
       port: load.port,
+      from: clientAddress(at % (load.clients ?? 1)),
       onFault: fail,
       onAnswer(answer) {
         const nowMs = performance.now()
@@ -92,6 +95,11 @@ export async function prepareLoad(load: Load): Promise<Driver> {
       return { answers: answered, statuses, wallMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
     },
   }
+}
+
+/** An address of this machine for each client. */
+function clientAddress(client: number): string {
+  return `127.0.${String(1 + (client >> 8))}.${String(client & 255)}`
 }
 
 interface Lane {

@@ -25,7 +25,11 @@ export async function sampleAnswer(url: string): Promise<FloorAnswer> {
 }
 
 /** A load that follows the codes in turn, and expects nothing but redirects. */
-export function followLoad(port: number, codes: readonly string[]): Omit<Load, 'msMax'> {
+export function followLoad(
+  port: number,
+  codes: readonly string[],
+  clients = 1,
+): Omit<Load, 'msMax'> {
   const requests = codes.map((code) =>
     Buffer.from(`GET /${code} HTTP/1.1\r\nHost: s.example\r\n\r\n`),
   )
@@ -36,7 +40,8 @@ export function followLoad(port: number, codes: readonly string[]): Omit<Load, '
   }
   return {
     port,
-    connections: CONNECTIONS,
+    connections: Math.max(CONNECTIONS, clients),
+    clients,
     request,
     expectedStatuses: [302],
     requestsMax: REQUESTS_MAX,

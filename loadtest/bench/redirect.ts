@@ -12,8 +12,11 @@ const GOAL = 0.9
 /** Links that are followed in turn: few, so that nearly every look-up is answered from memory. */
 const LINKS = 100
 
-/** Runs the benchmark. */
-export async function benchRedirect(options: BenchOptions): Promise<Report> {
+/** Runs the benchmark, from `clients` addresses. */
+export async function benchRedirect(
+  options: BenchOptions & { readonly clients?: number },
+): Promise<Report> {
+  const { clients = 1 } = options
   moveToGeneratorCore()
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const ours = await startLimited()
@@ -25,10 +28,10 @@ export async function benchRedirect(options: BenchOptions): Promise<Report> {
     return await compare({
       bench: 'redirect',
       goal: GOAL,
-      floor: { name: 'node:http', pid: floor.pid, load: followLoad(port, codes) },
-      ours: { name: 'standalone', pid: ours.pid, load: followLoad(ours.port, codes) },
+      floor: { name: 'node:http', pid: floor.pid, load: followLoad(port, codes, clients) },
+      ours: { name: 'standalone', pid: ours.pid, load: followLoad(ours.port, codes, clients) },
       options,
-      conditions: { ...conditions, links: LINKS },
+      conditions: { ...conditions, links: LINKS, clients },
     })
   } finally {
     await floor.stop()

@@ -1,11 +1,13 @@
 // The memory store decides as decideTogether says, whatever short cuts it takes, and is bounded.
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
+import { LRUCache } from 'lru-cache'
 import type { CounterState } from '../../limits/algorithm.ts'
 import { algorithms } from '../../limits/algorithms.ts'
 import type { CounterCharge, Veto } from '../../limits/counter-store.ts'
 import { decideTogether } from '../../limits/decide-together.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
+import { tokenBucket } from '../../limits/token-bucket.ts'
 import { createMemoryCounterStore } from './counter-store.ts'
 
 const KEYS = 3
@@ -76,6 +78,10 @@ function hit(key: string): CounterCharge {
   return { key, algorithm: fixedWindow, limit, cost: 1, veto: 'alone', isPerSecond: false }
 }
 
+function bucketHit(key: string): CounterCharge {
+  return { ...hit(key), algorithm: tokenBucket }
+}
+
 test('never holds more counters than it may, and keeps those in use', () => {
   const store = createMemoryCounterStore({ nowUs: () => BEGUN_US, countersMax: 100 })
   for (let i = 0; i < 10_000; i++) {
@@ -87,12 +93,35 @@ test('never holds more counters than it may, and keeps those in use', () => {
   expect(store.countersHeld()).toBe(100)
 })
 
-test('what has expired, or was given back, is not held', () => {
+test('a counter that has expired is overwritten: nothing is deleted, nothing cleared', () => {
+  const removals = [
+    jest.spyOn(LRUCache.prototype, 'delete'),
+    jest.spyOn(LRUCache.prototype, 'clear'),
+  ]
   let nowUs = BEGUN_US
   const store = createMemoryCounterStore({ nowUs: () => nowUs })
-  store.chargeNow([hit('a')])
+  const remaining = (...charges: readonly CounterCharge[]) =>
+    store.chargeNow(charges).map((decision) => decision.remaining)
+  expect(remaining(hit('a'))).toEqual([9])
   nowUs += 1_000_000
-  store.chargeNow([{ ...hit('a'), cost: 0 }])
+  expect(remaining({ ...hit('a'), cost: 0 })).toEqual([10])
+  expect(remaining(hit('a'))).toEqual([9])
+  expect(remaining({ ...hit('a'), cost: -1 })).toEqual([10])
+  nowUs += 1_000_000
+  expect(remaining(hit('a'), hit('a'), { ...hit('a'), cost: -2 })).toEqual([9, 8, 10])
+  nowUs += 1_000_000
+  expect(remaining(bucketHit('b'))).toEqual([9])
+  expect(remaining({ ...bucketHit('b'), cost: -1 })).toEqual([10])
+  expect(remaining({ ...bucketHit('b'), cost: -1 }, bucketHit('b'))).toEqual([10, 9])
+  expect(store.countersHeld()).toBe(2)
+  for (const removal of removals) expect(removal).not.toHaveBeenCalled()
+  jest.restoreAllMocks()
+})
+
+test('what leaves nothing to count is not held', () => {
+  const store = createMemoryCounterStore({ nowUs: () => BEGUN_US })
+  store.chargeNow([{ ...bucketHit('b'), cost: 0 }])
+  store.chargeNow([{ ...bucketHit('b'), cost: -1 }])
   expect(store.countersHeld()).toBe(0)
 })
 

@@ -1,5 +1,6 @@
-// Counters in memory: for standalone, and for a limiter that is cut off from Redis. Holds so many
-// at most and forgets first the one that was charged longest ago; what has expired is not used.
+// Counters in memory: for standalone, and for a limiter without Redis. Holds a bounded number and
+// evicts the least recently counted one. A counter that has expired is not used, and overwritten
+// by the next one of its key: the cache's `delete` of a last entry clears arrays of COUNTERS_MAX.
 import { LRUCache } from 'lru-cache'
 import type { CounterState, Decision } from '../../limits/algorithm.ts'
 import type { CounterCharge, CounterStore } from '../../limits/counter-store.ts'
@@ -9,12 +10,13 @@ import { decideTogether } from '../../limits/decide-together.ts'
 export interface MemoryCounterStore extends CounterStore {
   /** `charge` without the promise; never throws. */
   chargeNow(charges: readonly CounterCharge[]): readonly Decision[]
-  /** How many counters are held, with those that have expired and were not asked for since. */
+  /** How many counters are held, expired ones included. */
   countersHeld(): number
 }
 
 /** So many counters are held where nothing else is said. */
 const COUNTERS_MAX = 100_000
+const EXPIRED = -Infinity
 
 interface Counter {
   state: CounterState
@@ -35,21 +37,22 @@ export function createMemoryCounterStore({
 
   const chargeOne = (charge: CounterCharge) => {
     const atUs = nowUs()
-    const counter = liveCounter(counters, charge.key, atUs)
-    let decision = decide(charge, counter, atUs)
+    const held = counters.get(charge.key)
+    const state = liveState(held, atUs)
+    let decision = decide(charge, state, atUs)
     if (!decision.admitted && charge.veto !== 'never') {
-      decision = takenBack(decision, { charge, counter, atUs })
+      decision = takenBack(decision, { charge, state, atUs })
     }
-    keepNext(counters, charge.key, { counter, decision, atUs })
+    const { next, expiresInUs } = decision
+    if (next !== undefined) keep(counters, charge.key, { held, state: next, atUs, expiresInUs })
     return [decision]
   }
   const chargeSeveral = (charges: readonly CounterCharge[]) => {
     const atUs = nowUs()
-    const stateOf = (key: string) => liveCounter(counters, key, atUs)?.state
+    const stateOf = (key: string) => liveState(counters.get(key), atUs)
     const { decisions, changes } = decideTogether(charges, atUs, stateOf)
     for (const [key, { state, expiresInUs }] of changes) {
-      if (expiresInUs > 0) counters.set(key, { state, expiresAtUs: atUs + expiresInUs })
-      else counters.delete(key)
+      keep(counters, key, { held: counters.get(key), state, atUs, expiresInUs })
     }
     return decisions
   }
@@ -64,48 +67,47 @@ export function createMemoryCounterStore({
   }
 }
 
-/** A counter that matters still; one that does not is forgotten. */
-function liveCounter(counters: Counters, key: string, atUs: number): Counter | undefined {
-  const counter = counters.get(key)
-  if (counter === undefined || counter.expiresAtUs > atUs) return counter
-  counters.delete(key)
+/** The state of a counter that has not expired; one that has stays so if the clock is set back. */
+function liveState(held: Counter | undefined, atUs: number): CounterState | undefined {
+  if (held === undefined || held.expiresAtUs > atUs) return held?.state
+  held.expiresAtUs = EXPIRED
   return undefined
+}
+
+/** Writes a counter, over the one that is held for its key. */
+function keep(
+  counters: Counters,
+  key: string,
+  next: { held: Counter | undefined; state: CounterState; atUs: number; expiresInUs: number },
+): void {
+  const { held, state, atUs, expiresInUs } = next
+  const expiresAtUs = expiresInUs > 0 ? atUs + expiresInUs : EXPIRED
+  if (held !== undefined) {
+    held.state = state
+    held.expiresAtUs = expiresAtUs
+  } else if (expiresAtUs !== EXPIRED) {
+    counters.set(key, { state, expiresAtUs })
+  }
 }
 
 // What follows does for one charge what decideTogether does for any number, without its lists.
 
-function keepNext(
-  counters: Counters,
-  key: string,
-  of: { counter: Counter | undefined; decision: Decision; atUs: number },
-): void {
-  const { next: state, expiresInUs } = of.decision
-  if (state === undefined) return
-  const expiresAtUs = of.atUs + expiresInUs
-  if (expiresInUs <= 0) counters.delete(key)
-  else if (of.counter === undefined) counters.set(key, { state, expiresAtUs })
-  else {
-    of.counter.state = state
-    of.counter.expiresAtUs = expiresAtUs
-  }
-}
-
 function decide(
   { algorithm, limit, cost }: CounterCharge,
-  counter: Counter | undefined,
+  state: CounterState | undefined,
   atUs: number,
 ): Decision {
-  return algorithm.decide({ state: counter?.state, cost, nowUs: atUs, limit })
+  return algorithm.decide({ state, cost, nowUs: atUs, limit })
 }
 
 /** The decision where its call is denied. */
 function takenBack(
   decision: Decision,
-  of: { charge: CounterCharge; counter: Counter | undefined; atUs: number },
+  of: { charge: CounterCharge; state: CounterState | undefined; atUs: number },
 ): Decision {
   const { algorithm, limit, cost } = of.charge
   if (cost <= 0 || limit.denyConsumes) return decision
   const { admitted, over, retryAfterUs } = decision
-  const look = { state: of.counter?.state, cost: 0, nowUs: of.atUs, limit }
+  const look = { state: of.state, cost: 0, nowUs: of.atUs, limit }
   return { ...algorithm.decide(look), admitted, over, retryAfterUs }
 }
