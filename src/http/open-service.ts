@@ -39,7 +39,8 @@ interface ServiceOptions {
   readonly dependencies: readonly string[]
 }
 
-const ADMIN_DRAIN_MS_MAX = 3000
+/** After the public port's: both leave the rest of the 8 s to what closes behind them. */
+const ADMIN_DRAIN_MS_MAX = 500
 
 /** Opens the ports. Throws OperatorError. */
 export async function openService(options: ServiceOptions): Promise<Service> {

@@ -3,6 +3,7 @@
 import { ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { requestIdFrom } from '../process/request-id.ts'
+import { closeGently, isClosing } from './close-gently.ts'
 import { type Problem, problemHeaders, problemTypes, renderProblem } from './problem.ts'
 
 const problemOfError: Readonly<Record<string, Problem>> = {
@@ -28,6 +29,7 @@ export function refuseConnection(given: {
   readonly baseUrl: string
 }): void {
   const { error, socket, baseUrl } = given
+  if (isClosing(socket)) return
   const pending = answerUnderWay(socket)
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
@@ -51,12 +53,8 @@ export function refuseConnection(given: {
     Connection: 'close',
   }
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head.join('')}\r\n${body}`,
-    () => {
-      socket.destroy()
-    },
-  )
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${head.join('')}\r\n${body}`)
+  closeGently(socket)
 }
 
 /** The answer that the connection waits for, to a request that came whole or is still coming. */
@@ -67,13 +65,13 @@ function answerUnderWay(socket: Duplex): ServerResponse | undefined {
 
 /** Lets every answer that is under way reach its client, in their order, and closes then. */
 function closeAfterAnswers(socket: Duplex, pending: ServerResponse): void {
-  if (closing.has(socket)) return
-  closing.add(socket)
+  if (answering.has(socket)) return
+  answering.add(socket)
   socket.pause() // what comes now is read by nobody
   const next = (answered: ServerResponse) => {
     answered.once('finish', () => {
       const following = answerUnderWay(socket)
-      if (following === undefined || following === answered) socket.end(() => socket.destroy())
+      if (following === undefined || following === answered) closeGently(socket)
       else next(following)
     })
   }
@@ -81,4 +79,4 @@ function closeAfterAnswers(socket: Duplex, pending: ServerResponse): void {
 }
 
 /** Connections that close once their answers are out. */
-const closing = new WeakSet<Duplex>()
+const answering = new WeakSet<Duplex>()

@@ -14,8 +14,10 @@ import type { Express } from 'express'
 import { pause } from '../process/deadline.ts'
 import { requestIdFrom } from '../process/request-id.ts'
 import { OperatorError } from '../process/role.ts'
+import { closeGently, DISCARD_MS_MAX } from './close-gently.ts'
 import { sendNotFound } from './not-found.ts'
 import { sendProblem } from './problem.ts'
+import { BODY_BYTES_MAX } from './read-body.ts'
 import { refuseConnection } from './refuse-connection.ts'
 import { traceRequests } from './trace-requests.ts'
 
@@ -53,7 +55,7 @@ const STALL_MS_MAX = 21_000
 const LOOK_LATE_FROM = 1.2
 /** While draining: the silence after which a connection is closed, and when waiting ends. */
 const DRAIN_IDLE_MS = 1000
-const DRAIN_MS_MAX = 15_000
+const DRAIN_MS_MAX = 5000
 const DRAIN_CHECK_MS = 50
 
 /** Where and how to listen. */
@@ -64,7 +66,7 @@ interface ListenOptions {
   readonly setting: string
   /** Told of connections that could not be accepted, as where no descriptor is left. */
   readonly onError: (error: unknown) => void
-  /** How long `drain` waits for requests under way. @default 15_000 */
+  /** How long `drain` waits for requests under way. @default 5000 */
   readonly drainMsMax?: number
   /** How often to look for clients that take nothing of their answers. @default 21_000 */
   readonly stallMsMax?: number
@@ -90,6 +92,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const early: [IncomingMessage, ServerResponse][] = []
   const keep = (...exchange: [IncomingMessage, ServerResponse]) => void early.push(exchange)
   server.on('request', keep)
+  server.on('checkContinue', keep) // the body is asked for where it is read
   await opened(server, options)
   server.on('error', options.onError)
   return {
@@ -100,6 +103,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         ...given: [IncomingMessage, ServerResponse, () => void]
       ) => void
       const dispatch = traceRequests((req, res) => {
+        boundUnread(req, res)
         if (req.headers.host === undefined && req.httpVersion === '1.1') {
           res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
           const detail = 'A request of HTTP/1.1 must have a Host header'
@@ -114,7 +118,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         })
       })
       server.off('request', keep)
+      server.off('checkContinue', keep)
       server.on('request', dispatch)
+      server.on('checkContinue', dispatch)
       for (const exchange of early.splice(0)) dispatch(...exchange)
       server.on('checkExpectation', dispatch) // an expectation other than 100-continue is ignored
       server.on('clientError', (error, socket) => {
@@ -142,15 +148,37 @@ function unanswered(req: IncomingMessage, res: ServerResponse, baseUrl: string):
 function messageKinds() {
   const draining = { now: false }
   type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
-  class Response extends ServerResponse {
+  class Response<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
+    /** Whether the connection closes if the body has not been read by now. */
+    closesUnread = false
     override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
-      if (draining.now) this.shouldKeepAlive = false
+      if (draining.now || (this.closesUnread && !this.req.complete)) this.shouldKeepAlive = false
       if (typeof reason === 'string') return super.writeHead(status, reason, headers)
       return super.writeHead(status, reason)
     }
   }
   class Request extends IncomingMessage {}
   return { draining, IncomingMessage: Request, ServerResponse: Response }
+}
+
+/**
+ * Bounds what is read of a body after a response that did not wait for it: one of unknown or too
+ * great a length closes the connection; another one may end, and so keep it, within its time.
+ */
+function boundUnread(req: IncomingMessage, res: ServerResponse): void {
+  const { 'content-length': length, 'transfer-encoding': encoding } = req.headers
+  if (length === undefined && encoding === undefined) return
+  if (encoding !== undefined || Number(length) > BODY_BYTES_MAX) {
+    Object.assign(res, { closesUnread: true })
+    return
+  }
+  res.once('finish', () => {
+    if (req.complete) return
+    const late = setTimeout(() => {
+      if (!req.complete) closeGently(req.socket)
+    }, DISCARD_MS_MAX)
+    late.unref()
+  })
 }
 
 /**
@@ -161,7 +189,7 @@ function presetPrototypes(app: Express, kinds: ReturnType<typeof messageKinds>):
   Object.setPrototypeOf(kinds.IncomingMessage.prototype, app.request)
   Object.setPrototypeOf(kinds.ServerResponse.prototype, app.response)
   app.request = kinds.IncomingMessage.prototype as typeof app.request
-  app.response = kinds.ServerResponse.prototype as typeof app.response
+  app.response = kinds.ServerResponse.prototype as unknown as typeof app.response
 }
 
 /** Path and query of a request target in absolute form (RFC 9112 §3.2.2), as they were sent. */
@@ -196,6 +224,9 @@ function watchConnections(server: Server): ReadonlySet<Socket> {
   const open = new Set<Socket>()
   server.on('connection', (socket) => {
     open.add(socket)
+    socket.destroySoon = () => {
+      closeGently(socket) // how http ends a connection after its last response
+    }
     socket.once('close', () => open.delete(socket))
   })
   return open
@@ -242,7 +273,7 @@ async function drained(
   const begunMs = performance.now()
   while ((await Promise.race([closed, pause(DRAIN_CHECK_MS)])) !== 'closed') {
     const waitedMs = performance.now() - begunMs
-    if (waitedMs > msMax) server.closeAllConnections()
+    if (waitedMs > msMax) for (const socket of connections) socket.destroy()
     else if (waitedMs > DRAIN_IDLE_MS) {
       // After a pause of this process requests may wait to be read: they are no idle connections.
       await whenRead()

@@ -42,7 +42,7 @@ export function postHome(deps: CreateRouteDeps) {
       sendProblem(res, { name: 'unsupported-media-type', detail }, deps.baseUrl)
       return
     }
-    const bytes = await readBody(req)
+    const bytes = await readBody(req, res)
     if (bytes === 'aborted') return
     if (bytes === 'too-large') {
       sendFaultyPage(deps, res, { problem: bodyTooLarge, values: emptyForm })

@@ -61,7 +61,7 @@ export function createPostLinkLane(deps: PostLinkDeps): Lane {
     begunMs: number,
   ): Promise<void> => {
     const limited = deps.limits.onCreate(req)
-    const answered = await answerRequest(deps, req, limited)
+    const answered = await answerRequest(deps, { req, res, limited })
     if (answered === 'aborted') return
     if ('problem' in answered) {
       deps.metrics.creates.inc({ outcome: answered.problem.name })
@@ -94,12 +94,16 @@ function isRoute(url: string): boolean {
 
 async function answerRequest(
   deps: CreateRouteDeps,
-  req: IncomingMessage,
-  limited: Limited,
+  { req, res, limited }: { req: IncomingMessage; res: ServerResponse; limited: Limited },
 ): Promise<CreatedLink | { problem: Problem } | 'aborted'> {
   if (limited.problem !== undefined) return { problem: limited.problem }
-  const bytes = await readBody(req)
+  if (!jsonType.test(req.headers['content-type'] ?? '') || isEncoded(req)) {
+    const detail = `The Content-Type must be application/json, ${notEncoded}`
+    return { problem: { name: 'unsupported-media-type', detail } }
+  }
+  const bytes = await readBody(req, res)
   if (bytes === 'aborted') return bytes
+  if (bytes === 'too-large') return { problem: bodyTooLarge }
   const parsed = parseRequest(deps, req, bytes)
   if ('problem' in parsed) return parsed
   return renderOutcome(deps, parsed.request, await deps.create(parsed.request))
@@ -171,13 +175,8 @@ export const bodyTooLarge: Problem = {
 function parseRequest(
   deps: CreateRouteDeps,
   req: IncomingMessage,
-  bytes: Buffer | 'too-large',
+  bytes: Buffer,
 ): { request: CreateRequest } | { problem: Problem } {
-  if (!jsonType.test(req.headers['content-type'] ?? '') || isEncoded(req)) {
-    const detail = `The Content-Type must be application/json, ${notEncoded}`
-    return { problem: { name: 'unsupported-media-type', detail } }
-  }
-  if (bytes === 'too-large') return { problem: bodyTooLarge }
   const value = parseJson(bytes)
   if ('problem' in value) return value
   const parsed = parseCreateBody(deps.schema, value.json)

@@ -39,7 +39,7 @@ export function createRateLimitApp(deps: RateLimitAppDeps): Express {
 }
 
 async function answerJson(deps: RateLimitAppDeps, req: IncomingMessage, res: Response) {
-  const body = await readBody(req)
+  const body = await readBody(req, res)
   if (body === 'aborted') return
   if (body === 'too-large') {
     answerText(res, 413, 'Request Entity Too Large\n')

@@ -24,12 +24,12 @@ export interface RateLimitListenersDeps extends RateLimitAppDeps, DebugAppDeps {
     readonly PROMETHEUS_ADDR: { readonly host: string | undefined; readonly port: number }
     readonly PROMETHEUS_PATH: string
   }
-  /** Takes what ends a listener that was opened. */
+  /** Takes what ends the listeners that were opened. */
   readonly onOpened: (drain: () => Promise<void>) => void
 }
 
-/** How long each listener waits for the requests under way at the end. */
-const DRAIN_MS_MAX = 5000
+/** How long the listeners, all at once, wait for the requests under way at the end. */
+const DRAIN_MS_MAX = 1000
 
 /** Opens them all; gives their ports. Throws OperatorError. */
 export async function openRateLimitListeners(deps: RateLimitListenersDeps) {
@@ -37,10 +37,14 @@ export async function openRateLimitListeners(deps: RateLimitListenersDeps) {
   const onError = (err: unknown) => {
     deps.log.error({ err }, 'a connection was not accepted')
   }
+  const drains: (() => Promise<void>)[] = []
+  onOpened(async () => {
+    await Promise.all(drains.map((drain) => drain()))
+  })
   const open = async (at: { host?: string; port: number; setting: string }, app: Express) => {
     const http = await listen({ ...at, drainMsMax: DRAIN_MS_MAX, onError })
     http.attach({ baseUrl, app })
-    onOpened(() => http.drain())
+    drains.push(() => http.drain())
     return http.port
   }
   const json = { host: config.HOST, port: config.PORT, setting: 'PORT' }

@@ -1,0 +1,132 @@
+// Bodies that are not read: what is sent of one after its response is discarded within bounds, the
+// response reaches its client, and a client that waits for 100 gets the final response instead.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createAsk } from './client.ts'
+import {
+  type Answer,
+  headerOf,
+  openConnection,
+  type RawConnection,
+  requestBytes,
+} from './raw-http.ts'
+import { type Standalone, startStandalone } from './standalone.ts'
+import { inTime } from './wait-for.ts'
+
+const TEST_MS_MAX = 60_000
+/** A client sends so much at a time, and so often: far more than is discarded in a second. */
+const CHUNK = Buffer.alloc(16 * 1024, ' ')
+const CHUNK_EVERY_MS = 5
+/** Of close-gently.ts, and what the system's buffers of both ends may hold besides. */
+const ACCEPTED_BYTES_MAX = 64 * 1024 + 1024 * 1024
+/** Of close-gently.ts: how long something is discarded. */
+const DISCARD_MS_MAX = 2000
+
+let service: Standalone
+
+beforeAll(async () => {
+  service = await startStandalone()
+}, TEST_MS_MAX)
+
+afterAll(() => service.stop(), TEST_MS_MAX)
+
+const headOf = (path: string, ...headers: readonly string[]) =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`
+const json = 'Content-Type: application/json'
+const huge = 'Content-Length: 10000000000'
+
+const refused: Record<string, { head: string; status: number; admin?: boolean }> = {
+  'a create of a huge length': { head: headOf('/v1/urls', json, huge), status: 413 },
+  'a form of a huge length': {
+    head: headOf('/', 'Content-Type: application/x-www-form-urlencoded', huge),
+    status: 413,
+  },
+  'another media type': { head: headOf('/v1/urls', 'Content-Type: text/plain', huge), status: 415 },
+  'a path that is unknown': { head: headOf('/no/such/path', huge), status: 404 },
+  'a method that is not served': { head: headOf('/docs', huge), status: 405 },
+  'the admin port': { head: headOf('/metrics', huge), status: 405, admin: true },
+}
+
+const portOf = (isAdmin = false) =>
+  isAdmin ? Number(new URL(service.adminUrl).port) : service.port
+
+/** Sends a body without end until the connection is closed; gives the bytes that were taken. */
+async function pour(connection: RawConnection): Promise<number> {
+  const { socket } = connection
+  socket.on('error', () => undefined) // the end that is waited for
+  while (!socket.destroyed && socket.bytesWritten < 64 * ACCEPTED_BYTES_MAX) {
+    connection.send(CHUNK)
+    await sleep(CHUNK_EVERY_MS)
+  }
+  return socket.bytesWritten - socket.writableLength
+}
+
+describe.each(Object.entries(refused))('%s', (_, { head, status, admin }) => {
+  test('the response comes at once, and the connection closes whatever is sent', async () => {
+    const connection = await openConnection(portOf(admin))
+    connection.send(head)
+    const answered = connection.answer()
+    const poured = pour(connection)
+    const answer = await answered
+    expect([answer.status, headerOf(answer, 'Connection')]).toEqual([status, 'close'])
+    expect(await inTime('the end', poured)).toBeLessThan(ACCEPTED_BYTES_MAX)
+  }, 30_000)
+
+  test('a client that sends nothing more is closed, too', async () => {
+    const connection = await openConnection(portOf(admin))
+    connection.send(head)
+    expect((await connection.answer()).status).toBe(status)
+    await inTime('the end', connection.ended, 5 * DISCARD_MS_MAX)
+    connection.close()
+  }, 30_000)
+
+  test('a client that waits for 100 gets the response instead', async () => {
+    const connection = await openConnection(portOf(admin))
+    connection.send(head.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'))
+    const answer = await connection.answer()
+    expect([answer.status, headerOf(answer, 'Connection')]).toEqual([status, 'close'])
+    connection.close()
+  })
+})
+
+test('chunks without end: 413, and the connection closes', async () => {
+  const connection = await openConnection(service.port)
+  connection.send(headOf('/v1/urls', json, 'Transfer-Encoding: chunked'))
+  const answered = connection.answer()
+  connection.send(`${CHUNK.length.toString(16)}\r\n${CHUNK.toString()}\r\nfffffff\r\n`)
+  const poured = pour(connection)
+  expect((await answered).status).toBe(413)
+  expect(await inTime('the end', poured)).toBeLessThan(ACCEPTED_BYTES_MAX)
+})
+
+test('a body that is wanted is asked for, and the connection goes on', async () => {
+  const connection = await openConnection(service.port)
+  const ask = createAsk({ long_url: 'https://example.com/' }, { Expect: '100-continue' })
+  const bytes = requestBytes(ask)
+  const bodyAt = bytes.indexOf('\r\n\r\n') + 4
+  connection.send(bytes.subarray(0, bodyAt))
+  expect((await connection.answer()).status).toBe(100)
+  connection.send(bytes.subarray(bodyAt))
+  expect((await connection.answer()).status).toBe(201)
+  expect((await connection.exchange({ path: '/robots.txt' })).status).toBe(200)
+  connection.close()
+})
+
+test('a short body that was not read is skipped, and the connection goes on', async () => {
+  const connection = await openConnection(service.port)
+  const statuses: Answer['status'][] = []
+  for (const ask of [{ method: 'POST', path: '/no/such', body: 'x'.repeat(9000) }, { path: '/' }]) {
+    statuses.push((await connection.exchange(ask)).status)
+  }
+  expect(statuses).toEqual([404, 200])
+  connection.close()
+})
+
+test('a short body that does not come closes its connection', async () => {
+  const connection = await openConnection(service.port)
+  connection.send(headOf('/no/such', 'Content-Length: 10'))
+  expect((await connection.answer()).status).toBe(404)
+  await inTime('the end', connection.ended, 5 * DISCARD_MS_MAX)
+  expect(connection.rest).toHaveLength(0)
+  connection.close()
+})
