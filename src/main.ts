@@ -50,9 +50,20 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
     ending.abort()
     return stopStarted(starting).finally(stopTracing).finally(allWritten)
   }
-  stopOnSignal(stop, complain)
+  let stopMsMax: number | undefined
+  stopOnSignal({
+    stop,
+    onFailure: complain,
+    onLate: (ms) => {
+      complain(new OperatorError(`not stopped within ${ms} ms: exiting`))
+    },
+    msMax: () => stopMsMax,
+  })
   const started = await starting
-  if (!('exitCode' in started)) return
+  if (!('exitCode' in started)) {
+    stopMsMax = started.stopMsMax
+    return
+  }
   await stopTracing()
   await allWritten()
   process.exit(started.exitCode) // whatever a driver may have left running

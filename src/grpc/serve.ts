@@ -32,7 +32,7 @@ export interface GrpcServeDeps extends CallDeps {
   readonly createTransport?: (deps: TransportDeps) => RateLimitTransport
   /** How often the files of TLS are looked at. @default 1000 */
   readonly lookEveryMs?: number
-  /** How long `close` waits for calls under way. @default 5000 */
+  /** How long `close` waits for calls under way. @default 4000 */
   readonly closeMsMax?: number
 }
 
@@ -40,7 +40,7 @@ export interface GrpcServeDeps extends CallDeps {
 const CONNECTIONS_MAX = 5000
 const HANDSHAKE_MS_MAX = 10_000
 const LOOK_EVERY_MS = 1000
-const CLOSE_MS_MAX = 5000
+const CLOSE_MS_MAX = 4000
 /** How long a unix socket has to answer whether anybody serves it. */
 const ANSWER_MS_MAX = 1000
 

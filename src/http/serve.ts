@@ -55,7 +55,7 @@ const STALL_MS_MAX = 21_000
 const LOOK_LATE_FROM = 1.2
 /** While draining: the silence after which a connection is closed, and when waiting ends. */
 const DRAIN_IDLE_MS = 1000
-const DRAIN_MS_MAX = 5000
+const DRAIN_MS_MAX = 4000
 const DRAIN_CHECK_MS = 50
 
 /** Where and how to listen. */
@@ -66,7 +66,7 @@ interface ListenOptions {
   readonly setting: string
   /** Told of connections that could not be accepted, as where no descriptor is left. */
   readonly onError: (error: unknown) => void
-  /** How long `drain` waits for requests under way. @default 5000 */
+  /** How long `drain` waits for requests under way. @default 4000 */
   readonly drainMsMax?: number
   /** How often to look for clients that take nothing of their answers. @default 21_000 */
   readonly stallMsMax?: number

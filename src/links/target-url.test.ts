@@ -76,15 +76,8 @@ test.each([
 })
 
 test.each([
-  ...[
-    'http://',
-    'https://',
-    'http://?a',
-    'http://#a',
-    'http://:80/',
-    'http://a:65536/',
-    'http://a:b/',
-  ],
+  ...['http://', 'https://', 'http://?a', 'http://#a', 'http://:80/', 'http://a:65536/'],
+  'http://a:b/',
   ...[
     'http://[::1',
     'http://[g::1]/',

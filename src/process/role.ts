@@ -10,7 +10,13 @@ import {
 import type { Stop } from './stop.ts'
 
 /** A service that runs until it is stopped, or the exit code of a command that has ended. */
-export type Started = { readonly stop: Stop } | { readonly exitCode: number }
+export type Started =
+  | {
+      readonly stop: Stop
+      /** How long that may take, if the role's own work is to wait for another process. */
+      readonly stopMsMax?: number
+    }
+  | { readonly exitCode: number }
 
 /**
  * Stops what has been started; during the start it waits, so that nothing stays half started.

@@ -34,7 +34,11 @@ function started() {
       fail = reject
     })
   }
-  stopOnSignal(stop, (error) => seen.failures.push(error))
+  stopOnSignal({
+    stop,
+    onFailure: (error) => seen.failures.push(error),
+    onLate: (ms) => seen.failures.push(ms),
+  })
   const signal = (name: NodeJS.Signals) => listeners.get(name)?.(name)
   return {
     seen,
@@ -74,6 +78,17 @@ test('a stop that fails is reported and ends with 1', async () => {
   fail(new Error('no'))
   await settled()
   expect([seen.failures, exits]).toEqual([[new Error('no')], [1]])
+})
+
+test('a stop that hangs is abandoned in time', () => {
+  jest.useFakeTimers({ doNotFake: ['performance'] })
+  const { seen, signal } = started()
+  signal('SIGTERM')
+  jest.advanceTimersByTime(6999)
+  expect(exits).toEqual([])
+  jest.advanceTimersByTime(1)
+  expect([seen.failures, exits]).toEqual([[7000], [1]])
+  jest.useRealTimers()
 })
 
 test('the echo of a Ctrl-C is no second signal', () => {

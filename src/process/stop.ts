@@ -23,17 +23,33 @@ export async function stopInTurn(parts: readonly Stop[]): Promise<void> {
 const ECHO_MS = 100
 
 /**
- * Calls `stop` at SIGTERM or SIGINT, then ends the process with the code that it resolves to; a
- * second signal ends it at once.
+ * How long a stop may take: what stalls then is abandoned, before those that wait for the process
+ * kill it (`docker stop` after 10 s).
  */
-export function stopOnSignal(
-  stop: () => Promise<number>,
-  onFailure: (error: unknown) => void,
-): void {
+const STOP_MS_MAX = 7000
+
+/**
+ * Calls `stop` at SIGTERM or SIGINT, then ends the process with the code that it resolves to; a
+ * second signal, or the end of `msMax`, ends it at once.
+ */
+export function stopOnSignal(given: {
+  readonly stop: () => Promise<number>
+  readonly onFailure: (error: unknown) => void
+  /** Told that the time is over. */
+  readonly onLate: (ms: number) => void
+  /** How long the stop may take. @default 7000 */
+  readonly msMax?: () => number | undefined
+}): void {
+  const { stop, onFailure, onLate, msMax } = given
   let firstAtMs: number | undefined
   const onSignal = (signal: NodeJS.Signals) => {
     if (firstAtMs === undefined) {
       firstAtMs = performance.now()
+      const ms = msMax?.() ?? STOP_MS_MAX
+      setTimeout(() => {
+        onLate(ms)
+        process.exit(1)
+      }, ms).unref()
       stop().then(
         (code) => process.exit(code),
         (error: unknown) => {

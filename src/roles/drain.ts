@@ -13,6 +13,9 @@ import { collectProcessMetrics, createMetrics } from '../process/metrics.ts'
 import { defineRole, refuseArguments } from '../process/role.ts'
 import { version } from '../process/version.ts'
 
+/** What a stop may take besides the drain of Envoy, which SIGTERM starts. */
+const AFTER_DRAIN_MS = 7000
+
 /** `drain`. */
 export const role = defineRole({
   usage: 'drain',
@@ -43,6 +46,7 @@ export const role = defineRole({
     health.markReady()
     log.info({ port: http.port }, 'ready')
     return {
+      stopMsMax: config.DRAIN_SECONDS * 1000 + AFTER_DRAIN_MS,
       stop: async () => {
         health.markDraining()
         ending.abort()

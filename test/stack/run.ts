@@ -11,6 +11,8 @@ import { supervise } from './supervise.ts'
 /** Restarts what has died; a signal, as reading a terminal would stop a stack in the background. */
 const RESTART_SIGNAL = 'SIGUSR2'
 const restartCommand = `kill -USR2 ${String(process.pid)}`
+/** Databases take their time to stop; what was abandoned would stay behind. */
+const STOP_MS_MAX = 120_000
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`)
@@ -28,8 +30,8 @@ async function run({ isSmall, showsLogs, port, trustedHops, codes }: RunOptions)
     for (const line of describeStack(stack, restartCommand)) say(line)
     return { stack, quiet: watch(stack, showsLogs) }
   })
-  stopOnSignal(
-    async () => {
+  stopOnSignal({
+    stop: async () => {
       ending.abort()
       say('stopping')
       const started = await running.catch(() => undefined) // it has ended what it had started
@@ -38,10 +40,12 @@ async function run({ isSmall, showsLogs, port, trustedHops, codes }: RunOptions)
       say('stopped')
       return 0
     },
-    (error) => {
-      complain(error)
+    onFailure: complain,
+    onLate: (ms) => {
+      say(`not stopped within ${String(ms)} ms: exiting`)
     },
-  )
+    msMax: () => STOP_MS_MAX,
+  })
   await running.catch((error: unknown) => {
     if (!signal.aborted) throw error
   })
