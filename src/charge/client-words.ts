@@ -76,7 +76,7 @@ export function createClientWords(options: ClientWordsOptions): (spoken: Spoken)
 export interface MetadataOptions {
   /** RESPONSE_DYNAMIC_METADATA: the request and its rules' metadata, in the reference's shape. */
   readonly isWhole: boolean
-  /** LIMIT_METADATA: `rls: ok`, by which the proxy detects that the limiter responded, and `rule`. */
+  /** LIMIT_METADATA: `rls: ok`, by which the proxy detects a response, and `rule`. */
   readonly hasOwn: boolean
 }
 

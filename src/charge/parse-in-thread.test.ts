@@ -17,7 +17,10 @@ descriptors:
     share_threshold: true
     rate_limit: {unit: minute, requests_per_unit: 3}
     descriptors:
-      - {key: secret, hashed: true, metadata: {a: [1, {b: null}]}, rate_limit: {unit: day, requests_per_unit: 1}}
+      - key: secret
+        hashed: true
+        metadata: {a: [1, {b: null}]}
+        rate_limit: {unit: day, requests_per_unit: 1}
   - {key: path, value: /b, rate_limit: {unlimited: true}}
   - {key: path, value: '/*', rate_limit: {unit: minute, requests_per_unit: 5}}
   - key: path
@@ -26,7 +29,8 @@ descriptors:
       - {algorithm: sliding_window_log, unit: day, requests_per_unit: 3, replaces: [{name: x}]}
 `
 const rule = (n: number) => `  - {key: k${n}, rate_limit: {unit: minute, requests_per_unit: 9}}`
-const many = `domain: shop\ndescriptors:\n${Array.from({ length: RULES }, (_, n) => rule(n)).join('\n')}\n`
+const listed = Array.from({ length: RULES }, (_, n) => rule(n)).join('\n')
+const many = `domain: shop\ndescriptors:\n${listed}\n`
 const fileOf = (text: string) => [{ name: 'rules.yaml', text }]
 
 describe('a set parsed in a thread', () => {

@@ -52,8 +52,8 @@ export interface Decision {
 }
 
 /**
- * Whether a time in a state is more than a window ahead: the store's clock was set back from a wrong
- * time. Such a state keeps its hits and takes the current time, or it would deny until that time.
+ * Whether a time in a state is more than a window ahead: the store's clock was set back from a
+ * wrong time. Such a state keeps its hits and takes the current time, or it would deny until then.
  */
 export function isTooFarAhead(stateUs: number, { nowUs, limit }: Charge): boolean {
   return stateUs > nowUs + limit.windowUs

@@ -123,7 +123,7 @@ interface Part {
   readonly decisions: readonly Decision[]
 }
 
-/** Refunds what a part has taken although another part denied the call, and corrects `decisions`. */
+/** Refunds what a part has taken of a call that another denied, and corrects `decisions`. */
 function refund(
   { group, places, charges, decisions: decided }: Part,
   chargeGroup: (group: number, charges: readonly CounterCharge[]) => Promise<unknown>,
