@@ -19,7 +19,7 @@ import { openRateLimitListeners } from '../http/ratelimit/listeners.ts'
 import { renderRules } from '../http/ratelimit/render-rules.ts'
 import { rateLimitHttpSettings } from '../http/ratelimit/settings.ts'
 import { adminPortSetting, problemBaseSetting } from '../http/settings.ts'
-import { capacityOf, type DecideLimits, type Told } from '../limits/verdict.ts'
+import { capacityOf, type DecideLimits } from '../limits/verdict.ts'
 import type { ConfigOf } from '../process/config.ts'
 import { flagSetting } from '../process/flag-setting.ts'
 import { steadyNowUs } from '../process/deadline.ts'
@@ -203,9 +203,8 @@ function decideDepsOf(
     local: createMemoryCounterStore({ nowUs: steadyNowUs }),
     denied,
     record: (check, { admitted, remaining, over }, by) => {
-      const { rule, hits } = check
-      const capacity = capacityOf(rule)
-      const { isShadow } = rule
+      const { hits, rule } = check
+      const [capacity, { isShadow }] = [capacityOf(rule), rule]
       const isRemembered = by === 'deny-cache'
       const charged = { hits, admitted, remaining, over, capacity, isShadow, isRemembered }
       stats.countersOf(check.metricPath).record(charged)
@@ -221,7 +220,10 @@ function decideDepsOf(
       hasHeaders: config.LIMIT_CLIENT_HEADERS,
       referenceHeaders,
       areAllQuotas: config.QUOTA_MODE,
-      renderBody: (told) => renderBody(told, config.BASE_URL),
+      renderBody: (told) => ({
+        type: PROBLEM_TYPE,
+        text: renderProblem(rateLimited(told), { baseUrl: config.BASE_URL }),
+      }),
       nowMs: Date.now,
     }),
     renderMetadata: (source) => renderMetadata(shownMetadata, source),
@@ -233,10 +235,6 @@ function decideDepsOf(
       replicas: config.LIMIT_REPLICAS,
     },
   }
-}
-
-function renderBody(told: Told, baseUrl: string): { type: string; text: string } {
-  return { type: PROBLEM_TYPE, text: renderProblem(rateLimited(told), { baseUrl }) }
 }
 
 /** Everything that listens, and what follows the rules. Throws OperatorError. */

@@ -24,6 +24,7 @@ async function watched() {
     worked: (side) => told.push(`${side} worked`),
     failed: (side, reason) => told.push(`${side} failed: ${reason}`),
     ended: (error) => told.push(`ended: ${error.message}`),
+    tightened: ({ path }) => told.push(`tightened: ${path}`),
   })
   cleanUps.push(() => db.close())
   const other = new DatabaseSync(join(dataDir, 'curtail.db'))

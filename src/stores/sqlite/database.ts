@@ -1,7 +1,6 @@
 // Opens the standalone database: one writer, in a thread of its own (writer.ts), and one reader
 // here. Refuses a folder that another process uses: two would not see each other's memory.
-import { existsSync, mkdirSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Metrics } from '../../process/metrics.ts'
 import { OperatorError } from '../../process/role.ts'
@@ -9,6 +8,7 @@ import { StoreError } from '../../process/store-error.ts'
 import { durablePragmas } from './durable-pragmas.ts'
 import { READ_PROBE } from './operations.ts'
 import type { Parameter } from './parameters.ts'
+import { makePrivate } from './private-files.ts'
 import type { Row } from './row.ts'
 import { migrations } from './schema.ts'
 import { unwatched, type WatchedBy } from './store-watch.ts'
@@ -34,7 +34,7 @@ export async function openDatabase(
   metrics: Pick<Metrics, 'sqliteGroup' | 'sqliteCommitSeconds'>,
   watch: WatchedBy = unwatched,
 ): Promise<Database> {
-  const lock = lockFolder(dataDir)
+  const lock = lockFolder(dataDir, watch)
   const path = join(dataDir, 'curtail.db')
   try {
     migrate(path)
@@ -84,10 +84,10 @@ export function unusable(dataDir: string, error: unknown): OperatorError {
 }
 
 /** Holds the folder as long as the process lives: the lock goes with it, however it ends. */
-function lockFolder(dataDir: string): DatabaseSync {
+function lockFolder(dataDir: string, watch: WatchedBy): DatabaseSync {
   let lock: DatabaseSync | undefined
   try {
-    makeFolder(dataDir)
+    for (const found of makePrivate(dataDir)) watch.tightened(found)
     lock = new DatabaseSync(join(dataDir, 'lock.db'))
     lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     return lock
@@ -95,19 +95,6 @@ function lockFolder(dataDir: string): DatabaseSync {
     lock?.close()
     if (!(error as Error).message.includes('locked')) throw unusable(dataDir, error)
     throw new OperatorError(`DATA_DIR ${dataDir} is in use by another process`)
-  }
-}
-
-/** Makes the folder and its parents. The `recursive` of mkdirSync never returns in /proc. */
-function makeFolder(path: string): void {
-  if (existsSync(path)) return
-  const parent = dirname(path)
-  if (parent !== path) makeFolder(parent)
-  try {
-    mkdirSync(path)
-  } catch (error) {
-    // Another process may have made it just now.
-    if (!(statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false)) throw error
   }
 }
 

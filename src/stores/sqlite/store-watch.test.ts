@@ -9,7 +9,7 @@ function watched() {
   }
   const watch = createStoreWatch({
     health: { note: say },
-    log: { error: say, info: say },
+    log: { error: say, warn: say, info: say },
     onEnded: say,
   })
   const toldSince = () => told.splice(0)

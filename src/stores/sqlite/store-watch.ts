@@ -2,6 +2,7 @@
 // however often it is asked between.
 import type { Health } from '../../process/health.ts'
 import type { Log } from '../../process/log.ts'
+import type { Tightened } from './private-files.ts'
 
 /** A side of the database: the writing thread, or the reader of the main one. */
 type Side = 'write' | 'read'
@@ -14,6 +15,8 @@ export interface WatchedBy {
   failed(side: Side, reason: string): void
   /** The writing thread has ended unasked: nothing can be written any more. */
   ended(error: Error): void
+  /** Others could read this file or folder of the database. */
+  tightened(found: Tightened): void
 }
 
 /** Who is told by default: nobody. */
@@ -21,6 +24,7 @@ export const unwatched: WatchedBy = {
   worked: () => undefined,
   failed: () => undefined,
   ended: () => undefined,
+  tightened: () => undefined,
 }
 
 /** A watch, and what it has seen. */
@@ -32,7 +36,7 @@ export interface StoreWatch extends WatchedBy {
 /** Starts watching. `onEnded` is to end the process: a restart heals, and nothing else does. */
 export function createStoreWatch(deps: {
   readonly health: Pick<Health, 'note'>
-  readonly log: Pick<Log, 'error' | 'info'>
+  readonly log: Pick<Log, 'error' | 'warn' | 'info'>
   readonly onEnded: (error: Error) => void
 }): StoreWatch {
   const { health, log } = deps
@@ -51,6 +55,10 @@ export function createStoreWatch(deps: {
       log.error({ side, reason }, 'the store fails')
     },
     ended: deps.onEnded,
+    tightened(found) {
+      if (found.reason === undefined) log.warn(found, 'access by others removed from DATA_DIR')
+      else log.warn(found, 'cannot remove access by others from DATA_DIR')
+    },
     isDown: () => down.size > 0,
   }
 }
