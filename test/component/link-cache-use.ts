@@ -1,4 +1,5 @@
 // Caches of links on the tests' own servers, opened as a role opens them.
+import type { Target } from '../../src/links/decide-redirect.ts'
 import { StoreError } from '../../src/process/store-error.ts'
 import { parseConfig } from '../../src/process/config.ts'
 import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
@@ -67,4 +68,24 @@ export function answers(cache: OpenLinkCache): Promise<boolean> {
       throw error
     },
   )
+}
+
+/** What `store` puts into the cache. */
+export const target: Target = { longUrl: 'https://example.com/', expiresAtMs: null }
+
+let codesCreated = 0
+/** A code that no other test uses. */
+export const newCode = () => `code${String(codesCreated++)}`
+
+/** The lease that the first reader of a missing entry gets. */
+export async function leaseFor({ cache }: UsedCache, code: string): Promise<string> {
+  const seen = await cache.look(code)
+  if (seen.kind !== 'unknown' || seen.permit === undefined) throw new Error('there is no lease')
+  return seen.permit
+}
+
+/** Fills the cache as a reader does; whether the entry was stored. */
+export async function store(used: UsedCache, code: string): Promise<boolean> {
+  const permit = await leaseFor(used, code)
+  return used.cache.fill({ code, permit, target, nowMs: Date.now() })
 }

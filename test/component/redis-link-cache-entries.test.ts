@@ -1,12 +1,17 @@
 // What the link cache finds in a real Redis: spoilt, foreign and older entries are dropped and
 // counted, and their readers fill the cache from the store.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { Target } from '../../src/links/decide-redirect.ts'
 import { encodeEntry, type InvalidReason } from '../../src/stores/redis/link-cache-entry.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
-import { openReadyCache, PATIENT_MS_MAX, type UsedCache } from './link-cache-use.ts'
+import {
+  openReadyCache,
+  PATIENT_MS_MAX,
+  leaseFor,
+  newCode,
+  store,
+  target,
+} from './link-cache-use.ts'
 
-const target: Target = { longUrl: 'https://example.com/', expiresAtMs: null }
 const patient = { commandMsMax: PATIENT_MS_MAX }
 
 let server: RedisServer
@@ -16,20 +21,6 @@ beforeAll(async () => {
   url = `redis://127.0.0.1:${String(server.port)}`
 }, 600_000)
 afterAll(() => server.close())
-
-let codesMade = 0
-const newCode = () => `code${String(codesMade++)}`
-
-async function permitFor({ cache }: UsedCache, code: string): Promise<string> {
-  const seen = await cache.look(code)
-  if (seen.kind !== 'unknown' || seen.permit === undefined) throw new Error('there is no permit')
-  return seen.permit
-}
-
-async function remember(used: UsedCache, code: string): Promise<boolean> {
-  const permit = await permitFor(used, code)
-  return used.cache.fill({ code, permit, target, nowMs: Date.now() })
-}
 
 /** With the highest bit of one byte turned. */
 function flipped(whole: Buffer, at: number): Buffer {
@@ -50,10 +41,10 @@ describe('what is in Redis', () => {
     const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     const code = newCode()
-    await remember(used, code)
+    await store(used, code)
     const whole = await client.getBuffer(`curtail:link:1:${code}`)
     await client.set(`curtail:link:1:${code}`, spoil(whole ?? Buffer.alloc(0)))
-    const permit = await permitFor(used, code)
+    const permit = await leaseFor(used, code)
     expect(await used.cache.look(code)).toEqual({ kind: 'unknown', permit: undefined })
     const { values } = await used.metrics.linkCacheInvalid.get()
     expect(values).toEqual([{ labels: { reason }, value: 1 }])
@@ -83,7 +74,7 @@ describe('what is in Redis', () => {
     for (const value of ['1N', '1T https://example.com/', ...Array.from('spoilt')]) {
       const code = newCode()
       await client.set(`curtail:link:1:${code}`, value)
-      await permitFor(used, code)
+      await leaseFor(used, code)
     }
     expect(used.warned).toEqual([{ reason: 'format', entries: 1 }])
     client.disconnect()
@@ -97,7 +88,7 @@ describe('what is in Redis', () => {
     await client.rpush(`curtail:link:1:${code}`, 'what', 'is', 'this')
     expect(await used.cache.look(code)).toEqual({ kind: 'unknown', permit: undefined })
     await used.cache.forget(code)
-    expect(await remember(used, code)).toBe(true)
+    expect(await store(used, code)).toBe(true)
     client.disconnect()
     await used.cache.close()
   })
@@ -106,9 +97,9 @@ describe('what is in Redis', () => {
     const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     await client.flushall()
-    await permitFor(used, 'a')
-    await remember(used, 'b')
-    const permit = await permitFor(used, 'c')
+    await leaseFor(used, 'a')
+    await store(used, 'b')
+    const permit = await leaseFor(used, 'c')
     await used.cache.fill({ code: 'c', permit, target: undefined, nowMs: Date.now() })
     const keys = await client.keys('*')
     expect(keys).toHaveLength(3)
@@ -123,7 +114,7 @@ describe('what is in Redis', () => {
     const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     const code = newCode()
-    await remember(used, code)
+    await store(used, code)
     await client.config('RESETSTAT')
     const seen = await Promise.all(Array.from({ length: 300 }, () => used.cache.look(code)))
     expect(new Set(seen.map(({ kind }) => kind))).toEqual(new Set(['hit']))

@@ -1,7 +1,6 @@
 // The link cache on a Redis that is absent, hangs, dies, forgets or is a replica: a call fails with
 // StoreError in its time, and Redis is used again when it is back.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { Target } from '../../src/links/decide-redirect.ts'
 import { StoreError } from '../../src/process/store-error.ts'
 import { COMMAND_MS_MAX, UNDER_WAY_MAX } from '../../src/stores/redis/link-cache-commands.ts'
 import { freePort } from '../parts/free-ports.ts'
@@ -19,12 +18,15 @@ import {
   openReadyCache,
   PATIENT_MS_MAX,
   type UsedCache,
+  leaseFor,
+  newCode,
+  store,
+  target,
 } from './link-cache-use.ts'
 import { failureOf } from './redis-use.ts'
 import { waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
-const target: Target = { longUrl: 'https://example.com/', expiresAtMs: null }
 const patient = { commandMsMax: PATIENT_MS_MAX }
 
 let server: RedisServer
@@ -34,20 +36,6 @@ beforeAll(async () => {
   url = `redis://127.0.0.1:${String(server.port)}`
 }, 600_000)
 afterAll(() => server.close())
-
-let codesMade = 0
-const newCode = () => `code${String(codesMade++)}`
-
-async function permitFor({ cache }: UsedCache, code: string): Promise<string> {
-  const seen = await cache.look(code)
-  if (seen.kind !== 'unknown' || seen.permit === undefined) throw new Error('there is no permit')
-  return seen.permit
-}
-
-async function remember(used: UsedCache, code: string): Promise<boolean> {
-  const permit = await permitFor(used, code)
-  return used.cache.fill({ code, permit, target, nowMs: Date.now() })
-}
 
 async function isAway({ metrics }: UsedCache): Promise<boolean> {
   return (await metrics.linkCacheAway.get()).values[0]?.value === 1
@@ -80,7 +68,7 @@ describe('Redis away', () => {
     expect((await failureOf(used.cache.forget('code'))).error.outcome).toBe('unknown')
     const late = await startRedis([], { port })
     await untilBack(used)
-    expect(await remember(used, 'code')).toBe(true)
+    expect(await store(used, 'code')).toBe(true)
     expect(used.told).toEqual(['down', 'up'])
     await used.cache.close()
     await late.close()
@@ -89,7 +77,7 @@ describe('Redis away', () => {
   test('hung: calls end in their time, then are not made, until it goes on', async () => {
     const used = await openReadyCache(url)
     const code = newCode()
-    await remember(used, code)
+    await store(used, code)
     server.stop()
     try {
       const calls = [used.cache.look(code), used.cache.forget(newCode())]
@@ -130,14 +118,14 @@ describe('Redis away', () => {
   test('killed and restarted empty: permits are gone, the script is sent anew', async () => {
     const used = await openReadyCache(url, patient)
     const code = newCode()
-    expect(await remember(used, newCode())).toBe(true)
-    const permit = await permitFor(used, code)
+    expect(await store(used, newCode())).toBe(true)
+    const permit = await leaseFor(used, code)
     await server.kill()
     await failureOf(used.cache.look(code))
     await server.restart()
     await untilBack(used)
     expect(await used.cache.fill({ code, permit, target, nowMs: Date.now() })).toBe(false)
-    expect(await remember(used, newCode())).toBe(true)
+    expect(await store(used, newCode())).toBe(true)
     await used.cache.close()
   })
 
@@ -145,11 +133,11 @@ describe('Redis away', () => {
     const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     const code = newCode()
-    const permit = await permitFor(used, code)
+    const permit = await leaseFor(used, code)
     await client.flushall()
     await client.script('FLUSH')
     expect(await used.cache.fill({ code, permit, target, nowMs: Date.now() })).toBe(false)
-    expect(await remember(used, code)).toBe(true)
+    expect(await store(used, code)).toBe(true)
     client.disconnect()
     await used.cache.close()
   })
@@ -201,12 +189,12 @@ test(
       `redis+sentinel://127.0.0.1:${String(sentinel.port)}/master`,
       patient,
     )
-    expect(await remember(used, 'code')).toBe(true)
+    expect(await store(used, 'code')).toBe(true)
     await master.kill()
     await failureOf(used.cache.look('code'))
     await untilBack(used, FAILOVER_MS_MAX)
     await used.cache.forget('code')
-    expect(await remember(used, 'code')).toBe(true)
+    expect(await store(used, 'code')).toBe(true)
     await used.cache.close()
     await close()
   },
@@ -231,7 +219,7 @@ test(
       },
       patient,
     )
-    expect(await remember(used, 'code')).toBe(true)
+    expect(await store(used, 'code')).toBe(true)
     await used.cache.close()
     await secure.close()
     await close()
