@@ -1,22 +1,13 @@
 // Bodies that are not read: what is sent of one after its response is discarded within bounds, the
 // response reaches its client, and a client that waits for 100 gets the final response instead.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createAsk } from './client.ts'
-import {
-  type Answer,
-  headerOf,
-  openConnection,
-  type RawConnection,
-  requestBytes,
-} from './raw-http.ts'
+import { CHUNK, pour } from './pour.ts'
+import { type Answer, headerOf, openConnection, requestBytes } from './raw-http.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
 import { inTime } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
-/** A client sends so much at a time, and so often: far more than is discarded in a second. */
-const CHUNK = Buffer.alloc(16 * 1024, ' ')
-const CHUNK_EVERY_MS = 5
 /** Of close-gently.ts, and what the system's buffers of both ends may hold besides. */
 const ACCEPTED_BYTES_MAX = 64 * 1024 + 1024 * 1024
 /** Of close-gently.ts: how long something is discarded. */
@@ -50,23 +41,12 @@ const refused: Record<string, { head: string; status: number; admin?: boolean }>
 const portOf = (isAdmin = false) =>
   isAdmin ? Number(new URL(service.adminUrl).port) : service.port
 
-/** Sends a body without end until the connection is closed; gives the bytes that were taken. */
-async function pour(connection: RawConnection): Promise<number> {
-  const { socket } = connection
-  socket.on('error', () => undefined) // the end that is waited for
-  while (!socket.destroyed && socket.bytesWritten < 64 * ACCEPTED_BYTES_MAX) {
-    connection.send(CHUNK)
-    await sleep(CHUNK_EVERY_MS)
-  }
-  return socket.bytesWritten - socket.writableLength
-}
-
 describe.each(Object.entries(refused))('%s', (_, { head, status, admin }) => {
   test('the response comes at once, and the connection closes whatever is sent', async () => {
     const connection = await openConnection(portOf(admin))
     connection.send(head)
     const answered = connection.answer()
-    const poured = pour(connection)
+    const poured = pour(connection, 64 * ACCEPTED_BYTES_MAX)
     const answer = await answered
     expect([answer.status, headerOf(answer, 'Connection')]).toEqual([status, 'close'])
     expect(await inTime('the end', poured)).toBeLessThan(ACCEPTED_BYTES_MAX)
@@ -94,7 +74,7 @@ test('chunks without end: 413, and the connection closes', async () => {
   connection.send(headOf('/v1/urls', json, 'Transfer-Encoding: chunked'))
   const answered = connection.answer()
   connection.send(`${CHUNK.length.toString(16)}\r\n${CHUNK.toString()}\r\nfffffff\r\n`)
-  const poured = pour(connection)
+  const poured = pour(connection, 64 * ACCEPTED_BYTES_MAX)
   expect((await answered).status).toBe(413)
   expect(await inTime('the end', poured)).toBeLessThan(ACCEPTED_BYTES_MAX)
 })
