@@ -8,6 +8,8 @@ const exits: unknown[] = []
 
 beforeEach(() => {
   exits.length = 0
+  // No stop is abandoned in earnest: that would end the process of the tests.
+  jest.useFakeTimers({ doNotFake: ['performance', 'setImmediate'] })
   jest.spyOn(process, 'on').mockImplementation((name, listener) => {
     listeners.set(String(name), listener as (signal: NodeJS.Signals) => void)
     return process
@@ -20,6 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => {
   jest.restoreAllMocks()
+  jest.useRealTimers()
 })
 
 /** A process whose stopping ends when the test says so. */
@@ -81,14 +84,12 @@ test('a stop that fails is reported and ends with 1', async () => {
 })
 
 test('a stop that hangs is abandoned in time', () => {
-  jest.useFakeTimers({ doNotFake: ['performance'] })
   const { seen, signal } = started()
   signal('SIGTERM')
   jest.advanceTimersByTime(6999)
   expect(exits).toEqual([])
   jest.advanceTimersByTime(1)
   expect([seen.failures, exits]).toEqual([[7000], [1]])
-  jest.useRealTimers()
 })
 
 test('the echo of a Ctrl-C is no second signal', () => {

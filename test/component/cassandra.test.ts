@@ -295,6 +295,6 @@ test('a killed node fails fast, and is found when it is back, also by who waits'
   const link = sampleLink()
   expect(await own.insertIfAbsent(link)).toBe(link.writerId)
   expect(new Set(faults)).toEqual(new Set(['away']))
-  expect(states).toEqual(['up', 'down', 'up'])
+  expect(states.filter((state) => state !== 'no-majority')).toEqual(['up', 'down', 'up'])
   await Promise.all([cassandra.close(), late.close()])
 })

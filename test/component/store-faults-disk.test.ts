@@ -17,7 +17,7 @@ const TEST_MS_MAX = 60_000
 const REFUSAL_MS_MAX = 1000
 const STOP_MS_MAX = 8000
 /** After so long a transaction is aborted: GROUP_MS_MAX of stores/sqlite/writer.ts. */
-const GROUP_MS_MAX = 4000
+const GROUP_MS_MAX = 2500
 const MIB = 1 << 20
 const body = { long_url: 'https://example.com/' }
 const cleanUps: (() => unknown)[] = []

@@ -40,8 +40,8 @@ interface Pending {
 
 const PENDING_MAX = 10_000
 const GROUP_MAX = 1000
-/** A transaction that takes longer than this is given up: its outcome is unknown. */
-const GROUP_MS_MAX = 4000
+/** A transaction that takes longer is aborted: its outcome is unknown. Below CREATE_MS_MAX. */
+const GROUP_MS_MAX = 2500
 
 /** What the writer reports to. */
 interface Reports {
