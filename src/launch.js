@@ -10,6 +10,8 @@ import { fileURLToPath } from 'node:url'
 const NODE_MAJOR = 24
 const INSTALL_MINUTES_MAX = 10
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const nodePackage = `node_modules/node-${process.platform}-${process.arch}`
+const isNewEnough = Number(process.versions.node.split('.')[0]) >= NODE_MAJOR
 const omitDev = process.argv.includes('--omit=dev')
 
 /**
@@ -37,13 +39,15 @@ function packagesOf(path) {
 
 /**
  * Whether npm's own record of node_modules has every package that package-lock.json names, however
- * it was installed. Optional packages may be absent: most are for other platforms.
+ * it was installed. Optional packages may be absent: most are for other platforms. Node.js itself,
+ * which npm skips if its download fails, may be absent only if this one is new enough.
  */
 function isInstalled() {
   const record = 'node_modules/.package-lock.json'
   if (!existsSync(join(root, record))) return false
-  const installed = packagesOf(record)
-  return Object.entries(packagesOf('package-lock.json')).every(
+  const [installed, locked] = [packagesOf(record), packagesOf('package-lock.json')]
+  if (nodePackage in locked && !isNewEnough && !existsSync(join(root, nodePackage))) return false
+  return Object.entries(locked).every(
     ([folder, { integrity, optional, dev, devOptional }]) =>
       folder === '' ||
       optional === true ||
@@ -63,23 +67,23 @@ function installMissing() {
     timeout: INSTALL_MINUTES_MAX * 60_000,
   })
   if (status === 0) return
-  const reason = error === undefined ? 'its output is above' : error.message
-  refuse(`Cannot install packages: npm ci failed within ${INSTALL_MINUTES_MAX} minutes; ${reason}`)
+  const isLate = error !== undefined && 'code' in error && error.code === 'ETIMEDOUT'
+  const cause = isLate ? `not done within ${INSTALL_MINUTES_MAX} minutes` : error?.message
+  refuse(`Cannot install packages: npm ci failed: ${cause ?? 'its output is above'}`)
 }
 
 /** The Node.js that npm installed; else this one, if it is new enough. @returns {string} */
 function nodePath() {
-  const installed = join(
-    root,
-    `node_modules/node-${process.platform}-${process.arch}`,
-    'bin',
-    'node',
-  )
+  const installed = join(root, nodePackage, 'bin', 'node')
   if (existsSync(installed)) return installed
-  if (Number(process.versions.node.split('.')[0]) >= NODE_MAJOR) return process.execPath
+  if (isNewEnough) return process.execPath
+  const cause =
+    nodePackage in packagesOf('package-lock.json')
+      ? `npm did not install ${nodePackage}: check its network and its setting 'omit'`
+      : `npm has no package of a newer one for ${process.platform}-${process.arch}`
   refuse(
-    `Cannot start: this is Node.js ${process.version}, and npm has no package of a newer one for ` +
-      `${process.platform}-${process.arch}; install Node.js ${NODE_MAJOR} or newer`,
+    `Cannot start: this is Node.js ${process.version}, and ${cause}; ` +
+      `or install Node.js ${NODE_MAJOR} or newer`,
   )
 }
 

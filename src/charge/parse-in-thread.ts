@@ -23,20 +23,22 @@ export type Parsed =
 export interface ThreadParser {
   /** Throws an Error if the thread failed or took too long. */
   parse(files: readonly RuleFile[]): Promise<ParsedRuleFiles>
-  /** Ends what is under way; its caller gets the Error. */
+  /** Aborts what is in flight and rejects what comes later; callers get the Error. */
   stop(): Promise<void>
 }
 
 const PARSE_MS_MAX = 60_000
 /** Far below 5 ms of work here. */
 const RECORDS_PER_SLICE = 50
-const HEAP_MB_MAX = 256
+const HEAP_MB_MAX = 128
 
 /** Creates the parser; starts no thread yet. */
 export function createThreadParser(options: ParseOptions, msMax = PARSE_MS_MAX): ThreadParser {
   const threads = new Set<Worker>()
+  let isStopped = false
   return {
     async parse(files) {
+      if (isStopped) throw new Error('the process is stopping')
       const task: ParseTask = { files, options, recordsPerSlice: RECORDS_PER_SLICE }
       const thread = new Worker(new URL('./rule-thread.ts', import.meta.url), {
         workerData: task,
@@ -53,6 +55,7 @@ export function createThreadParser(options: ParseOptions, msMax = PARSE_MS_MAX):
       }
     },
     async stop() {
+      isStopped = true
       await Promise.all([...threads].map((thread) => thread.terminate()))
     },
   }

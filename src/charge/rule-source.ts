@@ -90,18 +90,26 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     }
     faults = []
     use(parsed.rules)
-    await copy?.write(files)
+    if (copy !== undefined) await orLate(copy.write(files), 'writing the copy of the rules')
     log.info({ folder, domains: rules.size }, 'rules loaded')
     const { remarks = [] } = parsed
     if (remarks.length > 0) log.warn({ folder, ...shown(remarks) }, 'rules with remarks')
     return 'loaded'
+  }
+  /** The disk may hang: the rules do not wait for their copy. */
+  const orLate = <T>(copied: Promise<T>, what: string): Promise<T | undefined> => {
+    const late = () => new Error(`${what} took longer than ${READ_MS_MAX} ms`)
+    return within<T | undefined>(READ_MS_MAX, copied, late).catch((err: unknown) => {
+      log.warn({ err, folder }, 'rules continue without their copy')
+      return undefined
+    })
   }
   const logRefusal = () => {
     log.error({ folder, ...shown(faults) }, 'rules refused: what was in force stays')
   }
   /** Uses the last good set; whether there is one. */
   const restore = async (): Promise<boolean> => {
-    const files = await copy?.read()
+    const files = copy && (await orLate(copy.read(), 'reading the copy of the rules'))
     const parsed = files && (await deps.parse(files))
     if (parsed === undefined || 'faults' in parsed) return false
     use(parsed.rules)

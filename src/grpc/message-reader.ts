@@ -65,15 +65,18 @@ export class MessageReader {
     return (this.nextBytes ?? 0) > MESSAGE_BYTES_MAX + HEAD_BYTES ? tooLarge : undefined
   }
 
-  /** The next message, unpacked, if it is whole; to be used before more is added. */
-  next(): Buffer | CallFault | Promise<Buffer | CallFault> | undefined {
+  /**
+   * The next message, unpacked, if it is whole; to be used before more is added. `isWanted` is
+   * called when the turn of a message to be unpacked comes.
+   */
+  next(isWanted = () => true): Buffer | CallFault | Promise<Buffer | CallFault> | undefined {
     const { nextBytes } = this
     if (nextBytes === undefined || nextBytes > this.length) return undefined
     const flag = this.bytes[0] ?? 0
     const message = Buffer.from(this.bytes.subarray(HEAD_BYTES, nextBytes))
     this.bytes.copyWithin(0, nextBytes, this.length)
     this.length -= nextBytes
-    return flag === 0 ? message : unpack({ message, flag, packing: this.packing })
+    return flag === 0 ? message : unpack({ message, flag, packing: this.packing, isWanted })
   }
 
   /** Keeps nothing any more. */

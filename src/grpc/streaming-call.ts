@@ -58,7 +58,7 @@ export class StreamingCall implements CallListener {
   }
 
   over(): void {
-    this.reader.clear()
+    if (!this.isUnpacking) this.reader.clear()
     this.guard(() => {
       this.method.over?.()
       return undefined
@@ -67,7 +67,7 @@ export class StreamingCall implements CallListener {
 
   private go(): void {
     if (this.stream.isOver || this.stream.isBlocked || this.isUnpacking || this.isPutOff) return
-    const message = this.reader.next()
+    const message = this.reader.next(() => !this.stream.isOver)
     if (message === undefined) this.endIfDone()
     else if (message instanceof Promise) void this.unpack(message)
     else {
@@ -89,7 +89,10 @@ export class StreamingCall implements CallListener {
     this.isUnpacking = true
     const message = await packed
     this.isUnpacking = false
-    if (this.stream.isOver) return
+    if (this.stream.isOver) {
+      this.reader.clear()
+      return
+    }
     this.give(message)
     this.goLater()
   }

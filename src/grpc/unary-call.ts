@@ -51,8 +51,9 @@ export class UnaryCall implements CallListener {
   }
 
   over(): void {
+    if (this.isRunning) return // its bytes count until it is unpacked or dropped
     this.reader?.clear()
-    if (!this.isRunning) this.stream.done()
+    this.stream.done()
   }
 
   private collect(bytes: Buffer, isLast: boolean): void {
@@ -62,7 +63,7 @@ export class UnaryCall implements CallListener {
     if (fault !== undefined) this.stream.refuse(fault)
     else if (nextBytes === undefined ? isLast : reader.rest > nextBytes) this.stream.refuse(notOne)
     else if (isLast) {
-      const message = reader.next()
+      const message = reader.next(() => !this.stream.isOver)
       // Its bytes count until it is unpacked: it may have to wait for its turn.
       if (!(message instanceof Promise)) reader.clear()
       if (message === undefined) this.stream.refuse(notWhole)

@@ -20,6 +20,7 @@ const tooLarge: CallFault = {
   details: `a message may have at most ${UNPACKED_BYTES_MAX} bytes when it is unpacked`,
 }
 const broken: CallFault = { code: 'INTERNAL', details: 'a message cannot be unpacked' }
+const dropped: CallFault = { code: 'INTERNAL', details: 'the call is over' }
 const notSaid: CallFault = {
   code: 'INTERNAL',
   details: 'a message is packed but grpc-encoding does not say how',
@@ -29,22 +30,34 @@ const unknownFlag: CallFault = {
   details: 'a message begins with an unknown flag',
 }
 
-/** Unpacks a message whose flag is not 0, in its turn; may give a fault. Never rejects. */
+/**
+ * Unpacks a message whose flag is not 0, in its turn; may give a fault. Never rejects. A message
+ * that is no longer wanted in its turn is dropped.
+ */
 export function unpack(given: {
   readonly message: Buffer
   readonly flag: number
   readonly packing: Packing
+  readonly isWanted: () => boolean
 }): CallFault | Promise<Buffer | CallFault> {
-  const { message, flag, packing } = given
+  const { message, flag, packing, isWanted } = given
   if (flag !== 1) return unknownFlag
   if (packing === 'identity') return notSaid
   const unpacker = packing === 'gzip' ? gunzip : inflate
   return new Promise((resolve) => {
+    const goOn = () => {
+      const next = waiting.shift()
+      if (next === undefined) running -= 1
+      else setImmediate(next) // a queue of unwanted messages is no recursion
+    }
     const begin = () => {
+      if (!isWanted()) {
+        goOn()
+        resolve(dropped)
+        return
+      }
       unpacker(message, options, (error: NodeJS.ErrnoException | null, bytes) => {
-        const next = waiting.shift()
-        if (next === undefined) running -= 1
-        else next()
+        goOn()
         if (error === null) resolve(bytes)
         else resolve(error.code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge : broken)
       })

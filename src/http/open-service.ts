@@ -39,8 +39,12 @@ interface ServiceOptions {
   readonly dependencies: readonly string[]
 }
 
-/** After the public port's: both leave the rest of the 8 s to what closes behind them. */
-const ADMIN_DRAIN_MS_MAX = 500
+/**
+ * Both ports drain within this time, the admin port last: its `/readyz` reports the drain, and an
+ * operator's change takes more than a second. The rest of the 7 s is for what closes after them.
+ */
+const DRAINS_MS_MAX = 4000
+const ADMIN_DRAIN_MS_MIN = 500
 
 /** Opens the ports. Throws OperatorError. */
 export async function openService(options: ServiceOptions): Promise<Service> {
@@ -59,7 +63,6 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     ...(adminHost !== undefined && { host: adminHost }),
     setting: 'ADMIN_PORT',
     onError,
-    drainMsMax: ADMIN_DRAIN_MS_MAX,
   }
   const adminHttp = await listen(adminAt).catch(async (error: unknown) => {
     await publicHttp.drain()
@@ -98,7 +101,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       isStopping = true
       health.markDraining()
       if (wasReady) log.info('draining')
-      await stopInTurn([() => publicHttp.drain(), () => adminHttp.drain(), ...ends])
+      const untilMs = performance.now() + DRAINS_MS_MAX
+      const drainAdmin = () =>
+        adminHttp.drain(Math.max(ADMIN_DRAIN_MS_MIN, untilMs - performance.now()))
+      await stopInTurn([() => publicHttp.drain(), drainAdmin, ...ends])
       if (wasReady) log.info('stopped')
     },
   }

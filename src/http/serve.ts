@@ -36,8 +36,8 @@ export interface Listener {
   readonly port: number
   /** Hands requests over, also those that came since the port was opened. */
   attach(handlers: Handlers): void
-  /** Stops accepting, lets the requests under way end, and closes every connection. */
-  drain(): Promise<void>
+  /** Stops accepting, lets requests in flight complete for `msMax`, closes every connection. */
+  drain(msMax?: number): Promise<void>
 }
 
 /** Request line and headers together, in bytes. */
@@ -55,7 +55,7 @@ const STALL_MS_MAX = 21_000
 const LOOK_LATE_FROM = 1.2
 /** While draining: the silence after which a connection is closed, and when waiting ends. */
 const DRAIN_IDLE_MS = 1000
-const DRAIN_MS_MAX = 4000
+const DRAIN_MS_MAX = 3500
 const DRAIN_CHECK_MS = 50
 
 /** Where and how to listen. */
@@ -66,7 +66,7 @@ interface ListenOptions {
   readonly setting: string
   /** Told of connections that could not be accepted, as where no descriptor is left. */
   readonly onError: (error: unknown) => void
-  /** How long `drain` waits for requests under way. @default 4000 */
+  /** How long `drain` waits for requests in flight. @default 3500 */
   readonly drainMsMax?: number
   /** How often to look for clients that take nothing of their answers. @default 21_000 */
   readonly stallMsMax?: number
@@ -131,9 +131,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         refuseConnection({ error, socket, baseUrl })
       })
     },
-    async drain() {
+    async drain(msMax = options.drainMsMax ?? DRAIN_MS_MAX) {
       kinds.draining.now = true
-      await drained(server, { connections, msMax: options.drainMsMax ?? DRAIN_MS_MAX })
+      await drained(server, { connections, msMax })
     },
   }
 }

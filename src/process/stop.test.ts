@@ -18,6 +18,10 @@ beforeEach(() => {
     exits.push(code)
     return undefined as never
   })
+  jest.spyOn(process, 'kill').mockImplementation((_, signal) => {
+    exits.push(signal)
+    return true
+  })
   jest.spyOn(performance, 'now').mockImplementation(() => nowMs)
 })
 afterEach(() => {
@@ -89,7 +93,7 @@ test('a stop that hangs is abandoned in time', () => {
   jest.advanceTimersByTime(6999)
   expect(exits).toEqual([])
   jest.advanceTimersByTime(1)
-  expect([seen.failures, exits]).toEqual([[7000], [1]])
+  expect([seen.failures, exits]).toEqual([[7000], ['SIGKILL']])
 })
 
 test('the echo of a Ctrl-C is no second signal', () => {

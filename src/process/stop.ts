@@ -48,7 +48,8 @@ export function stopOnSignal(given: {
       const ms = msMax?.() ?? STOP_MS_MAX
       setTimeout(() => {
         onLate(ms)
-        process.exit(1)
+        // Not process.exit: it waits for threads, and one may wait for a disk that hangs.
+        process.kill(process.pid, 'SIGKILL')
       }, ms).unref()
       stop().then(
         (code) => process.exit(code),

@@ -53,7 +53,9 @@ export interface Incident {
 const at = ['--namespace', RELEASE] as const
 const nothing: CleanUp = () => Promise.resolve()
 const deed = (line: string, how?: Deed['how']): Deed => ({ line, ...(how && { how }) })
-const upgradeAsItIs = deed('helm -n $NS upgrade RELEASE CHART --reuse-values --force-conflicts')
+const upgradeAsItIs = deed(
+  'helm -n $NS upgrade RELEASE CHART --reuse-values --server-side=true --force-conflicts',
+)
 const replaceStore = deed('kubectl -n $NS delete pod $R-cassandra-0')
 const restartCache = deed('kubectl -n $NS rollout restart statefulset/$R-cache')
 const replacePod = deed('kubectl -n $NS delete pod POD', async () => {
@@ -136,7 +138,7 @@ const ofLimits: readonly Incident[] = [
     does: [
       deed(
         'helm -n $NS upgrade RELEASE CHART --reuse-values' +
-          ' --set-file ratelimit.rules=rate-limits.yaml --force-conflicts',
+          ' --set-file ratelimit.rules=rate-limits.yaml --server-side=true --force-conflicts',
       ),
     ],
   },
@@ -201,7 +203,7 @@ const ofPods: readonly Incident[] = [
       await kubectl('scale', `deployment/${FULL_NAME}-redirect`, '--replicas=0', ...at)
       return nothing
     },
-    does: [deed(`${upgradeTo} redirect.replicas=2 --force-conflicts`)],
+    does: [deed(`${upgradeTo} redirect.replicas=2 --server-side=true --force-conflicts`)],
   },
   {
     what: 'a redirect pod hangs',

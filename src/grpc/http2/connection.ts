@@ -66,7 +66,8 @@ export class Http2Connection implements StreamHost {
     this.received = new ReceiveWindow(this.output)
     this.lifetime = new Lifetime(socket, this.output, this.nowMs)
     const { lifetime, reader } = this
-    this.intake = new Intake({ ...deps, budget: share.input, lifetime, reader, connection: this })
+    const own = { budget: share.input, lifetime, reader, socket, connection: this }
+    this.intake = new Intake({ ...deps, ...own })
     socket.on('data', (chunk: Buffer) => {
       this.read(chunk)
     })
@@ -90,6 +91,7 @@ export class Http2Connection implements StreamHost {
   /** Ends at once. */
   cut(): void {
     this.socket.destroy()
+    this.output.drained() // what it held is free now, and not when the socket has closed
   }
 
   /** Ends at once, as it holds more than its share. */
@@ -106,7 +108,7 @@ export class Http2Connection implements StreamHost {
     })
     this.early.look(nowMs)
     this.lifetime.look(nowMs, this.reader.hasPreface)
-    if (this.blocks.isLate(nowMs) || this.intake.isLate(nowMs)) this.shed()
+    if (this.blocks.isLate(nowMs) || this.intake.look(nowMs)) this.shed()
     this.endIfDone()
   }
 
@@ -209,15 +211,13 @@ export class Http2Connection implements StreamHost {
   private takeBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return
     const fields = this.decoder.read(block.bytes, HEADER_LIST_BYTES_MAX)
-    // Usual fields cost nothing.
-    this.bear(Math.floor(this.decoder.work / 64 + block.bytes.length / 1024))
+    this.bear(Math.floor(this.decoder.work / 64 + block.bytes.length / 1024)) // 0 if usual
     const { stream: id, isLast } = block
     if (id > this.streams.last) {
       this.streams.last = id
       this.beginStream(id, isLast, fields)
       return
     }
-    // From here on they are trailers, and mean nothing.
     const isRequest = fields?.some(({ name }) => name.startsWith(':')) === true
     const stream = this.streams.get(id)
     if (stream === undefined) {

@@ -62,6 +62,7 @@ export class FrameReader {
       at = begin + length
       if (take(frame)) continue
       this.rest = at < bytes.length ? bytes.subarray(at) : undefined
+      this.isCopied = false // a part of more
       return this.rest !== undefined
     }
     // A copy, lest a few bytes keep what they came with.

@@ -9,8 +9,11 @@ import type { Turns, Worker } from './turns.ts'
 
 /** A frame that is not whole has so long to become so. */
 const FRAME_MS_MAX = 10_000
-/** What the socket may have read beyond what it was asked for. */
-const READ_AHEAD_BYTES = 64 * 1024
+/**
+ * Reserved for what a paused socket may still read, so that all connections of an address may wait
+ * at once. It may read more, up to 64 KiB: `look` counts that, several times a second.
+ */
+const READ_AHEAD_BYTES = 8 * 1024
 /** So many frames, or one that is long, are taken between looks at the clock. */
 const FRAMES_A_LOOK = 4
 const LONG_FRAME_BYTES = 1024
@@ -23,6 +26,7 @@ interface IntakeDeps {
   readonly reader: FrameReader
   readonly budget: Budget
   readonly nowMs: () => number
+  readonly socket: { readonly readableLength: number }
   readonly connection: {
     takeFrame(frame: Frame): void
     /** Ends the connection. */
@@ -68,8 +72,12 @@ export class Intake implements Worker {
     if (!this.isWaiting) this.defer()
   }
 
-  /** Whether a frame has not become whole in its time. */
-  isLate(nowMs: number): boolean {
+  /**
+   * Counts what a paused socket has read; whether a frame has exceeded its time. To be called
+   * several times a second.
+   */
+  look(nowMs: number): boolean {
+    if (this.isWaiting && !this.isOver()) this.count(true)
     return nowMs - (this.unfinishedMs ?? nowMs) > FRAME_MS_MAX
   }
 
@@ -122,7 +130,8 @@ export class Intake implements Worker {
 
   private count(hasMore: boolean): void {
     const { length } = this.deps.reader
-    const held = hasMore ? length + READ_AHEAD_BYTES : length
+    const ahead = Math.max(READ_AHEAD_BYTES, this.deps.socket.readableLength)
+    const held = hasMore ? length + ahead : length
     if (!hasMore && length > 0) this.unfinishedMs ??= this.deps.nowMs()
     if (held < this.held) this.deps.budget.give(this.held - held)
     else if (held > this.held && !this.deps.budget.take(held - this.held)) {

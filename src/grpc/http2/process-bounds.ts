@@ -12,12 +12,13 @@ const MIB = 1024 * 1024
 
 /**
  * The bounds of a process; they fit under 384 MiB beside what the process itself needs. A stream
- * takes about 1 KiB, a connection about 12 KiB. One address gets at most half of each.
+ * takes about 1 KiB, a connection about 12 KiB, and 12 KiB of `headers` once its HPACK table is
+ * full. One address gets at most half of each.
  */
 export const processMax: Readonly<Record<BoundKind, number>> = {
   connections: 4000,
   streams: 40_000,
-  headers: 32 * MIB,
+  headers: 56 * MIB,
   messages: 64 * MIB,
   input: 32 * MIB,
   output: 32 * MIB,

@@ -71,14 +71,16 @@ test('a probe that succeeds ends the doubt, and it may begin again', async () =>
   await pass()
   nodesAnswer(false)
   majority.doubt()
+  await pass() // of a probe that was sent before the doubt
   await pass()
+  expect(changes).toEqual([true])
   await pass()
   expect(changes).toEqual([true, false])
   nodesAnswer(true)
   await pass()
   expect(changes).toEqual([true, false, true])
   await pass()
-  expect(counts.probes).toBe(5)
+  expect(counts.probes).toBe(6)
   await majority.stop()
 })
 
@@ -107,8 +109,10 @@ test('an answer before the last doubt proves nothing: nodes that go down in turn
   majority.doubt()
   majority.answered(1)
   majority.doubt()
-  await pass()
+  await pass() // of a probe that was sent before the last doubt
   majority.failed(2)
+  await pass()
+  expect(changes).toEqual([true])
   await pass()
   expect(changes).toEqual([true, false])
   await majority.stop()
@@ -125,6 +129,19 @@ test('a majority that was not heard of for a while is probed, and a busy one is 
   expect(counts.probes).toBe(0)
   majority.look()
   expect(counts.probes).toBe(1)
+  await majority.stop()
+})
+
+test('what probes found while every node was down does not count once one is up', async () => {
+  const { majority, changes, pass } = watch()
+  majority.doubt()
+  await pass()
+  majority.forget() // a node has come up
+  await pass()
+  await pass()
+  expect(changes).toEqual([])
+  await pass()
+  expect(changes).toEqual([false])
   await majority.stop()
 })
 

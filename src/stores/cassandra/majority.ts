@@ -46,6 +46,7 @@ export function createMajorityWatch(options: MajorityOptions): MajorityWatch {
   let answeredMs = -Infinity
   let doubtedAt = -1
   let silentProbes = 0
+  let doubts = 0
   let lookedAt = 0
   let quietLooks = 0
   let checking: Promise<void> | undefined
@@ -57,11 +58,14 @@ export function createMajorityWatch(options: MajorityOptions): MajorityWatch {
   }
   const check = async () => {
     for (;;) {
+      const [doubted, rounds] = [doubtedAt, doubts]
       options.probe()
       await (options.pause ?? pause)(PROBE_EVERY_MS, ending.signal)
       await turn() // what arrived while this process was busy is read first
       if (answers !== doubtedAt || ending.signal.aborted) return
-      if (++silentProbes >= SILENT_PROBES_MAX) note(false)
+      // A round that began before the doubt, or before a node came up, proves nothing.
+      const isSilent = doubted === doubtedAt && rounds === doubts
+      if (isSilent && ++silentProbes >= SILENT_PROBES_MAX) note(false)
     }
   }
   const doubt = () => {
@@ -92,6 +96,8 @@ export function createMajorityWatch(options: MajorityOptions): MajorityWatch {
     },
     forget() {
       isPresent = undefined
+      silentProbes = 0
+      doubts++
     },
     async stop() {
       ending.abort()

@@ -38,6 +38,7 @@ const LOOK_EVERY_MS = 1000
 export function watchNodes(options: NodeWatchOptions): NodeWatch {
   const { client, localDc, metrics, log, onState } = options
   let isConnected = false
+  let wasAnyUp = false
   let state: StoreState | undefined
   let timer: NodeJS.Timeout | undefined
   const nodes = createNodeLog(options)
@@ -54,7 +55,8 @@ export function watchNodes(options: NodeWatchOptions): NodeWatch {
   const hostsNow = () => client.hosts.values().filter((host) => host.datacenter === localDc)
   const show = () => {
     const isAnyUp = isConnected && hostsNow().some((host) => host.isUp())
-    if (!isAnyUp) majority.forget()
+    if (!isAnyUp || !wasAnyUp) majority.forget() // what probes told while all were down is void
+    wasAnyUp = isAnyUp
     const isPresent = majority.isPresent()
     // A node has just come up: what was reported holds until a probe has told more.
     if (isAnyUp && isPresent === undefined) return

@@ -14,6 +14,7 @@ import { dirname, join } from 'node:path'
 const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 const ACCESS_BITS = 0o777
+const STICKY_BIT = 0o1000
 
 /** Files of the database in its folder, by name. */
 const created = ['lock.db', 'curtail.db'] as const
@@ -30,8 +31,8 @@ export interface Tightened {
 }
 
 /**
- * Creates the folder with mode 0700 and the files of the database with 0600, and takes from
- * existing ones what others may do with them; the result lists those. A folder that holds other
+ * Creates the folder with mode 0700 and the files of the database with 0600, and removes
+ * access by group and others from existing ones; the result lists those. A folder that holds other
  * files too keeps its mode, as others may need it. Throws the errors of the file system.
  */
 export function makePrivate(folder: string): readonly Tightened[] {
@@ -47,16 +48,17 @@ export function makePrivate(folder: string): readonly Tightened[] {
   ]
 }
 
-/** Takes from others what they may do, unless there is a reason not to. */
+/** Removes access by group and others, unless there is a reason not to. */
 function tighten(path: string, allowed: number, reason?: string): readonly Tightened[] {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) return [] // a journal that SQLite has deleted meanwhile
   const bits = found.mode & ACCESS_BITS
   if ((bits & ~allowed) === 0) return []
   const mode = bits.toString(8).padStart(4, '0')
+  if ((found.mode & STICKY_BIT) !== 0) return [{ path, mode, reason: 'it is a shared folder' }]
   if (reason !== undefined) return [{ path, mode, reason }]
   try {
-    chmodSync(path, bits & allowed)
+    chmodSync(path, (found.mode & ~ACCESS_BITS & 0o7777) | (bits & allowed))
     return [{ path, mode }]
   } catch (error) {
     return [{ path, mode, reason: (error as Error).message }]
