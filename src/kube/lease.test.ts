@@ -1,0 +1,285 @@
+// Leadership while the API server is slow: at no time do two candidates lead, however late requests
+// are carried out and responses arrive.
+import { beforeEach, expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { type Candidate, type Delays, SlowLeases } from '../../test/parts/slow-leases.ts'
+
+const LOST: Delays = { requestMs: Infinity }
+let world: SlowLeases
+
+beforeEach(() => {
+  world = new SlowLeases()
+})
+
+/** Delays of the first calls, and those of all others. */
+const calls =
+  (first: readonly Delays[], others: Delays = {}) =>
+  ({ nth }: { nth: number }) =>
+    first[nth - 1] ?? others
+
+test('a renewal counts from its request, not from its response', async () => {
+  // Create and renew; the response of the renewal takes almost as long as the lead lasts.
+  const one = world.add('one', calls([{}, {}, { responseMs: 7900 }], LOST))
+  const two = world.add('two')
+  await world.advance(11_900)
+  expect([one.reported, world.leaders()]).toEqual([['won 0'], ['one']])
+  await world.advance(100)
+  expect(world.leaders()).toEqual([])
+  await world.advance(10_000)
+  expect([world.leaders(), world.overlaps]).toEqual([['two'], []])
+  expect(two.reported).toHaveLength(1)
+})
+
+test('the wait for a Lease counts from the response that showed it, not from its request', async () => {
+  world.add('one', ({ nth }) => (nth <= 6 ? {} : LOST)) // the last renewal is that of 8 s
+  await world.advance(500)
+  // Its first look reaches the server only after that renewal.
+  const two = world.add('two', calls([{ requestMs: 8000 }]))
+  await world.advance(23_000)
+  expect([two.reported, world.overlaps]).toEqual([[], []])
+  await world.advance(3000)
+  expect([world.leaders(), world.overlaps]).toEqual([['two'], []])
+})
+
+test('every renewal that is seen starts the wait for the Lease from zero', async () => {
+  world.add('one', ({ nth }) => (nth > 2 ? { requestMs: 1500, responseMs: 1500 } : {}))
+  const two = world.add('two')
+  await world.advance(120_000)
+  expect([world.leaders(), two.reported, world.overlaps]).toEqual([['one'], [], []])
+})
+
+test('a renewal without a response ends the lead when the last one before it runs out', async () => {
+  const one = world.add('one', calls([{}, {}, {}], { responseMs: Infinity }))
+  await world.advance(11_900)
+  expect([one.reported, world.leaders(), await one.gauge()]).toEqual([['won 0'], ['one'], 1])
+  await world.advance(100)
+  expect([one.reported, world.leaders()]).toEqual([['won 0', 'lost 12000'], []])
+  expect(await one.gauge()).toBe(0)
+})
+
+test('a candidate whose calls took longer than the lead lasts does not lead by them', async () => {
+  const one = world.add('one', calls([{ responseMs: 6000 }, { responseMs: 6000 }]))
+  await world.advance(13_000)
+  expect([one.reported, world.leaders(), world.spec().holderIdentity]).toEqual([[], [], 'one'])
+  await world.advance(1200)
+  expect([one.reported, world.leaders()]).toEqual([['won 14200'], ['one']])
+})
+
+test('a renewal that reaches the server after the Lease was taken changes nothing', async () => {
+  const one = world.add('one', calls([{}, {}, { requestMs: 20_000 }], LOST))
+  const two = world.add('two')
+  await world.advance(21_900)
+  expect(world.spec().holderIdentity).toBe('two')
+  await world.advance(10_000)
+  expect([world.spec().holderIdentity, world.overlaps]).toEqual(['two', []])
+  expect([one.reported.at(-1), two.reported.length]).toEqual(['lost 10000', 1])
+})
+
+test('a renewal that was carried out, and answered with 500, is not lost', async () => {
+  const one = world.add('one', calls([{}, {}, { failsWith: 500 }]))
+  await world.advance(30_000)
+  expect([one.reported, world.leaders()]).toEqual([['won 0'], ['one']])
+})
+
+test('a leader that sees another holder stops leading at once', async () => {
+  const one = world.add('one')
+  await world.advance(1000)
+  world.write({ holderIdentity: 'two', leaseDurationSeconds: 15 })
+  await world.advance(3000) // a conflict, and then a look
+  expect([one.reported, world.leaders(), await one.gauge()]).toEqual([
+    ['won 0', 'lost 4000'],
+    [],
+    0,
+  ])
+})
+
+test('a leader that comes too late to renew sends nothing', async () => {
+  const one = world.add('one', undefined, { leaseMs: 3000, renewMs: 2000, retryMs: 2000 })
+  await world.advance(2000)
+  expect([one.reported, one.calls.length]).toEqual([['won 0', 'lost 2000'], 2])
+})
+
+test('a leader that stops while it cannot renew has stopped, not lost', async () => {
+  const slowLook = [{}, {}, { failsWith: 500 }, { responseMs: 5000 }]
+  const one = world.add('one', calls(slowLook, { responseMs: Infinity }))
+  await world.advance(12_000) // the lead ended at 10 s
+  one.stop()
+  await world.advance(0)
+  expect(one.reported).toEqual(['won 0', 'stopped 12000'])
+})
+
+test('of four that start at once one creates the Lease, and the others log no warning', async () => {
+  const all = ['a', 'b', 'c', 'd'].map((name) => world.add(name, () => ({ responseMs: 50 })))
+  await world.advance(10_000)
+  expect([world.leaders().length, world.overlaps]).toEqual([1, []])
+  expect(all.flatMap(({ warnings }) => warnings)).toEqual([])
+})
+
+test('a Lease that is deleted is created by whichever candidate looks next', async () => {
+  const one = world.add('one', ({ nth }) => (nth === 4 ? { requestMs: 100 } : {}))
+  const two = world.add('two')
+  await world.advance(4050) // the second renewal of one is on its way
+  world.remove()
+  await world.advance(100)
+  expect(world.spec()).toEqual({})
+  one.stop()
+  await world.advance(250)
+  expect([world.spec().holderIdentity, two.reported]).toEqual(['two', ['won 4400']])
+  expect([...one.warnings, ...two.warnings]).toEqual([])
+})
+
+test('a leader that releases stops leading before its request is sent', async () => {
+  const one = world.add('one', ({ nth }) => (nth <= 2 ? {} : { responseMs: 900 }))
+  await world.advance(100)
+  const two = world.add('two', () => ({}))
+  await world.advance(1850)
+  one.stop()
+  const released = one.election.release()
+  expect(world.leaders()).toEqual([])
+  await world.advance(800)
+  expect([world.leaders(), world.overlaps]).toEqual([['two'], []])
+  await world.advance(100)
+  await released
+  expect(two.reported).toEqual(['won 2300'])
+})
+
+test('a candidate that does not lead releases nothing', async () => {
+  const one = world.add('one', calls([{}, {}], LOST))
+  await world.advance(10_000)
+  expect(one.reported).toEqual(['won 0', 'lost 10000'])
+  const before = one.calls.length
+  await one.election.release()
+  expect([one.calls.length, world.spec().holderIdentity]).toEqual([before, 'one'])
+})
+
+test('a leader does not release a Lease that another holds by now', async () => {
+  const one = world.add('one', ({ nth }) => (nth === 3 ? { requestMs: Infinity } : {}))
+  await world.advance(2500) // a renewal is on its way
+  world.write({ holderIdentity: 'two', leaseDurationSeconds: 15 })
+  one.stop()
+  await world.advance(0)
+  const released = one.election.release()
+  await world.advance(100)
+  await released
+  expect(world.spec()).toMatchObject({ holderIdentity: 'two', leaseDurationSeconds: 15 })
+})
+
+test('a stop that cuts off a renewal releases the Lease, whenever that is carried out', async () => {
+  // The renewal is carried out between the look and the write of the release.
+  const late = [{}, {}, { requestMs: 500 }, {}, { requestMs: 300 }]
+  const one = world.add('one', calls(late))
+  await world.advance(2300)
+  one.stop()
+  await world.advance(0)
+  const released = one.election.release()
+  await world.advance(300)
+  await released
+  expect([world.spec().holderIdentity, one.reported]).toEqual(['', ['won 0', 'stopped 2300']])
+  const methods = one.calls.map(({ method }) => method)
+  expect(methods).toEqual(['GET', 'POST', 'PUT', 'GET', 'PUT', 'GET', 'PUT'])
+})
+
+test('a release is tried twice, and each of its calls has a second', async () => {
+  let labels = 0
+  const contested = world.add('one', ({ method, nth }) => {
+    if (method === 'PUT' && nth > 2) world.write({ acquireTime: String(labels++) })
+    return {}
+  })
+  await world.advance(100)
+  contested.stop()
+  const released = contested.election.release()
+  await world.advance(0)
+  await released
+  expect([contested.calls.length, contested.warnings.length]).toEqual([5, 1])
+  world = new SlowLeases()
+  const unanswered = world.add('one', calls([{}, {}], { responseMs: Infinity }))
+  await world.advance(100)
+  unanswered.stop()
+  let hasEnded = false
+  void unanswered.election.release().then(() => (hasEnded = true))
+  await world.advance(900)
+  expect(hasEnded).toBe(false)
+  await world.advance(100)
+  expect([hasEnded, unanswered.warnings.length]).toEqual([true, 1])
+})
+
+test('whoever takes a released Lease has it for the whole time', async () => {
+  const one = world.add('one')
+  await world.advance(100)
+  one.stop()
+  const released = one.election.release()
+  await world.advance(100)
+  await released
+  expect(world.spec()).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1 })
+  world.add('two', calls([{}, {}], LOST)) // never renewed
+  await world.advance(0)
+  expect(world.spec()).toMatchObject({ holderIdentity: 'two', leaseDurationSeconds: 15 })
+  const three = world.add('three')
+  await world.advance(18_000)
+  expect([three.reported.length, world.overlaps]).toEqual([1, []])
+})
+
+test.each([
+  [30, 30_800],
+  [11, 11_000], // at the very moment
+  [1, 2200],
+  [undefined, 2200], // without a duration it is free at the second look
+])('a Lease of %s s that is not renewed is taken after %i ms', async (seconds, takenMs) => {
+  world.write({ holderIdentity: 'other', leaseDurationSeconds: seconds })
+  const one = world.add('one')
+  await world.advance(takenMs - 100)
+  expect([one.reported, world.spec().holderIdentity]).toEqual([[], 'other'])
+  await world.advance(100)
+  expect(one.reported).toEqual([`won ${takenMs}`])
+})
+
+test('a duration that is no whole number of seconds is written as the next longer one', async () => {
+  world.add('one', calls([]), { leaseMs: 1500, renewMs: 1200, retryMs: 200 })
+  await world.advance(0)
+  expect(world.spec().leaseDurationSeconds).toBe(2)
+})
+
+const delayMs = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: 0, max: 300 }) },
+  { weight: 3, arbitrary: fc.integer({ min: 0, max: 12_000 }) },
+  { weight: 1, arbitrary: fc.constantFrom(20_000, Infinity) },
+)
+const delays: fc.Arbitrary<Delays> = fc.record(
+  { requestMs: delayMs, responseMs: delayMs, failsWith: fc.constantFrom(500, 503) },
+  { requiredKeys: ['requestMs', 'responseMs'] },
+)
+
+test('two candidates never lead at once, and one leads once the server is well', async () => {
+  const given = fc.record({
+    slow: fc.array(delays, { minLength: 1, maxLength: 60 }),
+    stops: fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 3 }),
+    wallSteps: fc.array(fc.integer({ min: -4e6, max: 4e6 }), { minLength: 1, maxLength: 9 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(given, async ({ slow, stops, wallSteps }) => {
+      world = new SlowLeases()
+      let isWell = false
+      let made = 0
+      let walls = 0
+      world.wallMs = () => 1e9 + (wallSteps[walls++ % wallSteps.length] ?? 0)
+      const delaysOf = () => (isWell ? {} : (slow[made++ % slow.length] ?? {}))
+      let names = 0
+      const open = () => world.add(`c${++names}`, delaysOf)
+      let candidates: Candidate[] = [open(), open(), open()]
+      for (let second = 1; second <= 110; second++) {
+        isWell = second > 60
+        await world.advance(1000)
+        if (stops.includes(second)) {
+          const leading = candidates.find(({ election }) => election.isLeading())
+          leading?.stop()
+          void leading?.election.release()
+        }
+        // Whatever stopped or lost the lead starts as another process.
+        candidates = candidates.map((one) => (one.reported.length > 1 ? open() : one))
+      }
+      expect(world.overlaps).toEqual([])
+      expect(world.leaders()).toEqual([world.spec().holderIdentity])
+    }),
+    { numRuns: 60 },
+  )
+})
