@@ -1,10 +1,8 @@
-// The queue of keys, and the workers that take from it, against a clock of the test's.
+// The queue of keys, against a clock of the test's.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
 import { createMetrics } from '../process/metrics.ts'
-import { KubeError } from './kube-error.ts'
-import { runWorkers, TerminalError } from './run-workers.ts'
 import { createWorkQueue } from './work-queue.ts'
 
 function open() {
@@ -13,8 +11,6 @@ function open() {
   const queue = createWorkQueue({ name: 'test', scheduler, metrics })
   return { scheduler, metrics, queue }
 }
-const quiet = { error: () => undefined, warn: () => undefined, debug: () => undefined }
-const never = new AbortController().signal
 
 test('a key that is added twice is taken once', async () => {
   const { queue } = open()
@@ -123,71 +119,87 @@ test('an ended queue gives nothing and keeps no timer', async () => {
   expect([await taking, await queue.take(), scheduler.waiting()]).toEqual([undefined, undefined, 0])
 })
 
-test('workers put back what failed, not what cannot succeed, and outlive a defect', async () => {
+test('an ended queue forgets what waited, and takes nothing in', async () => {
   const { queue, scheduler, metrics } = open()
-  const seen: string[] = []
-  const working = runWorkers(
-    {
-      name: 'test',
-      queue,
-      workers: 2,
-      reconcile: (key) => {
-        seen.push(key)
-        const count = seen.filter((one) => one === key).length
-        if (key === 'fault' && count < 3)
-          return Promise.reject(new KubeError('away', { status: 500, reason: 'Internal' }))
-        if (key === 'terminal') return Promise.reject(new TerminalError('never'))
-        if (key === 'defect' && count < 2) return Promise.reject(new TypeError('oops'))
-        return Promise.resolve(key === 'later' && count < 2 ? { requeueAfterMs: 60_000 } : {})
-      },
-      scheduler,
-      metrics,
-      log: quiet,
-    },
-    never,
-  )
-  for (const key of ['fault', 'terminal', 'defect', 'later']) queue.add(key)
-  await scheduler.advance(30_000)
-  expect(seen.toSorted()).toEqual([
-    ...['defect', 'defect', 'fault', 'fault', 'fault', 'later', 'terminal'],
-  ])
-  await scheduler.advance(31_000)
-  expect(seen.filter((key) => key === 'later')).toHaveLength(2)
+  queue.add('waits')
   queue.end()
-  await working
-  const text = await metrics.registry.metrics()
-  expect(text).toContain('controller_runtime_reconcile_total{controller="test",result="error"} 4')
-  expect(text).toContain('controller_runtime_reconcile_panics_total{controller="test"} 1')
-  expect(text).toContain('controller_runtime_active_workers{controller="test"} 0')
+  queue.add('late')
+  queue.addAfter('late', 10)
+  queue.addFailed('late')
+  expect([queue.depth(), scheduler.waiting()]).toEqual([0, 0])
+  expect((await metrics.queueAdds.get()).values[0]?.value).toBe(1)
 })
 
-test('a reconcile is ended after a minute', async () => {
+test('a key that waits already, also for its worker to be done, is not counted as added', async () => {
+  const { queue, metrics } = open()
+  const added = async () => (await metrics.queueAdds.get()).values[0]?.value
+  queue.add('a')
+  queue.add('a')
+  expect(await added()).toBe(1)
+  await queue.take()
+  queue.add('a')
+  queue.add('a')
+  expect(await added()).toBe(2)
+})
+
+test('100,000 keys may wait, those of busy workers included; one more is a defect', async () => {
+  const { queue } = open()
+  queue.add('busy')
+  await queue.take()
+  queue.add('busy')
+  for (let i = 1; i < 100_000; i++) queue.add(`k${i}`)
+  queue.add('busy')
+  queue.add('k1') // both wait already
+  expect(() => {
+    queue.add('one too many')
+  }).toThrow('over 100000 keys wait')
+  await queue.take()
+  queue.add('one too many') // there is room
+  expect(queue.depth()).toBe(99_999)
+})
+
+test('100,000 keys may wait for their time; one of them may still come earlier', async () => {
+  const { queue, scheduler } = open()
+  for (let i = 0; i < 100_000; i++) queue.addAfter(`k${i}`, 1000 + i)
+  expect(() => {
+    queue.addAfter('one too many', 1)
+  }).toThrow('over 100000 keys wait')
+  queue.addAfter('k99999', 10)
+  await scheduler.advance(10)
+  expect([queue.depth(), await queue.take()]).toEqual([1, 'k99999'])
+  queue.addAfter('one too many', 1) // there is room
+})
+
+test('failures long ago do not make those of now wait', async () => {
+  const { queue, scheduler } = open()
+  for (let i = 0; i < 100; i++) queue.addFailed(`a${i}`)
+  await scheduler.advance(60_000)
+  for (let i = 0; i < 100; i++) queue.addFailed(`b${i}`)
+  await scheduler.advance(10)
+  expect(queue.depth()).toBe(200)
+})
+
+test('the metrics report waits, work, retries, and the longest of what is unfinished', async () => {
   const { queue, scheduler, metrics } = open()
-  let ended = 0
-  const working = runWorkers(
-    {
-      name: 'test',
-      queue,
-      workers: 1,
-      reconcile: (_key, signal) =>
-        new Promise((_, reject) => {
-          signal.addEventListener('abort', () => {
-            ended++
-            reject(new KubeError('late', { status: 0, reason: 'Late' }))
-          })
-        }),
-      scheduler,
-      metrics,
-      log: quiet,
-    },
-    never,
-  )
-  queue.add('slow')
-  await scheduler.advance(59_000)
-  expect(ended).toBe(0)
+  queue.add('a')
+  await scheduler.advance(2000)
+  await queue.take()
+  queue.add('b')
   await scheduler.advance(1000)
-  expect(ended).toBe(1)
-  queue.end()
-  await scheduler.advance(120_000)
-  await working
+  await queue.take()
+  await scheduler.advance(4000)
+  expect(queue.longestMs()).toBe(5000)
+  queue.show()
+  queue.addFailed('c')
+  queue.done('a')
+  queue.done('a') // it is done already
+  const text = await metrics.registry.metrics()
+  const valueOf = (name: string) =>
+    new RegExp(`^workqueue_${name}\\{.*\\} (.*)$`, 'm').exec(text)?.[1]
+  const names = ['unfinished_work_seconds', 'longest_running_processor_seconds', 'retries_total']
+  expect(names.map(valueOf)).toEqual(['9', '5', '1'])
+  const sums = ['queue_duration_seconds_sum', 'work_duration_seconds_sum']
+  expect(sums.map(valueOf)).toEqual(['3', '5'])
+  queue.done('b')
+  expect(queue.longestMs()).toBe(0)
 })

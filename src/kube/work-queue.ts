@@ -150,8 +150,9 @@ function createAlarms(scheduler: Scheduler, ring: (key: string) => void) {
       const atMs = scheduler.nowMs() + ms
       const set = timers.get(key)
       if (set !== undefined && set.atMs <= atMs) return
+      if (set === undefined && timers.size >= KEYS_MAX)
+        throw new Error(`over ${KEYS_MAX} keys wait for their time`)
       set?.cancel()
-      if (timers.size >= KEYS_MAX) throw new Error(`over ${KEYS_MAX} keys wait for their time`)
       const cancel = scheduler.after(ms, () => {
         timers.delete(key)
         ring(key)

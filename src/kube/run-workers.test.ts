@@ -1,0 +1,184 @@
+// The workers that take keys from a queue: what they retry, for how long, and what they count.
+import { expect, test } from '@jest/globals'
+import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
+import { createMetrics } from '../process/metrics.ts'
+import { KubeError } from './kube-error.ts'
+import { runWorkers, TerminalError, type WorkersOptions } from './run-workers.ts'
+import { createWorkQueue } from './work-queue.ts'
+
+function open() {
+  const scheduler = createFakeScheduler()
+  const metrics = createMetrics()
+  const queue = createWorkQueue({ name: 'test', scheduler, metrics })
+  return { scheduler, metrics, queue }
+}
+const quiet = { error: () => undefined, warn: () => undefined, debug: () => undefined }
+const never = new AbortController().signal
+const fault = () => new KubeError('unavailable', { status: 500, reason: 'Internal' })
+
+/** Workers that note what they give to the queue. */
+function start(
+  reconcile: WorkersOptions['reconcile'],
+  { workers = 1, signal = never }: { workers?: number; signal?: AbortSignal } = {},
+) {
+  const { scheduler, metrics, queue } = open()
+  const noted: string[] = []
+  const noting: WorkersOptions['queue'] = {
+    ...queue,
+    forget(key) {
+      noted.push(`forget ${key}`)
+      queue.forget(key)
+    },
+    addFailed(key) {
+      noted.push(`failed ${key}`)
+      queue.addFailed(key)
+    },
+    addAfter(key, ms) {
+      noted.push(`after ${ms} ${key}`)
+      queue.addAfter(key, ms)
+    },
+  }
+  const working = runWorkers(
+    { name: 'test', queue: noting, workers, reconcile, scheduler, metrics, log: quiet },
+    signal,
+  )
+  const end = async () => {
+    queue.end()
+    await working
+  }
+  return { scheduler, metrics, queue, noted, end }
+}
+
+test('workers put back what failed, not what cannot succeed, and outlive a defect', async () => {
+  const { queue, scheduler, metrics } = open()
+  const seen: string[] = []
+  const working = runWorkers(
+    {
+      name: 'test',
+      queue,
+      workers: 2,
+      reconcile: (key) => {
+        seen.push(key)
+        const count = seen.filter((one) => one === key).length
+        if (key === 'fault' && count < 3)
+          return Promise.reject(new KubeError('away', { status: 500, reason: 'Internal' }))
+        if (key === 'terminal') return Promise.reject(new TerminalError('never'))
+        if (key === 'defect' && count < 2) return Promise.reject(new TypeError('oops'))
+        return Promise.resolve(key === 'later' && count < 2 ? { requeueAfterMs: 60_000 } : {})
+      },
+      scheduler,
+      metrics,
+      log: quiet,
+    },
+    never,
+  )
+  for (const key of ['fault', 'terminal', 'defect', 'later']) queue.add(key)
+  await scheduler.advance(30_000)
+  expect(seen.toSorted()).toEqual([
+    ...['defect', 'defect', 'fault', 'fault', 'fault', 'later', 'terminal'],
+  ])
+  await scheduler.advance(31_000)
+  expect(seen.filter((key) => key === 'later')).toHaveLength(2)
+  queue.end()
+  await working
+  const text = await metrics.registry.metrics()
+  expect(text).toContain('controller_runtime_reconcile_total{controller="test",result="error"} 4')
+  expect(text).toContain('controller_runtime_reconcile_panics_total{controller="test"} 1')
+  expect(text).toContain('controller_runtime_active_workers{controller="test"} 0')
+})
+
+test('a reconcile is ended after a minute', async () => {
+  const { queue, scheduler, metrics } = open()
+  let ended = 0
+  const working = runWorkers(
+    {
+      name: 'test',
+      queue,
+      workers: 1,
+      reconcile: (_key, signal) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => {
+            ended++
+            reject(new KubeError('late', { status: 0, reason: 'Late' }))
+          })
+        }),
+      scheduler,
+      metrics,
+      log: quiet,
+    },
+    never,
+  )
+  queue.add('slow')
+  await scheduler.advance(59_000)
+  expect(ended).toBe(0)
+  await scheduler.advance(1000)
+  expect(ended).toBe(1)
+  queue.end()
+  await scheduler.advance(120_000)
+  await working
+})
+
+test('what succeeds or cannot succeed is forgotten, so that its next failure is the first', async () => {
+  const outcomes: (() => Promise<object>)[] = [
+    () => Promise.reject(fault()),
+    () => Promise.resolve({}),
+    () => Promise.reject(new TerminalError('never')),
+    () => Promise.resolve({ requeueAfterMs: 0 }),
+    () => Promise.resolve({ requeueAfterMs: 7 }),
+  ]
+  const { queue, scheduler, noted, end } = start(() => outcomes.shift()?.() ?? Promise.resolve({}))
+  queue.add('a')
+  await scheduler.advance(5) // the failure, and then the success
+  expect(noted.splice(0)).toEqual(['failed a', 'forget a'])
+  queue.add('a')
+  await scheduler.advance(1000)
+  expect(noted.splice(0)).toEqual(['forget a'])
+  queue.add('a')
+  await scheduler.advance(7)
+  expect(noted).toEqual(['forget a', 'after 0 a', 'forget a', 'after 7 a', 'forget a'])
+  await end()
+  expect(scheduler.waiting()).toBe(0) // no deadline is left
+})
+
+test('what fails because the process ends is neither counted nor retried', async () => {
+  const ending = new AbortController()
+  const { queue, scheduler, metrics, noted, end } = start(
+    (_key, signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => {
+          reject(fault())
+        })
+      }),
+    { signal: ending.signal },
+  )
+  queue.add('a')
+  await scheduler.advance(10)
+  ending.abort() // which the reconcile learns by its own signal
+  await scheduler.advance(10)
+  expect([noted, queue.longestMs()]).toEqual([[], 0])
+  await end()
+  expect((await metrics.reconcileErrors.get()).values).toEqual([])
+})
+
+test('as many reconciles run at once as there are workers, and never two of one key', async () => {
+  const held = Promise.withResolvers<object>()
+  const running: string[] = []
+  const { queue, scheduler, metrics, end } = start(
+    (key) => {
+      running.push(key)
+      return held.promise
+    },
+    { workers: 3 },
+  )
+  for (const key of ['a', 'b', 'a', 'c', 'd']) queue.add(key)
+  await scheduler.advance(10)
+  queue.add('a')
+  await scheduler.advance(10)
+  expect(running).toEqual(['a', 'b', 'c'])
+  const active = await metrics.activeWorkers.get()
+  expect(active.values[0]?.value).toBe(3)
+  held.resolve({})
+  await scheduler.advance(10)
+  expect(running).toEqual(['a', 'b', 'c', 'd', 'a'])
+  await end()
+})
