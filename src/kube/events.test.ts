@@ -1,0 +1,164 @@
+// Events: what is counted in the event that exists, what is dropped, and how many may wait.
+import { beforeEach, expect, test } from '@jest/globals'
+import { createMetrics, type Metrics } from '../process/metrics.ts'
+import type { KubeApi } from './api.ts'
+import { createEventRecorder, type EventRecorder, type EventTold } from './events.ts'
+import { KubeError } from './kube-error.ts'
+
+type Call = Parameters<KubeApi['call']>[0]
+
+const regarding = { apiVersion: 'a/v1', kind: 'K', namespace: 'n', name: 'o', uid: 'u' }
+const MINUTE_MS = 60_000
+let nowMs: number
+let mayWrite: boolean
+let calls: Call[]
+/** What becomes of a call. */
+let answer: (call: Call) => Promise<unknown>
+let metrics: Metrics
+let events: EventRecorder
+
+beforeEach(() => {
+  nowMs = 1_000_000_000
+  mayWrite = true
+  calls = []
+  answer = () => Promise.resolve({})
+  metrics = createMetrics()
+  events = createEventRecorder({
+    api: {
+      call(call) {
+        calls.push(call)
+        return answer(call)
+      },
+    },
+    ...{ controller: 'c', instance: 'i'.repeat(200), wallMs: () => nowMs, metrics },
+    ...{ log: { debug: () => undefined }, mayWrite: () => mayWrite },
+  })
+})
+
+const tell = (note: string, of: Partial<EventTold['regarding']> = {}) => {
+  const about = { ...regarding, ...of }
+  events.tell({ regarding: about, type: 'Normal', reason: 'R', action: 'A', note })
+}
+/** Tells `count` events of as many objects, so that no object's budget is spent. */
+const tellMany = (count: number) => {
+  for (let i = 0; i < count; i++) tell('note', { uid: `u${i}`, name: `o${i}` })
+}
+const dropped = async (why: string) => {
+  const { values } = await metrics.eventsDropped.get()
+  return values.find(({ labels }) => labels.why === why)?.value ?? 0
+}
+const methods = () => calls.map(({ method }) => method).join(' ')
+
+test('what is told again within ten minutes of the last time is counted, once a minute', async () => {
+  tell('one')
+  nowMs += MINUTE_MS - 1
+  tell('one')
+  await events.flush()
+  expect(methods()).toBe('POST')
+  nowMs += 1
+  tell('one') // a minute after the event was written
+  nowMs += MINUTE_MS - 1
+  tell('one') // less than a minute after the count was
+  await events.flush()
+  expect(methods()).toBe('POST PATCH')
+  expect(calls[1]?.body).toMatchObject({ series: { count: 3 } })
+  expect(calls[1]?.path).toMatch(/\/events\/o\.[0-9a-f]{16}$/)
+  for (let i = 0; i < 3; i++) {
+    nowMs += 10 * MINUTE_MS
+    tell('one')
+  }
+  await events.flush()
+  expect(methods()).toBe('POST PATCH PATCH PATCH PATCH')
+  nowMs += 10 * MINUTE_MS + 1
+  tell('one')
+  await events.flush()
+  expect(methods()).toBe('POST PATCH PATCH PATCH PATCH POST')
+  const names = calls
+    .filter(({ method }) => method === 'POST')
+    .map(({ body }) => (body as { metadata: { name: string } }).metadata.name)
+  expect(new Set(names).size).toBe(2)
+})
+
+test('another note, or another object, is another event', async () => {
+  tell('one')
+  tell('two')
+  tell('one', { uid: 'v' })
+  await events.flush()
+  expect(methods()).toBe('POST POST POST')
+})
+
+test('an object has 25 events at once, then one in five minutes, whatever others have', async () => {
+  for (let i = 0; i < 27; i++) tell(`note ${i}`)
+  tell('other', { uid: 'v' })
+  await events.flush()
+  expect([calls.length, await dropped('too-many')]).toEqual([26, 2])
+  nowMs += 5 * MINUTE_MS - 1
+  tell('too early')
+  nowMs += 1
+  tell('on time')
+  tell('too early for another')
+  await events.flush()
+  expect([calls.length, await dropped('too-many')]).toEqual([27, 4])
+  nowMs += 24 * 3600_000 // what was not used for long is no more than 25
+  for (let i = 0; i < 26; i++) tell(`later ${i}`)
+  await events.flush()
+  expect([calls.length, await dropped('too-many')]).toEqual([52, 5])
+})
+
+test('500 events may wait; the next is dropped, and those written make room', async () => {
+  const held = Promise.withResolvers<object>()
+  answer = () => held.promise
+  tellMany(500)
+  await Promise.resolve()
+  expect(await dropped('queue-full')).toBe(0)
+  tell('one too many')
+  expect(await dropped('queue-full')).toBe(1)
+  held.resolve({})
+  await events.flush()
+  expect(calls).toHaveLength(500)
+  tellMany(1000)
+  await events.flush()
+  expect(await dropped('queue-full')).toBe(1)
+  for (let i = 0; i < 499; i++) tell('more', { uid: `x${i}` })
+  await events.flush()
+  expect([calls.length, await dropped('queue-full')]).toEqual([1499, 1])
+})
+
+test('whether the process leads is checked before each write, not when an event is told', async () => {
+  const held = Promise.withResolvers<object>()
+  answer = () => held.promise
+  tell('one')
+  tell('two')
+  await new Promise((resolve) => setImmediate(resolve))
+  mayWrite = false // while the first is being written
+  held.resolve({})
+  await events.flush()
+  expect([calls.length, await dropped('not-leading')]).toEqual([1, 1])
+  tell('three')
+  mayWrite = true
+  await events.flush()
+  expect([calls.length, await dropped('not-leading')]).toEqual([2, 1])
+})
+
+test('an event that exists is written; one that fails is counted, and the next is sent', async () => {
+  const statuses = [409, 500]
+  answer = () => {
+    const status = statuses.shift()
+    if (status === undefined) return Promise.resolve({})
+    return Promise.reject(new KubeError('no', { status, reason: 'R' }))
+  }
+  for (const note of ['one', 'two', 'three']) tell(note)
+  await events.flush()
+  expect([calls.length, await dropped('failed')]).toEqual([3, 1])
+})
+
+test('an event has a deadline, and no part of it is longer than the API server takes', async () => {
+  tell('x'.repeat(2000), { name: 'o'.repeat(253) })
+  await events.flush()
+  const { body, msMax } = calls[0] ?? {}
+  const event = body as { metadata: { name: string }; note: string; reportingInstance: string }
+  expect(event.note).toHaveLength(1000)
+  expect(event.reportingInstance).toHaveLength(128)
+  expect(event.metadata.name.length).toBeLessThanOrEqual(253)
+  expect(msMax).toBe(5000)
+})
