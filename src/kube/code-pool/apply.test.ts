@@ -1,0 +1,125 @@
+// Steps that are carried out: each may be repeated, and the server's refusal of a repeated one is
+// no failure.
+import { expect, test } from '@jest/globals'
+import type { RefillStep } from '../../codes/refill-sight.ts'
+import type { KubeApi } from '../api.ts'
+import { KubeError } from '../kube-error.ts'
+import { applyStatus, applyStep, type PoolClaim } from './apply.ts'
+import type { CodePool } from './code-pool.ts'
+import { inputsOf, isTrouble, jobNameOf, parseTemplate } from './refill-jobs.ts'
+
+type Call = Parameters<KubeApi['call']>[0]
+
+const { signal } = new AbortController()
+const parsed = parseTemplate('spec: { containers: [{ name: refill, image: i }] }')
+const template = isTrouble(parsed) ? undefined : parsed
+const pool: CodePool = {
+  metadata: { name: 'p', namespace: 'n', uid: 'u', resourceVersion: '7' },
+  spec: {
+    ...{ lowWater: 2000, target: 5000, paused: false },
+    codeSecret: { name: 's', key: 'secret' },
+  },
+}
+const begin: RefillStep = { kind: 'begin', refill: 3, fillTo: 9000 }
+const cancel: RefillStep = { kind: 'cancel', job: 'j', why: 'paused' }
+const remove: RefillStep = { kind: 'remove', job: 'j' }
+
+/** Carries a step out at a server that answers each call with `status`. */
+async function apply(step: RefillStep, { status = 200, isOwned = true, hasTemplate = true } = {}) {
+  const calls: Call[] = []
+  const claims: PoolClaim[] = []
+  const api: KubeApi = {
+    call(call) {
+      calls.push(call)
+      return status < 300
+        ? Promise.resolve({})
+        : Promise.reject(new KubeError('no', { status, reason: 'R' }))
+    },
+    async *lines() {
+      yield await Promise.resolve('')
+    },
+  }
+  const ownPool = (claim: PoolClaim) => {
+    claims.push(claim)
+    return Promise.resolve(isOwned)
+  }
+  const context = { pool, storeName: 'shared', owner: 'n/p', signal }
+  const withTemplate = { ...context, template: hasTemplate ? template : undefined }
+  return { isDone: await applyStep({ api, ownPool }, step, withTemplate), calls, claims, api }
+}
+
+test.each([
+  [begin, 409],
+  [cancel, 404],
+  [remove, 404],
+])('%j is done, also where the server answers %i', async (step, repeated) => {
+  expect((await apply(step)).isDone).toBe(true)
+  expect((await apply(step, { status: repeated })).isDone).toBe(true)
+  const others = [403, 404, 409, 500].filter((status) => status !== repeated)
+  for (const status of others)
+    await expect(apply(step, { status })).rejects.toMatchObject({ status })
+})
+
+test('a refill of a CodePool has one name, so that it is created once', async () => {
+  const { calls } = await apply(begin)
+  expect(calls).toMatchObject([
+    { method: 'POST', body: { metadata: { name: jobNameOf(pool, 3) } }, signal },
+  ])
+  const other = { ...pool, metadata: { ...pool.metadata, uid: 'v' } }
+  const names = [jobNameOf(pool, 3), jobNameOf(pool, 4), jobNameOf(other, 3)]
+  expect(new Set(names).size).toBe(3)
+  expect(jobNameOf({ ...pool }, 3)).toBe(names[0])
+})
+
+test('a Job is named within 63 characters, and no part of its name ends in a dot', () => {
+  const name = `${'a'.repeat(38)}.-${'b'.repeat(200)}`
+  const long = jobNameOf({ ...pool, metadata: { ...pool.metadata, name } }, 1)
+  expect(long).toMatch(/^a{38}-refill-[0-9a-f]{10}$/)
+})
+
+test('without a template no Job is created, and the next step waits', async () => {
+  const { isDone, calls } = await apply(begin, { hasTemplate: false })
+  expect([isDone, calls]).toEqual([false, []])
+})
+
+test('a pool is owned with its marks; where it is not, the next step waits', async () => {
+  const own: RefillStep = { kind: 'own', replaces: 'n/q' }
+  const claim = { pool: 'shared', owner: 'n/p', replaces: 'n/q', lowWater: 2000, target: 5000 }
+  const { isDone, claims, calls } = await apply(own)
+  expect([isDone, claims, calls]).toEqual([true, [claim], []])
+  expect((await apply(own, { isOwned: false })).isDone).toBe(false)
+})
+
+test('a Job is deleted with its pods', async () => {
+  for (const step of [cancel, remove]) {
+    const { calls } = await apply(step)
+    expect(calls).toMatchObject([
+      { method: 'DELETE', body: { propagationPolicy: 'Background' }, signal },
+    ])
+  }
+})
+
+test('a status is written over the version that it was made from', async () => {
+  const { api, calls } = await apply(remove)
+  await applyStatus(api, { pool, status: { level: 1 }, signal })
+  expect(calls[1]).toMatchObject({
+    ...{ method: 'PATCH', path: expect.stringMatching(/\/codepools\/p\/status$/), signal },
+    body: { metadata: { name: 'p', namespace: 'n', resourceVersion: '7' }, status: { level: 1 } },
+  })
+})
+
+test('the inputs of a Job change with all that it is made from, and with nothing else', () => {
+  if (template === undefined) throw new Error('there is no template')
+  const of = (spec: Partial<CodePool['spec']>, storeName = 'shared') =>
+    inputsOf({ ...pool, spec: { ...pool.spec, ...spec } }, { storeName, template })
+  const changed = [
+    of({}),
+    of({ target: 6000 }),
+    of({ codeSecret: { name: 't', key: 'secret' } }),
+    of({ codeSecret: { name: 's', key: 'other' } }),
+    of({ job: { activeDeadlineSeconds: 9 } }),
+    of({}, 'other'),
+  ]
+  expect(new Set(changed).size).toBe(changed.length)
+  expect(of({ lowWater: 1000, paused: true, headroomHours: 5 })).toBe(changed[0])
+})

@@ -1,0 +1,180 @@
+// One reconcile of a CodePool, with each of its guards alone: the level of now before a Job is
+// created, the owner in the store, an older CodePool, and what the API server refuses.
+import { expect, test } from '@jest/globals'
+import type { StoredSight } from '../../codes/refill-sight.ts'
+import { createMetrics } from '../../process/metrics.ts'
+import type { KubeApi } from '../api.ts'
+import { KubeError } from '../kube-error.ts'
+import type { CodePool, CodePoolStatus } from './code-pool.ts'
+import { createReconcile, type ReconcileDeps } from './reconcile.ts'
+import { parseTemplate } from './refill-jobs.ts'
+
+const NOW = Date.parse('2000-01-01T01:00:00Z')
+const { signal } = new AbortController()
+const metadata = { name: 'p', namespace: 'n', uid: '2', resourceVersion: '7' }
+const spec = {
+  ...{ lowWater: 2000, target: 5000, paused: false, storeName: 'shared' },
+  codeSecret: { name: 's', key: 'secret' },
+}
+const creationTimestamp = '2000-01-01T00:00:00Z'
+const pool: CodePool = { metadata: { ...metadata, creationTimestamp }, spec }
+const older: CodePool = { metadata: { ...pool.metadata, name: 'q', uid: '1' }, spec }
+const row = (level: number, owner: string | null = 'n/p'): StoredSight => ({
+  ...{ kind: 'there', level, rate: 0, owner, lowWater: 2000, target: 5000 },
+})
+
+interface Given {
+  readonly pool?: CodePool | undefined
+  readonly pools?: readonly CodePool[]
+  readonly held?: CodePool
+  /** The level as it is known, and after it was read; `undefined` where the read fails. */
+  readonly levels: readonly [StoredSight, StoredSight | undefined]
+  readonly isOwned?: boolean
+  /** Statuses of the calls of a method, in place of 200. */
+  readonly refuse?: Readonly<Record<string, number>>
+}
+
+/** What a reconcile did. */
+async function reconcile(given: Given) {
+  const steps: string[] = []
+  const told: string[] = []
+  let status: CodePoolStatus = {}
+  let level: StoredSight = given.levels[0]
+  const api: KubeApi = {
+    call({ method, body }) {
+      steps.push(method)
+      const code = given.refuse?.[method]
+      if (code !== undefined)
+        return Promise.reject(new KubeError('refused', { status: code, reason: 'R' }))
+      if (method === 'PATCH') status = (body as { status: CodePoolStatus }).status
+      return Promise.resolve({ items: [], metadata: { ...metadata, resourceVersion: '8' } })
+    },
+    async *lines() {
+      yield await Promise.resolve('')
+    },
+  }
+  const held = 'pool' in given ? given.pool : pool
+  const deps: ReconcileDeps = {
+    ...{ api, ownerPrefix: '', wallMs: () => NOW, metrics: createMetrics() },
+    poolsIn: () => ({
+      get: () => (steps.includes('PATCH') ? (given.held ?? held) : held),
+      put: ({ metadata: { resourceVersion } }) => steps.push(`cache ${resourceVersion}`),
+    }),
+    jobsIn: () => ({ listBy: () => [] }),
+    pools: { listBy: () => given.pools ?? [pool] },
+    levels: {
+      get: () => level,
+      refresh() {
+        steps.push('refresh')
+        level = given.levels[1] ?? level
+        return Promise.resolve(given.levels[1] !== undefined)
+      },
+      begin: () => ({ nudge: () => undefined, stop: () => Promise.resolve() }),
+      settled: Promise.resolve(),
+    },
+    template: () => parseTemplate('spec: { containers: [{ name: refill, image: i }] }'),
+    ownPool() {
+      steps.push('own')
+      return Promise.resolve(given.isOwned ?? true)
+    },
+    events: { tell: ({ reason }) => told.push(reason), flush: () => Promise.resolve() },
+    log: { info: () => undefined, warn: () => undefined },
+  }
+  const outcome = await createReconcile(deps)('n/p', signal).catch((error: unknown) => error)
+  const degraded = status.conditions?.find(({ type }) => type === 'Degraded')
+  return { steps, told, status, outcome, degraded }
+}
+
+test('a Job is created once the level of now asks for it', async () => {
+  const { steps, told, outcome } = await reconcile({ levels: [row(1000), row(1999)] })
+  expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8'])
+  expect([told, outcome]).toEqual([['RefillBegun'], { requeueAfterMs: 15_000 }])
+})
+
+test('no Job is created where the level of now asks for none, whatever was known', async () => {
+  const { steps } = await reconcile({ levels: [row(1000), row(2000)] })
+  expect(steps).toEqual(['refresh', 'PATCH', 'cache 8'])
+})
+
+test('no Job is created while the store does not answer, though a level is known', async () => {
+  const { steps, degraded } = await reconcile({ levels: [row(1000), undefined] })
+  expect(steps).toEqual(['refresh', 'PATCH', 'cache 8'])
+  expect(degraded).toMatchObject({ status: 'True', reason: 'StoreUnavailable' })
+})
+
+test('while nothing is to be done the level is not read', async () => {
+  const { steps } = await reconcile({ levels: [row(5000), row(5000)] })
+  expect(steps).toEqual(['PATCH', 'cache 8'])
+})
+
+test.each<readonly [string, string | null]>([
+  ['is nobody’s', null],
+  ['is ours by its owner', 'n/p'],
+])('an older CodePool has the pool, also where the row in the store %s', async (_name, owner) => {
+  const levels = [row(0, owner), row(0, owner)] as const
+  const { steps, degraded } = await reconcile({ pools: [pool, older], levels })
+  expect(steps).toEqual(['PATCH', 'cache 8'])
+  expect(degraded).toMatchObject({ status: 'True', reason: 'OtherOwner' })
+  expect(degraded?.message).toContain('the CodePool n/q')
+})
+
+test('the owner in the store has the pool, also where no CodePool is older', async () => {
+  const { steps, degraded } = await reconcile({ levels: [row(0, 'n/q'), row(0, 'n/q')] })
+  expect(steps).toEqual(['PATCH', 'cache 8'])
+  expect(degraded?.message).toContain('curtail.dev/replaces-owner=n/q')
+})
+
+test('a pool that another took meanwhile gets no Job, and is looked at soon', async () => {
+  const levels = [row(0, null), row(0, null)] as const
+  const { steps, outcome } = await reconcile({ levels, isOwned: false })
+  expect(steps).toEqual(['refresh', 'own', 'refresh', 'PATCH', 'cache 8'])
+  expect(outcome).toEqual({ requeueAfterMs: 200 })
+})
+
+test.each([400, 403, 404, 422])('a Job refused with %i is reported, not counted', async (code) => {
+  const given = { levels: [row(0), row(0)], refuse: { POST: code } } as const
+  const { steps, status, degraded, outcome } = await reconcile(given)
+  expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8'])
+  expect([status.refills, degraded?.reason]).toEqual([0, 'JobRefused'])
+  expect(outcome).toMatchObject({ status: code })
+})
+
+test('a Job that may have been created is not reported as refused', async () => {
+  const { steps, outcome } = await reconcile({ levels: [row(0), row(0)], refuse: { POST: 500 } })
+  expect(steps).toEqual(['refresh', 'POST'])
+  expect(outcome).toMatchObject({ status: 500 })
+})
+
+test.each<readonly [number, object]>([
+  [409, { requeueAfterMs: 200 }],
+  [404, { requeueAfterMs: 15_000 }],
+])('a status that is answered with %i is no failure', async (code, outcome) => {
+  const given = { levels: [row(0), row(0)], refuse: { PATCH: code } } as const
+  const done = await reconcile(given)
+  expect(done.outcome).toEqual(outcome)
+  expect(done.steps).toEqual(['refresh', 'POST', 'PATCH'])
+  if (code === 409) expect(done.told).toEqual([]) // it is told once the status is written
+})
+
+test('a status that another failure kept from being written is tried again', async () => {
+  const { outcome, told } = await reconcile({
+    levels: [row(5000), undefined],
+    refuse: { PATCH: 500 },
+  })
+  expect([outcome, told]).toEqual([expect.objectContaining({ status: 500 }), []])
+})
+
+test('a status goes into the cache only in place of the version that it was made from', async () => {
+  const held = { ...pool, metadata: { ...pool.metadata, resourceVersion: '9' } }
+  const { steps } = await reconcile({ levels: [row(5000), undefined], held })
+  expect(steps).toEqual(['PATCH'])
+})
+
+test('a CodePool that is absent or being deleted is left to itself', async () => {
+  const deletionTimestamp = creationTimestamp
+  const leaving = { ...pool, metadata: { ...pool.metadata, deletionTimestamp } }
+  for (const given of [undefined, leaving]) {
+    const { steps, outcome } = await reconcile({ pool: given, levels: [row(0), row(0)] })
+    expect([steps, outcome]).toEqual([[], {}])
+  }
+})

@@ -1,0 +1,250 @@
+// A reflector on a clock of the test's, at an API server whose pages and lines the test gives: how
+// long it waits after failures, when it lists again, and what it refuses.
+import { beforeEach, expect, test } from '@jest/globals'
+import { createFakeScheduler, type FakeScheduler } from '../../test/parts/fake-scheduler.ts'
+import { createMetrics, type Metrics } from '../process/metrics.ts'
+import type { KubeApi } from './api.ts'
+import { KubeError, type KubeFailure } from './kube-error.ts'
+import { createObjectCache, type ObjectCache } from './object-cache.ts'
+import type { KubeObject } from './objects.ts'
+import { createReflector, type Reflector } from './reflector.ts'
+
+type Lines = Parameters<KubeApi['lines']>[0]
+type Call = Parameters<KubeApi['call']>[0]
+
+const fault = (failure: Partial<KubeFailure> = {}) =>
+  new KubeError('no', { status: 500, reason: 'InternalError', ...failure })
+const object = (name: string, resourceVersion: string): KubeObject => ({
+  metadata: { name, namespace: 'n', uid: name, resourceVersion },
+})
+const line = (type: string, of: object) => JSON.stringify({ type, object: of })
+const never = () => new Promise<never>(() => undefined)
+
+let scheduler: FakeScheduler
+let metrics: Metrics
+let cache: ObjectCache<KubeObject>
+let reflector: Reflector
+let lists: (Call & { atMs: number })[]
+let watches: (Lines & { atMs: number })[]
+let failures: (KubeError | undefined)[]
+/** What a list gives, and what each watch does. */
+let list: (call: Call) => Promise<unknown>
+let watch: (nth: number, call: Lines) => AsyncGenerator<string, void>
+
+beforeEach(() => {
+  scheduler = createFakeScheduler()
+  metrics = createMetrics()
+  cache = createObjectCache({ onChange: () => undefined })
+  lists = []
+  watches = []
+  failures = []
+  list = () => Promise.resolve({ items: [object('a', '1')], metadata: { resourceVersion: '5' } })
+  watch = silent
+})
+
+async function* silent(_nth: number, { onOpen }: Lines): AsyncGenerator<string, void> {
+  onOpen?.()
+  yield await never()
+}
+
+/** Gives these lines, and then fails or ends. */
+const giving = (lines: readonly string[], then?: Error) =>
+  async function* (_nth: number, { onOpen }: Lines): AsyncGenerator<string, void> {
+    onOpen?.()
+    for (const one of lines) yield await Promise.resolve(one)
+    if (then !== undefined) throw then
+  }
+
+/** Runs a reflector for a while; gives what ends it. */
+async function run(ms: number, more: { labelSelector?: string } = {}): Promise<AbortController> {
+  const api: KubeApi = {
+    call(call) {
+      lists.push({ ...call, atMs: scheduler.nowMs() })
+      return list(call)
+    },
+    lines(call) {
+      watches.push({ ...call, atMs: scheduler.nowMs() })
+      return watch(watches.length, call)
+    },
+  }
+  reflector = createReflector<KubeObject>({
+    ...{ api, namespace: 'n', cache, scheduler, metrics, random: () => 0 },
+    resource: { group: 'g', version: 'v1', plural: 'things' },
+    trim: (given) => given,
+    log: { debug: () => undefined, info: () => undefined, warn: () => undefined },
+    onState: (failure) => failures.push(failure),
+    ...more,
+  })
+  const ending = new AbortController()
+  void reflector.run(ending.signal)
+  await scheduler.advance(ms)
+  return ending
+}
+
+const places = () => watches.map(({ query }) => query['resourceVersion'])
+
+test('a watch starts at the version of the list, and the next at that of the last event', async () => {
+  const lines = [line('ADDED', object('b', '6')), line('DELETED', object('a', '8'))]
+  const bookmark = line('BOOKMARK', { metadata: { resourceVersion: '9' } })
+  watch = (nth, call) => (nth === 1 ? giving([...lines, bookmark]) : silent)(nth, call)
+  await run(0, { labelSelector: 'x=y' })
+  expect([places(), lists.length]).toEqual([['5', '9'], 1])
+  expect(cache.list().map(({ metadata: { name } }) => name)).toEqual(['b'])
+  expect([lists[0]?.query, watches[0]?.query]).toMatchObject([
+    { labelSelector: 'x=y', limit: '500' },
+    { labelSelector: 'x=y', allowWatchBookmarks: 'true', timeoutSeconds: '300' },
+  ])
+})
+
+test('after failures a watch waits for 0.8 s, then twice as long each time', async () => {
+  watch = giving([], fault())
+  await run(6000)
+  expect(watches.map(({ atMs }) => atMs)).toEqual([0, 800, 2400, 5600])
+})
+
+test('a wait that the server asks for is kept, and never makes a wait shorter', async () => {
+  watch = (nth, call) =>
+    giving([], fault({ status: 429, retryAfterMs: nth === 1 ? 5000 : 1 }))(nth, call)
+  await run(6700)
+  expect(watches.map(({ atMs }) => atMs)).toEqual([0, 5000, 6600])
+})
+
+test('a watch that ends within a second without an event has failed; later it has not', async () => {
+  const endsAfter = (ms: number) =>
+    async function* (nth: number): AsyncGenerator<string, void> {
+      if (nth > 1) yield await never()
+      await new Promise<void>((resolve) => {
+        scheduler.after(ms, resolve)
+      })
+    }
+  watch = endsAfter(999)
+  await run(2000)
+  expect(watches.map(({ atMs }) => atMs)).toEqual([0, 999 + 800])
+  watches = []
+  watch = endsAfter(1000)
+  await run(1500)
+  expect(watches.map(({ atMs }) => atMs - 2000)).toEqual([0, 1000])
+})
+
+test.each<readonly [string, KubeError, number]>([
+  ['410', fault({ status: 410 }), 2],
+  ['400', fault({ status: 400 }), 2],
+  ['404', fault({ status: 404 }), 2],
+  ['an error within the watch', fault({ status: 0, reason: 'Refused' }), 2],
+  ['429', fault({ status: 429 }), 1],
+  ['500', fault({ status: 500 }), 1],
+  ['a broken connection', fault({ status: 0, reason: 'Torn' }), 1],
+])('after %s all are listed again if the place is lost: %#', async (_name, error, count) => {
+  watch = (nth, call) => (nth === 1 ? giving([], error) : silent)(nth, call)
+  await run(1000)
+  expect([lists.length, watches.length]).toEqual([count, 2])
+})
+
+test('the sixth watch in a row that breaks off without an event leads to a list', async () => {
+  watch = giving([], fault({ status: 504 }))
+  await run(800 * 31) // five waits
+  expect([lists.length, watches.length]).toEqual([1, 6])
+  await run(0)
+})
+
+test('an event between watches that break off starts their count again', async () => {
+  const event = line('BOOKMARK', { metadata: { resourceVersion: '6' } })
+  watch = (nth, call) => giving(nth % 5 === 0 ? [event] : [], fault({ status: 504 }))(nth, call)
+  await run(600_000)
+  expect(watches.length).toBeGreaterThan(15)
+  expect(lists).toHaveLength(1)
+})
+
+test('an unreachable or throttling server never leads to a list by itself', async () => {
+  watch = (nth, call) =>
+    giving([], nth % 2 ? fault({ status: 0, reason: 'Unreachable' }) : fault({ status: 429 }))(
+      nth,
+      call,
+    )
+  await run(600_000)
+  expect(watches.length).toBeGreaterThan(15)
+  expect(lists).toHaveLength(1)
+})
+
+test('failures are reported, and that it works again once a watch is open', async () => {
+  watch = (nth, call) => (nth === 1 ? giving([], fault()) : silent)(nth, call)
+  await run(1000)
+  // The list, the watch that opened and failed, and the next one.
+  expect(failures.map((failure) => failure?.status)).toEqual([undefined, undefined, 500, undefined])
+  const { values } = await metrics.watchFailures.get()
+  expect(values).toMatchObject([{ value: 1, labels: { resource: 'things', why: '500' } }])
+})
+
+test('pages are read to the last; 410 between two leads to one list without a limit', async () => {
+  list = ({ query }) => {
+    if (query?.['continue'] !== undefined) return Promise.reject(fault({ status: 410 }))
+    const items = [object('b', '1')]
+    const more = query?.['limit'] === undefined ? {} : { continue: 't' }
+    return Promise.resolve({ items, metadata: { resourceVersion: '7', ...more } })
+  }
+  await run(0)
+  expect(lists.map(({ query }) => query)).toEqual([
+    { limit: '500' },
+    { limit: '500', continue: 't' },
+    {},
+  ])
+  expect([places(), cache.size(), lists[0]?.msMax]).toEqual([['7'], 1, 60_000])
+})
+
+test('50,000 objects are taken in, one more is refused', async () => {
+  let count = 50_000
+  list = () => {
+    const items = Array.from({ length: count }, (_, i) => object(`w${i}`, '1'))
+    return Promise.resolve({ items, metadata: { resourceVersion: '7' } })
+  }
+  await run(0)
+  expect([cache.size(), reflector.hasSynced()]).toEqual([50_000, true])
+  count++
+  cache = createObjectCache({ onChange: () => undefined })
+  await run(0)
+  expect([cache.size(), reflector.hasSynced()]).toEqual([0, false])
+  expect(failures.at(-1)?.reason).toBe('Refused')
+})
+
+test.each([
+  ['a list without a version', { items: [], metadata: {} }],
+  ['a list without metadata', { items: [] }],
+])('%s is refused', async (_name, page) => {
+  list = () => Promise.resolve(page)
+  await run(0)
+  expect([reflector.hasSynced(), failures.at(-1)?.reason]).toEqual([false, 'Refused'])
+})
+
+test('a list without items is an empty one', async () => {
+  list = () => Promise.resolve({ items: null, metadata: { resourceVersion: '7' } })
+  await run(0)
+  expect([reflector.hasSynced(), places()]).toEqual([true, ['7']])
+})
+
+test.each(['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type":"ADDED"}', '7'])(
+  'the line %s breaks the watch off, and its place is kept',
+  async (torn) => {
+    watch = (nth, call) => (nth === 1 ? giving([torn]) : silent)(nth, call)
+    await run(1000)
+    expect([failures[2]?.reason, places(), lists.length]).toEqual(['Torn', ['5', '5'], 1])
+  },
+)
+
+test('a watch and each page count as progress; without any for five minutes it is stuck', async () => {
+  const pages = Promise.withResolvers<object>()
+  list = () => pages.promise
+  await run(299_000)
+  pages.resolve({ items: [], metadata: { resourceVersion: '7' } })
+  await scheduler.advance(300_000)
+  expect(reflector.isStuck()).toBe(false)
+  await scheduler.advance(1)
+  expect(reflector.isStuck()).toBe(true)
+})
+
+test('it stops while it waits after a failure, and is not stuck then', async () => {
+  watch = giving([], fault())
+  const ending = await run(100)
+  ending.abort()
+  await scheduler.advance(600_000)
+  expect([watches.length, scheduler.waiting(), reflector.isStuck()]).toEqual([1, 0, false])
+})
