@@ -90,7 +90,7 @@ export function planRefillJob(seen: PoolSight, nowMs: number): RefillPlan {
   const atWork = jobsAtWork(seen).filter(({ name }) => !gone.has(name))
   const news = [
     ...recordEnds(seen, nowMs),
-    ...cancels.map((cancel) => outcomeOfCancel(cancel, nowMs)),
+    ...newCancels(seen, cancels).map((cancel) => outcomeOfCancel(cancel, nowMs)),
   ]
   const recorded = news.reduce(record, seen.history)
   const isWanted = wantsRefill(seen)
@@ -180,6 +180,12 @@ function outcomeOfEnd(job: SeenJob): RefillOutcome {
 interface Cancel {
   readonly job: SeenJob
   readonly why: string
+}
+
+/** Those that were not recorded before: a stale cache shows a cancelled Job as running. */
+function newCancels({ history }: PoolSight, cancels: readonly Cancel[]): Cancel[] {
+  const known = history.last?.refill ?? 0
+  return cancels.filter(({ job }) => job.refill > known)
 }
 
 function outcomeOfCancel({ job, why }: Cancel, nowMs: number): RefillOutcome {
