@@ -46,6 +46,9 @@ const failed = (failures: number, more: object = {}): RefillHistory => ({
 })
 const begins = (more: Partial<PoolSight> = {}) => plan(more).steps.map(({ kind }) => kind)
 
+const byOther = { stored: there(0, { owner: 'n/q' }) }
+const noTemplate = { inputs: { reason: 'T', message: 't' } }
+
 test.each<readonly [string, Partial<PoolSight>, readonly string[]]>([
   ['below low water a refill is begun', {}, ['begin']],
   ['at low water nothing is done', { stored: there(2000) }, []],
@@ -53,14 +56,29 @@ test.each<readonly [string, Partial<PoolSight>, readonly string[]]>([
   ['while the store is away nothing is done', { stored: { kind: 'unknown', why: '' } }, []],
   ['a pool of nobody is taken first', { stored: there(0, { owner: null }) }, ['own', 'begin']],
   ['marks that changed are written down', { stored: there(4000, { target: 9000 }) }, ['own']],
-  ['a pool of another is left alone', { stored: there(0, { owner: 'n/q' }) }, []],
+  ['a pool of another is left alone', byOther, []],
+  ['unless the operator has it taken', { ...byOther, mayReplace: 'n/q' }, ['own', 'begin']],
+  ['but not another owner than the one named', { ...byOther, mayReplace: 'n/x' }, []],
   [
-    'unless the operator has it taken',
-    { stored: there(0, { owner: 'n/q' }), mayReplace: 'n/q' },
+    'a pool of nobody is taken whatever owner is named',
+    { stored: there(0, { owner: null }), mayReplace: 'n/q' },
     ['own', 'begin'],
   ],
+  ['marks are written down, the low one too', { stored: there(4000, { lowWater: 9 }) }, ['own']],
   ['of two CodePools of one pool the younger waits', { rival: 'n/q' }, []],
-  ['without a template nothing is begun', { inputs: { reason: 'T', message: 't' } }, []],
+  [
+    'also for a pool of nobody, which it does not take',
+    { rival: 'n/q', stored: there(0, { owner: null }) },
+    [],
+  ],
+  ['what it has at work is ended', { rival: 'n/q', jobs: [job()] }, ['cancel']],
+  ['as it is when another owns the pool', { ...byOther, jobs: [job()] }, ['cancel']],
+  [
+    'a Job at work is left to it while the template is missing',
+    { ...noTemplate, jobs: [job()] },
+    [],
+  ],
+  ['without a template nothing is begun', noTemplate, []],
   ['a paused one begins nothing', { spec: { ...spec, isPaused: true } }, []],
   [
     'one that is paused at work is ended',

@@ -80,6 +80,37 @@ const cases: [Partial<PoolSight>, string][] = [
     { stored: there(1000), history: { begun: 1, failures: 1, last: failedLast } },
     'False BelowLowWater, False BackingOff, True SecretChanged',
   ],
+  // At the mark to the code, and at the bound to the millisecond.
+  [{ stored: there(2000) }, 'True LevelSufficient, False NotNeeded, False AsExpected'],
+  [{ stored: there(1999) }, 'False BelowLowWater, True JobRunning, False AsExpected'],
+  [
+    { jobs: [{ ...job, startedMs: NOW - 30_000 }] },
+    'True LevelSufficient, True JobRunning, True SecretMissing',
+  ],
+  [
+    { jobs: [{ ...job, startedMs: NOW - 29_999 }] },
+    'True LevelSufficient, True JobRunning, False AsExpected',
+  ],
+  // The trouble of the Job at work is reported before that of the last refill.
+  [
+    { jobs: [{ ...job, refill: 2 }], history: { begun: 2, failures: 1, last: failedLast } },
+    'True LevelSufficient, True JobRunning, True SecretMissing',
+  ],
+  [
+    { history: { begun: 1, failures: 1, last: { ...failedLast, outcome: 'Cancelled' } } },
+    'True LevelSufficient, False NotNeeded, False AsExpected',
+  ],
+  [
+    { history: { begun: 1, failures: 0, last: failedLast } },
+    'True LevelSufficient, False NotNeeded, False AsExpected',
+  ],
+  [
+    {
+      spec: { ...base.spec, isPaused: true },
+      inputs: { reason: 'TemplateMissing', message: 'no file' },
+    },
+    'True LevelSufficient, False Paused, True TemplateMissing',
+  ],
   [
     { stored: there(1000), jobs: [{ ...job, isDeleting: true }] },
     'False BelowLowWater, False Waiting, False AsExpected',

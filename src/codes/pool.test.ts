@@ -71,6 +71,27 @@ test('sights past the window are forgotten, and their number is bounded', () => 
   expect(sights).toHaveLength(1)
 })
 
+test('256 sights are kept, the newest; one of exactly the window is forgotten', () => {
+  let sights: PoolSight[] = []
+  for (let i = 0; i < 256; i++) sights = addSight(sights, { atMs: i, claimed: i })
+  expect([sights.length, sights[0]?.atMs]).toEqual([256, 0])
+  sights = addSight(sights, { atMs: 256, claimed: 256 })
+  expect([sights.length, sights[0]?.atMs, sights.at(-1)?.atMs]).toEqual([256, 1, 256])
+  const old = { atMs: 0, claimed: 0 }
+  expect(addSight([old], { atMs: RATE_WINDOW_MS - 1, claimed: 1 })).toHaveLength(2)
+  expect(addSight([old], { atMs: RATE_WINDOW_MS, claimed: 1 })).toHaveLength(1)
+})
+
+test('a clock that was set back gives no rate, and a slow pool one below a code a second', () => {
+  const rate = (atMs: number) =>
+    claimRateOf([
+      { atMs: 10_000_000, claimed: 0 },
+      { atMs, claimed: 1 },
+    ])
+  expect([rate(9_000_000), rate(10_000_000), rate(12_000_000)]).toEqual([0, 0, 0.5])
+  expect([secondsToEmpty(1000, 0.5), secondsToEmpty(1, 0.0625)]).toEqual([2000, 16])
+})
+
 test('secondsToEmpty() is whole seconds, and nothing where nothing is claimed', () => {
   expect(secondsToEmpty(1000, 3)).toBe(333)
   expect(secondsToEmpty(0, 3)).toBe(0)
