@@ -10,6 +10,7 @@ type Call = Parameters<KubeApi['call']>[0]
 const regarding = { apiVersion: 'a/v1', kind: 'K', namespace: 'n', name: 'o', uid: 'u' }
 const MINUTE_MS = 60_000
 let nowMs: number
+let wallMs: number
 let mayWrite: boolean
 let calls: Call[]
 /** What becomes of a call. */
@@ -18,7 +19,8 @@ let metrics: Metrics
 let events: EventRecorder
 
 beforeEach(() => {
-  nowMs = 1_000_000_000
+  nowMs = 1000
+  wallMs = 1_000_000_000_000
   mayWrite = true
   calls = []
   answer = () => Promise.resolve({})
@@ -30,7 +32,13 @@ beforeEach(() => {
         return answer(call)
       },
     },
-    ...{ controller: 'c', instance: 'i'.repeat(200), wallMs: () => nowMs, metrics },
+    ...{
+      controller: 'c',
+      instance: 'i'.repeat(200),
+      nowMs: () => nowMs,
+      wallMs: () => wallMs + nowMs,
+      metrics,
+    },
     ...{ log: { debug: () => undefined }, mayWrite: () => mayWrite },
   })
 })
@@ -77,6 +85,19 @@ test('what is told again within ten minutes of the last time is counted, once a 
     .filter(({ method }) => method === 'POST')
     .map(({ body }) => (body as { metadata: { name: string } }).metadata.name)
   expect(new Set(names).size).toBe(2)
+})
+
+test('a wall clock that is set back keeps no event and no count from being written', async () => {
+  tell('one')
+  wallMs -= 3 * 3600_000
+  nowMs += MINUTE_MS
+  tell('one')
+  tell('two')
+  await events.flush()
+  expect([methods(), await dropped('too-many')]).toEqual(['POST PATCH POST', 0])
+  const eventTime = new Date(wallMs + nowMs).toISOString().replace('Z', '000Z')
+  expect(calls[1]?.body).toMatchObject({ series: { count: 2, lastObservedTime: eventTime } })
+  expect(calls[2]?.body).toMatchObject({ eventTime })
 })
 
 test('another note, or another object, is another event', async () => {

@@ -61,13 +61,16 @@ export function createEventRecorder(deps: {
   readonly api: Pick<KubeApi, 'call'>
   readonly controller: string
   readonly instance: string
+  /** Monotonic: decides what is counted and what is dropped. */
+  readonly nowMs: () => number
+  /** For what is written in the events, and decides nothing. */
   readonly wallMs: () => number
   readonly metrics: Pick<Metrics, 'eventsDropped'>
   readonly log: Pick<Log, 'debug'>
   /** Asked before each write: who leads no more tells nothing. */
   readonly mayWrite: () => boolean
 }): EventRecorder {
-  const { api, wallMs, metrics } = deps
+  const { api, wallMs, metrics, controller, instance } = deps
   const series = new LRUCache<string, Series>({ max: SERIES_MAX })
   const budgets = new LRUCache<string, { dueMs: number }>({ max: SERIES_MAX })
   const drop = (why: string) => {
@@ -80,10 +83,11 @@ export function createEventRecorder(deps: {
       drop('too-many')
       return
     }
-    const name = nameOf(key, event, nowMs)
+    const atMs = wallMs()
+    const name = nameOf(key, event, atMs)
     series.set(key, { name, count: 1, lastAtMs: nowMs, writtenAtMs: nowMs })
     const path = pathOf(EVENTS, { namespace: event.regarding.namespace })
-    const body = renderEvent(event, { name, nowMs, ...deps })
+    const body = renderEvent(event, { name, atMs, controller, instance })
     enqueue(() =>
       api.call({ method: 'POST', path, body, msMax: CALL_MS_MAX }).catch((error: unknown) => {
         if (!isStatus(error, 409)) throw error // written before, by a call whose answer was lost
@@ -92,7 +96,7 @@ export function createEventRecorder(deps: {
   }
   return {
     tell(event) {
-      const nowMs = wallMs()
+      const nowMs = deps.nowMs()
       const key = [event.regarding.uid, event.type, event.reason, event.action, event.note].join()
       const seen = series.get(key)
       if (seen === undefined || nowMs - seen.lastAtMs > SERIES_MS) {
@@ -105,7 +109,7 @@ export function createEventRecorder(deps: {
       seen.writtenAtMs = nowMs
       const { name, count } = seen
       const path = pathOf(EVENTS, { namespace: event.regarding.namespace, name })
-      const body = { series: { count, lastObservedTime: microTime(nowMs) } }
+      const body = { series: { count, lastObservedTime: microTime(wallMs()) } }
       const contentType = 'application/merge-patch+json'
       enqueue(() => api.call({ method: 'PATCH', path, body, contentType, msMax: CALL_MS_MAX }))
     },
@@ -156,21 +160,21 @@ function spend(budgets: LRUCache<string, { dueMs: number }>, uid: string, nowMs:
 }
 
 /** The same event of the same process gets the same name, so that it is written once. */
-function nameOf(key: string, { regarding }: EventTold, nowMs: number): string {
-  const hash = createHash('sha256').update(`${key} ${nowMs}`).digest('hex').slice(0, 16)
+function nameOf(key: string, { regarding }: EventTold, atMs: number): string {
+  const hash = createHash('sha256').update(`${key} ${atMs}`).digest('hex').slice(0, 16)
   return `${regarding.name.slice(0, 200)}.${hash}`
 }
 
 function renderEvent(
   { regarding, type, reason, action, note }: EventTold,
-  given: { name: string; nowMs: number; controller: string; instance: string },
+  given: { name: string; atMs: number; controller: string; instance: string },
 ) {
-  const { name, nowMs, controller, instance } = given
+  const { name, atMs, controller, instance } = given
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
     metadata: { name, namespace: regarding.namespace },
-    eventTime: microTime(nowMs),
+    eventTime: microTime(atMs),
     regarding,
     type,
     reason,

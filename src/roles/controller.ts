@@ -220,6 +220,7 @@ function openController(base: Base, given: ControllerParts): PoolController {
     api: writing,
     controller: 'curtail.dev/controller',
     instance: identity,
+    nowMs: systemScheduler.nowMs,
     wallMs: Date.now,
     metrics,
     log,

@@ -183,6 +183,7 @@ test('events said again are counted; too many, or of who does not lead, are drop
     api,
     controller: 'c',
     instance: 'i',
+    nowMs: () => nowMs,
     wallMs: () => nowMs,
     metrics,
     log: quietLog,

@@ -73,6 +73,7 @@ export class PoolKeeper {
         api,
         controller: 'curtail.dev/controller',
         instance: 'i',
+        nowMs: systemScheduler.nowMs,
         wallMs: Date.now,
         metrics,
         log: quietLog,
