@@ -126,6 +126,12 @@ test('a cancel that is seen twice, because the cache is late, is recorded and re
   expect(second.steps).toMatchObject([{ kind: 'cancel', job: 'j1' }])
 })
 
+test('the cancel of an older Job does not take the place of the end of a newer one', () => {
+  const jobs = [job({ inputs: 'b' }), job({ name: 'j2', refill: 2, state: 'failed' })]
+  const { history: now, news } = plan({ jobs })
+  expect([now.last?.refill, now.failures, news.length]).toEqual([2, 1, 2])
+})
+
 test('a Job that was started and is absent counts as removed, also as the next of one known', () => {
   const past = { ...ended('Succeeded'), begun: 2 }
   expect(plan({ history: past }).history.last).toMatchObject({ refill: 2, reason: 'JobGone' })

@@ -37,7 +37,7 @@ test('its changes tell all, once, and its words find what it holds', () => {
           const key = keyOf(object)
           const seen = mirror.get(key)
           if (type === 'deleted') {
-            expect(seen).toBe(object)
+            expect([seen, cache.get(key)]).toEqual([object, undefined])
             mirror.delete(key)
             return
           }
@@ -51,9 +51,17 @@ test('its changes tell all, once, and its words find what it holds', () => {
         },
       })
       for (const given of steps) {
-        if ('put' in given) cache.put(given.put)
-        else if ('remove' in given) cache.remove(given.remove)
-        else cache.replace(given.replace)
+        const versions = () => cache.list().map(versionOf).sort()
+        if ('put' in given) {
+          cache.put(given.put)
+          expect(versions()).toContain(versionOf(given.put))
+        } else if ('remove' in given) {
+          cache.remove(given.remove)
+          expect(cache.get(keyOf(given.remove))).toBeUndefined()
+        } else {
+          cache.replace(given.replace)
+          expect(versions()).toEqual(given.replace.map(versionOf).sort())
+        }
         expect(new Map(cache.list().map((one) => [keyOf(one), one]))).toEqual(mirror)
         for (const word of ['x', 'y']) {
           const found = [...mirror.values()].filter((one) => one.word === word)
