@@ -140,6 +140,13 @@ test.each<readonly [string, KubeError, number]>([
   expect([lists.length, watches.length]).toEqual([count, 2])
 })
 
+test('an error within a watch leads to a list, whatever its status', async () => {
+  const error = line('ERROR', { kind: 'Status', code: 500, reason: 'InternalError' })
+  watch = (nth, call) => (nth === 1 ? giving([error]) : silent)(nth, call)
+  await run(1000)
+  expect([lists.length, watches.length, failures[2]?.status]).toEqual([2, 2, 500])
+})
+
 test('the sixth watch in a row that breaks off without an event leads to a list', async () => {
   watch = giving([], fault({ status: 504 }))
   await run(800 * 31) // five waits
@@ -239,6 +246,26 @@ test('a watch and each page count as progress; without any for five minutes it i
   expect(reflector.isStuck()).toBe(false)
   await scheduler.advance(1)
   expect(reflector.isStuck()).toBe(true)
+})
+
+test('while the server is unreachable for long it is not stuck: it keeps trying', async () => {
+  watch = giving([], fault({ status: 0, reason: 'Unreachable' }))
+  await run(0)
+  for (let minute = 0; minute < 20; minute++) {
+    await scheduler.advance(60_000)
+    expect(reflector.isStuck()).toBe(false)
+  }
+  expect(watches.length).toBeGreaterThan(20)
+})
+
+test('it opens no watch where it was stopped during the list', async () => {
+  const pages = Promise.withResolvers<object>()
+  list = () => pages.promise
+  const ending = await run(0)
+  ending.abort()
+  pages.resolve({ items: [], metadata: { resourceVersion: '7' } })
+  await scheduler.advance(1000)
+  expect([watches.length, reflector.isStuck()]).toEqual([0, false])
 })
 
 test('it stops while it waits after a failure, and is not stuck then', async () => {

@@ -170,6 +170,13 @@ test('a status goes into the cache only in place of the version that it was made
   expect(steps).toEqual(['PATCH'])
 })
 
+test('a status that says nothing new is not written', async () => {
+  const levels = [row(5000), row(5000)] as const
+  const { status } = await reconcile({ levels })
+  const { steps, told } = await reconcile({ pool: { ...pool, status }, levels })
+  expect([steps, told]).toEqual([[], []])
+})
+
 test('a CodePool that is absent or being deleted is left to itself', async () => {
   const deletionTimestamp = creationTimestamp
   const leaving = { ...pool, metadata: { ...pool.metadata, deletionTimestamp } }
