@@ -1,8 +1,14 @@
 // Deadlines and pauses. Whatever waits for somebody else waits through one of these.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Milliseconds since the Unix epoch; injected wherever a decision depends on the time. */
+/**
+ * Milliseconds since the Unix epoch, unless its name says `monotonic`; injected wherever a decision
+ * depends on the time.
+ */
 export type Clock = () => number
+
+/** Milliseconds by a clock that is never set back: for deadlines, and no date. */
+export const monotonicMs: Clock = () => performance.now()
 
 /**
  * Microseconds since the Unix epoch by a clock that nobody sets back, for counters: they would wait

@@ -9,6 +9,7 @@ import { openService, type Service } from '../http/open-service.ts'
 import * as http from '../http/settings.ts'
 import { runInBackground } from '../process/background.ts'
 import type { ConfigOf } from '../process/config.ts'
+import { monotonicMs } from '../process/deadline.ts'
 import { defineRole, refuseArguments } from '../process/role.ts'
 import { logLevelSetting } from '../process/settings.ts'
 import { createCodeSupply } from '../shorten/code-supply.ts'
@@ -95,7 +96,12 @@ function openParts(config: Config, service: Service) {
   })
   const codes = createCassandraCodeStore(cassandra)
   const links = createCassandraLinkStore(cassandra)
-  const forgetter = createLinkForgetter({ cache, nowMs, metrics, onError: onError('forget-link') })
+  const forgetter = createLinkForgetter({
+    cache,
+    monotonicMs,
+    metrics,
+    onError: onError('forget-link'),
+  })
   const pools = watchPools({
     readPools: () => readPools(cassandra),
     marksOf: (row) => row,
@@ -118,7 +124,7 @@ function openParts(config: Config, service: Service) {
     codes,
     pool,
     signal,
-    nowMs,
+    monotonicMs,
     metrics,
     onError: onError('claim-block'),
   })
@@ -143,6 +149,7 @@ function attach(given: { config: Config; service: Service; parts: Parts }): void
     intents,
     supply,
     nowMs,
+    monotonicMs,
     metrics,
     onStored: (code: string) => forgetter.forget(code),
     isStoreAvailable: parts.isStoreAvailable,

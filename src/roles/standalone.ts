@@ -16,7 +16,7 @@ import type { Lane } from '../http/serve.ts'
 import * as http from '../http/settings.ts'
 import type { RuleSet } from '../limits/rule.ts'
 import { type Background, runInBackground } from '../process/background.ts'
-import { steadyNowUs } from '../process/deadline.ts'
+import { monotonicMs, steadyNowUs } from '../process/deadline.ts'
 import type { Metrics } from '../process/metrics.ts'
 import type { ConfigOf } from '../process/config.ts'
 import { defineRole, UsageError } from '../process/role.ts'
@@ -199,14 +199,15 @@ function attach(given: {
     codes: parts.codes,
     pool: POOL,
     signal: parts.signal,
-    nowMs,
+    monotonicMs,
     metrics,
     onPoolAsked: () => {
       refilling.nudge()
     },
     onError: onError('claim-block'),
   })
-  const createDeps = { links, intents: parts.intents, supply, nowMs, metrics, onStored }
+  const { intents } = parts
+  const createDeps = { links, intents, supply, nowMs, monotonicMs, metrics, onStored }
   const creating = {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),

@@ -14,14 +14,14 @@ export type ClaimOutcome = 'claimed' | 'taken' | FailedOutcome
 /** What claiming needs. */
 export interface ClaimDeps extends RetryDeps {
   readonly links: Pick<LinkStore, 'insertIfAbsent' | 'readSerial'>
-  readonly nowMs: Clock
+  readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'claims'>
 }
 
 /**
  * Stores `link` if its code is free. Won or lost is told by the record's writer, never by the
- * store's word alone: the driver, or an earlier try, may already have won. Ends by `deadlineMs`,
- * give or take one call of the store.
+ * store's word alone: the driver, or an earlier try, may already have won. Ends by `deadlineMs` of
+ * the monotonic clock, give or take one call of the store.
  */
 export async function claimCode(
   deps: ClaimDeps,

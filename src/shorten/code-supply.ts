@@ -14,7 +14,7 @@ export type SuppliedCode =
 
 /** Hands out codes, each once. */
 export interface CodeSupply {
-  /** The next code; waits for a block until `deadlineMs` only where none is at hand. */
+  /** The next code; waits for a block until `deadlineMs`, monotonic, if none is at hand. */
   take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
   /** The store became unavailable: those who wait for a block now get `store-unavailable`. */
   failWaiting(): void
@@ -22,7 +22,7 @@ export interface CodeSupply {
 
 /** What the supply needs besides the claiming of blocks. */
 export interface SupplyDeps extends ClaimBlockDeps {
-  readonly nowMs: Clock
+  readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
   /** Told after each claim, also of an empty pool, so that it may be refilled in time. */
   readonly onPoolAsked?: () => void
@@ -48,7 +48,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
       const claimed = await claimBlock(deps)
       const { kind } = claimed
       last = kind
-      if (kind === 'empty' || kind === 'refused') holdUntilMs = deps.nowMs() + HOLD_MS
+      if (kind === 'empty' || kind === 'refused') holdUntilMs = deps.monotonicMs() + HOLD_MS
       if (claimed.kind === 'block') {
         codes.unshift(...claimed.codes.reverse()) // handed out from the end, oldest block first
         deps.metrics.blocksClaimed.inc({ pool: deps.pool })
@@ -61,8 +61,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   }
   const claimAhead = () => {
     if (codes.length > CODES_LEFT_MIN || claiming !== undefined) return
-    const heldMs = holdUntilMs - deps.nowMs()
-    if (heldMs > 0 && heldMs <= HOLD_MS) return // longer only by a clock that was set back
+    if (deps.monotonicMs() < holdUntilMs) return
     claiming = claim()
     claiming.catch(deps.onError)
   }
@@ -73,7 +72,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     const late = () => new StoreError('no block of codes in time', { outcome: 'not-done' })
     try {
       const block = Promise.race([claiming, outage.promise])
-      const kind = await within(Math.max(0, deadlineMs - deps.nowMs()), block, late)
+      const kind = await within(Math.max(0, deadlineMs - deps.monotonicMs()), block, late)
       if (kind === 'block') return 'code'
       return kind === 'empty' ? 'pool-empty' : 'store-unavailable'
     } catch (error) {

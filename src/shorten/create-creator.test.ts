@@ -1,6 +1,7 @@
 // Every create is answered in time, whatever the store does.
 import { expect, test } from '@jest/globals'
 import type { Link } from '../links/link.ts'
+import { monotonicMs } from '../process/deadline.ts'
 import { createMetrics } from '../process/metrics.ts'
 import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
 import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
@@ -21,6 +22,7 @@ function creatorOf(change: Partial<CreatorDeps> = {}) {
     },
     onLateError: (error) => errors.push(error),
     nowMs: Date.now,
+    monotonicMs,
     metrics: createMetrics(),
     ...change,
   })

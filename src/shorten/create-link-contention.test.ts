@@ -20,6 +20,7 @@ function createVirtualClock() {
   const timers: { atMs: number; wake: () => void }[] = []
   return {
     nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
     pause: (ms: number) =>
       new Promise<void>((resolve) => {
         timers.push({ atMs: nowMs + ms, wake: resolve })
@@ -77,6 +78,7 @@ test('of 2 to 32 creates with one key one is fresh, and all others are its repla
       supply: { take: () => ({ kind: 'code' as const, code: `gggg${String(100 + codes++)}` }) },
       onStored: () => undefined,
       nowMs: clock.nowMs,
+      monotonicMs: clock.nowMs,
       pause: clock.pause,
       random: () => draws[drawn++ % draws.length] ?? 0,
       metrics,
@@ -102,6 +104,7 @@ test('pauses are drawn at random, so that contending clients do not fail togethe
     supply: { take: () => ({ kind: 'pool-empty' as const }) },
     onStored: () => undefined,
     nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
     pause(ms: number) {
       pauses.push(ms)
       nowMs += ms

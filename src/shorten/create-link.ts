@@ -5,6 +5,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
 import type { Link } from '../links/link.ts'
+import type { Clock } from '../process/deadline.ts'
 import { createDeadlineQueue } from '../process/deadline-queue.ts'
 import type { FailedOutcome } from '../process/store-error.ts'
 import { claimCode, type ClaimDeps } from './claim-code.ts'
@@ -33,6 +34,8 @@ export type CreateOutcome =
 
 /** What creating needs. */
 export interface CreateDeps extends ClaimDeps {
+  /** For dates alone; a deadline by it would move with a system clock that is set. */
+  readonly nowMs: Clock
   readonly intents: IntentStore
   readonly supply: Pick<CodeSupply, 'take'>
   /**
@@ -65,7 +68,7 @@ export function createCreator(
   deps: CreatorDeps,
 ): (request: CreateRequest) => Promise<CreateOutcome> {
   const { isStoreAvailable = () => true, onLateError } = deps
-  const deadlines = createDeadlineQueue(CREATE_MS_MAX, () => performance.now())
+  const deadlines = createDeadlineQueue(CREATE_MS_MAX, deps.monotonicMs)
   return (request) =>
     new Promise((resolve, reject) => {
       if (!isStoreAvailable()) {
@@ -91,7 +94,7 @@ export function createCreator(
 
 /** Creates a link as DESIGN.md §3 says; ends by its deadline, give or take one store call. */
 export function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
-  const deadlineMs = deps.nowMs() + CREATE_MS_MAX
+  const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX
   return request.idempotencyKey === undefined
     ? createOnce(deps, request, deadlineMs)
     : createByKey(deps, { request, key: request.idempotencyKey, deadlineMs })
@@ -155,7 +158,7 @@ async function finish(
   const { request, deadlineMs, replayed } = given
   let intent = given.intent
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    if (deps.nowMs() >= deadlineMs) return { kind: 'store-unavailable' }
+    if (deps.monotonicMs() >= deadlineMs) return { kind: 'store-unavailable' }
     const link = linkOf(intent, request.longUrl)
     const outcome = await claimCode(deps, link, deadlineMs)
     const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)

@@ -25,7 +25,7 @@ export interface LinkForgetter {
 /** What forgetting needs. */
 export interface ForgetDeps {
   readonly cache: Pick<LinkCache, 'forget'>
-  readonly nowMs: Clock
+  readonly monotonicMs: Clock
   readonly metrics: {
     readonly linkForgetsQueued: Pick<Metrics['linkForgetsQueued'], 'set'>
     readonly linkForgetsDropped: Pick<Metrics['linkForgetsDropped'], 'inc'>
@@ -65,15 +65,15 @@ export function createLinkForgetter(deps: ForgetDeps): LinkForgetter {
   const queue = createRepeatQueue({ ...deps, tell, wait, signal: ending.signal })
   const toldBy = async (code: string, deadlineMs: number): Promise<boolean> => {
     for (let failures = 0; !(await tell(code)); failures++) {
-      if (deps.nowMs() >= deadlineMs || ending.signal.aborted) return false
+      if (deps.monotonicMs() >= deadlineMs || ending.signal.aborted) return false
       await wait(repeatMs(failures))
     }
     return true
   }
   const confirmed = async (code: string): Promise<boolean> => {
-    if (!(await toldBy(code, deps.nowMs() + CONFIRM_MS_MAX))) return false
+    if (!(await toldBy(code, deps.monotonicMs() + CONFIRM_MS_MAX))) return false
     await wait(AGAIN_MS)
-    return !ending.signal.aborted && toldBy(code, deps.nowMs() + CONFIRM_MS_MAX)
+    return !ending.signal.aborted && toldBy(code, deps.monotonicMs() + CONFIRM_MS_MAX)
   }
   return {
     async forget(code) {

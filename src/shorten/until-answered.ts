@@ -66,18 +66,18 @@ export interface Retries {
   answer<T>(ask: () => Promise<T>): Promise<T | 'failed'>
 }
 
-/** Retries until `deadlineMs`, give or take one call of the store. */
+/** Retries until `deadlineMs` of the monotonic clock, give or take one call of the store. */
 export function retriesUntil(
   deadlineMs: number,
-  deps: RetryDeps & { readonly nowMs: Clock },
+  deps: RetryDeps & { readonly monotonicMs: Clock },
 ): Retries {
   let failures = 0
   const wait = async () => {
-    const leftMs = deadlineMs - deps.nowMs()
+    const leftMs = deadlineMs - deps.monotonicMs()
     if (leftMs <= 0) return false
     const backOff = backOffMs(++failures, deps, REQUEST_PAUSE_MS_MAX)
     await (deps.pause ?? pause)(Math.min(backOff, leftMs))
-    return deps.nowMs() < deadlineMs
+    return deps.monotonicMs() < deadlineMs
   }
   return {
     wait,

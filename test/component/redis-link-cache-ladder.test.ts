@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { createLinkFinder, type LinkFinder } from '../../src/follow/find-link.ts'
 import { decideRedirect } from '../../src/links/decide-redirect.ts'
 import type { LinkStore } from '../../src/links/link-store.ts'
+import { monotonicMs } from '../../src/process/deadline.ts'
 import { createMetrics } from '../../src/process/metrics.ts'
 import { AGAIN_MS, createLinkForgetter, type LinkForgetter } from '../../src/shorten/forget-link.ts'
 import { createLinkOperations } from '../../src/shorten/set-link-state.ts'
@@ -77,7 +78,7 @@ async function openCreator(port = server.port) {
   const cache = await openCache(port)
   const forgetter: LinkForgetter = createLinkForgetter({
     cache,
-    nowMs: Date.now,
+    monotonicMs,
     metrics,
     onError(error) {
       throw error

@@ -44,6 +44,7 @@ export async function create(
       intents: { insertIfAbsent: unused, readSerial: unused, move: unused },
       supply: { take: unused },
       nowMs: () => 0,
+      monotonicMs: () => 0,
       metrics,
       onStored: told.onStored,
       newWriterId: () => 'w',
@@ -99,7 +100,7 @@ function forgetterOf(ask: Ask, cache: ForgetDeps['cache']) {
   const waiting: (() => void)[] = []
   const forgetter = createLinkForgetter({
     cache,
-    nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
     metrics: {
       linkForgetsQueued: {
         set(count: unknown) {

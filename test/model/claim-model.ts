@@ -76,6 +76,7 @@ function depsOf(ask: Ask, name: string, startMs: number): CreateDeps {
   return {
     metrics,
     nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
     pause(ms) {
       nowMs += ms * 200 // two or three repeats, and the request's time is over
       return Promise.resolve()
