@@ -25,6 +25,8 @@ const isDestroyed = ({ duplex }: { duplex: Duplex }) => duplex.destroyed
 
 /** A connection whose clock stands until the test moves it; nothing written is read if `isFull`. */
 function open({ isFull = false } = {}) {
+  const stalled: (() => void)[] = []
+  let isReading = !isFull
   const written: Buffer[] = []
   const begun: CallStream[] = []
   let atMs = 1000
@@ -33,7 +35,8 @@ function open({ isFull = false } = {}) {
     read: () => undefined,
     write(chunk: Buffer, _, done) {
       written.push(chunk)
-      if (!isFull) done()
+      if (isReading) done()
+      else stalled.push(done)
     },
     final: () => undefined, // the client never closes
   })
@@ -73,6 +76,12 @@ function open({ isFull = false } = {}) {
     },
     async send(...frames: readonly Buffer[]) {
       duplex.push(Buffer.concat(frames))
+      await settle()
+    },
+    /** The client reads what it was sent, and all that follows. */
+    async readAll() {
+      isReading = true
+      for (const done of stalled.splice(0)) done()
       await settle()
     },
     /** Moves the clock and looks; by so many ms after the start. */
@@ -125,17 +134,34 @@ test('a client that answers the ping is pinged again 60 s later', async () => {
   expect(await pings(alive)).toBe(2)
 })
 
-test('a client that does not read is cut after 20 s', async () => {
+const ping = frame([frameTypes.ping, 0], 0, '12345678')
+
+/** A client that reads nothing, and has been sent so much that nothing more is read of it. */
+async function openFull() {
   const full = open({ isFull: true })
   await full.send(opening)
-  const ping = frame([frameTypes.ping, 0], 0, '12345678')
   await full.send(...Array.from({ length: 9 }, () => ping))
   await full.send(ping) // is read yet, and none after it
+  return full
+}
+
+test('a client that does not read is cut after 20 s', async () => {
+  const full = await openFull()
   expect(full.duplex.isPaused()).toBe(true)
   await full.lookAt(20_000)
   expect(isDestroyed(full)).toBe(false)
   await full.lookAt(20_001)
   expect(isDestroyed(full)).toBe(true)
+})
+
+test('a client that reads after a stall is not cut 20 s after the stall began', async () => {
+  const full = await openFull()
+  await full.lookAt(19_000)
+  await full.readAll()
+  expect(full.duplex.isPaused()).toBe(false)
+  await full.lookAt(20_001)
+  await full.lookAt(59_999)
+  expect(isDestroyed(full)).toBe(false)
 })
 
 const goAways = async (one: ReturnType<typeof open>) =>
@@ -154,6 +180,46 @@ test('a client that must go learns its last stream after 1 s, and is cut 1 s lat
   expect(isDestroyed(leaving)).toBe(false)
   await leaving.lookAt(2003)
   expect(isDestroyed(leaving)).toBe(true)
+})
+
+test('a client that must go is sent its last stream once, whatever it does then', async () => {
+  const leaving = open()
+  await leaving.send(opening, headers(1))
+  for (let times = 0; times < 2; times += 1) leaving.connection.leave()
+  for (const ms of [1001, 1500, 2500]) {
+    await leaving.lookAt(ms)
+    await leaving.send(ping)
+  }
+  expect(await goAways(leaving)).toEqual(['7fffffff00000000', '0000000100000000'])
+  expect(isDestroyed(leaving)).toBe(false)
+})
+
+test('a client that acknowledges the ping of a shutdown is sent its last stream at once', async () => {
+  const acknowledgement = frame([frameTypes.ping, 1], 0, 'leaving.')
+  const leaving = open()
+  await leaving.send(opening, headers(1), acknowledgement)
+  expect(await goAways(leaving)).toEqual([])
+  leaving.connection.leave()
+  await leaving.send(frame([frameTypes.ping, 1], 0, 'are you?'))
+  expect(await goAways(leaving)).toHaveLength(1)
+  await leaving.send(acknowledgement)
+  expect((await goAways(leaving)).slice(1)).toEqual(['0000000100000000'])
+})
+
+test('a connection that is not read of goes on reading once it has ended', async () => {
+  const full = await openFull()
+  full.connection.leave()
+  await full.lookAt(1001)
+  expect(full.duplex.isPaused()).toBe(false)
+})
+
+test('a client may send 256 KiB after the end of its connection, and is cut beyond', async () => {
+  const broken = open()
+  await broken.send(opening, frame([frameTypes.push, 4], 1))
+  for (let chunks = 0; chunks < 4; chunks += 1) await broken.send(Buffer.alloc(64 * 1024))
+  expect(isDestroyed(broken)).toBe(false)
+  await broken.send(Buffer.alloc(1))
+  expect(isDestroyed(broken)).toBe(true)
 })
 
 test('a connection that broke the protocol is cut after 1 s', async () => {

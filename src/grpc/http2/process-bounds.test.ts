@@ -68,3 +68,55 @@ test('connections beyond the share of their address are not taken', () => {
   expect(bounds.sums.connections).toMatchObject({ used: 1, holders: 1 })
   open('a')
 })
+
+test('what does not fit at once is rejected, though nothing is held yet', () => {
+  const { open, shed } = openBounds()
+  const { messages } = open('a').parts
+  expect(messages.take(501)).toBe(false)
+  expect(shed.mock.calls).toEqual([['messages']])
+  expect(messages.take(500)).toBe(true)
+  expect(shed).toHaveBeenCalledTimes(1)
+})
+
+test('a connection that closes twice gives its place back once', () => {
+  const { bounds, open } = openBounds()
+  const [one] = [open('a'), open('a')]
+  for (let times = 0; times < 2; times += 1) bounds.close(one)
+  expect(bounds.sums.connections.used).toBe(1)
+})
+
+test('an address is remembered while one of its connections is open', () => {
+  const { bounds, open } = openBounds()
+  const [first, second] = [open('a'), open('a')]
+  second.parts.streams.take(40)
+  bounds.close(first)
+  open('a').parts.streams.take(5)
+  expect(bounds.sums.streams).toMatchObject({ used: 45, holders: 1 })
+})
+
+test('an address that holds the most is relieved first, though another’s connection is larger', () => {
+  const { open, closed } = openBounds()
+  const many = Array.from({ length: 6 }, () => open('many'))
+  for (const one of many) one.parts.messages.take(80)
+  open('large').parts.messages.take(200)
+  expect(open('honest').parts.messages.take(161)).toBe(true)
+  expect(closed).toEqual([many[5]])
+})
+
+test('of an address the connection that holds the most is shed, though another is newer', () => {
+  const { open, closed } = openBounds()
+  const [large, newer] = [open('a'), open('a')]
+  large.parts.messages.take(300)
+  newer.parts.messages.take(100)
+  expect(open('honest').parts.messages.take(301)).toBe(true)
+  expect(closed).toEqual([large])
+})
+
+test('a connection that holds some is compared with the average of those that hold some', () => {
+  const { open, closed } = openBounds()
+  const [larger, smaller] = [open('a'), open('a')]
+  larger.parts.streams.take(30)
+  smaller.parts.streams.take(20)
+  expect(smaller.parts.streams.take(1)).toBe(true)
+  expect(closed).toEqual([larger])
+})
