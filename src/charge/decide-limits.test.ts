@@ -75,6 +75,13 @@ describe('a call', () => {
     expect(await hits(1)).toEqual(['OVER_LIMIT', 0])
   })
 
+  test('gives hits back although another limit denies the call', async () => {
+    const { ask } = limiterOf(perClient)
+    await ask(entriesOf({ total: '' }, 3))
+    const denied = await ask(entriesOf({ client: 'a' }, 3), entriesOf({ total: '' }, -2))
+    expect([denied.code, denied.statuses[1]?.limitRemaining]).toEqual(['OVER_LIMIT', 9])
+  })
+
   test('brings a limit of its own, counted apart from the rules', async () => {
     const { ask } = limiterOf(perClient)
     const override = { requestsPerUnit: 1, unit: 'HOUR' } as const

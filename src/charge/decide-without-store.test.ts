@@ -42,6 +42,61 @@ descriptors:
     expect(codes).toEqual(['OK', 'OVER_LIMIT'])
   })
 
+  test.each([
+    // requests, burst, replicas → the share of each
+    [0, 0, 3, 0, 0],
+    [1, 1, 3, 1, 1],
+    [2, 2, 3, 1, 1],
+    [3, 5, 3, 1, 1],
+    [5, 6, 3, 1, 2],
+    [6, 7, 2, 3, 3],
+    [7, 9, 1, 7, 9],
+  ])('of %i requests and a burst of %i among %i replicas each has %i and %i', async (...row) => {
+    const [requests, burst, replicas, requestsEach, burstEach] = row
+    const { ask, store, charged } = limiterOf(
+      `
+domain: shop
+descriptors:
+  - {key: window, rate_limit: {unit: hour, requests_per_unit: ${requests}}}
+  - key: bucket
+    rate_limit:
+      algorithm: token_bucket
+      unit: hour
+      requests_per_unit: ${Math.max(1, requests)}
+      burst: ${Math.max(1, burst)}
+`,
+      { replicas },
+    )
+    store.isAway = true
+    const admitted = async (key: string) => {
+      let count = 0
+      while (count < 20 && (await ask({ [key]: '' })).code === 'OK') count++
+      return count
+    }
+    expect(await admitted('window')).toBe(requestsEach)
+    expect(await admitted('bucket')).toBe(Math.max(1, burstEach))
+    expect(charged[0]?.[0]?.limit.requests).toBe(requestsEach)
+  })
+
+  test('a rule that allows reports its burst, and one that denies takes hits back', async () => {
+    const { ask, store } = limiterOf(`
+domain: shop
+descriptors:
+  - key: allow
+    rate_limit:
+      algorithm: token_bucket
+      unit: hour
+      requests_per_unit: 4
+      burst: 9
+      on_store_error: allow
+  - {key: deny, rate_limit: {unit: minute, requests_per_unit: 4, on_store_error: deny}}
+`)
+    store.isAway = true
+    expect((await ask({ allow: '' })).statuses[0]?.limitRemaining).toBe(9)
+    const refund = { entries: [{ key: 'deny', value: '' }], hits: -1 }
+    expect((await ask(refund)).code).toBe('OK')
+  })
+
   test('the share of a limit is made once, and each limit has its own', async () => {
     const { ask, store, charged } = limiterOf(modes, { replicas: 2 })
     store.isAway = true
@@ -88,6 +143,26 @@ describe('what is known to be over its limit', () => {
       ['OVER_LIMIT', 0],
       ['OK', 10],
     ])
+  })
+
+  test('of a denied call what counts all the same, or is given back, is charged', async () => {
+    const text = `${perClient}
+  - {key: window, rate_limit: {unit: day, requests_per_unit: 9}}
+`
+    const { ask, store } = limiterOf(text, { hasDenyCache: true })
+    for (let n = 0; n < 3; n++) await ask({ client: 'a' })
+    const refund = { entries: [{ key: 'total', value: '' }], hits: -2 }
+    await ask({ client: 'a' }, { window: '' }, refund)
+    expect(store.calls.at(-1)?.map(({ cost }) => cost)).toEqual([1, -2])
+  })
+
+  test('stays known after a look', async () => {
+    const { ask, store } = limiterOf(perClient, { hasDenyCache: true })
+    for (let n = 0; n < 3; n++) await ask({ client: 'a' })
+    await ask({ entries: [{ key: 'client', value: 'a' }], hits: 0 })
+    const asked = store.calls.length
+    expect((await ask({ client: 'a' })).code).toBe('OVER_LIMIT')
+    expect(store.calls).toHaveLength(asked)
   })
 
   test('learns nothing from a counter that one call charges twice', async () => {

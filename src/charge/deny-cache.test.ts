@@ -70,6 +70,18 @@ test('it is bounded, and forgets what was denied longest ago', () => {
   expect(denied.find(chargeOf('k999'), NOW_US)).toBeUndefined()
 })
 
+test.each([
+  [0, 1],
+  [256, 1],
+  [511, 1],
+  [512, 2],
+])('of %i bytes it holds %i denials', (bytes, count) => {
+  const denied = createDenyCache(bytes)
+  for (const key of ['a', 'b', 'c']) denied.note(chargeOf(key), denial(1_000_000), NOW_US)
+  const held = ['c', 'b', 'a'].map((key) => denied.find(chargeOf(key), NOW_US) !== undefined)
+  expect(held).toEqual([true, count === 2, false])
+})
+
 test('what it costs does not grow with what it holds', () => {
   const denied = createDenyCache(256 * 20_000)
   const begunMs = performance.now()

@@ -72,6 +72,20 @@ describe('bounds', () => {
     expect(stats.countersOf(`d.${long}b`)).toBe(counters)
   })
 
+  test('a path of 300 characters is kept as it is, one more is cut', () => {
+    const path = 'x'.repeat(300)
+    expect(stats.countersOf(path).path).toBe(path)
+    for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
+    // Once all room is taken only a path that is not cut is looked up as it is.
+    expect(stats.countersOf(path)).toBe(stats.countersOf(`${path}y`))
+  })
+
+  test('a long path that is new once all room is taken shares the counters of the rest', () => {
+    for (let i = 0; i < 5; i++) stats.countersOf(`d.k_${i}`)
+    expect(stats.countersOf('y'.repeat(301)).path).toBe(OTHER_PATH)
+    expect(paths()).toHaveLength(5)
+  })
+
   test('unknown domains beyond a few count as one', () => {
     for (const domain of ['a', 'b', 'c', 'd', 'a']) stats.noteUnknownDomain(domain)
     expect(stats.listUnknownDomains()).toEqual([

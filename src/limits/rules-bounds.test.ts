@@ -148,6 +148,29 @@ describe('bounds', () => {
     ])
   })
 
+  const listOf = (key: string, count: number, item: (at: number) => string) =>
+    `${key}: [${Array.from({ length: count }, (_, at) => item(at)).join(', ')}]`
+  const replaces = (count: number) =>
+    limit(
+      'unit: day',
+      'requests_per_unit: 1',
+      listOf('replaces', count, (at) => `{name: r${at}}`),
+    )
+  const log = (requests: number) =>
+    limit('algorithm: sliding_window_log', 'unit: day', `requests_per_unit: ${requests}`)
+
+  test.each([
+    ['limits', 8, (n: number) => file(listOf('rate_limit', n, () => '{unlimited: true}'))],
+    ['names that are replaced', 100, replaces],
+    ['metadata', 1000, (n: number) => file(`metadata: {${listOf('a', n - 1, () => '1')}}`)],
+    ['characters', TEXT_LENGTH_MAX, (n: number) => file(`value: ${'v'.repeat(n)}`)],
+    ['requests', 2 ** 32 - 1, (n: number) => limit('unit: day', `requests_per_unit: ${n}`)],
+    ['requests of a log', 10_000, log],
+  ])('%s: exactly %i are accepted, one more is a fault', (_, most, text) => {
+    expect(faultsOf(text(most))).toEqual([])
+    expect(faultsOf(text(most + 1))).toHaveLength(1)
+  })
+
   test('aliases cannot make more descriptors than there may be', () => {
     const leaf = '- &x0 {key: leaf}\n'
     const layers = Array.from({ length: 24 }, (_, i) => {
