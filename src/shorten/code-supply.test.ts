@@ -173,3 +173,26 @@ test('a claimed block is deleted from the store', async () => {
   expect(await codes.readBlock({ pool: POOL, seq: 1 })).toBeUndefined()
   expect(await codes.readBlock({ pool: POOL, seq: 2 })).toBeDefined()
 })
+
+test('a store that rejects claims is asked again only after a second, and is no empty pool', async () => {
+  let claims = 0
+  const { take, clock, seen } = await supplyOf(1, () => ({
+    claimNext() {
+      claims++
+      return Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+    },
+  }))
+  expect(await take()).toEqual({ kind: 'store-unavailable' })
+  clock.monotonicMs += 999
+  expect(await take()).toEqual({ kind: 'store-unavailable' })
+  expect(claims).toBe(1)
+  clock.monotonicMs += 1
+  expect(await take()).toEqual({ kind: 'store-unavailable' })
+  expect([claims, seen.asked]).toEqual([2, 0])
+})
+
+test('a pool found empty is reported, so that it may be refilled', async () => {
+  const { take, seen } = await supplyOf(0)
+  await take()
+  expect(seen.asked).toBe(1)
+})

@@ -2,6 +2,7 @@
 // ends by its deadline, and reports no more than is known.
 import { describe, expect, test } from '@jest/globals'
 import { creatorOf, PAUSES_MAX, unknown } from '../../test/parts/creator.ts'
+import type { Intent, IntentStore } from '../links/intent-store.ts'
 import { StoreError } from '../process/store-error.ts'
 import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
 import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
@@ -38,6 +39,8 @@ test.each(['readSerial', 'insertIfAbsent'] as const)(
     expect(clock.nowMs - begunMs).toBe(CREATE_MS_MAX)
   },
 )
+
+const rejected = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
 
 describe('while the system clock is set back by an hour each time a create waits', () => {
   const HOUR_MS = 3_600_000
@@ -135,4 +138,135 @@ test('a store that refuses an intent is not asked again', async () => {
   const { create, pauses } = creatorOf(['gggggg1'], { intents })
   expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
   expect([asked, pauses]).toEqual([1, []])
+})
+
+describe('a move of an intent whose code was taken', () => {
+  /** A creator whose first code is an alias, and whose store bends what `move` does. */
+  async function movingOf(move: (real: IntentStore) => IntentStore['move']) {
+    const intents = createMemoryIntentStore(() => 0)
+    const calls: string[] = []
+    const real = { ...intents }
+    const bent = move(real)
+    const made = creatorOf(['gggggg1', 'gggggg2', 'gggggg3'], {
+      intents: {
+        ...intents,
+        move(change) {
+          calls.push(change.to)
+          return bent(change)
+        },
+      },
+    })
+    await made.create({ alias: 'gggggg1' })
+    return { ...made, calls, intents }
+  }
+
+  test('is retried after a failure until it is done', async () => {
+    let failures = 2
+    const { create, calls } = await movingOf(
+      (real) => (change) => (failures-- > 0 ? unknown() : real.move(change)),
+    )
+    const outcome = await create({ idempotencyKey: 'k' })
+    expect(outcome).toMatchObject({ kind: 'created', link: { code: 'gggggg2' } })
+    expect(calls).toEqual(['gggggg2', 'gggggg2', 'gggggg2'])
+  })
+
+  test('that took effect though its call failed is found by a read, and not retried', async () => {
+    const { create, calls } = await movingOf(
+      (real) => (change) => real.move(change).then(() => unknown()),
+    )
+    const outcome = await create({ idempotencyKey: 'k' })
+    expect(outcome).toMatchObject({ kind: 'created', link: { code: 'gggggg2' } })
+    expect(calls).toHaveLength(1)
+  })
+
+  test('that the store rejects is not retried', async () => {
+    const { create, calls, pauses } = await movingOf(() => rejected)
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect([calls.length, pauses]).toEqual([1, []])
+  })
+
+  test('whose intent has expired meanwhile is not retried', async () => {
+    const { create, pauses } = await movingOf(() => unknown)
+    const readSerial = () => Promise.resolve(undefined)
+    const made = creatorOf(['gggggg1', 'gggggg2'], {
+      intents: { ...createMemoryIntentStore(() => 0), move: unknown, readSerial },
+    })
+    await made.create({ alias: 'gggggg1' })
+    expect(await made.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect([...made.pauses, ...pauses]).toEqual([])
+    expect(await create({ alias: 'other' })).toMatchObject({ kind: 'created' })
+  })
+
+  test('to another body’s intent stores no link of this body', async () => {
+    const { create, links } = await movingOf((real) => async (change) => {
+      const moved = await real.move(change)
+      return moved && { ...moved, bodyHash: 'another' }
+    })
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect(await links.find('gggggg2')).toBeUndefined()
+  })
+})
+
+test('with a key, too, ten taken codes in a row end the search', async () => {
+  const codes = Array.from({ length: 12 }, (_, i) => `gggggg${i.toString(36)}`)
+  const { create, codes: left } = creatorOf([...codes])
+  for (const alias of codes.slice(0, 10)) await create({ alias })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect(left).toEqual(codes.slice(11))
+})
+
+test('an eleventh code is not tried', async () => {
+  const codes = Array.from({ length: 11 }, (_, i) => `gggggg${i.toString(36)}`)
+  const { create, codes: left } = creatorOf([...codes])
+  for (const alias of codes.slice(0, 10)) await create({ alias })
+  expect(await create()).toEqual({ kind: 'store-unavailable' })
+  expect(left).toEqual(codes.slice(10))
+})
+
+test('an intent that took effect though its call failed is not written twice', async () => {
+  const real = createMemoryIntentStore(() => 0)
+  let calls = 0
+  const insertIfAbsent = (intent: Intent) => {
+    calls++
+    return real.insertIfAbsent(intent).then(() => unknown())
+  }
+  const { create, metrics } = creatorOf(['gggggg1'], { intents: { ...real, insertIfAbsent } })
+  expect(await create({ idempotencyKey: 'k' })).toMatchObject({ kind: 'created', replayed: false })
+  expect(calls).toBe(1)
+  expect((await metrics.claims.get()).values).toEqual([
+    { labels: { outcome: 'claimed' }, value: 1 },
+  ])
+})
+
+test('a claim that is retried with success is counted as resolved, and as claimed', async () => {
+  const links = createMemoryLinkStore()
+  const insertIfAbsent = links.insertIfAbsent.bind(links)
+  const fates = [unknown, rejected]
+  links.insertIfAbsent = (link) => fates.shift()?.() ?? insertIfAbsent(link)
+  const { create, metrics, pauses } = creatorOf(['gggggg1'], { links })
+  expect(await create()).toMatchObject({ kind: 'created' })
+  expect(pauses).toHaveLength(2)
+  const { values } = await metrics.claims.get()
+  expect(values.map(({ labels, value }) => [labels.outcome, value]).sort()).toEqual([
+    ['claimed', 1],
+    ['unknown-resolved', 1],
+  ])
+})
+
+test('a claim whose deadline has passed is not written once more', async () => {
+  const links = createMemoryLinkStore()
+  let writes = 0
+  links.insertIfAbsent = () => {
+    writes++
+    return unknown()
+  }
+  const { create, clock } = creatorOf(['gggggg1'], {
+    links,
+    pause() {
+      clock.monotonicMs += CREATE_MS_MAX
+      return Promise.resolve()
+    },
+  })
+  expect(await create()).toEqual({ kind: 'outcome-unknown' })
+  expect(writes).toBe(1)
 })

@@ -159,3 +159,41 @@ test('a defect of the cache is told, and counts as no answer', async () => {
   cache.isBroken = false
   await until(async () => (await figures()).queued === 0)
 })
+
+test('confirm() of a forgetter that stops ends at once, and is not confirmed', async () => {
+  const { cache, told, pauses, forgetter } = forgetting()
+  const confirming = forgetter.confirm('a') // between its first time and its second
+  await until(() => Promise.resolve(pauses.includes(AGAIN_MS)))
+  await forgetter.stop()
+  expect(await confirming).toBe(false)
+  cache.isAway = true
+  const before = told.length
+  expect(await forgetter.confirm('b')).toBe(false)
+  expect(told.slice(before).filter((code) => code === 'b').length).toBeLessThan(4)
+})
+
+test('while the cache stays away it is asked for one code at a time', async () => {
+  const { cache, told, pauses, forgetter } = forgetting()
+  cache.isAway = true
+  await Promise.all(Array.from({ length: 150 }, (_, i) => forgetter.forget(`c${String(i)}`)))
+  pauses.length = told.length = 0
+  await until(() => Promise.resolve(pauses.length === 4))
+  // The first round may have been under way; each later one asks for a single code.
+  expect(told.length).toBeGreaterThan(0)
+  expect(told.length).toBeLessThanOrEqual(100 + 3)
+})
+
+test('codes are told to a cache that recovered a hundred at a time', async () => {
+  const { cache, told, pauses, forgetter, figures } = forgetting()
+  cache.isAway = true
+  await Promise.all(Array.from({ length: 250 }, (_, i) => forgetter.forget(`c${String(i)}`)))
+  cache.isAway = false
+  told.length = pauses.length = 0
+  await until(async () => (await figures()).queued === 0)
+  expect(told).toHaveLength(250)
+  expect(pauses).toHaveLength(2) // between three rounds
+  cache.failures = 1
+  await forgetter.forget('later') // a queue that was emptied is begun again
+  await until(async () => (await figures()).queued === 0)
+  expect(told.slice(250)).toEqual(['later', 'later'])
+})

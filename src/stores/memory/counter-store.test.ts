@@ -93,6 +93,12 @@ test('never holds more counters than it may, and keeps those in use', () => {
   expect(store.countersHeld()).toBe(100)
 })
 
+test('holds 100,000 counters if nothing else is asked for', () => {
+  const store = createMemoryCounterStore({ nowUs: () => BEGUN_US })
+  for (let i = 0; i < 100_001; i++) store.chargeNow([hit(String(i))])
+  expect(store.countersHeld()).toBe(100_000)
+})
+
 test('a counter that has expired is overwritten: nothing is deleted, nothing cleared', () => {
   const removals = [
     jest.spyOn(LRUCache.prototype, 'delete'),
