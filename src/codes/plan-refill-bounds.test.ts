@@ -117,7 +117,7 @@ test('of two Jobs at work the newer goes on', () => {
   }
 })
 
-test('a cancel that is seen twice, because the cache is late, is recorded and reported once', () => {
+test('a cancel seen twice, because the cache is stale, is recorded and reported once', () => {
   const given = { spec: { ...spec, isPaused: true }, jobs: [job()] }
   const first = plan(given)
   expect(first.news).toMatchObject([{ refill: 1, outcome: 'Cancelled' }])
@@ -132,7 +132,7 @@ test('the cancel of an older Job does not take the place of the end of a newer o
   expect([now.last?.refill, now.failures, news.length]).toEqual([2, 1, 2])
 })
 
-test('a Job that was started and is absent counts as removed, also as the next of one known', () => {
+test('a started Job that is absent counts as removed, also after one that is known', () => {
   const past = { ...ended('Succeeded'), begun: 2 }
   expect(plan({ history: past }).history.last).toMatchObject({ refill: 2, reason: 'JobGone' })
   expect(plan({ history: { ...past, begun: 1 } }).history).toEqual({ ...past, begun: 1 })

@@ -57,7 +57,7 @@ const dropped = async (why: string) => {
 }
 const methods = () => calls.map(({ method }) => method).join(' ')
 
-test('what is told again within ten minutes of the last time is counted, once a minute', async () => {
+test('a repeated event within ten minutes of the last is counted, once a minute', async () => {
   tell('one')
   nowMs += MINUTE_MS - 1
   tell('one')
@@ -108,7 +108,7 @@ test('another note, or another object, is another event', async () => {
   expect(methods()).toBe('POST POST POST')
 })
 
-test('an object has 25 events at once, then one in five minutes, whatever others have', async () => {
+test('an object has 25 events at once, then one in five minutes, as others do', async () => {
   for (let i = 0; i < 27; i++) tell(`note ${i}`)
   tell('other', { uid: 'v' })
   await events.flush()
@@ -145,7 +145,7 @@ test('500 events may wait; the next is dropped, and those written make room', as
   expect([calls.length, await dropped('queue-full')]).toEqual([1499, 1])
 })
 
-test('whether the process leads is checked before each write, not when an event is told', async () => {
+test('leadership is checked before each write, not when an event is emitted', async () => {
   const held = Promise.withResolvers<object>()
   answer = () => held.promise
   tell('one')
@@ -161,7 +161,7 @@ test('whether the process leads is checked before each write, not when an event 
   expect([calls.length, await dropped('not-leading')]).toEqual([2, 1])
 })
 
-test('an event that exists is written; one that fails is counted, and the next is sent', async () => {
+test('an event that exists counts as written; a failed one is counted as dropped', async () => {
   const statuses = [409, 500]
   answer = () => {
     const status = statuses.shift()

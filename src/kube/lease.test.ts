@@ -30,7 +30,7 @@ test('a renewal counts from its request, not from its response', async () => {
   expect(two.reported).toHaveLength(1)
 })
 
-test('the wait for a Lease counts from the response that showed it, not from its request', async () => {
+test('the wait for a Lease starts at the response that showed it, not its request', async () => {
   world.add('one', ({ nth }) => (nth <= 6 ? {} : LOST)) // the last renewal is that of 8 s
   await world.advance(500)
   // Its first look reaches the server only after that renewal.
@@ -48,7 +48,7 @@ test('every renewal that is seen starts the wait for the Lease from zero', async
   expect([world.leaders(), two.reported, world.overlaps]).toEqual([['one'], [], []])
 })
 
-test('a renewal without a response ends the lead when the last one before it runs out', async () => {
+test('a renewal without a response ends the lead when the one before runs out', async () => {
   const one = world.add('one', calls([{}, {}, {}], { responseMs: Infinity }))
   await world.advance(11_900)
   expect([one.reported, world.leaders(), await one.gauge()]).toEqual([['won 0'], ['one'], 1])
@@ -108,7 +108,7 @@ test('a leader that stops while it cannot renew has stopped, not lost', async ()
   expect(one.reported).toEqual(['won 0', 'stopped 12000'])
 })
 
-test('of four that start at once one creates the Lease, and the others log no warning', async () => {
+test('of four that start at once one creates the Lease; the others log no warning', async () => {
   const all = ['a', 'b', 'c', 'd'].map((name) => world.add(name, () => ({ responseMs: 50 })))
   await world.advance(10_000)
   expect([world.leaders().length, world.overlaps]).toEqual([1, []])
@@ -164,7 +164,7 @@ test('a leader does not release a Lease that another holds by now', async () => 
   expect(world.spec()).toMatchObject({ holderIdentity: 'two', leaseDurationSeconds: 15 })
 })
 
-test('a stop that cuts off a renewal releases the Lease, whenever that is carried out', async () => {
+test('a stop that aborts a renewal releases the Lease, even if the write lands late', async () => {
   // The renewal is carried out between the look and the write of the release.
   const late = [{}, {}, { requestMs: 500 }, {}, { requestMs: 300 }]
   const one = world.add('one', calls(late))
@@ -233,7 +233,7 @@ test.each([
   expect(one.reported).toEqual([`won ${takenMs}`])
 })
 
-test('a duration that is no whole number of seconds is written as the next longer one', async () => {
+test('a duration of no whole number of seconds is written as the next longer one', async () => {
   world.add('one', calls([]), { leaseMs: 1500, renewMs: 1200, retryMs: 200 })
   await world.advance(0)
   expect(world.spec().leaseDurationSeconds).toBe(2)

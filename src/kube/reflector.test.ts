@@ -83,7 +83,7 @@ async function run(ms: number, more: { labelSelector?: string } = {}): Promise<A
 
 const places = () => watches.map(({ query }) => query['resourceVersion'])
 
-test('a watch starts at the version of the list, and the next at that of the last event', async () => {
+test('a watch starts at the version of its list, the next at the last event', async () => {
   const lines = [line('ADDED', object('b', '6')), line('DELETED', object('a', '8'))]
   const bookmark = line('BOOKMARK', { metadata: { resourceVersion: '9' } })
   watch = (nth, call) => (nth === 1 ? giving([...lines, bookmark]) : silent)(nth, call)
@@ -109,7 +109,7 @@ test('a wait that the server asks for is kept, and never makes a wait shorter', 
   expect(watches.map(({ atMs }) => atMs)).toEqual([0, 5000, 6600])
 })
 
-test('a watch that ends within a second without an event has failed; later it has not', async () => {
+test('a watch that ends within a second without an event has failed; a later one not', async () => {
   const endsAfter = (ms: number) =>
     async function* (nth: number): AsyncGenerator<string, void> {
       if (nth > 1) yield await never()
@@ -237,7 +237,7 @@ test.each(['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type
   },
 )
 
-test('a watch and each page count as progress; without any for five minutes it is stuck', async () => {
+test('a watch and each page are progress; without any for five minutes it is stuck', async () => {
   const pages = Promise.withResolvers<object>()
   list = () => pages.promise
   await run(299_000)

@@ -118,7 +118,7 @@ test('a reconcile is ended after a minute', async () => {
   await working
 })
 
-test('what succeeds or cannot succeed is forgotten, so that its next failure is the first', async () => {
+test('a key that succeeds, or cannot, starts over: its next failure is the first', async () => {
   const outcomes: (() => Promise<object>)[] = [
     () => Promise.reject(fault()),
     () => Promise.resolve({}),

@@ -130,7 +130,7 @@ test('an ended queue forgets what waited, and takes nothing in', async () => {
   expect((await metrics.queueAdds.get()).values[0]?.value).toBe(1)
 })
 
-test('a key that waits already, also for its worker to be done, is not counted as added', async () => {
+test('a key that waits already, also for its worker, is not counted as added', async () => {
   const { queue, metrics } = open()
   const added = async () => (await metrics.queueAdds.get()).values[0]?.value
   queue.add('a')

@@ -174,7 +174,7 @@ test('a claimed block is deleted from the store', async () => {
   expect(await codes.readBlock({ pool: POOL, seq: 2 })).toBeDefined()
 })
 
-test('a store that rejects claims is asked again only after a second, and is no empty pool', async () => {
+test('rejected claims are retried after a second, and the pool is not reported empty', async () => {
   let claims = 0
   const { take, clock, seen } = await supplyOf(1, () => ({
     claimNext() {

@@ -106,7 +106,7 @@ async function createOnce(
   deadlineMs: number,
 ): Promise<CreateOutcome> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    if (tries > 0 && deps.nowMs() >= deadlineMs) break
+    if (tries > 0 && deps.monotonicMs() >= deadlineMs) break
     const supplied = codeFor(deps, request, deadlineMs)
     const code = supplied instanceof Promise ? await supplied : supplied
     if (code.kind !== 'code') return code

@@ -1,4 +1,4 @@
-// What came on a connection is worked on by slices; meanwhile it is counted and nothing is read. By a
+// What came on a connection is worked on by slices; meanwhile it is counted, nothing is read. By a
 // clock of the test's own.
 import { Duplex } from 'node:stream'
 import { expect, test } from '@jest/globals'
@@ -7,11 +7,12 @@ import { FrameReader } from './frame-reader.ts'
 import { errorCodes } from './frames.ts'
 import { Intake } from './intake.ts'
 import { Lifetime } from './lifetime.ts'
+import { ProcessBounds } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
 import { Turns } from './turns.ts'
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
-const READ_AHEAD_BYTES = 64 * 1024
+const READ_AHEAD_BYTES = 7 * 1024
 const FRAME_BYTES = 10
 
 /** Frames of one byte that are numbered by their streams. */
@@ -48,6 +49,7 @@ function openIntake({ msEach = 0, heldMax = Infinity } = {}) {
   const turns = new Turns(nowMs)
   const intake = new Intake({
     ...{ address: 'a', turns, lifetime, reader: new FrameReader(), budget, nowMs },
+    socket: duplex,
     connection: {
       takeFrame({ stream }) {
         done.push(stream)
@@ -71,12 +73,12 @@ test('a frame that is not whole is late after 10 s, and the next has its own tim
   const { intake, clock } = openIntake()
   const bytes = frames(1, 2)
   intake.add(bytes.subarray(0, FRAME_BYTES - 1))
-  expect([intake.isLate(10_000), intake.isLate(10_001)]).toEqual([false, true])
+  expect([intake.look(10_000), intake.look(10_001)]).toEqual([false, true])
   clock.ms = 9000
   intake.add(bytes.subarray(FRAME_BYTES - 1, 2 * FRAME_BYTES - 1))
-  expect([intake.isLate(19_000), intake.isLate(19_001)]).toEqual([false, true])
+  expect([intake.look(19_000), intake.look(19_001)]).toEqual([false, true])
   intake.add(bytes.subarray(2 * FRAME_BYTES - 1))
-  expect(intake.isLate(1e9)).toBe(false)
+  expect(intake.look(1e9)).toBe(false)
 })
 
 test('what is not worked on in a slice is counted, and nothing more is read', async () => {
@@ -87,10 +89,31 @@ test('what is not worked on in a slice is counted, and nothing more is read', as
   expect(budget.held).toBe(6 * FRAME_BYTES + READ_AHEAD_BYTES)
   intake.add(frames(11, 12))
   expect(budget.held).toBe(8 * FRAME_BYTES + READ_AHEAD_BYTES)
-  expect(intake.isLate(1e9)).toBe(false) // it waits for us, not for its client
+  expect(intake.look(1e9)).toBe(false) // it waits for us, not for its client
   for (let turns = 0; turns < 4; turns += 1) await turn()
   expect(done).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
   expect([budget.held, duplex.isPaused()]).toEqual([0, false])
+})
+
+test('what a paused socket has read is counted at the next look', async () => {
+  const { intake, budget, duplex, turn } = openIntake({ msEach: 1 })
+  intake.add(frames(1, 10))
+  duplex.push(Buffer.alloc(2 * READ_AHEAD_BYTES))
+  intake.look(0)
+  expect(budget.held).toBe(6 * FRAME_BYTES + 2 * READ_AHEAD_BYTES)
+  duplex.destroy()
+  await turn()
+})
+
+test('2,000 connections of one address may all wait, each with a full HPACK table', () => {
+  const bounds = new ProcessBounds(() => undefined)
+  for (let i = 0; i < 2000; i += 1) {
+    const share = bounds.open('10.0.0.1', () => {
+      throw new Error('Cannot hold them: a connection is shed')
+    })
+    expect(share?.parts.input.take(1024 + READ_AHEAD_BYTES)).toBe(true)
+    expect(share?.parts.headers.take(3 * 4096)).toBe(true)
+  }
 })
 
 test('the clock is looked at after each long frame', () => {

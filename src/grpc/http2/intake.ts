@@ -13,7 +13,7 @@ const FRAME_MS_MAX = 10_000
  * Reserved for what a paused socket may still read, so that all connections of an address may wait
  * at once. It may read more, up to 64 KiB: `look` counts that, several times a second.
  */
-const READ_AHEAD_BYTES = 8 * 1024
+const READ_AHEAD_BYTES = 7 * 1024
 /** So many frames, or one that is long, are taken between looks at the clock. */
 const FRAMES_A_LOOK = 4
 const LONG_FRAME_BYTES = 1024

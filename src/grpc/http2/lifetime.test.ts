@@ -194,7 +194,7 @@ test('a client that must go is sent its last stream once, whatever it does then'
   expect(isDestroyed(leaving)).toBe(false)
 })
 
-test('a client that acknowledges the ping of a shutdown is sent its last stream at once', async () => {
+test('a client that acknowledges the last ping is sent its last stream at once', async () => {
   const acknowledgement = frame([frameTypes.ping, 1], 0, 'leaving.')
   const leaving = open()
   await leaving.send(opening, headers(1), acknowledgement)

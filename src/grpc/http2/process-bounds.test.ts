@@ -94,7 +94,7 @@ test('an address is remembered while one of its connections is open', () => {
   expect(bounds.sums.streams).toMatchObject({ used: 45, holders: 1 })
 })
 
-test('an address that holds the most is relieved first, though another’s connection is larger', () => {
+test('the address that holds the most is relieved first, even of smaller connections', () => {
   const { open, closed } = openBounds()
   const many = Array.from({ length: 6 }, () => open('many'))
   for (const one of many) one.parts.messages.take(80)

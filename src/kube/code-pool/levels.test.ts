@@ -93,7 +93,7 @@ test('each member of a row that changes is reported, and a row that came or went
   expect(levels.get('p')).toEqual({ kind: 'absent' })
 })
 
-test('of failures in a row the first is reported, and everything is looked at afterwards', async () => {
+test('of failures in a row the first is reported, and all pools are read afterwards', async () => {
   await levels.refresh()
   changes.length = 0
   read = unavailable

@@ -85,7 +85,7 @@ test('of two CodePools of the same second one has the pool, by the uid', async (
   expect(await rivals([one, other])).toEqual(['n/b', null])
 })
 
-test('a CodePool owns by the name of its cluster, and replaces what its annotation names', async () => {
+test('a CodePool owns by the cluster’s name, and replaces what its annotation names', async () => {
   const annotations = { 'curtail.dev/replaces-owner': 'n/q' }
   expect(await seen(poolOf('p', { annotations }))).toMatchObject({
     self: 'c/n/p',

@@ -164,7 +164,7 @@ test('a status that another failure kept from being written is tried again', asy
   expect([outcome, told]).toEqual([expect.objectContaining({ status: 500 }), []])
 })
 
-test('a status goes into the cache only in place of the version that it was made from', async () => {
+test('a status replaces in the cache only the version that it was built from', async () => {
   const held = { ...pool, metadata: { ...pool.metadata, resourceVersion: '9' } }
   const { steps } = await reconcile({ levels: [row(5000), undefined], held })
   expect(steps).toEqual(['PATCH'])
