@@ -56,7 +56,7 @@ function addSchemaStep(text: string, place: string): string {
 
 /** Where the bad release throws: what it is asked comes to nothing, though its pods are ready. */
 const defects: Readonly<Record<string, string>> = {
-  'src/shorten/create-link.ts': 'const deadlineMs = deps.nowMs() + CREATE_MS_MAX',
+  'src/shorten/create-link.ts': 'const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX',
   'src/follow/ask-tiers.ts': 'let seen: CacheAnswer | undefined',
 }
 
