@@ -1,5 +1,4 @@
-// The rate-limit service of Envoy's API, in envoyproxy/ratelimit's place: rules from files,
-// counters in Redis, and an answer in time whatever becomes of Redis.
+// The rate-limit service of Envoy's API: rules from files, counters in Redis, timely decisions.
 import { CLIENT_HEADERS_ABOUT, createClientWords, renderMetadata } from '../charge/client-words.ts'
 import { createDecideLimits, type DecideLimitsDeps } from '../charge/decide-limits.ts'
 import { createDenyCache, type DenyCache } from '../charge/deny-cache.ts'
@@ -12,6 +11,7 @@ import { createStoreHealth } from '../charge/store-health.ts'
 import * as limiter from '../charge/settings.ts'
 import { collectStats, readStats, renderStats } from '../charge/show-stats.ts'
 import { grpcSettings } from '../grpc/settings.ts'
+import { boundKinds } from '../grpc/http2/process-bounds.ts'
 import { serveGrpc } from '../grpc/serve.ts'
 import { rateLimited } from '../http/limit-requests.ts'
 import { PROBLEM_TYPE, renderProblem } from '../http/problem.ts'
@@ -53,7 +53,6 @@ const settings = {
 
 type Config = ConfigOf<typeof settings>
 
-/** What every part of the process uses. */
 interface Base {
   readonly config: Config
   readonly log: Log
@@ -248,6 +247,7 @@ async function openFronts(base: Base, given: { source: RuleSource; decide: Decid
   const isHealthy = () =>
     (source.state().domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED) &&
     (!config.REDIS_HEALTH_CHECK_ACTIVE_CONNECTION || health.read().dependencies['redis'] === 'up')
+  for (const resource of boundKinds) metrics.limiterSheds.inc({ resource }, 0)
   const grpc = await serveGrpc({
     config,
     decide,

@@ -12,6 +12,7 @@ import { openAsker } from '../component/asker.ts'
 import { type Standalone, startStandalone } from '../component/standalone.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { isOfController, namesSeen } from '../parts/metric-names.ts'
+import { clientOf } from '../parts/redis.ts'
 import { askFrom, newAddress } from './edge-client.ts'
 import { underLoad } from './load.ts'
 import { makeLinks, startRedirects, untilWhole } from './stack-state.ts'
@@ -96,6 +97,7 @@ async function provoke(stack: Stack): Promise<void> {
   const client = createTestClient(`127.0.0.1:${String(limiter?.port)}`)
   await client.call({ domain: 'nowhere', descriptors: [{ entries: [{ key: 'a', value: 'b' }] }] })
   client.close()
+  await spoilEntry(stack)
   await underLoad(
     startRedirects(codes, () => stack.port),
     async () => {
@@ -107,6 +109,16 @@ async function provoke(stack: Stack): Promise<void> {
       }
     },
   )
+}
+
+/** A redirect pod finds an entry in the cache that no pod has written. */
+async function spoilEntry(stack: Stack): Promise<void> {
+  const cache = clientOf(stack.cache.port)
+  await cache.set('curtail:link:1:spoilt', 'no entry')
+  cache.disconnect()
+  const asker = openAsker(stack.port)
+  expect((await asker.ask(askFrom(newAddress(), { path: '/spoilt' }))).status).toBe(404)
+  asker.close()
 }
 
 /** Creates on all pods, whatever becomes of it. */

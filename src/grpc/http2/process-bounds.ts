@@ -3,7 +3,14 @@
 // connections: what exceeds its share is rejected or shed, the process never is. ADR 0015.
 
 /** What is counted; each has a sum of its own. */
-const boundKinds = ['connections', 'streams', 'headers', 'messages', 'input', 'output'] as const
+export const boundKinds = [
+  'connections',
+  'streams',
+  'headers',
+  'messages',
+  'input',
+  'output',
+] as const
 
 /** One of them. */
 export type BoundKind = (typeof boundKinds)[number]
