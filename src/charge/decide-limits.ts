@@ -1,6 +1,6 @@
 // The use case of a rate-limit call: plan its charges, charge them in the store or, where that does
 // not answer, as each rule says, and make the verdict. Knows no wire and no driver.
-import type { Decision, Limit } from '../limits/algorithm.ts'
+import type { Decision } from '../limits/algorithm.ts'
 import { type CounterCharge, partOf } from '../limits/counter-store.ts'
 import type { LimitRequest } from '../limits/descriptor.ts'
 import { type Check, type Plan, planCharges, type PlanOptions } from '../limits/plan-charges.ts'
@@ -8,7 +8,8 @@ import type { JsonObject, RuleSet } from '../limits/rule.ts'
 import * as verdicts from '../limits/verdict.ts'
 import type { ClientWords, MetadataSource, Spoken } from './client-words.ts'
 import type { DenyCache } from './deny-cache.ts'
-import type { GuardedStore } from './guard-store.ts'
+import { type GuardedStore, isUnanswered, type Unanswered } from './guard-store.ts'
+import { createLocalShares, type LocalCounters, type LocalShares } from './local-shares.ts'
 
 /** Who decided a check: the store, or this process because it knew or because the store is away. */
 export type DecidedBy = 'store' | 'deny-cache' | 'fallback'
@@ -17,8 +18,8 @@ export type DecidedBy = 'store' | 'deny-cache' | 'fallback'
 export interface DecideLimitsDeps {
   readonly rules: () => RuleSet
   readonly store: GuardedStore
-  /** Counts while the store is away. */
-  readonly local: { chargeNow(charges: readonly CounterCharge[]): readonly Decision[] }
+  /** Counts while the store is slow or away. */
+  readonly local: LocalCounters
   readonly denied: DenyCache | undefined
   readonly record: (check: Check, decision: Decision, by: DecidedBy) => void
   readonly onUnknownDomain: (domain: string) => void
@@ -27,7 +28,7 @@ export interface DecideLimitsDeps {
   readonly renderMetadata: (source: MetadataSource) => JsonObject | undefined
   readonly nowUs: () => number
   readonly options: PlanOptions & {
-    /** How many processes share a limit while the store is away. */
+    /** How many processes share a limit while the store is slow or away. */
     readonly replicas: number
   }
 }
@@ -36,12 +37,15 @@ const SILENCE_RETRY_US = 1_000_000
 
 /** What the parts of the use case share. */
 interface Deciding extends DecideLimitsDeps {
-  readonly shareOf: (charge: CounterCharge) => CounterCharge
+  readonly shares: LocalShares
 }
 
 /** Makes the use case. */
 export function createDecideLimits(given: DecideLimitsDeps): verdicts.DecideLimits {
-  const deps = { ...given, shareOf: sharedAmong(given.options.replicas) }
+  const { local, nowUs, options, store } = given
+  const { replicas } = options
+  const shares = createLocalShares({ replicas, local, isSilent: () => store.isSilent(), nowUs })
+  const deps: Deciding = { ...given, shares }
   return async (request) => {
     const plan = planCharges(deps.rules(), request, deps.options)
     if (!plan.isDomainKnown) deps.onUnknownDomain(request.domain)
@@ -92,9 +96,11 @@ async function decideInStore(
   deps: Deciding,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
-  const decisions = await deps.store.charge(checks.map(({ charge }) => charge))
+  const charges = checks.map(({ charge }) => charge)
+  const decisions = await deps.store.charge(charges)
   if (deps.denied !== undefined) invalidateRefunded(deps.denied, checks)
-  if (decisions === undefined) return decideWithoutStore(deps, checks)
+  if (isUnanswered(decisions)) return decideWithoutStore(deps, checks, decisions)
+  deps.shares.note(charges, decisions)
   const nowUs = deps.denied === undefined ? 0 : deps.nowUs()
   return checks.map((check, at) => {
     const decision = decisions[at]
@@ -113,14 +119,16 @@ function invalidateRefunded(denied: DenyCache, checks: readonly Check[]): void {
 }
 
 /** Each by its rule: let pass, denied, or counted here against this process's share. */
-function decideWithoutStore(deps: Deciding, checks: readonly Check[]): readonly Decision[] {
-  const local = checks.filter(({ rule }) => rule.onStoreError === 'local')
-  const charges = local.map(({ charge }) => deps.shareOf(charge))
-  const counted = deps.local.chargeNow(
-    partOf(
-      charges,
-      checks.map(({ charge }) => charge),
-    ),
+function decideWithoutStore(
+  deps: Deciding,
+  checks: readonly Check[],
+  { later }: Unanswered,
+): readonly Decision[] {
+  const isLocal = (_: unknown, at: number) => checks[at]?.rule.onStoreError === 'local'
+  const charges = checks.map(({ charge }) => charge)
+  const counted = deps.shares.charge(
+    partOf(charges.filter(isLocal), charges),
+    later?.then((decisions) => decisions?.filter(isLocal)),
   )
   let taken = 0
   return checks.map((check) => {
@@ -130,22 +138,6 @@ function decideWithoutStore(deps: Deciding, checks: readonly Check[]): readonly 
     deps.record(check, decision, 'fallback')
     return decision
   })
-}
-
-/** Against the part of its limit that each of several processes gives, knowing of no other. */
-function sharedAmong(replicas: number): (charge: CounterCharge) => CounterCharge {
-  if (replicas === 1) return (charge) => charge
-  const shares = new WeakMap<Limit, Limit>() // forgotten with the rules
-  const part = (whole: number) => (whole === 0 ? 0 : Math.max(1, Math.floor(whole / replicas)))
-  return (charge) => {
-    const { limit } = charge
-    let share = shares.get(limit)
-    if (share === undefined) {
-      share = { ...limit, requests: part(limit.requests), burst: part(limit.burst) }
-      shares.set(limit, share)
-    }
-    return { ...charge, limit: share }
-  }
 }
 
 function uncounted(admitted: boolean, { cost, limit }: CounterCharge): Decision {

@@ -43,6 +43,36 @@ descriptors:
   })
 
   test.each([
+    ['fixed_window', 60, 14],
+    ['sliding_window_log', 60, 14],
+    ['sliding_window_counter', 60, 14],
+    ['token_bucket', 60, 14],
+    ['fixed_window', 101, 1],
+    ['fixed_window', 102, 0],
+  ])('a share is of what the store last said remains: %s, %i used', async (...row) => {
+    const [algorithm, used, admitted] = row
+    const { ask, store, clock } = limiterOf(
+      `
+domain: shop
+descriptors:
+  - key: client
+    rate_limit: {algorithm: ${algorithm}, unit: day, requests_per_unit: 102}
+`,
+      { replicas: 3 },
+    )
+    const admittedNow = async () => {
+      let count = 0
+      while (count < 200 && (await ask({ client: 'a' })).code === 'OK') count++
+      return count
+    }
+    for (let hit = 0; hit < used; hit++) await ask({ client: 'a' })
+    store.isAway = true
+    expect(await admittedNow()).toBe(admitted)
+    clock.nowUs += 2 * 86_400_000_000 // the whole limit is free again
+    expect(await admittedNow()).toBe(34)
+  })
+
+  test.each([
     // requests, burst, replicas → the share of each
     [0, 0, 3, 0, 0],
     [1, 1, 3, 1, 1],
@@ -231,7 +261,7 @@ describe('metadata', () => {
     verdicts.push(await decide({ domain: 'none', descriptors: [{ entries: [] }], hits: 1 }))
     for (let hit = 0; hit < 3; hit++) verdicts.push(await ask({ client: 'a' }))
     store.isAway = true
-    verdicts.push(await ask({ client: 'a' }))
+    verdicts.push(await ask({ client: 'b' }))
     expect(verdicts.map(({ code }) => code)).toEqual(['OK', 'OK', 'OK', 'OK', 'OVER_LIMIT', 'OK'])
     const said = verdicts.map(({ dynamicMetadata }) => dynamicMetadata)
     const answered = { rls: 'ok' }

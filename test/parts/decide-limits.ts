@@ -58,12 +58,14 @@ export function limiterOf(text: string, options: Options = {}) {
     store: {
       charge: (charges) => {
         store.calls.push(charges)
-        return Promise.resolve(store.isAway ? undefined : shared.chargeNow(charges))
+        return Promise.resolve(store.isAway ? { later: undefined } : shared.chargeNow(charges))
       },
       isAway: () => store.isAway,
+      isSilent: () => store.isAway,
       stop: () => Promise.resolve(),
     },
     local: {
+      ...local,
       chargeNow(charges) {
         charged.push(charges)
         return local.chargeNow(charges)

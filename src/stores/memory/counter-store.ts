@@ -10,6 +10,8 @@ import { decideTogether } from '../../limits/decide-together.ts'
 export interface MemoryCounterStore extends CounterStore {
   /** `charge` without the promise; never throws. */
   chargeNow(charges: readonly CounterCharge[]): readonly Decision[]
+  /** Overwrites a counter so that `remaining` hits remain of its limit, or all if that is fewer. */
+  keepRemaining(charge: CounterCharge, remaining: number): void
   /** How many counters are held, expired ones included. */
   countersHeld(): number
 }
@@ -63,6 +65,15 @@ export function createMemoryCounterStore({
   return {
     chargeNow,
     charge: (charges) => Promise.resolve(chargeNow(charges)),
+    keepRemaining(charge, remaining) {
+      const atUs = nowUs()
+      const held = counters.get(charge.key)
+      if (held !== undefined) held.expiresAtUs = EXPIRED
+      const cost = decide({ ...charge, cost: 0 }, undefined, atUs).remaining - remaining
+      if (cost <= 0) return
+      const { next, expiresInUs } = decide({ ...charge, cost }, undefined, atUs)
+      if (next !== undefined) keep(counters, charge.key, { held, state: next, atUs, expiresInUs })
+    },
     countersHeld: () => counters.size,
   }
 }

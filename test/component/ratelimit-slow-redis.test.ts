@@ -1,0 +1,101 @@
+// Three replicas of the real `ratelimit` role whose Redis is slow, for all of them or for some, at
+// first or at times: together they never admit more than 1.2 times a limit and one hit each.
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
+import { type FaultProxy, startFaultProxy } from '../parts/fault-proxy.ts'
+import { type RedisServer, startRedis } from '../parts/redis.ts'
+import { type Limiter, startLimiter } from './limiter.ts'
+import { waitFor } from './wait-for.ts'
+
+const TEST_MS_MAX = 60_000
+const SETUP_MS_MAX = 400_000 // Redis may have to be installed
+const REPLICAS = 3
+const LIMIT = 300
+const CALLERS = 12
+const ASK_MS = 1500
+
+const rules = `
+domain: shop
+descriptors:
+  - {key: window, rate_limit: {unit: year, requests_per_unit: ${LIMIT}}}
+  - key: bucket
+    rate_limit: {algorithm: token_bucket, unit: year, requests_per_unit: ${LIMIT}}
+`
+
+let redis: RedisServer
+let proxies: readonly FaultProxy[]
+let replicas: readonly Limiter[]
+
+beforeAll(async () => {
+  redis = await startRedis()
+  const to = { host: '127.0.0.1', port: redis.port }
+  const places = Array.from({ length: REPLICAS })
+  proxies = await Promise.all(places.map(() => startFaultProxy({ to })))
+  replicas = await Promise.all(
+    proxies.map(({ port }) =>
+      startLimiter({ rules, redisPort: port, env: { LIMIT_REPLICAS: String(REPLICAS) } }),
+    ),
+  )
+  for (const { log } of replicas) {
+    await waitFor('its Redis', () => log.some(({ msg }) => msg === 'Redis is there'))
+  }
+}, SETUP_MS_MAX)
+
+afterEach(async () => {
+  for (const proxy of proxies) await proxy.heal()
+})
+
+afterAll(async () => {
+  for (const replica of replicas) await replica.stop()
+  for (const proxy of proxies) await proxy.close()
+  await redis.close()
+}, TEST_MS_MAX)
+
+/** Asks as often as it can while `change` is called every 100 ms; how many each key admitted. */
+async function storm(value: string, change: (turn: number) => void) {
+  const endMs = performance.now() + ASK_MS
+  const admitted = { window: 0, bucket: 0 }
+  let turn = 0
+  change(turn)
+  const changing = setInterval(() => {
+    change(++turn)
+  }, 100)
+  const ask = async (caller: number, key: keyof typeof admitted) => {
+    for (let call = 0; performance.now() < endMs; call++) {
+      const answer = await replicas[(caller + call) % REPLICAS]?.ask({ [key]: value })
+      if (answer?.overallCode === 'OK') admitted[key]++
+    }
+  }
+  const callers = Array.from({ length: CALLERS }, (_, caller) => caller)
+  try {
+    await Promise.all(callers.flatMap((caller) => [ask(caller, 'window'), ask(caller, 'bucket')]))
+  } finally {
+    clearInterval(changing)
+  }
+  return admitted
+}
+
+/** How late Redis answers each replica at a turn. */
+const cases: Record<string, (turn: number, replica: number) => number> = {
+  'always 30 ms late': () => 30,
+  'always 200 ms late': () => 200,
+  'late for one replica': (_, replica) => (replica === 0 ? 200 : 0),
+  'late at times': (turn) => (turn % 5 < 3 ? 100 : 0),
+  'late for each in turn': (turn, replica) => ((turn >> 1) % REPLICAS === replica ? 150 : 0),
+  'late from its middle on': (turn) => (turn < 2 ? 0 : 250),
+}
+
+test.each(Object.entries(cases))(
+  'a Redis that is %s: at most 1.2 times the limit',
+  async (name, delay) => {
+    const admitted = await storm(name, (turn) => {
+      proxies.forEach((proxy, replica) => {
+        proxy.delay(delay(turn, replica))
+      })
+    })
+    for (const hits of Object.values(admitted)) {
+      expect(hits).toBeLessThanOrEqual(1.2 * LIMIT + REPLICAS)
+      expect(hits).toBeGreaterThan(0.1 * LIMIT)
+    }
+  },
+  TEST_MS_MAX,
+)
