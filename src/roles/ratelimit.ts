@@ -22,7 +22,7 @@ import { adminPortSetting, problemBaseSetting } from '../http/settings.ts'
 import { capacityOf, type DecideLimits } from '../limits/verdict.ts'
 import type { ConfigOf } from '../process/config.ts'
 import { flagSetting } from '../process/flag-setting.ts'
-import { steadyNowUs } from '../process/deadline.ts'
+import { monotonicMs, steadyNowUs } from '../process/deadline.ts'
 import { createHealth } from '../process/health.ts'
 import { createLog, type Log } from '../process/log.ts'
 import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
@@ -156,15 +156,17 @@ function openStore(base: Base, plan: RedisPlan): GuardedStore {
   })
   const connection = connectRedis(plan.main, watch('counters'))
   const perSecond = plan.perSecond && connectRedis(plan.perSecond, watch('per-second'))
-  const store = createRedisCounterStore({ connection, perSecond, keyPrefix: plan.keyPrefix })
+  const onFailure = (why: unknown) => {
+    stats.service.redisError++
+    metrics.limiterStoreFailures.inc({ why: typeof why === 'string' ? why : 'error' })
+  }
+  const { keyPrefix } = plan
+  const store = createRedisCounterStore({ connection, perSecond, keyPrefix, onFailure })
   const guarded = guardStore({
     store,
     callMsMax: config.LIMIT_DEADLINE_MS,
-    nowMs: () => performance.now(),
-    onFailure: (why) => {
-      stats.service.redisError++
-      metrics.limiterStoreFailures.inc({ why: typeof why === 'string' ? why : 'error' })
-    },
+    nowMs: monotonicMs,
+    onFailure,
     onAway: (isAway) => {
       seen.noteAway(isAway)
       metrics.limiterStoreAway.set(isAway ? 1 : 0)
@@ -185,10 +187,7 @@ function decideDepsOf(
   given: { source: RuleSource; store: GuardedStore; denied: DenyCache | undefined },
 ): DecideLimitsDeps {
   const { source, store, denied } = given
-  const shownMetadata = {
-    isWhole: config.RESPONSE_DYNAMIC_METADATA,
-    hasOwn: config.LIMIT_METADATA,
-  }
+  const { LIMIT_METADATA: hasOwn, RESPONSE_DYNAMIC_METADATA: isWhole } = config
   const referenceHeaders = config.LIMIT_RESPONSE_HEADERS_ENABLED
     ? {
         limit: config.LIMIT_LIMIT_HEADER,
@@ -203,8 +202,7 @@ function decideDepsOf(
     denied,
     record: (check, { admitted, remaining, over }, by) => {
       const { hits, rule } = check
-      const [capacity, { isShadow }] = [capacityOf(rule), rule]
-      const isRemembered = by === 'deny-cache'
+      const [capacity, { isShadow }, isRemembered] = [capacityOf(rule), rule, by === 'deny-cache']
       const charged = { hits, admitted, remaining, over, capacity, isShadow, isRemembered }
       stats.countersOf(check.metricPath).record(charged)
       metrics.limiterDecisions.inc({ by, outcome: admitted ? 'admitted' : 'denied' })
@@ -225,7 +223,7 @@ function decideDepsOf(
       }),
       nowMs: Date.now,
     }),
-    renderMetadata: (source) => renderMetadata(shownMetadata, source),
+    renderMetadata: (source) => renderMetadata({ isWhole, hasOwn }, source),
     nowUs: steadyNowUs,
     options: {
       isShadow: config.SHADOW_MODE,

@@ -11,6 +11,7 @@ import { StoreError } from '../../process/store-error.ts'
 import { createBatches } from './batches.ts'
 import type { RedisConnection } from './connection.ts'
 import { keySlot } from './key-slot.ts'
+import { refundsOf } from './refunds.ts'
 import { traceBatches } from './trace-commands.ts'
 
 /** Counters in Redis. */
@@ -28,6 +29,8 @@ export interface RedisCounterStoreOptions {
   readonly perSecond?: RedisConnection | undefined
   /** Put before each key. */
   readonly keyPrefix: string
+  /** Told of what nobody waits for: refunds that Redis did not make. */
+  readonly onFailure?: ((error: unknown) => void) | undefined
   /** In place of Redis's clock, in microseconds: for tests of equality only. */
   readonly nowUs?: (() => number) | undefined
 }
@@ -52,10 +55,7 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
   const charge: ChargeAll =
     perSecond === undefined
       ? chargeMain
-      : inGroups(
-          ({ isPerSecond }) => (isPerSecond ? 1 : 0),
-          [chargeMain, chargesOf(perSecond, options)],
-        )
+      : inGroups([chargeMain, chargesOf(perSecond, options)], options.onFailure)
   return {
     charge: (charges) => (charges.length === 0 ? Promise.resolve([]) : charge(charges)),
     async probe() {
@@ -70,27 +70,41 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
 }
 
 function chargesOf(connection: RedisConnection, options: RedisCounterStoreOptions): ChargeAll {
-  const { keyPrefix } = options
+  const { keyPrefix, onFailure } = options
   const batches = traceBatches(createBatches({ ...options, connection }))
   if (!connection.isCluster) return (charges) => batches.add(0, charges)
-  const slotOf = ({ key }: CounterCharge) => keySlot(keyPrefix + key)
-  return (charges) =>
-    splitUp({ charges, groupOf: slotOf, chargeGroup: (slot, part) => batches.add(slot, part) })
+  const groupOf = ({ key }: CounterCharge) => keySlot(keyPrefix + key)
+  const chargeGroup: ChargeGroup = (slot, part) => batches.add(slot, part)
+  return (charges) => splitUp(charges, { groupOf, chargeGroup, onFailure })
 }
 
-function inGroups(groupOf: (charge: CounterCharge) => 0 | 1, pools: [ChargeAll, ChargeAll]) {
-  const chargeGroup = (group: number, charges: readonly CounterCharge[]) =>
-    pools[group === 1 ? 1 : 0](charges)
-  return (charges: readonly CounterCharge[]) => splitUp({ charges, groupOf, chargeGroup })
+function inGroups(
+  pools: readonly [ChargeAll, ChargeAll],
+  onFailure: RedisCounterStoreOptions['onFailure'],
+): ChargeAll {
+  const groupOf = ({ isPerSecond }: CounterCharge) => (isPerSecond ? 1 : 0)
+  const chargeGroup: ChargeGroup = (group, charges) => pools[group === 1 ? 1 : 0](charges)
+  return (charges) => splitUp(charges, { groupOf, chargeGroup, onFailure })
 }
+
+type ChargeGroup = (
+  group: number,
+  charges: readonly CounterCharge[],
+) => Promise<readonly Decision[]>
 
 /** Charges each group on its own, all at once; the decisions in the order of the charges. */
-async function splitUp(given: {
-  charges: readonly CounterCharge[]
-  groupOf: (charge: CounterCharge) => number
-  chargeGroup: (group: number, charges: readonly CounterCharge[]) => Promise<readonly Decision[]>
-}): Promise<readonly Decision[]> {
-  const { charges, groupOf, chargeGroup } = given
+async function splitUp(
+  charges: readonly CounterCharge[],
+  {
+    groupOf,
+    chargeGroup,
+    onFailure,
+  }: {
+    groupOf: (charge: CounterCharge) => number
+    chargeGroup: ChargeGroup
+    onFailure: RedisCounterStoreOptions['onFailure']
+  },
+): Promise<readonly Decision[]> {
   const placesOf = new Map<number, number[]>()
   charges.forEach((charge, place) => {
     const group = groupOf(charge)
@@ -99,7 +113,7 @@ async function splitUp(given: {
     else places.push(place)
   })
   const decisions: Decision[] = new Array<Decision>(charges.length)
-  const chargePart = async ([group, places]: readonly [number, number[]]): Promise<Part> => {
+  const chargePart = async ([group, places]: readonly [number, number[]]) => {
     const whole = places.flatMap((place) => charges[place] ?? [])
     const part = partOf(whole, charges)
     const decided = await chargeGroup(group, part)
@@ -109,37 +123,13 @@ async function splitUp(given: {
     return { group, places, charges: part, decisions: decided }
   }
   const parts = await Promise.all([...placesOf].map(chargePart))
-  if (parts.length > 1 && isDenied(charges, decisions)) {
-    for (const part of parts) refund(part, given.chargeGroup, decisions)
+  if (parts.length === 1 || !isDenied(charges, decisions)) return decisions
+  for (const part of parts) {
+    const refunds = refundsOf(part, decisions)
+    // Nothing waits for it, nor tries it twice: hits that are not refunded count until they expire.
+    if (refunds.length > 0) chargeGroup(part.group, refunds).catch(onFailure ?? (() => undefined))
   }
   return decisions
-}
-
-/** The charges of one group, as they were made. */
-interface Part {
-  readonly group: number
-  readonly places: readonly number[]
-  readonly charges: readonly CounterCharge[]
-  readonly decisions: readonly Decision[]
-}
-
-/** Refunds what a part has taken of a call that another denied, and corrects `decisions`. */
-function refund(
-  { group, places, charges, decisions: decided }: Part,
-  chargeGroup: (group: number, charges: readonly CounterCharge[]) => Promise<unknown>,
-  decisions: Decision[],
-): void {
-  if (isDenied(charges, decided)) return // it has taken nothing
-  const refunds = charges.flatMap((charge, at): CounterCharge[] => {
-    const [decision, place] = [decided[at], places[at]]
-    if (decision?.admitted !== true || place === undefined) return []
-    if (charge.cost <= 0 || charge.limit.denyConsumes) return []
-    decisions[place] = { ...decision, remaining: decision.remaining + charge.cost }
-    return [{ ...charge, cost: -charge.cost, veto: 'never' }]
-  })
-  if (refunds.length === 0) return
-  // Nothing waits for it, nor tries it twice: hits that are not refunded count until they expire.
-  chargeGroup(group, refunds).catch(() => undefined)
 }
 
 async function ping(connection: RedisConnection): Promise<void> {
