@@ -1,7 +1,7 @@
 // Messages of gRPC from parts of any size, packed or not, and what is kept of them.
 import { createHook } from 'node:async_hooks'
 import { deflateSync, gzipSync } from 'node:zlib'
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
 import { MESSAGE_BYTES_MAX, MessageReader, wholeMessage } from './message-reader.ts'
 
@@ -99,7 +99,7 @@ test('too much is refused before it is kept', () => {
   const head = framed(Buffer.alloc(0))
   head.writeUInt32BE(MESSAGE_BYTES_MAX + 1, 1)
   expect(reader.add(head)).toMatchObject({ code: 'RESOURCE_EXHAUSTED' })
-  const budget = budgetOf(1000)
+  const budget = budgetOf(1024)
   const [first, second] = [
     new MessageReader(budget, 'identity'),
     new MessageReader(budget, 'identity'),
@@ -108,4 +108,39 @@ test('too much is refused before it is kept', () => {
   expect(second.add(Buffer.alloc(10))).toMatchObject({ code: 'RESOURCE_EXHAUSTED' })
   first.clear()
   expect(second.add(Buffer.alloc(10))).toBeUndefined()
+})
+
+test('a large buffer is reused, and no message contains what another one left in it', () => {
+  const read = (fill: string, bytes: number) => {
+    const reader = new MessageReader(budgetOf(BUDGET), 'identity')
+    const message = framed(Buffer.alloc(bytes, fill))
+    reader.add(message.subarray(0, 10))
+    reader.add(message.subarray(10))
+    const read = reader.next()
+    reader.clear()
+    return read
+  }
+  const first = read('a', 60_000)
+  const allocated = jest.spyOn(Buffer, 'allocUnsafeSlow')
+  for (let i = 0; i < 100; i += 1) void read('b', 50_000)
+  const large = allocated.mock.calls.filter(([bytes]) => bytes >= 16_384)
+  allocated.mockRestore()
+  expect(large).toEqual([])
+  expect(first).toEqual(Buffer.alloc(60_000, 'a'))
+  expect(read('c', 59_000)).toEqual(Buffer.alloc(59_000, 'c'))
+})
+
+test('what is kept for reuse has its bound', () => {
+  const readers = Array.from({ length: 8 }, () => new MessageReader(budgetOf(BUDGET), 'identity'))
+  const fill = () => {
+    for (const reader of readers) expect(reader.add(Buffer.alloc(3_000_000))).toBeUndefined()
+    for (const reader of readers) reader.clear()
+  }
+  fill()
+  const allocated = jest.spyOn(Buffer, 'allocUnsafeSlow')
+  fill()
+  const { length } = allocated.mock.calls
+  allocated.mockRestore()
+  // Of eight buffers of 4 MiB, 16 MiB are kept, with what tests before have left.
+  expect([4, 5]).toContain(length)
 })

@@ -10,6 +10,11 @@ export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 /** A flag whether the message is packed, and its length in 4. */
 const HEAD_BYTES = 5
 const BYTES_AT_FIRST = 256
+const NOTHING = Buffer.alloc(0)
+/** Buffers from this size on are reused: to allocate and collect them costs more than to copy. */
+const REUSED_BYTES_MIN = 16 * 1024
+/** Kept for reuse by all readers of the process, at most. */
+const UNUSED_BYTES_MAX = 16 * 1024 * 1024
 
 const tooLarge: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
@@ -28,11 +33,33 @@ export function wholeMessage(bytes: Buffer): Buffer | undefined {
     : undefined
 }
 
+/** Buffers that no message needs now, by their size, which is a power of two. */
+const unused = new Map<number, Buffer[]>()
+let unusedBytes = 0
+
+/** A buffer of this size, a power of two, with any content. */
+function allocate(size: number): Buffer {
+  const buffer = unused.get(size)?.pop()
+  if (buffer === undefined) return Buffer.allocUnsafeSlow(size)
+  unusedBytes -= size
+  return buffer
+}
+
+/** Keeps a buffer that nothing refers to any more for the next message. */
+function release(buffer: Buffer): void {
+  const { length } = buffer
+  if (length < REUSED_BYTES_MIN || unusedBytes + length > UNUSED_BYTES_MAX) return
+  unusedBytes += length
+  const others = unused.get(length)
+  if (others === undefined) unused.set(length, [buffer])
+  else others.push(buffer)
+}
+
 /** The messages of one call. */
 export class MessageReader {
   private readonly budget: Budget
   private readonly packing: Packing
-  private bytes = Buffer.alloc(0)
+  private bytes: Buffer = NOTHING
   private length = 0
 
   constructor(budget: Budget, packing: Packing) {
@@ -54,10 +81,11 @@ export class MessageReader {
   add(part: Buffer): CallFault | undefined {
     const length = this.length + part.length
     if (length > this.bytes.length) {
-      const size = Math.max(length, 2 * this.bytes.length, BYTES_AT_FIRST)
+      const size = Math.max(2 ** Math.ceil(Math.log2(length)), BYTES_AT_FIRST)
       if (!this.budget.take(size - this.bytes.length)) return tooMuch
-      const larger = Buffer.allocUnsafeSlow(size)
+      const larger = allocate(size)
       this.bytes.copy(larger, 0, 0, this.length)
+      release(this.bytes)
       this.bytes = larger
     }
     part.copy(this.bytes, this.length)
@@ -82,7 +110,8 @@ export class MessageReader {
   /** Keeps nothing any more. */
   clear(): void {
     this.budget.give(this.bytes.length)
-    this.bytes = Buffer.alloc(0)
+    release(this.bytes)
+    this.bytes = NOTHING
     this.length = 0
   }
 }

@@ -85,6 +85,20 @@ test('what protobufjs writes is read', () => {
   )
 })
 
+test('a large message is read as a small one is, short strings and long, ASCII and not', () => {
+  const string = fc.string({ unit: 'grapheme', maxLength: 20 })
+  const entries = fc.array(fc.record({ key: string, value: string }), { maxLength: 100 })
+  fc.assert(
+    fc.property(entries, (some) => {
+      const padding = { key: 'padding', value: 'é'.repeat(4096) }
+      const descriptors = [{ entries: [...some.slice(1), padding] }, { entries: some.slice(0, 1) }]
+      expect(readRequest(written({ domain: 'd', descriptors })).descriptors).toEqual(descriptors)
+    }),
+  )
+  const notUtf8 = field(2, ...field(1, ...field(1, 0xff), ...text(2, 'x'.repeat(5000))))
+  expect(fault(notUtf8)).toContain('a string is not UTF-8')
+})
+
 describe('fields as protobuf allows them', () => {
   const whole = [
     text(1, 'd'),

@@ -9,6 +9,10 @@ const GROUP = 3
 const FLOAT = 5
 /** Groups within groups that are skipped; nobody sends any. */
 const GROUP_DEPTH_MAX = 32
+/** Short strings of a longer message are substrings of one string: decoding each costs more. */
+const LARGE_BYTES = 4096
+/** V8 copies a substring of at most 12 characters; a longer one would keep the whole message. */
+const SUBSTRING_CHARACTERS_MAX = 12
 
 /** The bytes of one message, and how far they have been read. Every method may throw. */
 export class WireReader {
@@ -18,10 +22,13 @@ export class WireReader {
   high = 0
   readonly length: number
   private readonly bytes: Buffer
+  /** The bytes of a large message as Latin-1, one character for each byte. */
+  private readonly latin1: string | undefined
 
   constructor(bytes: Buffer) {
     this.bytes = bytes
     this.length = bytes.length
+    this.latin1 = bytes.length > LARGE_BYTES ? bytes.toString('latin1') : undefined
   }
 
   /** Reads a varint; its lower 32 bits, and the upper ones in `high`. */
@@ -72,6 +79,10 @@ export class WireReader {
     const end = this.end()
     const begin = this.at
     this.at = end
+    if (this.latin1 !== undefined && end - begin <= SUBSTRING_CHARACTERS_MAX) {
+      const text = this.latin1.slice(begin, end)
+      if (isAscii(text)) return text
+    }
     const text = this.bytes.toString('utf8', begin, end)
     if (text.includes('\ufffd') && !isUtf8(this.bytes.subarray(begin, end))) {
       this.fail('a string is not UTF-8')
@@ -117,4 +128,11 @@ export class WireReader {
     const at = Math.min(this.at, this.length)
     throw new LimitRequestError(`the bytes are no RateLimitRequest: ${why} (byte ${at})`)
   }
+}
+
+function isAscii(text: string): boolean {
+  for (let at = 0; at < text.length; at += 1) {
+    if (text.charCodeAt(at) > 127) return false
+  }
+  return true
 }

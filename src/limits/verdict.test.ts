@@ -5,6 +5,7 @@ import { fixedWindow } from './fixed-window.ts'
 import type { Rule } from './rule.ts'
 import { tokenBucket } from './token-bucket.ts'
 import {
+  LimitRequestError,
   codeOf,
   type Judged,
   metadataOf,
@@ -252,4 +253,9 @@ describe('metadataOf()', () => {
     expect(JSON.stringify(merged)).toBe('{"a":1,"__proto__":{"polluted":true}}')
     expect(Object.getPrototypeOf(merged)).toBe(Object.prototype)
   })
+})
+
+test('a faulty call costs no stack, and errors after it have theirs', () => {
+  expect(new LimitRequestError('a fault').stack).toBe('LimitRequestError: a fault')
+  expect(new Error('a defect').stack).toContain('\n    at ')
 })

@@ -39,9 +39,19 @@ export interface Verdict {
 /** Decides a call. Throws LimitRequestError, or whatever is a defect. */
 export type DecideLimits = (request: LimitRequest) => Promise<Verdict>
 
-/** A call that cannot be decided; its message is for the caller. */
+/**
+ * A call that cannot be decided; its message is for the caller. It records no stack, which would
+ * take most of the time of a call with a fault.
+ */
 export class LimitRequestError extends Error {
   override readonly name = 'LimitRequestError'
+
+  constructor(message: string) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    super(message)
+    Error.stackTraceLimit = stackTraceLimit
+  }
 }
 
 /** One limit that a call hits, and what was decided of it. */

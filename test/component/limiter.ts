@@ -41,6 +41,7 @@ interface LimiterOptions {
   readonly rules: string
   readonly redisPort: number
   readonly env?: Readonly<Record<string, string>>
+  readonly nodeOptions?: readonly string[]
   readonly wrapper?: readonly string[]
 }
 
@@ -64,6 +65,7 @@ export async function startLimiter(given: LimiterOptions): Promise<Limiter> {
   await writeRules(given.rules)
   const running = await startRole({
     role: 'ratelimit',
+    ...(given.nodeOptions !== undefined && { nodeOptions: given.nodeOptions }),
     ...(given.wrapper !== undefined && { wrapper: given.wrapper }),
     env: { ...limiterEnvironment(root, given.redisPort), ...given.env },
   }).catch(async (error: unknown) => {

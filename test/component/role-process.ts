@@ -24,6 +24,8 @@ export interface RoleProcess {
 export interface RoleOptions {
   readonly role: string
   readonly env: Readonly<Record<string, string>>
+  /** Options of Node.js in the place of those of the npm scripts. */
+  readonly nodeOptions?: readonly string[]
   /** What to run before Node.js, such as `strace` and its arguments. */
   readonly wrapper?: readonly string[]
   /** Told of the process before it is ready. */
@@ -37,17 +39,21 @@ const STOP_MS_MAX = 20_000
 export function roleArguments(...args: readonly string[]): string[] {
   const bounds = ['--max-old-space-size=512', '--max-semi-space-size=16']
   if (args[0] !== 'standalone') bounds.push('--single-threaded-gc') // as the script `curtail`
-  const preload = ['--import', join(root, 'src/process/tracing.ts')]
-  return [...bounds, ...preload, join(root, 'src/main.ts'), ...args]
+  return [...bounds, ...programArguments(args)]
+}
+
+function programArguments(args: readonly string[]): string[] {
+  return ['--import', join(root, 'src/process/tracing.ts'), join(root, 'src/main.ts'), ...args]
 }
 
 /** Starts it and waits until it says that it is ready. Throws with its output if it ends before. */
 export async function startRole(options: RoleOptions): Promise<RoleProcess> {
-  const { role } = options
+  const { role, nodeOptions } = options
+  const own = nodeOptions && [...nodeOptions, ...programArguments([role])]
   const [command = process.execPath, ...args] = [
     ...(options.wrapper ?? []),
     process.execPath,
-    ...roleArguments(role),
+    ...(own ?? roleArguments(role)),
   ]
   const child = spawn(command, args, {
     cwd: root,

@@ -163,5 +163,6 @@ test('work that is put off is done by slices too, and nothing is read before it'
   expect(duplex.isPaused()).toBe(true)
   await turn()
   expect(done).toEqual(['first', 'other', 'second'])
+  await turn()
   expect(duplex.isPaused()).toBe(false)
 })

@@ -27,22 +27,32 @@ function openTurns() {
 
 test('work is done by slices, addresses and their connections in turns', async () => {
   const { turns, worker, done, turn } = openTurns()
-  const greedy = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']
-  const took = greedy.map((name) => {
+  const took = ['a1', 'a2', 'a3'].map((name) => {
     const one = worker(name, 'a', 3)
     const isDone = turns.run(one)
     if (!isDone) turns.defer(one)
     return isDone
   })
-  expect(took).toEqual([true, true, true, true, false, false])
-  expect(done).toEqual(['a1', 'a2', 'a3', 'a4']) // the turn has no more time
+  expect(took).toEqual([true, false, false]) // others of its address wait
+  expect(done).toEqual(['a1'])
   turns.defer(worker('b', 'b', 1))
   await turn()
-  expect(done.slice(4)).toEqual(['a1', 'b', 'a2', 'a3'])
+  expect(done.slice(1)).toEqual(['a1', 'b']) // the turn has no more time
   await turn()
+  expect(done.slice(3)).toEqual(['a2', 'a3'])
+  for (let i = 0; i < 3; i += 1) await turn()
+  expect(done).toHaveLength(10)
+})
+
+test('a turn has a bound whatever the number of addresses', async () => {
+  const { turns, worker, done, turn } = openTurns()
+  const took = ['a', 'b', 'c'].map((name) => turns.run(worker(name, name, 1)))
+  expect([took, done]).toEqual([
+    [true, true, false],
+    ['a', 'b'],
+  ])
   await turn()
-  await turn()
-  expect(done).toHaveLength(19)
+  expect(turns.run(worker('d', 'd', 1))).toBe(true)
 })
 
 test('who comes in a new turn need not wait for those before', async () => {

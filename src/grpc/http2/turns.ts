@@ -2,7 +2,7 @@
 // addresses take turns, and the connections of each. Knows nothing of what the work is.
 
 /** Work on connections takes so long in one turn, before and after the loop looks for events. */
-const TURN_MS_MAX = 4
+const TURN_MS_MAX = 2
 /** One connection works for so long at a time. */
 const SLICE_MS_MAX = 1
 
@@ -26,12 +26,12 @@ export class Turns {
   }
 
   /**
-   * Lets it work now if this turn has time left, and for the rest later; false if there is none,
-   * so that it has to be deferred.
+   * Lets it work now, and for the rest later. False if this turn has no time left, or if others of
+   * its address wait: it is then to be deferred, so that the time is left to other addresses.
    */
   run(one: Worker): boolean {
     this.schedule()
-    const hasTime = this.spentMs < TURN_MS_MAX
+    const hasTime = this.spentMs < TURN_MS_MAX && !this.waiting.has(one.address)
     if (hasTime) this.serve(one)
     return hasTime
   }
