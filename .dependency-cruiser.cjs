@@ -1,10 +1,10 @@
-// The walls of the house: which room may import which. A room is a folder of src/.
-const only = (room, mayImport) => ({
-  name: `${room}-imports`,
+// The import rules: which module may import which. A module is a folder of src/.
+const only = (module, mayImport) => ({
+  name: `${module}-imports`,
   severity: 'error',
-  comment: `src/${room} may import only: ${mayImport.join(', ') || 'itself'}`,
-  from: { path: `^src/${room}/`, pathNot: '\\.test\\.ts$' },
-  to: { path: '^src/', pathNot: [room, ...mayImport].map((r) => `^src/${r}/`) },
+  comment: `src/${module} may import only: ${mayImport.join(', ') || 'itself'}`,
+  from: { path: `^src/${module}/`, pathNot: '\\.test\\.ts$' },
+  to: { path: '^src/', pathNot: [module, ...mayImport].map((name) => `^src/${name}/`) },
 })
 const driver = (pkg, home) => ({
   name: `${pkg}-only-in-${home}`.replace(/[@/:]/g, ''),
@@ -14,6 +14,8 @@ const driver = (pkg, home) => ({
 })
 const junk = '/(index|util|utils|helper|helpers|common|shared|misc|lib|base|manager|impl)(/|[.]ts$)'
 const pure = ['links', 'codes', 'limits']
+const useCases = ['resolve', 'create', 'pools', 'admin', 'limiter', 'drain']
+const shared = ['process', 'config', 'telemetry', 'resilience']
 
 module.exports = {
   forbidden: [
@@ -45,18 +47,39 @@ module.exports = {
       from: { path: junk, pathNot: 'node_modules' },
       to: {},
     },
-    ...pure.map((room) => only(room, [])),
-    only('process', []),
-    only('follow', ['links', 'codes', 'process']),
-    only('shorten', ['links', 'codes', 'process']),
-    only('charge', ['limits', 'process']),
-    only('http', [...pure, 'follow', 'shorten', 'charge', 'process']),
-    only('grpc', ['limits', 'charge', 'process']),
-    only('kube', ['codes', 'process']),
-    only('dashboards', ['process']),
-    only('stores', [...pure, 'process']),
+    ...pure.map((module) => only(module, [])),
+    ...shared.map((module) => only(module, shared)),
+    only('resolve', ['links', 'codes', ...shared]),
+    only('create', ['links', 'codes', ...shared]),
+    only('pools', ['links', 'codes', ...shared]),
+    only('admin', ['links', 'codes', ...shared]),
+    only('limiter', ['limits', ...shared]),
+    only('clients', ['drain', ...shared]),
+    only('drain', shared),
+    only('http', [...pure, ...useCases, ...shared]),
+    only('grpc', ['limits', 'limiter', ...shared]),
+    only('kube', ['codes', ...shared]),
+    only('stores', [...pure, ...shared]),
     {
-      name: 'pure-rooms-touch-nothing',
+      name: 'dashboards-import-metric-names-only',
+      severity: 'error',
+      from: { path: '^charts/dashboards/', pathNot: '\\.test\\.ts$' },
+      to: { path: '^src/', pathNot: '^src/telemetry/metrics\\.ts$' },
+    },
+    {
+      name: 'http2-imports-itself-only',
+      severity: 'error',
+      from: { path: '^src/grpc/http2/', pathNot: '\\.test\\.ts$' },
+      to: { path: '^src/', pathNot: '^src/grpc/http2/' },
+    },
+    {
+      name: 'the-kubernetes-kit-does-not-import-code-pool',
+      severity: 'error',
+      from: { path: '^src/kube/[^/]+\\.ts$', pathNot: '\\.test\\.ts$' },
+      to: { path: '^src/kube/code-pool/' },
+    },
+    {
+      name: 'pure-modules-touch-nothing',
       severity: 'error',
       from: { path: '^src/(links|codes|limits)/', pathNot: '\\.test\\.ts$' },
       to: {
@@ -94,9 +117,9 @@ module.exports = {
     driver('cassandra-driver', 'stores/cassandra'),
     driver('@grpc', 'grpc'),
     driver('@kubernetes', 'kube'),
-    driver('prom-client', 'process'),
-    driver('pino', 'process'),
-    driver('@opentelemetry', 'process'),
+    driver('prom-client', 'telemetry'),
+    driver('pino', 'telemetry'),
+    driver('@opentelemetry', 'telemetry'),
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -33,7 +33,7 @@ export default defineConfig(
     files: [
       'src/main.ts',
       'src/launch.js',
-      'src/process/tracing.ts',
+      'src/telemetry/tracing.ts',
       'test/**',
       'loadtest/**',
       'envoy/**',

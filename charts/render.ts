@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { copiesForChart } from '../envoy/copy-to-chart.ts'
 import { scenariosForChart } from '../loadtest/copy-to-chart.ts'
-import { monitoringForChart } from '../src/dashboards/files-for-chart.ts'
+import { monitoringForChart } from './dashboards/files-for-chart.ts'
 import { schemaVersion } from '../src/stores/cassandra/schema.ts'
 import { renderValues } from './render-values.ts'
 

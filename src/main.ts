@@ -1,10 +1,10 @@
 // The front door: `main.ts ROLE`. Loads that role alone, hands it the environment, and turns its
 // end into an exit code: 0, 1 for what failed, 2 for what was asked wrongly.
-import { ConfigError } from './process/config.ts'
-import { written } from './process/log-output.ts'
+import { ConfigError } from './config/config.ts'
+import { written } from './telemetry/log-output.ts'
 import { asksForHelp, OperatorError, type Role, stopStarted, UsageError } from './process/role.ts'
 import { stopOnSignal } from './process/stop.ts'
-import { stopTracing } from './process/tracing.ts'
+import { stopTracing } from './telemetry/tracing.ts'
 
 type Entry = readonly [about: string, load: () => Promise<{ role: Role }>]
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { algorithms } from '../src/limits/algorithms.ts'
 import { parseRules } from '../src/limits/rules.ts'
-import { createMetrics } from '../src/process/metrics.ts'
+import { createMetrics } from '../src/telemetry/metrics.ts'
 import type { Role } from '../src/process/role.ts'
 import { findSettings, wantedSettings } from '../src/stores/cassandra/cluster-settings.ts'
 

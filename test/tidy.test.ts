@@ -105,7 +105,7 @@ describe('names and words', () => {
 
   test('a code or a block is claimed; only leadership is leased', () => {
     const odd = faults(({ path, text }) =>
-      /^src\/(codes|shorten|links)\//.test(path)
+      /^src\/(codes|create|pools|links)\//.test(path)
         ? eachLine(text, (line) => /\bleas(e|ed|es|ing)\b/i.exec(line)?.[0])
         : [],
     )

@@ -25,8 +25,8 @@ const PROTO = /^(?!.*[/\\]sample[/\\]).*\.proto$/
 /** Files that are started by their names; roles are loaded by the front door. */
 const ENTRY_POINTS: Readonly<Record<string, string>> = {
   curtail: 'src/main.ts',
-  tracing: 'src/process/tracing.ts',
-  'rule-thread': 'src/charge/rule-thread.ts',
+  tracing: 'src/telemetry/tracing.ts',
+  'rule-thread': 'src/limiter/rules/rule-thread.ts',
   'writer-thread': 'src/stores/sqlite/writer-thread.ts',
 }
 

@@ -1,7 +1,7 @@
 // Reads what the headers of a call say: which method, how its messages are packed, how long its
 // caller waits, and of which trace it is. Pure.
 import type { HeaderField } from './http2/hpack-decoder.ts'
-import type { CallFault } from './status-codes.ts'
+import type { CallFault } from './http2/status-codes.ts'
 
 /** How messages may be packed. */
 export const packings = ['identity', 'gzip', 'deflate'] as const

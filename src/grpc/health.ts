@@ -1,7 +1,7 @@
 // grpc.health.v1 for the names that Envoy and load balancers ask. Each watcher is forgotten when
 // its call ends, and every watch ends with the service: none keeps a process from stopping.
 import type { CallStream } from './http2/call-stream.ts'
-import type { CallFault, UnaryAnswer } from './status-codes.ts'
+import type { CallFault, UnaryAnswer } from './http2/status-codes.ts'
 import type { StreamingMethod } from './streaming-call.ts'
 import { WireReader } from './wire-reader.ts'
 import { DELIMITED, tagOf, VARINT } from './wire-types.ts'

@@ -3,7 +3,7 @@
 import { unpack } from './unpack.ts'
 import type { Packing } from './call-head.ts'
 import type { Budget } from './http2/process-bounds.ts'
-import type { CallFault } from './status-codes.ts'
+import type { CallFault } from './http2/status-codes.ts'
 
 /** Bytes of the largest message that is read, also unpacked. */
 export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024

@@ -8,7 +8,7 @@ import { ReflectionService } from '@grpc/reflection'
 import { protoPath as healthProto } from 'grpc-health-check'
 import { withLinkedFiles } from './file-descriptors.ts'
 import type { CallStream } from './http2/call-stream.ts'
-import type { CallFault } from './status-codes.ts'
+import type { CallFault } from './http2/status-codes.ts'
 import type { StreamingMethod } from './streaming-call.ts'
 
 /** Opens one of the methods on a stream. */

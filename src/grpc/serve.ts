@@ -3,7 +3,7 @@
 import { lstat, rm } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
-import { within } from '../process/deadline.ts'
+import { within } from '../resilience/deadline.ts'
 import { OperatorError } from '../process/role.ts'
 import type { BoundKind } from './http2/process-bounds.ts'
 import { createHttp2Transport, type TransportDeps } from './http2-transport.ts'

@@ -1,6 +1,6 @@
 // The listener's settings are the reference's, with its defaults; bad ones are told in a line each.
 import { expect, test } from '@jest/globals'
-import { ConfigError, parseConfig } from '../process/config.ts'
+import { ConfigError, parseConfig } from '../config/config.ts'
 import { grpcSettings } from './settings.ts'
 
 test('what holds where nothing is set', () => {

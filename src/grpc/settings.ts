@@ -1,8 +1,8 @@
 // The settings of the gRPC listener, by the reference's names.
-import type { ConfigOf } from '../process/config.ts'
-import { durationSetting } from '../process/duration-setting.ts'
-import { flagSetting } from '../process/flag-setting.ts'
-import { portSetting, textSetting } from '../process/settings.ts'
+import type { ConfigOf } from '../config/config.ts'
+import { durationSetting } from '../config/duration-setting.ts'
+import { flagSetting } from '../config/flag-setting.ts'
+import { portSetting, textSetting } from '../config/settings.ts'
 
 /** Settings of the listener; timers cannot be set for longer than 20 days. */
 export const grpcSettings = {

@@ -2,7 +2,7 @@
 // the caller's fault with its sentence, a defect of ours without a word of it. Knows no transport.
 import { type DecideLimits, LimitRequestError } from '../limits/verdict.ts'
 import { readRequest } from './read-request.ts'
-import type { UnaryAnswer } from './status-codes.ts'
+import type { UnaryAnswer } from './http2/status-codes.ts'
 import { writeVerdict } from './write-verdict.ts'
 
 /** Names of the codes of gRPC that a call ends with. */

@@ -3,7 +3,7 @@
 import type { CallListener, CallStream } from './http2/call-stream.ts'
 import type { Packing } from './call-head.ts'
 import { MessageReader } from './message-reader.ts'
-import type { CallFault } from './status-codes.ts'
+import type { CallFault } from './http2/status-codes.ts'
 
 /** What becomes of the messages of one call. */
 export interface StreamingMethod {

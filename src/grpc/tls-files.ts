@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { createSecureContext, type TLSSocket } from 'node:tls'
-import { type Background, runInBackground } from '../process/background.ts'
+import { type Background, runInBackground } from '../resilience/background.ts'
 
 /** Where they are. */
 export interface TlsFiles {

@@ -1,8 +1,8 @@
 // The span of a call of gRPC that is to be traced, around the method that answers it. Where tracing
 // is off, or the caller's trace is not sampled, the method stays as it is.
-import { type Spans, spansNow } from '../process/spans.ts'
+import { type Spans, spansNow } from '../telemetry/spans.ts'
 import type { CallHead } from './call-head.ts'
-import { statusCodes } from './status-codes.ts'
+import { statusCodes } from './http2/status-codes.ts'
 import type { UnaryMethod } from './unary-call.ts'
 
 /** Codes that are the caller's own fault. */

@@ -3,7 +3,7 @@
 import type { CallListener, CallStream } from './http2/call-stream.ts'
 import type { Packing } from './call-head.ts'
 import { MessageReader, wholeMessage } from './message-reader.ts'
-import type { CallFault, UnaryAnswer } from './status-codes.ts'
+import type { CallFault, UnaryAnswer } from './http2/status-codes.ts'
 
 /** A method with one request and one answer. */
 export type UnaryMethod = (message: Buffer) => UnaryAnswer | Promise<UnaryAnswer>

@@ -2,7 +2,7 @@
 // may unpack to much. Touches no socket.
 import { gunzip, inflate } from 'node:zlib'
 import type { Packing } from './call-head.ts'
-import type { CallFault } from './status-codes.ts'
+import type { CallFault } from './http2/status-codes.ts'
 
 /** Bytes of the largest message, unpacked. */
 const UNPACKED_BYTES_MAX = 4 * 1024 * 1024

@@ -1,7 +1,7 @@
 // What becomes of an error that nobody expected: nothing of it reaches the client.
 import type { ServerResponse } from 'node:http'
 import type { NextFunction, Request, Response } from 'express'
-import type { Log } from '../process/log.ts'
+import type { Log } from '../telemetry/log.ts'
 import { sendNotFound } from './not-found.ts'
 import { sendProblem } from './problem.ts'
 

@@ -2,10 +2,10 @@
 // left, and answers 429. Knows rules only by their names.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ClientLimits, ClientVerdict, LimitedClient } from '../charge/client-limits.ts'
+import type { ClientLimits, ClientVerdict, LimitedClient } from '../limiter/decide/client-limits.ts'
 import { resetAtOf, type Told } from '../limits/verdict.ts'
-import type { Clock } from '../process/deadline.ts'
-import type { Metrics } from '../process/metrics.ts'
+import type { Clock } from '../resilience/deadline.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { Problem } from './problem.ts'
 
 /** Values of the three headers. */

@@ -2,8 +2,8 @@
 // and the admin port, and an end in good order. Knows no route and no store.
 import type { Logger } from 'pino'
 import { createHealth, type Health } from '../process/health.ts'
-import { createLog } from '../process/log.ts'
-import { collectProcessMetrics, createMetrics, type Metrics } from '../process/metrics.ts'
+import { createLog } from '../telemetry/log.ts'
+import { collectProcessMetrics, createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import { type Stop, stopInTurn } from '../process/stop.ts'
 import { version } from '../process/version.ts'
 import { type Listener, listen } from './serve.ts'

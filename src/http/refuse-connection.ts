@@ -2,7 +2,7 @@
 // are too slow. Ends the connection.
 import { ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { requestIdFrom } from '../process/request-id.ts'
+import { requestIdFrom } from '../telemetry/request-id.ts'
 import { closeGently, isClosing } from './close-gently.ts'
 import { type Problem, problemHeaders, problemTypes, renderProblem } from './problem.ts'
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { createMetrics } from '../process/metrics.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
 import { bareApp } from './bare-app.ts'
 import { sendMetrics } from './send-metrics.ts'
 

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import type { RequestHandler } from 'express'
 import Negotiator from 'negotiator'
 import type { Registry } from 'prom-client'
-import { OPEN_METRICS_TYPE, openMetricsOf } from '../process/open-metrics.ts'
+import { OPEN_METRICS_TYPE, openMetricsOf } from '../telemetry/open-metrics.ts'
 
 const OPEN_METRICS = 'application/openmetrics-text'
 const ALSO_TEXT = ['text/plain', 'text/*', '*/*']

@@ -1,8 +1,8 @@
 // The settings of every role that serves the public HTTP or the admin API.
 import { z } from 'zod'
 import { parseHost } from '../links/target-url.ts'
-import type { Setting } from '../process/config.ts'
-import { portSetting } from '../process/settings.ts'
+import type { Setting } from '../config/config.ts'
+import { portSetting } from '../config/settings.ts'
 
 const originSchema = z.string().transform((text, context) => {
   const origin = originOf(text)

@@ -2,8 +2,8 @@
 // whatever answers it: a lane or the app. Where tracing is off it is not there at all.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { parseCodePath } from '../links/alias.ts'
-import { requestIdFrom } from '../process/request-id.ts'
-import { type OpenSpan, type Spans, type SpanStart, spansNow } from '../process/spans.ts'
+import { requestIdFrom } from '../telemetry/request-id.ts'
+import { type OpenSpan, type Spans, type SpanStart, spansNow } from '../telemetry/spans.ts'
 
 /** Answers a request. */
 type Answering = (req: IncomingMessage, res: ServerResponse) => void

@@ -1,6 +1,6 @@
 // Calls of the Kubernetes API: JSON in and out within a deadline, or lines as they come. Every
 // failure is a KubeError; nothing is tried again here.
-import type { Metrics } from '../process/metrics.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import { errorOfStatus, KubeError } from './kube-error.ts'
 import { deadlineOn, type Scheduler } from './scheduler.ts'
 import type { KubeAnswer, KubeRequest, Transport } from './transport.ts'

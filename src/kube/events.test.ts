@@ -1,6 +1,6 @@
 // Events: what is counted in the event that exists, what is dropped, and how many may wait.
 import { beforeEach, expect, test } from '@jest/globals'
-import { createMetrics, type Metrics } from '../process/metrics.ts'
+import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { createEventRecorder, type EventRecorder, type EventTold } from './events.ts'
 import { KubeError } from './kube-error.ts'

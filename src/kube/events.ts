@@ -2,8 +2,8 @@
 // there; what would flood the API server is dropped and counted. Nobody waits for an event.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Log } from '../process/log.ts'
-import type { Metrics } from '../process/metrics.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { microTime } from './conditions.ts'
 import { isStatus } from './kube-error.ts'

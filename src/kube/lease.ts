@@ -1,8 +1,8 @@
 // Leadership by a Lease: who holds it renews it; another takes it once it has seen no renewal for
 // its whole time by its own clock. It does not fence: whoever leads asks `isLeading` before a
 // write.
-import type { Log } from '../process/log.ts'
-import type { Metrics } from '../process/metrics.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { microTime } from './conditions.ts'
 import { isStatus, KubeError } from './kube-error.ts'

@@ -1,6 +1,6 @@
 // Says once when a kind of objects cannot be read, and when it can again. Reads nothing itself.
 import type { Health } from '../process/health.ts'
-import type { Log } from '../process/log.ts'
+import type { Log } from '../telemetry/log.ts'
 import type { KubeError } from './kube-error.ts'
 
 /** Told how each kind is being read; tells health and the log, and `onRead` of every good read. */

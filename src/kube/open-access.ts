@@ -1,5 +1,5 @@
 // Chooses how the API server is reached, from the settings: as a pod, or by a kubeconfig.
-import type { ConfigOf } from '../process/config.ts'
+import type { ConfigOf } from '../config/config.ts'
 import { OperatorError } from '../process/role.ts'
 import { type ClusterAccess, fileAccess, podAccess } from './access.ts'
 import type { controllerSettings } from './settings.ts'

@@ -1,7 +1,7 @@
 // Whoever hangs is seen to: a pulse, and the loops of the kit whose calls never come back.
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
-import { createMetrics } from '../process/metrics.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { createPoolController } from './code-pool/pool-controller.ts'
 import { createElection } from './lease.ts'

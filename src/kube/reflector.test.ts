@@ -2,7 +2,7 @@
 // long it waits after failures, when it lists again, and what it refuses.
 import { beforeEach, expect, test } from '@jest/globals'
 import { createFakeScheduler, type FakeScheduler } from '../../test/parts/fake-scheduler.ts'
-import { createMetrics, type Metrics } from '../process/metrics.ts'
+import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { KubeError, type KubeFailure } from './kube-error.ts'
 import { createObjectCache, type ObjectCache } from './object-cache.ts'

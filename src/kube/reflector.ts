@@ -1,7 +1,7 @@
 // Keeps a cache of objects as the API server has them: lists them all, watches from there, and goes
 // on from where a watch broke off; lists anew only where the server no longer knows that place.
-import type { Log } from '../process/log.ts'
-import type { Metrics } from '../process/metrics.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { type BackOffBounds, createBackOff, WATCH_BACK_OFF } from './back-off.ts'
 import { errorOfStatus, KubeError } from './kube-error.ts'

@@ -1,7 +1,7 @@
 // The workers that take keys from a queue: what they retry, for how long, and what they count.
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
-import { createMetrics } from '../process/metrics.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
 import { KubeError } from './kube-error.ts'
 import { runWorkers, TerminalError, type WorkersOptions } from './run-workers.ts'
 import { createWorkQueue } from './work-queue.ts'

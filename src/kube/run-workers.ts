@@ -1,7 +1,7 @@
 // Workers that take keys from a queue and reconcile them, each within its time; what fails is put
 // back, and a defect of ours ends nothing but its own reconcile.
-import type { Log } from '../process/log.ts'
-import type { Metrics } from '../process/metrics.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import { KubeError } from './kube-error.ts'
 import { deadlineOn, type Scheduler } from './scheduler.ts'
 import type { WorkQueue } from './work-queue.ts'

@@ -1,6 +1,6 @@
 // The settings of the controller: whom it asks, what it watches, and how it leads.
 import { z } from 'zod'
-import type { Setting } from '../process/config.ts'
+import type { Setting } from '../config/config.ts'
 
 const name = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 const NAMESPACES_MAX = 32

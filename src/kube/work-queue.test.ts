@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
-import { createMetrics } from '../process/metrics.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
 import { createWorkQueue } from './work-queue.ts'
 
 function open() {

@@ -1,6 +1,6 @@
 // Keys that wait for a worker. A key waits once however often it is added; one that is added while
 // a worker has it comes again when that is done, and never to two workers at once.
-import type { Metrics } from '../process/metrics.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /** The metrics of a queue. */

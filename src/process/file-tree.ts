@@ -3,7 +3,7 @@
 import type { BigIntStats, Dirent } from 'node:fs'
 import { lstat, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pause } from './deadline.ts'
+import { pause } from '../resilience/deadline.ts'
 
 /** Which files of a folder are meant. */
 export interface FileTree {

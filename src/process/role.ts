@@ -6,7 +6,7 @@ import {
   renderSettings,
   type Settings,
   type Together,
-} from './config.ts'
+} from '../config/config.ts'
 import type { Stop } from './stop.ts'
 
 /** A service that runs until it is stopped, or the exit code of a command that has ended. */

@@ -2,8 +2,8 @@
 // makes it certain. It never reads a file's contents; who is told reads all.
 import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { runInBackground } from './background.ts'
-import { pause, within } from './deadline.ts'
+import { runInBackground } from '../resilience/background.ts'
+import { pause, within } from '../resilience/deadline.ts'
 
 /** What is watched, and who is told. */
 export interface FilesWatched {

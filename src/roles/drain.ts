@@ -1,15 +1,15 @@
 // The sidecar of Envoy, which does not drain by itself: on SIGTERM this role drains Envoy and exits
 // once no connection is left. It has nothing to do with links and limits.
 import { createDrainApp } from '../http/drain/app.ts'
-import { drainEnvoy } from '../http/drain/drain-envoy.ts'
-import { endLeftover } from '../http/drain/end-leftover.ts'
-import { createEnvoyAdmin } from '../http/drain/envoy-admin.ts'
+import { drainEnvoy } from '../drain/drain-envoy.ts'
+import { endLeftover } from '../drain/stop-leftover.ts'
+import { createEnvoyAdmin } from '../clients/envoy-admin.ts'
 import { drainSettings } from '../http/drain/settings.ts'
-import { watchReach } from '../http/drain/watch-reach.ts'
+import { watchReach } from '../drain/watch-reach.ts'
 import { listen } from '../http/serve.ts'
 import { createHealth } from '../process/health.ts'
-import { createLog } from '../process/log.ts'
-import { collectProcessMetrics, createMetrics } from '../process/metrics.ts'
+import { createLog } from '../telemetry/log.ts'
+import { collectProcessMetrics, createMetrics } from '../telemetry/metrics.ts'
 import { defineRole, refuseArguments } from '../process/role.ts'
 import { version } from '../process/version.ts'
 

@@ -1,7 +1,7 @@
 // `curtail link`: what an operator does to one link, by the admin API.
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { type AdminTarget, askAdmin } from '../http/admin/client.ts'
+import { type AdminTarget, askAdmin } from '../clients/admin-client.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { isCode } from '../links/alias.ts'
 import { defineRole, UsageError } from '../process/role.ts'

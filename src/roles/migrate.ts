@@ -1,12 +1,12 @@
 // `curtail migrate`: brings Cassandra to the schema that this version needs, or waits until it has
 // it. A Job and an init container: waits while nothing answers, and may run many times at once.
-import type { ConfigOf } from '../process/config.ts'
-import { pause, within } from '../process/deadline.ts'
-import { createLog, type Log } from '../process/log.ts'
-import { createMetrics } from '../process/metrics.ts'
+import type { ConfigOf } from '../config/config.ts'
+import { pause, within } from '../resilience/deadline.ts'
+import { createLog, type Log } from '../telemetry/log.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
-import { logLevelSetting } from '../process/settings.ts'
-import { StoreError } from '../process/store-error.ts'
+import { logLevelSetting } from '../config/settings.ts'
+import { StoreError } from '../resilience/store-error.ts'
 import { type Cassandra, openCassandra } from '../stores/cassandra/client.ts'
 import { observeSettings } from '../stores/cassandra/cluster-settings.ts'
 import type { ConnectFault } from '../stores/cassandra/connect-fault.ts'

@@ -1,6 +1,6 @@
 // `curtail pool status`: how the pools of codes stand, by the admin API.
 import { z } from 'zod'
-import { askAdmin } from '../http/admin/client.ts'
+import { askAdmin } from '../clients/admin-client.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'

@@ -3,12 +3,12 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { clientSettings } from '../http/admin/client-settings.ts'
-import { askAdmin } from '../http/admin/client.ts'
-import type { ConfigOf, Setting } from '../process/config.ts'
-import { pause } from '../process/deadline.ts'
+import { askAdmin } from '../clients/admin-client.ts'
+import type { ConfigOf, Setting } from '../config/config.ts'
+import { pause } from '../resilience/deadline.ts'
 import { defineRole, OperatorError, refuseArguments } from '../process/role.ts'
-import { integerSetting } from '../process/settings.ts'
-import { codePoolSetting } from '../shorten/settings.ts'
+import { integerSetting } from '../config/settings.ts'
+import { codePoolSetting } from '../create/settings.ts'
 
 const urlSetting: Setting<string> = {
   about: 'the service that is used, at its edge',

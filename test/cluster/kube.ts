@@ -6,7 +6,7 @@ import { fileAccess } from '../../src/kube/access.ts'
 import { createKubeApi, type KubeApi } from '../../src/kube/api.ts'
 import { systemScheduler } from '../../src/kube/scheduler.ts'
 import { createTransport } from '../../src/kube/transport.ts'
-import { createMetrics } from '../../src/process/metrics.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { FULL_NAME, RELEASE } from './release.ts'
 
 /** Calls as the cluster's administrator; `close` must be called. */

@@ -56,8 +56,8 @@ function addSchemaStep(text: string, place: string): string {
 
 /** Where the bad release throws: what it is asked comes to nothing, though its pods are ready. */
 const defects: Readonly<Record<string, string>> = {
-  'src/shorten/create-link.ts': 'const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX',
-  'src/follow/ask-tiers.ts': 'let seen: CacheAnswer | undefined',
+  'src/create/create-link.ts': 'const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX',
+  'src/resolve/read-tiers.ts': 'let seen: CacheAnswer | undefined',
 }
 
 function addDefect(text: string, place: string): string {

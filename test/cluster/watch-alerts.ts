@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { renderRules } from '../../src/dashboards/alerts.ts'
+import { renderRules } from '../../charts/dashboards/alerts.ts'
 import type { KubeApi } from '../../src/kube/api.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { startPrometheus } from '../parts/prometheus.ts'

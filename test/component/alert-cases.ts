@@ -1,5 +1,5 @@
 // For each alert: series under which it must fire, and then clear. Holds no test.
-import { nameOf, type OurMetric } from '../../src/dashboards/series.ts'
+import { nameOf, type OurMetric } from '../../charts/dashboards/series.ts'
 
 /** How a series goes on, a value a step: while it is broken, and then. */
 interface CaseSeries {

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from '@jest/globals'
-import { alerts, renderRules } from '../../src/dashboards/alerts.ts'
+import { alerts, renderRules } from '../../charts/dashboards/alerts.ts'
 import { findPrometheus, runPromtool } from '../parts/prometheus.ts'
 import { type AlertCase, alertCases } from './alert-cases.ts'
 

@@ -2,7 +2,7 @@
 // one, whatever happened to its cluster before, or happens just then.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals'
-import { createMetrics } from '../../src/process/metrics.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { openCassandra } from '../../src/stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
 import { BACK_OFF } from '../../src/stores/cassandra/driver-options.ts'

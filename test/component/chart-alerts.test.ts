@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-import { alerts } from '../../src/dashboards/alerts.ts'
+import { alerts } from '../../charts/dashboards/alerts.ts'
 import { chartCases } from './chart-cases.ts'
 import { chartFolder, type GivenValues, objectOf, renderChart } from './chart-render.ts'
 

@@ -2,8 +2,8 @@
 // found from then on, whether memory, the cache or the store is asked.
 import cassandra from 'cassandra-driver'
 import type { LinkStore } from '../../src/links/link-store.ts'
-import { parseConfig } from '../../src/process/config.ts'
-import { createMetrics } from '../../src/process/metrics.ts'
+import { parseConfig } from '../../src/config/config.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { openCassandra } from '../../src/stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
 import { cassandraSettings } from '../../src/stores/cassandra/settings.ts'

@@ -2,7 +2,7 @@
 // every error on stderr, and ends when stdin does.
 import { serveGrpc } from '../../src/grpc/serve.ts'
 import { grpcSettings } from '../../src/grpc/settings.ts'
-import { parseConfig } from '../../src/process/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 
 const say = (error: unknown) => {
   process.stderr.write(`${String(error)}\n`)

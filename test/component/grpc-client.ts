@@ -5,7 +5,7 @@ import { loadSync } from '@grpc/proto-loader'
 import { serveGrpc, type GrpcServeDeps, type GrpcServer } from '../../src/grpc/serve.ts'
 import { grpcSettings } from '../../src/grpc/settings.ts'
 import type { DecideLimits, Verdict } from '../../src/limits/verdict.ts'
-import { parseConfig } from '../../src/process/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 
 const PROTOS = new URL('../../src/grpc/proto', import.meta.url).pathname
 

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { createEventRecorder } from '../../src/kube/events.ts'
 import { createElection, type Election } from '../../src/kube/lease.ts'
-import { createMetrics } from '../../src/process/metrics.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { type FakeKubeApi, startFakeKubeApi } from '../parts/fake-kube-api.ts'
 import { createFakeScheduler, type FakeScheduler } from '../parts/fake-scheduler.ts'
 import { callFake, quietLog } from '../parts/kube-watcher.ts'

@@ -1,8 +1,8 @@
 // Caches of links on the tests' own servers, opened as a role opens them.
 import type { Target } from '../../src/links/decide-redirect.ts'
-import { StoreError } from '../../src/process/store-error.ts'
-import { parseConfig } from '../../src/process/config.ts'
-import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
+import { parseConfig } from '../../src/config/config.ts'
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
 import { cacheSettings, planLinkCache } from '../../src/stores/redis/cache-settings.ts'
 import { type OpenLinkCache, openLinkCache } from '../../src/stores/redis/open-link-cache.ts'
 import { waitFor } from './wait-for.ts'

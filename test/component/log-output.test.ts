@@ -7,8 +7,8 @@ import { text } from 'node:stream/consumers'
 import { expect, test } from '@jest/globals'
 import { roleArguments } from './role-process.ts'
 
-const LOG = new URL('../../src/process/log.ts', import.meta.url).href
-const OUTPUT = new URL('../../src/process/log-output.ts', import.meta.url).href
+const LOG = new URL('../../src/telemetry/log.ts', import.meta.url).href
+const OUTPUT = new URL('../../src/telemetry/log-output.ts', import.meta.url).href
 const RUN_MS_MAX = 20_000
 
 /** A process with `log`, and `allWritten`, that runs `source` and exits. */

@@ -2,9 +2,9 @@
 // counts a block that is not there, whether the store is read or a process is asked.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BLOCK_SIZE } from '../../src/codes/block.ts'
-import { parseConfig } from '../../src/process/config.ts'
-import { createMetrics } from '../../src/process/metrics.ts'
-import { claimBlock } from '../../src/shorten/claim-block.ts'
+import { parseConfig } from '../../src/config/config.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { claimBlock } from '../../src/create/claim-block.ts'
 import { openCassandra } from '../../src/stores/cassandra/client.ts'
 import { createCassandraCodeStore } from '../../src/stores/cassandra/code-store.ts'
 import { cassandraSettings } from '../../src/stores/cassandra/settings.ts'

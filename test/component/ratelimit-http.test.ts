@@ -7,7 +7,7 @@ import { listen } from '../../src/http/serve.ts'
 import { warn } from '../parts/warn.ts'
 import type { LimitRequest } from '../../src/limits/descriptor.ts'
 import { LimitRequestError, type Verdict } from '../../src/limits/verdict.ts'
-import { createLog } from '../../src/process/log.ts'
+import { createLog } from '../../src/telemetry/log.ts'
 
 const log = createLog({ role: 'test', level: 'silent' })
 const ends: (() => Promise<void>)[] = []

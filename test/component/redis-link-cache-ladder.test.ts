@@ -1,13 +1,17 @@
 // Redirects, creations and changes of several pods that share a real Redis, while it is stopped,
 // killed and flushed: what is answered stays right. The store is in memory, and slow.
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { createLinkFinder, type LinkFinder } from '../../src/follow/find-link.ts'
+import { createLinkFinder, type LinkFinder } from '../../src/resolve/find-link.ts'
 import { decideRedirect } from '../../src/links/decide-redirect.ts'
 import type { LinkStore } from '../../src/links/link-store.ts'
-import { monotonicMs } from '../../src/process/deadline.ts'
-import { createMetrics } from '../../src/process/metrics.ts'
-import { AGAIN_MS, createLinkForgetter, type LinkForgetter } from '../../src/shorten/forget-link.ts'
-import { createLinkOperations } from '../../src/shorten/set-link-state.ts'
+import { monotonicMs } from '../../src/resilience/deadline.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import {
+  AGAIN_MS,
+  createLinkForgetter,
+  type LinkForgetter,
+} from '../../src/admin/invalidate-link.ts'
+import { createLinkOperations } from '../../src/admin/set-link-state.ts'
 import { createMemoryLinkStore } from '../../src/stores/memory/link-store.ts'
 import { COMMAND_MS_MAX } from '../../src/stores/redis/link-cache-commands.ts'
 import type { OpenLinkCache } from '../../src/stores/redis/open-link-cache.ts'

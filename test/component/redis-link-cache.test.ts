@@ -1,7 +1,7 @@
 // The link cache on a Redis that is absent, hangs, dies, forgets or is a replica: a call fails with
 // StoreError in its time, and Redis is used again when it is back.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { StoreError } from '../../src/process/store-error.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
 import { COMMAND_MS_MAX, UNDER_WAY_MAX } from '../../src/stores/redis/link-cache-commands.ts'
 import { freePort } from '../parts/free-ports.ts'
 import {

@@ -2,7 +2,7 @@
 import type { Algorithm, Decision, Limit } from '../../src/limits/algorithm.ts'
 import { algorithms } from '../../src/limits/algorithms.ts'
 import type { CounterCharge } from '../../src/limits/counter-store.ts'
-import { StoreError } from '../../src/process/store-error.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
 import {
   connectRedis,
   type RedisConnection,

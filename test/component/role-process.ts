@@ -43,7 +43,7 @@ export function roleArguments(...args: readonly string[]): string[] {
 }
 
 function programArguments(args: readonly string[]): string[] {
-  return ['--import', join(root, 'src/process/tracing.ts'), join(root, 'src/main.ts'), ...args]
+  return ['--import', join(root, 'src/telemetry/tracing.ts'), join(root, 'src/main.ts'), ...args]
 }
 
 /** Starts it and waits until it says that it is ready. Throws with its output if it ends before. */

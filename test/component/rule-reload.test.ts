@@ -6,8 +6,12 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { type RulePlace, ruleFilesOf } from '../../src/charge/rule-files.ts'
-import { openRuleSource, type ParsedRules, type RuleSource } from '../../src/charge/rule-source.ts'
+import { type RulePlace, ruleFilesOf } from '../../src/limiter/rules/rule-files.ts'
+import {
+  openRuleSource,
+  type ParsedRules,
+  type RuleSource,
+} from '../../src/limiter/rules/rule-source.ts'
 import type { ReadFile } from '../../src/process/file-tree.ts'
 import { watchFiles } from '../../src/process/watch-files.ts'
 import { waitFor } from './wait-for.ts'

@@ -1,8 +1,8 @@
 // A process on a database of its own, for sqlite.test.ts: it says on stdout what was acknowledged,
 // and goes on until it is killed or its disk is full.
 // Arguments: DATA_DIR and `hold` | `insert` | `fill`.
-import { createMetrics } from '../../src/process/metrics.ts'
-import { StoreError } from '../../src/process/store-error.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
 import { openDatabase } from '../../src/stores/sqlite/database.ts'
 import { createSqliteLinkStore } from '../../src/stores/sqlite/link-store.ts'
 import { sampleLink } from '../contract/sample-link.ts'

@@ -2,9 +2,9 @@
 // nothing: counts arrive as differences, none is lost, and nothing piles up.
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { RuleStats } from '../../src/charge/rule-stats.ts'
-import { readStats } from '../../src/charge/show-stats.ts'
-import { type StatsdSink, type StatsReading, startStatsd } from '../../src/process/statsd.ts'
+import { RuleStats } from '../../src/limiter/stats/rule-stats.ts'
+import { readStats } from '../../src/limiter/stats/render-stats.ts'
+import { type StatsdSink, type StatsReading, startStatsd } from '../../src/telemetry/statsd.ts'
 import { inTime, waitFor } from './wait-for.ts'
 
 /** A statsd server that adds up what it is told. */

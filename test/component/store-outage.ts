@@ -1,6 +1,6 @@
 // What the `create` processes report and answer while nodes of Cassandra are down: `/readyz`, the
 // log, the metrics, and creates that are rejected at once; and what is left after all crashed.
-import { CREATE_MS_MAX } from '../../src/shorten/create-link.ts'
+import { CREATE_MS_MAX } from '../../src/create/create-link.ts'
 import { PROBE_EVERY_MS } from '../../src/stores/cassandra/majority.ts'
 import type { Asker } from './asker.ts'
 import { codeOf, createAsk } from './client.ts'

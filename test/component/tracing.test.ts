@@ -137,7 +137,7 @@ test(
 
 test('a line of the log names the trace that it belongs to, and no other does', async () => {
   const place = (name: string) =>
-    JSON.stringify(new URL(`../../src/process/${name}`, import.meta.url))
+    JSON.stringify(new URL(`../../src/telemetry/${name}`, import.meta.url))
   const script = `
     import { installSpans } from ${place('spans.ts')}
     import { createLog } from ${place('log.ts')}

@@ -1,6 +1,6 @@
 // The stores of links, each under the one contract.
 import { jest } from '@jest/globals'
-import { StoreError } from '../../src/process/store-error.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
 import type { CassandraSession } from '../../src/stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
 import { createMemoryLinkStore } from '../../src/stores/memory/link-store.ts'

@@ -1,9 +1,9 @@
 // Opens Cassandra for tests: one real node, and in it a keyspace of its own with our tables.
 // Closing ends the node.
-import { parseConfig } from '../../src/process/config.ts'
-import { pause } from '../../src/process/deadline.ts'
-import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
-import { StoreError } from '../../src/process/store-error.ts'
+import { parseConfig } from '../../src/config/config.ts'
+import { pause } from '../../src/resilience/deadline.ts'
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
 import { type Cassandra, openCassandra } from '../../src/stores/cassandra/client.ts'
 import { migrate } from '../../src/stores/cassandra/migrations.ts'
 import { createKeyspace } from '../../src/stores/cassandra/schema.ts'

@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
 import { type Database, openDatabase } from '../../src/stores/sqlite/database.ts'
 import { openParts } from './open-parts.ts'
 

@@ -1,7 +1,7 @@
 // How a mutant of the caching of links bends what the real code is given: one rule of the protocol
 // taken away by each.
-import { HIT_MS_MAX } from '../../src/follow/link-memory.ts'
-import { StoreError } from '../../src/process/store-error.ts'
+import { HIT_MS_MAX } from '../../src/resolve/link-memory.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
 import { type BentCache, HIT } from './cache-parts.ts'
 
 /** A pod that remembers misses. */

@@ -1,8 +1,8 @@
 // Readers, creators and operators of one code as processes that run the real ladder, the real
 // protocol of the cache, createLink() and the operator's changes over the model's store and Redis.
 // A mutant bends what the real code is given.
-import { createLinkFinder, type FindDeps, type LinkFinder } from '../../src/follow/find-link.ts'
-import { StoreError } from '../../src/process/store-error.ts'
+import { createLinkFinder, type FindDeps, type LinkFinder } from '../../src/resolve/find-link.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
 import { type BentCache, cacheOf, CODE, linksOf, metrics } from './cache-parts.ts'
 import {
   applyCacheOp,

@@ -1,10 +1,10 @@
 // What the processes of the cache's model share: the real protocol of the cache over the model's
 // Redis, the store as readers see it, and how a mutant bends what the real code is given.
-import type { FindDeps, LinkFinder } from '../../src/follow/find-link.ts'
+import type { FindDeps, LinkFinder } from '../../src/resolve/find-link.ts'
 import type { Link } from '../../src/links/link.ts'
-import { createMetrics } from '../../src/process/metrics.ts'
-import { StoreError } from '../../src/process/store-error.ts'
-import type { ForgetDeps, LinkForgetter } from '../../src/shorten/forget-link.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
+import type { ForgetDeps, LinkForgetter } from '../../src/admin/invalidate-link.ts'
 import { encodeEntry } from '../../src/stores/redis/link-cache-entry.ts'
 import { createRedisLinkCache, type LinkCacheCommands } from '../../src/stores/redis/link-cache.ts'
 import type { Row } from './cache-state.ts'

@@ -1,8 +1,8 @@
 // Who changes the link: creators and operators as processes that run the real createLink(), the
 // operator's real changes, and the real forgetting of what the cache holds.
-import { createLink } from '../../src/shorten/create-link.ts'
-import { AGAIN_MS, createLinkForgetter, type ForgetDeps } from '../../src/shorten/forget-link.ts'
-import { createLinkOperations } from '../../src/shorten/set-link-state.ts'
+import { createLink } from '../../src/create/create-link.ts'
+import { AGAIN_MS, createLinkForgetter, type ForgetDeps } from '../../src/admin/invalidate-link.ts'
+import { createLinkOperations } from '../../src/admin/set-link-state.ts'
 import { type BentCache, cacheOf, CODE, linkOf, metrics } from './cache-parts.ts'
 import type { Row } from './cache-state.ts'
 import type { Ask, Process } from './replay.ts'

@@ -1,7 +1,7 @@
 // Operators who change one link as processes that run the real changes of Cassandra's store, over a
 // model of the one row: conditional writes that are done at once, late, or never.
 import type { Link } from '../../src/links/link.ts'
-import { StoreError } from '../../src/process/store-error.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
 import type { CassandraSession } from '../../src/stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
 import type { Row } from '../../src/stores/cassandra/row.ts'

@@ -2,8 +2,8 @@
 // what the real code is given, to show which clause of the protocol a promise hangs on.
 import type { Intent } from '../../src/links/intent-store.ts'
 import type { Link } from '../../src/links/link.ts'
-import { createMetrics } from '../../src/process/metrics.ts'
-import { createLink, type CreateDeps } from '../../src/shorten/create-link.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { createLink, type CreateDeps } from '../../src/create/create-link.ts'
 import { brokenClaims } from './claim-promises.ts'
 import {
   applyClaimOp,

@@ -1,7 +1,7 @@
 // Each clause of the claiming of codes taken away in turn: what must not hold, each with the
 // promise that it breaks.
-import { StoreError } from '../../src/process/store-error.ts'
-import type { CreateDeps } from '../../src/shorten/create-link.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
+import type { CreateDeps } from '../../src/create/create-link.ts'
 import type { ClaimSetup } from './claim-model.ts'
 import { keyed, keyless, type NamedClaim, otherBody } from './claim-scenarios.ts'
 

@@ -1,10 +1,10 @@
 // A pool and its blocks as a model store; Jobs that run the real refillPool() and pods that run the
 // real claimBlock(). A mutant may bend what the real code is given.
 import type { Pool } from '../../src/codes/pool.ts'
-import { createMetrics } from '../../src/process/metrics.ts'
-import { StoreError } from '../../src/process/store-error.ts'
-import { claimBlock, type ClaimBlockDeps } from '../../src/shorten/claim-block.ts'
-import { refillPool, type RefillDeps } from '../../src/shorten/refill-pool.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
+import { claimBlock, type ClaimBlockDeps } from '../../src/create/claim-block.ts'
+import { refillPool, type RefillDeps } from '../../src/pools/refill-pool.ts'
 import type { Model } from './explore.ts'
 import {
   applyPoolOp,

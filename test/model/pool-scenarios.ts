@@ -1,6 +1,6 @@
 // Which Jobs and pods meet which faults: the scenarios that must hold, and mutants that must not,
 // each with the promise that it breaks. pool.test.ts runs the small ones, test/storm/models.ts all.
-import type { ClaimBlockDeps } from '../../src/shorten/claim-block.ts'
+import type { ClaimBlockDeps } from '../../src/create/claim-block.ts'
 import type { PoolSetup } from './pool-model.ts'
 
 /** A scenario by its name. */

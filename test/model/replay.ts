@@ -1,6 +1,6 @@
 // Runs the real code of one process over given answers of its stores, and tells what it asks next.
 // Its local state is what it has been answered so far, so each history is run once and remembered.
-import { StoreError } from '../../src/process/store-error.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
 
 /** What stores are asked and answer, in a form that can be compared. */
 export type Json = string | number | boolean | null | readonly Json[]

@@ -1,8 +1,8 @@
 // Several limiters on one store of counters that is slow, loses calls and is left alone at times:
 // the real decisions, over a store and a clock of the test's own. What a limiter sends arrives in
 // its order; nothing else is certain.
-import { createDecideLimits } from '../../src/charge/decide-limits.ts'
-import type { GuardedStore, Unanswered } from '../../src/charge/guard-store.ts'
+import { createDecideLimits } from '../../src/limiter/decide/decide-limits.ts'
+import type { GuardedStore, Unanswered } from '../../src/limiter/decide/guard-store.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
 import type { CounterCharge } from '../../src/limits/counter-store.ts'
 import { parseRules } from '../../src/limits/rules.ts'

@@ -6,9 +6,9 @@ import { createPostLinkLane } from '../../src/http/create/post-link.ts'
 import { noLimits } from '../../src/http/limit-requests.ts'
 import { listen } from '../../src/http/serve.ts'
 import { warn } from './warn.ts'
-import { createLog } from '../../src/process/log.ts'
-import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
-import type { CreateOutcome, CreateRequest } from '../../src/shorten/create-link.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
+import type { CreateOutcome, CreateRequest } from '../../src/create/create-link.ts'
 
 /** A running app. */
 export interface RunningCreateApp {

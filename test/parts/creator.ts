@@ -1,8 +1,8 @@
 // The use case of creating over stores in memory, for unit tests: its clocks are the test's.
-import { createMetrics } from '../../src/process/metrics.ts'
-import { StoreError } from '../../src/process/store-error.ts'
-import type { SuppliedCode } from '../../src/shorten/code-supply.ts'
-import { createLink, type CreateDeps, type CreateRequest } from '../../src/shorten/create-link.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { StoreError } from '../../src/resilience/store-error.ts'
+import type { SuppliedCode } from '../../src/create/code-supply.ts'
+import { createLink, type CreateDeps, type CreateRequest } from '../../src/create/create-link.ts'
 import { createMemoryIntentStore } from '../../src/stores/memory/intent-store.ts'
 import { createMemoryLinkStore } from '../../src/stores/memory/link-store.ts'
 

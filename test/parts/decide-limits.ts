@@ -1,8 +1,8 @@
 // The use case of deciding over real rules and counters in memory, for unit tests: its clock is the
 // test's, and so is whether its store answers.
-import { createClientWords, renderMetadata } from '../../src/charge/client-words.ts'
-import { createDecideLimits, type DecidedBy } from '../../src/charge/decide-limits.ts'
-import { createDenyCache } from '../../src/charge/deny-cache.ts'
+import { createClientWords, renderMetadata } from '../../src/limiter/decide/response-headers.ts'
+import { createDecideLimits, type DecidedBy } from '../../src/limiter/decide/decide-limits.ts'
+import { createDenyCache } from '../../src/limiter/decide/deny-cache.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
 import type { CounterCharge } from '../../src/limits/counter-store.ts'
 import type { Descriptor } from '../../src/limits/descriptor.ts'

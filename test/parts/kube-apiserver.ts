@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { createKubeApi, type KubeApi } from '../../src/kube/api.ts'
 import { systemScheduler } from '../../src/kube/scheduler.ts'
 import { createTransport } from '../../src/kube/transport.ts'
-import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
 import { freePort } from './free-ports.ts'
 import { findKubernetes } from './kubernetes.ts'
 

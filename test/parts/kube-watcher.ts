@@ -6,7 +6,7 @@ import type { KubeObject } from '../../src/kube/objects.ts'
 import { createReflector, type Reflector } from '../../src/kube/reflector.ts'
 import { systemScheduler } from '../../src/kube/scheduler.ts'
 import { createTransport } from '../../src/kube/transport.ts'
-import { createMetrics, type Metrics } from '../../src/process/metrics.ts'
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
 import { waitFor } from '../component/wait-for.ts'
 import type { FakeKubeApi } from './fake-kube-api.ts'
 

@@ -9,7 +9,7 @@ import { parseTemplate, type PodTemplate } from '../../src/kube/code-pool/refill
 import { createEventRecorder } from '../../src/kube/events.ts'
 import { onlyWhile } from '../../src/kube/only-while.ts'
 import { systemScheduler } from '../../src/kube/scheduler.ts'
-import type { Metrics } from '../../src/process/metrics.ts'
+import type { Metrics } from '../../src/telemetry/metrics.ts'
 import { quietLog } from './kube-watcher.ts'
 
 /** A pod template as the chart renders it. */

@@ -1,6 +1,6 @@
 // A cluster of the fake API server in which CodePools are kept by the real controller; its refill
 // Jobs are run by hand or at once.
-import { createMetrics } from '../../src/process/metrics.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { type FakeKubeApi, startFakeKubeApi } from './fake-kube-api.ts'
 import type { FakeObject } from './fake-kube-store.ts'
 import { callFake } from './kube-watcher.ts'

@@ -1,7 +1,7 @@
 // Makes spans into a list, for tests of what makes them; every request with a `traceparent` is
 // traced, and what is asked of others is of the request under way, if there is one.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { OpenSpan, SpanFacts, Spans, SpanStart } from '../../src/process/spans.ts'
+import type { OpenSpan, SpanFacts, Spans, SpanStart } from '../../src/telemetry/spans.ts'
 
 /** What became of a span. */
 export interface Recorded {

@@ -2,9 +2,9 @@
 // has data, and alerts fire and clear for real. Times of the rules are divided by 60.
 import { readdir, readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { renderRules } from '../../src/dashboards/alerts.ts'
-import { boards } from '../../src/dashboards/files-for-chart.ts'
-import { edgeMetrics, otherMetrics } from '../../src/dashboards/series.ts'
+import { renderRules } from '../../charts/dashboards/alerts.ts'
+import { boards } from '../../charts/dashboards/files-for-chart.ts'
+import { edgeMetrics, otherMetrics } from '../../charts/dashboards/series.ts'
 import { createAsk } from '../component/client.ts'
 import { openAsker } from '../component/asker.ts'
 import { waitFor } from '../component/wait-for.ts'

@@ -1,7 +1,7 @@
 // One call on a connection of HTTP/2: what is sent on it and how much its client still takes. It is
 // gone from the connection once both sides have ended it; reads no message, decides nothing.
 import type { Allowances, Budget } from './process-bounds.ts'
-import { type CallFault, statusCodes } from '../status-codes.ts'
+import { type CallFault, statusCodes } from './status-codes.ts'
 import type { AnswerHeaders } from './answer-headers.ts'
 import { renderDetails } from './details.ts'
 import type { FrameOutput } from './frame-output.ts'

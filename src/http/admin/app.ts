@@ -1,8 +1,8 @@
 // The admin port: probes and metrics for everybody who reaches it, the admin API for operators.
 import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
-import type { Log } from '../../process/log.ts'
-import type { Metrics } from '../../process/metrics.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import { bareApp } from '../bare-app.ts'
 import { failedRequest } from '../failed-request.ts'
 import { sendProblem } from '../problem.ts'

@@ -1,6 +1,6 @@
 // The settings of the operator's commands.
 import { z } from 'zod'
-import type { Setting } from '../../process/config.ts'
+import type { Setting } from '../../config/config.ts'
 import { adminTokenSetting } from '../settings.ts'
 
 const adminUrlSetting: Setting<string> = {

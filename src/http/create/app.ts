@@ -1,7 +1,7 @@
 // The Express app of creating: the API, the pages, the documents, and the 404 of everything else.
 import type { Express, RequestHandler } from 'express'
-import type { Log } from '../../process/log.ts'
-import type { Metrics } from '../../process/metrics.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import { bareApp } from '../bare-app.ts'
 import { failedRequest } from '../failed-request.ts'
 import { methodNotAllowed, refuseUnknownPath } from '../refuse-unknown-path.ts'

@@ -6,7 +6,7 @@ import {
   type RunningCreateApp,
   startCreateApp,
 } from '../../../test/parts/create-app.ts'
-import type { CreateOutcome } from '../../shorten/create-link.ts'
+import type { CreateOutcome } from '../../create/create-link.ts'
 
 let app: RunningCreateApp
 let next: CreateOutcome | undefined

@@ -2,7 +2,7 @@
 // shorten/, and everything else over real stores in test/component.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type RunningCreateApp, startCreateApp } from '../../../test/parts/create-app.ts'
-import type { CreateOutcome } from '../../shorten/create-link.ts'
+import type { CreateOutcome } from '../../create/create-link.ts'
 
 const notConfirmed =
   'The store did not confirm the link: ' +

@@ -1,9 +1,9 @@
 // POST /v1/urls: parse, create, render.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { CreateOutcome, CreateRequest } from '../../shorten/create-link.ts'
-import type { Log } from '../../process/log.ts'
-import type { Metrics } from '../../process/metrics.ts'
-import { requestIdFrom } from '../../process/request-id.ts'
+import type { CreateOutcome, CreateRequest } from '../../create/create-link.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import { requestIdFrom } from '../../telemetry/request-id.ts'
 import { sendFailure } from '../failed-request.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { BODY_BYTES_MAX, readBody } from '../read-body.ts'

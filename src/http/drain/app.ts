@@ -2,13 +2,13 @@
 // changes anything: a drain is started by SIGTERM alone.
 import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
-import type { Log } from '../../process/log.ts'
-import type { Metrics } from '../../process/metrics.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import { createAdminApp } from '../admin/app.ts'
 import { bareApp } from '../bare-app.ts'
 import { failedRequest } from '../failed-request.ts'
-import type { EnvoyAdmin } from './envoy-admin.ts'
-import type { Reach } from './watch-reach.ts'
+import type { EnvoyAdmin } from '../../drain/envoy.ts'
+import type { Reach } from '../../drain/watch-reach.ts'
 
 /** What the port needs. */
 export interface DrainAppDeps {

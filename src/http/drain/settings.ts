@@ -1,6 +1,6 @@
 // The settings of the companion that drains an Envoy.
-import type { Setting } from '../../process/config.ts'
-import { integerSetting, logLevelSetting, portSetting } from '../../process/settings.ts'
+import type { Setting } from '../../config/config.ts'
+import { integerSetting, logLevelSetting, portSetting } from '../../config/settings.ts'
 import { baseUrlSetting } from '../settings.ts'
 
 const ADMIN_URL = 'http://127.0.0.1:9901'

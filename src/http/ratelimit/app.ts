@@ -4,7 +4,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Express, Response } from 'express'
 import { type DecideLimits, LimitRequestError } from '../../limits/verdict.ts'
-import type { Log } from '../../process/log.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { failedRequest } from '../failed-request.ts'
 import { readBody } from '../read-body.ts'
 import { bareApp } from '../bare-app.ts'

@@ -1,7 +1,7 @@
 // The debug port of the rate-limit service: what rules are in force and what has been counted, as
 // plain text for people. Changes nothing.
 import type { Express } from 'express'
-import type { Log } from '../../process/log.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { failedRequest } from '../failed-request.ts'
 import { bareApp } from '../bare-app.ts'
 import { answerText, refuseTheRest } from './plain-answers.ts'

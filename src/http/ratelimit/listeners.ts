@@ -2,7 +2,7 @@
 // of metrics where the reference has it.
 import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
-import type { Metrics } from '../../process/metrics.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import { createAdminApp } from '../admin/app.ts'
 import { bareApp } from '../bare-app.ts'
 import { sendMetrics } from '../send-metrics.ts'

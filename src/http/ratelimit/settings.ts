@@ -1,5 +1,5 @@
 // The settings of the rate-limit service's two HTTP listeners, by the reference's names.
-import { portSetting, textSetting } from '../../process/settings.ts'
+import { portSetting, textSetting } from '../../config/settings.ts'
 
 /** Settings of `/json` and `/healthcheck`, and of the debug port. */
 export const rateLimitHttpSettings = {

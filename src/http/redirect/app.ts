@@ -1,6 +1,6 @@
 // The Express app of redirecting: what the lane in front of it does not answer is not there.
 import type { Express } from 'express'
-import type { Log } from '../../process/log.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { bareApp } from '../bare-app.ts'
 import { failedRequest } from '../failed-request.ts'
 import { refuseUnknownPath } from '../refuse-unknown-path.ts'

@@ -1,13 +1,13 @@
 // GET and HEAD /{code}: one look-up, one decision, one answer, without a framework. Never writes.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { LinkFinder } from '../../follow/find-link.ts'
+import type { LinkFinder } from '../../resolve/find-link.ts'
 import { parseCodePath } from '../../links/alias.ts'
 import { decideRedirect, type Target } from '../../links/decide-redirect.ts'
-import type { Clock } from '../../process/deadline.ts'
-import type { Log } from '../../process/log.ts'
-import type { Metrics } from '../../process/metrics.ts'
-import { requestIdFrom } from '../../process/request-id.ts'
-import { StoreError } from '../../process/store-error.ts'
+import type { Clock } from '../../resilience/deadline.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import { requestIdFrom } from '../../telemetry/request-id.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import {
   addLimitHeaders,
   type Limited,

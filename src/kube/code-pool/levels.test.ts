@@ -1,7 +1,7 @@
 // Levels of pools in the store: for how long a read is valid, which read a caller gets, and what is
 // reported of changes.
 import { beforeEach, expect, test } from '@jest/globals'
-import { createMetrics } from '../../process/metrics.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLevels, type Levels, type StoredPool } from './levels.ts'
 
 const row = (pool: string, minted: number, more: Partial<StoredPool> = {}): StoredPool => ({

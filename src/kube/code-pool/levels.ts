@@ -4,9 +4,9 @@ import type { PoolSight as ClaimSight } from '../../codes/claim-rate.ts'
 import { addLongSight, sustainedRateOf } from '../../codes/plan-refill-rate.ts'
 import { levelOf, type Pool } from '../../codes/pool.ts'
 import type { StoredSight } from '../../codes/refill-sight.ts'
-import { type Background, runInBackground } from '../../process/background.ts'
-import { pause } from '../../process/deadline.ts'
-import type { Metrics } from '../../process/metrics.ts'
+import { type Background, runInBackground } from '../../resilience/background.ts'
+import { pause } from '../../resilience/deadline.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 
 /** A row of the store. */
 export interface StoredPool extends Pick<Pool, 'pool' | 'minted' | 'claimed'> {

@@ -18,7 +18,7 @@ import {
   trimJob,
 } from './refill-jobs.ts'
 import type { Trouble } from '../../codes/refill-sight.ts'
-import { degradedOf, historyOf } from './render-status.ts'
+import { degradedOf, historyOf } from './read-status.ts'
 
 /** What is observed with. */
 export interface ObserveDeps {

@@ -1,9 +1,9 @@
 // The controller of CodePools: watches them and their Jobs in each namespace, and reconciles while
 // it leads. Reads go on without leading, so that whoever takes over knows all at once.
-import { within } from '../../process/deadline.ts'
-import type { Log } from '../../process/log.ts'
-import type { Metrics } from '../../process/metrics.ts'
-import { StoreError } from '../../process/store-error.ts'
+import { within } from '../../resilience/deadline.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import type { KubeApi } from '../api.ts'
 import type { EventRecorder } from '../events.ts'
 import { KubeError } from '../kube-error.ts'

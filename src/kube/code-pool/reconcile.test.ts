@@ -2,7 +2,7 @@
 // created, the owner in the store, an older CodePool, and what the API server refuses.
 import { expect, test } from '@jest/globals'
 import type { StoredSight } from '../../codes/refill-sight.ts'
-import { createMetrics } from '../../process/metrics.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
 import type { KubeApi } from '../api.ts'
 import { KubeError } from '../kube-error.ts'
 import type { CodePool, CodePoolStatus } from './code-pool.ts'

@@ -1,8 +1,8 @@
 // Keeps one CodePool above its low-water mark: observe, plan, apply, report, once each.
 import { planRefillJob } from '../../codes/plan-refill-job.ts'
 import type { PoolSight, RefillPlan, StoredSight } from '../../codes/refill-sight.ts'
-import type { Log } from '../../process/log.ts'
-import type { Metrics } from '../../process/metrics.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import type { EventRecorder } from '../events.ts'
 import { isStatus, KubeError } from '../kube-error.ts'
 import type { ObjectCache } from '../object-cache.ts'

@@ -1,13 +1,7 @@
 // The status of a CodePool from what was seen and decided. Numbers that follow the traffic are told
 // coarsely, so that a status is written when it says something new, not at every claim.
 import { poolConditions } from '../../codes/pool-conditions.ts'
-import type {
-  PoolSight,
-  RefillHistory,
-  RefillOutcome,
-  RefillPlan,
-  StoredSight,
-} from '../../codes/refill-sight.ts'
+import type { PoolSight, RefillOutcome, RefillPlan, StoredSight } from '../../codes/refill-sight.ts'
 import { mergeConditions, secondTime } from '../conditions.ts'
 import type { Condition } from '../objects.ts'
 import type { CodePool, CodePoolStatus } from './code-pool.ts'
@@ -106,30 +100,6 @@ function renderOutcome(outcome: RefillOutcome): NonNullable<CodePoolStatus['last
     ...(reason !== '' && { reason }),
     ...(message !== '' && { message: message.slice(0, 1024) }),
   }
-}
-
-/** What a status says of the refills so far. */
-export function historyOf({ status = {} }: CodePool): RefillHistory {
-  const { refills = 0, failures = 0, lastRefill } = status
-  if (lastRefill === undefined) return { begun: refills, failures, last: null }
-  const { refill, job, inputs, outcome, startedAt, finishedAt } = lastRefill
-  const { reason = '', message = '' } = lastRefill
-  const last = {
-    refill,
-    job,
-    inputs,
-    outcome,
-    startedMs: Date.parse(startedAt),
-    finishedMs: Date.parse(finishedAt),
-    reason,
-    message,
-  }
-  return { begun: refills, failures, last }
-}
-
-/** What a status says of what is wrong. */
-export function degradedOf(status: CodePoolStatus | undefined) {
-  return status?.conditions?.find(({ type }) => type === 'Degraded')
 }
 
 /** Whether two statuses say the same. */

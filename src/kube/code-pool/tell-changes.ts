@@ -1,11 +1,11 @@
 // Reports what a reconcile changed: events for `kubectl describe`, log entries, counts of refills.
 // Called once the status is written, so that nothing is reported twice.
 import type { RefillOutcome, RefillPlan } from '../../codes/refill-sight.ts'
-import type { Log } from '../../process/log.ts'
-import type { Metrics } from '../../process/metrics.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import type { EventRecorder, EventTold } from '../events.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
-import { degradedOf } from './render-status.ts'
+import { degradedOf } from './read-status.ts'
 
 /** Tells it. */
 export function tellChanges(

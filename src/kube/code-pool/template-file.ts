@@ -1,7 +1,7 @@
 // The pod template of refill Jobs as a file that may change at any time, as mounted ConfigMaps do.
 import { readFile } from 'node:fs/promises'
 import type { Trouble } from '../../codes/refill-sight.ts'
-import { type Background, runInBackground } from '../../process/background.ts'
+import { type Background, runInBackground } from '../../resilience/background.ts'
 import { parseTemplate, type PodTemplate } from './refill-jobs.ts'
 
 /** The template as it was last read. */

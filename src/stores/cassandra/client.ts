@@ -1,8 +1,8 @@
 // A connection to Cassandra: connects in the background for as long as it takes, runs statements
 // of known kinds within deadlines, and turns every failure into StoreError. Ends no process.
 import { Client } from 'cassandra-driver'
-import { pause, within } from '../../process/deadline.ts'
-import type { Log } from '../../process/log.ts'
+import { pause, within } from '../../resilience/deadline.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { createCalls, createProbe, createWarmUp, rowsOf } from './calls.ts'
 import { type ConnectFault, connectFaultOf } from './connect-fault.ts'
 import { type CassandraMetrics, DriverMetrics } from './driver-metrics.ts'

@@ -1,7 +1,7 @@
 // What the driver says of its work, counted in Prometheus. Labels are few words of the driver's:
 // never a host, a keyspace or a statement.
 import { type Client, metrics as driver } from 'cassandra-driver'
-import type { Metrics } from '../../process/metrics.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 
 /** The metrics that this room counts. */
 export type CassandraMetrics = Pick<

@@ -1,6 +1,6 @@
 // What is known of a statement that failed, by the shape of the driver's error. Knows no driver:
 // shapes are as measured in research and read in its source (4.10, request-execution.js).
-import type { FailedOutcome } from '../../process/store-error.ts'
+import type { FailedOutcome } from '../../resilience/store-error.ts'
 
 /** What failed: a defect of ours is no operating fault, and is thrown as it is. */
 export type Failure = FailedOutcome | 'defect'

@@ -1,7 +1,7 @@
 // Intents in Cassandra, which forgets each when its life ends. Written by conditional writes alone.
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../links/intent-store.ts'
-import type { Clock } from '../../process/deadline.ts'
-import { StoreError } from '../../process/store-error.ts'
+import type { Clock } from '../../resilience/deadline.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
 import { type Row, textOf, timeMsOf, uuidOf, wasApplied } from './row.ts'
 

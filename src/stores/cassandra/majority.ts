@@ -2,7 +2,7 @@
 // Doubt begins when such a statement fails, when nodes change, and when none was sent for a while;
 // probes settle it, through several nodes, as one node alone may be cut off from the others.
 import { setImmediate as turn } from 'node:timers/promises'
-import { pause, type Pause } from '../../process/deadline.ts'
+import { pause, type Pause } from '../../resilience/deadline.ts'
 
 /** What is known of the majority. */
 export interface MajorityWatch {

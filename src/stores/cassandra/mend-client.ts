@@ -1,7 +1,7 @@
 // Mends of the driver's client (4.10), which goes on connecting for ever, also after its end: to
 // nodes that it forgot, to those it finds while it is shut down, and by connections it gave up.
 import type { Client, Host } from 'cassandra-driver'
-import type { Log } from '../../process/log.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { mendRefresh, type RefreshingControl } from './mend-refresh.ts'
 
 /** What mending needs. */

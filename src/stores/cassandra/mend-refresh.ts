@@ -2,7 +2,7 @@
 // run side by side, one takes the connection from under the other, and the rejection of that one is
 // nobody's: it would end the process. Here one runs at a time, and one that fails is begun again.
 // One that is under way while its client is shut down finds nodes that nobody would let go.
-import type { Log } from '../../process/log.ts'
+import type { Log } from '../../telemetry/log.ts'
 
 /** The part of the driver's client that is mended. */
 export interface RefreshingControl {

@@ -1,7 +1,7 @@
 // The version of a schema that is just being made. Migrating itself needs a real node: see
 // test/component/cassandra-migrate.test.ts.
 import { expect, test } from '@jest/globals'
-import { StoreError } from '../../process/store-error.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import { readSchemaVersion } from './migrations.ts'
 import type { Row } from './row.ts'
 

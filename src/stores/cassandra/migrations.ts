@@ -1,8 +1,8 @@
 // Brings a keyspace to the newest schema. Forward only; may be run twice at once and killed at any
 // moment: those who migrate take turns, and each step may be done again.
 import { randomUUID } from 'node:crypto'
-import { pause } from '../../process/deadline.ts'
-import { StoreError } from '../../process/store-error.ts'
+import { pause } from '../../resilience/deadline.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import type { Cassandra, CassandraSession } from './client.ts'
 import { shapeOf } from './failed-outcome.ts'
 import { integerOf, uuidOf, wasApplied } from './row.ts'

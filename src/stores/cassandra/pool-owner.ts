@@ -1,6 +1,6 @@
 // Who keeps a pool of codes filled, and how full, as it is written down with the pool. Never makes
 // a pool, and never takes one from whom it was not told of.
-import { StoreError } from '../../process/store-error.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
 import { repeatUnknown } from './repeat-unknown.ts'
 import { type Row, wasApplied } from './row.ts'

@@ -1,6 +1,6 @@
 // Changes whose outcome is unknown: repeated until they are settled, and no longer.
 import { expect, test } from '@jest/globals'
-import { type FailedOutcome, StoreError } from '../../process/store-error.ts'
+import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import { repeatUnknown, type Tried } from './repeat-unknown.ts'
 
 const failed = (outcome: FailedOutcome) => new StoreError('no answer', { outcome })

@@ -1,7 +1,7 @@
 // Repeats a change that states what it expects, while its outcome is unknown or another one came
 // before it. Bounded in tries and in time.
-import { pause, type Pause } from '../../process/deadline.ts'
-import { StoreError } from '../../process/store-error.ts'
+import { pause, type Pause } from '../../resilience/deadline.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 
 /** What one try came to: the answer, or that it is to be tried again. */
 export type Tried<T> = { readonly done: T } | 'again'

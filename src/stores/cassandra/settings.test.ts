@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { ConfigError, parseConfig } from '../../process/config.ts'
+import { ConfigError, parseConfig } from '../../config/config.ts'
 import { cassandraSettings, planCassandra, replicationSetting } from './settings.ts'
 
 const given = { CASSANDRA_CONTACT_POINTS: 'db-0.db', CASSANDRA_LOCAL_DC: 'dc1' }

@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { ConfigError, type ConfigOf, type Setting, together } from '../../process/config.ts'
-import { integerSetting } from '../../process/settings.ts'
+import { ConfigError, type ConfigOf, type Setting, together } from '../../config/config.ts'
+import { integerSetting } from '../../config/settings.ts'
 
 const HOSTS_MAX = 64
 const hostName = /^[0-9A-Za-z_]([0-9A-Za-z_.-]{0,252}[0-9A-Za-z_.])?$/

@@ -1,6 +1,6 @@
 // What the span of a statement says, and that no statement has one outside a traced request.
 import { expect, test } from '@jest/globals'
-import { StoreError } from '../../process/store-error.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import { recordSpans } from '../../../test/parts/recording-spans.ts'
 import { traceStatements } from './trace-statements.ts'
 

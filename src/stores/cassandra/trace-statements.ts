@@ -1,7 +1,7 @@
 // The span of a statement in a request that is traced: which statement, at which level, and how
 // often the driver had to try. The values of a statement are told to nobody.
-import { askWithin, type SpanFacts, type Spans, spansNow } from '../../process/spans.ts'
-import { StoreError } from '../../process/store-error.ts'
+import { askWithin, type SpanFacts, type Spans, spansNow } from '../../telemetry/spans.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import type { StatementKind } from './statement-kinds.ts'
 
 /** What the driver tells of a statement beside its rows. */

@@ -1,7 +1,7 @@
 // Which nodes of the local data center are up, and whether a majority of replicas responds: the
 // state of the store that `/readyz` reports. Logs and counts each node that goes down or comes up.
 import type { Client, Host } from 'cassandra-driver'
-import type { Log } from '../../process/log.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { type CassandraMetrics, showPool } from './driver-metrics.ts'
 import { createMajorityWatch, type MajorityWatch } from './majority.ts'
 

@@ -1,6 +1,6 @@
 // Intents in memory: for tests, and as the plainest statement of what a store of intents does.
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../links/intent-store.ts'
-import type { Clock } from '../../process/deadline.ts'
+import type { Clock } from '../../resilience/deadline.ts'
 
 /** Makes an empty store that judges the life of its intents by `nowMs`. */
 export function createMemoryIntentStore(nowMs: Clock): IntentStore {

@@ -1,7 +1,7 @@
 // A shared cache of links in memory: for tests, and as the plainest statement of what one does.
 import type { Target } from '../../links/decide-redirect.ts'
 import { type LinkCache, lifeMsOf, PERMIT_MS } from '../../links/link-cache.ts'
-import type { Clock } from '../../process/deadline.ts'
+import type { Clock } from '../../resilience/deadline.ts'
 
 type Kept = { readonly untilMs: number } & (
   { readonly permit: string } | { readonly target: Target | undefined }

@@ -1,8 +1,8 @@
 // Gathers the calls of one turn of the event loop into scripts, one for each hash slot, and gives
 // each call its own decisions. Bounded: in charges of a script, in calls under way and in time.
 import type { Decision } from '../../limits/algorithm.ts'
-import { within } from '../../process/deadline.ts'
-import { StoreError } from '../../process/store-error.ts'
+import { within } from '../../resilience/deadline.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import { type Call, decodeReply, encodeCalls } from './charge-wire.ts'
 import type { RedisConnection } from './connection.ts'
 import { chargeScript, chargeScriptSha } from './script.ts'

@@ -1,6 +1,6 @@
 // What REDIS_URL of the link cache may say.
 import { expect, test } from '@jest/globals'
-import { ConfigError, parseConfig } from '../../process/config.ts'
+import { ConfigError, parseConfig } from '../../config/config.ts'
 import { cacheSettings, planLinkCache } from './cache-settings.ts'
 
 const plan = (env: Record<string, string>) => planLinkCache(parseConfig(cacheSettings, env))

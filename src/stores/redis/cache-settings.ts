@@ -1,7 +1,7 @@
 // The settings of the shared cache of links, and what they come to. Reads files of certificates;
 // connects to nothing.
 import { z } from 'zod'
-import { ConfigError, type ConfigOf, type Setting, together } from '../../process/config.ts'
+import { ConfigError, type ConfigOf, type Setting, together } from '../../config/config.ts'
 import type { RedisConnectionOptions } from './connection.ts'
 import { parseAuth, redisSettings, tlsOf } from './settings.ts'
 import { type ParsedTarget, parseTarget, type RedisType } from './target.ts'

@@ -2,9 +2,9 @@
 // the deletions; each with a deadline, and none while Redis does not answer. Bounded in calls.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createGuard } from '../../process/guard.ts'
-import type { Metrics } from '../../process/metrics.ts'
-import { type FailedOutcome, StoreError } from '../../process/store-error.ts'
+import { createGuard } from '../../resilience/guard.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import type { RedisConnection } from './connection.ts'
 import { keyOf } from './link-cache-entry.ts'
 import type { LinkCacheCommands } from './link-cache.ts'

@@ -1,8 +1,8 @@
 // Opens the shared cache of links on a Redis of its own. Never waits for Redis: while it is not
 // there, every call fails at once with StoreError.
 import type { LinkCache } from '../../links/link-cache.ts'
-import type { Log } from '../../process/log.ts'
-import type { Metrics } from '../../process/metrics.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import { connectRedis, type RedisConnectionOptions } from './connection.ts'
 import { createLinkCacheCommands } from './link-cache-commands.ts'
 import type { InvalidReason } from './link-cache-entry.ts'

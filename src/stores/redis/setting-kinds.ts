@@ -1,6 +1,6 @@
 // Kinds of settings that Redis's need: texts that may be absent, and words of any case.
 import { z } from 'zod'
-import type { Setting } from '../../process/config.ts'
+import type { Setting } from '../../config/config.ts'
 
 /** A text that may be absent. */
 export function optionalText(about: string, secret = false): Setting<string | undefined> {

@@ -1,6 +1,6 @@
 // The settings of Redis: the reference's names, and one line for each mistake.
 import { expect, test } from '@jest/globals'
-import { ConfigError, parseConfig, renderSettings } from '../../process/config.ts'
+import { ConfigError, parseConfig, renderSettings } from '../../config/config.ts'
 import { planRedis, redisSettings } from './settings.ts'
 
 const plan = (env: Record<string, string>) => planRedis(parseConfig(redisSettings, env))

@@ -1,7 +1,7 @@
 // That each question to Redis has a span of its own in a traced request, and none elsewhere.
 import { expect, test } from '@jest/globals'
 import { recordSpans } from '../../../test/parts/recording-spans.ts'
-import { StoreError } from '../../process/store-error.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import type { LinkCacheCommands } from './link-cache.ts'
 import { traceBatches, traceCommands } from './trace-commands.ts'
 

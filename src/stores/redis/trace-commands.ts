@@ -1,7 +1,7 @@
 // The span of what a traced request asks of Redis: of each question for itself, also where the
 // driver is sent one command for several. Keys are told to nobody: they hold codes and clients.
-import { askWithin, type Spans, spansNow } from '../../process/spans.ts'
-import { StoreError } from '../../process/store-error.ts'
+import { askWithin, type Spans, spansNow } from '../../telemetry/spans.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import type { Batches } from './batches.ts'
 import type { LinkCacheCommands } from './link-cache.ts'
 

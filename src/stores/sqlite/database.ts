@@ -2,9 +2,9 @@
 // here. Refuses a folder that another process uses: two would not see each other's memory.
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { Metrics } from '../../process/metrics.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import { OperatorError } from '../../process/role.ts'
-import { StoreError } from '../../process/store-error.ts'
+import { StoreError } from '../../resilience/store-error.ts'
 import { durablePragmas } from './durable-pragmas.ts'
 import { READ_PROBE } from './operations.ts'
 import type { Parameter } from './parameters.ts'

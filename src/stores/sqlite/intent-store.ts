@@ -1,7 +1,7 @@
 // Intents in SQLite. One that is older than its life counts as absent, swept or not.
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../links/intent-store.ts'
 import type { SweptStore } from '../../links/link-store.ts'
-import type { Clock } from '../../process/deadline.ts'
+import type { Clock } from '../../resilience/deadline.ts'
 import type { Database } from './database.ts'
 import { integerOf, numberOf, type Row, textOf } from './row.ts'
 

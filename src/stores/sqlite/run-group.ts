@@ -1,6 +1,6 @@
 // One group of writes as one transaction, and what is known of it where it fails: the only place
 // that says "certainly not done" of a commit.
-import type { FailedOutcome } from '../../process/store-error.ts'
+import type { FailedOutcome } from '../../resilience/store-error.ts'
 import type { Write } from './parameters.ts'
 import type { Answer, Row } from './writer.ts'
 

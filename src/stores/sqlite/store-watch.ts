@@ -1,7 +1,7 @@
 // Tells health and the log how the database fares: one line when it fails, one when it is back,
 // however often it is asked between.
 import type { Health } from '../../process/health.ts'
-import type { Log } from '../../process/log.ts'
+import type { Log } from '../../telemetry/log.ts'
 import type { Tightened } from './private-files.ts'
 
 /** A side of the database: the writing thread, or the reader of the main one. */

@@ -2,8 +2,8 @@
 // so one sync of the disk serves them all; a promise resolves after that sync.
 import { Worker } from 'node:worker_threads'
 import type { SQLOutputValue } from 'node:sqlite'
-import type { Metrics } from '../../process/metrics.ts'
-import { type FailedOutcome, StoreError } from '../../process/store-error.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import type { OperationName } from './operations.ts'
 import { type Parameter, type Write, writeOf } from './parameters.ts'
 import type { WatchedBy } from './store-watch.ts'

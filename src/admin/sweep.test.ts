@@ -1,0 +1,72 @@
+// Sweeping: only what ended long ago goes, in small steps, and it stops when the process ends.
+import { expect, test } from '@jest/globals'
+import { sampleLink } from '../../test/contract/sample-link.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { sweep } from './sweep.ts'
+
+const NOW_MS = 1_790_000_000_000
+const DAY_MS = 86_400_000
+
+function house() {
+  const links = createMemoryLinkStore()
+  const metrics = createMetrics()
+  const lines: unknown[] = []
+  const swept: { beforeMs: number; max: number }[] = []
+  const intents = {
+    deleteEnded(given: { beforeMs: number; max: number }) {
+      swept.push(given)
+      return Promise.resolve(0)
+    },
+  }
+  const ending = new AbortController()
+  const log = { info: (line: unknown) => lines.push(line) }
+  const deps = { links, intents, nowMs: () => NOW_MS, metrics, log, signal: ending.signal }
+  return { ...deps, deps, ending, swept, lines }
+}
+
+async function purged(metrics: ReturnType<typeof createMetrics>): Promise<number | undefined> {
+  return (await metrics.linksPurged.get()).values[0]?.value
+}
+
+test('links go 31 days after their end, and no sooner', async () => {
+  const { deps, links, metrics, swept } = house()
+  const end = (expiresAtMs: number | null) => sampleLink({ expiresAtMs })
+  const old = end(NOW_MS - 31 * DAY_MS - 1)
+  const kept = [end(NOW_MS - 31 * DAY_MS), end(NOW_MS - 1), end(NOW_MS + 1), end(null)]
+  for (const link of [old, ...kept]) await links.insertIfAbsent(link)
+  await sweep(deps)
+  expect(await links.find(old.code)).toBeUndefined()
+  for (const link of kept) expect(await links.find(link.code)).toEqual(link)
+  expect(await purged(metrics)).toBe(1)
+  expect(swept.map(({ beforeMs }) => beforeMs)).toEqual([NOW_MS])
+})
+
+test('however many there are, they go in steps', async () => {
+  const { deps, links, metrics, lines } = house()
+  for (let i = 0; i < 1200; i++) {
+    await links.insertIfAbsent(sampleLink({ code: `old${String(i)}`, expiresAtMs: 1 }))
+  }
+  const steps: number[] = []
+  const watched = {
+    deleteEnded(given: { beforeMs: number; max: number }) {
+      steps.push(given.max)
+      return links.deleteEnded(given)
+    },
+  }
+  await sweep({ ...deps, links: watched })
+  expect(steps).toEqual([500, 500, 500])
+  expect(await purged(metrics)).toBe(1200)
+  expect(lines).toEqual([{ links: 1200, intents: 0 }])
+})
+
+test('a process that ends sweeps no further, and nothing to sweep is no news', async () => {
+  const { deps, links, ending, lines } = house()
+  await sweep(deps)
+  const link = sampleLink({ expiresAtMs: 1 })
+  await links.insertIfAbsent(link)
+  ending.abort()
+  await sweep(deps)
+  expect(await links.find(link.code)).toEqual(link)
+  expect(lines).toEqual([])
+})

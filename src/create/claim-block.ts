@@ -1,0 +1,70 @@
+// Claims the next block of a pool for this process. A block has one owner, and a claim that is
+// unknown is learnt before another is begun; at worst a block is lost, never used twice.
+import { randomUUID } from 'node:crypto'
+import type { CodeStore } from '../codes/code-store.ts'
+import type { Pool } from '../codes/pool.ts'
+import { pause, type Pause } from '../resilience/deadline.ts'
+import { answerOf, outcomeOf, PAUSE_MS, untilAnswered } from '../resilience/retry-until-deadline.ts'
+
+/** The codes of a block that is ours, or why there is none. */
+export type BlockClaim =
+  | { readonly kind: 'block'; readonly seq: number; readonly codes: string[] }
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'stopped' }
+
+/** What claiming a block needs. */
+export interface ClaimBlockDeps {
+  readonly codes: Pick<CodeStore, 'readPoolSerial' | 'claimNext' | 'readBlock' | 'deleteBlock'>
+  readonly pool: string
+  /** Ends the waiting for a store that does not answer. */
+  readonly signal: AbortSignal
+  readonly newWriterId?: () => string
+  /** How to wait before a repeat; tests, whose clock is their own, bring another. */
+  readonly pause?: Pause
+}
+
+/**
+ * Claims one block. `empty` is said only after a serial read of the pool; `refused` when the store
+ * certainly did not do the claim, nor may do one later. While the store does not answer this
+ * waits, and starts no other claim, until `signal` aborts.
+ */
+export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
+  const newWriterId = deps.newWriterId ?? randomUUID
+  let writerId = newWriterId()
+  let wasUnknown = false
+  let row = await untilAnswered(deps, () => deps.codes.readPoolSerial(deps.pool))
+  for (;;) {
+    if (row === 'stopped') return { kind: 'stopped' }
+    if (row === undefined || row.claimed >= row.minted) return { kind: 'empty' }
+    const from: number = row.claimed
+    const after = await outcomeOf(deps.codes.claimNext({ pool: deps.pool, from, writerId }))
+    if (after === 'not-done' && !wasUnknown) return { kind: 'refused' }
+    if (after === 'not-done' || after === 'unknown') {
+      wasUnknown = true
+      await (deps.pause ?? pause)(PAUSE_MS, deps.signal)
+      row = await untilAnswered(deps, () => deps.codes.readPoolSerial(deps.pool))
+    } else {
+      row = after
+    }
+    if (row === 'stopped') return { kind: 'stopped' }
+    if (isMine(row, { seq: from + 1, writerId })) return takeBlock(deps, from + 1)
+    // Still unclaimed: the same claim again by the same id. Claimed by another: a new one.
+    if (row?.claimed !== from) writerId = newWriterId()
+  }
+}
+
+/** Both must be mine: the number alone could be another's, the id alone an earlier claim's. */
+function isMine(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
+  return row?.claimed === claim.seq && row.writerId === claim.writerId
+}
+
+async function takeBlock(deps: ClaimBlockDeps, seq: number): Promise<BlockClaim> {
+  const block = { pool: deps.pool, seq }
+  const codes = await untilAnswered(deps, () => deps.codes.readBlock(block))
+  if (codes === 'stopped') return { kind: 'stopped' }
+  if (codes === undefined)
+    throw new Error(`block ${String(seq)} of pool ${deps.pool} is claimed but not there`)
+  await answerOf(deps.codes.deleteBlock(block)) // one that stays is read by nobody
+  return { kind: 'block', seq, codes }
+}

@@ -1,0 +1,198 @@
+// The codes that a process holds: each handed out once, blocks claimed in time, and what is said
+// when there are none. Claiming itself is explored in test/model.
+import { expect, test } from '@jest/globals'
+import { toBase62 } from '../codes/base62.ts'
+import type { CodeStore } from '../codes/code-store.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import { StoreError } from '../resilience/store-error.ts'
+import { createMemoryCodeStore } from '../stores/memory/code-store.ts'
+import { createCodeSupply } from './code-supply.ts'
+
+const POOL = 'default'
+const codesOf = (seq: number) => Array.from({ length: 1000 }, (_, i) => toBase62(seq * 1000 + i))
+
+/** A supply over a memory store with `minted` blocks; `change` bends the store. */
+async function supplyOf(
+  minted: number,
+  change: (codes: CodeStore) => Partial<CodeStore> = () => ({}),
+) {
+  const codes = createMemoryCodeStore()
+  await codes.insertPoolIfAbsent({ pool: POOL, secretFingerprint: 'f' })
+  const mint = async (from: number, to: number) => {
+    for (let seq = from + 1; seq <= to; seq++) {
+      await codes.putBlock({ pool: POOL, seq, codes: codesOf(seq) })
+    }
+    await codes.advanceMinted({ pool: POOL, from, to })
+  }
+  await mint(0, minted)
+  const clock = { monotonicMs: 1000 }
+  const ending = new AbortController()
+  const seen = { asked: 0, errors: [] as unknown[] }
+  const supply = createCodeSupply({
+    codes: { ...codes, ...change(codes) },
+    pool: POOL,
+    signal: ending.signal,
+    pause: () => Promise.resolve(),
+    monotonicMs: () => clock.monotonicMs,
+    metrics: createMetrics(),
+    onPoolAsked: () => seen.asked++,
+    onError: (error) => seen.errors.push(error),
+  })
+  const take = async () => supply.take(clock.monotonicMs + 5000)
+  const takeMany = async (count: number) => {
+    const taken: string[] = []
+    while (taken.length < count) {
+      const supplied = await take()
+      if (supplied.kind !== 'code') throw new Error(`no code: ${supplied.kind}`)
+      taken.push(supplied.code)
+    }
+    return taken
+  }
+  return { codes, mint, clock, ending, seen, supply, take, takeMany }
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+test('codes are handed out block by block, in order, each once', async () => {
+  const { takeMany } = await supplyOf(3)
+  expect(await takeMany(3000)).toEqual([...codesOf(1), ...codesOf(2), ...codesOf(3)])
+})
+
+test('the next block is claimed when 200 codes are left, and not before', async () => {
+  const { takeMany, seen } = await supplyOf(3)
+  await takeMany(800)
+  await settled()
+  expect(seen.asked).toBe(1)
+  await takeMany(1)
+  await settled()
+  expect(seen.asked).toBe(2)
+})
+
+test('500 takers at once wait for one claim and get 500 codes', async () => {
+  const { take, seen } = await supplyOf(2)
+  const taken = await Promise.all(Array.from({ length: 500 }, take))
+  const codes = taken.map((supplied) => (supplied.kind === 'code' ? supplied.code : supplied.kind))
+  expect(new Set(codes).size).toBe(500)
+  expect(codes.every((code) => code.length === 7)).toBe(true)
+  expect(seen.asked).toBe(1)
+})
+
+test('more takers than a block holds are served from the next', async () => {
+  const { take, seen } = await supplyOf(2)
+  const taken = await Promise.all(Array.from({ length: 1500 }, take))
+  expect(new Set(taken.map((supplied) => JSON.stringify(supplied))).size).toBe(1500)
+  expect(seen.asked).toBe(2)
+})
+
+test('an empty pool is said, asked again only after a second, and then used', async () => {
+  let reads = 0
+  const { take, mint, clock } = await supplyOf(0, (codes) => ({
+    readPoolSerial(pool) {
+      reads++
+      return codes.readPoolSerial(pool)
+    },
+  }))
+  expect(await take()).toEqual({ kind: 'pool-empty' })
+  await mint(0, 1)
+  expect(await take()).toEqual({ kind: 'pool-empty' })
+  clock.monotonicMs += 999
+  expect(await take()).toEqual({ kind: 'pool-empty' })
+  expect(reads).toBe(1)
+  clock.monotonicMs += 1
+  expect(await take()).toEqual({ kind: 'code', code: codesOf(1)[0] })
+})
+
+test('the deadline of a taker is one of the monotonic clock', async () => {
+  const { supply, clock } = await supplyOf(1, () => ({
+    readPoolSerial: () => new Promise(() => undefined),
+  }))
+  const begunMs = performance.now()
+  expect(await supply.take(clock.monotonicMs + 50)).toEqual({ kind: 'store-unavailable' })
+  expect(performance.now() - begunMs).toBeGreaterThan(45)
+  expect(performance.now() - begunMs).toBeLessThan(5000)
+})
+
+test('codes at hand are handed out although the pool is empty', async () => {
+  const { takeMany, take } = await supplyOf(1)
+  expect(await takeMany(1000)).toEqual(codesOf(1))
+  expect(await take()).toEqual({ kind: 'pool-empty' })
+})
+
+test('a store that does not answer in time is told from an empty pool', async () => {
+  const { supply, clock } = await supplyOf(1, () => ({
+    readPoolSerial: () => new Promise(() => undefined),
+  }))
+  expect(await supply.take(clock.monotonicMs)).toEqual({ kind: 'store-unavailable' })
+})
+
+test('takers do not wait for a store that is known to be unavailable', async () => {
+  const hung = Promise.withResolvers<undefined>()
+  const { supply, clock } = await supplyOf(1, (codes) => ({
+    readPoolSerial: (pool) => hung.promise.then(() => codes.readPoolSerial(pool)),
+  }))
+  const waiting = Promise.resolve(supply.take(clock.monotonicMs + 60_000))
+  supply.failWaiting()
+  expect(await waiting).toEqual({ kind: 'store-unavailable' })
+  const next = supply.take(clock.monotonicMs + 60_000)
+  hung.resolve(undefined)
+  expect(await next).toEqual({ kind: 'code', code: codesOf(1)[0] })
+})
+
+test('a store that fails is asked until it answers', async () => {
+  let failures = 50
+  const { take } = await supplyOf(1, (codes) => ({
+    claimNext: (change) =>
+      failures-- > 0
+        ? Promise.reject(new StoreError('away', { outcome: 'unknown' }))
+        : codes.claimNext(change),
+  }))
+  expect(await take()).toEqual({ kind: 'code', code: codesOf(1)[0] })
+})
+
+test('a process that ends waits no longer for the store', async () => {
+  const { take, ending } = await supplyOf(1, () => ({
+    readPoolSerial: () => Promise.reject(new StoreError('away', { outcome: 'not-done' })),
+  }))
+  const taken = take()
+  ending.abort()
+  expect(await taken).toEqual({ kind: 'store-unavailable' })
+})
+
+test('a defect is reported, fails the takers loudly, and the next claim works', async () => {
+  const { take, codes, seen } = await supplyOf(2)
+  await codes.deleteBlock({ pool: POOL, seq: 1 })
+  await expect(take()).rejects.toThrow(/block 1 of pool default is claimed but not there/)
+  expect(seen.errors).toHaveLength(1)
+  expect(await take()).toEqual({ kind: 'code', code: codesOf(2)[0] })
+})
+
+test('a claimed block is deleted from the store', async () => {
+  const { takeMany, codes } = await supplyOf(2)
+  await takeMany(1)
+  await settled()
+  expect(await codes.readBlock({ pool: POOL, seq: 1 })).toBeUndefined()
+  expect(await codes.readBlock({ pool: POOL, seq: 2 })).toBeDefined()
+})
+
+test('rejected claims are retried after a second, and the pool is not reported empty', async () => {
+  let claims = 0
+  const { take, clock, seen } = await supplyOf(1, () => ({
+    claimNext() {
+      claims++
+      return Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+    },
+  }))
+  expect(await take()).toEqual({ kind: 'store-unavailable' })
+  clock.monotonicMs += 999
+  expect(await take()).toEqual({ kind: 'store-unavailable' })
+  expect(claims).toBe(1)
+  clock.monotonicMs += 1
+  expect(await take()).toEqual({ kind: 'store-unavailable' })
+  expect([claims, seen.asked]).toEqual([2, 0])
+})
+
+test('a pool found empty is reported, so that it may be refilled', async () => {
+  const { take, seen } = await supplyOf(0)
+  await take()
+  expect(seen.asked).toBe(1)
+})

@@ -1,0 +1,105 @@
+// The codes that this process holds, in memory only: handed out one by one, with the next block
+// claimed in the background before the last is used up. What it holds at its end is lost.
+import { BLOCK_SIZE } from '../codes/block.ts'
+import { type Clock, within } from '../resilience/deadline.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { StoreError } from '../resilience/store-error.ts'
+import { type BlockClaim, claimBlock, type ClaimBlockDeps } from './claim-block.ts'
+
+/** A code, or why there is none: the pool has none left, or the store did not answer in time. */
+export type SuppliedCode =
+  | { readonly kind: 'code'; readonly code: string }
+  | { readonly kind: 'pool-empty' }
+  | { readonly kind: 'store-unavailable' }
+
+/** Hands out codes, each once. */
+export interface CodeSupply {
+  /** The next code; waits for a block until `deadlineMs`, monotonic, if none is at hand. */
+  take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
+  /** The store became unavailable: those who wait for a block now get `store-unavailable`. */
+  failWaiting(): void
+}
+
+/** What the supply needs besides the claiming of blocks. */
+export interface SupplyDeps extends ClaimBlockDeps {
+  readonly monotonicMs: Clock
+  readonly metrics: Pick<Metrics, 'blocksClaimed'>
+  /** Told after each claim, also of an empty pool, so that it may be refilled in time. */
+  readonly onPoolAsked?: () => void
+  readonly onError: (error: unknown) => void
+}
+
+/** The next block is claimed when this few codes are left. */
+const CODES_LEFT_MIN = BLOCK_SIZE / 5
+
+/** A pool found empty, or a store that refused, is not asked again for this long. */
+const HOLD_MS = 1000
+
+/** Makes a supply that holds nothing yet. */
+export function createCodeSupply(deps: SupplyDeps): CodeSupply {
+  const codes: string[] = []
+  let claiming: Promise<BlockClaim['kind']> | undefined
+  let holdUntilMs = -Infinity
+  let last: BlockClaim['kind'] | undefined
+  const outages = new Set<PromiseWithResolvers<'refused'>>()
+
+  const claim = async (): Promise<BlockClaim['kind']> => {
+    try {
+      const claimed = await claimBlock(deps)
+      const { kind } = claimed
+      last = kind
+      if (kind === 'empty' || kind === 'refused') holdUntilMs = deps.monotonicMs() + HOLD_MS
+      if (claimed.kind === 'block') {
+        codes.unshift(...claimed.codes.reverse()) // handed out from the end, oldest block first
+        deps.metrics.blocksClaimed.inc({ pool: deps.pool })
+      }
+      if (kind === 'block' || kind === 'empty') deps.onPoolAsked?.()
+      return kind
+    } finally {
+      claiming = undefined
+    }
+  }
+  const claimAhead = () => {
+    if (codes.length > CODES_LEFT_MIN || claiming !== undefined) return
+    if (deps.monotonicMs() < holdUntilMs) return
+    claiming = claim()
+    claiming.catch(deps.onError)
+  }
+  const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
+    if (claiming === undefined) return last === 'refused' ? 'store-unavailable' : 'pool-empty'
+    const outage = Promise.withResolvers<'refused'>()
+    outages.add(outage)
+    const late = () => new StoreError('no block of codes in time', { outcome: 'not-done' })
+    try {
+      const block = Promise.race([claiming, outage.promise])
+      const kind = await within(Math.max(0, deadlineMs - deps.monotonicMs()), block, late)
+      if (kind === 'block') return 'code'
+      return kind === 'empty' ? 'pool-empty' : 'store-unavailable'
+    } catch (error) {
+      if (error instanceof StoreError) return 'store-unavailable'
+      throw error
+    } finally {
+      outages.delete(outage)
+    }
+  }
+
+  const takeNow = (): SuppliedCode | undefined => {
+    claimAhead()
+    const code = codes.pop()
+    return code === undefined ? undefined : { kind: 'code', code }
+  }
+  const takeWhenThere = async (deadlineMs: number): Promise<SuppliedCode> => {
+    for (;;) {
+      const kind = await waitForBlock(deadlineMs)
+      if (kind !== 'code') return { kind }
+      const taken = takeNow()
+      if (taken !== undefined) return taken
+    }
+  }
+  return {
+    take: (deadlineMs) => takeNow() ?? takeWhenThere(deadlineMs),
+    failWaiting() {
+      for (const { resolve } of outages) resolve('refused')
+    },
+  }
+}

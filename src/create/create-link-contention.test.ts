@@ -1,0 +1,121 @@
+// Many creates with one Idempotency-Key at once, on a store whose calls contend: each may fail
+// before or after it took effect, as rounds of Paxos do. Time is virtual.
+import { expect, test } from '@jest/globals'
+import fc from 'fast-check'
+import { createMetrics } from '../telemetry/metrics.ts'
+import { StoreError } from '../resilience/store-error.ts'
+import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
+import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { createLink } from './create-link.ts'
+
+/** What becomes of one call of the store. */
+type Fate = 'done' | 'failed' | 'done, but reported as failed'
+
+const metrics = createMetrics()
+const NOW_MS = 1_790_000_000_000
+
+/** Timers of a clock that moves only when everything else has settled. */
+function createVirtualClock() {
+  let nowMs = NOW_MS
+  const timers: { atMs: number; wake: () => void }[] = []
+  return {
+    nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
+    pause: (ms: number) =>
+      new Promise<void>((resolve) => {
+        timers.push({ atMs: nowMs + ms, wake: resolve })
+      }),
+    /** Resolves with what `work` gives. */
+    async run<T>(work: Promise<T>): Promise<T> {
+      const running = { isDone: false }
+      const done = work.finally(() => (running.isDone = true))
+      for (;;) {
+        await new Promise((resolve) => setImmediate(resolve))
+        if (running.isDone) return done
+        timers.sort((one, other) => one.atMs - other.atMs)
+        const next = timers.shift()
+        if (next === undefined) throw new Error('the work waits for nothing')
+        nowMs = next.atMs
+        next.wake()
+      }
+    },
+  }
+}
+
+test('of 2 to 32 creates with one key one is fresh, and all others are its replays', async () => {
+  const fate = fc.constantFrom<Fate>('done', 'failed', 'done, but reported as failed')
+  const run = fc.record({
+    clients: fc.integer({ min: 2, max: 32 }),
+    alias: fc.constantFrom(undefined, 'mine'),
+    fates: fc.array(fate, { maxLength: 64 }),
+    draws: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 1, maxLength: 16 }),
+  })
+  const property = fc.asyncProperty(run, async ({ clients, alias, fates, draws }) => {
+    const clock = createVirtualClock()
+    let calls = 0
+    const contended = <A extends unknown[], T>(call: (...given: A) => Promise<T>) => {
+      return async (...given: A) => {
+        const fate = fates[calls++] ?? 'done'
+        const answer = fate === 'failed' ? undefined : await call(...given)
+        if (fate === 'done') return answer as T
+        throw new StoreError('contention', { outcome: 'unknown' })
+      }
+    }
+    const links = createMemoryLinkStore()
+    const intents = createMemoryIntentStore(clock.nowMs)
+    let codes = 0
+    let drawn = 0
+    const deps = {
+      links: {
+        insertIfAbsent: contended(links.insertIfAbsent.bind(links)),
+        readSerial: contended(links.readSerial.bind(links)),
+      },
+      intents: {
+        insertIfAbsent: contended(intents.insertIfAbsent.bind(intents)),
+        readSerial: contended(intents.readSerial.bind(intents)),
+        move: contended(intents.move.bind(intents)),
+      },
+      supply: { take: () => ({ kind: 'code' as const, code: `gggg${String(100 + codes++)}` }) },
+      onStored: () => undefined,
+      nowMs: clock.nowMs,
+      monotonicMs: clock.nowMs,
+      pause: clock.pause,
+      random: () => draws[drawn++ % draws.length] ?? 0,
+      metrics,
+    }
+    const request = { longUrl: 'https://x.example/', alias, ttlDays: 1, idempotencyKey: 'k' }
+    const creates = Array.from({ length: clients }, () => createLink(deps, request))
+    const outcomes = await clock.run(Promise.all(creates))
+    const replays = outcomes.map((one) => (one.kind === 'created' ? one.replayed : one.kind))
+    expect(replays.filter((replayed) => replayed !== true)).toEqual([false])
+    const made = outcomes.flatMap((one) => (one.kind === 'created' ? [one.link.code] : []))
+    expect(new Set(made).size).toBe(1)
+  })
+  await fc.assert(property, { numRuns: 150 })
+})
+
+test('pauses are drawn at random, so that contending clients do not fail together', async () => {
+  const pauses: number[] = []
+  const failing = () => Promise.reject(new StoreError('contention', { outcome: 'unknown' }))
+  let nowMs = NOW_MS
+  const deps = {
+    links: createMemoryLinkStore(),
+    intents: { readSerial: failing, insertIfAbsent: failing, move: failing },
+    supply: { take: () => ({ kind: 'pool-empty' as const }) },
+    onStored: () => undefined,
+    nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
+    pause(ms: number) {
+      pauses.push(ms)
+      nowMs += ms
+      return Promise.resolve()
+    },
+    metrics,
+  }
+  const request = { longUrl: 'https://x.example/', alias: 'a', ttlDays: 1, idempotencyKey: 'k' }
+  await createLink(deps, request)
+  const first = pauses.splice(0)
+  await createLink(deps, request)
+  expect(pauses).not.toEqual(first)
+  expect(new Set(first).size).toBeGreaterThan(5)
+})

@@ -1,0 +1,272 @@
+// Creating links while a store fails, rejects work, or the system clock is set back: each create
+// ends by its deadline, and reports no more than is known.
+import { describe, expect, test } from '@jest/globals'
+import { creatorOf, PAUSES_MAX, unknown } from '../../test/parts/creator.ts'
+import type { Intent, IntentStore } from '../links/intent-store.ts'
+import { StoreError } from '../resilience/store-error.ts'
+import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
+import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { CREATE_MS_MAX, type CreateDeps } from './create-link.ts'
+
+const DAY_MS = 86_400_000
+
+test('a store that stays away is given up at the deadline, and its code told', async () => {
+  const links = { insertIfAbsent: unknown, readSerial: unknown }
+  const { create, stored, clock, pauses, metrics } = creatorOf(['gggggg1'], {
+    links,
+    random: () => 1,
+  })
+  const begunMs = clock.nowMs
+  expect(await create()).toEqual({ kind: 'outcome-unknown' })
+  expect(stored).toEqual(['gggggg1'])
+  expect(clock.nowMs - begunMs).toBe(CREATE_MS_MAX)
+  expect(Math.max(...pauses)).toBe(320)
+  expect(pauses.length).toBeLessThan(30)
+  const { values } = await metrics.claims.get()
+  expect(values).toContainEqual({ labels: { outcome: 'unknown' }, value: 1 })
+})
+
+test.each(['readSerial', 'insertIfAbsent'] as const)(
+  'intents whose %s keeps failing end in 503 at the deadline',
+  async (method) => {
+    const { nowMs } = { nowMs: () => 0 }
+    const failing = { readSerial: unknown, insertIfAbsent: unknown }
+    const intents = { ...createMemoryIntentStore(nowMs), [method]: failing[method] }
+    const { create, stored, clock } = creatorOf(['gggggg1'], { intents })
+    const begunMs = clock.nowMs
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect(stored).toEqual([])
+    expect(clock.nowMs - begunMs).toBe(CREATE_MS_MAX)
+  },
+)
+
+const rejected = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+
+describe('while the system clock is set back by an hour each time a create waits', () => {
+  const HOUR_MS = 3_600_000
+
+  function settingBack(change: Partial<CreateDeps>) {
+    const made = creatorOf(['gggggg1', 'gggggg2'], {
+      ...change,
+      random: () => 1,
+      pause(ms) {
+        if (made.pauses.push(ms) > PAUSES_MAX) throw new Error('the create waits without an end')
+        made.clock.nowMs -= HOUR_MS
+        made.clock.monotonicMs += ms
+        return Promise.resolve()
+      },
+    })
+    return made
+  }
+
+  test('a claim that keeps failing ends at its deadline', async () => {
+    const links = { insertIfAbsent: unknown, readSerial: unknown }
+    const { create, clock } = settingBack({ links })
+    expect(await create()).toEqual({ kind: 'outcome-unknown' })
+    expect(clock.monotonicMs).toBe(CREATE_MS_MAX)
+  })
+
+  test.each(['readSerial', 'insertIfAbsent'] as const)(
+    'an intent whose %s keeps failing ends at its deadline',
+    async (method) => {
+      const failing = { readSerial: unknown, insertIfAbsent: unknown }
+      const intents = { ...createMemoryIntentStore(() => 0), [method]: failing[method] }
+      const { create, clock } = settingBack({ intents })
+      expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+      expect(clock.monotonicMs).toBe(CREATE_MS_MAX)
+    },
+  )
+
+  test('the move of an intent that keeps failing ends at its deadline', async () => {
+    const intents = { ...createMemoryIntentStore(() => 0), move: unknown }
+    const { create, clock } = settingBack({ intents })
+    await create({ alias: 'gggggg1' })
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect(clock.monotonicMs).toBe(CREATE_MS_MAX)
+  })
+
+  test('a claim that succeeds in the end has the dates of the wall clock', async () => {
+    let failures = 3
+    const links = createMemoryLinkStore()
+    const insertIfAbsent = links.insertIfAbsent.bind(links)
+    links.insertIfAbsent = (link) => (failures-- > 0 ? unknown() : insertIfAbsent(link))
+    const { create, clock } = settingBack({ links })
+    const { nowMs } = clock
+    expect(await create({ ttlDays: 1 })).toMatchObject({
+      kind: 'created',
+      link: { createdAtMs: nowMs, expiresAtMs: nowMs + DAY_MS },
+    })
+  })
+})
+
+test('a store that is known to be unavailable is not retried', async () => {
+  const rejects = () => Promise.reject(new StoreError('no majority', { outcome: 'not-done' }))
+  const intents = { ...createMemoryIntentStore(() => 0), readSerial: rejects }
+  const early = creatorOf(['gggggg1'], { intents })
+  expect(await early.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  const links = { insertIfAbsent: unknown, readSerial: rejects }
+  const late = creatorOf(['gggggg1'], { links })
+  expect(await late.create({ idempotencyKey: 'k' })).toEqual({ kind: 'outcome-unknown' })
+  expect([...early.pauses, ...late.pauses]).toEqual([])
+})
+
+test('a defect of the store fails loudly, and is no outage', async () => {
+  const insertIfAbsent = () => Promise.reject(new TypeError('a defect'))
+  const links = { insertIfAbsent, readSerial: () => Promise.resolve(undefined) }
+  const { create } = creatorOf(['gggggg1'], { links })
+  await expect(create()).rejects.toThrow('a defect')
+})
+
+test('of a store that refuses a link it is known that none was stored', async () => {
+  const refused = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+  const links = { ...createMemoryLinkStore(), insertIfAbsent: refused }
+  const { create, pauses, metrics } = creatorOf(['gggggg1', 'gggggg2'], { links })
+  expect(await create()).toEqual({ kind: 'store-unavailable' })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect(pauses).toEqual([])
+  const { values } = await metrics.claims.get()
+  expect(values).toEqual([{ labels: { outcome: 'not-done' }, value: 2 }])
+})
+
+test('a store that refuses an intent is not asked again', async () => {
+  let asked = 0
+  const insertIfAbsent = () => {
+    asked++
+    return Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+  }
+  const intents = { ...createMemoryIntentStore(() => 0), insertIfAbsent }
+  const { create, pauses } = creatorOf(['gggggg1'], { intents })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect([asked, pauses]).toEqual([1, []])
+})
+
+describe('a move of an intent whose code was taken', () => {
+  /** A creator whose first code is an alias, and whose store bends what `move` does. */
+  async function movingOf(move: (real: IntentStore) => IntentStore['move']) {
+    const intents = createMemoryIntentStore(() => 0)
+    const calls: string[] = []
+    const real = { ...intents }
+    const bent = move(real)
+    const made = creatorOf(['gggggg1', 'gggggg2', 'gggggg3'], {
+      intents: {
+        ...intents,
+        move(change) {
+          calls.push(change.to)
+          return bent(change)
+        },
+      },
+    })
+    await made.create({ alias: 'gggggg1' })
+    return { ...made, calls, intents }
+  }
+
+  test('is retried after a failure until it is done', async () => {
+    let failures = 2
+    const { create, calls } = await movingOf(
+      (real) => (change) => (failures-- > 0 ? unknown() : real.move(change)),
+    )
+    const outcome = await create({ idempotencyKey: 'k' })
+    expect(outcome).toMatchObject({ kind: 'created', link: { code: 'gggggg2' } })
+    expect(calls).toEqual(['gggggg2', 'gggggg2', 'gggggg2'])
+  })
+
+  test('that took effect though its call failed is found by a read, and not retried', async () => {
+    const { create, calls } = await movingOf(
+      (real) => (change) => real.move(change).then(() => unknown()),
+    )
+    const outcome = await create({ idempotencyKey: 'k' })
+    expect(outcome).toMatchObject({ kind: 'created', link: { code: 'gggggg2' } })
+    expect(calls).toHaveLength(1)
+  })
+
+  test('that the store rejects is not retried', async () => {
+    const { create, calls, pauses } = await movingOf(() => rejected)
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect([calls.length, pauses]).toEqual([1, []])
+  })
+
+  test('whose intent has expired meanwhile is not retried', async () => {
+    const { create, pauses } = await movingOf(() => unknown)
+    const readSerial = () => Promise.resolve(undefined)
+    const made = creatorOf(['gggggg1', 'gggggg2'], {
+      intents: { ...createMemoryIntentStore(() => 0), move: unknown, readSerial },
+    })
+    await made.create({ alias: 'gggggg1' })
+    expect(await made.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect([...made.pauses, ...pauses]).toEqual([])
+    expect(await create({ alias: 'other' })).toMatchObject({ kind: 'created' })
+  })
+
+  test('to another body’s intent stores no link of this body', async () => {
+    const { create, links } = await movingOf((real) => async (change) => {
+      const moved = await real.move(change)
+      return moved && { ...moved, bodyHash: 'another' }
+    })
+    expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect(await links.find('gggggg2')).toBeUndefined()
+  })
+})
+
+test('with a key, too, ten taken codes in a row end the search', async () => {
+  const codes = Array.from({ length: 12 }, (_, i) => `gggggg${i.toString(36)}`)
+  const { create, codes: left } = creatorOf([...codes])
+  for (const alias of codes.slice(0, 10)) await create({ alias })
+  expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  expect(left).toEqual(codes.slice(11))
+})
+
+test('an eleventh code is not tried', async () => {
+  const codes = Array.from({ length: 11 }, (_, i) => `gggggg${i.toString(36)}`)
+  const { create, codes: left } = creatorOf([...codes])
+  for (const alias of codes.slice(0, 10)) await create({ alias })
+  expect(await create()).toEqual({ kind: 'store-unavailable' })
+  expect(left).toEqual(codes.slice(10))
+})
+
+test('an intent that took effect though its call failed is not written twice', async () => {
+  const real = createMemoryIntentStore(() => 0)
+  let calls = 0
+  const insertIfAbsent = (intent: Intent) => {
+    calls++
+    return real.insertIfAbsent(intent).then(() => unknown())
+  }
+  const { create, metrics } = creatorOf(['gggggg1'], { intents: { ...real, insertIfAbsent } })
+  expect(await create({ idempotencyKey: 'k' })).toMatchObject({ kind: 'created', replayed: false })
+  expect(calls).toBe(1)
+  expect((await metrics.claims.get()).values).toEqual([
+    { labels: { outcome: 'claimed' }, value: 1 },
+  ])
+})
+
+test('a claim that is retried with success is counted as resolved, and as claimed', async () => {
+  const links = createMemoryLinkStore()
+  const insertIfAbsent = links.insertIfAbsent.bind(links)
+  const fates = [unknown, rejected]
+  links.insertIfAbsent = (link) => fates.shift()?.() ?? insertIfAbsent(link)
+  const { create, metrics, pauses } = creatorOf(['gggggg1'], { links })
+  expect(await create()).toMatchObject({ kind: 'created' })
+  expect(pauses).toHaveLength(2)
+  const { values } = await metrics.claims.get()
+  expect(values.map(({ labels, value }) => [labels.outcome, value]).sort()).toEqual([
+    ['claimed', 1],
+    ['unknown-resolved', 1],
+  ])
+})
+
+test('a claim whose deadline has passed is not written once more', async () => {
+  const links = createMemoryLinkStore()
+  let writes = 0
+  links.insertIfAbsent = () => {
+    writes++
+    return unknown()
+  }
+  const { create, clock } = creatorOf(['gggggg1'], {
+    links,
+    pause() {
+      clock.monotonicMs += CREATE_MS_MAX
+      return Promise.resolve()
+    },
+  })
+  expect(await create()).toEqual({ kind: 'outcome-unknown' })
+  expect(writes).toBe(1)
+})

@@ -1,0 +1,280 @@
+// Creates a link: takes a code or the caller's alias, claims it, and calls it created only when the
+// claim was seen to be won. With an Idempotency-Key the intent is written first, and whoever finds
+// it finishes it.
+import { createHash, randomUUID } from 'node:crypto'
+import { expiryOf } from '../links/expiry.ts'
+import type { Intent, IntentStore } from '../links/intent-store.ts'
+import type { Link } from '../links/link.ts'
+import type { Clock } from '../resilience/deadline.ts'
+import { createDeadlineQueue } from '../resilience/deadline-queue.ts'
+import type { FailedOutcome } from '../resilience/store-error.ts'
+import { claimCode, type ClaimDeps } from './claim-code.ts'
+import type { CodeSupply } from './code-supply.ts'
+import { outcomeOf, retriesUntil } from '../resilience/retry-until-deadline.ts'
+
+/** A request to create a link, with every field already valid. */
+export interface CreateRequest {
+  readonly longUrl: string
+  readonly alias: string | undefined
+  readonly ttlDays: number | undefined
+  readonly idempotencyKey: string | undefined
+}
+
+/**
+ * What came of it. `outcome-unknown` may have stored the link, and is safe to repeat with its key;
+ * all others but `created` have stored none themselves.
+ */
+export type CreateOutcome =
+  | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
+  | { readonly kind: 'alias-taken' }
+  | { readonly kind: 'key-reused' }
+  | { readonly kind: 'pool-empty' }
+  | { readonly kind: 'store-unavailable' }
+  | { readonly kind: 'outcome-unknown' }
+
+/** What creating needs. */
+export interface CreateDeps extends ClaimDeps {
+  /** For dates alone; a deadline by it would move with a system clock that is set. */
+  readonly nowMs: Clock
+  readonly intents: IntentStore
+  readonly supply: Pick<CodeSupply, 'take'>
+  /**
+   * Told of every code whose claim may have changed the store; the answer is given once what it
+   * returns has resolved. It never rejects.
+   */
+  readonly onStored: (code: string) => Promise<void> | undefined
+  readonly newWriterId?: () => string
+}
+
+/** A request is answered by then, whatever the store does; clients may rely on 3 s. */
+export const CREATE_MS_MAX = 2800
+
+/** A pool's code may be somebody's alias; so many in a row cannot be. */
+const TRIES_MAX = 10
+
+/** What creating within a deadline needs besides. */
+export interface CreatorDeps extends CreateDeps {
+  /** Whether a create can succeed now. @default always */
+  readonly isStoreAvailable?: () => boolean
+  /** Called with a defect that came to light after the request was answered. */
+  readonly onLateError: (error: unknown) => void
+}
+
+/**
+ * Creates links, each within CREATE_MS_MAX. What is still under way then goes on to its next step,
+ * so that `onStored` is called, and ends there: the request's own deadline has passed too.
+ */
+export function createCreator(
+  deps: CreatorDeps,
+): (request: CreateRequest) => Promise<CreateOutcome> {
+  const { isStoreAvailable = () => true, onLateError } = deps
+  const deadlines = createDeadlineQueue(CREATE_MS_MAX, deps.monotonicMs)
+  return (request) =>
+    new Promise((resolve, reject) => {
+      if (!isStoreAvailable()) {
+        resolve({ kind: 'store-unavailable' })
+        return
+      }
+      const waiting = deadlines.begin(() => {
+        resolve({ kind: 'outcome-unknown' })
+      })
+      createLink(deps, request).then(
+        (outcome) => {
+          deadlines.end(waiting)
+          resolve(outcome)
+        },
+        (error: unknown) => {
+          if (deadlines.end(waiting))
+            reject(error instanceof Error ? error : new Error(String(error)))
+          else onLateError(error)
+        },
+      )
+    })
+}
+
+/** Creates a link as DESIGN.md §3 says; ends by its deadline, give or take one store call. */
+export function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
+  const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX
+  return request.idempotencyKey === undefined
+    ? createOnce(deps, request, deadlineMs)
+    : createByKey(deps, { request, key: request.idempotencyKey, deadlineMs })
+}
+
+async function createOnce(
+  deps: CreateDeps,
+  request: CreateRequest,
+  deadlineMs: number,
+): Promise<CreateOutcome> {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    if (tries > 0 && deps.monotonicMs() >= deadlineMs) break
+    const supplied = codeFor(deps, request, deadlineMs)
+    const code = supplied instanceof Promise ? await supplied : supplied
+    if (code.kind !== 'code') return code
+    const link = newLink(deps, request, code.code)
+    const outcome = await claimCode(deps, link, deadlineMs)
+    const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)
+    if (telling !== undefined) await telling // where it is none, nobody waits a turn for it
+    if (outcome === 'claimed') return { kind: 'created', link, replayed: false }
+    if (outcome !== 'taken') return notClaimed(outcome)
+    if (request.alias !== undefined) return { kind: 'alias-taken' }
+  }
+  return { kind: 'store-unavailable' }
+}
+
+async function createByKey(
+  deps: CreateDeps,
+  given: { request: CreateRequest; key: string; deadlineMs: number },
+): Promise<CreateOutcome> {
+  const { request, deadlineMs } = given
+  const keyHash = sha256(given.key)
+  const bodyHash = bodyHashOf(request)
+  // Read before a code is taken: a replay must not fail because the pool is empty.
+  const reads = retriesUntil(deadlineMs, deps)
+  const found = await reads.answer(() => deps.intents.readSerial(keyHash))
+  if (found === 'failed') return { kind: 'store-unavailable' }
+  let intent: Intent | undefined = found
+  let own: Intent | undefined
+  if (intent === undefined) {
+    const code = await codeFor(deps, request, deadlineMs)
+    if (code.kind !== 'code') return code
+    const { writerId, createdAtMs, expiresAtMs } = newLink(deps, request, code.code)
+    own = { keyHash, bodyHash, code: code.code, writerId, createdAtMs, expiresAtMs }
+    intent = await settleIntent(deps, own, deadlineMs)
+    if (intent === undefined) return { kind: 'store-unavailable' }
+  }
+  if (intent.bodyHash !== bodyHash) return { kind: 'key-reused' }
+  const { expiresAtMs } = intent
+  if (expiresAtMs !== null && expiresAtMs <= deps.nowMs()) {
+    return replayOnly(deps, given, intent)
+  }
+  return finish(deps, { request, intent, deadlineMs, replayed: intent.writerId !== own?.writerId })
+}
+
+/** Claims what the intent says, and moves the intent first where its code is somebody's alias. */
+async function finish(
+  deps: CreateDeps,
+  given: { request: CreateRequest; intent: Intent; deadlineMs: number; replayed: boolean },
+): Promise<CreateOutcome> {
+  const { request, deadlineMs, replayed } = given
+  let intent = given.intent
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    if (deps.monotonicMs() >= deadlineMs) return { kind: 'store-unavailable' }
+    const link = linkOf(intent, request.longUrl)
+    const outcome = await claimCode(deps, link, deadlineMs)
+    const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)
+    if (telling !== undefined) await telling // where it is none, nobody waits a turn for it
+    if (outcome === 'claimed') return { kind: 'created', link, replayed }
+    if (outcome !== 'taken') return notClaimed(outcome)
+    if (request.alias !== undefined) return { kind: 'alias-taken' }
+    const code = await deps.supply.take(deadlineMs)
+    if (code.kind !== 'code') return code
+    const moved = await settleMove(deps, { intent, to: code.code }, deadlineMs)
+    if (moved?.bodyHash !== intent.bodyHash) return { kind: 'store-unavailable' }
+    intent = moved
+  }
+  return { kind: 'store-unavailable' }
+}
+
+/**
+ * The link of an intent that has expired meanwhile: said again where it was stored, never stored
+ * now, for it would be dead. Only a life of one day ends within an intent's own, in its 25th hour,
+ * which is beyond the promise of 24. Until that ends the key stays this intent's, and to take
+ * another link for it could make two of one key; after it, a repeat is a new request.
+ */
+async function replayOnly(
+  deps: CreateDeps,
+  { request, deadlineMs }: { request: CreateRequest; deadlineMs: number },
+  intent: Intent,
+): Promise<CreateOutcome> {
+  const reads = retriesUntil(deadlineMs, deps)
+  const stored = await reads.answer(() => deps.links.readSerial(intent.code))
+  if (stored === 'failed' || stored === undefined) return { kind: 'store-unavailable' }
+  if (stored.writerId === intent.writerId) {
+    return { kind: 'created', link: linkOf(intent, request.longUrl), replayed: true }
+  }
+  return { kind: request.alias === undefined ? 'store-unavailable' : 'alias-taken' }
+}
+
+function notClaimed(outcome: FailedOutcome): CreateOutcome {
+  return { kind: outcome === 'unknown' ? 'outcome-unknown' : 'store-unavailable' }
+}
+
+/** The intent that stands after ours was offered; `undefined` if that could not be learnt. */
+async function settleIntent(
+  deps: CreateDeps,
+  own: Intent,
+  deadlineMs: number,
+): Promise<Intent | undefined> {
+  const retries = retriesUntil(deadlineMs, deps)
+  do {
+    const stood = await outcomeOf(deps.intents.insertIfAbsent(own))
+    if (stood === 'not-done') return undefined // as in claimCode: not retried
+    if (stood !== 'unknown') return stood
+    const seen = await retries.answer(() => deps.intents.readSerial(own.keyHash))
+    if (seen === 'failed') return undefined
+    if (seen !== undefined) return seen
+  } while (await retries.wait())
+  return undefined
+}
+
+/** The intent that stands after the move; `undefined` if that could not be learnt. */
+async function settleMove(
+  deps: CreateDeps,
+  change: { intent: Intent; to: string },
+  deadlineMs: number,
+): Promise<Intent | undefined> {
+  const retries = retriesUntil(deadlineMs, deps)
+  do {
+    const stood = await outcomeOf(deps.intents.move(change))
+    if (stood === 'not-done') return undefined
+    if (stood !== 'unknown') return stood
+    const seen = await retries.answer(() => deps.intents.readSerial(change.intent.keyHash))
+    if (seen === 'failed' || seen === undefined) return undefined
+    if (seen.code !== change.intent.code) return seen
+  } while (await retries.wait())
+  return undefined
+}
+
+function codeFor(deps: CreateDeps, request: CreateRequest, deadlineMs: number) {
+  if (request.alias !== undefined) return { kind: 'code', code: request.alias } as const
+  return deps.supply.take(deadlineMs)
+}
+
+function newLink(deps: CreateDeps, request: CreateRequest, code: string): Link {
+  const createdAtMs = deps.nowMs()
+  return linkOf(
+    {
+      code,
+      writerId: (deps.newWriterId ?? randomUUID)(),
+      createdAtMs,
+      expiresAtMs: expiryOf(createdAtMs, request.ttlDays),
+    },
+    request.longUrl,
+  )
+}
+
+function linkOf(
+  from: Pick<Intent, 'code' | 'writerId' | 'createdAtMs' | 'expiresAtMs'>,
+  longUrl: string,
+): Link {
+  const { code, writerId, createdAtMs, expiresAtMs } = from
+  return {
+    code,
+    longUrl,
+    createdAtMs,
+    expiresAtMs,
+    creatorId: null,
+    writerId,
+    disabledAtMs: null,
+    deletedAtMs: null,
+  }
+}
+
+/** Bodies that mean the same are the same body: the validated fields count, not the bytes. */
+function bodyHashOf(request: CreateRequest): string {
+  return sha256(JSON.stringify([request.longUrl, request.alias ?? null, request.ttlDays ?? null]))
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,40 @@
+// The rules file of a process that limits its own clients: read and parsed whole, or refused with
+// all its faults.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { parseRules } from '../../limits/rules.ts'
+import type { RuleSet } from '../../limits/rule.ts'
+import { renderFault } from '../../limits/rule-fault.ts'
+import { ConfigError, type Setting } from '../../config/config.ts'
+import { textSetting } from '../../config/settings.ts'
+import { CLIENT_DOMAIN } from '../decide/client-limits.ts'
+
+const SHIPPED = 'shipped'
+const shippedRules = fileURLToPath(new URL('../../limits/standalone.yaml', import.meta.url))
+
+/** RATE_LIMITS: `shipped`, `off`, or the path of a file. */
+export const rateLimitsSetting: Setting<string> = {
+  ...textSetting('limits of clients', SHIPPED),
+  allowed: 'the path of a rules file, or off',
+  fallback: 'the shipped rules',
+}
+
+/** The rules that RATE_LIMITS says, or `off`. Throws ConfigError. */
+export function readClientRules(setting: string): RuleSet | 'off' {
+  if (setting === 'off') return 'off'
+  const name = setting === SHIPPED ? shippedRules : setting
+  const parsed = parseRules([{ name, text: readText(name) }], { mergeDomains: false })
+  if ('faults' in parsed) {
+    throw new ConfigError(parsed.faults.map((fault) => `RATE_LIMITS: ${renderFault(fault)}`))
+  }
+  if (parsed.rules.has(CLIENT_DOMAIN)) return parsed.rules
+  throw new ConfigError([`RATE_LIMITS: ${name} must have the domain ${CLIENT_DOMAIN}`])
+}
+
+function readText(name: string): string {
+  try {
+    return readFileSync(name, 'utf8')
+  } catch {
+    throw new ConfigError([`RATE_LIMITS must name a readable file, or be off: it is ${name}`])
+  }
+}

@@ -1,0 +1,93 @@
+// Rules parsed in a thread are the rules parsed here, decisions go on meanwhile, and a thread that
+// hangs or is stopped is an error.
+import { describe, expect, jest, test } from '@jest/globals'
+import { listRules } from '../../limits/rule-tree.ts'
+import { RuleBuilder } from '../../limits/rule-records.ts'
+import { parseRules } from '../../limits/rules.ts'
+import { createThreadParser } from './parse-in-thread.ts'
+
+const RULES = 10_000
+const RECORDS_PER_SLICE = 50
+const STALL_MS_MAX = 5
+
+const options = { mergeDomains: false }
+const mixed = `
+domain: shop
+descriptors:
+  - key: path
+    value: /a*
+    share_threshold: true
+    rate_limit: {unit: minute, requests_per_unit: 3}
+    descriptors:
+      - key: secret
+        hashed: true
+        metadata: {a: [1, {b: null}]}
+        rate_limit: {unit: day, requests_per_unit: 1}
+  - {key: path, value: /b, rate_limit: {unlimited: true}}
+  - {key: path, value: '/*', rate_limit: {unit: minute, requests_per_unit: 5}}
+  - key: path
+    rate_limit:
+      - {algorithm: token_bucket, unit: second, requests_per_unit: 3, burst: 9, name: x}
+      - {algorithm: sliding_window_log, unit: day, requests_per_unit: 3, replaces: [{name: x}]}
+`
+const rule = (n: number) => `  - {key: k${n}, rate_limit: {unit: minute, requests_per_unit: 9}}`
+const listed = Array.from({ length: RULES }, (_, n) => rule(n)).join('\n')
+const many = `domain: shop\ndescriptors:\n${listed}\n`
+const fileOf = (text: string) => [{ name: 'rules.yaml', text }]
+
+describe('a set parsed in a thread', () => {
+  test.each([
+    ['good', mixed],
+    ['with faults', mixed.replaceAll('minute', 'minuet')],
+    ['with remarks', `${mixed}---\na: b\n`],
+  ])('%s: is what it is parsed here', async (_, text) => {
+    const parser = createThreadParser(options)
+    const [parsed, here] = [await parser.parse(fileOf(text)), parseRules(fileOf(text), options)]
+    expect(parsed).toEqual(here)
+    if ('rules' in parsed && 'rules' in here) {
+      expect(listRules(parsed.rules)).toEqual(listRules(here.rules)) // in the same order
+    }
+  })
+
+  test('of 10,000 rules does not hold up this thread', async () => {
+    const parser = createThreadParser(options)
+    await parser.parse(fileOf(mixed)) // compiles what both use
+    const added = jest.spyOn(RuleBuilder.prototype, 'add')
+    const turns: { rules: number; cpuMs: number }[] = []
+    let isDone = false
+    let before = process.threadCpuUsage()
+    const turn = () => {
+      const [now, rules] = [process.threadCpuUsage(), added.mock.calls.length]
+      const cpuMs = (now.user + now.system - before.user - before.system) / 1000
+      if (rules > 0) turns.push({ rules, cpuMs })
+      added.mockClear()
+      before = now
+      if (!isDone) setImmediate(turn)
+    }
+    setImmediate(turn)
+    const parsed = await parser.parse(fileOf(many))
+    isDone = true
+    added.mockRestore()
+    expect('rules' in parsed && parsed.rules.get('shop')?.any.size).toBe(RULES)
+    expect(Math.max(...turns.map(({ rules }) => rules))).toBeLessThanOrEqual(RECORDS_PER_SLICE)
+    // The median, as collecting the garbage of earlier tests may take longer than any slice.
+    const medianMs = turns.map(({ cpuMs }) => cpuMs).sort((a, b) => a - b)[turns.length >> 1]
+    expect(medianMs).toBeLessThan(5 * STALL_MS_MAX)
+  })
+})
+
+describe('a thread that', () => {
+  test('takes too long is an error, and the next one works', async () => {
+    await expect(createThreadParser(options, 1).parse(fileOf(many))).rejects.toThrow(
+      'parsing the files took longer than 1 ms',
+    )
+  })
+
+  test('is stopped is an error at once', async () => {
+    const parser = createThreadParser(options)
+    const parsing = parser.parse(fileOf(many))
+    const failed = expect(parsing).rejects.toThrow('the thread that parses the rules ended')
+    await parser.stop()
+    await failed
+  })
+})

@@ -1,0 +1,31 @@
+// The thread that parses rule files: sends the faults, or the rules as records, a slice at each
+// request of charge/parse-in-thread.ts.
+import { parentPort, workerData } from 'node:worker_threads'
+import { type RuleRecord, recordsOf } from '../../limits/rule-records.ts'
+import { parseRules } from '../../limits/rules.ts'
+import type { Parsed, ParseTask } from './parse-in-thread.ts'
+
+const port = parentPort
+if (port === null) throw new Error('this file is a thread of charge/parse-in-thread.ts')
+
+const { files, options, recordsPerSlice } = workerData as ParseTask
+const parsed = parseRules(files, options)
+const records = 'faults' in parsed ? undefined : recordsOf(parsed.rules)
+
+function nextSlice(): RuleRecord[] {
+  const slice: RuleRecord[] = []
+  while (slice.length < recordsPerSlice) {
+    const next = records?.next()
+    if (next === undefined || next.done === true) break
+    slice.push(next.value)
+  }
+  return slice
+}
+
+port.on('message', () => {
+  const slice = nextSlice()
+  port.postMessage({ slice } satisfies Parsed)
+})
+port.postMessage(
+  ('faults' in parsed ? { faults: parsed.faults } : { remarks: parsed.remarks }) satisfies Parsed,
+)

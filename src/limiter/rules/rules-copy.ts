@@ -1,0 +1,44 @@
+// Keeps the last good set of rule files in a file, so that a restarted process has rules although
+// the files have a fault by now.
+import { readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { z } from 'zod'
+import type { ReadFile } from '../../process/file-tree.ts'
+import type { Log } from '../../telemetry/log.ts'
+
+/** The copy. No call throws: without a copy the limiter works, and a fault of it is logged. */
+export interface RulesCopy {
+  /** The files of the last good set; `undefined` if there is none. */
+  read(): Promise<readonly ReadFile[] | undefined>
+  /** Replaces the copy as a whole. */
+  write(files: readonly ReadFile[]): Promise<void>
+}
+
+/** Rule files have 16 MiB at most; as JSON at most twice that, but for control characters. */
+const BYTES_MAX = 32 * 1024 * 1024
+const shape = z.array(z.strictObject({ name: z.string(), text: z.string() }))
+
+/** The copy at a path; its folder must exist. */
+export function openRulesCopy(path: string, log: Pick<Log, 'warn'>): RulesCopy {
+  return {
+    async read() {
+      try {
+        const { size } = await stat(path)
+        if (size > BYTES_MAX) throw new Error(`it has ${size} bytes, ${BYTES_MAX} are allowed`)
+        return shape.parse(JSON.parse(await readFile(path, 'utf8')))
+      } catch (err) {
+        if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+        log.warn({ err, path }, 'cannot read the copy of the rules')
+        return undefined
+      }
+    },
+    async write(files) {
+      try {
+        const named = files.map(({ name, text }) => ({ name, text }))
+        await writeFile(`${path}.new`, JSON.stringify(named), { mode: 0o600 })
+        await rename(`${path}.new`, path)
+      } catch (err) {
+        log.warn({ err, path }, 'cannot write the copy of the rules')
+      }
+    },
+  }
+}

@@ -1,0 +1,125 @@
+// Shows what the limiter counts, by the names of envoyproxy/ratelimit: to statsd, to Prometheus and
+// at /stats. Reads the counters when asked and changes none.
+import type { Sample } from '../../telemetry/collected-counter.ts'
+import type { StatsReading } from '../../telemetry/statsd.ts'
+import { type RuleCount, ruleCounts, type RuleCounters } from './rule-counters.ts'
+import type { RuleStats, ServiceCounts } from './rule-stats.ts'
+
+/** Labels of a rule's metrics; `rule` is the whole path, of which the others name the start. */
+export type RuleLabel = 'domain' | 'key1' | 'key2' | 'rule'
+
+/** A metric that asks for its series. */
+interface Collected<L extends string> {
+  collectFrom(source: () => Iterable<Sample<L>>): void
+}
+
+/** The metrics of the limiter in the catalogue. */
+export interface LimiterMetrics {
+  readonly ruleTotalHits: Collected<RuleLabel>
+  readonly ruleOverLimit: Collected<RuleLabel>
+  readonly ruleNearLimit: Collected<RuleLabel>
+  readonly ruleOverLimitWithLocalCache: Collected<RuleLabel>
+  readonly ruleWithinLimit: Collected<RuleLabel>
+  readonly ruleShadowMode: Collected<RuleLabel>
+  readonly domainNotFound: Collected<'domain'>
+  readonly shouldRateLimitErrors: Collected<'err_type'>
+  readonly limiterRequests: Collected<'grpc_method'>
+  readonly configLoadSuccess: Collected<never>
+  readonly configLoadError: Collected<never>
+  readonly globalShadowMode: Collected<never>
+}
+
+/** Lets the metrics take their series from `stats` whenever they are read. */
+export function collectStats(stats: RuleStats, metrics: LimiterMetrics): void {
+  const { service } = stats
+  const rules: readonly (readonly [RuleCount, Collected<RuleLabel>])[] = [
+    ['total_hits', metrics.ruleTotalHits],
+    ['over_limit', metrics.ruleOverLimit],
+    ['near_limit', metrics.ruleNearLimit],
+    ['over_limit_with_local_cache', metrics.ruleOverLimitWithLocalCache],
+    ['within_limit', metrics.ruleWithinLimit],
+    ['shadow_mode', metrics.ruleShadowMode],
+  ]
+  for (const [count, metric] of rules) {
+    metric.collectFrom(() =>
+      stats.listRules().map((rule) => ({ labels: labelsOf(rule), value: rule[count] })),
+    )
+  }
+  metrics.domainNotFound.collectFrom(() =>
+    stats.listUnknownDomains().map(([domain, value]) => ({ labels: { domain }, value })),
+  )
+  metrics.shouldRateLimitErrors.collectFrom(() => [
+    { labels: { err_type: 'redis_error' }, value: service.redisError },
+    { labels: { err_type: 'service_error' }, value: service.serviceError },
+  ])
+  metrics.limiterRequests.collectFrom(() => [
+    { labels: { grpc_method: 'ShouldRateLimit' }, value: service.totalRequests },
+  ])
+  const alone = (metric: Collected<never>, count: keyof ServiceCounts) => {
+    metric.collectFrom(() => [{ labels: {}, value: service[count] }])
+  }
+  alone(metrics.configLoadSuccess, 'configLoadSuccess')
+  alone(metrics.configLoadError, 'configLoadError')
+  alone(metrics.globalShadowMode, 'globalShadowMode')
+}
+
+/** As the reference's mapping of statsd names gives them; what it loses is in `rule`. */
+function labelsOf({ path }: RuleCounters): Record<RuleLabel, string> {
+  const [domain = '', key1 = '', key2 = ''] = path.split('.')
+  return { domain, key1, key2, rule: path }
+}
+
+const RESPONSE_TIME = 'ratelimit_server.ShouldRateLimit.response_time'
+
+/** Everything by its statsd name. */
+export function readStats(
+  stats: RuleStats,
+  gauges: () => Readonly<Record<string, number>> = () => ({}),
+): StatsReading {
+  return {
+    counters: countersOf(stats),
+    gauges: Object.entries(gauges()),
+    timings: [[RESPONSE_TIME, stats.responseTimes]],
+  }
+}
+
+/** `/stats`: a line each, by name. */
+export function renderStats(
+  stats: RuleStats,
+  gauges: () => Readonly<Record<string, number>> = () => ({}),
+): string {
+  const { count, ...times } = stats.responseTimes.summary()
+  const shown = Object.entries(times).map(([name, ms]) => `${name}=${ms.toFixed(3)}ms`)
+  const lines = [
+    ...[...countersOf(stats), ...Object.entries(gauges())].map(([name, n]) => `${name}: ${n}`),
+    `${RESPONSE_TIME}: count=${count} ${shown.join(' ')}`,
+  ]
+  return lines
+    .sort()
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+function countersOf(stats: RuleStats): (readonly [name: string, total: number])[] {
+  const { service } = stats
+  const ofRules = stats
+    .listRules()
+    .flatMap((rule) =>
+      ruleCounts.map(
+        (count) => [`ratelimit.service.rate_limit.${rule.path}.${count}`, rule[count]] as const,
+      ),
+    )
+  const ofDomains = stats
+    .listUnknownDomains()
+    .map(([domain, n]) => [`ratelimit.service.rate_limit.${domain}.domain_not_found`, n] as const)
+  return [
+    ...ofRules,
+    ...ofDomains,
+    ['ratelimit.service.config_load_success', service.configLoadSuccess],
+    ['ratelimit.service.config_load_error', service.configLoadError],
+    ['ratelimit.service.global_shadow_mode', service.globalShadowMode],
+    ['ratelimit.service.call.should_rate_limit.redis_error', service.redisError],
+    ['ratelimit.service.call.should_rate_limit.service_error', service.serviceError],
+    ['ratelimit_server.ShouldRateLimit.total_requests', service.totalRequests],
+  ]
+}

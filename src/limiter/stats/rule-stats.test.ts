@@ -1,0 +1,191 @@
+// Bounds of the limiter's statistics whatever callers send, and the names under which they show.
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { Registry } from 'prom-client'
+import { CollectedCounter } from '../../telemetry/collected-counter.ts'
+import { OTHER_PATH, RuleStats, shownPathOf } from './rule-stats.ts'
+import { collectStats, readStats, renderStats, type RuleLabel } from './render-stats.ts'
+
+const hit = {
+  hits: 1,
+  admitted: true,
+  remaining: 9,
+  over: 0,
+  capacity: 10,
+  isShadow: false,
+  isRemembered: false,
+}
+
+let stats: RuleStats
+beforeEach(() => {
+  stats = new RuleStats({ nearLimitRatio: 0.8, pathsMax: 5, domainsMax: 2 })
+})
+
+const paths = () => stats.listRules().map(({ path }) => path)
+
+describe('bounds', () => {
+  test('a path keeps its counters; too many paths share one', () => {
+    const first = stats.countersOf('d.k_0')
+    for (let i = 0; i < 1000; i++) stats.countersOf(`d.k_${i}`).record(hit)
+    expect(stats.countersOf('d.k_0')).toBe(first)
+    expect(paths()).toEqual(['d.k_0', 'd.k_1', 'd.k_2', 'd.k_3', 'd.k_4', OTHER_PATH])
+    expect(stats.countersOf('d.k_999').total_hits).toBe(995)
+  })
+
+  test('rules in force have room, though values of requests came first', () => {
+    for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
+    const kept = stats.countersOf('d.k_0')
+    stats.declareRules(['d.a', 'd.b', 'd.c'])
+    expect(paths()).toEqual(['d.a', 'd.b', 'd.c', 'd.k_0', 'd.k_1'])
+    expect(stats.countersOf('d.k_0')).toBe(kept)
+    expect(stats.countersOf('d.k_4').path).toBe(OTHER_PATH)
+  })
+
+  test('a reload keeps the counters of rules that stay, and drops those of rules that go', () => {
+    stats.declareRules(['d.a', 'd.b'])
+    const stays = stats.countersOf('d.a')
+    stays.record(hit)
+    stats.declareRules(['d.a', 'd.c'])
+    expect(stats.countersOf('d.a')).toBe(stays)
+    expect(paths()).toEqual(['d.a', 'd.c'])
+    expect(stats.countersOf('d.b').total_hits).toBe(0)
+  })
+
+  test('rules that are shown in other words are found though all room is taken', () => {
+    for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
+    stats.declareRules(['d.a_1:2', 'd.b_10.0.0.1'])
+    for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
+    expect(stats.countersOf('d.a_1:2').path).toBe('d.a_1_2')
+    expect(stats.countersOf('d.b_10.0.0.1').path).toBe('d.b_10_0_0_1')
+  })
+
+  test('more rules than there is room for share one', () => {
+    stats.declareRules(Array.from({ length: 50 }, (_, i) => `d.k_${i}`))
+    expect(paths()).toHaveLength(5)
+    expect(stats.countersOf('d.k_49').path).toBe(OTHER_PATH)
+  })
+
+  test('long paths are cut, those with the same start are one, and both are found again', () => {
+    const long = 'x'.repeat(1_000_000)
+    const counters = stats.countersOf(`d.${long}a`)
+    expect(counters.path).toHaveLength(300)
+    for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
+    expect(stats.countersOf(`d.${long}b`)).toBe(counters)
+  })
+
+  test('a path of 300 characters is kept as it is, one more is cut', () => {
+    const path = 'x'.repeat(300)
+    expect(stats.countersOf(path).path).toBe(path)
+    for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
+    // Once all room is taken only a path that is not cut is looked up as it is.
+    expect(stats.countersOf(path)).toBe(stats.countersOf(`${path}y`))
+  })
+
+  test('a long path that is new once all room is taken shares the counters of the rest', () => {
+    for (let i = 0; i < 5; i++) stats.countersOf(`d.k_${i}`)
+    expect(stats.countersOf('y'.repeat(301)).path).toBe(OTHER_PATH)
+    expect(paths()).toHaveLength(5)
+  })
+
+  test('unknown domains beyond a few count as one', () => {
+    for (const domain of ['a', 'b', 'c', 'd', 'a']) stats.noteUnknownDomain(domain)
+    expect(stats.listUnknownDomains()).toEqual([
+      ['a', 2],
+      ['b', 1],
+      [OTHER_PATH, 2],
+    ])
+  })
+})
+
+describe('names', () => {
+  test.each([
+    ['domain.key_value.key2', 'domain.key_value.key2'],
+    ['d.path_/a:b|c', 'd.path_/a_b_c'],
+    ['d.remote_10.0.0.255', 'd.remote_10_0_0_255'],
+    ['d.k_a\nevil:1|c\r\u2028\0', 'd.k_a_evil_1_c___'],
+    ['d.k_\u{1F600}', 'd.k_\u{1F600}'],
+  ])('%j shows as %j', (path, shown) => {
+    expect(shownPathOf(path)).toBe(shown)
+  })
+
+  test('paths that show alike are one, so that no series comes twice', () => {
+    expect(stats.countersOf('d.k_a:b')).toBe(stats.countersOf('d.k_a|b'))
+    expect(paths()).toEqual(['d.k_a_b'])
+  })
+
+  test('/stats shows every number on a line of its own, sorted, and the times in one', () => {
+    stats.countersOf('d.k_v').record(hit)
+    stats.noteUnknownDomain('nobody')
+    stats.service.configLoadSuccess++
+    for (const ms of [1, 2, 3, 4]) stats.noteCall(ms)
+    const lines = renderStats(stats, () => ({ 'ratelimit.localcache.entryCount': 7 })).split('\n')
+    expect(lines.pop()).toBe('')
+    expect(lines).toEqual([...lines].sort())
+    expect(lines).toContain('ratelimit.service.rate_limit.d.k_v.total_hits: 1')
+    expect(lines).toContain('ratelimit.service.rate_limit.d.k_v.over_limit: 0')
+    expect(lines).toContain('ratelimit.service.rate_limit.nobody.domain_not_found: 1')
+    expect(lines).toContain('ratelimit.service.config_load_success: 1')
+    expect(lines).toContain('ratelimit.localcache.entryCount: 7')
+    expect(lines).toContain('ratelimit_server.ShouldRateLimit.total_requests: 4')
+    expect(lines).toContain(
+      'ratelimit_server.ShouldRateLimit.response_time: ' +
+        'count=4 mean=2.500ms p50=2.000ms p99=4.000ms max=4.000ms',
+    )
+  })
+
+  test('what is read for statsd has no name twice', () => {
+    stats.countersOf('d.k').record(hit)
+    const names = [...readStats(stats).counters].map(([name]) => name)
+    expect(new Set(names).size).toBe(names.length)
+    expect(names).toContain('ratelimit.service.call.should_rate_limit.redis_error')
+  })
+})
+
+describe('Prometheus', () => {
+  const registry = new Registry()
+  const named = <L extends string>(name: string, labelNames: readonly L[] = []) =>
+    new CollectedCounter<L>({ name, help: '.', labelNames, registry })
+  const rule = (name: string) =>
+    named<RuleLabel>(`ratelimit_service_rate_limit_${name}`, ['domain', 'key1', 'key2', 'rule'])
+  const metrics = {
+    ruleTotalHits: rule('total_hits'),
+    ruleOverLimit: rule('over_limit'),
+    ruleNearLimit: rule('near_limit'),
+    ruleOverLimitWithLocalCache: rule('over_limit_with_local_cache'),
+    ruleWithinLimit: rule('within_limit'),
+    ruleShadowMode: rule('shadow_mode'),
+    domainNotFound: named('ratelimit_service_rate_limit_domain_not_found', ['domain']),
+    shouldRateLimitErrors: named('ratelimit_service_should_rate_limit_error', ['err_type']),
+    limiterRequests: named('ratelimit_service_total_requests', ['grpc_method']),
+    configLoadSuccess: named('ratelimit_service_config_load_success'),
+    configLoadError: named('ratelimit_service_config_load_error'),
+    globalShadowMode: named('ratelimit_service_global_shadow_mode'),
+  }
+
+  test('rules keep the reference’s labels; what it loses of deep ones is in `rule`', async () => {
+    collectStats(stats, metrics)
+    stats.countersOf('d.a_1.b_2.c_3').record(hit)
+    stats.countersOf('d.a_1.b_2.c_4').record(hit)
+    stats.countersOf('e.a').record({ ...hit, hits: 3 })
+    stats.service.redisError = 4
+    const page = (await registry.metrics()).split('\n')
+    const total = 'ratelimit_service_rate_limit_total_hits'
+    const deep = `${total}{domain="d",key1="a_1",key2="b_2",rule="d.a_1.b_2`
+    expect(page).toContain(`${deep}.c_3"} 1`)
+    expect(page).toContain(`${deep}.c_4"} 1`)
+    expect(page).toContain(`${total}{domain="e",key1="a",key2="",rule="e.a"} 3`)
+    expect(page).toContain('ratelimit_service_should_rate_limit_error{err_type="redis_error"} 4')
+    expect(page).toContain('ratelimit_service_config_load_error 0')
+  })
+
+  test('a flood of values leaves less than a thousand series', async () => {
+    const flooded = new RuleStats({ nearLimitRatio: 0.8 })
+    collectStats(flooded, metrics)
+    for (let i = 0; i < 20_000; i++) {
+      flooded.countersOf(`d.k_${i}`).record(hit)
+      flooded.noteUnknownDomain(`d${i}`)
+    }
+    const page = await registry.metrics()
+    const series = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+    expect(series.length).toBeLessThan(900)
+  })
+})

@@ -1,0 +1,75 @@
+// Mints codes into a pool until it holds its target. May be killed at any moment and run twice at
+// once: a block's codes follow from its number, so nothing is lost and nothing is minted twice.
+import { mintBlock } from '../codes/block.ts'
+import type { CodeStore } from '../codes/code-store.ts'
+import type { Permutation } from '../codes/permutation.ts'
+import { type Pool, type PoolMarks, planRefill } from '../codes/pool.ts'
+import { isReserved } from '../links/reserved.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+
+/** The secret given is not the one that the pool was begun with. */
+export class OtherSecretError extends Error {
+  override readonly name = 'OtherSecretError'
+}
+
+/** What refilling needs. */
+export interface RefillDeps {
+  readonly codes: Pick<CodeStore, 'readPoolSerial' | 'putBlock' | 'advanceMinted'>
+  readonly pool: string
+  readonly permutation: Permutation
+  /** Fingerprint of the permutation's secret; a pool of another secret is refused. */
+  readonly secretFingerprint: string
+  readonly metrics: Pick<Metrics, 'codesMinted'>
+  readonly signal: AbortSignal
+  /** Told of the row after each step. */
+  readonly onMinted?: (pool: Pool) => void
+}
+
+/** Blocks written before the counter is moved over them. */
+const BLOCKS_PER_ADVANCE_MAX = 10
+
+/**
+ * Brings the pool to `marks.target` if it is below `marks.lowWater`; resolves to its row then.
+ * Throws StoreError where the store fails (run it again), OtherSecretError.
+ */
+export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Pool> {
+  let pool = await readPool(deps)
+  const wanted = pool.minted + planRefill(pool, marks)
+  while (pool.minted < wanted && !deps.signal.aborted) {
+    const from = pool.minted
+    const to = Math.min(wanted, from + BLOCKS_PER_ADVANCE_MAX)
+    const minted = await putBlocks(deps, { pool, from, to })
+    // Refused: somebody else moved it; whatever the row says now, the blocks are there.
+    pool = await deps.codes.advanceMinted({ pool: deps.pool, from, to })
+    deps.metrics.codesMinted.inc({ pool: deps.pool }, minted)
+    deps.onMinted?.(pool)
+  }
+  return pool
+}
+
+async function readPool(deps: RefillDeps): Promise<Pool> {
+  const pool = await deps.codes.readPoolSerial(deps.pool)
+  if (pool === undefined) throw new Error(`there is no pool ${deps.pool}`)
+  if (pool.secretFingerprint !== deps.secretFingerprint) {
+    throw new OtherSecretError(
+      `pool ${deps.pool} was minted with another code secret: give the one it began with`,
+    )
+  }
+  return pool
+}
+
+/** Writes blocks `from + 1` … `to`; resolves to how many codes they hold. */
+async function putBlocks(
+  deps: RefillDeps,
+  span: { pool: Pool; from: number; to: number },
+): Promise<number> {
+  const writes: Promise<void>[] = []
+  let count = 0
+  for (let seq = span.from + 1; seq <= span.to; seq++) {
+    const codes = mintBlock(deps.permutation, { poolNumber: span.pool.poolNumber, seq }, isReserved)
+    count += codes.length
+    writes.push(deps.codes.putBlock({ pool: deps.pool, seq, codes }))
+  }
+  await Promise.all(writes)
+  return count
+}

@@ -1,0 +1,38 @@
+// The settings of refilling, and the reading of the code secret, which no other role may have.
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { SECRET_BYTES } from '../codes/permutation.ts'
+import type { Setting } from '../config/config.ts'
+
+/** CODE_SECRET_FILE; its value is what the file holds. */
+export const codeSecretSetting: Setting<Uint8Array> = {
+  about: 'file of the secret that codes are made by; never change it',
+  allowed: `the path of a readable file of exactly ${SECRET_BYTES} bytes`,
+  fallback: 'required',
+  schema: z.string().transform((path, context) => {
+    const secret = readSecret(path)
+    if (secret?.length === SECRET_BYTES) return secret
+    context.addIssue({ code: 'custom', message: 'no secret' })
+    return z.NEVER
+  }),
+}
+
+/** POOL_TARGET, in codes. */
+export const poolTargetSetting: Setting<number> = {
+  about: 'codes to fill the pool up to',
+  allowed: 'an integer from 1 to 100000000',
+  fallback: 'required',
+  schema: z
+    .string()
+    .regex(/^\d{1,9}$/)
+    .transform(Number)
+    .pipe(z.int().min(1).max(100_000_000)),
+}
+
+function readSecret(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path)
+  } catch {
+    return undefined // said by the caller, with what is allowed
+  }
+}

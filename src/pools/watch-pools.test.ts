@@ -1,0 +1,73 @@
+// What is reported of a pool: its level, its marks, and how long it will last.
+import { expect, test } from '@jest/globals'
+import type { Pool } from '../codes/pool.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import { watchPools } from './watch-pools.ts'
+
+function watched() {
+  const metrics = createMetrics()
+  const clock = { nowMs: 0 }
+  const none = { writerId: null, secretFingerprint: 'f' }
+  const row: Pool = { pool: 'p', poolNumber: 0, minted: 40, claimed: 0, ...none }
+  const seen: {
+    rows: Pool[]
+    marks: { lowWater: number | null; target: number | null }
+  } = { rows: [row], marks: { lowWater: 20_000, target: 40_000 } }
+  const watch = watchPools({
+    readPools: () => Promise.resolve(seen.rows),
+    marksOf: () => seen.marks,
+    metrics,
+    nowMs: () => clock.nowMs,
+  })
+  return { watch, clock, seen, row, metrics }
+}
+
+test('a pool of which nothing is claimed lasts for ever', async () => {
+  const { watch } = watched()
+  expect(await watch.report()).toEqual([
+    {
+      pool: 'p',
+      level: 40_000,
+      lowWater: 20_000,
+      target: 40_000,
+      claimRate: 0,
+      secondsToEmpty: null,
+    },
+  ])
+})
+
+test('the rate is seen from one sight to the next, a refill being one', async () => {
+  const { watch, clock, seen, row } = watched()
+  watch.see([row])
+  clock.nowMs += 100_000
+  seen.rows = [{ ...row, claimed: 10 }]
+  expect(await watch.report()).toMatchObject([
+    { level: 30_000, claimRate: 100, secondsToEmpty: 300 },
+  ])
+})
+
+test('each pool has a rate of its own', async () => {
+  const { watch, clock, seen, row } = watched()
+  watch.see([row, { ...row, pool: 'q', claimed: 20 }])
+  clock.nowMs += 100_000
+  seen.rows = [row, { ...row, pool: 'q', claimed: 30 }]
+  expect(await watch.report()).toMatchObject([
+    { pool: 'p', claimRate: 0 },
+    { pool: 'q', claimRate: 100 },
+  ])
+})
+
+test('level and low water are metrics', async () => {
+  const { watch, metrics, row } = watched()
+  watch.see([row])
+  const series = (value: number) => [{ labels: { pool: 'p' }, value }]
+  expect((await metrics.poolLevel.get()).values).toEqual(series(40_000))
+  expect((await metrics.poolLowWater.get()).values).toEqual(series(20_000))
+  expect((await metrics.poolClaimed.get()).values).toEqual(series(0))
+})
+
+test('a pool of which nobody has said how full it is to be kept has no marks', async () => {
+  const { watch, seen } = watched()
+  seen.marks = { lowWater: null, target: null }
+  expect(await watch.report()).toMatchObject([{ level: 40_000, lowWater: null, target: null }])
+})

@@ -1,0 +1,70 @@
+// Watches pools: how full each was whenever it was seen, and how long it will last.
+import { addSight, claimRateOf, type PoolSight, secondsToEmpty } from '../codes/claim-rate.ts'
+import { levelOf, type Pool } from '../codes/pool.ts'
+import type { Clock } from '../resilience/deadline.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+
+/** How a pool stands: levels in codes, the rate in codes a second. */
+export interface PoolStanding extends PoolGoals {
+  readonly pool: string
+  readonly level: number
+  readonly claimRate: number
+  /** `null` where nothing is being claimed. */
+  readonly secondsToEmpty: number | null
+}
+
+/** How full a pool is to be kept, in codes; `null` where nobody has said it. */
+interface PoolGoals {
+  readonly lowWater: number | null
+  readonly target: number | null
+}
+
+/** Pools under watch. */
+export interface PoolWatch<P extends Pool> {
+  /** Notes rows as they were just read. */
+  readonly see: (rows: readonly P[]) => void
+  /** Reads them and says how they stand now. Throws StoreError. */
+  readonly report: () => Promise<readonly PoolStanding[]>
+}
+
+/** Watches all the pools of a store, of which there are few. */
+export function watchPools<P extends Pool>(deps: {
+  readonly readPools: () => Promise<readonly P[]>
+  readonly marksOf: (row: P) => PoolGoals
+  readonly metrics: Pick<Metrics, 'poolClaimed' | 'poolLevel' | 'poolLowWater'>
+  readonly nowMs: Clock
+}): PoolWatch<P> {
+  const { metrics, marksOf } = deps
+  const sightsOf = new Map<string, PoolSight[]>()
+  const see = (rows: readonly P[]) => {
+    for (const row of rows) {
+      const { pool, claimed } = row
+      sightsOf.set(pool, addSight(sightsOf.get(pool) ?? [], { atMs: deps.nowMs(), claimed }))
+      metrics.poolLevel.set({ pool }, levelOf(row))
+      metrics.poolClaimed.set({ pool }, claimed)
+      const { lowWater } = marksOf(row)
+      if (lowWater !== null) metrics.poolLowWater.set({ pool }, lowWater)
+    }
+  }
+  const standingOf = (row: P): PoolStanding => {
+    const { lowWater, target } = marksOf(row)
+    const level = levelOf(row)
+    const claimRate = claimRateOf(sightsOf.get(row.pool) ?? [])
+    return {
+      pool: row.pool,
+      level,
+      lowWater,
+      target,
+      claimRate,
+      secondsToEmpty: secondsToEmpty(level, claimRate),
+    }
+  }
+  return {
+    see,
+    async report() {
+      const rows = await deps.readPools()
+      see(rows)
+      return rows.map(standingOf)
+    },
+  }
+}

@@ -1,0 +1,9 @@
+// The settings of whoever follows links.
+import type { Setting } from '../config/config.ts'
+import { integerSetting } from '../config/settings.ts'
+
+/** STALE_SECONDS, in seconds. */
+export const staleSecondsSetting: Setting<number> = integerSetting(
+  'seconds for which a link seen is followed while store and cache are both away; 0 = never',
+  { min: 0, max: 2_592_000, fallback: 86_400 },
+)
