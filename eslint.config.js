@@ -26,7 +26,7 @@ export default defineConfig(
   },
   {
     // Express knows an error handler by its four parameters.
-    files: ['src/http/failed-request.ts'],
+    files: ['src/http/error-handler.ts'],
     rules: { 'max-params': 'off' },
   },
   {

@@ -1,5 +1,5 @@
-// Reads values.yaml as a list of values: each with its path, default, comment and what is allowed.
-// Knows nothing of Helm, and writes nothing.
+// Parses values.yaml into a list of values: path, default, comment and schema. Independent of Helm;
+// writes nothing.
 import { isMap, isScalar, parse, parseDocument, type Pair, type YAMLMap } from 'yaml'
 import type { Schema } from './value-shapes.ts'
 
@@ -8,18 +8,18 @@ export interface Value {
   /** Such as `edge.tls.enabled`. */
   readonly path: string
   readonly about: string
-  /** What the annotation and the default say that is allowed. */
+  /** The schema from the annotation and the default. */
   readonly schema: Schema
   readonly fallback: unknown
-  /** The values below it; `undefined` where it is given whole. */
-  readonly below: readonly Value[] | undefined
+  /** Nested values; `undefined` for a leaf. */
+  readonly children: readonly Value[] | undefined
 }
 
 const ANNOTATION = '@schema '
 
-/** The values in the order of the file. Throws a sentence with the path of what cannot be read. */
-export function readValues(text: string): readonly Value[] {
-  const document = parseDocument(text)
+/** Returns the values in file order. Throws an error with the path of an invalid value. */
+export function readValues(source: string): readonly Value[] {
+  const document = parseDocument(source)
   const [fault] = document.errors
   if (fault !== undefined) throw fault
   if (!isMap(document.contents)) throw new Error('values.yaml must hold a map')
@@ -27,8 +27,9 @@ export function readValues(text: string): readonly Value[] {
 }
 
 function readMap(map: YAMLMap, path: string): Value[] {
-  return map.items.map((pair, place) => {
-    const inherited = place === 0 ? map.commentBefore : undefined // where `yaml` puts the first one
+  return map.items.map((pair, index) => {
+    // `yaml` attaches the first comment to the map.
+    const inherited = index === 0 ? map.commentBefore : undefined
     return readPair(pair, { path, inherited: inherited ?? undefined })
   })
 }
@@ -39,25 +40,25 @@ function readPair(
 ): Value {
   if (!isScalar(key)) throw new Error(`a key below ${path} is no text`)
   const name = String(key.value)
-  const here = path === '' ? name : `${path}.${name}`
+  const valuePath = path === '' ? name : `${path}.${name}`
   const { about, annotation } = readComment(key.commentBefore ?? inherited ?? '')
   const fallback: unknown = (value as { toJSON(): unknown } | null)?.toJSON() ?? null
   const isBranch = isMap(value) && value.items.length > 0 && !('$ref' in annotation)
-  const below = isBranch ? readMap(value, here) : undefined
-  const schema = { ...typeOf(fallback, annotation, here), ...annotation }
-  return { path: here, about, schema, fallback, below }
+  const children = isBranch ? readMap(value, valuePath) : undefined
+  const schema = { ...typeOf(fallback, annotation, valuePath), ...annotation }
+  return { path: valuePath, about, schema, fallback, children }
 }
 
 function readComment(comment: string): { about: string; annotation: Schema } {
-  const paragraph = comment.split(/\n *\n/).at(-1) ?? '' // above it, the head of the file
+  const paragraph = comment.split(/\n *\n/).at(-1) ?? '' // the file header is above it
   const lines = paragraph.split('\n').map((line) => line.trim())
-  const notes = lines.filter((line) => line.startsWith(ANNOTATION))
-  const words = lines.filter((line) => !line.startsWith(ANNOTATION))
-  const annotation: unknown = notes.length === 0 ? {} : parse(notes[0]?.slice(8) ?? '')
-  return { about: words.join(' ').trim(), annotation: annotation as Schema }
+  const annotations = lines.filter((line) => line.startsWith(ANNOTATION))
+  const description = lines.filter((line) => !line.startsWith(ANNOTATION))
+  const annotation: unknown = annotations.length === 0 ? {} : parse(annotations[0]?.slice(8) ?? '')
+  return { about: description.join(' ').trim(), annotation: annotation as Schema }
 }
 
-/** The type that a default shows. Throws where it shows none and the annotation does not either. */
+/** Infers the type from the default. Throws if neither default nor annotation defines one. */
 function typeOf(fallback: unknown, annotation: Schema, path: string): Schema {
   if ('$ref' in annotation) return {}
   if (Array.isArray(fallback)) {

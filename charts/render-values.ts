@@ -1,10 +1,9 @@
-// Makes values.schema.json and README.md of the chart from its values.yaml. Reads and writes no
-// file.
+// Renders values.schema.json and README.md of the chart from values.yaml. Does no file I/O.
 import { format } from 'prettier'
 import { readValues, type Value } from './read-values.ts'
 import { closed, type Schema, valueShapes } from './value-shapes.ts'
 
-/** What is made, as texts of files. */
+/** The contents of the rendered files. */
 export interface RenderedValues {
   readonly schema: string
   readonly readme: string
@@ -12,9 +11,9 @@ export interface RenderedValues {
 
 const STYLE = { printWidth: 100 }
 
-/** Makes both. Throws a sentence where values.yaml cannot be read. */
-export async function renderValues(valuesText: string): Promise<RenderedValues> {
-  const values = readValues(valuesText)
+/** Renders both files. Throws if values.yaml is invalid. */
+export async function renderValues(valuesYaml: string): Promise<RenderedValues> {
+  const values = readValues(valuesYaml)
   const shapes = shapesOf(values)
   const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -28,11 +27,11 @@ export async function renderValues(valuesText: string): Promise<RenderedValues> 
   }
 }
 
-/** The shared shapes, and those that values define. */
+/** The shared shapes and those defined by values. */
 function shapesOf(values: readonly Value[]): Record<string, Schema> {
-  const defined = values.flatMap(({ schema, below }) =>
-    typeof schema['definition'] === 'string' && below !== undefined
-      ? [[schema['definition'], closed(propertiesOf(below))] as const]
+  const defined = values.flatMap(({ schema, children }) =>
+    typeof schema['definition'] === 'string' && children !== undefined
+      ? [[schema['definition'], closed(propertiesOf(children))] as const]
       : [],
   )
   return { ...valueShapes, ...Object.fromEntries(defined) }
@@ -44,27 +43,27 @@ function propertiesOf(values: readonly Value[]): Record<string, Schema> {
   )
 }
 
-function schemaOf({ about, schema, below }: Value): Schema {
+function schemaOf({ about, schema, children }: Value): Schema {
   const description = about === '' ? {} : { description: about }
   const { definition, ...rest } = schema
   if (typeof definition === 'string') return { ...description, $ref: `#/definitions/${definition}` }
-  if (below === undefined) return { ...description, ...rest }
-  return { ...description, ...closed(propertiesOf(below)), ...rest }
+  if (children === undefined) return { ...description, ...rest }
+  return { ...description, ...closed(propertiesOf(children)), ...rest }
 }
 
 const HEAD = `# Values of the chart curtail
 
-[docs/install.md](../../docs/install.md) tells how to install it; \`values-staging.yaml\` and
-\`values-production.yaml\` are worked examples. This page is made from \`values.yaml\` by
-\`npm run render\`. A value that is not listed is refused, and so is one that is not as allowed.
+[docs/install.md](../../docs/install.md) explains how to install it; \`values-staging.yaml\` and
+\`values-production.yaml\` are complete examples. \`npm run render\` renders this page from
+\`values.yaml\`. A value that is not listed, or does not match its schema, is rejected.
 `
 
 function renderReadme(values: readonly Value[], shapes: Record<string, Schema>): string {
-  const single = values.filter(({ below }) => below === undefined)
+  const single = values.filter(({ children }) => children === undefined)
   const sections = values.flatMap((value) =>
-    value.below === undefined
+    value.children === undefined
       ? []
-      : [`\n## ${value.path}\n\n${value.about}\n\n${renderTable(leavesOf(value.below))}`],
+      : [`\n## ${value.path}\n\n${value.about}\n\n${renderTable(leavesOf(value.children))}`],
   )
   const named = Object.entries(shapes).map(
     ([name, shape]) => `- <a id="${name}"></a>**${name}**: ${allowedOf(shape)}\n`,
@@ -74,7 +73,9 @@ function renderReadme(values: readonly Value[], shapes: Record<string, Schema>):
 }
 
 function leavesOf(values: readonly Value[]): Value[] {
-  return values.flatMap((value) => (value.below === undefined ? [value] : leavesOf(value.below)))
+  return values.flatMap((value) =>
+    value.children === undefined ? [value] : leavesOf(value.children),
+  )
 }
 
 function renderTable(values: readonly Value[]): string {
@@ -87,7 +88,7 @@ function renderTable(values: readonly Value[]): string {
   return `${[...head, ...rows].map((row) => `| ${row} |`).join('\n')}\n`
 }
 
-/** What a schema allows, in words. */
+/** Describes the allowed values of a schema. */
 function allowedOf(schema: Schema): string {
   const { $ref, type, minimum, maximum, pattern, items, properties } = schema
   if (typeof $ref === 'string') {
@@ -98,8 +99,8 @@ function allowedOf(schema: Schema): string {
   const kind = Array.isArray(type) ? type.join(' or ') : String(type)
   if (typeof pattern === 'string') return `${kind} as \`${pattern}\``
   if (type === 'integer' || type === 'number') {
-    const least = typeof minimum === 'number' ? minimum : 0
-    return `${type}, ${typeof maximum === 'number' ? `${least} to ${maximum}` : `${least} or more`}`
+    const min = typeof minimum === 'number' ? minimum : 0
+    return `${type}, ${typeof maximum === 'number' ? `${min} to ${maximum}` : `${min} or more`}`
   }
   if (typeof items === 'object') return `list of ${allowedOf(items as Schema)}`
   if (typeof properties === 'object') return membersOf(properties as Record<string, Schema>)

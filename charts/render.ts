@@ -1,5 +1,5 @@
-// `npm run render`: makes what of the chart is made from other files. With `--check` it only says
-// what is not as it should be, and ends with 1.
+// `npm run render`: renders the generated files of the chart. With `--check` it only lists outdated
+// files, and exits with 1 if there are any.
 import { readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ import { renderValues } from './render-values.ts'
 
 const chart = join(dirname(fileURLToPath(import.meta.url)), 'curtail')
 
-/** The files that are made, by their paths, with what they should hold. */
+/** The generated files: path to expected content. */
 export async function renderedFiles(): Promise<ReadonlyMap<string, string>> {
   const { schema, readme } = await renderValues(await readFile(join(chart, 'values.yaml'), 'utf8'))
   return new Map([
@@ -24,17 +24,17 @@ export async function renderedFiles(): Promise<ReadonlyMap<string, string>> {
   ])
 }
 
-/** Chart.yaml as it is, with the version of the schema that the code has. */
+/** The current Chart.yaml with the schema version of the code. */
 async function renderChartFile(): Promise<string> {
-  const text = await readFile(join(chart, 'Chart.yaml'), 'utf8')
+  const source = await readFile(join(chart, 'Chart.yaml'), 'utf8')
   const key = 'curtail.dev/schema-version'
-  return text.replace(new RegExp(`${key}: '\\d+'`), `${key}: '${schemaVersion}'`)
+  return source.replace(new RegExp(`${key}: '\\d+'`), `${key}: '${schemaVersion}'`)
 }
 
 async function main(isChecking: boolean): Promise<number> {
   let stale = 0
   for (const [path, wanted] of await renderedFiles()) {
-    const found = await readFile(path, 'utf8').catch(() => undefined) // not made yet
+    const found = await readFile(path, 'utf8').catch(() => undefined) // not rendered yet
     if (found === wanted) continue
     stale++
     process.stdout.write(`${isChecking ? 'not as rendered' : 'rendered'}: ${path}\n`)

@@ -1,7 +1,7 @@
-// Shapes that values of the chart share, as JSON Schema; values.yaml refers to them by name. What
-// one value alone allows stands in values.yaml.
+// JSON Schemas shared by values of the chart; values.yaml refers to them by name. The schema of a
+// single value is in values.yaml.
 
-/** A part of a JSON Schema (draft 7). */
+/** A JSON Schema (draft 7) or subschema. */
 export type Schema = Readonly<Record<string, unknown>>
 
 const texts: Schema = { type: 'object', additionalProperties: { type: 'string' } }
@@ -54,11 +54,11 @@ export const valueShapes: Readonly<Record<string, Schema>> = {
   renderMode: { type: 'string', enum: ['skipIfMissing', 'failIfMissing', 'alwaysRender'] },
 }
 
-/** An object with these members and no others. */
+/** An object schema without additional properties. */
 export function closed(
   properties: Readonly<Record<string, Schema>>,
   required: readonly string[] = [],
 ): Schema {
-  const needs = required.length > 0 ? { required } : {}
-  return { type: 'object', additionalProperties: false, properties, ...needs }
+  const requirement = required.length > 0 ? { required } : {}
+  return { type: 'object', additionalProperties: false, properties, ...requirement }
 }

@@ -1,7 +1,7 @@
-// Prints the path of the Node.js that runs this project, after installing what is missing;
-// `--omit=dev`: only what the product itself needs. Plain JavaScript, because it must run on the
-// machine's own Node 20. npm scripts call it as `exec "$(node src/launch.js)" …`, so that no
-// process stands between npm and the program.
+// Prints the path of the Node.js for this project, after installing missing packages;
+// `--omit=dev`: only production dependencies. Plain JavaScript, because it must run on the system's
+// Node 20. npm scripts call it as `exec "$(node src/launch.js)" …`, so that no extra process runs
+// between npm and the program.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -15,17 +15,17 @@ const isNewEnough = Number(process.versions.node.split('.')[0]) >= NODE_MAJOR
 const omitDev = process.argv.includes('--omit=dev')
 
 /**
- * Reports why nothing can be started, and exits with code 1.
- * @param {string} sentence
+ * Prints an error and exits with code 1.
+ * @param {string} message
  * @returns {never}
  */
-function refuse(sentence) {
-  process.stderr.write(`curtail: ${sentence}\n`)
+function fail(message) {
+  process.stderr.write(`curtail: ${message}\n`)
   process.exit(1)
 }
 
 /**
- * The packages of a lock file by their folder.
+ * The packages of a lock file, keyed by folder.
  * @param {string} path
  * @returns {Record<string, {
  *   integrity?: string, optional?: boolean, dev?: boolean, devOptional?: boolean
@@ -38,9 +38,9 @@ function packagesOf(path) {
 }
 
 /**
- * Whether npm's own record of node_modules has every package that package-lock.json names, however
- * it was installed. Optional packages may be absent: most are for other platforms. Node.js itself,
- * which npm skips if its download fails, may be absent only if this one is new enough.
+ * Whether npm's record of node_modules has every package of package-lock.json, however it was
+ * installed. Optional packages may be missing: most are for other platforms. The Node.js package,
+ * which npm skips if its download fails, may be missing only if the current Node.js is new enough.
  */
 function isInstalled() {
   const record = 'node_modules/.package-lock.json'
@@ -56,7 +56,7 @@ function isInstalled() {
   )
 }
 
-/** Installs exactly what package-lock.json names, unless that is installed already. */
+/** Installs the packages of package-lock.json, unless they are installed. */
 function installMissing() {
   if (isInstalled()) return
   process.stderr.write('curtail: installing packages, once\n')
@@ -67,12 +67,12 @@ function installMissing() {
     timeout: INSTALL_MINUTES_MAX * 60_000,
   })
   if (status === 0) return
-  const isLate = error !== undefined && 'code' in error && error.code === 'ETIMEDOUT'
-  const cause = isLate ? `not done within ${INSTALL_MINUTES_MAX} minutes` : error?.message
-  refuse(`Cannot install packages: npm ci failed: ${cause ?? 'its output is above'}`)
+  const isTimeout = error !== undefined && 'code' in error && error.code === 'ETIMEDOUT'
+  const cause = isTimeout ? `not done within ${INSTALL_MINUTES_MAX} minutes` : error?.message
+  fail(`Cannot install packages: npm ci failed: ${cause ?? 'its output is above'}`)
 }
 
-/** The Node.js that npm installed; else this one, if it is new enough. @returns {string} */
+/** The Node.js that npm installed; else the current one if it is new enough. @returns {string} */
 function nodePath() {
   const installed = join(root, nodePackage, 'bin', 'node')
   if (existsSync(installed)) return installed
@@ -81,7 +81,7 @@ function nodePath() {
     nodePackage in packagesOf('package-lock.json')
       ? `npm did not install ${nodePackage}: check its network and its setting 'omit'`
       : `npm has no package of a newer one for ${process.platform}-${process.arch}`
-  refuse(
+  fail(
     `Cannot start: this is Node.js ${process.version}, and ${cause}; ` +
       `or install Node.js ${NODE_MAJOR} or newer`,
   )

@@ -1,8 +1,8 @@
-// The front door: `main.ts ROLE`. Loads that role alone, hands it the environment, and turns its
-// end into an exit code: 0, 1 for what failed, 2 for what was asked wrongly.
+// Entry point: `main.ts ROLE`. Loads only that role, passes it the environment, and maps its result
+// to an exit code: 0, 1 for a failure, 2 for wrong usage or configuration.
 import { ConfigError } from './config/config.ts'
-import { written } from './telemetry/log-output.ts'
-import { asksForHelp, OperatorError, type Role, stopStarted, UsageError } from './process/role.ts'
+import { flushed } from './telemetry/log-output.ts'
+import { hasHelpFlag, OperatorError, type Role, stopStarted, UsageError } from './process/role.ts'
 import { stopOnSignal } from './process/stop.ts'
 import { stopTracing } from './telemetry/tracing.ts'
 
@@ -11,10 +11,10 @@ type Entry = readonly [about: string, load: () => Promise<{ role: Role }>]
 const roles: Readonly<Record<string, Entry>> = {
   standalone: ['the whole service, on SQLite', () => import('./roles/standalone.ts')],
   create: ['creates links, on Cassandra and Redis', () => import('./roles/create.ts')],
-  redirect: ['follows links, from Redis and Cassandra', () => import('./roles/redirect.ts')],
+  redirect: ['redirects, from Redis and Cassandra', () => import('./roles/redirect.ts')],
   controller: ['keeps pools of codes full, in Kubernetes', () => import('./roles/controller.ts')],
   refill: ['fills a pool of codes, as a Job', () => import('./roles/refill.ts')],
-  migrate: ['makes or renews the tables in Cassandra', () => import('./roles/migrate.ts')],
+  migrate: ['creates or upgrades the tables in Cassandra', () => import('./roles/migrate.ts')],
   ratelimit: ['the rate-limit service that Envoy asks', () => import('./roles/ratelimit.ts')],
   drain: ['drains the Envoy beside it', () => import('./roles/drain.ts')],
   'ratelimit-check': ['checks and explains rule files', () => import('./roles/ratelimit-check.ts')],
@@ -29,7 +29,7 @@ const lines = names.map((name) => `  ${name.padEnd(17)}${roles[name]?.[0] ?? ''}
 const usage = `Usage: curtail ROLE [--help]\n\n${lines.join('')}`
 
 async function main([name = '', ...args]: readonly string[]): Promise<void> {
-  if (name === 'help' || asksForHelp([name])) {
+  if (name === 'help' || hasHelpFlag([name])) {
     process.stdout.write(usage)
     return
   }
@@ -40,22 +40,22 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
   }
   const [, load] = entry
   const { role } = await load()
-  if (asksForHelp(args)) {
+  if (hasHelpFlag(args)) {
     process.stdout.write(role.help)
     return
   }
-  const ending = new AbortController()
-  const starting = role.start({ env: process.env, args, signal: ending.signal })
+  const stopping = new AbortController()
+  const starting = role.start({ env: process.env, args, signal: stopping.signal })
   const stop = () => {
-    ending.abort()
-    return stopStarted(starting).finally(stopTracing).finally(allWritten)
+    stopping.abort()
+    return stopStarted(starting).finally(stopTracing).finally(flushStdout)
   }
   let stopMsMax: number | undefined
   stopOnSignal({
     stop,
-    onFailure: complain,
-    onLate: (ms) => {
-      complain(new OperatorError(`not stopped within ${ms} ms: exiting`))
+    onFailure: printError,
+    onTimeout: (ms) => {
+      printError(new OperatorError(`not stopped within ${ms} ms: exiting`))
     },
     msMax: () => stopMsMax,
   })
@@ -65,24 +65,24 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
     return
   }
   await stopTracing()
-  await allWritten()
-  process.exit(started.exitCode) // whatever a driver may have left running
+  await flushStdout()
+  process.exit(started.exitCode) // also if a driver left handles open
 }
 
-const allWritten = () => written(process.stdout)
+const flushStdout = () => flushed(process.stdout)
 
-function complain(error: unknown): void {
+function printError(error: unknown): void {
   const expected = [ConfigError, UsageError, OperatorError].some((kind) => error instanceof kind)
-  const sentences = expected ? (error as Error).message : ((error as Error).stack ?? String(error))
-  for (const line of sentences.split('\n')) process.stderr.write(`curtail: ${line}\n`)
+  const message = expected ? (error as Error).message : ((error as Error).stack ?? String(error))
+  for (const line of message.split('\n')) process.stderr.write(`curtail: ${line}\n`)
 }
 
-// Whoever reads us may stop reading: that ends no work. Each write tells its own writer.
+// A closed pipe must not stop the process. Each write reports its error to its own caller.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 
 try {
   await main(process.argv.slice(2))
 } catch (error) {
-  complain(error)
+  printError(error)
   process.exit(error instanceof ConfigError || error instanceof UsageError ? 2 : 1)
 }

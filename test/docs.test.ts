@@ -1,11 +1,11 @@
 // The documents against the code, in both directions: what is missing in either fails.
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { algorithms } from '../src/limits/algorithms.ts'
 import { parseRules } from '../src/limits/rules.ts'
 import { createMetrics } from '../src/telemetry/metrics.ts'
 import type { Role } from '../src/process/role.ts'
-import { findSettings, wantedSettings } from '../src/stores/cassandra/cluster-settings.ts'
+import { checkSettings, expectedSettings } from '../src/stores/cassandra/cluster-settings.ts'
 
 /** First cells of a document's tables, without their back-quotes, by row. */
 function rowsOf(path: string): string[][] {
@@ -38,7 +38,7 @@ test('docs/metrics.md lists the labels of every metric', () => {
 })
 
 test('docs/cassandra.md lists every setting that migrate checks, and what is required', () => {
-  const inCode = wantedSettings.map(({ setting, wanted }) => `${setting}: ${wanted}`)
+  const inCode = expectedSettings.map(({ setting, wanted }) => `${setting}: ${wanted}`)
   const inDocs = rowsOf('docs/cassandra.md').map(
     ([name, wanted]) => `${name ?? ''}: ${wanted ?? ''}`,
   )
@@ -53,7 +53,7 @@ test.each([
   const lines = readFileSync(path, 'utf8').matchAll(/^ *([a-z_]+): ([^\n]+)$/gm)
   const settings = new Map([...lines].map(([, name = '', value = '']) => [name, value]))
   expect(settings.get('commitlog_sync')).toBe('group')
-  expect(findSettings([settings])).toEqual([])
+  expect(checkSettings([settings])).toEqual([])
 })
 
 test('docs/configuration.md lists every setting and who reads it, and no other', async () => {
@@ -94,4 +94,10 @@ test('the rules in docs/rate-limits.md have no faults', () => {
   const files = [...blocks].map(([, text = ''], at) => ({ name: `block ${at}`, text }))
   expect(files).toHaveLength(1)
   expect(parseRules(files, { mergeDomains: false })).not.toHaveProperty('faults')
+})
+
+test.each(['docs/architecture.md', 'README.md'])('every file that %s names exists', (path) => {
+  const named = [...readFileSync(path, 'utf8').matchAll(/`((?:src|charts|test)\/[\w./-]+)`/g)]
+  expect(named.length).toBeGreaterThan(5)
+  expect(named.map(([, name = '']) => name).filter((name) => !existsSync(name))).toEqual([])
 })

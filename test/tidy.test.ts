@@ -1,10 +1,11 @@
-// Style as a test: sizes, names, words and comments, for every file of the house. No exceptions are
-// listed here; a rule that cannot be kept is changed for all.
+// Style as a test: sizes, names, words and comments, for every file of the project. No exceptions
+// are listed here; a rule that cannot be kept is changed for all.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import ts from 'typescript'
+import { bannedWords } from './banned-words.ts'
 
 const FILE_LINES_MAX = 300
 const FUNCTION_LINES_MAX = 70
@@ -13,9 +14,10 @@ const LINE_CHARACTERS_MAX = 100
 const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   encoding: 'utf8',
 })
-const files = tracked
-  .split('\n')
-  .filter((path) => /^(src|test|loadtest|envoy|k8s|charts)\/.*\.(ts|js)$/.test(path))
+const paths = tracked.split('\n')
+const files = paths.filter((path) =>
+  /^(src|test|loadtest|envoy|k8s|charts)\/.*\.(ts|js)$/.test(path),
+)
 const sources = files.map((path) => ({ path, text: readFileSync(path, 'utf8') }))
 
 /** Every place where `find` sees something wrong, as `path:line what`. */
@@ -103,11 +105,32 @@ describe('names and words', () => {
     expect(odd).toEqual([])
   })
 
-  test('a code or a block is claimed; only leadership is leased', () => {
+  test('a code or a block is claimed, never leased', () => {
     const odd = faults(({ path, text }) =>
-      /^src\/(codes|create|pools|links)\//.test(path)
+      /^src\/(codes|create|pools)\//.test(path)
         ? eachLine(text, (line) => /\bleas(e|ed|es|ing)\b/i.exec(line)?.[0])
         : [],
+    )
+    expect(odd).toEqual([])
+  })
+
+  test('words of the glossary are used in src/ and docs/', () => {
+    const documents = paths.filter(
+      (path) => /^(docs\/|README|CHANGELOG).*[.]md$/.test(path) && !path.startsWith('docs/adr/'),
+    )
+    const texts = [
+      ...sources.filter(({ path }) => path.startsWith('src/')),
+      ...documents.map((path) => ({ path, text: readFileSync(path, 'utf8') })),
+    ]
+    const banned = bannedWords.map(
+      ([pattern, instead]) => [new RegExp(`\\b(${pattern})\\b`, 'i'), instead] as const,
+    )
+    const odd = texts.flatMap(({ path, text }) =>
+      banned.flatMap(([pattern, instead]) =>
+        eachLine(text, (line) => pattern.exec(line)?.[0]).map(
+          (found) => `${path}:${found}: write ${instead}`,
+        ),
+      ),
     )
     expect(odd).toEqual([])
   })

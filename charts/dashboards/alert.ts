@@ -1,11 +1,11 @@
-// What an alert is. Decides no threshold.
+// The type of an alert. Defines no thresholds.
 
 /** An alert. */
 export interface Alert {
   readonly alert: string
-  /** `critical` wakes somebody, `warning` can wait until the morning. */
+  /** `critical` pages the person on call, `warning` can wait until working hours. */
   readonly severity: 'critical' | 'warning'
-  /** How long it must be so, as Prometheus writes it. */
+  /** Prometheus's `for`: how long the expression must hold, for example `5m`. */
   readonly forSpan: string
   readonly expr: string
   readonly summary: string

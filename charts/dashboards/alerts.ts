@@ -1,34 +1,33 @@
-// The alerts: each one asks a person to do something that docs/runbooks/ says under its name.
-// Thresholds are decided here; nothing is sent.
+// The alerts and their thresholds. Each alert has a runbook of the same name in docs/runbooks/.
 import { stringify } from 'yaml'
 import type { Alert } from './alert.ts'
 import { burnAlerts, burnRecords, RELEASE, released } from './burn-rates.ts'
 
 const { ours, edge, other } = released
-const CODES_OF_BLOCK = 1000
-/** Hours for which the pool must last at the last hour's use. */
+const CODES_PER_BLOCK = 1000
+/** Hours that the pool must last at the claim rate of the last hour. */
 const POOL_HOURS_MIN = 6
 
 const poolAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailPoolEmpty', severity: 'critical', forSpan: '1m' },
     expr: `max by (pool) (${ours('poolLevel')}) == 0`,
-    summary: 'The pool {{ $labels.pool }} holds no code: creates fail, but for own aliases',
+    summary: 'The pool {{ $labels.pool }} is empty: creates without an alias fail',
   },
   {
     ...{ alert: 'CurtailPoolRunningOut', severity: 'critical', forSpan: '5m' },
     expr:
       `max by (pool) (${ours('poolLevel')}) < ` +
-      `${POOL_HOURS_MIN * CODES_OF_BLOCK} * max by (pool) (delta(${ours('poolClaimed')}[1h]))`,
+      `${POOL_HOURS_MIN * CODES_PER_BLOCK} * max by (pool) (delta(${ours('poolClaimed')}[1h]))`,
     summary:
-      'The pool {{ $labels.pool }} holds {{ $value }} codes, ' +
-      `fewer than ${POOL_HOURS_MIN} hours like the last one take`,
+      'The pool {{ $labels.pool }} has {{ $value }} codes, ' +
+      `fewer than ${POOL_HOURS_MIN} hours at the rate of the last one use`,
   },
   {
     ...{ alert: 'CurtailRefillFailing', severity: 'warning', forSpan: '5m' },
     expr:
-      `sum(increase(${ours('refillJobs', { outcome: 'failed' })}[30m])) > 0 unless ` +
-      `sum(increase(${ours('refillJobs', { outcome: 'succeeded' })}[30m])) > 0`,
+      `sum(increase(${ours('refillJobs', { result: 'failed' })}[30m])) > 0 unless ` +
+      `sum(increase(${ours('refillJobs', { result: 'succeeded' })}[30m])) > 0`,
     summary: 'Refill Jobs fail, and none succeeded in half an hour',
   },
   {
@@ -39,28 +38,28 @@ const poolAlerts: readonly Alert[] = [
   },
 ]
 
-const silent = `sum(rate(${edge('limiterSilent')}[5m]))`
-const asked =
-  `(${silent} + sum(rate(${edge('limiterOk')}[5m])) + ` +
+const failedCalls = `sum(rate(${edge('limiterErrors')}[5m]))`
+const allCalls =
+  `(${failedCalls} + sum(rate(${edge('limiterOk')}[5m])) + ` +
   `(sum(rate(${edge('limiterOver')}[5m])) or vector(0)))`
 
 const limiterAlerts: readonly Alert[] = [
   {
-    ...{ alert: 'CurtailLimiterSilent', severity: 'critical', forSpan: '5m' },
-    expr: `${silent} / ${asked} > 0.05`,
+    ...{ alert: 'CurtailLimiterUnavailable', severity: 'critical', forSpan: '5m' },
+    expr: `${failedCalls} / ${allCalls} > 0.05`,
     summary:
-      'The limiter does not answer {{ $value | humanizePercentage }} of the calls of the edge, ' +
-      'which limits clients by itself',
+      'The limiter does not respond to {{ $value | humanizePercentage }} of the edge’s calls, ' +
+      'so that the edge applies its local limits',
   },
   {
     ...{ alert: 'CurtailLimiterFallback', severity: 'warning', forSpan: '5m' },
-    expr: `sum(${ours('limiterStoreAway')}) > 0`,
-    summary: '{{ $value }} processes count limits alone, as their Redis does not answer',
+    expr: `sum(${ours('limiterStoreUnavailable')}) > 0`,
+    summary: '{{ $value }} limiters count locally, because their Redis is unavailable',
   },
   {
-    ...{ alert: 'CurtailRulesRefused', severity: 'warning', forSpan: '0s' },
+    ...{ alert: 'CurtailRulesRejected', severity: 'warning', forSpan: '0s' },
     expr: `sum(increase(${ours('configLoadError')}[15m])) > 0`,
-    summary: 'A set of rate-limit rules was refused; the one before is in force',
+    summary: 'A set of rate-limit rules was rejected; the previous one stays active',
   },
   {
     ...{ alert: 'CurtailDomainWithoutRules', severity: 'critical', forSpan: '1m' },
@@ -70,39 +69,39 @@ const limiterAlerts: readonly Alert[] = [
   },
 ]
 
-const doubtful = { tier: '~stale|replica', outcome: 'hit' }
+const doubtful = { tier: '~stale|replica', result: 'hit' }
 const calls = (matchers = {}) => ours('cassandraCallSeconds', matchers, '_count')
-const lost = calls({ outcome: '~unknown|not-done|defect' })
+const lost = calls({ result: '~unknown|not-done|defect' })
 
 const storeAlerts: readonly Alert[] = [
   {
-    ...{ alert: 'CurtailStoreAway', severity: 'critical', forSpan: '2m' },
+    ...{ alert: 'CurtailStoreUnavailable', severity: 'critical', forSpan: '2m' },
     expr:
       `max by (pod) (${ours('cassandraMajority')}) == 0 ` +
       `and on (pod) ${ours('buildInfo', { role: '~create|redirect' })}`,
-    summary: '{{ $labels.pod }} reaches no majority of Cassandra',
+    summary: 'No majority of Cassandra responds to {{ $labels.pod }}',
   },
   {
     ...{ alert: 'CurtailStoreDegraded', severity: 'warning', forSpan: '10m' },
     expr: `sum(rate(${lost}[5m])) / sum(rate(${calls()}[5m])) > 0.01`,
-    summary: '{{ $value | humanizePercentage }} of the statements of Cassandra fail',
+    summary: '{{ $value | humanizePercentage }} of Cassandra statements fail',
   },
   {
-    ...{ alert: 'CurtailStaleAnswers', severity: 'warning', forSpan: '5m' },
+    ...{ alert: 'CurtailStaleRedirects', severity: 'warning', forSpan: '5m' },
     expr: `sum(rate(${ours('lookups', doubtful)}[5m])) > 0`,
-    summary: 'Links are served without a majority of the store, or from memory alone',
+    summary: 'Redirects are served without a majority of the store, or from memory only',
   },
   {
-    ...{ alert: 'CurtailCacheAway', severity: 'warning', forSpan: '5m' },
-    expr: `sum(${ours('linkCacheAway')}) > 0`,
-    summary: '{{ $value }} pods do without the shared cache of links; Cassandra has all reads',
+    ...{ alert: 'CurtailCacheUnavailable', severity: 'warning', forSpan: '5m' },
+    expr: `sum(${ours('linkCacheUnavailable')}) > 0`,
+    summary: '{{ $value }} pods work without the shared link cache; Cassandra serves all reads',
   },
   {
-    ...{ alert: 'CurtailForgetsStuck', severity: 'warning', forSpan: '5m' },
+    ...{ alert: 'CurtailCacheInvalidationStuck', severity: 'warning', forSpan: '5m' },
     expr:
-      `sum(${ours('linkForgetsQueued')}) > 0 or ` +
-      `sum(increase(${ours('linkForgetsDropped')}[15m])) > 0`,
-    summary: 'The cache may hold {{ $value }} changed links as they were',
+      `sum(${ours('linkCacheInvalidationsQueued')}) > 0 or ` +
+      `sum(increase(${ours('linkCacheInvalidationsDropped')}[15m])) > 0`,
+    summary: 'The shared cache may have old entries of {{ $value }} changed links',
   },
 ]
 
@@ -116,13 +115,13 @@ const edgeAlerts: readonly Alert[] = [
   },
   {
     ...{ alert: 'CurtailEdgeOverloaded', severity: 'critical', forSpan: '1m' },
-    expr: `max by (pod) (${edge('refusedRequests')}) > 0`,
-    summary: '{{ $labels.pod }} refuses requests, as its memory is used up',
+    expr: `max by (pod) (${edge('rejectedRequests')}) > 0`,
+    summary: '{{ $labels.pod }} rejects requests, because its memory is exhausted',
   },
   {
-    ...{ alert: 'CurtailCertificateExpires', severity: 'warning', forSpan: '1h' },
-    expr: `min(${edge('daysOfCertificate')}) < 14`,
-    summary: 'The certificate of the edge ends in {{ $value }} days',
+    ...{ alert: 'CurtailCertificateExpiring', severity: 'warning', forSpan: '1h' },
+    expr: `min(${edge('certificateDays')}) < 14`,
+    summary: 'The certificate of the edge expires in {{ $value }} days',
   },
 ]
 
@@ -137,7 +136,7 @@ const processAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailReconcileErrors', severity: 'warning', forSpan: '15m' },
     expr: `sum by (controller) (rate(${ours('reconcileErrors')}[10m])) > 0`,
-    summary: 'The controller {{ $labels.controller }} fails again and again',
+    summary: 'Reconciles of the controller {{ $labels.controller }} fail repeatedly',
   },
   {
     ...{ alert: 'CurtailEventLoopSlow', severity: 'warning', forSpan: '10m' },
@@ -145,13 +144,13 @@ const processAlerts: readonly Alert[] = [
       'histogram_quantile(0.99, sum by (pod, le) ' +
       `(rate(${ours('loopLagSeconds', {}, '_bucket')}[5m]))) > 0.1`,
     summary:
-      '{{ $labels.pod }} is too busy: ' +
-      'its event loop is {{ $value | humanizeDuration }} late (p99)',
+      '{{ $labels.pod }} is overloaded: ' +
+      'the lag of its event loop is {{ $value | humanizeDuration }} (p99)',
   },
   {
     ...{ alert: 'CurtailPodNotScraped', severity: 'warning', forSpan: '5m' },
     expr: `${other('up')} == 0`,
-    summary: '{{ $labels.pod }} gives no metrics',
+    summary: '{{ $labels.pod }} is not scraped: no metrics',
   },
 ]
 
@@ -165,11 +164,11 @@ export const alerts: readonly Alert[] = [
   ...processAlerts,
 ]
 
-const HEADER = `# Made by charts/dashboards/alerts.ts (npm run render); do not edit. The chart puts the
-# release in the place of NAMESPACE and RELEASE, and the runbooks' address in that of RUNBOOKS/.
+const HEADER = `# Rendered by charts/dashboards/alerts.ts (npm run render); do not edit. The chart
+# replaces NAMESPACE and RELEASE by the release, and RUNBOOKS/ by the address of the runbooks.
 `
 
-/** The rules file of Prometheus. With `divide` all its times are so much shorter: for tests. */
+/** Renders Prometheus's rules file. `divide` shortens all durations by this factor, for tests. */
 export function renderRules({ divide = 1 } = {}): string {
   const release = { release: RELEASE }
   const shorter = (expr: string) =>

@@ -1,10 +1,10 @@
-// Dashboards of the parts: limiter, edge, controller, and what they all depend on.
+// Dashboards of the components: limiter, edge, controller, and their dependencies.
 import { type Board, chosen, line, quantile, rateBy, times } from './panel.ts'
 
 const { ours, edge } = chosen
 const BY_CLUSTER = '{{envoy_cluster_name}}'
 
-/** Deciding who may. */
+/** The rate limiter. */
 export const limiter: Board = {
   name: 'limiter',
   title: 'Curtail / Limiter',
@@ -14,9 +14,9 @@ export const limiter: Board = {
       panels: [
         {
           title: 'Decisions',
-          description: 'By the store, a memory of denials, or alone while Redis is away.',
+          description: 'From the store, from the deny cache, or local while Redis is unavailable.',
           unit: 'ops',
-          queries: [rateBy(ours('limiterDecisions'), ['by', 'outcome'])],
+          queries: [rateBy(ours('limiterDecisions'), ['source', 'result'])],
         },
         {
           title: 'Over the limit',
@@ -25,7 +25,7 @@ export const limiter: Board = {
           queries: [rateBy(ours('ruleOverLimit'), ['rule'])],
         },
         {
-          title: 'Asked for',
+          title: 'Requested hits',
           description: 'Hits, by rule.',
           unit: 'ops',
           queries: [rateBy(ours('ruleTotalHits'), ['rule'])],
@@ -37,32 +37,32 @@ export const limiter: Board = {
       panels: [
         {
           title: 'Time of a call',
-          description: 'The edge waits 20 ms, then it decides alone.',
+          description: 'After 20 ms the edge applies its local limits.',
           unit: 's',
           queries: times('limiterCallSeconds'),
         },
         {
-          title: 'As the edge sees it',
-          description: 'Answered, and silent: late, failed or gone.',
+          title: 'Calls of the edge',
+          description: 'With a response, and without: timed out, failed or unavailable.',
           unit: 'ops',
           queries: [
             { ...rateBy(edge('limiterOk')), legend: 'within' },
             { ...rateBy(edge('limiterOver')), legend: 'over' },
-            { ...rateBy(edge('limiterSilent')), legend: 'silent' },
+            { ...rateBy(edge('limiterErrors')), legend: 'silent' },
           ],
         },
         {
-          title: 'Redis of the counters',
-          description: 'Calls that failed, and processes that count alone.',
+          title: 'Counters in Redis',
+          description: 'Calls that failed, and processes that count locally.',
           unit: 'short',
           queries: [
-            rateBy(ours('limiterStoreFailures'), ['why']),
-            line(`sum(${ours('limiterStoreAway')})`, 'processes alone'),
+            rateBy(ours('limiterStoreFailures'), ['reason']),
+            line(`sum(${ours('limiterStoreUnavailable')})`, 'processes alone'),
           ],
         },
         {
           title: 'Rules',
-          description: 'Sets that came into force, and sets that were refused.',
+          description: 'Sets that were loaded, and sets that were rejected.',
           unit: 'short',
           queries: [
             line(`sum(${ours('configLoadSuccess')})`, 'in force'),
@@ -84,10 +84,13 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Time of a request',
-          description: 'From a client’s first byte to the last of the answer.',
+          description: 'From the first byte of a request to the last byte of its response.',
           unit: 'ms',
-          queries: [0.5, 0.99].map((part) =>
-            quantile(part, edge('clientMs', { envoy_http_conn_manager_prefix: 'edge' }, '_bucket')),
+          queries: [0.5, 0.99].map((ratio) =>
+            quantile(
+              ratio,
+              edge('clientMs', { envoy_http_conn_manager_prefix: 'edge' }, '_bucket'),
+            ),
           ),
         },
         {
@@ -99,31 +102,31 @@ export const edgeBoard: Board = {
           ],
         },
         {
-          title: 'Refused by the edge’s own limits',
-          description: 'The fallback refuses only while the limiter is silent.',
+          title: 'Rejected by the local limits of the edge',
+          description: 'The fallback rejects only while the limiter is unavailable.',
           unit: 'reqps',
-          queries: [rateBy(edge('localRefused'), ['envoy_local_http_ratelimit_prefix'])],
+          queries: [rateBy(edge('localRateLimited'), ['envoy_local_http_ratelimit_prefix'])],
         },
       ],
     },
     {
-      title: 'Pods behind it',
+      title: 'Upstream pods',
       panels: [
         {
           title: 'Healthy pods',
-          description: 'As each edge sees them, the fewest.',
+          description: 'The lowest number that an edge reports.',
           unit: 'short',
           queries: [line(`min by (envoy_cluster_name) (${edge('healthyPods')})`, BY_CLUSTER)],
         },
         {
-          title: 'Answers of pods',
-          description: 'By service and class of status; 5 also where no pod answered.',
+          title: 'Responses of pods',
+          description: 'By service and status class; 5 also if no pod responded.',
           unit: 'reqps',
-          queries: [rateBy(edge('answers'), ['envoy_cluster_name', 'envoy_response_code_class'])],
+          queries: [rateBy(edge('responses'), ['envoy_cluster_name', 'envoy_response_code_class'])],
         },
         {
-          title: 'Tried again, timed out, left out',
-          description: 'Retries and time-outs a second; pods that are left out now.',
+          title: 'Retries, time-outs, ejections',
+          description: 'Retries and time-outs per second; pods ejected now.',
           unit: 'short',
           queries: [
             { ...rateBy(edge('retries')), legend: 'retries' },
@@ -134,27 +137,27 @@ export const edgeBoard: Board = {
       ],
     },
     {
-      title: 'Itself',
+      title: 'Envoy',
       panels: [
         {
           title: 'Heap',
-          description: 'Of its bound; from 0.95 on requests are refused.',
+          description: 'Part of its limit; from 0.95 requests are rejected.',
           unit: 'short',
           queries: [line(edge('heapPressure'), '{{pod}} %')],
         },
         {
           title: 'Days of the certificate',
-          description: 'Until it ends; a very large number where there is none.',
+          description: 'Until it expires; a very large number if there is none.',
           unit: 'd',
           isNumber: true,
-          queries: [line(`min(${edge('daysOfCertificate')})`, 'days')],
+          queries: [line(`min(${edge('certificateDays')})`, 'days')],
         },
       ],
     },
   ],
 }
 
-/** Keeping pools full. */
+/** The controller, which keeps pools full. */
 export const controller: Board = {
   name: 'controller',
   title: 'Curtail / Controller',
@@ -170,13 +173,13 @@ export const controller: Board = {
         },
         {
           title: 'Refill Jobs',
-          description: 'By what became of them.',
+          description: 'By result.',
           unit: 'ops',
-          queries: [rateBy(ours('refillJobs'), ['outcome'])],
+          queries: [rateBy(ours('refillJobs'), ['result'])],
         },
         {
           title: 'Leaders',
-          description: 'One, but for the seconds of a change.',
+          description: 'One, except for seconds during a change.',
           unit: 'short',
           queries: [line(`sum(${ours('isLeader')})`, 'leaders')],
         },
@@ -199,7 +202,7 @@ export const controller: Board = {
         },
         {
           title: 'Calls to the API server',
-          description: 'By status; <error> where there was no answer.',
+          description: 'By status; <error> if there was no response.',
           unit: 'ops',
           queries: [rateBy(ours('apiRequests'), ['code', 'method'])],
         },
@@ -229,18 +232,18 @@ export const dependencies: Board = {
         },
         {
           title: 'Statements',
-          description: 'By kind and outcome.',
+          description: 'By kind and result.',
           unit: 'ops',
-          queries: [rateBy(ours('cassandraCallSeconds', {}, '_count'), ['statement', 'outcome'])],
+          queries: [rateBy(ours('cassandraCallSeconds', {}, '_count'), ['statement', 'result'])],
         },
         {
-          title: 'Failed and repeated attempts',
-          description: 'Errors, repeats, and reads of which a second replica was asked.',
+          title: 'Failed attempts and retries',
+          description: 'Errors, retries, and speculative executions.',
           unit: 'ops',
           queries: [
-            rateBy(ours('cassandraErrors'), ['why']),
+            rateBy(ours('cassandraErrors'), ['reason']),
             { ...rateBy(ours('cassandraRetries')), legend: 'repeated' },
-            { ...rateBy(ours('cassandraSecondReads')), legend: 'second replica' },
+            { ...rateBy(ours('cassandraSpeculativeExecutions')), legend: 'second replica' },
           ],
         },
         {
@@ -257,36 +260,36 @@ export const dependencies: Board = {
         },
         {
           title: 'In flight',
-          description: 'Requests that nodes have not answered.',
+          description: 'Requests without a response yet.',
           unit: 'short',
           queries: [line(ours('cassandraInFlight'), '{{pod}}')],
         },
       ],
     },
     {
-      title: 'Cache of links',
+      title: 'Link cache',
       panels: [
         {
           title: 'Failures',
-          description: 'Commands that failed or were late, and pods that do without it.',
+          description: 'Commands that failed or timed out, and pods that work without the cache.',
           unit: 'short',
           queries: [
-            rateBy(ours('linkCacheFailures'), ['why']),
-            line(`sum(${ours('linkCacheAway')})`, 'pods without'),
+            rateBy(ours('linkCacheFailures'), ['reason']),
+            line(`sum(${ours('linkCacheUnavailable')})`, 'pods without'),
           ],
         },
         {
-          title: 'To be forgotten',
-          description: 'Changed links that the cache has not confirmed to have forgotten.',
+          title: 'Queued invalidations',
+          description: 'Invalidations that the cache has not confirmed.',
           unit: 'short',
           queries: [
-            line(`sum(${ours('linkForgetsQueued')})`, 'queued'),
-            line(`sum(${ours('linkForgetsDropped')})`, 'given up'),
+            line(`sum(${ours('linkCacheInvalidationsQueued')})`, 'queued'),
+            line(`sum(${ours('linkCacheInvalidationsDropped')})`, 'given up'),
           ],
         },
         {
           title: 'Failures of background tasks',
-          description: 'Refills, claims of blocks, reads of pools, and the like.',
+          description: 'Refills, claims of blocks, reads of pools and others.',
           unit: 'ops',
           queries: [rateBy(ours('backgroundFailures'), ['task'])],
         },

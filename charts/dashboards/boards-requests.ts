@@ -1,4 +1,4 @@
-// Dashboards of what clients meet: the promises, redirects, creates with their pool.
+// Dashboards of the client-facing service: the SLOs, redirects, and creates with their pool.
 import { recordOf } from './burn-rates.ts'
 import { type Board, chosen, line, type Query, quantile, rateBy, times } from './panel.ts'
 
@@ -16,23 +16,24 @@ function burns(name: 'redirect' | 'create'): Query[] {
 
 const roles = '{{pod}}'
 
-/** Whether the promises are kept, and where to look if not. */
+/** The state of the SLOs, and where to look on a violation. */
 export const overview: Board = {
   name: 'overview',
   title: 'Curtail / Overview',
   rows: [
     {
-      title: 'Promises',
+      title: 'Objectives',
       panels: [
         {
           title: 'Bad redirects',
-          description: 'Wrong or later than 100 ms, as a part of all; promised: at most 0.05 %.',
+          description:
+            'Failed or slower than 100 ms, as a share of all; objective: at most 0.05 %.',
           unit: 'percentunit',
           queries: burns('redirect'),
         },
         {
           title: 'Bad creates',
-          description: 'Failed at the edge, as a part of all; promised: at most 0.1 %.',
+          description: 'Failed at the edge, as a share of all; objective: at most 0.1 %.',
           unit: 'percentunit',
           queries: burns('create'),
         },
@@ -49,24 +50,24 @@ export const overview: Board = {
       title: 'Traffic',
       panels: [
         {
-          title: 'Answers to clients',
-          description: 'By the class of their status, as the edge gave them.',
+          title: 'Responses to clients',
+          description: 'By status class, as sent by the edge.',
           unit: 'reqps',
           queries: [
-            rateBy(edge('clientAnswers', { envoy_http_conn_manager_prefix: 'edge' }), [
+            rateBy(edge('clientResponses', { envoy_http_conn_manager_prefix: 'edge' }), [
               'envoy_response_code_class',
             ]),
           ],
         },
         {
           title: 'Codes left',
-          description: 'Minted and not yet claimed, by pool.',
+          description: 'Generated and not yet claimed, by pool.',
           unit: 'short',
           queries: [line(`max by (pool) (${ours('poolLevel')})`, '{{pool}}')],
         },
         {
           title: 'Processes',
-          description: 'How many of each role are scraped, and which version they are.',
+          description: 'Scraped processes by role and version.',
           unit: 'short',
           queries: [
             line(`count by (role, version) (${ours('buildInfo')})`, '{{role}} {{version}}'),
@@ -79,7 +80,7 @@ export const overview: Board = {
       panels: [
         {
           title: 'CPU',
-          description: 'Cores in use; a process of ours has one thread for requests.',
+          description: 'Cores in use; each process has one thread for requests.',
           unit: 'short',
           queries: [line(`rate(${other('cpuSeconds')}[$__rate_interval])`, roles)],
         },
@@ -91,7 +92,7 @@ export const overview: Board = {
         },
         {
           title: 'Lag of the event loop',
-          description: 'p99; above 0.1 s a pod answers late whatever it is asked.',
+          description: 'p99; above 0.1 s every response of the pod is slow.',
           unit: 's',
           queries: [quantile(0.99, ours('loopLagSeconds', {}, '_bucket'), ['pod'])],
         },
@@ -100,32 +101,32 @@ export const overview: Board = {
   ],
 }
 
-/** Following links. */
+/** Redirects. */
 export const redirect: Board = {
   name: 'redirect',
   title: 'Curtail / Redirects',
   rows: [
     {
-      title: 'Answers',
+      title: 'Responses',
       panels: [
         {
-          title: 'Answers of pods',
-          description: 'Redirects by status: 302 a link, 404 none.',
+          title: 'Responses of pods',
+          description: 'By status: 302 for a link, 404 for none.',
           unit: 'reqps',
           queries: [rateBy(ours('requestSeconds', { route: 'code' }, '_count'), ['status'])],
         },
         {
           title: 'Time in pods',
-          description: 'From the head of a request to the end of its answer.',
+          description: 'From the headers of a request to the end of its response.',
           unit: 's',
           queries: times('requestSeconds', { route: 'code' }),
         },
         {
           title: 'Time at the edge',
-          description: 'What the edge waited for pods.',
+          description: 'Time that the edge waited for redirect pods.',
           unit: 'ms',
-          queries: [0.5, 0.99].map((part) =>
-            quantile(part, edge('answerMs', redirects, '_bucket')),
+          queries: [0.5, 0.99].map((ratio) =>
+            quantile(ratio, edge('responseMs', redirects, '_bucket')),
           ),
         },
       ],
@@ -134,20 +135,20 @@ export const redirect: Board = {
       title: 'Look-ups',
       panels: [
         {
-          title: 'Who answered',
-          description: 'Look-ups by tier; stale and replica mean that the store is in trouble.',
+          title: 'Tiers',
+          description: 'Look-ups by tier; stale and replica mean that the store is unavailable.',
           unit: 'ops',
-          queries: [rateBy(ours('lookups'), ['tier', 'outcome'])],
+          queries: [rateBy(ours('lookups'), ['tier', 'result'])],
         },
         {
-          title: 'Fills of the cache',
-          description: 'Entries given to the shared cache; refused: the link changed meanwhile.',
+          title: 'Cache fills',
+          description: 'Entries written to the shared cache; refused: the link changed meanwhile.',
           unit: 'ops',
-          queries: [rateBy(ours('linkCacheFills'), ['outcome'])],
+          queries: [rateBy(ours('linkCacheFills'), ['result'])],
         },
         {
-          title: 'Refused by limits',
-          description: 'Requests that a limit refused, in pods and at the edge.',
+          title: 'Rejected by rate limits',
+          description: 'Requests that a limit rejected, in pods and at the edge.',
           unit: 'reqps',
           queries: [
             rateBy(ours('requestsLimited'), ['rule']),
@@ -159,31 +160,33 @@ export const redirect: Board = {
   ],
 }
 
-/** Creating links, and the codes that it takes. */
+/** Creates, and the codes they consume. */
 export const create: Board = {
   name: 'create',
   title: 'Curtail / Creates and pool',
   rows: [
     {
-      title: 'Answers',
+      title: 'Responses',
       panels: [
         {
           title: 'Creates',
-          description: 'By outcome: created, replayed, or the name of the problem.',
+          description: 'By result: created, replayed, or the name of the problem.',
           unit: 'reqps',
-          queries: [rateBy(ours('creates'), ['outcome'])],
+          queries: [rateBy(ours('creates'), ['result'])],
         },
         {
           title: 'Time at the edge',
-          description: 'What the edge waited for create pods, pages among them.',
+          description: 'Time that the edge waited for create pods, including pages.',
           unit: 'ms',
-          queries: [0.5, 0.99].map((part) => quantile(part, edge('answerMs', creates, '_bucket'))),
+          queries: [0.5, 0.99].map((ratio) =>
+            quantile(ratio, edge('responseMs', creates, '_bucket')),
+          ),
         },
         {
           title: 'Claims',
-          description: 'Of codes in the store; unknown ones are resolved by a read.',
+          description: 'Claims of codes in the store; unknown ones are resolved by reading back.',
           unit: 'ops',
-          queries: [rateBy(ours('claims'), ['outcome'])],
+          queries: [rateBy(ours('claims'), ['result'])],
         },
       ],
     },
@@ -192,7 +195,7 @@ export const create: Board = {
       panels: [
         {
           title: 'Level',
-          description: 'Codes minted and not yet claimed.',
+          description: 'Codes generated and not yet claimed.',
           unit: 'short',
           queries: [line(`max by (pool) (${ours('poolLevel')})`, '{{pool}}')],
         },
@@ -210,7 +213,7 @@ export const create: Board = {
         },
         {
           title: 'Blocks claimed',
-          description: 'By creators, a thousand codes each.',
+          description: 'By create pods, a thousand codes each.',
           unit: 'ops',
           queries: [rateBy(ours('blocksClaimed'), ['pool'])],
         },

@@ -1,21 +1,22 @@
-// The two promises (SLO) and the alerts on how fast their budgets burn: over a long window, so that
-// it matters, and a short one, so that the alert ends with the trouble. Budgets are of 30 days.
+// The two service level objectives (SLO) and their burn-rate alerts: a long window for
+// significance, and a short one so that the alert resolves with the problem. Error
+// budgets are for 30 days.
 import type { Alert } from './alert.ts'
 import { type SeriesNames, seriesOf } from './series.ts'
 
-/** Stands in the rules for a release's namespace and full name; the chart puts them there. */
+/** Placeholder in the rules; the chart replaces it with the release's namespace. */
 const NAMESPACE = 'NAMESPACE'
-/** As `NAMESPACE`. */
+/** Placeholder in the rules; the chart replaces it with the release's full name. */
 export const RELEASE = 'RELEASE'
 
-/** Series of the release that the chart installs. */
+/** Series of the release, with the placeholders. */
 export const released: SeriesNames = seriesOf(`namespace="${NAMESPACE}",pod=~"${RELEASE}-.*"`)
 
-interface Promised {
+interface Objective {
   readonly name: 'redirect' | 'create'
-  /** Part of the answers that may be bad. */
+  /** The allowed ratio of bad responses. */
   readonly budget: number
-  readonly says: string
+  readonly objective: string
   readonly bad: (window: string) => string
   readonly total: (window: string) => string
 }
@@ -25,34 +26,34 @@ const rate = (series: string, window: string) => `sum(rate(${series}[${window}])
 const { ours, edge } = released
 const redirects = { envoy_cluster_name: 'redirect' }
 const failed = { envoy_response_code_class: '5' }
-/** Prometheus 3 writes the bound as `100.0`. */
-const inTime = edge('answerMs', { ...redirects, le: '~100([.]0)?' }, '_bucket')
+/** Prometheus 3 renders the bound as `100.0`. */
+const fastEnough = edge('responseMs', { ...redirects, le: '~100([.]0)?' }, '_bucket')
 
-/** Wrong and late answers; one that is both counts twice. */
+/** Failed and slow responses; one that is both counts twice. */
 function badRedirects(window: string): string {
-  const wrong = rate(edge('answers', { ...redirects, ...failed }), window)
-  const all = rate(edge('answerMs', redirects, '_count'), window)
-  return `(${wrong} or vector(0)) + (${all} - ${rate(inTime, window)} or vector(0))`
+  const failures = rate(edge('responses', { ...redirects, ...failed }), window)
+  const all = rate(edge('responseMs', redirects, '_count'), window)
+  return `(${failures} or vector(0)) + (${all} - ${rate(fastEnough, window)} or vector(0))`
 }
 
-/** Failures as the edge saw them: also where no pod is left to count. */
+/** Failures as counted by the edge, which also counts if no pod is up. */
 function badCreates(window: string): string {
-  const series = edge('answers', { envoy_cluster_name: 'create', ...failed })
+  const series = edge('responses', { envoy_cluster_name: 'create', ...failed })
   return `(${rate(series, window)} or vector(0))`
 }
 
-const promises: readonly Promised[] = [
+const objectives: readonly Objective[] = [
   {
     name: 'redirect',
     budget: 0.0005,
-    says: '99.95 % of redirects are answered right, within 100 ms',
+    objective: '99.95 % of redirects succeed within 100 ms',
     bad: badRedirects,
-    total: (window) => rate(edge('answers', redirects), window),
+    total: (window) => rate(edge('responses', redirects), window),
   },
   {
     name: 'create',
     budget: 0.001,
-    says: '99.9 % of creates are answered right',
+    objective: '99.9 % of creates succeed',
     bad: badCreates,
     total: (window) => `${rate(ours('creates'), window)} + ${badCreates(window)}`,
   },
@@ -62,7 +63,7 @@ const MINUTE = 60
 const HOUR = 3600
 const DAY = 86_400
 
-/** Burn `times` as fast as the budget lasts, over both windows, in seconds. */
+/** A burn rate of `times` over both windows, in seconds. */
 interface Burn {
   readonly times: number
   readonly long: number
@@ -78,21 +79,21 @@ const slow: readonly Burn[] = [
   { times: 1, long: 3 * DAY, short: 6 * HOUR },
 ]
 
-/** Name of the record of bad answers' part over a window. */
-export function recordOf(name: Promised['name'], windowSeconds: number): string {
+/** Name of the recording rule for the ratio of bad responses over a window. */
+export function recordOf(name: Objective['name'], windowSeconds: number): string {
   return `curtail:${name}_errors:ratio_rate${renderSpan(windowSeconds)}`
 }
 
-/** A rule that records an expression under a name. */
+/** A recording rule. */
 export interface Recording {
   readonly record: string
   readonly expr: string
 }
 
-/** The records that the alerts and the dashboards read. */
+/** The recording rules that the alerts and the dashboards use. */
 export function burnRecords(): Recording[] {
   const windows = new Set([...fast, ...slow].flatMap(({ long, short }) => [short, long]))
-  return promises.flatMap(({ name, bad, total }) =>
+  return objectives.flatMap(({ name, bad, total }) =>
     [...windows].map((seconds) => {
       const window = renderSpan(seconds)
       return { record: recordOf(name, seconds), expr: `(${bad(window)}) / (${total(window)})` }
@@ -100,35 +101,35 @@ export function burnRecords(): Recording[] {
   )
 }
 
-/** The alerts of both promises. */
+/** The burn-rate alerts of both objectives. */
 export function burnAlerts(): Alert[] {
-  return promises.flatMap(({ name, budget, says }) => {
+  return objectives.flatMap(({ name, budget, objective }) => {
     const Name = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
-    const part = (seconds: number) => `${recordOf(name, seconds)}{release="${RELEASE}"}`
+    const ratio = (seconds: number) => `${recordOf(name, seconds)}{release="${RELEASE}"}`
     const burns = (all: readonly Burn[]) =>
       all
         .map(({ times, long, short }) => {
-          const most = `${Number((times * budget).toFixed(6))}`
-          return `(${part(long)} > ${most} and ${part(short)} > ${most})`
+          const threshold = `${Number((times * budget).toFixed(6))}`
+          return `(${ratio(long)} > ${threshold} and ${ratio(short)} > ${threshold})`
         })
         .join(' or ')
-    const now = 'bad answers now: {{ $value | humanizePercentage }}'
+    const now = 'bad responses now: {{ $value | humanizePercentage }}'
     return [
       {
         ...{ alert: `Curtail${Name}BurnFast`, severity: 'critical', forSpan: '2m' },
         expr: burns(fast),
-        summary: `The promise that ${says} breaks within hours; ${now}`,
+        summary: `The error budget is used up within days: ${objective}; ${now}`,
       },
       {
         ...{ alert: `Curtail${Name}BurnSlow`, severity: 'warning', forSpan: '15m' },
         expr: burns(slow),
-        summary: `The promise that ${says} breaks within days; ${now}`,
+        summary: `The error budget is used up too early: ${objective}; ${now}`,
       },
     ] as const
   })
 }
 
-/** Seconds as Prometheus writes them. */
+/** Renders seconds as a Prometheus duration. */
 function renderSpan(seconds: number): string {
   for (const [unit, size] of [
     ['d', DAY],

@@ -1,4 +1,4 @@
-// The files of the chart that are made here: the rules of Prometheus and the dashboards of Grafana.
+// Renders the chart's monitoring files: the Prometheus rules and the Grafana dashboards.
 // charts/render.ts writes them.
 import { join } from 'node:path'
 import { renderRules } from './alerts.ts'
@@ -18,7 +18,7 @@ export const boards: readonly Board[] = [
   dependencies,
 ]
 
-/** The files by their paths, with what they are to hold. */
+/** The files: path and expected content. */
 export function monitoringForChart(chart: string): [string, string][] {
   const dashboards = boards.map((board): [string, string] => {
     return [join(chart, 'dashboards', `${board.name}.json`), renderBoard(board)]

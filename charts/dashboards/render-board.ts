@@ -1,5 +1,4 @@
-// Makes Grafana's JSON of our dashboards, by Grafana's own library. Decides how they look, and
-// nothing of what they show.
+// Renders dashboards as Grafana JSON with Grafana's SDK. Defines the layout only, not the content.
 import * as common from '@grafana/grafana-foundation-sdk/common'
 import {
   DatasourceVariableBuilder,
@@ -17,34 +16,34 @@ import { nameOf } from './series.ts'
 const source = { type: 'prometheus', uid: '${datasource}' }
 const PANEL_HEIGHT = 8
 const PANEL_SPAN = 8
-const PANELS_A_LINE = 3
+const PANELS_PER_LINE = 3
 
-/** A dashboard's JSON, with a line feed at its end. Any Grafana from 10 on takes it. */
+/** The JSON of a dashboard with a trailing newline, for Grafana 10 or newer. */
 export function renderBoard({ name, title, rows }: Board): string {
   const panels: object[] = []
   let top = 0
   for (const row of rows) {
     panels.push({ ...new RowBuilder(row.title).build(), gridPos: { x: 0, y: top, w: 24, h: 1 } })
     top++
-    row.panels.forEach((panel, place) => {
-      panels.push({ ...renderPanel(panel).build(), gridPos: placeOf(place, top) })
+    row.panels.forEach((panel, index) => {
+      panels.push({ ...renderPanel(panel).build(), gridPos: gridPositionOf(index, top) })
     })
-    top += Math.ceil(row.panels.length / PANELS_A_LINE) * PANEL_HEIGHT
+    top += Math.ceil(row.panels.length / PANELS_PER_LINE) * PANEL_HEIGHT
   }
   const board = {
     ...{ uid: `curtail-${name}`, title, tags: ['curtail'], editable: false },
     ...{ schemaVersion: 39, version: 1, refresh: '30s', timezone: 'browser' },
     time: { from: 'now-1h', to: 'now' },
     templating: { list: variables().map((one) => one.build()) },
-    panels: panels.map((panel, place) => ({ id: place + 1, ...panel })),
+    panels: panels.map((panel, index) => ({ id: index + 1, ...panel })),
   }
   return `${JSON.stringify(board, undefined, 2)}\n`
 }
 
-/** The place of a row's panel of this number, below the line `top`. */
-function placeOf(place: number, top: number): object {
-  const x = (place % PANELS_A_LINE) * PANEL_SPAN
-  const y = top + Math.floor(place / PANELS_A_LINE) * PANEL_HEIGHT
+/** The grid position of the panel `index` of a row that starts at `top`. */
+function gridPositionOf(index: number, top: number): object {
+  const x = (index % PANELS_PER_LINE) * PANEL_SPAN
+  const y = top + Math.floor(index / PANELS_PER_LINE) * PANEL_HEIGHT
   return { x, y, w: PANEL_SPAN, h: PANEL_HEIGHT }
 }
 
@@ -78,8 +77,8 @@ function renderPanel(panel: Panel): StatBuilder | LinesBuilder {
     .unit(panel.unit)
     .min(0)
     .datasource(source)
-  panel.queries.forEach(({ expr, legend, hasExemplars }, place) => {
-    const refId = String.fromCharCode(65 + place)
+  panel.queries.forEach(({ expr, legend, hasExemplars }, index) => {
+    const refId = String.fromCharCode(65 + index)
     const query = new DataqueryBuilder().refId(refId).expr(expr).legendFormat(legend)
     builder.withTarget(hasExemplars === true ? query.exemplar(true) : query)
   })

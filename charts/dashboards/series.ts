@@ -1,56 +1,56 @@
-// How alerts and dashboards name series: by the catalogue of metrics, so that one that is renamed
-// or removed does not compile here, and by the names of Envoy’s that are listed here. Asks nobody.
+// Names of series for alerts and dashboards: from the metric catalogue, so that a renamed or
+// removed metric fails to compile, and from the list of Envoy's metrics below.
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
 
 const metrics = createMetrics()
 
 /** A metric of the catalogue. */
-export type OurMetric = Exclude<keyof Metrics, 'registry'>
+export type CatalogueMetric = Exclude<keyof Metrics, 'registry'>
 
-/** Names of Envoy's that are used, without their `envoy_`. A test finds each at a real Envoy. */
+/** Envoy's metrics in use, without the prefix `envoy_`. A test checks each on a real Envoy. */
 export const edgeMetrics = {
-  answers: 'cluster_upstream_rq_xx',
-  answerMs: 'cluster_upstream_rq_time',
+  responses: 'cluster_upstream_rq_xx',
+  responseMs: 'cluster_upstream_rq_time',
   retries: 'cluster_upstream_rq_retry',
   timeouts: 'cluster_upstream_rq_timeout',
   healthyPods: 'cluster_membership_healthy',
   ejected: 'cluster_outlier_detection_ejections_active',
   limiterOk: 'cluster_ratelimit_ok',
   limiterOver: 'cluster_ratelimit_over_limit',
-  limiterSilent: 'cluster_ratelimit_error',
-  localRefused: 'http_local_rate_limit_rate_limited',
-  clientAnswers: 'http_downstream_rq_xx',
+  limiterErrors: 'cluster_ratelimit_error',
+  localRateLimited: 'http_local_rate_limit_rate_limited',
+  clientResponses: 'http_downstream_rq_xx',
   clientMs: 'http_downstream_rq_time',
   connections: 'http_downstream_cx_active',
-  refusedRequests: 'overload_envoy_overload_actions_stop_accepting_requests_active',
+  rejectedRequests: 'overload_envoy_overload_actions_stop_accepting_requests_active',
   heapPressure: 'overload_envoy_resource_monitors_fixed_heap_pressure',
-  daysOfCertificate: 'server_days_until_first_cert_expiring',
+  certificateDays: 'server_days_until_first_cert_expiring',
 } as const
 
-/** A metric of Envoy's. */
+/** A metric of Envoy. */
 type EdgeMetric = keyof typeof edgeMetrics
 
-/** Metrics of Node.js and of Prometheus itself that are used. */
+/** Metrics in use of Node.js and of Prometheus itself. */
 export const otherMetrics = {
   up: 'up',
   cpuSeconds: 'process_cpu_seconds_total',
   memoryBytes: 'process_resident_memory_bytes',
 } as const
 
-/** Labels that a series must have: `'5..'` behind `~` is a pattern. */
+/** Label matchers; a value with the prefix `~` is a regular expression, such as `~5..`. */
 export type Matchers = Readonly<Record<string, string>>
 
-/** Which histogram's part is meant. */
-type Part = '' | '_bucket' | '_count' | '_sum'
+/** The suffix of a histogram series. */
+type Suffix = '' | '_bucket' | '_count' | '_sum'
 
-/** Names series of one installation. */
+/** Builds selectors for the series of one installation. */
 export interface SeriesNames {
-  readonly ours: (metric: OurMetric, matchers?: Matchers, part?: Part) => string
-  readonly edge: (metric: EdgeMetric, matchers?: Matchers, part?: Part) => string
+  readonly ours: (metric: CatalogueMetric, matchers?: Matchers, suffix?: Suffix) => string
+  readonly edge: (metric: EdgeMetric, matchers?: Matchers, suffix?: Suffix) => string
   readonly other: (metric: keyof typeof otherMetrics, matchers?: Matchers) => string
 }
 
-/** Series of the pods that `scope` finds, such as `namespace="shop",pod=~"shop-.*"`. */
+/** Selectors within `scope`, such as `namespace="shop",pod=~"shop-.*"`. */
 export function seriesOf(scope: string): SeriesNames {
   const select = (name: string, matchers: Matchers = {}) => {
     const own = Object.entries(matchers).map(([label, value]) =>
@@ -59,13 +59,14 @@ export function seriesOf(scope: string): SeriesNames {
     return `${name}{${[scope, ...own].join(',')}}`
   }
   return {
-    ours: (metric, matchers, part = '') => select(`${nameOf(metric)}${part}`, matchers),
-    edge: (metric, matchers, part = '') => select(`envoy_${edgeMetrics[metric]}${part}`, matchers),
+    ours: (metric, matchers, suffix = '') => select(`${nameOf(metric)}${suffix}`, matchers),
+    edge: (metric, matchers, suffix = '') =>
+      select(`envoy_${edgeMetrics[metric]}${suffix}`, matchers),
     other: (metric, matchers) => select(otherMetrics[metric], matchers),
   }
 }
 
-/** Its name in the catalogue. */
-export function nameOf(metric: OurMetric): string {
+/** The name of a metric of the catalogue. */
+export function nameOf(metric: CatalogueMetric): string {
   return (metrics[metric] as unknown as { readonly name: string }).name
 }

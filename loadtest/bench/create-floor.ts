@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { durablePragmas } from '../../src/stores/sqlite/durable-pragmas.ts'
 import { operations } from '../../src/stores/sqlite/operations.ts'
-import { numbered, writeOf } from '../../src/stores/sqlite/parameters.ts'
+import { withNumberedParameters, writeOf } from '../../src/stores/sqlite/parameters.ts'
 import { migrations } from '../../src/stores/sqlite/schema.ts'
 
 /** What the floor is asked: this many creates, in transactions of `group` on average. */
@@ -27,7 +27,9 @@ const db = new DatabaseSync(join(folder, 'floor.db'))
 db.exec(durablePragmas)
 for (const sql of migrations) db.exec(sql)
 const begin = db.prepare('BEGIN IMMEDIATE')
-const insert = db.prepare(numbered(operations.insertLink, operations.insertLink.write).sql)
+const insert = db.prepare(
+  withNumberedParameters(operations.insertLink, operations.insertLink.write).sql,
+)
 const commit = db.prepare('COMMIT')
 
 let created = 0

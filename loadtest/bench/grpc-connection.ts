@@ -2,7 +2,7 @@
 // hand and answers read for their first field alone, so that the generator costs a few µs a call.
 // No general client: what it does not expect of a server ends the run.
 import { connect, type Socket } from 'node:net'
-import { type Frame, frameOf, FRAME_HEAD_BYTES, frameTypes, readFrame } from './http2-frame.ts'
+import { type Frame, frameOf, FRAME_HEADER_BYTES, frameTypes, readFrame } from './http2-frame.ts'
 
 /** The answer's overall code, as in RateLimitResponse.Code; `failed` = the call gave no answer. */
 export type OverallCode = 'ok' | 'over' | 'failed'
@@ -179,7 +179,7 @@ function readFrames(
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     let at = 0
     for (let frame = readFrame(bytes, at); frame !== undefined; frame = readFrame(bytes, at)) {
-      at += FRAME_HEAD_BYTES + frame.payload.length
+      at += FRAME_HEADER_BYTES + frame.payload.length
       on.take(frame)
     }
     rest = Buffer.from(bytes.subarray(at))
@@ -222,7 +222,7 @@ function numbered(frames: Buffer, stream: number): Buffer {
   frames.copy(copy)
   copy.writeUInt32BE(stream, 5)
   const headersBytes = frames.readUIntBE(0, 3)
-  copy.writeUInt32BE(stream, FRAME_HEAD_BYTES + headersBytes + 5)
+  copy.writeUInt32BE(stream, FRAME_HEADER_BYTES + headersBytes + 5)
   return copy
 }
 

@@ -12,21 +12,21 @@ export interface Frame {
 }
 
 /** Bytes before the payload: its length in 3, type, flags, and the stream in 4. */
-export const FRAME_HEAD_BYTES = 9
+export const FRAME_HEADER_BYTES = 9
 
 /** A frame of stream 0. */
 export function frameOf(type: number, flags: number, payload: Buffer): Buffer {
-  const frame = Buffer.alloc(FRAME_HEAD_BYTES + payload.length)
+  const frame = Buffer.alloc(FRAME_HEADER_BYTES + payload.length)
   frame.writeUIntBE(payload.length, 0, 3)
   frame[3] = type
   frame[4] = flags
-  payload.copy(frame, FRAME_HEAD_BYTES)
+  payload.copy(frame, FRAME_HEADER_BYTES)
   return frame
 }
 
 /** The frame that begins at `at`; undefined where it is not there whole. */
 export function readFrame(bytes: Buffer, at: number): Frame | undefined {
-  const begins = at + FRAME_HEAD_BYTES
+  const begins = at + FRAME_HEADER_BYTES
   if (begins > bytes.length) return undefined
   const ends = begins + bytes.readUIntBE(at, 3)
   if (ends > bytes.length) return undefined

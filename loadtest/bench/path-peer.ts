@@ -68,7 +68,7 @@ export async function startPathPeer(given: {
     limiterEndpoints: [at(limiter.port)],
   })
   closing.push(
-    () => edge.companion.stop(),
+    () => edge.sidecar.stop(),
     () => edge.envoy.stop(),
   )
   return { edge, limiter, upstreamPids: upstreams.map(({ pid }) => pid) }

@@ -105,7 +105,9 @@ type Environment = Readonly<Record<'PROMETHEUS_ADDR', string>> & NodeJS.ProcessE
 
 async function countDecisions(address: string): Promise<Decisions> {
   const text = await (await fetch(`http://${address}/metrics`)).text()
-  const counts = [...text.matchAll(/^curtail_limiter_decisions_total\{by="(\w+)",.*\} (\d+)$/gm)]
+  const counts = [
+    ...text.matchAll(/^curtail_limiter_decisions_total\{source="(\w+)",.*\} (\d+)$/gm),
+  ]
   const sumOf = (some: typeof counts) => some.reduce((sum, [, , count]) => sum + Number(count), 0)
   const fallbacks = sumOf(counts.filter(([, by]) => by === 'fallback'))
   return { all: sumOf(counts), fallbacks }

@@ -1,36 +1,36 @@
-// What has changed is forgotten by the shared cache, whatever becomes of the first time it is told.
+// Changed links are invalidated in the shared cache, also if the first attempt fails.
 import { afterEach, expect, test } from '@jest/globals'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import {
-  AGAIN_MS,
+  CONFIRM_DELAY_MS,
   CONFIRM_MS_MAX,
-  createLinkForgetter,
-  type LinkForgetter,
+  createCacheInvalidator,
+  type CacheInvalidator,
   QUEUED_MAX,
 } from './invalidate-link.ts'
 
-const forgetters: LinkForgetter[] = []
+const invalidators: CacheInvalidator[] = []
 
 afterEach(async () => {
-  for (const forgetter of forgetters.splice(0)) await forgetter.stop()
+  for (const invalidator of invalidators.splice(0)) await invalidator.stop()
 })
 
-/** A forgetter over a cache that fails so many times, or while it is away. */
-function forgetting({ failures = 0 } = {}) {
-  const cache = { failures, isAway: false, isBroken: false }
+/** An invalidator over a cache that fails `failures` times, or while it is down. */
+function setUp({ failures = 0 } = {}) {
+  const cache = { failures, isDown: false, isBroken: false }
   const clock = { monotonicMs: 0 }
-  const told: string[] = []
+  const calls: string[] = []
   const pauses: number[] = []
   const errors: unknown[] = []
   const metrics = createMetrics()
-  const forgetter = createLinkForgetter({
+  const invalidator = createCacheInvalidator({
     cache: {
       forget(code) {
-        told.push(code)
+        calls.push(code)
         if (cache.isBroken) return Promise.reject(new TypeError('a defect'))
-        if (!cache.isAway && cache.failures-- <= 0) return Promise.resolve()
-        return Promise.reject(new StoreError('away', { outcome: 'unknown' }))
+        if (!cache.isDown && cache.failures-- <= 0) return Promise.resolve()
+        return Promise.reject(new StoreError('down', { outcome: 'unknown' }))
       },
     },
     monotonicMs: () => clock.monotonicMs,
@@ -39,161 +39,163 @@ function forgetting({ failures = 0 } = {}) {
     pause(ms, signal) {
       pauses.push(ms)
       clock.monotonicMs += ms
-      // A turn, so that one who repeats for ever lets others go on.
-      return signal?.aborted === true ? Promise.resolve() : new Promise((go) => setImmediate(go))
+      // Yields to the event loop, so that endless retries do not block other tasks.
+      return signal?.aborted === true
+        ? Promise.resolve()
+        : new Promise((resolve) => setImmediate(resolve))
     },
   })
-  forgetters.push(forgetter)
+  invalidators.push(invalidator)
   const figures = async () => {
-    const queued = (await metrics.linkForgetsQueued.get()).values[0]?.value
-    const dropped = (await metrics.linkForgetsDropped.get()).values[0]?.value
+    const queued = (await metrics.linkCacheInvalidationsQueued.get()).values[0]?.value
+    const dropped = (await metrics.linkCacheInvalidationsDropped.get()).values[0]?.value
     return { queued, dropped }
   }
-  return { cache, clock, told, pauses, errors, forgetter, figures }
+  return { cache, clock, calls, pauses, errors, invalidator, figures }
 }
 
-/** Until a condition holds, by turns of the event loop. */
+/** Waits for a condition, checked once per event loop turn. */
 async function until(holds: () => Promise<boolean>): Promise<void> {
   for (let turns = 0; !(await holds()); turns++) {
-    if (turns > 1000) throw new Error('it never holds')
+    if (turns > 1000) throw new Error('the condition did not become true')
     await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
-test('forget() tells the cache once, and is done', async () => {
-  const { told, pauses, forgetter, figures } = forgetting()
-  await forgetter.forget('a')
-  expect([told, pauses]).toEqual([['a'], []])
+test('invalidate() calls the cache once', async () => {
+  const { calls, pauses, invalidator, figures } = setUp()
+  await invalidator.invalidate('a')
+  expect([calls, pauses]).toEqual([['a'], []])
   expect(await figures()).toMatchObject({ queued: 0 })
 })
 
-test('what was not answered is repeated until it is, ever more slowly', async () => {
-  const { told, pauses, forgetter, figures } = forgetting({ failures: 12 })
-  await forgetter.forget('a')
-  expect(told).toEqual(['a'])
+test('unconfirmed invalidations are retried with back-off', async () => {
+  const { calls, pauses, invalidator, figures } = setUp({ failures: 12 })
+  await invalidator.invalidate('a')
+  expect(calls).toEqual(['a'])
   expect(await figures()).toMatchObject({ queued: 1 })
   await until(async () => (await figures()).queued === 0)
-  expect(told).toHaveLength(13)
+  expect(calls).toHaveLength(13)
   expect(pauses.slice(0, 8)).toEqual([20, 40, 80, 160, 320, 640, 1000, 1000])
 })
 
-test('a code that waits is told once for all its changes', async () => {
-  const { cache, told, forgetter, figures } = forgetting()
-  cache.isAway = true
-  await Promise.all(['a', 'b', 'a'].map((code) => forgetter.forget(code)))
+test('a queued code is invalidated once for all its changes', async () => {
+  const { cache, calls, invalidator, figures } = setUp()
+  cache.isDown = true
+  await Promise.all(['a', 'b', 'a'].map((code) => invalidator.invalidate(code)))
   expect(await figures()).toMatchObject({ queued: 2 })
-  cache.isAway = false
-  told.length = 0
+  cache.isDown = false
+  calls.length = 0
   await until(async () => (await figures()).queued === 0)
-  expect([...told].sort()).toEqual(['a', 'b'])
+  expect([...calls].sort()).toEqual(['a', 'b'])
 })
 
-test('what waits is bounded: the oldest is given up, and counted', async () => {
-  const { cache, told, forgetter, figures } = forgetting()
-  cache.isAway = true
+test('the queue is bounded: the oldest code is dropped and counted', async () => {
+  const { cache, calls, invalidator, figures } = setUp()
+  cache.isDown = true
   const codes = Array.from({ length: QUEUED_MAX + 2 }, (_, i) => `c${String(i)}`)
-  await Promise.all(codes.map((code) => forgetter.forget(code)))
+  await Promise.all(codes.map((code) => invalidator.invalidate(code)))
   expect(await figures()).toEqual({ queued: QUEUED_MAX, dropped: 2 })
-  cache.isAway = false
-  told.length = 0
+  cache.isDown = false
+  calls.length = 0
   await until(async () => (await figures()).queued === 0)
-  expect(new Set(told)).toEqual(new Set(codes.slice(2)))
+  expect(new Set(calls)).toEqual(new Set(codes.slice(2)))
 })
 
-test('confirm() tells the cache twice, a second apart', async () => {
-  const { told, pauses, forgetter } = forgetting()
-  expect(await forgetter.confirm('a')).toBe(true)
-  expect([told, pauses]).toEqual([['a', 'a'], [AGAIN_MS]])
+test('confirm() invalidates twice, a second apart', async () => {
+  const { calls, pauses, invalidator } = setUp()
+  expect(await invalidator.confirm('a')).toBe(true)
+  expect([calls, pauses]).toEqual([['a', 'a'], [CONFIRM_DELAY_MS]])
 })
 
-test('confirm() tries again, for its time', async () => {
-  const { told, forgetter } = forgetting({ failures: 3 })
-  expect(await forgetter.confirm('a')).toBe(true)
-  expect(told).toHaveLength(5)
+test('confirm() retries within its time', async () => {
+  const { calls, invalidator } = setUp({ failures: 3 })
+  expect(await invalidator.confirm('a')).toBe(true)
+  expect(calls).toHaveLength(5)
 })
 
-test('confirm() that is in vain says so in its time, and is repeated all the same', async () => {
-  const { cache, clock, told, forgetter, figures } = forgetting()
-  cache.isAway = true
-  expect(await forgetter.confirm('a')).toBe(false)
+test('a failed confirm() resolves to false in time, and is retried', async () => {
+  const { cache, clock, calls, invalidator, figures } = setUp()
+  cache.isDown = true
+  expect(await invalidator.confirm('a')).toBe(false)
   expect(clock.monotonicMs).toBeLessThan(CONFIRM_MS_MAX * 2)
   expect(await figures()).toMatchObject({ queued: 1 })
-  cache.isAway = false
-  told.length = 0
+  cache.isDown = false
+  calls.length = 0
   await until(async () => (await figures()).queued === 0)
-  expect(told).toEqual(['a'])
+  expect(calls).toEqual(['a'])
 })
 
-test('confirm() whose second time is in vain says so', async () => {
-  const { cache, told, forgetter } = forgetting()
-  const confirming = forgetter.confirm('a')
-  await until(() => Promise.resolve(told.length === 1))
-  cache.isAway = true
+test('confirm() resolves to false if its second invalidation fails', async () => {
+  const { cache, calls, invalidator } = setUp()
+  const confirming = invalidator.confirm('a')
+  await until(() => Promise.resolve(calls.length === 1))
+  cache.isDown = true
   expect(await confirming).toBe(false)
 })
 
-test('stop() says once more what is not confirmed', async () => {
-  const { cache, told, forgetter, figures } = forgetting()
-  cache.isAway = true
-  await Promise.all(['a', 'b'].map((code) => forgetter.forget(code)))
-  cache.isAway = false
-  told.length = 0
-  await forgetter.stop()
-  expect([...told].sort()).toEqual(['a', 'b'])
+test('stop() retries unconfirmed invalidations once', async () => {
+  const { cache, calls, invalidator, figures } = setUp()
+  cache.isDown = true
+  await Promise.all(['a', 'b'].map((code) => invalidator.invalidate(code)))
+  cache.isDown = false
+  calls.length = 0
+  await invalidator.stop()
+  expect([...calls].sort()).toEqual(['a', 'b'])
   expect(await figures()).toMatchObject({ queued: 0 })
 })
 
-test('stop() does not wait for a cache that stays away', async () => {
-  const { cache, forgetter, figures } = forgetting()
-  cache.isAway = true
-  await forgetter.forget('a')
-  await forgetter.stop()
+test('stop() does not wait for a cache that stays down', async () => {
+  const { cache, invalidator, figures } = setUp()
+  cache.isDown = true
+  await invalidator.invalidate('a')
+  await invalidator.stop()
   expect(await figures()).toMatchObject({ queued: 1 })
 })
 
-test('a defect of the cache is told, and counts as no answer', async () => {
-  const { cache, errors, forgetter, figures } = forgetting()
+test('a defect of the cache is reported and counts as unconfirmed', async () => {
+  const { cache, errors, invalidator, figures } = setUp()
   cache.isBroken = true
-  await forgetter.forget('a')
+  await invalidator.invalidate('a')
   expect(errors).toEqual([expect.any(TypeError)])
   cache.isBroken = false
   await until(async () => (await figures()).queued === 0)
 })
 
-test('confirm() of a forgetter that stops ends at once, and is not confirmed', async () => {
-  const { cache, told, pauses, forgetter } = forgetting()
-  const confirming = forgetter.confirm('a') // between its first time and its second
-  await until(() => Promise.resolve(pauses.includes(AGAIN_MS)))
-  await forgetter.stop()
+test('confirm() of a stopping invalidator resolves to false at once', async () => {
+  const { cache, calls, pauses, invalidator } = setUp()
+  const confirming = invalidator.confirm('a') // between its first and its second invalidation
+  await until(() => Promise.resolve(pauses.includes(CONFIRM_DELAY_MS)))
+  await invalidator.stop()
   expect(await confirming).toBe(false)
-  cache.isAway = true
-  const before = told.length
-  expect(await forgetter.confirm('b')).toBe(false)
-  expect(told.slice(before).filter((code) => code === 'b').length).toBeLessThan(4)
+  cache.isDown = true
+  const before = calls.length
+  expect(await invalidator.confirm('b')).toBe(false)
+  expect(calls.slice(before).filter((code) => code === 'b').length).toBeLessThan(4)
 })
 
-test('while the cache stays away it is asked for one code at a time', async () => {
-  const { cache, told, pauses, forgetter } = forgetting()
-  cache.isAway = true
-  await Promise.all(Array.from({ length: 150 }, (_, i) => forgetter.forget(`c${String(i)}`)))
-  pauses.length = told.length = 0
+test('while the cache stays down, one code is tried at a time', async () => {
+  const { cache, calls, pauses, invalidator } = setUp()
+  cache.isDown = true
+  await Promise.all(Array.from({ length: 150 }, (_, i) => invalidator.invalidate(`c${String(i)}`)))
+  pauses.length = calls.length = 0
   await until(() => Promise.resolve(pauses.length === 4))
-  // The first round may have been under way; each later one asks for a single code.
-  expect(told.length).toBeGreaterThan(0)
-  expect(told.length).toBeLessThanOrEqual(100 + 3)
+  // The first round may be in flight; each later one tries a single code.
+  expect(calls.length).toBeGreaterThan(0)
+  expect(calls.length).toBeLessThanOrEqual(100 + 3)
 })
 
-test('codes are told to a cache that recovered a hundred at a time', async () => {
-  const { cache, told, pauses, forgetter, figures } = forgetting()
-  cache.isAway = true
-  await Promise.all(Array.from({ length: 250 }, (_, i) => forgetter.forget(`c${String(i)}`)))
-  cache.isAway = false
-  told.length = pauses.length = 0
+test('after recovery codes are invalidated a hundred at a time', async () => {
+  const { cache, calls, pauses, invalidator, figures } = setUp()
+  cache.isDown = true
+  await Promise.all(Array.from({ length: 250 }, (_, i) => invalidator.invalidate(`c${String(i)}`)))
+  cache.isDown = false
+  calls.length = pauses.length = 0
   await until(async () => (await figures()).queued === 0)
-  expect(told).toHaveLength(250)
+  expect(calls).toHaveLength(250)
   expect(pauses).toHaveLength(2) // between three rounds
   cache.failures = 1
-  await forgetter.forget('later') // a queue that was emptied is begun again
+  await invalidator.invalidate('later') // an emptied queue is restarted
   await until(async () => (await figures()).queued === 0)
-  expect(told.slice(250)).toEqual(['later', 'later'])
+  expect(calls.slice(250)).toEqual(['later', 'later'])
 })

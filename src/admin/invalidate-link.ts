@@ -1,59 +1,60 @@
-// After a change of the store the shared cache must forget the link, whatever it takes: what the
-// cache did not confirm is repeated until it does. Writes nothing into the cache, ever: a value
-// could overtake a later change, "forget it" cannot.
+// Invalidates a link in the shared cache after a change in the store, and retries until the cache
+// confirms it. Never writes values into the cache: a value could overwrite a later change, an
+// invalidation cannot.
 import type { LinkCache } from '../links/link-cache.ts'
 import { type Clock, pause, type Pause } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 
-/** Makes the shared cache forget links. */
-export interface LinkForgetter {
+/** Invalidates links in the shared cache. */
+export interface CacheInvalidator {
   /**
-   * Once; what the cache does not confirm is then repeated in the background. Resolves by the
-   * deadline of one call of the cache, and never rejects.
+   * Invalidates once; if the cache does not confirm it, retries in the background. Resolves within
+   * the deadline of one cache call, and never rejects.
    */
-  forget(code: string): Promise<void>
+  invalidate(code: string): Promise<void>
   /**
-   * Twice, AGAIN_MS apart, for a failover may have lost the first. Resolves to whether the cache
-   * confirmed both, by CONFIRM_MS_MAX and AGAIN_MS; else it is repeated in the background.
+   * Invalidates twice, CONFIRM_DELAY_MS apart, because a failover may lose the first one. Resolves
+   * to whether the cache confirmed both, each within CONFIRM_MS_MAX; else it
+   * retries in the background.
    */
   confirm(code: string): Promise<boolean>
-  /** Says once more what is not confirmed, and ends. */
+  /** Retries unconfirmed invalidations a last time, and stops. */
   stop(): Promise<void>
 }
 
-/** What forgetting needs. */
-export interface ForgetDeps {
+/** Dependencies of the invalidator. */
+export interface InvalidateDeps {
   readonly cache: Pick<LinkCache, 'forget'>
   readonly monotonicMs: Clock
   readonly metrics: {
-    readonly linkForgetsQueued: Pick<Metrics['linkForgetsQueued'], 'set'>
-    readonly linkForgetsDropped: Pick<Metrics['linkForgetsDropped'], 'inc'>
+    readonly linkCacheInvalidationsQueued: Pick<Metrics['linkCacheInvalidationsQueued'], 'set'>
+    readonly linkCacheInvalidationsDropped: Pick<Metrics['linkCacheInvalidationsDropped'], 'inc'>
   }
-  /** Told of a defect of the cache; what it did not answer is no defect. */
+  /** Called for defects of the cache; a StoreError (no reply) is no defect. */
   readonly onError: (error: unknown) => void
-  /** How to wait before a repeat; tests, whose clock is their own, bring another. */
+  /** Waits before a retry; tests with a simulated clock replace it. */
   readonly pause?: Pause
 }
 
-/** When a change is confirmed a second time. */
-export const AGAIN_MS = 1000
+/** Delay of the second invalidation of `confirm`. */
+export const CONFIRM_DELAY_MS = 1000
 
-/** How long an operator's change waits for the cache to confirm, twice at most. */
+/** How long `confirm` waits for the cache to confirm each of its two invalidations. */
 export const CONFIRM_MS_MAX = 1000
 
-/** Codes that wait for the cache; beyond, the oldest are given up: their entries end soonest. */
+/** Bound of the retry queue; beyond it the oldest codes are dropped: their entries expire first. */
 export const QUEUED_MAX = 10_000
 
-const REPEAT_MS = 20
-const REPEAT_MS_MAX = 1000
-const AT_ONCE_MAX = 100
+const RETRY_MS = 20
+const RETRY_MS_MAX = 1000
+const PARALLEL_MAX = 100
 
-/** Makes a forgetter with nothing to repeat. */
-export function createLinkForgetter(deps: ForgetDeps): LinkForgetter {
-  const ending = new AbortController()
-  const wait = (ms: number) => (deps.pause ?? pause)(ms, ending.signal)
-  const tell = async (code: string): Promise<boolean> => {
+/** Creates an invalidator with an empty retry queue. */
+export function createCacheInvalidator(deps: InvalidateDeps): CacheInvalidator {
+  const stopping = new AbortController()
+  const wait = (ms: number) => (deps.pause ?? pause)(ms, stopping.signal)
+  const tryInvalidate = async (code: string): Promise<boolean> => {
     try {
       await deps.cache.forget(code)
       return true
@@ -62,88 +63,88 @@ export function createLinkForgetter(deps: ForgetDeps): LinkForgetter {
       return false
     }
   }
-  const queue = createRepeatQueue({ ...deps, tell, wait, signal: ending.signal })
-  const toldBy = async (code: string, deadlineMs: number): Promise<boolean> => {
-    for (let failures = 0; !(await tell(code)); failures++) {
-      if (deps.monotonicMs() >= deadlineMs || ending.signal.aborted) return false
-      await wait(repeatMs(failures))
+  const queue = createRetryQueue({ ...deps, tryInvalidate, wait, signal: stopping.signal })
+  const invalidateUntil = async (code: string, deadlineMs: number): Promise<boolean> => {
+    for (let failures = 0; !(await tryInvalidate(code)); failures++) {
+      if (deps.monotonicMs() >= deadlineMs || stopping.signal.aborted) return false
+      await wait(retryDelayMs(failures))
     }
     return true
   }
-  const confirmed = async (code: string): Promise<boolean> => {
-    if (!(await toldBy(code, deps.monotonicMs() + CONFIRM_MS_MAX))) return false
-    await wait(AGAIN_MS)
-    return !ending.signal.aborted && toldBy(code, deps.monotonicMs() + CONFIRM_MS_MAX)
+  const confirmTwice = async (code: string): Promise<boolean> => {
+    if (!(await invalidateUntil(code, deps.monotonicMs() + CONFIRM_MS_MAX))) return false
+    await wait(CONFIRM_DELAY_MS)
+    return !stopping.signal.aborted && invalidateUntil(code, deps.monotonicMs() + CONFIRM_MS_MAX)
   }
   return {
-    async forget(code) {
-      if (!(await tell(code))) queue.add(code)
+    async invalidate(code) {
+      if (!(await tryInvalidate(code))) queue.add(code)
     },
     async confirm(code) {
-      const isConfirmed = await confirmed(code)
+      const isConfirmed = await confirmTwice(code)
       if (!isConfirmed) queue.add(code)
       return isConfirmed
     },
     async stop() {
-      ending.abort()
-      await queue.ended()
+      stopping.abort()
+      await queue.settled()
     },
   }
 }
 
-function createRepeatQueue(
-  given: ForgetDeps & {
-    tell: (code: string) => Promise<boolean>
+function createRetryQueue(
+  given: InvalidateDeps & {
+    tryInvalidate: (code: string) => Promise<boolean>
     wait: (ms: number) => Promise<void>
     signal: AbortSignal
   },
 ) {
-  const { tell, wait, metrics, signal } = given
+  const { tryInvalidate, wait, metrics, signal } = given
   const codes = new Set<string>()
-  let repeating: Promise<void> | undefined
-  const note = () => {
-    metrics.linkForgetsQueued.set(codes.size)
+  let retrying: Promise<void> | undefined
+  const updateMetric = () => {
+    metrics.linkCacheInvalidationsQueued.set(codes.size)
   }
-  const put = (code: string) => {
+  const enqueue = (code: string) => {
     codes.add(code)
     const [oldest] = codes
     if (codes.size <= QUEUED_MAX || oldest === undefined) return
     codes.delete(oldest)
-    metrics.linkForgetsDropped.inc(1)
+    metrics.linkCacheInvalidationsDropped.inc(1)
   }
-  /** The oldest, side by side; whether one of them was confirmed. */
+  /** Retries the oldest codes in parallel; resolves to whether any was confirmed. */
   const round = async (codesMax: number): Promise<boolean> => {
-    const some = [...codes].slice(0, codesMax)
-    // Taken out first: a change that comes meanwhile must be told again, whatever comes of this.
-    for (const code of some) codes.delete(code)
-    const told = await Promise.all(some.map(tell))
-    for (const [i, code] of some.entries()) if (told[i] !== true) put(code)
-    note()
-    return told.includes(true)
+    const batch = [...codes].slice(0, codesMax)
+    // Dequeued first: a change during the calls must be invalidated separately.
+    for (const code of batch) codes.delete(code)
+    const confirmed = await Promise.all(batch.map(tryInvalidate))
+    for (const [i, code] of batch.entries()) if (confirmed[i] !== true) enqueue(code)
+    updateMetric()
+    return confirmed.includes(true)
   }
-  const repeat = async () => {
+  const retry = async () => {
     try {
       let failures = 0
       while (codes.size > 0 && !signal.aborted) {
-        await wait(repeatMs(failures))
-        failures = (await round(failures === 0 ? AT_ONCE_MAX : 1)) ? 0 : failures + 1
+        await wait(retryDelayMs(failures))
+        failures = (await round(failures === 0 ? PARALLEL_MAX : 1)) ? 0 : failures + 1
       }
       if (codes.size > 0) await round(QUEUED_MAX)
     } finally {
-      repeating = undefined
+      retrying = undefined
     }
   }
   return {
     add(code: string) {
-      put(code)
-      note()
-      repeating ??= repeat()
+      enqueue(code)
+      updateMetric()
+      retrying ??= retry()
     },
-    ended: () => repeating,
+    settled: () => retrying,
   }
 }
 
-/** The pause after so many failures. */
-function repeatMs(failures: number): number {
-  return Math.min(REPEAT_MS * 2 ** Math.min(failures, 10), REPEAT_MS_MAX)
+/** The back-off after `failures` failures. */
+function retryDelayMs(failures: number): number {
+  return Math.min(RETRY_MS * 2 ** Math.min(failures, 10), RETRY_MS_MAX)
 }

@@ -1,4 +1,4 @@
-// What an operator can do to a link, and that whoever remembers the link is told before the answer.
+// The operator's operations on a link, and that caches are invalidated before the response.
 import { expect, test } from '@jest/globals'
 import { sampleLink } from '../../test/contract/sample-link.ts'
 import type { LinkStore } from '../links/link-store.ts'
@@ -8,30 +8,30 @@ import { createLinkOperations } from './set-link-state.ts'
 
 const NOW_MS = 1_790_000_000_000
 
-function operator(change: Partial<LinkStore> = {}, isCacheAway = false) {
+function operator(change: Partial<LinkStore> = {}, isCacheDown = false) {
   const links = createMemoryLinkStore()
-  const told: string[] = []
+  const changed: string[] = []
   const onChanged = (code: string) => {
-    told.push(code)
-    return Promise.resolve(!isCacheAway)
+    changed.push(code)
+    return Promise.resolve(!isCacheDown)
   }
   const operations = createLinkOperations({
     links: { ...links, ...change },
     nowMs: () => NOW_MS,
     onChanged,
   })
-  return { links, operations, told }
+  return { links, operations, changed }
 }
 
-test('a link is shown, disabled, enabled and erased, and each may be repeated', async () => {
-  const { links, operations, told } = operator()
+test('a link is shown, disabled, enabled and erased, idempotently', async () => {
+  const { links, operations, changed } = operator()
   const link = sampleLink()
   const { code } = link
   await links.insertIfAbsent(link)
   const disabled = { ...link, disabledAtMs: NOW_MS }
   const erased = { ...link, longUrl: null, deletedAtMs: NOW_MS }
   expect(await operations.show(code)).toEqual({ kind: 'link', link })
-  expect(told).toEqual([])
+  expect(changed).toEqual([])
   for (let i = 0; i < 2; i++) {
     expect(await operations.disable(code)).toEqual({ kind: 'link', link: disabled })
   }
@@ -42,19 +42,19 @@ test('a link is shown, disabled, enabled and erased, and each may be repeated', 
     expect(await operations.erase(code)).toEqual({ kind: 'link', link: erased })
   }
   expect(await operations.enable(code)).toEqual({ kind: 'link', link: erased })
-  expect(told).toEqual(Array.from({ length: 7 }, () => code))
+  expect(changed).toEqual(Array.from({ length: 7 }, () => code))
 })
 
-test('an unknown code is not found, and nobody need forget it', async () => {
-  const { operations, told } = operator()
+test('an unknown code is not found and not invalidated', async () => {
+  const { operations, changed } = operator()
   for (const operation of [operations.show, operations.disable, operations.enable]) {
     expect(await operation('nowhere')).toEqual({ kind: 'not-found' })
   }
   expect(await operations.erase('nowhere')).toEqual({ kind: 'not-found' })
-  expect(told).toEqual([])
+  expect(changed).toEqual([])
 })
 
-test('a change that is not known to be forgotten everywhere is not acknowledged', async () => {
+test('a change without confirmed invalidation is not acknowledged', async () => {
   const { links, operations } = operator({}, true)
   const link = sampleLink()
   const { code } = link
@@ -62,16 +62,16 @@ test('a change that is not known to be forgotten everywhere is not acknowledged'
   for (const operation of [operations.disable, operations.enable, operations.erase]) {
     expect(await operation(code)).toEqual({ kind: 'store-unavailable' })
   }
-  expect((await links.find(code))?.longUrl).toBeNull() // it is done all the same
+  expect((await links.find(code))?.longUrl).toBeNull() // the change is stored anyway
 })
 
-test('a change of unknown outcome is forgotten too: it may have been done', async () => {
-  const fail = () => Promise.reject(new StoreError('away', { outcome: 'unknown' }))
-  const { operations, told } = operator({ setDisabled: fail, erase: fail, readSerial: fail })
+test('a change of unknown outcome is invalidated: it may be stored', async () => {
+  const fail = () => Promise.reject(new StoreError('down', { outcome: 'unknown' }))
+  const { operations, changed } = operator({ setDisabled: fail, erase: fail, readSerial: fail })
   expect(await operations.disable('a')).toEqual({ kind: 'store-unavailable' })
   expect(await operations.enable('b')).toEqual({ kind: 'store-unavailable' })
   expect(await operations.erase('c')).toEqual({ kind: 'store-unavailable' })
-  expect(told).toEqual(['a', 'b', 'c'])
+  expect(changed).toEqual(['a', 'b', 'c'])
   expect(await operations.show('d')).toEqual({ kind: 'store-unavailable' })
 })
 

@@ -1,45 +1,45 @@
-// What an operator does to a link: shows, disables, enables, deletes it. Each may be repeated.
+// The operator's operations on a link: show, disable, enable, delete. All are idempotent.
 import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../resilience/deadline.ts'
-import { answerOf } from '../resilience/retry-until-deadline.ts'
+import { resultOrFailed } from '../resilience/retry-until-deadline.ts'
 
-/** The record afterwards, that there is none, or that not all confirmed it: repeat it. */
-export type LinkAnswer =
+/** The record after the operation; `store-unavailable`: not confirmed everywhere, to be retried. */
+export type LinkResult =
   | { readonly kind: 'link'; readonly link: Link }
   | { readonly kind: 'not-found' }
   | { readonly kind: 'store-unavailable' }
 
-/** What an operator can do. */
+/** The operations on a link. */
 export interface LinkOperations {
-  readonly show: (code: string) => Promise<LinkAnswer>
-  readonly disable: (code: string) => Promise<LinkAnswer>
-  readonly enable: (code: string) => Promise<LinkAnswer>
-  readonly erase: (code: string) => Promise<LinkAnswer>
+  readonly show: (code: string) => Promise<LinkResult>
+  readonly disable: (code: string) => Promise<LinkResult>
+  readonly enable: (code: string) => Promise<LinkResult>
+  readonly erase: (code: string) => Promise<LinkResult>
 }
 
-/** What the operations need. */
+/** Dependencies of the operations. */
 export interface OperateDeps {
   readonly links: Pick<LinkStore, 'readSerial' | 'setDisabled' | 'erase'>
   readonly nowMs: Clock
   /**
-   * Told of every code whose record has changed, or may have. Resolves to whether whoever remembers
-   * the link is known to have forgotten it: only then the change is acknowledged. It never rejects.
+   * Called for every code whose record has changed or may have changed. Resolves to whether all
+   * caches confirmed the invalidation: only then the change is acknowledged. Never rejects.
    */
   readonly onChanged: (code: string) => Promise<boolean> | boolean
 }
 
-/** The operations over a store. */
+/** Creates the operations on a store. */
 export function createLinkOperations(deps: OperateDeps): LinkOperations {
-  const read = async (call: Promise<Link | undefined>): Promise<LinkAnswer> => {
-    const link = await answerOf(call)
+  const read = async (call: Promise<Link | undefined>): Promise<LinkResult> => {
+    const link = await resultOrFailed(call)
     if (link === 'failed') return { kind: 'store-unavailable' }
     return link === undefined ? { kind: 'not-found' } : { kind: 'link', link }
   }
-  const change = async (code: string, call: Promise<Link | undefined>): Promise<LinkAnswer> => {
-    const answer = await read(call)
-    if (answer.kind === 'not-found') return answer
-    return (await deps.onChanged(code)) ? answer : { kind: 'store-unavailable' }
+  const change = async (code: string, call: Promise<Link | undefined>): Promise<LinkResult> => {
+    const result = await read(call)
+    if (result.kind === 'not-found') return result
+    return (await deps.onChanged(code)) ? result : { kind: 'store-unavailable' }
   }
   return {
     show: (code) => read(deps.links.readSerial(code)),

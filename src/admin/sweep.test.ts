@@ -1,4 +1,4 @@
-// Sweeping: only what ended long ago goes, in small steps, and it stops when the process ends.
+// Sweeping: deletes only records that expired long ago, in small steps, and stops with the process.
 import { expect, test } from '@jest/globals'
 import { sampleLink } from '../../test/contract/sample-link.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -8,7 +8,7 @@ import { sweep } from './sweep.ts'
 const NOW_MS = 1_790_000_000_000
 const DAY_MS = 86_400_000
 
-function house() {
+function createSetup() {
   const links = createMemoryLinkStore()
   const metrics = createMetrics()
   const lines: unknown[] = []
@@ -19,21 +19,26 @@ function house() {
       return Promise.resolve(0)
     },
   }
-  const ending = new AbortController()
+  const stopping = new AbortController()
   const log = { info: (line: unknown) => lines.push(line) }
-  const deps = { links, intents, nowMs: () => NOW_MS, metrics, log, signal: ending.signal }
-  return { ...deps, deps, ending, swept, lines }
+  const deps = { links, intents, nowMs: () => NOW_MS, metrics, log, signal: stopping.signal }
+  return { ...deps, deps, stopping, swept, lines }
 }
 
 async function purged(metrics: ReturnType<typeof createMetrics>): Promise<number | undefined> {
   return (await metrics.linksPurged.get()).values[0]?.value
 }
 
-test('links go 31 days after their end, and no sooner', async () => {
-  const { deps, links, metrics, swept } = house()
-  const end = (expiresAtMs: number | null) => sampleLink({ expiresAtMs })
-  const old = end(NOW_MS - 31 * DAY_MS - 1)
-  const kept = [end(NOW_MS - 31 * DAY_MS), end(NOW_MS - 1), end(NOW_MS + 1), end(null)]
+test('links are deleted 31 days after their expiry, not sooner', async () => {
+  const { deps, links, metrics, swept } = createSetup()
+  const expiring = (expiresAtMs: number | null) => sampleLink({ expiresAtMs })
+  const old = expiring(NOW_MS - 31 * DAY_MS - 1)
+  const kept = [
+    expiring(NOW_MS - 31 * DAY_MS),
+    expiring(NOW_MS - 1),
+    expiring(NOW_MS + 1),
+    expiring(null),
+  ]
   for (const link of [old, ...kept]) await links.insertIfAbsent(link)
   await sweep(deps)
   expect(await links.find(old.code)).toBeUndefined()
@@ -42,8 +47,8 @@ test('links go 31 days after their end, and no sooner', async () => {
   expect(swept.map(({ beforeMs }) => beforeMs)).toEqual([NOW_MS])
 })
 
-test('however many there are, they go in steps', async () => {
-  const { deps, links, metrics, lines } = house()
+test('many records are deleted in steps', async () => {
+  const { deps, links, metrics, lines } = createSetup()
   for (let i = 0; i < 1200; i++) {
     await links.insertIfAbsent(sampleLink({ code: `old${String(i)}`, expiresAtMs: 1 }))
   }
@@ -60,12 +65,12 @@ test('however many there are, they go in steps', async () => {
   expect(lines).toEqual([{ links: 1200, intents: 0 }])
 })
 
-test('a process that ends sweeps no further, and nothing to sweep is no news', async () => {
-  const { deps, links, ending, lines } = house()
+test('a stopped process sweeps no further, and an empty sweep is not logged', async () => {
+  const { deps, links, stopping, lines } = createSetup()
   await sweep(deps)
   const link = sampleLink({ expiresAtMs: 1 })
   await links.insertIfAbsent(link)
-  ending.abort()
+  stopping.abort()
   await sweep(deps)
   expect(await links.find(link.code)).toEqual(link)
   expect(lines).toEqual([])

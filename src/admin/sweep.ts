@@ -1,12 +1,12 @@
-// Deletes what ended long ago, in small steps, from stores that do not do so themselves. Only
-// housekeeping: whether a link is followed is decided by its expiry on each read.
+// Deletes expired records in small steps from stores without their own expiry. Only housekeeping:
+// each read checks the expiry of the link.
 import { QUARANTINE_MS } from '../links/expiry.ts'
 import type { SweptStore } from '../links/link-store.ts'
 import { type Clock, pause } from '../resilience/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
-/** What sweeping needs. */
+/** Dependencies of a sweep. */
 export interface SweepDeps {
   readonly links: SweptStore
   readonly intents: SweptStore
@@ -16,18 +16,18 @@ export interface SweepDeps {
   readonly signal: AbortSignal
 }
 
-/** Records deleted in one step, and the pause after it, in which other writes go first. */
+/** Records deleted per step, and the pause after a step that lets other writes proceed. */
 const STEP_MAX = 500
 const STEP_PAUSE_MS = 10
-/** One sweep deletes this many records at most; the next goes on. */
+/** Steps per sweep; the next sweep continues. */
 const STEPS_MAX = 20_000
 
-/** Deletes links that expired more than 31 days ago, and intents past their day. */
+/** Deletes links that expired more than 31 days ago, and expired intents. */
 export async function sweep(deps: SweepDeps): Promise<void> {
   const links = await sweepStore(deps, deps.links, deps.nowMs() - QUARANTINE_MS)
   const intents = await sweepStore(deps, deps.intents, deps.nowMs())
   deps.metrics.linksPurged.inc(links)
-  if (links + intents > 0) deps.log.info({ links, intents }, 'deleted what ended long ago')
+  if (links + intents > 0) deps.log.info({ links, intents }, 'expired links deleted')
 }
 
 async function sweepStore(deps: SweepDeps, store: SweptStore, beforeMs: number): Promise<number> {

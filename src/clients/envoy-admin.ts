@@ -1,68 +1,71 @@
-// A client of Envoy's admin port: is it ready, whom does it serve, and the order to drain. Every
-// call has a deadline, and none of them throws: an Envoy that is gone is an answer too.
-import { type EnvoyAdmin, type NoAnswer, SERVICES, type Served } from '../drain/envoy.ts'
+// A client of Envoy's admin interface: readiness, load and drain. Every call has a deadline, and
+// none throws: an Envoy that has exited is a result too.
+import { type EnvoyAdmin, type NoResponse, SERVICES, type ServedLoad } from '../drain/envoy.ts'
 
 const CALL_MS_MAX = 1000
 /** The connection managers of the public listeners, by their `stat_prefix`. */
-const STATISTICS = '^http\\.edge[^.]*\\.downstream_(cx_active|rq_active|cx_total)$'
-const MEMBERS = `^cluster\\.(${SERVICES.join('|')})\\.membership_healthy$`
-const MEMBER = /^cluster\.(\w+)\.membership_healthy: [1-9]\d*$/gm
-const STATISTIC = /^http\.edge[^.]*\.downstream_(\w+): (\d+)$/gm
+const LOAD_FILTER = '^http\\.edge[^.]*\\.downstream_(cx_active|rq_active|cx_total)$'
+const MEMBERS_FILTER = `^cluster\\.(${SERVICES.join('|')})\\.membership_healthy$`
+const MEMBER_LINE = /^cluster\.(\w+)\.membership_healthy: [1-9]\d*$/gm
+const LOAD_LINE = /^http\.edge[^.]*\.downstream_(\w+): (\d+)$/gm
 
-interface Answer {
+interface AdminResponse {
   readonly status: number
-  readonly text: string
+  readonly body: string
 }
 
-/** Makes the client of the admin port at `url`, an origin. */
+/** Creates a client of the admin interface at `url`, an origin. */
 export function createEnvoyAdmin(url: string): EnvoyAdmin {
-  const ask = async (method: 'GET' | 'POST', path: string): Promise<Answer | NoAnswer> => {
+  const send = async (
+    method: 'GET' | 'POST',
+    path: string,
+  ): Promise<AdminResponse | NoResponse> => {
     try {
       const signal = AbortSignal.timeout(CALL_MS_MAX)
-      const answer = await fetch(`${url}${path}`, { method, signal, redirect: 'manual' })
-      return { status: answer.status, text: await answer.text() }
+      const response = await fetch(`${url}${path}`, { method, signal, redirect: 'manual' })
+      return { status: response.status, body: await response.text() }
     } catch (error) {
-      return isRefused(error) ? 'gone' : 'silent'
+      return isConnectionRefused(error) ? 'gone' : 'silent'
     }
   }
   return {
-    async askReady() {
-      const answer = await ask('GET', '/ready')
-      if (typeof answer === 'string') return answer
-      if (answer.status === 200) return 'ready'
-      return answer.text.trim() === 'DRAINING' ? 'draining' : 'not-ready'
+    async readReadiness() {
+      const response = await send('GET', '/ready')
+      if (typeof response === 'string') return response
+      if (response.status === 200) return 'ready'
+      return response.body.trim() === 'DRAINING' ? 'draining' : 'not-ready'
     },
-    async end() {
-      await ask('POST', '/quitquitquit')
+    async quit() {
+      await send('POST', '/quitquitquit')
     },
-    async beginDrain() {
-      for (const order of ['/healthcheck/fail', '/drain_listeners?graceful']) {
-        const answer = await ask('POST', order)
-        if (typeof answer === 'string') return answer
-        if (answer.status !== 200) return 'silent'
+    async startDrain() {
+      for (const path of ['/healthcheck/fail', '/drain_listeners?graceful']) {
+        const response = await send('POST', path)
+        if (typeof response === 'string') return response
+        if (response.status !== 200) return 'silent'
       }
-      return 'begun'
+      return 'started'
     },
-    async findUnreached() {
-      const answer = await ask('GET', `/stats?filter=${encodeURIComponent(MEMBERS)}`)
-      if (typeof answer === 'string') return answer
-      return answer.status === 200 ? parseUnreached(answer.text) : 'silent'
+    async findUnreachable() {
+      const response = await send('GET', `/stats?filter=${encodeURIComponent(MEMBERS_FILTER)}`)
+      if (typeof response === 'string') return response
+      return response.status === 200 ? parseUnreachable(response.body) : 'silent'
     },
-    async readServed() {
-      const answer = await ask('GET', `/stats?filter=${encodeURIComponent(STATISTICS)}`)
-      if (typeof answer === 'string') return answer
-      return (answer.status === 200 ? parseServed(answer.text) : undefined) ?? 'silent'
+    async readServedLoad() {
+      const response = await send('GET', `/stats?filter=${encodeURIComponent(LOAD_FILTER)}`)
+      if (typeof response === 'string') return response
+      return (response.status === 200 ? parseServedLoad(response.body) : undefined) ?? 'silent'
     },
   }
 }
 
 /**
- * Adds up the lines of `/stats` over all public listeners; `undefined` where one of the three
- * figures is not there: nothing counted is not the same as nobody served.
+ * Sums the lines of `/stats` over all public listeners; `undefined` if one of the three statistics
+ * is missing: a missing statistic is not zero load.
  */
-export function parseServed(text: string): Served | undefined {
+export function parseServedLoad(stats: string): ServedLoad | undefined {
   const sums = new Map<string, number>()
-  for (const [, name = '', count] of text.matchAll(STATISTIC)) {
+  for (const [, name = '', count] of stats.matchAll(LOAD_LINE)) {
     sums.set(name, (sums.get(name) ?? 0) + Number(count))
   }
   const [connections, requests, accepted] = ['cx_active', 'rq_active', 'cx_total'].map((name) =>
@@ -74,13 +77,13 @@ export function parseServed(text: string): Served | undefined {
   return { connections, requests, accepted }
 }
 
-/** Which services have no pod by the lines of `/stats`; one that is not told of has none. */
-export function parseUnreached(text: string): readonly string[] {
-  const reached = new Set([...text.matchAll(MEMBER)].map(([, name]) => name))
-  return SERVICES.filter((name) => !reached.has(name))
+/** The services without a pod by the lines of `/stats`; one that is not listed has none. */
+export function parseUnreachable(stats: string): readonly string[] {
+  const reachable = new Set([...stats.matchAll(MEMBER_LINE)].map(([, name]) => name))
+  return SERVICES.filter((name) => !reachable.has(name))
 }
 
-function isRefused(error: unknown): boolean {
+function isConnectionRefused(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined
   return (cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
 }

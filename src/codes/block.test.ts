@@ -1,4 +1,4 @@
-// Blocks: what is in them, that they do not overlap, and what is kept out of them; codes as texts.
+// Blocks: content, no overlap, excluded codes; packed codes.
 import { createHash } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -17,14 +17,17 @@ import { isOffensive } from './offensive.ts'
 import { createPermutation, type Permutation } from './permutation.ts'
 
 const secret = Uint8Array.from({ length: 32 }, (_, i) => i)
-const keepNone = () => false
+const excludeNone = () => false
 const ids = fc.record({
   poolNumber: fc.nat({ max: POOL_NUMBERS - 1 }),
   seq: fc.integer({ min: 1, max: SEQ_MAX }),
 })
 
-/** A permutation that notes which ranges it is asked for. */
-function noting(): { permutation: Permutation; ranges: [start: number, end: number][] } {
+/** A permutation that records the requested ranges. */
+function recordingPermutation(): {
+  permutation: Permutation
+  ranges: [start: number, end: number][]
+} {
   const ranges: [number, number][] = []
   const range = (start: number, count: number) => {
     ranges.push([start, start + count])
@@ -34,12 +37,12 @@ function noting(): { permutation: Permutation; ranges: [start: number, end: numb
 }
 
 function rangeOf(id: BlockId): readonly [start: number, end: number] {
-  const { permutation, ranges } = noting()
-  mintBlock(permutation, id, keepNone)
+  const { permutation, ranges } = recordingPermutation()
+  mintBlock(permutation, id, excludeNone)
   return ranges[0] ?? [-1, -1]
 }
 
-test('toBase62() writes seven digits of the base', () => {
+test('toBase62() returns seven base62 digits', () => {
   expect(toBase62(0)).toBe('0000000')
   expect(toBase62(61)).toBe('000000z')
   expect(toBase62(62)).toBe('0000010')
@@ -47,9 +50,9 @@ test('toBase62() writes seven digits of the base', () => {
   fc.assert(
     fc.property(fc.nat({ max: CODE_SPACE - 1 }), (value) => {
       const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-      const text = toBase62(value)
-      expect(text).toHaveLength(GENERATED_LENGTH)
-      expect(Array.from(text, (c) => digits.indexOf(c)).reduce((sum, d) => sum * 62 + d, 0)).toBe(
+      const code = toBase62(value)
+      expect(code).toHaveLength(GENERATED_LENGTH)
+      expect(Array.from(code, (c) => digits.indexOf(c)).reduce((sum, d) => sum * 62 + d, 0)).toBe(
         value,
       )
     }),
@@ -81,8 +84,8 @@ test('two blocks have no index in common', () => {
   )
 })
 
-test('golden values: a block holds the same codes for ever', () => {
-  const codes = mintBlock(createPermutation(secret), { poolNumber: 0, seq: 1 }, keepNone)
+test('golden values: the codes of a block never change', () => {
+  const codes = mintBlock(createPermutation(secret), { poolNumber: 0, seq: 1 }, excludeNone)
   expect(codes.slice(0, 3)).toEqual(['r9NxRYl', 'SkU1d1S', 'CaTZLps'])
   expect(codes).toHaveLength(999)
   expect(createHash('sha256').update(codes.join()).digest('hex')).toBe(
@@ -90,7 +93,7 @@ test('golden values: a block holds the same codes for ever', () => {
   )
 })
 
-test('a block follows from secret and number, and holds no reserved or offensive code', () => {
+test('a block is deterministic and has no reserved or offensive code', () => {
   for (const seq of [1, 2, SEQ_MAX]) {
     const mint = () => mintBlock(createPermutation(secret), { poolNumber: 5, seq }, isReserved)
     const codes = mint()
@@ -101,7 +104,7 @@ test('a block follows from secret and number, and holds no reserved or offensive
   }
 })
 
-test('words that come up in a range are kept back', () => {
+test('reserved and offensive codes of a range are excluded', () => {
   const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   const valueOf = (code: string) =>
     Array.from(code).reduce((value, c) => value * 62 + digits.indexOf(c), 0)
@@ -128,25 +131,25 @@ test.each([
 })
 
 test.each(['abcdefg', '0000000', '1234567', 'xFuxkxx', 'kkxkkxk', 'se_x', 'zzzzzzz'])(
-  '%j is not',
+  '%j is not offensive',
   (code) => {
     expect(isOffensive(code)).toBe(false)
   },
 )
 
-test('a block that cannot be is refused', () => {
-  const { permutation, ranges } = noting()
+test('an invalid block is rejected', () => {
+  const { permutation, ranges } = recordingPermutation()
   const bad = [
     ...[-1, 64, 0.5, NaN].map((poolNumber) => ({ poolNumber, seq: 1 })),
     ...[0, -1, SEQ_MAX + 1, 1.5, NaN].map((seq) => ({ poolNumber: 0, seq })),
   ]
   for (const id of bad) {
-    expect(() => mintBlock(permutation, id, keepNone)).toThrow(/Cannot mint/)
+    expect(() => mintBlock(permutation, id, excludeNone)).toThrow(/Cannot mint/)
   }
   expect(ranges).toEqual([])
 })
 
-test('codes are unpacked as they were packed', () => {
+test('unpackCodes() reverses packCodes()', () => {
   const codes = fc.array(fc.nat({ max: CODE_SPACE - 1 }).map(toBase62))
   fc.assert(
     fc.property(codes, (given) => {

@@ -1,30 +1,30 @@
-// Blocks of codes. What a block holds is a function of the secret and its number alone: whoever
-// mints it writes the same, so minting twice is no fault.
+// Blocks of codes. The content of a block depends only on the secret and the block number, so
+// minting is idempotent.
 import assert from 'node:assert/strict'
 import { CODE_SPACE, GENERATED_LENGTH, toBase62 } from './base62.ts'
 import { isOffensive } from './offensive.ts'
 import type { Permutation } from './permutation.ts'
 
-/** Indices in a block; never changes, or blocks would overlap. A few fewer codes come of them. */
+/** Indices in a block; must never change, or blocks would overlap. Some codes are filtered out. */
 export const BLOCK_SIZE = 1000
 
-/** Pools share the space: each has one of these numbers, for ever. */
+/** Pools share the code space: each has one of these numbers, permanently. */
 export const POOL_NUMBERS = 64
 
-/** The last block of any pool that lies in the space whole. */
+/** The last block that lies completely in the code space, for every pool. */
 export const SEQ_MAX = Math.floor(CODE_SPACE / BLOCK_SIZE / POOL_NUMBERS) - 1
 
-/** Which block of which pool. `seq` counts from 1. */
+/** Identifies a block of a pool. `seq` starts at 1. */
 export interface BlockId {
   readonly poolNumber: number
   readonly seq: number
 }
 
-/** The codes of a block in the order they are handed out, less those that `isKept` keeps back. */
+/** The codes of a block in the order of their use, without those for which `isExcluded` is true. */
 export function mintBlock(
   permutation: Permutation,
   id: BlockId,
-  isKept: (code: string) => boolean,
+  isExcluded: (code: string) => boolean,
 ): string[] {
   const { poolNumber, seq } = id
   assert(
@@ -39,15 +39,15 @@ export function mintBlock(
   return permutation
     .range(start, BLOCK_SIZE)
     .map(toBase62)
-    .filter((code) => !isKept(code) && !isOffensive(code))
+    .filter((code) => !isExcluded(code) && !isOffensive(code))
 }
 
-/** Codes as one text, as stores keep them. */
+/** Joins codes into one string, the format in the stores. */
 export function packCodes(codes: readonly string[]): string {
   return codes.join('')
 }
 
-/** The codes in a stored text. */
+/** Splits a stored string into its codes. */
 export function unpackCodes(packed: string): string[] {
   assert(
     packed.length % GENERATED_LENGTH === 0,

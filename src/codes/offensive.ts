@@ -1,5 +1,5 @@
-// Codes that nobody should be sent by us: short words, also where digits stand for letters. Not a
-// filter for what users write: custom aliases are their own words.
+// Detects generated codes that contain an offensive short word, also with digits as look-alikes.
+// Custom aliases are not filtered: users choose them.
 
 const stems = [
   ...[
@@ -33,7 +33,7 @@ const stems = [
   ...['porn', 'pussy', 'rape', 'sex', 'shit', 'slut', 'spic', 'tits', 'twat', 'wank', 'whore'],
 ]
 
-/** What may stand for a letter, besides itself in either case. */
+/** Characters that look like a letter; matching is case-insensitive. */
 const lookalikes: Readonly<Record<string, string>> = {
   o: 'o0',
   i: 'i1',
@@ -44,13 +44,13 @@ const lookalikes: Readonly<Record<string, string>> = {
   l: 'li1',
 }
 
-// One expression for all stems: minting asks it of every code.
+// One regular expression for all stems, because minting tests every code.
 const patterns = stems.map((stem) =>
   stem.replace(/[oieastl]/g, (letter) => `[${lookalikes[letter] ?? letter}]`),
 )
 const offensive = new RegExp(patterns.join('|'), 'i')
 
-/** Whether `code` reads as a word of abuse. */
+/** Whether `code` contains an offensive word. */
 export function isOffensive(code: string): boolean {
   return offensive.test(code)
 }

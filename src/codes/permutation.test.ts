@@ -1,5 +1,4 @@
-// The permutation: one to one, its own inverse's inverse, different for each secret, and fixed for
-// ever by golden values.
+// The permutation: bijective, invertible, different for each secret, and fixed by golden values.
 import { createCipheriv } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -10,23 +9,26 @@ const secret = Uint8Array.from({ length: SECRET_BYTES }, (_, i) => i)
 const secrets = fc.uint8Array({ minLength: SECRET_BYTES, maxLength: SECRET_BYTES })
 const indices = fc.nat({ max: CODE_SPACE - 1 })
 
-/** The round function once more, one input at a time and in whole numbers without bound. */
-function roundValue(by: Uint8Array, given: { round: number; input: number; size: number }): number {
+/** Reference implementation of the round function: one input, with BigInt. */
+function roundValue(
+  key: Uint8Array,
+  given: { round: number; input: number; size: number },
+): number {
   const plain = Buffer.alloc(16)
   plain.writeUInt8(given.round, 0)
   plain.writeUInt32BE(given.size, 4)
   plain.writeUInt32BE(given.input, 12)
-  const sealed = createCipheriv('aes-256-ecb', by, null).setAutoPadding(false).update(plain)
+  const sealed = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false).update(plain)
   return Number(BigInt(`0x${sealed.toString('hex')}`) % BigInt(given.size))
 }
 
 /** The input whose image is `image`. */
-function inverse(by: Uint8Array, image: number, { left, right }: Halves): number {
+function inverse(key: Uint8Array, image: number, { left, right }: Halves): number {
   let a = Math.floor(image / right)
   let b = image % right
   for (let round = 9; round >= 0; round--) {
     const size = round % 2 === 0 ? left : right
-    const before = b - roundValue(by, { round, input: a, size })
+    const before = b - roundValue(key, { round, input: a, size })
     b = a
     a = ((before % size) + size) % size
   }
@@ -41,7 +43,7 @@ const small: readonly Halves[] = [
   { left: 256, right: 256 },
 ]
 
-test.each(small)('it is one to one on all of %j', (halves) => {
+test.each(small)('it is bijective on %j', (halves) => {
   const size = halves.left * halves.right
   const images = createPermutation(secret, halves).range(0, size)
   expect(new Set(images).size).toBe(size)
@@ -52,49 +54,49 @@ test.each(small)('it is one to one on all of %j', (halves) => {
   }
 })
 
-test('on the code space every image has its own index, and lies within', () => {
+test('on the code space it is invertible and stays in range', () => {
   fc.assert(
-    fc.property(secrets, indices, (by, index) => {
-      const [image = -1] = createPermutation(by).range(index, 1)
+    fc.property(secrets, indices, (key, index) => {
+      const [image = -1] = createPermutation(key).range(index, 1)
       expect(image).toBeGreaterThanOrEqual(0)
       expect(image).toBeLessThan(CODE_SPACE)
-      expect(inverse(by, image, codeHalves)).toBe(index)
+      expect(inverse(key, image, codeHalves)).toBe(index)
     }),
   )
 })
 
-test('100,000 indices in a row have 100,000 images that do not follow each other', () => {
+test('100,000 consecutive indices have distinct, non-consecutive images', () => {
   const images = createPermutation(secret).range(123_456_789_000, 100_000)
   expect(new Set(images).size).toBe(100_000)
   const steps = images.slice(1).map((image, i) => Math.abs(image - (images[i] ?? 0)))
   expect(steps.filter((step) => step < CODE_SPACE / 10_000).length).toBeLessThan(100)
 })
 
-test('a range is its parts', () => {
+test('a range equals its concatenated subranges', () => {
   const permutation = createPermutation(secret)
   fc.assert(
     fc.property(indices, fc.nat({ max: 20 }), fc.nat({ max: 20 }), (start, one, more) => {
       fc.pre(start + one + more <= CODE_SPACE)
       const whole = permutation.range(start, one + more)
-      const parts = [...permutation.range(start, one), ...permutation.range(start + one, more)]
-      expect(whole).toEqual(parts)
+      const joined = [...permutation.range(start, one), ...permutation.range(start + one, more)]
+      expect(whole).toEqual(joined)
     }),
   )
 })
 
-test('another secret, even by one bit, gives another order', () => {
+test('a secret that differs in one bit gives a different order', () => {
   fc.assert(
-    fc.property(secrets, fc.nat({ max: SECRET_BYTES * 8 - 1 }), (by, bit) => {
-      const other = Uint8Array.from(by)
+    fc.property(secrets, fc.nat({ max: SECRET_BYTES * 8 - 1 }), (key, bit) => {
+      const other = Uint8Array.from(key)
       other[bit >> 3] = (other[bit >> 3] ?? 0) ^ (1 << (bit & 7))
-      const images = createPermutation(by).range(0, 20)
+      const images = createPermutation(key).range(0, 20)
       const others = createPermutation(other).range(0, 20)
       expect(others.filter((image, i) => image === images[i]).length).toBeLessThan(3)
     }),
   )
 })
 
-test('golden values: an index gives the same code for ever', () => {
+test('golden values: the code of an index never changes', () => {
   const permutation = createPermutation(secret)
   const codes = (start: number, count: number) => permutation.range(start, count).map(toBase62)
   expect(codes(0, 4)).toEqual(['AM9NRM6', 'yPwgfft', 'dZqlcDh', 'R7WhZTv'])
@@ -102,7 +104,7 @@ test('golden values: an index gives the same code for ever', () => {
   expect(codes(CODE_SPACE - 4, 4)).toEqual(['dIfCzHJ', 'kr60UHa', 'g6DcUgt', 'RvZ8oWl'])
 })
 
-test('what is no secret, no space and no range is refused', () => {
+test('invalid secrets, halves and ranges are rejected', () => {
   expect(() => createPermutation(new Uint8Array(31))).toThrow(/32 bytes: it has 31/)
   expect(() => createPermutation(new Uint8Array(0))).toThrow(/32 bytes/)
   expect(() => createPermutation(secret, { left: 2 ** 24, right: 1 })).toThrow(/2\^24/)

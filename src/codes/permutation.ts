@@ -1,7 +1,7 @@
-// A secret order of the code space: a Feistel network over two unequal halves, in the manner of FF1
-// (NIST SP 800-38G), with AES as its round function. Counting through its inputs visits every code
-// once, and without the secret nobody can tell which comes next. Never changes: an index must give
-// the same code for ever.
+// A keyed permutation of the code space: a Feistel network over two unequal halves, similar to FF1
+// (NIST SP 800-38G), with AES as the round function. Consecutive inputs visit every code once, and
+// the next code is unpredictable without the secret. Must never change: an index always maps to the
+// same code.
 import assert from 'node:assert/strict'
 import { createCipheriv } from 'node:crypto'
 
@@ -11,13 +11,13 @@ export const SECRET_BYTES = 32
 const ROUNDS = 10
 const AES_BLOCK_BYTES = 16
 
-/** A bijection of 0 … left × right − 1 onto itself. */
+/** A bijection of 0 … left × right − 1. */
 export interface Permutation {
-  /** Images of `start`, `start + 1`, … `start + count − 1`, in this order. */
+  /** The images of `start`, `start + 1`, … `start + count − 1`, in this order. */
   range(start: number, count: number): number[]
 }
 
-/** Sizes of the halves: for codes 62³ and 62⁴, each below 2²⁴, so that sums stay exact. */
+/** Sizes of the halves: 62³ and 62⁴ for codes, each below 2²⁴ so that sums stay exact. */
 export interface Halves {
   readonly left: number
   readonly right: number
@@ -41,7 +41,7 @@ export function createPermutation(secret: Uint8Array, halves: Halves = codeHalve
         `Cannot permute as ${start} and the ${count} after it leave the space`,
       )
       const indices = Array.from({ length: count }, (_, i) => start + i)
-      // a and b swap places each round: their sizes are (left, right), then (right, left), …
+      // a and b swap each round: their sizes are (left, right), then (right, left), …
       let a = indices.map((index) => Math.floor(index / right))
       let b = indices.map((index) => index % right)
       for (let round = 0; round < ROUNDS; round++) {
@@ -56,7 +56,7 @@ export function createPermutation(secret: Uint8Array, halves: Halves = codeHalve
   }
 }
 
-/** The round function for many inputs in one call of the cipher: a number below `size` for each. */
+/** The round function for many inputs in one cipher call; each result is below `size`. */
 function roundValues(given: {
   secret: Uint8Array
   round: number
@@ -70,7 +70,7 @@ function roundValues(given: {
     plain.writeUInt32BE(size, i * AES_BLOCK_BYTES + 4)
     plain.writeUInt32BE(input, i * AES_BLOCK_BYTES + 12)
   })
-  // Each input is one block of its own: ECB is the bare cipher, which is what a round needs.
+  // Each input is one separate block: ECB is the plain block cipher, as a round needs.
   const cipher = createCipheriv('aes-256-ecb', secret, null).setAutoPadding(false)
   const sealed = cipher.update(plain)
   return inputs.map((_, i) => {

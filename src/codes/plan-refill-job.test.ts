@@ -1,18 +1,18 @@
-// What becomes of a pool's refills: each case by itself, and then worlds in which the controller
-// sees too late, is stopped between any two steps, and Jobs fail or hang.
+// Refill plans: each case on its own, then simulations in which the controller observes stale
+// state, stops between any two steps, and Jobs fail or hang.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { planRefillJob, refillMarks } from './plan-refill-job.ts'
-import type { PoolSight, RefillHistory, SeenJob, StoredSight } from './refill-sight.ts'
+import type { ObservedPool, RefillHistory, ObservedJob, ObservedStore } from './observed-state.ts'
 
 const NOW = 1_000_000_000
 const spec = { lowWater: 2000, target: 5000, headroomHours: null, isPaused: false }
-const history: RefillHistory = { begun: 0, last: null, failures: 0 }
-const there = (level: number, more: object = {}): StoredSight => ({
-  ...{ kind: 'there', level, rate: 0, owner: 'n/p', lowWater: 2000, target: 5000 },
+const history: RefillHistory = { started: 0, last: null, failures: 0 }
+const present = (level: number, more: object = {}): ObservedStore => ({
+  ...{ kind: 'present', level, rate: 0, owner: 'n/p', lowWater: 2000, target: 5000 },
   ...more,
 })
-const job = (more: Partial<SeenJob> = {}): SeenJob => ({
+const job = (more: Partial<ObservedJob> = {}): ObservedJob => ({
   name: 'p-refill-1',
   refill: 1,
   inputs: 'a',
@@ -20,23 +20,23 @@ const job = (more: Partial<SeenJob> = {}): SeenJob => ({
   isDeleting: false,
   startedMs: NOW - 1000,
   finishedMs: null,
-  trouble: null,
+  problem: null,
   ...more,
 })
-const sight = (more: Partial<PoolSight> = {}): PoolSight => ({
+const observe = (more: Partial<ObservedPool> = {}): ObservedPool => ({
   spec,
-  stored: there(1000),
+  stored: present(1000),
   self: 'n/p',
   mayReplace: null,
-  rival: null,
+  conflictingOwner: null,
   inputs: 'a',
   jobs: [],
   history,
   ...more,
 })
-const plan = (more: Partial<PoolSight> = {}) => planRefillJob(sight(more), NOW)
+const plan = (more: Partial<ObservedPool> = {}) => planRefillJob(observe(more), NOW)
 const failed = (failures: number, more: object = {}): RefillHistory => ({
-  begun: 3,
+  started: 3,
   failures,
   last: {
     ...{ refill: 3, job: 'j', inputs: 'a', outcome: 'Failed', startedMs: NOW - 9000 },
@@ -44,92 +44,101 @@ const failed = (failures: number, more: object = {}): RefillHistory => ({
     ...more,
   },
 })
-const begins = (more: Partial<PoolSight> = {}) => plan(more).steps.map(({ kind }) => kind)
+const stepsOf = (more: Partial<ObservedPool> = {}) => plan(more).steps.map(({ kind }) => kind)
 
-const byOther = { stored: there(0, { owner: 'n/q' }) }
+const ownedByOther = { stored: present(0, { owner: 'n/q' }) }
 const noTemplate = { inputs: { reason: 'T', message: 't' } }
 
-test.each<readonly [string, Partial<PoolSight>, readonly string[]]>([
-  ['below low water a refill is begun', {}, ['begin']],
-  ['at low water nothing is done', { stored: there(2000) }, []],
-  ['a pool that was never filled is filled', { stored: { kind: 'absent' } }, ['begin']],
-  ['while the store is away nothing is done', { stored: { kind: 'unknown', why: '' } }, []],
-  ['a pool of nobody is taken first', { stored: there(0, { owner: null }) }, ['own', 'begin']],
-  ['marks that changed are written down', { stored: there(4000, { target: 9000 }) }, ['own']],
-  ['a pool of another is left alone', byOther, []],
-  ['unless the operator has it taken', { ...byOther, mayReplace: 'n/q' }, ['own', 'begin']],
-  ['but not another owner than the one named', { ...byOther, mayReplace: 'n/x' }, []],
+test.each<readonly [string, Partial<ObservedPool>, readonly string[]]>([
+  ['below low water a refill starts', {}, ['start']],
+  ['at low water nothing starts', { stored: present(2000) }, []],
+  ['an absent pool is filled', { stored: { kind: 'absent' } }, ['start']],
+  ['while the store is unavailable nothing starts', { stored: { kind: 'unknown', why: '' } }, []],
   [
-    'a pool of nobody is taken whatever owner is named',
-    { stored: there(0, { owner: null }), mayReplace: 'n/q' },
-    ['own', 'begin'],
+    'a pool without owner is claimed first',
+    { stored: present(0, { owner: null }) },
+    ['own', 'start'],
   ],
-  ['marks are written down, the low one too', { stored: there(4000, { lowWater: 9 }) }, ['own']],
-  ['of two CodePools of one pool the younger waits', { rival: 'n/q' }, []],
+  ['a changed target is recorded', { stored: present(4000, { target: 9000 }) }, ['own']],
+  ['a pool of another owner is unchanged', ownedByOther, []],
+  ['the annotated owner is replaced', { ...ownedByOther, mayReplace: 'n/q' }, ['own', 'start']],
+  ['an owner other than the annotated one is kept', { ...ownedByOther, mayReplace: 'n/x' }, []],
   [
-    'also for a pool of nobody, which it does not take',
-    { rival: 'n/q', stored: there(0, { owner: null }) },
+    'a pool without owner is claimed despite an annotation',
+    { stored: present(0, { owner: null }), mayReplace: 'n/q' },
+    ['own', 'start'],
+  ],
+  ['a changed low-water mark is recorded', { stored: present(4000, { lowWater: 9 }) }, ['own']],
+  ['of two CodePools of one pool the younger waits', { conflictingOwner: 'n/q' }, []],
+  [
+    'the younger CodePool does not claim a pool without owner',
+    { conflictingOwner: 'n/q', stored: present(0, { owner: null }) },
     [],
   ],
-  ['what it has at work is ended', { rival: 'n/q', jobs: [job()] }, ['cancel']],
-  ['as it is when another owns the pool', { ...byOther, jobs: [job()] }, ['cancel']],
   [
-    'a Job at work is left to it while the template is missing',
-    { ...noTemplate, jobs: [job()] },
-    [],
+    'the Job of a younger CodePool is cancelled',
+    { conflictingOwner: 'n/q', jobs: [job()] },
+    ['cancel'],
   ],
-  ['without a template nothing is begun', noTemplate, []],
-  ['a paused one begins nothing', { spec: { ...spec, isPaused: true } }, []],
   [
-    'one that is paused at work is ended',
+    'a Job is cancelled if another owner has the pool',
+    { ...ownedByOther, jobs: [job()] },
+    ['cancel'],
+  ],
+  ['a running Job continues while the template is missing', { ...noTemplate, jobs: [job()] }, []],
+  ['without a template nothing starts', noTemplate, []],
+  ['while paused nothing starts', { spec: { ...spec, isPaused: true } }, []],
+  [
+    'pausing cancels a running Job',
     { spec: { ...spec, isPaused: true }, jobs: [job()] },
     ['cancel'],
   ],
-  ['a Job at work is left to it', { jobs: [job()] }, []],
-  ['a Job of another spec is ended', { jobs: [job({ inputs: 'b' })] }, ['cancel']],
-  ['and the next waits until it has gone', { jobs: [job({ inputs: 'b', isDeleting: true })] }, []],
+  ['a running Job continues', { jobs: [job()] }, []],
+  ['a Job of another spec is cancelled', { jobs: [job({ inputs: 'b' })] }, ['cancel']],
+  ['the next Job waits for its deletion', { jobs: [job({ inputs: 'b', isDeleting: true })] }, []],
   [
-    'of two at work the older is ended',
+    'of two running Jobs the older is cancelled',
     { jobs: [job(), job({ refill: 2, name: 'x' })] },
     ['cancel'],
   ],
-  ['after a failure it waits', { history: failed(1) }, ['begin'].slice(1)],
-  ['but not for what has changed since', { history: failed(9, { inputs: 'b' }) }, ['begin']],
-  ['nor for long after the first', { history: failed(1, { finishedMs: NOW - 5000 }) }, ['begin']],
+  ['after a failure it backs off', { history: failed(1) }, ['start'].slice(1)],
+  ['changed inputs end the back-off', { history: failed(9, { inputs: 'b' }) }, ['start']],
+  ['the first back-off lasts 5 s', { history: failed(1, { finishedMs: NOW - 5000 }) }, ['start']],
 ])('%s', (_name, given, kinds) => {
-  expect(begins(given)).toEqual(kinds)
+  expect(stepsOf(given)).toEqual(kinds)
 })
 
-test('refills are numbered on from what is known, whoever knows it', () => {
-  const step = (given: Partial<PoolSight>) => plan(given).steps.find(({ kind }) => kind === 'begin')
-  expect(step({})).toEqual({ kind: 'begin', refill: 1, fillTo: 5000 })
+test('refill numbers continue from the history and the Jobs', () => {
+  const step = (given: Partial<ObservedPool>) =>
+    plan(given).steps.find(({ kind }) => kind === 'start')
+  expect(step({})).toEqual({ kind: 'start', refill: 1, fillTo: 5000 })
   expect(
-    step({ history: { ...history, begun: 0 }, jobs: [job({ state: 'succeeded', refill: 7 })] }),
+    step({ history: { ...history, started: 0 }, jobs: [job({ state: 'succeeded', refill: 7 })] }),
   ).toMatchObject({ refill: 8 })
-  expect(plan({}).history.begun).toBe(1)
+  expect(plan({}).history.started).toBe(1)
 })
 
-test('what ended is written down before it is removed', () => {
+test('an outcome is recorded before its Job is deleted', () => {
   const done = job({ state: 'succeeded', finishedMs: NOW - 86_400_000 })
-  const first = plan({ stored: there(5000), jobs: [done] })
+  const first = plan({ stored: present(5000), jobs: [done] })
   expect(first.steps).toEqual([])
   expect(first.history.last).toMatchObject({ refill: 1, outcome: 'Succeeded' })
-  const then = plan({ stored: there(5000), jobs: [done], history: first.history })
-  expect([then.steps, then.news]).toEqual([[{ kind: 'remove', job: 'p-refill-1' }], []])
+  const then = plan({ stored: present(5000), jobs: [done], history: first.history })
+  expect([then.steps, then.changes]).toEqual([[{ kind: 'remove', job: 'p-refill-1' }], []])
 })
 
-test('a failed Job counts, with why; a good one ends the counting', () => {
-  const trouble = { reason: 'SecretChanged', message: 'another secret' }
-  const jobs = [job({ refill: 4, state: 'failed', finishedMs: NOW - 1, trouble })]
+test('a failure counts with its reason; a success resets the count', () => {
+  const problem = { reason: 'SecretChanged', message: 'another secret' }
+  const jobs = [job({ refill: 4, state: 'failed', finishedMs: NOW - 1, problem })]
   const { history: now, retryAtMs, steps } = plan({ history: failed(1), jobs })
   expect(now).toMatchObject({ failures: 2, last: { refill: 4, reason: 'SecretChanged' } })
   expect([retryAtMs, steps]).toEqual([NOW - 1 + 10_000, []])
-  const good = [job({ refill: 5, state: 'succeeded', finishedMs: NOW })]
-  expect(plan({ history: now, jobs: good }).history.failures).toBe(0)
+  const succeeded = [job({ refill: 5, state: 'succeeded', finishedMs: NOW })]
+  expect(plan({ history: now, jobs: succeeded }).history.failures).toBe(0)
 })
 
-test('a Job that somebody removed counts as failed', () => {
-  const { history: now, retryAtMs } = plan({ history: { begun: 2, last: null, failures: 0 } })
+test('a Job deleted by another client counts as failed', () => {
+  const { history: now, retryAtMs } = plan({ history: { started: 2, last: null, failures: 0 } })
   expect(now.last).toMatchObject({ refill: 2, outcome: 'Failed', reason: 'JobGone' })
   expect(retryAtMs).toBe(NOW + 5000)
 })
@@ -140,21 +149,21 @@ test.each([
   [1, 1, 3600, 5000],
   [10, 1, 36_000, 45_000],
   [1000, 1, 40_000, 50_000],
-])('headroom of %s h at %s a second: from %s up to %s', (...given) => {
+])('headroom of %s h at %s codes per second: from %s up to %s', (...given) => {
   const [headroomHours, rate, from, to] = given
   expect(refillMarks({ ...spec, headroomHours }, rate)).toEqual({ from, to })
 })
 
-test('a pool filled to its mark never asks to be filled at once again', () => {
+test('a pool filled to its mark needs no immediate refill', () => {
   const codes = fc.integer({ min: 1000, max: 50_000_000 })
-  const asked = fc.record({
+  const inputs = fc.record({
     lowWater: codes,
     more: codes,
     headroomHours: fc.option(fc.integer({ min: 1, max: 8760 })),
     rate: fc.double({ min: 0, max: 1e6, noNaN: true }),
   })
   fc.assert(
-    fc.property(asked, ({ lowWater, more, headroomHours, rate }) => {
+    fc.property(inputs, ({ lowWater, more, headroomHours, rate }) => {
       const target = lowWater + more
       const marks = refillMarks({ lowWater, target, headroomHours, isPaused: false }, rate)
       expect(marks.to).toBeGreaterThanOrEqual(target)
@@ -164,61 +173,61 @@ test('a pool filled to its mark never asks to be filled at once again', () => {
   )
 })
 
-/** A world of one pool, whose controller sees it as it was some steps ago. */
-class World {
+/** A simulation of one pool whose controller observes stale state. */
+class Simulation {
   nowMs = NOW
   level = 0
   inputs = 'a'
   isPaused = false
-  jobs: SeenJob[] = []
-  written: RefillHistory = history
-  begun = 0
-  /** What the controller still believes to be there. */
-  cache: SeenJob[] = []
+  jobs: ObservedJob[] = []
+  recorded: RefillHistory = history
+  started = 0
+  /** The Jobs in the controller's cache, possibly stale. */
+  cache: ObservedJob[] = []
 
-  see(): PoolSight {
-    // As observe() does: a refill that was begun and is not in the cache is asked for.
+  observe(): ObservedPool {
+    // Like observe(): a started refill that is not in the cache is read from the API.
     const known = Math.max(
-      this.written.last?.refill ?? 0,
+      this.recorded.last?.refill ?? 0,
       ...this.cache.map(({ refill }) => refill),
     )
-    const asked = this.jobs.filter(
-      ({ refill }) => refill === this.written.begun && this.written.begun > known,
+    const fetched = this.jobs.filter(
+      ({ refill }) => refill === this.recorded.started && this.recorded.started > known,
     )
-    return sight({
+    return observe({
       spec: { ...spec, isPaused: this.isPaused },
-      stored: there(this.level),
+      stored: present(this.level),
       inputs: this.inputs,
-      jobs: [...this.cache, ...asked],
-      history: this.written,
+      jobs: [...this.cache, ...fetched],
+      history: this.recorded,
     })
   }
 
-  /** Reconciles, but is stopped after so many steps; the status is the last of them. */
+  /** Reconciles, but stops after `stepsMax` steps; writing the status is the last step. */
   reconcile(stepsMax: number): void {
-    const { steps, history: next } = planRefillJob(this.see(), this.nowMs)
-    const atWork = () => this.jobs.filter(({ state }) => state === 'running')
+    const { steps, history: next } = planRefillJob(this.observe(), this.nowMs)
+    const running = () => this.jobs.filter(({ state }) => state === 'running')
     steps.slice(0, stepsMax).forEach((step) => {
-      if (step.kind === 'begin') {
-        const isThere = this.jobs.some(({ refill }) => refill === step.refill)
-        if (!isThere) {
+      if (step.kind === 'start') {
+        const exists = this.jobs.some(({ refill }) => refill === step.refill)
+        if (!exists) {
           const { refill } = step
-          const made = { name: `j${refill}`, refill, inputs: this.inputs, startedMs: this.nowMs }
-          this.jobs.push(job(made))
-          this.begun++
+          const created = { name: `j${refill}`, refill, inputs: this.inputs, startedMs: this.nowMs }
+          this.jobs.push(job(created))
+          this.started++
         }
       } else if (step.kind === 'cancel' || step.kind === 'remove') {
-        const gone = this.jobs.find(({ name }) => name === step.job)
-        if (step.kind === 'remove' && gone !== undefined)
-          expect(this.written.last?.refill ?? 0).toBeGreaterThanOrEqual(gone.refill)
-        this.jobs = this.jobs.filter((one) => one !== gone)
+        const deleted = this.jobs.find(({ name }) => name === step.job)
+        if (step.kind === 'remove' && deleted !== undefined)
+          expect(this.recorded.last?.refill ?? 0).toBeGreaterThanOrEqual(deleted.refill)
+        this.jobs = this.jobs.filter((one) => one !== deleted)
       }
     })
-    if (stepsMax > steps.length) this.written = next
-    expect(atWork().length).toBeLessThanOrEqual(1)
+    if (stepsMax > steps.length) this.recorded = next
+    expect(running().length).toBeLessThanOrEqual(1)
   }
 
-  end(state: 'succeeded' | 'failed'): void {
+  finish(state: 'succeeded' | 'failed'): void {
     this.jobs = this.jobs.map((one) => {
       if (one.state !== 'running') return one
       if (state === 'succeeded') this.level = spec.target
@@ -227,60 +236,60 @@ class World {
   }
 }
 
-type Happening = (world: World) => void
+type Action = (simulation: Simulation) => void
 
-const happening = fc.oneof<fc.Arbitrary<Happening>[]>(
-  fc.integer({ min: 0, max: 5 }).map((steps) => (world) => {
-    world.reconcile(steps)
+const action = fc.oneof<fc.Arbitrary<Action>[]>(
+  fc.integer({ min: 0, max: 5 }).map((steps) => (simulation) => {
+    simulation.reconcile(steps)
   }),
-  fc.boolean().map((isPaused) => (world) => {
-    world.isPaused = isPaused
+  fc.boolean().map((isPaused) => (simulation) => {
+    simulation.isPaused = isPaused
   }),
-  fc.integer({ min: 0, max: 4_000_000 }).map((ms) => (world) => {
-    world.nowMs += ms
+  fc.integer({ min: 0, max: 4_000_000 }).map((ms) => (simulation) => {
+    simulation.nowMs += ms
   }),
-  fc.constantFrom<Happening>(
-    (world) => {
-      world.cache = world.jobs
+  fc.constantFrom<Action>(
+    (simulation) => {
+      simulation.cache = simulation.jobs
     },
-    (world) => {
-      world.end('succeeded')
+    (simulation) => {
+      simulation.finish('succeeded')
     },
-    (world) => {
-      world.end('failed')
+    (simulation) => {
+      simulation.finish('failed')
     },
-    (world) => {
-      world.level = Math.max(0, world.level - 1000)
+    (simulation) => {
+      simulation.level = Math.max(0, simulation.level - 1000)
     },
-    (world) => {
-      world.jobs = world.jobs.slice(1)
+    (simulation) => {
+      simulation.jobs = simulation.jobs.slice(1)
     },
-    (world) => {
-      world.inputs = world.inputs === 'a' ? 'b' : 'a'
+    (simulation) => {
+      simulation.inputs = simulation.inputs === 'a' ? 'b' : 'a'
     },
   ),
 )
 
-test('never two refills at work, whatever is seen late or left half done; and it heals', () => {
+test('never two running refills despite stale or partial steps; it converges', () => {
   fc.assert(
-    fc.property(fc.array(happening, { maxLength: 80 }), (happenings) => {
-      const world = new World()
-      for (const happen of happenings) happen(world)
-      // From here on all goes well: the pool must come to be full, and then nothing be done.
-      world.isPaused = false
+    fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
+      const simulation = new Simulation()
+      for (const act of actions) act(simulation)
+      // No more faults from here: the pool must fill up, then no steps remain.
+      simulation.isPaused = false
       for (let i = 0; i < 12; i++) {
-        world.nowMs += 11 * 60_000
-        world.cache = world.jobs
-        world.reconcile(10)
-        world.cache = world.jobs
-        world.end('succeeded')
+        simulation.nowMs += 11 * 60_000
+        simulation.cache = simulation.jobs
+        simulation.reconcile(10)
+        simulation.cache = simulation.jobs
+        simulation.finish('succeeded')
       }
-      expect(world.level).toBeGreaterThanOrEqual(spec.lowWater)
-      world.nowMs += 3_600_000
-      world.reconcile(10)
-      world.cache = world.jobs
-      expect(planRefillJob(world.see(), world.nowMs).steps).toEqual([])
-      expect(world.jobs).toEqual([])
+      expect(simulation.level).toBeGreaterThanOrEqual(spec.lowWater)
+      simulation.nowMs += 3_600_000
+      simulation.reconcile(10)
+      simulation.cache = simulation.jobs
+      expect(planRefillJob(simulation.observe(), simulation.nowMs).steps).toEqual([])
+      expect(simulation.jobs).toEqual([])
     }),
     { numRuns: 500 },
   )

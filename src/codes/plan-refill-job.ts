@@ -1,56 +1,56 @@
-// Decides what becomes of a pool's refills from what was seen: pure, so that every case can be
-// tried. A refill is begun when the level asks for it, one at a time; a changed spec always wins.
+// Plans the refills of a pool from its observed state; pure, so that tests cover every case. One
+// refill runs at a time, started when the level requires it; a changed spec cancels it.
 import type {
-  PoolSight,
+  ObservedPool,
   RefillHistory,
   RefillOutcome,
   RefillPlan,
   RefillStep,
-  SeenJob,
-  StoredSight,
-  Trouble,
-} from './refill-sight.ts'
+  ObservedJob,
+  ObservedStore,
+  Problem,
+} from './observed-state.ts'
 
-/** No pool is filled beyond this by what is forecast, in targets and in codes. */
+/** Upper limits of a fill by forecast: a multiple of the target, and codes. */
 const FORECAST_TARGETS_MAX = 10
 const FILL_CODES_MAX = 100_000_000
-/** A forecast is filled beyond what must last, so that it is not asked for again at once. */
-const FORECAST_SPARE = 1.25
+/** Hysteresis: a fill by forecast exceeds the need, so that no refill follows immediately. */
+const FORECAST_MARGIN = 1.25
 const FORECAST_THRESHOLD = 0.8
 
 const RETRY_MS_FIRST = 5000
 const RETRY_MS_MAX = 10 * 60_000
-/** Jobs that ended are kept so long for whoever wants their logs. */
+/** How long finished Jobs are kept for their logs. */
 const SUCCEEDED_KEPT_MS = 10 * 60_000
 const FAILED_KEPT_MS = 60 * 60_000
-/** A Job at work is looked at so often: that its pod does not begin is no event of its own. */
-const LOOK_MS = 15_000
+/** Interval of checks on a running Job: a pod that does not start causes no watch event. */
+const CHECK_MS = 15_000
 
-/** The level below which a pool is refilled, and up to which, in codes. */
+/** The level below which a refill starts, and the level it fills to, in codes. */
 export function refillMarks(
-  spec: PoolSight['spec'],
+  spec: ObservedPool['spec'],
   rate: number,
 ): { readonly from: number; readonly to: number } {
   const { lowWater, target, headroomHours } = spec
   const needed = headroomHours === null ? 0 : Math.ceil(rate * 3600 * headroomHours)
-  const most = Math.min(target * FORECAST_TARGETS_MAX, FILL_CODES_MAX)
-  const to = Math.max(target, Math.min(Math.ceil(needed * FORECAST_SPARE), most))
+  const cap = Math.min(target * FORECAST_TARGETS_MAX, FILL_CODES_MAX)
+  const to = Math.max(target, Math.min(Math.ceil(needed * FORECAST_MARGIN), cap))
   return { from: Math.max(lowWater, Math.min(needed, Math.floor(to * FORECAST_THRESHOLD))), to }
 }
 
-type Check = (seen: PoolSight) => Trouble | undefined
+type Check = (observed: ObservedPool) => Problem | undefined
 
-/** Why a pool is not ours to fill: what fills it for us must end. The first that answers counts. */
-const refusals: readonly Check[] = [
-  ({ rival }) =>
-    rival === null
+/** Ownership conflicts: running Jobs must be cancelled. The first match is reported. */
+const ownershipChecks: readonly Check[] = [
+  ({ conflictingOwner }) =>
+    conflictingOwner === null
       ? undefined
       : {
           reason: 'OtherOwner',
-          message: `the CodePool ${rival} stands for the same pool and is older`,
+          message: `the CodePool ${conflictingOwner} stands for the same pool and is older`,
         },
   ({ stored, self, mayReplace }) =>
-    isOthers(stored, self) && stored.owner !== mayReplace
+    isOwnedByOther(stored, self) && stored.owner !== mayReplace
       ? {
           reason: 'OtherOwner',
           message:
@@ -60,110 +60,114 @@ const refusals: readonly Check[] = [
       : undefined,
 ]
 
-/** Why no refill can be begun now. */
-const obstacles: readonly Check[] = [
+/** Reasons why no refill can start now. */
+const startChecks: readonly Check[] = [
   ({ stored }) =>
     stored.kind === 'unknown' ? { reason: 'StoreUnavailable', message: stored.why } : undefined,
   ({ inputs }) => (typeof inputs === 'string' ? undefined : inputs),
 ]
 
-function firstOf(checks: readonly Check[], seen: PoolSight): Trouble | null {
+function firstOf(checks: readonly Check[], observed: ObservedPool): Problem | null {
   for (const check of checks) {
-    const trouble = check(seen)
-    if (trouble !== undefined) return trouble
+    const problem = check(observed)
+    if (problem !== undefined) return problem
   }
   return null
 }
 
-type There = Extract<StoredSight, { kind: 'there' }>
+type PresentPool = Extract<ObservedStore, { kind: 'present' }>
 
-function isOthers(stored: StoredSight, self: string): stored is There {
-  return stored.kind === 'there' && stored.owner !== null && stored.owner !== self
+function isOwnedByOther(stored: ObservedStore, self: string): stored is PresentPool {
+  return stored.kind === 'present' && stored.owner !== null && stored.owner !== self
 }
 
-/** Decides. Whoever carries the plan out and sees the same again gets a plan without new steps. */
-export function planRefillJob(seen: PoolSight, nowMs: number): RefillPlan {
-  const refusal = firstOf(refusals, seen)
-  const hindrance = refusal ?? firstOf(obstacles, seen)
-  const cancels = planCancels(seen, refusal)
-  const gone = new Set(cancels.map(({ job }) => job.name))
-  const atWork = jobsAtWork(seen).filter(({ name }) => !gone.has(name))
-  const news = [
-    ...recordEnds(seen, nowMs),
-    ...newCancels(seen, cancels).map((cancel) => outcomeOfCancel(cancel, nowMs)),
+/** Plans the next steps. The plan is idempotent: after its steps it contains no new ones. */
+export function planRefillJob(observed: ObservedPool, nowMs: number): RefillPlan {
+  const ownershipProblem = firstOf(ownershipChecks, observed)
+  const blocker = ownershipProblem ?? firstOf(startChecks, observed)
+  const cancels = planCancels(observed, ownershipProblem)
+  const cancelled = new Set(cancels.map(({ job }) => job.name))
+  const activeJobs = runningJobsOf(observed).filter(({ name }) => !cancelled.has(name))
+  const changes = [
+    ...newOutcomes(observed, nowMs),
+    ...newCancels(observed, cancels).map((cancel) => outcomeOfCancel(cancel, nowMs)),
   ]
-  const recorded = news.reduce(record, seen.history)
-  const isWanted = wantsRefill(seen)
-  const isFree = atWork.length === 0 && gone.size === 0 && !seen.jobs.some(isLeaving)
-  const mayBegin = isWanted && isFree && hindrance === null && !seen.spec.isPaused
-  const retryAtMs = mayBegin ? retryTimeOf(recorded, seen.inputs) : null
+  const recorded = changes.reduce(record, observed.history)
+  const isWanted = needsRefill(observed)
+  const isFree =
+    activeJobs.length === 0 && cancelled.size === 0 && !observed.jobs.some(isTerminating)
+  const mayStart = isWanted && isFree && blocker === null && !observed.spec.isPaused
+  const retryAtMs = mayStart ? retryTimeOf(recorded, observed.inputs) : null
   const isEarly = retryAtMs !== null && nowMs < retryAtMs
-  const begins = mayBegin && !isEarly ? [planBegin(seen, recorded)] : []
+  const starts = mayStart && !isEarly ? [planStart(observed, recorded)] : []
   const waitsUntilMs = isEarly ? retryAtMs : null
-  const isBusy = atWork.length > 0 || begins.length > 0
+  const isBusy = activeJobs.length > 0 || starts.length > 0
   return {
     steps: [
-      ...planOwning(seen, refusal),
+      ...planOwning(observed, ownershipProblem),
       ...cancels.map(({ job, why }) => ({ kind: 'cancel', job: job.name, why }) as const),
-      ...begins,
-      ...planRemovals(seen, nowMs),
+      ...starts,
+      ...planRemovals(observed, nowMs),
     ],
     history: {
       ...recorded,
-      begun: Math.max(recorded.begun, ...[...begins, ...atWork].map(({ refill }) => refill)),
+      started: Math.max(
+        recorded.started,
+        ...[...starts, ...activeJobs].map(({ refill }) => refill),
+      ),
     },
-    news,
-    hindrance,
+    changes,
+    blocker,
     isWanted,
     retryAtMs: waitsUntilMs,
-    running: atWork[0] ?? null,
-    requeueAfterMs: lookAgainAfter(seen, nowMs, { isBusy, retryAtMs: waitsUntilMs }),
+    running: activeJobs[0] ?? null,
+    requeueAfterMs: requeueAfter(observed, nowMs, { isBusy, retryAtMs: waitsUntilMs }),
   }
 }
 
-/** Those that fill the pool, the newest first. */
-function jobsAtWork({ jobs }: PoolSight): SeenJob[] {
+/** The running Jobs, the newest first. */
+function runningJobsOf({ jobs }: ObservedPool): ObservedJob[] {
   return jobs
     .filter(({ state, isDeleting }) => state === 'running' && !isDeleting)
-    .sort((one, other) => other.refill - one.refill)
+    .sort((a, b) => b.refill - a.refill)
 }
 
-/** Whether a Job is being removed while it may still be at work. */
-function isLeaving({ state, isDeleting }: SeenJob): boolean {
+/** Whether a Job is being deleted and may still run. */
+function isTerminating({ state, isDeleting }: ObservedJob): boolean {
   return state === 'running' && isDeleting
 }
 
-function wantsRefill({ spec, stored }: PoolSight): boolean {
+function needsRefill({ spec, stored }: ObservedPool): boolean {
   if (stored.kind === 'unknown') return false
   if (stored.kind === 'absent') return true
   return stored.level < refillMarks(spec, stored.rate).from
 }
 
-/** What ended and is not written down: finished Jobs in their order, and one that is gone. */
-function recordEnds({ jobs, history }: PoolSight, nowMs: number): RefillOutcome[] {
+/** Outcomes not recorded yet: of finished Jobs in order, and of a Job that was deleted. */
+function newOutcomes({ jobs, history }: ObservedPool, nowMs: number): RefillOutcome[] {
   const known = history.last?.refill ?? 0
-  const ended = jobs
+  const finished = jobs
     .filter(({ state, refill }) => state !== 'running' && refill > known)
-    .sort((one, other) => one.refill - other.refill)
-    .map(outcomeOfEnd)
+    .sort((a, b) => a.refill - b.refill)
+    .map(outcomeOfFinished)
   const newest = Math.max(known, ...jobs.map(({ refill }) => refill))
-  if (history.begun <= newest) return ended
-  // Begun, and neither there nor written down: somebody removed it.
+  if (history.started <= newest) return finished
+  // Started, but neither observed nor recorded: another client deleted the Job.
   const lost = {
-    refill: history.begun,
+    refill: history.started,
     job: '',
     inputs: '',
     outcome: 'Failed',
     startedMs: nowMs,
     finishedMs: nowMs,
     reason: 'JobGone',
-    message: 'the Job was removed by somebody before it ended',
+    message: 'the Job was deleted by another client before it completed',
   } as const
-  return [...ended, lost]
+  return [...finished, lost]
 }
 
-function outcomeOfEnd(job: SeenJob): RefillOutcome {
-  const { name, refill, inputs, startedMs, trouble } = job
+function outcomeOfFinished(job: ObservedJob): RefillOutcome {
+  const { name, refill, inputs, startedMs, problem } = job
   const isGood = job.state === 'succeeded'
   return {
     refill,
@@ -172,18 +176,18 @@ function outcomeOfEnd(job: SeenJob): RefillOutcome {
     outcome: isGood ? 'Succeeded' : 'Failed',
     startedMs,
     finishedMs: job.finishedMs ?? startedMs,
-    reason: isGood ? '' : (trouble?.reason ?? 'RefillFailed'),
-    message: isGood ? '' : (trouble?.message ?? 'the Job failed'),
+    reason: isGood ? '' : (problem?.reason ?? 'RefillFailed'),
+    message: isGood ? '' : (problem?.message ?? 'the Job failed'),
   }
 }
 
 interface Cancel {
-  readonly job: SeenJob
+  readonly job: ObservedJob
   readonly why: string
 }
 
-/** Those that were not recorded before: a stale cache shows a cancelled Job as running. */
-function newCancels({ history }: PoolSight, cancels: readonly Cancel[]): Cancel[] {
+/** Cancels not recorded before: a stale cache shows a cancelled Job as running. */
+function newCancels({ history }: ObservedPool, cancels: readonly Cancel[]): Cancel[] {
   const known = history.last?.refill ?? 0
   return cancels.filter(({ job }) => job.refill > known)
 }
@@ -203,21 +207,21 @@ function outcomeOfCancel({ job, why }: Cancel, nowMs: number): RefillOutcome {
 }
 
 function record(history: RefillHistory, outcome: RefillOutcome): RefillHistory {
-  const { begun, failures, last } = history
+  const { started, failures, last } = history
   if (last !== null && last.refill >= outcome.refill) return history
-  const failuresThen = { Succeeded: 0, Failed: failures + 1, Cancelled: failures }
+  const failuresAfter = { Succeeded: 0, Failed: failures + 1, Cancelled: failures }
   return {
-    begun: Math.max(begun, outcome.refill),
+    started: Math.max(started, outcome.refill),
     last: outcome,
-    failures: failuresThen[outcome.outcome],
+    failures: failuresAfter[outcome.outcome],
   }
 }
 
-/** Jobs at work that must not be: whoever says why wins over a Job that may be stuck for ever. */
-function planCancels(seen: PoolSight, refusal: Trouble | null): Cancel[] {
-  const { spec, inputs } = seen
-  return jobsAtWork(seen).flatMap((job, i) => {
-    if (refusal !== null) return [{ job, why: refusal.message }]
+/** Running Jobs to cancel: a change must win over a Job that may be stuck. */
+function planCancels(observed: ObservedPool, ownershipProblem: Problem | null): Cancel[] {
+  const { spec, inputs } = observed
+  return runningJobsOf(observed).flatMap((job, i) => {
+    if (ownershipProblem !== null) return [{ job, why: ownershipProblem.message }]
     if (spec.isPaused) return [{ job, why: 'the CodePool is paused' }]
     if (typeof inputs === 'string' && job.inputs !== inputs)
       return [{ job, why: 'the CodePool or the pod template has changed' }]
@@ -225,50 +229,56 @@ function planCancels(seen: PoolSight, refusal: Trouble | null): Cancel[] {
   })
 }
 
-/** When the next refill may be begun: later after each failure, at once after a change. */
-function retryTimeOf({ failures, last }: RefillHistory, inputs: string | Trouble): number | null {
+/** When the next refill may start: backs off after failures; `null` (now) after a change. */
+function retryTimeOf({ failures, last }: RefillHistory, inputs: string | Problem): number | null {
   if (failures === 0 || last?.outcome !== 'Failed') return null
   if (last.inputs !== '' && last.inputs !== inputs) return null
   return last.finishedMs + Math.min(RETRY_MS_FIRST * 2 ** (failures - 1), RETRY_MS_MAX)
 }
 
-function planBegin({ spec, stored }: PoolSight, { begun }: RefillHistory) {
-  const rate = stored.kind === 'there' ? stored.rate : 0
-  return { kind: 'begin', refill: begun + 1, fillTo: refillMarks(spec, rate).to } as const
+function planStart({ spec, stored }: ObservedPool, { started }: RefillHistory) {
+  const rate = stored.kind === 'present' ? stored.rate : 0
+  return { kind: 'start', refill: started + 1, fillTo: refillMarks(spec, rate).to } as const
 }
 
-/** Whether the store must be told that the pool is ours, or how full it is to be. */
-function planOwning({ spec, stored, self }: PoolSight, refusal: Trouble | null): RefillStep[] {
-  if (refusal !== null || stored.kind !== 'there') return []
+/** A step to record owner and marks in the store, if they differ. */
+function planOwning(
+  { spec, stored, self }: ObservedPool,
+  ownershipProblem: Problem | null,
+): RefillStep[] {
+  if (ownershipProblem !== null || stored.kind !== 'present') return []
   const { owner, lowWater, target } = stored
   if (owner === self && lowWater === spec.lowWater && target === spec.target) return []
   return [{ kind: 'own', replaces: owner === self ? null : owner }]
 }
 
-/** Jobs whose end was written down before, and that nobody needs any more. */
-function planRemovals(seen: PoolSight, nowMs: number): RefillStep[] {
-  return seen.jobs
-    .filter((job) => isRecorded(job, seen) && nowMs >= keptUntilMs(job))
+/** Deletes Jobs whose outcome is recorded and whose retention has expired. */
+function planRemovals(observed: ObservedPool, nowMs: number): RefillStep[] {
+  return observed.jobs
+    .filter((job) => isRecorded(job, observed) && nowMs >= keptUntilMs(job))
     .map(({ name }) => ({ kind: 'remove', job: name }))
 }
 
-function isRecorded({ state, refill, isDeleting }: SeenJob, { history }: PoolSight): boolean {
+function isRecorded(
+  { state, refill, isDeleting }: ObservedJob,
+  { history }: ObservedPool,
+): boolean {
   return state !== 'running' && !isDeleting && refill <= (history.last?.refill ?? 0)
 }
 
-function keptUntilMs({ state, startedMs, finishedMs }: SeenJob): number {
+function keptUntilMs({ state, startedMs, finishedMs }: ObservedJob): number {
   return (finishedMs ?? startedMs) + (state === 'succeeded' ? SUCCEEDED_KEPT_MS : FAILED_KEPT_MS)
 }
 
-function lookAgainAfter(
-  seen: PoolSight,
+function requeueAfter(
+  observed: ObservedPool,
   nowMs: number,
   { isBusy, retryAtMs }: { isBusy: boolean; retryAtMs: number | null },
 ): number | undefined {
-  const times = seen.jobs
+  const times = observed.jobs
     .filter(({ state, isDeleting }) => state !== 'running' && !isDeleting)
     .map((job) => keptUntilMs(job) - nowMs)
-  if (isBusy) times.push(LOOK_MS)
+  if (isBusy) times.push(CHECK_MS)
   if (retryAtMs !== null) times.push(retryAtMs - nowMs)
   return times.length === 0 ? undefined : Math.max(1000, Math.min(...times))
 }

@@ -1,40 +1,43 @@
-// The rate by which headroom is judged.
+// The long-term rate used for headroom.
 import { expect, test } from '@jest/globals'
-import type { PoolSight } from './claim-rate.ts'
-import { addLongSight, sustainedRateOf } from './plan-refill-rate.ts'
+import type { ClaimSample } from './claim-rate.ts'
+import { addLongTermSample, sustainedRateOf } from './plan-refill-rate.ts'
 
-/** Sights every 15 s, of a pool of which a block is claimed every `everyS`. */
-function watch(seconds: number, everyS: number): PoolSight[] {
-  let sights: PoolSight[] = []
+/** Samples every 15 s of a pool with one claim every `everyS`. */
+function sampleFor(seconds: number, everyS: number): ClaimSample[] {
+  let samples: ClaimSample[] = []
   for (let atS = 0; atS <= seconds; atS += 15) {
-    sights = addLongSight(sights, { atMs: atS * 1000, claimed: Math.floor(atS / everyS) })
+    samples = addLongTermSample(samples, { atMs: atS * 1000, claimed: Math.floor(atS / everyS) })
   }
-  return sights
+  return samples
 }
 
-test('it says nothing of a few minutes, nor of one claim', () => {
+test('it is 0 over a few minutes or for one claim', () => {
   expect(sustainedRateOf([])).toBe(0)
-  expect(sustainedRateOf(watch(240, 10))).toBe(0)
-  expect(sustainedRateOf(watch(3600, 2000))).toBe(0)
+  expect(sustainedRateOf(sampleFor(240, 10))).toBe(0)
+  expect(sustainedRateOf(sampleFor(3600, 2000))).toBe(0)
 })
 
-test('it comes near the rate from below', () => {
-  const rate = sustainedRateOf(watch(3600, 60))
+test('it approaches the rate from below', () => {
+  const rate = sustainedRateOf(sampleFor(3600, 60))
   expect(rate).toBeLessThanOrEqual(1000 / 60)
   expect(rate).toBeGreaterThan(16)
 })
 
-test('it keeps a sight a minute, for three hours', () => {
-  const sights = watch(6 * 3600, 60)
-  expect(sights.length).toBeLessThanOrEqual(182)
-  expect((sights.at(-1)?.atMs ?? 0) - (sights[0]?.atMs ?? 0)).toBeLessThanOrEqual(3 * 3600_000)
+test('it keeps one sample per minute for three hours', () => {
+  const samples = sampleFor(6 * 3600, 60)
+  expect(samples.length).toBeLessThanOrEqual(182)
+  expect((samples.at(-1)?.atMs ?? 0) - (samples[0]?.atMs ?? 0)).toBeLessThanOrEqual(3 * 3600_000)
 })
 
-test('the window, the spacing and the span hold to the millisecond', () => {
+test('the window, the spacing and the span are exact to the millisecond', () => {
   const HOURS_MS = 3 * 3600_000
   const add = (...times: number[]) =>
     times
-      .reduce<PoolSight[]>((sights, atMs) => addLongSight(sights, { atMs, claimed: 0 }), [])
+      .reduce<ClaimSample[]>(
+        (samples, atMs) => addLongTermSample(samples, { atMs, claimed: 0 }),
+        [],
+      )
       .map(({ atMs }) => atMs)
   expect(add(0, HOURS_MS - 1)).toEqual([0, HOURS_MS - 1])
   expect(add(0, HOURS_MS)).toEqual([HOURS_MS])
@@ -48,7 +51,7 @@ test('the window, the spacing and the span hold to the millisecond', () => {
   expect([over(299_999), over(300_000)]).toEqual([0, 2000 / 300])
 })
 
-test('less than a code a second is a rate; what was not claimed, or came back, is none', () => {
+test('rates below one code per second count; no claims or a decrease give 0', () => {
   const rate = (blocks: number) =>
     sustainedRateOf([
       { atMs: 0, claimed: 100 },

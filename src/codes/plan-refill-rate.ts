@@ -1,30 +1,33 @@
-// How fast a pool empties in the long run, for what must last for hours. Blocks are claimed whole,
-// so that a short sight of one claim says nothing; this never says more than what was surely used.
+// Computes the long-term claim rate of a pool, for headroom in hours. Claims come in whole blocks,
+// so the result is a lower bound: only codes that were certainly used count.
 import { BLOCK_SIZE } from './block.ts'
-import type { PoolSight } from './claim-rate.ts'
+import type { ClaimSample } from './claim-rate.ts'
 
-/** Sights older than this are forgotten. */
+/** Older samples are dropped. */
 const WINDOW_MS = 3 * 3600_000
-/** Sights closer than this are one. */
+/** Samples closer than this are merged. */
 const SPACING_MS = 60_000
-/** Over less than this nothing is said. */
+/** Over a shorter span the rate is 0. */
 const SPAN_MS_MIN = 5 * 60_000
 
-/** `sights`, oldest first, with one more. */
-export function addLongSight(sights: readonly PoolSight[], sight: PoolSight): PoolSight[] {
-  const fresh = sights.filter((seen) => seen.atMs > sight.atMs - WINDOW_MS)
+/** Appends a sample to `samples`, oldest first. */
+export function addLongTermSample(
+  samples: readonly ClaimSample[],
+  sample: ClaimSample,
+): ClaimSample[] {
+  const fresh = samples.filter(({ atMs }) => atMs > sample.atMs - WINDOW_MS)
   const [before, last] = [fresh.at(-2), fresh.at(-1)]
   const isNear = before !== undefined && last !== undefined && last.atMs - before.atMs < SPACING_MS
-  return [...(isNear ? fresh.slice(0, -1) : fresh), sight]
+  return [...(isNear ? fresh.slice(0, -1) : fresh), sample]
 }
 
 /**
- * Codes a second that were surely used: between the first and the last claim seen, one block may
- * still be in use. 0 while little was seen.
+ * Codes per second that were certainly used: of the blocks claimed between the first and the last
+ * sample, one may still be in use. 0 with too few samples.
  */
-export function sustainedRateOf(sights: readonly PoolSight[]): number {
-  const first = sights[0]
-  const last = sights.at(-1)
+export function sustainedRateOf(samples: readonly ClaimSample[]): number {
+  const first = samples[0]
+  const last = samples.at(-1)
   if (first === undefined || last === undefined) return 0
   const spanMs = last.atMs - first.atMs
   const blocks = last.claimed - first.claimed - 1

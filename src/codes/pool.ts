@@ -1,17 +1,17 @@
-// A pool of minted codes, seen as two counters that only rise: blocks minted and blocks claimed.
+// A pool of minted codes: two counters that only increase, blocks minted and blocks claimed.
 import { createHash } from 'node:crypto'
 import { BLOCK_SIZE, SEQ_MAX } from './block.ts'
 
-/** A pool's row. Block c is claimed once `claimed >= c`, and there once `minted >= c`. */
+/** A pool's row. Block c exists once `minted >= c` and is claimed once `claimed >= c`. */
 export interface Pool {
   readonly pool: string
-  /** 0 … 63, taken once and never again. */
+  /** 0 … 63; assigned once, never reused. */
   readonly poolNumber: number
   readonly minted: number
   readonly claimed: number
-  /** Of the last claim; `null` before the first. */
+  /** The writer of the last claim; `null` before the first. */
   readonly writerId: string | null
-  /** By `fingerprintOf`: a minter with another secret must refuse. */
+  /** From `fingerprintOf`: minting with a different secret must fail. */
   readonly secretFingerprint: string
 }
 
@@ -20,20 +20,20 @@ export function levelOf(pool: Pick<Pool, 'minted' | 'claimed'>): number {
   return (pool.minted - pool.claimed) * BLOCK_SIZE
 }
 
-/** How full a pool is to be kept, in codes. */
+/** The low-water mark and the target level, in codes. */
 export interface PoolMarks {
   readonly lowWater: number
   readonly target: number
 }
 
-/** How many blocks to mint now: none at or above low water, else as many as reach the target. */
+/** Number of blocks to mint: none at or above `lowWater`, else as many as reach `target`. */
 export function planRefill(pool: Pick<Pool, 'minted' | 'claimed'>, marks: PoolMarks): number {
   if (levelOf(pool) >= marks.lowWater) return 0
   const blocks = Math.ceil((marks.target - levelOf(pool)) / BLOCK_SIZE)
   return Math.max(0, Math.min(blocks, SEQ_MAX - pool.minted))
 }
 
-/** Names a secret without telling it. */
+/** Identifies a secret without revealing it. */
 export function fingerprintOf(secret: Uint8Array): string {
   return createHash('sha256')
     .update('curtail code secret')

@@ -1,69 +1,69 @@
-// Reads a role's configuration from the environment: every value checked, every fault listed at
-// once, one line each. Knows no setting itself; each role declares its own.
+// Reads a role's configuration from the environment: checks every value and lists all problems at
+// once, one line each. Defines no settings; each role declares its own.
 import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
 
-/** One setting: how its text becomes a value, and what `--help` and the documentation say of it. */
+/** One setting: how it is parsed, and how `--help` and the documentation describe it. */
 export interface Setting<T> {
-  /** Turns the text of the environment, or `undefined`, into the value. */
+  /** Parses the string from the environment, or `undefined`. */
   readonly schema: z.ZodType<T, string | undefined>
-  /** One sentence of what is allowed, such as `an integer from 0 to 65535`. */
+  /** The allowed values, such as `an integer from 0 to 65535`. */
   readonly allowed: string
-  /** What holds where the setting is absent, as shown to people. */
+  /** The default, as displayed. */
   readonly fallback: string
   /** What the setting is for. */
   readonly about: string
-  /** A secret is never echoed, and may come from the file that `NAME_FILE` names. */
+  /** A secret is never displayed, and may come from the file in `NAME_FILE`. */
   readonly secret?: boolean
 }
 
 /** The settings of one role by their environment names. */
 export type Settings = Readonly<Record<string, Setting<unknown>>>
 
-/** The values that belong to `S`. */
+/** The values of the settings `S`. */
 export type ConfigOf<S extends Settings> = {
   readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never
 }
 
-/** The process environment, or what a test puts in its place. */
+/** The process environment, or that of a test. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Every fault of a configuration, a line each; main.ts prints them and ends with exit code 2. */
+/** All problems of a configuration, one line each; main.ts prints them and exits with code 2. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
-  readonly faults: readonly string[]
+  readonly problems: readonly string[]
 
-  constructor(faults: readonly string[]) {
-    super(faults.join('\n'))
-    this.faults = faults
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.problems = problems
   }
 }
 
-/** What some settings must be together, where each of them alone is well. */
-export interface Together {
+/** A check of settings that depend on each other and are each valid alone. */
+export interface DependentSettings {
   readonly names: readonly string[]
-  /** What is wrong with these values by name, a sentence each. */
-  readonly faultsOf: (values: Readonly<Record<string, unknown>>) => readonly string[]
+  /** The problems of these values, one sentence each. */
+  readonly findProblems: (values: Readonly<Record<string, unknown>>) => readonly string[]
 }
 
-/** Ties `settings` by what is wrong with their values together, a sentence each. */
-export function together<S extends Settings>(
+/** Declares a check of `settings` that depend on each other. */
+export function dependentSettings<S extends Settings>(
   settings: S,
-  faultsOf: (config: ConfigOf<S>) => readonly string[],
-): Together {
+  findProblems: (config: ConfigOf<S>) => readonly string[],
+): DependentSettings {
   return {
     names: Object.keys(settings),
-    faultsOf: (values) => faultsOf(values as ConfigOf<S>),
+    findProblems: (values) => findProblems(values as ConfigOf<S>),
   }
 }
 
-/** The text of a setting; an empty variable counts as absent. Throws a sentence. */
-function textOf(name: string, secret: boolean, env: Environment): string | undefined {
-  const given = (key: string) => (env[key] === '' ? undefined : env[key])
-  const text = given(name)
-  const file = secret ? given(`${name}_FILE`) : undefined
-  if (file === undefined) return text
-  if (text !== undefined) throw new Error(`${name} and ${name}_FILE are both set: choose one`)
+/** The raw value of a setting; an empty variable counts as absent. Throws the problem. */
+function rawValueOf(name: string, secret: boolean, env: Environment): string | undefined {
+  const valueOf = (key: string) => (env[key] === '' ? undefined : env[key])
+  const raw = valueOf(name)
+  const file = secret ? valueOf(`${name}_FILE`) : undefined
+  if (file === undefined) return raw
+  if (raw !== undefined) throw new Error(`${name} and ${name}_FILE are both set: choose one`)
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
   } catch {
@@ -71,39 +71,39 @@ function textOf(name: string, secret: boolean, env: Environment): string | undef
   }
 }
 
-/** Reads `settings` from `env`. Throws ConfigError with every fault, of each and of those tied. */
+/** Reads `settings` from `env`. Throws ConfigError with all problems. */
 export function parseConfig<S extends Settings>(
   settings: S,
   env: Environment,
-  tied: readonly Together[] = [],
+  dependent: readonly DependentSettings[] = [],
 ): ConfigOf<S> {
-  const faults: string[] = []
+  const problems: string[] = []
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(settings)) {
     const secret = setting.secret ?? false
     try {
-      const text = textOf(name, secret, env)
-      const parsed = setting.schema.safeParse(text)
+      const raw = rawValueOf(name, secret, env)
+      const parsed = setting.schema.safeParse(raw)
       if (parsed.success) values[name] = parsed.data
-      else if (text === undefined) faults.push(`${name} is required: ${setting.allowed}`)
-      else faults.push(faultLine(name, setting, text))
+      else if (raw === undefined) problems.push(`${name} is required: ${setting.allowed}`)
+      else problems.push(problemLine(name, setting, raw))
     } catch (error) {
-      faults.push((error as Error).message)
+      problems.push((error as Error).message)
     }
   }
-  for (const { names, faultsOf } of tied) {
-    if (names.every((name) => name in values)) faults.push(...faultsOf(values))
+  for (const { names, findProblems } of dependent) {
+    if (names.every((name) => name in values)) problems.push(...findProblems(values))
   }
-  if (faults.length > 0) throw new ConfigError(faults)
+  if (problems.length > 0) throw new ConfigError(problems)
   return values as ConfigOf<S>
 }
 
-function faultLine(name: string, setting: Setting<unknown>, text: string): string {
-  const shown = setting.secret === true ? 'hidden' : JSON.stringify(text)
+function problemLine(name: string, setting: Setting<unknown>, raw: string): string {
+  const shown = setting.secret === true ? 'hidden' : JSON.stringify(raw)
   return `${name} must be ${setting.allowed}: current value is ${shown}`
 }
 
-/** The settings as aligned lines for `--help`. */
+/** Renders the settings as aligned lines for `--help`. */
 export function renderSettings(settings: Settings): string {
   const width = Math.max(...Object.keys(settings).map((name) => name.length))
   return Object.entries(settings)

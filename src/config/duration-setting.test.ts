@@ -1,4 +1,4 @@
-// Times are read as Go reads them.
+// Durations are parsed as in Go.
 import { expect, test } from '@jest/globals'
 import { durationSetting, parseDuration } from './duration-setting.ts'
 
@@ -15,22 +15,22 @@ test.each([
   ['1m1ms1ns', 60_001.000_001],
   ['-1m', -60_000],
   ['+1m', 60_000],
-])('%s', (text, ms) => {
-  expect(parseDuration(text)).toBeCloseTo(ms, 9)
+])('%s', (duration, ms) => {
+  expect(parseDuration(duration)).toBeCloseTo(ms, 9)
 })
 
 test.each(['', '5', '1.5', 's', '1 h', '1h ', '1d', '1h30', '--1s', '1h-30m', '.s', '1e3s', '١s'])(
-  '%j is none',
+  '%j is not a duration',
   (text) => {
     expect(parseDuration(text)).toBeUndefined()
   },
 )
 
-test('a setting keeps its bounds, and holds its fallback where it is absent', () => {
+test('a setting enforces its bounds and has its default when absent', () => {
   const { schema } = durationSetting('a time', { min: '1s', max: '1h', fallback: '10s' })
-  const read = (text: string | undefined) => schema.safeParse(text).data
-  expect(['1s', '1h', undefined].map(read)).toEqual([1000, 3_600_000, 10_000])
-  expect(['999ms', '61m', '0', 'soon'].map(read)).toEqual([
+  const parse = (value: string | undefined) => schema.safeParse(value).data
+  expect(['1s', '1h', undefined].map(parse)).toEqual([1000, 3_600_000, 10_000])
+  expect(['999ms', '61m', '0', 'soon'].map(parse)).toEqual([
     undefined,
     undefined,
     undefined,

@@ -1,4 +1,4 @@
-// A setting that is a time, in the form that Go programs take: `24h`, `1h30m`, `1.5s`, `300ms`.
+// A setting that is a duration in Go's syntax: `24h`, `1h30m`, `1.5s`, `300ms`.
 import { z } from 'zod'
 import type { Setting } from './config.ts'
 
@@ -14,18 +14,18 @@ const msOfUnit: Readonly<Record<string, number>> = {
 }
 
 const WHOLE = /^[+-]?(\d+(\.\d*)?|\.\d+)(ns|[uµμ]s|ms|s|m|h)/
-const PART = /(\d+(?:\.\d*)?|\.\d+)(ns|[uµμ]s|ms|s|m|h)/y
+const COMPONENT = /(\d+(?:\.\d*)?|\.\d+)(ns|[uµμ]s|ms|s|m|h)/y
 
-/** Milliseconds of a time such as `1h30m`, with their fraction; `undefined` if it is none. */
-export function parseDuration(text: string): number | undefined {
-  if (/^[+-]?0$/.test(text)) return 0
-  if (!WHOLE.test(text)) return undefined
-  const isNegative = text.startsWith('-')
-  let at = /^[+-]/.test(text) ? 1 : 0
+/** The (fractional) milliseconds of a duration such as `1h30m`; `undefined` if it is invalid. */
+export function parseDuration(duration: string): number | undefined {
+  if (/^[+-]?0$/.test(duration)) return 0
+  if (!WHOLE.test(duration)) return undefined
+  const isNegative = duration.startsWith('-')
+  let at = /^[+-]/.test(duration) ? 1 : 0
   let ms = 0
-  while (at < text.length) {
-    PART.lastIndex = at
-    const [whole = '', amount = '', unit = ''] = PART.exec(text) ?? []
+  while (at < duration.length) {
+    COMPONENT.lastIndex = at
+    const [whole = '', amount = '', unit = ''] = COMPONENT.exec(duration) ?? []
     if (whole === '') return undefined
     ms += Number(amount) * (msOfUnit[unit] ?? NaN)
     at += whole.length
@@ -33,7 +33,7 @@ export function parseDuration(text: string): number | undefined {
   return isNegative ? -ms : ms
 }
 
-/** A time within bounds in milliseconds; what is shown to people is in Go's form. */
+/** A duration within bounds, in milliseconds; displayed in Go's syntax. */
 export function durationSetting(
   about: string,
   bounds: { readonly min: string; readonly max: string; readonly fallback: string },
@@ -47,7 +47,7 @@ export function durationSetting(
     fallback: bounds.fallback,
     schema: z
       .string()
-      .transform((text) => parseDuration(text))
+      .transform((duration) => parseDuration(duration))
       .pipe(z.number().min(min).max(max))
       .optional()
       .transform((ms) => ms ?? fallback),

@@ -1,12 +1,11 @@
-// A setting that is on or off, in the forms of Go's strconv.ParseBool, as envoyproxy/ratelimit
-// takes them.
+// A boolean setting in the syntax of Go's strconv.ParseBool, as in envoyproxy/ratelimit.
 import { z } from 'zod'
 import type { Setting } from './config.ts'
 
 const on = ['true', '1', 't', 'T', 'TRUE', 'True'] as const
 const off = ['false', '0', 'f', 'F', 'FALSE', 'False'] as const
 
-/** A setting that is on or off. */
+/** A boolean setting. */
 export function flagSetting(about: string, fallback: boolean): Setting<boolean> {
   return {
     about,
@@ -15,6 +14,6 @@ export function flagSetting(about: string, fallback: boolean): Setting<boolean> 
     schema: z
       .enum([...on, ...off])
       .optional()
-      .transform((text) => (text === undefined ? fallback : on.some((word) => word === text))),
+      .transform((value) => (value === undefined ? fallback : on.some((word) => word === value))),
   }
 }

@@ -1,4 +1,4 @@
-// A setting that is a number with a fraction.
+// A setting that is a decimal number.
 import { z } from 'zod'
 import type { Setting } from './config.ts'
 

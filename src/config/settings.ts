@@ -1,4 +1,4 @@
-// Kinds of settings that several roles take.
+// Kinds of settings that several roles use.
 import { z } from 'zod'
 import type { Setting } from './config.ts'
 import { logLevels } from '../telemetry/log.ts'
@@ -27,11 +27,11 @@ export function portSetting(about: string, fallback: number): Setting<number> {
   return integerSetting(about, { min: 0, max: 65_535, fallback })
 }
 
-/** A text that need not be given. */
-export function textSetting(about: string, fallback: string): Setting<string> {
+/** An optional string. */
+export function stringSetting(about: string, fallback: string): Setting<string> {
   return {
     about,
-    allowed: 'a text',
+    allowed: 'a string',
     fallback: fallback === '' ? 'none' : fallback,
     schema: z
       .string()
@@ -40,9 +40,9 @@ export function textSetting(about: string, fallback: string): Setting<string> {
   }
 }
 
-/** LOG_LEVEL, which every role takes. */
+/** LOG_LEVEL, a setting of every role. */
 export const logLevelSetting: Setting<(typeof logLevels)[number]> = {
-  about: 'least level of the JSON lines on stdout',
+  about: 'minimum level of the JSON lines on stdout',
   allowed: `one of ${logLevels.join(', ')}`,
   fallback: 'info',
   schema: z

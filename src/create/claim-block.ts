@@ -4,9 +4,14 @@ import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool } from '../codes/pool.ts'
 import { pause, type Pause } from '../resilience/deadline.ts'
-import { answerOf, outcomeOf, PAUSE_MS, untilAnswered } from '../resilience/retry-until-deadline.ts'
+import {
+  resultOrFailed,
+  resultOrOutcome,
+  PAUSE_MS,
+  retryUntilStopped,
+} from '../resilience/retry-until-deadline.ts'
 
-/** The codes of a block that is ours, or why there is none. */
+/** The codes of a block of this process, or why there is none. */
 export type BlockClaim =
   | { readonly kind: 'block'; readonly seq: number; readonly codes: string[] }
   | { readonly kind: 'empty' }
@@ -33,17 +38,17 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID
   let writerId = newWriterId()
   let wasUnknown = false
-  let row = await untilAnswered(deps, () => deps.codes.readPoolSerial(deps.pool))
+  let row = await retryUntilStopped(deps, () => deps.codes.readPoolSerial(deps.pool))
   for (;;) {
     if (row === 'stopped') return { kind: 'stopped' }
     if (row === undefined || row.claimed >= row.minted) return { kind: 'empty' }
     const from: number = row.claimed
-    const after = await outcomeOf(deps.codes.claimNext({ pool: deps.pool, from, writerId }))
+    const after = await resultOrOutcome(deps.codes.claimNext({ pool: deps.pool, from, writerId }))
     if (after === 'not-done' && !wasUnknown) return { kind: 'refused' }
     if (after === 'not-done' || after === 'unknown') {
       wasUnknown = true
       await (deps.pause ?? pause)(PAUSE_MS, deps.signal)
-      row = await untilAnswered(deps, () => deps.codes.readPoolSerial(deps.pool))
+      row = await retryUntilStopped(deps, () => deps.codes.readPoolSerial(deps.pool))
     } else {
       row = after
     }
@@ -61,10 +66,10 @@ function isMine(row: Pool | undefined, claim: { seq: number; writerId: string })
 
 async function takeBlock(deps: ClaimBlockDeps, seq: number): Promise<BlockClaim> {
   const block = { pool: deps.pool, seq }
-  const codes = await untilAnswered(deps, () => deps.codes.readBlock(block))
+  const codes = await retryUntilStopped(deps, () => deps.codes.readBlock(block))
   if (codes === 'stopped') return { kind: 'stopped' }
   if (codes === undefined)
     throw new Error(`block ${String(seq)} of pool ${deps.pool} is claimed but not there`)
-  await answerOf(deps.codes.deleteBlock(block)) // one that stays is read by nobody
+  await resultOrFailed(deps.codes.deleteBlock(block)) // one that stays is read by nobody
   return { kind: 'block', seq, codes }
 }

@@ -6,7 +6,11 @@ import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { type FailedOutcome, StoreError } from '../resilience/store-error.ts'
-import { outcomeOf, type RetryDeps, retriesUntil } from '../resilience/retry-until-deadline.ts'
+import {
+  resultOrOutcome,
+  type RetryDeps,
+  createRetries,
+} from '../resilience/retry-until-deadline.ts'
 
 /** How a claim ended. Unless it is `claimed` or `taken` the same `writerId` may try again. */
 export type ClaimOutcome = 'claimed' | 'taken' | FailedOutcome
@@ -34,7 +38,7 @@ export async function claimCode(
     if (!(error instanceof StoreError)) throw error
     if (error.outcome === 'unknown') return resolveClaim(deps, link, deadlineMs)
     // Nothing was written. A store that refuses work is not helped by being asked again at once.
-    deps.metrics.claims.inc({ outcome: error.outcome })
+    deps.metrics.claims.inc({ result: error.outcome })
     return error.outcome
   }
 }
@@ -52,20 +56,20 @@ async function resolveClaim(
   link: Link,
   deadlineMs: number,
 ): Promise<ClaimOutcome> {
-  const retries = retriesUntil(deadlineMs, deps)
+  const retries = createRetries(deadlineMs, deps)
   const resolved = (writerId: string): ClaimOutcome => {
-    deps.metrics.claims.inc({ outcome: 'unknown-resolved' })
+    deps.metrics.claims.inc({ result: 'unknown-resolved' })
     return settle(deps, link, writerId)
   }
   for (;;) {
-    const seen = await retries.answer(() => deps.links.readSerial(link.code))
+    const seen = await retries.run(() => deps.links.readSerial(link.code))
     if (seen === 'failed') break
     if (seen !== undefined) return resolved(seen.writerId)
     // Absent, but the write may still land: only the same writer may retry.
     if (!(await retries.wait())) break
-    const written = await outcomeOf(deps.links.insertIfAbsent(link))
+    const written = await resultOrOutcome(deps.links.insertIfAbsent(link))
     if (written !== 'unknown' && written !== 'not-done') return resolved(written)
   }
-  deps.metrics.claims.inc({ outcome: 'unknown' })
+  deps.metrics.claims.inc({ result: 'unknown' })
   return 'unknown'
 }

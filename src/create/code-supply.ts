@@ -24,7 +24,7 @@ export interface CodeSupply {
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
-  /** Told after each claim, also of an empty pool, so that it may be refilled in time. */
+  /** Called after each claim, also of an empty pool, so that it may be refilled in time. */
   readonly onPoolAsked?: () => void
   readonly onError: (error: unknown) => void
 }

@@ -23,7 +23,7 @@ test('a store that stays away is given up at the deadline, and its code told', a
   expect(Math.max(...pauses)).toBe(320)
   expect(pauses.length).toBeLessThan(30)
   const { values } = await metrics.claims.get()
-  expect(values).toContainEqual({ labels: { outcome: 'unknown' }, value: 1 })
+  expect(values).toContainEqual({ labels: { result: 'unknown' }, value: 1 })
 })
 
 test.each(['readSerial', 'insertIfAbsent'] as const)(
@@ -125,7 +125,7 @@ test('of a store that refuses a link it is known that none was stored', async ()
   expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
   expect(pauses).toEqual([])
   const { values } = await metrics.claims.get()
-  expect(values).toEqual([{ labels: { outcome: 'not-done' }, value: 2 }])
+  expect(values).toEqual([{ labels: { result: 'not-done' }, value: 2 }])
 })
 
 test('a store that refuses an intent is not asked again', async () => {
@@ -233,9 +233,7 @@ test('an intent that took effect though its call failed is not written twice', a
   const { create, metrics } = creatorOf(['gggggg1'], { intents: { ...real, insertIfAbsent } })
   expect(await create({ idempotencyKey: 'k' })).toMatchObject({ kind: 'created', replayed: false })
   expect(calls).toBe(1)
-  expect((await metrics.claims.get()).values).toEqual([
-    { labels: { outcome: 'claimed' }, value: 1 },
-  ])
+  expect((await metrics.claims.get()).values).toEqual([{ labels: { result: 'claimed' }, value: 1 }])
 })
 
 test('a claim that is retried with success is counted as resolved, and as claimed', async () => {
@@ -247,7 +245,7 @@ test('a claim that is retried with success is counted as resolved, and as claime
   expect(await create()).toMatchObject({ kind: 'created' })
   expect(pauses).toHaveLength(2)
   const { values } = await metrics.claims.get()
-  expect(values.map(({ labels, value }) => [labels.outcome, value]).sort()).toEqual([
+  expect(values.map(({ labels, value }) => [labels.result, value]).sort()).toEqual([
     ['claimed', 1],
     ['unknown-resolved', 1],
   ])

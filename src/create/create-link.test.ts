@@ -121,6 +121,7 @@ test.each([
   ['target', { longUrl: 'https://example.com' }],
   ['alias', { alias: 'mine' }],
   ['life', { ttlDays: 1 }],
+  ['member that a later version adds', { note: 'x' }],
 ])('a key with another %s is another body, and stores nothing', async (_, change) => {
   const { create, links, stored } = creatorOf(['gggggg1', 'gggggg2'])
   await create({ idempotencyKey: 'k' })

@@ -10,7 +10,7 @@ import { createDeadlineQueue } from '../resilience/deadline-queue.ts'
 import type { FailedOutcome } from '../resilience/store-error.ts'
 import { claimCode, type ClaimDeps } from './claim-code.ts'
 import type { CodeSupply } from './code-supply.ts'
-import { outcomeOf, retriesUntil } from '../resilience/retry-until-deadline.ts'
+import { resultOrOutcome, createRetries } from '../resilience/retry-until-deadline.ts'
 
 /** A request to create a link, with every field already valid. */
 export interface CreateRequest {
@@ -75,16 +75,16 @@ export function createCreator(
         resolve({ kind: 'store-unavailable' })
         return
       }
-      const waiting = deadlines.begin(() => {
+      const waiting = deadlines.add(() => {
         resolve({ kind: 'outcome-unknown' })
       })
       createLink(deps, request).then(
         (outcome) => {
-          deadlines.end(waiting)
+          deadlines.remove(waiting)
           resolve(outcome)
         },
         (error: unknown) => {
-          if (deadlines.end(waiting))
+          if (deadlines.remove(waiting))
             reject(error instanceof Error ? error : new Error(String(error)))
           else onLateError(error)
         },
@@ -129,8 +129,8 @@ async function createByKey(
   const keyHash = sha256(given.key)
   const bodyHash = bodyHashOf(request)
   // Read before a code is taken: a replay must not fail because the pool is empty.
-  const reads = retriesUntil(deadlineMs, deps)
-  const found = await reads.answer(() => deps.intents.readSerial(keyHash))
+  const reads = createRetries(deadlineMs, deps)
+  const found = await reads.run(() => deps.intents.readSerial(keyHash))
   if (found === 'failed') return { kind: 'store-unavailable' }
   let intent: Intent | undefined = found
   let own: Intent | undefined
@@ -186,8 +186,8 @@ async function replayOnly(
   { request, deadlineMs }: { request: CreateRequest; deadlineMs: number },
   intent: Intent,
 ): Promise<CreateOutcome> {
-  const reads = retriesUntil(deadlineMs, deps)
-  const stored = await reads.answer(() => deps.links.readSerial(intent.code))
+  const reads = createRetries(deadlineMs, deps)
+  const stored = await reads.run(() => deps.links.readSerial(intent.code))
   if (stored === 'failed' || stored === undefined) return { kind: 'store-unavailable' }
   if (stored.writerId === intent.writerId) {
     return { kind: 'created', link: linkOf(intent, request.longUrl), replayed: true }
@@ -205,12 +205,12 @@ async function settleIntent(
   own: Intent,
   deadlineMs: number,
 ): Promise<Intent | undefined> {
-  const retries = retriesUntil(deadlineMs, deps)
+  const retries = createRetries(deadlineMs, deps)
   do {
-    const stood = await outcomeOf(deps.intents.insertIfAbsent(own))
+    const stood = await resultOrOutcome(deps.intents.insertIfAbsent(own))
     if (stood === 'not-done') return undefined // as in claimCode: not retried
     if (stood !== 'unknown') return stood
-    const seen = await retries.answer(() => deps.intents.readSerial(own.keyHash))
+    const seen = await retries.run(() => deps.intents.readSerial(own.keyHash))
     if (seen === 'failed') return undefined
     if (seen !== undefined) return seen
   } while (await retries.wait())
@@ -223,12 +223,12 @@ async function settleMove(
   change: { intent: Intent; to: string },
   deadlineMs: number,
 ): Promise<Intent | undefined> {
-  const retries = retriesUntil(deadlineMs, deps)
+  const retries = createRetries(deadlineMs, deps)
   do {
-    const stood = await outcomeOf(deps.intents.move(change))
+    const stood = await resultOrOutcome(deps.intents.move(change))
     if (stood === 'not-done') return undefined
     if (stood !== 'unknown') return stood
-    const seen = await retries.answer(() => deps.intents.readSerial(change.intent.keyHash))
+    const seen = await retries.run(() => deps.intents.readSerial(change.intent.keyHash))
     if (seen === 'failed' || seen === undefined) return undefined
     if (seen.code !== change.intent.code) return seen
   } while (await retries.wait())
@@ -270,9 +270,16 @@ function linkOf(
   }
 }
 
-/** Bodies that mean the same are the same body: the validated fields count, not the bytes. */
+/**
+ * The hash of the validated body, not of its bytes. A member added later is covered by itself, and
+ * leaves the hash of a body without it as it was: stored hashes stay valid over an upgrade.
+ */
 function bodyHashOf(request: CreateRequest): string {
-  return sha256(JSON.stringify([request.longUrl, request.alias ?? null, request.ttlDays ?? null]))
+  const { longUrl, alias = null, ttlDays = null, ...added } = request
+  const others = Object.entries<unknown>(added).filter(
+    ([name, value]) => name !== 'idempotencyKey' && value !== undefined,
+  )
+  return sha256(JSON.stringify([longUrl, alias, ttlDays, ...others.sort()]))
 }
 
 function sha256(text: string): string {

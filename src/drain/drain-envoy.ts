@@ -2,82 +2,82 @@
 // passed. Stops no process: the kubelet stops Envoy after this one has exited.
 import { type Clock, pause as wait, type Pause } from '../resilience/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { EnvoyAdmin, Served } from './envoy.ts'
+import type { EnvoyAdmin, ServedLoad } from './envoy.ts'
 
 /**
- * How a drain ended. `drained`: no connection is left. `idle`: its time is over and connections are
- * left, but no request. `busy`: its time is over and requests are under way. `gone`: Envoy has
- * ended. `unknown`: its time is over, and Envoy did not say whom it serves.
+ * The outcome of a drain. `drained`: no connection is left. At the deadline: `idle`: connections
+ * are left, but no request is in flight; `busy`: requests are in flight; `unknown`: Envoy did not
+ * report its load. `gone`: Envoy has exited.
  */
 type DrainOutcome = 'drained' | 'idle' | 'busy' | 'gone' | 'unknown'
 
-/** The end of a drain. */
-interface Drained {
+/** A completed drain. */
+interface DrainResult {
   readonly outcome: DrainOutcome
-  /** What Envoy last said that it serves. */
-  readonly served: Served | undefined
-  /** How long it took, in milliseconds. */
+  /** The load that Envoy reported last. */
+  readonly served: ServedLoad | undefined
+  /** Duration in milliseconds. */
   readonly tookMs: number
 }
 
 /** What a drain needs. */
 export interface DrainDeps {
-  readonly envoy: Pick<EnvoyAdmin, 'beginDrain' | 'readServed'>
-  /** When it is over, whatever is left. */
+  readonly envoy: Pick<EnvoyAdmin, 'startDrain' | 'readServedLoad'>
+  /** Time after which the drain ends, whatever is left. */
   readonly msMax: number
-  /** How long no new connection may have come before it is over. */
+  /** How long no new connection may arrive before Envoy counts as drained. */
   readonly quietMs: number
   readonly nowMs: Clock
-  /** @default waits by the clock of the process */
+  /** @default waits in real time */
   readonly pause?: Pause
   readonly log: Log
 }
 
-const LOOK_EVERY_MS = 100
+const POLL_EVERY_MS = 100
 
 /** Drains Envoy; resolves once it has drained or stopped, or after `msMax`. */
-export async function drainEnvoy(deps: DrainDeps): Promise<Drained> {
+export async function drainEnvoy(deps: DrainDeps): Promise<DrainResult> {
   const { nowMs, pause = wait, log } = deps
   const startMs = nowMs()
   log.info('draining Envoy')
-  const end = await drain({ ...deps, pause, endMs: startMs + deps.msMax })
-  const drained = { ...end, tookMs: Math.round(nowMs() - startMs) }
-  const isComplete = end.outcome !== 'busy' && end.outcome !== 'unknown'
+  const result = await drain({ ...deps, pause, endMs: startMs + deps.msMax })
+  const drained = { ...result, tookMs: Math.round(nowMs() - startMs) }
+  const isComplete = result.outcome !== 'busy' && result.outcome !== 'unknown'
   log[isComplete ? 'info' : 'warn'](drained, 'drain of Envoy completed')
   return drained
 }
 
 async function drain(
-  given: DrainDeps & { readonly pause: Pause; readonly endMs: number },
-): Promise<Omit<Drained, 'tookMs'>> {
-  const { envoy, quietMs, nowMs, pause, endMs } = given
-  let isTold = false
-  const look = async () => {
-    // Told again until it says that it has heard: both orders may be given twice.
-    const told = isTold ? 'begun' : await envoy.beginDrain()
-    if (told !== 'begun') return told
-    isTold = true
-    return envoy.readServed()
+  options: DrainDeps & { readonly pause: Pause; readonly endMs: number },
+): Promise<Omit<DrainResult, 'tookMs'>> {
+  const { envoy, quietMs, nowMs, pause, endMs } = options
+  let hasStarted = false
+  const poll = async () => {
+    // Retried until Envoy confirms it: both commands are idempotent.
+    const start = hasStarted ? 'started' : await envoy.startDrain()
+    if (start !== 'started') return start
+    hasStarted = true
+    return envoy.readServedLoad()
   }
-  let served: Served | undefined
+  let served: ServedLoad | undefined
   let quietSinceMs = nowMs()
   for (;;) {
-    const seen = await look()
-    if (seen === 'gone') return { outcome: 'gone', served }
-    if (typeof seen === 'object') {
-      // Whoever balances load may not know yet: new connections still come, and are served.
-      if (seen.connections > 0 || seen.accepted !== served?.accepted) quietSinceMs = nowMs()
-      served = seen
-      if (nowMs() - quietSinceMs >= quietMs && seen.connections === 0) {
+    const load = await poll()
+    if (load === 'gone') return { outcome: 'gone', served }
+    if (typeof load === 'object') {
+      // Load balancers may not have noticed yet: new connections still arrive, and are served.
+      if (load.connections > 0 || load.accepted !== served?.accepted) quietSinceMs = nowMs()
+      served = load
+      if (nowMs() - quietSinceMs >= quietMs && load.connections === 0) {
         return { outcome: 'drained', served }
       }
     }
-    if (nowMs() >= endMs) return { outcome: outcomeOf(served), served }
-    await pause(LOOK_EVERY_MS)
+    if (nowMs() >= endMs) return { outcome: outcomeAtDeadline(served), served }
+    await pause(POLL_EVERY_MS)
   }
 }
 
-function outcomeOf(served: Served | undefined): DrainOutcome {
+function outcomeAtDeadline(served: ServedLoad | undefined): DrainOutcome {
   if (served === undefined) return 'unknown'
   if (served.requests > 0) return 'busy'
   return served.connections > 0 ? 'idle' : 'drained'

@@ -1,31 +1,31 @@
-// What a drain needs to know of its Envoy, and the services that the edge forwards to.
+// The admin interface of an Envoy as the drain uses it, and the services behind the edge.
 
-/** Services that the edge cannot answer without, by their clusters. */
+/** Services without which the edge cannot respond, by the names of their clusters. */
 export const SERVICES: readonly string[] = ['create', 'redirect']
 
-/** What the public listeners serve at one moment. */
-export interface Served {
-  /** Connections that are open. */
+/** The load of the public listeners at one moment. */
+export interface ServedLoad {
+  /** Open connections. */
   readonly connections: number
-  /** Requests that are under way. */
+  /** Requests in flight. */
   readonly requests: number
-  /** Connections that were ever accepted. */
+  /** Connections accepted since the start. */
   readonly accepted: number
 }
 
-/** Nobody listens there: Envoy has ended. Or no answer, or another one, came in time. */
-export type NoAnswer = 'gone' | 'silent'
+/** `gone`: connection refused, Envoy has exited. `silent`: no valid response by the deadline. */
+export type NoResponse = 'gone' | 'silent'
 
-/** Asks one Envoy. */
+/** The admin interface of one Envoy. */
 export interface EnvoyAdmin {
-  /** Whether it takes requests, has yet to, or has begun to drain. */
-  askReady(): Promise<'ready' | 'draining' | 'not-ready' | NoAnswer>
-  /** Tells it to drain: its health checks fail, and its answers are their connections' last. */
-  beginDrain(): Promise<'begun' | NoAnswer>
-  /** Tells it to end at once; one that does not hear it goes on. */
-  end(): Promise<void>
-  /** Those of `SERVICES` of which it knows no pod that it would send a request to. */
-  findUnreached(): Promise<readonly string[] | NoAnswer>
-  /** What it still serves. */
-  readServed(): Promise<Served | NoAnswer>
+  /** Whether Envoy accepts requests, is not ready yet, or drains. */
+  readReadiness(): Promise<'ready' | 'draining' | 'not-ready' | NoResponse>
+  /** Starts the drain: health checks fail, and each response closes its connection. */
+  startDrain(): Promise<'started' | NoResponse>
+  /** Makes Envoy exit at once; an Envoy that does not respond continues to run. */
+  quit(): Promise<void>
+  /** Those of `SERVICES` that have no pod to which Envoy would send a request. */
+  findUnreachable(): Promise<readonly string[] | NoResponse>
+  /** The current load. */
+  readServedLoad(): Promise<ServedLoad | NoResponse>
 }

@@ -1,17 +1,18 @@
-// What becomes of an Envoy that a companion finds draining when it starts.
+// An Envoy that already drains when its sidecar starts is stopped.
 import { expect, test } from '@jest/globals'
-import { endLeftover, LEFTOVER_MS_MAX } from './stop-leftover.ts'
+import { stopLeftoverEnvoy, LEFTOVER_MS_MAX } from './stop-leftover.ts'
 
-type Said = 'ready' | 'draining' | 'not-ready' | 'gone' | 'silent'
+type Readiness = 'ready' | 'draining' | 'not-ready' | 'gone' | 'silent'
 
-/** Starts beside an Envoy that says one thing after the other, the last one for ever. */
-async function startBeside(says: readonly Said[]) {
-  let [nowMs, looks, ends, warned] = [5000, 0, 0, 0]
-  await endLeftover({
+/** Starts beside an Envoy that returns scripted responses in order, the last one forever. */
+async function startBeside(responses: readonly Readiness[]) {
+  let [nowMs, polls, quits, warned] = [5000, 0, 0, 0]
+  await stopLeftoverEnvoy({
     envoy: {
-      askReady: () => Promise.resolve(says[Math.min(looks++, says.length - 1)] ?? 'silent'),
-      end: () => {
-        ends++
+      readReadiness: () =>
+        Promise.resolve(responses[Math.min(polls++, responses.length - 1)] ?? 'silent'),
+      quit: () => {
+        quits++
         return Promise.resolve()
       },
     },
@@ -22,18 +23,21 @@ async function startBeside(says: readonly Said[]) {
       return Promise.resolve()
     },
   })
-  return { looks, ends, warned, tookMs: nowMs - 5000 }
+  return { polls, quits, warned, tookMs: nowMs - 5000 }
 }
 
-test.each(['ready', 'not-ready', 'gone'] as const)('one that is %s is let alone', async (said) => {
-  expect(await startBeside([said])).toEqual({ looks: 1, ends: 0, warned: 0, tookMs: 0 })
+test.each(['ready', 'not-ready', 'gone'] as const)(
+  'an Envoy that is %s keeps running',
+  async (state) => {
+    expect(await startBeside([state])).toEqual({ polls: 1, quits: 0, warned: 0, tookMs: 0 })
+  },
+)
+
+test('quit is retried until a draining Envoy has exited, with one warning', async () => {
+  const result = await startBeside(['silent', 'draining', 'silent', 'draining', 'gone'])
+  expect(result).toEqual({ polls: 5, quits: 2, warned: 1, tookMs: 400 })
 })
 
-test('one that drains is ended until it is gone, which is told once', async () => {
-  const end = await startBeside(['silent', 'draining', 'silent', 'draining', 'gone'])
-  expect(end).toEqual({ looks: 5, ends: 2, warned: 1, tookMs: 400 })
-})
-
-test('one that says nothing is asked for so long and no longer, and not ended', async () => {
-  expect(await startBeside(['silent'])).toMatchObject({ ends: 0, tookMs: LEFTOVER_MS_MAX })
+test('an Envoy that does not respond is polled for a bounded time and not stopped', async () => {
+  expect(await startBeside(['silent'])).toMatchObject({ quits: 0, tookMs: LEFTOVER_MS_MAX })
 })

@@ -1,33 +1,36 @@
-// An Envoy that drains already when its companion starts. The companion before has told it to and
-// was ended alone, by a liveness probe for one: a pod on its way out starts no container again.
-// There is no way back from a drain, so that this Envoy is ended, and another one started for it.
+// Stops an Envoy that already drains when its sidecar starts. An earlier sidecar started that drain
+// and was then restarted alone, for example by a liveness probe: in a terminating pod no container
+// restarts. A drain cannot be reverted, so this Envoy must exit; the kubelet starts a new one.
 import { type Clock, pause as wait, type Pause } from '../resilience/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { EnvoyAdmin } from './envoy.ts'
 
-/** How long it is asked for; a hung Envoy is the kubelet's to end. */
+/** How long Envoy is polled; the kubelet kills a hung Envoy. */
 export const LEFTOVER_MS_MAX = 10_000
-const LOOK_EVERY_MS = 100
+const POLL_EVERY_MS = 100
 
-/** Resolves once Envoy does not drain, is gone, or the time for it is over. */
-export async function endLeftover(given: {
-  readonly envoy: Pick<EnvoyAdmin, 'askReady' | 'end'>
+/** Resolves once Envoy does not drain, has exited, or LEFTOVER_MS_MAX has passed. */
+export async function stopLeftoverEnvoy(options: {
+  readonly envoy: Pick<EnvoyAdmin, 'readReadiness' | 'quit'>
   readonly nowMs: Clock
   readonly log: Pick<Log, 'warn'>
   readonly pause?: Pause
 }): Promise<void> {
-  const { envoy, nowMs, log, pause = wait } = given
+  const { envoy, nowMs, log, pause = wait } = options
   const endMs = nowMs() + LEFTOVER_MS_MAX
-  let isTold = false
+  let isLogged = false
   for (;;) {
-    const said = await envoy.askReady()
-    if (said !== 'silent' && said !== 'draining') return
-    if (said === 'draining') {
-      if (!isTold) log.warn('Envoy drains, and its pod stays: it is ended, to be started anew')
-      isTold = true
-      await envoy.end()
+    const readiness = await envoy.readReadiness()
+    if (readiness !== 'silent' && readiness !== 'draining') return
+    if (readiness === 'draining') {
+      if (!isLogged)
+        log.warn(
+          'Envoy is draining in a pod that continues: stopping Envoy, the kubelet restarts it',
+        )
+      isLogged = true
+      await envoy.quit()
     }
     if (nowMs() >= endMs) return
-    await pause(LOOK_EVERY_MS)
+    await pause(POLL_EVERY_MS)
   }
 }

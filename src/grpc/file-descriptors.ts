@@ -1,5 +1,5 @@
-// The file descriptors of the services, as reflection clients need them: proto-loader writes type
-// names that protoc would not, names map entries wrongly and lists no imports. Touches no stream.
+// File descriptors of the services for reflection clients. Corrects proto-loader, whose type names
+// and map entry names differ from protoc's, and which lists no imports. Touches no stream.
 import { loadSync, type MessageTypeDefinition, type PackageDefinition } from '@grpc/proto-loader'
 
 interface Field {
@@ -26,7 +26,7 @@ interface File {
   readonly service?: readonly { readonly method?: readonly Method[] }[]
 }
 
-/** The same definitions with descriptors that any client can link. */
+/** The same definitions, with descriptors that any client can link. */
 export function withLinkedFiles(loaded: PackageDefinition): PackageDefinition {
   const codec = loadSync('google/protobuf/descriptor.proto')['google.protobuf.FileDescriptorProto']
   if (codec === undefined || !isMessage(codec)) {
@@ -46,13 +46,13 @@ export function withLinkedFiles(loaded: PackageDefinition): PackageDefinition {
   return Object.fromEntries(linked)
 }
 
-/** A service has methods alone; an enum has no codec. */
+/** Excludes services, which have only methods, and enums, which have no codec. */
 function isMessage(one: PackageDefinition[string]): one is MessageTypeDefinition<object, object> {
   return 'deserialize' in one && Array.isArray(one.fileDescriptorProtos)
 }
 
 function link(files: readonly File[]): readonly File[] {
-  /** The file of each message and enum, by its full name. */
+  /** The file of each message and enum by full name. */
   const fileOf = new Map<string, string>()
   for (const file of files) {
     for (const [scope, { nestedType = [], enumType = [] }] of messagesOf(file)) {
@@ -72,7 +72,7 @@ function link(files: readonly File[]): readonly File[] {
   return files
 }
 
-/** The full names that a linked file refers to. */
+/** The full names that a linked file references. */
 function namesIn(file: File): string[] {
   const fields = messagesOf(file).flatMap(([, { field = [] }]) => field)
   const methods = (file.service ?? []).flatMap(({ method = [] }) => method)
@@ -82,7 +82,7 @@ function namesIn(file: File): string[] {
   ]
 }
 
-/** The file as a message, and all those within it, each with its full name. */
+/** The file as a message, and all nested messages, each with its full name. */
 function messagesOf(file: File): (readonly [string, Message])[] {
   const root = { name: file.package, nestedType: file.messageType, enumType: file.enumType }
   return withNested(file.package, root)
@@ -107,7 +107,7 @@ function nameMapEntries({ field = [], nestedType: nested = [] }: Message): void 
   }
 }
 
-/** The full name that a relative one has, looked up from its scope outwards. */
+/** The full name of a relative one, resolved from its scope outwards. */
 function resolveName(name: string, scope: string, known: ReadonlyMap<string, string>): string {
   if (name.startsWith('.')) return name
   const parts = scope.split('.')

@@ -1,13 +1,13 @@
-// grpc.health.v1 for the names that Envoy and load balancers ask. Each watcher is forgotten when
-// its call ends, and every watch ends with the service: none keeps a process from stopping.
+// grpc.health.v1 for the services that Envoy and load balancers check. A watch is removed with its
+// call, and all watches complete when the service closes, so that none delays a stop.
 import type { CallStream } from './http2/call-stream.ts'
-import type { CallFault, UnaryAnswer } from './http2/status-codes.ts'
+import type { CallFault, UnaryResponse } from './http2/status-codes.ts'
 import type { StreamingMethod } from './streaming-call.ts'
 import { WireReader } from './wire-reader.ts'
 import { DELIMITED, tagOf, VARINT } from './wire-types.ts'
 import { WireWriter } from './wire-writer.ts'
 
-/** Of this service and of the whole server; other names are unknown. */
+/** This service, and the whole server; other services are unknown. */
 const NAMES = ['ratelimit', '']
 
 const SERVICE = tagOf(1, DELIMITED)
@@ -25,90 +25,90 @@ const unknown: CallFault = {
 }
 const malformed: CallFault = { code: 'INTERNAL', details: 'the bytes are no HealthCheckRequest' }
 
-/** What health checks are told. */
+/** The status that health checks report. */
 export interface HealthService {
-  /** Tells it to who asks from now on and to who watches. */
+  /** Sets the status, and sends it to watches. */
   readonly set: (isServing: boolean) => void
-  /** Not serving from now on; ends the watches. */
-  end(): void
+  /** Sets NOT_SERVING for good, and completes all watches. */
+  close(): void
   /** The methods of grpc.health.v1.Health. */
-  readonly check: (message: Buffer) => UnaryAnswer
-  readonly list: () => UnaryAnswer
+  readonly check: (message: Buffer) => UnaryResponse
+  readonly list: () => UnaryResponse
   readonly watch: (stream: CallStream) => StreamingMethod
 }
 
-/** Makes a health service that does not serve yet. */
+/** Creates a health service with status NOT_SERVING. */
 export function createHealthService(): HealthService {
-  /** The streams of who watches a service that there is. */
-  const watches = new Set<CallStream>()
-  /** The others; they are told nothing more. */
-  const vain = new Set<CallStream>()
-  let told: Status = 'NOT_SERVING'
-  let hasEnded = false
-  const tell = (isServing: boolean) => {
+  /** Watches of known services. */
+  const knownWatches = new Set<CallStream>()
+  /** Watches of unknown services: their status never changes. */
+  const unknownWatches = new Set<CallStream>()
+  let reported: Status = 'NOT_SERVING'
+  let isClosed = false
+  const report = (isServing: boolean) => {
     const next: Status = isServing ? 'SERVING' : 'NOT_SERVING'
-    if (hasEnded || next === told) return
-    told = next
-    for (const stream of watches) {
-      // Who does not read what it was told before is to ask anew.
-      if (stream.isBlocked) stream.refuse(unread)
-      else stream.write(renderStatus(told))
+    if (isClosed || next === reported) return
+    reported = next
+    for (const stream of knownWatches) {
+      // A client that has not read earlier updates must start a new watch.
+      if (stream.isBlocked) stream.reject(unread)
+      else stream.write(renderStatus(reported))
     }
   }
   const watch = (stream: CallStream): StreamingMethod => ({
     message(message) {
       const name = parseName(message)
       if (name === undefined) return malformed
-      if (watches.has(stream) || vain.has(stream)) return oneRequest
+      if (knownWatches.has(stream) || unknownWatches.has(stream)) return singleMessage
       const isKnown = NAMES.includes(name)
-      ;(isKnown ? watches : vain).add(stream)
-      stream.write(renderStatus(isKnown ? told : 'SERVICE_UNKNOWN'))
-      if (hasEnded) stream.end()
+      ;(isKnown ? knownWatches : unknownWatches).add(stream)
+      stream.write(renderStatus(isKnown ? reported : 'SERVICE_UNKNOWN'))
+      if (isClosed) stream.end()
       return undefined
     },
-    ended() {
-      return watches.has(stream) || vain.has(stream) ? undefined : oneRequest
+    halfClosed() {
+      return knownWatches.has(stream) || unknownWatches.has(stream) ? undefined : singleMessage
     },
-    over() {
-      watches.delete(stream)
-      vain.delete(stream)
+    closed() {
+      knownWatches.delete(stream)
+      unknownWatches.delete(stream)
     },
   })
   return {
-    set: tell,
-    end() {
-      tell(false)
-      hasEnded = true
-      for (const stream of [...watches, ...vain]) stream.end()
+    set: report,
+    close() {
+      report(false)
+      isClosed = true
+      for (const stream of [...knownWatches, ...unknownWatches]) stream.end()
     },
     check(message) {
       const name = parseName(message)
       if (name === undefined) return malformed
-      return NAMES.includes(name) ? { code: 'OK', message: renderStatus(told) } : unknown
+      return NAMES.includes(name) ? { code: 'OK', message: renderStatus(reported) } : unknown
     },
-    list: () => ({ code: 'OK', message: renderList(told) }),
+    list: () => ({ code: 'OK', message: renderList(reported) }),
     watch,
   }
 }
 
 const unread: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
-  details: 'what was told before has not been read',
+  details: 'earlier updates have not been read',
 }
-const oneRequest: CallFault = { code: 'UNIMPLEMENTED', details: 'this method takes one message' }
+const singleMessage: CallFault = { code: 'UNIMPLEMENTED', details: 'this method takes one message' }
 
-/** The service asked about; undefined where the bytes are no request. */
+/** The service of a request; undefined if the request is malformed. */
 function parseName(message: Buffer): string | undefined {
   const reader = new WireReader(message)
   let name = ''
   try {
     while (reader.at < reader.length) {
       const tag = reader.tag()
-      if (tag === SERVICE) name = reader.text()
+      if (tag === SERVICE) name = reader.string()
       else reader.skip(tag)
     }
   } catch {
-    return undefined // it is the caller's fault, whatever it is
+    return undefined // any error here is the caller's
   }
   return name
 }
@@ -119,14 +119,14 @@ function renderStatus(status: Status): Buffer {
 
 function renderList(status: Status): Buffer {
   const writer = new WireWriter()
-  writer.begin()
+  writer.start()
   for (const name of NAMES) {
     const entry = writer.open(ENTRY)
-    writer.text(ENTRY_KEY, name)
+    writer.string(ENTRY_KEY, name)
     const value = writer.open(ENTRY_VALUE)
     writer.number(STATUS, numbers[status])
     writer.close(value)
     writer.close(entry)
   }
-  return writer.end()
+  return writer.finish()
 }

@@ -1,8 +1,8 @@
-// The transport on HTTP/2 of our own: ShouldRateLimit, health and reflection on the connections
-// given. Finds the method of each call and how long it may take; ADR 0011 says why it is ours.
+// The transport on our own HTTP/2 (ADR 0011 explains why): serves ShouldRateLimit, health and
+// reflection. Selects the method and the deadline of each call.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type CallHead, type HeadFault, packings, parseCallHead } from './call-head.ts'
+import { type CallHeaders, type HeaderFault, encodings, parseCallHeaders } from './call-headers.ts'
 import { createHealthService } from './health.ts'
 import type { CallStream } from './http2/call-stream.ts'
 import { Http2Connection } from './http2/connection.ts'
@@ -12,50 +12,50 @@ import type { HeaderField } from './http2/hpack-decoder.ts'
 import { type BoundKind, ProcessBounds } from './http2/process-bounds.ts'
 import { Turns } from './http2/turns.ts'
 import { createReflection, type OpenReflection } from './reflection.ts'
-import { answerCalls, type CallDeps } from './should-rate-limit.ts'
+import { createCallHandler, type CallDeps } from './should-rate-limit.ts'
 import type { CallFault } from './http2/status-codes.ts'
 import { StreamingCall } from './streaming-call.ts'
 import { traceCalls } from './trace-calls.ts'
 import type { ConnectionAge, RateLimitTransport } from './transport.ts'
 import { UnaryCall, type UnaryMethod } from './unary-call.ts'
 
-/** Calls are over after these, whatever their client says: of one message, of tools, watches. */
+/** Upper bounds of a call's deadline: unary calls, reflection, watches. */
 const UNARY_MS_MAX = 10_000
 const REFLECTION_MS_MAX = 60_000
 const WATCH_MS_MAX = 3_600_000
-/** How often what is due is looked after. */
-const LOOK_EVERY_MS = 100
-/** Looking takes so long at most before others work. */
-const LOOK_MS_MAX = 2
-/** Ages differ by a tenth either way, lest all clients come anew at once. */
+/** Interval of the deadline checks. */
+const CHECK_EVERY_MS = 100
+/** A check yields to the event loop after this time. */
+const CHECK_MS_MAX = 2
+/** Ages vary by ±10 %, so that clients do not all reconnect at once. */
 const AGE_SPREAD = 0.1
 
 const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
 const HEALTH = '/grpc.health.v1.Health/'
 const unknownMethod: CallFault = {
   code: 'UNIMPLEMENTED',
-  details: 'there is no such method: this is envoy.service.ratelimit.v3.RateLimitService',
+  details: 'unknown method: this server implements envoy.service.ratelimit.v3.RateLimitService',
 }
 
-/** Gives the stream of a call its listener. */
-type BeginCall = (stream: CallStream, head: CallHead) => void
+/** Sets the listener of a call's stream. */
+type StartCall = (stream: CallStream, headers: CallHeaders) => void
 
-/** A method, and how long its calls may be open. */
+/** A method, and the maximum duration of its calls. */
 interface Method {
-  readonly begin: BeginCall
+  readonly start: StartCall
   readonly msMax: number
 }
 
-/** What it needs. */
+/** The dependencies of the transport. */
 export type TransportDeps = CallDeps &
   ConnectionAge & {
-    /** A connection was shed, or held to its share of what the process holds. */
+    /** Called when a connection is shed, or denied more than its share of the process bounds. */
     readonly onShed?: (kind: BoundKind) => void
-    /** @default of the process */
+    /** @default bounds of its own */
     readonly bounds?: ProcessBounds
   }
 
-/** Makes the transport. */
+/** Creates the transport. */
 export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
   const health = createHealthService()
   const connections = new Set<Http2Connection>()
@@ -63,26 +63,26 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
   const methods = methodsOf(deps, health)
   const bounds = deps.bounds ?? new ProcessBounds(deps.onShed ?? (() => undefined))
   const turns = new Turns(nowMs)
-  let isLeaving = false
-  let looking: NodeJS.Timeout | undefined
-  /** Looks at all, and lets others work in between. */
-  const look = (at = [...connections].values()) => {
-    const begunMs = nowMs()
+  let isShuttingDown = false
+  let timer: NodeJS.Timeout | undefined
+  /** Checks all connections, and yields in between. */
+  const checkDeadlines = (at = [...connections].values()) => {
+    const startedMs = nowMs()
     for (const connection of at) {
-      connection.look(nowMs())
-      if (nowMs() - begunMs > LOOK_MS_MAX) {
-        setImmediate(look, at)
+      connection.checkDeadlines(nowMs())
+      if (nowMs() - startedMs > CHECK_MS_MAX) {
+        setImmediate(checkDeadlines, at)
         return
       }
     }
   }
-  const begin = (stream: CallStream, fields: readonly HeaderField[] | undefined) => {
-    const head = parseCallHead(fields)
-    if ('kind' in head) refuse(stream, head)
+  const startCall = (stream: CallStream, fields: readonly HeaderField[] | undefined) => {
+    const headers = parseCallHeaders(fields)
+    if ('kind' in headers) reject(stream, headers)
     else {
-      const { msMax, begin } = methods.get(head.path) ?? unknown
-      stream.untilMs = nowMs() + Math.min(head.timeoutMs ?? msMax, msMax)
-      begin(stream, head)
+      const { msMax, start } = methods.get(headers.path) ?? unknownMethodHandler
+      stream.deadlineMs = nowMs() + Math.min(headers.timeoutMs ?? msMax, msMax)
+      start(stream, headers)
     }
   }
   return {
@@ -93,40 +93,40 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
         connection.shed()
       })
       if (share === undefined) {
-        socket.on('error', () => undefined).destroy() // its client sees that it is closed
+        socket.on('error', () => undefined).destroy() // the client sees the close
         return
       }
       const connection: Http2Connection = openConnection(socket, deps, {
-        begin,
+        startCall,
         nowMs,
-        share: share.parts,
+        share: share.budgets,
         address,
         turns,
         onDefect: deps.onDefect,
-        onGone: () => {
+        onClose: () => {
           bounds.close(share)
           connections.delete(connection)
           if (connections.size > 0) return
-          clearInterval(looking)
-          looking = undefined
+          clearInterval(timer)
+          timer = undefined
         },
       })
       connections.add(connection)
-      looking ??= setInterval(() => {
-        look()
-      }, LOOK_EVERY_MS)
-      if (isLeaving) connection.leave()
+      timer ??= setInterval(() => {
+        checkDeadlines()
+      }, CHECK_EVERY_MS)
+      if (isShuttingDown) connection.startGracefulShutdown()
     },
     setServing: health.set,
     close() {
-      isLeaving = true
-      health.end()
-      for (const connection of connections) connection.leave()
+      isShuttingDown = true
+      health.close()
+      for (const connection of connections) connection.startGracefulShutdown()
     },
   }
 }
 
-/** A connection that ends at its age, and is cut after its grace. */
+/** Opens a connection that shuts down at its maximum age, and is destroyed after its grace. */
 function openConnection(
   socket: Duplex,
   { ageMsMax, graceMs }: ConnectionAge,
@@ -135,17 +135,17 @@ function openConnection(
   let timer: NodeJS.Timeout | undefined
   const connection = new Http2Connection(socket, {
     ...deps,
-    onGone() {
+    onClose() {
       clearTimeout(timer)
-      deps.onGone()
+      deps.onClose()
     },
   })
   if (ageMsMax > 0) {
     const spread = 1 + AGE_SPREAD * (2 * Math.random() - 1)
     timer = setTimeout(() => {
-      connection.leave()
+      connection.startGracefulShutdown()
       timer = setTimeout(() => {
-        connection.cut()
+        connection.destroy()
       }, graceMs)
     }, ageMsMax * spread)
   }
@@ -160,21 +160,21 @@ function methodsOf(
   const unary = (method: UnaryMethod): Method => {
     const unaryDeps = { method, onDefect }
     const methodFor = traceCalls(method)
-    const begin: BeginCall = (stream, head) => {
-      const own = methodFor(head)
+    const start: StartCall = (stream, headers) => {
+      const own = methodFor(headers)
       const deps = own === method ? unaryDeps : { ...unaryDeps, method: own }
-      stream.listener = new UnaryCall(deps, stream, head.packing)
+      stream.listener = new UnaryCall(deps, stream, headers.encoding)
     }
-    return { begin, msMax: UNARY_MS_MAX }
+    return { start, msMax: UNARY_MS_MAX }
   }
   const streaming = (open: OpenReflection, msMax: number): Method => {
-    const begin: BeginCall = (stream, { packing }) => {
-      stream.listener = new StreamingCall({ open, onDefect }, stream, packing)
+    const start: StartCall = (stream, { encoding }) => {
+      stream.listener = new StreamingCall({ open, onDefect }, stream, encoding)
     }
-    return { begin, msMax }
+    return { start, msMax }
   }
   return new Map<string, Method>([
-    [METHOD, unary(answerCalls(deps))],
+    [METHOD, unary(createCallHandler(deps))],
     [`${HEALTH}Check`, unary(health.check)],
     [`${HEALTH}List`, unary(health.list)],
     [`${HEALTH}Watch`, streaming(health.watch, WATCH_MS_MAX)],
@@ -184,22 +184,22 @@ function methodsOf(
   ])
 }
 
-function refuse(stream: CallStream, head: HeadFault): void {
-  if (head.kind === 'malformed') stream.reset(errorCodes.protocol)
-  else if (head.kind === 'http') stream.refuseHttp(head.status)
-  else stream.refuse(head.fault, [['grpc-accept-encoding', packings.join(',')]])
+function reject(stream: CallStream, fault: HeaderFault): void {
+  if (fault.kind === 'malformed') stream.reset(errorCodes.protocol)
+  else if (fault.kind === 'http') stream.rejectHttp(fault.status)
+  else stream.reject(fault.fault, [['grpc-accept-encoding', encodings.join(',')]])
   stream.done()
 }
 
-const unknown: Method = {
-  begin(stream) {
-    stream.refuse(unknownMethod)
+const unknownMethodHandler: Method = {
+  start(stream) {
+    stream.reject(unknownMethod)
     stream.done()
   },
   msMax: UNARY_MS_MAX,
 }
 
-/** What clients are told apart by: those of a unix socket cannot be. */
+/** The client's address; clients of a unix socket share one. */
 function addressOf(socket: Duplex): string {
   return socket instanceof Socket ? (socket.remoteAddress ?? 'unix') : 'unix'
 }

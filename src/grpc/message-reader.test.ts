@@ -1,4 +1,4 @@
-// Messages of gRPC from parts of any size, packed or not, and what is kept of them.
+// gRPC messages from chunks of any size, compressed or not, and the memory that they use.
 import { createHook } from 'node:async_hooks'
 import { deflateSync, gzipSync } from 'node:zlib'
 import { expect, jest, test } from '@jest/globals'
@@ -8,23 +8,23 @@ import { MESSAGE_BYTES_MAX, MessageReader, wholeMessage } from './message-reader
 const BUDGET = 10_000_000
 const budgetOf = (left: number) => ({
   left,
-  take(amount: number) {
+  acquire(amount: number) {
     const isEnough = amount <= this.left
     if (isEnough) this.left -= amount
     return isEnough
   },
-  give(amount: number) {
+  release(amount: number) {
     this.left += amount
   },
 })
 const framed = (message: Buffer, flag = 0) => {
-  const head = Buffer.alloc(5)
-  head[0] = flag
-  head.writeUInt32BE(message.length, 1)
-  return Buffer.concat([head, message])
+  const prefix = Buffer.alloc(5)
+  prefix[0] = flag
+  prefix.writeUInt32BE(message.length, 1)
+  return Buffer.concat([prefix, message])
 }
 
-test('messages come out as they went in, however they are cut', () => {
+test('messages are assembled from chunks of any size', () => {
   const message = fc.uint8Array({ maxLength: 600 }).map((bytes) => Buffer.from(bytes))
   fc.assert(
     fc.property(
@@ -42,7 +42,7 @@ test('messages come out as they went in, however they are cut', () => {
           for (let next = reader.next(); next !== undefined; next = reader.next()) read.push(next)
         }
         expect(read).toEqual(messages)
-        expect(reader.rest).toBe(0)
+        expect(reader.bufferedBytes).toBe(0)
         reader.clear()
         expect(budget.left).toBe(BUDGET)
       },
@@ -50,7 +50,7 @@ test('messages come out as they went in, however they are cut', () => {
   )
 })
 
-test('one whole message is seen at once, and nothing else', () => {
+test('wholeMessage accepts exactly one uncompressed message', () => {
   const message = Buffer.from('hello')
   expect(wholeMessage(framed(message))).toEqual(message)
   expect(wholeMessage(framed(message, 1))).toBeUndefined()
@@ -59,11 +59,11 @@ test('one whole message is seen at once, and nothing else', () => {
   expect(wholeMessage(Buffer.alloc(4))).toBeUndefined()
 })
 
-test('packed messages are unpacked, to a bound', async () => {
+test('compressed messages are decompressed up to a limit', async () => {
   const message = Buffer.from('hello '.repeat(100))
-  const read = async (packed: Buffer, packing: 'gzip' | 'deflate' | 'identity', flag = 1) => {
-    const reader = new MessageReader(budgetOf(BUDGET), packing)
-    reader.add(framed(packed, flag))
+  const read = async (compressed: Buffer, encoding: 'gzip' | 'deflate' | 'identity', flag = 1) => {
+    const reader = new MessageReader(budgetOf(BUDGET), encoding)
+    reader.add(framed(compressed, flag))
     return await reader.next()
   }
   expect(await read(gzipSync(message), 'gzip')).toEqual(message)
@@ -75,30 +75,32 @@ test('packed messages are unpacked, to a bound', async () => {
   expect(await read(bomb, 'gzip')).toMatchObject({ code: 'RESOURCE_EXHAUSTED' })
 })
 
-test('few messages are unpacked at once, and each in its turn', async () => {
-  let begun = 0
-  const hook = createHook({ init: (_, type) => (begun += type === 'ZLIB' ? 1 : 0) }).enable()
+test('few messages are decompressed at once, the others wait', async () => {
+  let started = 0
+  const hook = createHook({ init: (_, type) => (started += type === 'ZLIB' ? 1 : 0) }).enable()
   try {
-    const packed = framed(deflateSync(Buffer.alloc(100_000, 'x')), 1)
-    const unpacked = Array.from({ length: 100 }, () => {
+    const compressed = framed(deflateSync(Buffer.alloc(100_000, 'x')), 1)
+    const decompressed = Array.from({ length: 100 }, () => {
       const reader = new MessageReader(budgetOf(BUDGET), 'deflate')
-      reader.add(packed)
+      reader.add(compressed)
       return Promise.resolve(reader.next())
     })
-    const begunAtOnce = begun
-    const lengths = (await Promise.all(unpacked)).map((one) => Buffer.isBuffer(one) && one.length)
+    const startedAtOnce = started
+    const lengths = (await Promise.all(decompressed)).map(
+      (one) => Buffer.isBuffer(one) && one.length,
+    )
     expect(new Set(lengths)).toEqual(new Set([100_000]))
-    expect([begunAtOnce - 1, begun - 1]).toEqual([4, 100]) // one to pack
+    expect([startedAtOnce - 1, started - 1]).toEqual([4, 100]) // one to compress
   } finally {
     hook.disable()
   }
 })
 
-test('too much is refused before it is kept', () => {
+test('messages beyond the limits are rejected before they are buffered', () => {
   const reader = new MessageReader(budgetOf(BUDGET), 'identity')
-  const head = framed(Buffer.alloc(0))
-  head.writeUInt32BE(MESSAGE_BYTES_MAX + 1, 1)
-  expect(reader.add(head)).toMatchObject({ code: 'RESOURCE_EXHAUSTED' })
+  const prefix = framed(Buffer.alloc(0))
+  prefix.writeUInt32BE(MESSAGE_BYTES_MAX + 1, 1)
+  expect(reader.add(prefix)).toMatchObject({ code: 'RESOURCE_EXHAUSTED' })
   const budget = budgetOf(1024)
   const [first, second] = [
     new MessageReader(budget, 'identity'),
@@ -110,7 +112,7 @@ test('too much is refused before it is kept', () => {
   expect(second.add(Buffer.alloc(10))).toBeUndefined()
 })
 
-test('a large buffer is reused, and no message contains what another one left in it', () => {
+test('large buffers are reused without leaks between messages', () => {
   const read = (fill: string, bytes: number) => {
     const reader = new MessageReader(budgetOf(BUDGET), 'identity')
     const message = framed(Buffer.alloc(bytes, fill))
@@ -130,7 +132,7 @@ test('a large buffer is reused, and no message contains what another one left in
   expect(read('c', 59_000)).toEqual(Buffer.alloc(59_000, 'c'))
 })
 
-test('what is kept for reuse has its bound', () => {
+test('the memory kept for reuse is bounded', () => {
   const readers = Array.from({ length: 8 }, () => new MessageReader(budgetOf(BUDGET), 'identity'))
   const fill = () => {
     for (const reader of readers) expect(reader.add(Buffer.alloc(3_000_000))).toBeUndefined()
@@ -141,6 +143,6 @@ test('what is kept for reuse has its bound', () => {
   fill()
   const { length } = allocated.mock.calls
   allocated.mockRestore()
-  // Of eight buffers of 4 MiB, 16 MiB are kept, with what tests before have left.
+  // Of eight buffers of 4 MiB, 16 MiB are kept, including those of earlier tests.
   expect([4, 5]).toContain(length)
 })

@@ -1,43 +1,43 @@
-// Puts messages of gRPC together from the parts that come. What is kept of those not whole is
-// bounded together, and takes at most twice its bytes. Reads no message.
-import { unpack } from './unpack.ts'
-import type { Packing } from './call-head.ts'
+// Assembles gRPC messages from chunks. The memory for incomplete messages is bounded in total, and
+// at most twice their size. Parses no message.
+import { decompress } from './decompress.ts'
+import type { Encoding } from './call-headers.ts'
 import type { Budget } from './http2/process-bounds.ts'
 import type { CallFault } from './http2/status-codes.ts'
 
-/** Bytes of the largest message that is read, also unpacked. */
+/** Maximum size of a message, also when decompressed. */
 export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
-/** A flag whether the message is packed, and its length in 4. */
-const HEAD_BYTES = 5
+/** The prefix of a message: its compressed flag, and its length in 4 bytes. */
+const PREFIX_BYTES = 5
 const BYTES_AT_FIRST = 256
-const NOTHING = Buffer.alloc(0)
-/** Buffers from this size on are reused: to allocate and collect them costs more than to copy. */
+const EMPTY = Buffer.alloc(0)
+/** Buffers from this size on are reused: allocation and collection cost more than a copy. */
 const REUSED_BYTES_MIN = 16 * 1024
-/** Kept for reuse by all readers of the process, at most. */
+/** Maximum bytes kept for reuse in the process. */
 const UNUSED_BYTES_MAX = 16 * 1024 * 1024
 
 const tooLarge: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
   details: `a message may have at most ${MESSAGE_BYTES_MAX} bytes`,
 }
-const tooMuch: CallFault = {
+const overBudget: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
   details: 'too many messages are under way that are not whole',
 }
 
-/** The message, if these bytes are one whole message that is not packed. */
+/** The message, if these bytes are exactly one uncompressed message. */
 export function wholeMessage(bytes: Buffer): Buffer | undefined {
-  if (bytes.length < HEAD_BYTES || bytes[0] !== 0) return undefined
-  return bytes.readUInt32BE(1) === bytes.length - HEAD_BYTES
-    ? bytes.subarray(HEAD_BYTES)
+  if (bytes.length < PREFIX_BYTES || bytes[0] !== 0) return undefined
+  return bytes.readUInt32BE(1) === bytes.length - PREFIX_BYTES
+    ? bytes.subarray(PREFIX_BYTES)
     : undefined
 }
 
-/** Buffers that no message needs now, by their size, which is a power of two. */
+/** Unused buffers by size, which is a power of two. */
 const unused = new Map<number, Buffer[]>()
 let unusedBytes = 0
 
-/** A buffer of this size, a power of two, with any content. */
+/** A buffer of this size, a power of two, with arbitrary content. */
 function allocate(size: number): Buffer {
   const buffer = unused.get(size)?.pop()
   if (buffer === undefined) return Buffer.allocUnsafeSlow(size)
@@ -45,7 +45,7 @@ function allocate(size: number): Buffer {
   return buffer
 }
 
-/** Keeps a buffer that nothing refers to any more for the next message. */
+/** Keeps a buffer for reuse; it must not be referenced any more. */
 function release(buffer: Buffer): void {
   const { length } = buffer
   if (length < REUSED_BYTES_MIN || unusedBytes + length > UNUSED_BYTES_MAX) return
@@ -55,63 +55,63 @@ function release(buffer: Buffer): void {
   else others.push(buffer)
 }
 
-/** The messages of one call. */
+/** Reads the messages of one call. */
 export class MessageReader {
   private readonly budget: Budget
-  private readonly packing: Packing
-  private bytes: Buffer = NOTHING
+  private readonly encoding: Encoding
+  private bytes: Buffer = EMPTY
   private length = 0
 
-  constructor(budget: Budget, packing: Packing) {
+  constructor(budget: Budget, encoding: Encoding) {
     this.budget = budget
-    this.packing = packing
+    this.encoding = encoding
   }
 
-  /** Bytes that are not part of a message that was given. */
-  get rest(): number {
+  /** Bytes received but not returned as part of a message. */
+  get bufferedBytes(): number {
     return this.length
   }
 
-  /** Bytes of the next message and its head; undefined while that is not known. */
+  /** Bytes of the next message with its prefix; undefined while unknown. */
   get nextBytes(): number | undefined {
-    return this.length < HEAD_BYTES ? undefined : HEAD_BYTES + this.bytes.readUInt32BE(1)
+    return this.length < PREFIX_BYTES ? undefined : PREFIX_BYTES + this.bytes.readUInt32BE(1)
   }
 
-  /** Takes a part; what comes back is wrong with it. */
-  add(part: Buffer): CallFault | undefined {
-    const length = this.length + part.length
+  /** Adds a chunk; returns a fault if a limit is exceeded. */
+  add(chunk: Buffer): CallFault | undefined {
+    const length = this.length + chunk.length
     if (length > this.bytes.length) {
       const size = Math.max(2 ** Math.ceil(Math.log2(length)), BYTES_AT_FIRST)
-      if (!this.budget.take(size - this.bytes.length)) return tooMuch
+      if (!this.budget.acquire(size - this.bytes.length)) return overBudget
       const larger = allocate(size)
       this.bytes.copy(larger, 0, 0, this.length)
       release(this.bytes)
       this.bytes = larger
     }
-    part.copy(this.bytes, this.length)
+    chunk.copy(this.bytes, this.length)
     this.length = length
-    return (this.nextBytes ?? 0) > MESSAGE_BYTES_MAX + HEAD_BYTES ? tooLarge : undefined
+    return (this.nextBytes ?? 0) > MESSAGE_BYTES_MAX + PREFIX_BYTES ? tooLarge : undefined
   }
 
   /**
-   * The next message, unpacked, if it is whole; to be used before more is added. `isWanted` is
-   * called when the turn of a message to be unpacked comes.
+   * The next message, decompressed; undefined while it is incomplete. `isWanted` is called when a
+   * thread is free to decompress the message.
    */
   next(isWanted = () => true): Buffer | CallFault | Promise<Buffer | CallFault> | undefined {
     const { nextBytes } = this
     if (nextBytes === undefined || nextBytes > this.length) return undefined
     const flag = this.bytes[0] ?? 0
-    const message = Buffer.from(this.bytes.subarray(HEAD_BYTES, nextBytes))
+    const message = Buffer.from(this.bytes.subarray(PREFIX_BYTES, nextBytes))
     this.bytes.copyWithin(0, nextBytes, this.length)
     this.length -= nextBytes
-    return flag === 0 ? message : unpack({ message, flag, packing: this.packing, isWanted })
+    return flag === 0 ? message : decompress({ message, flag, encoding: this.encoding, isWanted })
   }
 
-  /** Keeps nothing any more. */
+  /** Drops all buffered bytes. */
   clear(): void {
-    this.budget.give(this.bytes.length)
+    this.budget.release(this.bytes.length)
     release(this.bytes)
-    this.bytes = NOTHING
+    this.bytes = EMPTY
     this.length = 0
   }
 }

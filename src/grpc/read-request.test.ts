@@ -1,4 +1,4 @@
-// The codec reads what protobufjs writes, in whatever form protobuf allows, and survives any bytes.
+// The parser accepts what protobufjs encodes, in any form of protobuf, and survives any bytes.
 import { describe, expect, test } from '@jest/globals'
 import { loadSync } from '@grpc/proto-loader'
 import type { ServiceDefinition } from '@grpc/grpc-js'
@@ -13,7 +13,7 @@ const api = loadSync('envoy/service/ratelimit/v3/rls.proto', {
 const { ShouldRateLimit: method } = api[
   'envoy.service.ratelimit.v3.RateLimitService'
 ] as ServiceDefinition
-const written = (request: object) => method?.requestSerialize(request) ?? Buffer.alloc(0)
+const encode = (request: object) => method?.requestSerialize(request) ?? Buffer.alloc(0)
 
 const unitNames = Object.keys(units) as (keyof typeof units)[]
 const UINT32 = 2 ** 32 - 1
@@ -32,20 +32,20 @@ const descriptor = fc.record({
   isNegative: fc.boolean(),
 })
 const request = fc.record({
-  domain: fc.string({ unit: 'binary' }).map((text) => text.toWellFormed()),
+  domain: fc.string({ unit: 'binary' }).map((string) => string.toWellFormed()),
   descriptors: fc.array(descriptor, { maxLength: 6 }),
   hitsAddend: fc.integer({ min: 0, max: UINT32 }),
 })
 
 const varint = (value: bigint): number[] =>
   value < 128n ? [Number(value)] : [Number(value & 127n) | 128, ...varint(value >> 7n)]
-const field = (number: number, ...value: number[]) => [
-  ...varint(BigInt(number * 8 + 2)),
+const delimitedField = (varintField: number, ...value: number[]) => [
+  ...varint(BigInt(varintField * 8 + 2)),
   ...varint(BigInt(value.length)),
   ...value,
 ]
-const number = (at: number, value: bigint) => [...varint(BigInt(at * 8)), ...varint(value)]
-const text = (at: number, value: string) => field(at, ...Buffer.from(value))
+const varintField = (at: number, value: bigint) => [...varint(BigInt(at * 8)), ...varint(value)]
+const stringField = (at: number, value: string) => delimitedField(at, ...Buffer.from(value))
 const read = (...parts: number[][]) => readRequest(Buffer.from(parts.flat()))
 const fault = (...parts: number[][]) => {
   try {
@@ -54,13 +54,13 @@ const fault = (...parts: number[][]) => {
     if (error instanceof LimitRequestError) return error.message
     throw error
   }
-  throw new Error('it was read')
+  throw new Error('the request was parsed')
 }
 
-test('what protobufjs writes is read', () => {
+test('requests encoded by protobufjs are parsed', () => {
   fc.assert(
     fc.property(request, ({ domain, descriptors, hitsAddend }) => {
-      const bytes = written({
+      const bytes = encode({
         domain,
         hitsAddend,
         descriptors: descriptors.map(({ entries, limit, hits, isNegative }) => ({
@@ -85,59 +85,77 @@ test('what protobufjs writes is read', () => {
   )
 })
 
-test('a large message is read as a small one is, short strings and long, ASCII and not', () => {
+test('a large message is parsed like a small one, with strings of all kinds', () => {
   const string = fc.string({ unit: 'grapheme', maxLength: 20 })
   const entries = fc.array(fc.record({ key: string, value: string }), { maxLength: 100 })
   fc.assert(
     fc.property(entries, (some) => {
       const padding = { key: 'padding', value: 'é'.repeat(4096) }
       const descriptors = [{ entries: [...some.slice(1), padding] }, { entries: some.slice(0, 1) }]
-      expect(readRequest(written({ domain: 'd', descriptors })).descriptors).toEqual(descriptors)
+      expect(readRequest(encode({ domain: 'd', descriptors })).descriptors).toEqual(descriptors)
     }),
   )
-  const notUtf8 = field(2, ...field(1, ...field(1, 0xff), ...text(2, 'x'.repeat(5000))))
+  const notUtf8 = delimitedField(
+    2,
+    ...delimitedField(1, ...delimitedField(1, 0xff), ...stringField(2, 'x'.repeat(5000))),
+  )
   expect(fault(notUtf8)).toContain('a string is not UTF-8')
 })
 
-describe('fields as protobuf allows them', () => {
-  const whole = [
-    text(1, 'd'),
-    field(2, ...field(1, ...text(1, 'k'), ...text(2, 'v'))),
-    number(3, 7n),
+describe('fields', () => {
+  const validFields = [
+    stringField(1, 'd'),
+    delimitedField(2, ...delimitedField(1, ...stringField(1, 'k'), ...stringField(2, 'v'))),
+    varintField(3, 7n),
   ]
-  const meant = {
+  const expected = {
     domain: 'd',
     hits: 7,
     descriptors: [{ entries: [{ key: 'k', value: 'v' }] }],
   }
 
   test('in any order', () => {
-    expect(read(...whole.toReversed())).toEqual(meant)
+    expect(read(...validFields.toReversed())).toEqual(expected)
   })
 
-  test('of any number and type that is unknown', () => {
+  test('with an unknown number, of any type', () => {
     const unknown = [
-      number(9, 2n ** 64n - 1n),
-      field(1000, 1, 2, 3),
+      varintField(9, 2n ** 64n - 1n),
+      delimitedField(1000, 1, 2, 3),
       [9 * 8 + 1, 1, 2, 3, 4, 5, 6, 7, 8],
       [9 * 8 + 5, 1, 2, 3, 4],
-      [9 * 8 + 3, ...number(1, 5n), 2 * 8 + 3, 2 * 8 + 4, 9 * 8 + 4], // groups
+      [9 * 8 + 3, ...varintField(1, 5n), 2 * 8 + 3, 2 * 8 + 4, 9 * 8 + 4], // groups
     ]
-    expect(read(...unknown, ...whole, ...unknown)).toEqual(meant)
+    expect(read(...unknown, ...validFields, ...unknown)).toEqual(expected)
     expect(
-      read(text(1, 'd'), number(3, 7n), field(2, ...unknown.flat(), ...(whole[1] ?? []).slice(2))),
-    ).toEqual(meant)
+      read(
+        stringField(1, 'd'),
+        varintField(3, 7n),
+        delimitedField(2, ...unknown.flat(), ...(validFields[1] ?? []).slice(2)),
+      ),
+    ).toEqual(expected)
   })
 
-  test('of a known number but another type, which is unknown too', () => {
-    expect(read(number(1, 5n), number(2, 5n), text(3, 'x'), ...whole)).toEqual(meant)
+  test('with a known number but another type are unknown too', () => {
+    expect(
+      read(varintField(1, 5n), varintField(2, 5n), stringField(3, 'x'), ...validFields),
+    ).toEqual(expected)
   })
 
   test('more than once: the last one wins, and messages merge', () => {
-    const limits = [field(2, ...number(1, 5n)), field(2, ...number(2, 3n)), field(2)]
-    const hits = [field(3, ...number(1, 4n)), field(3)]
+    const limits = [
+      delimitedField(2, ...varintField(1, 5n)),
+      delimitedField(2, ...varintField(2, 3n)),
+      delimitedField(2),
+    ]
+    const hits = [delimitedField(3, ...varintField(1, 4n)), delimitedField(3)]
     expect(
-      read(text(1, 'x'), text(1, 'd'), field(2, ...limits.flat(), ...hits.flat()), number(3, 2n)),
+      read(
+        stringField(1, 'x'),
+        stringField(1, 'd'),
+        delimitedField(2, ...limits.flat(), ...hits.flat()),
+        varintField(3, 2n),
+      ),
     ).toEqual({
       domain: 'd',
       hits: 2,
@@ -145,81 +163,85 @@ describe('fields as protobuf allows them', () => {
     })
   })
 
-  test('with numbers longer than they need be, and wider than their type', () => {
+  test('with varints longer than necessary, and wider than their type', () => {
     const long = [24, 0x87, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00]
-    expect(read(text(1, 'd'), long).hits).toBe(7)
-    expect(read(text(1, 'd'), number(3, 2n ** 32n + 5n)).hits).toBe(5)
-    const unit = field(2, ...number(2, 2n ** 32n + 1n))
-    expect(read(field(2, ...unit)).descriptors[0]?.override?.unit).toBe('SECOND')
+    expect(read(stringField(1, 'd'), long).hits).toBe(7)
+    expect(read(stringField(1, 'd'), varintField(3, 2n ** 32n + 5n)).hits).toBe(5)
+    const unit = delimitedField(2, ...varintField(2, 2n ** 32n + 1n))
+    expect(read(delimitedField(2, ...unit)).descriptors[0]?.override?.unit).toBe('SECOND')
   })
 })
 
 describe('hits', () => {
   const hits = (...of: number[][]) =>
-    read(field(2, ...of.flat()), number(3, 9n)).descriptors[0]?.hits
+    read(delimitedField(2, ...of.flat()), varintField(3, 9n)).descriptors[0]?.hits
 
-  test('of a descriptor win, and 0 only looks', () => {
-    expect(hits(field(3, ...number(1, 3n)))).toBe(3)
-    expect(hits(field(3))).toBe(0)
+  test('of a descriptor take precedence, and 0 only checks', () => {
+    expect(hits(delimitedField(3, ...varintField(1, 3n)))).toBe(3)
+    expect(hits(delimitedField(3))).toBe(0)
     expect(hits()).toBeUndefined()
   })
 
   test('beyond 32 bits count as 2^32 - 1', () => {
-    expect(hits(field(3, ...number(1, 2n ** 64n - 1n)))).toBe(UINT32)
-    expect(hits(field(3, ...number(1, 2n ** 32n)))).toBe(UINT32)
-    expect(read(number(3, 2n ** 64n - 1n)).hits).toBe(UINT32)
+    expect(hits(delimitedField(3, ...varintField(1, 2n ** 64n - 1n)))).toBe(UINT32)
+    expect(hits(delimitedField(3, ...varintField(1, 2n ** 32n)))).toBe(UINT32)
+    expect(read(varintField(3, 2n ** 64n - 1n)).hits).toBe(UINT32)
   })
 
-  test('are negative where they are given back, of the request where there are none', () => {
-    expect(hits(field(3, ...number(1, 3n)), number(4, 1n))).toBe(-3)
-    expect(hits(field(3, ...number(1, 2n ** 64n - 1n)), number(4, 1n))).toBe(-UINT32)
-    expect(hits(number(4, 2n ** 40n))).toBe(-9)
-    expect(Object.is(hits(field(3), number(4, 1n)), 0)).toBe(true)
+  test('are negative for a refund, and default to those of the request', () => {
+    expect(hits(delimitedField(3, ...varintField(1, 3n)), varintField(4, 1n))).toBe(-3)
+    expect(hits(delimitedField(3, ...varintField(1, 2n ** 64n - 1n)), varintField(4, 1n))).toBe(
+      -UINT32,
+    )
+    expect(hits(varintField(4, 2n ** 40n))).toBe(-9)
+    expect(Object.is(hits(delimitedField(3), varintField(4, 1n)), 0)).toBe(true)
   })
 
   test('of the request are at least 1', () => {
-    expect(read(text(1, 'd')).hits).toBe(1)
+    expect(read(stringField(1, 'd')).hits).toBe(1)
   })
 })
 
-describe('refused with a sentence', () => {
-  const limit = (...of: number[]) => field(2, ...field(2, ...of))
+describe('rejected with a message', () => {
+  const limit = (...of: number[]) => delimitedField(2, ...delimitedField(2, ...of))
 
-  test('a limit without a unit that there is', () => {
+  test('a limit with an unknown unit', () => {
     const sentence = 'the unit of a descriptor’s limit must be one of 1 SECOND, 2 MINUTE'
-    expect(fault(limit(...number(1, 5n)))).toContain(sentence)
+    expect(fault(limit(...varintField(1, 5n)))).toContain(sentence)
     expect(fault(limit())).toContain('it is 0')
-    expect(fault(limit(...number(2, 8n)))).toContain('it is 8')
-    expect(fault(limit(...number(2, 2n ** 64n - 1n)))).toContain('it is -1')
+    expect(fault(limit(...varintField(2, 8n)))).toContain('it is 8')
+    expect(fault(limit(...varintField(2, 2n ** 64n - 1n)))).toContain('it is -1')
   })
 
   test('more than 100 descriptors, or entries of one', () => {
-    const many = (count: number) => Array.from({ length: count }, () => field(2))
+    const many = (count: number) => Array.from({ length: count }, () => delimitedField(2))
     expect(read(...many(100)).descriptors).toHaveLength(100)
     expect(fault(...many(101))).toBe('a request may have at most 100 descriptors')
     expect(fault(...many(10_000))).toBe('a request may have at most 100 descriptors')
-    const entries = (count: number) => Array.from({ length: count }, () => field(1)).flat()
-    expect(read(field(2, ...entries(100))).descriptors[0]?.entries).toHaveLength(100)
-    expect(fault(field(2, ...entries(101)))).toBe('a descriptor may have at most 100 entries')
+    const entries = (count: number) => Array.from({ length: count }, () => delimitedField(1)).flat()
+    expect(read(delimitedField(2, ...entries(100))).descriptors[0]?.entries).toHaveLength(100)
+    expect(fault(delimitedField(2, ...entries(101)))).toBe(
+      'a descriptor may have at most 100 entries',
+    )
   })
 
   const malformed: Record<string, number[]> = {
     'a string beyond the end': [10, 5, 97],
-    'a string of no UTF-8': [10, 2, 0xc3, 0x28],
+    'a string that is not UTF-8': [10, 2, 0xc3, 0x28],
     'a surrogate in UTF-8': [10, 3, 0xed, 0xa0, 0x80],
-    'half a number': [24, 0x80],
-    'a number of more than 64 bits': [24, ...Array.from({ length: 10 }, () => 0xff), 1],
+    'a truncated varint': [24, 0x80],
+    'a varint of more than 64 bits': [24, ...Array.from({ length: 10 }, () => 0xff), 1],
     'a tenth byte of more than one bit': [24, ...Array.from({ length: 9 }, () => 0xff), 2],
-    'no number': [24],
+    'a missing varint': [24],
     'a field number of 0': [2, 0],
     'a tag of more than 32 bits': [...varint(2n ** 33n + 8n), 0],
     'wire type 6': [14, 0],
     'wire type 7': [15, 0],
-    'the end of a group that never began': [12],
-    'a group that never ends': [11, 16, 1],
-    'a group ended by another': [11, 20],
-    'groups in groups in groups': Array.from({ length: 200 }, () => 11),
-    'half a fixed number': [9, 1, 2, 3],
+    'the end of an unopened group': [12],
+    'an unclosed group': [11, 16, 1],
+    'a group closed by another': [11, 20],
+    'deeply nested groups': Array.from({ length: 200 }, () => 11),
+    'a truncated fixed64': [9, 1, 2, 3],
     'a descriptor whose entry reaches beyond it': [18, 2, 10, 2, 10, 0],
     'a length of more than 32 bits': [10, ...varint(2n ** 40n)],
   }
@@ -227,14 +249,14 @@ describe('refused with a sentence', () => {
     expect(fault(bytes)).toMatch(/^the bytes are no RateLimitRequest: .* \(byte \d+\)$/)
   })
 
-  test('the replacement character, where it was sent, is one as any other', () => {
-    expect(read(text(1, 'a\ufffd')).domain).toBe('a\ufffd')
-    expect(read(text(1, '\ufeffa')).domain).toBe('\ufeffa')
+  test('the replacement character is valid if it was sent', () => {
+    expect(read(stringField(1, 'a\ufffd')).domain).toBe('a\ufffd')
+    expect(read(stringField(1, '\ufeffa')).domain).toBe('\ufeffa')
   })
 })
 
-test('any bytes are read or refused', () => {
-  const valid = written({
+test('arbitrary bytes are parsed or rejected', () => {
+  const valid = encode({
     domain: 'edge',
     hitsAddend: 3,
     descriptors: [

@@ -1,6 +1,5 @@
-// The bytes of Envoy's RateLimitRequest v3 become a call of ours. Follows protobuf's rules: fields
-// in any order, the last one wins, messages merge, unknown fields are passed over. Decides no
-// limit.
+// Parses Envoy's RateLimitRequest v3 by protobuf's rules: fields in any order, the last one wins,
+// messages merge, unknown fields are skipped. Decides no limit.
 import {
   type Descriptor,
   DESCRIPTORS_MAX,
@@ -32,7 +31,7 @@ const LIMIT_REQUESTS = tagOf(1, VARINT)
 const LIMIT_UNIT = tagOf(2, VARINT)
 const WRAPPED_VALUE = tagOf(1, VARINT)
 
-/** A descriptor as it stands in the bytes. */
+/** A descriptor as received. */
 interface SentDescriptor {
   readonly entries: Entry[]
   hasLimit: boolean
@@ -43,7 +42,7 @@ interface SentDescriptor {
   isNegative: boolean
 }
 
-/** Reads a request. Throws LimitRequestError for what is malformed or breaks a rule. */
+/** Parses a request. Throws LimitRequestError if it is malformed or invalid. */
 export function readRequest(bytes: Buffer): LimitRequest {
   const reader = new WireReader(bytes)
   const sent: SentDescriptor[] = []
@@ -52,7 +51,7 @@ export function readRequest(bytes: Buffer): LimitRequest {
   while (reader.at < reader.length) {
     const tag = reader.tag()
     if (tag === REQUEST_DESCRIPTORS) sent.push(readDescriptor(reader, sent.length))
-    else if (tag === REQUEST_DOMAIN) domain = reader.text()
+    else if (tag === REQUEST_DOMAIN) domain = reader.string()
     else if (tag === REQUEST_HITS) hits = reader.varint()
     else reader.skip(tag)
   }
@@ -68,7 +67,7 @@ function readDescriptor(reader: WireReader, before: number): SentDescriptor {
   if (before >= DESCRIPTORS_MAX) {
     throw new LimitRequestError(`a request may have at most ${DESCRIPTORS_MAX} descriptors`)
   }
-  const into: SentDescriptor = {
+  const target: SentDescriptor = {
     entries: [],
     hasLimit: false,
     requestsPerUnit: 0,
@@ -76,17 +75,17 @@ function readDescriptor(reader: WireReader, before: number): SentDescriptor {
     hits: undefined,
     isNegative: false,
   }
-  const end = reader.end()
+  const end = reader.endOfField()
   while (reader.at < end) {
     const tag = reader.tag()
-    if (tag === DESCRIPTOR_ENTRIES) into.entries.push(readEntry(reader, into.entries.length))
-    else if (tag === DESCRIPTOR_HITS) into.hits = readWrapped(reader, into.hits ?? 0)
-    else if (tag === DESCRIPTOR_IS_NEGATIVE) into.isNegative = readBool(reader)
-    else if (tag === DESCRIPTOR_LIMIT) readLimit(reader, into)
+    if (tag === DESCRIPTOR_ENTRIES) target.entries.push(readEntry(reader, target.entries.length))
+    else if (tag === DESCRIPTOR_HITS) target.hits = readWrapped(reader, target.hits ?? 0)
+    else if (tag === DESCRIPTOR_IS_NEGATIVE) target.isNegative = readBool(reader)
+    else if (tag === DESCRIPTOR_LIMIT) readLimit(reader, target)
     else reader.skip(tag)
   }
   reader.finish(end)
-  return into
+  return target
 }
 
 function readEntry(reader: WireReader, before: number): Entry {
@@ -95,33 +94,33 @@ function readEntry(reader: WireReader, before: number): Entry {
   }
   let key = ''
   let value = ''
-  const end = reader.end()
+  const end = reader.endOfField()
   while (reader.at < end) {
     const tag = reader.tag()
-    if (tag === ENTRY_KEY) key = reader.text()
-    else if (tag === ENTRY_VALUE) value = reader.text()
+    if (tag === ENTRY_KEY) key = reader.string()
+    else if (tag === ENTRY_VALUE) value = reader.string()
     else reader.skip(tag)
   }
   reader.finish(end)
   return { key, value }
 }
 
-function readLimit(reader: WireReader, into: SentDescriptor): void {
-  into.hasLimit = true
-  const end = reader.end()
+function readLimit(reader: WireReader, target: SentDescriptor): void {
+  target.hasLimit = true
+  const end = reader.endOfField()
   while (reader.at < end) {
     const tag = reader.tag()
-    if (tag === LIMIT_REQUESTS) into.requestsPerUnit = reader.varint()
-    else if (tag === LIMIT_UNIT) into.unit = reader.varint() | 0
+    if (tag === LIMIT_REQUESTS) target.requestsPerUnit = reader.varint()
+    else if (tag === LIMIT_UNIT) target.unit = reader.varint() | 0
     else reader.skip(tag)
   }
   reader.finish(end)
 }
 
-/** A UInt64Value; `before` is what an earlier one of the same field said. */
+/** Reads a UInt64Value; `before` is the value of an earlier one of the same field. */
 function readWrapped(reader: WireReader, before: number): number {
   let value = before
-  const end = reader.end()
+  const end = reader.endOfField()
   while (reader.at < end) {
     const tag = reader.tag()
     if (tag === WRAPPED_VALUE) {
@@ -145,7 +144,7 @@ function descriptorOf(sent: SentDescriptor, hitsEach: number): Descriptor {
   return { entries, override, hits }
 }
 
-/** Hits to be given back; of none, none. */
+/** Hits to refund; avoids -0. */
 function negative(hits: number): number {
   return hits === 0 ? 0 : -hits
 }

@@ -1,5 +1,5 @@
-// Server reflection v1 and v1alpha, by which tools such as grpcurl learn what is served here. The
-// package answers what is asked; the streams are ours, so that no server of another kind is needed.
+// Server reflection v1 and v1alpha, for tools such as grpcurl. @grpc/reflection produces the
+// responses; the streams are ours, so that no second gRPC server is needed.
 import { EventEmitter } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { MethodDefinition, UntypedServiceImplementation } from '@grpc/grpc-js'
@@ -14,37 +14,37 @@ import type { StreamingMethod } from './streaming-call.ts'
 /** Opens one of the methods on a stream. */
 export type OpenReflection = (stream: CallStream) => StreamingMethod
 
-/** What a handler of the package does with a stream. */
-type Listen = (stream: ReflectionStream) => void
+/** A handler of the package. */
+type Handler = (stream: ReflectionStream) => void
 
 const malformed: CallFault = {
   code: 'INTERNAL',
   details: 'the bytes are no ServerReflectionRequest',
 }
 
-/** What a message costs of its connection's budget: it takes long to answer. */
+/** What a message spends of the abuse budget: its response is expensive. */
 const MESSAGE_COST = 10
 
-/** Both versions of the method, by their paths. */
+/** Both versions of the method by path. */
 export function createReflection(): ReadonlyMap<string, OpenReflection> {
-  const ours = fileURLToPath(new URL('./proto', import.meta.url))
-  const served = loadSync(['envoy/service/ratelimit/v3/rls.proto', healthProto], {
-    includeDirs: [ours],
+  const includeDir = fileURLToPath(new URL('./proto', import.meta.url))
+  const definitions = loadSync(['envoy/service/ratelimit/v3/rls.proto', healthProto], {
+    includeDirs: [includeDir],
     keepCase: true,
   })
   const methods = new Map<string, OpenReflection>()
-  new ReflectionService(withLinkedFiles(served)).addToServer({
+  new ReflectionService(withLinkedFiles(definitions)).addToServer({
     addService(service, handlers: UntypedServiceImplementation) {
       for (const [name, definition] of Object.entries(service)) {
-        const listen = handlers[name] as unknown as Listen
-        methods.set(definition.path, (stream) => openMethod(definition, listen, stream))
+        const handler = handlers[name] as unknown as Handler
+        methods.set(definition.path, (stream) => openMethod(definition, handler, stream))
       }
     },
   })
   return methods
 }
 
-/** What the package sees of a stream. */
+/** A stream as the package expects it. */
 class ReflectionStream extends EventEmitter {
   readonly write: (message: unknown) => void
   readonly end: () => void
@@ -58,10 +58,10 @@ class ReflectionStream extends EventEmitter {
 
 function openMethod(
   definition: MethodDefinition<unknown, unknown>,
-  listen: Listen,
+  handler: Handler,
   stream: CallStream,
 ): StreamingMethod {
-  const seen = new ReflectionStream(
+  const emitter = new ReflectionStream(
     (message) => {
       stream.write(definition.responseSerialize(message))
     },
@@ -69,7 +69,7 @@ function openMethod(
       stream.end()
     },
   )
-  listen(seen)
+  handler(emitter)
   return {
     message(bytes) {
       stream.spend(MESSAGE_COST)
@@ -77,13 +77,13 @@ function openMethod(
       try {
         message = definition.requestDeserialize(bytes)
       } catch {
-        return malformed // it is the caller's fault, whatever it is
+        return malformed // any error here is the caller's
       }
-      seen.emit('data', message)
+      emitter.emit('data', message)
       return undefined
     },
-    ended() {
-      seen.emit('end')
+    halfClosed() {
+      emitter.emit('end')
       return undefined
     },
   }

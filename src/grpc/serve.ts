@@ -1,5 +1,5 @@
-// The gRPC listener: a port or a unix socket, TLS if asked for, bounds on connections, and an end
-// that drops no call in time. Speaks no HTTP/2: it hands each connection to the transport.
+// The gRPC listener: a port or a unix socket, optional TLS, a limit on connections, and a graceful
+// stop. It passes each connection to the transport, which implements HTTP/2.
 import { lstat, rm } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
@@ -9,42 +9,42 @@ import type { BoundKind } from './http2/process-bounds.ts'
 import { createHttp2Transport, type TransportDeps } from './http2-transport.ts'
 import type { GrpcConfig } from './settings.ts'
 import type { CallDeps } from './should-rate-limit.ts'
-import { followTlsFiles, isCertificateFor, readTlsFiles, type TlsFiles } from './tls-files.ts'
+import { watchTlsFiles, isCertificateFor, readTlsFiles, type TlsFiles } from './tls-files.ts'
 import type { RateLimitTransport } from './transport.ts'
 
-/** gRPC that is being served. */
+/** A running gRPC server. */
 export interface GrpcServer {
   /** 0 on a unix socket. */
   readonly port: number
-  /** Tells health checks whether calls can be decided; at first they cannot. */
+  /** Sets the status of health checks: whether calls can be decided; initially false. */
   setServing(isServing: boolean): void
-  /** Stops accepting, lets calls under way end, and cuts what is left when the time is over. */
+  /** Stops accepting, completes calls in flight, and closes the rest at the deadline. */
   close(): Promise<void>
 }
 
-/** What serving needs; `createTransport` and the times have defaults. */
+/** The dependencies of the server; `createTransport` and the times have defaults. */
 export interface GrpcServeDeps extends CallDeps {
   readonly config: GrpcConfig
-  /** Told of what goes wrong beside the calls, such as a certificate that cannot be read. */
+  /** Called with errors outside of calls, such as an unreadable certificate. */
   readonly onError: (error: unknown) => void
-  /** A connection was shed, or held to its share of what the process holds. */
+  /** Called when a connection is shed, or denied more than its share of the process bounds. */
   readonly onShed?: (kind: BoundKind) => void
   readonly createTransport?: (deps: TransportDeps) => RateLimitTransport
-  /** How often the files of TLS are looked at. @default 1000 */
-  readonly lookEveryMs?: number
-  /** How long `close` waits for calls under way. @default 4000 */
+  /** Interval of the checks of the TLS files. @default 1000 */
+  readonly checkEveryMs?: number
+  /** How long `close` waits for calls in flight. @default 4000 */
   readonly closeMsMax?: number
 }
 
-/** Beyond what the transport serves, so that it can choose; also bounds handshakes of TLS. */
+/** More than the transport serves, so that it can choose; also bounds TLS handshakes. */
 const CONNECTIONS_MAX = 5000
 const HANDSHAKE_MS_MAX = 10_000
-const LOOK_EVERY_MS = 1000
+const CHECK_EVERY_MS = 1000
 const CLOSE_MS_MAX = 4000
-/** How long a unix socket has to answer whether anybody serves it. */
-const ANSWER_MS_MAX = 1000
+/** Timeout of the probe whether a unix socket is in use. */
+const PROBE_MS_MAX = 1000
 
-/** Opens the listener and serves. Throws OperatorError. */
+/** Opens the listener and starts to serve. Throws OperatorError. */
 export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
   const { config, onError } = deps
   const transport = (deps.createTransport ?? createHttp2Transport)({
@@ -55,15 +55,15 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
     ageMsMax: config.GRPC_MAX_CONNECTION_AGE,
     graceMs: config.GRPC_MAX_CONNECTION_AGE_GRACE,
   })
-  const { server, stopFollowing } = config.GRPC_SERVER_USE_TLS
+  const { server, stopWatching } = config.GRPC_SERVER_USE_TLS
     ? await createSecureListener(deps, transport)
-    : { server: createServer(transport.serve), stopFollowing: undefined }
+    : { server: createServer(transport.serve), stopWatching: undefined }
   const connections = watchConnections(server)
   server.maxConnections = CONNECTIONS_MAX
   try {
     await open(server, config)
   } catch (error) {
-    await stopFollowing?.()
+    await stopWatching?.()
     throw error
   }
   server.on('error', onError) // a connection that could not be accepted
@@ -80,10 +80,10 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
         })
       })
       transport.close()
-      const late = () => new Error('calls were still under way')
-      await within(deps.closeMsMax ?? CLOSE_MS_MAX, closed, late).catch(onError)
+      const timedOut = () => new Error('calls were still under way')
+      await within(deps.closeMsMax ?? CLOSE_MS_MAX, closed, timedOut).catch(onError)
       for (const connection of connections) connection.destroy()
-      await stopFollowing?.()
+      await stopWatching?.()
       await closed
     },
   }
@@ -122,15 +122,15 @@ async function createSecureListener(deps: GrpcServeDeps, transport: RateLimitTra
     if (name === '' || isCertificateFor(socket, name)) transport.serve(socket)
     else socket.destroy()
   })
-  const following = followTlsFiles({
+  const watching = watchTlsFiles({
     files,
-    everyMs: deps.lookEveryMs ?? LOOK_EVERY_MS,
+    everyMs: deps.checkEveryMs ?? CHECK_EVERY_MS,
     onChange: (changed) => {
       server.setSecureContext({ ...changed, minVersion: 'TLSv1.2' })
     },
     onError,
   })
-  return { server, stopFollowing: () => following.stop() }
+  return { server, stopWatching: () => watching.stop() }
 }
 
 function tlsFilesOf(config: GrpcConfig): TlsFiles {
@@ -165,12 +165,12 @@ async function open(server: Server, config: GrpcConfig): Promise<void> {
   })
 }
 
-/** Removes a unix socket that a process left behind; one that is served is not touched. */
+/** Removes a stale unix socket; fails if another process serves it. */
 async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined)
   if (found === undefined) return
   if (!found.isSocket()) {
-    throw new OperatorError(`GRPC_UDS must not name a file that is there: current value is ${path}`)
+    throw new OperatorError(`GRPC_UDS must not name an existing file: current value is ${path}`)
   }
   if (await isServed(path)) {
     throw new OperatorError(`${path} is in use: stop what serves it, or change GRPC_UDS`)
@@ -180,19 +180,19 @@ async function removeStaleSocket(path: string): Promise<void> {
 
 function isServed(path: string): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect({ path, timeout: ANSWER_MS_MAX })
-    const end = (answer: boolean) => {
+    const socket = connect({ path, timeout: PROBE_MS_MAX })
+    const finish = (isUp: boolean) => {
       socket.destroy()
-      resolve(answer)
+      resolve(isUp)
     }
     socket.once('connect', () => {
-      end(true)
+      finish(true)
     })
     socket.once('timeout', () => {
-      end(true)
+      finish(true)
     })
     socket.once('error', () => {
-      end(false)
+      finish(false)
     })
   })
 }

@@ -1,9 +1,9 @@
-// The listener's settings are the reference's, with its defaults; bad ones are told in a line each.
+// The listener's settings and defaults are the reference limiter's; each invalid one is reported.
 import { expect, test } from '@jest/globals'
 import { ConfigError, parseConfig } from '../config/config.ts'
 import { grpcSettings } from './settings.ts'
 
-test('what holds where nothing is set', () => {
+test('defaults', () => {
   expect(parseConfig(grpcSettings, {})).toEqual({
     GRPC_HOST: '0.0.0.0',
     GRPC_PORT: 8081,
@@ -18,16 +18,16 @@ test('what holds where nothing is set', () => {
   })
 })
 
-test('a longer age than a timer can wait is refused', () => {
+test('an age longer than a timer allows is rejected', () => {
   const env = { GRPC_MAX_CONNECTION_AGE: '1000h', GRPC_MAX_CONNECTION_AGE_GRACE: 'soon' }
-  let faults: readonly string[] = []
+  let problems: readonly string[] = []
   try {
     parseConfig(grpcSettings, env)
   } catch (error) {
-    if (error instanceof ConfigError) ({ faults } = error)
+    if (error instanceof ConfigError) ({ problems } = error)
   }
   const allowed = 'must be a time such as 1h30m or 500ms, from 0s to 480h'
-  expect(faults).toEqual([
+  expect(problems).toEqual([
     `GRPC_MAX_CONNECTION_AGE ${allowed}: current value is "1000h"`,
     `GRPC_MAX_CONNECTION_AGE_GRACE ${allowed}: current value is "soon"`,
   ])

@@ -1,39 +1,39 @@
-// A call of ShouldRateLimit: bytes in, decision, bytes out. Whatever goes wrong is an answer too:
-// the caller's fault with its sentence, a defect of ours without a word of it. Knows no transport.
+// A call of ShouldRateLimit: parses the request, decides, and encodes the response. Errors become
+// responses too: the caller's with their message, our defects without. Independent of transports.
 import { type DecideLimits, LimitRequestError } from '../limits/verdict.ts'
 import { readRequest } from './read-request.ts'
-import type { UnaryAnswer } from './http2/status-codes.ts'
+import type { UnaryResponse } from './http2/status-codes.ts'
 import { writeVerdict } from './write-verdict.ts'
 
-/** Names of the codes of gRPC that a call ends with. */
+/** The status codes of responses. */
 type CallCode = 'OK' | 'INVALID_ARGUMENT' | 'INTERNAL'
 
-/** What a call is answered. */
-type CallAnswer = UnaryAnswer & { readonly code: CallCode }
+/** The response of a call. */
+type CallResponse = UnaryResponse & { readonly code: CallCode }
 
-/** What answering calls needs. */
+/** The dependencies of the call handler. */
 export interface CallDeps {
   readonly decide: DecideLimits
-  /** Told of every call once it is answered. */
+  /** Called for every completed call. */
   readonly onCall: (call: { readonly seconds: number; readonly code: CallCode }) => void
-  /** Told of every error that is not the caller's. */
+  /** Called with every error that no caller caused. */
   readonly onDefect: (error: unknown) => void
 }
 
-/** A sentence for the caller is cut here. */
+/** Longer messages for the caller are truncated. */
 const DETAILS_CHARACTERS_MAX = 1000
 
-/** Makes what answers calls; it never throws. */
-export function answerCalls(deps: CallDeps): (message: Buffer) => Promise<CallAnswer> {
+/** Creates the handler of calls, which never throws. */
+export function createCallHandler(deps: CallDeps): (message: Buffer) => Promise<CallResponse> {
   return async (message) => {
-    const begunMs = performance.now()
-    const answer = await answerCall(deps, message)
-    deps.onCall({ seconds: (performance.now() - begunMs) / 1000, code: answer.code })
-    return answer
+    const startedMs = performance.now()
+    const response = await handleCall(deps, message)
+    deps.onCall({ seconds: (performance.now() - startedMs) / 1000, code: response.code })
+    return response
   }
 }
 
-async function answerCall({ decide, onDefect }: CallDeps, message: Buffer): Promise<CallAnswer> {
+async function handleCall({ decide, onDefect }: CallDeps, message: Buffer): Promise<CallResponse> {
   try {
     return { code: 'OK', message: writeVerdict(await decide(readRequest(message))) }
   } catch (error) {
@@ -45,7 +45,7 @@ async function answerCall({ decide, onDefect }: CallDeps, message: Buffer): Prom
   }
 }
 
-/** A half of a character would end the process where gRPC writes it. */
+/** A lone surrogate would crash the process where gRPC writes it. */
 function detailsOf(error: LimitRequestError): string {
   return error.message.slice(0, DETAILS_CHARACTERS_MAX).toWellFormed()
 }

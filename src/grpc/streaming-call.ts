@@ -1,29 +1,29 @@
-// A call with several requests or answers, over a stream: gives each message as it comes whole, and
-// none while answers wait to be read. Knows no message.
+// A call with several requests or responses: delivers each complete message to the method, and none
+// while responses are pending. Independent of the messages.
 import type { CallListener, CallStream } from './http2/call-stream.ts'
-import type { Packing } from './call-head.ts'
+import type { Encoding } from './call-headers.ts'
 import { MessageReader } from './message-reader.ts'
 import type { CallFault } from './http2/status-codes.ts'
 
-/** What becomes of the messages of one call. */
+/** Handles the messages of one call. */
 export interface StreamingMethod {
-  /** Takes a message; what comes back ends the call. */
+  /** Handles a message; a returned fault aborts the call. */
   message(message: Buffer): CallFault | undefined
-  /** The caller sends no more; what comes back ends the call. */
-  ended(): CallFault | undefined
-  /** The call is over, whatever ended it. */
-  over?(): void
+  /** Called at the end of the requests; a returned fault aborts the call. */
+  halfClosed(): CallFault | undefined
+  /** Called when the call is closed by either side. */
+  closed?(): void
 }
 
-/** What streaming calls share. */
+/** The dependencies that streaming calls share. */
 export interface StreamingDeps {
   readonly open: (stream: CallStream) => StreamingMethod
-  /** Told of errors that are no client's. */
+  /** Called with errors that no client caused. */
   readonly onDefect: (error: unknown) => void
 }
 
-const notWhole: CallFault = { code: 'INTERNAL', details: 'a message is not whole' }
-const defect: CallFault = { code: 'INTERNAL', details: 'the call could not be answered' }
+const incomplete: CallFault = { code: 'INTERNAL', details: 'a message is not whole' }
+const defect: CallFault = { code: 'INTERNAL', details: 'the call failed' }
 
 /** Listens to the stream of one call. */
 export class StreamingCall implements CallListener {
@@ -31,90 +31,91 @@ export class StreamingCall implements CallListener {
   private readonly method: StreamingMethod
   private readonly reader: MessageReader
   private readonly onDefect: (error: unknown) => void
-  private hasEnded = false
-  private hasToldEnd = false
-  private isUnpacking = false
-  private isPutOff = false
+  private isHalfClosed = false
+  private hasReportedEnd = false
+  private isDecompressing = false
+  private isDeferred = false
 
-  constructor(deps: StreamingDeps, stream: CallStream, packing: Packing) {
+  constructor(deps: StreamingDeps, stream: CallStream, encoding: Encoding) {
     this.stream = stream
     this.method = deps.open(stream)
-    this.reader = new MessageReader(stream.messages, packing)
+    this.reader = new MessageReader(stream.messages, encoding)
     this.onDefect = deps.onDefect
-    stream.done() // it works while it is open, and no longer
+    stream.done() // the call is in progress only while the stream is open
   }
 
-  take(bytes: Buffer, isLast: boolean): void {
-    if (this.stream.isOver) return
-    if (isLast) this.hasEnded = true
+  receive(bytes: Buffer, isLast: boolean): void {
+    if (this.stream.isClosed) return
+    if (isLast) this.isHalfClosed = true
     const fault = bytes.length === 0 ? undefined : this.reader.add(bytes)
-    if (fault === undefined) this.go()
-    else this.stream.refuse(fault)
+    if (fault === undefined) this.advance()
+    else this.stream.reject(fault)
   }
 
   drained(): void {
-    this.go()
-    if (!this.stream.isBlocked) this.stream.openWindow()
+    this.advance()
+    if (!this.stream.isBlocked) this.stream.sendWindowUpdate()
   }
 
-  over(): void {
-    if (!this.isUnpacking) this.reader.clear()
+  closed(): void {
+    if (!this.isDecompressing) this.reader.clear()
     this.guard(() => {
-      this.method.over?.()
+      this.method.closed?.()
       return undefined
     })
   }
 
-  private go(): void {
-    if (this.stream.isOver || this.stream.isBlocked || this.isUnpacking || this.isPutOff) return
-    const message = this.reader.next(() => !this.stream.isOver)
-    if (message === undefined) this.endIfDone()
-    else if (message instanceof Promise) void this.unpack(message)
+  private advance(): void {
+    const { isClosed, isBlocked } = this.stream
+    if (isClosed || isBlocked || this.isDecompressing || this.isDeferred) return
+    const message = this.reader.next(() => !this.stream.isClosed)
+    if (message === undefined) this.finishIfDone()
+    else if (message instanceof Promise) void this.decompress(message)
     else {
-      this.give(message)
-      this.goLater()
+      this.deliver(message)
+      this.advanceLater()
     }
   }
 
-  /** Each message has its turn of the event loop. */
-  private goLater(): void {
-    this.isPutOff = true
-    this.stream.later(() => {
-      this.isPutOff = false
-      this.go()
+  /** Each message has its own turn of the event loop. */
+  private advanceLater(): void {
+    this.isDeferred = true
+    this.stream.runLater(() => {
+      this.isDeferred = false
+      this.advance()
     })
   }
 
-  private async unpack(packed: Promise<Buffer | CallFault>): Promise<void> {
-    this.isUnpacking = true
-    const message = await packed
-    this.isUnpacking = false
-    if (this.stream.isOver) {
+  private async decompress(decompressing: Promise<Buffer | CallFault>): Promise<void> {
+    this.isDecompressing = true
+    const message = await decompressing
+    this.isDecompressing = false
+    if (this.stream.isClosed) {
       this.reader.clear()
       return
     }
-    this.give(message)
-    this.goLater()
+    this.deliver(message)
+    this.advanceLater()
   }
 
-  private give(message: Buffer | CallFault): void {
+  private deliver(message: Buffer | CallFault): void {
     this.guard(() => (Buffer.isBuffer(message) ? this.method.message(message) : message))
   }
 
-  /** A defect of one call is the end of this call alone. */
+  /** A defect in a call aborts this call only. */
   private guard(act: () => CallFault | undefined): void {
     try {
       const fault = act()
-      if (fault !== undefined) this.stream.refuse(fault)
+      if (fault !== undefined) this.stream.reject(fault)
     } catch (error) {
       this.onDefect(error)
-      this.stream.refuse(defect)
+      this.stream.reject(defect)
     }
   }
 
-  private endIfDone(): void {
-    if (!this.hasEnded || this.hasToldEnd) return
-    this.hasToldEnd = true
-    this.guard(() => (this.reader.rest > 0 ? notWhole : this.method.ended()))
+  private finishIfDone(): void {
+    if (!this.isHalfClosed || this.hasReportedEnd) return
+    this.hasReportedEnd = true
+    this.guard(() => (this.reader.bufferedBytes > 0 ? incomplete : this.method.halfClosed()))
   }
 }

@@ -1,11 +1,11 @@
-// The files of TLS: read whole, tried, and read again when they change, also when a directory of a
-// mounted Secret is swapped. A bad set never replaces a good one. Opens no socket.
+// The TLS files: read, validated, and reloaded when they change, also when the directory of a
+// mounted Secret is swapped. An invalid set never replaces a valid one. Opens no socket.
 import { X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { createSecureContext, type TLSSocket } from 'node:tls'
 import { type Background, runInBackground } from '../resilience/background.ts'
 
-/** Where they are. */
+/** Paths of the files. */
 export interface TlsFiles {
   readonly certificate: string
   readonly key: string
@@ -13,25 +13,25 @@ export interface TlsFiles {
   readonly clientAuthorities: string | undefined
 }
 
-/** What they hold. */
+/** Contents of the files. */
 export interface TlsMaterial {
   readonly cert: Buffer
   readonly key: Buffer
   readonly ca: Buffer | undefined
 }
 
-/** Files that cannot be used; the message says which and why. */
+/** An unusable file; the message names the file and the cause. */
 class TlsFilesError extends Error {
   override readonly name = 'TlsFilesError'
 }
 
-/** Reads and tries the files. Throws TlsFilesError. */
+/** Reads and validates the files. Throws TlsFilesError. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
   const { clientAuthorities } = files
   const [cert, key, ca] = await Promise.all([
-    readPart(files.certificate),
-    readPart(files.key),
-    clientAuthorities === undefined ? undefined : readPart(clientAuthorities),
+    readPem(files.certificate),
+    readPem(files.key),
+    clientAuthorities === undefined ? undefined : readPem(clientAuthorities),
   ])
   try {
     createSecureContext({ cert, key })
@@ -39,12 +39,12 @@ export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
     const why = (error as Error).message
     throw new TlsFilesError(`${files.certificate} and ${files.key} are no certificate: ${why}`)
   }
-  if (ca !== undefined) tryAuthorities(ca, clientAuthorities ?? '')
+  if (ca !== undefined) checkAuthorities(ca, clientAuthorities ?? '')
   return { cert, key, ca }
 }
 
-/** OpenSSL takes a file without a certificate for an empty list: then nobody would be let in. */
-function tryAuthorities(ca: Buffer, path: string): void {
+/** OpenSSL reads a file without a certificate as an empty list, which would reject all clients. */
+function checkAuthorities(ca: Buffer, path: string): void {
   try {
     new X509Certificate(ca)
     createSecureContext({ ca })
@@ -53,7 +53,7 @@ function tryAuthorities(ca: Buffer, path: string): void {
   }
 }
 
-async function readPart(path: string): Promise<Buffer> {
+async function readPem(path: string): Promise<Buffer> {
   try {
     return await readFile(path)
   } catch (error) {
@@ -62,39 +62,39 @@ async function readPart(path: string): Promise<Buffer> {
 }
 
 /**
- * Looks at the files every `everyMs`, and gives what they hold to `onChange` once they have changed
- * and stayed the same between two looks; the first time as soon as they have stayed the same. A set
- * that cannot be used goes once to `onError`.
+ * Checks the files every `everyMs`. Calls `onChange` with their contents once they have changed and
+ * then stayed the same for two checks; initially without a change. Reports an invalid set to
+ * `onError` once.
  */
-export function followTlsFiles(options: {
+export function watchTlsFiles(options: {
   readonly files: TlsFiles
   readonly everyMs: number
   readonly onChange: (material: TlsMaterial) => void
   readonly onError: (error: unknown) => void
 }): Background {
   const { files, onChange } = options
-  let read: string | undefined
-  let seen: string | undefined
+  let loaded: string | undefined
+  let previous: string | undefined
   return runInBackground({
     everyMs: options.everyMs,
     onError: options.onError,
     async task() {
-      const state = await stateOf(files)
-      const isSettled = state === seen
-      seen = state
-      if (!isSettled || state === read) return
+      const state = await fingerprintOf(files)
+      const isSettled = state === previous
+      previous = state
+      if (!isSettled || state === loaded) return
       const [outcome] = await Promise.allSettled([readTlsFiles(files)])
-      // Changed while it was read, it may be half of each: the next looks see to it.
-      if ((await stateOf(files)) !== state) return
-      read = state
+      // A change during the read may give a mixed set: the next checks reload it.
+      if ((await fingerprintOf(files)) !== state) return
+      loaded = state
       if (outcome.status === 'rejected') throw outcome.reason
       onChange(outcome.value)
     },
   })
 }
 
-/** Tells one state of the files from another; follows links. */
-async function stateOf(files: TlsFiles): Promise<string> {
+/** A fingerprint of the files' state; follows symlinks. */
+async function fingerprintOf(files: TlsFiles): Promise<string> {
   const paths = [files.certificate, files.key, files.clientAuthorities ?? '']
   const states = paths
     .filter((path) => path !== '')
@@ -106,7 +106,7 @@ async function stateOf(files: TlsFiles): Promise<string> {
   return (await Promise.all(states)).join('\n')
 }
 
-/** Whether the client's certificate is for this host name, by its alternative names alone. */
+/** Whether the client's certificate has this host name among its subject alternative names. */
 export function isCertificateFor(socket: TLSSocket, name: string): boolean {
   const certificate = socket.getPeerX509Certificate()
   return certificate?.checkHost(name, { subject: 'never' }) !== undefined

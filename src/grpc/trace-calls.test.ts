@@ -1,34 +1,34 @@
-// Which calls of gRPC get a span, and what it says of their end.
+// Which gRPC calls get a span, and which status it records.
 import { expect, test } from '@jest/globals'
 import { recordSpans } from '../../test/parts/recording-spans.ts'
 import { traceCalls } from './trace-calls.ts'
 import type { UnaryMethod } from './unary-call.ts'
 
 const message = Buffer.from('')
-const headOf = (traceparent?: string) => {
-  return { path: '/a.B/C', packing: 'identity', timeoutMs: undefined, traceparent } as const
+const headersOf = (traceparent?: string) => {
+  return { path: '/a.B/C', encoding: 'identity', timeoutMs: undefined, traceparent } as const
 }
 
-test('where tracing is off, and for a call that is not traced, the method stays as it is', () => {
+test('without tracing, and for an untraced call, the method is not wrapped', () => {
   const method: UnaryMethod = () => ({ code: 'OK', message })
-  expect(traceCalls(method, undefined)(headOf('sampled'))).toBe(method)
-  expect(traceCalls(method, recordSpans())(headOf())).toBe(method)
+  expect(traceCalls(method, undefined)(headersOf('sampled'))).toBe(method)
+  expect(traceCalls(method, recordSpans())(headersOf())).toBe(method)
 })
 
-test('a call that is traced has a span, and what it asks of others is within it', async () => {
+test('a traced call has a span, with child spans of its requests', async () => {
   const spans = recordSpans()
   const method: UnaryMethod = () => {
-    spans.ask(() => ({ name: 'EVALSHA', facts: {} }))?.end()
+    spans.startClientSpan(() => ({ name: 'EVALSHA', attributes: {} }))?.end()
     return { code: 'OK', message }
   }
-  expect(await traceCalls(method, spans)(headOf('sampled'))(message)).toEqual({
+  expect(await traceCalls(method, spans)(headersOf('sampled'))(message)).toEqual({
     code: 'OK',
     message,
   })
   expect(spans.recorded).toMatchObject([
     {
       name: 'a.B/C',
-      facts: { 'rpc.service': 'a.B', 'rpc.method': 'C', 'rpc.grpc.status_code': 0 },
+      attributes: { 'rpc.service': 'a.B', 'rpc.method': 'C', 'rpc.grpc.status_code': 0 },
       isEnded: true,
     },
     { name: 'EVALSHA', within: 'a.B/C', isEnded: true },
@@ -39,15 +39,15 @@ test('a call that is traced has a span, and what it asks of others is within it'
 test.each([
   ['INTERNAL', 'INTERNAL'],
   ['INVALID_ARGUMENT', undefined],
-] as const)('an answer %s is a failure of the span: %s', async (code, failure) => {
+] as const)('a response %s is a failure of the span: %s', async (code, failure) => {
   const spans = recordSpans()
-  await traceCalls(() => ({ code, details: '' }), spans)(headOf('sampled'))(message)
+  await traceCalls(() => ({ code, details: '' }), spans)(headersOf('sampled'))(message)
   expect(spans.recorded[0]?.failure).toBe(failure)
 })
 
-test('a span ends also where the method throws', async () => {
+test('a span also ends if the method throws', async () => {
   const spans = recordSpans()
   const method = () => Promise.reject(new Error('no'))
-  await expect(traceCalls(method, spans)(headOf('sampled'))(message)).rejects.toThrow('no')
+  await expect(traceCalls(method, spans)(headersOf('sampled'))(message)).rejects.toThrow('no')
   expect(spans.recorded[0]?.isEnded).toBe(true)
 })

@@ -1,32 +1,32 @@
-// The span of a call of gRPC that is to be traced, around the method that answers it. Where tracing
-// is off, or the caller's trace is not sampled, the method stays as it is.
-import { type Spans, spansNow } from '../telemetry/spans.ts'
-import type { CallHead } from './call-head.ts'
+// Wraps a method in a span for each traced call. If tracing is off, or the caller's trace is not
+// sampled, the method is called directly.
+import { type Spans, installedSpans } from '../telemetry/spans.ts'
+import type { CallHeaders } from './call-headers.ts'
 import { statusCodes } from './http2/status-codes.ts'
 import type { UnaryMethod } from './unary-call.ts'
 
-/** Codes that are the caller's own fault. */
-const callers: ReadonlySet<string> = new Set(['OK', 'INVALID_ARGUMENT', 'NOT_FOUND'])
+/** Status codes that are no failure of the service. */
+const callerCodes: ReadonlySet<string> = new Set(['OK', 'INVALID_ARGUMENT', 'NOT_FOUND'])
 
-/** Gives, for the head of each call, the method that answers it. */
+/** Returns, for the headers of a call, the method that handles it. */
 export function traceCalls(
   method: UnaryMethod,
-  spans: Spans | undefined = spansNow(),
-): (head: CallHead) => UnaryMethod {
+  spans: Spans | undefined = installedSpans(),
+): (headers: CallHeaders) => UnaryMethod {
   if (spans === undefined) return () => method
   return ({ path, traceparent }) => {
-    if (!spans.wants(traceparent)) return method
+    if (!spans.shouldTrace(traceparent)) return method
     const name = path.slice(1)
     const [service = '', call = ''] = name.split('/')
-    const facts = { 'rpc.system': 'grpc', 'rpc.service': service, 'rpc.method': call }
+    const attributes = { 'rpc.system': 'grpc', 'rpc.service': service, 'rpc.method': call }
     return async (message) => {
-      const span = spans.serve({ traceparent }, { name, facts })
+      const span = spans.startServerSpan({ traceparent }, { name, attributes })
       if (span === undefined) return method(message)
       try {
-        const answer = await spans.within(span, () => method(message))
-        span.note({ 'rpc.grpc.status_code': statusCodes[answer.code] })
-        if (!callers.has(answer.code)) span.fail(answer.code)
-        return answer
+        const response = await spans.runInSpan(span, () => method(message))
+        span.update({ 'rpc.grpc.status_code': statusCodes[response.code] })
+        if (!callerCodes.has(response.code)) span.fail(response.code)
+        return response
       } finally {
         span.end()
       }

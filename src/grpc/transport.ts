@@ -1,21 +1,21 @@
-// What carries calls between connections and their answers. The listener accepts connections and
-// speaks TLS, so a transport only speaks HTTP/2 and gRPC on them, and another can take its place.
+// The interface of a transport: it serves HTTP/2 and gRPC on connections. The listener accepts the
+// connections and terminates TLS, so that transports are interchangeable.
 import type { Duplex } from 'node:stream'
 
-/** A server of gRPC on connections that it is given. */
+/** Serves gRPC on given connections. */
 export interface RateLimitTransport {
-  /** Serves a connection, over TLS one whose handshake is done, until either side ends it. */
+  /** Serves a connection, after its TLS handshake if any, until either side closes it. */
   readonly serve: (connection: Duplex) => void
-  /** Tells health checks whether calls can be decided; at first they cannot. */
+  /** Sets the status of health checks: whether calls can be decided; initially false. */
   setServing(isServing: boolean): void
-  /** Takes no more calls; ends each connection when the calls under way on it are answered. */
+  /** Shuts down gracefully: closes each connection after its calls in flight. */
   close(): void
 }
 
-/** How long connections live. */
+/** Limits on the age of connections. */
 export interface ConnectionAge {
-  /** Until a client is told to make a new connection, give or take a tenth; 0: never. */
+  /** Age at which a connection shuts down gracefully, ±10 %; 0: never. */
   readonly ageMsMax: number
-  /** How long after that the connection is cut. */
+  /** Time after that until the connection is destroyed. */
   readonly graceMs: number
 }

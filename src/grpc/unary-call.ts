@@ -1,91 +1,92 @@
-// A call with one request and one answer, over a stream: collects the message, has it answered, and
-// says what is wrong with the call where it is none. Knows no message.
+// A call with one request and one response: collects the message, passes it to the method, and
+// rejects invalid calls. Independent of the messages.
 import type { CallListener, CallStream } from './http2/call-stream.ts'
-import type { Packing } from './call-head.ts'
+import type { Encoding } from './call-headers.ts'
 import { MessageReader, wholeMessage } from './message-reader.ts'
-import type { CallFault, UnaryAnswer } from './http2/status-codes.ts'
+import type { CallFault, UnaryResponse } from './http2/status-codes.ts'
 
-/** A method with one request and one answer. */
-export type UnaryMethod = (message: Buffer) => UnaryAnswer | Promise<UnaryAnswer>
+/** A method with one request and one response. */
+export type UnaryMethod = (message: Buffer) => UnaryResponse | Promise<UnaryResponse>
 
-/** What unary calls share. */
+/** The dependencies that unary calls share. */
 export interface UnaryDeps {
   readonly method: UnaryMethod
-  /** Told of errors that are no client's. */
+  /** Called with errors that no client caused. */
   readonly onDefect: (error: unknown) => void
 }
 
-/** A message costs a unit of the connection's budget for each of these. */
+/** A message spends one unit of the abuse budget per this many bytes. */
 const LARGE_BYTES = 32 * 1024
-/** While it is decided, a message of more bytes counts for this many times as much, to a bound. */
+/** A larger message counts this many times its size while in progress, up to a maximum. */
 const HELD_BYTES_MIN = 8 * 1024
 const READ_FACTOR = 8
 const HELD_BYTES_MAX = 8 * 1024 * 1024
-const tooMuch: CallFault = {
+const overBudget: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
   details: 'too many large messages are under way',
 }
-const notOne: CallFault = { code: 'UNIMPLEMENTED', details: 'this method takes one message' }
-const notWhole: CallFault = { code: 'INTERNAL', details: 'the message is not whole' }
-const defect: CallFault = { code: 'INTERNAL', details: 'the call could not be answered' }
+const singleMessage: CallFault = { code: 'UNIMPLEMENTED', details: 'this method takes one message' }
+const incomplete: CallFault = { code: 'INTERNAL', details: 'the message is not whole' }
+const defect: CallFault = { code: 'INTERNAL', details: 'the call failed' }
 
 /** Listens to the stream of one call. */
 export class UnaryCall implements CallListener {
   private readonly deps: UnaryDeps
   private readonly stream: CallStream
-  private readonly packing: Packing
+  private readonly encoding: Encoding
   private reader: MessageReader | undefined
   private isRunning = false
 
-  constructor(deps: UnaryDeps, stream: CallStream, packing: Packing) {
+  constructor(deps: UnaryDeps, stream: CallStream, encoding: Encoding) {
     this.deps = deps
     this.stream = stream
-    this.packing = packing
+    this.encoding = encoding
   }
 
-  take(bytes: Buffer, isLast: boolean): void {
-    if (this.stream.isOver) return
+  receive(bytes: Buffer, isLast: boolean): void {
+    if (this.stream.isClosed) return
     const message = isLast && this.reader === undefined ? wholeMessage(bytes) : undefined
     if (message === undefined) this.collect(bytes, isLast)
     else void this.run(message)
   }
 
-  over(): void {
-    if (this.isRunning) return // its bytes count until it is unpacked or dropped
+  closed(): void {
+    if (this.isRunning) return // its bytes count until it is decompressed or dropped
     this.reader?.clear()
     this.stream.done()
   }
 
   private collect(bytes: Buffer, isLast: boolean): void {
-    const reader = (this.reader ??= new MessageReader(this.stream.messages, this.packing))
+    const reader = (this.reader ??= new MessageReader(this.stream.messages, this.encoding))
     const fault = reader.add(bytes)
     const { nextBytes } = reader
-    if (fault !== undefined) this.stream.refuse(fault)
-    else if (nextBytes === undefined ? isLast : reader.rest > nextBytes) this.stream.refuse(notOne)
-    else if (isLast) {
-      const message = reader.next(() => !this.stream.isOver)
-      // Its bytes count until it is unpacked: it may have to wait for its turn.
+    if (fault !== undefined) this.stream.reject(fault)
+    else if (nextBytes === undefined ? isLast : reader.bufferedBytes > nextBytes) {
+      this.stream.reject(singleMessage)
+    } else if (isLast) {
+      const message = reader.next(() => !this.stream.isClosed)
+      // Its bytes count until it is decompressed, which may have to wait for a thread.
       if (!(message instanceof Promise)) reader.clear()
-      if (message === undefined) this.stream.refuse(notWhole)
+      if (message === undefined) this.stream.reject(incomplete)
       else void this.run(message)
     }
   }
 
-  /** What a message is read into counts until it is answered. */
-  private async answer(message: Buffer): Promise<void> {
+  /** The parsed message counts until the response is sent. */
+  private async respond(message: Buffer): Promise<void> {
     const { stream } = this
     const { length } = message
     const held = length < HELD_BYTES_MIN ? 0 : Math.min(length * READ_FACTOR, HELD_BYTES_MAX)
-    if (held > 0 && !stream.messages.take(held)) {
-      stream.refuse(tooMuch)
+    if (held > 0 && !stream.messages.acquire(held)) {
+      stream.reject(overBudget)
       return
     }
     try {
-      const answer = await this.deps.method(message)
-      if (answer.code === 'OK') stream.answer(answer.message)
-      else stream.refuse(answer)
+      const response = await this.deps.method(message)
+      if (response.code === 'OK') stream.respond(response.message)
+      else stream.reject(response)
     } finally {
-      if (held > 0) stream.messages.give(held)
+      if (held > 0) stream.messages.release(held)
     }
   }
 
@@ -95,14 +96,14 @@ export class UnaryCall implements CallListener {
     try {
       const message = given instanceof Promise ? await given : given
       this.reader?.clear()
-      if (!Buffer.isBuffer(message)) stream.refuse(message)
-      else if (!stream.isOver) {
+      if (!Buffer.isBuffer(message)) stream.reject(message)
+      else if (!stream.isClosed) {
         stream.spend(Math.floor(message.length / LARGE_BYTES))
-        await this.answer(message)
+        await this.respond(message)
       }
     } catch (error) {
       this.deps.onDefect(error)
-      stream.refuse(defect)
+      stream.reject(defect)
     }
     stream.done()
   }

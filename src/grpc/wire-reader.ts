@@ -1,22 +1,22 @@
-// Reads protobuf's wire format, for messages that are known by heart. Knows no message itself; a
-// byte that breaks the format is the caller's fault, told in a sentence, never a crash.
+// Reads protobuf's wire format for hand-written parsers; independent of the messages. A malformed
+// byte is an error of the caller with a message, never a crash.
 import { isUtf8 } from 'node:buffer'
 import { LimitRequestError } from '../limits/verdict.ts'
 import { DELIMITED, DOUBLE, VARINT } from './wire-types.ts'
 
-/** Wire types that no field of ours has. */
+/** Wire types of unknown fields only. */
 const GROUP = 3
 const FLOAT = 5
-/** Groups within groups that are skipped; nobody sends any. */
+/** Maximum depth of nested groups to skip; no known client sends any. */
 const GROUP_DEPTH_MAX = 32
-/** Short strings of a longer message are substrings of one string: decoding each costs more. */
+/** Short strings of larger messages are substrings of one string: decoding each costs more. */
 const LARGE_BYTES = 4096
 /** V8 copies a substring of at most 12 characters; a longer one would keep the whole message. */
 const SUBSTRING_CHARACTERS_MAX = 12
 
-/** The bytes of one message, and how far they have been read. Every method may throw. */
+/** Reads the bytes of one message. Every method may throw. */
 export class WireReader {
-  /** Where the next byte is read. */
+  /** Position of the next byte. */
   at = 0
   /** The upper 32 bits of the varint read last. */
   high = 0
@@ -31,7 +31,7 @@ export class WireReader {
     this.latin1 = bytes.length > LARGE_BYTES ? bytes.toString('latin1') : undefined
   }
 
-  /** Reads a varint; its lower 32 bits, and the upper ones in `high`. */
+  /** Reads a varint; returns its lower 32 bits, with the upper ones in `high`. */
   varint(): number {
     const byte = this.bytes[this.at++]
     if (byte === undefined || byte > 127) return this.longVarint(byte)
@@ -40,12 +40,12 @@ export class WireReader {
   }
 
   private longVarint(first: number | undefined): number {
-    if (first === undefined) this.fail('it ends within a field')
+    if (first === undefined) this.fail('it is truncated within a field')
     let low = first & 127
     let high = 0
     for (let shift = 7; shift < 70; shift += 7) {
       const byte = this.bytes[this.at++]
-      if (byte === undefined) this.fail('it ends within a number')
+      if (byte === undefined) this.fail('it is truncated within a number')
       const bits = byte & 127
       if (shift < 32) low |= bits << shift
       if (shift === 28) high = bits >>> 4
@@ -66,8 +66,8 @@ export class WireReader {
     return tag
   }
 
-  /** Reads the length of what follows; where that ends. */
-  end(): number {
+  /** Reads a field's length; returns the position of its end. */
+  endOfField(): number {
     const length = this.varint()
     const end = this.at + length
     if (this.high !== 0 || end > this.length) this.fail('a field is longer than the message')
@@ -75,22 +75,22 @@ export class WireReader {
   }
 
   /** Reads a string. */
-  text(): string {
-    const end = this.end()
-    const begin = this.at
+  string(): string {
+    const end = this.endOfField()
+    const start = this.at
     this.at = end
-    if (this.latin1 !== undefined && end - begin <= SUBSTRING_CHARACTERS_MAX) {
-      const text = this.latin1.slice(begin, end)
-      if (isAscii(text)) return text
+    if (this.latin1 !== undefined && end - start <= SUBSTRING_CHARACTERS_MAX) {
+      const string = this.latin1.slice(start, end)
+      if (isAscii(string)) return string
     }
-    const text = this.bytes.toString('utf8', begin, end)
-    if (text.includes('\ufffd') && !isUtf8(this.bytes.subarray(begin, end))) {
+    const string = this.bytes.toString('utf8', start, end)
+    if (string.includes('\ufffd') && !isUtf8(this.bytes.subarray(start, end))) {
       this.fail('a string is not UTF-8')
     }
-    return text
+    return string
   }
 
-  /** Passes over the value of a field that means nothing here. */
+  /** Skips the value of an unknown field. */
   skip(tag: number): void {
     this.skipValue(tag, 0)
   }
@@ -98,16 +98,16 @@ export class WireReader {
   private skipValue(tag: number, depth: number): void {
     const type = tag & 7
     if (type === VARINT) this.varint()
-    else if (type === DELIMITED) this.at = this.end()
-    else if (type === DOUBLE) this.pass(8)
-    else if (type === FLOAT) this.pass(4)
+    else if (type === DELIMITED) this.at = this.endOfField()
+    else if (type === DOUBLE) this.advance(8)
+    else if (type === FLOAT) this.advance(4)
     else if (type === GROUP) this.skipGroup(tag, depth + 1)
     else this.fail('it has a wire type that there cannot be')
   }
 
-  private pass(count: number): void {
+  private advance(count: number): void {
     this.at += count
-    if (this.at > this.length) this.fail('it ends within a field')
+    if (this.at > this.length) this.fail('it is truncated within a field')
   }
 
   private skipGroup(start: number, depth: number): void {
@@ -119,9 +119,9 @@ export class WireReader {
     }
   }
 
-  /** Throws unless what was to end at `end` did. */
+  /** Throws unless the field ends at `end`. */
   finish(end: number): void {
-    if (this.at !== end) this.fail('a message ends within one of its fields')
+    if (this.at !== end) this.fail('a message is truncated within one of its fields')
   }
 
   private fail(why: string): never {
@@ -130,9 +130,9 @@ export class WireReader {
   }
 }
 
-function isAscii(text: string): boolean {
-  for (let at = 0; at < text.length; at += 1) {
-    if (text.charCodeAt(at) > 127) return false
+function isAscii(string: string): boolean {
+  for (let at = 0; at < string.length; at += 1) {
+    if (string.charCodeAt(at) > 127) return false
   }
   return true
 }

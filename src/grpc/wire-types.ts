@@ -1,13 +1,13 @@
-// Protobuf's wire types, and the tag that goes before a field.
+// Protobuf's wire types, and the tags of fields.
 
-/** Wire type of whole numbers, truth values and enums. */
+/** Wire type of integers, booleans and enums. */
 export const VARINT = 0
 /** Wire type of doubles. */
 export const DOUBLE = 1
 /** Wire type of strings, bytes and messages. */
 export const DELIMITED = 2
 
-/** The tag of a field by its number and wire type. */
+/** The tag of a field. */
 export function tagOf(field: number, wireType: number): number {
   return field * 8 + wireType
 }

@@ -1,59 +1,60 @@
-// Writes protobuf's wire format into one buffer that is used again and again. Knows no message; the
-// lengths of nested messages are filled in when they end.
+// Writes protobuf's wire format into a reused buffer; independent of the messages. The length of a
+// nested message is written when it is closed.
 
 const BYTES_AT_FIRST = 4096
-/** A buffer that grew beyond this is given up after its message. */
+/** A larger buffer is released after its message. */
 const BYTES_KEPT_MAX = 64 * 1024
 /** Bytes of the longest varint. */
 const VARINT_BYTES_MAX = 10
-/** Longer strings are copied by the engine, shorter ones here. */
-const SHORT_TEXT_MAX = 40
+/** Longer strings are copied by the engine, shorter ones in JavaScript. */
+const SHORT_STRING_MAX = 40
 
-/** One message being written. Not to be used by two at once: it never waits. */
+/** Writes one message at a time; all methods are synchronous. */
 export class WireWriter {
   private bytes = Buffer.allocUnsafeSlow(BYTES_AT_FIRST)
   private at = 0
 
-  /** Begins an empty message. */
-  begin(): void {
+  /** Starts a message. */
+  start(): void {
     if (this.bytes.length > BYTES_KEPT_MAX) this.bytes = Buffer.allocUnsafeSlow(BYTES_AT_FIRST)
     this.at = 0
   }
 
-  /** The message as bytes of its own. */
-  end(): Buffer {
+  /** Returns a copy of the message. */
+  finish(): Buffer {
     return Buffer.from(this.bytes.subarray(0, this.at))
   }
 
-  /** Writes a field of type varint: a whole number from 0 to 2^53 - 1; another is a defect. */
+  /** Writes a varint field: an integer from 0 to 2^53 - 1; any other value is a defect. */
   number(tag: number, value: number): void {
     if (!Number.isSafeInteger(value) || value < 0) {
       throw new RangeError(`Cannot write ${value} as a varint: it must be from 0 to 2^53 - 1`)
     }
-    this.need(1 + VARINT_BYTES_MAX)
+    this.reserve(1 + VARINT_BYTES_MAX)
     this.bytes[this.at++] = tag
     this.varint(value)
   }
 
-  /** Writes a field of type double. */
+  /** Writes a double field. */
   double(tag: number, value: number): void {
-    this.need(9)
+    this.reserve(9)
     this.bytes[this.at++] = tag
     this.at = this.bytes.writeDoubleLE(value, this.at)
   }
 
-  /** Writes a field of type string; what is no UTF-16 of its own becomes U+FFFD. */
-  text(tag: number, text: string): void {
-    if (text.length > SHORT_TEXT_MAX || !this.asciiText(tag, text)) this.longText(tag, text)
+  /** Writes a string field; a lone surrogate becomes U+FFFD. */
+  string(tag: number, value: string): void {
+    if (value.length > SHORT_STRING_MAX || !this.asciiString(tag, value))
+      this.longString(tag, value)
   }
 
-  private asciiText(tag: number, text: string): boolean {
-    const { length } = text
-    this.need(2 + length)
+  private asciiString(tag: number, value: string): boolean {
+    const { length } = value
+    this.reserve(2 + length)
     const { bytes } = this
     let at = this.at + 2
     for (let i = 0; i < length; i += 1) {
-      const code = text.charCodeAt(i)
+      const code = value.charCodeAt(i)
       if (code > 127) return false
       bytes[at++] = code
     }
@@ -63,33 +64,33 @@ export class WireWriter {
     return true
   }
 
-  private longText(tag: number, text: string): void {
-    const length = Buffer.byteLength(text)
-    this.need(1 + VARINT_BYTES_MAX + length)
+  private longString(tag: number, value: string): void {
+    const length = Buffer.byteLength(value)
+    this.reserve(1 + VARINT_BYTES_MAX + length)
     this.bytes[this.at++] = tag
     this.varint(length)
-    this.at += this.bytes.write(text, this.at, 'utf8')
+    this.at += this.bytes.write(value, this.at, 'utf8')
   }
 
-  /** Begins a nested message; what it gives is for `close`. */
+  /** Opens a nested message; returns its position for `close`. */
   open(tag: number): number {
-    this.need(2)
+    this.reserve(2)
     this.bytes[this.at++] = tag
     return this.at++
   }
 
-  /** Ends the nested message that `open` began. */
+  /** Closes a nested message. */
   close(opened: number): void {
-    const begin = opened + 1
-    const length = this.at - begin
+    const start = opened + 1
+    const length = this.at - start
     if (length < 128) {
       this.bytes[opened] = length
       return
     }
-    // The length takes more than the one byte that was left for it: what it counts moves on.
+    // The length takes more than the one reserved byte: moves the content.
     const extra = varintBytes(length) - 1
-    this.need(extra)
-    this.bytes.copyWithin(begin + extra, begin, this.at)
+    this.reserve(extra)
+    this.bytes.copyWithin(start + extra, start, this.at)
     const end = this.at + extra
     this.at = opened
     this.varint(length)
@@ -106,8 +107,8 @@ export class WireWriter {
     this.at = at
   }
 
-  /** Makes room for so many bytes more. */
-  private need(count: number): void {
+  /** Reserves room for more bytes. */
+  private reserve(count: number): void {
     const length = this.at + count
     if (length <= this.bytes.length) return
     const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.bytes.length))

@@ -1,4 +1,4 @@
-// What the codec writes is what protobufjs reads, whatever the lengths.
+// Verdicts are encoded as protobufjs decodes them, for all lengths.
 import { expect, test } from '@jest/globals'
 import type { ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
@@ -15,9 +15,9 @@ const api = loadSync('envoy/service/ratelimit/v3/rls.proto', {
   bytes: String,
 })
 const service = api['envoy.service.ratelimit.v3.RateLimitService'] as ServiceDefinition
-const read = (bytes: Buffer): unknown => service['ShouldRateLimit']?.responseDeserialize(bytes)
+const decode = (bytes: Buffer): unknown => service['ShouldRateLimit']?.responseDeserialize(bytes)
 
-const text = fc.oneof(
+const string = fc.oneof(
   fc.string(),
   fc.string({ unit: 'grapheme', maxLength: 300 }),
   fc.integer({ min: 0, max: 40_000 }).map((length) => 'é'.repeat(length)),
@@ -38,7 +38,7 @@ const verdicts: fc.Arbitrary<Verdict> = fc.record({
         fc.record({
           requestsPerUnit: uint32,
           unit: fc.option(fc.constantFrom(...unitNames), { nil: undefined }),
-          name: fc.option(text, { nil: undefined }),
+          name: fc.option(string, { nil: undefined }),
         }),
         { nil: undefined },
       ),
@@ -47,12 +47,12 @@ const verdicts: fc.Arbitrary<Verdict> = fc.record({
     }),
     { maxLength: 5 },
   ),
-  responseHeaders: fc.array(fc.tuple(text, text), { maxLength: 4 }),
-  body: fc.option(text, { nil: undefined }),
+  responseHeaders: fc.array(fc.tuple(string, string), { maxLength: 4 }),
+  body: fc.option(string, { nil: undefined }),
   dynamicMetadata: fc.option(fc.dictionary(fc.string(), json, { maxKeys: 5 }), { nil: undefined }),
 })
 
-/** A Value as protobufjs shows it. */
+/** A Value as protobufjs decodes it. */
 function valueOf(value: Json): object {
   if (value === null) return { nullValue: 'NULL_VALUE' }
   if (typeof value === 'boolean') return { boolValue: value }
@@ -73,7 +73,7 @@ function structOf(value: Readonly<Record<string, Json>>): object {
 const present = <T>(name: string, value: T | undefined) =>
   value === undefined || value === 0 || value === '' ? {} : { [name]: value }
 
-function meant(verdict: Verdict): object {
+function expected(verdict: Verdict): object {
   const { statuses, responseHeaders, body, dynamicMetadata } = verdict
   return {
     overallCode: verdict.code,
@@ -102,7 +102,7 @@ function statusOf(status: Verdict['statuses'][number]): object {
   }
 }
 
-/** Without the members that protobufjs makes up, and `__proto__` as a member like any other. */
+/** Without the members that protobufjs adds, and with `__proto__` as an ordinary member. */
 const plain = (value: unknown) => JSON.stringify(sorted(JSON.parse(JSON.stringify(value))))
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)
@@ -111,10 +111,10 @@ function sorted(value: unknown): unknown {
   return members.sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
-test('what is written is read back by protobufjs', () => {
+test('protobufjs decodes all verdicts', () => {
   fc.assert(
     fc.property(verdicts, (verdict) => {
-      expect(plain(read(writeVerdict(verdict)))).toEqual(plain(meant(verdict)))
+      expect(plain(decode(writeVerdict(verdict)))).toEqual(plain(expected(verdict)))
     }),
     { numRuns: 500 },
   )
@@ -128,23 +128,23 @@ const empty: Verdict = {
   dynamicMetadata: undefined,
 }
 
-test('the shortest answer is two bytes', () => {
+test('the shortest response has two bytes', () => {
   expect([...writeVerdict(empty)]).toEqual([8, 1])
 })
 
-test('a header stands in value, which Envoy reads, and not in raw_value, which it drops', () => {
+test('headers use value, because Envoy drops raw_value', () => {
   const bytes = writeVerdict({ ...empty, responseHeaders: [['a', 'b']] })
   expect([...bytes]).toEqual([8, 1, 26, 6, 10, 1, 97, 18, 1, 98])
 })
 
-test('an answer keeps its bytes when the next one is written', () => {
+test('a response keeps its bytes when the next one is encoded', () => {
   const first = writeVerdict({ ...empty, body: 'first' })
   const before = Buffer.from(first)
   writeVerdict({ ...empty, body: 'other' })
   expect(first).toEqual(before)
 })
 
-test('a number that no verdict has is a defect, and the next answer is whole', () => {
+test('an invalid number is a defect, and the next response is intact', () => {
   const status = { code: 'OK', currentLimit: undefined, resetSeconds: undefined } as const
   for (const limitRemaining of [-1, 0.5, NaN, Infinity]) {
     const bad = { ...empty, statuses: [{ ...status, limitRemaining }] }
@@ -153,8 +153,8 @@ test('a number that no verdict has is a defect, and the next answer is whole', (
   }
 })
 
-test('half a character becomes U+FFFD', () => {
-  expect(read(writeVerdict({ ...empty, responseHeaders: [['a', '\ud800']] }))).toEqual({
+test('a lone surrogate becomes U+FFFD', () => {
+  expect(decode(writeVerdict({ ...empty, responseHeaders: [['a', '\ud800']] }))).toEqual({
     overallCode: 'OK',
     responseHeadersToAdd: [{ key: 'a', value: '\ufffd' }],
   })

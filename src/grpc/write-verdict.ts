@@ -1,5 +1,5 @@
-// A verdict becomes the bytes of Envoy's RateLimitResponse v3. Headers go into `value`: Envoy drops
-// `raw_value`. Fields that hold their default are left out.
+// Encodes a verdict as Envoy's RateLimitResponse v3. Headers use `value`, because Envoy drops
+// `raw_value`. Fields with their default value are omitted.
 import { units } from '../limits/descriptor.ts'
 import type { Json, JsonObject } from '../limits/rule.ts'
 import type { Code, DescriptorStatus, Verdict } from '../limits/verdict.ts'
@@ -36,22 +36,22 @@ const numberOfCode: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 }
 
 const writer = new WireWriter()
 
-/** Writes a verdict. */
+/** Encodes a verdict. */
 export function writeVerdict(verdict: Verdict): Buffer {
-  writer.begin()
+  writer.start()
   writer.number(RESPONSE_CODE, numberOfCode[verdict.code])
   for (const status of verdict.statuses) writeStatus(status)
   for (const [name, value] of verdict.responseHeaders) {
     const header = writer.open(RESPONSE_HEADERS)
-    writer.text(HEADER_KEY, name)
-    writer.text(HEADER_VALUE, value)
+    writer.string(HEADER_KEY, name)
+    writer.string(HEADER_VALUE, value)
     writer.close(header)
   }
-  if (verdict.body !== undefined) writer.text(RESPONSE_BODY, verdict.body)
+  if (verdict.body !== undefined) writer.string(RESPONSE_BODY, verdict.body)
   if (verdict.dynamicMetadata !== undefined) {
     writeStruct(RESPONSE_METADATA, verdict.dynamicMetadata)
   }
-  return writer.end()
+  return writer.finish()
 }
 
 function writeStatus(status: DescriptorStatus): void {
@@ -73,7 +73,7 @@ function writeLimit(limit: NonNullable<DescriptorStatus['currentLimit']>): void 
   const opened = writer.open(STATUS_LIMIT)
   if (requestsPerUnit !== 0) writer.number(LIMIT_REQUESTS, requestsPerUnit)
   if (unit !== undefined) writer.number(LIMIT_UNIT, units[unit])
-  if (name !== undefined && name !== '') writer.text(LIMIT_NAME, name)
+  if (name !== undefined && name !== '') writer.string(LIMIT_NAME, name)
   writer.close(opened)
 }
 
@@ -81,7 +81,7 @@ function writeStruct(tag: number, value: JsonObject): void {
   const struct = writer.open(tag)
   for (const [name, member] of Object.entries(value)) {
     const field = writer.open(STRUCT_FIELDS)
-    writer.text(FIELD_KEY, name)
+    writer.string(FIELD_KEY, name)
     const opened = writer.open(FIELD_VALUE)
     writeValue(member)
     writer.close(opened)
@@ -90,11 +90,11 @@ function writeStruct(tag: number, value: JsonObject): void {
   writer.close(struct)
 }
 
-/** Writes the one member that a Value has; it is there even where it holds its default. */
+/** Writes the one member of a Value, even if it has its default value. */
 function writeValue(value: Json): void {
   if (typeof value === 'boolean') writer.number(VALUE_BOOL, value ? 1 : 0)
   else if (typeof value === 'number') writer.double(VALUE_NUMBER, value)
-  else if (typeof value === 'string') writer.text(VALUE_STRING, value)
+  else if (typeof value === 'string') writer.string(VALUE_STRING, value)
   else writeNested(value)
 }
 

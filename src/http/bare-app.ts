@@ -1,7 +1,7 @@
-// An Express app without what nobody asked for.
+// An Express app without Express's optional features.
 import express, { type Express } from 'express'
 
-/** Makes an app without routes: paths are matched to the letter, queries are not parsed. */
+/** Creates an app without routes: paths match exactly, queries are not parsed. */
 export function bareApp(): Express {
   const app = express()
   app.set('case sensitive routing', true)

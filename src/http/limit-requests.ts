@@ -1,46 +1,46 @@
-// Limits of requests by the address of their client: asks before the work, says in headers what is
-// left, and answers 429. Knows rules only by their names.
+// Rate limits by client address: checked before the work, reported in response headers, and
+// enforced with 429. Knows rules only by their names.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientLimits, ClientVerdict, LimitedClient } from '../limiter/decide/client-limits.ts'
-import { resetAtOf, type Told } from '../limits/verdict.ts'
+import { resetAtOf, type ReportedLimit } from '../limits/verdict.ts'
 import type { Clock } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Problem } from './problem.ts'
 
 /** Values of the three headers. */
-interface LimitSaid {
+interface LimitHeaders {
   readonly limit: string
   readonly remaining: string
   readonly reset: string
 }
 
-/** What a request was told. */
+/** The verdict on a request. */
 export interface Limited {
   readonly admitted: boolean
-  /** What the headers say; `undefined`: no limit speaks. */
-  readonly said: LimitSaid | undefined
-  /** The 429, where the request is not admitted. */
+  /** `undefined`: no limit applies. */
+  readonly headers: LimitHeaders | undefined
+  /** The 429, when the request is not admitted. */
   readonly problem: Problem | undefined
 }
 
-/** Limits as the routes use them. */
+/** The limits that the routes apply. */
 export interface RequestLimits {
-  /** Charges a request that creates. */
+  /** Counts a create request. */
   onCreate(req: IncomingMessage): Limited
-  /** Charges a look-up of a code. */
+  /** Counts a look-up. */
   onLookup(req: IncomingMessage, nowMs: number): Limited
-  /** Charges a look-up that found nothing. */
-  onUnknown(req: IncomingMessage): void
+  /** Counts a look-up of an unknown code. */
+  onMiss(req: IncomingMessage): void
 }
 
-const unlimited: Limited = { admitted: true, said: undefined, problem: undefined }
+const unlimited: Limited = { admitted: true, headers: undefined, problem: undefined }
 
 /** No limits at all. */
 export const noLimits: RequestLimits = {
   onCreate: () => unlimited,
   onLookup: () => unlimited,
-  onUnknown: () => undefined,
+  onMiss: () => undefined,
 }
 
 /** Limits by client. */
@@ -50,7 +50,7 @@ export function createRequestLimits(deps: {
   readonly metrics: Pick<Metrics, 'requestsLimited'>
 }): RequestLimits {
   const { limits, nowMs, metrics } = deps
-  // An address is asked of the system and its charges are planned once a connection.
+  // Reading the address and planning its counters happen once per connection.
   const clients = new WeakMap<Socket, LimitedClient>()
   const clientOf = ({ socket }: IncomingMessage): LimitedClient => {
     const known = clients.get(socket)
@@ -61,70 +61,74 @@ export function createRequestLimits(deps: {
   }
   const renderLimit = createRenderer()
   const renderReset = createRenderer()
-  const sayOf = (told: Pick<Told, 'limit' | 'remaining' | 'resetUs'>, atMs: number) => ({
-    limit: renderLimit(told.limit),
-    remaining: String(told.remaining),
-    reset: renderReset(resetAtOf(told, atMs)),
+  const headersOf = (
+    reported: Pick<ReportedLimit, 'limit' | 'remaining' | 'resetUs'>,
+    atMs: number,
+  ) => ({
+    limit: renderLimit(reported.limit),
+    remaining: String(reported.remaining),
+    reset: renderReset(resetAtOf(reported, atMs)),
   })
-  const limitedOf = ({ admitted, told }: ClientVerdict, atMs: number): Limited => {
-    if (told === undefined) return unlimited
-    const said = sayOf(told, atMs)
-    if (admitted) return { admitted, said, problem: undefined }
-    metrics.requestsLimited.inc({ rule: told.rule })
-    return { admitted, said, problem: rateLimited(told) }
+  const limitedOf = ({ admitted, reported }: ClientVerdict, atMs: number): Limited => {
+    if (reported === undefined) return unlimited
+    const headers = headersOf(reported, atMs)
+    if (admitted) return { admitted, headers, problem: undefined }
+    metrics.requestsLimited.inc({ rule: reported.rule })
+    return { admitted, headers, problem: rateLimited(reported) }
   }
   return {
-    onCreate: (req) => limitedOf(limits.chargeCreate(clientOf(req)), nowMs()),
+    onCreate: (req) => limitedOf(limits.countCreate(clientOf(req)), nowMs()),
     onLookup(req, atMs) {
       const client = clientOf(req)
-      const remaining = limits.takePaid(client, atMs)
-      if (remaining < 0) return limitedOf(limits.chargeLookup(client, atMs), atMs)
-      const { limit, resetUs } = client.advance
-      const said = sayOf({ limit, remaining, resetUs }, atMs)
-      return { admitted: true, said, problem: undefined }
+      const remaining = limits.takePrepaid(client, atMs)
+      if (remaining < 0) return limitedOf(limits.countLookup(client, atMs), atMs)
+      const { limit, resetUs } = client.prepaid
+      const headers = headersOf({ limit, remaining, resetUs }, atMs)
+      return { admitted: true, headers, problem: undefined }
     },
-    onUnknown(req) {
-      limits.chargeUnknown(clientOf(req))
+    onMiss(req) {
+      limits.countMiss(clientOf(req))
     },
   }
 }
 
-/** Writes numbers, and remembers the last one: a limit and its reset are often the same again. */
+/** Renders numbers and caches the last one: a limit and its reset often repeat. */
 function createRenderer(): (value: number) => string {
   let last = Number.NaN
-  let text = ''
+  let rendered = ''
   return (value) => {
     if (value !== last) {
       last = value
-      text = String(value)
+      rendered = String(value)
     }
-    return text
+    return rendered
   }
 }
 
-/** The problem of a call that a limit has denied. */
-export function rateLimited({ rule, retryAfterSeconds }: Told): Problem {
+/** The problem for a call that a limit denies. */
+export function rateLimited({ rule, retryAfterSeconds }: ReportedLimit): Problem {
   const wait = String(retryAfterSeconds)
   return {
     name: 'rate-limited',
-    detail: `The limit ${rule} is used up: try again in ${wait} s`,
+    detail: `The limit ${rule} is used up: retry in ${wait} s`,
     members: { rule },
     headers: { 'Retry-After': wait },
   }
 }
 
-/** Puts the headers on a response whose own headers are still to come. */
-export function setLimitHeaders(res: ServerResponse, { said }: Limited): void {
-  if (said === undefined) return
-  res.setHeader('X-RateLimit-Limit', said.limit)
-  res.setHeader('X-RateLimit-Remaining', said.remaining)
-  res.setHeader('X-RateLimit-Reset', said.reset)
+/** Sets the headers on a response before its own are written. */
+export function setLimitHeaders(res: ServerResponse, limited: Limited): void {
+  if (limited.headers === undefined) return
+  const { limit, remaining, reset } = limited.headers
+  res.setHeader('X-RateLimit-Limit', limit)
+  res.setHeader('X-RateLimit-Remaining', remaining)
+  res.setHeader('X-RateLimit-Reset', reset)
 }
 
-/** Adds the headers to names and values in turn, as `writeHead` takes them. */
-export function addLimitHeaders(headers: string[], { said }: Limited): void {
-  if (said === undefined) return
-  const { limit, remaining, reset } = said
+/** Appends the headers to alternating names and values, as `writeHead` takes them. */
+export function addLimitHeaders(headers: string[], limited: Limited): void {
+  if (limited.headers === undefined) return
+  const { limit, remaining, reset } = limited.headers
   headers.push('X-RateLimit-Limit', limit, 'X-RateLimit-Remaining', remaining)
   headers.push('X-RateLimit-Reset', reset)
 }

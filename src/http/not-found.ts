@@ -1,14 +1,14 @@
-// The one answer for what is not there: a page for people, a problem document for programs.
+// The 404 response: a page for browsers, a problem document for programs.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import Negotiator from 'negotiator'
 import { pageHeaders } from './page-headers.ts'
 import { PROBLEM_TYPE, sendProblem } from './problem.ts'
 import { renderNotFoundPage } from './pages/not-found.ts'
 
-/** Answers 404, under the request id that `res` bears already. */
+/** Responds with 404 and the request id that `res` already has. */
 export function sendNotFound(req: IncomingMessage, res: ServerResponse, baseUrl: string): void {
   if (!prefersPage(req)) {
-    const detail = 'There is no link of this code, or nothing at this path'
+    const detail = 'No link has this code, or nothing is at this path'
     sendProblem(res, { name: 'not-found', detail }, baseUrl)
     return
   }
@@ -21,7 +21,7 @@ export function sendNotFound(req: IncomingMessage, res: ServerResponse, baseUrl:
   res.end(page)
 }
 
-/** Whether `Accept` puts HTML before JSON; a client that does not say gets JSON. */
+/** Whether `Accept` prefers HTML to JSON; a client without a preference gets JSON. */
 function prefersPage(req: IncomingMessage): boolean {
   const offered = [PROBLEM_TYPE, 'application/json', 'text/html']
   return new Negotiator(req).mediaType(offered) === 'text/html'

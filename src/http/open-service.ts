@@ -1,5 +1,5 @@
-// What every process that serves the public HTTP has in common: a log, metrics, health, the public
-// and the admin port, and an end in good order. Knows no route and no store.
+// What every process that serves public HTTP shares: a log, metrics, health, the public and the
+// admin port, and an ordered shutdown. Knows no route and no store.
 import type { Logger } from 'pino'
 import { createHealth, type Health } from '../process/health.ts'
 import { createLog } from '../telemetry/log.ts'
@@ -8,24 +8,24 @@ import { type Stop, stopInTurn } from '../process/stop.ts'
 import { version } from '../process/version.ts'
 import { type Listener, listen } from './serve.ts'
 
-/** A process that is starting: its ports are open, and nothing answers on them yet. */
+/** A starting process: its ports are open, but no handler is attached yet. */
 export interface Service {
   readonly log: Logger
   readonly metrics: Metrics
   readonly health: Health
   readonly publicHttp: Listener
   readonly adminHttp: Listener
-  /** Takes what is to end with the process once its ports have drained; the last one first. */
-  onEnd(stop: Stop): void
-  /** Says that the process is ready. */
+  /** Adds a step to run once the ports have drained; the last one added runs first. */
+  onStop(stop: Stop): void
+  /** Marks the process ready and logs it. */
   ready(also: Readonly<Record<string, unknown>>): void
-  /** The same once `answer` has come; where it is a defect, the process ends, to be mended. */
-  readyAfter(answer: Promise<unknown>): void
-  /** Drains the ports, then ends the rest. */
+  /** The same once `dependency` resolves; if it rejects, the process exits. */
+  readyAfter(dependency: Promise<unknown>): void
+  /** Drains the ports, then runs the steps of `onStop`. */
   readonly stop: Stop
 }
 
-/** What is to be opened. */
+/** What to open. */
 interface ServiceOptions {
   readonly role: string
   readonly config: {
@@ -35,13 +35,13 @@ interface ServiceOptions {
   }
   /** @default every address */
   readonly adminHost?: string
-  /** What `/readyz` tells of. */
+  /** The dependencies that `/readyz` reports. */
   readonly dependencies: readonly string[]
 }
 
 /**
  * Both ports drain within this time, the admin port last: its `/readyz` reports the drain, and an
- * operator's change takes more than a second. The rest of the 7 s is for what closes after them.
+ * operator's change takes more than a second. The rest of the 7 s is for the steps of `onStop`.
  */
 const DRAINS_MS_MAX = 4000
 const ADMIN_DRAIN_MS_MIN = 500
@@ -55,7 +55,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   metrics.buildInfo.set({ version, node: process.version, role }, 1)
   const health = createHealth(options.dependencies)
   const onError = (err: unknown) => {
-    log.error({ err }, 'a connection was not accepted')
+    log.error({ err }, 'connection not accepted')
   }
   const publicHttp = await listen({ port: config.PORT, setting: 'PORT', onError })
   const adminAt = {
@@ -69,7 +69,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     throw error
   })
   const ports = { port: publicHttp.port, adminPort: adminHttp.port }
-  const ends: Stop[] = []
+  const steps: Stop[] = []
   let isStopping = false
   let wasReady = false
   const ready = (also: Readonly<Record<string, unknown>>) => {
@@ -84,15 +84,15 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     health,
     publicHttp,
     adminHttp,
-    onEnd: (stop) => ends.unshift(stop),
+    onStop: (stop) => steps.unshift(stop),
     ready,
-    readyAfter(answer) {
-      answer.then(
+    readyAfter(dependency) {
+      dependency.then(
         () => {
           if (!isStopping) ready({})
         },
         (err: unknown) => {
-          log.fatal({ err }, 'what has to be there cannot be used: ending')
+          log.fatal({ err }, 'required dependency unusable: exiting')
           process.exit(1)
         },
       )
@@ -101,10 +101,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       isStopping = true
       health.markDraining()
       if (wasReady) log.info('draining')
-      const untilMs = performance.now() + DRAINS_MS_MAX
+      const deadlineMs = performance.now() + DRAINS_MS_MAX
       const drainAdmin = () =>
-        adminHttp.drain(Math.max(ADMIN_DRAIN_MS_MIN, untilMs - performance.now()))
-      await stopInTurn([() => publicHttp.drain(), drainAdmin, ...ends])
+        adminHttp.drain(Math.max(ADMIN_DRAIN_MS_MIN, deadlineMs - performance.now()))
+      await stopInTurn([() => publicHttp.drain(), drainAdmin, ...steps])
       if (wasReady) log.info('stopped')
     },
   }

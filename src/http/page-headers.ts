@@ -1,6 +1,6 @@
 // Headers of every HTML page.
 
-/** Nothing from elsewhere, nothing inline, no frames. */
+/** The policy allows no other origins, no inline code and no frames. */
 export const pageHeaders = {
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy':

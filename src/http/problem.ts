@@ -1,8 +1,8 @@
-// Every error answer: RFC 9457 problem documents from one table. A document never holds a stack
-// trace, a driver's words or a host name.
+// Every error response: RFC 9457 problem documents from one table. A document never contains a
+// stack trace, a driver's message or a host name.
 import type { ServerResponse } from 'node:http'
 
-/** One kind of problem, as `/problems/{name}` explains it. */
+/** One problem type, as `/problems/{name}` explains it. */
 export interface ProblemType {
   readonly status: number
   readonly title: string
@@ -10,37 +10,38 @@ export interface ProblemType {
   readonly meaning: string
 }
 
-const notAdvised = 'Repeating the same request unchanged gives the same answer.'
+const noUseInRetrying = 'Repeating the same request unchanged gives the same response.'
 
 /** The table; names and statuses are the contract. openapi.ts and `/problems/{name}` read it. */
 export const problemTypes = {
   'malformed-json': {
     status: 400,
     title: 'The body is not JSON',
-    meaning: `The body could not be read as JSON in UTF-8. ${notAdvised}`,
+    meaning: `The body could not be read as JSON in UTF-8. ${noUseInRetrying}`,
   },
   'bad-request': {
     status: 400,
     title: 'The request is not HTTP',
-    meaning: `The request could not be read as HTTP/1.1. ${notAdvised}`,
+    meaning: `The request could not be read as HTTP/1.1. ${noUseInRetrying}`,
   },
   unauthorized: {
     status: 401,
     title: 'The admin API wants its token',
     meaning:
-      'Send the token of ADMIN_TOKEN as Authorization: Bearer. Only the admin port answers so.',
+      'Send the token of ADMIN_TOKEN as Authorization: Bearer. Only the admin port returns this.',
   },
   forbidden: {
     status: 403,
     title: 'The admin API is not for web pages',
     meaning:
-      'Without ADMIN_TOKEN the admin API answers programs of its machine, no page in a browser.',
+      'Without ADMIN_TOKEN the admin API serves programs on its machine, not pages in a browser.',
   },
   'not-found': {
     status: 404,
     title: 'There is nothing here',
     meaning:
-      'No link has this code, or it expired, or it was disabled or deleted: which, is not told.',
+      'No link has this code, or it has expired, or it was disabled or deleted: the response ' +
+      'does not reveal which.',
   },
   'method-not-allowed': {
     status: 405,
@@ -50,7 +51,7 @@ export const problemTypes = {
   'request-timeout': {
     status: 408,
     title: 'The request took too long',
-    meaning: 'The whole request must arrive within seconds. Send it again in one go.',
+    meaning: 'The whole request must arrive within seconds. Retry it without pauses.',
   },
   'alias-taken': {
     status: 409,
@@ -61,18 +62,18 @@ export const problemTypes = {
   'body-too-large': {
     status: 413,
     title: 'The body is too large',
-    meaning: `A body may have at most 16 KiB. ${notAdvised}`,
+    meaning: `A body may have at most 16 KiB. ${noUseInRetrying}`,
   },
   'unsupported-media-type': {
     status: 415,
     title: 'The body is of another type',
-    meaning: `The body must be sent as application/json, without content encoding. ${notAdvised}`,
+    meaning: `The body must be application/json, without content encoding. ${noUseInRetrying}`,
   },
   'invalid-request': {
     status: 422,
     title: 'A field breaks its rule',
     meaning:
-      'The list of errors says which field, by a JSON pointer into the body, and what is allowed.',
+      'The list of errors has the field, as a JSON pointer into the body, and what is allowed.',
   },
   'idempotency-key-reused': {
     status: 422,
@@ -83,13 +84,13 @@ export const problemTypes = {
     status: 429,
     title: 'Too many requests',
     meaning:
-      'A limit is used up; the member rule names it. Try again after Retry-After seconds. ' +
-      'The X-RateLimit headers of every answer say how much is left.',
+      'A limit is used up; the member rule names it. Retry after Retry-After seconds. ' +
+      'The X-RateLimit headers of every response have what is left.',
   },
   'headers-too-large': {
     status: 431,
     title: 'The headers are too large',
-    meaning: `The request line and headers may have at most 16 KiB together. ${notAdvised}`,
+    meaning: `The request line and headers may have at most 16 KiB together. ${noUseInRetrying}`,
   },
   internal: {
     status: 500,
@@ -99,36 +100,36 @@ export const problemTypes = {
   'pool-empty': {
     status: 503,
     title: 'No generated code is left',
-    meaning: 'Codes are being minted. Try again after Retry-After; custom aliases work meanwhile.',
+    meaning: 'Codes are being generated. Retry after Retry-After; custom aliases work meanwhile.',
   },
   'store-unavailable': {
     status: 503,
     title: 'The store cannot answer',
     meaning:
-      'The store did not answer, or the outcome could not be learnt. Try after Retry-After; ' +
+      'The store is unavailable, or the outcome is unknown. Retry after Retry-After; ' +
       'with the same Idempotency-Key this creates no second link.',
   },
   unavailable: {
     status: 503,
     title: 'The service cannot answer',
-    meaning: 'Nothing behind the edge answered in time. Try again after Retry-After.',
+    meaning: 'No service behind the edge responded within the time-out. Retry after Retry-After.',
   },
 } as const satisfies Readonly<Record<string, ProblemType>>
 
-/** Name of a kind of problem: the last segment of its `type`. */
+/** Name of a problem type: the last segment of its `type`. */
 export type ProblemName = keyof typeof problemTypes
 
 /** One broken rule of `invalid-request`. */
 export interface FieldFault {
   /** JSON pointer into the body; empty = the body itself. */
   readonly pointer: string
-  /** A word that programs may compare. */
+  /** A stable identifier that programs may compare. */
   readonly code: string
   /** A sentence: what was wrong and what is allowed. */
   readonly detail: string
 }
 
-/** What an error answer says. */
+/** The content of an error response. */
 export interface Problem {
   readonly name: ProblemName
   readonly detail: string
@@ -142,10 +143,10 @@ export interface Problem {
 /** Media type of problem documents. */
 export const PROBLEM_TYPE = 'application/problem+json'
 
-/** Seconds that a 503 asks for. */
+/** `Retry-After` of a 503. */
 const RETRY_AFTER_SECONDS = 1
 
-/** The document of a problem as JSON text. */
+/** The problem document as a JSON string. */
 export function renderProblem(
   problem: Problem,
   about: { baseUrl: string; requestId?: string },
@@ -162,7 +163,7 @@ export function renderProblem(
   })
 }
 
-/** Headers of a problem's answer, but for its length and request id. */
+/** Headers of a problem response, except its length and request id. */
 export function problemHeaders(problem: Problem): Record<string, string> {
   return {
     'Content-Type': PROBLEM_TYPE,
@@ -174,7 +175,7 @@ export function problemHeaders(problem: Problem): Record<string, string> {
   }
 }
 
-/** Answers with a problem document, under the request id that `res` bears already. */
+/** Responds with a problem document and the request id that `res` already has. */
 export function sendProblem(res: ServerResponse, problem: Problem, baseUrl: string): void {
   const requestId = String(res.getHeader('X-Request-Id'))
   const body = renderProblem(problem, { baseUrl, requestId })

@@ -1,17 +1,17 @@
-// Reads a request's body whole, up to a bound.
+// Reads a complete request body, up to a size limit.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Bytes of the largest body that is read. */
+/** Size limit of a body, in bytes. */
 export const BODY_BYTES_MAX = 16 * 1024
 
-/** The body, that it is too large, or that the client went away before its end. */
+/** The body, or why it could not be read; `aborted`: the client disconnected. */
 export type ReadBody = Buffer | 'too-large' | 'aborted'
 
 const expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i
 
 /**
- * Reads the body, which a client may have to be asked for. One whose declared length is over the
- * bound is not read at all; what is left unread, the listener discards.
+ * Reads the body, after a 100 Continue if the client expects one. A body whose declared length
+ * exceeds the limit is not read at all; the listener discards the unread rest.
  */
 export function readBody(req: IncomingMessage, res: ServerResponse): Promise<ReadBody> {
   const { headers, httpVersion } = req

@@ -1,4 +1,4 @@
-// Which page a scraper gets, by what it accepts.
+// Which format a scraper gets for its Accept header.
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,8 +7,8 @@ import { createMetrics } from '../telemetry/metrics.ts'
 import { bareApp } from './bare-app.ts'
 import { sendMetrics } from './send-metrics.ts'
 
-const open = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
-const text = 'text/plain; version=0.0.4; charset=utf-8'
+const openMetrics = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+const plainText = 'text/plain; version=0.0.4; charset=utf-8'
 
 let server: Server
 let url: string
@@ -26,30 +26,30 @@ afterAll(() => {
 })
 
 test.each([
-  ['a client that says nothing', '*/*', text],
-  ['a browser', 'text/html,application/xhtml+xml,*/*;q=0.8', text],
-  ['one that wants text', 'text/plain', text],
-  ['one that wants something else', 'image/png', text],
-  ['one that refuses it', 'application/openmetrics-text;q=0,text/plain', text],
-  ['one that puts text first', 'application/openmetrics-text;q=0.5,text/plain;version=0.0.4', text],
+  ['no preference', '*/*', plainText],
+  ['a browser', 'text/html,application/xhtml+xml,*/*;q=0.8', plainText],
+  ['text only', 'text/plain', plainText],
+  ['an unsupported type', 'image/png', plainText],
+  ['OpenMetrics rejected by q=0', 'application/openmetrics-text;q=0,text/plain', plainText],
+  ['text preferred', 'application/openmetrics-text;q=0.5,text/plain;version=0.0.4', plainText],
   [
     'Prometheus 2',
     'application/openmetrics-text;version=1.0.0,' +
       'application/openmetrics-text;version=0.0.1;q=0.75,' +
       'text/plain;version=0.0.4;q=0.5,*/*;q=0.1',
-    open,
+    openMetrics,
   ],
   [
     'Prometheus 3',
     'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,' +
       'text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,*/*;q=0.2',
-    open,
+    openMetrics,
   ],
 ])('%s', async (_, accept, type) => {
   const response = await fetch(url, { headers: { Accept: accept } })
   const page = await response.text()
   expect([response.status, response.headers.get('content-type')]).toEqual([200, type])
   expect(response.headers.get('vary')).toBe('Accept')
-  expect(page.endsWith('# EOF\n')).toBe(type === open)
+  expect(page.endsWith('# EOF\n')).toBe(type === openMetrics)
   expect(page).toContain('curtail_pool_level_codes')
 })

@@ -1,5 +1,5 @@
-// The page that Prometheus reads: OpenMetrics where a scraper puts it first, as it carries
-// exemplars, and Prometheus' own text for everybody else.
+// The page that Prometheus scrapes: OpenMetrics, which carries exemplars, for scrapers that prefer
+// it, and Prometheus' text format for all other clients.
 import type { IncomingMessage } from 'node:http'
 import type { RequestHandler } from 'express'
 import Negotiator from 'negotiator'
@@ -7,9 +7,9 @@ import type { Registry } from 'prom-client'
 import { OPEN_METRICS_TYPE, openMetricsOf } from '../telemetry/open-metrics.ts'
 
 const OPEN_METRICS = 'application/openmetrics-text'
-const ALSO_TEXT = ['text/plain', 'text/*', '*/*']
+const TEXT_TYPES = ['text/plain', 'text/*', '*/*']
 
-/** Answers with what `registry` shows now. */
+/** Responds with the current metrics of `registry`. */
 export function sendMetrics(registry: Registry): RequestHandler {
   return async (req, res) => {
     res.vary('Accept')
@@ -18,8 +18,8 @@ export function sendMetrics(registry: Registry): RequestHandler {
   }
 }
 
-/** Scrapers ask for versions of it in turn; it is told by its name alone. */
+/** Scrapers list several versions of OpenMetrics; its name alone decides. */
 function prefersOpenMetrics(req: IncomingMessage): boolean {
   const wanted = new Negotiator(req).mediaTypes()
-  return wanted.find((type) => type === OPEN_METRICS || ALSO_TEXT.includes(type)) === OPEN_METRICS
+  return wanted.find((type) => type === OPEN_METRICS || TEXT_TYPES.includes(type)) === OPEN_METRICS
 }

@@ -4,14 +4,14 @@ import { parseHost } from '../links/target-url.ts'
 import type { Setting } from '../config/config.ts'
 import { portSetting } from '../config/settings.ts'
 
-const originSchema = z.string().transform((text, context) => {
-  const origin = originOf(text)
+const originSchema = z.string().transform((value, context) => {
+  const origin = originOf(value)
   if (origin !== undefined) return origin
   context.addIssue({ code: 'custom', message: 'no origin' })
   return z.NEVER
 })
 
-/** An origin such as `https://cur.tl`, without a slash at its end; `undefined` if not given. */
+/** An origin such as `https://cur.tl`, without a trailing slash; `undefined` if unset. */
 export const baseUrlSetting: Setting<string | undefined> = {
   about: 'public base of short URLs',
   allowed: 'an http:// or https:// URL without path, query or user',
@@ -19,14 +19,14 @@ export const baseUrlSetting: Setting<string | undefined> = {
   schema: originSchema.optional(),
 }
 
-/** The same where the process cannot know it: behind an edge. */
+/** The same for a process behind an edge, which has no usable default. */
 export const publicBaseSetting: Setting<string> = {
   ...baseUrlSetting,
   fallback: 'required',
   schema: originSchema,
 }
 
-/** The same where only problem documents name it; without it they name the path alone. */
+/** The same for problem documents only; without it they contain just the path. */
 export const problemBaseSetting: Setting<string> = {
   about: 'public base of the addresses in problem documents',
   allowed: 'an http:// or https:// URL without path, query or user',
@@ -34,7 +34,7 @@ export const problemBaseSetting: Setting<string> = {
   schema: baseUrlSetting.schema.transform((origin) => origin ?? ''),
 }
 
-/** Hosts that are ours besides BASE_URL's, as `parseHost` names them. */
+/** The service's own hosts besides BASE_URL's, as `parseHost` normalizes them. */
 export const ownHostsSetting: Setting<readonly string[]> = {
   about: 'further hosts that are ours: no link may point at them',
   allowed: 'host names separated by commas',
@@ -42,8 +42,8 @@ export const ownHostsSetting: Setting<readonly string[]> = {
   schema: z
     .string()
     .optional()
-    .transform((text, context) => {
-      const hosts = (text ?? '').split(',').flatMap((part) => {
+    .transform((value, context) => {
+      const hosts = (value ?? '').split(',').flatMap((part) => {
         if (part.trim() === '') return []
         const host = parseHost(part.trim())
         if (host === undefined) context.addIssue({ code: 'custom', message: 'no host' })
@@ -61,7 +61,7 @@ export const redirectStatusSetting: Setting<301 | 302> = {
   schema: z
     .enum(['301', '302'])
     .optional()
-    .transform((text) => (text === '301' ? 301 : 302)),
+    .transform((value) => (value === '301' ? 301 : 302)),
 }
 
 /** PORT. */
@@ -72,7 +72,7 @@ export const adminPortSetting = portSetting(
   9090,
 )
 
-/** ADMIN_TOKEN; `undefined` if not given. */
+/** ADMIN_TOKEN; `undefined` if unset. */
 export const adminTokenSetting: Setting<string | undefined> = {
   about: 'bearer token that the admin API demands',
   allowed: '1 to 256 visible ASCII characters',
@@ -84,15 +84,15 @@ export const adminTokenSetting: Setting<string | undefined> = {
     .optional(),
 }
 
-/** The hosts that no link may point at. */
+/** The hosts that no link may point to. */
 export function ownHostsOf(baseUrl: string, further: readonly string[]): ReadonlySet<string> {
   const host = parseHost(new URL(baseUrl).host)
   return new Set([...(host === undefined ? [] : [host]), ...further])
 }
 
-function originOf(text: string): string | undefined {
-  const url = URL.parse(text)
-  if (url === null || !/^https?:\/\//i.test(text)) return undefined
+function originOf(value: string): string | undefined {
+  const url = URL.parse(value)
+  if (url === null || !/^https?:\/\//i.test(value)) return undefined
   const bare = url.pathname === '/' && url.search === '' && url.hash === '' && url.username === ''
   return bare && url.password === '' ? url.origin : undefined
 }

@@ -1,47 +1,50 @@
-// The span of a request that is to be traced, from its head to the end of its answer, around
-// whatever answers it: a lane or the app. Where tracing is off it is not there at all.
+// The span of a traced request, from its headers to the end of its response, around its handler:
+// the fast path or the app. While tracing is off, it adds nothing.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { parseCodePath } from '../links/alias.ts'
 import { requestIdFrom } from '../telemetry/request-id.ts'
-import { type OpenSpan, type Spans, type SpanStart, spansNow } from '../telemetry/spans.ts'
+import { type OpenSpan, type Spans, type SpanStart, installedSpans } from '../telemetry/spans.ts'
 
-/** Answers a request. */
-type Answering = (req: IncomingMessage, res: ServerResponse) => void
+/** Handles a request. */
+type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void
 
-/** From this status on the fault is ours. */
-const FAULT_STATUS = 500
+/** The lowest status of a server error. */
+const SERVER_ERROR_STATUS = 500
 
-/** `answer`, with a span for each request that is to be traced. */
-export function traceRequests(answer: Answering, spans: Spans | undefined = spansNow()): Answering {
-  if (spans === undefined) return answer
+/** Wraps `handle` in a span for each request to trace. */
+export function traceRequests(
+  handle: RequestHandler,
+  spans: Spans | undefined = installedSpans(),
+): RequestHandler {
+  if (spans === undefined) return handle
   return (req, res) => {
     const { traceparent } = req.headers
-    const span = spans.wants(traceparent) ? beginSpan(spans, req) : undefined
+    const span = spans.shouldTrace(traceparent) ? startSpan(spans, req) : undefined
     if (span === undefined) {
-      answer(req, res)
+      handle(req, res)
       return
     }
     res.once('close', () => {
       endSpan(span, req, res)
     })
-    spans.within(span, () => {
-      answer(req, res)
+    spans.runInSpan(span, () => {
+      handle(req, res)
     })
   }
 }
 
-function beginSpan(spans: Spans, req: IncomingMessage): OpenSpan | undefined {
+function startSpan(spans: Spans, req: IncomingMessage): OpenSpan | undefined {
   const { traceparent, tracestate } = req.headers
-  return spans.serve({ traceparent, tracestate }, startOf(req))
+  return spans.startServerSpan({ traceparent, tracestate }, spanStartOf(req))
 }
 
-function startOf(req: IncomingMessage): SpanStart {
+function spanStartOf(req: IncomingMessage): SpanStart {
   const method = req.method ?? ''
   const id = requestIdFrom(req.headers['x-request-id'])
-  req.headers['x-request-id'] = id // one made here is the answer's too
+  req.headers['x-request-id'] = id // the response has the same id, also a generated one
   return {
     name: method,
-    facts: {
+    attributes: {
       'http.request.method': method,
       'url.scheme': 'http',
       'url.path': pathOf(req),
@@ -54,21 +57,21 @@ function startOf(req: IncomingMessage): SpanStart {
 function endSpan(span: OpenSpan, req: IncomingMessage, res: ServerResponse): void {
   const { statusCode } = res
   const route = routeOf(req)
-  const facts = { 'http.response.status_code': statusCode }
-  if (route === undefined) span.note(facts)
-  else span.note({ ...facts, 'http.route': route }, `${req.method ?? ''} ${route}`)
+  const attributes = { 'http.response.status_code': statusCode }
+  if (route === undefined) span.update(attributes)
+  else span.update({ ...attributes, 'http.route': route }, `${req.method ?? ''} ${route}`)
   if (!res.writableFinished) span.fail('aborted')
-  else if (statusCode >= FAULT_STATUS) span.fail(String(statusCode))
+  else if (statusCode >= SERVER_ERROR_STATUS) span.fail(String(statusCode))
   span.end()
 }
 
-/** The pattern of the path: Express tells its own, and lanes answer creates and codes. */
+/** The pattern of the path: Express has its own; fast paths handle creates and codes. */
 function routeOf(req: IncomingMessage & { route?: { path?: unknown } }): string | undefined {
   const { path } = req.route ?? {}
   if (typeof path === 'string') return path
-  const asked = pathOf(req)
-  if (asked === '/v1/urls') return asked
-  return parseCodePath(asked) === undefined ? undefined : '/{code}'
+  const requested = pathOf(req)
+  if (requested === '/v1/urls') return requested
+  return parseCodePath(requested) === undefined ? undefined : '/{code}'
 }
 
 function pathOf({ url = '' }: IncomingMessage): string {

@@ -1,18 +1,18 @@
-// How to reach the API server and as whom: by the files that every pod is given, read again as they
-// change, or by a kubeconfig outside a cluster. Sends nothing itself.
+// Address and credentials of the API server: in a pod from the mounted service account, which is
+// re-read when it changes; outside a cluster from a kubeconfig. Sends no requests.
 import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
 import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
 
-/** What a call needs; `tls` changes when certificates do. */
+/** What a call needs; `tls` changes when the certificates change. */
 export interface Credentials {
   readonly server: string
   readonly headers: Readonly<Record<string, string>>
   readonly tls: TlsMaterial
 }
 
-/** What a connection is checked by, and shows. */
+/** CA, client certificate and TLS options of a connection. */
 interface TlsMaterial {
   readonly ca?: string
   readonly cert?: string
@@ -21,51 +21,51 @@ interface TlsMaterial {
   readonly rejectUnauthorized?: boolean
 }
 
-/** A way to the API server. */
+/** Access to the API server. */
 export interface ClusterAccess {
-  /** The namespace that is ours. */
+  /** The namespace of this process. */
   readonly namespace: string
-  /** Throws where a file cannot be read. */
+  /** Throws if a file cannot be read. */
   readonly read: () => Promise<Credentials>
-  /** The token was refused: the next `read` reads all anew. */
-  readonly forget: () => void
+  /** The server rejected the token: the next `read` re-reads everything. */
+  readonly invalidate: () => void
 }
 
-/** Where a pod finds its service account. */
+/** Where Kubernetes mounts the service account. */
 const ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount'
-/** Tokens are renewed long before they end, as client-go has it. */
-const FILES_KEPT_MS = 60_000
+/** client-go's value: tokens are renewed long before they expire. */
+const FILES_CACHE_MS = 60_000
 
-/** Access of a pod. Throws where the process is not in one, with what is missing. */
-export async function podAccess(given: {
+/** Access from within a pod. Throws outside a pod, and names the missing file. */
+export async function podAccess(deps: {
   readonly host: string
   readonly port: string
   readonly nowMs: () => number
   readonly folder?: string
 }): Promise<ClusterAccess> {
-  const { host, port, nowMs, folder = ACCOUNT_FOLDER } = given
-  const textOf = async (name: string) => (await readFile(join(folder, name), 'utf8')).trim()
-  const namespace = await textOf('namespace')
+  const { host, port, nowMs, folder = ACCOUNT_FOLDER } = deps
+  const readText = async (name: string) => (await readFile(join(folder, name), 'utf8')).trim()
+  const namespace = await readText('namespace')
   const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`
-  let kept: { readonly credentials: Credentials; readonly atMs: number } | undefined
+  let cached: { readonly credentials: Credentials; readonly atMs: number } | undefined
   return {
     namespace,
     async read() {
-      if (kept !== undefined && nowMs() - kept.atMs < FILES_KEPT_MS) return kept.credentials
-      const [token, ca] = await Promise.all([textOf('token'), textOf('ca.crt')])
+      if (cached !== undefined && nowMs() - cached.atMs < FILES_CACHE_MS) return cached.credentials
+      const [token, ca] = await Promise.all([readText('token'), readText('ca.crt')])
       const credentials = { server, headers: { Authorization: `Bearer ${token}` }, tls: { ca } }
-      kept = { credentials, atMs: nowMs() }
+      cached = { credentials, atMs: nowMs() }
       return credentials
     },
-    forget() {
-      kept = undefined
+    invalidate() {
+      cached = undefined
     },
   }
 }
 
 /**
- * Access by a kubeconfig file, with whatever way of logging in it names. The library that knows
- * them weighs 80 MB, so that pods, which have files, never load it. Throws what is wrong with it.
+ * Access through a kubeconfig file, with any authentication method that it names. The library that
+ * implements them takes 80 MB, so pods never load it. Throws if the kubeconfig is invalid.
  */
 export async function fileAccess(path: string): Promise<ClusterAccess> {
   const { KubeConfig } = await import('@kubernetes/client-node')
@@ -90,22 +90,22 @@ export async function fileAccess(path: string): Promise<ClusterAccess> {
         tls: tlsOf({ ...options }),
       }
     },
-    forget: () => undefined, // nothing is kept
+    invalidate: () => undefined, // nothing is cached
   }
 }
 
 function tlsOf(options: Readonly<Record<string, unknown>>): TlsMaterial {
-  const textOf = (name: string) => {
+  const pick = (name: string) => {
     const value = options[name]
     if (typeof value === 'string') return { [name]: value }
     return Buffer.isBuffer(value) ? { [name]: value.toString('utf8') } : {}
   }
   const { rejectUnauthorized } = options
   return {
-    ...textOf('ca'),
-    ...textOf('cert'),
-    ...textOf('key'),
-    ...textOf('servername'),
+    ...pick('ca'),
+    ...pick('cert'),
+    ...pick('key'),
+    ...pick('servername'),
     ...(typeof rejectUnauthorized === 'boolean' && { rejectUnauthorized }),
   }
 }

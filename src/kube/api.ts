@@ -1,16 +1,16 @@
-// Calls of the Kubernetes API: JSON in and out within a deadline, or lines as they come. Every
-// failure is a KubeError; nothing is tried again here.
+// Calls of the Kubernetes API: JSON requests with a deadline, and streams of lines. Every failure
+// is a KubeError; this module does not retry.
 import type { Metrics } from '../telemetry/metrics.ts'
 import { errorOfStatus, KubeError } from './kube-error.ts'
 import { deadlineOn, type Scheduler } from './scheduler.ts'
-import type { KubeAnswer, KubeRequest, Transport } from './transport.ts'
+import type { KubeResponse, KubeRequest, Transport } from './transport.ts'
 
 /** One call. */
 interface KubeCall {
   readonly method: KubeRequest['method']
   readonly path: string
   readonly query?: Readonly<Record<string, string>>
-  /** Becomes JSON. */
+  /** Serialised as JSON. */
   readonly body?: unknown
   /** @default application/json */
   readonly contentType?: string
@@ -19,38 +19,38 @@ interface KubeCall {
   readonly signal?: AbortSignal | undefined
 }
 
-/** A call whose answer is lines. */
-interface KubeLines {
+/** A call whose response is a stream of lines. */
+interface KubeStream {
   readonly path: string
   readonly query: Readonly<Record<string, string>>
-  /** Silence after which the connection counts as dead. */
+  /** The connection is considered dead after so long without data. */
   readonly idleMsMax: number
   readonly signal: AbortSignal
-  /** Told once the server has begun to answer. */
+  /** Called once the response headers have arrived. */
   readonly onOpen?: () => void
 }
 
 /** The API server. */
 export interface KubeApi {
-  /** Resolves to the answer's document. Throws KubeError. */
+  /** Resolves to the response document. Throws KubeError. */
   readonly call: (call: KubeCall) => Promise<unknown>
-  /** Gives each line; ends as the server ends it. Throws KubeError. */
-  readonly lines: (call: KubeLines) => AsyncGenerator<string, void>
+  /** Yields each line until the server closes the stream. Throws KubeError. */
+  readonly lines: (call: KubeStream) => AsyncGenerator<string, void>
 }
 
-/** How an object is applied: what we say is ours, whoever said it before. */
+/** Server-side apply: takes ownership of every field sent, also from other managers. */
 export const APPLY = {
   contentType: 'application/apply-patch+yaml',
   query: { fieldManager: 'curtail-controller', force: 'true' },
 } as const
 
 const CALL_MS_MAX = 10_000
-const ANSWER_BYTES_MAX = 64 * 1024 * 1024
+const RESPONSE_BYTES_MAX = 64 * 1024 * 1024
 const LINE_BYTES_MAX = 8 * 1024 * 1024
-/** A server may ask for no more patience than this. */
+/** A longer Retry-After is cut to this. */
 const RETRY_AFTER_MS_MAX = 60_000
 
-/** Makes calls over a transport. */
+/** Creates an API client over a transport. */
 export function createKubeApi(deps: {
   readonly transport: Pick<Transport, 'send' | 'host'>
   readonly scheduler: Scheduler
@@ -62,11 +62,11 @@ export function createKubeApi(deps: {
       metrics.apiRequests.inc({ code, method: request.method, host: transport.host() })
     }
     try {
-      const answer = await transport.send(request)
-      count(String(answer.status))
-      return answer
+      const response = await transport.send(request)
+      count(String(response.status))
+      return response
     } catch (error) {
-      count('<error>') // client-go's word
+      count('<error>') // client-go's label value
       throw error
     }
   }
@@ -74,7 +74,7 @@ export function createKubeApi(deps: {
     async call({ method, path, query = {}, body, contentType, msMax = CALL_MS_MAX, signal }) {
       const deadline = deadlineOn(scheduler, msMax, signal)
       try {
-        const answer = await send({
+        const response = await send({
           method,
           path: path + queryOf(query),
           signal: deadline.signal,
@@ -83,106 +83,106 @@ export function createKubeApi(deps: {
             contentType: contentType ?? 'application/json',
           }),
         })
-        const text = await textOf(answer)
-        if (answer.status >= 300) throw refusalOf(answer, text)
-        return parse(text)
+        const content = await readBody(response)
+        if (response.status >= 300) throw errorOfResponse(response, content)
+        return parse(content)
       } catch (error) {
-        throw failureOf(error, deadline.isLate() && `${method} ${path} took over ${msMax} ms`)
+        throw toKubeError(error, deadline.timedOut() && `${method} ${path} took over ${msMax} ms`)
       } finally {
-        deadline.end()
+        deadline.clear()
       }
     },
     lines: (call) => readLines({ call, send, scheduler }),
   }
 }
 
-async function* readLines(given: {
-  call: KubeLines
-  send: (request: KubeRequest) => Promise<KubeAnswer>
+async function* readLines(input: {
+  call: KubeStream
+  send: (request: KubeRequest) => Promise<KubeResponse>
   scheduler: Scheduler
 }): AsyncGenerator<string, void> {
-  const { call, send, scheduler } = given
+  const { call, send, scheduler } = input
   const path = call.path + queryOf(call.query)
-  const ending = new AbortController()
-  const idle = { is: false }
-  const expire = () =>
+  const closing = new AbortController()
+  const state = { isIdle: false }
+  const startIdleTimer = () =>
     scheduler.after(call.idleMsMax, () => {
-      idle.is = true
-      ending.abort()
+      state.isIdle = true
+      closing.abort()
     })
-  const follow = () => {
-    ending.abort()
+  const onAbort = () => {
+    closing.abort()
   }
-  let cancel = expire()
-  call.signal.addEventListener('abort', follow)
-  if (call.signal.aborted) ending.abort()
+  let cancel = startIdleTimer()
+  call.signal.addEventListener('abort', onAbort)
+  if (call.signal.aborted) closing.abort()
   try {
-    const answer = await send({ method: 'GET', path, signal: ending.signal })
-    if (answer.status >= 300) throw refusalOf(answer, await textOf(answer))
+    const response = await send({ method: 'GET', path, signal: closing.signal })
+    if (response.status >= 300) throw errorOfResponse(response, await readBody(response))
     call.onOpen?.()
     let rest: Buffer = Buffer.alloc(0)
-    for await (const piece of answer.body) {
+    for await (const chunk of response.body) {
       cancel()
-      cancel = expire()
-      const whole: Buffer = rest.length === 0 ? piece : Buffer.concat([rest, piece])
-      const end = whole.lastIndexOf(10)
-      rest = whole.subarray(end + 1)
-      if (rest.length > LINE_BYTES_MAX) throw torn('a line of a watch is too long')
-      for (const line of whole.toString('utf8', 0, end + 1).split('\n')) if (line) yield line
+      cancel = startIdleTimer()
+      const data: Buffer = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+      const end = data.lastIndexOf(10)
+      rest = data.subarray(end + 1)
+      if (rest.length > LINE_BYTES_MAX) throw protocolError('a line of a watch is too long')
+      for (const line of data.toString('utf8', 0, end + 1).split('\n')) if (line) yield line
     }
-    if (rest.length > 0) throw torn('a watch ended within a line')
+    if (rest.length > 0) throw protocolError('a watch closed within a line')
   } catch (error) {
-    throw failureOf(error, idle.is && `nothing came for ${call.idleMsMax} ms`)
+    throw toKubeError(error, state.isIdle && `nothing came for ${call.idleMsMax} ms`)
   } finally {
     cancel()
-    call.signal.removeEventListener('abort', follow)
-    ending.abort() // whoever stops reading closes the connection
+    call.signal.removeEventListener('abort', onAbort)
+    closing.abort() // a caller that stops reading closes the connection
   }
 }
 
-async function textOf({ body }: KubeAnswer): Promise<string> {
-  const pieces: Buffer[] = []
+async function readBody({ body }: KubeResponse): Promise<string> {
+  const chunks: Buffer[] = []
   let bytes = 0
-  for await (const piece of body) {
-    bytes += piece.length
-    if (bytes > ANSWER_BYTES_MAX) throw torn('an answer of the API server is too long')
-    pieces.push(piece)
+  for await (const chunk of body) {
+    bytes += chunk.length
+    if (bytes > RESPONSE_BYTES_MAX) throw protocolError('a response of the API server is too long')
+    chunks.push(chunk)
   }
-  return Buffer.concat(pieces).toString('utf8')
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 function queryOf(query: Readonly<Record<string, string>>): string {
-  const text = new URLSearchParams(query).toString()
-  return text === '' ? '' : `?${text}`
+  const encoded = new URLSearchParams(query).toString()
+  return encoded === '' ? '' : `?${encoded}`
 }
 
-function parse(text: string): unknown {
+function parse(body: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return JSON.parse(body) as unknown
   } catch {
-    throw torn('an answer of the API server is no JSON')
+    throw protocolError('a response of the API server is not JSON')
   }
 }
 
-function refusalOf({ status, headers }: KubeAnswer, text: string): KubeError {
+function errorOfResponse({ status, headers }: KubeResponse, body: string): KubeError {
   const seconds = Number(headers['retry-after'])
-  const waits = headers['retry-after'] !== undefined && Number.isFinite(seconds)
-  const retryAfterMs = waits ? Math.min(seconds * 1000, RETRY_AFTER_MS_MAX) : undefined
+  const hasDelay = headers['retry-after'] !== undefined && Number.isFinite(seconds)
+  const retryAfterMs = hasDelay ? Math.min(seconds * 1000, RETRY_AFTER_MS_MAX) : undefined
   try {
-    return errorOfStatus(JSON.parse(text), { status, retryAfterMs })
+    return errorOfStatus(JSON.parse(body), { status, retryAfterMs })
   } catch {
-    const message = `the API server answered ${status}: ${text.slice(0, 200)}`
+    const message = `the API server returned ${status}: ${body.slice(0, 200)}`
     return new KubeError(message, { status, reason: 'Unknown', retryAfterMs })
   }
 }
 
-function torn(message: string): KubeError {
+function protocolError(message: string): KubeError {
   return new KubeError(message, { status: 0, reason: 'Torn' })
 }
 
-/** What went wrong, said as a KubeError; `late` says that it was the time. */
-function failureOf(error: unknown, late: string | false): KubeError {
-  if (late !== false) return new KubeError(late, { status: 0, reason: 'Late', cause: error })
+/** `error` as a KubeError; `timeout` is the message if a deadline caused it. */
+function toKubeError(error: unknown, timeout: string | false): KubeError {
+  if (timeout !== false) return new KubeError(timeout, { status: 0, reason: 'Late', cause: error })
   if (error instanceof KubeError) return error
   const message = error instanceof Error ? error.message : String(error)
   return new KubeError(message, { status: 0, reason: 'Unreachable', cause: error })

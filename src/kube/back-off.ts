@@ -1,43 +1,42 @@
-// How long to wait after a failure: longer after each, with jitter, and short again after a while
-// without one.
+// Exponential back-off with jitter; it resets after a period without failures.
 import type { Scheduler } from './scheduler.ts'
 
-/** Bounds of the waits. */
+/** Bounds of the delays. */
 export interface BackOffBounds {
-  readonly firstMs: number
-  readonly mostMs: number
-  /** After so long without a failure the next wait is the first again. */
+  readonly initialMs: number
+  readonly maxMs: number
+  /** After so long without a failure the next delay is the initial one. */
   readonly resetAfterMs: number
 }
 
-/** Waits after failures. */
+/** Delays after failures. */
 export interface BackOff {
-  /** The wait after the failure that has just happened: a step, and up to as much again. */
+  /** The delay after a failure that just happened: a step plus up to 100 % jitter. */
   readonly nextMs: () => number
 }
 
-/** The waits of a list or watch, as client-go has them. */
+/** client-go's delays of a list or watch. */
 export const WATCH_BACK_OFF: BackOffBounds = {
-  firstMs: 800,
-  mostMs: 30_000,
+  initialMs: 800,
+  maxMs: 30_000,
   resetAfterMs: 120_000,
 }
 
-/** Makes waits that begin with the first. */
+/** Creates a back-off whose first delay is the initial one. */
 export function createBackOff(
-  { firstMs, mostMs, resetAfterMs }: BackOffBounds,
+  { initialMs, maxMs, resetAfterMs }: BackOffBounds,
   { scheduler, random }: { scheduler: Pick<Scheduler, 'nowMs'>; random: () => number },
 ): BackOff {
-  let stepMs = firstMs
+  let stepMs = initialMs
   let lastAtMs = -Infinity
   return {
     nextMs() {
       const nowMs = scheduler.nowMs()
-      if (nowMs - lastAtMs > resetAfterMs) stepMs = firstMs
-      const waitMs = Math.min(stepMs * (1 + random()), mostMs)
-      lastAtMs = nowMs + waitMs
-      stepMs = Math.min(stepMs * 2, mostMs)
-      return waitMs
+      if (nowMs - lastAtMs > resetAfterMs) stepMs = initialMs
+      const delayMs = Math.min(stepMs * (1 + random()), maxMs)
+      lastAtMs = nowMs + delayMs
+      stepMs = Math.min(stepMs * 2, maxMs)
+      return delayMs
     },
   }
 }

@@ -1,8 +1,8 @@
-// Events: what is counted in the event that exists, what is dropped, and how many may wait.
+// Events: which are counted in an existing event, which are dropped, and how many may be pending.
 import { beforeEach, expect, test } from '@jest/globals'
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
-import { createEventRecorder, type EventRecorder, type EventTold } from './events.ts'
+import { createEventRecorder, type EventRecorder, type EventInput } from './events.ts'
 import { KubeError } from './kube-error.ts'
 
 type Call = Parameters<KubeApi['call']>[0]
@@ -13,8 +13,8 @@ let nowMs: number
 let wallMs: number
 let mayWrite: boolean
 let calls: Call[]
-/** What becomes of a call. */
-let answer: (call: Call) => Promise<unknown>
+/** The result of a call. */
+let respond: (call: Call) => Promise<unknown>
 let metrics: Metrics
 let events: EventRecorder
 
@@ -23,13 +23,13 @@ beforeEach(() => {
   wallMs = 1_000_000_000_000
   mayWrite = true
   calls = []
-  answer = () => Promise.resolve({})
+  respond = () => Promise.resolve({})
   metrics = createMetrics()
   events = createEventRecorder({
     api: {
       call(call) {
         calls.push(call)
-        return answer(call)
+        return respond(call)
       },
     },
     ...{
@@ -43,42 +43,42 @@ beforeEach(() => {
   })
 })
 
-const tell = (note: string, of: Partial<EventTold['regarding']> = {}) => {
-  const about = { ...regarding, ...of }
-  events.tell({ regarding: about, type: 'Normal', reason: 'R', action: 'A', note })
+const emit = (note: string, of: Partial<EventInput['regarding']> = {}) => {
+  const object = { ...regarding, ...of }
+  events.emit({ regarding: object, type: 'Normal', reason: 'R', action: 'A', note })
 }
-/** Tells `count` events of as many objects, so that no object's budget is spent. */
-const tellMany = (count: number) => {
-  for (let i = 0; i < count; i++) tell('note', { uid: `u${i}`, name: `o${i}` })
+/** Emits `count` events of as many objects, so that no object's bucket is empty. */
+const emitMany = (count: number) => {
+  for (let i = 0; i < count; i++) emit('note', { uid: `u${i}`, name: `o${i}` })
 }
-const dropped = async (why: string) => {
+const dropped = async (reason: string) => {
   const { values } = await metrics.eventsDropped.get()
-  return values.find(({ labels }) => labels.why === why)?.value ?? 0
+  return values.find(({ labels }) => labels.reason === reason)?.value ?? 0
 }
 const methods = () => calls.map(({ method }) => method).join(' ')
 
 test('a repeated event within ten minutes of the last is counted, once a minute', async () => {
-  tell('one')
+  emit('one')
   nowMs += MINUTE_MS - 1
-  tell('one')
+  emit('one')
   await events.flush()
   expect(methods()).toBe('POST')
   nowMs += 1
-  tell('one') // a minute after the event was written
+  emit('one') // a minute after the event was written
   nowMs += MINUTE_MS - 1
-  tell('one') // less than a minute after the count was
+  emit('one') // less than a minute after the count was
   await events.flush()
   expect(methods()).toBe('POST PATCH')
   expect(calls[1]?.body).toMatchObject({ series: { count: 3 } })
   expect(calls[1]?.path).toMatch(/\/events\/o\.[0-9a-f]{16}$/)
   for (let i = 0; i < 3; i++) {
     nowMs += 10 * MINUTE_MS
-    tell('one')
+    emit('one')
   }
   await events.flush()
   expect(methods()).toBe('POST PATCH PATCH PATCH PATCH')
   nowMs += 10 * MINUTE_MS + 1
-  tell('one')
+  emit('one')
   await events.flush()
   expect(methods()).toBe('POST PATCH PATCH PATCH PATCH POST')
   const names = calls
@@ -87,12 +87,12 @@ test('a repeated event within ten minutes of the last is counted, once a minute'
   expect(new Set(names).size).toBe(2)
 })
 
-test('a wall clock that is set back keeps no event and no count from being written', async () => {
-  tell('one')
+test('a wall clock that is set back does not prevent writes of events and counts', async () => {
+  emit('one')
   wallMs -= 3 * 3600_000
   nowMs += MINUTE_MS
-  tell('one')
-  tell('two')
+  emit('one')
+  emit('two')
   await events.flush()
   expect([methods(), await dropped('too-many')]).toEqual(['POST PATCH POST', 0])
   const eventTime = new Date(wallMs + nowMs).toISOString().replace('Z', '000Z')
@@ -100,62 +100,62 @@ test('a wall clock that is set back keeps no event and no count from being writt
   expect(calls[2]?.body).toMatchObject({ eventTime })
 })
 
-test('another note, or another object, is another event', async () => {
-  tell('one')
-  tell('two')
-  tell('one', { uid: 'v' })
+test('another note or another object is a separate event', async () => {
+  emit('one')
+  emit('two')
+  emit('one', { uid: 'v' })
   await events.flush()
   expect(methods()).toBe('POST POST POST')
 })
 
-test('an object has 25 events at once, then one in five minutes, as others do', async () => {
-  for (let i = 0; i < 27; i++) tell(`note ${i}`)
-  tell('other', { uid: 'v' })
+test('an object may have 25 events at once, then one every five minutes', async () => {
+  for (let i = 0; i < 27; i++) emit(`note ${i}`)
+  emit('other', { uid: 'v' })
   await events.flush()
   expect([calls.length, await dropped('too-many')]).toEqual([26, 2])
   nowMs += 5 * MINUTE_MS - 1
-  tell('too early')
+  emit('too early')
   nowMs += 1
-  tell('on time')
-  tell('too early for another')
+  emit('on time')
+  emit('too early for another')
   await events.flush()
   expect([calls.length, await dropped('too-many')]).toEqual([27, 4])
-  nowMs += 24 * 3600_000 // what was not used for long is no more than 25
-  for (let i = 0; i < 26; i++) tell(`later ${i}`)
+  nowMs += 24 * 3600_000 // the bucket never holds more than 25 tokens
+  for (let i = 0; i < 26; i++) emit(`later ${i}`)
   await events.flush()
   expect([calls.length, await dropped('too-many')]).toEqual([52, 5])
 })
 
-test('500 events may wait; the next is dropped, and those written make room', async () => {
+test('500 events may be pending; the next is dropped until a write completes', async () => {
   const held = Promise.withResolvers<object>()
-  answer = () => held.promise
-  tellMany(500)
+  respond = () => held.promise
+  emitMany(500)
   await Promise.resolve()
   expect(await dropped('queue-full')).toBe(0)
-  tell('one too many')
+  emit('one too many')
   expect(await dropped('queue-full')).toBe(1)
   held.resolve({})
   await events.flush()
   expect(calls).toHaveLength(500)
-  tellMany(1000)
+  emitMany(1000)
   await events.flush()
   expect(await dropped('queue-full')).toBe(1)
-  for (let i = 0; i < 499; i++) tell('more', { uid: `x${i}` })
+  for (let i = 0; i < 499; i++) emit('more', { uid: `x${i}` })
   await events.flush()
   expect([calls.length, await dropped('queue-full')]).toEqual([1499, 1])
 })
 
 test('leadership is checked before each write, not when an event is emitted', async () => {
   const held = Promise.withResolvers<object>()
-  answer = () => held.promise
-  tell('one')
-  tell('two')
+  respond = () => held.promise
+  emit('one')
+  emit('two')
   await new Promise((resolve) => setImmediate(resolve))
   mayWrite = false // while the first is being written
   held.resolve({})
   await events.flush()
   expect([calls.length, await dropped('not-leading')]).toEqual([1, 1])
-  tell('three')
+  emit('three')
   mayWrite = true
   await events.flush()
   expect([calls.length, await dropped('not-leading')]).toEqual([2, 1])
@@ -163,18 +163,18 @@ test('leadership is checked before each write, not when an event is emitted', as
 
 test('an event that exists counts as written; a failed one is counted as dropped', async () => {
   const statuses = [409, 500]
-  answer = () => {
+  respond = () => {
     const status = statuses.shift()
     if (status === undefined) return Promise.resolve({})
     return Promise.reject(new KubeError('no', { status, reason: 'R' }))
   }
-  for (const note of ['one', 'two', 'three']) tell(note)
+  for (const note of ['one', 'two', 'three']) emit(note)
   await events.flush()
   expect([calls.length, await dropped('failed')]).toEqual([3, 1])
 })
 
-test('an event has a deadline, and no part of it is longer than the API server takes', async () => {
-  tell('x'.repeat(2000), { name: 'o'.repeat(253) })
+test('an event has a deadline, and no field exceeds the bounds of the API server', async () => {
+  emit('x'.repeat(2000), { name: 'o'.repeat(253) })
   await events.flush()
   const { body, msMax } = calls[0] ?? {}
   const event = body as { metadata: { name: string }; note: string; reportingInstance: string }

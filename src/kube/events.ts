@@ -1,5 +1,5 @@
-// Events for `kubectl describe`. What is said again within minutes is counted in the event that is
-// there; what would flood the API server is dropped and counted. Nobody waits for an event.
+// Events for `kubectl describe`. A repeated event increments the count of the existing one; events
+// that would flood the API server are dropped and counted. Emitting an event never blocks.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Log } from '../telemetry/log.ts'
@@ -9,7 +9,7 @@ import { microTime } from './conditions.ts'
 import { isStatus } from './kube-error.ts'
 import { pathOf } from './objects.ts'
 
-/** What an event is about. */
+/** The object that an event is about. */
 interface Regarding {
   readonly apiVersion: string
   readonly kind: string
@@ -18,31 +18,31 @@ interface Regarding {
   readonly uid: string
 }
 
-/** What is to be told. */
-export interface EventTold {
+/** The fields of an event. */
+export interface EventInput {
   readonly regarding: Regarding
   readonly type: 'Normal' | 'Warning'
-  /** In one word. */
+  /** One word. */
   readonly reason: string
-  /** What the controller did, in one word. */
+  /** What the controller did, one word. */
   readonly action: string
   readonly note: string
 }
 
-/** Tells events. */
+/** Emits events. */
 export interface EventRecorder {
-  readonly tell: (event: EventTold) => void
-  /** Resolves once those told so far are written or given up. */
+  readonly emit: (event: EventInput) => void
+  /** Resolves once the events emitted so far are written or dropped. */
   readonly flush: () => Promise<void>
 }
 
-/** Said again within this time, it is the same event once more. */
+/** An event repeated within this time belongs to the same series. */
 const SERIES_MS = 10 * 60_000
-/** A count is written down so often at most. */
+/** The minimum interval between two writes of a count. */
 const SERIES_WRITE_MS = 60_000
 const SERIES_MAX = 2000
-const WAITING_MAX = 500
-/** Of one object: so many at once, and then one more in so long; as client-go has it. */
+const PENDING_MAX = 500
+/** client-go's token bucket per object: its size, and the interval of one new token. */
 const OBJECT_BURST = 25
 const OBJECT_REFILL_MS = 5 * 60_000
 const NOTE_CHARACTERS_MAX = 1000
@@ -56,30 +56,30 @@ interface Series {
   writtenAtMs: number
 }
 
-/** Makes a recorder; `instance` is the process in the events. */
+/** Creates a recorder; `instance` identifies the process in the events. */
 export function createEventRecorder(deps: {
   readonly api: Pick<KubeApi, 'call'>
   readonly controller: string
   readonly instance: string
-  /** Monotonic: decides what is counted and what is dropped. */
+  /** Monotonic: decides which events are counted and which are dropped. */
   readonly nowMs: () => number
-  /** For what is written in the events, and decides nothing. */
+  /** Only for the timestamps in the events. */
   readonly wallMs: () => number
   readonly metrics: Pick<Metrics, 'eventsDropped'>
   readonly log: Pick<Log, 'debug'>
-  /** Asked before each write: who leads no more tells nothing. */
+  /** Checked before each write: a replica that lost leadership writes no events. */
   readonly mayWrite: () => boolean
 }): EventRecorder {
   const { api, wallMs, metrics, controller, instance } = deps
   const series = new LRUCache<string, Series>({ max: SERIES_MAX })
-  const budgets = new LRUCache<string, { dueMs: number }>({ max: SERIES_MAX })
-  const drop = (why: string) => {
-    metrics.eventsDropped.inc({ why })
+  const buckets = new LRUCache<string, { dueMs: number }>({ max: SERIES_MAX })
+  const drop = (reason: string) => {
+    metrics.eventsDropped.inc({ reason })
   }
-  const writes = createWrites({ ...deps, drop })
-  const { enqueue } = writes
-  const begin = (key: string, event: EventTold, nowMs: number) => {
-    if (!spend(budgets, event.regarding.uid, nowMs)) {
+  const queue = createWriteQueue({ ...deps, drop })
+  const { enqueue } = queue
+  const create = (key: string, event: EventInput, nowMs: number) => {
+    if (!takeToken(buckets, event.regarding.uid, nowMs)) {
       drop('too-many')
       return
     }
@@ -90,41 +90,41 @@ export function createEventRecorder(deps: {
     const body = renderEvent(event, { name, atMs, controller, instance })
     enqueue(() =>
       api.call({ method: 'POST', path, body, msMax: CALL_MS_MAX }).catch((error: unknown) => {
-        if (!isStatus(error, 409)) throw error // written before, by a call whose answer was lost
+        if (!isStatus(error, 409)) throw error // a call whose response was lost created it
       }),
     )
   }
   return {
-    tell(event) {
+    emit(event) {
       const nowMs = deps.nowMs()
       const key = [event.regarding.uid, event.type, event.reason, event.action, event.note].join()
-      const seen = series.get(key)
-      if (seen === undefined || nowMs - seen.lastAtMs > SERIES_MS) {
-        begin(key, event, nowMs)
+      const current = series.get(key)
+      if (current === undefined || nowMs - current.lastAtMs > SERIES_MS) {
+        create(key, event, nowMs)
         return
       }
-      seen.count++
-      seen.lastAtMs = nowMs
-      if (nowMs - seen.writtenAtMs < SERIES_WRITE_MS) return
-      seen.writtenAtMs = nowMs
-      const { name, count } = seen
+      current.count++
+      current.lastAtMs = nowMs
+      if (nowMs - current.writtenAtMs < SERIES_WRITE_MS) return
+      current.writtenAtMs = nowMs
+      const { name, count } = current
       const path = pathOf(EVENTS, { namespace: event.regarding.namespace, name })
       const body = { series: { count, lastObservedTime: microTime(wallMs()) } }
       const contentType = 'application/merge-patch+json'
       enqueue(() => api.call({ method: 'PATCH', path, body, contentType, msMax: CALL_MS_MAX }))
     },
-    flush: writes.flush,
+    flush: queue.flush,
   }
 }
 
-/** Writes one after the other, as many as may wait. */
-function createWrites(deps: {
+/** Runs writes one after the other; the queue is bounded. */
+function createWriteQueue(deps: {
   readonly mayWrite: () => boolean
-  readonly drop: (why: string) => void
+  readonly drop: (reason: string) => void
   readonly log: Pick<Log, 'debug'>
 }) {
   const { mayWrite, drop, log } = deps
-  let waiting = 0
+  let pending = 0
   let tail = Promise.resolve()
   const attempt = async (write: () => Promise<unknown>) => {
     try {
@@ -132,44 +132,48 @@ function createWrites(deps: {
       else drop('not-leading')
     } catch (err) {
       drop('failed')
-      log.debug({ err }, 'an event was not written')
+      log.debug({ err }, 'event not written')
     } finally {
-      waiting--
+      pending--
     }
   }
   return {
     enqueue: (write: () => Promise<unknown>) => {
-      if (waiting >= WAITING_MAX) {
+      if (pending >= PENDING_MAX) {
         drop('queue-full')
         return
       }
-      waiting++
+      pending++
       tail = tail.then(() => attempt(write))
     },
     flush: () => tail,
   }
 }
 
-/** Whether an object may have one more event. */
-function spend(budgets: LRUCache<string, { dueMs: number }>, uid: string, nowMs: number): boolean {
-  const budget = budgets.get(uid) ?? { dueMs: 0 }
-  const dueMs = Math.max(budget.dueMs, nowMs) + OBJECT_REFILL_MS
+/** Takes a token of an object's bucket; returns false if it is empty. */
+function takeToken(
+  buckets: LRUCache<string, { dueMs: number }>,
+  uid: string,
+  nowMs: number,
+): boolean {
+  const bucket = buckets.get(uid) ?? { dueMs: 0 }
+  const dueMs = Math.max(bucket.dueMs, nowMs) + OBJECT_REFILL_MS
   if (dueMs - nowMs > OBJECT_BURST * OBJECT_REFILL_MS) return false
-  budgets.set(uid, { dueMs })
+  buckets.set(uid, { dueMs })
   return true
 }
 
-/** The same event of the same process gets the same name, so that it is written once. */
-function nameOf(key: string, { regarding }: EventTold, atMs: number): string {
+/** A retried write of an event uses the same name, so the event is created once. */
+function nameOf(key: string, { regarding }: EventInput, atMs: number): string {
   const hash = createHash('sha256').update(`${key} ${atMs}`).digest('hex').slice(0, 16)
   return `${regarding.name.slice(0, 200)}.${hash}`
 }
 
 function renderEvent(
-  { regarding, type, reason, action, note }: EventTold,
-  given: { name: string; atMs: number; controller: string; instance: string },
+  { regarding, type, reason, action, note }: EventInput,
+  source: { name: string; atMs: number; controller: string; instance: string },
 ) {
-  const { name, atMs, controller, instance } = given
+  const { name, atMs, controller, instance } = source
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',

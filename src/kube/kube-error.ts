@@ -1,12 +1,12 @@
-// The one error of calls to the API server: what it answered, or that it did not.
+// The single error type of calls to the API server: an error response, or no response.
 
 /** How a call failed. */
 export interface KubeFailure {
-  /** The HTTP status; 0 where there was no answer. */
+  /** The HTTP status; 0 without a response. */
   readonly status: number
-  /** The API's word for it, such as `AlreadyExists`; ours are `Unreachable`, `Late`, `Torn`. */
+  /** The API's reason, such as `AlreadyExists`; ours are `Unreachable`, `Late`, `Torn`. */
   readonly reason: string
-  /** How long to wait before the next call, where the server says so. */
+  /** The delay before the next call, if the server sent one. */
   readonly retryAfterMs?: number | undefined
   readonly cause?: unknown
 }
@@ -26,29 +26,30 @@ export class KubeError extends Error {
   }
 }
 
-/** Whether `error` is an answer of this status. */
+/** Whether `error` is a response with this status. */
 export function isStatus(error: unknown, status: number): boolean {
   return error instanceof KubeError && error.status === status
 }
 
-/** A `Status` document as an error; `status` where the document has no code of its own. */
+/** A `Status` document as an error; `status` applies if the document has no code. */
 export function errorOfStatus(
   document: unknown,
-  given: { status: number; retryAfterMs?: number | undefined },
+  response: { status: number; retryAfterMs?: number | undefined },
 ): KubeError {
-  const said = (typeof document === 'object' && document !== null ? document : {}) as {
+  const body = (typeof document === 'object' && document !== null ? document : {}) as {
     readonly code?: unknown
     readonly reason?: unknown
     readonly message?: unknown
     readonly details?: { readonly retryAfterSeconds?: unknown } | null
   }
-  const status = typeof said.code === 'number' ? said.code : given.status
-  const seconds = said.details?.retryAfterSeconds
-  const reason = typeof said.reason === 'string' ? said.reason : 'Unknown'
-  const message = typeof said.message === 'string' ? said.message : `the API answered ${status}`
+  const status = typeof body.code === 'number' ? body.code : response.status
+  const seconds = body.details?.retryAfterSeconds
+  const reason = typeof body.reason === 'string' ? body.reason : 'Unknown'
+  const message = typeof body.message === 'string' ? body.message : `the API returned ${status}`
   return new KubeError(message, {
     status,
     reason,
-    retryAfterMs: given.retryAfterMs ?? (typeof seconds === 'number' ? seconds * 1000 : undefined),
+    retryAfterMs:
+      response.retryAfterMs ?? (typeof seconds === 'number' ? seconds * 1000 : undefined),
   })
 }

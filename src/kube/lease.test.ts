@@ -1,5 +1,5 @@
-// Leadership while the API server is slow: at no time do two candidates lead, however late requests
-// are carried out and responses arrive.
+// Leader election with a slow API server: two candidates never lead at once, however long requests
+// and responses are delayed.
 import { beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Candidate, type Delays, SlowLeases } from '../../test/parts/slow-leases.ts'
@@ -18,7 +18,7 @@ const calls =
     first[nth - 1] ?? others
 
 test('a renewal counts from its request, not from its response', async () => {
-  // Create and renew; the response of the renewal takes almost as long as the lead lasts.
+  // Create and renew; the response of the renewal takes almost as long as the renew deadline.
   const one = world.add('one', calls([{}, {}, { responseMs: 7900 }], LOST))
   const two = world.add('two')
   await world.advance(11_900)
@@ -33,7 +33,7 @@ test('a renewal counts from its request, not from its response', async () => {
 test('the wait for a Lease starts at the response that showed it, not its request', async () => {
   world.add('one', ({ nth }) => (nth <= 6 ? {} : LOST)) // the last renewal is that of 8 s
   await world.advance(500)
-  // Its first look reaches the server only after that renewal.
+  // Its first GET reaches the server only after that renewal.
   const two = world.add('two', calls([{ requestMs: 8000 }]))
   await world.advance(23_000)
   expect([two.reported, world.overlaps]).toEqual([[], []])
@@ -41,14 +41,14 @@ test('the wait for a Lease starts at the response that showed it, not its reques
   expect([world.leaders(), world.overlaps]).toEqual([['two'], []])
 })
 
-test('every renewal that is seen starts the wait for the Lease from zero', async () => {
+test('every observed renewal restarts the wait for the Lease', async () => {
   world.add('one', ({ nth }) => (nth > 2 ? { requestMs: 1500, responseMs: 1500 } : {}))
   const two = world.add('two')
   await world.advance(120_000)
   expect([world.leaders(), two.reported, world.overlaps]).toEqual([['one'], [], []])
 })
 
-test('a renewal without a response ends the lead when the one before runs out', async () => {
+test('a renewal without a response ends leadership when the previous one expires', async () => {
   const one = world.add('one', calls([{}, {}, {}], { responseMs: Infinity }))
   await world.advance(11_900)
   expect([one.reported, world.leaders(), await one.gauge()]).toEqual([['won 0'], ['one'], 1])
@@ -57,7 +57,7 @@ test('a renewal without a response ends the lead when the one before runs out', 
   expect(await one.gauge()).toBe(0)
 })
 
-test('a candidate whose calls took longer than the lead lasts does not lead by them', async () => {
+test('a candidate whose calls exceed the renew deadline does not become leader', async () => {
   const one = world.add('one', calls([{ responseMs: 6000 }, { responseMs: 6000 }]))
   await world.advance(13_000)
   expect([one.reported, world.leaders(), world.spec().holderIdentity]).toEqual([[], [], 'one'])
@@ -65,7 +65,7 @@ test('a candidate whose calls took longer than the lead lasts does not lead by t
   expect([one.reported, world.leaders()]).toEqual([['won 14200'], ['one']])
 })
 
-test('a renewal that reaches the server after the Lease was taken changes nothing', async () => {
+test('a renewal that arrives after another acquired the Lease changes nothing', async () => {
   const one = world.add('one', calls([{}, {}, { requestMs: 20_000 }], LOST))
   const two = world.add('two')
   await world.advance(21_900)
@@ -75,7 +75,7 @@ test('a renewal that reaches the server after the Lease was taken changes nothin
   expect([one.reported.at(-1), two.reported.length]).toEqual(['lost 10000', 1])
 })
 
-test('a renewal that was carried out, and answered with 500, is not lost', async () => {
+test('a renewal that was applied but returned 500 is not lost', async () => {
   const one = world.add('one', calls([{}, {}, { failsWith: 500 }]))
   await world.advance(30_000)
   expect([one.reported, world.leaders()]).toEqual([['won 0'], ['one']])
@@ -85,7 +85,7 @@ test('a leader that sees another holder stops leading at once', async () => {
   const one = world.add('one')
   await world.advance(1000)
   world.write({ holderIdentity: 'two', leaseDurationSeconds: 15 })
-  await world.advance(3000) // a conflict, and then a look
+  await world.advance(3000) // a conflict, then a GET
   expect([one.reported, world.leaders(), await one.gauge()]).toEqual([
     ['won 0', 'lost 4000'],
     [],
@@ -93,32 +93,32 @@ test('a leader that sees another holder stops leading at once', async () => {
   ])
 })
 
-test('a leader that comes too late to renew sends nothing', async () => {
+test('a leader past its renew deadline sends nothing', async () => {
   const one = world.add('one', undefined, { leaseMs: 3000, renewMs: 2000, retryMs: 2000 })
   await world.advance(2000)
   expect([one.reported, one.calls.length]).toEqual([['won 0', 'lost 2000'], 2])
 })
 
-test('a leader that stops while it cannot renew has stopped, not lost', async () => {
-  const slowLook = [{}, {}, { failsWith: 500 }, { responseMs: 5000 }]
-  const one = world.add('one', calls(slowLook, { responseMs: Infinity }))
-  await world.advance(12_000) // the lead ended at 10 s
+test('a leader stopped while it cannot renew reports stopped, not lost', async () => {
+  const slowRead = [{}, {}, { failsWith: 500 }, { responseMs: 5000 }]
+  const one = world.add('one', calls(slowRead, { responseMs: Infinity }))
+  await world.advance(12_000) // leadership ended at 10 s
   one.stop()
   await world.advance(0)
   expect(one.reported).toEqual(['won 0', 'stopped 12000'])
 })
 
-test('of four that start at once one creates the Lease; the others log no warning', async () => {
+test('of four candidates one creates the Lease; the others log no warning', async () => {
   const all = ['a', 'b', 'c', 'd'].map((name) => world.add(name, () => ({ responseMs: 50 })))
   await world.advance(10_000)
   expect([world.leaders().length, world.overlaps]).toEqual([1, []])
   expect(all.flatMap(({ warnings }) => warnings)).toEqual([])
 })
 
-test('a Lease that is deleted is created by whichever candidate looks next', async () => {
+test('a deleted Lease is created by the next candidate that reads it', async () => {
   const one = world.add('one', ({ nth }) => (nth === 4 ? { requestMs: 100 } : {}))
   const two = world.add('two')
-  await world.advance(4050) // the second renewal of one is on its way
+  await world.advance(4050) // the second renewal is in flight
   world.remove()
   await world.advance(100)
   expect(world.spec()).toEqual({})
@@ -152,9 +152,9 @@ test('a candidate that does not lead releases nothing', async () => {
   expect([one.calls.length, world.spec().holderIdentity]).toEqual([before, 'one'])
 })
 
-test('a leader does not release a Lease that another holds by now', async () => {
+test('a leader does not release a Lease that another holds', async () => {
   const one = world.add('one', ({ nth }) => (nth === 3 ? { requestMs: Infinity } : {}))
-  await world.advance(2500) // a renewal is on its way
+  await world.advance(2500) // a renewal is in flight
   world.write({ holderIdentity: 'two', leaseDurationSeconds: 15 })
   one.stop()
   await world.advance(0)
@@ -164,10 +164,10 @@ test('a leader does not release a Lease that another holds by now', async () => 
   expect(world.spec()).toMatchObject({ holderIdentity: 'two', leaseDurationSeconds: 15 })
 })
 
-test('a stop that aborts a renewal releases the Lease, even if the write lands late', async () => {
-  // The renewal is carried out between the look and the write of the release.
-  const late = [{}, {}, { requestMs: 500 }, {}, { requestMs: 300 }]
-  const one = world.add('one', calls(late))
+test('a stop that aborts a renewal releases the Lease, even if it is applied later', async () => {
+  // The renewal is applied between the GET and the PUT of the release.
+  const delayed = [{}, {}, { requestMs: 500 }, {}, { requestMs: 300 }]
+  const one = world.add('one', calls(delayed))
   await world.advance(2300)
   one.stop()
   await world.advance(0)
@@ -179,7 +179,7 @@ test('a stop that aborts a renewal releases the Lease, even if the write lands l
   expect(methods).toEqual(['GET', 'POST', 'PUT', 'GET', 'PUT', 'GET', 'PUT'])
 })
 
-test('a release is tried twice, and each of its calls has a second', async () => {
+test('a release is tried twice, and each call has a deadline of 1 s', async () => {
   let labels = 0
   const contested = world.add('one', ({ method, nth }) => {
     if (method === 'PUT' && nth > 2) world.write({ acquireTime: String(labels++) })
@@ -192,18 +192,18 @@ test('a release is tried twice, and each of its calls has a second', async () =>
   await released
   expect([contested.calls.length, contested.warnings.length]).toEqual([5, 1])
   world = new SlowLeases()
-  const unanswered = world.add('one', calls([{}, {}], { responseMs: Infinity }))
+  const silent = world.add('one', calls([{}, {}], { responseMs: Infinity }))
   await world.advance(100)
-  unanswered.stop()
-  let hasEnded = false
-  void unanswered.election.release().then(() => (hasEnded = true))
+  silent.stop()
+  let isReleased = false
+  void silent.election.release().then(() => (isReleased = true))
   await world.advance(900)
-  expect(hasEnded).toBe(false)
+  expect(isReleased).toBe(false)
   await world.advance(100)
-  expect([hasEnded, unanswered.warnings.length]).toEqual([true, 1])
+  expect([isReleased, silent.warnings.length]).toEqual([true, 1])
 })
 
-test('whoever takes a released Lease has it for the whole time', async () => {
+test('a released Lease is acquired for its whole duration', async () => {
   const one = world.add('one')
   await world.advance(100)
   one.stop()
@@ -221,19 +221,19 @@ test('whoever takes a released Lease has it for the whole time', async () => {
 
 test.each([
   [30, 30_800],
-  [11, 11_000], // at the very moment
+  [11, 11_000], // at the exact boundary
   [1, 2200],
-  [undefined, 2200], // without a duration it is free at the second look
-])('a Lease of %s s that is not renewed is taken after %i ms', async (seconds, takenMs) => {
+  [undefined, 2200], // without a duration it is free at the second GET
+])('a Lease of %s s that is not renewed is acquired after %i ms', async (seconds, acquiredMs) => {
   world.write({ holderIdentity: 'other', leaseDurationSeconds: seconds })
   const one = world.add('one')
-  await world.advance(takenMs - 100)
+  await world.advance(acquiredMs - 100)
   expect([one.reported, world.spec().holderIdentity]).toEqual([[], 'other'])
   await world.advance(100)
-  expect(one.reported).toEqual([`won ${takenMs}`])
+  expect(one.reported).toEqual([`won ${acquiredMs}`])
 })
 
-test('a duration of no whole number of seconds is written as the next longer one', async () => {
+test('a fractional duration is rounded up to whole seconds', async () => {
   world.add('one', calls([]), { leaseMs: 1500, renewMs: 1200, retryMs: 200 })
   await world.advance(0)
   expect(world.spec().leaseDurationSeconds).toBe(2)
@@ -249,7 +249,7 @@ const delays: fc.Arbitrary<Delays> = fc.record(
   { requiredKeys: ['requestMs', 'responseMs'] },
 )
 
-test('two candidates never lead at once, and one leads once the server is well', async () => {
+test('two candidates never lead at once, and one leads once the server recovers', async () => {
   const given = fc.record({
     slow: fc.array(delays, { minLength: 1, maxLength: 60 }),
     stops: fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 3 }),
@@ -258,23 +258,23 @@ test('two candidates never lead at once, and one leads once the server is well',
   await fc.assert(
     fc.asyncProperty(given, async ({ slow, stops, wallSteps }) => {
       world = new SlowLeases()
-      let isWell = false
-      let made = 0
-      let walls = 0
-      world.wallMs = () => 1e9 + (wallSteps[walls++ % wallSteps.length] ?? 0)
-      const delaysOf = () => (isWell ? {} : (slow[made++ % slow.length] ?? {}))
+      let isHealthy = false
+      let calls = 0
+      let wallReads = 0
+      world.wallMs = () => 1e9 + (wallSteps[wallReads++ % wallSteps.length] ?? 0)
+      const delaysOf = () => (isHealthy ? {} : (slow[calls++ % slow.length] ?? {}))
       let names = 0
       const open = () => world.add(`c${++names}`, delaysOf)
       let candidates: Candidate[] = [open(), open(), open()]
       for (let second = 1; second <= 110; second++) {
-        isWell = second > 60
+        isHealthy = second > 60
         await world.advance(1000)
         if (stops.includes(second)) {
           const leading = candidates.find(({ election }) => election.isLeading())
           leading?.stop()
           void leading?.election.release()
         }
-        // Whatever stopped or lost the lead starts as another process.
+        // A candidate that stopped or lost leadership restarts as another process.
         candidates = candidates.map((one) => (one.reported.length > 1 ? open() : one))
       }
       expect(world.overlaps).toEqual([])

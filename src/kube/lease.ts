@@ -1,36 +1,36 @@
-// Leadership by a Lease: who holds it renews it; another takes it once it has seen no renewal for
-// its whole time by its own clock. It does not fence: whoever leads asks `isLeading` before a
-// write.
+// Leader election with a Lease: the holder renews it; a candidate takes it after observing no
+// renewal for the whole Lease duration by its own clock. The election does not fence: callers check
+// `isLeading` before each write.
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { microTime } from './conditions.ts'
 import { isStatus, KubeError } from './kube-error.ts'
 import { pathOf } from './objects.ts'
-import { createPulse, type Pulse } from './pulse.ts'
+import { createHeartbeat, type Heartbeat } from './heartbeat.ts'
 import { pauseOn, type Scheduler } from './scheduler.ts'
 
-/** How leadership is sought. */
+/** Options of an election. */
 export interface LeaseOptions {
   readonly api: KubeApi
   readonly namespace: string
   readonly name: string
-  /** Whoever else seeks it must have another. */
+  /** Unique per candidate. */
   readonly identity: string
   readonly scheduler: Scheduler
   readonly random: () => number
-  /** For what is written in the Lease, and decides nothing. */
+  /** Only for the timestamps in the Lease. */
   readonly wallMs: () => number
   readonly metrics: Pick<Metrics, 'isLeader'>
   readonly log: Pick<Log, 'info' | 'warn'>
   readonly times?: LeaseTimes
 }
 
-/** client-go's. */
+/** client-go's durations. */
 interface LeaseTimes {
-  /** A Lease that was not renewed for so long may be taken. */
+  /** A Lease that was not renewed for so long may be acquired by another candidate. */
   readonly leaseMs: number
-  /** A leader that could not renew for so long leads no more. */
+  /** A leader that could not renew for so long loses leadership. */
   readonly renewMs: number
   readonly retryMs: number
 }
@@ -38,9 +38,9 @@ interface LeaseTimes {
 const TIMES: LeaseTimes = { leaseMs: 15_000, renewMs: 10_000, retryMs: 2000 }
 const JITTER = 1.2
 const RELEASE_MS_MAX = 1000
-const RELEASE_TRIES_MAX = 2
-/** A turn is a pause and two calls at most: after so long it hangs. */
-const TURN_MS_MAX = 60_000
+const RELEASE_ATTEMPTS_MAX = 2
+/** An iteration is a pause and at most two calls: after so long it hangs. */
+const ITERATION_MS_MAX = 60_000
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' } as const
 
 interface LeaseSpec {
@@ -56,54 +56,54 @@ interface Lease {
   readonly spec?: LeaseSpec
 }
 
-/** Leadership that is sought. */
+/** The election of one candidate. */
 export interface Election {
-  /** Resolves once we lead, or with `false` once `signal` aborted. */
-  readonly win: (signal: AbortSignal) => Promise<boolean>
-  /** Keeps what was won; resolves when it was lost, or `signal` aborted. */
-  readonly keep: (signal: AbortSignal) => Promise<'lost' | 'stopped'>
-  /** Whether nobody else can lead now. */
+  /** Resolves with `true` once leading, or with `false` after `signal` aborts. */
+  readonly acquire: (signal: AbortSignal) => Promise<boolean>
+  /** Renews the Lease; resolves once leadership is lost or `signal` aborts. */
+  readonly renew: (signal: AbortSignal) => Promise<'lost' | 'stopped'>
+  /** Whether no other candidate can lead now. */
   readonly isLeading: () => boolean
-  /** Whether the seeking or keeping hangs, by a defect: every call has its time. */
+  /** Whether `acquire` or `renew` hangs because of a defect: every call has a deadline. */
   readonly isStuck: () => boolean
-  /** Gives it up, so that another need not wait; where that fails, the time does it. */
+  /** Releases the Lease, so that others need not wait; if that fails, it expires. */
   readonly release: () => Promise<void>
 }
 
-/** Makes an election that has not begun. */
+/** Creates an election; it is not started. */
 export function createElection(options: LeaseOptions): Election {
   const { scheduler, random, metrics, log, identity, times = TIMES } = options
-  const record = createRecord(options, times)
+  const lock = createLeaseLock(options, times)
   const name = options.name
-  /** When the renewal that succeeded last was begun. */
+  /** When the last successful renewal was started. */
   let renewedMs = -Infinity
   const isLeading = () => scheduler.nowMs() - renewedMs < times.renewMs
-  const tryOnce = async (signal: AbortSignal, msMax: number) => {
-    const begunMs = scheduler.nowMs()
+  const attempt = async (signal: AbortSignal, msMax: number) => {
+    const startedMs = scheduler.nowMs()
     try {
-      const outcome = await record.takeOrRenew(signal, msMax)
-      if (outcome === 'held') renewedMs = begunMs
+      const outcome = await lock.acquireOrRenew(signal, msMax)
+      if (outcome === 'held') renewedMs = startedMs
       return outcome
     } catch (error) {
       if (!(error instanceof KubeError)) throw error
-      if (!signal.aborted) log.warn({ err: error, lease: name }, 'the Lease cannot be had now')
+      if (!signal.aborted) log.warn({ err: error, lease: name }, 'failed to acquire the Lease')
       return 'failed'
     }
   }
   const retryMs = () => times.retryMs * (1 + random() * (JITTER - 1))
-  const lose = () => {
+  const stepDown = () => {
     renewedMs = -Infinity
     metrics.isLeader.set({ name }, 0)
   }
-  lose()
-  const isEnding = (signal: AbortSignal) => signal.aborted
-  const pulse = createPulse(scheduler, TURN_MS_MAX)
+  stepDown()
+  const isStopping = (signal: AbortSignal) => signal.aborted
+  const heartbeat = createHeartbeat(scheduler, ITERATION_MS_MAX)
   return {
     isLeading,
-    isStuck: pulse.isLate,
-    async win(signal) {
-      while (turns(pulse, signal)) {
-        if ((await tryOnce(signal, times.renewMs)) === 'held' && isLeading()) {
+    isStuck: heartbeat.isStale,
+    async acquire(signal) {
+      while (beatUnlessAborted(heartbeat, signal)) {
+        if ((await attempt(signal, times.renewMs)) === 'held' && isLeading()) {
           metrics.isLeader.set({ name }, 1)
           log.info({ lease: name, identity }, 'leading')
           return true
@@ -112,114 +112,117 @@ export function createElection(options: LeaseOptions): Election {
       }
       return false
     },
-    async keep(signal) {
-      while (turns(pulse, signal)) {
+    async renew(signal) {
+      while (beatUnlessAborted(heartbeat, signal)) {
         await pauseOn(scheduler, times.retryMs, signal)
-        if (isEnding(signal)) return 'stopped'
+        if (isStopping(signal)) return 'stopped'
         const leftMs = times.renewMs - (scheduler.nowMs() - renewedMs)
-        const outcome = leftMs > 0 ? await tryOnce(signal, leftMs) : 'failed'
+        const outcome = leftMs > 0 ? await attempt(signal, leftMs) : 'failed'
         if (outcome === 'held' || (outcome !== 'other' && isLeading())) continue
-        if (isEnding(signal)) return 'stopped'
-        lose()
-        pulse.rest()
-        log.warn({ lease: name, identity }, 'leading no more')
+        if (isStopping(signal)) return 'stopped'
+        stepDown()
+        heartbeat.stop()
+        log.warn({ lease: name, identity }, 'lost leadership')
         return 'lost'
       }
       return 'stopped'
     },
     async release() {
       const wasLeading = isLeading()
-      lose()
+      stepDown()
       if (!wasLeading) return
       try {
-        await record.release()
+        await lock.release()
       } catch (error) {
         if (!(error instanceof KubeError)) throw error
-        log.warn({ err: error, lease: name }, 'the Lease was not released: it runs out')
+        log.warn({ err: error, lease: name }, 'Lease not released: it expires')
       }
     },
   }
 }
 
-/** Whether a loop goes on, which its pulse is told. */
-function turns(pulse: Pulse, { aborted }: AbortSignal): boolean {
-  if (aborted) pulse.rest()
-  else pulse.beat()
+/** Whether a loop continues; updates its heartbeat. */
+function beatUnlessAborted(heartbeat: Heartbeat, { aborted }: AbortSignal): boolean {
+  if (aborted) heartbeat.stop()
+  else heartbeat.beat()
   return !aborted
 }
 
-/** The Lease itself, and when we saw it change. */
-function createRecord(options: LeaseOptions, { leaseMs, renewMs }: LeaseTimes) {
+/** The Lease itself, and when this candidate observed its last change. */
+function createLeaseLock(options: LeaseOptions, { leaseMs, renewMs }: LeaseTimes) {
   const { api, namespace, name, identity, scheduler } = options
   const path = pathOf(LEASES, { namespace, name })
-  let seen: { readonly version: string; readonly atMs: number } | undefined
-  let last: Lease | undefined
-  const note = (lease: Lease) => {
-    last = lease
+  let observed: { readonly version: string; readonly atMs: number } | undefined
+  let latest: Lease | undefined
+  const observe = (lease: Lease) => {
+    latest = lease
     const version = lease.metadata.resourceVersion ?? ''
-    if (seen?.version !== version) seen = { version, atMs: scheduler.nowMs() }
+    if (observed?.version !== version) observed = { version, atMs: scheduler.nowMs() }
     return lease
   }
   const write = async (spec: LeaseSpec, at: { signal?: AbortSignal; msMax: number }) => {
-    const call = writeOf(spec, { name, namespace, ...last?.metadata })
-    note((await api.call({ ...call, ...at })) as Lease)
+    const call = writeOf(spec, { name, namespace, ...latest?.metadata })
+    observe((await api.call({ ...call, ...at })) as Lease)
   }
   const isFree = ({ spec }: Lease) => {
     const holder = spec?.holderIdentity ?? ''
     if (holder === '' || holder === identity) return true
-    const spanMs = Math.max((spec?.leaseDurationSeconds ?? 0) * 1000, 1)
-    return seen !== undefined && scheduler.nowMs() - seen.atMs >= spanMs
+    const durationMs = Math.max((spec?.leaseDurationSeconds ?? 0) * 1000, 1)
+    return observed !== undefined && scheduler.nowMs() - observed.atMs >= durationMs
   }
   return {
-    /** `overtaken`: somebody changed it meanwhile, candidate or not. Throws KubeError. */
-    async takeOrRenew(signal: AbortSignal, msMax: number): Promise<'held' | 'other' | 'overtaken'> {
+    /** `conflict`: another client changed the Lease in the meantime. Throws KubeError. */
+    async acquireOrRenew(
+      signal: AbortSignal,
+      msMax: number,
+    ): Promise<'held' | 'other' | 'conflict'> {
       const at = { signal, msMax: Math.min(msMax, renewMs) }
-      const isOurs = last?.spec?.holderIdentity === identity
+      const isOurs = latest?.spec?.holderIdentity === identity
       try {
-        // What we wrote last is what stands, unless the server says otherwise.
-        if (!isOurs) note((await api.call({ method: 'GET', path, ...at })) as Lease)
+        // Our last write is current unless the server reports a conflict.
+        if (!isOurs) observe((await api.call({ method: 'GET', path, ...at })) as Lease)
       } catch (error) {
         if (!isStatus(error, 404)) throw error
-        last = undefined
+        latest = undefined
       }
-      if (last !== undefined && !isFree(last)) return 'other'
+      if (latest !== undefined && !isFree(latest)) return 'other'
       try {
-        await write(specOf(last?.spec, { identity, leaseMs, wallMs: options.wallMs() }), at)
+        await write(specOf(latest?.spec, { identity, leaseMs, wallMs: options.wallMs() }), at)
         return 'held'
       } catch (error) {
-        last = undefined // read it again before the next try
-        if (isStatus(error, 409) || isStatus(error, 404)) return 'overtaken'
+        latest = undefined // re-read before the next attempt
+        if (isStatus(error, 409) || isStatus(error, 404)) return 'conflict'
         throw error
       }
     },
     /** Throws KubeError. */
     async release(): Promise<void> {
       const at = { msMax: RELEASE_MS_MAX }
-      for (let tries = 1; ; tries++) {
-        // The stop may have cut off a renewal: whether it was done, the server says.
-        if (last === undefined) note((await api.call({ method: 'GET', path, ...at })) as Lease)
-        const before = last?.spec
+      for (let attempts = 1; ; attempts++) {
+        // The stop may have aborted a renewal: only the server knows whether it was applied.
+        if (latest === undefined) observe((await api.call({ method: 'GET', path, ...at })) as Lease)
+        const before = latest?.spec
         if (before?.holderIdentity !== identity) return
         const spec = { ...before, holderIdentity: '', leaseDurationSeconds: 1 }
         try {
           await write({ ...spec, renewTime: microTime(options.wallMs()) }, at)
           return
         } catch (error) {
-          last = undefined
-          // That renewal was done only now, or somebody else wrote: once more, by what stands.
-          if (!isStatus(error, 409) || tries === RELEASE_TRIES_MAX) throw error
+          latest = undefined
+          // The renewal was applied only now, or another client wrote: retry with a fresh read.
+          if (!isStatus(error, 409) || attempts === RELEASE_ATTEMPTS_MAX) throw error
         }
       }
     },
   }
 }
 
-/** The call that writes a Lease: over the version that was seen, else anew. */
+/** The call that updates the observed version of a Lease, or creates it. */
 function writeOf(
   spec: LeaseSpec,
   metadata: Lease['metadata'] & { readonly name: string; readonly namespace: string },
 ) {
-  const { name, namespace, resourceVersion } = metadata // JSON leaves out what is undefined
+  const { name, namespace, resourceVersion } = metadata // JSON omits undefined
   const body = {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -231,7 +234,7 @@ function writeOf(
     : ({ method: 'PUT', path: pathOf(LEASES, { namespace, name }), body } as const)
 }
 
-/** What is written into a Lease that is taken or renewed. */
+/** The spec of a Lease that is acquired or renewed. */
 function specOf(
   before: LeaseSpec | undefined,
   { identity, leaseMs, wallMs }: { identity: string; leaseMs: number; wallMs: number },

@@ -1,12 +1,11 @@
-// What a cache tells of its objects, against a model: whoever follows its changes holds what it
-// holds.
+// The changes that a cache reports, against a model: replaying them yields the cache's content.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createObjectCache } from './object-cache.ts'
 import { type KubeObject, keyOf, versionOf } from './objects.ts'
 
 interface Thing extends KubeObject {
-  readonly word: string
+  readonly value: string
 }
 
 const thing = fc
@@ -17,8 +16,8 @@ const thing = fc
   })
   .map((given): Thing => ({
     metadata: { ...given, namespace: 'n' },
-    // As at an API server, what an object says follows from its version.
-    word: given.resourceVersion === '1' ? 'x' : 'y',
+    // As at an API server, the content of an object depends only on its version.
+    value: given.resourceVersion === '1' ? 'x' : 'y',
   }))
 const things = fc.uniqueArray(thing, { selector: keyOf, maxLength: 3 })
 const step = fc.oneof(
@@ -27,24 +26,24 @@ const step = fc.oneof(
   fc.record({ replace: things }),
 )
 
-test('its changes tell all, once, and its words find what it holds', () => {
+test('every change is reported once, and the index finds all objects', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
       const mirror = new Map<string, Thing>()
       const cache = createObjectCache<Thing>({
-        indexBy: ({ word }) => word,
+        indexBy: ({ value }) => value,
         onChange: ({ type, object, before }) => {
           const key = keyOf(object)
-          const seen = mirror.get(key)
+          const mirrored = mirror.get(key)
           if (type === 'deleted') {
-            expect([seen, cache.get(key)]).toEqual([object, undefined])
+            expect([mirrored, cache.get(key)]).toEqual([object, undefined])
             mirror.delete(key)
             return
           }
-          expect([type, seen]).toEqual([before === undefined ? 'added' : 'changed', before])
-          if (seen !== undefined) {
-            expect(versionOf(seen)).not.toBe(versionOf(object))
-            expect(seen.metadata.uid).toBe(object.metadata.uid)
+          expect([type, mirrored]).toEqual([before === undefined ? 'added' : 'changed', before])
+          if (mirrored !== undefined) {
+            expect(versionOf(mirrored)).not.toBe(versionOf(object))
+            expect(mirrored.metadata.uid).toBe(object.metadata.uid)
           }
           expect(cache.get(key)).toBe(object)
           mirror.set(key, object)
@@ -63,9 +62,9 @@ test('its changes tell all, once, and its words find what it holds', () => {
           expect(versions()).toEqual(given.replace.map(versionOf).sort())
         }
         expect(new Map(cache.list().map((one) => [keyOf(one), one]))).toEqual(mirror)
-        for (const word of ['x', 'y']) {
-          const found = [...mirror.values()].filter((one) => one.word === word)
-          expect(new Set(cache.listBy(word))).toEqual(new Set(found))
+        for (const value of ['x', 'y']) {
+          const found = [...mirror.values()].filter((one) => one.value === value)
+          expect(new Set(cache.listBy(value))).toEqual(new Set(found))
         }
         expect(cache.size()).toBe(mirror.size)
       }

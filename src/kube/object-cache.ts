@@ -1,13 +1,13 @@
-// The objects of one kind as they were last seen, and what changed between two sights, also between
-// two that lie far apart: a deletion that nobody told of shows when all are listed again.
+// A cache of the objects of one resource. It reports the changes between two observed states; a
+// deletion that a watch missed is detected by the next list.
 import { type KubeObject, keyOf, versionOf } from './objects.ts'
 
-/** What became of an object. */
+/** A change of one object. */
 export interface Change<T> {
   readonly type: 'added' | 'changed' | 'deleted'
-  /** As it is now, or was last. */
+  /** The current state, or the last one before a deletion. */
   readonly object: T
-  /** As it was before a change. */
+  /** The state before a change. */
   readonly before?: T
 }
 
@@ -15,34 +15,34 @@ export interface Change<T> {
 export interface ObjectCache<T extends KubeObject> {
   readonly get: (key: string) => T | undefined
   readonly list: () => readonly T[]
-  /** Those that `indexBy` gave this word. */
-  readonly listBy: (word: string) => readonly T[]
+  /** Objects for which `indexBy` returns this value. */
+  readonly listBy: (value: string) => readonly T[]
   readonly size: () => number
-  /** All that there are now. */
+  /** Replaces the whole content. */
   readonly replace: (objects: readonly T[]) => void
   readonly put: (object: T) => void
   readonly remove: (object: T) => void
 }
 
-/** A cache that tells each change once, after it holds it. */
+/** Creates a cache that reports each change once, after applying it. */
 export function createObjectCache<T extends KubeObject>(options: {
   readonly onChange: (change: Change<T>) => void
   readonly indexBy?: (object: T) => string | undefined
 }): ObjectCache<T> {
   const { onChange, indexBy = () => undefined } = options
   const byKey = new Map<string, T>()
-  const byWord = new Map<string, Map<string, T>>()
+  const byValue = new Map<string, Map<string, T>>()
   const index = (key: string, object: T | undefined, before: T | undefined) => {
-    const wordBefore = before && indexBy(before)
-    if (wordBefore !== undefined) {
-      const group = byWord.get(wordBefore)
+    const valueBefore = before && indexBy(before)
+    if (valueBefore !== undefined) {
+      const group = byValue.get(valueBefore)
       group?.delete(key)
-      if (group?.size === 0) byWord.delete(wordBefore)
+      if (group?.size === 0) byValue.delete(valueBefore)
     }
-    const word = object && indexBy(object)
-    if (object === undefined || word === undefined) return
-    const group = byWord.get(word) ?? new Map<string, T>()
-    byWord.set(word, group.set(key, object))
+    const value = object && indexBy(object)
+    if (object === undefined || value === undefined) return
+    const group = byValue.get(value) ?? new Map<string, T>()
+    byValue.set(value, group.set(key, object))
   }
   const drop = (key: string) => {
     const before = byKey.get(key)
@@ -53,10 +53,10 @@ export function createObjectCache<T extends KubeObject>(options: {
   }
   const put = (object: T) => {
     const key = keyOf(object)
-    const seen = byKey.get(key)
-    if (seen !== undefined && versionOf(seen) === versionOf(object)) return // told twice
-    // Deleted and made again between two sights: another object of the same name.
-    if (seen !== undefined && seen.metadata.uid !== object.metadata.uid) drop(key)
+    const cached = byKey.get(key)
+    if (cached !== undefined && versionOf(cached) === versionOf(object)) return // duplicate event
+    // Deleted and recreated between two observations: another object with the same name.
+    if (cached !== undefined && cached.metadata.uid !== object.metadata.uid) drop(key)
     const before = byKey.get(key)
     byKey.set(key, object)
     index(key, object, before)
@@ -66,11 +66,11 @@ export function createObjectCache<T extends KubeObject>(options: {
   return {
     get: (key) => byKey.get(key),
     list: () => [...byKey.values()],
-    listBy: (word) => [...(byWord.get(word)?.values() ?? [])],
+    listBy: (value) => [...(byValue.get(value)?.values() ?? [])],
     size: () => byKey.size,
     replace(objects) {
-      const there = new Set(objects.map(keyOf))
-      for (const key of [...byKey.keys()]) if (!there.has(key)) drop(key)
+      const present = new Set(objects.map(keyOf))
+      for (const key of [...byKey.keys()]) if (!present.has(key)) drop(key)
       for (const object of objects) put(object)
     },
     put,

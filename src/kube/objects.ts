@@ -1,5 +1,5 @@
-// Kubernetes objects as the API server writes them in JSON: times are texts, and what may be absent
-// says so. Only what we read is here.
+// Kubernetes objects in the JSON of the API server: times are strings, and fields that may be
+// absent are optional. Contains only the fields that we read.
 
 /** `metadata` of an object. */
 export interface ObjectMeta {
@@ -15,7 +15,7 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly OwnerReference[]
 }
 
-/** To whom an object belongs. */
+/** The owner of an object. */
 interface OwnerReference {
   readonly apiVersion: string
   readonly kind: string
@@ -40,7 +40,7 @@ export interface Condition {
   readonly observedGeneration: number
 }
 
-/** A kind of objects in a namespace, as paths name it. */
+/** A namespaced resource, as it appears in paths. */
 export interface Resource {
   /** Empty for the core group. */
   readonly group: string
@@ -48,24 +48,24 @@ export interface Resource {
   readonly plural: string
 }
 
-/** The path of a resource, of one object of it, or of a part of that such as `status`. */
+/** The path of a resource, of one object, or of a subresource such as `status`. */
 export function pathOf(
   { group, version, plural }: Resource,
-  at: { readonly namespace: string; readonly name?: string; readonly part?: string },
+  at: { readonly namespace: string; readonly name?: string; readonly subresource?: string },
 ): string {
   const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
-  const parts = [at.name, at.part].filter((part) => part !== undefined)
+  const segments = [at.name, at.subresource].filter((segment) => segment !== undefined)
   return [`${root}/namespaces/${encodeURIComponent(at.namespace)}/${plural}`]
-    .concat(parts.map((part) => encodeURIComponent(part)))
+    .concat(segments.map((segment) => encodeURIComponent(segment)))
     .join('/')
 }
 
-/** `namespace/name`, by which objects are known among their kind. */
+/** `namespace/name`, the key of an object within its resource. */
 export function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace}/${metadata.name}`
 }
 
-/** A text that tells two states of an object apart. */
+/** A string that differs between any two states of an object. */
 export function versionOf({ metadata }: KubeObject): string {
   return `${metadata.uid} ${metadata.resourceVersion}`
 }

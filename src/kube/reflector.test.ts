@@ -1,5 +1,5 @@
-// A reflector on a clock of the test's, at an API server whose pages and lines the test gives: how
-// long it waits after failures, when it lists again, and what it refuses.
+// A reflector on a fake clock, with an API server whose pages and lines the test defines: back-off
+// after failures, when it lists again, and which responses it rejects.
 import { beforeEach, expect, test } from '@jest/globals'
 import { createFakeScheduler, type FakeScheduler } from '../../test/parts/fake-scheduler.ts'
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
@@ -27,7 +27,7 @@ let reflector: Reflector
 let lists: (Call & { atMs: number })[]
 let watches: (Lines & { atMs: number })[]
 let failures: (KubeError | undefined)[]
-/** What a list gives, and what each watch does. */
+/** The response to a list, and the lines of each watch. */
 let list: (call: Call) => Promise<unknown>
 let watch: (nth: number, call: Lines) => AsyncGenerator<string, void>
 
@@ -47,15 +47,15 @@ async function* silent(_nth: number, { onOpen }: Lines): AsyncGenerator<string, 
   yield await never()
 }
 
-/** Gives these lines, and then fails or ends. */
-const giving = (lines: readonly string[], then?: Error) =>
+/** Yields these lines, then fails or ends. */
+const yielding = (lines: readonly string[], error?: Error) =>
   async function* (_nth: number, { onOpen }: Lines): AsyncGenerator<string, void> {
     onOpen?.()
     for (const one of lines) yield await Promise.resolve(one)
-    if (then !== undefined) throw then
+    if (error !== undefined) throw error
   }
 
-/** Runs a reflector for a while; gives what ends it. */
+/** Runs a reflector for `ms`; returns the controller that stops it. */
 async function run(ms: number, more: { labelSelector?: string } = {}): Promise<AbortController> {
   const api: KubeApi = {
     call(call) {
@@ -75,20 +75,20 @@ async function run(ms: number, more: { labelSelector?: string } = {}): Promise<A
     onState: (failure) => failures.push(failure),
     ...more,
   })
-  const ending = new AbortController()
-  void reflector.run(ending.signal)
+  const stopping = new AbortController()
+  void reflector.run(stopping.signal)
   await scheduler.advance(ms)
-  return ending
+  return stopping
 }
 
-const places = () => watches.map(({ query }) => query['resourceVersion'])
+const watchedVersions = () => watches.map(({ query }) => query['resourceVersion'])
 
 test('a watch starts at the version of its list, the next at the last event', async () => {
   const lines = [line('ADDED', object('b', '6')), line('DELETED', object('a', '8'))]
   const bookmark = line('BOOKMARK', { metadata: { resourceVersion: '9' } })
-  watch = (nth, call) => (nth === 1 ? giving([...lines, bookmark]) : silent)(nth, call)
+  watch = (nth, call) => (nth === 1 ? yielding([...lines, bookmark]) : silent)(nth, call)
   await run(0, { labelSelector: 'x=y' })
-  expect([places(), lists.length]).toEqual([['5', '9'], 1])
+  expect([watchedVersions(), lists.length]).toEqual([['5', '9'], 1])
   expect(cache.list().map(({ metadata: { name } }) => name)).toEqual(['b'])
   expect([lists[0]?.query, watches[0]?.query]).toMatchObject([
     { labelSelector: 'x=y', limit: '500' },
@@ -96,20 +96,20 @@ test('a watch starts at the version of its list, the next at the last event', as
   ])
 })
 
-test('after failures a watch waits for 0.8 s, then twice as long each time', async () => {
-  watch = giving([], fault())
+test('after failures a watch waits 0.8 s, then twice as long each time', async () => {
+  watch = yielding([], fault())
   await run(6000)
   expect(watches.map(({ atMs }) => atMs)).toEqual([0, 800, 2400, 5600])
 })
 
-test('a wait that the server asks for is kept, and never makes a wait shorter', async () => {
+test('a Retry-After of the server extends the delay and never shortens it', async () => {
   watch = (nth, call) =>
-    giving([], fault({ status: 429, retryAfterMs: nth === 1 ? 5000 : 1 }))(nth, call)
+    yielding([], fault({ status: 429, retryAfterMs: nth === 1 ? 5000 : 1 }))(nth, call)
   await run(6700)
   expect(watches.map(({ atMs }) => atMs)).toEqual([0, 5000, 6600])
 })
 
-test('a watch that ends within a second without an event has failed; a later one not', async () => {
+test('a watch without an event has failed if it ends within a second', async () => {
   const endsAfter = (ms: number) =>
     async function* (nth: number): AsyncGenerator<string, void> {
       if (nth > 1) yield await never()
@@ -134,37 +134,40 @@ test.each<readonly [string, KubeError, number]>([
   ['429', fault({ status: 429 }), 1],
   ['500', fault({ status: 500 }), 1],
   ['a broken connection', fault({ status: 0, reason: 'Torn' }), 1],
-])('after %s all are listed again if the place is lost: %#', async (_name, error, count) => {
-  watch = (nth, call) => (nth === 1 ? giving([], error) : silent)(nth, call)
-  await run(1000)
-  expect([lists.length, watches.length]).toEqual([count, 2])
-})
+])(
+  'after %s all objects are listed again if the version is lost: %#',
+  async (_name, error, count) => {
+    watch = (nth, call) => (nth === 1 ? yielding([], error) : silent)(nth, call)
+    await run(1000)
+    expect([lists.length, watches.length]).toEqual([count, 2])
+  },
+)
 
 test('an error within a watch leads to a list, whatever its status', async () => {
   const error = line('ERROR', { kind: 'Status', code: 500, reason: 'InternalError' })
-  watch = (nth, call) => (nth === 1 ? giving([error]) : silent)(nth, call)
+  watch = (nth, call) => (nth === 1 ? yielding([error]) : silent)(nth, call)
   await run(1000)
   expect([lists.length, watches.length, failures[2]?.status]).toEqual([2, 2, 500])
 })
 
-test('the sixth watch in a row that breaks off without an event leads to a list', async () => {
-  watch = giving([], fault({ status: 504 }))
-  await run(800 * 31) // five waits
+test('the sixth consecutive broken watch without an event leads to a list', async () => {
+  watch = yielding([], fault({ status: 504 }))
+  await run(800 * 31) // five delays
   expect([lists.length, watches.length]).toEqual([1, 6])
   await run(0)
 })
 
-test('an event between watches that break off starts their count again', async () => {
+test('an event between broken watches resets their count', async () => {
   const event = line('BOOKMARK', { metadata: { resourceVersion: '6' } })
-  watch = (nth, call) => giving(nth % 5 === 0 ? [event] : [], fault({ status: 504 }))(nth, call)
+  watch = (nth, call) => yielding(nth % 5 === 0 ? [event] : [], fault({ status: 504 }))(nth, call)
   await run(600_000)
   expect(watches.length).toBeGreaterThan(15)
   expect(lists).toHaveLength(1)
 })
 
-test('an unreachable or throttling server never leads to a list by itself', async () => {
+test('an unreachable or throttling server alone never leads to a list', async () => {
   watch = (nth, call) =>
-    giving([], nth % 2 ? fault({ status: 0, reason: 'Unreachable' }) : fault({ status: 429 }))(
+    yielding([], nth % 2 ? fault({ status: 0, reason: 'Unreachable' }) : fault({ status: 429 }))(
       nth,
       call,
     )
@@ -173,16 +176,16 @@ test('an unreachable or throttling server never leads to a list by itself', asyn
   expect(lists).toHaveLength(1)
 })
 
-test('failures are reported, and that it works again once a watch is open', async () => {
-  watch = (nth, call) => (nth === 1 ? giving([], fault()) : silent)(nth, call)
+test('failures are reported, and the recovery once a watch is open', async () => {
+  watch = (nth, call) => (nth === 1 ? yielding([], fault()) : silent)(nth, call)
   await run(1000)
   // The list, the watch that opened and failed, and the next one.
   expect(failures.map((failure) => failure?.status)).toEqual([undefined, undefined, 500, undefined])
   const { values } = await metrics.watchFailures.get()
-  expect(values).toMatchObject([{ value: 1, labels: { resource: 'things', why: '500' } }])
+  expect(values).toMatchObject([{ value: 1, labels: { resource: 'things', reason: '500' } }])
 })
 
-test('pages are read to the last; 410 between two leads to one list without a limit', async () => {
+test('all pages are read; 410 between two pages leads to one list without a limit', async () => {
   list = ({ query }) => {
     if (query?.['continue'] !== undefined) return Promise.reject(fault({ status: 410 }))
     const items = [object('b', '1')]
@@ -195,10 +198,10 @@ test('pages are read to the last; 410 between two leads to one list without a li
     { limit: '500', continue: 't' },
     {},
   ])
-  expect([places(), cache.size(), lists[0]?.msMax]).toEqual([['7'], 1, 60_000])
+  expect([watchedVersions(), cache.size(), lists[0]?.msMax]).toEqual([['7'], 1, 60_000])
 })
 
-test('50,000 objects are taken in, one more is refused', async () => {
+test('50,000 objects are accepted, one more is rejected', async () => {
   let count = 50_000
   list = () => {
     const items = Array.from({ length: count }, (_, i) => object(`w${i}`, '1'))
@@ -216,28 +219,28 @@ test('50,000 objects are taken in, one more is refused', async () => {
 test.each([
   ['a list without a version', { items: [], metadata: {} }],
   ['a list without metadata', { items: [] }],
-])('%s is refused', async (_name, page) => {
+])('%s is rejected', async (_name, page) => {
   list = () => Promise.resolve(page)
   await run(0)
   expect([reflector.hasSynced(), failures.at(-1)?.reason]).toEqual([false, 'Refused'])
 })
 
-test('a list without items is an empty one', async () => {
+test('a list without items is empty', async () => {
   list = () => Promise.resolve({ items: null, metadata: { resourceVersion: '7' } })
   await run(0)
-  expect([reflector.hasSynced(), places()]).toEqual([true, ['7']])
+  expect([reflector.hasSynced(), watchedVersions()]).toEqual([true, ['7']])
 })
 
 test.each(['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type":"ADDED"}', '7'])(
-  'the line %s breaks the watch off, and its place is kept',
-  async (torn) => {
-    watch = (nth, call) => (nth === 1 ? giving([torn]) : silent)(nth, call)
+  'the line %s breaks the watch, and its version is kept',
+  async (malformed) => {
+    watch = (nth, call) => (nth === 1 ? yielding([malformed]) : silent)(nth, call)
     await run(1000)
-    expect([failures[2]?.reason, places(), lists.length]).toEqual(['Torn', ['5', '5'], 1])
+    expect([failures[2]?.reason, watchedVersions(), lists.length]).toEqual(['Torn', ['5', '5'], 1])
   },
 )
 
-test('a watch and each page are progress; without any for five minutes it is stuck', async () => {
+test('watches and pages count as progress; after 5 minutes without any it is stuck', async () => {
   const pages = Promise.withResolvers<object>()
   list = () => pages.promise
   await run(299_000)
@@ -248,8 +251,8 @@ test('a watch and each page are progress; without any for five minutes it is stu
   expect(reflector.isStuck()).toBe(true)
 })
 
-test('while the server is unreachable for long it is not stuck: it keeps trying', async () => {
-  watch = giving([], fault({ status: 0, reason: 'Unreachable' }))
+test('with an unreachable server it is not stuck: it keeps retrying', async () => {
+  watch = yielding([], fault({ status: 0, reason: 'Unreachable' }))
   await run(0)
   for (let minute = 0; minute < 20; minute++) {
     await scheduler.advance(60_000)
@@ -258,20 +261,20 @@ test('while the server is unreachable for long it is not stuck: it keeps trying'
   expect(watches.length).toBeGreaterThan(20)
 })
 
-test('it opens no watch where it was stopped during the list', async () => {
+test('it opens no watch if stopped during the list', async () => {
   const pages = Promise.withResolvers<object>()
   list = () => pages.promise
-  const ending = await run(0)
-  ending.abort()
+  const stopping = await run(0)
+  stopping.abort()
   pages.resolve({ items: [], metadata: { resourceVersion: '7' } })
   await scheduler.advance(1000)
   expect([watches.length, reflector.isStuck()]).toEqual([0, false])
 })
 
-test('it stops while it waits after a failure, and is not stuck then', async () => {
-  watch = giving([], fault())
-  const ending = await run(100)
-  ending.abort()
+test('it stops during a back-off delay, and is not stuck then', async () => {
+  watch = yielding([], fault())
+  const stopping = await run(100)
+  stopping.abort()
   await scheduler.advance(600_000)
   expect([watches.length, scheduler.waiting(), reflector.isStuck()]).toEqual([1, 0, false])
 })

@@ -1,5 +1,5 @@
-// Keeps a cache of objects as the API server has them: lists them all, watches from there, and goes
-// on from where a watch broke off; lists anew only where the server no longer knows that place.
+// Keeps a cache in sync with the API server: lists all objects, watches from that version, and
+// resumes broken watches; lists again only if the server no longer has that version.
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
@@ -7,37 +7,37 @@ import { type BackOffBounds, createBackOff, WATCH_BACK_OFF } from './back-off.ts
 import { errorOfStatus, KubeError } from './kube-error.ts'
 import type { ObjectCache } from './object-cache.ts'
 import { type KubeObject, pathOf, type Resource } from './objects.ts'
-import { createPulse } from './pulse.ts'
+import { createHeartbeat } from './heartbeat.ts'
 import { pauseOn, type Scheduler } from './scheduler.ts'
 
-/** What is reflected, and where. */
+/** The resource to reflect, and the cache to fill. */
 export interface ReflectorOptions<T extends KubeObject> {
   readonly api: KubeApi
   readonly resource: Resource
   readonly namespace: string
   readonly labelSelector?: string
   readonly cache: Pick<ObjectCache<T>, 'replace' | 'put' | 'remove' | 'size'>
-  /** What is kept of an object as it came, which has no `managedFields` any more. */
+  /** Selects the fields to keep of an object; `managedFields` is removed already. */
   readonly trim: (object: KubeObject) => T
   readonly scheduler: Scheduler
   /** From 0 to 1. */
   readonly random: () => number
   readonly metrics: Pick<Metrics, 'watchFailures' | 'watchLists' | 'watchedObjects'>
   readonly log: Pick<Log, 'debug' | 'info' | 'warn'>
-  /** Told of each failure, and with `undefined` when it works again. */
+  /** Called with each failure, and with `undefined` on recovery. */
   readonly onState?: (failure: KubeError | undefined) => void
-  /** @default 90_000: bookmarks come about every minute */
+  /** @default 90_000: bookmarks arrive about every minute */
   readonly idleMsMax?: number
   readonly backOff?: BackOffBounds
 }
 
-/** A cache that is being kept. */
+/** Keeps one cache in sync. */
 export interface Reflector {
-  /** Keeps it until `signal` aborts. */
+  /** Runs until `signal` aborts. */
   readonly run: (signal: AbortSignal) => Promise<void>
-  /** Whether all objects have been seen once. */
+  /** Whether all objects have been listed once. */
   readonly hasSynced: () => boolean
-  /** Whether it hangs, by a defect: pages, lines and pauses all have their time. */
+  /** Whether it hangs because of a defect: pages, lines and pauses all have deadlines. */
   readonly isStuck: () => boolean
 }
 
@@ -46,104 +46,104 @@ const OBJECTS_MAX = 50_000
 const LIST_MS_MAX = 60_000
 const IDLE_MS_MAX = 90_000
 const WATCH_SECONDS_MIN = 300
-/** No page, no line and no new turn for so long: it hangs. */
-const TURN_MS_MAX = 300_000
-/** A watch that ends sooner, and tells nothing, has failed. */
+/** Without a page, a line or a new iteration for so long, it hangs. */
+const ITERATION_MS_MAX = 300_000
+/** A watch that ends sooner without an event has failed. */
 const WATCH_MS_MIN = 1000
-/** After so many watches that the server broke off and that told nothing, all is listed anew. */
+/** After so many consecutive broken watches without an event, all objects are listed again. */
 const BROKEN_WATCHES_MAX = 5
 
-/** The place from which a watch goes on. */
-interface Place {
+/** The version from which the next watch starts; `undefined`: list first. */
+interface ResumePoint {
   version: string | undefined
 }
 
-/** Makes a reflector. */
+/** Creates a reflector. */
 export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>): Reflector {
   const { scheduler, random, metrics, log, onState } = options
   const { plural: resource } = options.resource
   const backOff = createBackOff(options.backOff ?? WATCH_BACK_OFF, { scheduler, random })
-  const place: Place = { version: undefined }
-  const pulse = createPulse(scheduler, TURN_MS_MAX)
+  const resume: ResumePoint = { version: undefined }
+  const heartbeat = createHeartbeat(scheduler, ITERATION_MS_MAX)
   let hasSynced = false
-  let broken = 0
-  const round = async (signal: AbortSignal) => {
-    if (place.version === undefined) {
-      place.version = await listAll({ ...options, onPage: pulse.beat }, signal)
+  let brokenWatches = 0
+  const listAndWatch = async (signal: AbortSignal) => {
+    if (resume.version === undefined) {
+      resume.version = await listAll({ ...options, onPage: heartbeat.beat }, signal)
       hasSynced = true
-      broken = 0
+      brokenWatches = 0
       metrics.watchLists.inc({ resource })
       onState?.(undefined)
     }
     if (signal.aborted) return
-    await watchFrom(options, place, {
+    await watchFrom(options, resume, {
       signal,
       onOpen: () => onState?.(undefined),
-      onTold: () => {
-        broken = 0
-        pulse.beat()
+      onEvent: () => {
+        brokenWatches = 0
+        heartbeat.beat()
       },
     })
   }
-  const noteFailure = (error: unknown) => {
+  const recordFailure = (error: unknown) => {
     if (!(error instanceof KubeError)) throw error
-    if (error.reason !== 'Unreachable' && error.status !== 429) broken++
-    if (losesPlace(error) || broken > BROKEN_WATCHES_MAX) place.version = undefined
-    metrics.watchFailures.inc({ resource, why: whyOf(error) })
-    log.debug({ err: error, resource, namespace: options.namespace }, 'a watch broke off')
+    if (error.reason !== 'Unreachable' && error.status !== 429) brokenWatches++
+    if (mustRelist(error) || brokenWatches > BROKEN_WATCHES_MAX) resume.version = undefined
+    metrics.watchFailures.inc({ resource, reason: labelOf(error) })
+    log.debug({ err: error, resource, namespace: options.namespace }, 'watch closed')
     onState?.(error)
     return Math.max(backOff.nextMs(), error.retryAfterMs ?? 0)
   }
   return {
     hasSynced: () => hasSynced,
-    isStuck: pulse.isLate,
+    isStuck: heartbeat.isStale,
     async run(signal) {
-      const isEnding = () => signal.aborted
-      while (!isEnding()) {
-        pulse.beat()
+      const isStopping = () => signal.aborted
+      while (!isStopping()) {
+        heartbeat.beat()
         try {
-          await round(signal)
+          await listAndWatch(signal)
         } catch (error) {
-          if (!isEnding()) await pauseOn(scheduler, noteFailure(error), signal)
+          if (!isStopping()) await pauseOn(scheduler, recordFailure(error), signal)
         } finally {
           metrics.watchedObjects.set({ resource }, options.cache.size())
         }
       }
-      pulse.rest()
+      heartbeat.stop()
     },
   }
 }
 
-/** Whether the server no longer knows the place, or refuses it: only a list helps then. */
-function losesPlace({ status, reason }: KubeError): boolean {
+/** Whether the server no longer has the version or rejects it: only a list helps. */
+function mustRelist({ status, reason }: KubeError): boolean {
   return reason === 'Refused' || (status >= 400 && status < 500 && status !== 429)
 }
 
-function whyOf({ status, reason }: KubeError): string {
+function labelOf({ status, reason }: KubeError): string {
   return status === 0 ? reason.toLowerCase() : String(status)
 }
 
-/** What is listed, and who is told of each page. */
-interface Listing<T extends KubeObject> extends ReflectorOptions<T> {
+/** Options of a list; `onPage` is called for each page. */
+interface ListOptions<T extends KubeObject> extends ReflectorOptions<T> {
   readonly onPage: () => void
 }
 
-/** Reads all of them, page by page, into the cache; gives the place where a watch goes on. */
+/** Reads all objects page by page into the cache; returns the version to watch from. */
 async function listAll<T extends KubeObject>(
-  options: Listing<T>,
+  options: ListOptions<T>,
   signal: AbortSignal,
 ): Promise<string> {
   try {
     return await listPages(options, { signal, limit: PAGE_OBJECTS })
   } catch (error) {
-    // The pages took longer than the server remembers: all at once, then.
+    // The continue token expired: read all objects in one response.
     if (!(error instanceof KubeError) || error.status !== 410) throw error
     return listPages(options, { signal, limit: undefined })
   }
 }
 
 async function listPages<T extends KubeObject>(
-  options: Listing<T>,
+  options: ListOptions<T>,
   { signal, limit }: { signal: AbortSignal; limit: number | undefined },
 ): Promise<string> {
   const { api, resource, namespace, labelSelector, trim } = options
@@ -163,15 +163,15 @@ async function listPages<T extends KubeObject>(
       metadata?: { resourceVersion?: string; continue?: string }
     }
     for (const item of items ?? []) objects.push(trim(withoutManagedFields(item)))
-    if (objects.length > OBJECTS_MAX) throw refused(`there are over ${OBJECTS_MAX} objects`)
+    if (objects.length > OBJECTS_MAX) throw listError(`more than ${OBJECTS_MAX} objects`)
     token = metadata?.continue ?? ''
     if (token === '') {
-      if (metadata?.resourceVersion === undefined) throw refused('a list says no version')
+      if (metadata?.resourceVersion === undefined) throw listError('a list has no resourceVersion')
       options.cache.replace(objects)
       return metadata.resourceVersion
     }
   } while (!signal.aborted)
-  throw refused('stopped')
+  throw listError('stopped')
 }
 
 interface WatchEvent {
@@ -179,21 +179,21 @@ interface WatchEvent {
   readonly object: KubeObject
 }
 
-/** Watches until the server ends it. Throws KubeError where it breaks off. */
+/** Watches until the server closes the watch. Throws KubeError if it breaks. */
 async function watchFrom<T extends KubeObject>(
   options: ReflectorOptions<T>,
-  place: Place,
-  { signal, onOpen, onTold }: { signal: AbortSignal; onOpen: () => void; onTold: () => void },
+  resume: ResumePoint,
+  { signal, onOpen, onEvent }: { signal: AbortSignal; onOpen: () => void; onEvent: () => void },
 ): Promise<void> {
   const { api, resource, namespace, labelSelector, scheduler, random, idleMsMax } = options
-  const begunMs = scheduler.nowMs()
-  let isTold = false
+  const startedMs = scheduler.nowMs()
+  let hasEvent = false
   const lines = api.lines({
     path: pathOf(resource, { namespace }),
     query: {
       watch: 'true',
       allowWatchBookmarks: 'true',
-      resourceVersion: place.version ?? '',
+      resourceVersion: resume.version ?? '',
       timeoutSeconds: String(Math.round(WATCH_SECONDS_MIN * (1 + random()))),
       ...(labelSelector !== undefined && { labelSelector }),
     },
@@ -202,22 +202,22 @@ async function watchFrom<T extends KubeObject>(
     onOpen,
   })
   for await (const line of lines) {
-    place.version = take(options, parseEvent(line))
-    isTold = true
-    onTold()
+    resume.version = applyEvent(options, parseEvent(line))
+    hasEvent = true
+    onEvent()
   }
-  if (!isTold && scheduler.nowMs() - begunMs < WATCH_MS_MIN)
-    throw new KubeError('a watch ended at once', { status: 0, reason: 'Torn' })
+  if (!hasEvent && scheduler.nowMs() - startedMs < WATCH_MS_MIN)
+    throw new KubeError('a watch closed at once', { status: 0, reason: 'Torn' })
 }
 
-/** Takes an event into the cache; gives the place after it. Throws KubeError. */
-function take<T extends KubeObject>(
+/** Applies an event to the cache; returns the version after it. Throws KubeError. */
+function applyEvent<T extends KubeObject>(
   { cache, trim }: ReflectorOptions<T>,
   { type, object }: WatchEvent,
 ): string {
   if (type === 'ERROR') {
     const error = errorOfStatus(object, { status: 0 })
-    // Whatever it is, the events between here and the next watch are not certain.
+    // Whatever the status, events before the next watch may be missing.
     const { status, retryAfterMs, message } = error
     throw new KubeError(message, { status, reason: 'Refused', retryAfterMs, cause: error })
   }
@@ -245,6 +245,6 @@ function withoutManagedFields(object: KubeObject): KubeObject {
   return managedFields === undefined ? object : { ...object, metadata }
 }
 
-function refused(message: string): KubeError {
+function listError(message: string): KubeError {
   return new KubeError(message, { status: 0, reason: 'Refused' })
 }

@@ -1,4 +1,4 @@
-// The workers that take keys from a queue: what they retry, for how long, and what they count.
+// Workers that take keys from a queue: retries, deadlines and metrics.
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -16,40 +16,40 @@ const quiet = { error: () => undefined, warn: () => undefined, debug: () => unde
 const never = new AbortController().signal
 const fault = () => new KubeError('unavailable', { status: 500, reason: 'Internal' })
 
-/** Workers that note what they give to the queue. */
+/** Starts workers and records their calls of the queue. */
 function start(
   reconcile: WorkersOptions['reconcile'],
   { workers = 1, signal = never }: { workers?: number; signal?: AbortSignal } = {},
 ) {
   const { scheduler, metrics, queue } = open()
-  const noted: string[] = []
-  const noting: WorkersOptions['queue'] = {
+  const recorded: string[] = []
+  const recording: WorkersOptions['queue'] = {
     ...queue,
     forget(key) {
-      noted.push(`forget ${key}`)
+      recorded.push(`forget ${key}`)
       queue.forget(key)
     },
     addFailed(key) {
-      noted.push(`failed ${key}`)
+      recorded.push(`failed ${key}`)
       queue.addFailed(key)
     },
     addAfter(key, ms) {
-      noted.push(`after ${ms} ${key}`)
+      recorded.push(`after ${ms} ${key}`)
       queue.addAfter(key, ms)
     },
   }
   const working = runWorkers(
-    { name: 'test', queue: noting, workers, reconcile, scheduler, metrics, log: quiet },
+    { name: 'test', queue: recording, workers, reconcile, scheduler, metrics, log: quiet },
     signal,
   )
-  const end = async () => {
-    queue.end()
+  const stop = async () => {
+    queue.shutDown()
     await working
   }
-  return { scheduler, metrics, queue, noted, end }
+  return { scheduler, metrics, queue, recorded, stop }
 }
 
-test('workers put back what failed, not what cannot succeed, and outlive a defect', async () => {
+test('workers requeue failed keys, not terminal ones, and survive a defect', async () => {
   const { queue, scheduler, metrics } = open()
   const seen: string[] = []
   const working = runWorkers(
@@ -79,17 +79,19 @@ test('workers put back what failed, not what cannot succeed, and outlive a defec
   ])
   await scheduler.advance(31_000)
   expect(seen.filter((key) => key === 'later')).toHaveLength(2)
-  queue.end()
+  queue.shutDown()
   await working
-  const text = await metrics.registry.metrics()
-  expect(text).toContain('controller_runtime_reconcile_total{controller="test",result="error"} 4')
-  expect(text).toContain('controller_runtime_reconcile_panics_total{controller="test"} 1')
-  expect(text).toContain('controller_runtime_active_workers{controller="test"} 0')
+  const exposition = await metrics.registry.metrics()
+  expect(exposition).toContain(
+    'controller_runtime_reconcile_total{controller="test",result="error"} 4',
+  )
+  expect(exposition).toContain('controller_runtime_reconcile_panics_total{controller="test"} 1')
+  expect(exposition).toContain('controller_runtime_active_workers{controller="test"} 0')
 })
 
-test('a reconcile is ended after a minute', async () => {
+test('a reconcile is aborted after a minute', async () => {
   const { queue, scheduler, metrics } = open()
-  let ended = 0
+  let aborted = 0
   const working = runWorkers(
     {
       name: 'test',
@@ -98,7 +100,7 @@ test('a reconcile is ended after a minute', async () => {
       reconcile: (_key, signal) =>
         new Promise((_, reject) => {
           signal.addEventListener('abort', () => {
-            ended++
+            aborted++
             reject(new KubeError('late', { status: 0, reason: 'Late' }))
           })
         }),
@@ -110,15 +112,15 @@ test('a reconcile is ended after a minute', async () => {
   )
   queue.add('slow')
   await scheduler.advance(59_000)
-  expect(ended).toBe(0)
+  expect(aborted).toBe(0)
   await scheduler.advance(1000)
-  expect(ended).toBe(1)
-  queue.end()
+  expect(aborted).toBe(1)
+  queue.shutDown()
   await scheduler.advance(120_000)
   await working
 })
 
-test('a key that succeeds, or cannot, starts over: its next failure is the first', async () => {
+test('a success or a terminal error resets the failures of a key', async () => {
   const outcomes: (() => Promise<object>)[] = [
     () => Promise.reject(fault()),
     () => Promise.resolve({}),
@@ -126,44 +128,46 @@ test('a key that succeeds, or cannot, starts over: its next failure is the first
     () => Promise.resolve({ requeueAfterMs: 0 }),
     () => Promise.resolve({ requeueAfterMs: 7 }),
   ]
-  const { queue, scheduler, noted, end } = start(() => outcomes.shift()?.() ?? Promise.resolve({}))
+  const { queue, scheduler, recorded, stop } = start(
+    () => outcomes.shift()?.() ?? Promise.resolve({}),
+  )
   queue.add('a')
-  await scheduler.advance(5) // the failure, and then the success
-  expect(noted.splice(0)).toEqual(['failed a', 'forget a'])
+  await scheduler.advance(5) // the failure, then the success
+  expect(recorded.splice(0)).toEqual(['failed a', 'forget a'])
   queue.add('a')
   await scheduler.advance(1000)
-  expect(noted.splice(0)).toEqual(['forget a'])
+  expect(recorded.splice(0)).toEqual(['forget a'])
   queue.add('a')
   await scheduler.advance(7)
-  expect(noted).toEqual(['forget a', 'after 0 a', 'forget a', 'after 7 a', 'forget a'])
-  await end()
-  expect(scheduler.waiting()).toBe(0) // no deadline is left
+  expect(recorded).toEqual(['forget a', 'after 0 a', 'forget a', 'after 7 a', 'forget a'])
+  await stop()
+  expect(scheduler.waiting()).toBe(0) // no deadline is pending
 })
 
-test('what fails because the process ends is neither counted nor retried', async () => {
-  const ending = new AbortController()
-  const { queue, scheduler, metrics, noted, end } = start(
+test('a failure during shutdown is neither counted nor retried', async () => {
+  const stopping = new AbortController()
+  const { queue, scheduler, metrics, recorded, stop } = start(
     (_key, signal) =>
       new Promise((_, reject) => {
         signal.addEventListener('abort', () => {
           reject(fault())
         })
       }),
-    { signal: ending.signal },
+    { signal: stopping.signal },
   )
   queue.add('a')
   await scheduler.advance(10)
-  ending.abort() // which the reconcile learns by its own signal
+  stopping.abort() // aborts the reconcile's own signal
   await scheduler.advance(10)
-  expect([noted, queue.longestMs()]).toEqual([[], 0])
-  await end()
+  expect([recorded, queue.longestMs()]).toEqual([[], 0])
+  await stop()
   expect((await metrics.reconcileErrors.get()).values).toEqual([])
 })
 
-test('as many reconciles run at once as there are workers, and never two of one key', async () => {
+test('one reconcile runs per worker, and never two of one key', async () => {
   const held = Promise.withResolvers<object>()
   const running: string[] = []
-  const { queue, scheduler, metrics, end } = start(
+  const { queue, scheduler, metrics, stop } = start(
     (key) => {
       running.push(key)
       return held.promise
@@ -180,5 +184,5 @@ test('as many reconciles run at once as there are workers, and never two of one 
   held.resolve({})
   await scheduler.advance(10)
   expect(running).toEqual(['a', 'b', 'c', 'd', 'a'])
-  await end()
+  await stop()
 })

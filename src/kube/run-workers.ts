@@ -1,31 +1,31 @@
-// Workers that take keys from a queue and reconcile them, each within its time; what fails is put
-// back, and a defect of ours ends nothing but its own reconcile.
+// Workers that take keys from a queue and reconcile them, each with a deadline. Failed keys are
+// requeued, and a defect aborts only its own reconcile.
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { KubeError } from './kube-error.ts'
 import { deadlineOn, type Scheduler } from './scheduler.ts'
 import type { WorkQueue } from './work-queue.ts'
 
-/** What a reconcile came to. */
-export interface Reconciled {
-  /** When to look again though nothing changed; never if not given. */
+/** The result of a reconcile. */
+export interface ReconcileResult {
+  /** When to reconcile again without a change; never if absent. */
   readonly requeueAfterMs?: number | undefined
 }
 
-/** Trying again would not help until something changes. */
+/** A retry cannot succeed until something changes. */
 export class TerminalError extends Error {
   override readonly name = 'TerminalError'
 }
 
-/** What workers need. */
+/** Options of the workers. */
 export interface WorkersOptions {
   /** Name of the controller in metrics. */
   readonly name: string
   readonly queue: Pick<WorkQueue, 'take' | 'done' | 'forget' | 'addAfter' | 'addFailed'>
   readonly workers: number
-  /** Safe to repeat; ends soon after `signal` aborts. */
-  readonly reconcile: (key: string, signal: AbortSignal) => Promise<Reconciled>
-  /** Whether an error is an operating fault, not a defect. @default those of calls */
+  /** Idempotent; returns soon after `signal` aborts. */
+  readonly reconcile: (key: string, signal: AbortSignal) => Promise<ReconcileResult>
+  /** Whether an error is an operational fault, not a defect. @default KubeError */
   readonly isFault?: (error: unknown) => boolean
   readonly scheduler: Scheduler
   readonly metrics: Pick<
@@ -43,7 +43,7 @@ export interface WorkersOptions {
 
 const RECONCILE_MS_MAX = 60_000
 
-/** Runs workers until the queue ends; resolves when the last one has. `signal` hurries them. */
+/** Runs workers until the queue shuts down and all have stopped. `signal` aborts reconciles. */
 export async function runWorkers(options: WorkersOptions, signal: AbortSignal): Promise<void> {
   const { name: controller, queue, workers, metrics } = options
   metrics.reconcilesMax.set({ controller }, workers)
@@ -67,7 +67,7 @@ async function reconcileOne(
   signal: AbortSignal,
 ): Promise<void> {
   const { name: controller, queue, scheduler, metrics } = options
-  const begunMs = scheduler.nowMs()
+  const startedMs = scheduler.nowMs()
   const deadline = deadlineOn(scheduler, RECONCILE_MS_MAX, signal)
   const count = (result: string) => {
     metrics.reconciles.inc({ controller, result })
@@ -78,29 +78,29 @@ async function reconcileOne(
     count(requeueAfterMs === undefined ? 'success' : 'requeue_after')
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs)
   } catch (error) {
-    if (signal.aborted) return // the process ends, or leads no more: another goes on
+    if (signal.aborted) return // the process stops or lost leadership: another replica continues
     count('error')
     metrics.reconcileErrors.inc({ controller })
-    judge(options, key, error)
+    handleError(options, key, error)
   } finally {
-    deadline.end()
-    metrics.reconcileSeconds.labels(controller).observe((scheduler.nowMs() - begunMs) / 1000)
+    deadline.clear()
+    metrics.reconcileSeconds.labels(controller).observe((scheduler.nowMs() - startedMs) / 1000)
   }
 }
 
-function judge(options: WorkersOptions, key: string, error: unknown): void {
+function handleError(options: WorkersOptions, key: string, error: unknown): void {
   const { name: controller, queue, metrics, log, isFault = isKubeError } = options
   if (error instanceof TerminalError) {
     metrics.terminalReconcileErrors.inc({ controller })
     queue.forget(key)
-    log.error({ err: error, key }, 'a reconcile cannot succeed until something changes')
+    log.error({ err: error, key }, 'reconcile failed: not retried until the object changes')
     return
   }
   if (isFault(error)) {
-    log.warn({ err: error, key }, 'a reconcile failed')
+    log.warn({ err: error, key }, 'reconcile failed')
   } else {
     metrics.reconcilePanics.inc({ controller })
-    log.error({ err: error, key }, 'a reconcile ended by a defect')
+    log.error({ err: error, key }, 'reconcile failed by a defect')
   }
   queue.addFailed(key)
 }

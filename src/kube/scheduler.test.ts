@@ -1,13 +1,12 @@
-// Pauses and deadlines: each ends at its time or with its signal, and leaves no timer and no
-// listener behind.
+// Pauses and deadlines: each ends at its time or with its signal, and leaks no timer or listener.
 import { getEventListeners } from 'node:events'
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
-import { deadlineOn, endsWithin, pauseOn, systemScheduler, untilAborted } from './scheduler.ts'
+import { deadlineOn, completesWithin, pauseOn, systemScheduler, untilAborted } from './scheduler.ts'
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
 
-/** Whether a promise has settled by now. */
+/** Whether a promise has settled. */
 async function hasSettled(promise: Promise<unknown>): Promise<boolean> {
   let is = false
   void promise.then(() => (is = true))
@@ -26,68 +25,70 @@ test('a pause ends at its time', async () => {
   expect(listeners(signal)).toBe(0)
 })
 
-test('a pause ends with its signal, also one that has aborted before', async () => {
+test('a pause ends with its signal, also if it has aborted already', async () => {
   const scheduler = createFakeScheduler()
-  const ending = new AbortController()
-  const pause = pauseOn(scheduler, 1000, ending.signal)
-  ending.abort()
+  const stopping = new AbortController()
+  const pause = pauseOn(scheduler, 1000, stopping.signal)
+  stopping.abort()
   expect(await hasSettled(pause)).toBe(true)
-  expect(await hasSettled(pauseOn(scheduler, 1000, ending.signal))).toBe(true)
-  expect([scheduler.waiting(), listeners(ending.signal)]).toEqual([0, 0])
+  expect(await hasSettled(pauseOn(scheduler, 1000, stopping.signal))).toBe(true)
+  expect([scheduler.waiting(), listeners(stopping.signal)]).toEqual([0, 0])
 })
 
-test('work that ends before its time leaves no timer', async () => {
+test('work that completes before its deadline leaks no timer', async () => {
   const scheduler = createFakeScheduler()
-  expect(await endsWithin(scheduler, 1000, Promise.resolve())).toBe(true)
-  await expect(endsWithin(scheduler, 1000, Promise.reject(new Error('x')))).rejects.toThrow('x')
+  expect(await completesWithin(scheduler, 1000, Promise.resolve())).toBe(true)
+  await expect(completesWithin(scheduler, 1000, Promise.reject(new Error('x')))).rejects.toThrow(
+    'x',
+  )
   expect(scheduler.waiting()).toBe(0)
 })
 
-test('a deadline aborts at its time, and reports that it was the time', async () => {
+test('a deadline aborts at its time and reports the timeout', async () => {
   const scheduler = createFakeScheduler()
   const parent = new AbortController()
   const deadline = deadlineOn(scheduler, 1000, parent.signal)
   await scheduler.advance(999)
-  expect([deadline.signal.aborted, deadline.isLate()]).toEqual([false, false])
+  expect([deadline.signal.aborted, deadline.timedOut()]).toEqual([false, false])
   await scheduler.advance(1)
-  expect([deadline.signal.aborted, deadline.isLate()]).toEqual([true, true])
+  expect([deadline.signal.aborted, deadline.timedOut()]).toEqual([true, true])
   expect(parent.signal.aborted).toBe(false)
 })
 
-test('a deadline follows its parent, and does not take that for its time', () => {
+test('a deadline aborts with its parent and reports no timeout', () => {
   const scheduler = createFakeScheduler()
   const parent = new AbortController()
   const before = deadlineOn(scheduler, 1000, parent.signal)
   parent.abort()
   const after = deadlineOn(scheduler, 1000, parent.signal)
   for (const deadline of [before, after])
-    expect([deadline.signal.aborted, deadline.isLate()]).toEqual([true, false])
+    expect([deadline.signal.aborted, deadline.timedOut()]).toEqual([true, false])
 })
 
-test('a deadline that has served leaves no timer and no listener', async () => {
+test('a cleared deadline leaks no timer or listener', async () => {
   const scheduler = createFakeScheduler()
   const parent = new AbortController()
   const deadline = deadlineOn(scheduler, 1000, parent.signal)
   expect([scheduler.waiting(), listeners(parent.signal)]).toEqual([1, 1])
-  deadline.end()
+  deadline.clear()
   expect([scheduler.waiting(), listeners(parent.signal)]).toEqual([0, 0])
   await scheduler.advance(2000)
-  expect([deadline.signal.aborted, deadline.isLate()]).toEqual([false, false])
+  expect([deadline.signal.aborted, deadline.timedOut()]).toEqual([false, false])
 })
 
-test('waiting for a signal ends when it aborts, or at once if it has', async () => {
-  const ending = new AbortController()
-  const waiting = untilAborted(ending.signal)
+test('waiting for a signal ends when it aborts, or at once if it has already', async () => {
+  const stopping = new AbortController()
+  const waiting = untilAborted(stopping.signal)
   expect(await hasSettled(waiting)).toBe(false)
-  ending.abort()
+  stopping.abort()
   expect(await hasSettled(waiting)).toBe(true)
-  expect(await hasSettled(untilAborted(ending.signal))).toBe(true)
+  expect(await hasSettled(untilAborted(stopping.signal))).toBe(true)
 })
 
-test('a time beyond what a timer can wait does not fire at once', async () => {
+test('a delay beyond the limit of a timer does not fire at once', async () => {
   let hasFired = false
   const cancel = systemScheduler.after(2 ** 40, () => (hasFired = true))
-  // A timer of Node.js that is given too long a time fires after 1 ms: this one is due later.
+  // A Node.js timer whose delay is too long fires after 1 ms; this one is due later.
   await new Promise<void>((resolve) => {
     systemScheduler.after(5, resolve)
   })

@@ -1,18 +1,17 @@
-// Time as the kit knows it: a clock that nobody sets back, and calls to be made later. Tests put
-// their own in its place.
+// The time source of this folder: a monotonic clock and timers. Tests replace it with a fake.
 
-/** A clock and an alarm. */
+/** A clock and timers. */
 export interface Scheduler {
   /** Monotonic. */
   readonly nowMs: () => number
-  /** Calls `call` once after `ms`; what it gives takes that back. */
+  /** Calls `call` once after `ms`; returns a function that cancels it. */
   readonly after: (ms: number, call: () => void) => () => void
 }
 
-/** The longest time that a timer of Node.js can wait. */
+/** The longest delay of a Node.js timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1
 
-/** The system's. */
+/** The system clock and Node.js timers. */
 export const systemScheduler: Scheduler = {
   nowMs: () => performance.now(),
   after(ms, call) {
@@ -37,44 +36,44 @@ export function pauseOn(scheduler: Scheduler, ms: number, signal: AbortSignal): 
   })
 }
 
-/** Whether `work` ends within `ms`; if not, it goes on. Throws what it throws until then. */
-export async function endsWithin(
+/** Whether `work` completes within `ms`; it continues otherwise. Throws its error within `ms`. */
+export async function completesWithin(
   scheduler: Scheduler,
   ms: number,
   work: Promise<unknown>,
 ): Promise<boolean> {
-  const ended = new AbortController()
-  const late = pauseOn(scheduler, ms, ended.signal).then(() => false)
+  const done = new AbortController()
+  const timeout = pauseOn(scheduler, ms, done.signal).then(() => false)
   try {
-    return await Promise.race([work.then(() => true), late])
+    return await Promise.race([work.then(() => true), timeout])
   } finally {
-    ended.abort()
+    done.abort()
   }
 }
 
-/** A signal that follows `parent` or aborts after `ms`; `end` must be called once it has served. */
+/** A signal that aborts with `parent` or after `ms`; callers must call `clear` when done. */
 export function deadlineOn(
   scheduler: Scheduler,
   ms: number,
   parent: AbortSignal | undefined,
-): { readonly signal: AbortSignal; readonly isLate: () => boolean; readonly end: () => void } {
+): { readonly signal: AbortSignal; readonly timedOut: () => boolean; readonly clear: () => void } {
   const own = new AbortController()
-  let isLate = false
-  const follow = () => {
+  let timedOut = false
+  const onAbort = () => {
     own.abort()
   }
   const cancel = scheduler.after(ms, () => {
-    isLate = true
+    timedOut = true
     own.abort()
   })
   if (parent?.aborted === true) own.abort()
-  parent?.addEventListener('abort', follow)
+  parent?.addEventListener('abort', onAbort)
   return {
     signal: own.signal,
-    isLate: () => isLate,
-    end() {
+    timedOut: () => timedOut,
+    clear() {
       cancel()
-      parent?.removeEventListener('abort', follow)
+      parent?.removeEventListener('abort', onAbort)
     },
   }
 }

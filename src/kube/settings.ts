@@ -1,4 +1,4 @@
-// The settings of the controller: whom it asks, what it watches, and how it leads.
+// Settings of the controller: API server access, watched namespaces and leader election.
 import { z } from 'zod'
 import type { Setting } from '../config/config.ts'
 
@@ -25,39 +25,39 @@ export const controllerSettings = {
     'unset: the service account of the pod',
   ),
   WATCH_NAMESPACES: {
-    about: 'namespaces whose CodePools are kept',
+    about: 'namespaces whose CodePools are reconciled',
     allowed: `1 to ${NAMESPACES_MAX} names of namespaces, separated by commas`,
     fallback: 'that of the pod',
     schema: z
       .string()
-      .transform((text) => [...new Set(text.split(',').map((part) => part.trim()))])
+      .transform((value) => [...new Set(value.split(',').map((item) => item.trim()))])
       .pipe(z.array(z.string().regex(name)).min(1).max(NAMESPACES_MAX))
       .optional(),
   },
   LEASE_NAME: {
-    about: 'Lease by which one of several controllers leads',
+    about: 'Lease of the leader election',
     allowed: 'a name in lower case, up to 63 letters, digits and -',
     fallback: 'curtail-controller',
     schema: z
       .string()
       .regex(name)
       .optional()
-      .transform((text) => text ?? 'curtail-controller'),
+      .transform((value) => value ?? 'curtail-controller'),
   },
   REFILL_POD_TEMPLATE: {
-    about: 'YAML file of the pod template of refill Jobs, read again as it changes',
+    about: 'YAML file of the pod template of refill Jobs, reloaded when it changes',
     allowed: 'the path of a file',
     fallback: 'required',
     schema: z.string(),
   },
   CLUSTER_NAME: {
-    about: 'name of this cluster where several share one store of codes',
+    about: 'name of this cluster if several share one code store',
     allowed: 'up to 63 lower-case letters, digits and -',
     fallback: 'none',
     schema: z
       .string()
       .regex(name)
       .optional()
-      .transform((text) => (text === undefined ? '' : `${text}:`)),
+      .transform((value) => (value === undefined ? '' : `${value}:`)),
   },
 } as const satisfies Readonly<Record<string, Setting<unknown>>>

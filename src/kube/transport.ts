@@ -1,62 +1,62 @@
-// Carries calls to the API server over few connections that are kept and shared by all. Knows no
-// resource; deadlines are its callers'.
+// HTTP/1.1 transport to the API server over a small pool of keep-alive connections. Knows no
+// resources; callers set the deadlines.
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { ClusterAccess, Credentials } from './access.ts'
 import { KubeError } from './kube-error.ts'
 
-/** One call; it ends when `signal` aborts, also while its answer is being read. */
+/** One request; aborting `signal` cancels it, also while the response is read. */
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** With its query. */
+  /** Includes the query. */
   readonly path: string
   readonly contentType?: string
   readonly body?: string
   readonly signal: AbortSignal
 }
 
-/** The head of an answer; its body comes piece by piece. */
-export interface KubeAnswer {
+/** Status and headers of a response; the body is streamed. */
+export interface KubeResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: AsyncIterable<Buffer>
 }
 
-/** Sends calls. */
+/** Sends requests. */
 export interface Transport {
-  /** Throws KubeError with status 0 where there is no answer. */
-  readonly send: (request: KubeRequest) => Promise<KubeAnswer>
-  /** The host that is called, for metrics. */
+  /** Throws KubeError, with status 0 if there is no response. */
+  readonly send: (request: KubeRequest) => Promise<KubeResponse>
+  /** The host of the API server, for metrics. */
   readonly host: () => string
-  /** Closes what is open. */
+  /** Closes all connections. */
   readonly close: () => void
 }
 
 const SOCKETS_MAX = 64
 const FREE_SOCKETS_MAX = 8
-/** A peer that is gone without a word is noticed by the system. */
-const TCP_PROBE_MS = 30_000
+/** TCP keepalive detects a peer that vanished without closing. */
+const TCP_KEEPALIVE_MS = 30_000
 const FREE_SOCKET_MS_MAX = 50_000
 
-/** A transport over HTTP/1.1, whose connections live on between calls. */
+/** Creates an HTTP/1.1 transport with keep-alive connections. */
 export function createTransport(access: ClusterAccess): Transport {
   let agent: HttpAgent | undefined
-  let madeFor = ''
+  let builtFor = ''
   let host = 'unknown'
   const agentFor = ({ server, tls }: Credentials): HttpAgent => {
     const key = JSON.stringify([server, tls])
-    if (agent !== undefined && key === madeFor) return agent
-    agent?.destroy() // what it carries begins anew, with the certificates of now
+    if (agent !== undefined && key === builtFor) return agent
+    agent?.destroy() // aborts its requests: retries use the current certificates
     const options = {
       keepAlive: true,
-      keepAliveMsecs: TCP_PROBE_MS,
+      keepAliveMsecs: TCP_KEEPALIVE_MS,
       maxSockets: SOCKETS_MAX,
       maxFreeSockets: FREE_SOCKETS_MAX,
       timeout: FREE_SOCKET_MS_MAX,
       scheduling: 'lifo' as const,
     }
-    agent = isPlain(server) ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls })
-    madeFor = key
+    agent = isPlaintext(server) ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls })
+    builtFor = key
     return agent
   }
   const sendOnce = async (request: KubeRequest) => {
@@ -69,11 +69,11 @@ export function createTransport(access: ClusterAccess): Transport {
   return {
     async send(request) {
       try {
-        const answer = await sendOnce(request)
-        if (answer.status === 401) access.forget()
-        return answer
+        const response = await sendOnce(request)
+        if (response.status === 401) access.invalidate()
+        return response
       } catch (error) {
-        // A kept connection that the server closed as we wrote: the call was never begun.
+        // The server closed an idle connection as we wrote: it did not process the request.
         if (!(error instanceof StaleConnection) || request.signal.aborted) throw error
         return sendOnce(request)
       }
@@ -85,18 +85,18 @@ export function createTransport(access: ClusterAccess): Transport {
   }
 }
 
-/** A connection that had served before was closed under a call. */
+/** The server closed a reused connection during a request. */
 class StaleConnection extends KubeError {}
 
-function exchange(given: {
+function exchange(input: {
   request: KubeRequest
   credentials: Credentials
   agent: HttpAgent
-}): Promise<KubeAnswer> {
-  const { request, credentials, agent } = given
+}): Promise<KubeResponse> {
+  const { request, credentials, agent } = input
   const { method, path, contentType, body, signal } = request
   const { server, headers } = credentials
-  const send = isPlain(server) ? httpRequest : httpsRequest
+  const send = isPlaintext(server) ? httpRequest : httpsRequest
   const base = server.replace(/\/$/, '')
   return new Promise((resolve, reject) => {
     const call = send(base + path, {
@@ -114,29 +114,33 @@ function exchange(given: {
     })
     call.on('error', (cause: NodeJS.ErrnoException) => {
       const isStale = call.reusedSocket && cause.code === 'ECONNRESET'
-      const message = 'the API server does not answer'
+      const message = 'the API server is unavailable'
       reject(
         isStale
           ? new StaleConnection(message, { status: 0, reason: 'Unreachable', cause })
           : unreachable(message, cause),
       )
     })
-    call.on('response', (answer: IncomingMessage) => {
-      answer.on('error', () => undefined) // who reads the body is told
-      resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: answer })
+    call.on('response', (response: IncomingMessage) => {
+      response.on('error', () => undefined) // the reader of the body gets the error
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: response })
     })
     call.end(body)
   })
 }
 
-function isPlain(server: string): boolean {
+function isPlaintext(server: string): boolean {
   return server.startsWith('http://')
 }
 
 function unreachable(message: string, cause: unknown): KubeError {
-  return new KubeError(`${message}: ${textOf(cause)}`, { status: 0, reason: 'Unreachable', cause })
+  return new KubeError(`${message}: ${messageOf(cause)}`, {
+    status: 0,
+    reason: 'Unreachable',
+    cause,
+  })
 }
 
-function textOf(cause: unknown): string {
+function messageOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause)
 }

@@ -1,4 +1,4 @@
-// The queue of keys, against a clock of the test's.
+// The queue of keys, on a fake clock.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
@@ -20,7 +20,7 @@ test('a key that is added twice is taken once', async () => {
   expect([await queue.take(), await queue.take(), queue.depth()]).toEqual(['a', 'b', 0])
 })
 
-test('a key that is added while a worker has it comes again once that is done', async () => {
+test('a key that is added while in process is requeued once done', async () => {
   const { queue } = open()
   queue.add('a')
   await queue.take()
@@ -33,7 +33,7 @@ test('a key that is added while a worker has it comes again once that is done', 
   expect(queue.depth()).toBe(0)
 })
 
-test('of several times for a key the earliest holds', async () => {
+test('of several delays for a key the earliest applies', async () => {
   const { queue, scheduler } = open()
   queue.addAfter('a', 1000)
   queue.addAfter('a', 100)
@@ -45,14 +45,14 @@ test('of several times for a key the earliest holds', async () => {
   expect(scheduler.waiting()).toBe(0)
 })
 
-test('a key that fails waits 5 ms, twice as long at each failure, 1000 s at most', async () => {
+test('a failed key waits 5 ms, twice as long at each failure, at most 1000 s', async () => {
   const { queue, scheduler } = open()
   const waits: number[] = []
   for (let i = 0; i < 20; i++) {
     queue.addFailed('a')
-    const begunMs = scheduler.nowMs()
+    const startedMs = scheduler.nowMs()
     while (queue.depth() === 0) await scheduler.advance(5)
-    waits.push(scheduler.nowMs() - begunMs)
+    waits.push(scheduler.nowMs() - startedMs)
     queue.done((await queue.take()) ?? '')
     if (i > 2) await scheduler.advance(200_000)
     if (i === 8) queue.forget('a')
@@ -68,7 +68,7 @@ test('a key that fails waits 5 ms, twice as long at each failure, 1000 s at most
   expect(clock.nowMs()).toBe(30_000_000)
 })
 
-test('of many keys that fail at once 100 come at once, and then 10 a second', async () => {
+test('of many keys that fail at once, 100 are due at once, then 10 per second', async () => {
   const { queue, scheduler } = open()
   for (let i = 0; i < 130; i++) queue.addFailed(`k${i}`)
   await scheduler.advance(10)
@@ -77,7 +77,7 @@ test('of many keys that fail at once 100 come at once, and then 10 a second', as
   expect(queue.depth()).toBe(110)
 })
 
-test('no key is lost, and none is with two workers, in any order of adding and doing', async () => {
+test('no key is lost or taken by two workers, in any order of calls', async () => {
   const step = fc.record({
     what: fc.constantFrom('add', 'take', 'done'),
     key: fc.constantFrom('a', 'b', 'c'),
@@ -86,43 +86,43 @@ test('no key is lost, and none is with two workers, in any order of adding and d
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       const { queue } = open()
       const taken = new Set<string>()
-      const owed = new Set<string>()
+      const expected = new Set<string>()
       for (const { what, key } of steps) {
         if (what === 'add') {
           queue.add(key)
-          owed.add(key)
+          expected.add(key)
         } else if (what === 'take' && queue.depth() > 0) {
           const next = (await queue.take()) ?? ''
           expect(taken.has(next)).toBe(false)
           taken.add(next)
-          owed.delete(next)
+          expected.delete(next)
         } else if (what === 'done' && taken.delete(key)) queue.done(key)
       }
       for (const key of taken) queue.done(key)
-      const left = new Set<string>()
+      const remaining = new Set<string>()
       while (queue.depth() > 0) {
         const key = (await queue.take()) ?? ''
-        left.add(key)
+        remaining.add(key)
         queue.done(key)
       }
-      expect([...left].sort()).toEqual([...owed].sort())
+      expect([...remaining].sort()).toEqual([...expected].sort())
     }),
   )
 })
 
-test('an ended queue gives nothing and keeps no timer', async () => {
+test('after shutdown a queue returns no keys and leaks no timer', async () => {
   const { queue, scheduler } = open()
   const taking = queue.take()
   queue.addAfter('a', 10)
-  queue.end()
+  queue.shutDown()
   queue.add('b')
   expect([await taking, await queue.take(), scheduler.waiting()]).toEqual([undefined, undefined, 0])
 })
 
-test('an ended queue forgets what waited, and takes nothing in', async () => {
+test('shutdown drops queued keys, and later ones are not accepted', async () => {
   const { queue, scheduler, metrics } = open()
   queue.add('waits')
-  queue.end()
+  queue.shutDown()
   queue.add('late')
   queue.addAfter('late', 10)
   queue.addFailed('late')
@@ -130,7 +130,7 @@ test('an ended queue forgets what waited, and takes nothing in', async () => {
   expect((await metrics.queueAdds.get()).values[0]?.value).toBe(1)
 })
 
-test('a key that waits already, also for its worker, is not counted as added', async () => {
+test('a key that is queued or readded already is not counted as added', async () => {
   const { queue, metrics } = open()
   const added = async () => (await metrics.queueAdds.get()).values[0]?.value
   queue.add('a')
@@ -142,14 +142,14 @@ test('a key that waits already, also for its worker, is not counted as added', a
   expect(await added()).toBe(2)
 })
 
-test('100,000 keys may wait, those of busy workers included; one more is a defect', async () => {
+test('100,000 keys may be queued, readded ones included; one more is a defect', async () => {
   const { queue } = open()
   queue.add('busy')
   await queue.take()
   queue.add('busy')
   for (let i = 1; i < 100_000; i++) queue.add(`k${i}`)
   queue.add('busy')
-  queue.add('k1') // both wait already
+  queue.add('k1') // both are queued already
   expect(() => {
     queue.add('one too many')
   }).toThrow('over 100000 keys wait')
@@ -158,7 +158,7 @@ test('100,000 keys may wait, those of busy workers included; one more is a defec
   expect(queue.depth()).toBe(99_999)
 })
 
-test('100,000 keys may wait for their time; one of them may still come earlier', async () => {
+test('100,000 keys may be delayed; one of them may be moved earlier', async () => {
   const { queue, scheduler } = open()
   for (let i = 0; i < 100_000; i++) queue.addAfter(`k${i}`, 1000 + i)
   expect(() => {
@@ -170,7 +170,7 @@ test('100,000 keys may wait for their time; one of them may still come earlier',
   queue.addAfter('one too many', 1) // there is room
 })
 
-test('failures long ago make those of now wait neither longer nor shorter', async () => {
+test('old failures make delays of new ones neither longer nor shorter', async () => {
   const { queue, scheduler } = open()
   for (let i = 0; i < 100; i++) queue.addFailed(`a${i}`)
   await scheduler.advance(60_000)
@@ -179,7 +179,7 @@ test('failures long ago make those of now wait neither longer nor shorter', asyn
   expect(queue.depth()).toBe(100 + 100)
 })
 
-test('the metrics report waits, work, retries, and the longest of what is unfinished', async () => {
+test('the metrics report waits, work, retries and the longest unfinished work', async () => {
   const { queue, scheduler, metrics } = open()
   queue.add('a')
   await scheduler.advance(2000)
@@ -189,13 +189,13 @@ test('the metrics report waits, work, retries, and the longest of what is unfini
   await queue.take()
   await scheduler.advance(4000)
   expect(queue.longestMs()).toBe(5000)
-  queue.show()
+  queue.updateMetrics()
   queue.addFailed('c')
   queue.done('a')
-  queue.done('a') // it is done already
-  const text = await metrics.registry.metrics()
+  queue.done('a') // already done
+  const exposition = await metrics.registry.metrics()
   const valueOf = (name: string) =>
-    new RegExp(`^workqueue_${name}\\{.*\\} (.*)$`, 'm').exec(text)?.[1]
+    new RegExp(`^workqueue_${name}\\{.*\\} (.*)$`, 'm').exec(exposition)?.[1]
   const names = ['unfinished_work_seconds', 'longest_running_processor_seconds', 'retries_total']
   expect(names.map(valueOf)).toEqual(['9', '5', '1'])
   const sums = ['queue_duration_seconds_sum', 'work_duration_seconds_sum']

@@ -1,5 +1,5 @@
-// Keys that wait for a worker. A key waits once however often it is added; one that is added while
-// a worker has it comes again when that is done, and never to two workers at once.
+// A queue of keys for workers, like client-go's. Each key is queued at most once; a key that is
+// added while a worker processes it is requeued afterwards, so no two workers share a key.
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -17,27 +17,27 @@ type QueueMetrics = Pick<
 
 /** A queue of keys. */
 export interface WorkQueue {
-  /** Puts a key in. */
+  /** Adds a key. */
   readonly add: (key: string) => void
-  /** The same after a time; of several times for one key the earliest holds. */
+  /** Adds a key after a delay; of several delays for one key the earliest applies. */
   readonly addAfter: (key: string, ms: number) => void
-  /** The same after a time that grows with every failure of the key. */
+  /** Adds a key after a delay that grows with each failure of the key. */
   readonly addFailed: (key: string) => void
-  /** The key did not fail: its next failure counts as the first. */
+  /** Resets the failures of a key. */
   readonly forget: (key: string) => void
-  /** The next key, which must be given to `done`; `undefined` once the queue has ended. */
+  /** The next key, to be passed to `done` afterwards; `undefined` after shutdown. */
   readonly take: () => Promise<string | undefined>
   readonly done: (key: string) => void
-  /** Ends it: nothing comes in, nothing more comes out. */
-  readonly end: () => void
+  /** Shuts down: drops all keys and accepts no new ones. */
+  readonly shutDown: () => void
   readonly depth: () => number
-  /** How long the worker that is longest at one key has been at it. */
+  /** The processing time so far of the key that takes longest. */
   readonly longestMs: () => number
-  /** Notes how long workers have been at their keys. */
-  readonly show: () => void
+  /** Updates the metrics of unfinished work. */
+  readonly updateMetrics: () => void
 }
 
-/** client-go's: 5 ms, doubled at each failure of a key, and over all keys 10 a second. */
+/** client-go's limits: 5 ms, doubled at each failure of a key; 10 per second for all keys. */
 const FAILED_MS_FIRST = 5
 const FAILED_MS_MAX = 1_000_000
 const FAILED_PER_SECOND = 10
@@ -50,128 +50,129 @@ interface QueueDeps {
   readonly metrics: QueueMetrics
 }
 
-/** Makes a queue that shows its state under `name`. */
+/** Creates a queue whose metrics have the label `name`. */
 export function createWorkQueue(deps: QueueDeps): WorkQueue {
   const { name, scheduler, metrics } = deps
   const keys = createKeys(deps)
-  const alarms = createAlarms(scheduler, keys.add)
-  const failures = createFailureWaits(scheduler)
+  const timers = createTimers(scheduler, keys.add)
+  const failures = createFailureDelays(scheduler)
   return {
     ...keys,
-    addAfter: alarms.set,
+    addAfter: timers.set,
     addFailed(key) {
       metrics.queueRetries.inc({ name })
-      alarms.set(key, failures.nextMs(key))
+      timers.set(key, failures.nextMs(key))
     },
     forget: failures.forget,
-    end() {
-      alarms.end()
-      keys.end()
+    shutDown() {
+      timers.shutDown()
+      keys.shutDown()
     },
   }
 }
 
-/** Keys that wait now, and those that workers have. */
+/** Keys that are queued, and keys in process. */
 function createKeys({ name, scheduler, metrics }: QueueDeps) {
-  /** In the order in which they came, with the time of that. */
-  const waiting = new Map<string, number>()
-  /** With the time at which a worker got them. */
+  /** In order of arrival, with the arrival time. */
+  const queued = new Map<string, number>()
+  /** With the time at which a worker took them. */
   const processing = new Map<string, number>()
-  /** Those that came while a worker had them. */
-  const again = new Set<string>()
+  /** Added while in process. */
+  const readded = new Set<string>()
   const takers: ((key: string | undefined) => void)[] = []
-  let hasEnded = false
-  const give = (key: string, cameMs: number, taker: (key: string) => void) => {
+  let isShutDown = false
+  const assign = (key: string, addedMs: number, taker: (key: string) => void) => {
     const nowMs = scheduler.nowMs()
-    metrics.queueWaitSeconds.labels(name).observe((nowMs - cameMs) / 1000)
+    metrics.queueWaitSeconds.labels(name).observe((nowMs - addedMs) / 1000)
     processing.set(key, nowMs)
     taker(key)
   }
   const add = (key: string) => {
-    if (hasEnded || waiting.has(key) || again.has(key)) return
-    if (waiting.size + again.size >= KEYS_MAX) throw new Error(`over ${KEYS_MAX} keys wait`)
+    if (isShutDown || queued.has(key) || readded.has(key)) return
+    if (queued.size + readded.size >= KEYS_MAX) throw new Error(`over ${KEYS_MAX} keys wait`)
     metrics.queueAdds.inc({ name })
     if (processing.has(key)) {
-      again.add(key)
+      readded.add(key)
       return
     }
     const taker = takers.shift()
-    if (taker !== undefined) give(key, scheduler.nowMs(), taker)
-    else waiting.set(key, scheduler.nowMs())
-    metrics.queueDepth.set({ name }, waiting.size)
+    if (taker !== undefined) assign(key, scheduler.nowMs(), taker)
+    else queued.set(key, scheduler.nowMs())
+    metrics.queueDepth.set({ name }, queued.size)
   }
   const take = (resolve: (key: string | undefined) => void) => {
-    const [next] = waiting
+    const [next] = queued
     if (next === undefined) {
       takers.push(resolve)
       return
     }
-    const [key, cameMs] = next
-    waiting.delete(key)
-    metrics.queueDepth.set({ name }, waiting.size)
-    give(key, cameMs, resolve)
+    const [key, addedMs] = next
+    queued.delete(key)
+    metrics.queueDepth.set({ name }, queued.size)
+    assign(key, addedMs, resolve)
   }
-  const timesMs = () => [...processing.values()].map((begunMs) => scheduler.nowMs() - begunMs)
-  const longestMs = () => Math.max(0, ...timesMs())
+  const durationsMs = () =>
+    [...processing.values()].map((startedMs) => scheduler.nowMs() - startedMs)
+  const longestMs = () => Math.max(0, ...durationsMs())
   return {
     add,
     longestMs,
-    take: () => (hasEnded ? Promise.resolve(undefined) : new Promise(take)),
+    take: () => (isShutDown ? Promise.resolve(undefined) : new Promise(take)),
     done(key: string) {
-      const begunMs = processing.get(key)
-      if (begunMs === undefined) return
+      const startedMs = processing.get(key)
+      if (startedMs === undefined) return
       processing.delete(key)
-      metrics.queueWorkSeconds.labels(name).observe((scheduler.nowMs() - begunMs) / 1000)
-      if (again.delete(key)) add(key)
+      metrics.queueWorkSeconds.labels(name).observe((scheduler.nowMs() - startedMs) / 1000)
+      if (readded.delete(key)) add(key)
     },
-    end() {
-      hasEnded = true
-      waiting.clear()
-      again.clear()
+    shutDown() {
+      isShutDown = true
+      queued.clear()
+      readded.clear()
       for (const taker of takers.splice(0)) taker(undefined)
       metrics.queueDepth.set({ name }, 0)
     },
-    depth: () => waiting.size,
-    show() {
-      const sumMs = timesMs().reduce((total, ms) => total + ms, 0)
+    depth: () => queued.size,
+    updateMetrics() {
+      const sumMs = durationsMs().reduce((total, ms) => total + ms, 0)
       metrics.queueUnfinishedSeconds.set({ name }, sumMs / 1000)
       metrics.queueLongestSeconds.set({ name }, longestMs() / 1000)
     },
   }
 }
 
-/** Keys whose time is to come. */
-function createAlarms(scheduler: Scheduler, ring: (key: string) => void) {
+/** Delayed keys. */
+function createTimers(scheduler: Scheduler, onDue: (key: string) => void) {
   const timers = new Map<string, { readonly atMs: number; readonly cancel: () => void }>()
-  let hasEnded = false
+  let isShutDown = false
   return {
     set: (key: string, ms: number) => {
-      if (hasEnded) return
+      if (isShutDown) return
       const atMs = scheduler.nowMs() + ms
-      const set = timers.get(key)
-      if (set !== undefined && set.atMs <= atMs) return
-      if (set === undefined && timers.size >= KEYS_MAX)
+      const current = timers.get(key)
+      if (current !== undefined && current.atMs <= atMs) return
+      if (current === undefined && timers.size >= KEYS_MAX)
         throw new Error(`over ${KEYS_MAX} keys wait for their time`)
-      set?.cancel()
+      current?.cancel()
       const cancel = scheduler.after(ms, () => {
         timers.delete(key)
-        ring(key)
+        onDue(key)
       })
       timers.set(key, { atMs, cancel })
     },
-    end: () => {
-      hasEnded = true
+    shutDown: () => {
+      isShutDown = true
       for (const { cancel } of timers.values()) cancel()
       timers.clear()
     },
   }
 }
 
-/** How long a key that failed waits: by its own failures, and by those of all. */
-function createFailureWaits(scheduler: Pick<Scheduler, 'nowMs'>) {
+/** The delay of a failed key: from its own failures, and from the rate of all. */
+function createFailureDelays(scheduler: Pick<Scheduler, 'nowMs'>) {
   const counts = new Map<string, number>()
   const intervalMs = 1000 / FAILED_PER_SECOND
-  /** When the next failure of all would be on schedule. */
+  /** When the shared rate allows the next failure. */
   let dueMs = -Infinity
   return {
     nextMs: (key: string): number => {

@@ -1,20 +1,20 @@
-// What an algorithm of limiting is: a pure function of a counter's state, the time and the hits.
-// The same decision is taken in Redis by the .lua file of the same name. All times are
+// A rate-limit algorithm: a pure function of a counter's state, the time and the hits.
+// In Redis the same decision is made by the .lua file of the same name. All times are
 // microseconds.
 
-/** A count is never higher, so that every number stays a whole one. */
+/** Maximum of a count, so that every number stays an exact integer. */
 export const COUNT_MAX = 2 ** 52
 
 /** A limit as an algorithm counts it. */
 export interface Limit {
-  /** Hits that a window lets through, or that refill within one. */
+  /** Hits that are admitted, or refilled, per window. */
   readonly requests: number
   readonly windowUs: number
-  /** Hits that may come at once; equal to `requests` where the algorithm knows no burst. */
+  /** Hits admitted at once; equal to `requests` if the algorithm has no burst. */
   readonly burst: number
   /**
-   * Whether the hits of a call that is denied count. A fixed window counts then also what it denies
-   * itself; the other algorithms only what another limit of the call has denied.
+   * Whether the hits of a denied call count. If so, a fixed window also counts hits that it denies
+   * itself; the other algorithms only hits that another limit of the call denies.
    */
   readonly denyConsumes: boolean
 }
@@ -22,22 +22,22 @@ export interface Limit {
 /** State of one counter: numbers that only its algorithm reads; never longer than `requests`. */
 export type CounterState = readonly number[]
 
-/** Hits to be charged to one counter. */
+/** Hits to count in one counter. */
 export interface Charge {
   /** What the store holds, or `undefined`: nothing, or it has expired. */
   readonly state: CounterState | undefined
-  /** Hits; 0 only looks, a negative number gives hits back. */
+  /** Hits; 0 only reads, a negative number refunds hits. */
   readonly cost: number
   readonly nowUs: number
   readonly limit: Limit
 }
 
-/** What an algorithm answers for one counter. */
+/** Decision for one counter. */
 export interface Decision {
   readonly admitted: boolean
   /** Whole hits that would still be admitted now. */
   readonly remaining: number
-  /** Of the hits, how many were beyond the limit; 0 where they are admitted. */
+  /** Of the hits, how many were over the limit; 0 if they are admitted. */
   readonly over: number
   /** Until the whole limit is free again, if no more hits come. */
   readonly resetUs: number
@@ -59,12 +59,12 @@ export function isTooFarAhead(stateUs: number, { nowUs, limit }: Charge): boolea
   return stateUs > nowUs + limit.windowUs
 }
 
-/** One way of limiting. */
+/** A rate-limit algorithm. */
 export interface Algorithm {
   /** Its name in rules. */
   readonly name: string
   /** Whether rules may give it a `burst`. */
   readonly takesBurst: boolean
-  /** Decides about a charge; never reads a clock. */
+  /** Decides one charge; never reads a clock. */
   decide(charge: Charge): Decision
 }

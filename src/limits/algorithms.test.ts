@@ -22,7 +22,7 @@ const steps = fc.array(
   }),
   { maxLength: 60 },
 )
-const BEGUN_US = 1_790_000_000_000_000
+const START_US = 1_790_000_000_000_000
 
 describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const))(
   '%s',
@@ -54,7 +54,7 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
       }) => void,
     ) => {
       let state: CounterState | undefined
-      let nowUs = BEGUN_US
+      let nowUs = START_US
       for (const { waitUs, cost } of history) {
         nowUs += waitUs
         const decision = algorithm.decide({ state, cost, nowUs, limit })
@@ -90,8 +90,8 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
             }
             return { state, admitted }
           }
-          const ahead = fill(undefined, BEGUN_US + stepUs)
-          expect(fill(ahead.state, BEGUN_US).admitted).toBe(0)
+          const ahead = fill(undefined, START_US + stepUs)
+          expect(fill(ahead.state, START_US).admitted).toBe(0)
         }),
       )
     })

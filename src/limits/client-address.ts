@@ -1,5 +1,5 @@
-// Whom a limit by address counts as one: an IPv4 address, or the /64 of an IPv6 address, within
-// which one client may choose. Written as Envoy writes masked addresses.
+// The client key of a limit by address: an IPv4 address, or the /64 of an IPv6 address, because a
+// client may choose any address in its /64. Written as Envoy writes masked addresses.
 
 const GROUPS = 8
 /** Groups of 16 bits that a /64 keeps. */

@@ -1,30 +1,30 @@
-// What a store of counters must do. test/contract/counter-store.ts runs every algorithm on each.
+// Interface of a counter store. test/contract/counter-store.ts runs every algorithm on each.
 import type { Algorithm, Decision, Limit } from './algorithm.ts'
 
 /**
  * What the denial of a charge means for its call: `alone` denies it, `together` denies it if every
- * charge of that kind is denied, `never` lets it pass.
+ * charge of that kind is denied, `never` admits it.
  */
 export type Veto = 'alone' | 'together' | 'never'
 
-/** Hits to be charged to one counter, by the algorithm of its rule. */
+/** Hits to count in one counter, by the algorithm of its rule. */
 export interface CounterCharge {
   /** Names the counter: rule, value and window; no two rules share one. */
   readonly key: string
   readonly algorithm: Algorithm
   readonly limit: Limit
-  /** Hits; 0 only looks, a negative number gives hits back. Its amount is below 2^32. */
+  /** Hits; 0 only reads, a negative number refunds hits. Its amount is below 2^32. */
   readonly cost: number
   readonly veto: Veto
   /** Whether the counter lives a second or less, and may be kept in a pool of its own. */
   readonly isPerSecond: boolean
 }
 
-/** Counters by their keys. A counter's state is gone once it no longer matters. */
+/** Counters by their keys. A counter's state expires once it no longer matters. */
 export interface CounterStore {
   /**
    * Makes the charges of one call by the store's own clock, as `decideTogether` does, in one atomic
-   * step; decisions in the order of the charges. Throws StoreError: nothing is known then.
+   * step; decisions in the order of the charges. Throws StoreError: the result is then unknown.
    */
   charge(charges: readonly CounterCharge[]): Promise<readonly Decision[]>
 }

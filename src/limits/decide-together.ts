@@ -1,4 +1,4 @@
-// The charges of one call, decided together: hits that the call's denial takes back are not kept.
+// Decides the charges of one call together: hits that a denial of the call refunds are not kept.
 // The script of stores/redis does the same in one atomic step.
 import type { CounterState, Decision } from './algorithm.ts'
 import type { CounterCharge } from './counter-store.ts'
@@ -10,7 +10,7 @@ interface Kept {
   readonly expiresInUs: number
 }
 
-/** What comes of a call. */
+/** Result of a call. */
 export interface Together {
   /** In the order of the charges. */
   readonly decisions: readonly Decision[]
@@ -51,7 +51,7 @@ function decideEach(
   return { decisions, changes }
 }
 
-/** Whether hits count although their call is denied; what is given back always does. */
+/** Whether hits count although their call is denied; refunds always do. */
 function isKept({ cost, limit }: CounterCharge): boolean {
   return cost < 0 || limit.denyConsumes
 }

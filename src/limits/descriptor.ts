@@ -1,4 +1,4 @@
-// What a caller asks about: a domain and descriptors, as Envoy sends them.
+// The request of a caller: a domain and descriptors, as Envoy sends them.
 
 /** The units of a limit, by the names and numbers of Envoy's API. */
 export const units = {
@@ -34,9 +34,9 @@ export interface Entry {
 /** What one limit is looked up for. */
 export interface Descriptor {
   readonly entries: readonly Entry[]
-  /** A limit that the caller brings; it wins over the rules. */
+  /** A limit from the caller; it overrides the rules. */
   readonly override?: { readonly requestsPerUnit: number; readonly unit: Unit } | undefined
-  /** Hits of this descriptor, 0 = a look, negative = given back; `undefined`: the request's. */
+  /** Hits of this descriptor, 0 = read, negative = refund; `undefined`: the request's. */
   readonly hits?: number | undefined
 }
 

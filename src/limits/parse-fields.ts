@@ -1,13 +1,13 @@
 // Reads the fields of one mapping of a rules file: text, flags and numbers, or a fault that says
 // what is allowed. Which fields there are, others say.
 import type { Json, JsonObject } from './rule.ts'
-import type { Findings } from './rule-fault.ts'
-import type { Located, LocatedMap } from './parse-yaml.ts'
+import type { Diagnostics } from './rule-fault.ts'
+import type { YamlNode, LocatedMap } from './parse-yaml.ts'
 
 /** A mapping, and where its faults go. */
 export interface Fields {
   readonly map: LocatedMap
-  readonly findings: Findings
+  readonly diagnostics: Diagnostics
 }
 
 /** A text, and where it stands. */
@@ -19,7 +19,7 @@ export interface LocatedText {
 /** Values that one `metadata` may hold, aliases followed. */
 const METADATA_VALUES_MAX = 1000
 
-const kindWords: Readonly<Record<Located['kind'], string>> = {
+const kindWords: Readonly<Record<YamlNode['kind'], string>> = {
   map: 'a mapping',
   list: 'a list',
   null: 'empty',
@@ -31,7 +31,7 @@ const kindWords: Readonly<Record<Located['kind'], string>> = {
 }
 
 /** The value of a key; `undefined` if it is absent or null. */
-export function fieldOf({ map }: Fields, key: string): Located | undefined {
+export function fieldOf({ map }: Fields, key: string): YamlNode | undefined {
   const entry = map.entries.find((each) => each.key.kind === 'text' && each.key.text === key)
   return entry === undefined || entry.value.kind === 'null' ? undefined : entry.value
 }
@@ -46,10 +46,10 @@ export function refuse(fields: Fields, key: string, allowed: string): void {
   const value = fieldOf(fields, key)
   const shown = value === undefined ? 'missing' : showKind(value)
   const message = `error loading config file: ${key} must be ${allowed}: it is ${shown}`
-  fields.findings.fault(lineOf(fields, key), message)
+  fields.diagnostics.fault(lineOf(fields, key), message)
 }
 
-function showKind(value: Located): string {
+function showKind(value: YamlNode): string {
   const said = 'text' in value ? ` '${value.text}'` : ''
   return `${kindWords[value.kind]}${said}`
 }
@@ -113,7 +113,7 @@ export function readMetadata(fields: Fields): JsonObject | undefined {
   const json = objectOf(value, { fields, budget })
   if (budget.left >= 0) return value.entries.length === 0 ? undefined : json
   const message = `metadata may hold ${METADATA_VALUES_MAX} values: it holds more`
-  fields.findings.fault(value.line, `error parsing metadata: ${message}`)
+  fields.diagnostics.fault(value.line, `error parsing metadata: ${message}`)
   return undefined
 }
 
@@ -128,13 +128,13 @@ function objectOf(map: LocatedMap, reading: Reading): JsonObject {
   )
 }
 
-function keyText(key: Located, { fields }: Reading): string {
+function keyText(key: YamlNode, { fields }: Reading): string {
   if ('text' in key) return key.text
-  fields.findings.fault(key.line, 'error parsing metadata: a key must be a text')
+  fields.diagnostics.fault(key.line, 'error parsing metadata: a key must be a string')
   return ''
 }
 
-function jsonOf(value: Located, reading: Reading): Json {
+function jsonOf(value: YamlNode, reading: Reading): Json {
   reading.budget.left -= 1
   if (reading.budget.left < 0) return null
   switch (value.kind) {
@@ -153,9 +153,9 @@ function jsonOf(value: Located, reading: Reading): Json {
       if (typeof value.value === 'boolean' || Number.isFinite(value.value)) {
         return value.value ?? null
       }
-      reading.fields.findings.fault(
+      reading.fields.diagnostics.fault(
         value.line,
-        `error parsing metadata: '${value.text}' is no number that JSON knows`,
+        `error parsing metadata: '${value.text}' is not a JSON number`,
       )
       return null
   }

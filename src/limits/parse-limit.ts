@@ -51,7 +51,7 @@ const windowUnitMs: Readonly<Record<string, number>> = {
 const wordsOfLimits = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
 
 /**
- * Reads it; what is wrong goes to the findings, and something harmless takes its place.
+ * Reads it; what is wrong goes to the diagnostics, and something harmless takes its place.
  * `denyConsumes` is what `deny_consumes` means where a fixed window does not say it.
  */
 export function parseLimit(fields: Fields, denyConsumes: boolean): ParsedLimit {
@@ -76,29 +76,29 @@ function isUnit(text: string): text is Unit {
 function checkUnlimited(fields: Fields): void {
   const unit = readText(fields, 'unit')
   if (isUnit(unit.text.toUpperCase())) {
-    fields.findings.fault(unit.line, 'should not specify rate limit unit when unlimited')
+    fields.diagnostics.fault(unit.line, 'should not specify rate limit unit when unlimited')
   }
   for (const word of wordsOfLimits) {
     if (fieldOf(fields, word) !== undefined) {
       const message = `should not specify ${word} when unlimited`
-      fields.findings.fault(lineOf(fields, word), message)
+      fields.diagnostics.fault(lineOf(fields, word), message)
     }
   }
 }
 
 function readReplaces(fields: Fields, ownName: string): readonly string[] {
   const entries = readMaps(fields, 'replaces')
-  const { findings } = fields
+  const { diagnostics } = fields
   if (entries.length > REPLACES_MAX) {
     const message = `replaces may hold ${REPLACES_MAX} names: it holds ${entries.length}`
-    findings.fault(lineOf(fields, 'replaces'), message)
+    diagnostics.fault(lineOf(fields, 'replaces'), message)
     return []
   }
   return entries.map((map) => {
-    const { text, line } = readText({ map, findings }, 'name')
-    if (text === '') findings.fault(line, 'should not have an empty replaces entry')
+    const { text, line } = readText({ map, diagnostics }, 'name')
+    if (text === '') diagnostics.fault(line, 'should not have an empty replaces entry')
     else if (text === ownName) {
-      findings.fault(line, 'replaces should not contain name of same descriptor')
+      diagnostics.fault(line, 'replaces should not contain name of same descriptor')
     }
     return text
   })
@@ -110,7 +110,7 @@ function readAlgorithm(fields: Fields): Algorithm {
   const algorithm = algorithms.find(({ name }) => name === text)
   if (algorithm !== undefined) return algorithm
   const names = algorithms.map(({ name }) => name).join(', ')
-  fields.findings.fault(line, `algorithm must be one of ${names}: it is '${text}'`)
+  fields.diagnostics.fault(line, `algorithm must be one of ${names}: it is '${text}'`)
   return fixedWindow
 }
 
@@ -120,7 +120,7 @@ function readStoreErrorMode(fields: Fields): StoreErrorMode {
   const mode = storeErrorModes.find((each) => each === text)
   if (mode !== undefined) return mode
   const names = storeErrorModes.join(', ')
-  fields.findings.fault(line, `on_store_error must be one of ${names}: it is '${text}'`)
+  fields.diagnostics.fault(line, `on_store_error must be one of ${names}: it is '${text}'`)
   return 'local'
 }
 
@@ -132,8 +132,8 @@ interface Window {
 function readWindow(fields: Fields): Window {
   if (fieldOf(fields, 'window') === undefined) return readUnit(fields)
   if (fieldOf(fields, 'unit') !== undefined) {
-    const message = 'unit and window say the same thing: only one of them may be there'
-    fields.findings.fault(lineOf(fields, 'window'), message)
+    const message = 'unit and window are alternatives: only one of them is allowed'
+    fields.diagnostics.fault(lineOf(fields, 'window'), message)
   }
   const { text, line } = readText(fields, 'window')
   const [, count, unit = ''] = windowForm.exec(text) ?? []
@@ -142,7 +142,7 @@ function readWindow(fields: Fields): Window {
     return { windowUs: windowMs * 1000, unit: unitOf(windowMs / 1000) }
   }
   const allowed = 'a whole number and ms, s, m, h or d, such as 30s, from 1ms to 366d'
-  fields.findings.fault(line, `window must be ${allowed}: it is '${text}'`)
+  fields.diagnostics.fault(line, `window must be ${allowed}: it is '${text}'`)
   return { windowUs: 1_000_000, unit: undefined }
 }
 
@@ -150,7 +150,7 @@ function readUnit(fields: Fields): Window {
   const { text, line } = readText(fields, 'unit')
   const unit = text.toUpperCase()
   if (isUnit(unit)) return { windowUs: unitSeconds[unit] * 1_000_000, unit }
-  fields.findings.fault(line, `invalid rate limit unit '${text}'`)
+  fields.diagnostics.fault(line, `invalid rate limit unit '${text}'`)
   return { windowUs: 1_000_000, unit: undefined }
 }
 
@@ -168,7 +168,7 @@ function readLimit(
   const requests = readCount(fields, 'requests_per_unit', { min: 0, max }) ?? 0
   if (fieldOf(fields, 'requests_per_unit') === undefined) {
     const message = 'requests_per_unit is missing, which means 0: every request is denied'
-    fields.findings.remark(fields.map.line, message)
+    fields.diagnostics.warn(fields.map.line, message)
   }
   const burst = readBurst(fields, algorithm) ?? requests
   const denyConsumes = readOptionalFlag(fields, 'deny_consumes') ?? given.denyConsumes
@@ -182,7 +182,7 @@ function readBurst(fields: Fields, algorithm: Algorithm): number | undefined {
   if (fieldOf(fields, 'burst') === undefined) return undefined
   const names = algorithms.filter(({ takesBurst }) => takesBurst).map(({ name }) => name)
   const message = `burst is only for ${names.join(', ')}: the algorithm is '${algorithm.name}'`
-  fields.findings.fault(lineOf(fields, 'burst'), message)
+  fields.diagnostics.fault(lineOf(fields, 'burst'), message)
   return undefined
 }
 
@@ -192,5 +192,5 @@ function checkPrecision(fields: Fields, algorithm: Algorithm, limit: Limit): voi
   if (limit.requests === 0 || limit.burst * partsOf(limit).hitParts <= COUNT_MAX) return
   const message = `${algorithm.name} cannot count ${limit.requests} per window exactly`
   const remedy = `choose a rounder number, or a shorter window`
-  fields.findings.fault(lineOf(fields, 'requests_per_unit'), `${message}: ${remedy}`)
+  fields.diagnostics.fault(lineOf(fields, 'requests_per_unit'), `${message}: ${remedy}`)
 }

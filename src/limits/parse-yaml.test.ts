@@ -1,17 +1,17 @@
 // From YAML to a tree with lines: what it takes, what it refuses, and that it does so at once.
 import { describe, expect, test } from '@jest/globals'
-import { FILE_BYTES_MAX, HEIGHT_MAX, type Located, parseYaml } from './parse-yaml.ts'
-import { createFindings } from './rule-fault.ts'
+import { FILE_BYTES_MAX, DEPTH_MAX, type YamlNode, parseYaml } from './parse-yaml.ts'
+import { createDiagnostics } from './rule-fault.ts'
 
 function parse(text: string): { tree: unknown; faults: string[] } {
-  const findings = createFindings()
-  const located = parseYaml(text, findings.of('f'))
-  const faults = findings.faults().map(({ line, message }) => `${line}: ${message}`)
+  const diagnostics = createDiagnostics()
+  const located = parseYaml(text, diagnostics.of('f'))
+  const faults = diagnostics.faults().map(({ line, message }) => `${line}: ${message}`)
   return { tree: located === undefined ? undefined : plain(located), faults }
 }
 
 /** The tree as plain values; a text that is none stands as it is written. */
-function plain(located: Located): unknown {
+function plain(located: YamlNode): unknown {
   if (located.kind === 'list') return located.items.map(plain)
   if (located.kind !== 'map') return located.kind === 'text' ? located.text : located.value
   return Object.fromEntries(
@@ -40,7 +40,7 @@ describe('takes', () => {
   })
 
   test('lines are those of the file', () => {
-    const located = parseYaml('# c\n\na:\n  - b\n  -\n    c: d\n', createFindings().of('f'))
+    const located = parseYaml('# c\n\na:\n  - b\n  -\n    c: d\n', createDiagnostics().of('f'))
     expect(located).toMatchObject({
       line: 3,
       entries: [{ value: { line: 4, items: [{ line: 4 }, { line: 6 }] } }],
@@ -80,9 +80,9 @@ describe('refuses', () => {
     expect(parse(text)).toEqual({ tree: undefined, faults: [`1: ${message}`] })
   })
 
-  const tooDeep = `lists and mappings may stand ${HEIGHT_MAX} deep within each other`
+  const tooDeep = `lists and mappings may stand ${DEPTH_MAX} deep within each other`
   test.each([
-    ['deep nests', `${'['.repeat(HEIGHT_MAX + 1)}${']'.repeat(HEIGHT_MAX + 1)}`],
+    ['deep nests', `${'['.repeat(DEPTH_MAX + 1)}${']'.repeat(DEPTH_MAX + 1)}`],
     [
       'deep nests of aliases',
       Array.from({ length: 150 }, (_, i) => `x${i + 1}: &x${i + 1} [*x${i}]`)

@@ -13,10 +13,10 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { resolvePlain, type Scalar } from './parse-scalar.ts'
-import type { Findings } from './rule-fault.ts'
+import type { Diagnostics } from './rule-fault.ts'
 
 /** A value of a file, and where it stands. */
-export type Located = LocatedMap | LocatedList | LocatedScalar
+export type YamlNode = LocatedMap | LocatedList | LocatedScalar
 
 /** A mapping; no key comes twice. */
 export interface LocatedMap {
@@ -24,33 +24,33 @@ export interface LocatedMap {
   readonly line: number
   readonly entries: readonly LocatedEntry[]
   /** How many levels it holds. */
-  readonly height: number
+  readonly depth: number
 }
 
 /** A key of a mapping and its value. */
 interface LocatedEntry {
-  readonly key: Located
-  readonly value: Located
+  readonly key: YamlNode
+  readonly value: YamlNode
 }
 
 /** A list. */
 interface LocatedList {
   readonly kind: 'list'
   readonly line: number
-  readonly items: readonly Located[]
-  readonly height: number
+  readonly items: readonly YamlNode[]
+  readonly depth: number
 }
 
 /** A scalar. */
 interface LocatedScalar extends Scalar {
   readonly line: number
-  readonly height: 0
+  readonly depth: 0
 }
 
 /** Bytes of a file. */
 export const FILE_BYTES_MAX = 1024 * 1024
 /** Levels of lists and mappings within each other, aliases followed. */
-export const HEIGHT_MAX = 100
+export const DEPTH_MAX = 100
 /** Entries that `<<` copies, in one file. */
 const MERGED_ENTRIES_MAX = 100_000
 
@@ -67,16 +67,16 @@ const collectionTags = ['tag:yaml.org,2002:map', 'tag:yaml.org,2002:seq']
 /** What walking one file needs. */
 interface Walk {
   readonly lineAt: (position: number) => number
-  readonly findings: Findings
-  readonly anchors: Map<string, Located>
+  readonly diagnostics: Diagnostics
+  readonly anchors: Map<string, YamlNode>
   mergesLeft: number
 }
 
-/** Parses one file; `undefined` if it is refused, and the findings say why. */
-export function parseYaml(text: string, findings: Findings): Located | undefined {
+/** Parses one file; `undefined` if it is refused, and the diagnostics say why. */
+export function parseYaml(text: string, diagnostics: Diagnostics): YamlNode | undefined {
   const bytes = Buffer.byteLength(text)
   if (bytes > FILE_BYTES_MAX) {
-    findings.fault(1, `a file must have at most ${FILE_BYTES_MAX} bytes: it has ${bytes}`)
+    diagnostics.fault(1, `a file must have at most ${FILE_BYTES_MAX} bytes: it has ${bytes}`)
     return undefined
   }
   const lineCounter = new LineCounter()
@@ -93,14 +93,14 @@ export function parseYaml(text: string, findings: Findings): Located | undefined
   if (first === undefined) return emptyScalar(1)
   for (const error of first.errors.slice(0, SYNTAX_FAULTS_MAX)) {
     const line = lineAt(error.pos[0])
-    findings.fault(line, `error loading config file: ${syntaxMessage(error, line, text)}`)
+    diagnostics.fault(line, `error loading config file: ${syntaxMessage(error, line, text)}`)
   }
   if (first.errors.length > 0) return undefined
   if (second !== undefined) {
     const line = lineAt(second.range[0])
-    findings.remark(line, 'only the first YAML document of a file counts')
+    diagnostics.warn(line, 'only the first YAML document of a file counts')
   }
-  const walk: Walk = { lineAt, findings, anchors: new Map(), mergesLeft: MERGED_ENTRIES_MAX }
+  const walk: Walk = { lineAt, diagnostics, anchors: new Map(), mergesLeft: MERGED_ENTRIES_MAX }
   return locate(first.contents, { walk, depth: 0, line: 1 })
 }
 
@@ -118,7 +118,7 @@ function syntaxMessage(error: SyntaxFault, line: number, text: string): string {
 }
 
 function emptyScalar(line: number): LocatedScalar {
-  return { kind: 'null', text: '', value: undefined, line, height: 0 }
+  return { kind: 'null', text: '', value: undefined, line, depth: 0 }
 }
 
 /** Where a node stands: the walk, how deep, and the line if it has none of its own. */
@@ -128,7 +128,7 @@ interface Place {
   readonly line: number
 }
 
-function locate(node: ParsedNode | null, place: Place): Located {
+function locate(node: ParsedNode | null, place: Place): YamlNode {
   if (node === null) return emptyScalar(place.line)
   const line = place.walk.lineAt(node.range[0])
   if (isAlias(node)) return followAlias(node, { ...place, line })
@@ -137,50 +137,50 @@ function locate(node: ParsedNode | null, place: Place): Located {
   return located
 }
 
-function followAlias(node: Alias.Parsed, { walk, line }: Place): Located {
+function followAlias(node: Alias.Parsed, { walk, line }: Place): YamlNode {
   const target = walk.anchors.get(node.source)
   if (target !== undefined) return target
   const message = `error loading config file: yaml: line ${line}: unknown anchor '${node.source}'`
-  walk.findings.fault(line, `${message} referenced`)
+  walk.diagnostics.fault(line, `${message} referenced`)
   return emptyScalar(line)
 }
 
-function locateContent(node: Exclude<ParsedNode, Alias.Parsed>, place: Place): Located {
+function locateContent(node: Exclude<ParsedNode, Alias.Parsed>, place: Place): YamlNode {
   const { walk, depth, line } = place
   if (isScalar(node)) return locateScalar(node, place)
   checkTag(node.tag, place)
-  if (depth >= HEIGHT_MAX) return tooHigh(place)
+  if (depth >= DEPTH_MAX) return tooDeep(place)
   const within = { walk, depth: depth + 1, line }
   if (isMap(node)) return locateMap(node, within)
   if (!isSeq(node)) return emptyScalar(line)
   const items = node.items.map((item) => locate(item, within))
-  return bounded({ kind: 'list', line, items, height: heightOf(items) }, place)
+  return bounded({ kind: 'list', line, items, depth: depthOf(items) }, place)
 }
 
 function checkTag(tag: string | undefined, { walk, line }: Place): void {
   if (tag === undefined || collectionTags.includes(tag)) return
-  walk.findings.fault(line, `error loading config file: the tag '${tag}' is not known`)
+  walk.diagnostics.fault(line, `error loading config file: the tag '${tag}' is not known`)
 }
 
 function locateScalar(node: ParsedNode & { source?: string }, place: Place): LocatedScalar {
   const { type, tag } = node as { type?: string; tag?: string }
   const text = node.source ?? ''
   const { line } = place
-  const asText = { kind: 'text', text, value: undefined, line, height: 0 } as const
+  const asText = { kind: 'text', text, value: undefined, line, depth: 0 } as const
   if (tag === undefined || tag === '!') {
     const isPlain = type === 'PLAIN' && tag === undefined
-    return isPlain ? { ...resolvePlain(text), line, height: 0 } : asText
+    return isPlain ? { ...resolvePlain(text), line, depth: 0 } : asText
   }
   const kind = tags[tag]
   if (kind === 'text') return asText
   const resolved = resolvePlain(text)
-  if (kind !== undefined && resolved.kind === kind) return { ...resolved, line, height: 0 }
+  if (kind !== undefined && resolved.kind === kind) return { ...resolved, line, depth: 0 }
   const wrong = kind === undefined ? 'is not known' : `does not fit '${text}'`
-  place.walk.findings.fault(line, `error loading config file: the tag '${tag}' ${wrong}`)
+  place.walk.diagnostics.fault(line, `error loading config file: the tag '${tag}' ${wrong}`)
   return asText
 }
 
-function locateMap(node: YAMLMap.Parsed, place: Place): Located {
+function locateMap(node: YAMLMap.Parsed, place: Place): YamlNode {
   const { walk, line } = place
   const own = new Map<string, LocatedEntry>()
   const merged: LocatedEntry[] = []
@@ -189,15 +189,18 @@ function locateMap(node: YAMLMap.Parsed, place: Place): Located {
     const value = locate(pair.value, { ...place, line: key.line })
     if (isMergeKey(pair.key)) merged.push(...mergedEntries(value, place))
     else if (own.has(nameOf(key))) {
-      walk.findings.fault(key.line, `error loading config file: key '${nameOf(key)}' comes twice`)
+      walk.diagnostics.fault(
+        key.line,
+        `error loading config file: key '${nameOf(key)}' comes twice`,
+      )
     } else own.set(nameOf(key), { key, value })
   }
   for (const entry of merged) {
     if (!own.has(nameOf(entry.key))) own.set(nameOf(entry.key), entry)
   }
   const entries = [...own.values()]
-  const height = heightOf(entries.flatMap(({ key, value }) => [key, value]))
-  return bounded({ kind: 'map', line, entries, height }, place)
+  const depth = depthOf(entries.flatMap(({ key, value }) => [key, value]))
+  return bounded({ kind: 'map', line, entries, depth }, place)
 }
 
 function isMergeKey(key: ParsedNode | null): boolean {
@@ -205,16 +208,16 @@ function isMergeKey(key: ParsedNode | null): boolean {
 }
 
 /** What `<<` brings: a mapping, or those of a list, the first of which wins. */
-function mergedEntries(value: Located, { walk, line }: Place): readonly LocatedEntry[] {
+function mergedEntries(value: YamlNode, { walk, line }: Place): readonly LocatedEntry[] {
   const maps = value.kind === 'list' ? value.items : [value]
   return maps.flatMap((map) => {
     if (map.kind !== 'map') {
-      walk.findings.fault(line, 'error loading config file: << must name a mapping')
+      walk.diagnostics.fault(line, 'error loading config file: << must name a mapping')
       return []
     }
     if (walk.mergesLeft < map.entries.length) {
       const bound = `at most ${MERGED_ENTRIES_MAX} entries`
-      walk.findings.fault(line, `error loading config file: << may bring ${bound} into a file`)
+      walk.diagnostics.fault(line, `error loading config file: << may bring ${bound} into a file`)
       return []
     }
     walk.mergesLeft -= map.entries.length
@@ -223,22 +226,22 @@ function mergedEntries(value: Located, { walk, line }: Place): readonly LocatedE
 }
 
 /** What makes a key one key. */
-function nameOf(key: Located): string {
+function nameOf(key: YamlNode): string {
   return key.kind === 'map' || key.kind === 'list' ? `line ${key.line}` : key.text
 }
 
-function heightOf(parts: readonly Located[]): number {
-  let height = 0
-  for (const part of parts) height = Math.max(height, part.height)
-  return height + 1
+function depthOf(parts: readonly YamlNode[]): number {
+  let depth = 0
+  for (const part of parts) depth = Math.max(depth, part.depth)
+  return depth + 1
 }
 
-function bounded(located: LocatedMap | LocatedList, place: Place): Located {
-  return located.height > HEIGHT_MAX ? tooHigh(place) : located
+function bounded(located: LocatedMap | LocatedList, place: Place): YamlNode {
+  return located.depth > DEPTH_MAX ? tooDeep(place) : located
 }
 
-function tooHigh({ walk, line }: Place): Located {
-  const message = `lists and mappings may stand ${HEIGHT_MAX} deep within each other`
-  walk.findings.fault(line, `error loading config file: ${message}`)
+function tooDeep({ walk, line }: Place): YamlNode {
+  const message = `lists and mappings may stand ${DEPTH_MAX} deep within each other`
+  walk.diagnostics.fault(line, `error loading config file: ${message}`)
   return emptyScalar(line)
 }

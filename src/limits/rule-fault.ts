@@ -13,17 +13,17 @@ export function renderFault({ file, line, message }: RuleFault): string {
 }
 
 /** What is found in one file, told as it is found. */
-export interface Findings {
+export interface Diagnostics {
   /** What keeps the rules from being used. */
   readonly fault: (line: number, message: string) => void
   /** What the reference loads too, but hardly means what its writer meant. */
-  readonly remark: (line: number, message: string) => void
+  readonly warn: (line: number, message: string) => void
 }
 
 /** What is found in all files. */
-export interface AllFindings {
-  /** Where the findings of one file go. */
-  of(file: string): Findings
+export interface AllDiagnostics {
+  /** Where the diagnostics of one file go. */
+  of(file: string): Diagnostics
   /** All faults, file by file in their order, then by line. */
   faults(): readonly RuleFault[]
   /** All remarks, in the same order. */
@@ -31,7 +31,7 @@ export interface AllFindings {
 }
 
 /** An empty list. */
-export function createFindings(): AllFindings {
+export function createDiagnostics(): AllDiagnostics {
   const faults: RuleFault[][] = []
   const remarks: RuleFault[][] = []
   return {
@@ -43,7 +43,7 @@ export function createFindings(): AllFindings {
           if (list.length <= FAULTS_MAX) list.push({ file, line, message: shortened(message) })
         }
       }
-      return { fault: collector(faults), remark: collector(remarks) }
+      return { fault: collector(faults), warn: collector(remarks) }
     },
     faults: () => listOf(faults),
     remarks: () => listOf(remarks),
@@ -59,6 +59,6 @@ function listOf(lists: readonly (readonly RuleFault[])[]): readonly RuleFault[] 
   const all = lists.flatMap((list) => list.toSorted((a, b) => a.line - b.line))
   const beyond = all[FAULTS_MAX]
   if (beyond === undefined) return all
-  const message = `there are more than ${FAULTS_MAX}: the rest is not listed`
+  const message = `more than ${FAULTS_MAX} faults: the rest is not listed`
   return [...all.slice(0, FAULTS_MAX), { ...beyond, message }]
 }

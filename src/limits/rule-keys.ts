@@ -1,7 +1,7 @@
 // Which keys a rules file may have, and where. Faults in the words of the reference, which knows
 // the keys but not their places: what it would ignore is a remark here.
-import type { Located, LocatedMap } from './parse-yaml.ts'
-import type { Findings } from './rule-fault.ts'
+import type { YamlNode, LocatedMap } from './parse-yaml.ts'
+import type { Diagnostics } from './rule-fault.ts'
 
 /** Where a mapping stands. */
 type Place = 'file' | 'descriptor' | 'limit' | 'replaced' | 'nowhere'
@@ -55,60 +55,60 @@ const placesBelow: Readonly<Record<string, Place>> = {
 const SHOWN_ITEMS_MAX = 10
 
 /** Checks the keys of a file, each mapping once however many aliases name it. */
-export function checkKeys(root: LocatedMap, findings: Findings): void {
+export function checkKeys(root: LocatedMap, diagnostics: Diagnostics): void {
   const seen = new Set<LocatedMap>()
   const checkMap = (map: LocatedMap, place: Place) => {
     if (seen.has(map)) return
     seen.add(map)
     for (const { key, value } of map.entries) {
-      const name = checkKey(key, place, findings)
+      const name = checkKey(key, place, diagnostics)
       if (name !== 'metadata') checkValue(value, placesBelow[name] ?? 'nowhere')
     }
   }
-  const checkValue = (value: Located, place: Place) => {
+  const checkValue = (value: YamlNode, place: Place) => {
     if (value.kind === 'map') checkMap(value, place)
     else if (value.kind === 'list') {
       for (const item of value.items) {
         if (item.kind === 'map') checkMap(item, place)
         else {
           const message = 'config error, yaml file contains list of type other than map'
-          findings.fault(item.line, `${message}: ${show(item)}`)
+          diagnostics.fault(item.line, `${message}: ${show(item)}`)
         }
       }
-    } else if (isNoLeaf(value)) findings.fault(value.line, 'error checking config')
+    } else if (isNoLeaf(value)) diagnostics.fault(value.line, 'error checking config')
   }
   checkMap(root, 'file')
 }
 
 /** What the reference does not take for a text, a flag or a number. */
-function isNoLeaf(value: Located): boolean {
+function isNoLeaf(value: YamlNode): boolean {
   return value.kind === 'float' || value.kind === 'time'
 }
 
-function checkKey(key: Located, place: Place, findings: Findings): string {
+function checkKey(key: YamlNode, place: Place, diagnostics: Diagnostics): string {
   if (key.kind !== 'text') {
-    findings.fault(key.line, `config error, key is not of type string: ${show(key)}`)
+    diagnostics.fault(key.line, `config error, key is not of type string: ${show(key)}`)
     return ''
   }
   const name = key.text
   const theirs = Object.hasOwn(theirKeys, name) ? theirKeys[name] : undefined
   const places = theirs ?? (Object.hasOwn(ourKeys, name) ? ourKeys[name] : undefined)
-  if (places === undefined) findings.fault(key.line, `config error, unknown key '${name}'`)
+  if (places === undefined) diagnostics.fault(key.line, `config error, unknown key '${name}'`)
   else if (!places.includes(place) && place !== 'nowhere') {
     const right = places.map((each) => placeNames[each]).join(' or ')
     const message = `key '${name}' belongs in ${right}`
-    if (theirs === undefined) findings.fault(key.line, `config error, ${message}`)
-    else findings.remark(key.line, `${message}: here it means nothing`)
+    if (theirs === undefined) diagnostics.fault(key.line, `config error, ${message}`)
+    else diagnostics.warn(key.line, `${message}: here it means nothing`)
   }
   return name
 }
 
-function showItem(value: Located): string {
+function showItem(value: YamlNode): string {
   return value.kind === 'list' ? '[...]' : show(value)
 }
 
 /** A value as the reference's messages show it, but for what is long or deep. */
-function show(value: Located): string {
+function show(value: YamlNode): string {
   switch (value.kind) {
     case 'null':
       return '<nil>'

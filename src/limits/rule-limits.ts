@@ -20,10 +20,10 @@ export function rulesOf(
   const metadata = readMetadata(fields)
   if (isQuota && limits.length > 1) {
     const message = 'quota_mode cannot be used with several limits'
-    fields.findings.fault(lineOf(fields, 'quota_mode'), message)
+    fields.diagnostics.fault(lineOf(fields, 'quota_mode'), message)
   }
   return limits.map((map, at) => {
-    const parsed = parseLimit({ map, findings: fields.findings }, denyConsumes)
+    const parsed = parseLimit({ map, diagnostics: fields.diagnostics }, denyConsumes)
     const windowUs = parsed.limit?.windowUs ?? 0
     const own = [parsed.algorithm.name, String(windowUs), String(at)].map(lengthPrefixed).join('')
     const shared = { path, isShadow, isQuota, hasDetailedMetric, metadata }
@@ -36,8 +36,8 @@ function readLimits(fields: Fields): readonly LocatedMap[] {
   const one = fieldOf(fields, 'rate_limit')
   const several = fieldOf(fields, 'rate_limits')
   if (one !== undefined && several !== undefined) {
-    const message = 'rate_limit and rate_limits say the same thing: only one of them may be there'
-    fields.findings.fault(several.line, message)
+    const message = 'rate_limit and rate_limits are alternatives: only one of them is allowed'
+    fields.diagnostics.fault(several.line, message)
   }
   const key = one === undefined ? 'rate_limits' : 'rate_limit'
   const value = one ?? several
@@ -49,7 +49,10 @@ function readLimits(fields: Fields): readonly LocatedMap[] {
   }
   const { length } = value.items
   if (length === 0 || length > LIMITS_MAX) {
-    fields.findings.fault(value.line, `${key} may hold 1 to ${LIMITS_MAX} limits: it has ${length}`)
+    fields.diagnostics.fault(
+      value.line,
+      `${key} may hold 1 to ${LIMITS_MAX} limits: it has ${length}`,
+    )
     return []
   }
   return value.items.filter((item) => item.kind === 'map')

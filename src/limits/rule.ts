@@ -29,12 +29,12 @@ export interface Rule {
   readonly limit: Limit | undefined
   /** The unit of the window, if it is one; a window such as 30 s is none. */
   readonly unit: Unit | undefined
-  /** Tells what it would deny, and denies nothing. */
+  /** Reports what it would deny, and denies nothing. */
   readonly isShadow: boolean
   /** Denies a call only if all the rules of this kind are over their limit. */
   readonly isQuota: boolean
   readonly onStoreError: StoreErrorMode
-  /** Given to the caller while the rule lets pass. */
+  /** Returned to the caller while the rule admits. */
   readonly metadata: JsonObject | undefined
   /** Whether its metrics name the whole request instead of the rule. */
   readonly hasDetailedMetric: boolean

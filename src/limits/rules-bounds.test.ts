@@ -48,7 +48,7 @@ describe('faults of shape', () => {
     [
       'metadata that JSON does not know',
       file('metadata:', '  a: .nan'),
-      ["5: error parsing metadata: '.nan' is no number that JSON knows"],
+      ["5: error parsing metadata: '.nan' is not a JSON number"],
     ],
     [
       'a text too long',
@@ -201,6 +201,6 @@ describe('bounds', () => {
     const text = `domain: d\ndescriptors:\n${'- value: v\n'.repeat(FAULTS_MAX + 500)}`
     const faults = faultsOf(text)
     expect(faults).toHaveLength(FAULTS_MAX + 1)
-    expect(faults.at(-1)).toBe(`1003: there are more than ${FAULTS_MAX}: the rest is not listed`)
+    expect(faults.at(-1)).toBe(`1003: more than ${FAULTS_MAX} faults: the rest is not listed`)
   })
 })

@@ -111,7 +111,7 @@ describe('faults of our own words', () => {
     [
       'unit and window',
       limit(minute, 'window: 30s', five),
-      ['6: unit and window say the same thing: only one of them may be there'],
+      ['6: unit and window are alternatives: only one of them is allowed'],
     ],
     ['a window of nothing', limit('window: 0s', five), [`5: ${windowAllowed}: it is '0s'`]],
     ['a window too long', limit('window: 367d', five), [`5: ${windowAllowed}: it is '367d'`]],
@@ -165,12 +165,12 @@ describe('faults of our own words', () => {
     [
       'limits twice',
       file('rate_limit: {unlimited: true}', 'rate_limits: [{unlimited: true}]'),
-      ['5: rate_limit and rate_limits say the same thing: only one of them may be there'],
+      ['5: rate_limit and rate_limits are alternatives: only one of them is allowed'],
     ],
     [
       "a '*' in a key",
       'domain: d\ndescriptors:\n- key: a*\n',
-      ["3: a key cannot hold '*', only a value can: it is 'a*'"],
+      ["3: a key cannot contain '*', only a value can: it is 'a*'"],
     ],
     [
       'our words in a wrong place',

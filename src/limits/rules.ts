@@ -10,7 +10,7 @@ import {
   readText,
 } from './parse-fields.ts'
 import { type LocatedMap, parseYaml } from './parse-yaml.ts'
-import { type AllFindings, createFindings, type Findings } from './rule-fault.ts'
+import { type AllDiagnostics, createDiagnostics, type Diagnostics } from './rule-fault.ts'
 import { checkKeys } from './rule-keys.ts'
 import type { RuleFault, RuleNode, RuleSet } from './rule.ts'
 import { addNode, emptyLevel, lengthPrefixed, type OpenLevel } from './rule-tree.ts'
@@ -41,7 +41,7 @@ export type ParsedRuleFiles =
 /** What parsing a set of files carries along. */
 interface Parsing {
   readonly rules: Map<string, OpenLevel>
-  readonly findings: AllFindings
+  readonly diagnostics: AllDiagnostics
   readonly mergeDomains: boolean
   readonly denyConsumes: boolean
   descriptorsLeft: number
@@ -58,45 +58,45 @@ export interface ParseOptions {
 /** Parses all files as one set. */
 export function parseRules(files: readonly RuleFile[], options: ParseOptions): ParsedRuleFiles {
   const { mergeDomains, denyConsumes = true } = options
-  const findings = createFindings()
+  const diagnostics = createDiagnostics()
   const bounds = { mergeDomains, denyConsumes, descriptorsLeft: DESCRIPTORS_MAX }
-  const parsing: Parsing = { rules: new Map(), findings, ...bounds }
+  const parsing: Parsing = { rules: new Map(), diagnostics, ...bounds }
   for (const file of files) loadFile(parsing, file)
-  const faults = findings.faults()
-  return faults.length > 0 ? { faults } : { rules: parsing.rules, remarks: findings.remarks() }
+  const faults = diagnostics.faults()
+  return faults.length > 0 ? { faults } : { rules: parsing.rules, remarks: diagnostics.remarks() }
 }
 
 function loadFile(parsing: Parsing, { name, text }: RuleFile): void {
-  const findings = parsing.findings.of(name)
-  const root = parseYaml(text, findings)
+  const diagnostics = parsing.diagnostics.of(name)
+  const root = parseYaml(text, diagnostics)
   if (root === undefined) return
   if (root.kind !== 'map' && root.kind !== 'null') {
-    findings.fault(root.line, 'error loading config file: a rules file must be a mapping')
+    diagnostics.fault(root.line, 'error loading config file: a rules file must be a mapping')
     return
   }
   const map: LocatedMap = root.kind === 'map' ? root : { ...root, kind: 'map', entries: [] }
-  checkKeys(map, findings)
-  const fields: Fields = { map, findings }
+  checkKeys(map, diagnostics)
+  const fields: Fields = { map, diagnostics }
   const domain = readText(fields, 'domain')
-  checkLength('domain', domain, findings)
-  const level = levelOf(parsing, domain, findings)
+  checkLength('domain', domain, diagnostics)
+  const level = levelOf(parsing, domain, diagnostics)
   const identity = lengthPrefixed(domain.text)
   const at = { parsing, level, path: domain.text, identity, depth: 1 }
-  for (const each of readMaps(fields, 'descriptors')) loadDescriptor({ map: each, findings }, at)
+  for (const each of readMaps(fields, 'descriptors')) loadDescriptor({ map: each, diagnostics }, at)
 }
 
 /** Where the descriptors of a file go; a file that is refused is still looked through. */
 function levelOf(
   { rules, mergeDomains }: Parsing,
   { text, line }: { text: string; line: number },
-  findings: Findings,
+  diagnostics: Diagnostics,
 ): OpenLevel {
   const level = emptyLevel()
   const known = rules.get(text)
-  if (text === '') findings.fault(line, 'config file cannot have empty domain')
+  if (text === '') diagnostics.fault(line, 'config file cannot have empty domain')
   else if (known === undefined) rules.set(text, level)
   else if (mergeDomains) return known
-  else findings.fault(line, `duplicate domain '${text}' in config file`)
+  else diagnostics.fault(line, `duplicate domain '${text}' in config file`)
   return level
 }
 
@@ -133,10 +133,10 @@ function loadDescriptor(fields: Fields, at: At): void {
   if (isRefused || key === '') return
   const added = addNode(at.level, node, { isHashed })
   if (added === 'duplicate') {
-    fields.findings.fault(fields.map.line, `duplicate descriptor composite key '${path}'`)
+    fields.diagnostics.fault(fields.map.line, `duplicate descriptor composite key '${path}'`)
   } else if (added === 'mixed') {
     const message = `hashed must be the same in all descriptors of key '${key}' beside each other`
-    fields.findings.fault(lineOf(fields, 'hashed'), message)
+    fields.diagnostics.fault(lineOf(fields, 'hashed'), message)
   }
 }
 
@@ -144,36 +144,36 @@ function loadBelow(fields: Fields, above: At): OpenLevel {
   const level = emptyLevel()
   const at = { ...above, level, depth: above.depth + 1 }
   for (const map of readMaps(fields, 'descriptors')) {
-    loadDescriptor({ map, findings: fields.findings }, at)
+    loadDescriptor({ map, diagnostics: fields.diagnostics }, at)
   }
   return level
 }
 
-function isWithinBounds({ map, findings }: Fields, { parsing, depth }: At): boolean {
+function isWithinBounds({ map, diagnostics }: Fields, { parsing, depth }: At): boolean {
   if (depth > DEPTH_MAX) {
-    findings.fault(map.line, `descriptors may be nested ${DEPTH_MAX} deep`)
+    diagnostics.fault(map.line, `descriptors may be nested ${DEPTH_MAX} deep`)
     return false
   }
   parsing.descriptorsLeft -= 1
   if (parsing.descriptorsLeft === -1) {
-    findings.fault(map.line, `all files together may have ${DESCRIPTORS_MAX} descriptors`)
+    diagnostics.fault(map.line, `all files together may have ${DESCRIPTORS_MAX} descriptors`)
   }
   return parsing.descriptorsLeft >= 0
 }
 
-function checkLength(name: string, { text, line }: LocatedText, findings: Findings): void {
+function checkLength(name: string, { text, line }: LocatedText, diagnostics: Diagnostics): void {
   if (text.length <= TEXT_LENGTH_MAX) return
   const message = `${name} may have ${TEXT_LENGTH_MAX} characters: it has ${text.length}`
-  findings.fault(line, message)
+  diagnostics.fault(line, message)
 }
 
 function readKey(fields: Fields): string {
   const key = readText(fields, 'key')
   const { text, line } = key
-  checkLength('key', key, fields.findings)
-  if (text === '') fields.findings.fault(line, 'descriptor has empty key')
+  checkLength('key', key, fields.diagnostics)
+  if (text === '') fields.diagnostics.fault(line, 'descriptor has empty key')
   if (text.includes('*')) {
-    fields.findings.fault(line, `a key cannot hold '*', only a value can: it is '${text}'`)
+    fields.diagnostics.fault(line, `a key cannot contain '*', only a value can: it is '${text}'`)
   }
   return text
 }
@@ -185,13 +185,13 @@ const hashedPattern = /^(\*|sha256:.*\*)/
 function readValue(fields: Fields, isHashed: boolean): { value: string; isRefused: boolean } {
   const located = readText(fields, 'value')
   const { text, line } = located
-  checkLength('value', located, fields.findings)
+  checkLength('value', located, fields.diagnostics)
   if (!isHashed || text === '' || hashedForm.test(text) || hashedPattern.test(text)) {
     return { value: text, isRefused: false }
   }
   const allowed = "absent, sha256: and 64 hexadecimal digits in lower case, or '*'"
   const message = `value must be ${allowed}, since the key is hashed: what it is is not shown`
-  fields.findings.fault(line, message)
+  fields.diagnostics.fault(line, message)
   return { value: '', isRefused: true }
 }
 
@@ -200,6 +200,6 @@ function readShared(fields: Fields, composite: string, value: string): boolean {
   if (value.includes('*')) return true
   const where = "share_threshold can only be used with wildcard values (containing '*')"
   const message = `${where}, but found key '${composite}'`
-  fields.findings.fault(lineOf(fields, 'share_threshold'), message)
+  fields.diagnostics.fault(lineOf(fields, 'share_threshold'), message)
   return false
 }

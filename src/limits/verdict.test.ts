@@ -7,11 +7,11 @@ import { tokenBucket } from './token-bucket.ts'
 import {
   LimitRequestError,
   codeOf,
-  type Judged,
+  type CheckedLimit,
   metadataOf,
-  referenceStandingOf,
+  referenceLimitStateOf,
   statusesOf,
-  toldOf,
+  reportedLimitOf,
 } from './verdict.ts'
 
 const limit = { requests: 10, windowUs: 60_000_000, burst: 10, denyConsumes: true }
@@ -53,7 +53,7 @@ const judge = (of: {
   rule?: Partial<Rule>
   hits?: number
   decision?: Partial<Decision>
-}): Judged => ({
+}): CheckedLimit => ({
   at: of.at ?? 0,
   rule: { ...rule, ...of.rule },
   hits: of.hits ?? 1,
@@ -61,8 +61,8 @@ const judge = (of: {
 })
 
 describe('codeOf()', () => {
-  const cases: [string, Judged[], string][] = [
-    ['nothing to be judged', [], 'OK'],
+  const cases: [string, CheckedLimit[], string][] = [
+    ['nothing to be checked', [], 'OK'],
     ['all admit', [judge({}), judge({})], 'OK'],
     ['one denies', [judge({}), judge({ decision: denied })], 'OVER_LIMIT'],
     ['a shadow denies', [judge({}), judge({ rule: { isShadow: true }, decision: denied })], 'OK'],
@@ -81,8 +81,8 @@ describe('codeOf()', () => {
       'OVER_LIMIT',
     ],
   ]
-  test.each(cases)('%s', (_, judged, code) => {
-    expect(codeOf(judged, false)).toBe(code)
+  test.each(cases)('%s', (_, checked, code) => {
+    expect(codeOf(checked, false)).toBe(code)
   })
 
   test('where all rules are quotas, one that admits lets the call pass', () => {
@@ -91,10 +91,10 @@ describe('codeOf()', () => {
   })
 })
 
-describe('toldOf()', () => {
+describe('reportedLimitOf()', () => {
   test('of those that admit, the one with the least remaining speaks', () => {
-    const judged = [judge({}), judge({ rule: { name: 'tight' }, decision: { remaining: 2 } })]
-    expect(toldOf(judged, 'OK')).toEqual({
+    const checked = [judge({}), judge({ rule: { name: 'tight' }, decision: { remaining: 2 } })]
+    expect(reportedLimitOf(checked, 'OK')).toEqual({
       rule: 'tight',
       limit: 10,
       remaining: 2,
@@ -106,17 +106,17 @@ describe('toldOf()', () => {
   test('a limit that was only looked at, or is a shadow, speaks not', () => {
     const looked = judge({ hits: 0, decision: { remaining: 1 } })
     const shadow = judge({ rule: { isShadow: true }, decision: { remaining: 0 } })
-    expect(toldOf([looked, shadow, judge({})], 'OK')?.remaining).toBe(5)
-    expect(toldOf([looked, shadow], 'OK')).toBeUndefined()
+    expect(reportedLimitOf([looked, shadow, judge({})], 'OK')?.remaining).toBe(5)
+    expect(reportedLimitOf([looked, shadow], 'OK')).toBeUndefined()
   })
 
   test('of those that deny, the longest wait speaks, also of one that was looked at', () => {
-    const judged = [
+    const checked = [
       judge({ decision: denied }),
       judge({ hits: 0, rule: { name: 'long' }, decision: { ...denied, retryAfterUs: 59_000_000 } }),
       judge({ decision: { remaining: 0 } }),
     ]
-    expect(toldOf(judged, 'OVER_LIMIT')).toMatchObject({
+    expect(reportedLimitOf(checked, 'OVER_LIMIT')).toMatchObject({
       rule: 'long',
       remaining: 0,
       retryAfterSeconds: 59,
@@ -128,28 +128,29 @@ describe('toldOf()', () => {
       judge({ rule: { name, isQuota: true }, decision: { ...denied, retryAfterUs } })
     const rate = judge({ rule: { name: 'rate' }, decision: { ...denied, retryAfterUs: 1 } })
     const day = quota('day', 9e9)
-    expect(toldOf([day, rate], 'OVER_LIMIT')?.rule).toBe('rate')
-    expect(toldOf([rate, day], 'OVER_LIMIT')?.rule).toBe('rate')
-    expect(toldOf([day, quota('hour', 5e8)], 'OVER_LIMIT')?.rule).toBe('hour')
-    expect(toldOf([day, rate], 'OVER_LIMIT', true)?.rule).toBe('rate')
+    expect(reportedLimitOf([day, rate], 'OVER_LIMIT')?.rule).toBe('rate')
+    expect(reportedLimitOf([rate, day], 'OVER_LIMIT')?.rule).toBe('rate')
+    expect(reportedLimitOf([day, quota('hour', 5e8)], 'OVER_LIMIT')?.rule).toBe('hour')
+    expect(reportedLimitOf([day, rate], 'OVER_LIMIT', true)?.rule).toBe('rate')
   })
 
   test('a wait is rounded up, at least a second, and a window where it would be for ever', () => {
     const wait = (retryAfterUs: number) =>
-      toldOf([judge({ decision: { ...denied, retryAfterUs } })], 'OVER_LIMIT')?.retryAfterSeconds
+      reportedLimitOf([judge({ decision: { ...denied, retryAfterUs } })], 'OVER_LIMIT')
+        ?.retryAfterSeconds
     expect([wait(1), wait(1_000_000), wait(1_000_001), wait(Infinity)]).toEqual([1, 1, 2, 60])
   })
 
   test('the limit of a bucket is its burst', () => {
     const bucket = { algorithm: tokenBucket, limit: { ...limit, burst: 25 } }
-    expect(toldOf([judge({ rule: bucket })], 'OK')?.limit).toBe(25)
+    expect(reportedLimitOf([judge({ rule: bucket })], 'OK')?.limit).toBe(25)
   })
 })
 
-describe('referenceStandingOf()', () => {
+describe('referenceLimitStateOf()', () => {
   const isShadow = { isShadow: true }
-  const cases: [string, Judged[], number | undefined][] = [
-    ['nothing is judged', [], undefined],
+  const cases: [string, CheckedLimit[], number | undefined][] = [
+    ['nothing is checked', [], undefined],
     ['the least remaining', [judge({}), judge({ at: 1, decision: { remaining: 2 } })], 2],
     ['a look that has less', [judge({ hits: 0, decision: { remaining: 1 } }), judge({ at: 1 })], 1],
     ['a shadow alone', [judge({ rule: isShadow })], 5],
@@ -160,13 +161,13 @@ describe('referenceStandingOf()', () => {
     ],
     ['all that there can be, as nothing', [judge({ decision: { remaining: 2 ** 32 } })], undefined],
   ]
-  test.each(cases)('tells of %s', (_, judged, remaining) => {
-    expect(referenceStandingOf(judged, false)?.remaining).toBe(remaining)
+  test.each(cases)('tells of %s', (_, checked, remaining) => {
+    expect(referenceLimitStateOf(checked, false)?.remaining).toBe(remaining)
   })
 
   const own = (requests: number) => ({ limit: { ...limit, requests, burst: requests } })
-  const limitOf = (judged: Judged[], areAllQuotas = false) =>
-    referenceStandingOf(judged, areAllQuotas)?.limit
+  const limitOf = (checked: CheckedLimit[], areAllQuotas = false) =>
+    referenceLimitStateOf(checked, areAllQuotas)?.limit
 
   test('of equals the first speaks, but of those that deny the last, whatever is before', () => {
     expect(limitOf([judge({ rule: own(1) }), judge({ at: 1, rule: own(2) })])).toBe(1)
@@ -187,9 +188,9 @@ describe('referenceStandingOf()', () => {
   })
 
   test('of several limits of a descriptor the one that decides it speaks', () => {
-    const judged = [judge({ rule: own(1) }), judge({ rule: own(2), decision: { remaining: 1 } })]
-    expect(limitOf([judge({ at: 2, decision: { remaining: 4 } }), ...judged])).toBe(2)
-    expect(referenceStandingOf(judged, false)).toEqual({
+    const checked = [judge({ rule: own(1) }), judge({ rule: own(2), decision: { remaining: 1 } })]
+    expect(limitOf([judge({ at: 2, decision: { remaining: 4 } }), ...checked])).toBe(2)
+    expect(referenceLimitStateOf(checked, false)).toEqual({
       limit: 2,
       remaining: 1,
       resetUs: 30_000_001,
@@ -233,13 +234,13 @@ describe('statusesOf()', () => {
 
 describe('metadataOf()', () => {
   test('merges what the rules that let pass say; of two values the first stays', () => {
-    const judged = [
+    const checked = [
       judge({ at: 0, rule: { metadata: { a: 1, deep: { x: 1, y: [1] } } } }),
       judge({ at: 1, rule: { metadata: { a: 2, b: 'b', deep: { x: 2, z: null } } } }),
       judge({ at: 2, rule: { metadata: { never: true } }, decision: denied }),
     ]
-    const statuses = statusesOf(['no-limit', 'no-limit', 'no-limit'], judged)
-    expect(metadataOf(judged, statuses)).toEqual({
+    const statuses = statusesOf(['no-limit', 'no-limit', 'no-limit'], checked)
+    expect(metadataOf(checked, statuses)).toEqual({
       a: 1,
       b: 'b',
       deep: { x: 1, y: [1], z: null },
@@ -248,8 +249,11 @@ describe('metadataOf()', () => {
 
   test('a key that JavaScript holds special is a key like others', () => {
     const hostile = JSON.parse('{"__proto__": {"polluted": true}}') as Rule['metadata']
-    const judged = [judge({ rule: { metadata: { a: 1 } } }), judge({ rule: { metadata: hostile } })]
-    const merged = metadataOf(judged, statusesOf(['no-limit'], judged))
+    const checked = [
+      judge({ rule: { metadata: { a: 1 } } }),
+      judge({ rule: { metadata: hostile } }),
+    ]
+    const merged = metadataOf(checked, statusesOf(['no-limit'], checked))
     expect(JSON.stringify(merged)).toBe('{"a":1,"__proto__":{"polluted":true}}')
     expect(Object.getPrototypeOf(merged)).toBe(Object.prototype)
   })

@@ -1,12 +1,12 @@
-// What a call is answered, made of the decisions of its limits. Knows no wire and no store.
+// Builds the response to a call from the decisions of its limits. Knows no protocol and no store.
 import type { Decision } from './algorithm.ts'
 import type { LimitRequest, Unit } from './descriptor.ts'
 import type { Json, JsonObject, Rule } from './rule.ts'
 
-/** Whether a call, or one descriptor of it, is let pass. */
+/** Whether a call, or one of its descriptors, is admitted. */
 export type Code = 'OK' | 'OVER_LIMIT'
 
-/** The answer for one descriptor. */
+/** The response for one descriptor. */
 export interface DescriptorStatus {
   readonly code: Code
   /** The limit that decided; `undefined` where there is none, or it is unlimited. */
@@ -24,19 +24,19 @@ export interface DescriptorStatus {
   readonly resetSeconds: number | undefined
 }
 
-/** The answer to a call. */
+/** The response to a call. */
 export interface Verdict {
   readonly code: Code
   /** In the order of the descriptors. */
   readonly statuses: readonly DescriptorStatus[]
-  /** For the client of the proxy, on what is let pass and on what is not. */
+  /** For the client of the proxy, whether the call is admitted or denied. */
   readonly responseHeaders: readonly (readonly [name: string, value: string])[]
-  /** Body of the proxy's own answer, where the call is not let pass. */
+  /** Body of the proxy's own response if the call is denied. */
   readonly body: string | undefined
   readonly dynamicMetadata: JsonObject | undefined
 }
 
-/** Decides a call. Throws LimitRequestError, or whatever is a defect. */
+/** Decides a call. Throws LimitRequestError, or any other error for a defect. */
 export type DecideLimits = (request: LimitRequest) => Promise<Verdict>
 
 /**
@@ -54,8 +54,8 @@ export class LimitRequestError extends Error {
   }
 }
 
-/** One limit that a call hits, and what was decided of it. */
-export interface Judged {
+/** One limit that a call hits, and its decision. */
+export interface CheckedLimit {
   /** Which descriptor of the call, from 0. */
   readonly at: number
   readonly rule: Rule
@@ -63,13 +63,13 @@ export interface Judged {
   readonly decision: Decision
 }
 
-/** What is remarkable of a descriptor that is charged to no limit. */
-export type Unjudged = 'unlimited' | 'no-limit'
+/** Why a descriptor counts against no limit. */
+export type UncheckedReason = 'unlimited' | 'no-limit'
 
 const UINT32_MAX = 2 ** 32 - 1
 
-/** How a limit stands. */
-export interface Standing {
+/** State of a limit. */
+export interface LimitState {
   /** Requests at most, for a bucket at once. */
   readonly limit: number
   readonly remaining: number
@@ -79,22 +79,22 @@ export interface Standing {
   readonly decidedAtUs?: number | undefined
 }
 
-/** The limit of which a client is told. */
-export interface Told extends Standing {
+/** The limit that is reported to the client. */
+export interface ReportedLimit extends LimitState {
   /** `name` of the rule, or where it stands. */
   readonly rule: string
-  /** At least 1 where the call is not let pass; else 0. */
+  /** At least 1 if the call is denied; else 0. */
   readonly retryAfterSeconds: number
 }
 
 /**
- * Whether a call is let pass: not if one limit denies it, nor if all quotas are used up. Where all
- * are quotas, `areAllQuotas`.
+ * Whether a call is admitted: not if one limit denies it, nor if all quotas are exhausted.
+ * `areAllQuotas`: every limit is a quota.
  */
-export function codeOf(judged: readonly Judged[], areAllQuotas: boolean): Code {
+export function codeOf(checked: readonly CheckedLimit[], areAllQuotas: boolean): Code {
   let quotas = 0
   let quotasDenied = 0
-  for (const { rule, decision } of judged) {
+  for (const { rule, decision } of checked) {
     if (rule.isShadow) continue
     const isQuota = areAllQuotas || rule.isQuota
     if (!isQuota && !decision.admitted) return 'OVER_LIMIT'
@@ -106,24 +106,24 @@ export function codeOf(judged: readonly Judged[], areAllQuotas: boolean): Code {
 }
 
 /**
- * The limit that speaks to the client: where the call is let pass, the one with the least remaining
- * of those that it was charged to; else the one with the longest wait of those that deny it alone,
+ * The limit to report to the client: if the call is admitted, the one with the least remaining of
+ * those that counted hits; else the one with the longest wait of those that deny it alone,
  * or with the shortest of the quotas that deny it together.
  */
-export function toldOf(
-  judged: readonly Judged[],
+export function reportedLimitOf(
+  checked: readonly CheckedLimit[],
   code: Code,
   areAllQuotas = false,
-): Told | undefined {
+): ReportedLimit | undefined {
   const mayOutrank = code === 'OK' ? isBefore : outranks(areAllQuotas)
-  let speaker: Judged | undefined
-  for (const one of judged) {
+  let reported: CheckedLimit | undefined
+  for (const one of checked) {
     if (one.rule.isShadow) continue
     if (code === 'OVER_LIMIT' ? one.decision.admitted : one.hits <= 0) continue
-    if (speaker === undefined || mayOutrank(one, speaker)) speaker = one
+    if (reported === undefined || mayOutrank(one, reported)) reported = one
   }
-  if (speaker?.rule.limit === undefined) return undefined
-  const { rule, decision } = speaker
+  if (reported?.rule.limit === undefined) return undefined
+  const { rule, decision } = reported
   return {
     rule: nameOf(rule),
     limit: capacityOf(rule),
@@ -135,30 +135,30 @@ export function toldOf(
 }
 
 /**
- * The limit that the headers of envoyproxy/ratelimit tell of, shadows and looks included: the last
+ * The limit that the headers of envoyproxy/ratelimit report, shadows and looks included: the last
  * that denies and is no quota, else the first with the least remaining.
  */
-export function referenceStandingOf(
-  judged: readonly Judged[],
+export function referenceLimitStateOf(
+  checked: readonly CheckedLimit[],
   areAllQuotas: boolean,
-): Standing | undefined {
-  let speaker: Judged | undefined
+): LimitState | undefined {
+  let reported: CheckedLimit | undefined
   let least = UINT32_MAX
-  for (const one of decidingOf(judged)) {
+  for (const one of decidingOf(checked)) {
     if (one === undefined) continue
     const isQuota = areAllQuotas || one.rule.isQuota
     const remaining = remainingOf(one)
     if ((isQuota || codeOfOne(one) === 'OK') && remaining >= least) continue
-    speaker = one
+    reported = one
     least = remaining
   }
-  if (speaker === undefined) return undefined
-  return { limit: capacityOf(speaker.rule), remaining: least, resetUs: speaker.decision.resetUs }
+  if (reported === undefined) return undefined
+  return { limit: capacityOf(reported.rule), remaining: least, resetUs: reported.decision.resetUs }
 }
 
-/** Which of two limits that deny speaks: who denies alone longest, else the quota free first. */
-function outranks(areAllQuotas: boolean): (one: Judged, other: Judged) => boolean {
-  const isQuota = ({ rule }: Judged) => areAllQuotas || rule.isQuota
+/** Which of two limits that deny is reported: the longest wait alone, else the first free quota. */
+function outranks(areAllQuotas: boolean): (one: CheckedLimit, other: CheckedLimit) => boolean {
+  const isQuota = ({ rule }: CheckedLimit) => areAllQuotas || rule.isQuota
   return (one, other) => {
     if (isQuota(one) !== isQuota(other)) return isQuota(other)
     return isQuota(one) ? isBefore(other, one) : isBefore(one, other)
@@ -167,25 +167,25 @@ function outranks(areAllQuotas: boolean): (one: Judged, other: Judged) => boolea
 
 /** When a limit is whole again, in seconds since the Unix epoch, rounded up. */
 export function resetAtOf(
-  { resetUs, decidedAtUs }: Pick<Told, 'resetUs' | 'decidedAtUs'>,
+  { resetUs, decidedAtUs }: Pick<ReportedLimit, 'resetUs' | 'decidedAtUs'>,
   nowMs: number,
 ): number {
   return Math.ceil(((decidedAtUs ?? nowMs * 1000) + resetUs) / 1_000_000)
 }
 
-/** Hits that a rule lets pass at once, if none came before. */
+/** Hits that a rule admits at once, if none came before. */
 export function capacityOf({ algorithm, limit }: Rule): number {
   if (limit === undefined) return UINT32_MAX
   return algorithm.takesBurst ? limit.burst : limit.requests
 }
 
-/** How a rule is called where clients see it. */
+/** Name of a rule as clients see it. */
 function nameOf({ name, path }: Rule): string {
   return name ?? path
 }
 
-/** Which of two limits speaks first: it denies longest, or has least remaining. */
-function isBefore(one: Judged, other: Judged): boolean {
+/** Whether `one` precedes `other`: it denies longest, or has least remaining. */
+function isBefore(one: CheckedLimit, other: CheckedLimit): boolean {
   const [a, b] = [one.decision, other.decision]
   if (a.admitted !== b.admitted) return !a.admitted
   return a.admitted ? a.remaining < b.remaining : a.retryAfterUs > b.retryAfterUs
@@ -195,28 +195,28 @@ function secondsOf(us: number): number {
   return Math.ceil(us / 1_000_000)
 }
 
-/** Whole seconds after which these hits pass; what never passes is asked to wait for a window. */
+/** Whole seconds after which these hits are admitted; one window if they never are. */
 function waitSecondsOf({ limit }: Rule, { retryAfterUs }: Decision): number {
   const us = Number.isFinite(retryAfterUs) ? retryAfterUs : (limit?.windowUs ?? 0)
   return Math.max(1, secondsOf(us))
 }
 
-/** The answers for the descriptors, in their order. */
+/** The responses for the descriptors, in their order. */
 export function statusesOf(
-  unjudged: readonly (Unjudged | undefined)[],
-  judged: readonly Judged[],
+  uncheckedReasons: readonly (UncheckedReason | undefined)[],
+  checked: readonly CheckedLimit[],
 ): DescriptorStatus[] {
-  const deciding = decidingOf(judged)
-  return unjudged.map((why, at) => {
+  const deciding = decidingOf(checked)
+  return uncheckedReasons.map((why, at) => {
     const one = deciding[at]
     return one === undefined ? passed(why) : statusOf(one)
   })
 }
 
 /** Of each descriptor that has limits the one that decides it; in their order, with gaps. */
-function decidingOf(judged: readonly Judged[]): (Judged | undefined)[] {
-  const deciding: (Judged | undefined)[] = []
-  for (const one of judged) {
+function decidingOf(checked: readonly CheckedLimit[]): (CheckedLimit | undefined)[] {
+  const deciding: (CheckedLimit | undefined)[] = []
+  for (const one of checked) {
     while (deciding.length < one.at) deciding.push(undefined)
     const other = deciding[one.at]
     if (other === undefined || isBefore(one, other)) deciding[one.at] = one
@@ -224,21 +224,21 @@ function decidingOf(judged: readonly Judged[]): (Judged | undefined)[] {
   return deciding
 }
 
-function passed(why: Unjudged | undefined): DescriptorStatus {
+function passed(why: UncheckedReason | undefined): DescriptorStatus {
   const limitRemaining = why === 'unlimited' ? UINT32_MAX : 0
   return { code: 'OK', currentLimit: undefined, limitRemaining, resetSeconds: undefined }
 }
 
-function codeOfOne({ rule, decision }: Judged): Code {
+function codeOfOne({ rule, decision }: CheckedLimit): Code {
   return decision.admitted || rule.isShadow ? 'OK' : 'OVER_LIMIT'
 }
 
-/** As an answer can say it. */
-function remainingOf({ decision }: Judged): number {
+/** Within the range of the response field. */
+function remainingOf({ decision }: CheckedLimit): number {
   return decision.admitted ? Math.min(UINT32_MAX, decision.remaining) : 0
 }
 
-function statusOf(one: Judged): DescriptorStatus {
+function statusOf(one: CheckedLimit): DescriptorStatus {
   const { rule, decision } = one
   return {
     code: codeOfOne(one),
@@ -252,13 +252,13 @@ function statusOf(one: Judged): DescriptorStatus {
   }
 }
 
-/** What the rules that let pass have to say, merged; of two values that differ the first stays. */
+/** Metadata of the rules that admit, merged; the first of two different values wins. */
 export function metadataOf(
-  judged: readonly Judged[],
+  checked: readonly CheckedLimit[],
   statuses: readonly DescriptorStatus[],
 ): JsonObject | undefined {
   let merged: JsonObject | undefined
-  for (const { at, rule } of judged) {
+  for (const { at, rule } of checked) {
     if (rule.metadata === undefined || statuses[at]?.code !== 'OK') continue
     merged = merged === undefined ? rule.metadata : mergedOf(merged, rule.metadata)
   }

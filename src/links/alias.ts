@@ -1,4 +1,4 @@
-// Codes and aliases as texts: which are possible, which a caller may ask for.
+// Syntax of codes and aliases: which are valid, which a caller may request.
 import { isReserved } from './reserved.ts'
 
 /** The longest code, in characters. */
@@ -14,7 +14,7 @@ export function isCode(text: string): boolean {
 /** What is wrong with an alias. */
 export type AliasFault = 'malformed' | 'reserved'
 
-/** Why `alias` cannot be claimed by anybody; `undefined` if it can. */
+/** Why `alias` cannot be claimed; `undefined` if it can. */
 export function aliasFault(alias: string): AliasFault | undefined {
   if (!isCode(alias)) return 'malformed'
   return isReserved(alias) ? 'reserved' : undefined

@@ -1,4 +1,4 @@
-// Whether a look-up ends in a redirect. Unknown, expired, disabled and deleted are one answer.
+// Whether a look-up redirects. Unknown, expired, disabled and deleted give the same response.
 import { isExpired } from './expiry.ts'
 import type { Link } from './link.ts'
 
@@ -8,7 +8,7 @@ export interface Target {
   readonly expiresAtMs: number | null
 }
 
-/** The target of a link that may be followed until it expires; `undefined` for all others. */
+/** The target of a link that redirects until it expires; `undefined` for all others. */
 export function targetOf(link: Link | undefined): Target | undefined {
   if (link === undefined || link.longUrl === null) return undefined
   if (link.disabledAtMs !== null || link.deletedAtMs !== null) return undefined

@@ -1,5 +1,5 @@
 // Intents: what a create request with an Idempotency-Key set out to do, written before it is done,
-// so that whoever comes with the same key finishes the same creation.
+// so that a retry with the same key completes the same creation.
 
 /** How long an intent is kept: the promised day, and an hour for requests in flight at its end. */
 export const INTENT_TTL_MS = 25 * 3_600_000
@@ -10,7 +10,7 @@ export interface Intent {
   readonly keyHash: string
   /** SHA-256 of the validated body, in hex. */
   readonly bodyHash: string
-  /** The code to be claimed; moves only when somebody's alias has it. */
+  /** The code to be claimed; moves only if an alias already has it. */
   readonly code: string
   /** Writer of the link to be. */
   readonly writerId: string
@@ -18,7 +18,7 @@ export interface Intent {
   readonly expiresAtMs: number | null
 }
 
-/** Intents by their keys; each is gone INTENT_TTL_MS after it was made. */
+/** Intents by their keys; each expires INTENT_TTL_MS after its creation. */
 export interface IntentStore {
   /** Stores `intent` unless its key has one; resolves to the intent then there. */
   insertIfAbsent(intent: Intent): Promise<Intent>

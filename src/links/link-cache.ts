@@ -1,50 +1,50 @@
-// What a cache of links shared by several processes must do, so that it never brings back what a
-// writer has changed: readers fill it by a permit only, and writers forget. Faults are StoreError.
+// Interface of a link cache shared by several processes. It never restores what a writer has
+// changed: readers fill it only with a lease, and writers invalidate. Faults are StoreError.
 import type { Target } from './decide-redirect.ts'
 
-/** What the cache says of a code. */
+/** Result of a cache look-up. */
 export type CacheAnswer =
-  /** A target, which may have expired: who reads judges it. */
+  /** A target, which may have expired: the reader checks it. */
   | { readonly kind: 'hit'; readonly target: Target }
-  /** "There is nothing that can be followed", as the store said lately. */
+  /** A negative entry: the store has no link that redirects. */
   | { readonly kind: 'negative' }
-  /** Nothing is remembered. With a permit, whoever asked may fill it. */
-  | { readonly kind: 'unknown'; readonly permit: string | undefined }
+  /** Not cached. With a lease, the caller may fill it. */
+  | { readonly kind: 'unknown'; readonly lease: string | undefined }
 
-/** What a majority of the store said of a code. */
+/** A result of a majority read of the store. */
 export interface CacheEntry {
   readonly code: string
-  /** What `look` gave before the store was asked. */
-  readonly permit: string
-  /** `undefined`: there is nothing that can be followed. */
+  /** From the `look` before the store was read. */
+  readonly lease: string
+  /** `undefined`: no link that redirects. */
   readonly target: Target | undefined
-  /** When the store said so, or later. */
+  /** Time of the store's reply, or later. */
   readonly nowMs: number
 }
 
 /** A shared cache of links. */
 export interface LinkCache {
-  /** Looks; where nothing is remembered and nobody has a permit, leaves one for the caller. */
+  /** Reads a code; if it is not cached and not leased, gives the caller a lease. */
   look(code: string): Promise<CacheAnswer>
   /**
-   * Remembers an entry if its permit still stands: a target until it expires at most, and one that
-   * has expired as long as "there is nothing". Resolves to whether it was remembered.
+   * Stores an entry if its lease is still valid: a target until it expires at most, an expired
+   * one as long as a negative entry. Resolves to whether it was stored.
    */
   fill(entry: CacheEntry): Promise<boolean>
-  /** Removes what is remembered and any permit; resolves once the cache has confirmed it. */
+  /** Removes the entry and any lease; resolves once the cache has confirmed it. */
   forget(code: string): Promise<void>
 }
 
-/** How long a permit stands, unless a writer forgets the code before. */
-export const PERMIT_MS = 5000
+/** Lifetime of a lease, unless a writer invalidates the code before. */
+export const LEASE_MS = 5000
 
-/** How long "there is nothing" is remembered. */
+/** Lifetime of a negative entry. */
 export const NEGATIVE_MS = 60_000
 
 const HIT_MS = 3_600_000
 const JITTER = 0.1
 
-/** How long an entry is remembered; jittered by `random`, so that hits do not end together. */
+/** Lifetime of an entry; jittered by `random`, so that hits do not expire together. */
 export function lifeMsOf({ target, nowMs }: CacheEntry, random: () => number): number {
   if (target === undefined) return NEGATIVE_MS
   const leftMs = target.expiresAtMs === null ? Infinity : target.expiresAtMs - nowMs

@@ -1,4 +1,4 @@
-// What a store of links must do. test/contract/link-store.ts runs one suite on every one of them.
+// Interface of a link store. test/contract/link-store.ts runs one suite on every one of them.
 // Operating faults are StoreError (process/store-error.ts); all else is a return value.
 import type { Link } from './link.ts'
 
@@ -22,11 +22,11 @@ export interface SweptStore {
   deleteEnded(sweep: { beforeMs: number; max: number }): Promise<number>
 }
 
-/** A store of several replicas, for where no majority of them answers. */
+/** A store of several replicas, for when no majority is available. */
 export interface ReplicatedStore {
   /**
-   * What any one replica says. A target in it is right, for targets never change; but it may be
-   * older than writes that resolved, so that a miss proves nothing.
+   * Reads from any one replica. A target in it is valid, because targets never change; but it may
+   * be older than completed writes, so a miss is not reliable.
    */
   findOnReplica(code: string): Promise<Link | undefined>
 }

@@ -11,13 +11,13 @@ export interface Link {
   readonly expiresAtMs: number | null
   /** Reserved by the specification; nothing fills it yet. */
   readonly creatorId: bigint | null
-  /** Who wrote the record: fresh for each request, so that an unknown outcome can be learnt. */
+  /** Who wrote the record: fresh for each request, so that an unknown outcome can be resolved. */
   readonly writerId: string
   readonly disabledAtMs: number | null
   readonly deletedAtMs: number | null
 }
 
-/** What an operator is told of a link. */
+/** State of a link as operators see it. */
 export type LinkState = 'active' | 'expired' | 'disabled' | 'deleted'
 
 /** The state of `link` at `nowMs`. */

@@ -67,8 +67,8 @@ test('a pool of another secret, or of none, is refused before anything is writte
   const { codes, deps } = await pool()
   const marks = { lowWater: 1000, target: 1000 }
   const other = refillPool({ ...deps, secretFingerprint: 'g' }, marks)
-  await expect(other).rejects.toThrow(/pool default was minted with another code secret/)
-  await expect(refillPool({ ...deps, pool: 'none' }, marks)).rejects.toThrow(/no pool none/)
+  await expect(other).rejects.toThrow(/pool default was first filled with another code secret/)
+  await expect(refillPool({ ...deps, pool: 'none' }, marks)).rejects.toThrow(/unknown pool none/)
   expect(await codes.readBlock({ pool: POOL, seq: 1 })).toBeUndefined()
 })
 

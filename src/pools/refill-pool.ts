@@ -21,7 +21,7 @@ export interface RefillDeps {
   readonly secretFingerprint: string
   readonly metrics: Pick<Metrics, 'codesMinted'>
   readonly signal: AbortSignal
-  /** Told of the row after each step. */
+  /** Called with the row after each step. */
   readonly onMinted?: (pool: Pool) => void
 }
 
@@ -49,10 +49,10 @@ export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Po
 
 async function readPool(deps: RefillDeps): Promise<Pool> {
   const pool = await deps.codes.readPoolSerial(deps.pool)
-  if (pool === undefined) throw new Error(`there is no pool ${deps.pool}`)
+  if (pool === undefined) throw new Error(`unknown pool ${deps.pool}`)
   if (pool.secretFingerprint !== deps.secretFingerprint) {
     throw new OtherSecretError(
-      `pool ${deps.pool} was minted with another code secret: give the one it began with`,
+      `pool ${deps.pool} was first filled with another code secret: use that one`,
     )
   }
   return pool

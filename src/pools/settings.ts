@@ -6,7 +6,7 @@ import type { Setting } from '../config/config.ts'
 
 /** CODE_SECRET_FILE; its value is what the file holds. */
 export const codeSecretSetting: Setting<Uint8Array> = {
-  about: 'file of the secret that codes are made by; never change it',
+  about: 'file of the code secret, which generates codes; never change it',
   allowed: `the path of a readable file of exactly ${SECRET_BYTES} bytes`,
   fallback: 'required',
   schema: z.string().transform((path, context) => {

@@ -1,10 +1,15 @@
-// Watches pools: how full each was whenever it was seen, and how long it will last.
-import { addSight, claimRateOf, type PoolSight, secondsToEmpty } from '../codes/claim-rate.ts'
+// Watches pools: the level of each at every read, and how long it will last.
+import {
+  addClaimSample,
+  claimRateOf,
+  type ClaimSample,
+  secondsToEmpty,
+} from '../codes/claim-rate.ts'
 import { levelOf, type Pool } from '../codes/pool.ts'
 import type { Clock } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
-/** How a pool stands: levels in codes, the rate in codes a second. */
+/** State of a pool: levels in codes, the rate in codes a second. */
 export interface PoolStanding extends PoolGoals {
   readonly pool: string
   readonly level: number
@@ -13,7 +18,7 @@ export interface PoolStanding extends PoolGoals {
   readonly secondsToEmpty: number | null
 }
 
-/** How full a pool is to be kept, in codes; `null` where nobody has said it. */
+/** How full a pool is to be kept, in codes; `null` if not configured. */
 interface PoolGoals {
   readonly lowWater: number | null
   readonly target: number | null
@@ -23,7 +28,7 @@ interface PoolGoals {
 export interface PoolWatch<P extends Pool> {
   /** Notes rows as they were just read. */
   readonly see: (rows: readonly P[]) => void
-  /** Reads them and says how they stand now. Throws StoreError. */
+  /** Reads them and returns their current state. Throws StoreError. */
   readonly report: () => Promise<readonly PoolStanding[]>
 }
 
@@ -35,11 +40,11 @@ export function watchPools<P extends Pool>(deps: {
   readonly nowMs: Clock
 }): PoolWatch<P> {
   const { metrics, marksOf } = deps
-  const sightsOf = new Map<string, PoolSight[]>()
+  const sightsOf = new Map<string, ClaimSample[]>()
   const see = (rows: readonly P[]) => {
     for (const row of rows) {
       const { pool, claimed } = row
-      sightsOf.set(pool, addSight(sightsOf.get(pool) ?? [], { atMs: deps.nowMs(), claimed }))
+      sightsOf.set(pool, addClaimSample(sightsOf.get(pool) ?? [], { atMs: deps.nowMs(), claimed }))
       metrics.poolLevel.set({ pool }, levelOf(row))
       metrics.poolClaimed.set({ pool }, claimed)
       const { lowWater } = marksOf(row)

@@ -1,48 +1,48 @@
-// Lists and reads the small files of a folder that others change at any moment: bounded, and never
-// a mixture of two moments. Knows nothing of what the files say.
+// Lists and reads the small files of a folder that other processes may change at any time: bounded,
+// and always one consistent snapshot. Independent of the contents of the files.
 import type { BigIntStats, Dirent } from 'node:fs'
 import { lstat, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pause } from '../resilience/deadline.ts'
 
-/** Which files of a folder are meant. */
+/** A selection of files in a folder. */
 export interface FileTree {
   readonly folder: string
-  /** Whether names that begin with `.` are left out; those with `..` always are (ConfigMaps). */
+  /** Whether to skip names that start with `.`; those with `..` are always skipped (ConfigMaps). */
   readonly ignoresDotFiles: boolean
-  /** What the key of each file begins with; a key is the path in the folder, `/` written as `.`. */
+  /** Prefix of the key of each file; a key is the path in the folder with `.` instead of `/`. */
   readonly keyPrefix: string
   readonly filesMax: number
-  /** Of all files together. */
+  /** The sum over all files. */
   readonly bytesMax: number
 }
 
-/** A file as it was listed. */
+/** A file in a listing. */
 interface ListedFile {
   readonly key: string
   readonly path: string
   readonly bytes: number
-  /** Differs when the file has been changed or replaced. */
+  /** Changes when the file is changed or replaced. */
   readonly stamp: string
 }
 
-/** A file as it was read. */
+/** A file with its contents. */
 export interface ReadFile {
   readonly name: string
   readonly text: string
 }
 
-/** What a listing found. */
+/** The result of a listing. */
 export interface Listing {
   /** By key. */
   readonly files: readonly ListedFile[]
-  /** State of the links beside them whose names begin with `..`: a ConfigMap's files go through. */
+  /** State of the symlinks whose names start with `..`: a ConfigMap's files point to them. */
   readonly links: readonly string[]
-  /** The folders in which they were sought. */
+  /** The folders that were searched. */
   readonly folders: readonly string[]
 }
 
-/** The files cannot be had; `file` is the key or path at fault. */
+/** The files cannot be read; `file` is the key or path that caused it. */
 export class FileTreeError extends Error {
   override readonly name = 'FileTreeError'
   readonly file: string
@@ -55,8 +55,8 @@ export class FileTreeError extends Error {
 
 const DEPTH_MAX = 8
 const ENTRIES_MAX = 10_000
-const READ_TRIES_MAX = 5
-const READ_AGAIN_MS = 20
+const READ_ATTEMPTS_MAX = 5
+const RETRY_AFTER_MS = 20
 
 /** Lists the files. Throws FileTreeError. */
 export async function listTree(tree: FileTree): Promise<Listing> {
@@ -64,61 +64,61 @@ export async function listTree(tree: FileTree): Promise<Listing> {
   const folders: string[] = []
   const links: string[] = []
   let entries = 0
-  const walk = async (folder: string, { keyStart, depth }: { keyStart: string; depth: number }) => {
+  const walk = async (folder: string, { keyPath, depth }: { keyPath: string; depth: number }) => {
     folders.push(folder)
-    for (const entry of await namesIn(folder)) {
+    for (const entry of await entriesIn(folder)) {
       entries++
       if (entries > ENTRIES_MAX) throw tooMany(tree, ENTRIES_MAX, 'entries')
-      const key = `${keyStart}${entry.name}`
+      const key = `${keyPath}${entry.name}`
       const path = join(folder, entry.name)
-      if (isSwapped(entry)) links.push(`${key} ${(await linkStamp(path)) ?? 'gone'}`)
+      if (isVersionLink(entry)) links.push(`${key} ${(await symlinkStamp(path)) ?? 'gone'}`)
       if (isIgnored(entry.name, tree)) continue
       if (entry.isDirectory()) {
-        if (depth < DEPTH_MAX && mayHold(key, tree))
-          await walk(path, { keyStart: `${key}.`, depth: depth + 1 })
+        if (depth < DEPTH_MAX && mayContain(key, tree))
+          await walk(path, { keyPath: `${key}.`, depth: depth + 1 })
       } else if (key.startsWith(tree.keyPrefix)) {
-        const listed = await listedOf(key, path)
-        if (listed !== undefined) files.push(listed)
+        const file = await listFile(key, path)
+        if (file !== undefined) files.push(file)
         if (files.length > tree.filesMax) throw tooMany(tree, tree.filesMax, 'files')
       }
     }
   }
-  await walk(await realFolderOf(tree), { keyStart: '', depth: 0 })
+  await walk(await resolveFolder(tree), { keyPath: '', depth: 0 })
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   if (bytes > tree.bytesMax) throw tooMany(tree, tree.bytesMax, 'bytes')
   return { files: files.sort((a, b) => (a.key < b.key ? -1 : 1)), links, folders }
 }
 
-/** The state of all files as one text, which differs when one of them does. */
+/** The state of all files as one string, which changes when one of them does. */
 export function stampOf({ files, links }: Listing): string {
   return [...links, ...files.map(({ key, stamp }) => `${key} ${stamp}`)].join('\n')
 }
 
-/** Reads the files as they were at one moment, by key. Throws FileTreeError. */
+/** Reads a consistent snapshot of the files, by key. Throws FileTreeError. */
 export async function readTree(tree: FileTree): Promise<readonly ReadFile[]> {
-  for (let tries = 0; tries < READ_TRIES_MAX; tries++) {
-    if (tries > 0) await pause(READ_AGAIN_MS)
+  for (let attempt = 0; attempt < READ_ATTEMPTS_MAX; attempt++) {
+    if (attempt > 0) await pause(RETRY_AFTER_MS)
     const before = await listTree(tree)
-    const texts = await readListed(before.files)
-    const isWhole = texts !== undefined && stampOf(await listTree(tree)) === stampOf(before)
-    if (isWhole) return texts
+    const files = await readListed(before.files)
+    const isConsistent = files !== undefined && stampOf(await listTree(tree)) === stampOf(before)
+    if (isConsistent) return files
   }
   throw new FileTreeError(tree.folder, 'the files were changed each time while they were read')
 }
 
-/** The texts of the files, or `undefined` where one of them has gone. */
+/** The contents of the files, or `undefined` if one of them was changed or deleted. */
 async function readListed(files: readonly ListedFile[]): Promise<ReadFile[] | undefined> {
   const read: ReadFile[] = []
   for (const file of files) {
-    const text = await readSame(file)
+    const text = await readUnchanged(file)
     if (text === undefined) return undefined
     read.push({ name: file.key, text })
   }
   return read
 }
 
-/** The text of the very file that was listed; `undefined` if it has gone or is another one now. */
-async function readSame({ key, path, stamp }: ListedFile): Promise<string | undefined> {
+/** The contents of a listed file; `undefined` if it was deleted or changed since. */
+async function readUnchanged({ key, path, stamp }: ListedFile): Promise<string | undefined> {
   try {
     await using handle = await open(path)
     if (stampOfFile(await handle.stat({ bigint: true })) !== stamp) return undefined
@@ -129,8 +129,8 @@ async function readSame({ key, path, stamp }: ListedFile): Promise<string | unde
   }
 }
 
-/** The folder itself, so that a link to it that is swapped meanwhile does not mix two of them. */
-async function realFolderOf({ folder }: FileTree): Promise<string> {
+/** The resolved folder: a symlink to it that is replaced meanwhile must not mix two folders. */
+async function resolveFolder({ folder }: FileTree): Promise<string> {
   try {
     return await realpath(folder)
   } catch (error) {
@@ -138,7 +138,7 @@ async function realFolderOf({ folder }: FileTree): Promise<string> {
   }
 }
 
-async function namesIn(folder: string) {
+async function entriesIn(folder: string) {
   try {
     return await readdir(folder, { withFileTypes: true })
   } catch (error) {
@@ -146,14 +146,14 @@ async function namesIn(folder: string) {
   }
 }
 
-/** A file, also behind a link; folders behind links are not followed. */
-async function listedOf(key: string, path: string): Promise<ListedFile | undefined> {
+/** A file, also behind a symlink; symlinks to folders are not followed. */
+async function listFile(key: string, path: string): Promise<ListedFile | undefined> {
   try {
-    const at = await stat(path, { bigint: true })
-    if (!at.isFile()) return undefined
-    return { key, path, bytes: Number(at.size), stamp: stampOfFile(at) }
+    const stats = await stat(path, { bigint: true })
+    if (!stats.isFile()) return undefined
+    return { key, path, bytes: Number(stats.size), stamp: stampOfFile(stats) }
   } catch (error) {
-    if (isAbsent(error)) return undefined // it went since it was listed, or its link leads nowhere
+    if (isAbsent(error)) return undefined // deleted since it was listed, or a dangling symlink
     throw new FileTreeError(key, `cannot be read: ${codeOf(error)}`)
   }
 }
@@ -162,19 +162,19 @@ function stampOfFile({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string 
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`
 }
 
-/** Whether a path leads to a folder. */
+/** Whether a path is a folder, also through symlinks. */
 export async function isFolder(path: string): Promise<boolean> {
-  const at = await stat(path).catch(() => undefined) // it is not there
-  return at?.isDirectory() ?? false
+  const stats = await stat(path).catch(() => undefined) // it does not exist
+  return stats?.isDirectory() ?? false
 }
 
-/** Which link it is and when it was made; `undefined` where there is no link. Never throws. */
-export async function linkStamp(path: string): Promise<string | undefined> {
-  const seen = await lstat(path, { bigint: true }).catch(() => undefined) // it is not there
-  return seen?.isSymbolicLink() === true ? `${seen.ino} ${seen.ctimeNs}` : undefined
+/** Identity and creation time of a symlink; `undefined` if it is none. Never throws. */
+export async function symlinkStamp(path: string): Promise<string | undefined> {
+  const stats = await lstat(path, { bigint: true }).catch(() => undefined) // it does not exist
+  return stats?.isSymbolicLink() === true ? `${stats.ino} ${stats.ctimeNs}` : undefined
 }
 
-function isSwapped(entry: Dirent): boolean {
+function isVersionLink(entry: Dirent): boolean {
   return entry.name.startsWith('..') && entry.isSymbolicLink()
 }
 
@@ -182,9 +182,9 @@ function isIgnored(name: string, { ignoresDotFiles }: FileTree): boolean {
   return name.startsWith(ignoresDotFiles ? '.' : '..')
 }
 
-function mayHold(key: string, { keyPrefix }: FileTree): boolean {
-  const start = `${key}.`
-  return start.startsWith(keyPrefix) || keyPrefix.startsWith(start)
+function mayContain(key: string, { keyPrefix }: FileTree): boolean {
+  const childPrefix = `${key}.`
+  return childPrefix.startsWith(keyPrefix) || keyPrefix.startsWith(childPrefix)
 }
 
 function tooMany({ folder }: FileTree, max: number, what: string): FileTreeError {

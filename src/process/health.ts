@@ -1,22 +1,22 @@
-// What a process says of itself to probes. Ready comes once, with the first good answer of what it
-// depends on, and stays: a pod that can still answer from memory must keep its traffic.
+// Liveness and readiness of a process. It becomes ready once its dependencies have responded for
+// the first time, and stays ready: a pod that can still serve from memory must keep its traffic.
 
 /** State of one dependency as `/readyz` shows it. */
 type DependencyState = 'up' | 'no-majority' | 'down' | 'unknown'
 
 /** Liveness and readiness of one process. */
 export interface Health {
-  /** From now on `/readyz` answers 200. */
+  /** From now on `/readyz` responds with 200. */
   markReady(): void
-  /** From now on `/readyz` answers 503: the process is ending. */
+  /** From now on `/readyz` responds with 503: the process is stopping. */
   markDraining(): void
-  /** Notes how a dependency was last seen. */
+  /** Records the observed state of a dependency. */
   note(dependency: string, state: DependencyState): void
-  /** What `/readyz` answers. */
+  /** The response of `/readyz`. */
   read(): { ready: boolean; status: string; dependencies: Record<string, DependencyState> }
 }
 
-/** Makes the health of a process that is starting. */
+/** Creates the health of a process that is starting. */
 export function createHealth(dependencies: readonly string[]): Health {
   const states = new Map<string, DependencyState>(dependencies.map((name) => [name, 'unknown']))
   let status: 'starting' | 'ready' | 'draining' = 'starting'

@@ -1,28 +1,28 @@
-// What the front door knows of a role: what to say of it, and how to start it.
+// A role as main.ts uses it: its help, its settings and its start.
 import {
   type ConfigOf,
   type Environment,
   parseConfig,
   renderSettings,
   type Settings,
-  type Together,
+  type DependentSettings,
 } from '../config/config.ts'
 import type { Stop } from './stop.ts'
 
-/** A service that runs until it is stopped, or the exit code of a command that has ended. */
-export type Started =
+/** A service that runs until it is stopped, or the exit code of a completed command. */
+export type StartedRole =
   | {
       readonly stop: Stop
-      /** How long that may take, if the role's own work is to wait for another process. */
+      /** How long the stop may take, if the role waits for another process. */
       readonly stopMsMax?: number
     }
   | { readonly exitCode: number }
 
 /**
- * Stops what has been started; during the start it waits, so that nothing stays half started.
- * Resolves to the exit code of the process.
+ * Stops a role, after its start has completed, so that nothing stays partly started. Resolves to
+ * the exit code of the process.
  */
-export async function stopStarted(starting: Promise<Started>): Promise<number> {
+export async function stopStarted(starting: Promise<StartedRole>): Promise<number> {
   const started = await starting
   if ('exitCode' in started) return started.exitCode
   await started.stop()
@@ -33,61 +33,65 @@ export async function stopStarted(starting: Promise<Started>): Promise<number> {
 export interface Role {
   /** What `--help` prints. */
   readonly help: string
-  /** The settings that it reads; the documentation is checked against them. */
+  /** The settings that it reads; a test compares the documentation with them. */
   readonly settings: Settings
   /**
    * Reads the configuration and starts. Throws ConfigError, or UsageError for its arguments.
-   * `signal` aborts when the process is to end, also while it is starting.
+   * `signal` aborts when the process must stop, also during the start.
    */
-  start(given: { env: Environment; args: readonly string[]; signal: AbortSignal }): Promise<Started>
+  start(given: {
+    env: Environment
+    args: readonly string[]
+    signal: AbortSignal
+  }): Promise<StartedRole>
 }
 
-/** The arguments are not those of the role; main.ts prints the message and ends with code 2. */
+/** Invalid arguments; main.ts prints the message and exits with code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Throws UsageError if a role that takes no arguments was given some. */
-export function refuseArguments(role: string, args: readonly string[]): void {
+/** Throws UsageError if a role without arguments got some. */
+export function rejectArguments(role: string, args: readonly string[]): void {
   if (args.length > 0) throw new UsageError(`${role} takes no arguments: ${args.join(' ')}`)
 }
 
-/** What the operator can mend; main.ts prints the message, one line, and ends with exit code 1. */
+/** A problem that the operator can fix; main.ts prints the one-line message and exits with 1. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }
 
-/** Whether `--help` or `-h` is there; after `--` they are codes, as in `link show -- -h`. */
-export function asksForHelp(args: readonly string[]): boolean {
+/** Whether `--help` or `-h` is given; after `--` they are codes, as in `link show -- -h`. */
+export function hasHelpFlag(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === '--help' || arg === '-h')
 }
 
-/** Makes a role of its parts. */
+/** Creates a role. */
 export function defineRole<const S extends Settings>(role: {
-  /** How it is called, such as `standalone [--greet]`. */
+  /** The command line, such as `standalone [--greet]`. */
   readonly usage: string
-  /** What it does, in a few lines. */
+  /** What the role does, in a few lines. */
   readonly about: string
   readonly settings: S
-  /** What of them must fit together. */
-  readonly tied?: readonly Together[]
+  /** Checks of settings that depend on each other. */
+  readonly dependent?: readonly DependentSettings[]
   readonly run: (given: {
     config: ConfigOf<S>
     args: readonly string[]
     signal: AbortSignal
-  }) => Promise<Started>
+  }) => Promise<StartedRole>
 }): Role {
-  const { usage, about, settings, tied, run } = role
+  const { usage, about, settings, dependent, run } = role
   return {
-    help: `Usage: curtail ${usage}\n\n${about}\n${environmentOf(settings)}`,
+    help: `Usage: curtail ${usage}\n\n${about}\n${renderEnvironment(settings)}`,
     settings,
     start: ({ env, args, signal }) =>
-      run({ config: parseConfig(settings, env, tied), args, signal }),
+      run({ config: parseConfig(settings, env, dependent), args, signal }),
   }
 }
 
-function environmentOf(settings: Settings): string {
+function renderEnvironment(settings: Settings): string {
   if (Object.keys(settings).length === 0) return ''
   return `\nEnvironment:\n${renderSettings(settings)}\n`
 }

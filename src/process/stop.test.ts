@@ -1,4 +1,4 @@
-// Signals: the first stops gently, an echo of it is ignored, a second one ends the process at once.
+// Signals: the first stops gracefully, its duplicate is ignored, a second one exits at once.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { stopInTurn, stopOnSignal } from './stop.ts'
 
@@ -8,7 +8,7 @@ const exits: unknown[] = []
 
 beforeEach(() => {
   exits.length = 0
-  // No stop is abandoned in earnest: that would end the process of the tests.
+  // No stop may really time out: that would kill the test process.
   jest.useFakeTimers({ doNotFake: ['performance', 'setImmediate'] })
   jest.spyOn(process, 'on').mockImplementation((name, listener) => {
     listeners.set(String(name), listener as (signal: NodeJS.Signals) => void)
@@ -29,29 +29,29 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-/** A process whose stopping ends when the test says so. */
-function started() {
+/** A process whose stop the test completes. */
+function startProcess() {
   const seen = { stops: 0, failures: [] as unknown[] }
-  let end: (code: number) => void = () => undefined
+  let complete: (code: number) => void = () => undefined
   let fail: (error: Error) => void = () => undefined
   const stop = () => {
     seen.stops++
     return new Promise<number>((resolve, reject) => {
-      end = resolve
+      complete = resolve
       fail = reject
     })
   }
   stopOnSignal({
     stop,
     onFailure: (error) => seen.failures.push(error),
-    onLate: (ms) => seen.failures.push(ms),
+    onTimeout: (ms) => seen.failures.push(ms),
   })
   const signal = (name: NodeJS.Signals) => listeners.get(name)?.(name)
   return {
     seen,
     signal,
-    end: (code = 0) => {
-      end(code)
+    complete: (code = 0) => {
+      complete(code)
     },
     fail: (error: Error) => {
       fail(error)
@@ -61,34 +61,37 @@ function started() {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test.each(['SIGTERM', 'SIGINT'] as const)('%s stops gently, then ends with 0', async (name) => {
-  const { seen, signal, end } = started()
-  signal(name)
-  await settled()
-  expect([seen.stops, exits]).toEqual([1, []])
-  end()
-  await settled()
-  expect(exits).toEqual([0])
-})
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s stops gracefully, then exits with 0',
+  async (name) => {
+    const { seen, signal, complete } = startProcess()
+    signal(name)
+    await settled()
+    expect([seen.stops, exits]).toEqual([1, []])
+    complete()
+    await settled()
+    expect(exits).toEqual([0])
+  },
+)
 
-test('a command that was cut short ends with its own code', async () => {
-  const { signal, end } = started()
+test('an interrupted command exits with its own code', async () => {
+  const { signal, complete } = startProcess()
   signal('SIGTERM')
-  end(1)
+  complete(1)
   await settled()
   expect(exits).toEqual([1])
 })
 
-test('a stop that fails is reported and ends with 1', async () => {
-  const { seen, signal, fail } = started()
+test('a failed stop is reported and exits with 1', async () => {
+  const { seen, signal, fail } = startProcess()
   signal('SIGTERM')
   fail(new Error('no'))
   await settled()
   expect([seen.failures, exits]).toEqual([[new Error('no')], [1]])
 })
 
-test('a stop that hangs is abandoned in time', () => {
-  const { seen, signal } = started()
+test('a hung stop is killed after 7 s', () => {
+  const { seen, signal } = startProcess()
   signal('SIGTERM')
   jest.advanceTimersByTime(6999)
   expect(exits).toEqual([])
@@ -96,8 +99,8 @@ test('a stop that hangs is abandoned in time', () => {
   expect([seen.failures, exits]).toEqual([[7000], ['SIGKILL']])
 })
 
-test('the echo of a Ctrl-C is no second signal', () => {
-  const { seen, signal } = started()
+test('the duplicate of a Ctrl-C is not a second signal', () => {
+  const { seen, signal } = startProcess()
   nowMs = 1000
   signal('SIGINT')
   nowMs = 1100
@@ -109,8 +112,8 @@ test('the echo of a Ctrl-C is no second signal', () => {
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)('a second %s ends the process at once', (name, code) => {
-  const { seen, signal } = started()
+] as const)('a second %s exits at once', (name, code) => {
+  const { seen, signal } = startProcess()
   nowMs = 1000
   signal('SIGTERM')
   nowMs = 1101
@@ -118,13 +121,18 @@ test.each([
   expect([seen.stops, exits]).toEqual([1, [code]])
 })
 
-test('every part is stopped in turn, also after one that fails; its error is thrown', async () => {
+test('all components are stopped in order, also after a failure; its error is thrown', async () => {
   const order: string[] = []
-  const part = (name: string, error?: Error) => () => {
+  const component = (name: string, error?: Error) => () => {
     order.push(name)
     return error === undefined ? Promise.resolve() : Promise.reject(error)
   }
-  const parts = [part('a'), part('b', new Error('b')), part('c', new Error('c')), part('d')]
-  await expect(stopInTurn(parts)).rejects.toThrow('b')
+  const components = [
+    component('a'),
+    component('b', new Error('b')),
+    component('c', new Error('c')),
+    component('d'),
+  ]
+  await expect(stopInTurn(components)).rejects.toThrow('b')
   expect(order).toEqual(['a', 'b', 'c', 'd'])
 })

@@ -1,12 +1,12 @@
-// Ending a process in good order: the first signal stops it gently, a second one at once.
+// Stops a process: the first signal shuts it down gracefully, a second one at once.
 
-/** Stops one part; resolves when it has stopped. Safe to call once. */
+/** Stops one component; resolves when it has stopped. Call it once only. */
 export type Stop = () => Promise<void>
 
-/** Stops parts one after the other, every one of them; then throws the first error, if any. */
-export async function stopInTurn(parts: readonly Stop[]): Promise<void> {
+/** Stops all components, one after the other; then throws the first error, if any. */
+export async function stopInTurn(components: readonly Stop[]): Promise<void> {
   const errors: unknown[] = []
-  for (const stop of parts) {
+  for (const stop of components) {
     try {
       await stop()
     } catch (error) {
@@ -17,38 +17,38 @@ export async function stopInTurn(parts: readonly Stop[]): Promise<void> {
 }
 
 /**
- * A terminal's Ctrl-C reaches us twice, from the terminal and again from npm, within milliseconds:
- * within this time two signals are one.
+ * Ctrl-C in a terminal arrives twice within milliseconds, from the terminal and from npm: signals
+ * within this time of the first count as one.
  */
 const ECHO_MS = 100
 
 /**
- * How long a stop may take: what stalls then is abandoned, before those that wait for the process
- * kill it (`docker stop` after 10 s).
+ * How long a stop may take. After it the process kills itself, before a supervisor does (`docker
+ * stop` after 10 s).
  */
 const STOP_MS_MAX = 7000
 
 /**
- * Calls `stop` at SIGTERM or SIGINT, then ends the process with the code that it resolves to; a
- * second signal, or the end of `msMax`, ends it at once.
+ * Calls `stop` on SIGTERM or SIGINT, then exits with the code that it resolves to. A second signal
+ * or the end of `msMax` terminates the process at once.
  */
-export function stopOnSignal(given: {
+export function stopOnSignal(options: {
   readonly stop: () => Promise<number>
   readonly onFailure: (error: unknown) => void
-  /** Told that the time is over. */
-  readonly onLate: (ms: number) => void
+  /** Called when the stop times out. */
+  readonly onTimeout: (ms: number) => void
   /** How long the stop may take. @default 7000 */
   readonly msMax?: () => number | undefined
 }): void {
-  const { stop, onFailure, onLate, msMax } = given
+  const { stop, onFailure, onTimeout, msMax } = options
   let firstAtMs: number | undefined
   const onSignal = (signal: NodeJS.Signals) => {
     if (firstAtMs === undefined) {
       firstAtMs = performance.now()
       const ms = msMax?.() ?? STOP_MS_MAX
       setTimeout(() => {
-        onLate(ms)
-        // Not process.exit: it waits for threads, and one may wait for a disk that hangs.
+        onTimeout(ms)
+        // Not process.exit: it waits for threads, and one may be blocked on a hung disk.
         process.kill(process.pid, 'SIGKILL')
       }, ms).unref()
       stop().then(

@@ -1,6 +1,6 @@
 // Rows as aligned columns, for the operator's commands.
 
-/** The rows under their headings, columns two spaces apart, a line each. */
+/** The rows under their headings, one line each, with two spaces between the columns. */
 export function renderTable(
   headings: readonly string[],
   rows: readonly (readonly string[])[],

@@ -1,133 +1,138 @@
-// Tells when files have changed: the system's notices make it quick, and looking every few seconds
-// makes it certain. It never reads a file's contents; who is told reads all.
+// Detects changes of files: events of the operating system make it fast, and polling every few
+// seconds makes it reliable. Never reads a file's contents; `onChange` reads them.
 import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { runInBackground } from '../resilience/background.ts'
 import { pause, within } from '../resilience/deadline.ts'
 
-/** What is watched, and who is told. */
-export interface FilesWatched {
-  /** The state of the files as a text that differs when they do. An error is a state too. */
-  readonly look: () => Promise<string>
-  /** Folders whose notices are listened to: those that hold the files, or the link to them. */
+/** What to watch, and what to call. */
+export interface WatchOptions {
+  /** The state of the files as a string that changes when they do. An error is a state too. */
+  readonly readState: () => Promise<string>
+  /** Folders whose events are used: those that contain the files, or the symlink to them. */
   readonly folders: () => Promise<readonly string[]>
-  /** Called once at the start, and after each change, when the files have come to rest. */
+  /** Called once at the start, and after each change once the files are stable. */
   readonly onChange: () => Promise<unknown>
-  /** Told of what fails; the watch goes on. */
+  /** Called for each failure; the watch continues. */
   readonly onError: (error: unknown) => void
-  /** Between two looks without a notice; 2 s if not given. */
+  /** Polling interval without events. @default 2 s */
   readonly pollMs?: number
-  /** How long files must stay as they are to count as written; 100 ms if not given. */
+  /** How long files must stay unchanged to count as stable. @default 100 ms */
   readonly settleMs?: number
 }
 
 /** A running watch. */
 export interface FileWatch {
-  /** Resolves when it has ended. */
+  /** Resolves when the watch has stopped. */
   stop(): Promise<void>
 }
 
 const POLL_MS = 2000
 const SETTLE_MS = 100
-/** Files that are written on and on are taken as they are after so many looks. */
-const SETTLE_LOOKS_MAX = 20
-const LOOK_MS_MAX = 10_000
+/** Files that never become stable are used as they are after so many polls. */
+const SETTLE_POLLS_MAX = 20
+const READ_STATE_MS_MAX = 10_000
 const FOLDERS_MAX = 64
 
-/** Begins to watch. */
-export function watchFiles(watched: FilesWatched): FileWatch {
-  const { onChange, onError, pollMs = POLL_MS, settleMs = SETTLE_MS } = watched
-  let seen: string | undefined
-  let noticing: NodeJS.Timeout | undefined
-  const notices = listenTo({
-    onNotice: () => {
-      noticing ??= setTimeout(() => {
-        noticing = undefined
-        looking.nudge()
+/** Starts to watch. */
+export function watchFiles(options: WatchOptions): FileWatch {
+  const { onChange, onError, pollMs = POLL_MS, settleMs = SETTLE_MS } = options
+  let lastState: string | undefined
+  let eventTimer: NodeJS.Timeout | undefined
+  const events = watchFolders({
+    onEvent: () => {
+      eventTimer ??= setTimeout(() => {
+        eventTimer = undefined
+        polling.nudge()
       }, settleMs)
     },
     onError,
   })
-  const look = () => lookOnce(watched.look)
-  const looking = runInBackground({
+  const readState = () => readStateOnce(options.readState)
+  const polling = runInBackground({
     everyMs: pollMs,
     task: async (signal) => {
-      await notices.keepTo(await watched.folders())
-      let now = await look()
-      if (now === seen) return
-      for (let looks = 0; looks < SETTLE_LOOKS_MAX && !signal.aborted; looks++) {
+      await events.setFolders(await options.folders())
+      let state = await readState()
+      if (state === lastState) return
+      for (let polls = 0; polls < SETTLE_POLLS_MAX && !signal.aborted; polls++) {
         await pause(settleMs, signal)
-        const before = now
-        now = await look()
-        if (now === before) break
+        const before = state
+        state = await readState()
+        if (state === before) break
       }
       if (signal.aborted) return
-      seen = now
+      lastState = state
       await onChange()
     },
     onError,
   })
   return {
     async stop() {
-      clearTimeout(noticing)
-      notices.close()
-      await looking.stop()
-      clearTimeout(noticing)
+      clearTimeout(eventTimer)
+      events.close()
+      await polling.stop()
+      clearTimeout(eventTimer)
     },
   }
 }
 
-async function lookOnce(look: () => Promise<string>): Promise<string> {
+async function readStateOnce(readState: () => Promise<string>): Promise<string> {
   try {
-    return await within(LOOK_MS_MAX, look(), () => new Error('looking at the files took too long'))
+    return await within(
+      READ_STATE_MS_MAX,
+      readState(),
+      () => new Error('looking at the files took too long'),
+    )
   } catch (error) {
     return `error: ${(error as Error).message}`
   }
 }
 
-/** The system's notices of some folders; a folder that was replaced is listened to anew. */
-function listenTo(on: { onNotice: () => void; onError: (error: unknown) => void }) {
-  const listening = new Map<string, { readonly watcher: FSWatcher; readonly identity: string }>()
+/** Events of the operating system for some folders; a replaced folder is watched afresh. */
+function watchFolders(on: { onEvent: () => void; onError: (error: unknown) => void }) {
+  const watches = new Map<string, { readonly watcher: FSWatcher; readonly identity: string }>()
   let isClosed = false
   let hasFailed = false
-  const end = (folder: string) => {
-    listening.get(folder)?.watcher.close()
-    listening.delete(folder)
+  const unwatch = (folder: string) => {
+    watches.get(folder)?.watcher.close()
+    watches.delete(folder)
   }
-  const begin = (folder: string, identity: string) => {
+  const watchFolder = (folder: string, identity: string) => {
     try {
-      const watcher = watch(folder, { persistent: false }, on.onNotice)
+      const watcher = watch(folder, { persistent: false }, on.onEvent)
       watcher.on('error', () => {
-        end(folder) // the next look listens anew
+        unwatch(folder) // the next poll watches the folder again
       })
-      listening.set(folder, { watcher, identity })
+      watches.set(folder, { watcher, identity })
     } catch (error) {
-      // Out of watches, as a rule: looking every few seconds goes on without them.
+      // Usually the limit of inotify watches: polling continues without events.
       if (!hasFailed) on.onError(error)
       hasFailed = true
     }
   }
   return {
-    async keepTo(folders: readonly string[]) {
+    async setFolders(folders: readonly string[]) {
       const wanted = new Set(folders.slice(0, FOLDERS_MAX))
-      for (const folder of listening.keys()) if (!wanted.has(folder)) end(folder)
+      for (const folder of watches.keys()) if (!wanted.has(folder)) unwatch(folder)
       for (const folder of wanted) {
         const identity = await identityOf(folder)
-        if (listening.get(folder)?.identity === identity || isClosed) continue
-        end(folder)
-        if (identity !== undefined) begin(folder, identity)
+        if (watches.get(folder)?.identity === identity || isClosed) continue
+        unwatch(folder)
+        if (identity !== undefined) watchFolder(folder, identity)
       }
     },
     close() {
       isClosed = true
-      for (const folder of listening.keys()) end(folder)
+      for (const folder of watches.keys()) unwatch(folder)
     },
   }
 }
 
-/** Which folder a path leads to now; `undefined` where none. */
+/** The identity of the folder at a path; `undefined` if there is none. */
 async function identityOf(folder: string): Promise<string | undefined> {
-  // One that is not there now is seen by the next look; a number may come again, a birth does not.
-  const at = await stat(folder, { bigint: true }).catch(() => undefined)
-  return at === undefined ? undefined : `${at.dev} ${at.ino} ${at.birthtimeNs}`
+  // The next poll finds a folder that is missing. Inode numbers are reused, birth times are
+  // not.
+  const stats = await stat(folder, { bigint: true }).catch(() => undefined)
+  return stats === undefined ? undefined : `${stats.dev} ${stats.ino} ${stats.birthtimeNs}`
 }

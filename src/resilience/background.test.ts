@@ -1,4 +1,4 @@
-// Background work: one run at a time, again after its interval or a nudge, and a clean end.
+// Background tasks: one run at a time, the next after an interval or a nudge, and a clean stop.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { runInBackground } from './background.ts'
 
@@ -9,64 +9,64 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-/** A task whose runs end when the test says so. */
-function started(everyMs = 1000) {
-  const runs: { end: () => void; fail: (error: Error) => void; signal: AbortSignal }[] = []
+/** A task whose runs the test completes. */
+function startTask(everyMs = 1000) {
+  const runs: { complete: () => void; fail: (error: Error) => void; signal: AbortSignal }[] = []
   const errors: unknown[] = []
   const background = runInBackground({
     everyMs,
     task: (signal) =>
       new Promise((resolve, reject) => {
-        runs.push({ end: resolve, fail: reject, signal })
+        runs.push({ complete: resolve, fail: reject, signal })
       }),
     onError: (error) => errors.push(error),
   })
-  const end = async () => {
-    runs.at(-1)?.end()
+  const complete = async () => {
+    runs.at(-1)?.complete()
     await jest.advanceTimersByTimeAsync(0)
   }
-  return { runs, errors, background, end }
+  return { runs, errors, background, complete }
 }
 
-test('it runs at once, and again an interval after the end of the last run', async () => {
-  const { runs, end } = started()
+test('it runs at once, then an interval after the end of the last run', async () => {
+  const { runs, complete } = startTask()
   expect(runs).toHaveLength(1)
   await jest.advanceTimersByTimeAsync(60_000)
-  expect(runs).toHaveLength(1) // still under way
-  await end()
+  expect(runs).toHaveLength(1) // still running
+  await complete()
   await jest.advanceTimersByTimeAsync(999)
   expect(runs).toHaveLength(1)
   await jest.advanceTimersByTimeAsync(1)
   expect(runs).toHaveLength(2)
 })
 
-test('a nudge ends the waiting', async () => {
-  const { runs, background, end } = started()
-  await end()
+test('a nudge ends the wait', async () => {
+  const { runs, background, complete } = startTask()
+  await complete()
   background.nudge()
   await jest.advanceTimersByTimeAsync(0)
   expect(runs).toHaveLength(2)
-  await end()
+  await complete()
   await jest.advanceTimersByTimeAsync(999)
   expect(runs).toHaveLength(2) // one nudge, one run
 })
 
-test('nudges during a run make one run more', async () => {
-  const { runs, background, end } = started()
+test('nudges during a run cause one more run', async () => {
+  const { runs, background, complete } = startTask()
   background.nudge()
   background.nudge()
   await jest.advanceTimersByTimeAsync(5000)
   expect(runs).toHaveLength(1)
-  await end()
+  await complete()
   await jest.advanceTimersByTimeAsync(1)
   expect(runs).toHaveLength(2)
-  await end()
+  await complete()
   await jest.advanceTimersByTimeAsync(998)
   expect(runs).toHaveLength(2)
 })
 
-test('a run that fails is reported and tried again at the next interval', async () => {
-  const { runs, errors } = started()
+test('a failed run is reported and retried after the next interval', async () => {
+  const { runs, errors } = startTask()
   const error = new Error('no')
   runs[0]?.fail(error)
   await jest.advanceTimersByTimeAsync(1000)
@@ -74,14 +74,14 @@ test('a run that fails is reported and tried again at the next interval', async 
   expect(runs).toHaveLength(2)
 })
 
-test('stop() tells the run under way, waits for its end, and no other follows', async () => {
-  const { runs, background, end } = started()
+test('stop() aborts the current run, waits for it, and starts no other', async () => {
+  const { runs, background, complete } = startTask()
   let stopped = false
   const stopping = background.stop().then(() => (stopped = true))
   await jest.advanceTimersByTimeAsync(10_000)
   expect(runs[0]?.signal.aborted).toBe(true)
   expect(stopped).toBe(false)
-  await end()
+  await complete()
   await stopping
   background.nudge()
   await jest.advanceTimersByTimeAsync(10_000)
@@ -89,9 +89,9 @@ test('stop() tells the run under way, waits for its end, and no other follows', 
   expect(jest.getTimerCount()).toBe(0)
 })
 
-test('stop() between two runs ends the waiting', async () => {
-  const { background, end } = started(86_400_000)
-  await end()
+test('stop() between two runs ends the wait', async () => {
+  const { background, complete } = startTask(86_400_000)
+  await complete()
   await background.stop()
   expect(jest.getTimerCount()).toBe(0)
 })

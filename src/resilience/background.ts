@@ -1,25 +1,25 @@
-// Work that goes on beside the requests: one run at a time, at an interval or when nudged. A run
-// that fails is reported and tried again at the next interval.
+// Background tasks: one run at a time, at an interval or when nudged. A failed run is reported and
+// retried after the next interval.
 
 /** A running background task. */
 export interface Background {
-  /** Runs the task soon, however long the interval has still to go. */
+  /** Runs the task soon, without waiting for the rest of the interval. */
   nudge(): void
-  /** Ends it; resolves when the run under way has ended. */
+  /** Stops the task; resolves when the current run has completed. */
   stop(): Promise<void>
 }
 
-/** Runs `task` now and then every `everyMs` after the end of the last run. */
+/** Runs `task` now, then `everyMs` after the end of each run. */
 export function runInBackground(options: {
   readonly everyMs: number
   readonly task: (signal: AbortSignal) => Promise<void>
   readonly onError: (error: unknown) => void
 }): Background {
-  const ending = new AbortController()
-  const isEnding = () => ending.signal.aborted
+  const stopping = new AbortController()
+  const isStopping = () => stopping.signal.aborted
   let wake: (() => void) | undefined
   let nudged = false
-  const waited = () =>
+  const waitForNext = () =>
     new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, nudged ? 0 : options.everyMs)
       wake = () => {
@@ -28,10 +28,10 @@ export function runInBackground(options: {
       }
     })
   const running = (async () => {
-    while (!isEnding()) {
+    while (!isStopping()) {
       nudged = false
-      await options.task(ending.signal).catch(options.onError)
-      if (!isEnding()) await waited()
+      await options.task(stopping.signal).catch(options.onError)
+      if (!isStopping()) await waitForNext()
     }
   })()
   return {
@@ -40,7 +40,7 @@ export function runInBackground(options: {
       wake?.()
     },
     async stop() {
-      ending.abort()
+      stopping.abort()
       wake?.()
       await running
     },

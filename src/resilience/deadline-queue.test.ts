@@ -1,4 +1,4 @@
-// One timer for all calls: each ends at its own deadline, in any order of answers.
+// One timer for all calls: each times out at its own deadline, whatever order they complete in.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, test } from '@jest/globals'
 import { createDeadlineQueue } from './deadline-queue.ts'
@@ -7,49 +7,49 @@ import { installSpans, type Spans } from '../telemetry/spans.ts'
 const nowMs = () => performance.now()
 const never = new Promise<string>(() => undefined)
 
-test('an answer in time is given, and an error is thrown', async () => {
+test('a result before the deadline is returned, and an error is thrown', async () => {
   const deadlines = createDeadlineQueue(1000, nowMs)
   expect(await deadlines.within(Promise.resolve('here'))).toBe('here')
   await expect(deadlines.within(Promise.reject(new Error('no')))).rejects.toThrow('no')
 })
 
-test('what never answers ends after its time and not before', async () => {
+test('a call that never completes times out at its deadline and not before', async () => {
   const deadlines = createDeadlineQueue(30, nowMs)
-  const begunMs = nowMs()
+  const startMs = nowMs()
   expect(await deadlines.within(never)).toBeUndefined()
-  expect(nowMs() - begunMs).toBeGreaterThanOrEqual(29)
+  expect(nowMs() - startMs).toBeGreaterThanOrEqual(29)
 })
 
-test('calls that begin later end later, and answers between them are given', async () => {
+test('calls time out in the order they started; a call between them completes', async () => {
   const deadlines = createDeadlineQueue(40, nowMs)
-  const ended: string[] = []
+  const settled: string[] = []
   const note = (name: string) => (value: unknown) => {
-    ended.push(`${name} ${String(value)}`)
+    settled.push(`${name} ${String(value)}`)
   }
   const first = deadlines.within(never).then(note('first'))
-  const answered = deadlines.within(Promise.resolve(1)).then(note('answered'))
-  await answered
+  const completed = deadlines.within(Promise.resolve(1)).then(note('completed'))
+  await completed
   const second = deadlines.within(never).then(note('second'))
   await Promise.all([first, second])
-  expect(ended).toEqual(['answered 1', 'first undefined', 'second undefined'])
+  expect(settled).toEqual(['completed 1', 'first undefined', 'second undefined'])
 })
 
-test('an answer that is there when the timer is late is taken', async () => {
+test('a result that arrived before a delayed timer fires is returned', async () => {
   const deadlines = createDeadlineQueue(5, nowMs)
-  const answer = new Promise<string>((resolve) => {
+  const result = new Promise<string>((resolve) => {
     setImmediate(() => {
-      resolve('there')
+      resolve('result')
     })
   })
-  const call = deadlines.within(answer)
+  const call = deadlines.within(result)
   const blockedUntilMs = nowMs() + 20
-  while (nowMs() < blockedUntilMs); // nobody can look at a clock meanwhile
-  expect(await call).toBe('there')
+  while (nowMs() < blockedUntilMs); // blocks the event loop beyond the deadline
+  expect(await call).toBe('result')
 })
 
-test('a call of a traced request ends within it, and one of no request within none', async () => {
+test('a timeout runs in the trace of its own request, or in none', async () => {
   const requests = new AsyncLocalStorage<{ trace_id: string; span_id: string } | undefined>()
-  installSpans({ idsNow: () => requests.getStore() } as Partial<Spans> as Spans)
+  installSpans({ currentIds: () => requests.getStore() } as Partial<Spans> as Spans)
   try {
     const deadlines = createDeadlineQueue(5, nowMs)
     const seen: unknown[] = []
@@ -57,7 +57,7 @@ test('a call of a traced request ends within it, and one of no request within no
       const ids = trace === undefined ? undefined : { trace_id: trace, span_id: '' }
       return new Promise<void>((resolve) => {
         requests.run(ids, () => {
-          deadlines.begin(() => {
+          deadlines.add(() => {
             seen.push(requests.getStore()?.trace_id)
             resolve()
           })
@@ -71,20 +71,20 @@ test('a call of a traced request ends within it, and one of no request within no
   }
 })
 
-test('all that wait can be ended at once; what begins then has its own time', async () => {
+test('expireAll() times out all pending calls, not those that their handlers add', async () => {
   const deadlines = createDeadlineQueue(60_000, nowMs)
-  const ended: string[] = []
-  const late = (name: string) => () => ended.push(name)
-  deadlines.begin(() => {
-    ended.push('first')
-    deadlines.begin(late('begun by the first'))
+  const timedOut: string[] = []
+  const note = (name: string) => () => timedOut.push(name)
+  deadlines.add(() => {
+    timedOut.push('first')
+    deadlines.add(note('added by the first'))
   })
-  const answered = deadlines.begin(late('answered'))
+  const completed = deadlines.add(note('completed'))
   const other = deadlines.within(never)
-  deadlines.end(answered)
+  deadlines.remove(completed)
   expect(deadlines.expireAll()).toBe(2)
   expect(await other).toBeUndefined()
-  expect(ended).toEqual(['first'])
+  expect(timedOut).toEqual(['first'])
   deadlines.expireAll()
-  expect(ended).toEqual(['first', 'begun by the first'])
+  expect(timedOut).toEqual(['first', 'added by the first'])
 })

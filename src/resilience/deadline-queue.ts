@@ -1,134 +1,134 @@
-// One deadline for many calls at once: all wait equally long, so one timer serves them in their
-// order. A timer of its own for each call would cost more than the call; and a call that has ended
-// is let go at once, for what it holds would be collected in vain until its time had passed.
+// One deadline for many concurrent calls: all have the same timeout, so one timer serves them in
+// order. A timer for each call would cost more than the call itself; and a completed call is
+// removed at once, so that its memory is not retained until its deadline.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { spansNow } from '../telemetry/spans.ts'
+import { installedSpans } from '../telemetry/spans.ts'
 
-/** Calls that must be answered within a time. */
+/** Calls that must complete within the same timeout. */
 export interface DeadlineQueue {
-  /** What `promise` gives, or `undefined` once the time has passed. Throws what it throws. */
+  /** The result of `promise`, or `undefined` at the deadline. Throws what it throws. */
   within<T>(promise: Promise<T>): Promise<T | undefined>
-  /** Begins to wait; `onLate` is called once the time has passed, unless `end` came before. */
-  begin(onLate: () => void): Waiting
-  /** Ends the waiting; `false`: it has ended before. */
-  end(waiting: Waiting): boolean
-  /** Ends all waiting now, as if its time had passed; returns how many waited. */
+  /** Adds a call; `onTimeout` is called at its deadline unless `remove` is called before. */
+  add(onTimeout: () => void): PendingCall
+  /** Removes a call; `false`: it has been removed or has timed out before. */
+  remove(call: PendingCall): boolean
+  /** Times out all pending calls now; returns how many there were. */
   expireAll(): number
 }
 
-/** A call that is waited for. */
-interface Waiting {
-  readonly untilMs: number
+/** A call in the queue. */
+interface PendingCall {
+  readonly deadlineMs: number
 }
 
-/** Those that wait are a chain, in the order of their deadlines. */
-interface Link extends Waiting {
-  readonly onLate: () => void
-  isWaiting: boolean
-  before: Link | undefined
-  after: Link | undefined
+/** The pending calls are a linked list, in the order of their deadlines. */
+interface Node extends PendingCall {
+  readonly onTimeout: () => void
+  isPending: boolean
+  previous: Node | undefined
+  next: Node | undefined
 }
 
-/** A timer that is later than this was late because this process was busy or held. */
-const SLEPT_MS_MIN = 5
+/** A timer that fires later than this was delayed because this process was busy or suspended. */
+const STALL_MS_MIN = 5
 
-const inside: ReturnType<typeof AsyncLocalStorage.snapshot> = (act, ...given) => act(...given)
+const runHere: ReturnType<typeof AsyncLocalStorage.snapshot> = (act, ...args) => act(...args)
 
-/** Makes a queue whose calls have `ms` each; `nowMs` is monotonic. */
+/** Creates a queue in which each call has `ms`; `nowMs` is monotonic. */
 export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQueue {
-  let first: Link | undefined
-  let last: Link | undefined
+  let first: Node | undefined
+  let last: Node | undefined
   let isArmed = false
-  let hasWaitedLonger = false
-  const spans = spansNow()
-  // A timer serves many: what it logs is not of the traced request that happened to begin it.
-  const outside = spans === undefined ? inside : AsyncLocalStorage.snapshot()
+  let isExtended = false
+  const spans = installedSpans()
+  // The timer serves many calls: it must not run in the trace of the request that armed it.
+  const outsideTraces = spans === undefined ? runHere : AsyncLocalStorage.snapshot()
 
   const arm = (delayMs: number) => {
     isArmed = true
-    // Timers come before what sockets have to tell: an answer that is there already is taken first.
+    // Node.js runs timers before socket events: setImmediate lets responses that have arrived win.
     const dueMs = nowMs() + Math.max(0, delayMs)
-    const timer = outside(() =>
+    const timer = outsideTraces(() =>
       setTimeout(() => setImmediate(expireDue, dueMs), Math.max(0, delayMs)),
     )
-    timer.unref() // what is waited for keeps the process; nobody may wait any more
+    timer.unref() // the pending I/O keeps the process running; the timer alone must not
   }
   const expireDue = (dueMs: number) => {
     const nowAtMs = nowMs()
-    // Who slept itself, as in a collection of garbage, cannot tell that nobody answered meanwhile.
-    const sleptMs = nowAtMs - dueMs
-    if (sleptMs > SLEPT_MS_MIN && !hasWaitedLonger) {
-      hasWaitedLonger = true
-      arm(Math.min(sleptMs, ms))
+    // After a stall of this process, such as garbage collection, responses may be unread yet.
+    const stalledMs = nowAtMs - dueMs
+    if (stalledMs > STALL_MS_MIN && !isExtended) {
+      isExtended = true
+      arm(Math.min(stalledMs, ms))
       return
     }
-    hasWaitedLonger = false
-    while (first !== undefined && first.untilMs <= nowAtMs) {
-      const { onLate } = first
-      takeOut(first)
-      onLate()
+    isExtended = false
+    while (first !== undefined && first.deadlineMs <= nowAtMs) {
+      const { onTimeout } = first
+      unlink(first)
+      onTimeout()
     }
     isArmed = false
-    if (first !== undefined) arm(first.untilMs - nowAtMs)
+    if (first !== undefined) arm(first.deadlineMs - nowAtMs)
   }
-  const takeOut = (link: Link) => {
-    const { before, after } = link
-    if (before === undefined) first = after
-    else before.after = after
-    if (after === undefined) last = before
-    else after.before = before
-    link.before = link.after = undefined
-    link.isWaiting = false
+  const unlink = (node: Node) => {
+    const { previous, next } = node
+    if (previous === undefined) first = next
+    else previous.next = next
+    if (next === undefined) last = previous
+    else next.previous = previous
+    node.previous = node.next = undefined
+    node.isPending = false
   }
-  const begin = (onLate: () => void): Link => {
-    const link: Link = {
-      untilMs: nowMs() + ms,
-      // What is told of a late call is of its own request.
-      onLate: spans?.idsNow() === undefined ? onLate : AsyncLocalStorage.bind(onLate),
-      isWaiting: true,
-      before: last,
-      after: undefined,
+  const add = (onTimeout: () => void): Node => {
+    const node: Node = {
+      deadlineMs: nowMs() + ms,
+      // The timeout of a traced request is handled in that request's trace.
+      onTimeout: spans?.currentIds() === undefined ? onTimeout : AsyncLocalStorage.bind(onTimeout),
+      isPending: true,
+      previous: last,
+      next: undefined,
     }
-    if (last === undefined) first = link
-    else last.after = link
-    last = link
+    if (last === undefined) first = node
+    else last.next = node
+    last = node
     if (!isArmed) arm(ms)
-    return link
+    return node
   }
-  const end = (waiting: Waiting): boolean => {
-    const link = waiting as Link
-    if (!link.isWaiting) return false
-    takeOut(link)
+  const remove = (call: PendingCall): boolean => {
+    const node = call as Node
+    if (!node.isPending) return false
+    unlink(node)
     return true
   }
-  const queue = { begin, end, expireAll: () => expireChain(first, end) }
+  const queue = { add, remove, expireAll: () => expireList(first, remove) }
   return { ...queue, within: (promise) => settleWithin(queue, promise) }
 }
 
-/** Ends those that wait now, and not what they begin when they are ended; how many there were. */
-function expireChain(first: Link | undefined, end: (waiting: Waiting) => boolean): number {
-  const chain: Link[] = []
-  for (let link = first; link !== undefined; link = link.after) chain.push(link)
-  for (const link of chain) if (end(link)) link.onLate()
-  return chain.length
+/** Times out the calls pending now, not those that their handlers add; returns how many. */
+function expireList(first: Node | undefined, remove: (call: PendingCall) => boolean): number {
+  const nodes: Node[] = []
+  for (let node = first; node !== undefined; node = node.next) nodes.push(node)
+  for (const node of nodes) if (remove(node)) node.onTimeout()
+  return nodes.length
 }
 
-/** What `promise` gives, or `undefined` once the queue's time has passed. */
+/** The result of `promise`, or `undefined` at the deadline. */
 function settleWithin<T>(
-  { begin, end }: Pick<DeadlineQueue, 'begin' | 'end'>,
+  { add, remove }: Pick<DeadlineQueue, 'add' | 'remove'>,
   promise: Promise<T>,
 ): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
-    const waiting = begin(() => {
+    const call = add(() => {
       resolve(undefined)
     })
     promise.then(
       (value) => {
-        end(waiting)
+        remove(call)
         resolve(value)
       },
       (error: unknown) => {
-        end(waiting)
+        remove(call)
         reject(error instanceof Error ? error : new Error(String(error)))
       },
     )

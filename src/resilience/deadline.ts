@@ -1,22 +1,22 @@
-// Deadlines and pauses. Whatever waits for somebody else waits through one of these.
+// Deadlines and pauses. Every wait for another component goes through one of these.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Milliseconds since the Unix epoch, unless its name says `monotonic`; injected wherever a decision
- * depends on the time.
+ * Milliseconds since the Unix epoch, unless its name contains `monotonic`; injected wherever a
+ * decision depends on the time.
  */
 export type Clock = () => number
 
-/** Milliseconds by a clock that is never set back: for deadlines, and no date. */
+/** Milliseconds of a clock that never goes backwards: for deadlines, not for dates. */
 export const monotonicMs: Clock = () => performance.now()
 
 /**
- * Microseconds since the Unix epoch by a clock that nobody sets back, for counters: they would wait
- * for a time that they have seen.
+ * Microseconds since the Unix epoch of a clock that never goes backwards, for rate-limit counters:
+ * after a step back they would stand still until the clock caught up.
  */
 export const steadyNowUs = (): number => (performance.timeOrigin + performance.now()) * 1000
 
-/** Waits some milliseconds, or until a signal aborts. */
+/** Waits `ms`, or until `signal` aborts. */
 export type Pause = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /** Waits `ms`, or until `signal` aborts; never throws for the abort. */
@@ -27,12 +27,16 @@ export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** What `promise` gives, or what `late` throws once `ms` have passed. */
-export async function within<T>(ms: number, promise: Promise<T>, late: () => Error): Promise<T> {
+/** The result of `promise`; throws `timeoutError()` after `ms`. */
+export async function within<T>(
+  ms: number,
+  promise: Promise<T>,
+  timeoutError: () => Error,
+): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const expiry = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(late())
+      reject(timeoutError())
     }, ms)
   })
   try {

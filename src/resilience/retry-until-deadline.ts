@@ -1,18 +1,18 @@
-// Calls a store until it returns something: without an end for what has to be known before anything
-// else can be done, or until the deadline of one request. Pauses grow and are drawn at random, as
-// clients that contend for one row would otherwise fail together each time.
+// Retries a store call until it succeeds: without limit where nothing can continue without its
+// result, or until the deadline of one request. Pauses grow and are random, so that clients that
+// contend for one row do not collide on every retry.
 import { type Clock, pause, type Pause } from './deadline.ts'
 import { type FailedOutcome, StoreError } from './store-error.ts'
 
-/** How to wait before a retry; tests, whose clock is their own, pass others. */
+/** How to wait before a retry; tests with a simulated clock pass their own. */
 export interface RetryDeps {
   readonly pause?: Pause
   /** From 0 to 1. @default Math.random */
   readonly random?: () => number
 }
 
-/** What a store returned, or that it failed. */
-export async function answerOf<T>(call: Promise<T>): Promise<T | 'failed'> {
+/** The result of a store call, or `failed`. */
+export async function resultOrFailed<T>(call: Promise<T>): Promise<T | 'failed'> {
   try {
     return await call
   } catch (error) {
@@ -21,8 +21,8 @@ export async function answerOf<T>(call: Promise<T>): Promise<T | 'failed'> {
   }
 }
 
-/** What a store returned, or what is known of the call that failed. */
-export async function outcomeOf<T>(call: Promise<T>): Promise<T | FailedOutcome> {
+/** The result of a store call, or the outcome of its failure. */
+export async function resultOrOutcome<T>(call: Promise<T>): Promise<T | FailedOutcome> {
   try {
     return await call
   } catch (error) {
@@ -34,22 +34,22 @@ export async function outcomeOf<T>(call: Promise<T>): Promise<T | FailedOutcome>
 /** The first pause is at most twice this long; the bound doubles with each failure. */
 export const PAUSE_MS = 10
 const PAUSE_MS_MAX = 1000
-/** Of a request: a row that many clients contend for is decided within some tens of ms. */
+/** For a request: contention for one row is resolved within some tens of ms. */
 const REQUEST_PAUSE_MS_MAX = 320
 
-function backOffMs(failures: number, { random = Math.random }: RetryDeps, mostMs: number): number {
-  const bound = Math.min(PAUSE_MS * 2 ** Math.min(failures, 10), mostMs)
+function backOffMs(failures: number, { random = Math.random }: RetryDeps, maxMs: number): number {
+  const bound = Math.min(PAUSE_MS * 2 ** Math.min(failures, 10), maxMs)
   return Math.max(1, Math.round(bound * random()))
 }
 
-/** What the store returns in the end, or `stopped` once `signal` aborts. Waits between tries. */
-export async function untilAnswered<T>(
+/** Retries, with pauses, until `call` succeeds; returns `stopped` when `signal` aborts. */
+export async function retryUntilStopped<T>(
   deps: RetryDeps & { readonly signal: AbortSignal },
-  ask: () => Promise<T>,
+  call: () => Promise<T>,
 ): Promise<T | 'stopped'> {
   for (let failures = 1; !deps.signal.aborted; failures++) {
-    const answer = await answerOf(ask())
-    if (answer !== 'failed') return answer
+    const result = await resultOrFailed(call())
+    if (result !== 'failed') return result
     await (deps.pause ?? pause)(backOffMs(failures, deps, PAUSE_MS_MAX), deps.signal)
   }
   return 'stopped'
@@ -60,14 +60,15 @@ export interface Retries {
   /** Waits before a retry; `false` once the deadline has passed. */
   wait(): Promise<boolean>
   /**
-   * What the store returns. `failed` at the deadline, or as soon as the store rejects the call: it
-   * is full, or known to be unavailable, and a retry would only keep the client waiting.
+   * Retries until `call` succeeds. Returns `failed` at the deadline, or as soon as the store
+   * rejects the call: it is full or known to be unavailable, and a retry would only delay the
+   * response.
    */
-  answer<T>(ask: () => Promise<T>): Promise<T | 'failed'>
+  run<T>(call: () => Promise<T>): Promise<T | 'failed'>
 }
 
-/** Retries until `deadlineMs` of the monotonic clock, give or take one call of the store. */
-export function retriesUntil(
+/** Retries until `deadlineMs` of the monotonic clock, plus at most one store call. */
+export function createRetries(
   deadlineMs: number,
   deps: RetryDeps & { readonly monotonicMs: Clock },
 ): Retries {
@@ -81,9 +82,9 @@ export function retriesUntil(
   }
   return {
     wait,
-    async answer(ask) {
+    async run(call) {
       do {
-        const outcome = await outcomeOf(ask())
+        const outcome = await resultOrOutcome(call())
         if (outcome === 'not-done') return 'failed'
         if (outcome !== 'unknown') return outcome
       } while (await wait())

@@ -1,14 +1,14 @@
-// The one error that stores throw for an operating fault. What a store expects to happen (a code
-// is taken, a row is absent) is a return value and never this.
+// The only error that stores throw for an operational fault. Expected results (a code is taken, a
+// row is absent) are return values, never this error.
 
 /**
- * What is known of a call that failed. `not-done`: it certainly did nothing, and the store will not
- * do it now: it is full, unavailable, or rejects it. `unknown`: a write may have been done, and a
- * read may succeed when it is retried.
+ * The outcome of a failed call. `not-done`: it certainly had no effect, and a retry now would fail:
+ * the store is full, unavailable, or rejects the call. `unknown`: a write may have taken effect,
+ * and a read may succeed when it is retried.
  */
 export type FailedOutcome = 'not-done' | 'unknown'
 
-/** A store could not answer. `cause` is for the log, never for a client. */
+/** A store call failed. `cause` is for the log, never for a client. */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly outcome: FailedOutcome

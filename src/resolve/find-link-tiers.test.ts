@@ -9,7 +9,7 @@ import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createMemoryLinkCache } from '../stores/memory/link-cache.ts'
 import { createLinkFinder, type FindDeps } from './find-link.ts'
-import { HIT_MS_MAX, HOLD_MS } from './link-memory.ts'
+import { HIT_MS_MAX, EXTENSION_MS } from './link-memory.ts'
 
 const DAY_MS = 86_400_000
 const link = sampleLink({ code: 'code' })
@@ -73,7 +73,7 @@ function ladder({ staleMs = DAY_MS, hasReplicas = true } = {}) {
       const { values } = await metrics.lookups.get()
       return Object.fromEntries(
         values.map(({ labels, value }) => [
-          `${String(labels.tier)} ${String(labels.outcome)}`,
+          `${String(labels.tier)} ${String(labels.result)}`,
           value,
         ]),
       )
@@ -120,7 +120,7 @@ describe('the shared cache', () => {
     expect(await find()).toEqual(target)
   })
 
-  test('who gets no permit stores nothing', async () => {
+  test('a look-up without a lease stores nothing', async () => {
     const { kept, fills, find } = ladder()
     await kept.look('code')
     expect(await find()).toEqual(target)
@@ -142,7 +142,7 @@ describe('the shared cache', () => {
     expect(await found).toEqual(target)
     await settled()
     const { values } = await metrics.linkCacheFills.get()
-    expect(values).toEqual([{ labels: { outcome: 'failed' }, value: 1 }])
+    expect(values).toEqual([{ labels: { result: 'failed' }, value: 1 }])
   })
 
   test('what was looked up before this process changed the record is not stored', async () => {
@@ -217,7 +217,7 @@ describe('store and cache both away', () => {
   test('not asked again for a second, then again, and not for ever', async () => {
     const { asked, clock, find } = await abandoned(HIT_MS_MAX)
     asked.length = 0
-    for (let ms = 0; ms < HOLD_MS; ms += 100) {
+    for (let ms = 0; ms < EXTENSION_MS; ms += 100) {
       expect(await find()).toMatchObject(target ?? {})
       clock.nowMs += 100
     }
@@ -232,7 +232,7 @@ describe('store and cache both away', () => {
     const { says, clock, find } = await abandoned(HIT_MS_MAX)
     await find()
     says.store = disabled
-    clock.nowMs += HOLD_MS
+    clock.nowMs += EXTENSION_MS
     expect(await find()).toBeUndefined()
     says.store = 'away' // and what is gone does not come back
     await expect(find()).rejects.toBeInstanceOf(StoreError)

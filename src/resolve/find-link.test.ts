@@ -273,6 +273,6 @@ test('each look-up is counted by its tier and outcome', async () => {
     ['store', 'miss'],
     ['store', 'error'],
   ]) {
-    expect(counts).toContainEqual({ tier, outcome, value: 1 })
+    expect(counts).toContainEqual({ tier, result: outcome, value: 1 })
   }
 })

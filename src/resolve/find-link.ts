@@ -1,78 +1,78 @@
 // The ladder of a redirect: memory, then the tiers behind it, with one look-up in flight for a
-// code. Every tier carries `expiresAtMs`; who reads judges it. Never writes to the store.
+// code. Every tier carries `expiresAtMs`; the reader checks it. Never writes to the store.
 import type { Target } from '../links/decide-redirect.ts'
-import { createAskTiers, NobodyAnswered, type Tiers } from './read-tiers.ts'
+import { createReadTiers, AllTiersUnavailable, type Tiers } from './read-tiers.ts'
 import { createLinkMemory, HIT_MS_MAX } from './link-memory.ts'
 
-/** Finds what a code points at; `undefined` = nothing that can be followed. */
+/** Resolves a code to its target; `undefined` = no link that redirects. */
 export interface LinkFinder {
-  /** Answers at once from memory, else by a promise, which may reject with StoreError. */
+  /** Returns the target from memory, else a promise, which may reject with StoreError. */
   find(code: string, nowMs: number): Target | undefined | Promise<Target | undefined>
-  /** Forgets what is remembered of a code, because this process has changed its record. */
+  /** Invalidates the memory of a code whose record this process has changed. */
   forget(code: string): void
 }
 
-/** What finding needs. */
+/** Dependencies of a finder. */
 export interface FindDeps extends Tiers {
-  /** How long "there is no such link" is remembered; 0 where several processes create links. */
+  /** Lifetime of a negative entry; 0 if several processes create links. */
   readonly missMs: number
   /**
-   * How long ago a target may have been seen to be followed while neither the cache nor the store
-   * answers. @default 0, never
+   * Maximum age of a stale target that is served while cache and store are unavailable.
+   * @default 0, never
    */
   readonly staleMs?: number
   readonly random?: () => number
 }
 
 interface Lookup {
-  readonly begunMs: number
-  readonly answer: Promise<Target | undefined>
+  readonly startedMs: number
+  readonly target: Promise<Target | undefined>
 }
 
-/** Makes the ladder with nothing in memory. */
+/** Creates a finder with an empty memory. */
 export function createLinkFinder(deps: FindDeps): LinkFinder {
   const { metrics, nowMs, missMs, staleMs = 0, random = Math.random } = deps
   const memory = createLinkMemory({ missMs, staleMs, random })
-  const ask = createAskTiers(deps)
+  const readTiers = createReadTiers(deps)
   const inFlight = new Map<string, Lookup>()
   const memoryHits = metrics.lookups.labels('memory', 'hit')
   const memoryMisses = metrics.lookups.labels('memory', 'miss')
   const staleHits = metrics.lookups.labels('stale', 'hit')
 
-  /** What was seen lately, where nobody could answer. */
-  const lastSeen = (code: string, begunMs: number): Target | undefined => {
-    const target = memory.lastSeen(code, nowMs())
+  /** The stale target, for when all tiers are unavailable. */
+  const staleTarget = (code: string, startedMs: number): Target | undefined => {
+    const target = memory.staleTarget(code, nowMs())
     if (target === undefined) return undefined
     staleHits.inc()
-    memory.hold(code, begunMs)
+    memory.extend(code, startedMs)
     return target
   }
-  const lookUp = (code: string, begunMs: number): Promise<Target | undefined> => {
-    // `forget` takes it out: the record has changed since, so what it found proves nothing.
+  const lookUp = (code: string, startedMs: number): Promise<Target | undefined> => {
+    // `forget` removes it: the record has changed since, so the result may be outdated.
     const isCurrent = () => inFlight.get(code) === lookup
-    const answered = async () => {
+    const resolved = async () => {
       try {
-        const target = await ask(code, isCurrent)
-        if (isCurrent()) memory.set(code, target, begunMs)
+        const target = await readTiers(code, isCurrent)
+        if (isCurrent()) memory.set(code, target, startedMs)
         return target
       } catch (error) {
-        const last = error instanceof NobodyAnswered ? lastSeen(code, begunMs) : undefined
+        const last = error instanceof AllTiersUnavailable ? staleTarget(code, startedMs) : undefined
         if (last === undefined) throw error
         return last
       } finally {
         if (isCurrent()) inFlight.delete(code)
       }
     }
-    const lookup: Lookup = { begunMs, answer: answered() }
+    const lookup: Lookup = { startedMs, target: resolved() }
     inFlight.set(code, lookup)
-    return lookup.answer
+    return lookup.target
   }
-  /** Who joins a look-up takes only a hit from it: a miss begun before they came proves nothing. */
+  /** A joining caller accepts only a hit: a miss may predate a write that the caller knows of. */
   const join = async (lookup: Lookup, code: string): Promise<Target | undefined> => {
-    const target = await lookup.answer
+    const target = await lookup.target
     if (target !== undefined) return target
-    // Whatever is in flight now began after we came, so its miss holds for us.
-    return inFlight.get(code)?.answer ?? lookUp(code, nowMs())
+    // A look-up in flight now started after this call, so its miss is valid here.
+    return inFlight.get(code)?.target ?? lookUp(code, nowMs())
   }
 
   return {
@@ -87,7 +87,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
         return remembered
       }
       const lookup = inFlight.get(code)
-      if (lookup !== undefined && atMs - lookup.begunMs < HIT_MS_MAX) return join(lookup, code)
+      if (lookup !== undefined && atMs - lookup.startedMs < HIT_MS_MAX) return join(lookup, code)
       return lookUp(code, atMs)
     },
     forget(code) {

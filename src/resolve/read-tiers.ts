@@ -1,5 +1,5 @@
-// The tiers behind a process's memory: the shared cache, a majority of the store, and where none
-// answers any one replica. Decides whom to believe, and what the cache may remember of it.
+// Read-through with fallback behind the in-process cache: the shared cache, a majority of the store
+// and, if both are unavailable, any one replica. Decides what the shared cache may store.
 import { type Target, targetOf } from '../links/decide-redirect.ts'
 import type { CacheAnswer, CacheEntry, LinkCache } from '../links/link-cache.ts'
 import type { Link } from '../links/link.ts'
@@ -8,27 +8,27 @@ import type { Clock } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 
-/** Where links may be found. */
+/** The tiers of a look-up. */
 export interface Tiers {
   readonly links: Pick<LinkStore, 'find'> & Partial<ReplicatedStore>
-  /** What several processes share; absent where there is one. */
+  /** Shared by several processes; absent if there is only one. */
   readonly cache?: Pick<LinkCache, 'look' | 'fill'> | undefined
   readonly nowMs: Clock
   readonly metrics: Pick<Metrics, 'lookups' | 'linkCacheFills'>
 }
 
-/** Neither the cache nor any replica of the store said anything of the code. */
-export class NobodyAnswered extends StoreError {}
+/** Neither the cache nor any replica of the store returned a usable result. */
+export class AllTiersUnavailable extends StoreError {}
 
 /**
- * Asks for a code once. `isCurrent` tells, when the store has answered, that this process has not
- * changed the record meanwhile: else the cache is given nothing. Rejects with StoreError: nobody
- * answered who can be believed.
+ * Looks a code up once. `isCurrent` returns, after the store's reply, whether this process has not
+ * changed the record meanwhile: else the cache is not filled. Rejects with StoreError if no tier
+ * returned a reliable result.
  */
-export type AskTiers = (code: string, isCurrent: () => boolean) => Promise<Target | undefined>
+export type ReadTiers = (code: string, isCurrent: () => boolean) => Promise<Target | undefined>
 
-/** Makes the asking. */
-export function createAskTiers(tiers: Tiers): AskTiers {
+/** Creates the look-up. */
+export function createReadTiers(tiers: Tiers): ReadTiers {
   const { cache, nowMs } = tiers
   const store = createCountedReads(tiers)
   if (cache === undefined) {
@@ -53,8 +53,8 @@ export function createAskTiers(tiers: Tiers): AskTiers {
     } catch (error) {
       return store.findOnReplica(code, error, seen === undefined)
     }
-    const permit = seen?.permit
-    if (permit !== undefined && isCurrent()) fill({ code, permit, target, nowMs: nowMs() })
+    const lease = seen?.lease
+    if (lease !== undefined && isCurrent()) fill({ code, lease, target, nowMs: nowMs() })
     return target
   }
 }
@@ -63,7 +63,7 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
   const counts = countsOf(lookups)
   const [inStore, onReplica] = [counts('store'), counts('replica')]
   return {
-    /** What a majority says. */
+    /** Reads from a majority. */
     async find(code: string): Promise<Target | undefined> {
       try {
         const target = targetOf(await links.find(code))
@@ -74,11 +74,17 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
         throw error
       }
     },
-    /** A target never changes, so it is right whoever says it; all else may be old. */
-    async findOnReplica(code: string, fault: unknown, isCacheAway: boolean): Promise<Target> {
+    /** A target never changes, so any replica's is valid; a miss may be outdated. */
+    async findOnReplica(
+      code: string,
+      fault: unknown,
+      isCacheUnavailable: boolean,
+    ): Promise<Target> {
       if (!(fault instanceof StoreError)) throw fault
       const { message, outcome, cause } = fault
-      const silence = isCacheAway ? new NobodyAnswered(message, { outcome, cause }) : fault
+      const silence = isCacheUnavailable
+        ? new AllTiersUnavailable(message, { outcome, cause })
+        : fault
       if (links.findOnReplica === undefined) throw silence
       let link: Link | undefined
       try {
@@ -90,13 +96,13 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
       const target = targetOf(link)
       onReplica.count(target)
       if (target !== undefined) return target
-      // A replica that has the record knows of its end, other than whoever saw it before.
+      // A replica with the record knows that the link ended; a stale target does not.
       throw link === undefined ? silence : fault
     },
   }
 }
 
-/** Counts what the cache says, and that it did not answer. */
+/** Counts results and failures of the cache. */
 function createLookCounts({ metrics: { lookups } }: Tiers) {
   const inCache = countsOf(lookups)('cache')
   const unknowns = lookups.labels('cache', 'unknown')
@@ -105,7 +111,7 @@ function createLookCounts({ metrics: { lookups } }: Tiers) {
       if (seen.kind === 'unknown') unknowns.inc()
       else inCache.count(seen.kind === 'hit' ? seen.target : undefined)
     },
-    /** Throws a defect on. */
+    /** Rethrows a defect. */
     noteFailure(error: unknown) {
       inCache.errors.inc()
       if (!(error instanceof StoreError)) throw error
@@ -113,10 +119,10 @@ function createLookCounts({ metrics: { lookups } }: Tiers) {
   }
 }
 
-/** Nobody waits for it: whether it is done or refused, the answer is the same. */
+/** Not awaited: the result of the look-up does not depend on it. */
 function createCountedFill(cache: Pick<LinkCache, 'fill'>, { metrics }: Tiers) {
   const count = (outcome: string) => {
-    metrics.linkCacheFills.inc({ outcome })
+    metrics.linkCacheFills.inc({ result: outcome })
   }
   return (entry: CacheEntry) => {
     cache.fill(entry).then(

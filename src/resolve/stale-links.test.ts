@@ -1,11 +1,11 @@
 // What was seen is told again, byte for byte, or not at all; and never beyond the bounds.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createSeenLinks, type SeenLink } from './stale-links.ts'
+import { createStaleLinks, type StaleLink } from './stale-links.ts'
 
 const big = { linksMax: 2 ** 12, targetBytesMax: 2 ** 20 }
 
-function seenOf(longUrl: string, change: Partial<SeenLink> = {}): SeenLink {
+function seenOf(longUrl: string, change: Partial<StaleLink> = {}): StaleLink {
   return { longUrl, expiresAtMs: null, seenMs: 1000, fromMs: 1000, untilMs: 5000, ...change }
 }
 
@@ -13,7 +13,7 @@ const characters = Array.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm
 const anyCode = fc
   .array(fc.constantFrom(...characters), { minLength: 1, maxLength: 10 })
   .map((each) => each.join(''))
-const anySeen = fc.record<SeenLink>({
+const anySeen = fc.record<StaleLink>({
   longUrl: fc
     .array(fc.integer({ min: 0x21, max: 0x7e }), { maxLength: 300 })
     .map((codes) => `https://${String.fromCharCode(...codes)}`),
@@ -33,8 +33,8 @@ describe('what was put', () => {
     const few = fc.array(fc.oneof(anyStep, anyStep), { maxLength: 200 })
     fc.assert(
       fc.property(few, fc.constantFrom(big, small), (steps, bounds) => {
-        const links = createSeenLinks(bounds)
-        const model = new Map<string, SeenLink>()
+        const links = createStaleLinks(bounds)
+        const model = new Map<string, StaleLink>()
         for (const step of steps) {
           if ('seen' in step) {
             links.put(step.code, step.seen)
@@ -55,7 +55,7 @@ describe('what was put', () => {
   })
 
   test('is fresh from its beginning until its end', () => {
-    const links = createSeenLinks(big)
+    const links = createStaleLinks(big)
     links.put('code', seenOf('https://x.example/'))
     expect(links.getFresh('code', 999)).toBeUndefined()
     expect(links.getFresh('code', 1000)?.longUrl).toBe('https://x.example/')
@@ -67,14 +67,14 @@ describe('what was put', () => {
   test.each(['', 'a b', 'ä', 'elevensigns', 'twelve-signs'])(
     'is nothing where %j is no code',
     (code) => {
-      const links = createSeenLinks(big)
+      const links = createStaleLinks(big)
       links.put(code, seenOf('https://x.example/'))
       expect(links.get(code)).toBeUndefined()
     },
   )
 
   test.each([big, { linksMax: 8, targetBytesMax: 4096 }])('codes that begin alike: %j', (of) => {
-    const links = createSeenLinks(of)
+    const links = createStaleLinks(of)
     const alike = ['a', 'aa', 'aaaaa', 'aaaaaa', 'aaaaaaaaaa', 'a0', '0a', '0']
     for (const code of alike) links.put(code, seenOf(`https://x.example/${code}`))
     for (const code of alike) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
@@ -85,7 +85,7 @@ describe('the bounds', () => {
   const codeOf = (i: number) => `c${i.toString(36)}`
 
   test('hold nearly so many links, and the last ones', () => {
-    const links = createSeenLinks(big)
+    const links = createStaleLinks(big)
     for (let i = 0; i < 3 * big.linksMax; i++)
       links.put(codeOf(i), seenOf(`https://x.example/${i}`))
     const last = Array.from({ length: big.linksMax / 2 }, (_, i) => 3 * big.linksMax - 1 - i)
@@ -94,7 +94,7 @@ describe('the bounds', () => {
   })
 
   test('of bytes: what was written first goes, unless it is put again', () => {
-    const links = createSeenLinks({ linksMax: 2 ** 12, targetBytesMax: 4096 })
+    const links = createStaleLinks({ linksMax: 2 ** 12, targetBytesMax: 4096 })
     const target = (i: number) => `https://x.example/${String(i).padStart(82, '0')}`
     for (let i = 0; i < 200; i++) {
       links.put('often', seenOf(target(0)))
@@ -125,8 +125,8 @@ describe('against a plain Map, with targets of different lengths', () => {
 
   /** Does all steps; after each, every code that is known has the target last put, whole. */
   const runSteps = (steps: readonly Step[], of = bounds) => {
-    const links = createSeenLinks(of)
-    const model = new Map<string, SeenLink>()
+    const links = createStaleLinks(of)
+    const model = new Map<string, StaleLink>()
     steps.forEach(({ code, length, does }, i) => {
       const before = model.get(code)?.longUrl.length ?? length
       if (does === 'delete') {
@@ -174,7 +174,7 @@ describe('against a plain Map, with targets of different lengths', () => {
   })
 
   test('a target as long as the ring can number, and none longer', () => {
-    const links = createSeenLinks({ linksMax: 64, targetBytesMax: 2 ** 17 })
+    const links = createStaleLinks({ linksMax: 64, targetBytesMax: 2 ** 17 })
     links.put('longest', seenOf('x'.repeat(0xffff)))
     links.put('longer', seenOf('x'.repeat(0x10000)))
     expect(links.get('longest')?.longUrl).toHaveLength(0xffff)
@@ -182,21 +182,21 @@ describe('against a plain Map, with targets of different lengths', () => {
   })
 
   test('a target that would fill more than the ring is not kept cut', () => {
-    const links = createSeenLinks(bounds)
+    const links = createStaleLinks(bounds)
     links.put('code', seenOf('short'))
     links.put('code', seenOf('x'.repeat(4097)))
     expect(links.get('code')).toBeUndefined()
   })
 
   test('what is too long takes the place of what was known: an old target does not stay', () => {
-    const links = createSeenLinks(big)
+    const links = createStaleLinks(big)
     links.put('code', seenOf('https://x.example/'))
     links.put('code', seenOf('x'.repeat(0x10000)))
     expect(links.get('code')).toBeUndefined()
   })
 
   test.each([64, 128, 4096])('all that stood before growth to %d can be deleted', (count) => {
-    const links = createSeenLinks({ linksMax: 2 ** 15, targetBytesMax: 2 ** 20 })
+    const links = createStaleLinks({ linksMax: 2 ** 15, targetBytesMax: 2 ** 20 })
     const all = Array.from({ length: count }, (_, i) => `g${i.toString(36)}`)
     for (const code of all) links.put(code, seenOf(`https://x.example/${code}`))
     for (const code of all) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
@@ -208,7 +208,7 @@ describe('against a plain Map, with targets of different lengths', () => {
   })
 
   test('a table whose places are all taken has each of them invalidated: also place 0', () => {
-    const links = createSeenLinks({ linksMax: 8, targetBytesMax: 4096 })
+    const links = createStaleLinks({ linksMax: 8, targetBytesMax: 4096 })
     const eight = codes.slice(0, 8)
     for (const code of eight) links.put(code, seenOf(`https://x.example/${code}`))
     for (const code of eight) expect(links.get(code)).toBeDefined()

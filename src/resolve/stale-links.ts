@@ -1,31 +1,31 @@
-// Targets that were seen of links, each with its times, in blocks of bytes beside the heap: as so
-// many objects they would cost a redirect more in collections of garbage than all that it does
-// with them. Bounded: what was written first goes first. Who reads judges a link's own expiry.
+// Stale targets of links with their times, in byte buffers outside the heap: as objects they would
+// cost more in garbage collection than the rest of a redirect. Bounded: the oldest entry is evicted
+// first. The reader checks a link's own expiry.
 import type { Target } from '../links/decide-redirect.ts'
 import { createCodePlaces } from './code-places.ts'
 import { createTargetRing } from './target-ring.ts'
 
-/** A target, and when it may be given out. */
-export interface SeenLink extends Target {
-  /** The start of the look-up that saw it. */
+/** A target, and when it may be served. */
+export interface StaleLink extends Target {
+  /** Start of the look-up that returned it. */
   readonly seenMs: number
-  /** It may be given out without asking from here, */
+  /** It may be served without a look-up from here */
   readonly fromMs: number
-  /** and until here. */
+  /** until here. */
   readonly untilMs: number
 }
 
-/** What was seen, by code. */
-export interface SeenLinks {
+/** Stale targets by code. */
+export interface StaleLinks {
   /**
-   * What may be given out at `nowMs` without asking; not what begins in the future: it was seen
-   * before the clock was set back, so its age is unknown.
+   * The target that may be served at `nowMs` without a look-up; none with a start in the future:
+   * the clock was set back, so its age is unknown.
    */
-  getFresh(code: string, nowMs: number): SeenLink | undefined
-  /** Whatever is known. */
-  get(code: string): SeenLink | undefined
-  /** Keeps a target, of visible ASCII, in place of the known one; one that is too long, not. */
-  put(code: string, seen: SeenLink): void
+  getFresh(code: string, nowMs: number): StaleLink | undefined
+  /** The target, whatever its times. */
+  get(code: string): StaleLink | undefined
+  /** Stores or replaces a target of visible ASCII; one that is too long is not stored. */
+  put(code: string, seen: StaleLink): void
   delete(code: string): void
 }
 
@@ -35,11 +35,11 @@ const LENGTH_MAX = 0xffff
 /** Numbers of each place; a link without an end has NaN for it. */
 const [SEEN, FROM, UNTIL, EXPIRES, POSITION, NUMBERS] = [0, 1, 2, 3, 4, 5] as const
 
-/** Makes an empty memory, which grows up to its bounds: powers of two. */
-export function createSeenLinks(bounds: {
+/** Creates an empty table, which grows up to its bounds: powers of two. */
+export function createStaleLinks(bounds: {
   readonly linksMax: number
   readonly targetBytesMax: number
-}): SeenLinks {
+}): StaleLinks {
   const targets = createTargetRing(bounds.targetBytesMax)
   let places = createCodePlaces(Math.min(PLACES_AT_FIRST, bounds.linksMax))
   let numbers = new Float64Array(places.count * NUMBERS)
@@ -51,7 +51,7 @@ export function createSeenLinks(bounds: {
     const place = places.choose(code) ? places.find() : -1
     return place >= 0 && isThere(place) ? place : -1
   }
-  const read = (place: number): SeenLink | undefined => {
+  const read = (place: number): StaleLink | undefined => {
     if (place < 0) return undefined
     const longUrl = targets.read(numberAt(place, POSITION), lengths[place] ?? 0)
     return readTimes(numbers, place * NUMBERS, longUrl)
@@ -65,7 +65,7 @@ export function createSeenLinks(bounds: {
       lengths[to] = oldLengths[from] ?? 0
     })
   }
-  /** A place for the chosen code: a free one, or one more, or that of who was written first. */
+  /** A place for the chosen code: a free one, a new one, or the one of the oldest entry. */
   const makeRoom = (code: string): number => {
     const { first, end } = places.candidates()
     let oldest = first
@@ -108,7 +108,7 @@ export function createSeenLinks(bounds: {
 }
 
 /** The link to `longUrl` whose numbers begin at `at`. */
-function readTimes(numbers: Float64Array, at: number, longUrl: string): SeenLink {
+function readTimes(numbers: Float64Array, at: number, longUrl: string): StaleLink {
   const expiresAtMs = numbers[at + EXPIRES] ?? Number.NaN
   return {
     longUrl,
@@ -119,7 +119,7 @@ function readTimes(numbers: Float64Array, at: number, longUrl: string): SeenLink
   }
 }
 
-function writeTimes(numbers: Float64Array, at: number, seen: SeenLink): void {
+function writeTimes(numbers: Float64Array, at: number, seen: StaleLink): void {
   numbers[at + SEEN] = seen.seenMs
   numbers[at + FROM] = seen.fromMs
   numbers[at + UNTIL] = seen.untilMs

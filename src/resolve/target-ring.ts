@@ -1,21 +1,21 @@
-// Targets as bytes, one after the other, round and round: the next is written over the first that
-// was written, and whoever knows its position learns that it is gone.
+// Targets as bytes in a ring buffer: a new target overwrites the oldest one, whose position is
+// then invalid.
 
-/** Bytes of targets; positions count all that were ever written, so none is used twice. */
+/** Bytes of targets; positions count all bytes ever written, so no position is used twice. */
 export interface TargetRing {
   /**
-   * Writes a target of visible ASCII; returns its position. `before`: where one of the same length
-   * stands that is no longer wanted, whose place is used again unless its turn comes soon.
+   * Writes a target of visible ASCII; returns its position. `before`: the position of an
+   * obsolete target of the same length, which is overwritten unless its eviction is near.
    */
   write(target: string, before: number | undefined): number
-  /** Whether what was written there is still there. */
+  /** Whether the target at a position is not yet overwritten. */
   isThere(position: number): boolean
   read(position: number, length: number): string
 }
 
 const BYTES_AT_FIRST = 4096
 
-/** Makes an empty ring, which grows up to `bytesMax`, a power of two. */
+/** Creates an empty ring, which grows up to `bytesMax`, a power of two. */
 export function createTargetRing(bytesMax: number): TargetRing {
   let bytes = Buffer.alloc(Math.min(BYTES_AT_FIRST, bytesMax))
   let written = 0

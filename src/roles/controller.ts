@@ -1,5 +1,5 @@
-// Keeps CodePools full: one of several replicas leads, watches them and their Jobs, and has refill
-// Jobs made where the level asks for it. Holds no code secret and mints nothing itself.
+// Keeps CodePools full: the leader of several replicas watches them and their Jobs, and creates a
+// refill Job when a level is low. Has no code secret and mints no codes itself.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
@@ -14,8 +14,8 @@ import { createPoolController, type PoolController } from '../kube/code-pool/poo
 import { createTemplateFile } from '../kube/code-pool/template-file.ts'
 import { createEventRecorder } from '../kube/events.ts'
 import { createElection, type Election } from '../kube/lease.ts'
-import { noteReads } from '../kube/note-reads.ts'
-import { onlyWhile } from '../kube/only-while.ts'
+import { reportReads } from '../kube/report-reads.ts'
+import { fence } from '../kube/fence.ts'
 import { openAccess } from '../kube/open-access.ts'
 import { systemScheduler, untilAborted } from '../kube/scheduler.ts'
 import { controllerSettings } from '../kube/settings.ts'
@@ -25,7 +25,7 @@ import type { ConfigOf } from '../config/config.ts'
 import { createHealth, type Health } from '../process/health.ts'
 import { createLog } from '../telemetry/log.ts'
 import { collectProcessMetrics, createMetrics, type Metrics } from '../telemetry/metrics.ts'
-import { defineRole, OperatorError, refuseArguments } from '../process/role.ts'
+import { defineRole, OperatorError, rejectArguments } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { type Stop, stopInTurn } from '../process/stop.ts'
 import { StoreError } from '../resilience/store-error.ts'
@@ -34,7 +34,7 @@ import { watchPools } from '../pools/watch-pools.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
 import { readPools } from '../stores/cassandra/code-store.ts'
 import { ownPool } from '../stores/cassandra/pool-owner.ts'
-import { cassandraSettings, cassandraTied } from '../stores/cassandra/settings.ts'
+import { cassandraSettings, cassandraDependentSettings } from '../stores/cassandra/settings.ts'
 
 const settings = {
   ADMIN_PORT: adminPortSetting,
@@ -52,9 +52,9 @@ export const role = defineRole({
     'Keeps the CodePools of its namespaces full by refill Jobs. Several may run: one leads.\n' +
     'In a pod it needs no more than REFILL_POD_TEMPLATE and CASSANDRA_*.',
   settings,
-  tied: cassandraTied,
+  dependent: cassandraDependentSettings,
   run: async ({ config, args }) => {
-    refuseArguments('controller', args)
+    rejectArguments('controller', args)
     const access = await openAccess(config)
     const closing: Stop[] = []
     const stop = () => stopInTurn(closing.splice(0).reverse())
@@ -70,7 +70,7 @@ export const role = defineRole({
 interface Starting {
   readonly config: Config
   readonly access: ClusterAccess
-  /** What ends with the process, the last one first. */
+  /** Cleanups to run on stop, the last one first. */
   readonly closing: Stop[]
   readonly stop: Stop
 }
@@ -83,7 +83,7 @@ interface Base {
   readonly closing: Stop[]
 }
 
-const SHOW_EVERY_MS = 15_000
+const METRICS_EVERY_MS = 15_000
 
 async function start({ config, access, closing, stop }: Starting): Promise<Stop> {
   const log = createLog({ role: 'controller', level: config.LOG_LEVEL })
@@ -131,11 +131,11 @@ async function start({ config, access, closing, stop }: Starting): Promise<Stop>
   }
 }
 
-/** Probes and metrics; who is stuck is not live, and is started anew. Throws OperatorError. */
+/** Serves probes and metrics; a stuck controller is not live. Throws OperatorError. */
 async function openAdmin(base: Base, isStuck: () => boolean): Promise<number> {
   const { config, log, metrics, health, closing } = base
   const onError = (err: unknown) => {
-    log.error({ err }, 'a connection was not accepted')
+    log.error({ err }, 'connection not accepted')
   }
   const admin = { port: config.ADMIN_PORT, setting: 'ADMIN_PORT', drainMsMax: 500, onError }
   const listener = await listen(admin)
@@ -150,24 +150,24 @@ async function openAdmin(base: Base, isStuck: () => boolean): Promise<number> {
   return listener.port
 }
 
-interface ControllerParts {
+interface ControllerDeps {
   readonly api: KubeApi
   readonly election: Election
   readonly identity: string
   readonly namespace: string
-  /** Told when all has been read once. */
+  /** Called after the initial list of all resources. */
   readonly onSynced: () => void
 }
 
-/** The store of codes and the pod template, of whose changes `notice` is told. */
-function openSources(base: Base, notice: (pools: readonly string[] | 'all') => void) {
+/** Opens the code store and the pod template; `onChange` is called for their changes. */
+function openSources(base: Base, onChange: (pools: readonly string[] | 'all') => void) {
   const { config, log, metrics, health, closing } = base
   const onError = (task: string) => (err: unknown) => {
     metrics.backgroundFailures.inc({ task })
     if (err instanceof StoreError) log.warn({ task, reason: err.message }, 'store unavailable')
-    else log.warn({ err, task }, 'a background task failed')
+    else log.warn({ err, task }, 'background task failed')
   }
-  const ending = new AbortController()
+  const stopping = new AbortController()
   const cassandra = openCassandra({
     config,
     metrics,
@@ -175,24 +175,24 @@ function openSources(base: Base, notice: (pools: readonly string[] | 'all') => v
     onState: (state) => {
       health.note('store', state)
     },
-    signal: ending.signal,
+    signal: stopping.signal,
   })
   closing.push(
     () => cassandra.close(),
     () => {
-      ending.abort()
+      stopping.abort()
       return Promise.resolve()
     },
   )
   const read = () => readPools(cassandra)
-  const shown = watchPools({ readPools: read, marksOf: (row) => row, metrics, nowMs: Date.now })
+  const poolWatch = watchPools({ readPools: read, marksOf: (row) => row, metrics, nowMs: Date.now })
   const levels = createLevels({
     async readPools() {
       const rows = await read()
-      shown.see(rows)
+      poolWatch.see(rows)
       return rows
     },
-    onChange: notice,
+    onChange,
     onError: onError('read-pools'),
     connected: cassandra.ready,
     nowMs: () => performance.now(),
@@ -201,23 +201,23 @@ function openSources(base: Base, notice: (pools: readonly string[] | 'all') => v
   const template = createTemplateFile({
     path: config.REFILL_POD_TEMPLATE,
     onChange: () => {
-      notice('all')
+      onChange('all')
     },
     onError: onError('read-template'),
   })
   return { cassandra, levels, template }
 }
 
-/** The controller and what it reads beside the API server. */
-function openController(base: Base, given: ControllerParts): PoolController {
+/** Opens the controller and its sources besides the API server. */
+function openController(base: Base, given: ControllerDeps): PoolController {
   const { config, log, metrics, closing } = base
   const { api, election, identity, namespace, onSynced } = given
   const { cassandra, levels, template } = openSources(base, (pools) => {
-    controller.notice(pools)
+    controller.onPoolsChanged(pools)
   })
-  const writing = onlyWhile(election.isLeading, api)
+  const fencedApi = fence(election.isLeading, api)
   const events = createEventRecorder({
-    api: writing,
+    api: fencedApi,
     controller: 'curtail.dev/controller',
     instance: identity,
     nowMs: systemScheduler.nowMs,
@@ -227,7 +227,7 @@ function openController(base: Base, given: ControllerParts): PoolController {
     mayWrite: election.isLeading,
   })
   const controller = createPoolController({
-    api: writing,
+    api: fencedApi,
     ownPool: (claim) => (election.isLeading() ? ownPool(cassandra, claim) : Promise.resolve(false)),
     namespaces: config.WATCH_NAMESPACES ?? [namespace],
     template: template.get,
@@ -239,16 +239,16 @@ function openController(base: Base, given: ControllerParts): PoolController {
     random: Math.random,
     metrics,
     log,
-    onState: noteReads(base, () => {
+    onState: reportReads(base, () => {
       if (controller.hasSynced()) onSynced()
     }),
   })
-  const reading = [levels.begin(), template.begin()]
-  closing.push(...reading.map((background) => () => background.stop()))
+  const sources = [levels.start(), template.start()]
+  closing.push(...sources.map((background) => () => background.stop()))
   return controller
 }
 
-/** Watches, seeks to lead, and leads; a defect, or leadership that was lost, ends the process. */
+/** Watches, acquires the Lease and leads; a defect or lost leadership exits the process. */
 function runUntilStopped(
   { log, closing }: Base,
   given: { controller: PoolController; election: Election; synced: Promise<void> },
@@ -256,35 +256,35 @@ function runUntilStopped(
   const { controller, election, synced } = given
   const watching = new AbortController()
   const leading = new AbortController()
-  const end = (err: unknown) => {
-    log.fatal({ err }, 'what the controller rests on has failed: ending')
+  const exit = (err: unknown) => {
+    log.fatal({ err }, 'required dependency of the controller failed: exiting')
     process.exit(1)
   }
-  const watched = controller.watch(watching.signal).catch(end)
-  const showing = runInBackground({
-    everyMs: SHOW_EVERY_MS,
+  const watched = controller.watch(watching.signal).catch(exit)
+  const metricsTask = runInBackground({
+    everyMs: METRICS_EVERY_MS,
     task: () => {
-      controller.show()
+      controller.updateMetrics()
       return Promise.resolve()
     },
-    onError: end,
+    onError: exit,
   })
   const lead = async () => {
-    await Promise.race([synced, untilAborted(leading.signal)]) // who cannot read does not lead
-    if (!(await election.win(leading.signal))) return
+    await Promise.race([synced, untilAborted(leading.signal)]) // leads only after the first sync
+    if (!(await election.acquire(leading.signal))) return
     const working = controller.lead(leading.signal)
-    if ((await election.keep(leading.signal)) === 'lost')
-      end(new OperatorError('another may lead now'))
+    if ((await election.renew(leading.signal)) === 'lost')
+      exit(new OperatorError('another may lead now'))
     await working
     await election.release()
   }
-  const led = lead().catch(end)
+  const led = lead().catch(exit)
   closing.push(
     async () => {
       watching.abort()
       await watched
     },
-    () => showing.stop(),
+    () => metricsTask.stop(),
     async () => {
       leading.abort()
       await led

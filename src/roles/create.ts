@@ -1,30 +1,34 @@
-// The pods that create: the API, the pages and the admin API, over Cassandra, with codes from a
-// pool. They hold no code secret: minting is the refill Job's.
+// The create pods: the API, the pages and the admin API on Cassandra, with codes from a pool. They
+// have no code secret: only the refill Job mints codes.
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
-import { createPostLinkLane } from '../http/create/post-link.ts'
+import { createPostLinkFastPath } from '../http/create/post-link.ts'
 import { noLimits } from '../http/limit-requests.ts'
 import { openService, type Service } from '../http/open-service.ts'
 import * as http from '../http/settings.ts'
 import { runInBackground } from '../resilience/background.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { monotonicMs } from '../resilience/deadline.ts'
-import { defineRole, refuseArguments } from '../process/role.ts'
+import { defineRole, rejectArguments } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
 import { createCreator } from '../create/create-link.ts'
-import { createLinkForgetter } from '../admin/invalidate-link.ts'
+import { createCacheInvalidator } from '../admin/invalidate-link.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { codePoolSetting } from '../create/settings.ts'
-import { untilAnswered } from '../resilience/retry-until-deadline.ts'
+import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import { watchPools } from '../pools/watch-pools.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraCodeStore, readPools } from '../stores/cassandra/code-store.ts'
 import { createCassandraIntentStore } from '../stores/cassandra/intent-store.ts'
 import { createCassandraLinkStore } from '../stores/cassandra/link-store.ts'
-import { cassandraSettings, cassandraTied } from '../stores/cassandra/settings.ts'
-import { cacheSettings, cacheTied, planLinkCache } from '../stores/redis/cache-settings.ts'
+import { cassandraSettings, cassandraDependentSettings } from '../stores/cassandra/settings.ts'
+import {
+  cacheSettings,
+  cacheDependentSettings,
+  planLinkCache,
+} from '../stores/redis/cache-settings.ts'
 import { openLinkCache } from '../stores/redis/open-link-cache.ts'
 
 const settings = {
@@ -51,30 +55,30 @@ export const role = defineRole({
     'Serves POST /v1/urls and the pages, with links in Cassandra and codes from the pool\n' +
     'CODE_POOL. The admin API is off unless ADMIN_TOKEN is set.',
   settings,
-  tied: [...cassandraTied, ...cacheTied],
+  dependent: [...cassandraDependentSettings, ...cacheDependentSettings],
   run: async ({ config, args }) => {
-    refuseArguments('create', args)
+    rejectArguments('create', args)
     const service = await openService({
       role: 'create',
       config,
       dependencies: ['store', 'cache'],
     })
-    attach({ config, service, parts: openParts(config, service) })
+    attach({ config, service, components: openComponents(config, service) })
     return { stop: service.stop }
   },
 })
 
-type Parts = ReturnType<typeof openParts>
+type Components = ReturnType<typeof openComponents>
 
-/** Store and cache, which may still be away, and what works on them beside the requests. */
-function openParts(config: Config, service: Service) {
+/** Opens store and cache, which may be unavailable yet, and their background tasks. */
+function openComponents(config: Config, service: Service) {
   const { log, metrics, health } = service
   const nowMs = Date.now
-  const ending = new AbortController()
-  const { signal } = ending
+  const stopping = new AbortController()
+  const { signal } = stopping
   const onError = (task: string) => (error: unknown) => {
     metrics.backgroundFailures.inc({ task })
-    log.error({ err: error, task }, 'a background task failed')
+    log.error({ err: error, task }, 'background task failed')
   }
   const cassandra = openCassandra({
     config,
@@ -96,7 +100,7 @@ function openParts(config: Config, service: Service) {
   })
   const codes = createCassandraCodeStore(cassandra)
   const links = createCassandraLinkStore(cassandra)
-  const forgetter = createLinkForgetter({
+  const invalidator = createCacheInvalidator({
     cache,
     monotonicMs,
     metrics,
@@ -109,17 +113,17 @@ function openParts(config: Config, service: Service) {
     nowMs,
   })
   const pool = config.CODE_POOL
-  service.onEnd(() => cassandra.close())
-  service.onEnd(() => cache.close())
-  service.onEnd(() => forgetter.stop())
-  const reading = runInBackground({
+  service.onStop(() => cassandra.close())
+  service.onStop(() => cache.close())
+  service.onStop(() => invalidator.stop())
+  const levelsTask = runInBackground({
     everyMs: LEVELS_EVERY_MS,
     task: async () => {
       if (cassandra.isUp()) await pools.report()
     },
     onError: onError('read-pools'),
   })
-  service.onEnd(() => reading.stop())
+  service.onStop(() => levelsTask.stop())
   const supply = createCodeSupply({
     codes,
     pool,
@@ -128,21 +132,21 @@ function openParts(config: Config, service: Service) {
     metrics,
     onError: onError('claim-block'),
   })
-  service.onEnd(() => {
-    ending.abort()
+  service.onStop(() => {
+    stopping.abort()
     return Promise.resolve()
   })
-  service.readyAfter(untilAnswered({ signal }, () => codes.readPoolSerial(pool)))
+  service.readyAfter(retryUntilStopped({ signal }, () => codes.readPoolSerial(pool)))
   const intents = createCassandraIntentStore(cassandra)
   const isStoreAvailable = () => cassandra.isUp()
-  return { links, intents, pools, supply, forgetter, nowMs, isStoreAvailable, onError }
+  return { links, intents, pools, supply, invalidator, nowMs, isStoreAvailable, onError }
 }
 
-/** Puts the apps on their listeners. */
-function attach(given: { config: Config; service: Service; parts: Parts }): void {
-  const { config, service, parts } = given
+/** Attaches the apps to their listeners. */
+function attach(given: { config: Config; service: Service; components: Components }): void {
+  const { config, service, components } = given
   const { log, metrics, health, publicHttp, adminHttp } = service
-  const { links, intents, supply, nowMs, forgetter } = parts
+  const { links, intents, supply, nowMs, invalidator } = components
   const { BASE_URL: baseUrl, ADMIN_TOKEN: token } = config
   const createDeps = {
     links,
@@ -151,14 +155,14 @@ function attach(given: { config: Config; service: Service; parts: Parts }): void
     nowMs,
     monotonicMs,
     metrics,
-    onStored: (code: string) => forgetter.forget(code),
-    isStoreAvailable: parts.isStoreAvailable,
-    onLateError: parts.onError('create-link'),
+    onStored: (code: string) => invalidator.invalidate(code),
+    isStoreAvailable: components.isStoreAvailable,
+    onLateError: components.onError('create-link'),
   }
   const creating = {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
-    limits: noLimits, // the edge's
+    limits: noLimits, // the edge applies them
     create: createCreator(createDeps),
     metrics,
     log,
@@ -166,10 +170,14 @@ function attach(given: { config: Config; service: Service; parts: Parts }): void
   const operations = createLinkOperations({
     links,
     nowMs,
-    onChanged: (code) => forgetter.confirm(code),
+    onChanged: (code) => invalidator.confirm(code),
   })
-  const api = { operations, readPools: parts.pools.report, nowMs }
-  publicHttp.attach({ baseUrl, app: createCreateApp(creating), lane: createPostLinkLane(creating) })
+  const api = { operations, readPools: components.pools.report, nowMs }
+  publicHttp.attach({
+    baseUrl,
+    app: createCreateApp(creating),
+    fastPath: createPostLinkFastPath(creating),
+  })
   adminHttp.attach({
     baseUrl,
     app: createAdminApp({
@@ -178,7 +186,7 @@ function attach(given: { config: Config; service: Service; parts: Parts }): void
       log,
       baseUrl,
       token,
-      ...(token !== undefined && { api }), // without a token the API is off, not open
+      ...(token !== undefined && { api }), // without a token the API is disabled
     }),
   })
 }

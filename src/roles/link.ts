@@ -1,7 +1,7 @@
-// `curtail link`: what an operator does to one link, by the admin API.
+// `curtail link`: operations on one link, through the admin API.
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { type AdminTarget, askAdmin } from '../clients/admin-client.ts'
+import { type AdminTarget, callAdminApi } from '../clients/admin-client.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { isCode } from '../links/alias.ts'
 import { defineRole, UsageError } from '../process/role.ts'
@@ -30,8 +30,8 @@ export const role = defineRole({
   usage: 'link show|disable|enable|delete CODE [--json]',
   about:
     'Shows, disables, enables or deletes one link. A disabled or deleted link stops redirecting\n' +
-    'within 5 seconds; a deleted one is gone for good, and its code stays reserved.\n' +
-    'A CODE that begins with - comes after --, as in: curtail link show -- -ab',
+    'within 5 seconds; a deleted one cannot be restored, and its code stays reserved.\n' +
+    'A CODE that starts with - comes after --, as in: curtail link show -- -ab',
   settings: clientSettings,
   run: async ({ config, args }) => {
     const { verb, code, json } = parseLinkArgs(args)
@@ -52,7 +52,7 @@ function parseLinkArgs(args: readonly string[]): { verb: Verb; code: string; jso
   const unknown = Object.keys(values).find((name) => name !== 'json')
   if (unknown !== undefined) {
     const option = `${unknown.length === 1 ? '-' : '--'}${unknown}`
-    const hint = 'a CODE that begins with - comes after --'
+    const hint = 'a CODE that starts with - comes after --'
     throw new UsageError(`link takes --json alone, not ${option}; ${hint}`)
   }
   const [verb = '', code = '', ...rest] = positionals
@@ -64,8 +64,8 @@ function parseLinkArgs(args: readonly string[]): { verb: Verb; code: string; jso
   return { verb, code, json: values.json === true }
 }
 
-function isVerb(text: string): text is Verb {
-  return Object.hasOwn(requests, text)
+function isVerb(name: string): name is Verb {
+  return Object.hasOwn(requests, name)
 }
 
 async function runVerb(
@@ -75,12 +75,12 @@ async function runVerb(
   const { method, suffix } = requests[verb]
   const request = { method, path: `/admin/links/${code}${suffix}` }
   if (verb === 'delete') {
-    await askAdmin(target, request, z.undefined())
+    await callAdminApi(target, request, z.undefined())
     return json
       ? `${JSON.stringify({ short_code: code, state: 'deleted' })}\n`
       : `${code} deleted\n`
   }
-  const link = await askAdmin(target, request, linkShape)
+  const link = await callAdminApi(target, request, linkShape)
   if (json) return `${JSON.stringify(link)}\n`
   return renderTable(
     ['CODE', 'STATE', 'CREATED', 'EXPIRES', 'TARGET'],

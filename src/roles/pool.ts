@@ -1,6 +1,6 @@
-// `curtail pool status`: how the pools of codes stand, by the admin API.
+// `curtail pool status`: the state of the code pools, through the admin API.
 import { z } from 'zod'
-import { askAdmin } from '../clients/admin-client.ts'
+import { callAdminApi } from '../clients/admin-client.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
@@ -28,7 +28,7 @@ export const role = defineRole({
       throw new UsageError('pool must be followed by status, and may be by --json')
     const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
     const request = { method: 'GET', path: '/admin/pools' }
-    const pools = await askAdmin(target, request, poolsShape)
+    const pools = await callAdminApi(target, request, poolsShape)
     process.stdout.write(json ? `${JSON.stringify(pools)}\n` : renderPools(pools))
     return { exitCode: 0 }
   },

@@ -1,5 +1,5 @@
-// `curtail ratelimit-check`: says what is wrong in rule files, or what they mean and which rule a
-// descriptor hits. Reads files and talks to nobody.
+// `curtail ratelimit-check`: reports the faults of rule files, or their rules and which rule a
+// descriptor matches. Reads files only, no network.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -7,7 +7,7 @@ import type { Descriptor } from '../limits/descriptor.ts'
 import { FILE_BYTES_MAX } from '../limits/parse-yaml.ts'
 import { requireDomain } from '../limits/require-domain.ts'
 import { renderFault } from '../limits/rule-fault.ts'
-import { describeRules, explainMatch } from '../limits/rule-words.ts'
+import { describeRules, explainMatch } from '../limits/describe-rules.ts'
 import type { RuleSet } from '../limits/rule.ts'
 import { parseRules, type RuleFile } from '../limits/rules.ts'
 import { defineRole, OperatorError, UsageError } from '../process/role.ts'
@@ -25,16 +25,16 @@ export const role = defineRole({
   usage: 'ratelimit-check FILES [--descriptor k=v,k=v]... [--domain D] [--merge-domains]',
   about:
     'Checks rule files of the rate limiter: lists every fault as file:line: message, or all\n' +
-    'rules with their numbers, and says which rule each descriptor hits and why. A folder among\n' +
+    'rules with their numbers, and which rule each descriptor matches and why. A folder among\n' +
     'FILES means its *.yaml. --domain is that of the descriptors and must have rules; it may be\n' +
     'left out if the files have one domain alone;\n' +
-    '--merge-domains lets several files hold parts of one domain, as MERGE_DOMAIN_CONFIG does.\n' +
-    'Ends with 0, with 1 if there are faults, with 2 if it is called wrongly.',
+    '--merge-domains lets several files define one domain, as MERGE_DOMAIN_CONFIG does.\n' +
+    'Exits with 0, with 1 if it finds faults, with 2 if the arguments are wrong.',
   settings: {},
   run: async ({ args }) => {
-    const asked = parseCheckArgs(args)
-    const files = await readFiles(asked.paths)
-    const { domain = '', mergeDomains, paths } = asked
+    const request = parseCheckArgs(args)
+    const files = await readFiles(request.paths)
+    const { domain = '', mergeDomains, paths } = request
     const place = paths.join(', ')
     const parsed = requireDomain(parseRules(files, { mergeDomains }), { domain, place })
     if ('faults' in parsed) {
@@ -42,31 +42,31 @@ export const role = defineRole({
       return { exitCode: 1 }
     }
     const { rules, remarks } = parsed
-    const remarked = remarks.map((remark) => `remark: ${renderFault(remark)}\n`)
-    const explained = explainAll(rules, asked)
-    process.stdout.write([renderRules(rules, files.length), ...remarked, ...explained].join(''))
+    const warnings = remarks.map((remark) => `remark: ${renderFault(remark)}\n`)
+    const explained = explainAll(rules, request)
+    process.stdout.write([renderRules(rules, files.length), ...warnings, ...explained].join(''))
     return { exitCode: 0 }
   },
 })
 
-/** What the command is asked for. */
-interface Asked {
+/** The parsed arguments. */
+interface CheckRequest {
   readonly paths: readonly string[]
-  readonly descriptors: readonly { readonly text: string; readonly descriptor: Descriptor }[]
+  readonly descriptors: readonly { readonly source: string; readonly descriptor: Descriptor }[]
   readonly domain: string | undefined
   readonly mergeDomains: boolean
 }
 
-function parseCheckArgs(args: readonly string[]): Asked {
+function parseCheckArgs(args: readonly string[]): CheckRequest {
   const { values, positionals } = splitArgs(args)
   if (positionals.length === 0) {
     throw new UsageError('ratelimit-check must be followed by one or more FILES or folders')
   }
   return {
     paths: positionals,
-    descriptors: (values.descriptor ?? []).map((text) => ({
-      text,
-      descriptor: parseDescriptor(text),
+    descriptors: (values.descriptor ?? []).map((source) => ({
+      source,
+      descriptor: parseDescriptor(source),
     })),
     domain: values.domain,
     mergeDomains: values['merge-domains'] ?? false,
@@ -84,11 +84,11 @@ function splitArgs(args: readonly string[]) {
   }
 }
 
-function parseDescriptor(text: string): Descriptor {
-  const entries = text.split(',').map((pair) => {
+function parseDescriptor(source: string): Descriptor {
+  const entries = source.split(',').map((pair) => {
     const at = pair.indexOf('=')
     if (at < 1) {
-      const given = JSON.stringify(text)
+      const given = JSON.stringify(source)
       throw new UsageError(`--descriptor must be key=value,key=value ...: it is ${given}`)
     }
     return { key: pair.slice(0, at), value: pair.slice(at + 1) }
@@ -103,27 +103,27 @@ async function readFiles(paths: readonly string[]): Promise<readonly RuleFile[]>
     throw new OperatorError(`there may be ${FILES_MAX} files: there are ${names.length}`)
   }
   const files: RuleFile[] = []
-  for (const name of names) files.push({ name, text: await readText(name) })
+  for (const name of names) files.push({ name, text: await readSource(name) })
   return files
 }
 
 async function filesOf(path: string): Promise<readonly string[]> {
-  const status = await reading(path, () => stat(path))
+  const status = await readOrThrow(path, () => stat(path))
   if (!status.isDirectory()) return [path]
-  const names = await reading(path, () => readdir(path))
+  const names = await readOrThrow(path, () => readdir(path))
   const files = names.filter((name) => name.endsWith('.yaml')).sort()
   if (files.length === 0) throw new OperatorError(`${path} is a folder without any *.yaml file`)
   return files.map((name) => join(path, name))
 }
 
-async function readText(path: string): Promise<string> {
-  const status = await reading(path, () => stat(path))
+async function readSource(path: string): Promise<string> {
+  const status = await readOrThrow(path, () => stat(path))
   if (!status.isFile()) throw new OperatorError(`${path} cannot be read: it is no file`)
   if (status.size > FILE_BYTES_MAX) {
     const bound = `may have ${FILE_BYTES_MAX} bytes`
     throw new OperatorError(`${path} ${bound}: it has ${status.size}`)
   }
-  const bytes = await reading(path, () => readFile(path))
+  const bytes = await readOrThrow(path, () => readFile(path))
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
@@ -134,10 +134,10 @@ async function readText(path: string): Promise<string> {
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   EACCES: 'permission is denied',
-  ENOTDIR: 'a part of the path is no folder',
+  ENOTDIR: 'a component of the path is not a folder',
 }
 
-async function reading<T>(path: string, read: () => Promise<T>): Promise<T> {
+async function readOrThrow<T>(path: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read()
   } catch (error) {
@@ -150,22 +150,22 @@ function renderRules(rules: RuleSet, files: number): string {
   const { rows, remarks } = describeRules(rules)
   const domains = [...rules.keys()].join(', ')
   const counts = [counted(files, 'file'), counted(rows.length, 'rule')].join(', ')
-  const head = `no faults: ${counts}, ${counted(rules.size, 'domain')} (${domains})\n`
+  const summary = `no faults: ${counts}, ${counted(rules.size, 'domain')} (${domains})\n`
   const headings = ['RULE', 'ALGORITHM', 'LIMIT', 'WINDOW', 'BURST', 'NAME', 'BESIDES']
-  const remarked = remarks.map((remark) => `remark: ${remark}\n`)
-  return [head, renderTable(headings, rows), ...remarked].join('')
+  const warnings = remarks.map((remark) => `remark: ${remark}\n`)
+  return [summary, renderTable(headings, rows), ...warnings].join('')
 }
 
 function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-function explainAll(rules: RuleSet, { descriptors, domain }: Asked): readonly string[] {
+function explainAll(rules: RuleSet, { descriptors, domain }: CheckRequest): readonly string[] {
   if (descriptors.length === 0) return []
-  const chosen = domain ?? onlyDomain(rules)
-  return descriptors.map(({ text, descriptor }) => {
-    const lines = explainMatch({ rules, domain: chosen, descriptor })
-    return [`\n${chosen}: ${text}\n`, ...lines.map((line) => `  ${line}\n`)].join('')
+  const descriptorDomain = domain ?? onlyDomain(rules)
+  return descriptors.map(({ source, descriptor }) => {
+    const lines = explainMatch({ rules, domain: descriptorDomain, descriptor })
+    return [`\n${descriptorDomain}: ${source}\n`, ...lines.map((line) => `  ${line}\n`)].join('')
   })
 }
 
@@ -173,5 +173,5 @@ function onlyDomain(rules: RuleSet): string {
   const [first, second] = [...rules.keys()]
   if (first !== undefined && second === undefined) return first
   const known = [...rules.keys()].join(', ')
-  throw new UsageError(`--domain must say which domain the descriptors are for: ${known}`)
+  throw new UsageError(`--domain must name the domain of the descriptors: ${known}`)
 }

@@ -1,17 +1,13 @@
-// The rate-limit service of Envoy's API: rules from files, counters in Redis, timely decisions.
-import {
-  CLIENT_HEADERS_ABOUT,
-  createClientWords,
-  renderMetadata,
-} from '../limiter/decide/response-headers.ts'
+// The rate-limit service for Envoy: rules from files, counters in Redis, decisions by a deadline.
+import * as headers from '../limiter/decide/response-headers.ts'
 import { createDecideLimits, type DecideLimitsDeps } from '../limiter/decide/decide-limits.ts'
 import { createDenyCache, type DenyCache } from '../limiter/decide/deny-cache.ts'
 import { type GuardedStore, guardStore } from '../limiter/decide/guard-store.ts'
-import { refusedSettings } from '../limiter/settings/refused-settings.ts'
+import { unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
 import { openRules, watchRules } from '../limiter/rules/load-rules.ts'
 import type { RuleSource } from '../limiter/rules/rule-source.ts'
 import { RuleStats } from '../limiter/stats/rule-stats.ts'
-import { createStoreHealth } from '../limiter/decide/store-health.ts'
+import { trackStoreHealth } from '../limiter/decide/store-health.ts'
 import * as limiter from '../limiter/settings/settings.ts'
 import { collectStats, readStats, renderStats } from '../limiter/stats/render-stats.ts'
 import { grpcSettings } from '../grpc/settings.ts'
@@ -46,13 +42,13 @@ const settings = {
   BASE_URL: problemBaseSetting,
   ...limiter.ruleFileSettings,
   ...limiter.limitSettings,
-  ...limiter.answerSettings,
-  LIMIT_CLIENT_HEADERS: flagSetting(CLIENT_HEADERS_ABOUT, true),
+  ...limiter.responseSettings,
+  LIMIT_CLIENT_HEADERS: flagSetting(headers.CLIENT_HEADERS_ABOUT, true),
   ...redisSettings,
   ...limiter.statisticsSettings,
   ...limiter.logSettings,
   ...limiter.tracingSettings,
-  ...refusedSettings,
+  ...unsupportedSettings,
 } as const
 
 type Config = ConfigOf<typeof settings>
@@ -63,10 +59,10 @@ interface Base {
   readonly metrics: Metrics
   readonly health: ReturnType<typeof createHealth>
   readonly stats: RuleStats
-  /** What ends with the process, the last one first. */
+  /** Cleanups to run on stop, the last one first. */
   readonly closing: Stop[]
-  /** Told when what health is made of has changed. */
-  readonly following: (() => void)[]
+  /** Called when an input of the health state has changed. */
+  readonly healthListeners: (() => void)[]
 }
 
 /** `ratelimit`. */
@@ -87,14 +83,14 @@ export const role = defineRole({
       health: createHealth(['redis', 'rules']),
       stats,
       closing: [],
-      following: [],
+      healthListeners: [],
     }
     const stop = () => stopInTurn(base.closing.splice(0).reverse())
     try {
       await start(base, plan)
     } catch (error) {
       await stop().catch((err: unknown) => {
-        base.log.error({ err }, 'a part did not end')
+        base.log.error({ err }, 'component did not stop')
       })
       throw error
     }
@@ -110,7 +106,7 @@ export const role = defineRole({
 })
 
 async function start(base: Base, plan: RedisPlan): Promise<void> {
-  const { config, log, metrics, health, stats, closing, following } = base
+  const { config, log, metrics, health, stats, closing, healthListeners } = base
   collectProcessMetrics(metrics)
   collectStats(stats, metrics)
   const cacheBytes = config.LOCAL_CACHE_SIZE_IN_BYTES
@@ -124,45 +120,45 @@ async function start(base: Base, plan: RedisPlan): Promise<void> {
   })
   const store = openStore(base, plan)
   const decide = createDecideLimits(decideDepsOf(base, { source, store, denied }))
-  const fronts = await openFronts(base, { source, decide })
-  if (config.USE_STATSD && !config.DISABLE_STATS) closing.push(startTelling(base))
-  const follow = () => {
-    fronts.followHealth()
+  const listeners = await openListeners(base, { source, decide })
+  if (config.USE_STATSD && !config.DISABLE_STATS) closing.push(startStatsdExport(base))
+  const updateHealth = () => {
+    listeners.updateServing()
     const { domains, faults } = source.state()
     health.note('rules', faults.length === 0 ? 'up' : 'down')
     if (domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED) health.markReady()
   }
-  const watch = watchRules({ config, source, log, onReloaded: follow })
+  const watch = watchRules({ config, source, log, onReloaded: updateHealth })
   closing.push(() => watch.stop())
-  following.push(follow)
-  follow()
+  healthListeners.push(updateHealth)
+  updateHealth()
   metrics.buildInfo.set({ version, node: process.version, role: 'ratelimit' }, 1)
-  log.info({ ...fronts.ports, domains: source.state().domains }, 'ready')
+  log.info({ ...listeners.ports, domains: source.state().domains }, 'ready')
 }
 
-/** Redis behind its guard; nothing waits for it. */
+/** Opens Redis behind its guard, without waiting for a connection. */
 function openStore(base: Base, plan: RedisPlan): GuardedStore {
-  const { config, log, metrics, health, stats, closing, following } = base
+  const { config, log, metrics, health, stats, closing, healthListeners } = base
   const names = ['counters', ...(plan.perSecond === undefined ? [] : ['per-second'])]
-  const seen = createStoreHealth(names, (state) => {
+  const storeHealth = trackStoreHealth(names, (state) => {
     health.note('redis', state)
-    for (const follow of following) follow()
+    for (const update of healthListeners) update()
   })
   const watch = (redis: string): RedisWatch => ({
     onDown: (err) => {
-      log.warn({ err, redis }, 'Redis is away')
-      seen.noteConnection(redis, false)
+      log.warn({ err, redis }, 'Redis unavailable')
+      storeHealth.noteConnection(redis, false)
     },
     onUp: () => {
-      log.info({ redis }, 'Redis is there')
-      seen.noteConnection(redis, true)
+      log.info({ redis }, 'Redis available')
+      storeHealth.noteConnection(redis, true)
     },
   })
   const connection = connectRedis(plan.main, watch('counters'))
   const perSecond = plan.perSecond && connectRedis(plan.perSecond, watch('per-second'))
-  const onFailure = (why: unknown) => {
+  const onFailure = (cause: unknown) => {
     stats.service.redisError++
-    metrics.limiterStoreFailures.inc({ why: typeof why === 'string' ? why : 'error' })
+    metrics.limiterStoreFailures.inc({ reason: typeof cause === 'string' ? cause : 'error' })
   }
   const { keyPrefix } = plan
   const store = createRedisCounterStore({ connection, perSecond, keyPrefix, onFailure })
@@ -171,11 +167,11 @@ function openStore(base: Base, plan: RedisPlan): GuardedStore {
     callMsMax: config.LIMIT_DEADLINE_MS,
     nowMs: monotonicMs,
     onFailure,
-    onAway: (isAway) => {
-      seen.noteAway(isAway)
-      metrics.limiterStoreAway.set(isAway ? 1 : 0)
-      if (isAway) log.error('counters are local until Redis answers again')
-      else log.info('counters are shared again')
+    onOpenChange: (isOpen) => {
+      storeHealth.noteCircuit(isOpen)
+      metrics.limiterStoreUnavailable.set(isOpen ? 1 : 0)
+      if (isOpen) log.error('counting locally until Redis responds')
+      else log.info('counting in Redis')
     },
   })
   const close = () => {
@@ -191,7 +187,7 @@ function decideDepsOf(
   given: { source: RuleSource; store: GuardedStore; denied: DenyCache | undefined },
 ): DecideLimitsDeps {
   const { source, store, denied } = given
-  const { LIMIT_METADATA: hasOwn, RESPONSE_DYNAMIC_METADATA: isWhole } = config
+  const { LIMIT_METADATA: hasOwn, RESPONSE_DYNAMIC_METADATA: hasReference } = config
   const referenceHeaders = config.LIMIT_RESPONSE_HEADERS_ENABLED
     ? {
         limit: config.LIMIT_LIMIT_HEADER,
@@ -206,10 +202,11 @@ function decideDepsOf(
     denied,
     record: (check, { admitted, remaining, over }, by) => {
       const { hits, rule } = check
-      const [capacity, { isShadow }, isRemembered] = [capacityOf(rule), rule, by === 'deny-cache']
-      const charged = { hits, admitted, remaining, over, capacity, isShadow, isRemembered }
-      stats.countersOf(check.metricPath).record(charged)
-      metrics.limiterDecisions.inc({ by, outcome: admitted ? 'admitted' : 'denied' })
+      const [capacity, { isShadow }] = [capacityOf(rule), rule]
+      const isFromDenyCache = by === 'deny-cache'
+      const usage = { hits, admitted, remaining, over, capacity, isShadow, isFromDenyCache }
+      stats.countersOf(check.metricPath).record(usage)
+      metrics.limiterDecisions.inc({ source: by, result: admitted ? 'admitted' : 'denied' })
     },
     onUnknownDomain: (domain) => {
       stats.noteUnknownDomain(domain)
@@ -217,17 +214,17 @@ function decideDepsOf(
     onGlobalShadow: () => {
       stats.service.globalShadowMode++
     },
-    renderWords: createClientWords({
+    renderHeaders: headers.createHeadersRenderer({
       hasHeaders: config.LIMIT_CLIENT_HEADERS,
       referenceHeaders,
       areAllQuotas: config.QUOTA_MODE,
-      renderBody: (told) => ({
+      renderBody: (limit) => ({
         type: PROBLEM_TYPE,
-        text: renderProblem(rateLimited(told), { baseUrl: config.BASE_URL }),
+        body: renderProblem(rateLimited(limit), { baseUrl: config.BASE_URL }),
       }),
       nowMs: Date.now,
     }),
-    renderMetadata: (source) => renderMetadata({ isWhole, hasOwn }, source),
+    renderMetadata: (source) => headers.renderMetadata({ hasReference, hasOwn }, source),
     nowUs: steadyNowUs,
     options: {
       isShadow: config.SHADOW_MODE,
@@ -238,13 +235,13 @@ function decideDepsOf(
   }
 }
 
-/** Everything that listens, and what follows the rules. Throws OperatorError. */
-async function openFronts(base: Base, given: { source: RuleSource; decide: DecideLimits }) {
+/** Opens all listeners. Throws OperatorError. */
+async function openListeners(base: Base, given: { source: RuleSource; decide: DecideLimits }) {
   const { config, log, metrics, health, stats, closing } = base
   const { source, decide } = given
   const onDefect = (err: unknown) => {
     stats.service.serviceError++
-    log.error({ err }, 'a call could not be decided')
+    log.error({ err }, 'rate-limit call failed')
   }
   const isHealthy = () =>
     (source.state().domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED) &&
@@ -282,14 +279,14 @@ async function openFronts(base: Base, given: { source: RuleSource; decide: Decid
   })
   return {
     ports: { grpcPort: grpc.port, ...ports },
-    followHealth: () => {
+    updateServing: () => {
       grpc.setServing(isHealthy())
     },
   }
 }
 
-/** Tells statsd; gives what ends that. */
-function startTelling({ config, stats, log }: Base): () => Promise<void> {
+/** Starts the statsd export; returns a function that stops it. */
+function startStatsdExport({ config, stats, log }: Base): () => Promise<void> {
   const statsd = startStatsd({
     host: config.STATSD_HOST,
     port: config.STATSD_PORT,

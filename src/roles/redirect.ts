@@ -1,22 +1,26 @@
-// The pods that redirect: memory, then the shared cache, then the store. They never write to the
-// store, and load neither the pages nor what creates links.
+// The redirect pods: memory, then the shared cache, then the store. They never write to the store,
+// and load neither the pages nor the code that creates links.
 import { createLinkFinder } from '../resolve/find-link.ts'
 import { staleSecondsSetting } from '../resolve/settings.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { noLimits } from '../http/limit-requests.ts'
 import { openService, type Service } from '../http/open-service.ts'
 import { createRedirectApp } from '../http/redirect/app.ts'
-import { createRedirectLane } from '../http/redirect/get-code.ts'
+import { createRedirectFastPath } from '../http/redirect/get-code.ts'
 import * as http from '../http/settings.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { pause } from '../resilience/deadline.ts'
-import { defineRole, refuseArguments } from '../process/role.ts'
+import { defineRole, rejectArguments } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
-import { untilAnswered } from '../resilience/retry-until-deadline.ts'
+import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../stores/cassandra/link-store.ts'
-import { cassandraSettings, cassandraTied } from '../stores/cassandra/settings.ts'
-import { cacheSettings, cacheTied, planLinkCache } from '../stores/redis/cache-settings.ts'
+import { cassandraSettings, cassandraDependentSettings } from '../stores/cassandra/settings.ts'
+import {
+  cacheSettings,
+  cacheDependentSettings,
+  planLinkCache,
+} from '../stores/redis/cache-settings.ts'
 import { openLinkCache } from '../stores/redis/open-link-cache.ts'
 
 const settings = {
@@ -33,9 +37,9 @@ const settings = {
 
 type Config = ConfigOf<typeof settings>
 
-/** Where neither store nor cache has answered for so long, the process is ready all the same. */
+/** After this time the process is ready, even if neither store nor cache has responded. */
 const READY_MS_MAX = 60_000
-/** A code that nobody can have: looked up to learn whether the store answers. */
+/** A code that cannot exist: looked up to probe the store. */
 const PROBE_CODE = '----------'
 
 /** `redirect`. */
@@ -43,11 +47,11 @@ export const role = defineRole({
   usage: 'redirect',
   about:
     'Serves GET and HEAD /{code}: from memory, the cache at REDIS_URL, and Cassandra. Goes on\n' +
-    'with what it has seen while any of them is away.',
+    'from what it has served while any of them is unavailable.',
   settings,
-  tied: [...cassandraTied, ...cacheTied],
+  dependent: [...cassandraDependentSettings, ...cacheDependentSettings],
   run: async ({ config, args }) => {
-    refuseArguments('redirect', args)
+    rejectArguments('redirect', args)
     const service = await openService({
       role: 'redirect',
       config,
@@ -61,7 +65,7 @@ export const role = defineRole({
 function serve(config: Config, service: Service): void {
   const { log, metrics, health, publicHttp, adminHttp } = service
   const { BASE_URL: baseUrl } = config
-  const ending = new AbortController()
+  const stopping = new AbortController()
   const cassandra = openCassandra({
     config,
     metrics,
@@ -69,7 +73,7 @@ function serve(config: Config, service: Service): void {
     onState: (state) => {
       health.note('store', state)
     },
-    signal: ending.signal,
+    signal: stopping.signal,
   })
   const cache = openLinkCache({
     redis: planLinkCache(config),
@@ -88,9 +92,9 @@ function serve(config: Config, service: Service): void {
     missMs: 0, // other processes create links
     staleMs: config.STALE_SECONDS * 1000,
   })
-  const lane = createRedirectLane({
+  const fastPath = createRedirectFastPath({
     finder,
-    limits: noLimits, // the edge's
+    limits: noLimits, // the edge applies them
     nowMs: Date.now,
     metrics,
     log,
@@ -98,21 +102,21 @@ function serve(config: Config, service: Service): void {
     redirectStatus: config.REDIRECT_STATUS,
     servedPaths: new Set(),
   })
-  publicHttp.attach({ baseUrl, app: createRedirectApp({ log, baseUrl }), lane })
+  publicHttp.attach({ baseUrl, app: createRedirectApp({ log, baseUrl }), fastPath })
   adminHttp.attach({
     baseUrl,
     app: createAdminApp({ health, metrics, log, baseUrl, token: undefined }),
   })
-  service.onEnd(async () => {
-    ending.abort()
+  service.onStop(async () => {
+    stopping.abort()
     await cassandra.close()
   })
-  service.onEnd(() => cache.close())
-  const { signal } = ending
-  const firstAnswer = Promise.race([
-    untilAnswered({ signal }, () => links.find(PROBE_CODE)),
-    untilAnswered({ signal }, () => cache.probe()),
+  service.onStop(() => cache.close())
+  const { signal } = stopping
+  const firstReply = Promise.race([
+    retryUntilStopped({ signal }, () => links.find(PROBE_CODE)),
+    retryUntilStopped({ signal }, () => cache.probe()),
     pause(READY_MS_MAX, signal),
   ])
-  service.readyAfter(firstAnswer)
+  service.readyAfter(firstReply)
 }

@@ -1,5 +1,5 @@
-// Mints codes into a pool until it holds its target, then ends: a Job, and alone in holding the
-// code secret. May be killed at any moment and run twice at once.
+// Mints codes into a pool up to its target, then exits. Runs as a Job; only this role has the code
+// secret. May be killed at any time; concurrent runs are safe.
 import type { CodeStore } from '../codes/code-store.ts'
 import { createPermutation } from '../codes/permutation.ts'
 import { fingerprintOf, levelOf, type Pool } from '../codes/pool.ts'
@@ -7,15 +7,15 @@ import type { ConfigOf } from '../config/config.ts'
 import { pause } from '../resilience/deadline.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { defineRole, OperatorError, refuseArguments } from '../process/role.ts'
+import { defineRole, OperatorError, rejectArguments } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { OtherSecretError, type RefillDeps, refillPool } from '../pools/refill-pool.ts'
 import { codeSecretSetting, poolTargetSetting } from '../pools/settings.ts'
 import { codePoolSetting } from '../create/settings.ts'
 import { type Cassandra, openCassandra } from '../stores/cassandra/client.ts'
-import { createCassandraCodeStore, keepTarget } from '../stores/cassandra/code-store.ts'
-import { cassandraSettings, cassandraTied } from '../stores/cassandra/settings.ts'
+import { createCassandraCodeStore, storeTarget } from '../stores/cassandra/code-store.ts'
+import { cassandraSettings, cassandraDependentSettings } from '../stores/cassandra/settings.ts'
 
 const settings = {
   ...cassandraSettings,
@@ -31,19 +31,19 @@ type Config = ConfigOf<typeof settings>
 export const role = defineRole({
   usage: 'refill',
   about:
-    'Fills the pool CODE_POOL up to POOL_TARGET codes and ends. Prints its progress and, last,\n' +
-    'a line with the level; ends with 1 where the store fails for long, with 3 where the secret\n' +
-    'is another than the pool was begun with.',
+    'Fills the pool CODE_POOL up to POOL_TARGET codes and exits. Prints its progress and, last,\n' +
+    'a line with the level; exits with 1 if the store stays unavailable, with 3 if the secret\n' +
+    'is not the one that the pool was first filled with.',
   settings,
-  tied: cassandraTied,
+  dependent: cassandraDependentSettings,
   run: async ({ config, args, signal }) => {
-    refuseArguments('refill', args)
+    rejectArguments('refill', args)
     const log = createLog({ role: 'refill', level: config.LOG_LEVEL })
     const metrics = createMetrics()
     const cassandra = openCassandra({ config, metrics, log, signal })
     try {
       const codes = createCassandraCodeStore(cassandra)
-      await cassandra.ready // however long that takes: it ends with `signal`
+      await cassandra.ready // without a timeout: `signal` aborts it
       return { exitCode: await refill({ config, log, metrics, cassandra, codes, signal }) }
     } finally {
       await cassandra.close()
@@ -58,9 +58,9 @@ interface Refilling extends Pick<RefillDeps, 'metrics' | 'signal'> {
   readonly codes: CodeStore
 }
 
-/** So many failures in a row, and the Job is to be started anew by whoever watches it. */
+/** After more consecutive failures the role exits, so that a new pod or Job can retry. */
 const FAILURES_MAX = 10
-/** Trying again mends no secret: whoever starts a refill can tell it from other failures. */
+/** A separate exit code, because retries do not fix a wrong secret. */
 const OTHER_SECRET_EXIT = 3
 const PAUSE_MS = 100
 const PAUSE_MS_MAX = 5000
@@ -69,7 +69,7 @@ const PAUSE_MS_MAX = 5000
 async function refill(given: Refilling): Promise<number> {
   const { config, log, metrics, cassandra, codes, signal } = given
   const { CODE_POOL: pool, CODE_SECRET_FILE: secret, POOL_TARGET: target } = config
-  const begunMs = performance.now()
+  const startedMs = performance.now()
   const secretFingerprint = fingerprintOf(secret)
   const progress = { failures: 0, from: undefined as Pool | undefined }
   const deps: RefillDeps = {
@@ -81,23 +81,23 @@ async function refill(given: Refilling): Promise<number> {
     signal,
     onMinted: (row) => {
       progress.failures = 0
-      log.info({ ...standingOf(row), target }, 'minted')
+      log.info({ ...figuresOf(row), target }, 'minted')
     },
   }
   const fill = async () => {
     progress.from ??= await codes.insertPoolIfAbsent({ pool, secretFingerprint })
     const row = await refillPool(deps, { lowWater: target, target })
-    await keepTarget(cassandra, { pool, target })
+    await storeTarget(cassandra, { pool, target })
     return row
   }
-  const isEnding = () => signal.aborted
-  while (!isEnding()) {
+  const isStopping = () => signal.aborted
+  while (!isStopping()) {
     try {
       const row = await fill()
       const mintedBlocks = row.minted - (progress.from?.minted ?? 0)
-      const seconds = Math.round(performance.now() - begunMs) / 1000
-      const isDone = !isEnding() // codes may have been claimed meanwhile: that is their use
-      log.info({ ...standingOf(row), target, mintedBlocks, seconds }, isDone ? 'filled' : 'stopped')
+      const seconds = Math.round(performance.now() - startedMs) / 1000
+      const isDone = !isStopping() // claims in the meantime do not matter
+      log.info({ ...figuresOf(row), target, mintedBlocks, seconds }, isDone ? 'filled' : 'stopped')
       return isDone ? 0 : 1
     } catch (error) {
       if (error instanceof OtherSecretError) {
@@ -106,9 +106,9 @@ async function refill(given: Refilling): Promise<number> {
       }
       if (!(error instanceof StoreError)) throw error
       if (++progress.failures > FAILURES_MAX) {
-        throw new OperatorError(`the store did not answer ${FAILURES_MAX} times in a row`)
+        throw new OperatorError(`the store was unavailable ${FAILURES_MAX} times in a row`)
       }
-      log.warn({ err: error, failures: progress.failures }, 'the store did not answer')
+      log.warn({ err: error, failures: progress.failures }, 'store unavailable')
       await pause(Math.min(PAUSE_MS * 2 ** progress.failures, PAUSE_MS_MAX), signal)
     }
   }
@@ -116,7 +116,7 @@ async function refill(given: Refilling): Promise<number> {
   return 1
 }
 
-function standingOf(row: Pool) {
+function figuresOf(row: Pool) {
   const { pool, minted, claimed } = row
   return { pool, level: levelOf(row), minted, claimed }
 }

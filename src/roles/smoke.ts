@@ -1,12 +1,12 @@
-// `curtail smoke`: uses a running service as a client does, and says what does not work; it is what
-// `helm test` runs. Leaves one link behind, for a day.
+// `curtail smoke`: tests a running service as a client and reports what fails; `helm test` runs it.
+// Leaves one link, which expires after a day.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { clientSettings } from '../http/admin/client-settings.ts'
-import { askAdmin } from '../clients/admin-client.ts'
+import { callAdminApi } from '../clients/admin-client.ts'
 import type { ConfigOf, Setting } from '../config/config.ts'
 import { pause } from '../resilience/deadline.ts'
-import { defineRole, OperatorError, refuseArguments } from '../process/role.ts'
+import { defineRole, OperatorError, rejectArguments } from '../process/role.ts'
 import { integerSetting } from '../config/settings.ts'
 import { codePoolSetting } from '../create/settings.ts'
 
@@ -19,7 +19,7 @@ const urlSetting: Setting<string> = {
 
 const settings = {
   SMOKE_URL: urlSetting,
-  SMOKE_CREATES_MAX: integerSetting('requests to create by which it tries to be refused', {
+  SMOKE_CREATES_MAX: integerSetting('creates that it sends until one is rejected', {
     min: 1,
     max: 10_000,
     fallback: 200,
@@ -30,33 +30,33 @@ const settings = {
 
 type Config = ConfigOf<typeof settings>
 
-/** A step fails only after it has been tried again for so long. */
+/** A step is retried for this long before it fails. */
 const STEP_MS_MAX = 10_000
 const PAUSE_MS = 500
-const ANSWER_MS_MAX = 5000
+const RESPONSE_MS_MAX = 5000
 
 /** `smoke`. */
 export const role = defineRole({
   usage: 'smoke',
   about:
-    'Shortens a link, follows it, reads the rate-limit headers, creates until it is refused,\n' +
-    'and asks how full the pool of codes is. Each step is tried for 10 s. Ends with 1 at the\n' +
-    'first that fails, and says why.',
+    'Creates a link, requests it, reads the rate-limit headers, creates until it is limited,\n' +
+    'and reads the level of the code pool. Each step is retried for 10 s. Exits with 1 at the\n' +
+    'first that fails, and prints the reason.',
   settings,
   run: async ({ config, args, signal }) => {
-    refuseArguments('smoke', args)
-    const link = await step('shortens', signal, () => shorten(config))
-    await step('follows', signal, () => follow(config, link))
-    await step('is refused', signal, () => beRefused(config, signal))
+    rejectArguments('smoke', args)
+    const link = await step('shortens', signal, () => createLink(config))
+    await step('follows', signal, () => requestLink(config, link))
+    await step('is refused', signal, () => exceedLimit(config, signal))
     await step('has codes', signal, () => readPool(config))
     return { exitCode: 0 }
   },
 })
 
-/** What a step found wrong; tried again until its time is over. */
-class Wrong extends Error {
-  override readonly name = 'Wrong'
-  /** When trying again makes sense, in milliseconds. */
+/** The failure of a step; the step is retried until its time is over. */
+class StepError extends Error {
+  override readonly name = 'StepError'
+  /** The delay before the retry, in milliseconds. */
   readonly afterMs: number
 
   constructor(message: string, afterMs = PAUSE_MS) {
@@ -65,16 +65,16 @@ class Wrong extends Error {
   }
 }
 
-interface Told<T> {
+interface StepResult<T> {
   readonly value: T
   readonly sentence: string
 }
 
-/** Tries until it works, and says what it found. Throws OperatorError. */
+/** Retries a step until it succeeds, and prints its result. Throws OperatorError. */
 async function step<T>(
   name: string,
   signal: AbortSignal,
-  attempt: () => Promise<Told<T>>,
+  attempt: () => Promise<StepResult<T>>,
 ): Promise<T> {
   const endMs = performance.now() + STEP_MS_MAX
   for (;;) {
@@ -83,9 +83,9 @@ async function step<T>(
       process.stdout.write(`ok ${name}: ${sentence}\n`)
       return value
     } catch (error) {
-      const isExpected = error instanceof Wrong || error instanceof OperatorError
+      const isExpected = error instanceof StepError || error instanceof OperatorError
       if (!isExpected) throw error
-      const afterMs = error instanceof Wrong ? error.afterMs : PAUSE_MS
+      const afterMs = error instanceof StepError ? error.afterMs : PAUSE_MS
       if (signal.aborted || performance.now() + afterMs > endMs) {
         throw new OperatorError(`FAILED ${name}: ${error.message}`)
       }
@@ -94,26 +94,26 @@ async function step<T>(
   }
 }
 
-interface Answer {
+interface HttpResponse {
   readonly status: number
   readonly headers: Headers
-  readonly text: string
+  readonly body: string
 }
 
-/** One request. Throws Wrong where there is no answer. */
-async function ask(url: URL, init: RequestInit): Promise<Answer> {
+/** Sends one request. Throws StepError if there is no response. */
+async function send(url: URL, init: RequestInit): Promise<HttpResponse> {
   try {
-    const signal = AbortSignal.timeout(ANSWER_MS_MAX)
-    const answer = await fetch(url, { redirect: 'manual', signal, ...init })
-    return { status: answer.status, headers: answer.headers, text: await answer.text() }
+    const signal = AbortSignal.timeout(RESPONSE_MS_MAX)
+    const response = await fetch(url, { redirect: 'manual', signal, ...init })
+    return { status: response.status, headers: response.headers, body: await response.text() }
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-    throw new Wrong(`${url.href} does not answer (${String(cause)})`)
+    throw new StepError(`${url.href} does not answer (${String(cause)})`)
   }
 }
 
-function create(config: Config, body: object, headers: Record<string, string> = {}) {
-  return ask(new URL('/v1/urls', config.SMOKE_URL), {
+function postLink(config: Config, body: object, headers: Record<string, string> = {}) {
+  return send(new URL('/v1/urls', config.SMOKE_URL), {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(body),
@@ -124,31 +124,32 @@ const idempotencyKey = randomUUID()
 const longUrl = `https://example.com/curtail-smoke/${idempotencyKey}`
 const linkShape = z.strictObject({ short_url: z.url(), expires_at: z.string() })
 
-async function shorten(config: Config): Promise<Told<string>> {
+async function createLink(config: Config): Promise<StepResult<string>> {
   const body = { long_url: longUrl, ttl_days: 1 }
-  const answer = await create(config, body, { 'Idempotency-Key': idempotencyKey })
-  if (answer.status === 429) {
-    const seconds = Number(answer.headers.get('retry-after'))
-    throw new Wrong('POST /v1/urls is answered 429', Math.max(seconds * 1000, PAUSE_MS))
+  const response = await postLink(config, body, { 'Idempotency-Key': idempotencyKey })
+  if (response.status === 429) {
+    const seconds = Number(response.headers.get('retry-after'))
+    throw new StepError('POST /v1/urls is answered 429', Math.max(seconds * 1000, PAUSE_MS))
   }
-  if (answer.status !== 201) throw new Wrong(`POST /v1/urls is answered ${show(answer)}, not 201`)
-  const link = linkShape.safeParse(parseJson(answer.text))
-  if (!link.success) throw new Wrong(`POST /v1/urls is answered 201 with ${answer.text}`)
-  const limits = limitsOf(answer)
+  if (response.status !== 201)
+    throw new StepError(`POST /v1/urls is answered ${show(response)}, not 201`)
+  const link = linkShape.safeParse(parseJson(response.body))
+  if (!link.success) throw new StepError(`POST /v1/urls is answered 201 with ${response.body}`)
+  const limits = limitsOf(response)
   const { short_url: shortUrl } = link.data
   const left = `of ${limits.limit} creates ${limits.remaining} are left`
   const sentence = `${longUrl} is ${shortUrl}; ${left}`
   return { value: new URL(shortUrl).pathname, sentence }
 }
 
-async function follow(config: Config, path: string): Promise<Told<undefined>> {
-  const answer = await ask(new URL(path, config.SMOKE_URL), {})
-  const location = answer.headers.get('location')
-  if (![301, 302].includes(answer.status) || location !== longUrl) {
-    throw new Wrong(`GET ${path} is answered ${show(answer)}, not with the link's target`)
+async function requestLink(config: Config, path: string): Promise<StepResult<undefined>> {
+  const response = await send(new URL(path, config.SMOKE_URL), {})
+  const location = response.headers.get('location')
+  if (![301, 302].includes(response.status) || location !== longUrl) {
+    throw new StepError(`GET ${path} is answered ${show(response)}, not with the link's target`)
   }
-  const { limit } = limitsOf(answer)
-  const sentence = `${path} leads to ${longUrl} (${answer.status}), limit ${limit}`
+  const { limit } = limitsOf(response)
+  const sentence = `${path} leads to ${longUrl} (${response.status}), limit ${limit}`
   return { value: undefined, sentence }
 }
 
@@ -157,79 +158,80 @@ interface Limits {
   readonly remaining: number
 }
 
-/** The rate-limit headers, each of them once. Throws Wrong. */
-function limitsOf({ status, headers }: Answer): Limits {
+/** The rate-limit headers, each of them once. Throws StepError. */
+function limitsOf({ status, headers }: HttpResponse): Limits {
   const numberOf = (name: string) => {
-    const text = headers.get(name)
-    if (text === null) {
-      throw new Wrong(`an answer ${status} lacks ${name}: does the rate limiter answer Envoy?`)
+    const value = headers.get(name)
+    if (value === null) {
+      throw new StepError(`an answer ${status} lacks ${name}: does the rate limiter answer Envoy?`)
     }
-    if (!/^\d+$/.test(text)) throw new Wrong(`an answer ${status} has ${name}: ${text}`)
-    return Number(text)
+    if (!/^\d+$/.test(value)) throw new StepError(`an answer ${status} has ${name}: ${value}`)
+    return Number(value)
   }
   const limit = numberOf('x-ratelimit-limit')
   const remaining = numberOf('x-ratelimit-remaining')
   numberOf('x-ratelimit-reset')
-  if (remaining > limit) throw new Wrong(`of ${limit} requests ${remaining} are left`)
+  if (remaining > limit) throw new StepError(`of ${limit} requests ${remaining} are left`)
   return { limit, remaining }
 }
 
-const refusalShape = z.object({
+const rejectionShape = z.object({
   type: z.string().endsWith('/problems/rate-limited'),
   status: z.literal(429),
   rule: z.string(),
 })
 
-/** Creates, with bodies that store nothing, until it is refused as promised. */
-async function beRefused(config: Config, signal: AbortSignal): Promise<Told<undefined>> {
-  const most = config.SMOKE_CREATES_MAX
-  for (let tried = 1; tried <= most && !signal.aborted; tried++) {
-    const answer = await create(config, {})
-    if (answer.status === 422) {
-      const { limit } = limitsOf(answer)
-      if (limit <= most) continue
-      const why = `a client may create ${limit} at once, and SMOKE_CREATES_MAX is ${most}`
+/** Sends creates with invalid bodies, which store nothing, until a rate limit rejects one. */
+async function exceedLimit(config: Config, signal: AbortSignal): Promise<StepResult<undefined>> {
+  const maxCreates = config.SMOKE_CREATES_MAX
+  for (let tried = 1; tried <= maxCreates && !signal.aborted; tried++) {
+    const response = await postLink(config, {})
+    if (response.status === 422) {
+      const { limit } = limitsOf(response)
+      if (limit <= maxCreates) continue
+      const why = `a client may create ${limit} at once, and SMOKE_CREATES_MAX is ${maxCreates}`
       return { value: undefined, sentence: `not tried: ${why}` }
     }
-    if (answer.status !== 429) throw new Wrong(`a create is answered ${show(answer)}, not 422`)
-    const { limit, remaining } = limitsOf(answer)
-    const refusal = refusalShape.safeParse(parseJson(answer.text))
-    const retryAfter = answer.headers.get('retry-after') ?? 'nothing'
-    if (!refusal.success || remaining !== 0 || !/^[1-9]\d*$/.test(retryAfter)) {
-      const found = `${answer.text}, ${remaining} left, Retry-After ${retryAfter}`
-      throw new Wrong(`a refusal is not as promised: ${found}`)
+    if (response.status !== 429)
+      throw new StepError(`a create is answered ${show(response)}, not 422`)
+    const { limit, remaining } = limitsOf(response)
+    const rejection = rejectionShape.safeParse(parseJson(response.body))
+    const retryAfter = response.headers.get('retry-after') ?? 'nothing'
+    if (!rejection.success || remaining !== 0 || !/^[1-9]\d*$/.test(retryAfter)) {
+      const found = `${response.body}, ${remaining} left, Retry-After ${retryAfter}`
+      throw new StepError(`a refusal is not as promised: ${found}`)
     }
-    const { rule } = refusal.data
+    const { rule } = rejection.data
     const sentence = `429 after ${tried} by ${rule}, limit ${limit}, Retry-After ${retryAfter}`
     return { value: undefined, sentence }
   }
-  throw new Wrong(`${most} creates in a row were let pass`)
+  throw new StepError(`${maxCreates} creates in a row were let pass`)
 }
 
 const poolsShape = z.array(
   z.object({ pool: z.string(), level: z.number(), low_water: z.number().nullable() }),
 )
 
-async function readPool(config: Config): Promise<Told<undefined>> {
+async function readPool(config: Config): Promise<StepResult<undefined>> {
   const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
-  const pools = await askAdmin(target, { method: 'GET', path: '/admin/pools' }, poolsShape)
+  const pools = await callAdminApi(target, { method: 'GET', path: '/admin/pools' }, poolsShape)
   const pool = pools.find((one) => one.pool === config.CODE_POOL)
-  if (pool === undefined) throw new Wrong(`there is no pool ${config.CODE_POOL}`)
-  const least = pool.low_water ?? 1
-  if (pool.level < least) {
-    throw new Wrong(`the pool ${pool.pool} holds ${pool.level} codes, fewer than ${least}`)
+  if (pool === undefined) throw new StepError(`unknown pool ${config.CODE_POOL}`)
+  const minLevel = pool.low_water ?? 1
+  if (pool.level < minLevel) {
+    throw new StepError(`the pool ${pool.pool} holds ${pool.level} codes, fewer than ${minLevel}`)
   }
   return { value: undefined, sentence: `the pool ${pool.pool} holds ${pool.level}` }
 }
 
-function parseJson(text: string): unknown {
+function parseJson(body: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return JSON.parse(body) as unknown
   } catch {
-    return undefined // no document of ours: the caller shows the text
+    return undefined // not JSON: the caller shows the body
   }
 }
 
-function show({ status, text }: Answer): string {
-  return `${status} ${text.slice(0, 300)}`
+function show({ status, body }: HttpResponse): string {
+  return `${status} ${body.slice(0, 300)}`
 }

@@ -1,4 +1,4 @@
-// Everything on one machine: the apps of create and redirect over one SQLite database.
+// The whole service in one process: the create and redirect apps on one SQLite database.
 import { randomBytes } from 'node:crypto'
 import { createClientLimits } from '../limiter/decide/client-limits.ts'
 import { rateLimitsSetting, readClientRules } from '../limiter/rules/client-rules.ts'
@@ -8,11 +8,11 @@ import { createLinkFinder, type LinkFinder } from '../resolve/find-link.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp, servedPaths } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
-import { createPostLinkLane } from '../http/create/post-link.ts'
-import { createRedirectLane } from '../http/redirect/get-code.ts'
+import { createPostLinkFastPath } from '../http/create/post-link.ts'
+import { createRedirectFastPath } from '../http/redirect/get-code.ts'
 import { createRequestLimits, noLimits, type RequestLimits } from '../http/limit-requests.ts'
 import { openService, type Service } from '../http/open-service.ts'
-import type { Lane } from '../http/serve.ts'
+import type { FastPath } from '../http/serve.ts'
 import * as http from '../http/settings.ts'
 import type { RuleSet } from '../limits/rule.ts'
 import { type Background, runInBackground } from '../resilience/background.ts'
@@ -20,7 +20,7 @@ import { monotonicMs, steadyNowUs } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { defineRole, UsageError } from '../process/role.ts'
-import { logLevelSetting, textSetting } from '../config/settings.ts'
+import { logLevelSetting, stringSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
 import { createCreator } from '../create/create-link.ts'
@@ -29,8 +29,8 @@ import { createLinkOperations } from '../admin/set-link-state.ts'
 import { sweep } from '../admin/sweep.ts'
 import { watchPools } from '../pools/watch-pools.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
-import { createSqliteCodeStore, keepSecret } from '../stores/sqlite/code-store.ts'
-import { type Database, openDatabase, unusable } from '../stores/sqlite/database.ts'
+import { createSqliteCodeStore, insertSecretIfAbsent } from '../stores/sqlite/code-store.ts'
+import { type Database, openDatabase, unusableFolder } from '../stores/sqlite/database.ts'
 import { createSqliteIntentStore } from '../stores/sqlite/intent-store.ts'
 import { createSqliteLinkStore } from '../stores/sqlite/link-store.ts'
 import { createStoreWatch } from '../stores/sqlite/store-watch.ts'
@@ -41,7 +41,7 @@ const settings = {
   PORT: http.publicPortSetting,
   ADMIN_PORT: http.adminPortSetting,
   ADMIN_TOKEN: http.adminTokenSetting,
-  DATA_DIR: textSetting('folder of the database', './data'),
+  DATA_DIR: stringSetting('folder of the database', './data'),
   RATE_LIMITS: rateLimitsSetting,
   REDIRECT_STATUS: http.redirectStatusSetting,
   LOG_LEVEL: logLevelSetting,
@@ -53,10 +53,10 @@ const POOL = 'default'
 const marks: PoolMarks = { lowWater: 20_000, target: 40_000 }
 const REFILL_CHECK_MS = 5000
 const SWEEP_EVERY_MS = 24 * 3_600_000
-/** How long "there is no such link" is remembered; this process forgets it when it creates one. */
+/** TTL of negative cache entries; this process invalidates them when it creates a link. */
 const MISS_MS = 60_000
 
-/** `standalone`: the newcomer's first minute, and the unit of most tests. */
+/** `standalone`: for a first try, and for most tests. */
 export const role = defineRole({
   usage: 'standalone [--greet]',
   about:
@@ -83,12 +83,12 @@ async function startService(config: Config) {
   })
   const { publicHttp, metrics, health } = service
   try {
-    const parts = await openParts(config, service)
-    service.onEnd(parts.close)
+    const components = await openComponents(config, service)
+    service.onStop(components.close)
     const baseUrl = config.BASE_URL ?? `http://localhost:${publicHttp.port}`
     const limits = limitsOf(rules, metrics)
-    for (const task of attach({ config, parts, baseUrl, limits, service })) {
-      service.onEnd(() => task.stop())
+    for (const task of attach({ config, components, baseUrl, limits, service })) {
+      service.onStop(() => task.stop())
     }
     health.note('store', 'up')
     service.ready({ baseUrl, dataDir: config.DATA_DIR })
@@ -99,7 +99,7 @@ async function startService(config: Config) {
   }
 }
 
-/** The limits of clients, as RATE_LIMITS says. */
+/** The client limits of RATE_LIMITS. */
 function limitsOf(rules: RuleSet | 'off', metrics: Metrics): RequestLimits {
   if (rules === 'off') return noLimits
   const store = createMemoryCounterStore({ nowUs: steadyNowUs })
@@ -107,46 +107,46 @@ function limitsOf(rules: RuleSet | 'off', metrics: Metrics): RequestLimits {
   return createRequestLimits({ limits, nowMs: Date.now, metrics })
 }
 
-type Parts = Awaited<ReturnType<typeof openParts>>
+type Components = Awaited<ReturnType<typeof openComponents>>
 
-/** The database and what works on it, with enough codes minted for the first request. */
-async function openParts(config: Config, { log, health, metrics }: Service) {
-  const onEnded = (err: Error) => {
-    log.fatal({ err }, 'nothing can be stored any more: ending, to be started again')
+/** Opens the database and its stores, with codes minted for the first requests. */
+async function openComponents(config: Config, { log, health, metrics }: Service) {
+  const onWriterStopped = (err: Error) => {
+    log.fatal({ err }, 'the database cannot be written: exiting for a restart')
     process.exit(1)
   }
-  const watch = createStoreWatch({ health, log, onEnded })
-  const ending = new AbortController()
+  const watch = createStoreWatch({ health, log, onWriterStopped })
+  const stopping = new AbortController()
   const db = await openDatabase(config.DATA_DIR, metrics, watch)
   try {
-    const { codes, pools, refill } = await openPool({ db, metrics, signal: ending.signal })
+    const { codes, pools, refill } = await openPool({ db, metrics, signal: stopping.signal })
     return {
       links: createSqliteLinkStore(db),
       intents: createSqliteIntentStore(db, Date.now),
       codes,
       pools,
-      /** Keeps the pool filled, and sees a store that failed come back where nobody else asks. */
-      tend: async () => {
+      /** Keeps the pool filled, and probes a failed store so that its recovery is noticed. */
+      maintain: async () => {
         if (watch.isDown()) await db.probe()
         await refill()
       },
-      signal: ending.signal,
+      signal: stopping.signal,
       close: async () => {
-        ending.abort()
+        stopping.abort()
         await db.close()
       },
     }
   } catch (error) {
     await db.close()
-    throw error instanceof StoreError ? unusable(config.DATA_DIR, error) : error
+    throw error instanceof StoreError ? unusableFolder(config.DATA_DIR, error) : error
   }
 }
 
-/** The pool of codes, filled. Throws StoreError. */
+/** Opens and fills the code pool. Throws StoreError. */
 async function openPool(given: { db: Database; metrics: Metrics; signal: AbortSignal }) {
   const { db, metrics, signal } = given
   const codes = createSqliteCodeStore(db)
-  const secret = await keepSecret(db, 'code', randomBytes(SECRET_BYTES))
+  const secret = await insertSecretIfAbsent(db, 'code', randomBytes(SECRET_BYTES))
   const secretFingerprint = fingerprintOf(secret)
   await codes.insertPoolIfAbsent({ pool: POOL, secretFingerprint })
   const permutation = createPermutation(secret)
@@ -164,41 +164,41 @@ async function openPool(given: { db: Database; metrics: Metrics; signal: AbortSi
   return { codes, pools, refill }
 }
 
-/** Puts the apps on their listeners and starts what runs beside them. */
+/** Attaches the apps to their listeners and starts the background tasks. */
 function attach(given: {
   config: Config
-  parts: Parts
+  components: Components
   baseUrl: string
   limits: RequestLimits
   service: Service
 }): Background[] {
-  const { config, parts, baseUrl, limits, service } = given
+  const { config, components, baseUrl, limits, service } = given
   const { log, metrics, publicHttp, adminHttp } = service
-  const { links } = parts
+  const { links } = components
   const nowMs = Date.now
   const onError = (task: string) => (error: unknown) => {
     metrics.backgroundFailures.inc({ task })
-    log.error({ err: error, task }, 'a background task failed')
+    log.error({ err: error, task }, 'background task failed')
   }
   const refilling = runInBackground({
     everyMs: REFILL_CHECK_MS,
-    task: parts.tend,
+    task: components.maintain,
     onError: onError('refill'),
   })
   const sweeping = runInBackground({
     everyMs: SWEEP_EVERY_MS,
-    task: (signal) => sweep({ links, intents: parts.intents, nowMs, metrics, log, signal }),
+    task: (signal) => sweep({ links, intents: components.intents, nowMs, metrics, log, signal }),
     onError: onError('sweep'),
   })
   const finder = createLinkFinder({ links, nowMs, metrics, missMs: MISS_MS })
   const onStored = (code: string) => {
     finder.forget(code)
-    return undefined // nobody else remembers it, so there is nothing to wait for
+    return undefined // no other cache to wait for
   }
   const supply = createCodeSupply({
-    codes: parts.codes,
+    codes: components.codes,
     pool: POOL,
-    signal: parts.signal,
+    signal: components.signal,
     monotonicMs,
     metrics,
     onPoolAsked: () => {
@@ -206,7 +206,7 @@ function attach(given: {
     },
     onError: onError('claim-block'),
   })
-  const { intents } = parts
+  const { intents } = components
   const createDeps = { links, intents, supply, nowMs, monotonicMs, metrics, onStored }
   const creating = {
     baseUrl,
@@ -217,9 +217,9 @@ function attach(given: {
     log,
   }
   const app = createCreateApp(creating)
-  const postLinkLane = createPostLinkLane(creating)
+  const postLinkFastPath = createPostLinkFastPath(creating)
   const redirectStatus = config.REDIRECT_STATUS
-  const redirectLane = createRedirectLane({
+  const redirectFastPath = createRedirectFastPath({
     finder,
     limits,
     nowMs,
@@ -229,44 +229,44 @@ function attach(given: {
     redirectStatus,
     servedPaths,
   })
-  const lane: Lane = (req, res) => redirectLane(req, res) || postLinkLane(req, res)
-  publicHttp.attach({ baseUrl, app, lane })
-  adminHttp.attach({ baseUrl, app: adminAppOf({ config, parts, baseUrl, finder, service }) })
+  const fastPath: FastPath = (req, res) => redirectFastPath(req, res) || postLinkFastPath(req, res)
+  publicHttp.attach({ baseUrl, app, fastPath })
+  adminHttp.attach({ baseUrl, app: adminAppOf({ config, components, baseUrl, finder, service }) })
   return [refilling, sweeping]
 }
 
 function adminAppOf(given: {
   config: Config
-  parts: Parts
+  components: Components
   baseUrl: string
   finder: LinkFinder
   service: Service
 }) {
-  const { config, parts, baseUrl, finder, service } = given
+  const { config, components, baseUrl, finder, service } = given
   const { health, metrics, log } = service
-  const { links, pools } = parts
+  const { links, pools } = components
   const nowMs = Date.now
   const onChanged = (code: string) => {
     finder.forget(code)
-    return true // nobody else remembers it
+    return true // no other cache to invalidate
   }
   const operations = createLinkOperations({ links, nowMs, onChanged })
   const api = { operations, readPools: pools.report, nowMs }
   return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, api })
 }
 
-/** Where it listens, which BASE_URL need not lead to, and two commands that work there. */
+/** The listening address, which may differ from BASE_URL, and two commands to try. */
 function greeting({ baseUrl, port }: { baseUrl: string; port: number }): string {
-  const here = new URL(`http://localhost:${port}`).origin
+  const origin = new URL(`http://localhost:${port}`).origin
   const alias = `try-${randomBytes(3).toString('hex')}`
   const body = JSON.stringify({ long_url: 'https://example.com/', custom_alias: alias })
   return [
-    `Curtail listens on ${here}. To try it, make a link and follow it:`,
+    `Curtail listens on ${origin}. To try it, create a link and request it:`,
     '',
-    `  curl -X POST ${here}/v1/urls -H 'Content-Type: application/json' -d '${body}'`,
-    `  curl -i ${here}/${alias}`,
+    `  curl -X POST ${origin}/v1/urls -H 'Content-Type: application/json' -d '${body}'`,
+    `  curl -i ${origin}/${alias}`,
     '',
-    ...(new URL(baseUrl).origin === here ? [] : [`Short links begin with ${baseUrl}.`, '']),
+    ...(new URL(baseUrl).origin === origin ? [] : [`Short links start with ${baseUrl}.`, '']),
     'Ctrl-C stops it.',
     '',
   ].join('\n')

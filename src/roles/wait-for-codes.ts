@@ -1,10 +1,10 @@
-// `curtail wait-for-codes`: an init container of creators. Waits, for a bounded time, until the
-// pool has been given its first codes, so that a creator that is ready can create. Changes nothing.
+// `curtail wait-for-codes`: an init container of create pods. Waits, for a bounded time, until the
+// pool has its first codes, so that a ready pod can create links. Read-only.
 import type { ConfigOf } from '../config/config.ts'
 import { pause } from '../resilience/deadline.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { defineRole, refuseArguments } from '../process/role.ts'
+import { defineRole, rejectArguments } from '../process/role.ts'
 import { integerSetting, logLevelSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { codePoolSetting } from '../create/settings.ts'
@@ -27,20 +27,20 @@ const settings = {
 export const role = defineRole({
   usage: 'wait-for-codes',
   about:
-    'Ends with 0 once the pool CODE_POOL has been given its first codes, also if none is left,\n' +
+    'Exits with 0 once the pool CODE_POOL has had its first codes, also if none is left,\n' +
     'and after WAIT_SECONDS in any case: without codes, aliases can still be created.',
   settings,
   run: async ({ config, args, signal }) => {
-    refuseArguments('wait-for-codes', args)
+    rejectArguments('wait-for-codes', args)
     const log = createLog({ role: 'wait-for-codes', level: config.LOG_LEVEL })
-    const late = AbortSignal.timeout(config.WAIT_SECONDS * 1000)
-    const ending = AbortSignal.any([signal, late])
-    const cassandra = openCassandra({ config, metrics: createMetrics(), log, signal: ending })
+    const timedOut = AbortSignal.timeout(config.WAIT_SECONDS * 1000)
+    const stopping = AbortSignal.any([signal, timedOut])
+    const cassandra = openCassandra({ config, metrics: createMetrics(), log, signal: stopping })
     try {
       const codes = createCassandraCodeStore(cassandra)
       await cassandra.ready
       const hasCodes = async () => ((await codes.readPoolSerial(config.CODE_POOL))?.minted ?? 0) > 0
-      await waitUntil(hasCodes, { config, log, ending })
+      await waitUntil(hasCodes, { config, log, stopping })
     } finally {
       await cassandra.close()
     }
@@ -52,24 +52,27 @@ const PAUSE_MS = 500
 
 async function waitUntil(
   hasCodes: () => Promise<boolean>,
-  given: { config: ConfigOf<typeof settings>; log: Log; ending: AbortSignal },
+  given: { config: ConfigOf<typeof settings>; log: Log; stopping: AbortSignal },
 ): Promise<void> {
-  const { config, log, ending } = given
+  const { config, log, stopping } = given
   const about = { pool: config.CODE_POOL }
-  let isTold = false
-  while (!ending.aborted) {
+  let isLogged = false
+  while (!stopping.aborted) {
     try {
       if (await hasCodes()) {
-        log.info(about, 'the pool has been given codes')
+        log.info(about, 'pool filled')
         return
       }
-      if (!isTold) log.info(about, 'waiting for the first codes: see the Job that refills the pool')
-      isTold = true
+      if (!isLogged) log.info(about, 'waiting for the first codes of the pool: see the refill Job')
+      isLogged = true
     } catch (err) {
       if (!(err instanceof StoreError)) throw err
-      log.warn({ err }, 'Cassandra did not answer: trying again')
+      log.warn({ err }, 'Cassandra unavailable: retrying')
     }
-    await pause(PAUSE_MS, ending)
+    await pause(PAUSE_MS, stopping)
   }
-  log.warn(about, 'went on without codes: only aliases can be created until the pool is refilled')
+  log.warn(
+    about,
+    'continuing without codes: only aliases can be created until the pool is refilled',
+  )
 }

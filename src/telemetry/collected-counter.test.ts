@@ -1,9 +1,9 @@
-// A counter whose series are kept elsewhere shows them as they stand when the registry is read.
+// A collected counter renders the current series of its source on each scrape.
 import { expect, test } from '@jest/globals'
 import { Registry } from 'prom-client'
 import { CollectedCounter } from './collected-counter.ts'
 
-test('the registry shows the series of the moment, and none that has gone', async () => {
+test('the registry renders current series, and no deleted one', async () => {
   const registry = new Registry()
   const counter = new CollectedCounter({
     name: 'hits',

@@ -1,15 +1,15 @@
-// A counter for prom-client's registry whose series are kept elsewhere and asked for when the
-// registry is read: nothing is counted twice, and a series that is dropped there is gone here.
+// A counter for prom-client's registry that reads its series from elsewhere on each scrape: nothing
+// is counted twice, and a series that is deleted there disappears here.
 import type { Metric } from 'prom-client'
 import type { Labels, MetricOptions } from './labelled-metrics.ts'
 
-/** One series as it stands. */
+/** The current value of one series. */
 export interface Sample<L extends string> {
   readonly labels: Labels<L>
   readonly value: number
 }
 
-/** A counter that is asked for. */
+/** A counter that is collected on each scrape. */
 export class CollectedCounter<L extends string = never> {
   readonly name: string
   readonly help: string
@@ -20,15 +20,15 @@ export class CollectedCounter<L extends string = never> {
     this.name = name
     this.help = help
     this.labelNames = labelNames
-    registry.registerMetric(this as unknown as Metric) // of which the registry uses name and get()
+    registry.registerMetric(this as unknown as Metric) // the registry uses only name and get()
   }
 
-  /** Says where its series are kept; no two of them may have the same labels. */
+  /** Sets the source of the series; no two of them may have the same labels. */
   collectFrom(source: () => Iterable<Sample<L>>): void {
     this.#source = source
   }
 
-  /** What the registry shows. */
+  /** The metric as the registry renders it. */
   get() {
     const { name, help } = this
     return Promise.resolve({

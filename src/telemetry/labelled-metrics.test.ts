@@ -1,4 +1,4 @@
-// Our counters and histograms show on the page exactly what prom-client's own would show.
+// The counters and histograms render exactly as prom-client's own do.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { Counter, Histogram, Registry } from 'prom-client'
@@ -13,7 +13,7 @@ const labels = fc.record({
   outcome: fc.constantFrom('hit', 'a "quoted" \\ one', 'two\nlines'),
 })
 
-/** Lines of the page, in an order that says nothing. */
+/** The sorted lines of the page. */
 async function pageOf(registry: Registry): Promise<string[]> {
   return (await registry.metrics()).split('\n').sort()
 }
@@ -25,8 +25,8 @@ test('a counter', async () => {
       const [ours, theirs] = [new Registry(), new Registry()]
       const counter = new LabelledCounter({ name: NAME, help: HELP, labelNames, registry: ours })
       const peer = new Counter({ name: NAME, help: HELP, labelNames, registers: [theirs] })
-      for (const [by, count, isKept] of given) {
-        if (isKept) counter.labels(by.tier, by.outcome).inc(count)
+      for (const [by, count, isCached] of given) {
+        if (isCached) counter.labels(by.tier, by.outcome).inc(count)
         else counter.inc(by, count)
         peer.inc(by, count)
       }
@@ -35,7 +35,7 @@ test('a counter', async () => {
   )
 })
 
-test('a histogram, with values on its bounds, between and beyond', async () => {
+test('a histogram, with values on, between and above its bounds', async () => {
   const values = fc.oneof(
     fc.constantFrom(0, 0.001, 0.1, 1, 7),
     fc.double({ min: 0, max: 2, noNaN: true }),
@@ -55,7 +55,7 @@ test('a histogram, with values on its bounds, between and beyond', async () => {
   )
 })
 
-test('without labels, a metric is shown at zero from the start', async () => {
+test('a metric without labels is rendered at zero from the start', async () => {
   const registry = new Registry()
   new LabelledCounter({ name: NAME, help: HELP, registry })
   expect(await registry.metrics()).toContain(`${NAME} 0`)

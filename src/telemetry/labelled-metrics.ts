@@ -1,11 +1,11 @@
-// Counters and histograms for prom-client's registry whose series are found once, not at every
-// use: prom-client's own find it by a text of its labels each time, a tenth of a redirect's CPU.
+// Counters and histograms for prom-client's registry whose series are looked up once, not at every
+// use: prom-client builds a string of the labels each time, a tenth of a redirect's CPU time.
 import type { Metric, Registry } from 'prom-client'
 
-/** The labels of a series by their names. */
+/** The labels of a series, by name. */
 export type Labels<L extends string> = Readonly<Partial<Record<L, string | number>>>
 
-/** What a metric is called and says; it registers itself. */
+/** Options of a metric; the metric registers itself. */
 export interface MetricOptions<L extends string> {
   readonly name: string
   readonly help: string
@@ -13,16 +13,16 @@ export interface MetricOptions<L extends string> {
   readonly registry: Registry
 }
 
-/** The series of one metric, each made when its labels are first seen. */
-class SeriesOf<L extends string, S> {
+/** The series of one metric, each created when its labels are first used. */
+class SeriesMap<L extends string, S> {
   readonly #labelNames: readonly L[]
-  readonly #make: () => S
+  readonly #create: () => S
   readonly #byKey = new Map<string, { readonly labels: Labels<L>; readonly series: S }>()
 
-  constructor(labelNames: readonly L[], make: () => S) {
+  constructor(labelNames: readonly L[], create: () => S) {
     this.#labelNames = labelNames
-    this.#make = make
-    if (labelNames.length === 0) this.find([]) // shown from the start, at zero
+    this.#create = create
+    if (labelNames.length === 0) this.find([]) // rendered from the start, at zero
   }
 
   find(values: readonly (string | number | undefined)[]): S {
@@ -30,9 +30,9 @@ class SeriesOf<L extends string, S> {
     const known = this.#byKey.get(key)
     if (known !== undefined) return known.series
     const named = this.#labelNames.map((name, i) => [name, String(values[i])] as const)
-    const made = { labels: Object.fromEntries(named) as Labels<L>, series: this.#make() }
-    this.#byKey.set(key, made)
-    return made.series
+    const created = { labels: Object.fromEntries(named) as Labels<L>, series: this.#create() }
+    this.#byKey.set(key, created)
+    return created.series
   }
 
   findBy(labels: Labels<L>): S {
@@ -49,33 +49,33 @@ export class LabelledCounter<L extends string = never> {
   readonly name: string
   readonly help: string
   readonly labelNames: readonly L[]
-  readonly #series: SeriesOf<L, { value: number; inc(by?: number): void }>
+  readonly #series: SeriesMap<L, { value: number; inc(by?: number): void }>
 
   constructor({ name, help, labelNames = [], registry }: MetricOptions<L>) {
     this.name = name
     this.help = help
     this.labelNames = labelNames
-    this.#series = new SeriesOf(labelNames, () => ({
+    this.#series = new SeriesMap(labelNames, () => ({
       value: 0,
       inc(by = 1) {
         this.value += by
       },
     }))
-    registry.registerMetric(this as unknown as Metric) // of which the registry uses name and get()
+    registry.registerMetric(this as unknown as Metric) // the registry uses only name and get()
   }
 
-  /** The series of these label values, in the order of their names: for where it is used often. */
+  /** The series of these label values, in the order of the label names: for hot paths. */
   labels(...values: readonly string[]): { inc(by?: number): void } {
     return this.#series.find(values)
   }
 
-  /** Counts where it happens seldom: one of a series, or so many of the metric without labels. */
-  inc(what: Labels<L> | number, by = 1): void {
-    if (typeof what === 'number') this.#series.find([]).inc(what)
-    else this.#series.findBy(what).inc(by)
+  /** For cold paths: increments a series by its labels, or the only series by a number. */
+  inc(labelsOrCount: Labels<L> | number, by = 1): void {
+    if (typeof labelsOrCount === 'number') this.#series.find([]).inc(labelsOrCount)
+    else this.#series.findBy(labelsOrCount).inc(by)
   }
 
-  /** What the registry shows. */
+  /** The metric as the registry renders it. */
   get() {
     const values = this.#series.list().map(({ labels, series: { value } }) => ({ labels, value }))
     const { name, help } = this
@@ -83,49 +83,49 @@ export class LabelledCounter<L extends string = never> {
   }
 }
 
-/** How a histogram is made. */
+/** Options of a histogram. */
 interface HistogramOptions<L extends string> extends MetricOptions<L> {
   readonly buckets: readonly number[]
-  /** The trace under way, for exemplars; undefined where there is none, or nothing is traced. */
-  readonly traceIdNow?: (() => string | undefined) | undefined
+  /** The active trace, for exemplars; undefined without one, or while tracing is off. */
+  readonly currentTraceId?: (() => string | undefined) | undefined
 }
 
-/** A histogram. Where traces are told, the last observation of one in a bucket is its exemplar. */
+/** A histogram. A bucket's exemplar is its last observation that was made within a trace. */
 export class LabelledHistogram<L extends string = never> {
   readonly name: string
   readonly help: string
   readonly labelNames: readonly L[]
   readonly #bounds: readonly number[]
-  readonly #series: SeriesOf<L, Distribution>
+  readonly #series: SeriesMap<L, Distribution>
 
   constructor(options: HistogramOptions<L>) {
     this.name = options.name
     this.help = options.help
     this.labelNames = options.labelNames ?? []
     this.#bounds = options.buckets
-    this.#series = new SeriesOf(this.labelNames, () => new Distribution(options))
+    this.#series = new SeriesMap(this.labelNames, () => new Distribution(options))
     options.registry.registerMetric(this as unknown as Metric)
   }
 
-  /** The series of these label values, in the order of their names: for where it is used often. */
+  /** The series of these label values, in the order of the label names: for hot paths. */
   labels(...values: readonly string[]): { observe(value: number): void } {
     return this.#series.find(values)
   }
 
-  /** Observes a value of the metric without labels. */
+  /** Observes a value, for a histogram without labels. */
   observe(value: number): void {
     this.#series.find([]).observe(value)
   }
 
-  /** What the registry shows. */
+  /** The metric as the registry renders it. */
   get() {
     const { name, help } = this
     const values = this.#series.list().flatMap(({ labels, series }) => {
       const counts = series.cumulative()
-      const bucket = (le: string | number, value: number, place: number) => {
-        const exemplar = series.exemplar(place)
-        const shown = { metricName: `${name}_bucket`, labels: { le, ...labels }, value }
-        return exemplar === undefined ? shown : { ...shown, exemplar }
+      const bucket = (le: string | number, value: number, bucketIndex: number) => {
+        const exemplar = series.exemplar(bucketIndex)
+        const sample = { metricName: `${name}_bucket`, labels: { le, ...labels }, value }
+        return exemplar === undefined ? sample : { ...sample, exemplar }
       }
       return [
         ...this.#bounds.map((bound, i) => bucket(bound, counts[i] ?? 0, i)),
@@ -138,27 +138,30 @@ export class LabelledHistogram<L extends string = never> {
   }
 }
 
-/** One observation, and the trace that it was made in. */
+/** One observation and its trace. */
 interface Exemplar {
   readonly traceId: string
   readonly value: number
   readonly atMs: number
 }
 
-/** Values of one series by the bounds that they lie within. */
+/** The bucket counts of one series. */
 class Distribution {
   readonly #bounds: readonly number[]
   readonly #counts: number[]
-  readonly #traceIdNow: HistogramOptions<never>['traceIdNow']
-  /** By the place of their bucket, the last one's too; the table stands only where one was kept. */
+  readonly #currentTraceId: HistogramOptions<never>['currentTraceId']
+  /** By bucket index, including +Inf; undefined until the first exemplar. */
   #exemplars: (Exemplar | undefined)[] | undefined
   sum = 0
   count = 0
 
-  constructor({ buckets, traceIdNow }: Pick<HistogramOptions<never>, 'buckets' | 'traceIdNow'>) {
+  constructor({
+    buckets,
+    currentTraceId,
+  }: Pick<HistogramOptions<never>, 'buckets' | 'currentTraceId'>) {
     this.#bounds = buckets
     this.#counts = buckets.map(() => 0)
-    this.#traceIdNow = traceIdNow
+    this.#currentTraceId = currentTraceId
   }
 
   observe(value: number): void {
@@ -167,7 +170,7 @@ class Distribution {
     let i = 0
     while (i < this.#bounds.length && value > (this.#bounds[i] ?? Infinity)) i++
     if (i < this.#counts.length) this.#counts[i] = (this.#counts[i] ?? 0) + 1
-    const traceId = this.#traceIdNow?.()
+    const traceId = this.#currentTraceId?.()
     if (traceId !== undefined) (this.#exemplars ??= [])[i] = { traceId, value, atMs: Date.now() }
   }
 
@@ -176,11 +179,11 @@ class Distribution {
     return this.#counts.map((count) => (total += count))
   }
 
-  /** The exemplar of the bucket at this place, as prom-client writes it. */
-  exemplar(place: number) {
-    const kept = this.#exemplars?.[place]
-    if (kept === undefined) return undefined
-    const { traceId, value, atMs } = kept
+  /** The exemplar of a bucket, in prom-client's form. */
+  exemplar(bucketIndex: number) {
+    const exemplar = this.#exemplars?.[bucketIndex]
+    if (exemplar === undefined) return undefined
+    const { traceId, value, atMs } = exemplar
     return { labelSet: { trace_id: traceId }, value, timestamp: atMs / 1000 }
   }
 }

@@ -1,8 +1,8 @@
-// What a line of the log shows of an error.
+// How log lines render errors.
 import { expect, test } from '@jest/globals'
 import { describeError } from './log.ts'
 
-test('an error is shown without the command that a driver hung on it', () => {
+test('an error is logged without the command that a driver attached', () => {
   const command = { name: 'auth', args: ['user', 'secret'] }
   const error = Object.assign(new Error('WRONGPASS'), { command, code: 'E' })
   const shown = describeError(error)
@@ -10,6 +10,6 @@ test('an error is shown without the command that a driver hung on it', () => {
   expect(JSON.stringify(shown)).not.toContain('secret')
 })
 
-test('what is no error is shown as it is', () => {
+test('a value that is not an error is logged unchanged', () => {
   expect(describeError('late')).toBe('late')
 })

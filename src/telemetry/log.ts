@@ -1,23 +1,23 @@
-// JSON lines on stdout, one object a line. No request is logged when it succeeds: the edge does
-// that. No key, token or URL of a user belongs in a line.
+// JSON lines on stdout, one object per line. Successful requests are not logged: the edge does
+// that. A line must not contain a key, a token or a user's URL.
 import { pino, type Logger, stdSerializers } from 'pino'
 import { createLogOutput } from './log-output.ts'
-import { spansNow } from './spans.ts'
+import { installedSpans } from './spans.ts'
 
-/** The levels LOG_LEVEL takes, quietest last. */
+/** The values of LOG_LEVEL, quietest last. */
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** Part of the logger that rooms ask for. */
+/** The subset of the logger that modules depend on. */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
 
-/** The logger of one process; `role` stands in every line, the ids of a traced request in its. */
+/** The logger of one process. Lines have `role`, and the trace ids within a traced request. */
 export function createLog(options: { role: string; level: string }): Logger {
-  const spans = spansNow()
+  const spans = installedSpans()
   const output = createLogOutput(process.stdout, (lines) => {
-    log.warn({ lines }, 'lines of the log were lost: nobody read them')
+    log.warn({ lines }, 'log lines dropped: stdout was not read')
   })
   const shape = {
-    ...(spans !== undefined && { mixin: () => spans.idsNow() ?? {} }),
+    ...(spans !== undefined && { mixin: () => spans.currentIds() ?? {} }),
     level: options.level,
     base: { role: options.role },
     timestamp: pino.stdTimeFunctions.isoTime,
@@ -28,7 +28,7 @@ export function createLog(options: { role: string; level: string }): Logger {
   return log
 }
 
-/** An error as a line shows it, less the command that a driver hangs on it: it may hold secrets. */
+/** An error as logged, without the command that a driver attaches: it may hold secrets. */
 export function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const described: Record<string, unknown> = { ...stdSerializers.err(error) }

@@ -1,4 +1,4 @@
-// The lag of the event loop, of a loop that is held up and of a process that is frozen.
+// The lag of the event loop when the loop is blocked and when the process is frozen.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { TICK_MS, TICKS_MAX, watchLoopLag } from './loop-lag.ts'
@@ -6,12 +6,12 @@ import { TICK_MS, TICKS_MAX, watchLoopLag } from './loop-lag.ts'
 const STALL_MS = 210
 const HOUR_MS = 3_600_000
 
-/** Holds the event loop up. */
+/** Blocks the event loop. */
 function stall(ms: number): void {
   for (const endMs = performance.now() + ms; performance.now() < endMs;);
 }
 
-test('a stall counts once for each tick that it held up, by how long', async () => {
+test('a stall counts once for each tick that it delayed, by the delay', async () => {
   const seen: number[] = []
   const stop = watchLoopLag({ nowMs: () => performance.now(), observe: (lag) => seen.push(lag) })
   await sleep(2 * TICK_MS)
@@ -19,14 +19,14 @@ test('a stall counts once for each tick that it held up, by how long', async () 
   stall(STALL_MS)
   await sleep(TICK_MS)
   stop()
-  const late = seen.slice(before).filter((lag) => lag >= TICK_MS / 1000)
-  expect(late.length).toBeGreaterThanOrEqual(STALL_MS / TICK_MS - 2)
-  expect(late[0]).toBeGreaterThanOrEqual((STALL_MS - TICK_MS) / 1000)
-  const steps = late.slice(1).map((lag, i) => (late[i] ?? 0) - lag)
+  const delayed = seen.slice(before).filter((lag) => lag >= TICK_MS / 1000)
+  expect(delayed.length).toBeGreaterThanOrEqual(STALL_MS / TICK_MS - 2)
+  expect(delayed[0]).toBeGreaterThanOrEqual((STALL_MS - TICK_MS) / 1000)
+  const steps = delayed.slice(1).map((lag, i) => (delayed[i] ?? 0) - lag)
   for (const step of steps.slice(0, 5)) expect(step).toBeCloseTo(TICK_MS / 1000, 6)
 })
 
-test('of a process that was frozen for an hour a minute is counted', async () => {
+test('after an hour in a frozen process, one minute is counted', async () => {
   const seen: number[] = []
   let frozenMs = 0
   const nowMs = () => performance.now() + frozenMs
@@ -40,7 +40,7 @@ test('of a process that was frozen for an hour a minute is counted', async () =>
   expect(Math.max(...seen)).toBeLessThanOrEqual((TICKS_MAX * TICK_MS) / 1000)
 })
 
-test('once it is stopped it measures nothing more', async () => {
+test('it measures nothing after stop', async () => {
   const seen: number[] = []
   const stop = watchLoopLag({ nowMs: () => performance.now(), observe: (lag) => seen.push(lag) })
   await sleep(3 * TICK_MS)

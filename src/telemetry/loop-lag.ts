@@ -1,15 +1,15 @@
-// How late the event loop is: a clock ticks at a fixed rate, and for each tick it is measured how
-// long after it the loop got there. A stall counts once for each tick that it held up, as it would
-// for requests that come at a fixed rate. Knows no metrics.
+// Measures the lag of the event loop: for each tick of a fixed-rate clock, how long after it the
+// loop ran. A stall counts once for each tick that it delayed, as it would for requests that arrive
+// at a fixed rate. Independent of metrics.
 
-/** Time between two ticks. */
+/** Interval between two ticks. */
 export const TICK_MS = 20
-/** Ticks measured of one stall: a minute's. Of a longer one, as of a frozen process, the last. */
+/** Ticks counted per stall: one minute. Of a longer one (a frozen process), only the last. */
 export const TICKS_MAX = 3000
 
-/** Calls `observe` with the lag of each tick, in seconds, until the function it gives is called. */
+/** Calls `observe` with the lag of each tick, in seconds; returns a function that stops it. */
 export function watchLoopLag(options: {
-  /** A clock that never goes back. */
+  /** A monotonic clock. */
   readonly nowMs: () => number
   readonly observe: (lagSeconds: number) => void
 }): () => void {
@@ -21,7 +21,7 @@ export function watchLoopLag(options: {
     const missed = Math.floor((now - dueMs) / TICK_MS)
     if (missed >= TICKS_MAX) dueMs += (missed - TICKS_MAX + 1) * TICK_MS
     for (; dueMs <= now; dueMs += TICK_MS) observe((now - dueMs) / 1000)
-    timer = setTimeout(tick, Math.ceil(dueMs - now)).unref() // Node cuts what is behind the point
+    timer = setTimeout(tick, Math.ceil(dueMs - now)).unref() // Node.js truncates fractions
   }
   return () => {
     clearTimeout(timer)

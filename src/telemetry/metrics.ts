@@ -1,88 +1,86 @@
-// The catalogue of metrics. docs/metrics.md lists the same names, and a test compares both ways.
-// Labels take few values: never a code, an address or a path.
+// The catalogue of metrics. A test checks that docs/metrics.md lists exactly these names. Labels
+// have few values: never a code, an address or a path.
 import { Registry, collectDefaultMetrics } from 'prom-client'
 import { controllerMetrics } from './controller-metrics.ts'
 import { watchLoopLag } from './loop-lag.ts'
-import { type Makers, makersOf } from './metric-makers.ts'
+import { type MetricFactory, createMetricFactory } from './metric-factory.ts'
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 const CALL_BUCKETS = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.05, 0.1, 1]
 const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 
-function linkMetrics({ counter, histogram }: Makers) {
+function linkMetrics({ counter, histogram }: MetricFactory) {
   return {
     requestSeconds: histogram(
       'curtail_http_request_duration_seconds',
-      'Time from a request’s head to the end of its answer, by route and status.',
+      'Time from the headers of a request to the end of its response, by route and status.',
       { buckets: LATENCY_BUCKETS, labelNames: ['route', 'status'], hasExemplars: true },
     ),
     lookups: counter(
       'curtail_link_lookups_total',
-      'Look-ups of a code, by the tier that answered and what it said.',
-      ['tier', 'outcome'],
+      'Look-ups of a code, by the tier that responded and the result.',
+      ['tier', 'result'],
     ),
     requestsLimited: counter(
       'curtail_http_requests_limited_total',
-      'Requests refused by a limit on clients, by rule.',
+      'Requests rejected by a rate limit, by rule.',
       ['rule'],
     ),
-    creates: counter('curtail_creates_total', 'Requests to create a link, by outcome.', [
-      'outcome',
-    ]),
+    creates: counter('curtail_creates_total', 'Requests to create a link, by result.', ['result']),
   }
 }
 
-function linkCacheMetrics({ counter, gauge }: Makers) {
+function linkCacheMetrics({ counter, gauge }: MetricFactory) {
   return {
     linkCacheFills: counter(
       'curtail_link_cache_fills_total',
-      'Entries given to the shared cache of links, by what became of them.',
-      ['outcome'],
+      'Entries written to the shared link cache, by result.',
+      ['result'],
     ),
     linkCacheFailures: counter(
       'curtail_link_cache_failures_total',
-      'Commands of the shared cache of links that failed or came after the deadline.',
-      ['why'],
+      'Commands of the shared link cache that failed or timed out, by reason.',
+      ['reason'],
     ),
-    linkCacheAway: gauge(
-      'curtail_link_cache_away',
-      '1 while the shared cache of links is left alone, as it does not answer.',
+    linkCacheUnavailable: gauge(
+      'curtail_link_cache_unavailable',
+      '1 while the circuit breaker of the shared link cache is open.',
     ),
-    linkCacheInvalid: counter(
+    linkCacheInvalidEntries: counter(
       'curtail_link_cache_invalid_entries_total',
       'Entries of the shared link cache that failed verification and were dropped, by reason.',
       ['reason'],
     ),
-    linkForgetsQueued: gauge(
-      'curtail_link_forgets_queued',
-      'Changed links that the shared cache has not confirmed yet to have forgotten.',
+    linkCacheInvalidationsQueued: gauge(
+      'curtail_link_cache_invalidations_queued',
+      'Invalidations of links that the shared cache has not confirmed yet.',
     ),
-    linkForgetsDropped: counter(
-      'curtail_link_forgets_dropped_total',
-      'Changed links that were given up, as too many waited for the shared cache.',
+    linkCacheInvalidationsDropped: counter(
+      'curtail_link_cache_invalidations_dropped_total',
+      'Invalidations of links that were dropped, as too many were queued.',
     ),
   }
 }
 
-function codeMetrics({ counter, gauge }: Makers) {
+function codeMetrics({ counter, gauge }: MetricFactory) {
   return {
     claims: counter(
       'curtail_code_claims_total',
-      'Claims of a code in the store, by outcome; unknown-resolved were unknown and then learnt.',
-      ['outcome'],
+      'Claims of a code in the store, by result; unknown-resolved were unknown until read back.',
+      ['result'],
     ),
     blocksClaimed: counter(
       'curtail_pool_blocks_claimed_total',
       'Blocks of codes that this process claimed.',
       ['pool'],
     ),
-    codesMinted: counter('curtail_pool_codes_minted_total', 'Codes that this process minted.', [
+    codesMinted: counter('curtail_pool_codes_minted_total', 'Codes that this process generated.', [
       'pool',
     ]),
     poolLevel: gauge(
       'curtail_pool_level_codes',
-      'Codes left in the pool: minted and not yet claimed.',
+      'Codes left in the pool: generated and not yet claimed.',
       ['pool'],
     ),
     poolClaimed: gauge(
@@ -100,20 +98,20 @@ function codeMetrics({ counter, gauge }: Makers) {
 
 const RULE_LABELS = ['domain', 'key1', 'key2', 'rule'] as const
 
-/** Those that begin with `ratelimit_` have envoyproxy/ratelimit's names and meaning. */
-function limiterMetrics({ collected, counter, gauge, histogram }: Makers) {
+/** Metrics that start with `ratelimit_` have envoyproxy/ratelimit's names and meaning. */
+function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory) {
   const ofRule = (name: string, help: string) =>
     collected(`ratelimit_service_rate_limit_${name}`, `Of each rule: ${help}.`, RULE_LABELS)
   return {
-    ruleTotalHits: ofRule('total_hits', 'hits that were asked for'),
+    ruleTotalHits: ofRule('total_hits', 'hits requested'),
     ruleOverLimit: ofRule('over_limit', 'hits over the limit'),
     ruleNearLimit: ofRule('near_limit', 'hits within the limit, but near it'),
     ruleOverLimitWithLocalCache: ofRule(
       'over_limit_with_local_cache',
-      'hits denied from this process’s memory, without Redis',
+      'hits denied by the deny cache, without Redis',
     ),
     ruleWithinLimit: ofRule('within_limit', 'hits within the limit'),
-    ruleShadowMode: ofRule('shadow_mode', 'hits over the limit of a rule in shadow'),
+    ruleShadowMode: ofRule('shadow_mode', 'hits over the limit of a rule in shadow mode'),
     domainNotFound: collected(
       'ratelimit_service_rate_limit_domain_not_found',
       'Descriptors of a domain without rules.',
@@ -121,7 +119,7 @@ function limiterMetrics({ collected, counter, gauge, histogram }: Makers) {
     ),
     shouldRateLimitErrors: collected(
       'ratelimit_service_should_rate_limit_error',
-      'Calls that Redis did not answer, and calls that could not be decided.',
+      'Calls without a response of Redis, and calls that failed.',
       ['err_type'],
     ),
     limiterRequests: collected('ratelimit_service_total_requests', 'Calls over gRPC.', [
@@ -134,63 +132,63 @@ function limiterMetrics({ collected, counter, gauge, histogram }: Makers) {
     ),
     configLoadSuccess: collected(
       'ratelimit_service_config_load_success',
-      'Sets of rules that came into force.',
+      'Sets of rules that were loaded.',
     ),
     configLoadError: collected(
       'ratelimit_service_config_load_error',
-      'Sets of rules that were refused.',
+      'Sets of rules that were rejected.',
     ),
     globalShadowMode: collected(
       'ratelimit_service_global_shadow_mode',
-      'Calls let pass by SHADOW_MODE alone.',
+      'Calls admitted by SHADOW_MODE alone.',
     ),
     limiterSheds: counter(
       'curtail_limiter_sheds_total',
-      'Times that a connection was held to its share or shed, by what the process holds.',
+      'Times that a connection was limited to its share or closed, by resource.',
       ['resource'],
     ),
     limiterDecisions: counter(
       'curtail_limiter_decisions_total',
-      'Decisions of limits, by who decided and how.',
-      ['by', 'outcome'],
+      'Decisions on limits, by source and result.',
+      ['source', 'result'],
     ),
     limiterStoreFailures: counter(
       'curtail_limiter_store_failures_total',
-      'Calls to Redis that failed or came after the deadline.',
-      ['why'],
+      'Calls to Redis that failed or timed out, by reason.',
+      ['reason'],
     ),
-    limiterStoreAway: gauge(
-      'curtail_limiter_store_away',
-      '1 while limits are counted in this process, as Redis does not answer.',
+    limiterStoreUnavailable: gauge(
+      'curtail_limiter_store_unavailable',
+      '1 while this process counts locally because Redis is unavailable.',
     ),
   }
 }
 
-function cassandraMetrics({ counter, gauge, histogram }: Makers) {
+function cassandraMetrics({ counter, gauge, histogram }: MetricFactory) {
   return {
     cassandraCallSeconds: histogram(
       'curtail_cassandra_call_duration_seconds',
-      'Time of one statement over all its attempts, by its kind and outcome.',
-      { buckets: LATENCY_BUCKETS, labelNames: ['statement', 'outcome'], hasExemplars: true },
+      'Time of one statement over all its attempts, by kind and result.',
+      { buckets: LATENCY_BUCKETS, labelNames: ['statement', 'result'], hasExemplars: true },
     ),
     cassandraResponseSeconds: histogram(
       'curtail_cassandra_response_duration_seconds',
-      'Time until a node answered one attempt.',
+      'Time until a node responded to one attempt.',
       { buckets: LATENCY_BUCKETS },
     ),
     cassandraErrors: counter(
       'curtail_cassandra_errors_total',
-      'Attempts that the driver saw fail, by why.',
-      ['why'],
+      'Attempts that failed in the driver, by reason.',
+      ['reason'],
     ),
     cassandraRetries: counter(
       'curtail_cassandra_retries_total',
-      'Attempts that the driver repeated, by why.',
-      ['why'],
+      'Attempts that the driver retried, by reason.',
+      ['reason'],
     ),
-    cassandraSecondReads: counter(
-      'curtail_cassandra_second_reads_total',
-      'Reads for which a second replica was asked, as the first was slow.',
+    cassandraSpeculativeExecutions: counter(
+      'curtail_cassandra_speculative_executions_total',
+      'Reads sent to a second replica because the first was slow.',
     ),
     cassandraMajority: gauge(
       'curtail_cassandra_majority',
@@ -198,19 +196,19 @@ function cassandraMetrics({ counter, gauge, histogram }: Makers) {
     ),
     cassandraNodeChanges: counter(
       'curtail_cassandra_node_changes_total',
-      'Nodes that came up or went down, as this process sees them.',
+      'Nodes that came up or went down, as observed by this process.',
       ['state'],
     ),
     cassandraHosts: gauge('curtail_cassandra_hosts', 'Nodes that this process is connected to.'),
     cassandraConnections: gauge('curtail_cassandra_connections', 'Connections to nodes.'),
     cassandraInFlight: gauge(
       'curtail_cassandra_in_flight_requests',
-      'Requests that nodes have not answered yet.',
+      'Requests in flight to nodes.',
     ),
   }
 }
 
-function processMetrics({ counter, gauge, histogram }: Makers) {
+function processMetrics({ counter, gauge, histogram }: MetricFactory) {
   return {
     backgroundFailures: counter(
       'curtail_background_failures_total',
@@ -219,7 +217,7 @@ function processMetrics({ counter, gauge, histogram }: Makers) {
     ),
     linksPurged: counter(
       'curtail_links_purged_total',
-      'Records deleted because they had expired long ago.',
+      'Records deleted more than the retention time after they expired.',
     ),
     sqliteGroup: histogram(
       'curtail_sqlite_group_operations',
@@ -233,10 +231,10 @@ function processMetrics({ counter, gauge, histogram }: Makers) {
     ),
     loopLagSeconds: histogram(
       'curtail_event_loop_lag_seconds',
-      'How late the event loop was, measured every 20 ms.',
+      'Delay of the event loop, measured every 20 ms.',
       { buckets: LAG_BUCKETS },
     ),
-    buildInfo: gauge('curtail_build_info', 'Always 1; the labels say what runs.', [
+    buildInfo: gauge('curtail_build_info', 'Always 1; the labels describe the program.', [
       'version',
       'node',
       'role',
@@ -244,29 +242,29 @@ function processMetrics({ counter, gauge, histogram }: Makers) {
   }
 }
 
-/** Makes the metrics of one process in a registry of their own. */
+/** Creates the metrics of one process in a new registry. */
 export function createMetrics() {
   const registry = new Registry()
-  const makers = makersOf(registry)
+  const factory = createMetricFactory(registry)
   return {
     registry,
-    ...linkMetrics(makers),
-    ...linkCacheMetrics(makers),
-    ...codeMetrics(makers),
-    ...limiterMetrics(makers),
-    ...cassandraMetrics(makers),
-    ...controllerMetrics(makers),
-    ...processMetrics(makers),
+    ...linkMetrics(factory),
+    ...linkCacheMetrics(factory),
+    ...codeMetrics(factory),
+    ...limiterMetrics(factory),
+    ...cassandraMetrics(factory),
+    ...controllerMetrics(factory),
+    ...processMetrics(factory),
   }
 }
 
-/** The metrics of one process. Rooms ask for the part they use by `Pick`. */
+/** The metrics of one process. Modules declare the subset that they use with `Pick`. */
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * Adds what Node.js says of the process itself, CPU and memory, and measures the lag of its event
- * loop for as long as it lives: what Node.js says of that begins anew with each scrape, and tells
- * each of two scrapers only of the time since the other's.
+ * Adds prom-client's process metrics (CPU, memory) and measures the event loop lag for the life of
+ * the process: prom-client's own lag metric resets on each scrape, so that each of two scrapers
+ * would see only the time since the other's scrape.
  */
 export function collectProcessMetrics(metrics: Pick<Metrics, 'registry' | 'loopLagSeconds'>): void {
   collectDefaultMetrics({ register: metrics.registry })

@@ -1,4 +1,4 @@
-// The page of OpenMetrics, against that of Prometheus' own format.
+// The OpenMetrics page, compared with that of the Prometheus format.
 import { expect, test } from '@jest/globals'
 import { Counter, Histogram } from 'prom-client'
 import { createMetrics } from './metrics.ts'
@@ -7,15 +7,15 @@ import { installSpans, type Spans } from './spans.ts'
 
 const TRACE = 'ab'.repeat(16)
 
-/** The lines that hold values. */
+/** The lines with values. */
 function seriesOf(page: string): string[] {
   return page.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
 }
 
-/** The metrics of a process, with a value of each kind. */
+/** The metrics of a process, with a value of each type. */
 function someMetrics() {
   const metrics = createMetrics()
-  metrics.creates.inc({ outcome: 'created' })
+  metrics.creates.inc({ result: 'created' })
   metrics.poolLevel.set({ pool: 'a' }, 7)
   metrics.requestSeconds.labels('code', '302').observe(0.02)
   const labels = { domain: 'd', key1: 'a "b"\n\\', key2: '', rule: '' }
@@ -30,7 +30,7 @@ function someMetrics() {
   return metrics
 }
 
-test('series have the names and values of Prometheus’ format, which stays as it was', async () => {
+test('series are the same as in the Prometheus format, which is unchanged', async () => {
   const { registry } = someMetrics()
   const before = await registry.metrics()
   const page = await openMetricsOf(registry)
@@ -39,24 +39,24 @@ test('series have the names and values of Prometheus’ format, which stays as i
   expect(await registry.metrics()).toBe(before)
 })
 
-test('a counter’s family lacks _total, one without it is of unknown type', async () => {
+test('a counter’s family lacks _total; a counter without it has an unknown type', async () => {
   const page = await openMetricsOf(someMetrics().registry)
   expect(page).toContain(
-    '\n# TYPE curtail_creates counter\ncurtail_creates_total{outcome="created"} 1\n',
+    '\n# TYPE curtail_creates counter\ncurtail_creates_total{result="created"} 1\n',
   )
   expect(page).toContain('\n# TYPE ratelimit_service_rate_limit_total_hits unknown\n')
   expect(page).not.toContain('\n\n')
   expect(page.endsWith('\n# EOF\n')).toBe(true)
 })
 
-test('of each bucket the last observation within a trace is named', async () => {
+test('the exemplar of a bucket is its last observation within a trace', async () => {
   let traceId: string | undefined
-  const idsNow = () => traceId && { trace_id: traceId, span_id: 'cd'.repeat(8) }
-  installSpans({ idsNow } as Partial<Spans> as Spans)
+  const currentIds = () => traceId && { trace_id: traceId, span_id: 'cd'.repeat(8) }
+  installSpans({ currentIds } as Partial<Spans> as Spans)
   try {
     const { registry, requestSeconds } = createMetrics()
     const series = requestSeconds.labels('code', '302')
-    const begunMs = Date.now()
+    const startMs = Date.now()
     for (const [id, value] of [
       ['1'.repeat(32), 0.02],
       [TRACE, 0.011],
@@ -66,16 +66,18 @@ test('of each bucket the last observation within a trace is named', async () => 
       traceId = id
       series.observe(value)
     }
-    const named = (await openMetricsOf(registry)).split('\n').filter((line) => line.includes(' # '))
-    const found = named.map((line) =>
+    const exemplarLines = (await openMetricsOf(registry))
+      .split('\n')
+      .filter((line) => line.includes(' # '))
+    const found = exemplarLines.map((line) =>
       / (\d+) # \{trace_id="(.+)"\} (\S+) (\S+)$/.exec(line)?.slice(1),
     )
-    expect(named.map((line) => /le="([^"]+)"/.exec(line)?.[1])).toEqual(['0.025', '+Inf'])
+    expect(exemplarLines.map((line) => /le="([^"]+)"/.exec(line)?.[1])).toEqual(['0.025', '+Inf'])
     expect(found).toEqual([
       ['3', TRACE, '0.011', expect.any(String)],
       ['4', TRACE, '9', expect.any(String)],
     ])
-    expect(Number(found[0]?.[3]) * 1000).toBeGreaterThanOrEqual(begunMs)
+    expect(Number(found[0]?.[3]) * 1000).toBeGreaterThanOrEqual(startMs)
     expect(Number(found[0]?.[3]) * 1000).toBeLessThanOrEqual(Date.now())
     expect(await registry.metrics()).not.toContain('trace_id')
   } finally {

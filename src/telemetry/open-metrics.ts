@@ -1,42 +1,43 @@
-// A registry as OpenMetrics text, in which alone observations can name their traces. prom-client
-// writes it, of views: its own way there would take `_total` off the names of metrics for good.
+// Renders a registry in the OpenMetrics format, the only one with exemplars. prom-client renders
+// views of the metrics: on the metrics themselves it would permanently strip `_total` from their
+// names.
 import { type OpenMetricsContentType, Registry } from 'prom-client'
 
-/** What a metric shows of itself, of which only the name and type are changed. */
-interface Shown {
+/** A metric's data; only the name and type are changed. */
+interface MetricData {
   readonly name: string
   readonly type: string
 }
-/** A metric, as far as a registry reads it. */
-interface Readable {
+/** The interface of a metric that a registry uses. */
+interface MetricView {
   readonly name: string
-  readonly get: () => Promise<Shown>
+  readonly get: () => Promise<MetricData>
 }
 
 const TOTAL = '_total'
 
-/** The media type of the text. */
+/** The media type of OpenMetrics. */
 export const OPEN_METRICS_TYPE = Registry.OPENMETRICS_CONTENT_TYPE
 
 /**
- * What `registry` shows now. Every series has the name and labels that it has in Prometheus' own
- * format: a bound stays `1` and does not become `1.0`, by which Prometheus 2 would know it anew.
+ * Renders `registry`. Every series has the same name and labels as in the Prometheus format: a
+ * bound stays `1` instead of `1.0`, which Prometheus 2 would store as another series.
  */
 export async function openMetricsOf(registry: Registry): Promise<string> {
   const page = new Registry<OpenMetricsContentType>()
   page.setContentType(OPEN_METRICS_TYPE)
-  const metrics = registry.getMetricsAsArray() as unknown as readonly Readable[]
+  const metrics = registry.getMetricsAsArray() as unknown as readonly MetricView[]
   for (const metric of metrics) {
     const { name } = metric
-    const view: Readable = { name, get: async () => shownAs(await metric.get()) }
+    const view: MetricView = { name, get: async () => toOpenMetrics(await metric.get()) }
     page.registerMetric(view as unknown as Parameters<Registry['registerMetric']>[0])
   }
   return page.metrics()
 }
 
-/** A counter's family is named without `_total`; one whose series lack it cannot be called one. */
-function shownAs(shown: Shown): Shown {
-  if (shown.type !== 'counter') return shown
-  if (!shown.name.endsWith(TOTAL)) return { ...shown, type: 'unknown' }
-  return { ...shown, name: shown.name.slice(0, -TOTAL.length) }
+/** A counter's family has no `_total`; a counter whose series lack it has an unknown type. */
+function toOpenMetrics(data: MetricData): MetricData {
+  if (data.type !== 'counter') return data
+  if (!data.name.endsWith(TOTAL)) return { ...data, type: 'unknown' }
+  return { ...data, name: data.name.slice(0, -TOTAL.length) }
 }

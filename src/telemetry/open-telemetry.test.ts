@@ -1,13 +1,13 @@
-// Which requests are traced: those whose traceparent says that they are sampled, and of those
-// without one what the operator's sampler says.
+// Which requests are traced: those with the sampled flag in their traceparent, and, of those
+// without a traceparent, the ones that the operator's sampler selects.
 import { expect, test } from '@jest/globals'
 import { createSpans } from './open-telemetry.ts'
 
 const trace = `00-${'ab'.repeat(16)}-${'cd'.repeat(8)}`
-const spans = createSpans({ isSamplerAsked: false })
+const spans = createSpans({ usesSampler: false })
 
 test.each([`${trace}-01`, `${trace}-03`, `${trace}-ff`])('%s is sampled', (traceparent) => {
-  expect(spans.wants(traceparent)).toBe(true)
+  expect(spans.shouldTrace(traceparent)).toBe(true)
 })
 
 test.each([
@@ -20,19 +20,19 @@ test.each([
   `${trace}-02`,
   `${trace}-zz`,
   [`${trace}-01`, `${trace}-01`],
-])('%p is not', (traceparent) => {
-  expect(spans.wants(traceparent)).toBe(false)
+])('%p is not sampled', (traceparent) => {
+  expect(spans.shouldTrace(traceparent)).toBe(false)
 })
 
-test('a sampler is asked of requests that name no trace, and of no other', () => {
-  const asking = createSpans({ isSamplerAsked: true })
-  expect(asking.wants(undefined)).toBe(true)
-  expect(asking.wants(`${trace}-00`)).toBe(false)
+test('the sampler decides only on requests without a traceparent', () => {
+  const sampling = createSpans({ usesSampler: true })
+  expect(sampling.shouldTrace(undefined)).toBe(true)
+  expect(sampling.shouldTrace(`${trace}-00`)).toBe(false)
 })
 
 test('without an SDK nothing is recorded', () => {
-  const start = { name: 'GET', facts: {} }
-  expect(spans.serve({ traceparent: `${trace}-01` }, start)).toBeUndefined()
-  expect(spans.ask(() => start)).toBeUndefined()
-  expect(spans.idsNow()).toBeUndefined()
+  const start = { name: 'GET', attributes: {} }
+  expect(spans.startServerSpan({ traceparent: `${trace}-01` }, start)).toBeUndefined()
+  expect(spans.startClientSpan(() => start)).toBeUndefined()
+  expect(spans.currentIds()).toBeUndefined()
 })

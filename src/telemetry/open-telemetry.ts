@@ -1,5 +1,5 @@
-// Spans by OpenTelemetry. Loaded only where tracing is on. A request whose traceparent does not say
-// that it is sampled is told so by two looks at a string, before anything is made.
+// Spans through OpenTelemetry; loaded only when tracing is on. The sampled flag of a traceparent is
+// read with two string operations, so that unsampled requests create no objects.
 import {
   context,
   propagation,
@@ -9,44 +9,45 @@ import {
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api'
-import type { CallerTrace, OpenSpan, SpanFacts, Spans } from './spans.ts'
+import type { TraceHeaders, OpenSpan, SpanAttributes, Spans } from './spans.ts'
 
-/** Where the flags end in `00-TRACE-SPAN-FLAGS`, and what stands there: b, d and f are odd too. */
-const LAST_DIGIT_AT = 54
+/** Index of the last digit of the flags in `00-TRACE-SPAN-FLAGS`; hex b, d and f are odd too. */
+const LAST_FLAG_DIGIT = 54
 const DIGIT_9 = 0x39
 const DIGIT_F = 0x66
 
-/** Makes them; `isSamplerAsked`: the sampler decides on requests that name no trace. */
-export function createSpans({ isSamplerAsked }: { isSamplerAsked: boolean }): Spans {
+/** Creates spans; `usesSampler`: the sampler decides on requests without a traceparent. */
+export function createSpans({ usesSampler }: { usesSampler: boolean }): Spans {
   const tracer = trace.getTracer('curtail')
   return {
-    wants: (traceparent) => (traceparent === undefined ? isSamplerAsked : isSampled(traceparent)),
-    serve(caller, { name, facts }) {
-      const parent = propagation.extract(ROOT_CONTEXT, caller)
-      const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes: facts }, parent)
+    shouldTrace: (traceparent) =>
+      traceparent === undefined ? usesSampler : isSampled(traceparent),
+    startServerSpan(headers, { name, attributes }) {
+      const parent = propagation.extract(ROOT_CONTEXT, headers)
+      const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes }, parent)
       return span.isRecording() ? new RecordedSpan(span) : undefined
     },
-    within(span, work) {
+    runInSpan(span, work) {
       if (!(span instanceof RecordedSpan)) return work()
       return context.with(trace.setSpan(ROOT_CONTEXT, span.span), work)
     },
-    ask(start) {
+    startClientSpan(start) {
       if (trace.getActiveSpan() === undefined) return undefined
-      const { name, facts } = start()
-      const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes: facts })
+      const { name, attributes } = start()
+      const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes })
       return new RecordedSpan(span)
     },
-    idsNow() {
+    currentIds() {
       const ids = trace.getActiveSpan()?.spanContext()
       return ids === undefined ? undefined : { trace_id: ids.traceId, span_id: ids.spanId }
     },
   }
 }
 
-/** Whether the flags of a W3C traceparent say that the trace is sampled: the last bit of all. */
-function isSampled(traceparent: CallerTrace['traceparent']): boolean {
-  if (typeof traceparent !== 'string' || traceparent.length <= LAST_DIGIT_AT) return false
-  const digit = traceparent.charCodeAt(LAST_DIGIT_AT)
+/** Whether the sampled flag, the last bit of a W3C traceparent, is set. */
+function isSampled(traceparent: TraceHeaders['traceparent']): boolean {
+  if (typeof traceparent !== 'string' || traceparent.length <= LAST_FLAG_DIGIT) return false
+  const digit = traceparent.charCodeAt(LAST_FLAG_DIGIT)
   return digit <= DIGIT_9 ? (digit & 1) === 1 : digit <= DIGIT_F && (digit & 1) === 0
 }
 
@@ -57,9 +58,9 @@ class RecordedSpan implements OpenSpan {
     this.span = span
   }
 
-  note(facts: SpanFacts, name?: string): void {
+  update(attributes: SpanAttributes, name?: string): void {
     if (name !== undefined) this.span.updateName(name)
-    this.span.setAttributes(facts)
+    this.span.setAttributes(attributes)
   }
 
   fail(kind: string): void {

@@ -1,19 +1,19 @@
-// Request ids: the edge's where it is fit for a log line, else one of ours.
+// Request ids: the edge's if it is safe in a log line, otherwise a new one.
 import { expect, test } from '@jest/globals'
 import { requestIdFrom } from './request-id.ts'
 
-test.each(['a', '4bf92f35-77b3', '!'.repeat(128), '~'])('%j is taken', (given) => {
+test.each(['a', '4bf92f35-77b3', '!'.repeat(128), '~'])('%j is used', (given) => {
   expect(requestIdFrom(given)).toBe(given)
 })
 
 test.each([
   ...[undefined, '', ' ', 'a b', 'a\nb', 'a\r\nX: y', 'ä', 'x'.repeat(129), '\u007f', 'a\t'],
   ...[['a'], ['a', 'b'], []],
-])('%j is not, and a new one is made', (given) => {
+])('%j is replaced by a new id', (given) => {
   expect(requestIdFrom(given)).toMatch(/^[0-9a-f]{16}-[0-9a-z]+$/)
 })
 
-test('no two that are made are the same', () => {
-  const made = Array.from({ length: 1000 }, () => requestIdFrom(undefined))
-  expect(new Set(made).size).toBe(1000)
+test('new ids are unique', () => {
+  const ids = Array.from({ length: 1000 }, () => requestIdFrom(undefined))
+  expect(new Set(ids).size).toBe(1000)
 })

@@ -1,4 +1,4 @@
-// The id that names one request in every log line and answer: the edge's where it sent one.
+// The id of a request in log lines and responses: the edge's if present, otherwise a new one.
 import { randomBytes } from 'node:crypto'
 
 const acceptable = /^[\x21-\x7e]{1,128}$/
@@ -6,8 +6,8 @@ const prefix = randomBytes(8).toString('hex')
 let count = 0
 
 /**
- * The request's id: `given` if it is 1–128 visible ASCII characters, else a new one. New ones are a
- * random part of this process and a running number: unique, but no secret.
+ * The request's id: `given` if it is 1–128 visible ASCII characters, otherwise a new one, composed
+ * of a random prefix of this process and a sequence number: unique, but not secret.
  */
 export function requestIdFrom(given: string | string[] | undefined): string {
   if (typeof given === 'string' && acceptable.test(given)) return given

@@ -1,87 +1,87 @@
-// The seam between what is traced and what traces: rooms ask here whether tracing is on, once, as
-// they are made. Where it is off there is nothing, and whoever asks does its work as if it had not.
+// The interface between the modules and OpenTelemetry. A module checks once, when it is created,
+// whether tracing is on; while it is off nothing is installed and tracing costs nothing.
 
-/** What a span tells, by the names of OpenTelemetry's conventions. Never a key or a user's URL. */
-export type SpanFacts = Readonly<Record<string, string | number | boolean | string[]>>
+/** Span attributes by OpenTelemetry's semantic conventions. Never a key or a user's URL. */
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | string[]>>
 
-/** How a span comes about: its name and what is known at its begin. */
+/** The name and initial attributes of a span. */
 export interface SpanStart {
   readonly name: string
-  readonly facts: SpanFacts
+  readonly attributes: SpanAttributes
 }
 
 /** A span that is being recorded. */
 export interface OpenSpan {
-  /** Adds what has become known; `name` takes the place of the one before. */
-  note(facts: SpanFacts, name?: string): void
-  /** Says that it went wrong; `kind` is one of few words. */
+  /** Adds attributes; `name` replaces the name. */
+  update(attributes: SpanAttributes, name?: string): void
+  /** Marks the span as failed; `kind` is one of a few values (`error.type`). */
   fail(kind: string): void
   end(): void
 }
 
-/** How a caller says of which trace its request is. */
-export interface CallerTrace {
-  /** The header `traceparent`, as it came. */
+/** The W3C trace context headers of a request. */
+export interface TraceHeaders {
+  /** The header `traceparent`, as received. */
   readonly traceparent: string | string[] | undefined
   readonly tracestate?: string | string[] | undefined
 }
 
-/** What makes spans. */
+/** Creates spans. */
 export interface Spans {
-  /** Whether a request with this `traceparent` is to be traced. */
-  wants(traceparent: CallerTrace['traceparent']): boolean
-  /** Begins the span of a request; undefined where it is not to be traced after all. */
-  serve(caller: CallerTrace, start: SpanStart): OpenSpan | undefined
-  /** Does work for the request of a span: what it asks of others is of the same trace. */
-  within<T>(span: OpenSpan, work: () => T): T
-  /** Begins the span of a question to another process; undefined in no traced request. */
-  ask(start: () => SpanStart): OpenSpan | undefined
-  /** The trace and span under way, as log lines name them; undefined in no traced request. */
-  idsNow(): { readonly trace_id: string; readonly span_id: string } | undefined
+  /** Whether to trace a request with this `traceparent`. */
+  shouldTrace(traceparent: TraceHeaders['traceparent']): boolean
+  /** Starts the span of a received request; undefined if the sampler drops it. */
+  startServerSpan(headers: TraceHeaders, start: SpanStart): OpenSpan | undefined
+  /** Runs `work` with `span` active: its calls to other processes are in the same trace. */
+  runInSpan<T>(span: OpenSpan, work: () => T): T
+  /** Starts the span of a call to another process; undefined outside a traced request. */
+  startClientSpan(start: () => SpanStart): OpenSpan | undefined
+  /** The ids of the active trace and span, for log lines; undefined outside a traced request. */
+  currentIds(): { readonly trace_id: string; readonly span_id: string } | undefined
 }
 
 let installed: Spans | undefined
 
-/** Turns tracing on for all that is made after it; `undefined` turns it off. */
+/** Turns tracing on for everything created afterwards; `undefined` turns it off. */
 export function installSpans(spans: Spans | undefined): void {
   installed = spans
 }
 
-/** What makes spans; undefined where tracing is off. */
-export function spansNow(): Spans | undefined {
+/** The installed spans; undefined while tracing is off. */
+export function installedSpans(): Spans | undefined {
   return installed
 }
 
-/** The word for an error in a span: the name of its class, or of what was thrown. */
+/** The `error.type` of an error: the name of its class, or the type of the thrown value. */
 function kindOfError(error: unknown): string {
   return error instanceof Error ? error.name : typeof error
 }
 
-/** A question to another process, and what its span tells. */
-interface Asking<T> {
+/** A call to another process, and the data of its span. */
+interface TracedCall<T> {
   readonly spans: Spans
   readonly start: () => SpanStart
-  readonly ask: () => Promise<T>
-  /** What the answer adds to the span. */
-  readonly factsOf?: (answer: T) => SpanFacts
+  readonly call: () => Promise<T>
+  /** Attributes that the result adds to the span. */
+  readonly attributesOf?: (result: T) => SpanAttributes
   /** @default the name of the error's class */
   readonly failureOf?: (error: unknown) => string
 }
 
-/** Asks another process within a span of its own, if the request under way is traced. */
-export function askWithin<T>(asking: Asking<T>): Promise<T> {
-  const span = asking.spans.ask(asking.start)
-  return span === undefined ? asking.ask() : recordAnswer(span, asking)
+/** Calls another process within a span, if the current request is traced. */
+export function callInSpan<T>(traced: TracedCall<T>): Promise<T> {
+  const span = traced.spans.startClientSpan(traced.start)
+  return span === undefined ? traced.call() : recordResult(span, traced)
 }
 
-async function recordAnswer<T>(
+async function recordResult<T>(
   span: OpenSpan,
-  { ask, factsOf, failureOf = kindOfError }: Asking<T>,
+  { call, attributesOf, failureOf = kindOfError }: TracedCall<T>,
 ): Promise<T> {
   try {
-    const answer = await ask()
-    if (factsOf !== undefined) span.note(factsOf(answer))
-    return answer
+    const result = await call()
+    if (attributesOf !== undefined) span.update(attributesOf(result))
+    return result
   } catch (error) {
     span.fail(failureOf(error))
     throw error

@@ -1,106 +1,109 @@
-// Tells a statsd server over TCP what has been counted: counters as differences, every few seconds.
-// While the server is away nothing is queued: the next difference says it all. Never throws, never
-// holds anything up.
+// Sends metrics to a statsd server over TCP every few seconds, counters as increments. While the
+// server is unavailable nothing is queued: the next increment includes it. Never throws or blocks.
 import { connect, type Socket } from 'node:net'
 import { runInBackground } from '../resilience/background.ts'
 import { within } from '../resilience/deadline.ts'
 import type { Log } from './log.ts'
 
-/** Times in milliseconds, of which the last can be had. */
+/** Durations in milliseconds, of which the most recent are available. */
 interface TimingSource {
-  /** How many there were since the process began. */
+  /** Number of durations since the start of the process. */
   readonly count: number
-  /** Those that came after the first `count` ones: how many, and the last of them. */
+  /** The durations after the first `count`: their number, and the most recent values. */
   since(count: number): { readonly values: readonly number[]; readonly seen: number }
 }
 
-/** All that is told, by statsd names. */
+/** All metrics, by statsd name. */
 export interface StatsReading {
-  /** Totals since the process began. */
+  /** Totals since the start of the process. */
   readonly counters: Iterable<readonly [name: string, total: number]>
   readonly gauges: Iterable<readonly [name: string, value: number]>
   readonly timings: Iterable<readonly [name: string, times: TimingSource]>
 }
 
-/** Whom to tell, and what. */
+/** The server, and what to send. */
 export interface StatsdOptions {
   readonly host: string
   readonly port: number
   readonly flushMs: number
-  /** Put at the end of each name as `.__tag=value`, as the reference's library does. */
+  /** Appended to each name as `.__tag=value`, as the reference limiter's library does. */
   readonly tags: ReadonlyMap<string, string>
   readonly read: () => StatsReading
-  /** Told once when the server is away, and once when it is back. */
+  /** Logs once when the server becomes unavailable, and once when it recovers. */
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
-/** What tells a statsd server. */
+/** A running statsd client. */
 export interface StatsdSink {
-  /** Tells what is left, and ends; within 3.5 s where the server takes nothing. */
+  /** Sends what is left and stops; within 3.5 s if the server accepts nothing. */
   stop(): Promise<void>
 }
 
 const CONNECT_MS_MAX = 1500
-/** A server that takes nothing for so long is cut off. */
+/** The connection to a server that accepts nothing for this long is destroyed. */
 const WRITE_MS_MAX = 1000
 const RETRY_MS_MIN = 1000
 const RETRY_MS_MAX = 30_000
 const LINES_MAX = 10_000
 
-/** Begins to tell. */
+/** Starts to send. */
 export function startStatsd(options: StatsdOptions): StatsdSink {
   const { host, port, flushMs, read, log } = options
-  const told = new ToldBefore(suffixOf(options.tags))
+  const increments = new Increments(suffixOf(options.tags))
   let socket: Socket | undefined
-  let isAway = false
+  let isUnavailable = false
   let retryMs = RETRY_MS_MIN
   let retryAtMs = 0
 
-  const noteAway = (error: unknown) => {
+  const noteFailure = (error: unknown) => {
     socket?.destroy()
     socket = undefined
     retryAtMs = performance.now() + retryMs
     retryMs = Math.min(RETRY_MS_MAX, 2 * retryMs)
-    if (!isAway) log.warn({ host, port, reason: String(error) }, 'statsd is away')
-    isAway = true
+    if (!isUnavailable) log.warn({ host, port, reason: String(error) }, 'statsd unavailable')
+    isUnavailable = true
   }
-  const noteBack = () => {
-    if (isAway) log.info({ host, port }, 'statsd is back')
-    isAway = false
+  const noteSuccess = () => {
+    if (isUnavailable) log.info({ host, port }, 'statsd available')
+    isUnavailable = false
     retryMs = RETRY_MS_MIN
   }
   const flush = async () => {
-    if (socket?.destroyed === true) socket = undefined // the server has hung up
+    if (socket?.destroyed === true) socket = undefined // the server has closed the connection
     if (socket === undefined && performance.now() < retryAtMs) return
     try {
       socket ??= await connectTo({ host, port })
-      const batch = told.batchOf(read())
-      if (batch.text !== '') {
-        await within(WRITE_MS_MAX, writeTo(socket, batch.text), () => new Error('it takes nothing'))
+      const batch = increments.batchOf(read())
+      if (batch.lines !== '') {
+        await within(
+          WRITE_MS_MAX,
+          writeTo(socket, batch.lines),
+          () => new Error('it takes nothing'),
+        )
         batch.confirm()
       }
-      noteBack()
+      noteSuccess()
     } catch (error) {
-      noteAway(error)
+      noteFailure(error)
     }
   }
   const flushing = runInBackground({
     everyMs: flushMs,
     task: () => flush(),
-    onError: noteAway,
+    onError: noteFailure,
   })
   return {
     async stop() {
-      const late = () => new Error('it takes nothing')
-      await within(WRITE_MS_MAX, flushing.stop(), late).catch(noteAway)
-      if (!isAway) await flush()
+      const timeoutError = () => new Error('it takes nothing')
+      await within(WRITE_MS_MAX, flushing.stop(), timeoutError).catch(noteFailure)
+      if (!isUnavailable) await flush()
       socket?.destroySoon()
     },
   }
 }
 
-/** What the server has been told, so that counters are told as what came since. */
-class ToldBefore {
+/** The totals sent so far, from which the next increments are computed. */
+class Increments {
   readonly #suffix: string
   #counters = new Map<string, number>()
   readonly #timings = new Map<string, number>()
@@ -109,8 +112,8 @@ class ToldBefore {
     this.#suffix = suffix
   }
 
-  /** The lines to tell now; `confirm` is called once they have been taken. */
-  batchOf(reading: StatsReading): { readonly text: string; readonly confirm: () => void } {
+  /** The lines to send now; call `confirm` once they have been sent. */
+  batchOf(reading: StatsReading): { readonly lines: string; readonly confirm: () => void } {
     const lines: string[] = []
     const add = (name: string, value: string) => {
       if (lines.length >= LINES_MAX) return false
@@ -120,9 +123,9 @@ class ToldBefore {
     const counters = new Map<string, number>()
     for (const [name, total] of reading.counters) {
       const last = this.#counters.get(name) ?? 0
-      const before = last > total ? 0 : last // it went and came again
-      const isTold = total === before || add(name, `${total - before}|c`)
-      counters.set(name, isTold ? total : before)
+      const before = last > total ? 0 : last // the counter was deleted and recreated
+      const isSent = total === before || add(name, `${total - before}|c`)
+      counters.set(name, isSent ? total : before)
     }
     for (const [name, value] of reading.gauges) add(name, `${value}|g`)
     const seenBy = new Map<string, number>()
@@ -136,7 +139,7 @@ class ToldBefore {
       this.#counters = counters
       for (const [name, seen] of seenBy) this.#timings.set(name, seen)
     }
-    return { text: lines.join(''), confirm }
+    return { lines: lines.join(''), confirm }
   }
 }
 
@@ -151,7 +154,7 @@ function suffixOf(tags: ReadonlyMap<string, string>): string {
 async function connectTo(to: { host: string; port: number }): Promise<Socket> {
   const socket = connect(to)
   socket.on('error', () => {
-    socket.destroy() // whoever waits for it is told below; between two flushes nobody does
+    socket.destroy() // a pending connect rejects below; between two flushes nothing waits
   })
   const connected = new Promise<Socket>((resolve, reject) => {
     socket.once('connect', () => {
@@ -165,15 +168,15 @@ async function connectTo(to: { host: string; port: number }): Promise<Socket> {
     socket.destroy()
     throw error
   } finally {
-    socket.resume() // what it says is not read
+    socket.resume() // data from the server is discarded
     socket.setNoDelay()
   }
 }
 
-/** Resolves when the system has taken all of it. */
-function writeTo(socket: Socket, text: string): Promise<void> {
+/** Resolves when the operating system has accepted all data. */
+function writeTo(socket: Socket, data: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    socket.write(text, (error) => {
+    socket.write(data, (error) => {
       if (error == null) resolve()
       else reject(error)
     })

@@ -80,7 +80,7 @@ const burns: readonly Incident[] = [
 const ofStores: readonly Incident[] = [
   {
     what: 'the cache hangs, and a link is disabled meanwhile',
-    alerts: ['CurtailCacheAway', 'CurtailForgetsStuck'],
+    alerts: ['CurtailCacheUnavailable', 'CurtailCacheInvalidationStuck'],
     happens: async ({ edge }) => {
       const code = await shorten(edge, 'https://example.com/disabled')
       const thaw = await freezeAll([`${FULL_NAME}-cache-0`])
@@ -91,7 +91,7 @@ const ofStores: readonly Incident[] = [
   },
   {
     what: 'Cassandra and the cache hang',
-    alerts: ['CurtailStoreAway', 'CurtailStaleAnswers'],
+    alerts: ['CurtailStoreUnavailable', 'CurtailStaleRedirects'],
     happens: () => freezeAll([`${FULL_NAME}-cassandra-0`, `${FULL_NAME}-cache-0`]),
     does: [replaceStore, restartCache],
   },
@@ -112,7 +112,7 @@ const ofLimits: readonly Incident[] = [
   },
   {
     what: 'every limiter hangs',
-    alerts: ['CurtailLimiterSilent'],
+    alerts: ['CurtailLimiterUnavailable'],
     happens: async () => {
       const thaw = await freezeAll(await podsOf('ratelimit'))
       return async () => {
@@ -124,7 +124,7 @@ const ofLimits: readonly Incident[] = [
   },
   {
     what: 'the rules have a fault',
-    alerts: ['CurtailRulesRefused'],
+    alerts: ['CurtailRulesRejected'],
     happens: async ({ reader }) => {
       const named = ['configmap', `${FULL_NAME}-ratelimit`, ...at]
       const { data } = await getObject<{ data: Readonly<Record<string, string>> }>(...named)
@@ -156,7 +156,7 @@ const ofDomains: readonly Incident[] = [
 const ofEdge: readonly Incident[] = [
   {
     what: 'the certificate of the edge ends soon',
-    alerts: ['CurtailCertificateExpires'],
+    alerts: ['CurtailCertificateExpiring'],
     happens: async ({ reader }) => {
       const authority = createAuthority('authority')
       await storeCertificate(CERTIFICATE, authority.issue([HOST], 1))

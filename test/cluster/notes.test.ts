@@ -82,7 +82,7 @@ test(
     expect(JSON.parse(outputOf('/admin/pools'))).toContainEqual(
       expect.objectContaining({ pool: 'default', target: 200_000 }),
     )
-    expect(outputOf('-c wait-for-schema')).toContain('the schema is there')
+    expect(outputOf('-c wait-for-schema')).toContain('schema present')
     expect(outputOf('component=migrate')).toContain('migrated')
     expect(outputOf('get codepools')).toMatch(/shop-curtail-default +\d+ +200000 .*True/)
     expect(outputOf('describe codepools')).toContain('LevelSufficient')

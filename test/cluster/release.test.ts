@@ -1,6 +1,6 @@
 // `helm install` with default values, in a namespace of restricted pods: ready means that the first
 // request works, `helm test` passes, clients are limited each for itself, and an Envoy that works
-// is not taken out for its companion, nor lost with it.
+// is not taken out for its sidecar, nor lost with it.
 import { beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../component/wait-for.ts'
 import { applyObjects, getObject, helm, kubectl, mustRun } from './cluster.ts'
@@ -46,14 +46,14 @@ test(
 )
 
 test(
-  'an Envoy that works stays in the Service while its companion hangs',
+  'an Envoy that works stays in the Service while its sidecar hangs',
   async () => {
     const pods = await podsOf('edge')
     const before = await Promise.all(pods.map(countMissed))
     const frozen = await Promise.all(pods.map((pod) => freeze(pod, 'drain')))
     try {
       await waitFor(
-        'the kubelet to miss each companion',
+        'the kubelet to miss each sidecar',
         async () => {
           const counts = await Promise.all(pods.map(countMissed))
           return counts.every((count, place) => count >= (before[place] ?? 0) + MISSED_MIN)
@@ -72,7 +72,7 @@ test(
 )
 
 test(
-  'a companion that is ended alone has its Envoy started anew, and the pod serves again',
+  'a sidecar that is ended alone has its Envoy started anew, and the pod serves again',
   async () => {
     const [pod = ''] = await podsOf('edge')
     const before = await restartsOf(pod)
@@ -88,9 +88,9 @@ test(
     const wait = ['--for=condition=Ready', '--timeout=60s', '--namespace', RELEASE]
     await kubectl('wait', `pod/${pod}`, ...wait)
     expect(Object.keys(before).sort()).toEqual(['drain', 'envoy'])
-    // By the next companion, and not a minute later by Envoy's liveness probe.
+    // By the next sidecar, and not a minute later by Envoy's liveness probe.
     const told = await kubectl('logs', pod, '--container', 'drain', '--namespace', RELEASE)
-    expect(told).toContain('Envoy drains, and its pod stays')
+    expect(told).toContain('Envoy is draining in a pod that continues')
   },
   TEST_MS_MAX,
 )
@@ -133,7 +133,7 @@ test(
   TEST_MS_MAX,
 )
 
-/** How often the kubelet has asked a pod's companion in vain whether it is ready. */
+/** How often the kubelet has asked a pod's sidecar in vain whether it is ready. */
 async function countMissed(pod: string): Promise<number> {
   const path = '/api/v1/nodes/node1/proxy/metrics/probes'
   const lines = (await kubectl('get', '--raw', path)).split('\n')

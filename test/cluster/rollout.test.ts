@@ -93,7 +93,7 @@ test(
     const patient = { ...creates(), right: [201, 503] }
     await underLoad('cassandra', [redirects(), patient], async () => {
       // The cache was emptied above; it alone has the link while the store is away.
-      await untilCounted('redirect', 'curtail_link_lookups_total{tier="cache",outcome="hit"}')
+      await untilCounted('redirect', 'curtail_link_lookups_total{tier="cache",result="hit"}')
       await kubectl('delete', 'pod', 'shop-curtail-cassandra-0', '--namespace', RELEASE)
       await untilWhole('statefulset/cassandra')
     })

@@ -260,7 +260,7 @@ describe('probes and metrics', () => {
     const documented = [...readFileSync('docs/metrics.md', 'utf8').matchAll(/^\| `(\w+)`/gm)]
     expect(documented.length).toBeGreaterThan(10)
     for (const [, name = ''] of documented) expect(text).toContain(`# TYPE ${name} `)
-    expect(text).toMatch(/^curtail_creates_total\{outcome="created"\} [1-9]/m)
+    expect(text).toMatch(/^curtail_creates_total\{result="created"\} [1-9]/m)
     expect(text).toMatch(/^curtail_http_request_duration_seconds_count\{.*route="code".*\} [1-9]/m)
     expect(text).toMatch(/^process_cpu_seconds_total /m)
     expect(text).not.toContain('switched')

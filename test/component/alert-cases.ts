@@ -1,5 +1,5 @@
 // For each alert: series under which it must fire, and then clear. Holds no test.
-import { nameOf, type OurMetric } from '../../charts/dashboards/series.ts'
+import { nameOf, type CatalogueMetric } from '../../charts/dashboards/series.ts'
 
 /** How a series goes on, a value a step: while it is broken, and then. */
 interface CaseSeries {
@@ -34,7 +34,7 @@ const counter = (series: string, broken: number, healed: number): CaseSeries => 
 })
 
 const ours = (
-  metric: OurMetric,
+  metric: CatalogueMetric,
   {
     of,
     labels = '',
@@ -71,11 +71,7 @@ function redirects({ wrong, late }: { wrong: number; late: number }): CaseSeries
 /** Creates, 10,000 a minute, of which so many fail at the edge. */
 function creates(failed: number): CaseSeries[] {
   return [
-    counter(
-      ours('creates', { of: 'create', labels: 'outcome="created"' }),
-      10_000 - failed,
-      10_000,
-    ),
+    counter(ours('creates', { of: 'create', labels: 'result="created"' }), 10_000 - failed, 10_000),
     counter(answers('create', 5), failed, 0),
   ]
 }
@@ -83,11 +79,11 @@ function creates(failed: number): CaseSeries[] {
 const pool = 'pool="default"'
 const level = ours('poolLevel', { of: 'create', labels: pool })
 const jobs = (outcome: string) =>
-  ours('refillJobs', { of: 'controller', labels: `outcome="${outcome}"` })
+  ours('refillJobs', { of: 'controller', labels: `result="${outcome}"` })
 const calls = (outcome: string) =>
   ours('cassandraCallSeconds', {
     of: 'create',
-    labels: `statement="lwt",outcome="${outcome}"`,
+    labels: `statement="lwt",result="${outcome}"`,
     part: '_count',
   })
 const lag = (le: string) =>
@@ -136,40 +132,46 @@ export const alertCases = {
       ),
     ],
   },
-  CurtailLimiterSilent: {
+  CurtailLimiterUnavailable: {
     series: [
       counter(edge('cluster_ratelimit_ok', 'envoy_cluster_name="redirect"'), 900, 1000),
       counter(edge('cluster_ratelimit_error', 'envoy_cluster_name="redirect"'), 100, 0),
     ],
   },
-  CurtailLimiterFallback: { series: [gauge(ours('limiterStoreAway', { of: 'ratelimit' }), 1, 0)] },
-  CurtailRulesRefused: { series: [counter(ours('configLoadError', { of: 'ratelimit' }), 1, 0)] },
+  CurtailLimiterFallback: {
+    series: [gauge(ours('limiterStoreUnavailable', { of: 'ratelimit' }), 1, 0)],
+  },
+  CurtailRulesRejected: { series: [counter(ours('configLoadError', { of: 'ratelimit' }), 1, 0)] },
   CurtailDomainWithoutRules: {
     series: [counter(ours('domainNotFound', { of: 'ratelimit', labels: 'domain="edge"' }), 9, 0)],
   },
-  CurtailStoreAway: {
+  CurtailStoreUnavailable: {
     series: [gauge(ours('cassandraMajority', { of: 'create' }), 0, 1), gauge(info('create'), 1, 1)],
   },
   CurtailStoreDegraded: {
     series: [counter(calls('ok'), 95, 100), counter(calls('unknown'), 5, 0)],
   },
-  CurtailStaleAnswers: {
+  CurtailStaleRedirects: {
     series: [
       counter(
-        ours('lookups', { of: 'redirect', labels: 'tier="stale",outcome="hit"' }),
+        ours('lookups', { of: 'redirect', labels: 'tier="stale",result="hit"' }),
         ...([5, 0] as const),
       ),
     ],
   },
-  CurtailCacheAway: { series: [gauge(ours('linkCacheAway', { of: 'redirect' }), 1, 0)] },
-  CurtailForgetsStuck: { series: [gauge(ours('linkForgetsQueued', { of: 'create' }), 3, 0)] },
+  CurtailCacheUnavailable: {
+    series: [gauge(ours('linkCacheUnavailable', { of: 'redirect' }), 1, 0)],
+  },
+  CurtailCacheInvalidationStuck: {
+    series: [gauge(ours('linkCacheInvalidationsQueued', { of: 'create' }), 3, 0)],
+  },
   CurtailNoHealthyPods: {
     series: [gauge(edge('cluster_membership_healthy', 'envoy_cluster_name="redirect"'), 0, 2)],
   },
   CurtailEdgeOverloaded: {
     series: [gauge(edge('overload_envoy_overload_actions_stop_accepting_requests_active'), 1, 0)],
   },
-  CurtailCertificateExpires: {
+  CurtailCertificateExpiring: {
     brokenMinutes: 2 * HOUR,
     series: [gauge(edge('server_days_until_first_cert_expiring'), 5, 89)],
   },

@@ -36,9 +36,9 @@ test('every alert has a case and a runbook, and no other has', async () => {
     expect(text).toContain(`# ${alert}`)
     expect(text).toContain(severity)
     expect(text.split('\n').filter((line) => line.startsWith('## '))).toEqual([
-      '## Means',
-      '## Look',
-      '## Do',
+      '## Meaning',
+      '## Diagnosis',
+      '## Mitigation',
     ])
     expect(text).toMatch(/```/)
   }

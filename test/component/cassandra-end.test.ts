@@ -61,7 +61,7 @@ const countConnections = () => proxies.reduce((sum, proxy) => sum + proxy.connec
 /** Waits until nothing is connected, and for as long as the driver waits to connect again. */
 async function expectNothingLeft(): Promise<void> {
   await waitFor('all connections to end', () => countConnections() === 0)
-  const endMs = performance.now() + BACK_OFF.mostMs + SPELL_MS_MAX
+  const endMs = performance.now() + BACK_OFF.maxMs + SPELL_MS_MAX
   while (performance.now() < endMs) {
     expect(countConnections()).toBe(0)
     await sleep(20)

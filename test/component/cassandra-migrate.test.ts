@@ -65,7 +65,7 @@ test('a missing keyspace ends it with the statement to run', async () => {
   expect(run).toMatchObject({
     exitCode: 1,
     stderr:
-      'curtail: there is no keyspace m: set CASSANDRA_REPLICATION, such as datacenter1:3, ' +
+      'curtail: unknown keyspace m: set CASSANDRA_REPLICATION, such as datacenter1:3, ' +
       'or run: CREATE KEYSPACE IF NOT EXISTS m WITH replication = ' +
       "{'class': 'NetworkTopologyStrategy', 'datacenter1': 3};\n",
   })
@@ -76,12 +76,12 @@ test.each([
     'a wrong password',
     { CASSANDRA_PASSWORD: 'wrong-word' },
     'Cassandra refuses CASSANDRA_USERNAME and CASSANDRA_PASSWORD: ' +
-      'give those of a role that logs in',
+      'use those of a role that may log in',
   ],
   [
     'no credentials',
     { CASSANDRA_USERNAME: '', CASSANDRA_PASSWORD: '' },
-    'Cassandra asks who we are: set CASSANDRA_USERNAME and CASSANDRA_PASSWORD',
+    'Cassandra requires credentials: set CASSANDRA_USERNAME and CASSANDRA_PASSWORD',
   ],
   [
     'a wrong data center',
@@ -108,7 +108,7 @@ test('run twice at once, both end well and each step is done once', async () => 
   expect(applied).toEqual([0, schemaVersion])
   const waited = await waiting
   expect(waited).toMatchObject({ exitCode: 0, stderr: '' })
-  expect(linesOf(waited).at(-1)).toMatchObject({ msg: 'the schema is there' })
+  expect(linesOf(waited).at(-1)).toMatchObject({ msg: 'schema present' })
 })
 
 test('run again, with its password in a file, it changes nothing', async () => {
@@ -150,5 +150,5 @@ test('begun before anything answers, it waits and then does its work', async () 
   await cluster.node(0).restart()
   const run = await running
   expect(run.exitCode).toBe(0)
-  expect(linesOf(run)[0]?.['msg']).toMatch(/^Cassandra does not answer at CASSANDRA_CONTACT_POINTS/)
+  expect(linesOf(run)[0]?.['msg']).toMatch(/^Cassandra is unavailable at CASSANDRA_CONTACT_POINTS/)
 })

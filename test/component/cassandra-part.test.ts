@@ -7,8 +7,14 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import cassandra from 'cassandra-driver'
-import { observeSettings, wantedSettings } from '../../src/stores/cassandra/cluster-settings.ts'
-import { type MendedClient, mendClient } from '../../src/stores/cassandra/mend-client.ts'
+import {
+  readSettingProblems,
+  expectedSettings,
+} from '../../src/stores/cassandra/cluster-settings.ts'
+import {
+  type LeakFreeClient,
+  preventConnectionLeaks,
+} from '../../src/stores/cassandra/workaround-connection-leaks.ts'
 import { quiet } from '../contract/open-cassandra.ts'
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
 import { inTime, waitFor } from './wait-for.ts'
@@ -25,7 +31,7 @@ const isOfTransaction = (message: Buffer) => message.includes('[applied]')
 
 let cluster: CassandraCluster
 let client: cassandra.Client
-let ending: MendedClient
+let ending: LeakFreeClient
 let isEnding = false
 
 function clientOf({ contactPoints, port, localDc }: CassandraCluster): cassandra.Client {
@@ -45,7 +51,7 @@ function clientOf({ contactPoints, port, localDc }: CassandraCluster): cassandra
 beforeAll(async () => {
   cluster = await startCassandra({ nodes: 3, proxied: true })
   client = clientOf(cluster)
-  ending = mendClient(client, { log: quiet, isClosed: () => isEnding })
+  ending = preventConnectionLeaks(client, { log: quiet, isClosed: () => isEnding })
   const replication = "{'class': 'NetworkTopologyStrategy', 'datacenter1': 3}"
   const long = { prepare: false, readTimeout: 30_000 }
   await client.execute(`CREATE KEYSPACE faults WITH replication = ${replication}`, [], long)
@@ -93,10 +99,10 @@ test('its settings are those that the service requires', async () => {
     const answers = await Promise.all(hosts.map((host) => client.execute(cql, [], { host })))
     return answers.map(({ rows }) => rows)
   }
-  expect(await observeSettings({ executeOnEach })).toEqual([])
+  expect(await readSettingProblems({ executeOnEach })).toEqual([])
   const [rows = []] = await executeOnEach()
   const names = rows.map(({ name }) => String(name))
-  expect(wantedSettings.filter(({ setting }) => !names.includes(setting))).toEqual([])
+  expect(expectedSettings.filter(({ setting }) => !names.includes(setting))).toEqual([])
 })
 
 test('clients are told of the proxies alone', () => {

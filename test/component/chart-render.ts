@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
 import type { CodePool } from '../../src/kube/code-pool/code-pool.ts'
-import { isTrouble, parseTemplate, renderJob } from '../../src/kube/code-pool/refill-jobs.ts'
+import { isProblem, parseTemplate, renderJob } from '../../src/kube/code-pool/refill-jobs.ts'
 import { findHelm, type HelmMajor } from '../parts/helm.ts'
 
 /** Folder of the chart. */
@@ -160,7 +160,7 @@ export function refillJobsOf(objects: readonly KubeObject[]): readonly KubeObjec
   const pools = objects.filter(({ kind }) => kind === 'CodePool')
   return pools.map((pool) => {
     const template = parseTemplate(text ?? '')
-    if (isTrouble(template)) throw new Error(template.message)
+    if (isProblem(template)) throw new Error(template.message)
     const { storeName = '', target } = (pool as unknown as CodePool).spec
     const given = { template, storeName, refill: 1, fillTo: target }
     return renderJob(pool as unknown as CodePool, given)

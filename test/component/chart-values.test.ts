@@ -200,7 +200,7 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
       'cassandra.tls.existingSecret must name a Secret',
       'either cache.external.url or cache.external.existingSecret must be given',
       'counters.external.existingSecret must name the Secret',
-      'pools.list must name each pool once: a is there twice',
+      'pools.list must name each pool once: a occurs twice',
       'create.codePool must be one of pools.list (a): it is other',
       'the target of a must be at least 5001, 1,000 above its lowWater',
       'controller.watchNamespaces must not name store',
@@ -209,8 +209,8 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
   }, 30_000)
 
   test.each([
-    ['domain: shop\ndescriptors: []', 'must have the domain edge, of which Envoy asks: with shop'],
-    ['descriptors: []', 'must have the domain edge, of which Envoy asks: with none'],
+    ['domain: shop\ndescriptors: []', 'must have the domain edge, which Envoy sends: with shop'],
+    ['descriptors: []', 'must have the domain edge, which Envoy sends: with none'],
     ['domain: edge\ndescriptor: []', 'must have a list of descriptors'],
     ['domain: edge\n descriptors: [', 'must be YAML: '],
   ])('rules that would admit everything: %j', async (rules, sentence) => {
@@ -223,7 +223,7 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
     const values = { image: someImage, controller: { watchNamespaces: ['other'] } }
     const { exitCode, error } = await tryRender({ major, values })
     expect(exitCode).not.toBe(0)
-    expect(error).toContain('must be empty where cassandra.mode is bundled')
+    expect(error).toContain('must be empty if cassandra.mode is bundled')
   }, 30_000)
 
   test('a cluster without the kinds that are asked for, where that is to fail', async () => {
@@ -271,12 +271,12 @@ async function readTemplates(): Promise<string[]> {
   return Promise.all(files.map((name) => readFile(join(folder, name), 'utf8')))
 }
 
-function pathsOf({ path, below }: Value): string[] {
-  return [path, ...(below ?? []).flatMap(pathsOf)]
+function pathsOf({ path, children }: Value): string[] {
+  return [path, ...(children ?? []).flatMap(pathsOf)]
 }
 
 function leavesOf(value: Value): Value[] {
-  return value.below === undefined ? [value] : value.below.flatMap(leavesOf)
+  return value.children === undefined ? [value] : value.children.flatMap(leavesOf)
 }
 
 function hasShape({ schema }: Value): boolean {

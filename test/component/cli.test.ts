@@ -110,7 +110,7 @@ const away = { ADMIN_URL: 'http://127.0.0.1:1' }
 const failures: Record<string, [args: string, env: Record<string, string>, says: RegExp]> = {
   'the service is away': ['link show abc', away, /127\.0\.0\.1:1.*ADMIN_URL/],
   'the service is away, pool': ['pool status', away, /127\.0\.0\.1:1.*ADMIN_URL/],
-  'there is no such link': ['link show unknown', {}, /404.*no record/],
+  'there is no such link': ['link show unknown', {}, /404.*No record/],
   'there is no link to disable': ['link disable unknown', {}, /404/],
   'there is no link to delete': ['link delete unknown --json', {}, /404/],
   'the token is wrong': ['pool status', { ADMIN_TOKEN: 'x'.repeat(16) }, /401.*ADMIN_TOKEN/],
@@ -131,13 +131,19 @@ const json = (status: number, body: unknown): RequestListener => {
   return (_req, res) => res.writeHead(status, type).end(JSON.stringify(body))
 }
 const strangers: Record<string, [listener: RequestListener, says: RegExp]> = {
-  'other JSON': [json(200, { hello: 'world' }), / answered 200, but not as Curtail/],
-  'JSON null': [json(200, null), / answered 200, but not as Curtail/],
-  'a page': [(_req, res) => res.end('<!doctype html>\n<p>Hello'), / answered 200, but not as/],
-  'no body': [(_req, res) => res.writeHead(200).end(), / answered 200, but not as Curtail/],
-  '204': [(_req, res) => res.writeHead(204).end(), / answered 204, but not as Curtail/],
-  'a page of 502': [(_req, res) => res.writeHead(502).end('Bad'), / answered 502, but not as/],
-  'JSON of 404': [json(404, { message: 'none' }), / answered 404, but not as Curtail/],
+  'other JSON': [json(200, { hello: 'world' }), / returned 200, but the response is not/],
+  'JSON null': [json(200, null), / returned 200, but the response is not/],
+  'a page': [
+    (_req, res) => res.end('<!doctype html>\n<p>Hello'),
+    / returned 200, but the response is not/,
+  ],
+  'no body': [(_req, res) => res.writeHead(200).end(), / returned 200, but the response is not/],
+  '204': [(_req, res) => res.writeHead(204).end(), / returned 204, but the response is not/],
+  'a page of 502': [
+    (_req, res) => res.writeHead(502).end('Bad'),
+    / returned 502, but the response is not/,
+  ],
+  'JSON of 404': [json(404, { message: 'none' }), / returned 404, but the response is not/],
 }
 
 describe('a server of somebody else is told as such, in one line', () => {

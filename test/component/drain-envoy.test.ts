@@ -12,7 +12,7 @@ import { inTime, waitFor } from './wait-for.ts'
 const SETUP_MS_MAX = 330_000 // Envoy may have to be fetched
 const TEST_MS_MAX = 60_000
 const CLIENTS = 12
-/** Longer than the companion lets pass between two looks at Envoy. */
+/** Longer than the sidecar lets pass between two looks at Envoy. */
 const LOOK_MS = 300
 
 let upstream: Awaited<ReturnType<typeof startUpstream>>
@@ -117,7 +117,7 @@ async function askBySession(load: Load): Promise<void> {
 
 describe('an Envoy that is drained under load while another takes over', () => {
   test(
-    'answers every request that it accepted, and its companion says so',
+    'answers every request that it accepted, and its sidecar says so',
     async () => {
       const env = { DRAIN_SECONDS: '20', DRAIN_QUIET_SECONDS: '1' }
       const [old, young] = await Promise.all([
@@ -156,21 +156,21 @@ describe('an Envoy that is drained under load while another takes over', () => {
 })
 
 test(
-  'a companion that was ended alone leaves no draining Envoy behind: the next one ends it',
+  'a sidecar that was ended alone leaves no draining Envoy behind: the next one ends it',
   async () => {
     const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '1' })
-    envoy.companion.child.kill('SIGTERM')
-    expect(await inTime('the end', envoy.companion.ended)).toBe(0)
+    envoy.sidecar.child.kill('SIGTERM')
+    expect(await inTime('the end', envoy.sidecar.ended)).toBe(0)
     const readiness = () =>
       fetch(`${envoy.adminUrl}/ready`).then(
         ({ status }) => status,
         () => 'gone',
       )
     expect(await readiness()).toBe(503)
-    const next = await envoy.startCompanion()
+    const next = await envoy.startSidecar()
     expect(await readiness()).toBe('gone')
     expect(next.log.map(({ msg }) => msg)).toContain(
-      'Envoy drains, and its pod stays: it is ended, to be started anew',
+      'Envoy is draining in a pod that continues: stopping Envoy, the kubelet restarts it',
     )
   },
   TEST_MS_MAX,
@@ -254,7 +254,7 @@ test(
       for (const path of [...orders, '/readyz', '/livez', '/metrics', '/']) {
         for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']) {
           const signal = AbortSignal.timeout(5000)
-          const url = `http://${address}:${String(envoy.companion.ready['port'])}${path}`
+          const url = `http://${address}:${String(envoy.sidecar.ready['port'])}${path}`
           const response = await fetch(url, { method, signal })
           await response.arrayBuffer()
           if (orders.includes(path)) statuses.add(response.status)
@@ -264,7 +264,7 @@ test(
     expect([...statuses]).toEqual([404])
     expect((await fetch(`${envoy.adminUrl}/ready`)).status).toBe(200)
     expect((await envoy.ask('/readyz')).status).toBe(200)
-    expect(envoy.companion.log.map(({ msg }) => msg)).not.toContain('draining Envoy')
+    expect(envoy.sidecar.log.map(({ msg }) => msg)).not.toContain('draining Envoy')
   },
   TEST_MS_MAX,
 )

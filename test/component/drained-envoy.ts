@@ -1,4 +1,4 @@
-// An Envoy with one public listener before a server of the test's own, and the companion that
+// An Envoy with one public listener before a server of the test's own, and the sidecar that
 // drains it, both as real processes. Where its pods are is in a file that a test may change.
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
@@ -13,16 +13,16 @@ import { inTime } from './wait-for.ts'
 /** Longer than any drain that the tests set. */
 const DRAIN_MS_MAX = 30_000
 
-/** An Envoy and its companion. */
+/** An Envoy and its sidecar. */
 export interface DrainedEnvoy extends RunningEnvoy {
   /** Where it serves. */
   readonly port: number
-  readonly companion: RoleProcess
-  /** Starts another companion for it, once the first has ended. */
-  startCompanion(): Promise<RoleProcess>
-  /** SIGTERM to the companion; resolves to its exit code and what it logs of the drain. */
+  readonly sidecar: RoleProcess
+  /** Starts another sidecar for it, once the first has ended. */
+  startSidecar(): Promise<RoleProcess>
+  /** SIGTERM to the sidecar; resolves to its exit code and what it logs of the drain. */
   drain(): Promise<Record<string, unknown>>
-  /** Asks the companion. */
+  /** Asks the sidecar. */
   ask(path: string, method?: string): Promise<Response>
   /** Tells Envoy that the pods that redirect are at this port now, or that there are none. */
   movePods(to: number | undefined): Promise<void>
@@ -48,31 +48,31 @@ export async function startDrainedEnvoy(
     await movePods(to)
     const started = await startEnvoy({ path, configYaml: bootstrapOf(podsFile), args: drains })
     envoy = started
-    const companions: RoleProcess[] = []
-    const startCompanion = async () => {
+    const sidecars: RoleProcess[] = []
+    const startSidecar = async () => {
       const settings = { DRAIN_PORT: '0', ENVOY_ADMIN_URL: started.adminUrl, ...env }
       const one = await startRole({ role: 'drain', env: settings })
-      companions.push(one)
+      sidecars.push(one)
       return one
     }
-    const companion = await startCompanion()
-    const url = `http://127.0.0.1:${String(companion.ready['port'])}`
+    const sidecar = await startSidecar()
+    const url = `http://127.0.0.1:${String(sidecar.ready['port'])}`
     const listeners = await (await fetch(`${started.adminUrl}/listeners`)).text()
     return {
       ...started,
       port: Number(/^edge::.*:(\d+)$/m.exec(listeners)?.[1]),
-      companion,
-      startCompanion,
+      sidecar,
+      startSidecar,
       ask: (at, method = 'GET') => fetch(`${url}${at}`, { method }),
       movePods,
       async drain() {
-        companion.child.kill('SIGTERM')
-        const exitCode = await inTime('the end of the drain', companion.ended, DRAIN_MS_MAX)
-        return { ...companion.log.find(({ msg }) => msg === 'drain of Envoy completed'), exitCode }
+        sidecar.child.kill('SIGTERM')
+        const exitCode = await inTime('the end of the drain', sidecar.ended, DRAIN_MS_MAX)
+        return { ...sidecar.log.find(({ msg }) => msg === 'drain of Envoy completed'), exitCode }
       },
       async close() {
         await started.stop()
-        for (const one of companions) await one.stop()
+        for (const one of sidecars) await one.stop()
         await rm(folder, { recursive: true, force: true })
       },
     }

@@ -210,7 +210,7 @@ describe('a denial', () => {
         type: `${BASE_URL}/problems/rate-limited`,
         title: 'Too many requests',
         status: 429,
-        detail: `The limit creates-per-client is used up: try again in ${String(wait)} s`,
+        detail: `The limit creates-per-client is used up: retry in ${String(wait)} s`,
         rule: 'creates-per-client',
         request_id: headerOf(answer, 'X-Request-Id'),
       })

@@ -154,7 +154,7 @@ async function toldBy(given: { machine: Machine; asker: Asker; link: Expiring })
   if (Date.now() < link.endMs) throw new Error(`/${link.code} has not ended yet`)
   const tiers = ['memory', 'cache', 'store', 'replica']
   const hitsOf = (tier: string) =>
-    machine.metric('curtail_link_lookups_total', `tier="${tier}"`, 'outcome="hit"')
+    machine.metric('curtail_link_lookups_total', `tier="${tier}"`, 'result="hit"')
   const before = await Promise.all(tiers.map(hitsOf))
   const answer = await follow(asker, link.code)
   if (answer.status !== 404) throw new Error(`/${link.code} has ended: ${renderAnswer(answer)}`)

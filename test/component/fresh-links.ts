@@ -151,7 +151,7 @@ async function isCacheUsed({ redis, redirects }: ManyMachines): Promise<boolean>
   const client = clientOf(redis.port)
   await client.ping()
   client.disconnect()
-  const away = redirects.map((one) => one.metric('curtail_link_cache_away'))
+  const away = redirects.map((one) => one.metric('curtail_link_cache_unavailable'))
   return (await Promise.all(away)).every((isAway) => isAway === 0)
 }
 

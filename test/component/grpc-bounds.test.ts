@@ -38,20 +38,20 @@ function openPipe({ reads = true } = {}) {
   return { duplex, frames: () => framesOf(Buffer.concat(written)) }
 }
 
-function openConnection(begin: (stream: CallStream) => void) {
+function openConnection(startCall: (stream: CallStream) => void) {
   const pipe = openPipe()
   const nowMs = () => performance.now()
   const bounds = new ProcessBounds(() => undefined)
   const share = bounds.open('a', () => undefined)
   if (share === undefined) throw new Error('there is no place for a connection')
   const connection = new Http2Connection(pipe.duplex, {
-    begin,
+    startCall,
     nowMs,
-    share: share.parts,
+    share: share.budgets,
     address: 'a',
     turns: new Turns(nowMs),
     onDefect,
-    onGone: () => undefined,
+    onClose: () => undefined,
   })
   return { ...pipe, connection, bounds }
 }
@@ -73,7 +73,7 @@ const windowUpdate = (stream: number, more: number) =>
   frame({ type: frameTypes.windowUpdate }, stream, number(more))
 const firstWindow = (bytes: number) =>
   frame({ type: frameTypes.settings }, 0, Buffer.concat([Buffer.from([0, 4]), number(bytes)]))
-const reset = (stream: number) => frame({ type: frameTypes.reset }, stream, number(8))
+const reset = (stream: number) => frame({ type: frameTypes.rstStream }, stream, number(8))
 const headers = (stream: number) =>
   frame({ type: frameTypes.headers, flags: 4 }, stream, callHeaders)
 const data = (stream: number, bytes: Buffer, flags = 0) =>
@@ -117,7 +117,7 @@ test('messages that come all at once are answered one by one', async () => {
         stream.write(Buffer.from('fine'))
         return undefined
       },
-      ended: () => {
+      halfClosed: () => {
         stream.end()
         return undefined
       },
@@ -142,33 +142,33 @@ const endings: Record<string, Partial<StreamingMethod> & { readonly sent?: Buffe
   },
   'its method throws at the end': {
     sent: data(1, Buffer.alloc(0), 1),
-    ended: () => {
+    halfClosed: () => {
       throw new Error('a defect')
     },
   },
 }
 
 test.each(Object.entries(endings))('nothing is kept of a stream after %s', async (_, given) => {
-  const over = jest.fn()
-  const method = { message: () => undefined, ended: () => undefined, over, ...given }
+  const closed = jest.fn()
+  const method = { message: () => undefined, halfClosed: () => undefined, closed, ...given }
   const { duplex, frames, bounds } = openConnection((stream) => {
     const open = () => method
     if (stream.id === 1) stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
-    else stream.refuseHttp(404)
+    else stream.rejectHttp(404)
   })
   const { sent = Buffer.alloc(0) } = given
   duplex.push(Buffer.concat([opening, headers(1), data(1, emptyCall), sent, callOn(3)]))
   await waitFor('the call after it', () => frames().some((one) => isEnd(one) && one.stream === 3))
-  expect([bounds.sums.messages.used, over.mock.calls.length]).toEqual([0, 1])
+  expect([bounds.sums.messages.used, closed.mock.calls.length]).toEqual([0, 1])
 })
 
 test('nothing is kept of a stream that its method ends', async () => {
   const { duplex, frames, bounds } = openConnection((stream) => {
-    const ended = () => {
+    const halfClosed = () => {
       stream.end()
       return undefined
     }
-    const open = () => ({ message: () => undefined, ended })
+    const open = () => ({ message: () => undefined, halfClosed })
     stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
   })
   duplex.push(Buffer.concat([opening, headers(1), data(1, emptyCall, 1)]))
@@ -181,16 +181,16 @@ test('a defect of one call is the end of this call alone', async () => {
     if (stream.id === 1) throw new Error('a defect as it begins')
     if (stream.id === 3) {
       stream.listener = {
-        over: () => undefined,
-        take: () => {
+        closed: () => undefined,
+        receive: () => {
           throw new Error('a defect as it goes on')
         },
       }
-    } else stream.answer(Buffer.from('fine'))
+    } else stream.respond(Buffer.from('fine'))
   })
   duplex.push(Buffer.concat([opening, callOn(1), callOn(3), callOn(5)]))
   await waitFor('an answer', () => frames().some((one) => isEnd(one) && one.stream === 5))
-  const resets = frames().filter(({ type }) => type === frameTypes.reset)
+  const resets = frames().filter(({ type }) => type === frameTypes.rstStream)
   expect(resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])).toEqual([
     [1, 2],
     [3, 2],
@@ -200,7 +200,7 @@ test('a defect of one call is the end of this call alone', async () => {
 
 test('a window that opens by little wakes no more streams than can send', async () => {
   const { duplex, frames } = openConnection((stream) => {
-    stream.answer(Buffer.from('a message'))
+    stream.respond(Buffer.from('a message'))
   })
   duplex.push(Buffer.concat([opening, firstWindow(0), many(1000, (i) => callOn(2 * i + 1))]))
   await waitFor('their headers', () => frames().filter(({ type }) => type === 1).length === 1000)
@@ -260,7 +260,7 @@ test('trailers that HTTP/2 forbids end their call', async () => {
 
 test('data that nobody can take ends its stream, and counts against no other', async () => {
   const { duplex, frames } = openConnection((stream) => {
-    stream.listener = { take: () => undefined, over: () => undefined }
+    stream.listener = { receive: () => undefined, closed: () => undefined }
     stream.write(Buffer.from('an answer that is not taken'))
   })
   const flood = many(40, () => data(1, Buffer.alloc(16_000)))
@@ -269,6 +269,6 @@ test('data that nobody can take ends its stream, and counts against no other', a
   await waitFor('the window of all', () => updates().length === 2)
   expect(updates().map(({ stream }) => stream)).toEqual([0, 0])
   expect(updates()[1]?.payload.readUInt32BE()).toBeGreaterThan(512 * 1024)
-  const resets = frames().filter(({ type }) => type === frameTypes.reset)
+  const resets = frames().filter(({ type }) => type === frameTypes.rstStream)
   expect(resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])).toEqual([[1, 3]])
 })

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import {
   type Frame,
   frameOf,
-  FRAME_HEAD_BYTES,
+  FRAME_HEADER_BYTES,
   readFrame,
 } from '../../loadtest/bench/http2-frame.ts'
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
@@ -51,7 +51,7 @@ export function callOn(stream: number): Buffer {
   ])
 }
 
-const bytesOf = ({ payload }: Frame) => FRAME_HEAD_BYTES + payload.length
+const bytesOf = ({ payload }: Frame) => FRAME_HEADER_BYTES + payload.length
 
 /** The frames that are whole in these bytes. */
 export function framesOf(bytes: Buffer): Frame[] {

@@ -163,7 +163,7 @@ function checkReceived(bytes: Buffer, calls: number | undefined): Omit<FuzzedEnd
   for (const one of frames) {
     const { type, stream, payload } = one
     if (type === frameTypes.goAway) code = payload.readUInt32BE(4)
-    const error = type === frameTypes.reset ? payload.readUInt32BE() : (code ?? 0)
+    const error = type === frameTypes.rstStream ? payload.readUInt32BE() : (code ?? 0)
     if (error > ERROR_MAX) throw new Error(`there is no error ${String(error)}`)
     const isOfCall = type === frameTypes.headers || type === frameTypes.data
     if (isOfCall && (ended.has(stream) || stream % 2 === 0)) {

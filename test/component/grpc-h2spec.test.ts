@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
-import { parseCallHead } from '../../src/grpc/call-head.ts'
+import { parseCallHeaders } from '../../src/grpc/call-headers.ts'
 import type { CallStream } from '../../src/grpc/http2/call-stream.ts'
 import { Http2Connection } from '../../src/grpc/http2/connection.ts'
 import { ProcessBounds } from '../../src/grpc/http2/process-bounds.ts'
@@ -50,18 +50,18 @@ const deviations: Readonly<Record<string, Deviations>> = {
 }
 
 /** Answers what is whole and not malformed. */
-function answerWhole(stream: CallStream, fields: readonly HeaderField[] | undefined): void {
-  const head = parseCallHead(fields)
-  if ('kind' in head && head.kind === 'malformed') {
+function respondWhenWhole(stream: CallStream, fields: readonly HeaderField[] | undefined): void {
+  const headers = parseCallHeaders(fields)
+  if ('kind' in headers && headers.kind === 'malformed') {
     stream.reset(errorCodes.protocol)
     stream.done()
     return
   }
   stream.listener = {
-    take(_, isLast) {
-      if (isLast) stream.answer(Buffer.from('hello'))
+    receive(_, isLast) {
+      if (isLast) stream.respond(Buffer.from('hello'))
     },
-    over() {
+    closed() {
       stream.done()
     },
   }
@@ -76,10 +76,10 @@ async function serveWhole(): Promise<number> {
     const share = bounds.open('127.0.0.1', () => undefined)
     if (share === undefined) throw new Error('Cannot open a connection: the bounds reject it')
     const connection: Http2Connection = new Http2Connection(socket, {
-      begin: answerWhole,
-      ...{ nowMs, turns, share: share.parts, address: '127.0.0.1' },
+      startCall: respondWhenWhole,
+      ...{ nowMs, turns, share: share.budgets, address: '127.0.0.1' },
       onDefect: (error) => defects.push(error),
-      onGone: () => {
+      onClose: () => {
         bounds.close(share)
         connections.delete(connection)
       },
@@ -89,7 +89,7 @@ async function serveWhole(): Promise<number> {
   await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve))
   ends.push(() => {
     server.close()
-    for (const connection of connections) connection.cut()
+    for (const connection of connections) connection.destroy()
   })
   return (server.address() as AddressInfo).port
 }

@@ -65,7 +65,7 @@ const forever = Buffer.concat([callHeaders, Buffer.from('\0\x0cgrpc-timeout\x099
 test('a call beyond the share of streams is refused, and its place is free later', async () => {
   const { open, bounds, shed } = openTransport({ streams: 8 })
   const client = open(headers(1), headers(3), headers(5), headers(7), headers(9))
-  expect(await client.error(frameTypes.reset, 0)).toBe(7)
+  expect(await client.error(frameTypes.rstStream, 0)).toBe(7)
   expect([bounds.sums.streams.used, shed]).toEqual([4, ['streams']])
   client.duplex.destroy()
   await waitFor('all to be given back', () => bounds.sums.streams.used === 0)

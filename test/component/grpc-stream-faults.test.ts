@@ -49,7 +49,7 @@ test('a call whose body is not as long as its content-length is reset', async ()
     ...[data(13, emptyCall.subarray(0, 3), 0), data(13, emptyCall.subarray(3))],
   )
   await next(frameTypes.data, 13)
-  const resets = frames.filter(({ type }) => type === frameTypes.reset)
+  const resets = frames.filter(({ type }) => type === frameTypes.rstStream)
   const codes = resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])
   expect(codes).toEqual([1, 3, 5, 7, 9, 11].map((stream) => [stream, PROTOCOL]))
 })
@@ -61,7 +61,7 @@ test('a call that sends more after its end is reset once, unless it was reset be
   await next(frameTypes.data, 1)
   socket.write(Buffer.concat([data(1), data(1), headers(3, 4, noPath), data(3), callOn(5)]))
   await next(frameTypes.data, 5)
-  const resets = frames.filter(({ type }) => type === frameTypes.reset)
+  const resets = frames.filter(({ type }) => type === frameTypes.rstStream)
   expect(resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])).toEqual([
     [1, STREAM_CLOSED],
     [3, PROTOCOL],
@@ -79,6 +79,6 @@ test('the padding of a call is checked after its answer too', async () => {
 test('a call whose window is opened too wide is reset', async () => {
   const widest = frame({ type: frameTypes.windowUpdate }, 1, number(2 ** 31 - 1))
   const { frame: next } = open(headers(1), widest, callOn(3))
-  expect((await next(frameTypes.reset, 1)).payload.readUInt32BE()).toBe(FLOW)
+  expect((await next(frameTypes.rstStream, 1)).payload.readUInt32BE()).toBe(FLOW)
   await next(frameTypes.data, 3)
 })

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as grpc from '@grpc/grpc-js'
-import { followTlsFiles } from '../../src/grpc/tls-files.ts'
+import { watchTlsFiles } from '../../src/grpc/tls-files.ts'
 import { createAuthority, type Issued } from './grpc-certificates.ts'
 import { createTestClient, startTestServer, type TestServer } from './grpc-client.ts'
 import { waitFor } from './wait-for.ts'
@@ -47,7 +47,7 @@ function write(path: string, { cert, key }: Issued): void {
 }
 
 async function start(env: Record<string, string>): Promise<TestServer> {
-  const server = await startTestServer(env, { lookEveryMs: 30 })
+  const server = await startTestServer(env, { checkEveryMs: 30 })
   ends.push(() => server.close())
   return server
 }
@@ -193,7 +193,7 @@ describe('a renewed certificate', () => {
     const { env, root } = filesOf(first)
     const [certificate, key] = [env.GRPC_SERVER_TLS_CERT, env.GRPC_SERVER_TLS_KEY]
     const told: string[] = []
-    const following = followTlsFiles({
+    const following = watchTlsFiles({
       files: { certificate, key, clientAuthorities: undefined },
       everyMs: 20,
       onChange: ({ cert }) => told.push(cert.toString()),

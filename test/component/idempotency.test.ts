@@ -29,7 +29,7 @@ const isReplayed = (answer: Answer) => headerOf(answer, 'Idempotency-Replayed') 
 /** How many links the store has been asked to hold, by the metric of claims that were won. */
 async function linksMade(): Promise<number> {
   const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text()
-  return Number(/^curtail_creates_total\{outcome="created"\} (\d+)$/m.exec(metrics)?.[1] ?? 0)
+  return Number(/^curtail_creates_total\{result="created"\} (\d+)$/m.exec(metrics)?.[1] ?? 0)
 }
 
 test('the same body again answers the same 201, told as a repeat, and makes nothing', async () => {

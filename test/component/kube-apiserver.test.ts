@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { APPLY, type KubeApi } from '../../src/kube/api.ts'
-import { readPodTrouble } from '../../src/kube/code-pool/pod-trouble.ts'
+import { readPodProblem } from '../../src/kube/code-pool/pod-problem.ts'
 import { microTime } from '../../src/kube/conditions.ts'
 import { createElection } from '../../src/kube/lease.ts'
 import { systemScheduler } from '../../src/kube/scheduler.ts'
@@ -263,7 +263,7 @@ describe('the controller with its rights alone', () => {
     await tell('other', 'another-uid', 'another pod')
     const { signal } = new AbortController()
     const api = server.as('controller', metrics)
-    expect(await readPodTrouble(api, { namespace: 'n', job: 'slow', signal })).toEqual({
+    expect(await readPodProblem(api, { namespace: 'n', job: 'slow', signal })).toEqual({
       reason: 'SecretMissing',
       message: 'FailedMount: MountVolume.SetUp failed: secret "s" not found',
     })
@@ -283,8 +283,8 @@ describe('the controller with its rights alone', () => {
       times: { leaseMs: 15_000, renewMs: 10_000, retryMs: 100 },
     })
     const ending = new AbortController()
-    expect(await election.win(ending.signal)).toBe(true)
-    const keeping = election.keep(ending.signal)
+    expect(await election.acquire(ending.signal)).toBe(true)
+    const keeping = election.renew(ending.signal)
     const path = '/apis/coordination.k8s.io/v1/namespaces/n/leases/curtail-controller'
     const read = async () => (await admin.call({ method: 'GET', path })) as { spec: object }
     const first = await read()

@@ -132,7 +132,7 @@ test('a corrected spec wins over a Job that is stuck', async () => {
 test('a Job that failed is shown with what its pod said, and tried again', async () => {
   const failing = (job: FakeObject) => {
     const { name } = job.metadata
-    const message = '{"level":"info"}\ncurtail: pool n/p was minted with another code secret'
+    const message = '{"level":"info"}\ncurtail: pool n/p was first filled with another code secret'
     const state = { terminated: { exitCode: 3, message } }
     world.fake.store.create(PATHS.pods, {
       metadata: { name: `${name}-x`, labels: { 'batch.kubernetes.io/job-name': name } },

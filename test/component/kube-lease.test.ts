@@ -48,9 +48,9 @@ function candidate(identity: string, skewMs = 0): Candidate {
   const ending = new AbortController()
   const told: string[] = []
   const run = async () => {
-    if (!(await election.win(ending.signal))) return
+    if (!(await election.acquire(ending.signal))) return
     told.push('won')
-    told.push(await election.keep(ending.signal))
+    told.push(await election.renew(ending.signal))
   }
   void run()
   closing.push(() => {
@@ -191,7 +191,7 @@ test('events said again are counted; too many, or of who does not lead, are drop
   })
   const regarding = { apiVersion: 'a/v1', kind: 'K', namespace: 'n', name: 'o', uid: 'u' }
   const tell = (note: string) => {
-    events.tell({ regarding, type: 'Normal', reason: 'R', action: 'A', note })
+    events.emit({ regarding, type: 'Normal', reason: 'R', action: 'A', note })
   }
   tell('one')
   tell('one')
@@ -210,6 +210,6 @@ test('events said again are counted; too many, or of who does not lead, are drop
   await events.flush()
   expect(fake.store.list(PATHS.events)).toHaveLength(25)
   const text = await metrics.registry.metrics()
-  expect(text).toContain('events_dropped_total{why="too-many"} 16')
-  expect(text).toContain('events_dropped_total{why="not-leading"} 1')
+  expect(text).toContain('events_dropped_total{reason="too-many"} 16')
+  expect(text).toContain('events_dropped_total{reason="not-leading"} 1')
 })

@@ -151,7 +151,7 @@ test(
       await codes.claimNext({ pool: 'default', from, writerId: crypto.randomUUID() })
     await waitFor(
       'the refusal',
-      () => JSON.stringify(statusOf('p')).includes('was minted with another code secret'),
+      () => JSON.stringify(statusOf('p')).includes('was first filled with another code secret'),
       WAIT_MS_MAX,
     )
     expect(condition('p', 'Degraded').startsWith('True')).toBe(true)

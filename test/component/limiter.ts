@@ -52,7 +52,7 @@ interface LimiterOptions {
 export async function startExactLimiter(given: LimiterOptions): Promise<Limiter> {
   const env = { LIMIT_DEADLINE_MS: '5000', REDIS_TIMEOUT: '10s', ...given.env }
   const limiter = await startLimiter({ ...given, env })
-  await waitFor('its Redis', () => limiter.log.some(({ msg }) => msg === 'Redis is there'))
+  await waitFor('its Redis', () => limiter.log.some(({ msg }) => msg === 'Redis available'))
   return limiter
 }
 

@@ -80,12 +80,12 @@ export const newCode = () => `code${String(codesCreated++)}`
 /** The lease that the first reader of a missing entry gets. */
 export async function leaseFor({ cache }: UsedCache, code: string): Promise<string> {
   const seen = await cache.look(code)
-  if (seen.kind !== 'unknown' || seen.permit === undefined) throw new Error('there is no lease')
-  return seen.permit
+  if (seen.kind !== 'unknown' || seen.lease === undefined) throw new Error('there is no lease')
+  return seen.lease
 }
 
 /** Fills the cache as a reader does; whether the entry was stored. */
 export async function store(used: UsedCache, code: string): Promise<boolean> {
-  const permit = await leaseFor(used, code)
-  return used.cache.fill({ code, permit, target, nowMs: Date.now() })
+  const lease = await leaseFor(used, code)
+  return used.cache.fill({ code, lease, target, nowMs: Date.now() })
 }

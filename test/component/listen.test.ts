@@ -23,7 +23,7 @@ test(
       listener.attach({
         baseUrl: 'http://localhost',
         app: express(),
-        lane(req, res) {
+        fastPath(req, res) {
           answered.push(req.url)
           res.writeHead(204, { 'X-Lane': 'yes' }).end()
           return true

@@ -15,10 +15,10 @@ const RUN_MS_MAX = 20_000
 function run(source: string): ChildProcessByStdio<null, Readable, Readable> {
   const script = `
     import { createLog } from ${JSON.stringify(LOG)}
-    import { written } from ${JSON.stringify(OUTPUT)}
+    import { flushed } from ${JSON.stringify(OUTPUT)}
     process.stdout.on('error', () => undefined)
     const log = createLog({ role: 'test', level: 'info' })
-    const allWritten = () => written(process.stdout)
+    const allWritten = () => flushed(process.stdout)
     ${source}
     process.exit(0)`
   const options = ['--disable-warning=ExperimentalWarning', '--input-type=module']
@@ -60,7 +60,7 @@ test('while nobody reads, 1 MiB is kept; what is lost is told once somebody read
   expect(lines.slice(kept.length)).toMatchObject([
     {
       level: 'warn',
-      msg: 'lines of the log were lost: nobody read them',
+      msg: 'log lines dropped: stdout was not read',
       lines: 4000 - kept.length,
     },
     { msg: 'after' },

@@ -155,7 +155,7 @@ function watch(given: {
 
 async function readWhole(reader: PoolReader, pool: string) {
   const rows = await reader.read(pool)
-  if (rows === undefined) throw new Error(`there is no pool ${pool}`)
+  if (rows === undefined) throw new Error(`unknown pool ${pool}`)
   if (rows.absent.length === 0) return rows
   throw new Error(`the level of ${pool} counts blocks that are not there: ${rows.absent.join()}`)
 }

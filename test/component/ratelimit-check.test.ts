@@ -142,7 +142,7 @@ describe('ratelimit-check', () => {
     ],
     [
       [shipped, 'GOOD', '--descriptor', 'a=b'],
-      '--domain must say which domain the descriptors are for: curtail, d',
+      '--domain must name the domain of the descriptors: curtail, d',
     ],
   ])(
     'called wrongly it ends with 2: %j',

@@ -47,7 +47,7 @@ const fresh = () => `v${++values}`
 /** Whether counts are shared: what one value has used is in Redis. */
 async function isShared(): Promise<boolean> {
   const text = await (await fetch(`${limiter.adminUrl}/metrics`)).text()
-  if (!text.includes('curtail_limiter_store_away 0')) return false
+  if (!text.includes('curtail_limiter_store_unavailable 0')) return false
   const before = decisionsOf(text)
   await limiter.ask({ local: fresh() })
   const after = decisionsOf(await (await fetch(`${limiter.adminUrl}/metrics`)).text())
@@ -56,7 +56,7 @@ async function isShared(): Promise<boolean> {
 
 /** Decisions that Redis has made so far. */
 function decisionsOf(metrics: string): number {
-  const counts = metrics.matchAll(/^curtail_limiter_decisions_total\{by="store",\S+ (\d+)$/gm)
+  const counts = metrics.matchAll(/^curtail_limiter_decisions_total\{source="store",\S+ (\d+)$/gm)
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 

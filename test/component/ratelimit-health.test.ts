@@ -50,7 +50,7 @@ const [GOOD, BAD] = ['200 SERVING SERVING', '500 NOT_SERVING NOT_SERVING']
 /** Whether Redis is left alone. */
 async function isAway({ adminUrl }: Limiter): Promise<boolean> {
   const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
-  return /^curtail_limiter_store_away 1$/m.test(metrics)
+  return /^curtail_limiter_store_unavailable 1$/m.test(metrics)
 }
 
 /** Calls until it is. */

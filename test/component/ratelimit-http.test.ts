@@ -152,7 +152,7 @@ describe('the debug port', () => {
     }
     const type = 'text/plain; charset=utf-8'
     const list =
-      '/rlconfig: the rules in force, and what is wrong in newer files\n' +
+      '/rlconfig: the active rules, and the faults of newer files\n' +
       '/stats: what has been counted\n'
     expect(await read('/')).toEqual([200, type, list])
     expect(await read('/rlconfig')).toEqual([200, type, 'a rule\n'])

@@ -84,6 +84,6 @@ test(
 test('none of them fell back', async () => {
   for (const { adminUrl } of replicas) {
     const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
-    expect(metrics).not.toContain('by="fallback"')
+    expect(metrics).not.toContain('source="fallback"')
   }
 })

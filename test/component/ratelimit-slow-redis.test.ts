@@ -36,7 +36,7 @@ beforeAll(async () => {
     ),
   )
   for (const { log } of replicas) {
-    await waitFor('its Redis', () => log.some(({ msg }) => msg === 'Redis is there'))
+    await waitFor('its Redis', () => log.some(({ msg }) => msg === 'Redis available'))
   }
 }, SETUP_MS_MAX)
 

@@ -2,7 +2,7 @@
 // a call fails with StoreError in its time or is decided, and Redis is used again when it is back.
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { algorithms } from '../../src/limits/algorithms.ts'
-import { CALLS_UNDER_WAY_MAX } from '../../src/stores/redis/batches.ts'
+import { CALLS_IN_FLIGHT_MAX } from '../../src/stores/redis/batches.ts'
 import { freePort } from '../parts/free-ports.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
 import {
@@ -35,7 +35,7 @@ describe('Redis away', () => {
     pauses.stop()
     expect([error.message, error.outcome]).toEqual(['Redis is not connected', 'not-done'])
     expect(tookMs).toBeLessThan(TIMEOUT_MS + pauses.longestMs())
-    await expect(store.probe()).rejects.toThrow('Redis did not answer a PING')
+    await expect(store.probe()).rejects.toThrow('Redis did not respond to a PING')
     await waitFor('word of it', () => told.includes('down'))
     const late = await startRedis([], { port })
     expect(await timeToCharge(store)).toBeLessThan(RETURN_MS_MAX)
@@ -51,7 +51,7 @@ describe('Redis away', () => {
     const { error, tookMs } = await failureOf(store.charge([newCharge()]))
     expect(error.message).toMatch(/^Redis did not/)
     expect(tookMs).toBeLessThan(5 * TIMEOUT_MS)
-    await expect(store.probe()).rejects.toThrow('Redis did not answer a PING')
+    await expect(store.probe()).rejects.toThrow('Redis did not respond to a PING')
     server.resume()
     expect(await timeToCharge(store)).toBeLessThan(RETURN_MS_MAX)
     store.close()
@@ -61,10 +61,10 @@ describe('Redis away', () => {
     const { store } = await useReadyStore(server.port, { timeoutMs: 1000 })
     server.stop()
     const charge = newCharge()
-    const calls = Array.from({ length: CALLS_UNDER_WAY_MAX }, () => store.charge([charge]))
+    const calls = Array.from({ length: CALLS_IN_FLIGHT_MAX }, () => store.charge([charge]))
     const settled = Promise.allSettled(calls)
     const { error } = await failureOf(store.charge([charge]))
-    expect(error.message).toBe(`${String(CALLS_UNDER_WAY_MAX)} calls wait for Redis already`)
+    expect(error.message).toBe(`${String(CALLS_IN_FLIGHT_MAX)} calls wait for Redis already`)
     expect((await settled).every(({ status }) => status === 'rejected')).toBe(true)
     server.resume()
     await timeToCharge(store)

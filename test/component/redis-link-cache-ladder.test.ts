@@ -7,9 +7,9 @@ import type { LinkStore } from '../../src/links/link-store.ts'
 import { monotonicMs } from '../../src/resilience/deadline.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import {
-  AGAIN_MS,
-  createLinkForgetter,
-  type LinkForgetter,
+  CONFIRM_DELAY_MS,
+  createCacheInvalidator,
+  type CacheInvalidator,
 } from '../../src/admin/invalidate-link.ts'
 import { createLinkOperations } from '../../src/admin/set-link-state.ts'
 import { createMemoryLinkStore } from '../../src/stores/memory/link-store.ts'
@@ -80,7 +80,7 @@ async function openPod(port = server.port) {
 async function openCreator(port = server.port) {
   const metrics = createMetrics()
   const cache = await openCache(port)
-  const forgetter: LinkForgetter = createLinkForgetter({
+  const forgetter: CacheInvalidator = createCacheInvalidator({
     cache,
     monotonicMs,
     metrics,
@@ -99,9 +99,9 @@ async function openCreator(port = server.port) {
     operations,
     async create(code: string) {
       await slowly(links.insertIfAbsent(sampleLink({ code })))
-      await forgetter.forget(code)
+      await forgetter.invalidate(code)
     },
-    queued: async () => (await metrics.linkForgetsQueued.get()).values[0]?.value,
+    queued: async () => (await metrics.linkCacheInvalidationsQueued.get()).values[0]?.value,
   }
 }
 
@@ -200,7 +200,7 @@ test(
     for (const pod of pods) expect(await pod(code)).toBe(302)
     const begunMs = performance.now()
     expect(await creator.operations.disable(code)).toMatchObject({ kind: 'link' })
-    expect(performance.now() - begunMs).toBeGreaterThanOrEqual(AGAIN_MS - 1)
+    expect(performance.now() - begunMs).toBeGreaterThanOrEqual(CONFIRM_DELAY_MS - 1)
     const disabledMs = performance.now()
     for (const pod of pods) await waitFor('its end', async () => (await pod(code)) === 404)
     expect(performance.now() - disabledMs).toBeLessThan(GONE_MS_MAX)

@@ -2,7 +2,10 @@
 // StoreError in its time, and Redis is used again when it is back.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { StoreError } from '../../src/resilience/store-error.ts'
-import { COMMAND_MS_MAX, UNDER_WAY_MAX } from '../../src/stores/redis/link-cache-commands.ts'
+import {
+  COMMAND_MS_MAX,
+  COMMANDS_IN_FLIGHT_MAX,
+} from '../../src/stores/redis/link-cache-commands.ts'
 import { freePort } from '../parts/free-ports.ts'
 import {
   clientOf,
@@ -38,7 +41,7 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 async function isAway({ metrics }: UsedCache): Promise<boolean> {
-  return (await metrics.linkCacheAway.get()).values[0]?.value === 1
+  return (await metrics.linkCacheUnavailable.get()).values[0]?.value === 1
 }
 
 /** Looks in vain until the cache is left alone. */
@@ -55,7 +58,7 @@ async function untilBack(used: UsedCache, msMax?: number): Promise<void> {
 
 async function failuresOf({ metrics }: UsedCache): Promise<Record<string, number>> {
   const { values } = await metrics.linkCacheFailures.get()
-  return Object.fromEntries(values.map(({ labels, value }) => [String(labels.why), value]))
+  return Object.fromEntries(values.map(({ labels, value }) => [String(labels.reason), value]))
 }
 
 describe('Redis away', () => {
@@ -101,11 +104,11 @@ describe('Redis away', () => {
     const used = await openReadyCache(url)
     server.stop()
     try {
-      const calls = Array.from({ length: UNDER_WAY_MAX }, () => used.cache.forget('code'))
+      const calls = Array.from({ length: COMMANDS_IN_FLIGHT_MAX }, () => used.cache.forget('code'))
       const settled = Promise.allSettled(calls)
       const { error } = await failureOf(used.cache.forget('code'))
       expect(error.message).toBe(
-        `${String(UNDER_WAY_MAX)} commands wait for the link cache already`,
+        `${String(COMMANDS_IN_FLIGHT_MAX)} commands wait for the link cache already`,
       )
       expect((await settled).every(({ status }) => status === 'rejected')).toBe(true)
     } finally {
@@ -115,16 +118,16 @@ describe('Redis away', () => {
     await used.cache.close()
   })
 
-  test('killed and restarted empty: permits are gone, the script is sent anew', async () => {
+  test('killed and restarted empty: leases are gone, the script is sent anew', async () => {
     const used = await openReadyCache(url, patient)
     const code = newCode()
     expect(await store(used, newCode())).toBe(true)
-    const permit = await leaseFor(used, code)
+    const lease = await leaseFor(used, code)
     await server.kill()
     await failureOf(used.cache.look(code))
     await server.restart()
     await untilBack(used)
-    expect(await used.cache.fill({ code, permit, target, nowMs: Date.now() })).toBe(false)
+    expect(await used.cache.fill({ code, lease, target, nowMs: Date.now() })).toBe(false)
     expect(await store(used, newCode())).toBe(true)
     await used.cache.close()
   })
@@ -133,10 +136,10 @@ describe('Redis away', () => {
     const used = await openReadyCache(url, patient)
     const client = clientOf(server.port)
     const code = newCode()
-    const permit = await leaseFor(used, code)
+    const lease = await leaseFor(used, code)
     await client.flushall()
     await client.script('FLUSH')
-    expect(await used.cache.fill({ code, permit, target, nowMs: Date.now() })).toBe(false)
+    expect(await used.cache.fill({ code, lease, target, nowMs: Date.now() })).toBe(false)
     expect(await store(used, code)).toBe(true)
     client.disconnect()
     await used.cache.close()

@@ -13,12 +13,12 @@ import {
 import { algorithms } from '../../src/limits/algorithms.ts'
 import type { CounterCharge, Veto } from '../../src/limits/counter-store.ts'
 import { decideTogether } from '../../src/limits/decide-together.ts'
-import { decodeReply, encodeCalls } from '../../src/stores/redis/charge-wire.ts'
-import { chargeScript } from '../../src/stores/redis/script.ts'
+import { decodeReply, encodeCalls } from '../../src/stores/redis/count-wire.ts'
+import { countScript } from '../../src/stores/redis/script.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
 import { newSeed } from './random.ts'
 
-const BEGUN_US = 1_790_000_000_000_000
+const START_US = 1_790_000_000_000_000
 const LONG_MS = 1_000_000_000
 const COST_MAX = 2 ** 32 - 1
 const TEST_MS_MAX = 30_000
@@ -98,7 +98,7 @@ async function runStep(given: {
     step.pexpire(key, LONG_MS)
   }
   const [keyCount = '0', ...rest] = encodeCalls(calls, { keyPrefix: '', nowUs })
-  step.eval(chargeScript, keyCount, ...rest)
+  step.eval(countScript, keyCount, ...rest)
   for (const { key, algorithm } of keys) {
     if (algorithm.name === 'sliding_window_log') step.lrange(key, 0, -1)
     else step.get(key)
@@ -166,7 +166,7 @@ async function compare(
   }[],
 ) {
   const held = new Map<string, Held>()
-  let nowUs = BEGUN_US
+  let nowUs = START_US
   for (const { waitUs, calls: shapes } of history) {
     nowUs += waitUs
     for (const [key, { expiresAtUs }] of held) if (expiresAtUs <= nowUs) held.delete(key)

@@ -169,7 +169,7 @@ test(
     await second.kill()
     await failureOf(store.charge([quick]))
     expect(await chargeOne(store, newCharge())).toMatchObject({ admitted: true })
-    await expect(store.probe()).rejects.toThrow('Redis did not answer a PING')
+    await expect(store.probe()).rejects.toThrow('Redis did not respond to a PING')
     for (const client of clients) client.disconnect()
     store.close()
     await main.close()

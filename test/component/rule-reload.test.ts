@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { type RulePlace, ruleFilesOf } from '../../src/limiter/rules/rule-files.ts'
+import { type RuleLocation, ruleFilesOf } from '../../src/limiter/rules/rule-files.ts'
 import {
   openRuleSource,
   type ParsedRules,
@@ -49,7 +49,7 @@ interface Watched {
   readonly refuses: () => Promise<void>
 }
 
-interface Given extends Partial<RulePlace> {
+interface Given extends Partial<RuleLocation> {
   /** Of an hour: only the system's notices tell. */
   readonly pollMs?: number
   /** Only the looks tell. */
@@ -80,14 +80,14 @@ async function watched(given: Given = {}): Promise<Watched> {
     readFiles: () => files.read(),
     parse,
     onLoaded: (rules) => history.push([...rules.keys()].sort().join()),
-    onRefused: () => refusals++,
+    onRejected: () => refusals++,
     log,
     nowMs: Date.now,
-    mayStartWithout: isWaiting,
+    mayStartWithoutRules: isWaiting,
   })
   await meanwhile?.()
   const watch = watchFiles({
-    look: () => files.look(),
+    readState: () => files.readState(),
     folders: () => (isHidden ? Promise.resolve([]) : files.folders()),
     onChange: async () => {
       await source.reload()

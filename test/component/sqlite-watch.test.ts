@@ -21,9 +21,9 @@ async function watched() {
   cleanUps.push(() => rm(dataDir, { recursive: true }))
   const told: string[] = []
   const db = await openDatabase(dataDir, createMetrics(), {
-    worked: (side) => told.push(`${side} worked`),
+    succeeded: (side) => told.push(`${side} worked`),
     failed: (side, reason) => told.push(`${side} failed: ${reason}`),
-    ended: (error) => told.push(`ended: ${error.message}`),
+    writerStopped: (error) => told.push(`ended: ${error.message}`),
     tightened: ({ path }) => told.push(`tightened: ${path}`),
   })
   cleanUps.push(() => db.close())

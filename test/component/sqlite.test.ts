@@ -12,7 +12,7 @@ import type { Link } from '../../src/links/link.ts'
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
 import { OperatorError } from '../../src/process/role.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
-import { createSqliteCodeStore, keepSecret } from '../../src/stores/sqlite/code-store.ts'
+import { createSqliteCodeStore, insertSecretIfAbsent } from '../../src/stores/sqlite/code-store.ts'
 import { type Database, openDatabase } from '../../src/stores/sqlite/database.ts'
 import { createSqliteIntentStore } from '../../src/stores/sqlite/intent-store.ts'
 import { createSqliteLinkStore } from '../../src/stores/sqlite/link-store.ts'
@@ -100,7 +100,7 @@ test('what was stored is there when the folder is opened again', async () => {
   await codes.putBlock({ pool: 'p', seq: 1, codes: ['abcdefg'] })
   await codes.advanceMinted({ pool: 'p', from: 0, to: 1 })
   const pool = await codes.claimNext({ pool: 'p', from: 0, writerId: 'w' })
-  await keepSecret(first, 'code', new Uint8Array([1, 2, 3]))
+  await insertSecretIfAbsent(first, 'code', new Uint8Array([1, 2, 3]))
   await first.close()
 
   const again = await opened(dataDir)
@@ -110,7 +110,7 @@ test('what was stored is there when the folder is opened again', async () => {
   const codesAgain = createSqliteCodeStore(again)
   expect(await codesAgain.readPoolSerial('p')).toEqual(pool)
   expect(await codesAgain.readBlock({ pool: 'p', seq: 1 })).toEqual(['abcdefg'])
-  expect([...(await keepSecret(again, 'code', new Uint8Array([9])))]).toEqual([1, 2, 3])
+  expect([...(await insertSecretIfAbsent(again, 'code', new Uint8Array([9])))]).toEqual([1, 2, 3])
 })
 
 test('a folder that a process uses is refused, and free once that is killed', async () => {

@@ -120,7 +120,7 @@ test('the limiter’s own statistics come by the reference’s names, with the t
   const server = await listen()
   const stats = new RuleStats({ nearLimitRatio: 0.8 })
   const hit = { hits: 2, admitted: false, remaining: 0, over: 1, capacity: 5 }
-  stats.countersOf('d.k_v').record({ ...hit, isShadow: false, isRemembered: false })
+  stats.countersOf('d.k_v').record({ ...hit, isShadow: false, isFromDenyCache: false })
   for (let i = 0; i < 1000; i++) stats.noteCall(1.5)
   const tags = new Map([
     ['zone', 'a.b'],
@@ -149,7 +149,7 @@ test('a server that is absent at the start is told all later, and logged once', 
   add(6)
   const back = await listen(port)
   await waitFor('the whole count', () => back.total('hits') === 10)
-  expect(logged).toEqual(['statsd is away', 'statsd is back'])
+  expect(logged).toEqual(['statsd unavailable', 'statsd available'])
 })
 
 test('a server that goes and comes back is told what came meanwhile', async () => {
@@ -165,7 +165,7 @@ test('a server that goes and comes back is told what came meanwhile', async () =
   const back = await listen(server.port)
   await waitFor('the rest', () => back.total('hits') >= 5)
   expect(back.total('hits')).toBe(5)
-  expect(logged).toEqual(['statsd is away', 'statsd is back'])
+  expect(logged).toEqual(['statsd unavailable', 'statsd available'])
 })
 
 test('a server that takes nothing is not waited for, and nothing piles up', async () => {

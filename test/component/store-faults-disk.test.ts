@@ -68,10 +68,10 @@ async function started(options: { disk?: number; env?: Record<string, string> })
   return { service, client, linesOf, storeState }
 }
 
-const NOTHING_STORED = 'The store could not take the link, and nothing of it was stored: try again'
+const NOTHING_STORED = 'The store is unavailable and stored nothing of the link: retry'
 const NOT_CONFIRMED =
   'The store did not confirm the link: ' +
-  'try again with the same Idempotency-Key, which makes no second link'
+  'retry with the same Idempotency-Key, which creates no second link'
 
 function expectRefusal(answer: Answer, detail = NOTHING_STORED): void {
   const problem = jsonOf(answer)
@@ -104,13 +104,13 @@ test(
     }
     expect(await storeState()).toEqual([200, 'down'])
     expect((await client.follow('there')).status).toBe(302)
-    expect(linesOf('the store fails')).toMatchObject([
+    expect(linesOf('store unavailable')).toMatchObject([
       { level: 'error', side: 'write', reason: 'database or disk is full' },
     ])
     await rm(ballast)
     // Nobody creates anything: the process sees for itself.
     await waitFor('the store to be up', async () => (await storeState())[1] === 'up')
-    expect(linesOf('the store is back')).toHaveLength(1)
+    expect(linesOf('store available')).toHaveLength(1)
     expect((await client.create(body)).status).toBe(201)
     const again = await client.create(body, { 'Idempotency-Key': 'full-0' })
     expect(again.status).toBe(201)
@@ -186,7 +186,7 @@ async function inWriterThread(what: (isMarked: string) => string) {
 
 test.each([
   ['throws', "throw new Error('broken by the test')", 'broken by the test'],
-  ['exits', 'process.exit(0)', 'the writing thread has ended'],
+  ['exits', 'process.exit(0)', 'the writer thread has stopped'],
 ])(
   'a writing thread that %s ends the process, for a restart to heal it',
   async (_, end, message) => {
@@ -195,7 +195,7 @@ test.each([
     expect((await client.create(body)).status).toBe(201)
     await begin()
     expect(await inTime('the end', service.ended)).toBe(1)
-    const words = 'nothing can be stored any more: ending, to be started again'
+    const words = 'the database cannot be written: exiting for a restart'
     expect(linesOf(words)).toMatchObject([{ level: 'fatal', err: { message } }])
   },
   TEST_MS_MAX,
@@ -226,8 +226,8 @@ test(
     expect(performance.now() - nextMs).toBeLessThan(REFUSAL_MS_MAX)
     expect((await client.follow('there')).status).toBe(302)
     expect(await storeState()).toEqual([200, 'down'])
-    expect(linesOf('the store fails')).toMatchObject([
-      { side: 'write', reason: 'SQLite did not answer in time' },
+    expect(linesOf('store unavailable')).toMatchObject([
+      { side: 'write', reason: 'SQLite did not respond within the deadline' },
     ])
     await end()
     await waitFor('the store to be up', async () => (await storeState())[1] === 'up')

@@ -142,7 +142,7 @@ test('a line of the log names the trace that it belongs to, and no other does', 
     import { installSpans } from ${place('spans.ts')}
     import { createLog } from ${place('log.ts')}
     let ids = { trace_id: 'a', span_id: 'b' }
-    installSpans({ idsNow: () => ids })
+    installSpans({ currentIds: () => ids })
     const log = createLog({ role: 'test', level: 'info' })
     log.info('within')
     ids = undefined

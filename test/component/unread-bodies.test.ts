@@ -8,9 +8,9 @@ import { type Standalone, startStandalone } from './standalone.ts'
 import { inTime } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
-/** Of close-gently.ts, and what the system's buffers of both ends may hold besides. */
+/** Of lingering-close.ts, and what the system's buffers of both ends may hold besides. */
 const ACCEPTED_BYTES_MAX = 64 * 1024 + 1024 * 1024
-/** Of close-gently.ts: how long something is discarded. */
+/** Of lingering-close.ts: how long something is discarded. */
 const DISCARD_MS_MAX = 2000
 
 let service: Standalone

@@ -46,7 +46,7 @@ test('it ends once the pool has been given codes', async () => {
     await waitFor('the wait to begin', () => Promise.resolve(job.said().includes('waiting')))
     const pool = { CODE_SECRET_FILE: secret, POOL_TARGET: '1000' }
     await startJob({ role: 'refill', env: { ...env, ...pool } }).succeeded(JOB_MS_MAX)
-    expect(await job.succeeded(JOB_MS_MAX)).toContain('the pool has been given codes')
+    expect(await job.succeeded(JOB_MS_MAX)).toContain('pool filled')
   } finally {
     job.kill()
   }

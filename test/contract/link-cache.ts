@@ -2,7 +2,7 @@
 // no cache; link-cache.test.ts lists them.
 import { describe, expect, test } from '@jest/globals'
 import type { Target } from '../../src/links/decide-redirect.ts'
-import { type LinkCache, NEGATIVE_MS, PERMIT_MS } from '../../src/links/link-cache.ts'
+import { type LinkCache, NEGATIVE_MS, LEASE_MS } from '../../src/links/link-cache.ts'
 import { openCase } from './open-case.ts'
 import { freshCode } from './sample-link.ts'
 
@@ -38,16 +38,16 @@ export function defineLinkCacheTests({ name, open }: LinkCacheCase): void {
   })
 }
 
-/** Looks for the first time; gives the permit. */
+/** Looks for the first time; gives the lease. */
 async function permitFor(given: Opened, code: string): Promise<string> {
   const seen = await given().cache.look(code)
-  if (seen.kind !== 'unknown' || seen.permit === undefined) throw new Error('there is no permit')
-  return seen.permit
+  if (seen.kind !== 'unknown' || seen.lease === undefined) throw new Error('there is no lease')
+  return seen.lease
 }
 
 async function fill(given: Opened, code: string, found: Target | undefined): Promise<boolean> {
-  const permit = await permitFor(given, code)
-  return given().cache.fill({ code, permit, target: found, nowMs: NOW_MS })
+  const lease = await permitFor(given, code)
+  return given().cache.fill({ code, lease, target: found, nowMs: NOW_MS })
 }
 
 /**
@@ -59,56 +59,56 @@ function leftOf(given: Opened, lifeMs: number): number {
 }
 
 function definePermitTests(given: Opened): void {
-  const waits = { kind: 'unknown', permit: undefined }
+  const waits = { kind: 'unknown', lease: undefined }
 
-  test('who looks first gets a permit, who looks next gets none', async () => {
+  test('who looks first gets a lease, who looks next gets none', async () => {
     const code = freshCode()
     await permitFor(given, code)
     expect(await given().cache.look(code)).toEqual(waits)
   })
 
-  test('of 50 who look at once one gets a permit', async () => {
+  test('of 50 who look at once one gets a lease', async () => {
     const code = freshCode()
     const seen = await Promise.all(Array.from({ length: 50 }, () => given().cache.look(code)))
-    const permits = seen.flatMap((one) => (one.kind === 'unknown' ? (one.permit ?? []) : ['?']))
-    expect(permits).toHaveLength(1)
+    const leases = seen.flatMap((one) => (one.kind === 'unknown' ? (one.lease ?? []) : ['?']))
+    expect(leases).toHaveLength(1)
   })
 
-  test('a permit is good for one entry', async () => {
+  test('a lease is good for one entry', async () => {
     const code = freshCode()
-    const permit = await permitFor(given, code)
-    const entry = { code, permit, nowMs: NOW_MS }
+    const lease = await permitFor(given, code)
+    const entry = { code, lease, nowMs: NOW_MS }
     expect(await given().cache.fill({ ...entry, target })).toBe(true)
     expect(await given().cache.fill({ ...entry, target: undefined })).toBe(false)
     expect(await given().cache.look(code)).toEqual({ kind: 'hit', target })
   })
 
-  test('a permit of another look-up, or of another code, is refused', async () => {
+  test('a lease of another look-up, or of another code, is refused', async () => {
     const [code, other] = [freshCode(), freshCode()]
-    const permit = await permitFor(given, other)
+    const lease = await permitFor(given, other)
     await permitFor(given, code)
-    expect(await given().cache.fill({ code, permit, target, nowMs: NOW_MS })).toBe(false)
+    expect(await given().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
     expect(await given().cache.look(code)).toEqual(waits)
   })
 
-  test('forget() ends a permit: what was read before the change is refused', async () => {
+  test('forget() ends a lease: what was read before the change is refused', async () => {
     const code = freshCode()
-    const permit = await permitFor(given, code)
+    const lease = await permitFor(given, code)
     await given().cache.forget(code)
-    expect(await given().cache.fill({ code, permit, target, nowMs: NOW_MS })).toBe(false)
+    expect(await given().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
     const next = await permitFor(given, code)
-    expect(next).not.toBe(permit)
-    expect(await given().cache.fill({ code, permit, target, nowMs: NOW_MS })).toBe(false)
+    expect(next).not.toBe(lease)
+    expect(await given().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
   })
 
-  test('a permit ends by itself after its time, and the next who looks gets one', async () => {
+  test('a lease ends by itself after its time, and the next who looks gets one', async () => {
     const code = freshCode()
-    const permit = await permitFor(given, code)
-    const leftMs = leftOf(given, PERMIT_MS)
-    await given().pass(PERMIT_MS - leftMs)
+    const lease = await permitFor(given, code)
+    const leftMs = leftOf(given, LEASE_MS)
+    await given().pass(LEASE_MS - leftMs)
     expect(await given().cache.look(code)).toEqual(waits)
     await given().pass(leftMs)
-    expect(await given().cache.fill({ code, permit, target, nowMs: NOW_MS })).toBe(false)
+    expect(await given().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
     await permitFor(given, code)
   })
 }

@@ -85,7 +85,7 @@ export const fillWithoutPermit: BentCache = {
   }),
 }
 
-/** The permit is not asked for when the entry comes. */
+/** The lease is not asked for when the entry comes. */
 export const fillAnyway: BentCache = {
   commands: (commands, ask) => ({
     ...commands,
@@ -140,8 +140,8 @@ export const enableSilently: BentCache = confirmedBy((_, { to, confirm }) =>
 export const answerAtOnce: BentCache = {
   creator: (forgetter) => ({
     ...forgetter,
-    forget(code) {
-      void forgetter.forget(code)
+    invalidate(code) {
+      void forgetter.invalidate(code)
       return Promise.resolve()
     },
   }),
@@ -151,7 +151,7 @@ export const answerAtOnce: BentCache = {
 export const repeatNothing: BentCache = {
   creator: (forgetter, cache) => ({
     ...forgetter,
-    forget: (code) => cache.forget(code).catch(() => undefined),
+    invalidate: (code) => cache.forget(code).catch(() => undefined),
   }),
 }
 

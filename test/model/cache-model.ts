@@ -61,10 +61,10 @@ function podOf(name: string, readers: readonly string[], setup: CacheSetup): Pro
     async run(ask) {
       const clock = { nowMs: 0 }
       const nowMs = () => clock.nowMs
-      let permits = 0
-      const newPermit = () => `${name}.${String(permits++)}`
+      let leases = 0
+      const newLease = () => `${name}.${String(leases++)}`
       const landing = isCacheSlow ? 'local' : 'now'
-      const cache = cacheOf(ask, { bent, clock, newPermit, landing })
+      const cache = cacheOf(ask, { bent, clock, newLease, landing })
       const deps: FindDeps = {
         links: linksOf(ask, clock),
         cache,

@@ -64,17 +64,17 @@ export const cacheMutants: readonly CacheMutant[] = [
     ...fresh,
   },
   {
-    name: 'the cache is filled without a permit',
+    name: 'the cache is filled without a lease',
     setup: { changes: ['off'], pods: alike, begin: on, bent: bent.fillWithoutPermit },
     ...gone,
   },
   {
-    name: 'the cache is filled without a permit: a fresh link',
+    name: 'the cache is filled without a lease: a fresh link',
     setup: { creators: ['c'], pods: alike, bent: bent.fillWithoutPermit },
     ...fresh,
   },
   {
-    name: 'a permit is not compared',
+    name: 'a lease is not compared',
     setup: { changes: ['off'], pods: alike, begin: on, bent: bent.fillAnyway },
     ...gone,
   },

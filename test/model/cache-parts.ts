@@ -4,7 +4,7 @@ import type { FindDeps, LinkFinder } from '../../src/resolve/find-link.ts'
 import type { Link } from '../../src/links/link.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
-import type { ForgetDeps, LinkForgetter } from '../../src/admin/invalidate-link.ts'
+import type { InvalidateDeps, CacheInvalidator } from '../../src/admin/invalidate-link.ts'
 import { encodeEntry } from '../../src/stores/redis/link-cache-entry.ts'
 import { createRedisLinkCache, type LinkCacheCommands } from '../../src/stores/redis/link-cache.ts'
 import type { Row } from './cache-state.ts'
@@ -15,11 +15,14 @@ export interface BentCache {
   readonly commands?: (commands: LinkCacheCommands, ask: Ask) => LinkCacheCommands
   readonly find?: (deps: FindDeps) => FindDeps
   readonly finder?: (finder: LinkFinder, nowMs: () => number) => LinkFinder
-  readonly creator?: (forgetter: LinkForgetter, cache: ForgetDeps['cache']) => LinkForgetter
+  readonly creator?: (
+    forgetter: CacheInvalidator,
+    cache: InvalidateDeps['cache'],
+  ) => CacheInvalidator
   readonly operator?: (
-    forgetter: LinkForgetter,
-    own: { cache: ForgetDeps['cache']; to: 'on' | 'off' },
-  ) => LinkForgetter
+    forgetter: CacheInvalidator,
+    own: { cache: InvalidateDeps['cache']; to: 'on' | 'off' },
+  ) => CacheInvalidator
   /** The creator tells the cache before it has stored the link. */
   readonly tellsFirst?: boolean
 }
@@ -39,14 +42,14 @@ export function cacheOf(
   given: {
     bent: BentCache
     clock: { nowMs: number }
-    newPermit: () => string
+    newLease: () => string
     landing: 'now' | 'local'
   },
 ) {
   const commands: LinkCacheCommands = {
     async get() {
       const value = await ask('read', ['get'])
-      // Who finds nothing, or a permit, goes on to ask; else the answer may be long on its way.
+      // Who finds nothing, or a lease, goes on to ask; else the answer may be long on its way.
       const isLast = value !== null && !/^.P/.test(value as string)
       if (isLast) given.clock.nowMs = (await ask(given.landing, ['landed'])) as number
       return value as string | null
@@ -56,7 +59,7 @@ export function cacheOf(
       (await ask('write', ['replace', from, value, ms])) as boolean,
     del: () => ask('write', ['del']),
   }
-  const options = { onInvalid: () => undefined, newPermit: given.newPermit, random: () => 1 }
+  const options = { onInvalid: () => undefined, newLease: given.newLease, random: () => 1 }
   return createRedisLinkCache({
     ...options,
     commands: given.bent.commands?.(commands, ask) ?? commands,

@@ -1,7 +1,11 @@
 // Who changes the link: creators and operators as processes that run the real createLink(), the
 // operator's real changes, and the real forgetting of what the cache holds.
 import { createLink } from '../../src/create/create-link.ts'
-import { AGAIN_MS, createLinkForgetter, type ForgetDeps } from '../../src/admin/invalidate-link.ts'
+import {
+  CONFIRM_DELAY_MS,
+  createCacheInvalidator,
+  type InvalidateDeps,
+} from '../../src/admin/invalidate-link.ts'
 import { createLinkOperations } from '../../src/admin/set-link-state.ts'
 import { type BentCache, cacheOf, CODE, linkOf, metrics } from './cache-parts.ts'
 import type { Row } from './cache-state.ts'
@@ -16,8 +20,8 @@ export function creatorOf(name: string, bent: BentCache): Process {
       const { forgetter, drained } = forgetterOf(ask, cache)
       const told = bent.creator?.(forgetter, cache) ?? forgetter
       await create(ask, {
-        before: () => (bent.tellsFirst === true ? told.forget(CODE) : undefined),
-        onStored: () => (bent.tellsFirst === true ? undefined : told.forget(CODE)),
+        before: () => (bent.tellsFirst === true ? told.invalidate(CODE) : undefined),
+        onStored: () => (bent.tellsFirst === true ? undefined : told.invalidate(CODE)),
       })
       await drained()
       return 'done'
@@ -90,32 +94,32 @@ export async function operate(
 }
 
 function writersCache(ask: Ask, bent: BentCache) {
-  return cacheOf(ask, { bent, clock: { nowMs: 0 }, newPermit: () => 'none', landing: 'now' })
+  return cacheOf(ask, { bent, clock: { nowMs: 0 }, newLease: () => 'none', landing: 'now' })
 }
 
 /** A forgetter that repeats without delay, and whoever waits until it has nothing to repeat. */
-function forgetterOf(ask: Ask, cache: ForgetDeps['cache']) {
+function forgetterOf(ask: Ask, cache: InvalidateDeps['cache']) {
   let nowMs = 0
   let queued = 0
   const waiting: (() => void)[] = []
-  const forgetter = createLinkForgetter({
+  const forgetter = createCacheInvalidator({
     cache,
     monotonicMs: () => nowMs,
     metrics: {
-      linkForgetsQueued: {
+      linkCacheInvalidationsQueued: {
         set(count: unknown) {
           queued = Number(count)
           if (queued === 0) for (const go of waiting.splice(0)) go()
         },
       },
-      linkForgetsDropped: { inc: () => undefined },
+      linkCacheInvalidationsDropped: { inc: () => undefined },
     },
     onError(error) {
       throw error
     },
     async pause(ms) {
-      if (ms === AGAIN_MS) await ask('local', ['pause'])
-      else nowMs += AGAIN_MS / 2
+      if (ms === CONFIRM_DELAY_MS) await ask('local', ['pause'])
+      else nowMs += CONFIRM_DELAY_MS / 2
     },
   })
   const drained = () =>

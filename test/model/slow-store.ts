@@ -2,7 +2,7 @@
 // the real decisions, over a store and a clock of the test's own. What a limiter sends arrives in
 // its order; nothing else is certain.
 import { createDecideLimits } from '../../src/limiter/decide/decide-limits.ts'
-import type { GuardedStore, Unanswered } from '../../src/limiter/decide/guard-store.ts'
+import type { GuardedStore, Undecided } from '../../src/limiter/decide/guard-store.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
 import type { CounterCharge } from '../../src/limits/counter-store.ts'
 import { parseRules } from '../../src/limits/rules.ts'
@@ -71,7 +71,7 @@ export function simulate({ rule, replicas }: { rule: string; replicas: number })
       record: () => undefined,
       onUnknownDomain: () => undefined,
       onGlobalShadow: () => undefined,
-      renderWords: () => ({ headers: [], body: undefined }),
+      renderHeaders: () => ({ headers: [], body: undefined }),
       renderMetadata: () => undefined,
       nowUs,
       options: { isShadow: false, isQuota: false, denyConsumes: true, replicas },
@@ -107,7 +107,7 @@ function openChannel({ clock, shared }: { clock: { ms: number }; shared: MemoryC
     const last = underWay.at(-1)
     const countedAtMs = Math.max(last?.countedAtMs ?? 0, clock.ms + behaviour.delayMs)
     const answeredAtMs = Math.max(last?.answeredAtMs ?? 0, clock.ms + 2 * behaviour.delayMs)
-    return new Promise<readonly Decision[] | Unanswered>((resolve) => {
+    return new Promise<readonly Decision[] | Undecided>((resolve) => {
       const later = new Promise<readonly Decision[] | undefined>((resolveLater) => {
         underWay.push({
           charges,
@@ -133,10 +133,10 @@ function openChannel({ clock, shared }: { clock: { ms: number }; shared: MemoryC
   }
   const lateOnes: { atMs: number; isLate: () => void }[] = []
   const store: GuardedStore = {
-    charge: (charges) =>
+    decide: (charges) =>
       behaviour.isLeftAlone ? Promise.resolve({ later: undefined }) : send(charges),
-    isAway: () => behaviour.isLeftAlone,
-    isSilent: () => askedMs !== undefined && clock.ms - askedMs >= SILENT_MS,
+    isOpen: () => behaviour.isLeftAlone,
+    isUnresponsive: () => askedMs !== undefined && clock.ms - askedMs >= SILENT_MS,
     stop: () => Promise.resolve(),
   }
   const advance = () => {

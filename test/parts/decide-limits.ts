@@ -1,17 +1,17 @@
 // The use case of deciding over real rules and counters in memory, for unit tests: its clock is the
 // test's, and so is whether its store answers.
-import { createClientWords, renderMetadata } from '../../src/limiter/decide/response-headers.ts'
-import { createDecideLimits, type DecidedBy } from '../../src/limiter/decide/decide-limits.ts'
+import { createHeadersRenderer, renderMetadata } from '../../src/limiter/decide/response-headers.ts'
+import { createDecideLimits, type DecisionSource } from '../../src/limiter/decide/decide-limits.ts'
 import { createDenyCache } from '../../src/limiter/decide/deny-cache.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
 import type { CounterCharge } from '../../src/limits/counter-store.ts'
 import type { Descriptor } from '../../src/limits/descriptor.ts'
-import type { Check } from '../../src/limits/plan-charges.ts'
+import type { Check } from '../../src/limits/plan-checks.ts'
 import { parseRules } from '../../src/limits/rules.ts'
 import { createMemoryCounterStore } from '../../src/stores/memory/counter-store.ts'
 
-/** When its clock begins. */
-export const BEGUN_US = 1_790_000_000_000_000
+/** The initial time of its clock. */
+export const START_US = 1_790_000_000_000_000
 
 /** Parses rules that have no faults. */
 function rulesOf(text: string) {
@@ -31,7 +31,7 @@ interface Options {
   readonly isQuota?: boolean
   readonly replicas?: number
   readonly hasDenyCache?: boolean
-  readonly isMetadataWhole?: boolean
+  readonly hasReferenceMetadata?: boolean
   readonly hasMetadata?: boolean
   readonly denyConsumes?: boolean
   /** With the headers of envoyproxy/ratelimit too, by its names. */
@@ -42,32 +42,33 @@ interface Options {
 export function limiterOf(text: string, options: Options = {}) {
   const { isShadow = false, isQuota = false, replicas = 1, hasDenyCache = false } = options
   const { denyConsumes = true, hasReferenceHeaders = false } = options
-  const clock = { nowUs: BEGUN_US }
+  const clock = { nowUs: START_US }
   const nowUs = () => clock.nowUs
   const shared = createMemoryCounterStore({ nowUs })
   const local = createMemoryCounterStore({ nowUs })
-  const store = { isAway: false, calls: [] as (readonly CounterCharge[])[] }
-  /** What was counted locally. */
-  const charged: (readonly CounterCharge[])[] = []
-  const recorded: [string, DecidedBy, boolean][] = []
+  const store = { isUnavailable: false, calls: [] as (readonly CounterCharge[])[] }
+  const countedLocally: (readonly CounterCharge[])[] = []
+  const recorded: [string, DecisionSource, boolean][] = []
   const unknownDomains: string[] = []
   let shadowed = 0
   const rules = rulesOf(text)
   const decide = createDecideLimits({
     rules: () => rules,
     store: {
-      charge: (charges) => {
+      decide: (charges) => {
         store.calls.push(charges)
-        return Promise.resolve(store.isAway ? { later: undefined } : shared.chargeNow(charges))
+        return Promise.resolve(
+          store.isUnavailable ? { later: undefined } : shared.chargeNow(charges),
+        )
       },
-      isAway: () => store.isAway,
-      isSilent: () => store.isAway,
+      isOpen: () => store.isUnavailable,
+      isUnresponsive: () => store.isUnavailable,
       stop: () => Promise.resolve(),
     },
     local: {
       ...local,
       chargeNow(charges) {
-        charged.push(charges)
+        countedLocally.push(charges)
         return local.chargeNow(charges)
       },
     },
@@ -79,22 +80,25 @@ export function limiterOf(text: string, options: Options = {}) {
     onGlobalShadow: () => {
       shadowed++
     },
-    renderWords: createClientWords({
+    renderHeaders: createHeadersRenderer({
       hasHeaders: true,
       referenceHeaders: hasReferenceHeaders ? referenceNames : undefined,
       areAllQuotas: isQuota,
-      renderBody: ({ rule }) => ({ type: 'application/problem+json', text: `{"rule":"${rule}"}` }),
+      renderBody: ({ rule }) => ({ type: 'application/problem+json', body: `{"rule":"${rule}"}` }),
       nowMs: () => clock.nowUs / 1000,
     }),
     renderMetadata: (source) =>
       renderMetadata(
-        { isWhole: options.isMetadataWhole ?? false, hasOwn: options.hasMetadata ?? true },
+        {
+          hasReference: options.hasReferenceMetadata ?? false,
+          hasOwn: options.hasMetadata ?? true,
+        },
         source,
       ),
     nowUs,
     options: { isShadow, isQuota, denyConsumes, replicas },
   })
-  const ask = (...descriptors: readonly (Record<string, string> | Descriptor)[]) =>
+  const request = (...descriptors: readonly (Record<string, string> | Descriptor)[]) =>
     decide({
       domain: 'shop',
       descriptors: descriptors.map(
@@ -102,8 +106,8 @@ export function limiterOf(text: string, options: Options = {}) {
       ),
       hits: 1,
     })
-  const seen = { recorded, charged, unknownDomains, shadowed: () => shadowed }
-  return { decide, ask, clock, store, ...seen }
+  const seen = { recorded, countedLocally, unknownDomains, shadowed: () => shadowed }
+  return { decide, request, clock, store, ...seen }
 }
 
 /** A descriptor of these entries. */

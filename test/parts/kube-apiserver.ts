@@ -53,7 +53,7 @@ export async function startKubeApiserver(say: (line: string) => void): Promise<K
     const transport = createTransport({
       namespace: 'n',
       read: () => Promise.resolve({ server, headers, tls: { rejectUnauthorized: false } }),
-      forget: () => undefined,
+      invalidate: () => undefined,
     })
     transports.push(transport)
     return createKubeApi({ transport, scheduler: systemScheduler, metrics })

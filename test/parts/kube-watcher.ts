@@ -42,7 +42,7 @@ export function callFake(
   const transport = createTransport({
     namespace: 'n',
     read: () => Promise.resolve({ server: fake.url, headers: {}, tls: {} }),
-    forget: () => undefined,
+    invalidate: () => undefined,
   })
   const api = createKubeApi({ transport, scheduler: systemScheduler, metrics })
   return { api, close: transport.close }
@@ -73,7 +73,7 @@ export function startKubeWatcher(fake: FakeKubeApi): KubeWatcher {
     log: quietLog,
     onState: (failure) => failures.push(failure),
     idleMsMax: IDLE_MS,
-    backOff: { firstMs: 5, mostMs: 50, resetAfterMs: 1000 },
+    backOff: { initialMs: 5, maxMs: 50, resetAfterMs: 1000 },
   })
   const running = reflector.run(ending.signal)
   return {

@@ -1,13 +1,13 @@
 // The real controller of CodePools over pools of codes in memory, at whatever API server it is
 // given.
-import type { Trouble } from '../../src/codes/refill-sight.ts'
+import type { Problem } from '../../src/codes/observed-state.ts'
 import type { KubeApi } from '../../src/kube/api.ts'
 import type { PoolClaim } from '../../src/kube/code-pool/apply.ts'
 import { createLevels, type Levels, type StoredPool } from '../../src/kube/code-pool/levels.ts'
 import { createPoolController } from '../../src/kube/code-pool/pool-controller.ts'
 import { parseTemplate, type PodTemplate } from '../../src/kube/code-pool/refill-jobs.ts'
 import { createEventRecorder } from '../../src/kube/events.ts'
-import { onlyWhile } from '../../src/kube/only-while.ts'
+import { fence } from '../../src/kube/fence.ts'
 import { systemScheduler } from '../../src/kube/scheduler.ts'
 import type { Metrics } from '../../src/telemetry/metrics.ts'
 import { quietLog } from './kube-watcher.ts'
@@ -30,7 +30,7 @@ export class PoolKeeper {
   readonly rows = new Map<string, StoredPool>()
   readonly metrics: Metrics
   readonly levels: Levels
-  template: PodTemplate | Trouble = parseTemplate(TEMPLATE)
+  template: PodTemplate | Problem = parseTemplate(TEMPLATE)
   isStoreAway = false
   /** Reads of the store so far. */
   reads = 0
@@ -46,7 +46,7 @@ export class PoolKeeper {
   constructor(plain: KubeApi, metrics: Metrics, isConnected = true) {
     if (isConnected) this.connected.resolve(undefined)
     this.metrics = metrics
-    const api = onlyWhile(() => this.isLeader, plain)
+    const api = fence(() => this.isLeader, plain)
     this.levels = createLevels({
       readPools: () => {
         this.reads++
@@ -55,7 +55,7 @@ export class PoolKeeper {
           : Promise.resolve([...this.rows.values()])
       },
       onChange: (pools) => {
-        controller.notice(pools)
+        controller.onPoolsChanged(pools)
       },
       onError: () => undefined,
       connected: this.connected.promise,
@@ -88,7 +88,7 @@ export class PoolKeeper {
       onState: () => undefined,
     })
     const { signal } = this.#ending
-    const reading = this.levels.begin()
+    const reading = this.levels.start()
     this.#ended.push(controller.watch(signal), controller.lead(signal))
     signal.addEventListener('abort', () => {
       this.#ended.push(reading.stop())

@@ -1,12 +1,12 @@
 // Makes spans into a list, for tests of what makes them; every request with a `traceparent` is
 // traced, and what is asked of others is of the request under way, if there is one.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { OpenSpan, SpanFacts, Spans, SpanStart } from '../../src/telemetry/spans.ts'
+import type { OpenSpan, SpanAttributes, Spans, SpanStart } from '../../src/telemetry/spans.ts'
 
 /** What became of a span. */
 export interface Recorded {
   name: string
-  facts: SpanFacts
+  attributes: SpanAttributes
   /** The name of the span that it is in. */
   readonly within: string | undefined
   failure?: string
@@ -18,12 +18,12 @@ export function recordSpans(): Spans & { readonly recorded: readonly Recorded[] 
   const recorded: Recorded[] = []
   const under = new AsyncLocalStorage<Recorded>()
   const spanOf = new Map<OpenSpan, Recorded>()
-  const begin = ({ name, facts }: SpanStart): OpenSpan => {
-    const entry: Recorded = { name, facts, within: under.getStore()?.name, isEnded: false }
+  const begin = ({ name, attributes }: SpanStart): OpenSpan => {
+    const entry: Recorded = { name, attributes, within: under.getStore()?.name, isEnded: false }
     recorded.push(entry)
     const span: OpenSpan = {
-      note(more, renamed = entry.name) {
-        entry.facts = { ...entry.facts, ...more }
+      update(more, renamed = entry.name) {
+        entry.attributes = { ...entry.attributes, ...more }
         entry.name = renamed
       },
       fail: (kind) => {
@@ -38,13 +38,13 @@ export function recordSpans(): Spans & { readonly recorded: readonly Recorded[] 
   }
   return {
     recorded,
-    wants: (traceparent) => traceparent !== undefined,
-    serve: (_caller, start) => begin(start),
-    within(span, work) {
+    shouldTrace: (traceparent) => traceparent !== undefined,
+    startServerSpan: (_caller, start) => begin(start),
+    runInSpan(span, work) {
       const entry = spanOf.get(span)
       return entry === undefined ? work() : under.run(entry, work)
     },
-    ask: (start) => (under.getStore() === undefined ? undefined : begin(start())),
-    idsNow: () => undefined,
+    startClientSpan: (start) => (under.getStore() === undefined ? undefined : begin(start())),
+    currentIds: () => undefined,
   }
 }

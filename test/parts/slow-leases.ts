@@ -3,7 +3,7 @@
 import { createKubeApi } from '../../src/kube/api.ts'
 import { KubeError } from '../../src/kube/kube-error.ts'
 import { createElection, type Election, type LeaseOptions } from '../../src/kube/lease.ts'
-import type { KubeAnswer, KubeRequest } from '../../src/kube/transport.ts'
+import type { KubeResponse, KubeRequest } from '../../src/kube/transport.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { FakeKubeStore, FakeRefusal } from './fake-kube-store.ts'
 import { createFakeScheduler, type FakeScheduler } from './fake-scheduler.ts'
@@ -69,9 +69,9 @@ export class SlowLeases {
     const reported: string[] = []
     const report = (what: string) => reported.push(`${what} ${this.clock.nowMs()}`)
     const run = async () => {
-      if (!(await election.win(ending.signal))) return
+      if (!(await election.acquire(ending.signal))) return
       report('won')
-      report(await election.keep(ending.signal))
+      report(await election.renew(ending.signal))
     }
     void run()
     const candidate: Candidate = {
@@ -117,7 +117,7 @@ export class SlowLeases {
     } while (this.clock.nowMs() < endMs)
   }
 
-  #send(request: KubeRequest, delays: Delays): Promise<KubeAnswer> {
+  #send(request: KubeRequest, delays: Delays): Promise<KubeResponse> {
     const { requestMs = 0, responseMs = 0, failsWith } = delays
     const cutOff = new KubeError('cut off', { status: 0, reason: 'Unreachable' })
     return new Promise((resolve, reject) => {
@@ -135,7 +135,7 @@ export class SlowLeases {
     })
   }
 
-  #operate({ method, body = '{}' }: KubeRequest): KubeAnswer {
+  #operate({ method, body = '{}' }: KubeRequest): KubeResponse {
     const document = JSON.parse(body) as Record<string, unknown>
     try {
       if (method === 'POST') return answerOf(201, this.store.create(COLLECTION, document))
@@ -149,7 +149,7 @@ export class SlowLeases {
   }
 }
 
-function answerOf(status: number, document: object): KubeAnswer {
+function answerOf(status: number, document: object): KubeResponse {
   async function* pieces() {
     yield await Promise.resolve(Buffer.from(JSON.stringify(document)))
   }

@@ -165,5 +165,5 @@ function testCountersAway({ stackNow, load }: Faulty): void {
 async function awayOf(limiter: LimiterPod): Promise<number> {
   const url = `http://127.0.0.1:${String(limiter.now().ready['adminPort'])}/metrics`
   const text = await (await fetch(url)).text()
-  return Number(/^curtail_limiter_store_away (\d)$/m.exec(text)?.[1])
+  return Number(/^curtail_limiter_store_unavailable (\d)$/m.exec(text)?.[1])
 }

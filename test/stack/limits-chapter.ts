@@ -221,7 +221,9 @@ function testWalkers(stackNow: () => Stack): void {
 
 /** Decisions that limiters have made alone, as their Redis was late. */
 async function decidedAlone({ limiters }: Stack): Promise<number> {
-  const counts = await Promise.all(limiters.map((limiter) => decisionsOf(limiter, 'by="fallback"')))
+  const counts = await Promise.all(
+    limiters.map((limiter) => decisionsOf(limiter, 'source="fallback"')),
+  )
   return counts.reduce((sum, count) => sum + count, 0)
 }
 

@@ -54,7 +54,7 @@ const breaks: readonly Break[] = [
   },
   {
     what: 'no limiter',
-    alert: 'CurtailLimiterSilent',
+    alert: 'CurtailLimiterUnavailable',
     happens: (stack) => killAll(stack.limiters),
     mend: untilWhole,
   },

@@ -145,7 +145,7 @@ function testEdge({ stackNow, load }: Faulty): void {
         },
       )
       await stack.edge.envoy.restart()
-      await stack.edge.companion.restart()
+      await stack.edge.sidecar.restart()
       await other.envoy.stop()
     },
     TEST_MS_MAX,

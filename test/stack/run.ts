@@ -41,7 +41,7 @@ async function run({ isSmall, showsLogs, port, trustedHops, codes }: RunOptions)
       return 0
     },
     onFailure: complain,
-    onLate: (ms) => {
+    onTimeout: (ms) => {
       say(`not stopped within ${String(ms)} ms: exiting`)
     },
     msMax: () => STOP_MS_MAX,

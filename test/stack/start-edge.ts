@@ -1,4 +1,4 @@
-// The edge of the stack: an Envoy with the product's own bootstrap, and the companion that drains
+// The edge of the stack: an Envoy with the product's own bootstrap, and the sidecar that drains
 // it.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { findEnvoy, type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
 import { logFileOf, logInto } from './log-files.ts'
 import { NEVER_ALONE, openPart, type Part } from './part.ts'
 
-/** An Envoy and its companion. */
+/** An Envoy and its sidecar. */
 export interface Edge {
   /** Where clients find it. */
   readonly url: string
@@ -18,7 +18,7 @@ export interface Edge {
   /** Its access log. */
   readonly accessLogPath: string
   readonly envoy: Part & { now(): RunningEnvoy }
-  readonly companion: Part & { now(): RoleProcess }
+  readonly sidecar: Part & { now(): RoleProcess }
   /** Drains it as the kubelet does, by SIGTERM to its sidecar; resolves to the log entry of it. */
   drain(): Promise<Record<string, unknown>>
 }
@@ -32,7 +32,7 @@ export interface EdgeOptions {
   readonly trustedHops: number
   /** Where it sends the spans of every request, over gRPC; absent: nothing is traced. */
   readonly tracingPort?: number
-  /** Where it listens: HTTP, metrics, admin, and its companion. */
+  /** Where it listens: HTTP, metrics, admin, and its sidecar. */
   readonly ports: {
     readonly http: number
     readonly metrics: number
@@ -69,7 +69,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
       }),
   })
   const drainName = `drain-${String(place)}`
-  const companion = await openPart({
+  const sidecar = await openPart({
     name: drainName,
     where: urlOf(ports.drain),
     begin: () =>
@@ -94,10 +94,10 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     metricsUrl: urlOf(ports.metrics),
     accessLogPath,
     envoy,
-    companion,
+    sidecar,
     async drain() {
-      await companion.stop()
-      return drainEntryOf(companion.now().log)
+      await sidecar.stop()
+      return drainEntryOf(sidecar.now().log)
     },
   }
 }

@@ -1,5 +1,5 @@
 // The whole distributed service on this machine: Cassandra, two Redis, two of each pod, two
-// limiters, and Envoy with its companion before them. Leaves no process and no file behind.
+// limiters, and Envoy with its sidecar before them. Leaves no process and no file behind.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -65,7 +65,7 @@ export interface Stack {
   /** Folder of the logs of all but Cassandra. */
   readonly folder: string
   readonly logs: readonly LogFile[]
-  /** Starts another Envoy with its companion before the same pods; `stop` ends it too. */
+  /** Starts another Envoy with its sidecar before the same pods; `stop` ends it too. */
   startEdge(options?: EdgeChoice): Promise<Edge>
   /** Starts a refill Job, which fills the pool up to so many codes. */
   startRefill(target: number): Job
@@ -153,7 +153,7 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
     const edge = await startEdgeOf(ground, { pods, place, ...more })
     edges.push(edge)
     closing.push(
-      () => edge.companion.stop(),
+      () => edge.sidecar.stop(),
       () => edge.envoy.stop(),
     )
     return edge
@@ -163,11 +163,11 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   const { creates, redirects, limiters } = pods
   const cassandraNodes = cassandra.nodes.map((node, at) => partOfNode(node, at, cassandra.port))
   const ours = [cache, counters, ...limiters, ...creates, ...redirects]
-  const parts = [...cassandraNodes, ...ours, edge.envoy, edge.companion]
+  const parts = [...cassandraNodes, ...ours, edge.envoy, edge.sidecar]
   return {
     ...{ url: edge.url, port, edge, creates, redirects, limiters, cache, counters },
     ...{ cassandra, cassandraNodes, parts, folder, adminToken: ADMIN_TOKEN },
-    logs: logsOf(folder, { cassandra, names: [...ours, edge.envoy, edge.companion] }),
+    logs: logsOf(folder, { cassandra, names: [...ours, edge.envoy, edge.sidecar] }),
     startEdge: openEdge,
     startRefill: (target) => links.startRefill({ target }),
     writeRules: pods.writeRules,

@@ -34,7 +34,7 @@ export function describeTracing(stackNow: () => Stack, collectorNow: () => Runni
 
     afterAll(async () => {
       await edge.envoy.stop()
-      await edge.companion.stop()
+      await edge.sidecar.stop()
     }, TEST_MS_MAX)
 
     testWays(traced)

@@ -195,7 +195,9 @@ async function countersIn({ port }: RedisServer): Promise<number> {
 }
 
 function fallbacksIn(metrics: string): number {
-  const counts = metrics.matchAll(/^curtail_limiter_decisions_total\{by="fallback",\S+ (\d+)$/gm)
+  const counts = metrics.matchAll(
+    /^curtail_limiter_decisions_total\{source="fallback",\S+ (\d+)$/gm,
+  )
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 

@@ -43,7 +43,7 @@ export function storm({ seed, log }: { seed: number; log: (line: string) => void
   }
   charge(WARM_UP_KEYS)
   const samples = charge(WARM_UP_KEYS + KEYS)
-  const held = store.countersHeld()
+  const held = store.counterCount()
   if (held > COUNTERS_MAX) throw new Error(`${held} counters are held, of ${COUNTERS_MAX}`)
   const quarters = mostByQuarter(samples)
   const text = quarters.map((bytes) => (bytes / 2 ** 20).toFixed(0)).join(', ')

@@ -133,7 +133,7 @@ function troubleOf(
 }
 
 async function resolvedOf({ creates }: ManyMachines): Promise<number> {
-  const label = 'outcome="unknown-resolved"'
+  const label = 'result="unknown-resolved"'
   const counts = creates.map((one) => one.metric('curtail_code_claims_total', label))
   return (await Promise.all(counts)).reduce((sum, count) => sum + count)
 }

@@ -1,4 +1,4 @@
-{{/* What values.schema.json cannot say: values that do not fit together. Every fault is told at once. */}}
+{{/* Checks that values.schema.json cannot express: combinations of values. All faults are reported at once. */}}
 {{- define "curtail.checks" -}}
 {{- $v := .Values -}}
 {{- $faults := list -}}
@@ -6,14 +6,14 @@
 {{- $faults = append $faults "edge.tls.existingSecret must name a Secret of the type kubernetes.io/tls, as edge.tls.enabled is true" -}}
 {{- end -}}
 {{- if and $v.ratelimit.rules $v.ratelimit.existingRules -}}
-{{- $faults = append $faults "ratelimit.rules must be empty where ratelimit.existingRules names a ConfigMap: choose one" -}}
+{{- $faults = append $faults "ratelimit.rules must be empty if ratelimit.existingRules names a ConfigMap: set only one of them" -}}
 {{- end -}}
 {{- with $v.ratelimit.rules -}}
 {{- $parsed := fromYaml . -}}
 {{- if hasKey $parsed "Error" -}}
 {{- $faults = append $faults (printf "ratelimit.rules must be YAML: %s" $parsed.Error) -}}
 {{- else if ne (toString (get $parsed "domain")) "edge" -}}
-{{- $faults = append $faults (printf "ratelimit.rules must have the domain edge, of which Envoy asks: with %s every request would be admitted" (default "none" (get $parsed "domain"))) -}}
+{{- $faults = append $faults (printf "ratelimit.rules must have the domain edge, which Envoy sends: with %s every request would be admitted" (default "none" (get $parsed "domain"))) -}}
 {{- else if not (kindIs "slice" (get $parsed "descriptors")) -}}
 {{- $faults = append $faults "ratelimit.rules must have a list of descriptors; an empty one limits nothing" -}}
 {{- end -}}
@@ -31,7 +31,7 @@
 {{- $faults = append $faults "cassandra.tls.existingSecret must name a Secret, as cassandra.tls.enabled is true" -}}
 {{- end -}}
 {{- if and (eq $v.cassandra.mode "bundled") (or $v.cassandra.tls.enabled $v.cassandra.auth.existingSecret) -}}
-{{- $faults = append $faults "cassandra.tls.enabled must be false and cassandra.auth.existingSecret empty where cassandra.mode is bundled: that one has neither" -}}
+{{- $faults = append $faults "cassandra.tls.enabled must be false and cassandra.auth.existingSecret empty if cassandra.mode is bundled: it supports neither" -}}
 {{- end -}}
 {{- range $name := list "cache" "counters" -}}
 {{- $redis := index $v $name -}}
@@ -40,14 +40,14 @@
 {{- $faults = append $faults (printf "either %s.external.url or %s.external.existingSecret must be given, as %s.mode is external" $name $name $name) -}}
 {{- end -}}
 {{- if and (not $redis.external.existingSecret) (or $redis.external.sentinelAuthKey $redis.external.authKey) -}}
-{{- $faults = append $faults (printf "%s.external.existingSecret must name the Secret that has the keys of passwords" $name) -}}
+{{- $faults = append $faults (printf "%s.external.existingSecret must name the Secret with the keys of the passwords" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- $pools := dict -}}
 {{- range $v.pools.list -}}
 {{- if hasKey $pools .name -}}
-{{- $faults = append $faults (printf "pools.list must name each pool once: %s is there twice" .name) -}}
+{{- $faults = append $faults (printf "pools.list must name each pool once: %s occurs twice" .name) -}}
 {{- end -}}
 {{- $_ := set $pools .name true -}}
 {{- end -}}
@@ -60,15 +60,15 @@
 {{- end -}}
 {{- end -}}
 {{- if and $v.controller.watchNamespaces (ne $v.cassandra.mode "external") -}}
-{{- $faults = append $faults (printf "controller.watchNamespaces must be empty where cassandra.mode is %s: refill Jobs of other namespaces do not reach that one" $v.cassandra.mode) -}}
+{{- $faults = append $faults (printf "controller.watchNamespaces must be empty if cassandra.mode is %s: refill Jobs of other namespaces cannot reach it" $v.cassandra.mode) -}}
 {{- end -}}
 {{- if has .Release.Namespace $v.controller.watchNamespaces -}}
-{{- $faults = append $faults (printf "controller.watchNamespaces must not name %s: the namespace of the release is watched anyhow" .Release.Namespace) -}}
+{{- $faults = append $faults (printf "controller.watchNamespaces must not name %s: the namespace of the release is always watched" .Release.Namespace) -}}
 {{- end -}}
 {{- if and (ne $v.pools.mode "off") (not (hasKey $pools $v.create.codePool)) -}}
 {{- $faults = append $faults (printf "create.codePool must be one of pools.list (%s): it is %s" (keys $pools | sortAlpha | join ", ") $v.create.codePool) -}}
 {{- end -}}
 {{- if $faults -}}
-{{- fail (printf "\n\nValues that do not fit together:\n- %s\n" (join "\n- " $faults)) -}}
+{{- fail (printf "\n\nConflicting values:\n- %s\n" (join "\n- " $faults)) -}}
 {{- end -}}
 {{- end -}}

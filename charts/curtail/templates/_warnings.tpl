@@ -1,46 +1,46 @@
-{{/* What NOTES.txt warns of: values that work, and may not be what somebody wants in earnest. */}}
+{{/* Warnings of NOTES.txt: values that work, but are not for production. */}}
 {{- define "curtail.warnings" -}}
 {{- $v := .Values -}}
 {{- $warnings := list -}}
 {{- if hasPrefix "http://localhost" $v.baseUrl -}}
-{{- $warnings = append $warnings (printf "baseUrl is %s: short links lead nowhere but through kubectl port-forward." $v.baseUrl) -}}
+{{- $warnings = append $warnings (printf "baseUrl is %s: short links only work through kubectl port-forward." $v.baseUrl) -}}
 {{- end -}}
 {{- if and (hasPrefix "http://" $v.baseUrl) $v.edge.tls.enabled -}}
-{{- $warnings = append $warnings (printf "baseUrl is %s though edge.tls.enabled is true: short links begin without TLS." $v.baseUrl) -}}
+{{- $warnings = append $warnings (printf "baseUrl is %s though edge.tls.enabled is true: short links do not use TLS." $v.baseUrl) -}}
 {{- end -}}
 {{- if eq $v.cassandra.mode "bundled" -}}
-{{- $warnings = append $warnings "cassandra.mode is bundled: for trying out. One node holds all links; see values-production.yaml." -}}
+{{- $warnings = append $warnings "cassandra.mode is bundled: for trials only. One node has all links; see values-production.yaml." -}}
 {{- end -}}
 {{- range $name := list "cache" "counters" -}}
 {{- if eq (index $v $name).mode "bundled" -}}
-{{- $warnings = append $warnings (printf "%s.mode is bundled: for trying out. It is one process, and forgets all when it ends." $name) -}}
+{{- $warnings = append $warnings (printf "%s.mode is bundled: for trials only. It is one process, and loses its data when it stops." $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (ne $v.edge.service.type "ClusterIP") (eq $v.edge.service.externalTrafficPolicy "Cluster") (not $v.edge.proxyProtocol) (eq (int $v.edge.trustedHops) 0) -}}
-{{- $warnings = append $warnings "edge.service.externalTrafficPolicy is Cluster, and neither trustedHops nor proxyProtocol is set: all clients may look like one, and share one limit." -}}
+{{- $warnings = append $warnings "edge.service.externalTrafficPolicy is Cluster, and neither trustedHops nor proxyProtocol is set: all clients may have the same address, and share one limit." -}}
 {{- end -}}
 {{- if gt (int $v.edge.trustedHops) 0 -}}
-{{- $warnings = append $warnings (printf "edge.trustedHops is %d: whoever reaches the edge past those proxies can pretend to be any client. Set networkPolicy.clients." (int $v.edge.trustedHops)) -}}
+{{- $warnings = append $warnings (printf "edge.trustedHops is %d: a client that reaches the edge without those proxies can choose its address. Set networkPolicy.clients." (int $v.edge.trustedHops)) -}}
 {{- end -}}
 {{- if $v.edge.failClosed -}}
-{{- $warnings = append $warnings "edge.failClosed is true: nothing is served while no rate-limit pod answers." -}}
+{{- $warnings = append $warnings "edge.failClosed is true: requests are rejected while no rate-limit pod responds." -}}
 {{- end -}}
 {{- if not $v.networkPolicy.enabled -}}
 {{- $warnings = append $warnings "networkPolicy.enabled is false: every pod of the cluster can reach the stores and the metrics." -}}
 {{- end -}}
 {{- if and $v.networkPolicy.enabled $v.monitoring.monitor.enabled (not $v.networkPolicy.metricsFrom) -}}
-{{- $warnings = append $warnings "monitoring.monitor.enabled is true, and networkPolicy.metricsFrom lets nobody read metrics: name Prometheus there." -}}
+{{- $warnings = append $warnings "monitoring.monitor.enabled is true, and networkPolicy.metricsFrom allows no scraper: add Prometheus to it." -}}
 {{- end -}}
 {{- if and (eq $v.pools.mode "off") (not $v.pools.codeSecret.existingSecret) -}}
-{{- $warnings = append $warnings "pools.mode is off: creates fail until somebody runs `refill` for the pool." -}}
+{{- $warnings = append $warnings "pools.mode is off: creates fail until you run `refill` for the pool." -}}
 {{- end -}}
 {{- range $name := list "edge" "ratelimit" "create" "redirect" -}}
 {{- if eq (include "curtail.replicasMin" (list (index $v $name)) | int) 1 -}}
-{{- $warnings = append $warnings (printf "%s has a single pod: whatever ends it interrupts the service." $name) -}}
+{{- $warnings = append $warnings (printf "%s has a single pod: the service is interrupted whenever it stops." $name) -}}
 {{- end -}}
 {{- end -}}
 {{- with $warnings }}
-Mind:
+Warnings:
 {{ range . }}
   - {{ . }}
 {{- end }}

@@ -1,66 +1,66 @@
-// One call on a connection of HTTP/2: what is sent on it and how much its client still takes. It is
-// gone from the connection once both sides have ended it; reads no message, decides nothing.
+// One call on an HTTP/2 connection: sends responses within the client's flow-control windows. The
+// connection removes a stream once both sides have closed it. Reads no message.
 import type { Allowances, Budget } from './process-bounds.ts'
 import { type CallFault, statusCodes } from './status-codes.ts'
-import type { AnswerHeaders } from './answer-headers.ts'
-import { renderDetails } from './details.ts'
+import type { ResponseHeaders } from './response-headers.ts'
+import { encodeStatusMessage } from './status-message.ts'
 import type { FrameOutput } from './frame-output.ts'
 import { type ErrorCode, errorCodes, FRAME_BYTES_MAX, sentFrames, WINDOW_BYTES } from './frames.ts'
 
-/** What a stream needs of its connection. */
+/** What a stream uses of its connection. */
 export interface StreamHost {
   readonly output: FrameOutput
-  readonly answerHeaders: AnswerHeaders
-  /** Bytes of data that the client takes, of all streams. */
+  readonly responseHeaders: ResponseHeaders
+  /** The connection's send window in bytes. */
   sendWindow: number
-  /** What the connection holds, of each kind. */
+  /** The connection's budgets by kind. */
   readonly share: Allowances
-  /** A call was answered, well or not. */
-  answered(stream: CallStream, isOk: boolean): void
-  /** Counts work that brings nothing, or little for its cost. */
+  /** Called when a call has its response, successful or not. */
+  responded(stream: CallStream, isOk: boolean): void
+  /** Counts work that has no result, or little for its cost, as abuse. */
   spend(amount: number): void
-  /** Does this in a later turn of the event loop. */
-  later(job: () => void): void
-  /** Tells the client that the stream ends at once. */
+  /** Runs the job in a later turn of the event loop. */
+  runLater(job: () => void): void
+  /** Sends RST_STREAM. */
   reset(stream: CallStream, code: ErrorCode): void
-  /** The stream is over for both sides. */
-  forget(stream: CallStream): void
-  /** Nothing more is done for a stream that is over. */
-  free(): void
-  /** The stream waits for what all wait for: that the client takes or reads more. */
+  /** Called when both sides have closed the stream. */
+  remove(stream: CallStream): void
+  /** Called when a stream is closed and its handler is done. */
+  freeSlot(): void
+  /** The stream waits for the connection's window or for the socket to drain. */
   block(stream: CallStream): void
 }
 
-/** What deals with a call. */
+/** Handles a call. */
 export interface CallListener {
-  /** Some of the request; the bytes are its own for good. */
-  take(bytes: Buffer, isLast: boolean): void
-  /** All that had to wait has been sent. */
+  /** Receives a chunk of the request; the listener may keep the bytes. */
+  receive(bytes: Buffer, isLast: boolean): void
+  /** Called when all pending output has been sent. */
   drained?(): void
-  /** The stream is over, by whichever side; told once. */
-  over(): void
+  /** Called once, when the stream is closed by either side. */
+  closed(): void
 }
 
-/** A stream; every method may be called at any time, and does nothing once it is over. */
+/** A stream. Methods may be called at any time and do nothing once it is closed. */
 export class CallStream {
   readonly id: number
-  /** Bytes of data that the client takes. */
+  /** The stream's send window in bytes. */
   sendWindow: number
-  /** Bytes of data that came since the client was last told that it may send more. */
-  bytesTaken = 0
-  /** The client sends no more. */
-  hasPeerEnded = false
-  /** Neither side sends any more. */
-  isOver = false
-  /** Bytes of the body that are to come; undefined if the client does not say. */
+  /** Bytes of DATA received since the last WINDOW_UPDATE. */
+  bytesReceived = 0
+  /** The client has sent END_STREAM: the stream is half-closed (remote). */
+  isRemoteClosed = false
+  /** Neither side sends any more frames. */
+  isClosed = false
+  /** Bytes of the body still to receive; undefined without content-length. */
   bodyBytesLeft: number | undefined
-  /** When the call is to be over; monotonic. */
-  untilMs = Infinity
+  /** The call's deadline; monotonic. */
+  deadlineMs = Infinity
   listener: CallListener | undefined
   private readonly host: StreamHost
   private isWorking = true
   private hasHeaders = false
-  private isEnding = false
+  private isFinishing = false
   private waiting: Buffer[] | undefined
   private waitingBytes = 0
 
@@ -70,34 +70,34 @@ export class CallStream {
     this.sendWindow = sendWindow
   }
 
-  /** What the connection may hold of messages that are not whole. */
+  /** The connection's budget for incomplete messages. */
   get messages(): Budget {
     return this.host.share.messages
   }
 
-  /** Counts work that brings nothing, or little for its cost. */
+  /** Counts work that has no result, or little for its cost, as abuse. */
   spend(amount: number): void {
     this.host.spend(amount)
   }
 
-  /** Does this in a later turn of the event loop, if the connection is open then. */
-  later(job: () => void): void {
-    this.host.later(job)
+  /** Runs the job in a later turn of the event loop, if the connection is then open. */
+  runLater(job: () => void): void {
+    this.host.runLater(job)
   }
 
-  /** Whether the call is still being worked on, though its client may have given it up. */
-  get isHeld(): boolean {
+  /** Whether the handler still works on the call; its client may have cancelled it. */
+  get isInProgress(): boolean {
     return this.isWorking
   }
 
-  /** Whether something that was written has not been sent yet. */
+  /** Whether written output is still pending. */
   get isBlocked(): boolean {
     return this.waiting !== undefined
   }
 
-  /** Answers the call with its only message. */
-  answer(message: Buffer): void {
-    if (this.isOver) return
+  /** Sends the only message of the response, and completes the call. */
+  respond(message: Buffer): void {
+    if (this.isClosed) return
     const { host } = this
     const bytes = 5 + message.length
     if (bytes > Math.min(this.sendWindow, host.sendWindow, FRAME_BYTES_MAX)) {
@@ -108,73 +108,73 @@ export class CallStream {
     this.sendHeaders()
     host.sendWindow -= bytes
     host.output.message(this.id, message)
-    this.sendTrailers(host.answerHeaders.trailers())
+    this.sendTrailers(host.responseHeaders.trailers())
   }
 
-  /** Sends one of several messages, as soon as the client takes it. */
+  /** Sends one of several messages as soon as the windows allow. */
   write(message: Buffer): void {
-    if (this.isOver) return
+    if (this.isClosed) return
     this.sendHeaders()
-    const head = Buffer.alloc(5)
-    head.writeUInt32BE(message.length, 1)
-    const bytes = head.length + message.length
-    if (!this.host.share.output.take(bytes)) {
+    const prefix = Buffer.alloc(5)
+    prefix.writeUInt32BE(message.length, 1)
+    const bytes = prefix.length + message.length
+    if (!this.host.share.output.acquire(bytes)) {
       this.reset(errorCodes.enhanceYourCalm)
       return
     }
     this.waitingBytes += bytes
     this.waiting ??= []
-    this.waiting.push(Buffer.concat([head, message]))
+    this.waiting.push(Buffer.concat([prefix, message]))
     this.sendWaiting()
   }
 
-  /** Ends a call that went well after what was written. */
+  /** Completes a successful call after all pending output. */
   end(): void {
-    if (this.isOver) return
-    this.isEnding = true
+    if (this.isClosed) return
+    this.isFinishing = true
     if (this.waiting === undefined) this.finish()
   }
 
-  /** Ends a call that did not go well; what still waits is dropped. */
-  refuse({ code, details }: CallFault, more: readonly (readonly [string, string])[] = []): void {
-    if (this.isOver) return
+  /** Completes a call with an error status; drops pending output. */
+  reject({ code, details }: CallFault, more: readonly (readonly [string, string])[] = []): void {
+    if (this.isClosed) return
     const fields = [
       ['grpc-status', String(statusCodes[code])],
-      ['grpc-message', renderDetails(details)],
+      ['grpc-message', encodeStatusMessage(details)],
       ...more,
     ] as const
     if (code === 'UNIMPLEMENTED' || code === 'RESOURCE_EXHAUSTED') this.host.spend(1)
-    this.sendTrailers(this.host.answerHeaders.fields(fields, !this.hasHeaders), false)
+    this.sendTrailers(this.host.responseHeaders.fields(fields, !this.hasHeaders), false)
   }
 
-  /** Answers what is no call of gRPC with a status of HTTP. */
-  refuseHttp(status: number): void {
-    if (this.isOver) return
+  /** Responds to a request that is not gRPC with an HTTP status. */
+  rejectHttp(status: number): void {
+    if (this.isClosed) return
     this.host.spend(1)
-    this.sendTrailers(this.host.answerHeaders.status(status), false)
+    this.sendTrailers(this.host.responseHeaders.status(status), false)
   }
 
-  /** Ends the stream at once. */
+  /** Resets the stream. */
   reset(code: ErrorCode): void {
-    if (this.isOver) return
+    if (this.isClosed) return
     this.host.reset(this, code)
-    this.leave()
+    this.close()
   }
 
-  /** The client has ended the stream at once, or the connection is gone. */
-  cut(): void {
-    this.leave()
+  /** Called when the client has reset the stream, or the connection is closed. */
+  destroy(): void {
+    this.close()
   }
 
-  /** Nothing is done for the call any more: its place is free once it is over. */
+  /** The handler is done: the slot is freed once the stream is closed. */
   done(): void {
     if (!this.isWorking) return
     this.isWorking = false
-    if (this.isOver) this.host.free()
+    if (this.isClosed) this.host.freeSlot()
   }
 
-  /** Counts some of the body; resets the stream if its length differs (RFC 9113 §8.1.1). */
-  takesBody(bytes: number, isLast: boolean): boolean {
+  /** Counts body bytes; resets the stream if content-length differs (RFC 9113 §8.1.1). */
+  countBody(bytes: number, isLast: boolean): boolean {
     if (this.bodyBytesLeft === undefined) return true
     this.bodyBytesLeft -= bytes
     if (isLast ? this.bodyBytesLeft === 0 : this.bodyBytesLeft >= 0) return true
@@ -182,15 +182,15 @@ export class CallStream {
     return false
   }
 
-  /** Lets the client send as much as it did. */
-  openWindow(): void {
-    const { bytesTaken } = this
-    if (this.isOver || this.hasPeerEnded || bytesTaken < WINDOW_BYTES / 2) return
-    this.bytesTaken = 0
-    this.host.output.windowUpdate(this.id, bytesTaken)
+  /** Returns the received bytes to the client's window. */
+  sendWindowUpdate(): void {
+    const { bytesReceived } = this
+    if (this.isClosed || this.isRemoteClosed || bytesReceived < WINDOW_BYTES / 2) return
+    this.bytesReceived = 0
+    this.host.output.windowUpdate(this.id, bytesReceived)
   }
 
-  /** Goes on where it was blocked. */
+  /** Resumes sending. */
   pump(): void {
     if (!this.isBlocked) return
     this.sendWaiting()
@@ -198,10 +198,10 @@ export class CallStream {
   }
 
   private drained(): void {
-    if (!this.isOver) this.listener?.drained?.()
+    if (!this.isClosed) this.listener?.drained?.()
   }
 
-  /** Sends of what waits as much as the client takes. */
+  /** Sends as much pending output as the windows allow. */
   private sendWaiting(): void {
     const { host, waiting = [] } = this
     for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
@@ -210,46 +210,46 @@ export class CallStream {
         return
       }
       const bytes = Math.min(first.length, this.sendWindow, host.sendWindow, FRAME_BYTES_MAX)
-      if (bytes <= 0) return // it goes on when its own window opens
+      if (bytes <= 0) return // resumes with the stream's own WINDOW_UPDATE
       this.sendWindow -= bytes
       host.sendWindow -= bytes
-      host.share.output.give(bytes)
+      host.share.output.release(bytes)
       this.waitingBytes -= bytes
       host.output.frame(sentFrames.data, this.id, first.subarray(0, bytes))
       if (bytes < first.length) waiting[0] = first.subarray(bytes)
       else waiting.shift()
     }
     this.waiting = undefined
-    if (this.isEnding) this.finish()
+    if (this.isFinishing) this.finish()
   }
 
   private sendHeaders(): void {
     if (this.hasHeaders) return
     this.hasHeaders = true
-    const block = this.host.answerHeaders.headers()
+    const block = this.host.responseHeaders.headers()
     this.host.output.frame(sentFrames.headers, this.id, block)
   }
 
   private finish(): void {
     this.sendHeaders()
-    this.sendTrailers(this.host.answerHeaders.trailers())
+    this.sendTrailers(this.host.responseHeaders.trailers())
   }
 
   private sendTrailers(block: Buffer, isOk = true): void {
-    if (this.isOver) return
+    if (this.isClosed) return
     this.host.output.frame(sentFrames.trailers, this.id, block)
-    this.host.answered(this, isOk)
-    this.leave()
+    this.host.responded(this, isOk)
+    this.close()
   }
 
-  private leave(): void {
-    if (this.isOver) return
-    this.isOver = true
+  private close(): void {
+    if (this.isClosed) return
+    this.isClosed = true
     this.waiting = undefined
-    this.host.share.output.give(this.waitingBytes)
+    this.host.share.output.release(this.waitingBytes)
     this.waitingBytes = 0
-    this.host.forget(this)
-    if (!this.isWorking) this.host.free()
-    this.listener?.over()
+    this.host.remove(this)
+    if (!this.isWorking) this.host.freeSlot()
+    this.listener?.closed()
   }
 }

@@ -1,22 +1,22 @@
-// What a connection of HTTP/2 works with: who takes its calls, its clock, and its share of what
-// the process holds.
+// The dependencies of an HTTP/2 connection: its call handler, its clock, and its share of the
+// process bounds.
 import type { CallStream } from './call-stream.ts'
 import type { HeaderField } from './hpack-decoder.ts'
 import type { Allowances } from './process-bounds.ts'
 import type { Turns } from './turns.ts'
 
-/** What a connection works with. */
+/** The dependencies of an HTTP/2 connection. */
 export interface ConnectionDeps {
-  /** Gives a stream whose headers came its listener, or refuses it; no fields: too long. */
-  readonly begin: (stream: CallStream, fields: readonly HeaderField[] | undefined) => void
+  /** Sets a new stream's listener, or rejects it; `fields` is undefined if they are too long. */
+  readonly startCall: (stream: CallStream, fields: readonly HeaderField[] | undefined) => void
   /** Monotonic. */
   readonly nowMs: () => number
-  /** Told of errors that are no client's. */
+  /** Called with errors that no client caused. */
   readonly onDefect: (error: unknown) => void
-  /** What the connection holds of the sums of the process. */
+  /** The connection's budgets by kind. */
   readonly share: Allowances
   readonly address: string
   readonly turns: Turns
-  /** Told when the connection is gone. */
-  readonly onGone: () => void
+  /** Called when the connection is closed. */
+  readonly onClose: () => void
 }

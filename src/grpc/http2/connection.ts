@@ -1,40 +1,40 @@
-// A connection of HTTP/2 from the server's side, for calls of gRPC (RFC 9113): keeps streams and
-// windows, and ends with GOAWAY. What is kept is bounded. Knows no method and no message.
+// The server's side of an HTTP/2 connection for gRPC calls (RFC 9113): keeps streams and windows,
+// and closes with GOAWAY. Its state is bounded. Independent of methods and messages.
 import type { Duplex } from 'node:stream'
-import { AnswerHeaders } from './answer-headers.ts'
+import { ResponseHeaders } from './response-headers.ts'
 import { CallStream, type StreamHost } from './call-stream.ts'
 import type { ConnectionDeps } from './connection-deps.ts'
 import { readContentLength } from './content-length.ts'
 import * as control from './control-frames.ts'
-import { EarlyAnswers } from './early-answers.ts'
+import { EarlyResponses } from './early-responses.ts'
 import { FrameOutput } from './frame-output.ts'
 import { checkFrame } from './check-frame.ts'
 import { type Frame, FrameReader } from './frame-reader.ts'
 import * as http2 from './frames.ts'
 import { type HeaderBlock, HeaderBlocks, unpadded } from './header-blocks.ts'
 import { type HeaderField, HpackDecoder } from './hpack-decoder.ts'
-import { Intake } from './intake.ts'
+import { InputQueue } from './input-queue.ts'
 import { Lifetime } from './lifetime.ts'
 import { OpenStreams } from './open-streams.ts'
-import { Patience } from './patience.ts'
+import { AbuseBudget } from './abuse-budget.ts'
 import type { Allowances } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
-import { HEADER_LIST_BYTES_MAX, ourSettings } from './our-settings.ts'
+import { HEADER_LIST_BYTES_MAX, localSettings } from './local-settings.ts'
 import { isSettings } from './read-settings.ts'
 import { ReceiveWindow } from './windows.ts'
 
 const { errorCodes, frameTypes } = http2
 const fault = (why: string) => new ProtocolError(errorCodes.protocol, why)
 
-/** Data of fewer bytes, of which there is more to come, is no way to send a message. */
+/** A smaller DATA frame without END_STREAM is an abusive way to send a message. */
 const SMALL_DATA_BYTES = 64
-const NOTHING = Buffer.alloc(0)
+const EMPTY = Buffer.alloc(0)
 
-/** Speaks HTTP/2 on a socket until either side ends it. */
+/** Serves HTTP/2 on a socket until either side closes it. */
 export class Http2Connection implements StreamHost {
   readonly output: FrameOutput
   readonly share: Allowances
-  readonly answerHeaders = new AnswerHeaders()
+  readonly responseHeaders = new ResponseHeaders()
   sendWindow = http2.WINDOW_BYTES
   private readonly deps: ConnectionDeps
   private readonly socket: Duplex
@@ -42,11 +42,11 @@ export class Http2Connection implements StreamHost {
   private readonly blocks: HeaderBlocks
   private readonly decoder: HpackDecoder
   private readonly streams: OpenStreams
-  private readonly early: EarlyAnswers
-  private readonly patience: Patience
+  private readonly early: EarlyResponses
+  private readonly abuseBudget: AbuseBudget
   private readonly lifetime: Lifetime
-  private readonly intake: Intake
-  private readonly received: ReceiveWindow
+  private readonly inputQueue: InputQueue
+  private readonly receiveWindow: ReceiveWindow
   private hasSettings = false
   private nowMs: number
 
@@ -54,200 +54,200 @@ export class Http2Connection implements StreamHost {
     this.socket = socket
     this.deps = deps
     this.nowMs = deps.nowMs()
-    this.patience = new Patience(this.nowMs)
+    this.abuseBudget = new AbuseBudget(this.nowMs)
     const { share } = deps
     this.share = share
     this.blocks = new HeaderBlocks(share.headers)
     this.decoder = new HpackDecoder(share.headers)
     this.streams = new OpenStreams(share.streams)
     this.output = new FrameOutput(socket, share.output)
-    this.early = new EarlyAnswers(this.output, share.streams)
-    this.output.settings(ourSettings)
-    this.received = new ReceiveWindow(this.output)
+    this.early = new EarlyResponses(this.output, share.streams)
+    this.output.settings(localSettings)
+    this.receiveWindow = new ReceiveWindow(this.output)
     this.lifetime = new Lifetime(socket, this.output, this.nowMs)
     const { lifetime, reader } = this
     const own = { budget: share.input, lifetime, reader, socket, connection: this }
-    this.intake = new Intake({ ...deps, ...own })
+    this.inputQueue = new InputQueue({ ...deps, ...own })
     socket.on('data', (chunk: Buffer) => {
       this.read(chunk)
     })
-    socket.on('error', () => undefined) // its end tells
+    socket.on('error', () => undefined) // 'close' follows
     socket.on('close', () => {
-      this.lifetime.isOver = true
-      this.drop()
+      this.lifetime.isClosed = true
+      this.clear()
       this.output.drained()
-      deps.onGone()
+      deps.onClose()
     })
     socket.on('drain', () => {
       control.pumpAll(this.streams, this)
     })
   }
 
-  /** Lets calls under way be answered and takes no new ones, once the client knows; then ends. */
-  leave(): void {
-    this.lifetime.leave(this.deps.nowMs())
+  /** Rejects new calls once the client has the GOAWAY, completes those in flight, then closes. */
+  startGracefulShutdown(): void {
+    this.lifetime.startGracefulShutdown(this.deps.nowMs())
   }
 
-  /** Ends at once. */
-  cut(): void {
+  /** Closes at once. */
+  destroy(): void {
     this.socket.destroy()
-    this.output.drained() // what it held is free now, and not when the socket has closed
+    this.output.drained() // releases its budget now, not when the socket has closed
   }
 
-  /** Ends at once, as it holds more than its share. */
+  /** Closes at once, because the connection exceeds its share. */
   shed(): void {
-    this.endWith(errorCodes.enhanceYourCalm)
-    if (this.output.isFull) this.cut()
+    this.closeWith(errorCodes.enhanceYourCalm)
+    if (this.output.isFull) this.destroy()
   }
 
-  /** Looks after what is due; to be called several times a second. */
-  look(nowMs: number): void {
+  /** Enforces deadlines; must be called several times a second. */
+  checkDeadlines(nowMs: number): void {
     this.nowMs = nowMs
-    this.streams.endLate(nowMs, (stream) => {
-      stream.refuse({ code: 'DEADLINE_EXCEEDED', details: 'there was no time left for the call' })
+    this.streams.closeTimedOut(nowMs, (stream) => {
+      stream.reject({ code: 'DEADLINE_EXCEEDED', details: 'there was no time left for the call' })
     })
-    this.early.look(nowMs)
-    this.lifetime.look(nowMs, this.reader.hasPreface)
-    if (this.blocks.isLate(nowMs) || this.intake.look(nowMs)) this.shed()
-    this.endIfDone()
+    this.early.resetExpired(nowMs)
+    this.lifetime.checkDeadlines(nowMs, this.reader.hasPreface)
+    if (this.blocks.isTimedOut(nowMs) || this.inputQueue.checkDeadlines(nowMs)) this.shed()
+    this.closeIfDone()
   }
 
   spend(amount: number): void {
-    if (!this.patience.bear(this.nowMs, amount)) this.shed()
+    if (!this.abuseBudget.spend(this.nowMs, amount)) this.shed()
   }
 
-  later(job: () => void): void {
-    this.intake.later(job)
+  runLater(job: () => void): void {
+    this.inputQueue.runLater(job)
   }
 
-  answered(stream: CallStream, isOk: boolean): void {
-    if (isOk) this.patience.makeUp()
-    if (!stream.hasPeerEnded) this.early.add(stream.id, this.nowMs)
+  responded(stream: CallStream, isOk: boolean): void {
+    if (isOk) this.abuseBudget.refund()
+    if (!stream.isRemoteClosed) this.early.add(stream.id, this.nowMs)
   }
 
-  forget(stream: CallStream): void {
-    this.streams.forget(stream)
-    this.endIfDone()
+  remove(stream: CallStream): void {
+    this.streams.remove(stream)
+    this.closeIfDone()
   }
 
   reset(stream: CallStream, code: http2.ErrorCode): void {
     this.early.reset(stream.id, code)
   }
 
-  free(): void {
-    this.streams.free()
+  freeSlot(): void {
+    this.streams.freeSlot()
   }
 
   block(stream: CallStream): void {
     this.streams.block(stream)
   }
 
-  private endIfDone(): void {
-    this.lifetime.tellLast(this.streams.last)
-    if (this.streams.count === 0 && this.lifetime.hasLeft) this.lifetime.end(this.nowMs)
+  private closeIfDone(): void {
+    this.lifetime.sendFinalGoAway(this.streams.lastStreamId)
+    if (this.streams.count === 0 && this.lifetime.isFinalGoAwaySent) this.lifetime.close(this.nowMs)
   }
 
   private read(chunk: Buffer): void {
-    if (this.lifetime.isOver) {
+    if (this.lifetime.isClosed) {
       this.lifetime.discard(chunk.length)
       return
     }
     this.nowMs = this.deps.nowMs()
-    this.lifetime.heard(this.nowMs)
-    this.intake.add(chunk)
+    this.lifetime.received(this.nowMs)
+    this.inputQueue.add(chunk)
   }
 
   fail(error: unknown): void {
     if (!(error instanceof ProtocolError)) this.deps.onDefect(error)
-    this.endWith(error instanceof ProtocolError ? error.code : errorCodes.internal)
+    this.closeWith(error instanceof ProtocolError ? error.code : errorCodes.internal)
   }
 
-  private endWith(code: http2.ErrorCode): void {
-    if (this.lifetime.isOver) return
-    this.output.goAway(this.streams.last, code)
-    this.lifetime.end(this.nowMs)
-    this.drop()
+  private closeWith(code: http2.ErrorCode): void {
+    if (this.lifetime.isClosed) return
+    this.output.goAway(this.streams.lastStreamId, code)
+    this.lifetime.close(this.nowMs)
+    this.clear()
   }
 
-  /** Keeps nothing of what came. */
-  private drop(): void {
-    this.streams.cut()
-    this.intake.clear()
+  /** Drops all state of what was received. */
+  private clear(): void {
+    this.streams.destroyAll()
+    this.inputQueue.clear()
     this.blocks.clear()
     this.decoder.clear()
     this.early.clear()
   }
 
-  private bear(amount = 1): void {
-    if (this.patience.bear(this.nowMs, amount)) return
+  private spendOrFail(amount = 1): void {
+    if (this.abuseBudget.spend(this.nowMs, amount)) return
     throw new ProtocolError(errorCodes.enhanceYourCalm, 'it asks for too much that brings nothing')
   }
 
-  takeFrame(frame: Frame): void {
-    if (this.lifetime.isOver) return
+  handleFrame(frame: Frame): void {
+    if (this.lifetime.isClosed) return
     const { type } = frame
     if (!this.hasSettings && !isSettings(frame)) throw fault('settings must come first')
     this.hasSettings = true
     checkFrame(frame)
-    if (this.blocks.isBegun && type !== frameTypes.continuation) throw fault('a block breaks off')
-    if (type === frameTypes.data) this.takeData(frame)
-    else if (type === frameTypes.headers) this.takeBlock(this.blocks.begin(frame, this.nowMs))
-    else if (type === frameTypes.continuation) this.takeBlock(this.blocks.continue(frame))
-    else if (type === frameTypes.reset) this.takeReset(frame)
-    else this.takeControl(frame)
+    if (this.blocks.isOpen && type !== frameTypes.continuation) throw fault('a block breaks off')
+    if (type === frameTypes.data) this.handleData(frame)
+    else if (type === frameTypes.headers) this.handleBlock(this.blocks.start(frame, this.nowMs))
+    else if (type === frameTypes.continuation) this.handleBlock(this.blocks.continue(frame))
+    else if (type === frameTypes.rstStream) this.handleReset(frame)
+    else this.handleControlFrame(frame)
   }
 
-  private takeControl(frame: Frame): void {
-    this.bear()
-    if (frame.type === frameTypes.settings) control.takeSettings(frame, this.streams, this)
+  private handleControlFrame(frame: Frame): void {
+    this.spendOrFail()
+    if (frame.type === frameTypes.settings) control.handleSettings(frame, this.streams, this)
     else if (frame.type === frameTypes.windowUpdate) {
-      control.takeWindowUpdate(frame, this.streams, this)
+      control.handleWindowUpdate(frame, this.streams, this)
     } else if (frame.type === frameTypes.ping) {
-      control.takePing(frame, this.output, this.lifetime)
-      this.endIfDone()
+      control.handlePing(frame, this.output, this.lifetime)
+      this.closeIfDone()
     }
   }
 
-  private takeBlock(block: HeaderBlock | undefined): void {
+  private handleBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return
     const fields = this.decoder.read(block.bytes, HEADER_LIST_BYTES_MAX)
-    this.bear(Math.floor(this.decoder.work / 64 + block.bytes.length / 1024)) // 0 if usual
+    this.spendOrFail(Math.floor(this.decoder.cost / 64 + block.bytes.length / 1024)) // 0 if usual
     const { stream: id, isLast } = block
-    if (id > this.streams.last) {
-      this.streams.last = id
-      this.beginStream(id, isLast, fields)
+    if (id > this.streams.lastStreamId) {
+      this.streams.lastStreamId = id
+      this.openStream(id, isLast, fields)
       return
     }
     const isRequest = fields?.some(({ name }) => name.startsWith(':')) === true
     const stream = this.streams.get(id)
     if (stream === undefined) {
-      if (isRequest) throw fault('a stream is begun again, or too late')
-      if (!this.early.has(id, isLast)) this.takeLate(id)
+      if (isRequest) throw fault('the stream was opened before')
+      if (!this.early.has(id, isLast)) this.handleClosedStream(id)
       else if (!isLast) this.early.reset(id, errorCodes.protocol)
-    } else if (stream.hasPeerEnded) stream.reset(errorCodes.streamClosed)
+    } else if (stream.isRemoteClosed) stream.reset(errorCodes.streamClosed)
     else if (!isLast || isRequest || fields?.some(({ isValid }) => !isValid) === true) {
       stream.reset(errorCodes.protocol)
-    } else this.giveData(stream, NOTHING, true)
+    } else this.deliverData(stream, EMPTY, true)
   }
 
-  private beginStream(id: number, isLast: boolean, fields: readonly HeaderField[] | undefined) {
-    if (this.lifetime.hasLeft || !this.streams.takePlace()) {
-      this.bear()
+  private openStream(id: number, isLast: boolean, fields: readonly HeaderField[] | undefined) {
+    if (this.lifetime.isFinalGoAwaySent || !this.streams.takeSlot()) {
+      this.spendOrFail()
       this.early.reset(id, errorCodes.refusedStream)
       return
     }
-    const stream = new CallStream(this, id, this.streams.windowBytes)
-    stream.hasPeerEnded = isLast
+    const stream = new CallStream(this, id, this.streams.initialWindowSize)
+    stream.isRemoteClosed = isLast
     stream.bodyBytesLeft = fields && readContentLength(fields)
     this.streams.add(stream)
     this.guard(stream, () => {
-      if (stream.takesBody(0, isLast)) this.deps.begin(stream, fields)
+      if (stream.countBody(0, isLast)) this.deps.startCall(stream, fields)
       else stream.done()
-      if (isLast) stream.listener?.take(NOTHING, true)
+      if (isLast) stream.listener?.receive(EMPTY, true)
     })
   }
 
-  /** A defect of one call is the end of this call alone. */
+  /** A defect in a call aborts this call only. */
   private guard(stream: CallStream, act: () => void): void {
     try {
       act()
@@ -258,43 +258,43 @@ export class Http2Connection implements StreamHost {
     }
   }
 
-  private takeData(frame: Frame): void {
+  private handleData(frame: Frame): void {
     const { stream: id, payload } = frame
     const isLast = (frame.flags & http2.frameFlags.endStream) !== 0
-    this.received.take(payload.length)
+    this.receiveWindow.receive(payload.length)
     const bytes = unpadded(frame)
     const stream = this.streams.get(id)
     if (stream === undefined) {
-      if (this.streams.isIdle(id)) throw fault('data is of a stream that was not begun')
-      if (!this.early.has(id, isLast)) this.takeLate(id)
+      if (this.streams.isIdle(id)) throw fault('DATA of an idle stream')
+      if (!this.early.has(id, isLast)) this.handleClosedStream(id)
       return
     }
-    stream.bytesTaken += payload.length
-    if (stream.hasPeerEnded) stream.reset(errorCodes.streamClosed)
-    else if (stream.bytesTaken > http2.WINDOW_BYTES) stream.reset(errorCodes.flowControl)
-    else this.giveData(stream, bytes, isLast)
+    stream.bytesReceived += payload.length
+    if (stream.isRemoteClosed) stream.reset(errorCodes.streamClosed)
+    else if (stream.bytesReceived > http2.WINDOW_BYTES) stream.reset(errorCodes.flowControl)
+    else this.deliverData(stream, bytes, isLast)
   }
 
-  /** A frame of a closed stream. */
-  private takeLate(id: number): void {
-    this.bear()
+  /** Handles a frame of a closed stream. */
+  private handleClosedStream(id: number): void {
+    this.spendOrFail()
     if (!this.early.wasReset(id)) this.early.reset(id, errorCodes.streamClosed)
   }
 
-  private giveData(stream: CallStream, bytes: Buffer, isLast: boolean): void {
-    if (!stream.takesBody(bytes.length, isLast)) return
-    if (isLast) stream.hasPeerEnded = true
-    else if (bytes.length < SMALL_DATA_BYTES) this.bear()
-    this.guard(stream, () => stream.listener?.take(bytes, isLast))
-    if (!isLast && !stream.isBlocked) stream.openWindow()
+  private deliverData(stream: CallStream, bytes: Buffer, isLast: boolean): void {
+    if (!stream.countBody(bytes.length, isLast)) return
+    if (isLast) stream.isRemoteClosed = true
+    else if (bytes.length < SMALL_DATA_BYTES) this.spendOrFail()
+    this.guard(stream, () => stream.listener?.receive(bytes, isLast))
+    if (!isLast && !stream.isBlocked) stream.sendWindowUpdate()
   }
 
-  private takeReset({ stream: id }: Frame): void {
-    if (this.streams.isIdle(id)) throw fault('it resets a stream that was not begun')
+  private handleReset({ stream: id }: Frame): void {
+    if (this.streams.isIdle(id)) throw fault('RST_STREAM of an idle stream')
     const stream = this.streams.get(id)
-    stream?.cut()
+    stream?.destroy()
     this.early.has(id, true)
-    // A call that keeps its place has its bound: who gives up many while we are slow means no harm.
-    if (stream?.isHeld !== true) this.bear()
+    // A call that keeps its slot is bounded by it: cancelling many while we are slow is no abuse.
+    if (stream?.isInProgress !== true) this.spendOrFail()
   }
 }

@@ -1,14 +1,14 @@
-// Reads how long a request says its body is (RFC 9113 §8.1.1). Touches nothing.
+// Reads content-length (RFC 9113 §8.1.1). Pure.
 import type { HeaderField } from './hpack-decoder.ts'
 
-const form = /^\d{1,15}$/
+const pattern = /^\d{1,15}$/
 
-/** Bytes of the body; undefined if the client does not say, NaN if it is no length. */
+/** Bytes of the body; undefined if the field is absent, NaN if it is invalid. */
 export function readContentLength(fields: readonly HeaderField[]): number | undefined {
   let length: number | undefined
   for (const { name, value } of fields) {
     if (name !== 'content-length') continue
-    const next = form.test(value) ? Number(value) : NaN
+    const next = pattern.test(value) ? Number(value) : NaN
     length = length === undefined || length === next ? next : NaN
   }
   return length

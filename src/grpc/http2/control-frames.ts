@@ -1,6 +1,6 @@
-// What frames of HTTP/2 do that are of no call: pings, settings and windows (RFC 9113 §6.5, §6.7,
-// §6.9). Keeps nothing; what such frames may cost is the connection's to count.
-import type { AnswerHeaders } from './answer-headers.ts'
+// Handles PING, SETTINGS and WINDOW_UPDATE frames (RFC 9113 §6.5, §6.7, §6.9). Stateless; the
+// connection limits how many such frames it accepts.
+import type { ResponseHeaders } from './response-headers.ts'
 import type { FrameOutput } from './frame-output.ts'
 import type { Frame } from './frame-reader.ts'
 import { errorCodes, frameFlags, sentFrames, settingNames, WINDOW_BYTES_MAX } from './frames.ts'
@@ -8,45 +8,46 @@ import type { Lifetime } from './lifetime.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { ProtocolError } from './protocol-error.ts'
 import { readSettings } from './read-settings.ts'
-import { readIncrement, widen } from './windows.ts'
+import { readIncrement, increaseWindow } from './windows.ts'
 
-/** What they work on. */
+/** The connection's side of these frames. */
 interface Controlled {
   readonly output: FrameOutput
-  readonly answerHeaders: AnswerHeaders
+  readonly responseHeaders: ResponseHeaders
   sendWindow: number
 }
 
-/** Answers a ping, or takes the answer to one. */
-export function takePing({ flags, payload }: Frame, output: FrameOutput, lifetime: Lifetime): void {
-  if ((flags & frameFlags.acknowledge) !== 0) lifetime.answered(payload)
-  else output.frame(sentFrames.pong, 0, payload)
+/** Acknowledges a ping, or handles an ack. */
+export function handlePing(frame: Frame, output: FrameOutput, lifetime: Lifetime): void {
+  const { flags, payload } = frame
+  if ((flags & frameFlags.ack) !== 0) lifetime.pingAcknowledged(payload)
+  else output.frame(sentFrames.pingAck, 0, payload)
 }
 
-/** Keeps the client's settings. Throws ProtocolError. */
-export function takeSettings(frame: Frame, streams: OpenStreams, of: Controlled): void {
+/** Applies the client's settings. Throws ProtocolError. */
+export function handleSettings(frame: Frame, streams: OpenStreams, target: Controlled): void {
   const settings = readSettings(frame)
   if (settings === undefined) return
-  let { windowBytes } = streams
+  let { initialWindowSize } = streams
   for (const [name, value] of settings) {
-    if (name === settingNames.headerTableBytes) of.answerHeaders.limitTable(value)
-    else if (name === settingNames.windowBytes) windowBytes = value
+    if (name === settingNames.headerTableSize) target.responseHeaders.limitTable(value)
+    else if (name === settingNames.initialWindowSize) initialWindowSize = value
   }
-  of.output.acknowledgeSettings()
-  streams.setWindow(windowBytes)
+  target.output.acknowledgeSettings()
+  streams.setInitialWindowSize(initialWindowSize)
 }
 
-/** Opens a window, and sends what waited for it. Throws ProtocolError. */
-export function takeWindowUpdate(frame: Frame, streams: OpenStreams, of: Controlled): void {
+/** Increases a window, and sends output that waited for it. Throws ProtocolError. */
+export function handleWindowUpdate(frame: Frame, streams: OpenStreams, target: Controlled): void {
   const { stream: id } = frame
   const more = readIncrement(frame)
   if (id === 0) {
-    widen(of, more)
-    pumpAll(streams, of)
+    increaseWindow(target, more)
+    pumpAll(streams, target)
     return
   }
   if (streams.isIdle(id)) {
-    throw new ProtocolError(errorCodes.protocol, 'a window is of a stream that was not begun')
+    throw new ProtocolError(errorCodes.protocol, 'WINDOW_UPDATE of an idle stream')
   }
   const stream = streams.get(id)
   if (stream === undefined) return
@@ -54,11 +55,11 @@ export function takeWindowUpdate(frame: Frame, streams: OpenStreams, of: Control
     stream.reset(errorCodes.flowControl)
     return
   }
-  widen(stream, more)
+  increaseWindow(stream, more)
   stream.pump()
 }
 
-/** Sends what waits, as far as the client takes it. */
-export function pumpAll(streams: OpenStreams, of: Controlled): void {
-  streams.pump(() => of.sendWindow > 0 && !of.output.isFull)
+/** Sends pending output as far as the window and the socket allow. */
+export function pumpAll(streams: OpenStreams, target: Controlled): void {
+  streams.pump(() => target.sendWindow > 0 && !target.output.isFull)
 }

@@ -1,26 +1,26 @@
-// Collects the frames of one connection and hands all that come up in one turn of the event loop to
-// the socket in one write. Knows nothing of what the frames are for.
+// Collects the frames of one connection, and writes all frames of one turn of the event loop to the
+// socket at once. Independent of their meaning.
 import type { Duplex } from 'node:stream'
 import type { Budget } from './process-bounds.ts'
-import { type ErrorCode, FRAME_HEAD_BYTES, type FrameKind, sentFrames } from './frames.ts'
+import { type ErrorCode, FRAME_HEADER_BYTES, type FrameKind, sentFrames } from './frames.ts'
 
 const BYTES_AT_FIRST = 1024
-/** What has been collected is handed over before it grows beyond this. */
+/** The collected frames are flushed before they exceed this. */
 const BYTES_MAX = 64 * 1024
-/** A buffer that grew beyond this goes to the socket itself, and is not kept for the next turn. */
+/** A larger buffer is passed to the socket without a copy, and not reused in the next turn. */
 const BYTES_KEPT_MAX = 4 * 1024
 
 /** Writes frames. */
 export class FrameOutput {
-  /** The client reads too slowly: the socket holds back what it is given. */
+  /** The client reads too slowly: the socket buffers the output. */
   isFull = false
   private readonly socket: Duplex
   private bytes: Buffer = Buffer.alloc(0)
   private at = 0
   private readonly budget: Budget
   private isScheduled = false
-  /** What the socket holds back. */
-  private held = 0
+  /** Bytes buffered in the socket. */
+  private heldBytes = 0
   private readonly flushLater = () => {
     this.isScheduled = false
     this.flush()
@@ -31,66 +31,66 @@ export class FrameOutput {
     this.budget = budget
   }
 
-  /** The client has read what the socket held back, or never will. */
+  /** Called when the socket has drained or is closed: releases the buffered bytes. */
   drained(): void {
     this.isFull = false
-    this.budget.give(this.held)
-    this.held = 0
+    this.budget.release(this.heldBytes)
+    this.heldBytes = 0
   }
 
-  /** A frame with this payload. */
+  /** Writes a frame with this payload. */
   frame(kind: FrameKind, stream: number, payload: Buffer): void {
     const { length } = payload
-    this.head(kind, stream, length)
+    this.startFrame(kind, stream, length)
     if (length < 32) {
-      // Few bytes: quicker than a call of the engine.
+      // For a few bytes this is faster than a call into the engine.
       for (let i = 0; i < length; i += 1) this.bytes[this.at + i] = payload[i] ?? 0
     } else payload.copy(this.bytes, this.at)
     this.at += length
   }
 
-  /** A frame of data that holds a whole message of gRPC, not packed. */
+  /** Writes a DATA frame with one uncompressed gRPC message. */
   message(stream: number, message: Buffer): void {
     const { length } = message
-    this.head(sentFrames.data, stream, 5 + length)
+    this.startFrame(sentFrames.data, stream, 5 + length)
     this.bytes[this.at] = 0
-    this.number(this.at + 1, length)
+    this.writeUint32(this.at + 1, length)
     message.copy(this.bytes, this.at + 5)
     this.at += 5 + length
   }
 
-  /** Ends a stream at once. */
+  /** Writes RST_STREAM. */
   reset(stream: number, code: ErrorCode): void {
-    this.numbers(sentFrames.reset, stream, [code])
+    this.writeUint32s(sentFrames.rstStream, stream, [code])
   }
 
-  /** Lets the client send so many bytes more. */
+  /** Writes WINDOW_UPDATE. */
   windowUpdate(stream: number, bytes: number): void {
-    this.numbers(sentFrames.windowUpdate, stream, [bytes])
+    this.writeUint32s(sentFrames.windowUpdate, stream, [bytes])
   }
 
-  /** Tells the client to send no streams beyond the one named. */
+  /** Writes GOAWAY: streams beyond `lastStream` are not processed. */
   goAway(lastStream: number, code: ErrorCode): void {
-    this.numbers(sentFrames.goAway, 0, [lastStream, code])
+    this.writeUint32s(sentFrames.goAway, 0, [lastStream, code])
   }
 
-  /** Our settings, by name. */
+  /** Writes SETTINGS. */
   settings(settings: readonly (readonly [name: number, value: number])[]): void {
-    this.head(sentFrames.settings, 0, settings.length * 6)
+    this.startFrame(sentFrames.settings, 0, settings.length * 6)
     for (const [name, value] of settings) {
       this.bytes[this.at] = 0
       this.bytes[this.at + 1] = name
-      this.number(this.at + 2, value)
+      this.writeUint32(this.at + 2, value)
       this.at += 6
     }
   }
 
-  /** The client's settings are kept from now on. */
+  /** Writes the SETTINGS ack. */
   acknowledgeSettings(): void {
-    this.head(sentFrames.settingsKept, 0, 0)
+    this.startFrame(sentFrames.settingsAck, 0, 0)
   }
 
-  /** Hands what there is to the socket. */
+  /** Writes all collected frames to the socket. */
   flush(): void {
     const { at, socket } = this
     if (at === 0) return
@@ -99,40 +99,40 @@ export class FrameOutput {
     const written = this.bytes.subarray(0, at)
     const isKept = this.bytes.length <= BYTES_KEPT_MAX
     if (!isKept) this.bytes = Buffer.alloc(0)
-    const isTaken = socket.write(isKept ? Buffer.from(written) : written)
-    if (!isTaken) this.countHeld()
+    const isAccepted = socket.write(isKept ? Buffer.from(written) : written)
+    if (!isAccepted) this.trackBacklog()
   }
 
-  private countHeld(): void {
+  private trackBacklog(): void {
     this.isFull = true
-    const more = this.socket.writableLength - this.held
+    const more = this.socket.writableLength - this.heldBytes
     if (more <= 0) return
-    if (this.budget.take(more)) this.held += more
-    else this.socket.destroy() // it does not read: there is no way to tell it why
+    if (this.budget.acquire(more)) this.heldBytes += more
+    else this.socket.destroy() // the client does not read, so a GOAWAY would not arrive
   }
 
-  private numbers(kind: FrameKind, stream: number, numbers: readonly number[]): void {
-    this.head(kind, stream, numbers.length * 4)
-    for (const number of numbers) {
-      this.number(this.at, number)
+  private writeUint32s(kind: FrameKind, stream: number, values: readonly number[]): void {
+    this.startFrame(kind, stream, values.length * 4)
+    for (const value of values) {
+      this.writeUint32(this.at, value)
       this.at += 4
     }
   }
 
-  /** Writes a frame's head, with room for its payload after it. */
-  private head(kind: FrameKind, stream: number, length: number): void {
-    this.need(FRAME_HEAD_BYTES + length)
+  /** Writes a frame header and reserves room for its payload. */
+  private startFrame(kind: FrameKind, stream: number, length: number): void {
+    this.reserve(FRAME_HEADER_BYTES + length)
     const { bytes, at } = this
     bytes[at] = length >> 16
     bytes[at + 1] = (length >> 8) & 255
     bytes[at + 2] = length & 255
     bytes[at + 3] = kind.type
     bytes[at + 4] = kind.flags
-    this.number(at + 5, stream)
-    this.at = at + FRAME_HEAD_BYTES
+    this.writeUint32(at + 5, stream)
+    this.at = at + FRAME_HEADER_BYTES
   }
 
-  private number(at: number, value: number): void {
+  private writeUint32(at: number, value: number): void {
     const { bytes } = this
     bytes[at] = value >>> 24
     bytes[at + 1] = (value >>> 16) & 255
@@ -140,7 +140,7 @@ export class FrameOutput {
     bytes[at + 3] = value & 255
   }
 
-  private need(count: number): void {
+  private reserve(count: number): void {
     if (!this.isScheduled) {
       this.isScheduled = true
       setImmediate(this.flushLater)

@@ -1,42 +1,41 @@
-// What stands in frames of HTTP/2 (RFC 9113) by number: types, flags, settings, errors. Touches
-// nothing.
+// The numbers in HTTP/2 frames (RFC 9113): types, flags, settings, error codes.
 
-/** Types of frames. */
+/** Frame types. */
 export const frameTypes = {
   data: 0,
   headers: 1,
   priority: 2,
-  reset: 3,
+  rstStream: 3,
   settings: 4,
-  push: 5,
+  pushPromise: 5,
   ping: 6,
   goAway: 7,
   windowUpdate: 8,
   continuation: 9,
 } as const
 
-/** Flags of frames; acknowledgements share the bit of END_STREAM. */
+/** Frame flags; ACK has the same bit as END_STREAM. */
 export const frameFlags = {
   endStream: 1,
-  acknowledge: 1,
+  ack: 1,
   endHeaders: 4,
   padded: 8,
   priority: 32,
 } as const
 
-/** Settings that either side tells the other. */
+/** SETTINGS parameters. */
 export const settingNames = {
-  headerTableBytes: 1,
-  push: 2,
-  streamsMax: 3,
-  windowBytes: 4,
-  frameBytesMax: 5,
-  headerListBytesMax: 6,
+  headerTableSize: 1,
+  enablePush: 2,
+  maxConcurrentStreams: 3,
+  initialWindowSize: 4,
+  maxFrameSize: 5,
+  maxHeaderListSize: 6,
 } as const
 
-/** Why a stream or a connection ends. */
+/** Error codes of RST_STREAM and GOAWAY. */
 export const errorCodes = {
-  none: 0,
+  noError: 0,
   protocol: 1,
   internal: 2,
   flowControl: 3,
@@ -48,16 +47,16 @@ export const errorCodes = {
   enhanceYourCalm: 11,
 } as const
 
-/** One of the errors. */
+/** One of the error codes. */
 export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes]
 
-/** Bytes before the payload: its length in 3, type, flags, and the stream in 4. */
-export const FRAME_HEAD_BYTES = 9
-/** Bytes of the longest payload that either side sends unless told otherwise. */
+/** Bytes of the frame header: length in 3, type, flags, and the stream id in 4. */
+export const FRAME_HEADER_BYTES = 9
+/** The default SETTINGS_MAX_FRAME_SIZE. */
 export const FRAME_BYTES_MAX = 16_384
-/** Bytes that may be sent at first, on a stream and on a connection. */
+/** Bytes of the initial window, of a stream and of a connection. */
 export const WINDOW_BYTES = 65_535
-/** Bytes of the widest window there may be, and the highest number of a stream. */
+/** Bytes of the largest window, and the highest stream id. */
 export const WINDOW_BYTES_MAX = 2 ** 31 - 1
 
 /** A frame's type and flags. */
@@ -71,11 +70,11 @@ export const sentFrames = {
   headers: { type: frameTypes.headers, flags: frameFlags.endHeaders },
   trailers: { type: frameTypes.headers, flags: frameFlags.endHeaders | frameFlags.endStream },
   data: { type: frameTypes.data, flags: 0 },
-  reset: { type: frameTypes.reset, flags: 0 },
+  rstStream: { type: frameTypes.rstStream, flags: 0 },
   settings: { type: frameTypes.settings, flags: 0 },
-  settingsKept: { type: frameTypes.settings, flags: frameFlags.acknowledge },
+  settingsAck: { type: frameTypes.settings, flags: frameFlags.ack },
   ping: { type: frameTypes.ping, flags: 0 },
-  pong: { type: frameTypes.ping, flags: frameFlags.acknowledge },
+  pingAck: { type: frameTypes.ping, flags: frameFlags.ack },
   goAway: { type: frameTypes.goAway, flags: 0 },
   windowUpdate: { type: frameTypes.windowUpdate, flags: 0 },
 } as const

@@ -1,11 +1,11 @@
-// Puts blocks of header fields together from the frames that they are spread over (RFC 9113 §4.3,
-// §6.2). Their size and the number of their frames are bounded; reads no field.
+// Assembles field blocks from HEADERS and CONTINUATION frames (RFC 9113 §4.3, §6.2). Bounds their
+// size and the number of their frames; reads no field.
 import { errorCodes, frameFlags } from './frames.ts'
 import type { Frame } from './frame-reader.ts'
 import type { Budget } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
 
-/** A block that is whole. */
+/** A complete field block. */
 export interface HeaderBlock {
   readonly stream: number
   readonly isLast: boolean
@@ -15,76 +15,76 @@ export interface HeaderBlock {
 const BLOCK_BYTES_MAX = 32 * 1024
 const FRAMES_MAX = 16
 const PRIORITY_BYTES = 5
-/** A block has so long to become whole, whatever else comes. */
+/** Deadline for a block to be complete. */
 const BLOCK_MS_MAX = 5000
 
 /** The blocks of one connection. */
 export class HeaderBlocks {
-  private begun: { stream: number; isLast: boolean; parts: Buffer[]; bytes: number } | undefined
-  private begunMs = 0
+  private current: { stream: number; isLast: boolean; chunks: Buffer[]; bytes: number } | undefined
+  private startedMs = 0
   private readonly budget: Budget
 
   constructor(budget: Budget) {
     this.budget = budget
   }
 
-  /** Whether nothing but the rest of a block may come now. */
-  get isBegun(): boolean {
-    return this.begun !== undefined
+  /** Whether a block is incomplete: only CONTINUATION is allowed. */
+  get isOpen(): boolean {
+    return this.current !== undefined
   }
 
-  /** Takes a frame of headers; the block, if that is all of it. Throws ProtocolError. */
-  begin(frame: Frame, nowMs: number): HeaderBlock | undefined {
+  /** Handles HEADERS; returns the block if it is complete. Throws ProtocolError. */
+  start(frame: Frame, nowMs: number): HeaderBlock | undefined {
     const { stream, flags } = frame
     const isLast = (flags & frameFlags.endStream) !== 0
     const bytes = unpadded(frame, (flags & frameFlags.priority) === 0 ? 0 : PRIORITY_BYTES)
     if ((flags & frameFlags.endHeaders) !== 0) return { stream, isLast, bytes }
-    this.count(bytes.length)
-    this.begun = { stream, isLast, parts: [Buffer.from(bytes)], bytes: bytes.length }
-    this.begunMs = nowMs
+    this.acquire(bytes.length)
+    this.current = { stream, isLast, chunks: [Buffer.from(bytes)], bytes: bytes.length }
+    this.startedMs = nowMs
     return undefined
   }
 
-  /** Whether a block has not become whole in its time. */
-  isLate(nowMs: number): boolean {
-    return this.isBegun && nowMs - this.begunMs > BLOCK_MS_MAX
+  /** Whether the block exceeds its deadline. */
+  isTimedOut(nowMs: number): boolean {
+    return this.isOpen && nowMs - this.startedMs > BLOCK_MS_MAX
   }
 
-  /** Keeps nothing. */
+  /** Drops the incomplete block. */
   clear(): void {
-    this.budget.give(this.begun?.bytes ?? 0)
-    this.begun = undefined
+    this.budget.release(this.current?.bytes ?? 0)
+    this.current = undefined
   }
 
-  private count(bytes: number): void {
-    if (this.budget.take(bytes)) return
+  private acquire(bytes: number): void {
+    if (this.budget.acquire(bytes)) return
     throw new ProtocolError(errorCodes.enhanceYourCalm, 'too many blocks are not whole')
   }
 
-  /** Takes a frame that goes on with the block; the block, if it is whole. Throws ProtocolError. */
+  /** Handles CONTINUATION; returns the block if it is complete. Throws ProtocolError. */
   continue({ stream, flags, payload }: Frame): HeaderBlock | undefined {
-    const { begun } = this
-    if (begun?.stream !== stream) {
-      throw new ProtocolError(errorCodes.protocol, 'it goes on with a block that was not begun')
+    const { current } = this
+    if (current?.stream !== stream) {
+      throw new ProtocolError(errorCodes.protocol, 'CONTINUATION without a header block')
     }
-    this.count(payload.length)
-    begun.parts.push(Buffer.from(payload))
-    begun.bytes += payload.length
-    if (begun.bytes > BLOCK_BYTES_MAX || begun.parts.length > FRAMES_MAX) {
+    this.acquire(payload.length)
+    current.chunks.push(Buffer.from(payload))
+    current.bytes += payload.length
+    if (current.bytes > BLOCK_BYTES_MAX || current.chunks.length > FRAMES_MAX) {
       throw new ProtocolError(errorCodes.enhanceYourCalm, 'a block of headers is too long')
     }
     if ((flags & frameFlags.endHeaders) === 0) return undefined
     this.clear()
-    return { stream, isLast: begun.isLast, bytes: Buffer.concat(begun.parts) }
+    return { stream, isLast: current.isLast, bytes: Buffer.concat(current.chunks) }
   }
 }
 
-/** A payload without its padding and the `skipped` bytes before it. Throws ProtocolError. */
+/** The payload without its padding and the `skipped` bytes before it. Throws ProtocolError. */
 export function unpadded({ flags, payload }: Frame, skipped = 0): Buffer {
   const isPadded = (flags & frameFlags.padded) !== 0
-  const begin = skipped + (isPadded ? 1 : 0)
+  const start = skipped + (isPadded ? 1 : 0)
   const end = payload.length - (isPadded ? (payload[0] ?? 0) : 0)
-  if (begin > end)
+  if (start > end)
     throw new ProtocolError(errorCodes.protocol, 'a frame is shorter than its padding')
-  return begin === 0 && end === payload.length ? payload : payload.subarray(begin, end)
+  return start === 0 && end === payload.length ? payload : payload.subarray(start, end)
 }

@@ -1,10 +1,10 @@
-// HPACK as RFC 7541 writes it: its own examples, what nghttp2 writes, and any bytes.
+// HPACK: the examples of RFC 7541, blocks encoded by nghttp2, and arbitrary bytes.
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { Duplex } from 'node:stream'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { AnswerHeaders } from './answer-headers.ts'
+import { ResponseHeaders } from './response-headers.ts'
 import { FrameReader } from './frame-reader.ts'
 import { frameTypes } from './frames.ts'
 import { HpackDecoder } from './hpack-decoder.ts'
@@ -33,7 +33,7 @@ describe('the examples of RFC 7541', () => {
     ['custom-key', 'custom-value'],
   ]
 
-  test('C.3: requests as they are', () => {
+  test('C.3: requests without Huffman coding', () => {
     const read = decoder()
     expect(read(hex('828684410f7777772e6578616d706c652e636f6d'))).toEqual(first)
     expect(read(hex('828684be58086e6f2d6361636865'))).toEqual([
@@ -43,28 +43,28 @@ describe('the examples of RFC 7541', () => {
     expect(read(hex('828785bf400a637573746f6d2d6b65790c637573746f6d2d76616c7565'))).toEqual(third)
   })
 
-  test('C.4: requests in Huffman’s code', () => {
+  test('C.4: requests with Huffman coding', () => {
     const read = decoder()
     expect(read(hex('828684418cf1e3c2e5f23a6ba0ab90f4ff'))).toEqual(first)
     expect(read(hex('828684be5886a8eb10649cbf'))).toHaveLength(5)
     expect(read(hex('828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf'))).toEqual(third)
   })
 
-  test('C.2: fields that are not kept', () => {
+  test('C.2: fields that are not indexed', () => {
     const read = decoder()
     expect(read(hex('040c2f73616d706c652f70617468'))).toEqual([[':path', '/sample/path']])
     expect(read(hex('100870617373776f726406736563726574'))).toEqual([['password', 'secret']])
-    expect(() => read(hex('be'))).toThrow('no field of this number')
+    expect(() => read(hex('be'))).toThrow('no header field has this index')
   })
 })
 
-/** The blocks that nghttp2 writes for these requests, one connection for all. */
+/** The blocks that nghttp2 encodes for these requests on one connection. */
 async function blocksOf(requests: readonly Record<string, string>[]): Promise<Buffer[]> {
-  const written: Buffer[] = []
+  const encoded: Buffer[] = []
   const pipe = new Duplex({
     read: () => undefined,
     write(chunk: Buffer, _, done) {
-      written.push(chunk)
+      encoded.push(chunk)
       done()
     },
   })
@@ -79,7 +79,7 @@ async function blocksOf(requests: readonly Record<string, string>[]): Promise<Bu
   const collect = () => {
     blocks.length = 0
     const reader = new FrameReader()
-    reader.add(Buffer.concat(written))
+    reader.add(Buffer.concat(encoded))
     reader.read(({ type, payload }) => {
       if (type === frameTypes.headers) blocks.push(Buffer.from(payload))
       return true
@@ -93,7 +93,7 @@ async function blocksOf(requests: readonly Record<string, string>[]): Promise<Bu
   return blocks
 }
 
-test('what nghttp2 writes is read, each byte in both forms, also beyond the table', async () => {
+test('blocks of nghttp2 are decoded: each byte in both forms, also beyond the table', async () => {
   const visible = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('')
   const high = Array.from({ length: 128 }, (_, i) => String.fromCharCode(128 + i)).join('')
   const requests = Array.from({ length: 60 }, (_, i) => ({
@@ -112,36 +112,36 @@ test('what nghttp2 writes is read, each byte in both forms, also beyond the tabl
   }
 })
 
-describe('a block that cannot be', () => {
+describe('malformed blocks', () => {
   const broken: Record<string, string> = {
-    'a field of no number': '80',
-    'a field beyond the table': 'c0',
-    'a number that ends': 'ff',
-    'a number that is too large': 'ffffffffff7f',
-    'a number that never ends': 'ff80808080808080808080',
-    'a text beyond its block': '0001610561',
-    'a text that is not there': '000161',
-    'Huffman’s code with padding of zeros': '0001618118',
-    'Huffman’s code with too much padding': '0001618207ff',
-    'Huffman’s code with the end of a string': '00016184ffffffff',
-    'a table that is too large': '3fe21f',
-    'a table that changes late': '8220',
+    'index 0': '80',
+    'an index beyond the table': 'c0',
+    'a truncated integer': 'ff',
+    'an integer that is too large': 'ffffffffff7f',
+    'an unbounded integer': 'ff80808080808080808080',
+    'a string beyond its block': '0001610561',
+    'a missing string': '000161',
+    'Huffman padding of zeros': '0001618118',
+    'too much Huffman padding': '0001618207ff',
+    'Huffman code with EOS': '00016184ffffffff',
+    'a table size update beyond the limit': '3fe21f',
+    'a table size update after a field': '8220',
   }
   test.each(Object.entries(broken))('%s', (_, bytes) => {
     expect(() => decoder()(hex(bytes))).toThrow(ProtocolError)
   })
 })
 
-test('a table is made smaller, emptied and used again', () => {
+test('a table is shrunk, cleared and reused', () => {
   const read = decoder()
   read(hex('4001610162'))
   expect(read(hex('be'))).toEqual([['a', 'b']])
-  expect(() => read(hex('20be'))).toThrow('no field of this number')
+  expect(() => read(hex('20be'))).toThrow('no header field has this index')
   expect(read(hex('3fe11f4001630164'))).toEqual([['c', 'd']])
   expect(read(hex('be'))).toEqual([['c', 'd']])
 })
 
-test('a list that is too long is not given, but the table is right', () => {
+test('a list that is too long is dropped, but updates the table', () => {
   const hpack = new HpackDecoder()
   const kept = Buffer.concat([hex('4001617f9d0f'), Buffer.alloc(2076, 'x')])
   const bomb = Buffer.concat([kept, Buffer.alloc(20_000, 0xbe)])
@@ -149,7 +149,7 @@ test('a list that is too long is not given, but the table is right', () => {
   expect(hpack.read(hex('be'), LIST_BYTES_MAX)).toMatchObject([{ name: 'a' }])
 })
 
-test('names and values that HTTP/2 forbids are told', () => {
+test('names and values that HTTP/2 forbids are invalid', () => {
   const valid = (name: string, value: string) => {
     const block = Buffer.concat([
       Buffer.from([0, name.length]),
@@ -165,7 +165,7 @@ test('names and values that HTTP/2 forbids are told', () => {
   expect(valid('a', '')).toBe(true)
 })
 
-test('any bytes are read or refused, and what was read before stays bounded', () => {
+test('arbitrary bytes are decoded or rejected', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 8 }), (blocks) => {
       const hpack = new HpackDecoder()
@@ -179,38 +179,42 @@ test('any bytes are read or refused, and what was read before stays bounded', ()
   )
 })
 
-describe('the headers of answers', () => {
+describe('response headers', () => {
   const ok = [
     [':status', '200'],
     ['content-type', 'application/grpc'],
   ]
   const end = [['grpc-status', '0']]
 
-  test('are a byte or two after the first, in whatever order calls end', () => {
+  test('take one or two bytes after the first, in any order', () => {
     const read = decoder()
-    const answers = new AnswerHeaders()
+    const responses = new ResponseHeaders()
     const blocks = ['headers', 'headers', 'trailers', 'headers', 'trailers'] as const
-    const written = blocks.map((block) => answers[block]())
-    expect(written.map(read)).toEqual([ok, ok, end, ok, end])
-    expect(written.slice(3).map(({ length }) => length)).toEqual([2, 1])
+    const encoded = blocks.map((block) => responses[block]())
+    expect(encoded.map(read)).toEqual([ok, ok, end, ok, end])
+    expect(encoded.slice(3).map(({ length }) => length)).toEqual([2, 1])
   })
 
-  test('use no table that the client does not keep', () => {
+  test('do not use a table that the client limits', () => {
     const read = decoder()
-    const answers = new AnswerHeaders()
-    expect(read(answers.headers())).toEqual(ok)
-    answers.limitTable(100)
-    const next = answers.headers()
+    const responses = new ResponseHeaders()
+    expect(read(responses.headers())).toEqual(ok)
+    responses.limitTable(100)
+    const next = responses.headers()
     expect(next[0]).toBe(0x20)
-    expect([read(next), read(answers.trailers()), read(answers.headers())]).toEqual([ok, end, ok])
+    expect([read(next), read(responses.trailers()), read(responses.headers())]).toEqual([
+      ok,
+      end,
+      ok,
+    ])
   })
 
-  test('say faults of any length, and statuses of HTTP', () => {
+  test('encode faults of any length, and HTTP statuses', () => {
     const read = decoder()
-    const answers = new AnswerHeaders()
+    const responses = new ResponseHeaders()
     const fields = [['grpc-message', 'x'.repeat(5000)]] as const
-    expect(read(answers.fields(fields, true))).toEqual([...ok, ...fields])
-    expect(read(answers.fields(fields, false))).toEqual(fields)
-    expect(read(answers.status(415))).toEqual([[':status', '415']])
+    expect(read(responses.fields(fields, true))).toEqual([...ok, ...fields])
+    expect(read(responses.fields(fields, false))).toEqual(fields)
+    expect(read(responses.status(415))).toEqual([[':status', '415']])
   })
 })

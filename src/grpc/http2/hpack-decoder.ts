@@ -1,35 +1,37 @@
-// Reads blocks of header fields (HPACK, RFC 7541) and keeps the table that they build up. What it
-// keeps and gives is bounded; a block that breaks the format is an error of the whole connection.
+// Decodes field blocks (HPACK, RFC 7541) and keeps their dynamic table. Table and result are
+// bounded; a malformed block is a connection error.
 import { errorCodes } from './frames.ts'
 import type { Budget } from './process-bounds.ts'
-import { readHuffman } from './huffman.ts'
+import { decodeHuffman } from './huffman.ts'
 import { ProtocolError } from './protocol-error.ts'
 import { staticHeaders } from './static-headers.ts'
 
-/** A header field; the same object each time it comes from the table. */
+/** A header field; the table returns the same object each time. */
 export interface HeaderField {
   readonly name: string
   /** One character for each byte. */
   readonly value: string
-  /** What it counts for in tables and lists. */
+  /** Its size in tables and lists (RFC 7541 §4.1). */
   readonly bytes: number
-  /** Whether HTTP/2 allows such a name and value (RFC 9113 §8.2.1). */
+  /** Whether HTTP/2 allows its name and value (RFC 9113 §8.2.1). */
   readonly isValid: boolean
 }
 
-/** Bytes of the table of fields that a client may build up: what HTTP/2 begins with. */
+/** Maximum size of the dynamic table: the default SETTINGS_HEADER_TABLE_SIZE. */
 const TABLE_BYTES_MAX = 4096
-/** What a field counts for beside its name and value. */
+/** A field's overhead in the size of tables and lists. */
 const FIELD_BYTES = 32
 const TABLE_FACTOR = 3
-/** More than any length that fits into a block. */
+/** Larger than any length in a block. */
 const NUMBER_MAX = 2 ** 24
 
-/** No capitals, controls or spaces in names; no line ends in values, nor spaces around them. */
+/** Names have no capitals, controls or spaces; values no line breaks or surrounding spaces. */
 const validName = /^:?[!#-'*+.^_`|~0-9a-z-]+$/
 const validValue = /^(?![ \t])[^\0\r\n]*(?<![ \t])$/
 
-const known: readonly HeaderField[] = staticHeaders.map(([name, value]) => fieldOf(name, value))
+const staticTable: readonly HeaderField[] = staticHeaders.map(([name, value]) =>
+  fieldOf(name, value),
+)
 
 function fieldOf(name: string, value: string): HeaderField {
   const bytes = name.length + value.length + FIELD_BYTES
@@ -40,9 +42,9 @@ function fault(why: string): ProtocolError {
   return new ProtocolError(errorCodes.compression, why)
 }
 
-/** Reads the blocks of one connection, each once and in their order. */
+/** Decodes the blocks of one connection, which must be passed in order. */
 export class HpackDecoder {
-  /** The newest is the last. */
+  /** The dynamic table; the newest field is the last. */
   private readonly table: HeaderField[] = []
   private tableBytes = 0
   private tableBytesMax = TABLE_BYTES_MAX
@@ -50,73 +52,73 @@ export class HpackDecoder {
   private at = 0
   private readonly budget: Budget | undefined
   private held = 0
-  /** What the last block cost: a field, or one that it evicted, is 1. */
-  work = 0
+  /** Cost of the last block: 1 for each field and each eviction. */
+  cost = 0
 
   constructor(budget?: Budget) {
     this.budget = budget
   }
 
-  /** Keeps nothing of the table in the budget. */
+  /** Releases the table's budget. */
   clear(): void {
-    this.budget?.give(this.held)
+    this.budget?.release(this.held)
     this.held = 0
   }
 
   /**
-   * Reads a block. Undefined if its fields count for more than `bytesMax`; the table is right
-   * nevertheless. Throws ProtocolError.
+   * Decodes a block; undefined if its fields exceed `bytesMax`. The table is updated in both cases.
+   * Throws ProtocolError.
    */
   read(block: Buffer, bytesMax: number): HeaderField[] | undefined {
     this.block = block
     this.at = 0
-    this.work = 0
+    this.cost = 0
     const fields: HeaderField[] = []
     let bytes = 0
     while (this.at < block.length) {
       const first = block[this.at] ?? 0
-      this.work += 1
+      this.cost += 1
       if ((first & 0xe0) === 0x20) {
         if (bytes > 0) throw fault('the size of the table changes within a block')
         this.resize(this.number(5))
         continue
       }
-      const field = first >= 0x80 ? this.found(this.number(7)) : this.literal(first)
+      const field = first >= 0x80 ? this.lookUp(this.number(7)) : this.literal(first)
       bytes += field.bytes
       if (bytes <= bytesMax) fields.push(field)
     }
-    this.count()
+    this.updateBudget()
     return bytes <= bytesMax ? fields : undefined
   }
 
-  /** A table takes some times the bytes that it counts for. */
-  private count(): void {
+  /** A table takes several times its nominal size in memory. */
+  private updateBudget(): void {
     const more = TABLE_FACTOR * this.tableBytes - this.held
-    if (more <= 0) this.budget?.give(-more)
-    else if (this.budget?.take(more) === false) {
+    if (more <= 0) this.budget?.release(-more)
+    else if (this.budget?.acquire(more) === false) {
       throw new ProtocolError(errorCodes.enhanceYourCalm, 'too many fields are kept')
     }
     this.held += more
   }
 
   private literal(first: number): HeaderField {
-    const isKept = first >= 0x40
-    const nameAt = this.number(isKept ? 6 : 4)
-    const name = nameAt === 0 ? this.text() : this.found(nameAt).name
-    const field = fieldOf(name, this.text())
-    if (isKept) this.keep(field)
+    const isIndexed = first >= 0x40
+    const nameAt = this.number(isIndexed ? 6 : 4)
+    const name = nameAt === 0 ? this.string() : this.lookUp(nameAt).name
+    const field = fieldOf(name, this.string())
+    if (isIndexed) this.insert(field)
     return field
   }
 
-  private found(number: number): HeaderField {
+  private lookUp(index: number): HeaderField {
     const { table } = this
-    const field =
-      number <= known.length ? known[number - 1] : table[table.length - (number - known.length)]
-    if (field === undefined) throw fault('there is no field of this number')
+    const dynamicIndex = index - staticTable.length
+    const field = dynamicIndex <= 0 ? staticTable[index - 1] : table[table.length - dynamicIndex]
+    if (field === undefined) throw fault('no header field has this index')
     return field
   }
 
-  private keep(field: HeaderField): void {
+  private insert(field: HeaderField): void {
     this.table.push(field)
     this.tableBytes += field.bytes
     this.evict()
@@ -130,36 +132,36 @@ export class HpackDecoder {
 
   private evict(): void {
     while (this.tableBytes > this.tableBytesMax) {
-      this.work += 1
+      this.cost += 1
       this.tableBytes -= this.table.shift()?.bytes ?? 0
     }
   }
 
-  /** A number whose first bits are the last `bits` of the next byte (RFC 7541 §5.1). */
+  /** An integer with a prefix of `bits` bits (RFC 7541 §5.1). */
   private number(bits: number): number {
     const mask = 2 ** bits - 1
     let number = (this.block[this.at++] ?? 0) & mask
     if (number < mask) return number
     for (let factor = 1; ; factor *= 128) {
       const byte = this.block[this.at++]
-      if (byte === undefined) throw fault('a block ends within a number')
+      if (byte === undefined) throw fault('a header block ends within an integer')
       number += (byte & 127) * factor
       if (number > NUMBER_MAX || factor > NUMBER_MAX) throw fault('a number is too large')
       if (byte < 128) return number
     }
   }
 
-  private text(): string {
+  private string(): string {
     const isHuffman = (this.block[this.at] ?? 0) >= 0x80
-    if (this.at >= this.block.length) throw fault('a block ends within a field')
+    if (this.at >= this.block.length) throw fault('a header block ends within a field')
     const length = this.number(7)
-    const begin = this.at
-    const end = begin + length
-    if (end > this.block.length) throw fault('a text is longer than its block')
+    const start = this.at
+    const end = start + length
+    if (end > this.block.length) throw fault('a string is longer than its header block')
     this.at = end
-    if (!isHuffman) return this.block.toString('latin1', begin, end)
-    const text = readHuffman(this.block, begin, end)
-    if (text === undefined) throw fault('a text is not in Huffman’s code')
-    return text
+    if (!isHuffman) return this.block.toString('latin1', start, end)
+    const string = decodeHuffman(this.block, start, end)
+    if (string === undefined) throw fault('a string has an invalid Huffman code')
+    return string
   }
 }

@@ -1,130 +1,131 @@
-// How a connection of HTTP/2 goes on and ends: it is pinged when it is silent, told to go in two
-// steps so that no call is lost (RFC 9113 §6.8), and cut when its client does not keep up. Knows no
-// stream.
+// Keeps and closes an HTTP/2 connection: pings a silent client, shuts down gracefully with two
+// GOAWAY frames so that no call is lost (RFC 9113 §6.8), and destroys the socket of a client that
+// exceeds a deadline. Independent of streams.
 import type { Duplex } from 'node:stream'
 import type { FrameOutput } from './frame-output.ts'
 import { errorCodes, sentFrames, WINDOW_BYTES_MAX } from './frames.ts'
 
-/** A client has so long to say that it speaks HTTP/2. */
+/** Deadline of the connection preface. */
 const PREFACE_MS_MAX = 10_000
-/** A connection that sends nothing is asked whether it lives, and is cut without an answer. */
+/** A client silent for this long is pinged, and disconnected if the ping is not acknowledged. */
 const SILENCE_MS_MAX = 60_000
-const ANSWER_MS_MAX = 20_000
-/** A client that does not read what it is sent is cut. */
+const PING_ACK_MS_MAX = 20_000
+/** A client that does not read its output for this long is disconnected. */
 const FULL_MS_MAX = 20_000
-/** Until a client must know that it has to go. */
-const LEAVE_MS_MAX = 1000
-/** Until a connection that we have ended is gone. */
-const END_MS_MAX = 1000
-/** What a client may still send on a connection that we have ended. */
+/** From the first GOAWAY to the final one, unless the ping is acknowledged earlier. */
+const GOAWAY_MS_MAX = 1000
+/** From our close to the destruction of the socket. */
+const CLOSE_MS_MAX = 1000
+/** Bytes that a client may still send after our close. */
 const DISCARDED_BYTES_MAX = 256 * 1024
 const silencePing = Buffer.from('are you?')
-const leavePing = Buffer.from('leaving.')
+const shutdownPing = Buffer.from('leaving.')
 
-/** The life of one connection. */
+/** The lifetime of one connection. */
 export class Lifetime {
-  /** Nothing that comes is read any more. */
-  isOver = false
-  /** The client has been told the last stream that is taken. */
-  hasLeft = false
+  /** Further input is discarded. */
+  isClosed = false
+  /** The final GOAWAY has been sent: it names the last stream that is processed. */
+  isFinalGoAwaySent = false
   private readonly socket: Duplex
   private readonly output: FrameOutput
-  private readonly begunMs: number
-  private heardMs: number
+  private readonly startedMs: number
+  private receivedMs: number
   private pingedMs: number | undefined
   private fullMs: number | undefined
-  private leavingMs: number | undefined
-  private endedMs: number | undefined
-  private mayTellLast = false
-  private isHeld = false
+  private shutdownMs: number | undefined
+  private closedMs: number | undefined
+  private maySendFinalGoAway = false
+  private isBacklogged = false
   private discarded = 0
 
   constructor(socket: Duplex, output: FrameOutput, nowMs: number) {
     this.socket = socket
     this.output = output
-    this.begunMs = nowMs
-    this.heardMs = nowMs
+    this.startedMs = nowMs
+    this.receivedMs = nowMs
     socket.on('drain', () => {
       output.drained()
       this.fullMs = undefined
-      this.flow()
+      this.updateFlow()
     })
   }
 
-  /** Something came. */
-  heard(nowMs: number): void {
-    this.heardMs = nowMs
+  /** Records that data was received. */
+  received(nowMs: number): void {
+    this.receivedMs = nowMs
     this.pingedMs = undefined
   }
 
-  /** A ping of ours was answered. */
-  answered(payload: Buffer): void {
-    if (this.leavingMs !== undefined && payload.equals(leavePing)) this.mayTellLast = true
+  /** Handles a PING ack. */
+  pingAcknowledged(payload: Buffer): void {
+    if (this.shutdownMs === undefined || !payload.equals(shutdownPing)) return
+    this.maySendFinalGoAway = true
   }
 
-  /** What comes after the end is dropped; a client that goes on sending is cut. */
+  /** Counts input discarded after the close; disconnects a client that sends too much. */
   discard(bytes: number): void {
     this.discarded += bytes
     if (this.discarded > DISCARDED_BYTES_MAX) this.socket.destroy()
   }
 
-  /** Reads no further while what came is not worked on, or the client does not read. */
-  hold(isHeld: boolean): void {
-    this.isHeld = isHeld
-    this.flow()
+  /** Pauses the socket while input is backlogged or the client does not read its output. */
+  setBacklogged(isBacklogged: boolean): void {
+    this.isBacklogged = isBacklogged
+    this.updateFlow()
   }
 
-  private flow(): void {
-    if (this.isOver) return
-    if (this.output.isFull) this.fullMs ??= this.heardMs
-    const mustPause = this.isHeld || this.output.isFull
+  private updateFlow(): void {
+    if (this.isClosed) return
+    if (this.output.isFull) this.fullMs ??= this.receivedMs
+    const mustPause = this.isBacklogged || this.output.isFull
     if (mustPause === this.socket.isPaused()) return
     if (mustPause) this.socket.pause()
     else this.socket.resume()
   }
 
-  /** Tells the client to go; it may not have heard of it while its next calls are on their way. */
-  leave(nowMs: number): void {
-    if (this.leavingMs !== undefined || this.isOver) return
-    this.leavingMs = nowMs
-    this.output.goAway(WINDOW_BYTES_MAX, errorCodes.none)
-    this.output.frame(sentFrames.ping, 0, leavePing)
+  /** Sends the first GOAWAY; streams already on their way are still accepted. */
+  startGracefulShutdown(nowMs: number): void {
+    if (this.shutdownMs !== undefined || this.isClosed) return
+    this.shutdownMs = nowMs
+    this.output.goAway(WINDOW_BYTES_MAX, errorCodes.noError)
+    this.output.frame(sentFrames.ping, 0, shutdownPing)
   }
 
-  /** Tells the client the last stream that is taken, once, if it knows that it has to go. */
-  tellLast(lastStream: number): void {
-    if (!this.mayTellLast || this.hasLeft || this.isOver) return
-    this.hasLeft = true
-    this.output.goAway(lastStream, errorCodes.none)
+  /** Sends the final GOAWAY once, after the client has acknowledged the first or 1 s has passed. */
+  sendFinalGoAway(lastStream: number): void {
+    if (!this.maySendFinalGoAway || this.isFinalGoAwaySent || this.isClosed) return
+    this.isFinalGoAwaySent = true
+    this.output.goAway(lastStream, errorCodes.noError)
   }
 
-  /** Sends what there is and ends the connection. */
-  end(nowMs: number): void {
-    if (this.isOver) return
-    this.isOver = true
-    this.endedMs = nowMs
+  /** Flushes the output and closes the connection. */
+  close(nowMs: number): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.closedMs = nowMs
     this.output.flush()
     this.socket.end()
     this.socket.resume()
   }
 
-  /** Looks after what is due. */
-  look(nowMs: number, hasPreface: boolean): void {
-    const silentMs = nowMs - this.heardMs
-    const isLate =
-      (!hasPreface && nowMs - this.begunMs > PREFACE_MS_MAX) ||
-      nowMs - (this.pingedMs ?? nowMs) > ANSWER_MS_MAX ||
+  /** Enforces the deadlines. */
+  checkDeadlines(nowMs: number, hasPreface: boolean): void {
+    const silentMs = nowMs - this.receivedMs
+    const isTimedOut =
+      (!hasPreface && nowMs - this.startedMs > PREFACE_MS_MAX) ||
+      nowMs - (this.pingedMs ?? nowMs) > PING_ACK_MS_MAX ||
       nowMs - (this.fullMs ?? nowMs) > FULL_MS_MAX ||
-      nowMs - (this.endedMs ?? nowMs) > END_MS_MAX
-    if (isLate) {
+      nowMs - (this.closedMs ?? nowMs) > CLOSE_MS_MAX
+    if (isTimedOut) {
       this.socket.destroy()
       return
     }
-    if (this.isOver) return
+    if (this.isClosed) return
     if (silentMs > SILENCE_MS_MAX && this.pingedMs === undefined && hasPreface) {
       this.pingedMs = nowMs
       this.output.frame(sentFrames.ping, 0, silencePing)
     }
-    if (nowMs - (this.leavingMs ?? nowMs) > LEAVE_MS_MAX) this.mayTellLast = true
+    if (nowMs - (this.shutdownMs ?? nowMs) > GOAWAY_MS_MAX) this.maySendFinalGoAway = true
   }
 }

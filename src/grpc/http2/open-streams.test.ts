@@ -1,17 +1,17 @@
-// Streams of one connection: places are counted, and those that wait for the client take turns.
+// Streams of one connection: slots are counted, and blocked streams take turns.
 import { Duplex } from 'node:stream'
 import { expect, test } from '@jest/globals'
-import { AnswerHeaders } from './answer-headers.ts'
+import { ResponseHeaders } from './response-headers.ts'
 import { CallStream, type StreamHost } from './call-stream.ts'
 import { FrameOutput } from './frame-output.ts'
 import { WINDOW_BYTES } from './frames.ts'
 import { OpenStreams, STREAMS_MAX } from './open-streams.ts'
 import { ProcessBounds } from './process-bounds.ts'
 
-/** Streams 1, 3 and so on, of a client that takes nothing until `host.sendWindow` says more. */
+/** Streams 1, 3 and so on, with a connection window of 0. */
 function openStreams(count: number) {
   const bounds = new ProcessBounds(() => undefined)
-  const share = bounds.open('127.0.0.1', () => undefined)?.parts
+  const share = bounds.open('127.0.0.1', () => undefined)?.budgets
   if (share === undefined) throw new Error('Cannot open a connection: the bounds reject it')
   const streams = new OpenStreams(share.streams)
   const drained: number[] = []
@@ -22,55 +22,55 @@ function openStreams(count: number) {
   })
   const host: StreamHost = {
     output: new FrameOutput(duplex, share.output),
-    answerHeaders: new AnswerHeaders(),
+    responseHeaders: new ResponseHeaders(),
     sendWindow: 0,
     share,
-    answered: () => undefined,
+    responded: () => undefined,
     spend: () => undefined,
-    later: () => undefined,
+    runLater: () => undefined,
     reset: () => undefined,
-    forget: (stream) => {
-      streams.forget(stream)
+    remove: (stream) => {
+      streams.remove(stream)
     },
-    free: () => {
-      streams.free()
+    freeSlot: () => {
+      streams.freeSlot()
     },
     block: (stream) => {
       streams.block(stream)
     },
   }
   const opened = Array.from({ length: count }, (_, at) => {
-    const stream = new CallStream(host, 1 + 2 * at, streams.windowBytes)
+    const stream = new CallStream(host, 1 + 2 * at, streams.initialWindowSize)
     stream.listener = {
-      take: () => undefined,
+      receive: () => undefined,
       drained: () => drained.push(stream.id),
-      over: () => undefined,
+      closed: () => undefined,
     }
     streams.add(stream)
-    streams.last = stream.id
+    streams.lastStreamId = stream.id
     return stream
   })
-  let looks = 0
-  /** Lets the client take so much more; how often the streams looked whether they may go on. */
+  let checks = 0
+  /** Increases the connection window; returns how often streams checked whether to continue. */
   const pump = (bytes: number) => {
     host.sendWindow += bytes
-    looks = 0
+    checks = 0
     streams.pump(() => {
-      looks += 1
-      if (looks > 10 * count) throw new Error('streams that wait are asked without an end')
+      checks += 1
+      if (checks > 10 * count) throw new Error('blocked streams are checked endlessly')
       return host.sendWindow > 0
     })
-    return looks
+    return checks
   }
   return { streams, opened, drained, pump, bounds, host }
 }
 
-const MESSAGE = Buffer.from('x') // with its head it takes 6 bytes
+const MESSAGE = Buffer.from('x') // 6 bytes with its prefix
 
-test('streams that wait go on as far as the client takes more, and then wait last', () => {
+test('blocked streams resume as the window allows, and then queue last', () => {
   const { opened, drained, pump } = openStreams(3)
   for (const stream of opened) stream.write(MESSAGE)
-  pump(3) // half of the first
+  pump(3) // half of the first message
   expect(drained).toEqual([])
   pump(6)
   expect(drained).toEqual([3])
@@ -80,54 +80,54 @@ test('streams that wait go on as far as the client takes more, and then wait las
   expect(drained).toEqual([3, 5, 1])
 })
 
-test('a stream that is over does not wait any more', () => {
+test('a closed stream does not stay blocked', () => {
   const { opened, drained, pump } = openStreams(2)
   for (const stream of opened) stream.write(MESSAGE)
-  opened[0]?.cut()
+  opened[0]?.destroy()
   expect(pump(6)).toBe(1)
   expect(drained).toEqual([3])
 })
 
-test('a wider first window widens those of open streams, which then go on', () => {
+test('a larger initial window applies to open streams, which then resume', () => {
   const { streams, opened, drained, host } = openStreams(1)
   const [stream] = opened
   if (stream === undefined) throw new Error('no stream was opened')
-  streams.setWindow(3)
+  streams.setInitialWindowSize(3)
   expect(stream.sendWindow).toBe(3)
   host.sendWindow = 100
   stream.write(MESSAGE)
   expect([stream.sendWindow, stream.isBlocked]).toEqual([0, true])
-  streams.setWindow(WINDOW_BYTES)
+  streams.setInitialWindowSize(WINDOW_BYTES)
   expect([stream.sendWindow, stream.isBlocked]).toEqual([WINDOW_BYTES - 6, false])
   expect(drained).toEqual([1])
 })
 
-test('there are exactly as many places as are announced, and each is given back', () => {
+test('there are exactly as many slots as announced, and each is released', () => {
   const { streams, bounds } = openStreams(0)
-  for (let taken = 0; taken < STREAMS_MAX; taken += 1) expect(streams.takePlace()).toBe(true)
-  expect(streams.takePlace()).toBe(false)
+  for (let taken = 0; taken < STREAMS_MAX; taken += 1) expect(streams.takeSlot()).toBe(true)
+  expect(streams.takeSlot()).toBe(false)
   expect(bounds.sums.streams.used).toBe(STREAMS_MAX)
-  streams.free()
+  streams.freeSlot()
   expect(bounds.sums.streams.used).toBe(STREAMS_MAX - 1)
-  expect(streams.takePlace()).toBe(true)
+  expect(streams.takeSlot()).toBe(true)
 })
 
-test('a stream is idle if its number is even, or beyond all that began', () => {
+test('a stream is idle if its id is even, or beyond the last one', () => {
   const { streams } = openStreams(3)
   const idle = [1, 2, 3, 4, 5, 6, 7].filter((id) => streams.isIdle(id))
   expect(idle).toEqual([2, 4, 6, 7])
 })
 
-test('of streams that are late a hundred are ended at a time', () => {
+test('at most 100 timed-out streams are closed at once', () => {
   const { streams, opened } = openStreams(150)
-  for (const stream of opened) stream.untilMs = 10
-  const end = (stream: CallStream) => {
-    stream.cut()
+  for (const stream of opened) stream.deadlineMs = 10
+  const destroy = (stream: CallStream) => {
+    stream.destroy()
   }
-  streams.endLate(9, end)
+  streams.closeTimedOut(9, destroy)
   expect(streams.count).toBe(150)
-  streams.endLate(10, end)
+  streams.closeTimedOut(10, destroy)
   expect(streams.count).toBe(50)
-  streams.endLate(10, end)
+  streams.closeTimedOut(10, destroy)
   expect(streams.count).toBe(0)
 })

@@ -1,21 +1,21 @@
-// The streams of one connection that are open, which of them wait for the client, and how many
-// places are taken. Reads and writes no frame.
+// The open streams of one connection: which of them are blocked, and how many slots are used.
+// Reads and writes no frame.
 import type { CallStream } from './call-stream.ts'
 import type { Budget } from './process-bounds.ts'
 import { WINDOW_BYTES } from './frames.ts'
-import { widen } from './windows.ts'
+import { increaseWindow } from './windows.ts'
 
-/** Calls at once on one connection, those counted that the client has given up. */
+/** Concurrent calls on one connection, including cancelled ones that are still in progress. */
 export const STREAMS_MAX = 1000
-/** So many that are late are ended at once. */
-const LATE_AT_ONCE = 100
+/** Streams that one check closes at most. */
+const TIMED_OUT_AT_ONCE = 100
 
-/** Those of one connection. */
+/** The open streams of one connection. */
 export class OpenStreams {
-  /** Bytes that the client takes at first on each. */
-  windowBytes = WINDOW_BYTES
-  /** The highest that was begun. */
-  last = 0
+  /** The client's SETTINGS_INITIAL_WINDOW_SIZE. */
+  initialWindowSize = WINDOW_BYTES
+  /** The highest id that the client has used. */
+  lastStreamId = 0
   private used = 0
   private readonly budget: Budget
   private readonly streams = new Map<number, CallStream>()
@@ -25,81 +25,81 @@ export class OpenStreams {
     this.budget = budget
   }
 
-  /** How many are open. */
+  /** The number of open streams. */
   get count(): number {
     return this.streams.size
   }
 
-  /** Takes a place for one more, if there is one. */
-  takePlace(): boolean {
-    if (this.used >= STREAMS_MAX || !this.budget.take(1)) return false
+  /** Takes a slot; false if none is free. */
+  takeSlot(): boolean {
+    if (this.used >= STREAMS_MAX || !this.budget.acquire(1)) return false
     this.used += 1
     return true
   }
 
-  /** Whether a stream of this number was never begun. */
+  /** Whether the stream was never opened. */
   isIdle(id: number): boolean {
-    return id > this.last || id % 2 === 0
+    return id > this.lastStreamId || id % 2 === 0
   }
 
-  /** Undefined once it is over. */
+  /** Undefined once the stream is closed. */
   get(id: number): CallStream | undefined {
     return this.streams.get(id)
   }
 
-  /** A stream that has its place. */
+  /** Adds a stream that has a slot. */
   add(stream: CallStream): void {
     this.streams.set(stream.id, stream)
   }
 
-  /** The stream is over; its place is not free yet. */
-  forget(stream: CallStream): void {
+  /** Removes a closed stream; its slot may still be in use. */
+  remove(stream: CallStream): void {
     this.streams.delete(stream.id)
     this.blocked.delete(stream)
   }
 
-  /** A place is free again. */
-  free(): void {
+  /** Frees a slot. */
+  freeSlot(): void {
     this.used -= 1
-    this.budget.give(1)
+    this.budget.release(1)
   }
 
-  /** The stream waits for what all wait for. */
+  /** The stream waits for the connection's window or for the socket to drain. */
   block(stream: CallStream): void {
     this.blocked.add(stream)
   }
 
-  /** Lets those that wait go on while `mayGo`: who waited longest first, who waits on last. */
-  pump(mayGo: () => boolean): void {
+  /** Resumes blocked streams in order while `canContinue`; one still blocked re-queues last. */
+  pump(canContinue: () => boolean): void {
     for (const stream of this.blocked) {
-      if (!mayGo()) return
+      if (!canContinue()) return
       this.blocked.delete(stream)
       stream.pump()
     }
   }
 
-  /** What the client takes of each at first, of those open too. Throws ProtocolError. */
-  setWindow(bytes: number): void {
-    const more = bytes - this.windowBytes
+  /** Applies the client's initial window size, also to open streams. Throws ProtocolError. */
+  setInitialWindowSize(bytes: number): void {
+    const more = bytes - this.initialWindowSize
     if (more === 0) return
-    this.windowBytes = bytes
-    for (const stream of this.streams.values()) widen(stream, more)
+    this.initialWindowSize = bytes
+    for (const stream of this.streams.values()) increaseWindow(stream, more)
     for (const stream of this.streams.values()) stream.pump()
   }
 
-  /** Cuts those whose client is gone. */
-  cut(): void {
-    for (const stream of this.streams.values()) stream.cut()
+  /** Destroys all streams when the connection closes. */
+  destroyAll(): void {
+    for (const stream of this.streams.values()) stream.destroy()
   }
 
-  /** Gives those whose time is over to `end`. */
-  endLate(nowMs: number, end: (stream: CallStream) => void): void {
-    let ended = 0
+  /** Calls `close` for streams past their deadline. */
+  closeTimedOut(nowMs: number, close: (stream: CallStream) => void): void {
+    let closed = 0
     for (const stream of this.streams.values()) {
-      if (stream.untilMs > nowMs) continue
-      end(stream)
-      ended += 1
-      if (ended === LATE_AT_ONCE) return
+      if (stream.deadlineMs > nowMs) continue
+      close(stream)
+      closed += 1
+      if (closed === TIMED_OUT_AT_ONCE) return
     }
   }
 }

@@ -1,4 +1,4 @@
-// Shares of what a process may hold: of addresses and of connections, under attack by many.
+// Fair shares of the process bounds for addresses and connections, also under attack.
 import { expect, jest, test } from '@jest/globals'
 import { ProcessBounds, processMax, type Share } from './process-bounds.ts'
 
@@ -10,56 +10,56 @@ function openBounds() {
   const closed: Share[] = []
   const open = (address: string): Share => {
     const share = bounds.open(address, () => {
-      const { messages, streams } = one.parts
-      messages.give(messages.used)
-      streams.give(streams.used)
+      const { messages, streams } = one.budgets
+      messages.release(messages.used)
+      streams.release(streams.used)
       bounds.close(one)
       closed.push(one)
     })
-    if (share === undefined) throw new Error('it was not taken')
+    if (share === undefined) throw new Error('the connection was rejected')
     const one = share
     return one
   }
   return { bounds, open, closed, shed }
 }
 
-/** Takes by ones until no more is given. */
-function takeAll({ parts }: Share, kind: 'messages' | 'streams'): number {
+/** Acquires one by one until the budget is exhausted. */
+function takeAll({ budgets }: Share, kind: 'messages' | 'streams'): number {
   let taken = 0
-  while (taken < 10_000 && parts[kind].take(1)) taken += 1
+  while (taken < 10_000 && budgets[kind].acquire(1)) taken += 1
   return taken
 }
 
-test('one address has half, two a third each, and something is left for the next', () => {
+test('one address gets at most half, and some always stays free for the next', () => {
   const { bounds, open } = openBounds()
   expect(takeAll(open('a'), 'messages')).toBe(500)
-  expect(open('b').parts.messages.take(250)).toBe(true)
-  expect(open('c').parts.messages.take(125)).toBe(true)
+  expect(open('b').budgets.messages.acquire(250)).toBe(true)
+  expect(open('c').budgets.messages.acquire(125)).toBe(true)
   expect(bounds.sums.messages.used).toBe(875)
 })
 
-test('who holds less than the average is given room by those that hold the most', () => {
+test('a connection below the average gets room from the largest ones', () => {
   const { bounds, open, closed, shed } = openBounds()
-  const greedy = Array.from({ length: 10 }, () => open('a'))
-  for (const one of greedy) one.parts.messages.take(50)
+  const large = Array.from({ length: 10 }, () => open('a'))
+  for (const one of large) one.budgets.messages.acquire(50)
   const honest = open('a')
-  expect(greedy[0]?.parts.messages.take(1)).toBe(false)
+  expect(large[0]?.budgets.messages.acquire(1)).toBe(false)
   expect(closed).toEqual([])
-  expect(honest.parts.messages.take(30)).toBe(true)
-  expect(closed).toEqual([greedy[9]])
+  expect(honest.budgets.messages.acquire(30)).toBe(true)
+  expect(closed).toEqual([large[9]])
   expect(shed.mock.calls.every(([kind]) => kind === 'messages')).toBe(true)
   expect(bounds.sums.messages.used).toBe(480)
 })
 
-test('an address that holds less than the average is given room by those that hold more', () => {
+test('an address below the average gets room from larger ones', () => {
   const { bounds, open, closed } = openBounds()
   for (let i = 0; i < 30; i += 1) takeAll(open(`attacker ${i}`), 'streams')
-  expect(open('honest').parts.streams.take(1)).toBe(true)
+  expect(open('honest').budgets.streams.acquire(1)).toBe(true)
   expect(closed.length).toBeGreaterThan(0)
   expect(bounds.sums.streams.used).toBeLessThanOrEqual(max.streams)
 })
 
-test('connections beyond the share of their address are not taken', () => {
+test('connections beyond the share of their address are rejected', () => {
   const { bounds, open } = openBounds()
   const opened = Array.from({ length: 20 }, () => open('a'))
   expect(bounds.open('a', () => undefined)).toBeUndefined()
@@ -69,54 +69,54 @@ test('connections beyond the share of their address are not taken', () => {
   open('a')
 })
 
-test('what does not fit at once is rejected, though nothing is held yet', () => {
+test('an amount beyond the share is rejected, even without other holders', () => {
   const { open, shed } = openBounds()
-  const { messages } = open('a').parts
-  expect(messages.take(501)).toBe(false)
+  const { messages } = open('a').budgets
+  expect(messages.acquire(501)).toBe(false)
   expect(shed.mock.calls).toEqual([['messages']])
-  expect(messages.take(500)).toBe(true)
+  expect(messages.acquire(500)).toBe(true)
   expect(shed).toHaveBeenCalledTimes(1)
 })
 
-test('a connection that closes twice gives its place back once', () => {
+test('a connection that closes twice releases its budget once', () => {
   const { bounds, open } = openBounds()
   const [one] = [open('a'), open('a')]
   for (let times = 0; times < 2; times += 1) bounds.close(one)
   expect(bounds.sums.connections.used).toBe(1)
 })
 
-test('an address is remembered while one of its connections is open', () => {
+test('an address is kept while one of its connections is open', () => {
   const { bounds, open } = openBounds()
   const [first, second] = [open('a'), open('a')]
-  second.parts.streams.take(40)
+  second.budgets.streams.acquire(40)
   bounds.close(first)
-  open('a').parts.streams.take(5)
+  open('a').budgets.streams.acquire(5)
   expect(bounds.sums.streams).toMatchObject({ used: 45, holders: 1 })
 })
 
-test('the address that holds the most is relieved first, even of smaller connections', () => {
+test('the largest address sheds first, even smaller connections', () => {
   const { open, closed } = openBounds()
   const many = Array.from({ length: 6 }, () => open('many'))
-  for (const one of many) one.parts.messages.take(80)
-  open('large').parts.messages.take(200)
-  expect(open('honest').parts.messages.take(161)).toBe(true)
+  for (const one of many) one.budgets.messages.acquire(80)
+  open('large').budgets.messages.acquire(200)
+  expect(open('honest').budgets.messages.acquire(161)).toBe(true)
   expect(closed).toEqual([many[5]])
 })
 
-test('of an address the connection that holds the most is shed, though another is newer', () => {
+test('an address sheds its largest connection, even if another is newer', () => {
   const { open, closed } = openBounds()
   const [large, newer] = [open('a'), open('a')]
-  large.parts.messages.take(300)
-  newer.parts.messages.take(100)
-  expect(open('honest').parts.messages.take(301)).toBe(true)
+  large.budgets.messages.acquire(300)
+  newer.budgets.messages.acquire(100)
+  expect(open('honest').budgets.messages.acquire(301)).toBe(true)
   expect(closed).toEqual([large])
 })
 
-test('a connection that holds some is compared with the average of those that hold some', () => {
+test('a connection is compared with the average of all holders', () => {
   const { open, closed } = openBounds()
   const [larger, smaller] = [open('a'), open('a')]
-  larger.parts.streams.take(30)
-  smaller.parts.streams.take(20)
-  expect(smaller.parts.streams.take(1)).toBe(true)
+  larger.budgets.streams.acquire(30)
+  smaller.budgets.streams.acquire(20)
+  expect(smaller.budgets.streams.acquire(1)).toBe(true)
   expect(closed).toEqual([larger])
 })

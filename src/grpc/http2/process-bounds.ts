@@ -1,8 +1,8 @@
-// What all connections of one process hold together: how many connections and streams, and how many
-// bytes of each kind. Each sum has a bound and is shared fairly over client addresses and their
-// connections: what exceeds its share is rejected or shed, the process never is. ADR 0015.
+// Bounds on the connections, streams and bytes of all kinds that one process holds in total. Each
+// bound is shared fairly between client addresses and their connections: a connection that exceeds
+// its share is rejected or shed, so that the process survives (ADR 0015).
 
-/** What is counted; each has a sum of its own. */
+/** The kinds of resources; each has its own sum. */
 export const boundKinds = [
   'connections',
   'streams',
@@ -12,15 +12,15 @@ export const boundKinds = [
   'output',
 ] as const
 
-/** One of them. */
+/** A kind of resource. */
 export type BoundKind = (typeof boundKinds)[number]
 
 const MIB = 1024 * 1024
 
 /**
- * The bounds of a process; they fit under 384 MiB beside what the process itself needs. A stream
- * takes about 1 KiB, a connection about 12 KiB, and 12 KiB of `headers` once its HPACK table is
- * full. One address gets at most half of each.
+ * The bounds of a process; they fit in 384 MiB together with the process itself. A stream takes
+ * about 1 KiB, a connection about 12 KiB, and 12 KiB of `headers` once its HPACK table is full. One
+ * address gets at most half of each.
  */
 export const processMax: Readonly<Record<BoundKind, number>> = {
   connections: 4000,
@@ -31,22 +31,22 @@ export const processMax: Readonly<Record<BoundKind, number>> = {
   output: 32 * MIB,
 }
 
-/** A scope that is full is relieved of this part of it at once, so that it happens seldom. */
-const RELIEF = 1 / 16
+/** A full scope sheds this fraction at once, so that shedding is rare. */
+const SHED_FRACTION = 1 / 16
 
-/** What is held, and by how many that hold some. */
+/** The amount in use, and the number of its holders. */
 class Sum {
   used = 0
   holders = 0
 
-  /** What each holder has on average after one that has `own` takes more. */
+  /** The average per holder after a holder of `own` acquires more. */
   averageWith(amount: number, own: number): number {
     return (this.used + amount) / (this.holders + (own > 0 ? 0 : 1))
   }
 }
 
-function recordOf<T>(make: (kind: BoundKind) => T): Readonly<Record<BoundKind, T>> {
-  return Object.fromEntries(boundKinds.map((kind) => [kind, make(kind)])) as Record<BoundKind, T>
+function recordOf<T>(create: (kind: BoundKind) => T): Readonly<Record<BoundKind, T>> {
+  return Object.fromEntries(boundKinds.map((kind) => [kind, create(kind)])) as Record<BoundKind, T>
 }
 
 /** The connections of one client address, and their sums. */
@@ -56,14 +56,14 @@ interface Address {
   readonly sums: Readonly<Record<BoundKind, Sum>>
 }
 
-/** What is taken by parts and given back. */
+/** A budget that is acquired and released in parts. */
 export interface Budget {
-  /** Whether so much more may be held; it then is. */
-  take(amount: number): boolean
-  give(amount: number): void
+  /** Acquires an amount; false if the budget does not allow it. */
+  acquire(amount: number): boolean
+  release(amount: number): void
 }
 
-/** What one connection holds of one kind. */
+/** One connection's budget of one kind. */
 class Allowance implements Budget {
   used = 0
   readonly kind: BoundKind
@@ -76,13 +76,13 @@ class Allowance implements Budget {
     this.kind = kind
   }
 
-  take(amount: number): boolean {
+  acquire(amount: number): boolean {
     if (!this.bounds.admits(this.share, this.kind, amount)) return false
     this.add(amount)
     return true
   }
 
-  give(amount: number): void {
+  release(amount: number): void {
     this.add(-amount)
   }
 
@@ -99,29 +99,29 @@ class Allowance implements Budget {
   }
 }
 
-/** What one connection holds of each kind. */
+/** One connection's budgets by kind. */
 export type Allowances = Readonly<Record<BoundKind, Budget>>
 
-/** A connection, as the sums see it. */
+/** One connection's share of the bounds. */
 export class Share {
   readonly address: Address
-  /** Ends the connection at once, as others need what it holds. */
+  /** Closes the connection at once, because others need its resources. */
   readonly shed: () => void
-  readonly parts: Readonly<Record<BoundKind, Allowance>>
+  readonly budgets: Readonly<Record<BoundKind, Allowance>>
 
   constructor(bounds: ProcessBounds, address: Address, shed: () => void) {
     this.address = address
     this.shed = shed
-    this.parts = recordOf((kind) => new Allowance(bounds, this, kind))
+    this.budgets = recordOf((kind) => new Allowance(bounds, this, kind))
   }
 
-  /** The connection is closed; what it still holds is given back as it ends. */
+  /** Releases the connection itself; its other resources are released as it closes. */
   close(): void {
-    if (this.address.shares.delete(this)) this.parts.connections.give(1)
+    if (this.address.shares.delete(this)) this.budgets.connections.release(1)
   }
 }
 
-/** The sums of one process. */
+/** The bounds of one process. */
 export class ProcessBounds {
   readonly sums = recordOf(() => new Sum())
   private readonly max: Readonly<Record<BoundKind, number>>
@@ -133,37 +133,37 @@ export class ProcessBounds {
     this.max = max
   }
 
-  /** Counts a connection; undefined if the address has had its share of them. */
+  /** Counts a connection; undefined if the address exceeds its share. */
   open(name: string, shed: () => void): Share | undefined {
     const known = this.addresses.get(name)
     const address = known ?? { name, shares: new Set(), sums: recordOf(() => new Sum()) }
     const share = new Share(this, address, shed)
-    if (!share.parts.connections.take(1)) return undefined
+    if (!share.budgets.connections.acquire(1)) return undefined
     address.shares.add(share)
     this.addresses.set(name, address)
     return share
   }
 
-  /** Forgets an address without connections. */
+  /** Closes a share; removes an address without connections. */
   close(share: Share): void {
     share.close()
     if (share.address.shares.size === 0) this.addresses.delete(share.address.name)
   }
 
   /**
-   * Whether a connection may hold so much more. An address may hold as much as stays free, so that
-   * there always is room for another. If there is none, whoever holds more than the average is
-   * rejected; for others those that hold the most are shed.
+   * Whether a connection may acquire an amount. An address may hold as much as stays free, so that
+   * another address always has room. Without room, a connection above the average is rejected; for
+   * one below it, the largest holders are shed.
    */
   admits(share: Share, kind: BoundKind, amount: number): boolean {
     if (this.fits(share, kind, amount)) return true
-    const own = share.parts[kind].used
+    const own = share.budgets[kind].used
     const ofAddress = share.address.sums[kind]
     const isGreedyAddress =
       ofAddress.used + amount >= this.sums[kind].averageWith(amount, ofAddress.used)
     const isGreedy = own + amount >= ofAddress.averageWith(amount, own)
-    if (!isGreedyAddress) this.relieve(kind, share, [...this.addresses.values()])
-    else if (!isGreedy) this.relieve(kind, share, [share.address])
+    if (!isGreedyAddress) this.shedLargest(kind, share, [...this.addresses.values()])
+    else if (!isGreedy) this.shedLargest(kind, share, [share.address])
     const isAdmitted = this.fits(share, kind, amount)
     if (!isAdmitted) this.onShed(kind)
     return isAdmitted
@@ -174,21 +174,25 @@ export class ProcessBounds {
     return share.address.sums[kind].used + amount <= free
   }
 
-  /** Sheds those that hold the most, of addresses that hold the most; the newest first. */
-  private relieve(kind: BoundKind, spared: Share, addresses: readonly Address[]): void {
+  /** Sheds the largest connections of the largest addresses, the newest first. */
+  private shedLargest(kind: BoundKind, exempt: Share, addresses: readonly Address[]): void {
     const sum = addresses.reduce((used, { sums }) => used + sums[kind].used, 0)
-    const until = sum * (1 - RELIEF)
-    const victims = addresses
+    const until = sum * (1 - SHED_FRACTION)
+    const candidates = addresses
       .flatMap(({ shares }) => [...shares].reverse())
-      .filter((one) => one !== spared && one.parts[kind].used > 0)
-      .map((one) => ({ one, used: one.parts[kind].used, ofAddress: one.address.sums[kind].used }))
+      .filter((share) => share !== exempt && share.budgets[kind].used > 0)
+      .map((share) => ({
+        share,
+        used: share.budgets[kind].used,
+        ofAddress: share.address.sums[kind].used,
+      }))
       .sort((a, b) => b.ofAddress - a.ofAddress || b.used - a.used)
     let left = sum
-    for (const { one, used } of victims) {
+    for (const { share, used } of candidates) {
       if (left <= until) return
       left -= used
       this.onShed(kind)
-      one.shed()
+      share.shed()
     }
   }
 }

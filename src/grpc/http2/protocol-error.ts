@@ -1,7 +1,7 @@
-// What a client does that HTTP/2 does not allow, and that ends its connection.
+// A client's violation of HTTP/2 that is a connection error (RFC 9113 §5.4.1).
 import type { ErrorCode } from './frames.ts'
 
-/** The connection has to end with this code. */
+/** The connection must be closed with this code. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
   readonly code: ErrorCode

@@ -1,5 +1,4 @@
-// The header fields that HPACK knows beforehand (RFC 7541, appendix A), in their order. Touches
-// nothing.
+// HPACK's static table (RFC 7541, appendix A).
 
 const names = [
   [':authority'],
@@ -21,7 +20,7 @@ const names = [
   ].map((name) => [name]),
 ]
 
-/** Name and value of each; the first has the number 1. */
+/** Names and values in order; the first has index 1. */
 export const staticHeaders: readonly (readonly [name: string, value: string])[] = names.flatMap(
   ([name = '', ...values]) =>
     (values.length === 0 ? [''] : values).map((value) => [name, value] as const),

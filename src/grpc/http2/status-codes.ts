@@ -1,6 +1,6 @@
-// The codes that calls of gRPC end with, of those that are said here. Touches nothing.
+// The gRPC status codes that this service uses.
 
-/** Codes by name. */
+/** Status codes by name. */
 export const statusCodes = {
   OK: 0,
   INVALID_ARGUMENT: 3,
@@ -11,13 +11,13 @@ export const statusCodes = {
   INTERNAL: 13,
 } as const
 
-/** One of the names. */
+/** The name of a status code. */
 type StatusName = keyof typeof statusCodes
 
-/** What a call with one answer is answered. */
-export type UnaryAnswer = { readonly code: 'OK'; readonly message: Buffer } | CallFault
+/** The response of a unary call. */
+export type UnaryResponse = { readonly code: 'OK'; readonly message: Buffer } | CallFault
 
-/** Why a call does not go well, in a sentence for the caller. */
+/** The error status of a call, with a message for the caller. */
 export interface CallFault {
   readonly code: Exclude<StatusName, 'OK'>
   readonly details: string

@@ -1,8 +1,8 @@
-// Turns of the event loop: who has much to do does not delay who has little.
+// Turns of the event loop: a busy connection does not delay others.
 import { expect, test } from '@jest/globals'
 import { Turns, type Worker } from './turns.ts'
 
-/** Work of so many steps of 1 ms, on a clock of its own. */
+/** Workers with steps of 1 ms on a fake clock. */
 function openTurns() {
   let ms = 0
   const done: string[] = []
@@ -25,29 +25,29 @@ function openTurns() {
   return { turns, worker, done, turn: () => new Promise((resolve) => setImmediate(resolve)) }
 }
 
-test('work is done by slices, addresses and their connections in turns', async () => {
+test('work runs in slices, by round robin over addresses and their connections', async () => {
   const { turns, worker, done, turn } = openTurns()
-  const took = ['a1', 'a2', 'a3'].map((name) => {
+  const results = ['a1', 'a2', 'a3'].map((name) => {
     const one = worker(name, 'a', 3)
     const isDone = turns.run(one)
     if (!isDone) turns.defer(one)
     return isDone
   })
-  expect(took).toEqual([true, false, false]) // others of its address wait
+  expect(results).toEqual([true, false, false]) // others of the address wait
   expect(done).toEqual(['a1'])
   turns.defer(worker('b', 'b', 1))
   await turn()
-  expect(done.slice(1)).toEqual(['a1', 'b']) // the turn has no more time
+  expect(done.slice(1)).toEqual(['a1', 'b']) // the turn has no time left
   await turn()
   expect(done.slice(3)).toEqual(['a2', 'a3'])
   for (let i = 0; i < 3; i += 1) await turn()
   expect(done).toHaveLength(10)
 })
 
-test('a turn has a bound whatever the number of addresses', async () => {
+test('the duration of a turn is bounded for any number of addresses', async () => {
   const { turns, worker, done, turn } = openTurns()
-  const took = ['a', 'b', 'c'].map((name) => turns.run(worker(name, name, 1)))
-  expect([took, done]).toEqual([
+  const results = ['a', 'b', 'c'].map((name) => turns.run(worker(name, name, 1)))
+  expect([results, done]).toEqual([
     [true, true, false],
     ['a', 'b'],
   ])
@@ -55,7 +55,7 @@ test('a turn has a bound whatever the number of addresses', async () => {
   expect(turns.run(worker('d', 'd', 1))).toBe(true)
 })
 
-test('who comes in a new turn need not wait for those before', async () => {
+test('a new worker in a new turn does not wait for earlier ones', async () => {
   const { turns, worker, done, turn } = openTurns()
   turns.run(worker('a', 'a', 100))
   await turn()

@@ -1,24 +1,24 @@
-// Shares each turn of the event loop among connections that have more to do than a slice of it:
-// addresses take turns, and the connections of each. Knows nothing of what the work is.
+// Shares each turn of the event loop between busy connections by round robin, first over client
+// addresses, then over the connections of each. Independent of the work.
 
-/** Work on connections takes so long in one turn, before and after the loop looks for events. */
+/** Time for connections in one turn, before and after the loop polls for events. */
 const TURN_MS_MAX = 2
-/** One connection works for so long at a time. */
+/** Time slice of one connection. */
 const SLICE_MS_MAX = 1
 
-/** What has work to do. */
+/** A connection with work to do. */
 export interface Worker {
   readonly address: string
-  /** Works until the time given; whether more is left, which then waits for its next turn. */
+  /** Works until `untilMs`; returns whether work is left for another turn. */
   work(untilMs: number): boolean
 }
 
-/** The turns of one process. */
+/** The scheduler of one process. */
 export class Turns {
   private readonly nowMs: () => number
   private spentMs = 0
   private isScheduled = false
-  /** Who waits, by address, the first first. */
+  /** Waiting workers by address, in order. */
   private readonly waiting = new Map<string, Worker[]>()
 
   constructor(nowMs: () => number) {
@@ -26,54 +26,54 @@ export class Turns {
   }
 
   /**
-   * Lets it work now, and for the rest later. False if this turn has no time left, or if others of
-   * its address wait: it is then to be deferred, so that the time is left to other addresses.
+   * Runs a worker now; the rest of its work follows in later turns. False if this turn has no time
+   * left, or others of its address wait: the caller then defers it in favour of other addresses.
    */
-  run(one: Worker): boolean {
+  run(worker: Worker): boolean {
     this.schedule()
-    const hasTime = this.spentMs < TURN_MS_MAX && !this.waiting.has(one.address)
-    if (hasTime) this.serve(one)
+    const hasTime = this.spentMs < TURN_MS_MAX && !this.waiting.has(worker.address)
+    if (hasTime) this.serve(worker)
     return hasTime
   }
 
-  /** Lets it work in a later turn. */
-  defer(one: Worker): void {
+  /** Runs a worker in a later turn. */
+  defer(worker: Worker): void {
     this.schedule()
-    this.add(one)
+    this.add(worker)
   }
 
   private schedule(): void {
     if (this.isScheduled) return
     this.isScheduled = true
-    setImmediate(this.take)
+    setImmediate(this.runTurn)
   }
 
-  private readonly take = () => {
+  private readonly runTurn = () => {
     this.isScheduled = false
     this.spentMs = 0
     while (this.spentMs < TURN_MS_MAX) {
-      const next = this.waiting.entries().next().value
-      if (next === undefined) break
-      const [address, workers] = next
-      const one = workers.shift()
+      const entry = this.waiting.entries().next().value
+      if (entry === undefined) break
+      const [address, workers] = entry
+      const worker = workers.shift()
       this.waiting.delete(address)
       if (workers.length > 0) this.waiting.set(address, workers)
-      if (one !== undefined) this.serve(one)
+      if (worker !== undefined) this.serve(worker)
     }
     this.spentMs = 0
     if (this.waiting.size > 0) this.schedule()
   }
 
-  private serve(one: Worker): void {
-    const begunMs = this.nowMs()
-    const hasMore = one.work(begunMs + SLICE_MS_MAX)
-    this.spentMs += this.nowMs() - begunMs
-    if (hasMore) this.add(one)
+  private serve(worker: Worker): void {
+    const startedMs = this.nowMs()
+    const hasMore = worker.work(startedMs + SLICE_MS_MAX)
+    this.spentMs += this.nowMs() - startedMs
+    if (hasMore) this.add(worker)
   }
 
-  private add(one: Worker): void {
-    const workers = this.waiting.get(one.address)
-    if (workers === undefined) this.waiting.set(one.address, [one])
-    else workers.push(one)
+  private add(worker: Worker): void {
+    const workers = this.waiting.get(worker.address)
+    if (workers === undefined) this.waiting.set(worker.address, [worker])
+    else workers.push(worker)
   }
 }

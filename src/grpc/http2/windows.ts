@@ -1,42 +1,42 @@
-// How much more either side of HTTP/2 may send (RFC 9113 §6.9).
-import { type Frame, numberAt } from './frame-reader.ts'
+// Flow-control windows of both sides (RFC 9113 §6.9).
+import { type Frame, readUint32 } from './frame-reader.ts'
 import type { FrameOutput } from './frame-output.ts'
 import { errorCodes, WINDOW_BYTES, WINDOW_BYTES_MAX } from './frames.ts'
 import { ProtocolError } from './protocol-error.ts'
 
-/** By how much a frame opens a window. Throws ProtocolError. */
+/** The increment of a WINDOW_UPDATE frame. Throws ProtocolError. */
 export function readIncrement({ payload }: Frame): number {
-  const more = numberAt(payload, 0) & WINDOW_BYTES_MAX
+  const more = readUint32(payload, 0) & WINDOW_BYTES_MAX
   if (more === 0) throw new ProtocolError(errorCodes.protocol, 'a window is opened by nothing')
   return more
 }
 
-/** Opens a window, or closes it by less than nothing. Throws ProtocolError. */
-export function widen(of: { sendWindow: number }, more: number): void {
-  of.sendWindow += more
-  if (of.sendWindow > WINDOW_BYTES_MAX) {
+/** Increases a window, or decreases it if `more` is negative. Throws ProtocolError. */
+export function increaseWindow(target: { sendWindow: number }, more: number): void {
+  target.sendWindow += more
+  if (target.sendWindow > WINDOW_BYTES_MAX) {
     throw new ProtocolError(errorCodes.flowControl, 'a window is too wide')
   }
 }
 
-/** Bytes of data that a client may send on all its streams before it is told to go on. */
+/** Bytes of the connection's receive window. */
 const RECEIVE_WINDOW_BYTES = 1024 * 1024
 
-/** What a client may send on all its streams together. */
+/** The receive window of a connection. */
 export class ReceiveWindow {
   private readonly output: FrameOutput
-  private bytesTaken = 0
+  private bytesReceived = 0
 
   constructor(output: FrameOutput) {
     this.output = output
     output.windowUpdate(0, RECEIVE_WINDOW_BYTES - WINDOW_BYTES)
   }
 
-  /** Takes bytes of data; opens the window when half of it is used. */
-  take(bytes: number): void {
-    this.bytesTaken += bytes
-    if (this.bytesTaken <= RECEIVE_WINDOW_BYTES / 2) return
-    this.output.windowUpdate(0, this.bytesTaken)
-    this.bytesTaken = 0
+  /** Counts received bytes; sends WINDOW_UPDATE when half of the window is used. */
+  receive(bytes: number): void {
+    this.bytesReceived += bytes
+    if (this.bytesReceived <= RECEIVE_WINDOW_BYTES / 2) return
+    this.output.windowUpdate(0, this.bytesReceived)
+    this.bytesReceived = 0
   }
 }

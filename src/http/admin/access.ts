@@ -1,18 +1,18 @@
-// Who may use the admin API: the holder of the token; where there is none, programs on this
-// machine, but no web page that a browser on it happens to show.
+// Access to the admin API: by token; without a token, for programs on this machine, but not for web
+// pages in a browser on it.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RequestHandler } from 'express'
 import { sendProblem } from '../problem.ts'
 
 const loopbackHost = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 
-/** Lets a request through, or answers 401 or 403. */
+/** Admits a request, or responds with 401 or 403. */
 export function adminAccess(deps: { token: string | undefined; baseUrl: string }): RequestHandler {
   const { token, baseUrl } = deps
-  const wanted = token === undefined ? undefined : digest(token)
+  const expected = token === undefined ? undefined : digest(token)
   return (req, res, next) => {
-    if (wanted !== undefined) {
-      if (timingSafeEqual(digest(bearerOf(req.headers.authorization)), wanted)) {
+    if (expected !== undefined) {
+      if (timingSafeEqual(digest(bearerOf(req.headers.authorization)), expected)) {
         next()
         return
       }
@@ -21,7 +21,7 @@ export function adminAccess(deps: { token: string | undefined; baseUrl: string }
       sendProblem(res, { name: 'unauthorized', detail, headers }, baseUrl)
       return
     }
-    // A page elsewhere sends its Origin, and a name rebound to this machine is not ours.
+    // A page of another site sends its Origin; after DNS rebinding the Host is another name.
     if (req.headers.origin === undefined && loopbackHost.test(req.headers.host ?? '')) {
       next()
       return
@@ -34,11 +34,11 @@ export function adminAccess(deps: { token: string | undefined; baseUrl: string }
   }
 }
 
-/** The token that was sent; empty, which no token is, where there was none. */
+/** The token that was sent, or '', which no token equals. */
 function bearerOf(authorization = ''): string {
   return /^bearer +(.+)$/i.exec(authorization)?.[1] ?? ''
 }
 
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
+function digest(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
 }

@@ -1,18 +1,18 @@
-// The admin API: links and pools, for operators. Each change may be repeated.
+// The admin API: links and pools, for operators. Every change is idempotent.
 import { type Request, type Response, Router } from 'express'
 import { isCode } from '../../links/alias.ts'
 import { type Link, stateOf } from '../../links/link.ts'
 import type { Clock } from '../../resilience/deadline.ts'
-import type { LinkAnswer, LinkOperations } from '../../admin/set-link-state.ts'
+import type { LinkResult, LinkOperations } from '../../admin/set-link-state.ts'
 import type { PoolStanding } from '../../pools/watch-pools.ts'
-import { answerOf } from '../../resilience/retry-until-deadline.ts'
+import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { sendProblem } from '../problem.ts'
-import { refuseOtherMethods } from './refuse-other-methods.ts'
+import { rejectOtherMethods } from './reject-other-methods.ts'
 
 /** What the admin API needs. */
 export interface AdminApiDeps {
   readonly operations: LinkOperations
-  /** How the pools stand. Throws StoreError. */
+  /** Reads the status of the pools. Throws StoreError. */
   readonly readPools: () => Promise<readonly PoolStanding[]>
   readonly nowMs: Clock
 }
@@ -21,34 +21,34 @@ export interface AdminApiDeps {
 export function adminRoutes(deps: AdminApiDeps, baseUrl: string): Router {
   const { operations, nowMs } = deps
   const router = Router({ strict: true, caseSensitive: true })
-  const answer = (res: Response, found: LinkAnswer, erased = false) => {
-    if (found.kind === 'not-found') {
-      sendProblem(res, { name: 'not-found', detail: 'There is no record of this code' }, baseUrl)
-    } else if (found.kind === 'store-unavailable') {
-      const detail = 'The store did not answer: repeat the request'
+  const respond = (res: Response, result: LinkResult, erased = false) => {
+    if (result.kind === 'not-found') {
+      sendProblem(res, { name: 'not-found', detail: 'No record has this code' }, baseUrl)
+    } else if (result.kind === 'store-unavailable') {
+      const detail = 'The store is unavailable: retry the request'
       sendProblem(res, { name: 'store-unavailable', detail }, baseUrl)
     } else if (erased) {
       res.status(204).end()
     } else {
-      res.set('Cache-Control', 'no-store').json(renderLink(found.link, nowMs()))
+      res.set('Cache-Control', 'no-store').json(renderLink(result.link, nowMs()))
     }
   }
   const onLink =
-    (operate: (code: string) => Promise<LinkAnswer>, erased = false) =>
+    (operate: (code: string) => Promise<LinkResult>, erased = false) =>
     async (req: Request<{ code: string }>, res: Response) => {
       const { code } = req.params
-      answer(res, isCode(code) ? await operate(code) : { kind: 'not-found' }, erased)
+      respond(res, isCode(code) ? await operate(code) : { kind: 'not-found' }, erased)
     }
   router.get('/links/:code', onLink(operations.show))
   router.post('/links/:code/disable', onLink(operations.disable))
   router.post('/links/:code/enable', onLink(operations.enable))
   router.delete('/links/:code', onLink(operations.erase, true))
   router.get('/pools', async (_req, res) => {
-    const pools = await answerOf(deps.readPools())
-    if (pools === 'failed') answer(res, { kind: 'store-unavailable' })
+    const pools = await resultOrFailed(deps.readPools())
+    if (pools === 'failed') respond(res, { kind: 'store-unavailable' })
     else res.set('Cache-Control', 'no-store').json(pools.map(renderPool))
   })
-  refuseOtherMethods(router, allowedMethods, baseUrl)
+  rejectOtherMethods(router, allowedMethods, baseUrl)
   return router
 }
 
@@ -59,7 +59,7 @@ const allowedMethods = {
   '/pools': 'GET, HEAD',
 } as const
 
-/** A link as the admin API shows it; times are RFC 3339 in UTC. */
+/** A link in the admin API's format; times are RFC 3339 in UTC. */
 function renderLink(link: Link, nowMs: number) {
   const timeOf = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
   return {
@@ -72,7 +72,7 @@ function renderLink(link: Link, nowMs: number) {
   }
 }
 
-/** A pool as the admin API shows it: levels in codes, the rate in codes a second. */
+/** A pool in the admin API's format: levels in codes, the rate in codes per second. */
 function renderPool(standing: PoolStanding) {
   return {
     pool: standing.pool,

@@ -1,15 +1,15 @@
-// The admin port: probes and metrics for everybody who reaches it, the admin API for operators.
+// The admin port: probes and metrics without authentication, the admin API for operators.
 import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { bareApp } from '../bare-app.ts'
-import { failedRequest } from '../failed-request.ts'
+import { errorHandler } from '../error-handler.ts'
 import { sendProblem } from '../problem.ts'
 import { sendMetrics } from '../send-metrics.ts'
 import { adminAccess } from './access.ts'
 import { adminRoutes, type AdminApiDeps } from './api.ts'
-import { refuseOtherMethods } from './refuse-other-methods.ts'
+import { rejectOtherMethods } from './reject-other-methods.ts'
 
 /** What the admin port needs; without `api` it serves probes and metrics only. */
 export interface AdminAppDeps {
@@ -18,14 +18,14 @@ export interface AdminAppDeps {
   readonly log: Log
   readonly baseUrl: string
   readonly api?: AdminApiDeps
-  /** The token that the API demands; without one, only programs on this machine are let in. */
+  /** The token that the API requires; without one, it admits only programs on this machine. */
   readonly token: string | undefined
 }
 
 const READ = 'GET, HEAD'
 const allowedMethods = { '/livez': READ, '/readyz': READ, '/metrics': READ } as const
 
-/** Makes the app. */
+/** Creates the app. */
 export function createAdminApp(deps: AdminAppDeps): Express {
   const { health, metrics, baseUrl } = deps
   const app = bareApp()
@@ -37,13 +37,13 @@ export function createAdminApp(deps: AdminAppDeps): Express {
     res.status(ready ? 200 : 503).json({ status, dependencies })
   })
   app.get('/metrics', sendMetrics(metrics.registry))
-  refuseOtherMethods(app, allowedMethods, baseUrl)
+  rejectOtherMethods(app, allowedMethods, baseUrl)
   if (deps.api !== undefined) {
     app.use('/admin', adminAccess(deps), adminRoutes(deps.api, baseUrl))
   }
   app.use((_req, res) => {
     sendProblem(res, { name: 'not-found', detail: 'The admin port serves nothing here' }, baseUrl)
   })
-  app.use(failedRequest(deps))
+  app.use(errorHandler(deps))
   return app
 }

@@ -1,10 +1,10 @@
-// The settings of the operator's commands.
+// The settings of the commands that call the admin API.
 import { z } from 'zod'
 import type { Setting } from '../../config/config.ts'
 import { adminTokenSetting } from '../settings.ts'
 
 const adminUrlSetting: Setting<string> = {
-  about: 'whom the command talks to',
+  about: 'URL of the admin API that the command calls',
   allowed: 'an http:// or https:// URL',
   fallback: 'http://127.0.0.1:9090',
   schema: z

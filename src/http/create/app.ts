@@ -1,10 +1,10 @@
-// The Express app of creating: the API, the pages, the documents, and the 404 of everything else.
+// The Express app of create pods: the API, the pages, the documents, and 404 for all else.
 import type { Express, RequestHandler } from 'express'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { bareApp } from '../bare-app.ts'
-import { failedRequest } from '../failed-request.ts'
-import { methodNotAllowed, refuseUnknownPath } from '../refuse-unknown-path.ts'
+import { errorHandler } from '../error-handler.ts'
+import { methodNotAllowed, rejectUnknownPath } from '../reject-unknown-path.ts'
 import { getAsset, getFavicon, getRobots } from './get-asset.ts'
 import { getDocs, getOpenApi } from './get-docs.ts'
 import { getHome, postHome } from './home.ts'
@@ -17,21 +17,21 @@ export interface CreateAppDeps extends CreateRouteDeps {
   readonly log: Log
 }
 
-/** One path: its name in metrics and its handlers by method. GET serves HEAD too. */
+/** One path: its name in metrics and its handlers by method. GET also serves HEAD. */
 interface Route {
   readonly path: string
   readonly name: string
   readonly handlers: Readonly<Partial<Record<'GET' | 'POST', RequestHandler>>>
-  /** Methods that are served, where others than these handlers serve them. */
+  /** The served methods, if they are not those of `handlers`. */
   readonly allow?: string
 }
 
-/** Paths of one segment, without its parameter, that are pages and so no codes. */
+/** One-segment paths that are pages and therefore not codes. */
 export const servedPaths: ReadonlySet<string> = new Set(['/docs'])
 
 function routesOf(deps: CreateAppDeps): Route[] {
   return [
-    { path: POST_LINK_PATH, name: 'urls', handlers: {}, allow: 'POST' }, // POST has its own lane
+    { path: POST_LINK_PATH, name: 'urls', handlers: {}, allow: 'POST' }, // POST has a fast path
     { path: '/', name: 'home', handlers: { GET: getHome(), POST: postHome(deps) } },
     { path: '/docs', name: 'docs', handlers: { GET: getDocs(deps) } },
     { path: '/openapi.json', name: 'openapi', handlers: { GET: getOpenApi(deps) } },
@@ -42,18 +42,18 @@ function routesOf(deps: CreateAppDeps): Route[] {
   ]
 }
 
-/** Makes the app. Its listener presets the request id of every response. */
+/** Creates the app. Its listener sets the request id of every response beforehand. */
 export function createCreateApp(deps: CreateAppDeps): Express {
   const app = bareApp()
   app.set('etag', false)
   for (const { path, name, handlers, allow } of routesOf(deps)) {
-    app.all(path, measured(deps, name))
+    app.all(path, observeDuration(deps, name))
     if (handlers.GET !== undefined) app.get(path, handlers.GET)
     if (handlers.POST !== undefined) app.post(path, handlers.POST)
     app.all(path, methodNotAllowed(deps, allow ?? allowOf(handlers)))
   }
-  app.use(refuseUnknownPath(deps))
-  app.use(failedRequest(deps))
+  app.use(rejectUnknownPath(deps))
+  app.use(errorHandler(deps))
   return app
 }
 
@@ -65,11 +65,11 @@ function allowOf(handlers: Route['handlers']): string {
   return methods.join(', ')
 }
 
-function measured({ metrics }: CreateAppDeps, route: string): RequestHandler {
+function observeDuration({ metrics }: CreateAppDeps, route: string): RequestHandler {
   return (_req, res, next) => {
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     res.on('finish', () => {
-      const seconds = (performance.now() - begunMs) / 1000
+      const seconds = (performance.now() - startedMs) / 1000
       metrics.requestSeconds.labels(route, String(res.statusCode)).observe(seconds)
     })
     next()

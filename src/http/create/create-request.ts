@@ -1,4 +1,4 @@
-// The body of a create request: the schema that validates it is the one that documents it.
+// The body of a create request: one schema both validates and documents it.
 import { z } from 'zod'
 import { aliasFault } from '../../links/alias.ts'
 import { TTL_DAYS_MAX } from '../../links/expiry.ts'
@@ -6,29 +6,28 @@ import { parseTargetUrl, TARGET_LENGTH_MAX, type TargetFault } from '../../links
 import type { FieldFault, Problem } from '../problem.ts'
 
 const aliasAllowed =
-  'must be 1 to 10 of the characters 0-9, A-Z, a-z, _ and -, ' +
-  'and no word that the service keeps for itself'
+  'must be 1 to 10 of the characters 0-9, A-Z, a-z, _ and -, ' + 'and not a reserved word'
 const ttlAllowed = `must be an integer from 1 to ${TTL_DAYS_MAX}`
 const urlKind = 'an absolute http:// or https:// URL'
 const urlAllowed = `must be ${urlKind} of at most ${TARGET_LENGTH_MAX} characters`
 
 const urlFaults: Readonly<Record<TargetFault, string>> = {
   'too-long': `${urlAllowed}: this one is longer, as sent or as it would be stored`,
-  'surrounding-space': 'must not begin or end with white space or a control character',
+  'surrounding-space': 'must not start or end with white space or a control character',
   'not-absolute-http': urlAllowed,
   'not-a-url': `${urlAllowed}: this one has no host or cannot be parsed`,
   credentials: 'must not hold a user name or password',
   'own-host': 'must not point at this service: a short link never points at a short link',
 }
 
-/** The schema of the body, given the hosts that are our own. */
+/** The schema of the body, given the service's own hosts. */
 export function createBodySchema(ownHosts: ReadonlySet<string>) {
   return z
     .strictObject({
       long_url: z
         .string()
-        .transform((text, context) => {
-          const parsed = parseTargetUrl(text, ownHosts)
+        .transform((value, context) => {
+          const parsed = parseTargetUrl(value, ownHosts)
           if ('longUrl' in parsed) return parsed.longUrl
           context.addIssue({
             code: 'custom',
@@ -73,16 +72,16 @@ export function createBodySchema(ownHosts: ReadonlySet<string>) {
           examples: [30],
         }),
     })
-    .meta({ id: 'CreateLink', description: 'A link to be created. Other members are refused.' })
+    .meta({ id: 'CreateLink', description: 'A link to create. Other members are rejected.' })
 }
 
-/** A body that keeps every rule. */
+/** A valid body. */
 export type CreateBody = z.output<ReturnType<typeof createBodySchema>>
 
-/** A validated body, or the problem to answer with. */
+/** A validated body, or the problem to respond with. */
 export type ParsedBody = { readonly body: CreateBody } | { readonly problem: Problem }
 
-/** Faults told of one request; more are left out. */
+/** Faults reported for one request; the rest is omitted. */
 const FAULTS_MAX = 20
 
 /** Validates a value, from JSON or from a form. */
@@ -96,28 +95,28 @@ export function parseCreateBody(
   return invalidRequest(errors)
 }
 
-/** The problem of a request with these faults. */
+/** The problem for a request with these faults. */
 export function invalidRequest(errors: readonly FieldFault[]): { problem: Problem } {
   const first = errors[0]
-  const detail = first === undefined ? 'The request breaks a rule' : sentenceAbout(first)
+  const detail = first === undefined ? 'The request breaks a rule' : sentenceWithName(first)
   return { problem: { name: 'invalid-request', detail, errors } }
 }
 
-/** A fault as a whole sentence; one of no member is told as such already. */
-function sentenceAbout({ pointer, detail }: FieldFault): string {
+/** A fault as a complete sentence; a detail without a member already is one. */
+function sentenceWithName({ pointer, detail }: FieldFault): string {
   if (pointer === '') return detail
   const name = pointer.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')
   if (members.includes(name)) return `${name} ${detail}`
-  const shown = name.length > NAME_SHOWN_MAX ? `${name.slice(0, NAME_SHOWN_MAX)}…` : name
-  return `The member ${JSON.stringify(shown.toWellFormed())} ${detail}`
+  const shortened = name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name
+  return `The member ${JSON.stringify(shortened.toWellFormed())} ${detail}`
 }
 
 const members: readonly string[] = ['long_url', 'custom_alias', 'ttl_days']
-/** Characters told of a name that the client chose. */
-const NAME_SHOWN_MAX = 40
+/** Characters reported of a member name that the client chose. */
+const NAME_LENGTH_MAX = 40
 
 function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {
-  const pointer = issue.path.map((part) => `/${escapePointer(String(part))}`).join('')
+  const pointer = issue.path.map((segment) => `/${escapePointer(String(segment))}`).join('')
   if (issue.code === 'unrecognized_keys') {
     const detail = 'is unknown: allowed are long_url, custom_alias and ttl_days'
     return issue.keys.map((key) => ({
@@ -133,19 +132,19 @@ function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {
   if (issue.code === 'invalid_type' && issue.input === undefined) {
     return [{ pointer, code: 'required', detail: 'is required' }]
   }
-  return [{ pointer, code: codeOf(issue), detail: sentenceOf(pointer, issue) }]
+  return [{ pointer, code: codeOf(issue), detail: detailOf(pointer, issue) }]
 }
 
 function codeOf(issue: z.core.$ZodIssue): string {
   return issue.code === 'too_small' || issue.code === 'too_big' ? 'out-of-range' : 'invalid-type'
 }
 
-function sentenceOf(pointer: string, issue: z.core.$ZodIssue): string {
+function detailOf(pointer: string, issue: z.core.$ZodIssue): string {
   if (pointer === '') return 'The body must be a JSON object with the member long_url'
   if (pointer === '/ttl_days') return ttlAllowed
   return issue.code === 'invalid_type' ? `must be a string` : issue.message
 }
 
-function escapePointer(part: string): string {
-  return part.replaceAll('~', '~0').replaceAll('/', '~1')
+function escapePointer(segment: string): string {
+  return segment.replaceAll('~', '~0').replaceAll('/', '~1')
 }

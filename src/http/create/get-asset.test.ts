@@ -1,4 +1,4 @@
-// What pages and crawlers fetch, and how long they may keep it.
+// What pages and crawlers fetch, and how long they may cache it.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import {
   createdAsAsked,
@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => app.stop())
 
-test('everything that a page refers to is served, and kept for good under its hash', async () => {
+test('every asset of a page is served, and immutable under its hash', async () => {
   for (const path of ['/', '/docs']) {
     const page = await (await fetch(app.url + path)).text()
     const assets = [...page.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, url]) => url)
@@ -28,33 +28,33 @@ test('everything that a page refers to is served, and kept for good under its ha
   }
 })
 
-test('under the hash of another release an asset is not kept', async () => {
+test('an asset is not cached under the hash of another release', async () => {
   for (const query of ['', '?v=', '?v=older']) {
     const { headers } = await fetch(`${app.url}/assets/page.css${query}`)
     expect(headers.get('cache-control')).toBe('no-cache')
   }
 })
 
-test('what has not changed is not sent again', async () => {
+test('an unchanged asset gets 304', async () => {
   const etag = (await fetch(`${app.url}/assets/page.js`)).headers.get('etag') ?? ''
-  const again = await fetch(`${app.url}/assets/page.js`, { headers: { 'If-None-Match': etag } })
-  expect([again.status, await again.text()]).toEqual([304, ''])
+  const second = await fetch(`${app.url}/assets/page.js`, { headers: { 'If-None-Match': etag } })
+  expect([second.status, await second.text()]).toEqual([304, ''])
 })
 
-test('no other file is an asset', async () => {
+test('other files are not found', async () => {
   for (const name of ['favicon.ico', 'constructor', '..%2Fpage.css', 'page.ts']) {
     expect((await fetch(`${app.url}/assets/${name}`)).status).toBe(404)
   }
 })
 
-test('the icon is an ICO of several sizes', async () => {
+test('the icon is an ICO file with several sizes', async () => {
   const response = await fetch(`${app.url}/favicon.ico`)
   const bytes = Buffer.from(await response.arrayBuffer())
   expect(response.headers.get('content-type')).toBe('image/x-icon')
   expect([bytes.readUInt16LE(0), bytes.readUInt16LE(2), bytes.readUInt16LE(4)]).toEqual([0, 1, 3])
 })
 
-test('crawlers may read the pages and nothing else', async () => {
+test('robots.txt allows the pages and nothing else', async () => {
   const response = await fetch(`${app.url}/robots.txt`)
   const lines = (await response.text()).trim().split('\n')
   expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8')

@@ -1,5 +1,5 @@
-// GET /assets/{name}, /favicon.ico and /robots.txt: what pages and crawlers fetch. Serves only the
-// files read at the start; no path of a request ever reaches the file system.
+// GET /assets/{name}, /favicon.ico and /robots.txt: what pages and crawlers fetch. Serves only
+// files read at startup; no request path ever reaches the file system.
 import type { Request, Response } from 'express'
 import { sendNotFound } from '../not-found.ts'
 import { type Asset, assets, favicon } from '../pages/assets.ts'
@@ -8,7 +8,7 @@ import type { CreateRouteDeps } from './post-link.ts'
 const YEAR_SECONDS = 31_536_000
 const DAY_SECONDS = 86_400
 
-/** Short links are for people who were given them, not for search engines. */
+/** Search engines must not crawl short links. */
 const robots = `User-agent: *
 Allow: /$
 Allow: /docs$
@@ -27,9 +27,9 @@ export function getAsset({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
       sendNotFound(req, res, baseUrl)
       return
     }
-    // In a rollout a page of another release may ask here: under its hash, ours must not be kept.
-    const isOurs = req.url.endsWith(`?v=${asset.hash}`)
-    const cacheControl = isOurs ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache'
+    // In a rollout a page of another release asks with its hash: ours must not be cached under it.
+    const hasOurHash = req.url.endsWith(`?v=${asset.hash}`)
+    const cacheControl = hasOurHash ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache'
     sendFile(req, res, { ...asset, cacheControl })
   }
 }

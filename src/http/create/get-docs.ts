@@ -1,5 +1,5 @@
-// GET /openapi.json and GET /docs: one document, and the reference rendered from it. Both are made
-// once, when the service starts, and kept.
+// GET /openapi.json and GET /docs: one document, and the reference rendered from it. Both are
+// rendered once, when the service starts.
 import type { Request, Response } from 'express'
 import { renderDocsPage } from '../pages/docs.ts'
 import { CACHED_BRIEFLY, sendPage } from '../pages/send-page.ts'
@@ -8,9 +8,9 @@ import type { CreateRouteDeps } from './post-link.ts'
 
 /** The handler of GET /docs. */
 export function getDocs(deps: CreateRouteDeps) {
-  const text = renderDocsPage(createOpenApi(deps))
+  const body = renderDocsPage(createOpenApi(deps))
   return (_req: Request, res: Response): void => {
-    sendPage(res, { status: 200, text, cacheControl: CACHED_BRIEFLY })
+    sendPage(res, { status: 200, body, cacheControl: CACHED_BRIEFLY })
   }
 }
 

@@ -15,15 +15,15 @@ beforeAll(async () => {
 })
 afterAll(() => app.stop())
 
-test('every problem type has a page that says its title, its status and its address', async () => {
+test('every problem type has a page with its title, status and URI', async () => {
   for (const [name, { title, status }] of Object.entries(problemTypes)) {
     const response = await fetch(`${app.url}/problems/${name}`)
-    const text = await response.text()
+    const page = await response.text()
     expect([name, response.status]).toEqual([name, 200])
     expect(response.headers.get('content-security-policy')).toContain("default-src 'none'")
-    expect(text).toContain(`<h1>${title}</h1>`)
-    expect(text).toContain(`HTTP ${status}`)
-    expect(text).toContain(`${BASE_URL}/problems/${name}`)
+    expect(page).toContain(`<h1>${title}</h1>`)
+    expect(page).toContain(`HTTP ${status}`)
+    expect(page).toContain(`${BASE_URL}/problems/${name}`)
   }
 })
 
@@ -33,7 +33,7 @@ test('other names are not found', async () => {
   }
 })
 
-test('GET /openapi.json and GET /docs tell where the service is', async () => {
+test('GET /openapi.json and GET /docs contain the base URL', async () => {
   const openApi = await fetch(`${app.url}/openapi.json`)
   expect(openApi.headers.get('content-type')).toBe('application/json; charset=utf-8')
   expect(await openApi.json()).toMatchObject({ openapi: '3.1.0', servers: [{ url: BASE_URL }] })
@@ -42,7 +42,7 @@ test('GET /openapi.json and GET /docs tell where the service is', async () => {
   expect(await docs.text()).toContain(`curl -i &#39;${BASE_URL}/v1/urls&#39;`)
 })
 
-test('a page that is not there is a page for a browser and a problem for a program', async () => {
+test('404 is a page for a browser and a problem document for a program', async () => {
   const page = await fetch(`${app.url}/no/where`, { headers: { Accept: 'text/html' } })
   expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
   expect(await page.text()).toContain('There is nothing here')

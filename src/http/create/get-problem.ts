@@ -1,4 +1,4 @@
-// GET /problems/{name}: what a type of problem means, from the table of problems.
+// GET /problems/{name}: what a problem type means, from the table of problem types.
 import type { Request, Response } from 'express'
 import { sendNotFound } from '../not-found.ts'
 import { renderProblemPage } from '../pages/problem.ts'
@@ -14,8 +14,8 @@ export function getProblem({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
     }),
   )
   return (req: Request, res: Response): void => {
-    const text = pages.get(String(req.params['name']))
-    if (text === undefined) sendNotFound(req, res, baseUrl)
-    else sendPage(res, { status: 200, text, cacheControl: CACHED_BRIEFLY })
+    const body = pages.get(String(req.params['name']))
+    if (body === undefined) sendNotFound(req, res, baseUrl)
+    else sendPage(res, { status: 200, body, cacheControl: CACHED_BRIEFLY })
   }
 }

@@ -1,18 +1,18 @@
-// What a form means, byte for byte, and where a problem is told.
+// How a form is parsed, byte for byte, and where a problem is shown.
 import { expect, test } from '@jest/globals'
 import { parseForm, placeProblem } from './home-form.ts'
 
-const parsed = (text: string | Buffer) => parseForm(Buffer.from(text)).parsed
-const errorsOf = (text: string | Buffer) => {
-  const form = parsed(text)
-  return 'problem' in form ? form.problem.errors : []
+const parsed = (form: string | Buffer) => parseForm(Buffer.from(form)).parsed
+const errorsOf = (form: string | Buffer) => {
+  const result = parsed(form)
+  return 'problem' in result ? result.problem.errors : []
 }
 
-test.each(['1', '1.0', '01.000'])('the days %s are 1, as in the API', (text) => {
-  expect(parsed(`ttl_days=${text}`)).toEqual({ value: { ttl_days: 1 } })
+test.each(['1', '1.0', '01.000'])('ttl_days %s is 1, as in the API', (days) => {
+  expect(parsed(`ttl_days=${days}`)).toEqual({ value: { ttl_days: 1 } })
 })
 
-test('empty fields are absent, and days of digits are a number', () => {
+test('empty fields are absent, and ttl_days in digits is a number', () => {
   expect(
     parsed('long_url=https%3A%2F%2Fa.example%2F%3Fq%3D%C3%A4+b&custom_alias=&ttl_days=007'),
   ).toEqual({
@@ -20,13 +20,13 @@ test('empty fields are absent, and days of digits are a number', () => {
   })
 })
 
-test('days that are no whole number in digits stay text, which the schema refuses', () => {
-  for (const text of ['1e1', '1.', '.0', '1.5', '1.0.0', '-1', ' 1', '٣']) {
-    expect(parsed(`ttl_days=${encodeURIComponent(text)}`)).toEqual({ value: { ttl_days: text } })
+test('ttl_days that is not an integer stays a string, which the schema rejects', () => {
+  for (const days of ['1e1', '1.', '.0', '1.5', '1.0.0', '-1', ' 1', '٣']) {
+    expect(parsed(`ttl_days=${encodeURIComponent(days)}`)).toEqual({ value: { ttl_days: days } })
   }
 })
 
-test('unknown fields are kept for the schema to refuse, even empty ones', () => {
+test('unknown fields, even empty ones, are kept for the schema to reject', () => {
   expect(parsed('long_url=x&more=&__proto__=1')).toEqual({
     value: Object.fromEntries([
       ['long_url', 'x'],
@@ -36,23 +36,23 @@ test('unknown fields are kept for the schema to refuse, even empty ones', () => 
   })
 })
 
-test('a repeated field is a fault of that field, and what was entered is kept', () => {
-  const text = 'custom_alias=a&long_url=x&custom_alias=b'
-  expect(errorsOf(text)).toEqual([
+test('a repeated field is a fault of that field, and the entered values are kept', () => {
+  const form = 'custom_alias=a&long_url=x&custom_alias=b'
+  expect(errorsOf(form)).toEqual([
     { pointer: '/custom_alias', code: 'repeated', detail: 'must not be given more than once' },
   ])
-  expect(parseForm(Buffer.from(text)).entered.long_url).toBe('x')
+  expect(parseForm(Buffer.from(form)).entered.long_url).toBe('x')
   expect(errorsOf('a~/=1&a~/=2')?.[0]?.pointer).toBe('/a~0~1')
 })
 
-test('bytes and escapes that stand for no text are one fault of the whole form', () => {
+test('bytes and escapes that are not UTF-8 are one fault of the whole form', () => {
   const malformed = [Buffer.from('long_url=\xff', 'latin1'), 'long_url=%', 'long_url=%FF', '%C3=x']
-  for (const text of malformed) {
-    expect(errorsOf(text)?.[0]).toMatchObject({ pointer: '', code: 'malformed-form' })
+  for (const form of malformed) {
+    expect(errorsOf(form)?.[0]).toMatchObject({ pointer: '', code: 'malformed-form' })
   }
 })
 
-test('each fault stands beside its field; the rest is told of the whole form', () => {
+test('each fault is shown beside its field, the rest above the form', () => {
   const taken = placeProblem({ name: 'alias-taken', detail: 'The alias a is in use' })
   expect(taken).toEqual({ faults: { custom_alias: 'The alias a is in use' } })
   const errors = [

@@ -1,10 +1,10 @@
-// The form of the page to shorten a link: its bytes become the value that the API's schema
-// validates, and a problem becomes sentences beside the fields. Reads no request itself.
+// The form of the home page: parses its bytes into the value that the API's schema validates, and
+// turns a problem into messages beside the fields. Does not read the request itself.
 import { fieldSubjects, type FormField, formFields, type HomeView } from '../pages/home.ts'
 import type { Problem } from '../problem.ts'
 import { invalidRequest } from './create-request.ts'
 
-/** A form: its values as they were entered, and the value to validate or the problem. */
+/** A form: its values as entered, and the value to validate or the problem. */
 export interface ParsedForm {
   readonly entered: HomeView['values']
   readonly parsed: { readonly value: unknown } | { readonly problem: Problem }
@@ -28,15 +28,18 @@ export function parseForm(bytes: Buffer): ParsedForm {
     ttl_days: fields.get('ttl_days') ?? '',
   }
   if (fields.size < pairs.length) return { entered, parsed: invalidRequest([repeatedFault(pairs)]) }
-  const filled = [...fields].filter(([name, text]) => text !== '' || !isFormField(name))
-  const members = filled.map(([name, text]) => [name, name === 'ttl_days' ? numberOf(text) : text])
+  const filled = [...fields].filter(([name, value]) => value !== '' || !isFormField(name))
+  const members = filled.map(([name, value]) => [
+    name,
+    name === 'ttl_days' ? numberOf(value) : value,
+  ])
   return { entered, parsed: { value: Object.fromEntries(members) as unknown } }
 }
 
 function decodePairs(bytes: Buffer): [string, string][] | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    const decode = (part: string) => decodeURIComponent(part.replaceAll('+', ' '))
+    const decode = (encoded: string) => decodeURIComponent(encoded.replaceAll('+', ' '))
     return text
       .split('&')
       .filter((pair) => pair !== '')
@@ -45,26 +48,26 @@ function decodePairs(bytes: Buffer): [string, string][] | undefined {
         return [decode(name ?? ''), decode(value.join('='))]
       })
   } catch {
-    return undefined // bytes or escapes that stand for no text
+    return undefined // bytes or escapes that are not UTF-8
   }
 }
 
 function repeatedFault(pairs: readonly [string, string][]) {
   const names = pairs.map(([name]) => name)
-  const name = names.find((one, at) => names.indexOf(one) !== at) ?? ''
+  const name = names.find((candidate, i) => names.indexOf(candidate) !== i) ?? ''
   const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
   return { pointer, code: 'repeated', detail: 'must not be given more than once' }
 }
 
-function numberOf(text: string): number | string {
-  return /^[0-9]+(\.0+)?$/.test(text) ? Number(text) : text
+function numberOf(value: string): number | string {
+  return /^[0-9]+(\.0+)?$/.test(value) ? Number(value) : value
 }
 
 function isFormField(name: string): name is FormField {
   return (formFields as readonly string[]).includes(name)
 }
 
-/** Where on the page a problem is told, and how. */
+/** Where on the page to show a problem, and the messages. */
 export function placeProblem(problem: Problem): Pick<HomeView, 'faults' | 'message'> {
   if (problem.name === 'alias-taken') return { faults: { custom_alias: problem.detail } }
   const faults: Partial<Record<FormField, string>> = {}

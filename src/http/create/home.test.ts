@@ -1,4 +1,4 @@
-// The page to shorten a link and its form, over HTTP, without a browser.
+// The home page and its form, over HTTP, without a browser.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import {
   BASE_URL,
@@ -25,17 +25,17 @@ async function submit(fields: Record<string, string> | string, type = form) {
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-/** The text of the element with this id. */
-function partOf(text: string, id: string): string {
+/** The text of the element with this id, in a page. */
+function textOf(text: string, id: string): string {
   return new RegExp(`id="${id}"[^>]*>([^<]*)<`).exec(text)?.[1]?.trim() ?? 'not there'
 }
 
 async function countOf(outcome: string): Promise<number> {
   const { values } = await app.metrics.creates.get()
-  return values.find(({ labels }) => labels.outcome === outcome)?.value ?? 0
+  return values.find(({ labels }) => labels.result === outcome)?.value ?? 0
 }
 
-test('GET / is a page with a form, a strict policy and no dead copy button', async () => {
+test('GET / is a page with a form, a strict policy and a hidden copy button', async () => {
   const response = await fetch(`${app.url}/`)
   const text = await response.text()
   expect(response.status).toBe(200)
@@ -51,15 +51,15 @@ test('GET / is a page with a form, a strict policy and no dead copy button', asy
   expect((await fetch(`${app.url}/`, { method: 'HEAD' })).status).toBe(200)
 })
 
-test('a valid form is answered with the short link', async () => {
+test('the response to a valid form has the short link', async () => {
   const before = await countOf('created')
   const fields = { long_url: 'https://example.com/?a=1&b=2', custom_alias: 'mine', ttl_days: '2' }
   const { status, headers, text } = await submit(fields)
   expect(status).toBe(201)
   expect(headers.get('cache-control')).toBe('no-store')
   expect(headers.get('location')).toBe(`${BASE_URL}/mine`)
-  expect(partOf(text, 'short')).toBe(`${BASE_URL}/mine`)
-  expect(partOf(text, 'target')).toBe('https://example.com/?a=1&amp;b=2')
+  expect(textOf(text, 'short')).toBe(`${BASE_URL}/mine`)
+  expect(textOf(text, 'target')).toBe('https://example.com/?a=1&amp;b=2')
   expect(text).toContain('datetime="2027-01-03T00:00:00.000Z">3 January 2027 at 00:00 UTC<')
   expect(text).not.toMatch(/id="result"[^>]*hidden/)
   expect(app.requests.at(-1)).toEqual({
@@ -71,15 +71,15 @@ test('a valid form is answered with the short link', async () => {
   expect(await countOf('created')).toBe(before + 1)
 })
 
-test('faults stand beside their fields and what was entered is kept, escaped', async () => {
+test('faults are shown beside their fields, and the entered values are kept, escaped', async () => {
   const before = await countOf('invalid-request')
   const hostile = '"><script>alert(1)</script>'
   const { status, headers, text } = await submit({ long_url: hostile, ttl_days: '9999' })
   expect(status).toBe(422)
   expect(headers.get('cache-control')).toBe('no-store')
-  expect(partOf(text, 'long_url-fault')).toMatch(/^The long link must be an absolute/)
-  expect(partOf(text, 'ttl_days-fault')).toMatch(/^The number of days must be/)
-  expect(partOf(text, 'custom_alias-fault')).toBe('')
+  expect(textOf(text, 'long_url-fault')).toMatch(/^The long link must be an absolute/)
+  expect(textOf(text, 'ttl_days-fault')).toMatch(/^The number of days must be/)
+  expect(textOf(text, 'custom_alias-fault')).toBe('')
   expect(text).not.toContain('<script>')
   expect(text).toContain('value="&quot;&gt;&lt;script&gt;')
   expect(text.match(/aria-invalid="true"/g)).toHaveLength(2)
@@ -87,39 +87,38 @@ test('faults stand beside their fields and what was entered is kept, escaped', a
   expect(await countOf('invalid-request')).toBe(before + 1)
 })
 
-test('a form without a link, with an unknown or a repeated field is refused', async () => {
-  expect(partOf((await submit('')).text, 'long_url-fault')).toBe('The long link is required')
+test('a form without a link, with an unknown or a repeated field is rejected', async () => {
+  expect(textOf((await submit('')).text, 'long_url-fault')).toBe('The long link is required')
   const unknown = await submit('long_url=https%3A%2F%2Fa.example&more=1')
-  expect([unknown.status, partOf(unknown.text, 'message')]).toEqual([
+  expect([unknown.status, textOf(unknown.text, 'message')]).toEqual([
     422,
     expect.stringContaining('is unknown'),
   ])
   const repeated = await submit('long_url=https%3A%2F%2Fa.example&long_url=x')
-  expect([repeated.status, partOf(repeated.text, 'long_url-fault')]).toEqual([
+  expect([repeated.status, textOf(repeated.text, 'long_url-fault')]).toEqual([
     422,
     'The long link must not be given more than once',
   ])
 })
 
-test('an outcome of the store is told on the page with its status', async () => {
+test('an outcome of the store is shown on the page, with its status', async () => {
   const fields = { long_url: 'https://example.com/', custom_alias: 'mine' }
   try {
     next = { kind: 'alias-taken' }
     const taken = await submit(fields)
-    expect([taken.status, partOf(taken.text, 'custom_alias-fault')]).toEqual([
+    expect([taken.status, textOf(taken.text, 'custom_alias-fault')]).toEqual([
       409,
       'The alias mine is in use: choose another',
     ])
-    const told = {
-      'pool-empty': 'No generated code is left: try again, or give a custom_alias',
-      'store-unavailable':
-        'The store could not take the link, and nothing of it was stored: try again',
+    const messages = {
+      'pool-empty': 'No generated code is left: retry, or send a custom_alias',
+      'store-unavailable': 'The store is unavailable and stored nothing of the link: retry',
       'outcome-unknown':
         'We cannot tell whether the link was stored: try again; ' +
         'if the alias is taken then, it may be yours',
     } as const
-    for (const [kind, message] of Object.entries(told)) {
-      next = { kind: kind as keyof typeof told }
+    for (const [kind, message] of Object.entries(messages)) {
+      next = { kind: kind as keyof typeof messages }
       const { status, headers, text } = await submit(fields)
       expect([status, headers.get('retry-after'), headers.get('cache-control')]).toEqual([
         503,
@@ -127,7 +126,7 @@ test('an outcome of the store is told on the page with its status', async () => 
         'no-store',
       ])
       expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
-      expect(partOf(text, 'message')).toBe(message)
+      expect(textOf(text, 'message')).toBe(message)
       expect(text).toContain('value="https://example.com/"')
     }
   } finally {
@@ -135,9 +134,9 @@ test('an outcome of the store is told on the page with its status', async () => 
   }
 })
 
-test('a form over the bound is a page of 413, another type a problem of 415', async () => {
+test('a form over the size limit gets a page with 413, another type a 415 problem', async () => {
   const large = await submit({ long_url: 'x'.repeat(16 * 1024) })
-  expect([large.status, partOf(large.text, 'message')]).toEqual([
+  expect([large.status, textOf(large.text, 'message')]).toEqual([
     413,
     'The body must have at most 16384 bytes',
   ])

@@ -1,5 +1,5 @@
-// GET / and POST /: the page to shorten a link, and its form for browsers without JavaScript. The
-// rules, the size and the outcomes are those of the API.
+// GET / and POST /: the home page, and its form for browsers without JavaScript. The rules, the
+// size limit and the outcomes are those of the API.
 import type { Request, Response } from 'express'
 import { type HomeView, renderHomePage, type ShownLink } from '../pages/home.ts'
 import { sendPage } from '../pages/send-page.ts'
@@ -21,9 +21,9 @@ const formType = /^application\/x-www-form-urlencoded[\t ]*(;|$)/i
 
 /** The handler of GET /. */
 export function getHome() {
-  const text = renderHomePage({ values: emptyForm, faults: {} })
+  const body = renderHomePage({ values: emptyForm, faults: {} })
   return (_req: Request, res: Response): void => {
-    sendPage(res, { status: 200, text, cacheControl: 'no-cache' })
+    sendPage(res, { status: 200, body, cacheControl: 'no-cache' })
   }
 }
 
@@ -38,7 +38,7 @@ export function postHome(deps: CreateRouteDeps) {
     }
     if (!formType.test(req.headers['content-type'] ?? '') || isEncoded(req)) {
       const detail = `The Content-Type must be application/x-www-form-urlencoded, ${notEncoded}`
-      deps.metrics.creates.inc({ outcome: 'unsupported-media-type' })
+      deps.metrics.creates.inc({ result: 'unsupported-media-type' })
       sendProblem(res, { name: 'unsupported-media-type', detail }, deps.baseUrl)
       return
     }
@@ -49,31 +49,31 @@ export function postHome(deps: CreateRouteDeps) {
       return
     }
     const form = parseForm(bytes)
-    const answer = await answerForm(deps, form)
-    if ('problem' in answer) {
-      sendFaultyPage(deps, res, { problem: answer.problem, values: form.entered })
+    const created = await createFromForm(deps, form)
+    if ('problem' in created) {
+      sendFaultyPage(deps, res, { problem: created.problem, values: form.entered })
       return
     }
     sendPage(res, {
       status: 201,
-      text: renderHomePage({ values: emptyForm, faults: {}, created: answer }),
+      body: renderHomePage({ values: emptyForm, faults: {}, created }),
       cacheControl: 'no-store',
-      headers: { Location: answer.shortUrl },
+      headers: { Location: created.shortUrl },
     })
   }
 }
 
-async function answerForm(
+async function createFromForm(
   deps: CreateRouteDeps,
   { parsed }: ParsedForm,
 ): Promise<ShownLink | { problem: Problem }> {
   if ('problem' in parsed) return parsed
-  const checked = parseCreateBody(deps.schema, parsed.value)
-  if ('problem' in checked) return checked
-  const created = await createdLink(deps, requestOf(checked.body, undefined))
+  const validated = parseCreateBody(deps.schema, parsed.value)
+  if ('problem' in validated) return validated
+  const created = await createdLink(deps, requestOf(validated.body, undefined))
   if ('problem' in created) return created
   const { shortUrl, expiresAt } = created
-  return { shortUrl, expiresAt, longUrl: checked.body.long_url }
+  return { shortUrl, expiresAt, longUrl: validated.body.long_url }
 }
 
 function sendFaultyPage(
@@ -81,10 +81,10 @@ function sendFaultyPage(
   res: Response,
   { problem, values }: { problem: Problem; values: HomeView['values'] },
 ): void {
-  metrics.creates.inc({ outcome: problem.name })
+  metrics.creates.inc({ result: problem.name })
   sendPage(res, {
     status: problemTypes[problem.name].status,
-    text: renderHomePage({ values, ...placeProblem(problem) }),
+    body: renderHomePage({ values, ...placeProblem(problem) }),
     cacheControl: 'no-store',
     headers: problemHeaders(problem),
   })

@@ -1,4 +1,4 @@
-// The shape of our OpenAPI document: the part of OpenAPI 3.1 that we use. Decides nothing.
+// The type of our OpenAPI document: the subset of OpenAPI 3.1 that we use.
 
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>
@@ -23,14 +23,14 @@ export interface MediaType {
 /** Bodies by media type. */
 export type Content = Readonly<Record<string, MediaType>>
 
-/** One answer of an operation. */
+/** One response of an operation. */
 export interface ResponseObject {
   readonly description: string
   readonly headers?: Readonly<Record<string, Reference>>
   readonly content?: Content
 }
 
-/** A part of the path, or a header of the request. */
+/** A path parameter or a request header. */
 export interface Parameter {
   readonly name: string
   readonly in: 'path' | 'header'
@@ -51,7 +51,7 @@ export interface Operation {
   readonly responses: Readonly<Record<string, ResponseObject>>
 }
 
-/** One operation and where it stands. */
+/** One operation with its method and path. */
 export interface PlacedOperation {
   readonly method: string
   readonly path: string

@@ -1,4 +1,4 @@
-// The paths of the OpenAPI document: every public path of the service, its methods and its answers.
+// The paths of the OpenAPI document: every public path with its methods and responses.
 import { problemTypes } from '../problem.ts'
 import type {
   Content,
@@ -21,8 +21,8 @@ export function openApiPaths(baseUrl: string): Record<string, PathItem> {
   return {
     '/v1/urls': { post: createLink(baseUrl) },
     '/{code}': {
-      get: followLink('followLink', 'Follow a short link'),
-      head: followLink('probeLink', 'See where a short link leads'),
+      get: redirectOperation('followLink', 'Follow a short link'),
+      head: redirectOperation('probeLink', 'See where a short link leads'),
     },
     '/': { get: page('getHome', 'The page to shorten a link'), post: submitForm() },
     '/docs': { get: page('getDocs', 'This API reference') },
@@ -33,21 +33,23 @@ export function openApiPaths(baseUrl: string): Record<string, PathItem> {
       }),
     },
     '/assets/{name}': { get: getAsset() },
-    '/robots.txt': { get: file('getRobots', 'What crawlers may visit', { 'text/plain': text }) },
+    '/robots.txt': {
+      get: file('getRobots', 'What crawlers may visit', { 'text/plain': plainText }),
+    },
     '/favicon.ico': { get: file('getFavicon', 'The icon', { 'image/x-icon': { schema: {} } }) },
   }
 }
 
-const text: MediaType = { schema: { type: 'string' } }
-const htmlPage: Content = { 'text/html': text }
+const plainText: MediaType = { schema: { type: 'string' } }
+const htmlPage: Content = { 'text/html': plainText }
 
 const idempotencyKey: Parameter = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
   description:
-    'Makes a request safe to repeat for 24 hours: the same key with the same body gives the same ' +
-    'link. With another body it is refused. Choose one that nobody else has.',
+    'Makes a request safe to retry for 24 hours: the same key with the same body returns ' +
+    'the same link. With another body it is rejected. Choose a key that no other client uses.',
   schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
   example: '5f0c6a52-0a53-4c5c-9a5e-3f1f6f0e8d11',
 }
@@ -58,8 +60,8 @@ function createLink(baseUrl: string): Operation {
     operationId: 'createLink',
     summary: 'Make a short link',
     description:
-      'Stores the link durably and answers 201. An answer 4xx means that nothing was stored. The ' +
-      'body has at most 16 KiB.',
+      'Stores the link durably and returns 201. A 4xx response means that nothing was stored. ' +
+      'The body has at most 16 KiB.',
     tags: ['Links'],
     parameters: [idempotencyKey],
     requestBody: {
@@ -85,19 +87,19 @@ function createLink(baseUrl: string): Operation {
   }
 }
 
-function followLink(operationId: string, summary: string): Operation {
+function redirectOperation(operationId: string, summary: string): Operation {
   const isHead = operationId === 'probeLink'
   const redirect = (description: string): ResponseObject => ({
     description,
     headers: headers(...always, 'Location', 'X-Robots-Tag', 'Referrer-Policy', ...limits),
-    ...(!isHead && { content: { 'text/plain': text } }),
+    ...(!isHead && { content: { 'text/plain': plainText } }),
   })
   return {
     operationId,
     summary,
     description:
-      'The query of the short link is ignored. Unknown, expired, disabled and deleted links are ' +
-      'all answered alike.',
+      'The query of the short link is ignored. Unknown, expired, disabled and deleted links ' +
+      'all get the same response.',
     tags: ['Links'],
     parameters: [
       {
@@ -111,9 +113,9 @@ function followLink(operationId: string, summary: string): Operation {
     ],
     responses: {
       301: redirect(
-        'Follow Location. Where the deployment answers 301; kept for 300 seconds at most.',
+        'Follow Location. If the deployment returns 301; cacheable for at most 300 seconds.',
       ),
-      302: redirect('Follow Location, which is the target exactly as stored. Not to be kept.'),
+      302: redirect('Follow Location, which is the target exactly as stored. Not cacheable.'),
       ...withoutBodyIf(isHead, {
         404: notFound,
         ...problems(429, 500, 503),
@@ -130,13 +132,13 @@ function submitForm(): Operation {
     ttl_days: { type: 'string', description: 'As in the API; empty means absent.' },
   }
   const schema = { type: 'object', properties, required: ['long_url'], additionalProperties: false }
-  const answered = (description: string): ResponseObject => ({
+  const pageResponse = (description: string): ResponseObject => ({
     description,
     headers: headers(...always, ...limits),
     content: htmlPage,
   })
-  const answeredLater = (description: string): ResponseObject => ({
-    ...answered(description),
+  const retryLater = (description: string): ResponseObject => ({
+    ...pageResponse(description),
     headers: headers(...always, 'Retry-After', ...limits),
   })
   return {
@@ -152,14 +154,14 @@ function submitForm(): Operation {
     },
     responses: {
       201: {
-        ...answered('The page with the short link.'),
+        ...pageResponse('The page with the short link.'),
         headers: headers(...always, 'Location', ...limits),
       },
-      409: answered('The page, with the problem beside the alias.'),
-      413: answered('The page: the form has more than 16 KiB.'),
-      422: answered('The page, with each problem beside its field.'),
-      429: answeredLater('The page: too many links were made; try again after Retry-After.'),
-      503: answeredLater('The page: try again later.'),
+      409: pageResponse('The page, with the problem beside the alias.'),
+      413: pageResponse('The page: the form has more than 16 KiB.'),
+      422: pageResponse('The page, with each problem beside its field.'),
+      429: retryLater('The page: too many links were created; retry after Retry-After.'),
+      503: retryLater('The page: retry later.'),
       ...problems(415, 500),
       default: otherProblem,
     },
@@ -188,7 +190,7 @@ function getAsset(): Operation {
     schema: { type: 'string' },
     example: 'page.css',
   }
-  const content = { 'text/css': text, 'text/javascript': text }
+  const content = { 'text/css': plainText, 'text/javascript': plainText }
   const { responses, ...rest } = file('getAsset', 'A style sheet or script of the pages', content)
   return {
     ...rest,
@@ -215,11 +217,14 @@ function document(operationId: string, summary: string, content: Content): Opera
   }
 }
 
-/** A document that a client may keep and ask after by `If-None-Match`. */
+/** A document that a client may cache and revalidate with `If-None-Match`. */
 function file(operationId: string, summary: string, content: Content): Operation {
   const { responses, ...rest } = document(operationId, summary, content)
-  const same = { description: 'It is the one of If-None-Match.', headers: headers(...always) }
-  return { ...rest, responses: { ...responses, 304: same } }
+  const notModified = {
+    description: 'It is the one of If-None-Match.',
+    headers: headers(...always),
+  }
+  return { ...rest, responses: { ...responses, 304: notModified } }
 }
 
 function headers(...names: readonly string[]): Record<string, Reference> {
@@ -245,18 +250,18 @@ const otherProblem: ResponseObject = {
 function problems(...statuses: readonly number[]): Responses {
   return Object.fromEntries(
     statuses.map((status): [string, ResponseObject] => {
-      const told = Object.entries(problemTypes)
+      const titles = Object.entries(problemTypes)
         .filter(([name, type]) => type.status === status && name !== 'bad-request')
         .map(([name, type]) => `\`${name}\`: ${type.title.toLowerCase()}`)
-      const waits = status === 429 || status === 503 ? ['Retry-After'] : []
-      const description = `${told.join('; ')}.`
-      const names = [...always, ...waits, ...limits]
+      const retryAfter = status === 429 || status === 503 ? ['Retry-After'] : []
+      const description = `${titles.join('; ')}.`
+      const names = [...always, ...retryAfter, ...limits]
       return [String(status), { description, headers: headers(...names), content: problemContent }]
     }),
   )
 }
 
-/** HEAD answers with the headers alone. */
+/** A HEAD response has headers only. */
 function withoutBodyIf(isHead: boolean, responses: Responses): Responses {
   if (!isHead) return responses
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-// The document is OpenAPI 3.1, covers every public path, and its own examples keep its schemas.
+// The document is OpenAPI 3.1, covers every public path, and its examples match its schemas.
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, test } from '@jest/globals'
@@ -19,7 +19,7 @@ test('the document is valid OpenAPI 3.1', async () => {
   expect(valid).toBe(true)
 })
 
-test('it names the service where it is', () => {
+test('its server is the base URL', () => {
   expect(document.servers).toEqual([{ url: baseUrl }])
 })
 
@@ -28,15 +28,15 @@ test('its version is that of the package', () => {
   expect(document.info.version).toBe(version)
 })
 
-test('every reference leads to something', () => {
-  const text = JSON.stringify(document)
+test('every reference resolves', () => {
+  const json = JSON.stringify(document)
   const components = document.components as unknown as Record<string, Record<string, unknown>>
-  for (const [, kind, name] of text.matchAll(/"#\/components\/([a-z]+)\/([^"]+)"/g)) {
+  for (const [, kind, name] of json.matchAll(/"#\/components\/([a-z]+)\/([^"]+)"/g)) {
     expect(components[String(kind)]).toHaveProperty([String(name)])
   }
 })
 
-test('every first segment that is served is a documented path', () => {
+test('every served first segment is a documented path', () => {
   const segments = Object.keys(document.paths).map((path) => path.split('/')[1])
   for (const segment of servedSegments) {
     expect(segments).toContain(segment)
@@ -44,7 +44,7 @@ test('every first segment that is served is a documented path', () => {
   expect(Object.keys(document.paths)).toEqual(expect.arrayContaining(['/', '/{code}']))
 })
 
-test('creating documents every status that it can answer', () => {
+test('the create operation documents every status that it can return', () => {
   const statuses = Object.keys(document.paths['/v1/urls']?.post?.responses ?? {})
   const own = [201, 400, 409, 413, 415, 422, 429, 500, 503].map(String)
   expect(statuses).toEqual(expect.arrayContaining([...own, 'default']))
@@ -56,7 +56,7 @@ test('a HEAD has no body', () => {
   }
 })
 
-test('the request schema takes what the service takes, and nothing else', () => {
+test('the request schema accepts exactly what the service accepts', () => {
   const ajv = new Ajv2020({ strict: false })
   addFormats.default(ajv)
   const validate = ajv.compile(document.components.schemas['CreateLink'] ?? false)
@@ -75,7 +75,7 @@ test('the request schema takes what the service takes, and nothing else', () => 
   }
 })
 
-test('examples keep their schemas', () => {
+test('examples match their schemas', () => {
   const ajv = new Ajv2020({ strict: false })
   addFormats.default(ajv)
   ajv.addSchema(document, 'doc')
@@ -84,8 +84,8 @@ test('examples keep their schemas', () => {
     const bodies = [post?.requestBody, ...Object.values(post?.responses ?? {})]
     for (const media of bodies.flatMap((body) => Object.values(body?.content ?? {}))) {
       if (media.example === undefined) continue
-      const text = JSON.stringify(media.schema).replaceAll('"#/', '"doc#/')
-      const validate = ajv.compile(JSON.parse(text) as Record<string, unknown>)
+      const json = JSON.stringify(media.schema).replaceAll('"#/', '"doc#/')
+      const validate = ajv.compile(JSON.parse(json) as Record<string, unknown>)
       expect([validate(media.example), validate.errors]).toEqual([true, null])
       examples++
     }
@@ -93,7 +93,7 @@ test('examples keep their schemas', () => {
   expect(examples).toBe(3)
 })
 
-test('a problem document of each type keeps the schema; a further member does not', () => {
+test('a problem document of each type matches the schema; one with another member does not', () => {
   for (const [name, { status, title }] of Object.entries(problemTypes)) {
     const type = `${baseUrl}/problems/${name}`
     const problem = { type, title, status, detail: 'This', request_id: 'r-1' }

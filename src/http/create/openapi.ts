@@ -1,5 +1,5 @@
-// The OpenAPI document, made from the schema that validates requests, the table of problems, and
-// the schemas of answers that stand here and that tests hold against real answers.
+// The OpenAPI document, built from the schema that validates requests, the table of problem types,
+// and the response schemas below, which tests verify against real responses.
 import { z } from 'zod'
 import { version } from '../../process/version.ts'
 import { type ProblemName, problemTypes } from '../problem.ts'
@@ -17,7 +17,7 @@ export const createdLinkSchema = z
   .strictObject({
     short_url: z.url().meta({ description: 'The short link, complete.' }),
     expires_at: instant.nullable().meta({
-      description: 'When the link ends, in UTC with milliseconds; null = it has no end.',
+      description: 'When the link expires, in UTC with milliseconds; null = never.',
     }),
   })
   .meta({ id: 'CreatedLink', description: 'A link that was created.' })
@@ -35,8 +35,8 @@ const faultSchema = z.strictObject({
 export const problemSchema = z
   .strictObject({
     type: z.url().meta({ description: 'Address of the page that explains this type of problem.' }),
-    title: z.string().meta({ description: 'The type in a few words; the same every time.' }),
-    status: z.int().min(400).max(599).meta({ description: 'The status of the answer.' }),
+    title: z.string().meta({ description: 'The type in a few words; always the same.' }),
+    status: z.int().min(400).max(599).meta({ description: 'The status of the response.' }),
     detail: z.string().meta({ description: 'What was wrong this time, for people.' }),
     request_id: z.string().min(1).meta({ description: 'As in X-Request-Id.' }),
     errors: z
@@ -44,13 +44,16 @@ export const problemSchema = z
       .min(1)
       .optional()
       .meta({ description: 'Of invalid-request: each broken rule.' }),
-    rule: z.string().optional().meta({ description: 'Of rate-limited: the rule that refused.' }),
+    rule: z
+      .string()
+      .optional()
+      .meta({ description: 'Of rate-limited: the rule that rejected the request.' }),
   })
   .meta({ id: 'Problem', description: 'A problem document (RFC 9457).' })
 
 const count = (description: string) => z.coerce.number().int().min(0).meta({ description })
 
-/** Headers of answers, as they come: text. */
+/** Response headers, as strings. */
 const headerSchemas = {
   'X-Request-Id': z
     .string()
@@ -58,33 +61,35 @@ const headerSchemas = {
     .meta({
       description: 'Names the request in our logs; taken from the request where it has one.',
     }),
-  // Not `format: uri`: a target is answered as it was sent, which that grammar need not accept.
+  // Not `format: uri`: a target is returned as it was sent, which that grammar need not accept.
   Location: z
     .string()
     .regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[\x21-\x7e]+$/)
     .meta({ description: 'Where the redirect leads, or the link just created.' }),
-  'Cache-Control': z.string().min(1).meta({ description: 'How long the answer may be kept.' }),
+  'Cache-Control': z.string().min(1).meta({ description: 'How long the response may be cached.' }),
   'Retry-After': z.coerce
     .number()
     .int()
     .min(1)
-    .meta({ description: 'Whole seconds to wait before trying again.' }),
+    .meta({ description: 'Whole seconds to wait before a retry.' }),
   'Idempotency-Replayed': z.literal('true').meta({
-    description: 'There where the answer repeats that to an earlier request of the same key.',
+    description: 'Present if the response repeats the one to an earlier request with the same key.',
   }),
   'X-Robots-Tag': z
     .literal('noindex')
     .meta({ description: 'Search engines should not list short links.' }),
   'Referrer-Policy': z
     .literal('no-referrer-when-downgrade')
-    .meta({ description: 'The target may learn where its visitor came from.' }),
+    .meta({ description: 'The target may receive the visitor’s referrer.' }),
   'X-RateLimit-Limit': count('The limit of the rule with the least left. Where limits apply.'),
   'X-RateLimit-Remaining': count('What that rule has left. Where limits apply.'),
-  'X-RateLimit-Reset': count('When that rule is whole again, in Unix seconds. Where limits apply.'),
+  'X-RateLimit-Reset': count(
+    'When that rule’s limit is fully available, in Unix seconds. If limits apply.',
+  ),
   Allow: z.string().min(1).meta({ description: 'The methods that the path serves.' }),
 } as const
 
-/** Headers of a redirect, by their names in lower case. */
+/** Headers of a redirect, by lower-case name. */
 export const redirectHeadersSchema = z.looseObject({
   location: headerSchemas.Location,
   'cache-control': z.string().regex(/^private, (no-store|max-age=\d{1,3})$/),
@@ -94,7 +99,7 @@ export const redirectHeadersSchema = z.looseObject({
   'x-request-id': headerSchemas['X-Request-Id'],
 })
 
-/** Headers of a 201 of the API, by their names in lower case. */
+/** Headers of a 201 of the API, by lower-case name. */
 export const createdHeadersSchema = z.looseObject({
   location: headerSchemas.Location,
   'cache-control': z.literal('no-store'),
@@ -103,15 +108,15 @@ export const createdHeadersSchema = z.looseObject({
   'idempotency-replayed': headerSchemas['Idempotency-Replayed'].optional(),
 })
 
-const about = [
+const apiDescription = [
   'Curtail makes long links short. A short link never changes where it points, and a code is',
   'never given out twice.\n\nErrors are problem documents (RFC 9457) of the type',
-  '`application/problem+json`. Each bears a `type`, the address of a page that explains it,',
+  '`application/problem+json`. Each has a `type`, the address of a page that explains it,',
   'and the `request_id` that names the request in our logs. A path that is served, but not by this',
-  'method, answers 405 with `Allow`.',
+  'method, returns 405 with `Allow`.',
 ].join(' ')
 
-/** Makes the document of the service at `baseUrl`. */
+/** Creates the document of the service at `baseUrl`. */
 export function createOpenApi({
   baseUrl,
   schema,
@@ -121,7 +126,7 @@ export function createOpenApi({
     info: {
       title: 'Curtail',
       version,
-      description: about,
+      description: apiDescription,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: baseUrl }],
@@ -147,7 +152,7 @@ function toHeader([name, schema]: [string, z.ZodType]): [string, HeaderObject] {
   return [name, { description: String(description), schema: rest }]
 }
 
-/** The schema itself, without the envelope that zod puts around one that has an id. */
+/** The schema itself, without the envelope that zod adds to a schema with an id. */
 function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const { $ref, $defs, ...inline } = z.toJSONSchema(schema, { io })
   const id = $ref?.split('/').at(-1) ?? ''
@@ -155,7 +160,7 @@ function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   return Object.fromEntries(Object.entries(named).filter(([keyword]) => keyword !== '$schema'))
 }
 
-/** Adds the types that there are, as examples: clients must expect new ones. */
+/** Adds the current types as examples: clients must expect new ones. */
 function withProblemTypes(problem: JsonSchema, baseUrl: string): JsonSchema {
   const names = Object.keys(problemTypes) as ProblemName[]
   const properties = problem['properties'] as Record<string, JsonSchema>

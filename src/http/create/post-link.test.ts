@@ -1,15 +1,15 @@
-// What POST /v1/urls says where the store did not confirm a link. What it stores is told in
-// shorten/, and everything else over real stores in test/component.
+// The response of POST /v1/urls when the store does not confirm a link. What it stores is tested in
+// src/create, and everything else with real stores in test/component.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type RunningCreateApp, startCreateApp } from '../../../test/parts/create-app.ts'
 import type { CreateOutcome } from '../../create/create-link.ts'
 
 const notConfirmed =
   'The store did not confirm the link: ' +
-  'try again with the same Idempotency-Key, which makes no second link'
-const nothing = 'The store could not take the link, and nothing of it was stored: try again'
-const perhaps = 'We cannot tell whether the link was stored: try again'
-const perhapsYours = `${perhaps}; if the alias is taken then, it may be yours`
+  'retry with the same Idempotency-Key, which creates no second link'
+const notStored = 'The store is unavailable and stored nothing of the link: retry'
+const unknown = 'We cannot tell whether the link was stored: try again'
+const unknownAlias = `${unknown}; if the alias is taken then, it may be yours`
 
 let app: RunningCreateApp
 let outcome: CreateOutcome
@@ -20,15 +20,15 @@ beforeAll(async () => {
 afterAll(() => app.stop())
 
 test.each([
-  { kind: 'store-unavailable', detail: nothing },
-  { kind: 'store-unavailable', alias: 'mine', detail: nothing },
+  { kind: 'store-unavailable', detail: notStored },
+  { kind: 'store-unavailable', alias: 'mine', detail: notStored },
   { kind: 'store-unavailable', key: 'k', detail: notConfirmed },
-  { kind: 'outcome-unknown', detail: perhaps },
-  { kind: 'outcome-unknown', alias: 'mine', detail: perhapsYours },
+  { kind: 'outcome-unknown', detail: unknown },
+  { kind: 'outcome-unknown', alias: 'mine', detail: unknownAlias },
   { kind: 'outcome-unknown', alias: 'mine', key: 'k', detail: notConfirmed },
-] as const)('$kind, alias $alias, key $key', async ({ kind, detail, ...asked }) => {
+] as const)('$kind, alias $alias, key $key', async ({ kind, detail, ...given }) => {
   outcome = { kind }
-  const { alias, key } = { alias: undefined, key: undefined, ...asked }
+  const { alias, key } = { alias: undefined, key: undefined, ...given }
   const response = await fetch(`${app.url}/v1/urls`, {
     method: 'POST',
     headers: {

@@ -4,7 +4,7 @@ import type { CreateOutcome, CreateRequest } from '../../create/create-link.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { requestIdFrom } from '../../telemetry/request-id.ts'
-import { sendFailure } from '../failed-request.ts'
+import { sendFailure } from '../error-handler.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { BODY_BYTES_MAX, readBody } from '../read-body.ts'
 import {
@@ -13,7 +13,7 @@ import {
   type RequestLimits,
   setLimitHeaders,
 } from '../limit-requests.ts'
-import type { Lane } from '../serve.ts'
+import type { FastPath } from '../serve.ts'
 import {
   type CreateBody,
   type createBodySchema,
@@ -21,7 +21,7 @@ import {
   parseCreateBody,
 } from './create-request.ts'
 
-/** What creating over HTTP needs. */
+/** Dependencies of the create routes. */
 export interface CreateRouteDeps {
   readonly baseUrl: string
   readonly schema: ReturnType<typeof createBodySchema>
@@ -30,7 +30,7 @@ export interface CreateRouteDeps {
   readonly metrics: Pick<Metrics, 'creates'>
 }
 
-/** What the lane needs besides. */
+/** Dependencies of the fast path. */
 export interface PostLinkDeps extends CreateRouteDeps {
   readonly metrics: Pick<Metrics, 'creates' | 'requestSeconds'>
   readonly log: Log
@@ -39,10 +39,10 @@ export interface PostLinkDeps extends CreateRouteDeps {
 /** The path of the route. */
 export const POST_LINK_PATH = '/v1/urls'
 
-/** A link that was created, as its client sees it. */
+/** A created link, as the API returns it. */
 export interface CreatedLink {
   readonly shortUrl: string
-  /** RFC 3339 in UTC with milliseconds; `null` = no end. */
+  /** RFC 3339 in UTC with milliseconds; `null` = never expires. */
   readonly expiresAt: string | null
   readonly replayed: boolean
 }
@@ -51,38 +51,38 @@ const jsonType = /^application\/json[\t ]*(;|$)/i
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 const keyShape = /^[\x21-\x7e]{1,255}$/
 
-/** The lane that answers the route: creating is asked often enough to go without a framework. */
-export function createPostLinkLane(deps: PostLinkDeps): Lane {
+/** The fast path of the route: creates are frequent enough to avoid the framework. */
+export function createPostLinkFastPath(deps: PostLinkDeps): FastPath {
   const seconds = (status: number) => deps.metrics.requestSeconds.labels('urls', String(status))
   const created = seconds(201)
-  const answer = async (
+  const handle = async (
     req: IncomingMessage,
     res: ServerResponse,
-    begunMs: number,
+    startedMs: number,
   ): Promise<void> => {
     const limited = deps.limits.onCreate(req)
-    const answered = await answerRequest(deps, { req, res, limited })
-    if (answered === 'aborted') return
-    if ('problem' in answered) {
-      deps.metrics.creates.inc({ outcome: answered.problem.name })
+    const result = await createFromRequest(deps, { req, res, limited })
+    if (result === 'aborted') return
+    if ('problem' in result) {
+      deps.metrics.creates.inc({ result: result.problem.name })
       setLimitHeaders(res, limited)
       res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
-      sendProblem(res, answered.problem, deps.baseUrl)
-      seconds(res.statusCode).observe((performance.now() - begunMs) / 1000)
+      sendProblem(res, result.problem, deps.baseUrl)
+      seconds(res.statusCode).observe((performance.now() - startedMs) / 1000)
     } else {
-      sendCreated(req, res, { link: answered, limited })
-      created.observe((performance.now() - begunMs) / 1000)
+      sendCreated(req, res, { link: result, limited })
+      created.observe((performance.now() - startedMs) / 1000)
     }
   }
   return (req, res) => {
     if (req.method !== 'POST' || !isRoute(req.url ?? '')) return false
-    const begunMs = performance.now()
-    answer(req, res, begunMs).catch((error: unknown) => {
+    const startedMs = performance.now()
+    handle(req, res, startedMs).catch((error: unknown) => {
       if (!res.headersSent) {
         res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
       }
       sendFailure(deps, res, error)
-      seconds(res.statusCode).observe((performance.now() - begunMs) / 1000)
+      seconds(res.statusCode).observe((performance.now() - startedMs) / 1000)
     })
     return true
   }
@@ -92,7 +92,7 @@ function isRoute(url: string): boolean {
   return url === POST_LINK_PATH || url.startsWith(`${POST_LINK_PATH}?`)
 }
 
-async function answerRequest(
+async function createFromRequest(
   deps: CreateRouteDeps,
   { req, res, limited }: { req: IncomingMessage; res: ServerResponse; limited: Limited },
 ): Promise<CreatedLink | { problem: Problem } | 'aborted'> {
@@ -133,7 +133,7 @@ function sendCreated(
   res.end(body)
 }
 
-/** Creates the link and puts the outcome into the words of the API. */
+/** Creates the link and renders the outcome for the API. */
 export async function createdLink(
   deps: CreateRouteDeps,
   request: CreateRequest,
@@ -148,7 +148,7 @@ function renderOutcome(
 ): CreatedLink | { problem: Problem } {
   if (outcome.kind !== 'created') return { problem: problemOf(outcome.kind, request) }
   const { link, replayed } = outcome
-  deps.metrics.creates.inc({ outcome: replayed ? 'replayed' : 'created' })
+  deps.metrics.creates.inc({ result: replayed ? 'replayed' : 'created' })
   return {
     shortUrl: `${deps.baseUrl}/${link.code}`,
     expiresAt: link.expiresAtMs === null ? null : new Date(link.expiresAtMs).toISOString(),
@@ -156,7 +156,7 @@ function renderOutcome(
   }
 }
 
-/** A validated body as the use case takes it. */
+/** Converts a validated body to the request of the use case. */
 export function requestOf(body: CreateBody, idempotencyKey: string | undefined): CreateRequest {
   return {
     longUrl: body.long_url,
@@ -166,7 +166,7 @@ export function requestOf(body: CreateBody, idempotencyKey: string | undefined):
   }
 }
 
-/** The problem of a body over the bound. */
+/** The problem for a body over the size limit. */
 export const bodyTooLarge: Problem = {
   name: 'body-too-large',
   detail: `The body must have at most ${BODY_BYTES_MAX} bytes`,
@@ -189,14 +189,14 @@ function parseRequest(
   return { request: requestOf(parsed.body, key) }
 }
 
-/** Whether the body is encoded; we decode none, as a small body may unfold to a large one. */
+/** Whether the body is encoded; none is decoded, as a small one may decompress to a large one. */
 export function isEncoded({ headers }: IncomingMessage): boolean {
   const content = headers['content-encoding'] ?? 'identity'
   const transfer = headers['transfer-encoding'] ?? 'chunked'
   return content.toLowerCase() !== 'identity' || transfer.toLowerCase() !== 'chunked'
 }
 
-/** What a 415 says of encodings. */
+/** The encodings in the detail of a 415. */
 export const notEncoded = 'without Content-Encoding, nor any Transfer-Encoding but chunked'
 
 function parseJson(bytes: Buffer): { json: unknown } | { problem: Problem } {
@@ -225,7 +225,7 @@ function problemOf(
     case 'pool-empty':
       return {
         name: 'pool-empty',
-        detail: 'No generated code is left: try again, or give a custom_alias',
+        detail: 'No generated code is left: retry, or send a custom_alias',
       }
     case 'store-unavailable':
     case 'outcome-unknown':
@@ -233,18 +233,18 @@ function problemOf(
   }
 }
 
-/** With a key an earlier request may have stored the link, or one beside this may yet. */
+/** With a key, an earlier request may have stored the link, or a concurrent one may still. */
 function notStored(
   kind: 'store-unavailable' | 'outcome-unknown',
   { alias, idempotencyKey }: CreateRequest,
 ): string {
   if (idempotencyKey !== undefined) {
-    const same = 'try again with the same Idempotency-Key, which makes no second link'
-    return `The store did not confirm the link: ${same}`
+    const retry = 'retry with the same Idempotency-Key, which creates no second link'
+    return `The store did not confirm the link: ${retry}`
   }
   if (kind === 'store-unavailable') {
-    return 'The store could not take the link, and nothing of it was stored: try again'
+    return 'The store is unavailable and stored nothing of the link: retry'
   }
-  const perhapsYours = alias === undefined ? '' : '; if the alias is taken then, it may be yours'
-  return `We cannot tell whether the link was stored: try again${perhapsYours}`
+  const aliasHint = alias === undefined ? '' : '; if the alias is taken then, it may be yours'
+  return `We cannot tell whether the link was stored: try again${aliasHint}`
 }

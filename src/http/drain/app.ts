@@ -1,38 +1,38 @@
-// The sidecar's port: probes and metrics. It is open to every scraper, so that no request to it
-// changes anything: a drain is started by SIGTERM alone.
+// The sidecar's port: probes and metrics. It is open to every scraper, so no request changes any
+// state: only SIGTERM starts a drain.
 import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { createAdminApp } from '../admin/app.ts'
 import { bareApp } from '../bare-app.ts'
-import { failedRequest } from '../failed-request.ts'
+import { errorHandler } from '../error-handler.ts'
 import type { EnvoyAdmin } from '../../drain/envoy.ts'
-import type { Reach } from '../../drain/watch-reach.ts'
+import type { ServiceWait } from '../../drain/wait-for-services.ts'
 
 /** What the port needs. */
 export interface DrainAppDeps {
-  readonly envoy: Pick<EnvoyAdmin, 'askReady'>
-  readonly pods: Pick<Reach, 'isOver'>
+  readonly envoy: Pick<EnvoyAdmin, 'readReadiness'>
+  readonly pods: Pick<ServiceWait, 'isOver'>
   readonly health: Pick<Health, 'read'>
   readonly metrics: Pick<Metrics, 'registry'>
   readonly log: Log
 }
 
-/** Makes the app. */
+/** Creates the app. */
 export function createDrainApp(deps: DrainAppDeps): Express {
   const { envoy, pods, metrics, log } = deps
   const baseUrl = ''
   const app = bareApp()
   app.get('/readyz', async (_req, res) => {
     const { ready, status } = deps.health.read()
-    const said = await envoy.askReady()
-    const found = said === 'ready' && !pods.isOver() ? 'alone' : said
-    const isReady = ready && found === 'ready'
-    const stated = ready && !isReady ? 'not-ready' : status
-    res.status(isReady ? 200 : 503).json({ status: stated, dependencies: { envoy: found } })
+    const readiness = await envoy.readReadiness()
+    const envoyState = readiness === 'ready' && !pods.isOver() ? 'alone' : readiness
+    const isReady = ready && envoyState === 'ready'
+    const reported = ready && !isReady ? 'not-ready' : status
+    res.status(isReady ? 200 : 503).json({ status: reported, dependencies: { envoy: envoyState } })
   })
   app.use(createAdminApp({ health: deps.health, metrics, log, baseUrl, token: undefined }))
-  app.use(failedRequest({ log, baseUrl }))
+  app.use(errorHandler({ log, baseUrl }))
   return app
 }

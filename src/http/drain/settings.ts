@@ -1,4 +1,4 @@
-// The settings of the companion that drains an Envoy.
+// The settings of the sidecar that drains an Envoy.
 import type { Setting } from '../../config/config.ts'
 import { integerSetting, logLevelSetting, portSetting } from '../../config/settings.ts'
 import { baseUrlSetting } from '../settings.ts'
@@ -12,7 +12,7 @@ const envoyAdminUrlSetting: Setting<string> = {
   schema: baseUrlSetting.schema.transform((url) => url ?? ADMIN_URL),
 }
 
-/** Where Envoy is, where to listen, and how long to wait. */
+/** Envoy's admin URL, the port to listen on, and the time-outs. */
 export const drainSettings = {
   ENVOY_ADMIN_URL: envoyAdminUrlSetting,
   DRAIN_PORT: portSetting('port of /livez /readyz /metrics', 8099),

@@ -1,4 +1,4 @@
-// The static files of src/web, read once when the process starts, and the paths that pages use.
+// The static files of src/web, read once at startup, and their paths for pages.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
@@ -18,7 +18,7 @@ function read(name: string, contentType: string): Asset {
   return { bytes, contentType, hash }
 }
 
-/** What `/assets/{name}` serves. */
+/** The files of `/assets/{name}`. */
 export const assets: ReadonlyMap<string, Asset> = new Map([
   ['page.css', read('page.css', CSS)],
   ['form.css', read('form.css', CSS)],
@@ -26,10 +26,10 @@ export const assets: ReadonlyMap<string, Asset> = new Map([
   ['page.js', read('page.js', 'text/javascript; charset=utf-8')],
 ])
 
-/** What `/favicon.ico` serves. */
+/** The file of `/favicon.ico`. */
 export const favicon: Asset = read('favicon.ico', 'image/x-icon')
 
-/** Path of an asset with its hash: what is cached under it never has to be asked for again. */
+/** Path of an asset with its hash: browsers cache it for good. */
 export function assetPath(name: string): string {
   return `/assets/${name}?v=${assets.get(name)?.hash ?? ''}`
 }

@@ -1,16 +1,16 @@
-// An operation of the OpenAPI document as a command for a shell. It leaves optional headers out: an
-// Idempotency-Key that everybody copies from here would be everybody's.
+// An operation of the OpenAPI document as a shell command. It omits optional headers: readers would
+// all copy the same Idempotency-Key.
 import type { OpenApiDocument, PlacedOperation } from '../create/openapi-document.ts'
 
-/** The command, on as many lines as it has parts. */
+/** The command, with one line per option. */
 export function renderCurl(document: OpenApiDocument, placed: PlacedOperation): string {
   const { method, path, operation } = placed
   const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? []
-  let filled = path
+  let filledPath = path
   for (const parameter of operation.parameters ?? []) {
-    filled = filled.replace(`{${parameter.name}}`, parameter.example)
+    filledPath = filledPath.replace(`{${parameter.name}}`, parameter.example)
   }
-  const url = quote(`${document.servers[0]?.url ?? ''}${filled}`)
+  const url = quote(`${document.servers[0]?.url ?? ''}${filledPath}`)
   const lines = [`curl ${method === 'HEAD' ? '-I' : '-i'} ${url}`]
   if (type === 'application/json') {
     lines.push(`-H ${quote(`Content-Type: ${type}`)}`)
@@ -23,7 +23,7 @@ export function renderCurl(document: OpenApiDocument, placed: PlacedOperation): 
   return lines.join(' \\\n  ')
 }
 
-/** One word for a POSIX shell. */
-function quote(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`
+/** Quotes one argument for a POSIX shell. */
+function quote(argument: string): string {
+  return `'${argument.replaceAll("'", "'\\''")}'`
 }

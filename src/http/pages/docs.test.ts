@@ -1,4 +1,4 @@
-// The reference says everything that the document says.
+// The reference page has everything that the document has.
 import { expect, test } from '@jest/globals'
 import { createBodySchema } from '../create/create-request.ts'
 import { createOpenApi } from '../create/openapi.ts'
@@ -9,14 +9,14 @@ const baseUrl = 'https://curtail.example'
 const document = createOpenApi({ baseUrl, schema: createBodySchema(new Set()) })
 const page = renderDocsPage(document)
 
-test('every operation has a section with its method, path, answers and a curl command', () => {
+test('every operation has a section with its method, path, responses and a curl command', () => {
   const sections = page.split('<section class="card operation"').slice(1)
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
   )
   expect(sections).toHaveLength(operations.length)
   for (const { path, method, operation } of operations) {
-    const section = sections.find((one) => one.includes(`id="${operation.operationId}"`))
+    const section = sections.find((section) => section.includes(`id="${operation.operationId}"`))
     expect(section).toContain(`>${method.toUpperCase()}</span>`)
     expect(section).toContain(`<code>${path}</code>`)
     expect(section).toMatch(new RegExp(`curl -[iI] &#39;${baseUrl}/`))
@@ -26,7 +26,7 @@ test('every operation has a section with its method, path, answers and a curl co
   }
 })
 
-test('every member of the request, every header and every problem type is there', () => {
+test('the page has every request member, every header and every problem type', () => {
   const members = ['long_url', 'custom_alias', 'ttl_days', 'short_url', 'expires_at']
   for (const name of [...members, ...Object.keys(document.components.headers)]) {
     expect(page).toContain(`<code>${name}</code>`)
@@ -36,7 +36,7 @@ test('every member of the request, every header and every problem type is there'
   }
 })
 
-test('links within the page lead somewhere', () => {
+test('every link within the page has a target', () => {
   for (const [, id] of page.matchAll(/href="#([^"]+)"/g)) {
     expect(page).toContain(`id="${String(id)}"`)
   }

@@ -1,5 +1,4 @@
-// The API reference, rendered from the OpenAPI document and the table of problems. What is not in
-// those is not said here.
+// The API reference, rendered only from the OpenAPI document and the table of problem types.
 import type {
   OpenApiDocument,
   Operation,
@@ -12,7 +11,7 @@ import { html, type Html } from './html.ts'
 import { renderLayout } from './layout.ts'
 import { renderMembers } from './schema-members.ts'
 
-/** The page as text. */
+/** Renders the page. */
 export function renderDocsPage(document: OpenApiDocument): string {
   const placed = operationsOf(document)
   return renderLayout({
@@ -35,7 +34,7 @@ export function renderDocsPage(document: OpenApiDocument): string {
                 <p>${description}</p>
                 ${placed
                   .filter(({ operation }) => operation.tags.includes(name))
-                  .map((one) => renderOperation(document, one))}`,
+                  .map((operation) => renderOperation(document, operation))}`,
           )}
           ${renderHeaders(document)} ${renderProblemTypes()}
         </div>
@@ -56,7 +55,7 @@ function renderContents({ tags }: OpenApiDocument, placed: readonly PlacedOperat
     html`<li>
       <a href="#${operation.operationId}"><b>${method}</b> ${path}</a>
     </li>`
-  const chapter = ({ name }: { name: string }) =>
+  const section = ({ name }: { name: string }) =>
     html`<li>
       <a href="#${name.toLowerCase()}">${name}</a>
       <ul>
@@ -65,7 +64,7 @@ function renderContents({ tags }: OpenApiDocument, placed: readonly PlacedOperat
     </li>`
   return html`<nav class="contents" aria-label="On this page">
     <ul>
-      ${tags.map(chapter)}
+      ${tags.map(section)}
       <li><a href="#headers">Headers</a></li>
       <li><a href="#problems">Problem types</a></li>
     </ul>
@@ -84,7 +83,7 @@ function renderOperation(document: OpenApiDocument, placed: PlacedOperation): Ht
     ${renderParameters(operation)} ${renderRequestBody(document, operation)}
     <h4>Try it</h4>
     ${block('Example request', renderCurl(document, placed))}
-    <h4>Answers</h4>
+    <h4>Responses</h4>
     <dl class="answers">
       ${Object.entries(operation.responses).map(([status, response]) => {
         return renderResponse(document, status, response)
@@ -137,13 +136,13 @@ function renderResponse(document: OpenApiDocument, status: string, response: Res
         </p>`
       }
       ${json && renderMembers(document, json.schema)}
-      ${example !== undefined && block('Example answer', JSON.stringify(example, undefined, 2))}
+      ${example !== undefined && block('Example response', JSON.stringify(example, undefined, 2))}
     </dd>
   </div>`
 }
 
 function renderHeaders({ components }: OpenApiDocument): Html {
-  return html`<h2 class="chapter" id="headers">Headers of answers</h2>
+  return html`<h2 class="chapter" id="headers">Headers of responses</h2>
     <div class="card">
       <dl class="members">
         ${Object.entries(components.headers).map(
@@ -185,7 +184,7 @@ function paragraphs(text: string): Html[] {
   return text.split('\n\n').map((paragraph) => html`<p>${inline(paragraph)}</p>`)
 }
 
-/** Text in which words between backticks are code. */
+/** Renders text between backticks as code. */
 function inline(text: string): Html[] {
   return text
     .split('`')

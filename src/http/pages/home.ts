@@ -1,5 +1,5 @@
-// The page on which a person shortens a link. It works without script; page.js only spares the
-// reload, and fills the same elements that are rendered here.
+// The home page, with the form that creates a link. It works without JavaScript; page.js only
+// avoids the reload, and fills the elements that are rendered here.
 import { html, type Html } from './html.ts'
 import { renderLayout } from './layout.ts'
 
@@ -9,26 +9,26 @@ export const formFields = ['long_url', 'custom_alias', 'ttl_days'] as const
 /** One field of the form. */
 export type FormField = (typeof formFields)[number]
 
-/** What the page shows. */
+/** The content of the page. */
 export interface HomeView {
-  /** Values as they were entered. */
+  /** Values as entered. */
   readonly values: Readonly<Record<FormField, string>>
-  /** Sentences beside their fields. */
+  /** Messages beside their fields. */
   readonly faults: Readonly<Partial<Record<FormField, string>>>
-  /** A sentence about the whole form. */
+  /** A message about the whole form. */
   readonly message?: string
   readonly created?: ShownLink
 }
 
-/** A link that was created. */
+/** A created link. */
 export interface ShownLink {
   readonly shortUrl: string
   readonly longUrl: string
-  /** RFC 3339; `null` = no end. */
+  /** RFC 3339; `null` = never expires. */
   readonly expiresAt: string | null
 }
 
-/** How sentences about a field begin: the API's details have no subject. */
+/** Subjects of the messages about a field: the API's details have none. */
 export const fieldSubjects: Readonly<Record<FormField, string>> = {
   long_url: 'The long link',
   custom_alias: 'The alias',
@@ -41,7 +41,7 @@ const titles = {
   created: 'Your short link – Curtail',
 }
 
-/** The page as text. */
+/** Renders the page. */
 export function renderHomePage(view: HomeView): string {
   const isFaulty = view.message !== undefined || Object.keys(view.faults).length > 0
   const state = view.created ? 'created' : isFaulty ? 'faulty' : 'empty'

@@ -1,4 +1,4 @@
-// What `html` escapes, and what it leaves out.
+// What `html` escapes, and what it omits.
 import { expect, test } from '@jest/globals'
 import { html } from './html.ts'
 
@@ -10,11 +10,11 @@ test('values are escaped in text and in quoted attributes', () => {
   )
 })
 
-test('markup made by html is not escaped again, alone or in a list', () => {
+test('markup created by html is not escaped twice, alone or in a list', () => {
   const bold = html`<b>${'<'}</b>`
   expect(html`${bold}${[bold, bold]}`.markup).toBe('<b>&lt;</b><b>&lt;</b><b>&lt;</b>')
 })
 
-test('undefined and false leave nothing; 0 and the empty text stay what they are', () => {
+test('undefined and false render as nothing, 0 as 0', () => {
   expect(html`[${undefined}${false}${''}${0}]`.markup).toBe('[0]')
 })

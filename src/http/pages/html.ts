@@ -1,7 +1,7 @@
-// The `html` template: every value is escaped unless it is markup made by `html` itself. There is
-// no way around the escaping, and none is needed.
+// The `html` template: every value is escaped unless it is markup created by `html` itself. Nothing
+// can bypass the escaping.
 
-/** Markup that is safe to send. Only `html` makes it. */
+/** Markup that is safe to send. Only `html` creates it. */
 export class Html {
   readonly markup: string
 
@@ -10,7 +10,7 @@ export class Html {
   }
 }
 
-/** What may stand in a template; `undefined` and `false` leave nothing. */
+/** A value in a template; `undefined` and `false` render as nothing. */
 export type HtmlValue = string | number | false | undefined | Html | readonly Html[]
 
 const entities: Readonly<Record<string, string>> = {
@@ -21,10 +21,10 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Makes markup. Values may stand in text and in quoted attributes, nowhere else. */
-export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
-  const written = values.map((value, at) => markupOf(value) + (parts[at + 1] ?? ''))
-  return new Html((parts[0] ?? '') + written.join(''))
+/** Creates markup. Values are allowed in text and in quoted attributes only. */
+export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
+  const rendered = values.map((value, at) => markupOf(value) + (strings[at + 1] ?? ''))
+  return new Html((strings[0] ?? '') + rendered.join(''))
 }
 
 function markupOf(value: HtmlValue): string {

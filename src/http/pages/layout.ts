@@ -1,4 +1,4 @@
-// What every page has around its content. No inline script or style: the content policy forbids it.
+// The frame of every page. No inline script or style: the Content-Security-Policy forbids both.
 import { assetPath } from './assets.ts'
 import { type Html, html } from './html.ts'
 
@@ -6,11 +6,11 @@ import { type Html, html } from './html.ts'
 export interface PageContent {
   readonly title: string
   readonly main: Html
-  /** The page's own style sheet, beside that of all. */
+  /** The page's own style sheet, besides page.css. */
   readonly style?: 'form.css' | 'docs.css'
-  /** Whether page.js has something to do here. */
+  /** Whether the page loads page.js. */
   readonly script?: boolean
-  /** Whether search engines should leave it out. */
+  /** Whether to ask search engines not to index the page. */
   readonly unlisted?: boolean
 }
 
@@ -21,7 +21,7 @@ const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focus
   <path class="gone" d="M23.5 16h2" stroke-width="4.5" stroke-linecap="round" />
 </svg>`
 
-/** The whole page as text. */
+/** Renders the complete page. */
 export function renderLayout({ title, main, style, script, unlisted }: PageContent): string {
   const page = html`<!doctype html>
     <html lang="en">

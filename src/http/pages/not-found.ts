@@ -1,4 +1,4 @@
-// The page for what is not there. It does not say whether there ever was a link.
+// The 404 page. It does not reveal whether a link ever existed.
 import { html } from './html.ts'
 import { renderLayout } from './layout.ts'
 
@@ -20,7 +20,7 @@ const page = renderLayout({
   </section>`,
 })
 
-/** The page as text; it is the same for every address. */
+/** The page; it is the same for every path. */
 export function renderNotFoundPage(): string {
   return page
 }

@@ -1,9 +1,9 @@
-// The page of one problem type: what it means and what to do.
+// The page of one problem type: its meaning and what to do.
 import type { ProblemType } from '../problem.ts'
 import { html } from './html.ts'
 import { renderLayout } from './layout.ts'
 
-/** The page as text; `uri` is the `type` that problem documents bear. */
+/** Renders the page; `uri` is the `type` of the problem documents. */
 export function renderProblemPage(name: string, uri: string, type: ProblemType): string {
   return renderLayout({
     title: `${name} – Curtail`,

@@ -1,9 +1,9 @@
-// The members of a JSON Schema object as a list for people: name, type, whether required, meaning.
-// Knows only the keywords that our own schemas use.
+// The members of a JSON Schema object as an HTML list: name, type, whether required, description.
+// Supports only the keywords that our own schemas use.
 import type { JsonSchema, OpenApiDocument } from '../create/openapi-document.ts'
 import { html, type Html } from './html.ts'
 
-/** The list; nothing for a schema without members. */
+/** Renders the list; `undefined` for a schema without members. */
 export function renderMembers(document: OpenApiDocument, schema: JsonSchema): Html | undefined {
   const { properties, required } = resolve(document, schema)
   if (!isSchema(properties)) return undefined

@@ -1,26 +1,26 @@
-// Sends a page with the headers that every page has.
+// Sends a page with the common headers of all pages.
 import type { ServerResponse } from 'node:http'
 import { pageHeaders } from '../page-headers.ts'
 
-/** A page and how it is answered. */
+/** A page and its response. */
 export interface Page {
   readonly status: number
-  readonly text: string
+  readonly body: string
   readonly cacheControl: string
-  /** Further headers; those of every page win. */
+  /** Further headers; the common headers override them. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** For pages that are the same for everybody until the next release. */
+/** For pages that are the same for every client until the next release. */
 export const CACHED_BRIEFLY = 'public, max-age=300'
 
-/** Answers with `page`. */
+/** Sends `page`. */
 export function sendPage(res: ServerResponse, page: Page): void {
   res.writeHead(page.status, {
     ...page.headers,
     ...pageHeaders,
     'Cache-Control': page.cacheControl,
-    'Content-Length': Buffer.byteLength(page.text),
+    'Content-Length': Buffer.byteLength(page.body),
   })
-  res.end(page.text)
+  res.end(page.body)
 }

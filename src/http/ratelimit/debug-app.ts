@@ -1,42 +1,42 @@
-// The debug port of the rate-limit service: what rules are in force and what has been counted, as
-// plain text for people. Changes nothing.
+// The debug port of the rate-limit service: the active rules and the statistics, as plain text.
+// Read-only.
 import type { Express } from 'express'
 import type { Log } from '../../telemetry/log.ts'
-import { failedRequest } from '../failed-request.ts'
+import { errorHandler } from '../error-handler.ts'
 import { bareApp } from '../bare-app.ts'
-import { answerText, refuseTheRest } from './plain-answers.ts'
+import { sendText, rejectUnmatched } from './plain-responses.ts'
 
-/** What the app needs; texts end with a line feed. */
+/** What the app needs; rendered strings end with a line feed. */
 export interface DebugAppDeps {
   readonly renderRules: () => string
   readonly renderStats: () => string
   readonly log: Log
-  /** Base of the addresses in problem documents. */
+  /** Base of the URLs in problem documents. */
   readonly baseUrl: string
 }
 
 const READ = 'GET, HEAD'
 
-/** Makes the app. */
+/** Creates the app. */
 export function createDebugApp(deps: DebugAppDeps): Express {
   const pages = {
     '/rlconfig': {
-      about: 'the rules in force, and what is wrong in newer files',
-      text: deps.renderRules,
+      about: 'the active rules, and the faults of newer files',
+      render: deps.renderRules,
     },
-    '/stats': { about: 'what has been counted', text: deps.renderStats },
+    '/stats': { about: 'what has been counted', render: deps.renderStats },
   }
   const list = Object.entries(pages).map(([path, { about }]) => `${path}: ${about}\n`)
   const app = bareApp()
   app.get('/', (_req, res) => {
-    answerText(res, 200, list.join(''))
+    sendText(res, 200, list.join(''))
   })
-  for (const [path, { text }] of Object.entries(pages)) {
+  for (const [path, { render }] of Object.entries(pages)) {
     app.get(path, (_req, res) => {
-      answerText(res, 200, text())
+      sendText(res, 200, render())
     })
   }
-  refuseTheRest(app, { '/': READ, '/rlconfig': READ, '/stats': READ })
-  app.use(failedRequest(deps))
+  rejectUnmatched(app, { '/': READ, '/rlconfig': READ, '/stats': READ })
+  app.use(errorHandler(deps))
   return app
 }

@@ -1,5 +1,5 @@
-// The HTTP listeners of the rate-limit service: /json, the debug port, the admin port, and the page
-// of metrics where the reference has it.
+// The HTTP listeners of the rate-limit service: /json, the debug port, the admin port, and the
+// metrics on the reference's port.
 import type { Express } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -24,18 +24,18 @@ export interface RateLimitListenersDeps extends RateLimitAppDeps, DebugAppDeps {
     readonly PROMETHEUS_ADDR: { readonly host: string | undefined; readonly port: number }
     readonly PROMETHEUS_PATH: string
   }
-  /** Takes what ends the listeners that were opened. */
+  /** Gets the function that drains the opened listeners. */
   readonly onOpened: (drain: () => Promise<void>) => void
 }
 
-/** How long the listeners, all at once, wait for the requests under way at the end. */
+/** How long the listeners, which drain in parallel, wait for requests in flight. */
 const DRAIN_MS_MAX = 1000
 
-/** Opens them all; gives their ports. Throws OperatorError. */
+/** Opens all listeners and returns their ports. Throws OperatorError. */
 export async function openRateLimitListeners(deps: RateLimitListenersDeps) {
   const { config, baseUrl, onOpened } = deps
   const onError = (err: unknown) => {
-    deps.log.error({ err }, 'a connection was not accepted')
+    deps.log.error({ err }, 'connection not accepted')
   }
   const drains: (() => Promise<void>)[] = []
   onOpened(async () => {
@@ -55,14 +55,14 @@ export async function openRateLimitListeners(deps: RateLimitListenersDeps) {
     debugPort: await open(debug, createDebugApp(deps)),
     adminPort: await open(admin, createAdminApp({ ...deps, token: undefined })),
   }
-  if (!config.USE_PROMETHEUS || isAdminPage(config)) return ports
+  if (!config.USE_PROMETHEUS || isOnAdminPort(config)) return ports
   const { host, port } = config.PROMETHEUS_ADDR
   const at = { ...(host !== undefined && { host }), port, setting: 'PROMETHEUS_ADDR' }
   return { ...ports, prometheusPort: await open(at, metricsApp(deps)) }
 }
 
-/** Whether the page is there already. */
-function isAdminPage(config: RateLimitListenersDeps['config']): boolean {
+/** Whether the admin port already serves the page. */
+function isOnAdminPort(config: RateLimitListenersDeps['config']): boolean {
   const { PROMETHEUS_ADDR, PROMETHEUS_PATH, ADMIN_PORT } = config
   return PROMETHEUS_ADDR.port === ADMIN_PORT && PROMETHEUS_PATH === '/metrics'
 }

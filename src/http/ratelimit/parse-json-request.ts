@@ -1,6 +1,5 @@
-// A RateLimitRequest in proto3-JSON becomes a call of ours: names in either spelling, numbers also
-// as strings, enums by name or number, null = absent. Each mistake is told by its place. Decides
-// nothing.
+// Parses a RateLimitRequest in proto3-JSON: names in either spelling, numbers also as strings,
+// enums by name or number, null = absent. An error names the path of the invalid field.
 import { isUtf8 } from 'node:buffer'
 import {
   type Descriptor,
@@ -17,13 +16,13 @@ import { LimitRequestError } from '../../limits/verdict.ts'
 const UINT32_MAX = 2n ** 32n - 1n
 const UINT64_MAX = 2n ** 64n - 1n
 
-/** A value and where it stands, such as `descriptors[0].limit`. */
-interface Found {
+/** A value and its path, such as `descriptors[0].limit`. */
+interface YamlNode {
   readonly value: unknown
   readonly at: string
 }
 
-/** Reads a request. Throws LimitRequestError with the first mistake. */
+/** Parses a request. Throws LimitRequestError with the first error. */
 export function parseJsonRequest(body: Buffer): LimitRequest {
   const request = readMembers({ value: parseJson(body), at: '' }, [
     'domain',
@@ -32,9 +31,9 @@ export function parseJsonRequest(body: Buffer): LimitRequest {
   ])
   const hits = Math.max(1, readNumber(request('hitsAddend'), UINT32_MAX) ?? 0)
   return {
-    domain: readText(request('domain')),
-    descriptors: readList(request('descriptors'), DESCRIPTORS_MAX).map((found) =>
-      readDescriptor(found, hits),
+    domain: readString(request('domain')),
+    descriptors: readList(request('descriptors'), DESCRIPTORS_MAX).map((item) =>
+      readDescriptor(item, hits),
     ),
     hits,
   }
@@ -49,8 +48,8 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-function readDescriptor(found: Found, hitsOfRequest: number): Descriptor {
-  const descriptor = readMembers(found, ['entries', 'limit', 'hitsAddend', 'isNegativeHits'])
+function readDescriptor(item: YamlNode, hitsOfRequest: number): Descriptor {
+  const descriptor = readMembers(item, ['entries', 'limit', 'hitsAddend', 'isNegativeHits'])
   const limit = descriptor('limit')
   const hits = readNumber(descriptor('hitsAddend'), UINT64_MAX)
   const isNegative = readFlag(descriptor('isNegativeHits'))
@@ -61,40 +60,43 @@ function readDescriptor(found: Found, hitsOfRequest: number): Descriptor {
   }
 }
 
-function readEntry(found: Found): Entry {
-  const entry = readMembers(found, ['key', 'value'])
-  return { key: readText(entry('key')), value: readText(entry('value')) }
+function readEntry(item: YamlNode): Entry {
+  const entry = readMembers(item, ['key', 'value'])
+  return { key: readString(entry('key')), value: readString(entry('value')) }
 }
 
-function readLimit(found: Found): NonNullable<Descriptor['override']> {
-  const limit = readMembers(found, ['requestsPerUnit', 'unit'])
+function readLimit(item: YamlNode): NonNullable<Descriptor['override']> {
+  const limit = readMembers(item, ['requestsPerUnit', 'unit'])
   return {
     requestsPerUnit: readNumber(limit('requestsPerUnit'), UINT32_MAX) ?? 0,
     unit: readUnit(limit('unit')),
   }
 }
 
-/** The members of an object by their names in lowerCamelCase; `undefined` where absent or null. */
-function readMembers({ value, at }: Found, names: readonly string[]): (name: string) => Found {
+/** The members of an object by their names in lowerCamelCase; `undefined` if absent or null. */
+function readMembers(
+  { value, at }: YamlNode,
+  names: readonly string[],
+): (name: string) => YamlNode {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     fail({ value, at: at === '' ? 'the body' : at }, 'an object')
   }
-  const place = (name: string) => (at === '' ? name : `${at}.${name}`)
+  const pathOf = (name: string) => (at === '' ? name : `${at}.${name}`)
   const members = new Map<string, unknown>()
   for (const [sent, member] of Object.entries(value)) {
     const name = names.find((known) => known === sent || snakeCase(known) === sent)
-    if (name === undefined) throw new LimitRequestError(`${place(sent.slice(0, 100))} is unknown`)
-    if (members.has(name)) throw new LimitRequestError(`${place(name)} is there twice`)
+    if (name === undefined) throw new LimitRequestError(`${pathOf(sent.slice(0, 100))} is unknown`)
+    if (members.has(name)) throw new LimitRequestError(`${pathOf(name)} is there twice`)
     members.set(name, member)
   }
-  return (name) => ({ value: members.get(name) ?? undefined, at: place(name) })
+  return (name) => ({ value: members.get(name) ?? undefined, at: pathOf(name) })
 }
 
 function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-function readList({ value, at }: Found, itemsMax: number): Found[] {
+function readList({ value, at }: YamlNode, itemsMax: number): YamlNode[] {
   if (value === undefined) return []
   if (!Array.isArray(value)) fail({ value, at }, 'a list')
   if (value.length > itemsMax) {
@@ -103,34 +105,34 @@ function readList({ value, at }: Found, itemsMax: number): Found[] {
   return value.map((item: unknown, i) => ({ value: item, at: `${at}[${i}]` }))
 }
 
-function readText({ value, at }: Found): string {
+function readString({ value, at }: YamlNode): string {
   if (value === undefined) return ''
   if (typeof value !== 'string' || !value.isWellFormed()) fail({ value, at }, 'a string of UTF-8')
   return value
 }
 
-function readFlag({ value, at }: Found): boolean {
+function readFlag({ value, at }: YamlNode): boolean {
   if (value !== undefined && typeof value !== 'boolean') fail({ value, at }, 'true or false')
   return value ?? false
 }
 
-/** A whole number from 0 to `max`; those beyond HITS_MAX count as that. */
-function readNumber({ value, at }: Found, max: bigint): number | undefined {
+/** An integer from 0 to `max`, capped at HITS_MAX. */
+function readNumber({ value, at }: YamlNode, max: bigint): number | undefined {
   if (value === undefined) return undefined
-  const number = wholeNumber(value)
+  const number = toInteger(value)
   if (number === undefined || number < 0n || number > max) {
     fail({ value, at }, `a whole number from 0 to ${String(max)}`)
   }
   return Math.min(HITS_MAX, Number(number))
 }
 
-function wholeNumber(value: unknown): bigint | undefined {
+function toInteger(value: unknown): bigint | undefined {
   if (typeof value === 'string') return /^\d{1,20}$/.test(value) ? BigInt(value) : undefined
-  if (value === 2 ** 64) return UINT64_MAX // what 2^64 - 1 is as a double
+  if (value === 2 ** 64) return UINT64_MAX // 2^64 - 1 as a double
   return Number.isInteger(value) ? BigInt(value as number) : undefined
 }
 
-function readUnit({ value, at }: Found): Unit {
+function readUnit({ value, at }: YamlNode): Unit {
   const known = Object.entries(units) as [Unit, number][]
   const unit = known.find(([name, number]) => value === name || value === number)
   if (unit === undefined) {
@@ -139,12 +141,12 @@ function readUnit({ value, at }: Found): Unit {
   return unit[0]
 }
 
-/** Refuses a value; long ones are cut. */
-function fail({ value, at }: Found, allowed: string): never {
-  throw new LimitRequestError(`${at} must be ${allowed}: it is ${shown(value)}`)
+/** Rejects a value; the message truncates long ones. */
+function fail({ value, at }: YamlNode, allowed: string): never {
+  throw new LimitRequestError(`${at} must be ${allowed}: it is ${describeValue(value)}`)
 }
 
-function shown(value: unknown): string {
+function describeValue(value: unknown): string {
   if (value === undefined) return 'absent'
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object' && value !== null) return 'an object'

@@ -1,4 +1,4 @@
-// What holds its default is left out, as in proto3-JSON.
+// Fields with their default value are omitted, as in proto3-JSON.
 import { expect, test } from '@jest/globals'
 import type { Verdict } from '../../limits/verdict.ts'
 import { renderJsonVerdict } from './render-json-verdict.ts'
@@ -11,12 +11,12 @@ const empty: Verdict = {
   dynamicMetadata: undefined,
 }
 
-test('the shortest answer is the reference’s to the byte', () => {
+test('the shortest response equals the reference’s byte for byte', () => {
   expect(renderJsonVerdict(empty)).toBe('{"overallCode":"OK"}')
   expect(renderJsonVerdict({ ...empty, code: 'OVER_LIMIT' })).toBe('{"overallCode":"OVER_LIMIT"}')
 })
 
-test('every field has its name and form', () => {
+test('every field has its proto3-JSON name and format', () => {
   const verdict: Verdict = {
     code: 'OVER_LIMIT',
     statuses: [

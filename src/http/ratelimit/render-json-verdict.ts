@@ -1,8 +1,8 @@
-// A verdict as a RateLimitResponse in proto3-JSON: what holds its default is left out, as the
-// reference does.
+// A verdict as a RateLimitResponse in proto3-JSON: fields with their default value are omitted, as
+// in the reference.
 import type { DescriptorStatus, Verdict } from '../../limits/verdict.ts'
 
-/** Renders a verdict as JSON text. */
+/** Renders a verdict as a JSON string. */
 export function renderJsonVerdict(verdict: Verdict): string {
   const { code, statuses, responseHeaders, body, dynamicMetadata } = verdict
   return JSON.stringify({

@@ -1,10 +1,10 @@
-// A rule that the reference knows is shown as the reference shows it; ours say more.
+// The reference's fields are rendered in its format; our own fields follow.
 import { expect, test } from '@jest/globals'
 import { parseRules } from '../../limits/rules.ts'
 import { renderRules } from './render-rules.ts'
 
-const rulesOf = (text: string) => {
-  const parsed = parseRules([{ name: 'test.yaml', text }], { mergeDomains: false })
+const rulesOf = (yaml: string) => {
+  const parsed = parseRules([{ name: 'test.yaml', text: yaml }], { mergeDomains: false })
   if ('faults' in parsed) throw new Error(parsed.faults.map(({ message }) => message).join('\n'))
   return parsed.rules
 }
@@ -34,7 +34,7 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 1, deny_consumes: false}
 `
 
-test('a line for each rule, wherever it stands in the tree', () => {
+test('a line for each rule, at any depth of the tree', () => {
   expect(renderRules(rulesOf(file), []).split('\n')).toEqual([
     'edge.plain_a: unit=MINUTE requests_per_unit=20, shadow_mode: false, quota_mode: false',
     'edge.plain_a.below: unit=WEEK requests_per_unit=5, shadow_mode: true, quota_mode: false',
@@ -52,14 +52,14 @@ test('a line for each rule, wherever it stands in the tree', () => {
   ])
 })
 
-test('the faults of files that are not in force stand below, each at its place', () => {
+test('faults of files that are not loaded follow, with file and line', () => {
   const faults = [
     { file: 'a.yaml', line: 3, message: "unknown key 'ratelimit'" },
     { file: 'b.yaml', line: 1, message: 'no domain' },
   ]
   const rules = rulesOf('domain: d\ndescriptors: []\n')
   expect(renderRules(rules, faults)).toBe(
-    'the files as they are now are not in force:\n' +
+    'the current files have faults and are not loaded:\n' +
       "a.yaml:3: unknown key 'ratelimit'\nb.yaml:1: no domain\n",
   )
   expect(renderRules(new Map(), [])).toBe('')

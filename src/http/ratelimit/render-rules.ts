@@ -1,34 +1,34 @@
-// What /rlconfig shows: a line for each rule in force, as the reference writes it and with what
-// only ours can say, then what is wrong in the files as they are now.
+// The output of /rlconfig: a line for each active rule in the reference's format plus our own
+// fields, then the faults of the current files.
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { renderFault } from '../../limits/rule-fault.ts'
 import { listRules } from '../../limits/rule-tree.ts'
 import type { Rule, RuleFault, RuleSet } from '../../limits/rule.ts'
-import { renderWindow } from '../../limits/rule-words.ts'
+import { renderWindow } from '../../limits/describe-rules.ts'
 
-/** Renders the rules, and the faults for which newer files were refused, as lines of text. */
+/** Renders the rules, and the faults because of which newer files were rejected, as lines. */
 export function renderRules(rules: RuleSet, faults: readonly RuleFault[]): string {
   const lines = listRules(rules).map(renderRule)
-  const refused = faults.map(renderFault)
-  const heading = 'the files as they are now are not in force:'
-  const all = refused.length === 0 ? lines : [...lines, heading, ...refused]
+  const faultLines = faults.map(renderFault)
+  const heading = 'the current files have faults and are not loaded:'
+  const all = faultLines.length === 0 ? lines : [...lines, heading, ...faultLines]
   return all.map((line) => `${line}\n`).join('')
 }
 
 function renderRule(rule: Rule): string {
   const { path, unit = 'UNKNOWN', limit, isShadow, isQuota } = rule
-  const words = [
+  const fields = [
     `${path}: unit=${unit} requests_per_unit=${limit?.requests ?? 0}`,
     `shadow_mode: ${String(isShadow)}`,
     `quota_mode: ${String(isQuota)}`,
-    ...besidesOf(rule),
+    ...ownFieldsOf(rule),
   ]
-  return words.join(', ')
+  return fields.join(', ')
 }
 
-/** What the reference has no words for, where it is not what a file without a word means. */
-function besidesOf({ limit, algorithm, unit, name, replaces, onStoreError }: Rule): string[] {
-  const counted =
+/** The fields that the reference does not have, unless they have their default value. */
+function ownFieldsOf({ limit, algorithm, unit, name, replaces, onStoreError }: Rule): string[] {
+  const limitFields =
     limit === undefined
       ? ['unlimited: true']
       : [
@@ -40,7 +40,7 @@ function besidesOf({ limit, algorithm, unit, name, replaces, onStoreError }: Rul
             : [`deny_consumes: ${String(limit.denyConsumes)}`]),
         ]
   return [
-    ...counted,
+    ...limitFields,
     ...(name === undefined ? [] : [`name: ${name}`]),
     ...(replaces.length === 0 ? [] : [`replaces: ${replaces.join(' ')}`]),
     ...(onStoreError === 'local' ? [] : [`on_store_error: ${onStoreError}`]),

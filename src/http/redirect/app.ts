@@ -1,9 +1,9 @@
-// The Express app of redirecting: what the lane in front of it does not answer is not there.
+// The Express app of redirect pods: 404 or 405 for what the fast path does not handle.
 import type { Express } from 'express'
 import type { Log } from '../../telemetry/log.ts'
 import { bareApp } from '../bare-app.ts'
-import { failedRequest } from '../failed-request.ts'
-import { refuseUnknownPath } from '../refuse-unknown-path.ts'
+import { errorHandler } from '../error-handler.ts'
+import { rejectUnknownPath } from '../reject-unknown-path.ts'
 
 /** What the app needs. */
 export interface RedirectAppDeps {
@@ -11,10 +11,10 @@ export interface RedirectAppDeps {
   readonly baseUrl: string
 }
 
-/** Makes the app. Its listener presets the request id of every response. */
+/** Creates the app. Its listener sets the request id of every response beforehand. */
 export function createRedirectApp(deps: RedirectAppDeps): Express {
   const app = bareApp()
-  app.use(refuseUnknownPath(deps))
-  app.use(failedRequest(deps))
+  app.use(rejectUnknownPath(deps))
+  app.use(errorHandler(deps))
   return app
 }

@@ -1,4 +1,4 @@
-// GET and HEAD /{code}: one look-up, one decision, one answer, without a framework. Never writes.
+// GET and HEAD /{code}: one look-up, one decision, one response, without a framework. Read-only.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { LinkFinder } from '../../resolve/find-link.ts'
 import { parseCodePath } from '../../links/alias.ts'
@@ -16,9 +16,9 @@ import {
 } from '../limit-requests.ts'
 import { sendNotFound } from '../not-found.ts'
 import { type Problem, sendProblem } from '../problem.ts'
-import type { Lane } from '../serve.ts'
+import type { FastPath } from '../serve.ts'
 
-/** What redirecting needs. */
+/** Dependencies of the redirect route. */
 export interface RedirectDeps {
   readonly finder: Pick<LinkFinder, 'find'>
   readonly limits: RequestLimits
@@ -27,92 +27,97 @@ export interface RedirectDeps {
   readonly log: Log
   readonly baseUrl: string
   readonly redirectStatus: 301 | 302
-  /** Paths of one segment that are pages, not codes. */
+  /** One-segment paths that are pages, not codes. */
   readonly servedPaths: ReadonlySet<string>
 }
 
-/** Longest time that a client may keep a 301. */
+/** Longest time that a client may cache a 301. */
 const PERMANENT_SECONDS_MAX = 300
 
-/** The lane in front of the app: it answers every path that can be a code and is no page. */
-export function createRedirectLane(deps: RedirectDeps): Lane {
+/** The fast path before the app: it handles every path that can be a code and is not a page. */
+export function createRedirectFastPath(deps: RedirectDeps): FastPath {
   const { finder, limits, nowMs } = deps
-  const answers = createAnswers(deps)
+  const responder = createResponder(deps)
   return (req, res) => {
     if (req.method !== 'GET' && req.method !== 'HEAD') return false
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     const path = pathOf(req.url ?? '')
     const code = parseCodePath(path)
     if (code === undefined || deps.servedPaths.has(path)) return false
-    const askedMs = nowMs()
-    const exchange: Exchange = { req, res, begunMs, limited: limits.onLookup(req, askedMs) }
+    const receivedMs = nowMs()
+    const exchange: Exchange = { req, res, startedMs, limited: limits.onLookup(req, receivedMs) }
     if (exchange.limited.problem !== undefined) {
-      answers.refuse(exchange, exchange.limited.problem)
+      responder.reject(exchange, exchange.limited.problem)
       return true
     }
-    const found = finder.find(code, askedMs)
+    const found = finder.find(code, receivedMs)
     if (found instanceof Promise) {
       found
         .then((target) => {
-          answers.tell(exchange, target, nowMs())
+          responder.respond(exchange, target, nowMs())
         })
         .catch((error: unknown) => {
-          answers.fail(exchange, error)
+          responder.fail(exchange, error)
         })
       return true
     }
     try {
-      answers.tell(exchange, found, askedMs)
+      responder.respond(exchange, found, receivedMs)
     } catch (error) {
-      answers.fail(exchange, error)
+      responder.fail(exchange, error)
     }
     return true
   }
 }
 
-/** What a look-up may come to. */
-function createAnswers({ limits, metrics, log, baseUrl, redirectStatus }: RedirectDeps) {
+/** Sends the responses for the outcomes of a look-up. */
+function createResponder({ limits, metrics, log, baseUrl, redirectStatus }: RedirectDeps) {
   const seconds = (status: number) => metrics.requestSeconds.labels('code', String(status))
   const redirected = seconds(redirectStatus)
   const notFound = seconds(404)
-  const send = ({ res, req, begunMs, limited }: Exchange, problem: Problem) => {
+  const send = ({ res, req, startedMs, limited }: Exchange, problem: Problem) => {
     setLimitHeaders(res, limited)
     res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
     sendProblem(res, problem, baseUrl)
-    seconds(res.statusCode).observe((performance.now() - begunMs) / 1000)
+    seconds(res.statusCode).observe((performance.now() - startedMs) / 1000)
   }
   return {
-    /** Redirects, or says that there is nothing. */
-    tell(exchange: Exchange, target: Target | undefined, atMs: number) {
-      const { req, res, begunMs } = exchange
+    /** Redirects, or responds with 404. */
+    respond(exchange: Exchange, target: Target | undefined, atMs: number) {
+      const { req, res, startedMs } = exchange
       const requestId = requestIdFrom(req.headers['x-request-id'])
-      const go = decideRedirect(target, atMs)
-      if (go !== undefined) {
-        sendRedirect(exchange, { target: go, requestId, status: redirectStatus, nowMs: atMs })
-        redirected.observe((performance.now() - begunMs) / 1000)
+      const destination = decideRedirect(target, atMs)
+      if (destination !== undefined) {
+        sendRedirect(exchange, {
+          target: destination,
+          requestId,
+          status: redirectStatus,
+          nowMs: atMs,
+        })
+        redirected.observe((performance.now() - startedMs) / 1000)
         return
       }
-      limits.onUnknown(req)
+      limits.onMiss(req)
       setLimitHeaders(res, exchange.limited)
       res.setHeader('X-Request-Id', requestId)
       sendNotFound(req, res, baseUrl)
-      notFound.observe((performance.now() - begunMs) / 1000)
+      notFound.observe((performance.now() - startedMs) / 1000)
     },
-    refuse: send,
+    reject: send,
     fail(exchange: Exchange, error: unknown) {
       const { res } = exchange
       if (res.headersSent) {
-        log.error({ err: error }, 'an answer broke off')
+        log.error({ err: error }, 'response aborted')
         res.destroy()
         return
       }
       if (error instanceof StoreError) {
-        // Counted, and logged by the store itself: a line for each would be one more load.
+        // The store counts and logs its errors: a log line per request would only add load.
         send(exchange, { name: 'store-unavailable', detail: 'The store did not answer' })
         return
       }
       send(exchange, { name: 'internal', detail: 'The look-up failed' })
-      log.error({ err: error, requestId: res.getHeader('X-Request-Id') }, 'a look-up failed')
+      log.error({ err: error, requestId: res.getHeader('X-Request-Id') }, 'redirect failed')
     },
   }
 }
@@ -120,7 +125,7 @@ function createAnswers({ limits, metrics, log, baseUrl, redirectStatus }: Redire
 interface Exchange {
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  readonly begunMs: number
+  readonly startedMs: number
   readonly limited: Limited
 }
 
@@ -131,34 +136,36 @@ function pathOf(url: string): string {
 
 function sendRedirect(
   { req, res, limited }: Exchange,
-  answer: { target: Target; requestId: string; status: 301 | 302; nowMs: number },
+  redirect: { target: Target; requestId: string; status: 301 | 302; nowMs: number },
 ): void {
-  const { longUrl } = answer.target
+  const { longUrl } = redirect.target
   const body = `Redirecting to ${longUrl}\n`
   const headers = [
     'Location',
     longUrl,
     'Cache-Control',
-    answer.status === 302 ? 'private, no-store' : permanentCaching(answer.target, answer.nowMs),
+    redirect.status === 302
+      ? 'private, no-store'
+      : permanentCaching(redirect.target, redirect.nowMs),
     'Content-Type',
     'text/plain; charset=utf-8',
     'Content-Length',
-    String(body.length), // a target is visible ASCII, so characters are bytes
+    String(body.length), // a target is visible ASCII: one byte per character
     'X-Robots-Tag',
     'noindex',
     'Referrer-Policy',
     'no-referrer-when-downgrade',
     'X-Request-Id',
-    answer.requestId,
+    redirect.requestId,
   ]
   addLimitHeaders(headers, limited)
-  res.writeHead(answer.status, headers)
+  res.writeHead(redirect.status, headers)
   if (req.method === 'HEAD') res.end()
-  else res.end(body, 'latin1') // the same bytes, and quicker to write than UTF-8
+  else res.end(body, 'latin1') // the same bytes, but faster to write than UTF-8
 }
 
 function permanentCaching({ expiresAtMs }: Target, nowMs: number): string {
-  const left =
+  const remaining =
     expiresAtMs === null ? PERMANENT_SECONDS_MAX : Math.floor((expiresAtMs - nowMs) / 1000)
-  return `private, max-age=${Math.min(PERMANENT_SECONDS_MAX, left)}`
+  return `private, max-age=${Math.min(PERMANENT_SECONDS_MAX, remaining)}`
 }

@@ -1,18 +1,17 @@
-// Steps that are carried out: each may be repeated, and the server's refusal of a repeated one is
-// no failure.
+// Steps are idempotent: the server's rejection of a repeated step is not a failure.
 import { expect, test } from '@jest/globals'
-import type { RefillStep } from '../../codes/refill-sight.ts'
+import type { RefillStep } from '../../codes/observed-state.ts'
 import type { KubeApi } from '../api.ts'
 import { KubeError } from '../kube-error.ts'
 import { applyStatus, applyStep, type PoolClaim } from './apply.ts'
 import type { CodePool } from './code-pool.ts'
-import { inputsOf, isTrouble, jobNameOf, parseTemplate } from './refill-jobs.ts'
+import { inputsOf, isProblem, jobNameOf, parseTemplate } from './refill-jobs.ts'
 
 type Call = Parameters<KubeApi['call']>[0]
 
 const { signal } = new AbortController()
 const parsed = parseTemplate('spec: { containers: [{ name: refill, image: i }] }')
-const template = isTrouble(parsed) ? undefined : parsed
+const template = isProblem(parsed) ? undefined : parsed
 const pool: CodePool = {
   metadata: { name: 'p', namespace: 'n', uid: 'u', resourceVersion: '7' },
   spec: {
@@ -20,11 +19,11 @@ const pool: CodePool = {
     codeSecret: { name: 's', key: 'secret' },
   },
 }
-const begin: RefillStep = { kind: 'begin', refill: 3, fillTo: 9000 }
+const start: RefillStep = { kind: 'start', refill: 3, fillTo: 9000 }
 const cancel: RefillStep = { kind: 'cancel', job: 'j', why: 'paused' }
 const remove: RefillStep = { kind: 'remove', job: 'j' }
 
-/** Carries a step out at a server that answers each call with `status`. */
+/** Applies a step with a server that responds to each call with `status`. */
 async function apply(step: RefillStep, { status = 200, isOwned = true, hasTemplate = true } = {}) {
   const calls: Call[] = []
   const claims: PoolClaim[] = []
@@ -45,23 +44,28 @@ async function apply(step: RefillStep, { status = 200, isOwned = true, hasTempla
   }
   const context = { pool, storeName: 'shared', owner: 'n/p', signal }
   const withTemplate = { ...context, template: hasTemplate ? template : undefined }
-  return { isDone: await applyStep({ api, ownPool }, step, withTemplate), calls, claims, api }
+  return {
+    shouldContinue: await applyStep({ api, ownPool }, step, withTemplate),
+    calls,
+    claims,
+    api,
+  }
 }
 
 test.each([
-  [begin, 409],
+  [start, 409],
   [cancel, 404],
   [remove, 404],
-])('%j is done, also where the server answers %i', async (step, repeated) => {
-  expect((await apply(step)).isDone).toBe(true)
-  expect((await apply(step, { status: repeated })).isDone).toBe(true)
+])('%j succeeds, also if the server responds %i', async (step, repeated) => {
+  expect((await apply(step)).shouldContinue).toBe(true)
+  expect((await apply(step, { status: repeated })).shouldContinue).toBe(true)
   const others = [403, 404, 409, 500].filter((status) => status !== repeated)
   for (const status of others)
     await expect(apply(step, { status })).rejects.toMatchObject({ status })
 })
 
-test('a refill of a CodePool has one name, so that it is created once', async () => {
-  const { calls } = await apply(begin)
+test('a refill of a CodePool has one name, so its Job is created once', async () => {
+  const { calls } = await apply(start)
   expect(calls).toMatchObject([
     { method: 'POST', body: { metadata: { name: jobNameOf(pool, 3) } }, signal },
   ])
@@ -71,23 +75,23 @@ test('a refill of a CodePool has one name, so that it is created once', async ()
   expect(jobNameOf({ ...pool }, 3)).toBe(names[0])
 })
 
-test('a Job is named within 63 characters, and no part of its name ends in a dot', () => {
+test('the name of a Job has at most 63 characters, and no part ends with a dot', () => {
   const name = `${'a'.repeat(38)}.-${'b'.repeat(200)}`
   const long = jobNameOf({ ...pool, metadata: { ...pool.metadata, name } }, 1)
   expect(long).toMatch(/^a{38}-refill-[0-9a-f]{10}$/)
 })
 
 test('without a template no Job is created, and the next step waits', async () => {
-  const { isDone, calls } = await apply(begin, { hasTemplate: false })
-  expect([isDone, calls]).toEqual([false, []])
+  const { shouldContinue, calls } = await apply(start, { hasTemplate: false })
+  expect([shouldContinue, calls]).toEqual([false, []])
 })
 
-test('a pool is owned with its marks; where it is not, the next step waits', async () => {
+test('a pool is owned with its bounds; if it is not owned, the next step waits', async () => {
   const own: RefillStep = { kind: 'own', replaces: 'n/q' }
   const claim = { pool: 'shared', owner: 'n/p', replaces: 'n/q', lowWater: 2000, target: 5000 }
-  const { isDone, claims, calls } = await apply(own)
-  expect([isDone, claims, calls]).toEqual([true, [claim], []])
-  expect((await apply(own, { isOwned: false })).isDone).toBe(false)
+  const { shouldContinue, claims, calls } = await apply(own)
+  expect([shouldContinue, claims, calls]).toEqual([true, [claim], []])
+  expect((await apply(own, { isOwned: false })).shouldContinue).toBe(false)
 })
 
 test('a Job is deleted with its pods', async () => {
@@ -99,7 +103,7 @@ test('a Job is deleted with its pods', async () => {
   }
 })
 
-test('a status is written over the version that it was made from', async () => {
+test('a status is written only over the version it was built from', async () => {
   const { api, calls } = await apply(remove)
   await applyStatus(api, { pool, status: { level: 1 }, signal })
   expect(calls[1]).toMatchObject({
@@ -108,7 +112,7 @@ test('a status is written over the version that it was made from', async () => {
   })
 })
 
-test('the inputs of a Job change with all that it is made from, and with nothing else', () => {
+test('the inputs of a Job change with everything it is built from, and nothing else', () => {
   if (template === undefined) throw new Error('there is no template')
   const of = (spec: Partial<CodePool['spec']>, storeName = 'shared') =>
     inputsOf({ ...pool, spec: { ...pool.spec, ...spec } }, { storeName, template })

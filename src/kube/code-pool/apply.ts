@@ -1,30 +1,30 @@
-// Carries out what was decided for one CodePool. Each step may be repeated: a Job that is there is
-// as good as made, one that is gone as good as removed.
-import type { RefillStep } from '../../codes/refill-sight.ts'
+// Applies the planned steps of one CodePool. Steps are idempotent: an existing Job counts as
+// created, a missing one as deleted.
+import type { RefillStep } from '../../codes/observed-state.ts'
 import { APPLY, type KubeApi } from '../api.ts'
 import { isStatus } from '../kube-error.ts'
 import { type KubeObject, pathOf } from '../objects.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
 import { JOBS, type PodTemplate, renderJob } from './refill-jobs.ts'
 
-/** A claim to a pool in the store. */
+/** A claim of ownership of a pool in the store. */
 export interface PoolClaim {
   readonly pool: string
   readonly owner: string
-  /** Who may stand there before us; `null` for nobody. */
+  /** The previous owner that may be replaced; `null`: none. */
   readonly replaces: string | null
   readonly lowWater: number
   readonly target: number
 }
 
-/** What is written with. */
+/** The clients that steps write with. */
 export interface ApplyDeps {
   readonly api: KubeApi
-  /** Whether the pool is ours now. Throws where the store does not answer. */
+  /** Whether `owner` owns the pool now. Throws if the store is unavailable. */
   readonly ownPool: (claim: PoolClaim) => Promise<boolean>
 }
 
-/** What a step needs of the CodePool. */
+/** The context of a step. */
 export interface StepContext {
   readonly pool: CodePool
   readonly storeName: string
@@ -33,7 +33,7 @@ export interface StepContext {
   readonly signal: AbortSignal
 }
 
-/** Does one step; whether the next may be done. Throws KubeError, and what the store throws. */
+/** Applies one step; returns whether to continue. Throws KubeError and errors of the store. */
 export async function applyStep(
   { api, ownPool }: ApplyDeps,
   step: RefillStep,
@@ -45,31 +45,31 @@ export async function applyStep(
   switch (step.kind) {
     case 'own':
       return ownPool({ pool: storeName, owner, replaces: step.replaces, lowWater, target })
-    case 'begin': {
+    case 'start': {
       if (template === undefined) return false
       const body = renderJob(pool, { ...step, storeName, template })
       await api
         .call({ method: 'POST', path: pathOf(JOBS, { namespace }), body, signal })
-        .catch(unless(409))
+        .catch(ignoreStatus(409))
       return true
     }
     case 'cancel':
     case 'remove': {
       const path = pathOf(JOBS, { namespace, name: step.job })
       const body = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' }
-      await api.call({ method: 'DELETE', path, body, signal }).catch(unless(404))
+      await api.call({ method: 'DELETE', path, body, signal }).catch(ignoreStatus(404))
       return true
     }
   }
 }
 
-function unless(status: number) {
+function ignoreStatus(status: number) {
   return (error: unknown) => {
     if (!isStatus(error, status)) throw error
   }
 }
 
-/** Writes a status over the very version that it was made from. Throws KubeError. */
+/** Writes a status if the CodePool still has the version it was built from. Throws KubeError. */
 export async function applyStatus(
   api: KubeApi,
   { pool, status, signal }: { pool: CodePool; status: CodePoolStatus; signal: AbortSignal },
@@ -78,7 +78,7 @@ export async function applyStatus(
   const { apiVersion, kind } = CODE_POOLS
   return (await api.call({
     method: 'PATCH',
-    path: pathOf(CODE_POOLS, { namespace, name, part: 'status' }),
+    path: pathOf(CODE_POOLS, { namespace, name, subresource: 'status' }),
     body: { apiVersion, kind, metadata: { name, namespace, resourceVersion }, status },
     ...APPLY,
     signal,

@@ -1,44 +1,43 @@
-// CodePools on the wire: their types are those of the definition; what a status, a Job and a pod
-// say.
+// CodePools on the wire: types match the definition; parsing of statuses, Jobs and pods.
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { renderTypes, TYPES_PATH } from '../../../charts/render-types.ts'
 import { mergeConditions, microTime, secondTime } from '../conditions.ts'
 import type { Condition } from '../objects.ts'
-import { troubleOfPod } from './pod-trouble.ts'
+import { problemOfPod } from './pod-problem.ts'
 import { parseTemplate, trimJob } from './refill-jobs.ts'
-import { saysSame, spanOf } from './render-status.ts'
+import { isSameStatus, formatDuration } from './render-status.ts'
 
 const metadata = { name: 'j', namespace: 'n', uid: 'u', resourceVersion: '1' }
 
-test('the types are what charts/render-types.ts makes of the definition', async () => {
+test('the types are what charts/render-types.ts generates from the definition', async () => {
   expect(readFileSync(TYPES_PATH, 'utf8')).toBe(await renderTypes())
 })
 
-test('times have the digits that the API server asks for', () => {
+test('times have the precision that the API server requires', () => {
   expect([secondTime(1_500), microTime(1_500)]).toEqual([
     '1970-01-01T00:00:01Z',
     '1970-01-01T00:00:01.500000Z',
   ])
 })
 
-test('a condition keeps its time until its status turns', () => {
+test('a condition keeps its transition time until its status changes', () => {
   const before: Condition[] = [
     {
       ...{ type: 'Ready', status: 'True', reason: 'A', message: 'a' },
       ...{ lastTransitionTime: '2000-01-01T00:00:00Z', observedGeneration: 1 },
     },
   ]
-  const say = (status: Condition['status']) =>
+  const merge = (status: Condition['status']) =>
     mergeConditions(before, [{ type: 'Ready', status, reason: 'B', message: 'x'.repeat(2000) }], {
       nowMs: 0,
       generation: 2,
     })[0]
-  expect(say('True')).toMatchObject({
+  expect(merge('True')).toMatchObject({
     ...{ reason: 'B', lastTransitionTime: '2000-01-01T00:00:00Z', observedGeneration: 2 },
   })
-  expect(say('False')?.lastTransitionTime).toBe('1970-01-01T00:00:00Z')
-  expect(say('True')?.message).toHaveLength(1024)
+  expect(merge('False')?.lastTransitionTime).toBe('1970-01-01T00:00:00Z')
+  expect(merge('True')?.message).toHaveLength(1024)
 })
 
 test.each([
@@ -48,14 +47,14 @@ test.each([
   [3600, '1h'],
   [5 * 3600 + 12 * 60 + 3, '5h12m'],
   [3 * 86_400 + 4 * 3600 + 59, '3d4h'],
-])('%d s last %s', (seconds, text) => {
-  expect(spanOf(seconds)).toBe(text)
+])('%d s last %s', (seconds, formatted) => {
+  expect(formatDuration(seconds)).toBe(formatted)
 })
 
-test('two statuses say the same whatever the order of their members', () => {
-  expect(saysSame({ level: 1, failures: 2 }, { failures: 2, level: 1 })).toBe(true)
-  expect(saysSame({ level: 1 }, { level: 2 })).toBe(false)
-  expect(saysSame(undefined, { level: 2 })).toBe(false)
+test('two statuses are equal whatever the order of their members', () => {
+  expect(isSameStatus({ level: 1, failures: 2 }, { failures: 2, level: 1 })).toBe(true)
+  expect(isSameStatus({ level: 1 }, { level: 2 })).toBe(false)
+  expect(isSameStatus(undefined, { level: 2 })).toBe(false)
 })
 
 test.each([
@@ -63,13 +62,13 @@ test.each([
   ['[', 'is no YAML'],
   ['spec: {}', 'must have spec.containers'],
   ['spec: { containers: [{ name: other }] }', 'must have a container of the name refill'],
-])('the template %j %s', (text, message) => {
-  expect(parseTemplate(text)).toMatchObject({
+])('the template %j %s', (source, message) => {
+  expect(parseTemplate(source)).toMatchObject({
     ...{ reason: 'TemplateInvalid', message: expect.stringContaining(message) },
   })
 })
 
-test('of a Job only what is read is kept', () => {
+test('only the used fields of a Job are kept', () => {
   const annotations = { 'curtail.dev/refill': '3', 'curtail.dev/inputs': 'abc', other: 'x' }
   const creationTimestamp = '2000-01-01T00:00:00Z'
   const of = (status: object) =>
@@ -105,15 +104,15 @@ const states: readonly [object, string | null][] = [
   [exit(137, ''), 'RefillFailed: refill: Error, exit code 137'],
 ]
 
-test.each(states)('a pod whose container says %j: %s', (state, said) => {
-  const trouble = troubleOfPod({
+test.each(states)('a pod whose container state is %j: %s', (state, expected) => {
+  const problem = problemOfPod({
     metadata,
     status: { containerStatuses: [{ name: 'refill', state }] },
   })
-  expect(trouble && `${trouble.reason}: ${trouble.message}`).toBe(said)
+  expect(problem && `${problem.reason}: ${problem.message}`).toBe(expected)
 })
 
-test('a pod that no node takes says so', () => {
+test('an unschedulable pod is reported', () => {
   const conditions = [{ type: 'PodScheduled', status: 'False', message: 'no memory' }]
-  expect(troubleOfPod({ metadata, status: { conditions } })?.reason).toBe('PodUnschedulable')
+  expect(problemOfPod({ metadata, status: { conditions } })?.reason).toBe('PodUnschedulable')
 })

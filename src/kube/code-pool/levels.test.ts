@@ -1,5 +1,5 @@
-// Levels of pools in the store: for how long a read is valid, which read a caller gets, and what is
-// reported of changes.
+// Levels of pools in the store: how long a read is valid, which read a caller gets, and which
+// changes are reported.
 import { beforeEach, expect, test } from '@jest/globals'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLevels, type Levels, type StoredPool } from './levels.ts'
@@ -34,43 +34,43 @@ beforeEach(() => {
 
 const unavailable = () => Promise.reject(new Error('unavailable'))
 
-test('a read is valid for a minute, not for a millisecond more', async () => {
+test('a read is valid for exactly one minute', async () => {
   expect(levels.get('p')).toMatchObject({ kind: 'unknown' })
   expect(await levels.refresh()).toBe(true)
   read = unavailable
   nowMs += 59_999
   expect(await levels.refresh()).toBe(false)
-  expect(levels.get('p')).toMatchObject({ kind: 'there', level: 5000 })
+  expect(levels.get('p')).toMatchObject({ kind: 'present', level: 5000 })
   expect(levels.get('q')).toEqual({ kind: 'absent' })
   nowMs += 1
-  expect(levels.get('p')).toEqual({ kind: 'unknown', why: 'the store of codes does not answer' })
+  expect(levels.get('p')).toEqual({ kind: 'unknown', why: 'the code store is unavailable' })
 })
 
 test('a caller during a read gets the next one, which several callers share', async () => {
-  const first = Promise.withResolvers<readonly StoredPool[]>()
-  read = () => first.promise
-  const early = levels.refresh()
+  const response = Promise.withResolvers<readonly StoredPool[]>()
+  read = () => response.promise
+  const first = levels.refresh()
   read = () => Promise.resolve([row('p', 4)])
-  const late = [levels.refresh(), levels.refresh()]
+  const duringRead = [levels.refresh(), levels.refresh()]
   expect(reads).toBe(1)
-  first.resolve([row('p', 5)])
-  expect([await early, ...(await Promise.all(late))]).toEqual([true, true, true])
+  response.resolve([row('p', 5)])
+  expect([await first, ...(await Promise.all(duringRead))]).toEqual([true, true, true])
   expect([reads, levels.get('p')]).toMatchObject([2, { level: 4000 }])
-  // So it is the next time: a read that has ended is given to no one.
+  // The same applies later: a completed read is never returned to a new caller.
   const third = levels.refresh()
   read = () => Promise.resolve([row('p', 3)])
   await Promise.all([third, levels.refresh()])
   expect([reads, levels.get('p')]).toMatchObject([4, { level: 3000 }])
 })
 
-test('a failed read leaves the next ones to be made', async () => {
+test('reads after a failed one are made as usual', async () => {
   read = unavailable
   expect([await levels.refresh(), await levels.refresh(), reads]).toEqual([false, false, 2])
   read = () => Promise.resolve([])
   expect([await levels.refresh(), reads, levels.get('p')]).toEqual([true, 3, { kind: 'absent' }])
 })
 
-test('each member of a row that changes is reported, and a row that came or went', async () => {
+test('a change of any field of a row is reported, and an added or removed row', async () => {
   await levels.refresh()
   expect(changes.splice(0)).toEqual(['all'])
   await levels.refresh()
@@ -93,7 +93,7 @@ test('each member of a row that changes is reported, and a row that came or went
   expect(levels.get('p')).toEqual({ kind: 'absent' })
 })
 
-test('of failures in a row the first is reported, and all pools are read afterwards', async () => {
+test('the first of consecutive failures is reported, then all pools on recovery', async () => {
   await levels.refresh()
   changes.length = 0
   read = unavailable
@@ -102,25 +102,25 @@ test('of failures in a row the first is reported, and all pools are read afterwa
   expect([errors.length, changes]).toEqual([1, []])
   nowMs += 60_000
   await levels.refresh()
-  expect([errors.length, changes.splice(0)]).toEqual([1, ['all']]) // no read is valid any more
+  expect([errors.length, changes.splice(0)]).toEqual([1, ['all']]) // the last read has expired
   read = () => Promise.resolve([row('p', 5)])
   await levels.refresh()
   expect(changes.splice(0)).toEqual(['all'])
   read = unavailable
   await levels.refresh()
   read = () => Promise.resolve([row('p', 5)])
-  await levels.refresh() // somebody may have been told of the failure
+  await levels.refresh() // a caller may have observed the failure
   expect([errors.length, changes]).toEqual([2, ['all']])
 })
 
-test('1,000 pools are kept, no more', async () => {
+test('at most 1,000 pools are kept', async () => {
   read = () => Promise.resolve(Array.from({ length: 1001 }, (_, i) => row(`p${i}`, 1)))
   await levels.refresh()
-  expect(levels.get('p999')).toMatchObject({ kind: 'there' })
+  expect(levels.get('p999')).toMatchObject({ kind: 'present' })
   expect(levels.get('p1000')).toEqual({ kind: 'absent' })
 })
 
-test('the first read settles the levels, also one that failed', async () => {
+test('the first read settles the levels, also if it failed', async () => {
   let isSettled = false
   void levels.settled.then(() => (isSettled = true))
   await Promise.resolve()

@@ -1,9 +1,9 @@
-// How the pools stand in the store: all of them in one read, again and again; who watches a pool is
-// told when it has changed, or when the store does not answer any more.
-import type { PoolSight as ClaimSight } from '../../codes/claim-rate.ts'
-import { addLongSight, sustainedRateOf } from '../../codes/plan-refill-rate.ts'
+// Levels of all pools in the store, polled with one read. Reports pools that changed, and when the
+// store becomes unavailable or recovers.
+import type { ClaimSample } from '../../codes/claim-rate.ts'
+import { addLongTermSample, sustainedRateOf } from '../../codes/plan-refill-rate.ts'
 import { levelOf, type Pool } from '../../codes/pool.ts'
-import type { StoredSight } from '../../codes/refill-sight.ts'
+import type { ObservedStore } from '../../codes/observed-state.ts'
 import { type Background, runInBackground } from '../../resilience/background.ts'
 import { pause } from '../../resilience/deadline.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -15,37 +15,37 @@ export interface StoredPool extends Pick<Pool, 'pool' | 'minted' | 'claimed'> {
   readonly target: number | null
 }
 
-/** The levels as they were last read. */
+/** The levels of the last read. */
 export interface Levels {
-  readonly get: (pool: string) => StoredSight
-  /** Reads them anew; whether the store answered. */
+  readonly get: (pool: string) => ObservedStore
+  /** Re-reads the levels; returns whether the read succeeded. */
   readonly refresh: () => Promise<boolean>
-  /** Begins to read them again and again. */
-  readonly begin: () => Background
-  /** Resolves after the first read, whether the store responded or not. */
+  /** Starts polling. */
+  readonly start: () => Background
+  /** Resolves after the first read, successful or not. */
   readonly settled: Promise<void>
 }
 
-/** How often they are read; and how long one read is believed. */
+/** The polling interval, and how long a read is valid. */
 const READ_EVERY_MS = 15_000
-const BELIEVED_MS = 60_000
-/** The first read waits so long for the connection: before that it can only fail. */
+const VALID_MS = 60_000
+/** How long the first read waits for the connection: before that it can only fail. */
 const CONNECT_MS_MAX = 10_000
-/** A store never has more. */
+/** Further pools are ignored. */
 const POOLS_MAX = 1000
 
-interface Seen {
+interface CachedPool {
   readonly row: StoredPool
-  readonly sights: readonly ClaimSight[]
+  readonly samples: readonly ClaimSample[]
 }
 
-/** Levels of which none has been read. */
+/** Creates levels; nothing is read yet. */
 export function createLevels(deps: {
-  /** Throws where the store does not answer. */
+  /** Throws if the store is unavailable. */
   readonly readPools: () => Promise<readonly StoredPool[]>
-  /** Told of pools that changed, or of `all` where the store came or went. */
+  /** Called with pools that changed, or `all` if the store's availability changed. */
   readonly onChange: (pools: readonly string[] | 'all') => void
-  /** Told of the first failure in a row. */
+  /** Called with the first of consecutive failures. */
   readonly onError: (error: unknown) => void
   /** Resolves once the store is connected. */
   readonly connected: Promise<unknown>
@@ -55,50 +55,50 @@ export function createLevels(deps: {
   readonly everyMs?: number
 }): Levels {
   const { nowMs, onChange } = deps
-  const seen = new Map<string, Seen>()
+  const cache = new Map<string, CachedPool>()
   let readAtMs = -Infinity
-  let why = 'the store has not answered yet'
-  let wasKnown = false
-  /** A read failed since the last that did not: somebody may have been told so. */
+  let why = 'the store has not responded yet'
+  let wasFresh = false
+  /** A read has failed since the last success, and callers may have observed the failure. */
   let hasFailed = false
-  const isKnown = () => nowMs() - readAtMs < BELIEVED_MS
+  const isFresh = () => nowMs() - readAtMs < VALID_MS
   const { promise: settled, resolve: settle } = Promise.withResolvers<undefined>()
   const read = async () => {
     let changed: readonly string[] = []
-    let isAnswered = false
-    let isBack = false
+    let isOk = false
+    let hasRecovered = false
     try {
       const rows = await deps.readPools()
       readAtMs = nowMs()
-      changed = takeRows(seen, rows, readAtMs)
-      isAnswered = true
-      isBack = hasFailed
+      changed = updateCache(cache, rows, readAtMs)
+      isOk = true
+      hasRecovered = hasFailed
       hasFailed = false
     } catch (error) {
       deps.metrics.poolReadsFailed.inc(1)
-      why = 'the store of codes does not answer'
-      if (!hasFailed) deps.onError(error) // once, until it has answered again
+      why = 'the code store is unavailable'
+      if (!hasFailed) deps.onError(error) // once, until the store recovers
       hasFailed = true
     }
-    const turned = wasKnown !== isKnown()
-    wasKnown = isKnown()
+    const hasFreshnessChanged = wasFresh !== isFresh()
+    wasFresh = isFresh()
     settle(undefined)
-    if (turned || isBack) onChange('all')
+    if (hasFreshnessChanged || hasRecovered) onChange('all')
     else if (changed.length > 0) onChange(changed)
-    return isAnswered
+    return isOk
   }
-  const refresh = shareReads(read)
+  const refresh = coalesceReads(read)
   const untilConnected = waitOnce(deps.connected)
   return {
     get(pool) {
-      if (!isKnown()) return { kind: 'unknown', why }
-      const found = seen.get(pool)
+      if (!isFresh()) return { kind: 'unknown', why }
+      const found = cache.get(pool)
       if (found === undefined) return { kind: 'absent' }
-      return { kind: 'there', ...figuresOf(found) }
+      return { kind: 'present', ...figuresOf(found) }
     },
     refresh,
     settled,
-    begin: () =>
+    start: () =>
       runInBackground({
         everyMs: deps.everyMs ?? READ_EVERY_MS,
         task: async (signal) => {
@@ -110,12 +110,12 @@ export function createLevels(deps: {
   }
 }
 
-function figuresOf({ row, sights }: Seen) {
+function figuresOf({ row, samples }: CachedPool) {
   const { owner, lowWater, target } = row
-  return { level: levelOf(row), rate: sustainedRateOf(sights), owner, lowWater, target }
+  return { level: levelOf(row), rate: sustainedRateOf(samples), owner, lowWater, target }
 }
 
-/** Waits for the connection at the first call alone, and for so long at most. */
+/** Waits for the connection in the first call only, up to CONNECT_MS_MAX. */
 function waitOnce(connected: Promise<unknown>): (signal: AbortSignal) => Promise<void> {
   let hasWaited = false
   return async (signal) => {
@@ -124,29 +124,33 @@ function waitOnce(connected: Promise<unknown>): (signal: AbortSignal) => Promise
   }
 }
 
-/** Takes rows in as they were just read; gives the names of those that changed, came or went. */
-function takeRows(seen: Map<string, Seen>, rows: readonly StoredPool[], atMs: number): string[] {
+/** Updates the cache from a read; returns the pools that were changed, added or removed. */
+function updateCache(
+  cache: Map<string, CachedPool>,
+  rows: readonly StoredPool[],
+  atMs: number,
+): string[] {
   const changed: string[] = []
   const names = new Set(rows.map(({ pool }) => pool))
-  for (const pool of [...seen.keys()]) {
+  for (const pool of [...cache.keys()]) {
     if (names.has(pool)) continue
-    seen.delete(pool)
+    cache.delete(pool)
     changed.push(pool)
   }
   for (const row of rows.slice(0, POOLS_MAX)) {
-    const before = seen.get(row.pool)
-    const sights = addLongSight(before?.sights ?? [], { atMs, claimed: row.claimed })
-    seen.set(row.pool, { row, sights })
+    const before = cache.get(row.pool)
+    const samples = addLongTermSample(before?.samples ?? [], { atMs, claimed: row.claimed })
+    cache.set(row.pool, { row, samples })
     if (before === undefined || !isSame(before.row, row)) changed.push(row.pool)
   }
   return changed
 }
 
-/** One read at a time; whoever asks during one shares the next, which sees all that was before. */
-function shareReads(read: () => Promise<boolean>): () => Promise<boolean> {
+/** One read at a time; calls during a read share the next one, which starts after them. */
+function coalesceReads(read: () => Promise<boolean>): () => Promise<boolean> {
   let current: Promise<boolean> | undefined
   let next: Promise<boolean> | undefined
-  const begin = () => {
+  const start = () => {
     const reading = read().finally(() => {
       if (current === reading) current = undefined
     })
@@ -154,10 +158,10 @@ function shareReads(read: () => Promise<boolean>): () => Promise<boolean> {
     return reading
   }
   return () => {
-    if (current === undefined) return begin()
+    if (current === undefined) return start()
     next ??= current.then(() => {
       next = undefined
-      return begin()
+      return start()
     })
     return next
   }

@@ -1,60 +1,60 @@
-// All that is read of one CodePool before anything is decided: from caches, and from the API server
-// only where a cache cannot know. Decides nothing.
-import type { PoolSight, SeenJob } from '../../codes/refill-sight.ts'
+// Collects the observed state of one CodePool: from caches, and from the API server only when a
+// cache cannot have it. Decides nothing.
+import type { ObservedPool, ObservedJob } from '../../codes/observed-state.ts'
 import type { KubeApi } from '../api.ts'
 import { isStatus } from '../kube-error.ts'
 import type { ObjectCache } from '../object-cache.ts'
 import { type KubeObject, keyOf, pathOf } from '../objects.ts'
 import type { CodePool } from './code-pool.ts'
 import type { Levels } from './levels.ts'
-import { NOT_BEGUN, readPodTrouble } from './pod-trouble.ts'
+import { NOT_STARTED, readPodProblem } from './pod-problem.ts'
 import {
   inputsOf,
-  isTrouble,
+  isProblem,
   jobNameOf,
   JOBS,
   type PodTemplate,
   type RefillJob,
   trimJob,
 } from './refill-jobs.ts'
-import type { Trouble } from '../../codes/refill-sight.ts'
+import type { Problem } from '../../codes/observed-state.ts'
 import { degradedOf, historyOf } from './read-status.ts'
 
-/** What is observed with. */
+/** The sources of the observed state. */
 export interface ObserveDeps {
   readonly api: KubeApi
-  /** Of the CodePool's namespace; by the uid of the CodePool. */
+  /** Jobs of the CodePool's namespace, indexed by the uid of the CodePool. */
   readonly jobs: Pick<ObjectCache<RefillJob>, 'listBy'>
-  /** Of every namespace; by the pool's name in the store. */
+  /** CodePools of all namespaces, indexed by the pool's name in the store. */
   readonly pools: Pick<ObjectCache<CodePool>, 'listBy'>
   readonly levels: Pick<Levels, 'get'>
-  readonly template: () => PodTemplate | Trouble
-  /** What owners of pools in the store begin with, where several clusters share it. */
+  readonly template: () => PodTemplate | Problem
+  /** Prefix of owners in the store, for stores that several clusters share. */
   readonly ownerPrefix: string
   readonly wallMs: () => number
 }
 
-/** An owner whose place a CodePool may take, as its operator says. */
+/** Annotation: the owner that the operator allows this CodePool to replace. */
 const REPLACES = 'curtail.dev/replaces-owner'
-/** A pod that does not run after so long is asked why. */
-const BEGIN_MS_MAX = 10_000
+/** If a pod does not run after so long, its problem is read. */
+const START_MS_MAX = 10_000
 
-/** The name of a CodePool's pool in the store. */
+/** The name of the pool in the store. */
 export function storeNameOf({ metadata, spec }: CodePool): string {
   return spec.storeName ?? keyOf({ metadata })
 }
 
-/** The name by which a CodePool owns its pool. */
+/** The owner name of a CodePool in the store. */
 export function ownerOf(pool: CodePool, prefix: string): string {
   return `${prefix}${keyOf(pool)}`
 }
 
-/** Sees all of a CodePool but its level in the store. Throws KubeError. */
+/** Observes a CodePool, except for its level in the store. Throws KubeError. */
 export async function observe(
   deps: ObserveDeps,
   pool: CodePool,
   signal: AbortSignal,
-): Promise<Omit<PoolSight, 'stored'>> {
+): Promise<Omit<ObservedPool, 'stored'>> {
   const { spec, metadata } = pool
   const storeName = storeNameOf(pool)
   const template = deps.template()
@@ -69,15 +69,15 @@ export async function observe(
     },
     self: ownerOf(pool, deps.ownerPrefix),
     mayReplace: metadata.annotations?.[REPLACES] ?? null,
-    rival: rivalOf(deps, pool),
-    inputs: isTrouble(template) ? template : inputsOf(pool, { storeName, template }),
+    conflictingOwner: olderOwnerOf(deps, pool),
+    inputs: isProblem(template) ? template : inputsOf(pool, { storeName, template }),
     jobs,
     history,
   }
 }
 
-/** The older of two CodePools has the pool. */
-function rivalOf({ pools }: ObserveDeps, pool: CodePool): string | null {
+/** Another, older CodePool of the same pool: the oldest one owns it. */
+function olderOwnerOf({ pools }: ObserveDeps, pool: CodePool): string | null {
   const ageOf = ({ metadata }: KubeObject) => `${metadata.creationTimestamp} ${metadata.uid}`
   const older = pools
     .listBy(storeNameOf(pool))
@@ -89,15 +89,17 @@ async function observeJobs(
   deps: ObserveDeps,
   pool: CodePool,
   signal: AbortSignal,
-): Promise<SeenJob[]> {
+): Promise<ObservedJob[]> {
   const cached = deps.jobs.listBy(pool.metadata.uid)
-  const { begun, last } = historyOf(pool)
+  const { started, last } = historyOf(pool)
   const newest = Math.max(last?.refill ?? 0, ...cached.map(({ refill }) => refill))
-  // One was begun of which the cache knows nothing: it is new, or somebody has removed it.
-  const missing = begun > newest ? await readJob(deps, pool, { refill: begun, signal }) : undefined
+  // A started Job is not in the cache: it is new, or it was deleted.
+  const missing =
+    started > newest ? await readJob(deps, pool, { refill: started, signal }) : undefined
   const jobs = missing === undefined ? cached : [...cached, missing]
-  const known = last?.refill ?? 0
-  return Promise.all(jobs.map((job) => seeJob(deps, { job, known, told: toldOf(pool), signal })))
+  const recorded = last?.refill ?? 0
+  const reported = reportedProblemOf(pool)
+  return Promise.all(jobs.map((job) => observeJob(deps, { job, recorded, reported, signal })))
 }
 
 async function readJob(
@@ -115,34 +117,34 @@ async function readJob(
   }
 }
 
-/** Why a pod does not begin, as it was told; `null` where that was not told. */
-function toldOf({ status }: CodePool): Trouble | null {
+/** The pod problem that the status reports; `null` if it reports none. */
+function reportedProblemOf({ status }: CodePool): Problem | null {
   const degraded = degradedOf(status)
-  if (degraded?.status !== 'True' || !NOT_BEGUN.has(degraded.reason)) return null
+  if (degraded?.status !== 'True' || !NOT_STARTED.has(degraded.reason)) return null
   return { reason: degraded.reason, message: degraded.message }
 }
 
-interface GivenJob {
+interface JobInput {
   readonly job: RefillJob
-  /** The last refill whose end is written down. */
-  readonly known: number
-  readonly told: Trouble | null
+  /** The last refill whose outcome is in the status. */
+  readonly recorded: number
+  readonly reported: Problem | null
   readonly signal: AbortSignal
 }
 
-async function seeJob(
+async function observeJob(
   { api, wallMs }: ObserveDeps,
-  { job, known, told, signal }: GivenJob,
-): Promise<SeenJob> {
+  { job, recorded, reported, signal }: JobInput,
+): Promise<ObservedJob> {
   const { metadata, refill, inputs, state, startedMs, finishedMs, isReady, failure } = job
   const { name, namespace } = metadata
-  const isNews = state === 'failed' && refill > known
-  const isSlow = state === 'running' && !isReady && wallMs() - startedMs > BEGIN_MS_MAX
-  const asked =
-    isNews || isSlow ? await readPodTrouble(api, { namespace, job: name, signal }) : null
-  // A new pod says nothing at first: what was told of the one before it stands until one runs.
-  const before = isSlow ? told : null
-  const said = failure === null ? null : { reason: 'RefillFailed', message: failure }
+  const isNewFailure = state === 'failed' && refill > recorded
+  const isSlow = state === 'running' && !isReady && wallMs() - startedMs > START_MS_MAX
+  const current =
+    isNewFailure || isSlow ? await readPodProblem(api, { namespace, job: name, signal }) : null
+  // A new pod has no problem at first: the reported one is kept until a pod runs.
+  const previous = isSlow ? reported : null
+  const jobFailure = failure === null ? null : { reason: 'RefillFailed', message: failure }
   return {
     name,
     refill,
@@ -151,6 +153,6 @@ async function seeJob(
     isDeleting: metadata.deletionTimestamp !== undefined,
     startedMs,
     finishedMs,
-    trouble: asked ?? before ?? said,
+    problem: current ?? previous ?? jobFailure,
   }
 }

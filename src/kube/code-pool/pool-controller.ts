@@ -1,5 +1,5 @@
-// The controller of CodePools: watches them and their Jobs in each namespace, and reconciles while
-// it leads. Reads go on without leading, so that whoever takes over knows all at once.
+// The controller of CodePools: watches CodePools and Jobs in each namespace, and reconciles while
+// leading. It also watches while not leading, so that a new leader starts with full caches.
 import { within } from '../../resilience/deadline.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -11,14 +11,14 @@ import { createObjectCache, type Change, type ObjectCache } from '../object-cach
 import { type KubeObject, keyOf } from '../objects.ts'
 import { createReflector, type Reflector } from '../reflector.ts'
 import { runWorkers } from '../run-workers.ts'
-import { endsWithin, type Scheduler, untilAborted } from '../scheduler.ts'
+import { completesWithin, type Scheduler, untilAborted } from '../scheduler.ts'
 import { createWorkQueue, type WorkQueue } from '../work-queue.ts'
 import { CODE_POOLS, type CodePool } from './code-pool.ts'
 import { storeNameOf } from './observe.ts'
 import { createReconcile, type ReconcileDeps } from './reconcile.ts'
 import { JOB_SELECTOR, JOBS, poolUidOf, type RefillJob, trimJob } from './refill-jobs.ts'
 
-/** What the controller works with. */
+/** Dependencies of the controller. */
 export interface PoolControllerDeps extends Omit<ReconcileDeps, 'poolsIn' | 'jobsIn' | 'pools'> {
   readonly api: KubeApi
   readonly namespaces: readonly string[]
@@ -27,35 +27,35 @@ export interface PoolControllerDeps extends Omit<ReconcileDeps, 'poolsIn' | 'job
   readonly random: () => number
   readonly metrics: Metrics
   readonly log: Log
-  /** Told how each kind of objects is being read. */
+  /** Called with the read state of each resource. */
   readonly onState: (resource: string, failure: KubeError | undefined) => void
 }
 
 /** The controller. */
 export interface PoolController {
-  /** Reads until `signal` aborts. Rejects by a defect alone. */
+  /** Watches until `signal` aborts. Rejects only on a defect. */
   readonly watch: (signal: AbortSignal) => Promise<void>
-  /** Whether every kind has been read once in each namespace. */
+  /** Whether every resource has been listed once in each namespace. */
   readonly hasSynced: () => boolean
-  /** Reconciles everything, and then whatever changes, until `signal` aborts. */
+  /** Reconciles all CodePools, then those that change, until `signal` aborts. */
   readonly lead: (signal: AbortSignal) => Promise<void>
-  /** Pools of the store changed. */
-  readonly notice: (pools: readonly string[] | 'all') => void
-  /** Brings metrics that follow no event up to date. */
-  readonly show: () => void
-  /** Whether a reconcile or a watch hangs, by a defect: only a new start helps then. */
+  /** Reconciles the CodePools of pools that changed in the store. */
+  readonly onPoolsChanged: (pools: readonly string[] | 'all') => void
+  /** Updates the metrics that are not updated by events. */
+  readonly updateMetrics: () => void
+  /** Whether a reconcile or a watch hangs because of a defect: only a restart helps. */
   readonly isStuck: () => boolean
 }
 
 const NAME = 'codepool'
 const WORKERS = 4
-/** What was missed in a way that nobody thought of is looked at again at last. */
+/** Periodic reconcile of every CodePool, as a safety net for missed changes. */
 const RESYNC_MS = 10 * 3600_000
-/** A reconcile is told to end after 60 s; one that is still there after so long hangs. */
+/** A reconcile is aborted after 60 s; one that still runs after so long hangs. */
 const RECONCILE_MS_MAX = 120_000
-/** How long reconciles under way may still take at the end, and then once they are hurried. */
+/** How long running reconciles may take after a stop, and then after they are aborted. */
 const DRAIN_MS_MAX = 1000
-const HURRY_MS_MAX = 1000
+const ABORT_MS_MAX = 1000
 const FLUSH_MS_MAX = 500
 
 interface Watched {
@@ -64,7 +64,7 @@ interface Watched {
   readonly reflectors: readonly Reflector[]
 }
 
-/** Makes the controller; it does nothing yet. */
+/** Creates the controller; it is not started. */
 export function createPoolController(deps: PoolControllerDeps): PoolController {
   const { namespaces, scheduler, metrics } = deps
   const queue = createWorkQueue({ name: NAME, scheduler, metrics })
@@ -82,7 +82,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
       namespace,
       watchNamespace(deps, namespace, {
         onPool: (change) => {
-          if (!asksForLook(change)) return
+          if (!needsReconcile(change)) return
           add(keyOf(change.object))
           const others = change.type === 'changed' ? [] : byStoreName(storeNameOf(change.object))
           for (const other of others) add(keyOf(other))
@@ -111,79 +111,79 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
       await Promise.race([deps.levels.settled, untilAborted(signal)])
       isLeading = !signal.aborted
       addAll()
-      const end = () => {
+      const stop = () => {
         isLeading = false
-        queue.end()
+        queue.shutDown()
       }
-      await leadUntil(signal, { deps, queue, reconcile, end })
+      await leadUntil(signal, { deps, queue, reconcile, stop })
     },
-    notice(pools) {
+    onPoolsChanged(pools) {
       if (pools === 'all') addAll()
       else for (const name of pools) for (const pool of byStoreName(name)) add(keyOf(pool))
     },
-    show() {
-      queue.show()
+    updateMetrics() {
+      queue.updateMetrics()
       const all = [...watched.values()].flatMap(({ pools }) => pools.list())
-      showConditions(metrics, all)
+      countConditions(metrics, all)
     },
     isStuck: () => queue.longestMs() > RECONCILE_MS_MAX || reflectors.some((one) => one.isStuck()),
   }
 }
 
-function showConditions({ poolConditions }: Metrics, pools: readonly CodePool[]): void {
+function countConditions({ poolConditions }: Metrics, pools: readonly CodePool[]): void {
   poolConditions.reset()
   for (const { type, status, reason } of pools.flatMap((pool) => pool.status?.conditions ?? []))
     poolConditions.inc({ type, status, reason })
 }
 
 /**
- * Has workers reconcile until `signal` aborts; then lets them end, hurried after a while, and left
- * behind after another: whoever leads no more is refused every write.
+ * Runs workers until `signal` aborts, then drains them: after DRAIN_MS_MAX they are aborted, after
+ * ABORT_MS_MAX abandoned. The fence rejects their writes once leadership is lost.
  */
 async function leadUntil(
   signal: AbortSignal,
-  given: {
+  input: {
     deps: PoolControllerDeps
     queue: WorkQueue
     reconcile: ReturnType<typeof createReconcile>
-    end: () => void
+    stop: () => void
   },
 ): Promise<void> {
-  const { deps, queue, reconcile, end } = given
-  const hurry = new AbortController()
+  const { deps, queue, reconcile, stop } = input
+  const aborting = new AbortController()
   const working = runWorkers(
     {
       ...deps,
       name: NAME,
       queue,
       workers: WORKERS,
-      async reconcile(key, ending) {
-        const { requeueAfterMs } = await reconcile(key, ending)
+      async reconcile(key, deadline) {
+        const { requeueAfterMs } = await reconcile(key, deadline)
         return { requeueAfterMs: requeueAfterMs ?? RESYNC_MS * (1 + deps.random() / 10) }
       },
       isFault: (error) => error instanceof KubeError || error instanceof StoreError,
     },
-    hurry.signal,
+    aborting.signal,
   )
   await untilAborted(signal)
-  end()
-  if (!(await endsWithin(deps.scheduler, DRAIN_MS_MAX, working))) {
-    hurry.abort()
-    if (!(await endsWithin(deps.scheduler, HURRY_MS_MAX, working)))
-      deps.log.warn('reconciles did not end: they are left behind')
+  stop()
+  if (!(await completesWithin(deps.scheduler, DRAIN_MS_MAX, working))) {
+    aborting.abort()
+    if (!(await completesWithin(deps.scheduler, ABORT_MS_MAX, working)))
+      deps.log.warn("reconciles still running at the stop's deadline: abandoned")
   }
   const unsent = () => new Error('events took too long to send')
   await within(FLUSH_MS_MAX, deps.events.flush(), unsent).catch((err: unknown) => {
-    deps.log.warn({ err }, 'events were not sent at the end')
+    deps.log.warn({ err }, 'events not written before the stop')
   })
 }
 
-/** Whether a change asks for a look: our own writing of a status does not. */
-function asksForLook({ type, object, before }: Change<CodePool>): boolean {
+/** Whether a change requires a reconcile; our own status update does not. */
+function needsReconcile({ type, object, before }: Change<CodePool>): boolean {
   if (type !== 'changed' || before === undefined) return true
-  const of = ({ metadata }: CodePool) =>
+  const relevantOf = ({ metadata }: CodePool) =>
     JSON.stringify([metadata.generation, metadata.deletionTimestamp, metadata.annotations])
-  return of(object) !== of(before)
+  return relevantOf(object) !== relevantOf(before)
 }
 
 function watchNamespace(
@@ -194,7 +194,7 @@ function watchNamespace(
     onJob: (change: Change<RefillJob>) => void
   },
 ): Watched {
-  const { onState, ...given } = deps
+  const { onState, ...reflectorDeps } = deps
   const pools = createObjectCache<CodePool>({ onChange: on.onPool, indexBy: storeNameOf })
   const jobs = createObjectCache<RefillJob>({ onChange: on.onJob, indexBy: poolUidOf })
   const reflect = <T extends KubeObject>(
@@ -202,7 +202,7 @@ function watchNamespace(
     of: { cache: ObjectCache<T>; trim: (object: KubeObject) => T; labelSelector?: string },
   ) =>
     createReflector<T>({
-      ...given,
+      ...reflectorDeps,
       ...of,
       resource,
       namespace,
@@ -214,7 +214,7 @@ function watchNamespace(
     pools,
     jobs,
     reflectors: [
-      // The API server has checked them by the definition that the type was made from.
+      // The API server validates them by the definition that the type is generated from.
       reflect(CODE_POOLS, { cache: pools, trim: (object) => object as CodePool }),
       reflect(JOBS, { cache: jobs, trim: trimJob, labelSelector: JOB_SELECTOR }),
     ],

@@ -1,11 +1,11 @@
-// What the status of a CodePool records of its refills and of its problems.
-import type { RefillHistory } from '../../codes/refill-sight.ts'
+// Reads the refill history and the problem from the status of a CodePool.
+import type { RefillHistory } from '../../codes/observed-state.ts'
 import type { CodePool, CodePoolStatus } from './code-pool.ts'
 
-/** What a status says of the refills so far. */
+/** The refill history in a status. */
 export function historyOf({ status = {} }: CodePool): RefillHistory {
   const { refills = 0, failures = 0, lastRefill } = status
-  if (lastRefill === undefined) return { begun: refills, failures, last: null }
+  if (lastRefill === undefined) return { started: refills, failures, last: null }
   const { refill, job, inputs, outcome, startedAt, finishedAt } = lastRefill
   const { reason = '', message = '' } = lastRefill
   const last = {
@@ -18,10 +18,10 @@ export function historyOf({ status = {} }: CodePool): RefillHistory {
     reason,
     message,
   }
-  return { begun: refills, failures, last }
+  return { started: refills, failures, last }
 }
 
-/** What a status says of what is wrong. */
+/** The Degraded condition of a status. */
 export function degradedOf(status: CodePoolStatus | undefined) {
   return status?.conditions?.find(({ type }) => type === 'Degraded')
 }

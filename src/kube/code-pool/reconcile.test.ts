@@ -1,7 +1,7 @@
-// One reconcile of a CodePool, with each of its guards alone: the level of now before a Job is
-// created, the owner in the store, an older CodePool, and what the API server refuses.
+// One reconcile of a CodePool, with each guard alone: a fresh level before a Job is created, the
+// owner in the store, an older CodePool, and requests that the API server rejects.
 import { expect, test } from '@jest/globals'
-import type { StoredSight } from '../../codes/refill-sight.ts'
+import type { ObservedStore } from '../../codes/observed-state.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import type { KubeApi } from '../api.ts'
 import { KubeError } from '../kube-error.ts'
@@ -19,31 +19,31 @@ const spec = {
 const creationTimestamp = '2000-01-01T00:00:00Z'
 const pool: CodePool = { metadata: { ...metadata, creationTimestamp }, spec }
 const older: CodePool = { metadata: { ...pool.metadata, name: 'q', uid: '1' }, spec }
-const row = (level: number, owner: string | null = 'n/p'): StoredSight => ({
-  ...{ kind: 'there', level, rate: 0, owner, lowWater: 2000, target: 5000 },
+const row = (level: number, owner: string | null = 'n/p'): ObservedStore => ({
+  ...{ kind: 'present', level, rate: 0, owner, lowWater: 2000, target: 5000 },
 })
 
 interface Given {
   readonly pool?: CodePool | undefined
   readonly pools?: readonly CodePool[]
-  readonly held?: CodePool
-  /** The level as it is known, and after it was read; `undefined` where the read fails. */
-  readonly levels: readonly [StoredSight, StoredSight | undefined]
+  readonly cached?: CodePool
+  /** The cached level, and the level after a refresh; `undefined` if the refresh fails. */
+  readonly levels: readonly [ObservedStore, ObservedStore | undefined]
   readonly isOwned?: boolean
-  /** Statuses of the calls of a method, in place of 200. */
-  readonly refuse?: Readonly<Record<string, number>>
+  /** Response statuses per method, instead of 200. */
+  readonly statuses?: Readonly<Record<string, number>>
 }
 
-/** What a reconcile did. */
+/** Runs a reconcile; returns its calls, events, status and result. */
 async function reconcile(given: Given) {
   const steps: string[] = []
-  const told: string[] = []
+  const events: string[] = []
   let status: CodePoolStatus = {}
-  let level: StoredSight = given.levels[0]
+  let level: ObservedStore = given.levels[0]
   const api: KubeApi = {
     call({ method, body }) {
       steps.push(method)
-      const code = given.refuse?.[method]
+      const code = given.statuses?.[method]
       if (code !== undefined)
         return Promise.reject(new KubeError('refused', { status: code, reason: 'R' }))
       if (method === 'PATCH') status = (body as { status: CodePoolStatus }).status
@@ -53,11 +53,11 @@ async function reconcile(given: Given) {
       yield await Promise.resolve('')
     },
   }
-  const held = 'pool' in given ? given.pool : pool
+  const current = 'pool' in given ? given.pool : pool
   const deps: ReconcileDeps = {
     ...{ api, ownerPrefix: '', wallMs: () => NOW, metrics: createMetrics() },
     poolsIn: () => ({
-      get: () => (steps.includes('PATCH') ? (given.held ?? held) : held),
+      get: () => (steps.includes('PATCH') ? (given.cached ?? current) : current),
       put: ({ metadata: { resourceVersion } }) => steps.push(`cache ${resourceVersion}`),
     }),
     jobsIn: () => ({ listBy: () => [] }),
@@ -69,7 +69,7 @@ async function reconcile(given: Given) {
         level = given.levels[1] ?? level
         return Promise.resolve(given.levels[1] !== undefined)
       },
-      begin: () => ({ nudge: () => undefined, stop: () => Promise.resolve() }),
+      start: () => ({ nudge: () => undefined, stop: () => Promise.resolve() }),
       settled: Promise.resolve(),
     },
     template: () => parseTemplate('spec: { containers: [{ name: refill, image: i }] }'),
@@ -77,40 +77,40 @@ async function reconcile(given: Given) {
       steps.push('own')
       return Promise.resolve(given.isOwned ?? true)
     },
-    events: { tell: ({ reason }) => told.push(reason), flush: () => Promise.resolve() },
+    events: { emit: ({ reason }) => events.push(reason), flush: () => Promise.resolve() },
     log: { info: () => undefined, warn: () => undefined },
   }
   const outcome = await createReconcile(deps)('n/p', signal).catch((error: unknown) => error)
   const degraded = status.conditions?.find(({ type }) => type === 'Degraded')
-  return { steps, told, status, outcome, degraded }
+  return { steps, events, status, outcome, degraded }
 }
 
-test('a Job is created once the level of now asks for it', async () => {
-  const { steps, told, outcome } = await reconcile({ levels: [row(1000), row(1999)] })
+test('a Job is created if the fresh level requires it', async () => {
+  const { steps, events, outcome } = await reconcile({ levels: [row(1000), row(1999)] })
   expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8'])
-  expect([told, outcome]).toEqual([['RefillBegun'], { requeueAfterMs: 15_000 }])
+  expect([events, outcome]).toEqual([['RefillBegun'], { requeueAfterMs: 15_000 }])
 })
 
-test('no Job is created where the level of now asks for none, whatever was known', async () => {
+test('no Job is created if the fresh level requires none, whatever was cached', async () => {
   const { steps } = await reconcile({ levels: [row(1000), row(2000)] })
   expect(steps).toEqual(['refresh', 'PATCH', 'cache 8'])
 })
 
-test('no Job is created while the store does not answer, though a level is known', async () => {
+test('no Job is created while the store is unavailable, even if a level is cached', async () => {
   const { steps, degraded } = await reconcile({ levels: [row(1000), undefined] })
   expect(steps).toEqual(['refresh', 'PATCH', 'cache 8'])
   expect(degraded).toMatchObject({ status: 'True', reason: 'StoreUnavailable' })
 })
 
-test('while nothing is to be done the level is not read', async () => {
+test('without any step the level is not read', async () => {
   const { steps } = await reconcile({ levels: [row(5000), row(5000)] })
   expect(steps).toEqual(['PATCH', 'cache 8'])
 })
 
 test.each<readonly [string, string | null]>([
-  ['is nobody’s', null],
-  ['is ours by its owner', 'n/p'],
-])('an older CodePool has the pool, also where the row in the store %s', async (_name, owner) => {
+  ['has no owner', null],
+  ['has us as owner', 'n/p'],
+])('an older CodePool owns the pool, even if the row in the store %s', async (_name, owner) => {
   const levels = [row(0, owner), row(0, owner)] as const
   const { steps, degraded } = await reconcile({ pools: [pool, older], levels })
   expect(steps).toEqual(['PATCH', 'cache 8'])
@@ -118,29 +118,29 @@ test.each<readonly [string, string | null]>([
   expect(degraded?.message).toContain('the CodePool n/q')
 })
 
-test('the owner in the store has the pool, also where no CodePool is older', async () => {
+test('the owner in the store owns the pool, even if no CodePool is older', async () => {
   const { steps, degraded } = await reconcile({ levels: [row(0, 'n/q'), row(0, 'n/q')] })
   expect(steps).toEqual(['PATCH', 'cache 8'])
   expect(degraded?.message).toContain('curtail.dev/replaces-owner=n/q')
 })
 
-test('a pool that another took meanwhile gets no Job, and is looked at soon', async () => {
+test('a pool that another owner took gets no Job and is requeued soon', async () => {
   const levels = [row(0, null), row(0, null)] as const
   const { steps, outcome } = await reconcile({ levels, isOwned: false })
   expect(steps).toEqual(['refresh', 'own', 'refresh', 'PATCH', 'cache 8'])
   expect(outcome).toEqual({ requeueAfterMs: 200 })
 })
 
-test.each([400, 403, 404, 422])('a Job refused with %i is reported, not counted', async (code) => {
-  const given = { levels: [row(0), row(0)], refuse: { POST: code } } as const
+test.each([400, 403, 404, 422])('a Job rejected with %i is reported, not counted', async (code) => {
+  const given = { levels: [row(0), row(0)], statuses: { POST: code } } as const
   const { steps, status, degraded, outcome } = await reconcile(given)
   expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8'])
   expect([status.refills, degraded?.reason]).toEqual([0, 'JobRefused'])
   expect(outcome).toMatchObject({ status: code })
 })
 
-test('a Job that may have been created is not reported as refused', async () => {
-  const { steps, outcome } = await reconcile({ levels: [row(0), row(0)], refuse: { POST: 500 } })
+test('a Job that may have been created is not reported as rejected', async () => {
+  const { steps, outcome } = await reconcile({ levels: [row(0), row(0)], statuses: { POST: 500 } })
   expect(steps).toEqual(['refresh', 'POST'])
   expect(outcome).toMatchObject({ status: 500 })
 })
@@ -148,39 +148,39 @@ test('a Job that may have been created is not reported as refused', async () => 
 test.each<readonly [number, object]>([
   [409, { requeueAfterMs: 200 }],
   [404, { requeueAfterMs: 15_000 }],
-])('a status that is answered with %i is no failure', async (code, outcome) => {
-  const given = { levels: [row(0), row(0)], refuse: { PATCH: code } } as const
+])('a status update that returns %i is not a failure', async (code, outcome) => {
+  const given = { levels: [row(0), row(0)], statuses: { PATCH: code } } as const
   const done = await reconcile(given)
   expect(done.outcome).toEqual(outcome)
   expect(done.steps).toEqual(['refresh', 'POST', 'PATCH'])
-  if (code === 409) expect(done.told).toEqual([]) // it is told once the status is written
+  if (code === 409) expect(done.events).toEqual([]) // emitted once the status is written
 })
 
-test('a status that another failure kept from being written is tried again', async () => {
-  const { outcome, told } = await reconcile({
+test('a status update that fails otherwise is retried', async () => {
+  const { outcome, events } = await reconcile({
     levels: [row(5000), undefined],
-    refuse: { PATCH: 500 },
+    statuses: { PATCH: 500 },
   })
-  expect([outcome, told]).toEqual([expect.objectContaining({ status: 500 }), []])
+  expect([outcome, events]).toEqual([expect.objectContaining({ status: 500 }), []])
 })
 
 test('a status replaces in the cache only the version that it was built from', async () => {
-  const held = { ...pool, metadata: { ...pool.metadata, resourceVersion: '9' } }
-  const { steps } = await reconcile({ levels: [row(5000), undefined], held })
+  const cached = { ...pool, metadata: { ...pool.metadata, resourceVersion: '9' } }
+  const { steps } = await reconcile({ levels: [row(5000), undefined], cached })
   expect(steps).toEqual(['PATCH'])
 })
 
-test('a status that says nothing new is not written', async () => {
+test('an unchanged status is not written', async () => {
   const levels = [row(5000), row(5000)] as const
   const { status } = await reconcile({ levels })
-  const { steps, told } = await reconcile({ pool: { ...pool, status }, levels })
-  expect([steps, told]).toEqual([[], []])
+  const { steps, events } = await reconcile({ pool: { ...pool, status }, levels })
+  expect([steps, events]).toEqual([[], []])
 })
 
-test('a CodePool that is absent or being deleted is left to itself', async () => {
+test('a CodePool that is missing or being deleted is ignored', async () => {
   const deletionTimestamp = creationTimestamp
-  const leaving = { ...pool, metadata: { ...pool.metadata, deletionTimestamp } }
-  for (const given of [undefined, leaving]) {
+  const deleting = { ...pool, metadata: { ...pool.metadata, deletionTimestamp } }
+  for (const given of [undefined, deleting]) {
     const { steps, outcome } = await reconcile({ pool: given, levels: [row(0), row(0)] })
     expect([steps, outcome]).toEqual([[], {}])
   }

@@ -1,34 +1,34 @@
-// Refill Jobs on the wire: how one is made of the chart's pod template and a CodePool, and what one
-// that is there says. Neither reads nor writes.
+// Refill Jobs on the wire: renders a Job from the chart's pod template and a CodePool, and parses
+// existing Jobs. Sends no requests.
 import { createHash } from 'node:crypto'
 import { parse } from 'yaml'
-import type { SeenJob, Trouble } from '../../codes/refill-sight.ts'
+import type { ObservedJob, Problem } from '../../codes/observed-state.ts'
 import type { KubeObject } from '../objects.ts'
 import { CODE_POOLS, type CodePool } from './code-pool.ts'
 
-/** Where Jobs are. */
+/** The resource of Jobs. */
 export const JOBS = { group: 'batch', version: 'v1', plural: 'jobs' } as const
 
-/** Only Jobs with this label are looked at. */
+/** Only Jobs with this label are watched. */
 export const JOB_SELECTOR = 'app.kubernetes.io/managed-by=curtail-controller'
 const REFILL = 'curtail.dev/refill'
 const INPUTS = 'curtail.dev/inputs'
-/** What the template must have: a container and a volume of these names. */
+/** The template must have a container and a volume with these names. */
 const CONTAINER = 'refill'
 const VOLUME = 'code-secret'
 const SECRET_FOLDER = '/etc/curtail/code-secret'
 const DEADLINE_SECONDS = 3600
-/** Pods that a Job tries before it has failed; the controller then tries with new ones. */
+/** Pods that a Job starts before it fails; the controller then retries with a new Job. */
 const PODS_MAX = 2
-/** How `refill` ends where trying again does not help: a bad setting, another secret. */
+/** Exit codes of `refill` that a retry cannot fix: a bad setting, another secret. */
 const EXIT_BAD_SETTING = 2
 const EXIT_OTHER_SECRET = 3
 
-/** What is kept of a Job. */
+/** The cached fields of a Job. */
 export interface RefillJob extends KubeObject {
   readonly refill: number
   readonly inputs: string
-  readonly state: SeenJob['state']
+  readonly state: ObservedJob['state']
   readonly startedMs: number
   readonly finishedMs: number | null
   /** Whether its pod runs. */
@@ -50,7 +50,7 @@ interface JobOnWire extends KubeObject {
   }
 }
 
-/** What is kept of a Job as the API server tells of it. */
+/** Selects the cached fields of a Job. */
 export function trimJob(object: KubeObject): RefillJob {
   const { metadata, status = {} } = object as JobOnWire
   const { name, namespace, uid, resourceVersion, deletionTimestamp, ownerReferences } = metadata
@@ -67,24 +67,26 @@ export function trimJob(object: KubeObject): RefillJob {
     inputs: metadata.annotations?.[INPUTS] ?? '',
     startedMs: timeOf(metadata.creationTimestamp) ?? 0,
     isReady: (status.ready ?? 0) > 0,
-    ...endOf(status),
+    ...completionOf(status),
   }
 }
 
-/** How a Job ended, if it has. */
-function endOf({ conditions = [] }: NonNullable<JobOnWire['status']>) {
-  const end = conditions.find(
+/** The state and completion of a Job. */
+function completionOf({ conditions = [] }: NonNullable<JobOnWire['status']>) {
+  const completion = conditions.find(
     ({ type, status }) => (type === 'Complete' || type === 'Failed') && status === 'True',
   )
-  if (end === undefined) return { state: 'running', finishedMs: null, failure: null } as const
-  const finishedMs = timeOf(end.lastTransitionTime)
-  if (end.type === 'Complete') return { state: 'succeeded', finishedMs, failure: null } as const
-  const failure = `${end.reason ?? ''}: ${end.message ?? ''}`
+  if (completion === undefined)
+    return { state: 'running', finishedMs: null, failure: null } as const
+  const finishedMs = timeOf(completion.lastTransitionTime)
+  if (completion.type === 'Complete')
+    return { state: 'succeeded', finishedMs, failure: null } as const
+  const failure = `${completion.reason ?? ''}: ${completion.message ?? ''}`
   return { state: 'failed', finishedMs, failure } as const
 }
 
-function timeOf(text: string | undefined): number | null {
-  const ms = Date.parse(text ?? '')
+function timeOf(timestamp: string | undefined): number | null {
+  const ms = Date.parse(timestamp ?? '')
   return Number.isNaN(ms) ? null : ms
 }
 
@@ -93,13 +95,13 @@ export function poolUidOf({ metadata }: KubeObject): string | undefined {
   return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid
 }
 
-/** The name of a refill's Job: who makes it twice is refused. */
+/** The name of a refill's Job, deterministic so that a second creation is rejected. */
 export function jobNameOf({ metadata }: CodePool, refill: number): string {
   const hash = createHash('sha256').update(`${metadata.uid} ${refill}`).digest('hex').slice(0, 10)
   return `${metadata.name.slice(0, 40).replace(/[.-]+$/, '')}-refill-${hash}`
 }
 
-/** A pod template as the chart gives it. */
+/** A pod template as the chart renders it. */
 export interface PodTemplate {
   readonly metadata?: { readonly labels?: Readonly<Record<string, string>> }
   readonly spec: {
@@ -119,51 +121,51 @@ interface Container extends Named {
   readonly volumeMounts?: readonly Named[]
 }
 
-/** Reads a template. Says what is wrong with it. */
-export function parseTemplate(text: string): PodTemplate | Trouble {
-  const wrong = (what: string) => ({
+/** Parses a template; returns the problem if it is invalid. */
+export function parseTemplate(source: string): PodTemplate | Problem {
+  const invalid = (what: string) => ({
     reason: 'TemplateInvalid',
     message: `the pod template of refill Jobs ${what}`,
   })
   let template: Partial<PodTemplate> | null
   try {
-    template = parse(text) as Partial<PodTemplate> | null
+    template = parse(source) as Partial<PodTemplate> | null
   } catch {
-    return wrong('is no YAML')
+    return invalid('is no YAML')
   }
   const containers = template?.spec?.containers
   if (template?.spec === undefined || !Array.isArray(containers))
-    return wrong('must have spec.containers')
+    return invalid('must have spec.containers')
   if (!containers.some((one: Partial<Named> | null) => one?.name === CONTAINER))
-    return wrong(`must have a container of the name ${CONTAINER}`)
+    return invalid(`must have a container of the name ${CONTAINER}`)
   return { ...template, spec: template.spec }
 }
 
-/** Whether it is what is wrong. */
-export function isTrouble(given: PodTemplate | Trouble): given is Trouble {
-  return 'reason' in given
+/** Whether `value` is a problem instead of a template. */
+export function isProblem(value: PodTemplate | Problem): value is Problem {
+  return 'reason' in value
 }
 
-/** Names all that a Job is made from but the level that it fills to, which follows the rate. */
+/** A hash of all inputs of a Job except the level that it fills to, which follows the rate. */
 export function inputsOf({ spec }: CodePool, { storeName, template }: JobInputs): string {
   const { target, codeSecret, job } = spec
   const all = JSON.stringify([storeName, target, codeSecret, job, template])
   return createHash('sha256').update(all).digest('hex').slice(0, 16)
 }
 
-/** What a Job is made from, beside the CodePool. */
+/** The inputs of a Job besides the CodePool. */
 export interface JobInputs {
   readonly storeName: string
   readonly template: PodTemplate
 }
 
-/** A refill Job. */
+/** Renders a refill Job. */
 export function renderJob(
   pool: CodePool,
-  given: JobInputs & { readonly refill: number; readonly fillTo: number },
+  inputs: JobInputs & { readonly refill: number; readonly fillTo: number },
 ) {
   const { metadata, spec } = pool
-  const { template, refill } = given
+  const { template, refill } = inputs
   const labels = {
     'app.kubernetes.io/managed-by': 'curtail-controller',
     'app.kubernetes.io/part-of': 'curtail',
@@ -183,7 +185,7 @@ export function renderJob(
       name: jobNameOf(pool, refill),
       namespace: metadata.namespace,
       labels,
-      annotations: { [REFILL]: String(refill), [INPUTS]: inputsOf(pool, given) },
+      annotations: { [REFILL]: String(refill), [INPUTS]: inputsOf(pool, inputs) },
       ownerReferences: [owner],
     },
     spec: {
@@ -209,18 +211,18 @@ export function renderJob(
           ...template.metadata,
           labels: { ...template.metadata?.labels, 'curtail.dev/codepool': metadata.name },
         },
-        spec: renderPodSpec(pool, given),
+        spec: renderPodSpec(pool, inputs),
       },
     },
   }
 }
 
-function renderPodSpec(pool: CodePool, given: JobInputs & { readonly fillTo: number }) {
+function renderPodSpec(pool: CodePool, inputs: JobInputs & { readonly fillTo: number }) {
   const { codeSecret, job } = pool.spec
-  const { spec } = given.template
+  const { spec } = inputs.template
   const env = [
-    { name: 'CODE_POOL', value: given.storeName },
-    { name: 'POOL_TARGET', value: String(given.fillTo) },
+    { name: 'CODE_POOL', value: inputs.storeName },
+    { name: 'POOL_TARGET', value: String(inputs.fillTo) },
     { name: 'CODE_SECRET_FILE', value: `${SECRET_FOLDER}/secret` },
   ]
   const items = [{ key: codeSecret.key, path: 'secret' }]
@@ -245,8 +247,8 @@ function renderPodSpec(pool: CodePool, given: JobInputs & { readonly fillTo: num
   }
 }
 
-/** `ours` instead of those of the same name, after the others. */
-function overlay(given: readonly Named[] | undefined, ours: readonly Named[]) {
-  const names = new Set(ours.map(({ name }) => name))
-  return [...(given ?? []).filter(({ name }) => !names.has(name)), ...ours]
+/** `base`, with `overrides` replacing entries of the same name, at the end. */
+function overlay(base: readonly Named[] | undefined, overrides: readonly Named[]) {
+  const names = new Set(overrides.map(({ name }) => name))
+  return [...(base ?? []).filter(({ name }) => !names.has(name)), ...overrides]
 }

@@ -1,29 +1,36 @@
-// The status of a CodePool from what was seen and decided. Numbers that follow the traffic are told
-// coarsely, so that a status is written when it says something new, not at every claim.
+// Renders the status of a CodePool from the observed state and the plan. Figures that follow the
+// traffic are coarse, so a status is written on relevant changes, not at every claim.
 import { poolConditions } from '../../codes/pool-conditions.ts'
-import type { PoolSight, RefillOutcome, RefillPlan, StoredSight } from '../../codes/refill-sight.ts'
+import type {
+  ObservedPool,
+  RefillOutcome,
+  RefillPlan,
+  ObservedStore,
+} from '../../codes/observed-state.ts'
 import { mergeConditions, secondTime } from '../conditions.ts'
 import type { Condition } from '../objects.ts'
 import type { CodePool, CodePoolStatus } from './code-pool.ts'
 
-/** A level is told anew when it differs by this part of the target. */
+/** The level is updated when it differs by this fraction of the target. */
 const LEVEL_STEP = 0.05
 
-/** The status to be told. */
+/** Renders the status to write. */
 export function renderStatus(
   pool: CodePool,
-  given: { seen: PoolSight; plan: RefillPlan; storeName: string; nowMs: number },
+  input: { observed: ObservedPool; plan: RefillPlan; storeName: string; nowMs: number },
 ): CodePoolStatus {
-  const { seen, plan, storeName, nowMs } = given
+  const { observed, plan, storeName, nowMs } = input
   const generation = pool.metadata.generation ?? 0
   const before = pool.status ?? {}
-  const { last, begun, failures } = plan.history
-  const conditions = poolConditions(seen, plan, nowMs)
+  const { last, started, failures } = plan.history
+  const conditions = poolConditions(observed, plan, nowMs)
   return {
     observedGeneration: generation,
     storeName,
-    ...(plan.news.length > 0 ? figuresOf(seen.stored) : renderLevel(pool, seen.stored)),
-    refills: begun,
+    ...(plan.changes.length > 0
+      ? figuresOf(observed.stored)
+      : renderFigures(pool, observed.stored)),
+    refills: started,
     failures,
     ...(last !== null && { lastRefill: renderOutcome(last) }),
     conditions: mergeConditions((before.conditions ?? []) as readonly Condition[], conditions, {
@@ -35,31 +42,31 @@ export function renderStatus(
 
 type Figures = Pick<CodePoolStatus, 'level' | 'claimRate' | 'timeToEmpty'>
 
-/** The figures to tell: those told before where nothing much has changed. */
-function renderLevel({ spec, status = {} }: CodePool, stored: StoredSight): Figures {
+/** The figures to report: the previous ones unless they changed noticeably. */
+function renderFigures({ spec, status = {} }: CodePool, stored: ObservedStore): Figures {
   const { level, claimRate, timeToEmpty } = status
-  const told: Figures = {
+  const previous: Figures = {
     ...(level !== undefined && { level }),
     ...(claimRate !== undefined && { claimRate }),
     ...(timeToEmpty !== undefined && { timeToEmpty }),
   }
-  if (stored.kind === 'unknown') return told
+  if (stored.kind === 'unknown') return previous
   const now = figuresOf(stored)
   if (level === undefined || now.level === undefined) return now
   const isNear = Math.abs(now.level - level) < spec.target * LEVEL_STEP
   const isSameSide = now.level < spec.lowWater === level < spec.lowWater
-  const isBottom = now.level === 0 && level !== 0
-  // A rate that moved alone is no news; it is told with the next level.
-  const isResting = now.claimRate === 0 && claimRate !== 0
-  return isNear && isSameSide && !isBottom && !isResting ? told : now
+  const isEmpty = now.level === 0 && level !== 0
+  // A change of the rate alone is reported with the next level, unless claims have stopped.
+  const isIdle = now.claimRate === 0 && claimRate !== 0
+  return isNear && isSameSide && !isEmpty && !isIdle ? previous : now
 }
 
-/** The figures as they are. */
-function figuresOf(stored: StoredSight): Figures {
+/** The current figures. */
+function figuresOf(stored: ObservedStore): Figures {
   if (stored.kind === 'unknown') return {}
-  const { level, rate } = stored.kind === 'there' ? stored : { level: 0, rate: 0 }
+  const { level, rate } = stored.kind === 'present' ? stored : { level: 0, rate: 0 }
   const claimRate = twoDigits(rate * 3600)
-  const timeToEmpty = claimRate === 0 ? 'not emptying' : spanOf((level / claimRate) * 3600)
+  const timeToEmpty = claimRate === 0 ? 'not emptying' : formatDuration((level / claimRate) * 3600)
   return { level, claimRate, timeToEmpty }
 }
 
@@ -69,8 +76,8 @@ function twoDigits(value: number): number {
   return Math.round(value / scale) * scale
 }
 
-/** A span in its two largest units, such as `3d4h`. */
-export function spanOf(seconds: number): string {
+/** A duration in its two largest units, such as `3d4h`. */
+export function formatDuration(seconds: number): string {
   const units = [
     ['d', 86_400],
     ['h', 3600],
@@ -79,13 +86,13 @@ export function spanOf(seconds: number): string {
   ] as const
   const first = units.findIndex(([, size]) => seconds >= size)
   if (first < 0) return '0s'
-  let left = seconds
-  const parts = units.slice(first, first + 2).map(([unit, size]) => {
-    const count = Math.floor(left / size)
-    left -= count * size
+  let rest = seconds
+  const components = units.slice(first, first + 2).map(([unit, size]) => {
+    const count = Math.floor(rest / size)
+    rest -= count * size
     return count === 0 ? '' : `${count}${unit}`
   })
-  return parts.join('')
+  return components.join('')
 }
 
 function renderOutcome(outcome: RefillOutcome): NonNullable<CodePoolStatus['lastRefill']> {
@@ -102,8 +109,8 @@ function renderOutcome(outcome: RefillOutcome): NonNullable<CodePoolStatus['last
   }
 }
 
-/** Whether two statuses say the same. */
-export function saysSame(one: CodePoolStatus | undefined, other: CodePoolStatus): boolean {
+/** Whether two statuses are equal. */
+export function isSameStatus(one: CodePoolStatus | undefined, other: CodePoolStatus): boolean {
   return sorted(one) === sorted(other)
 }
 

@@ -1,47 +1,47 @@
-// The pod template of refill Jobs as a file that may change at any time, as mounted ConfigMaps do.
+// The pod template of refill Jobs: a file that may change at any time, like a mounted ConfigMap.
 import { readFile } from 'node:fs/promises'
-import type { Trouble } from '../../codes/refill-sight.ts'
+import type { Problem } from '../../codes/observed-state.ts'
 import { type Background, runInBackground } from '../../resilience/background.ts'
 import { parseTemplate, type PodTemplate } from './refill-jobs.ts'
 
-/** The template as it was last read. */
+/** The template of the last read. */
 export interface TemplateFile {
-  /** The template, or why there is none. */
-  readonly get: () => PodTemplate | Trouble
-  /** Reads it now. */
+  /** The template, or why it is missing or invalid. */
+  readonly get: () => PodTemplate | Problem
+  /** Re-reads it. */
   readonly read: () => Promise<void>
-  /** Begins to read it again and again. */
-  readonly begin: () => Background
+  /** Starts polling. */
+  readonly start: () => Background
 }
 
 const READ_EVERY_MS = 10_000
 
-/** A file that has not been read; `onChange` is told whenever it reads otherwise than before. */
+/** Creates it; nothing is read yet. `onChange` is called when the result of a read differs. */
 export function createTemplateFile(deps: {
   readonly path: string
   readonly onChange: () => void
   readonly onError: (error: unknown) => void
 }): TemplateFile {
   const { path, onChange } = deps
-  let seen = ''
-  let template: PodTemplate | Trouble = missing(path)
+  let lastKey = ''
+  let template: PodTemplate | Problem = missing(path)
   const read = async () => {
-    const text = await readFile(path, 'utf8').catch(() => undefined) // said by its trouble
-    const now = text === undefined ? missing(path) : parseTemplate(text)
-    const key = JSON.stringify(now)
-    if (key === seen) return
-    seen = key
-    template = now
+    const source = await readFile(path, 'utf8').catch(() => undefined) // reported as missing
+    const result = source === undefined ? missing(path) : parseTemplate(source)
+    const key = JSON.stringify(result)
+    if (key === lastKey) return
+    lastKey = key
+    template = result
     onChange()
   }
   return {
     get: () => template,
     read,
-    begin: () => runInBackground({ everyMs: READ_EVERY_MS, task: read, onError: deps.onError }),
+    start: () => runInBackground({ everyMs: READ_EVERY_MS, task: read, onError: deps.onError }),
   }
 }
 
-function missing(path: string): Trouble {
+function missing(path: string): Problem {
   const message = `the pod template of refill Jobs cannot be read: ${path}`
   return { reason: 'TemplateMissing', message }
 }

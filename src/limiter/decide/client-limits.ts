@@ -1,83 +1,88 @@
-// Limits by client within one process: what a request of a client is charged to, decided at once in
-// memory. The same rules file and algorithms as the rate-limit service, without a call.
+// Rate limits by client within one process: decides each request synchronously in memory, with the
+// rules format and the algorithms of the rate-limit service, but without a call.
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
 import { clientOf } from '../../limits/client-address.ts'
 import type { CounterCharge } from '../../limits/counter-store.ts'
-import { type Check, planCharges } from '../../limits/plan-charges.ts'
+import { type Check, planChecks } from '../../limits/plan-checks.ts'
 import type { RuleSet } from '../../limits/rule.ts'
-import { codeOf, type Judged, type Told, toldOf } from '../../limits/verdict.ts'
+import {
+  codeOf,
+  type CheckedLimit,
+  type ReportedLimit,
+  reportedLimitOf,
+} from '../../limits/verdict.ts'
 
-/** The domain of the rules that hold here. */
+/** The domain of the rules that apply here. */
 export const CLIENT_DOMAIN = 'curtail'
 
-/** What a request does, as rules name it in the key `route`. */
+/** Values of the descriptor key `route`. */
 type LimitedRoute = 'create' | 'redirect' | 'unknown'
 
-/** Charges that are made together. */
-interface ChargeSheet {
+/** Limits that one request counts against, decided together. */
+interface PlannedLimits {
   readonly checks: readonly Check[]
   readonly charges: readonly CounterCharge[]
 }
 
-/** A client, with what its requests are charged to; the same for all its connections. */
+/** A client and the limits of its requests; shared by all its connections. */
 export interface LimitedClient {
-  readonly create: ChargeSheet
-  readonly lookup: ChargeSheet
+  readonly create: PlannedLimits
+  readonly lookup: PlannedLimits
   /** A look-up of an unknown code. */
-  readonly unknown: ChargeSheet
-  /** The same counters, only looked at: who is over them is refused every look-up. */
-  readonly unknownLook: ChargeSheet
-  /** Look-ups that were charged in advance. */
-  readonly advance: Advance
+  readonly miss: PlannedLimits
+  /** The same counters with cost 0: a client that exceeds them is denied every look-up. */
+  readonly missPeek: PlannedLimits
+  /** Look-ups counted in advance. */
+  readonly prepaid: Prepaid
 }
 
-/** Hits that a client has been charged already, so that most look-ups need no decision. */
-interface Advance {
-  left: number
+/** Hits of a client that are already counted, so that most look-ups need no decision. */
+interface Prepaid {
+  hits: number
   untilMs: number
-  /** What remains once none of them is left, and what else is told. */
+  /** Reported values: what remains when all these hits are used, the limit and its reset. */
   remaining: number
   limit: number
   resetUs: number
 }
 
-/** What a request may be told. */
+/** The decision for one request. */
 export interface ClientVerdict {
   readonly admitted: boolean
-  /** `undefined`: no limit speaks. */
-  readonly told: Told | undefined
+  /** The limit to report to the client; `undefined`: no limit applies. */
+  readonly reported: ReportedLimit | undefined
 }
 
 /** Limits by client. */
 export interface ClientLimits {
-  /** The client of a peer's address; to be kept as long as its connection. */
+  /** The client of a peer address; keep it as long as the connection. */
   clientOf(address: string): LimitedClient
-  /** Charges a request that creates. */
-  chargeCreate(client: LimitedClient): ClientVerdict
-  /** What is left after a look-up that was paid in advance; below 0: none was, so charge it. */
-  takePaid(client: LimitedClient, nowMs: number): number
-  /** Charges a look-up. */
-  chargeLookup(client: LimitedClient, nowMs: number): ClientVerdict
-  /** Charges a look-up that found nothing. */
-  chargeUnknown(client: LimitedClient): void
+  /** Counts a request that creates a link. */
+  countCreate(client: LimitedClient): ClientVerdict
+  /** Uses one prepaid hit and returns what remains; below 0: there was none, call countLookup. */
+  takePrepaid(client: LimitedClient, nowMs: number): number
+  /** Counts a look-up. */
+  countLookup(client: LimitedClient, nowMs: number): ClientVerdict
+  /** Counts a look-up of an unknown code. */
+  countMiss(client: LimitedClient): void
 }
 
-/** Clients that are remembered beyond their connections. */
+/** Clients that stay cached beyond their connections. */
 const CLIENTS_MAX = 20_000
 /**
- * A client that has much left is charged so many look-ups in advance, a hundredth of what it has at
- * most, and given back after so long what it did not use: a decision for each costs a tenth of a
- * redirect. In any time it is let through no more than its limit allows in ADVANCE_MS_MAX longer.
+ * A look-up prepays up to PREPAID_MAX further ones, at most 1/PREPAID_DIVISOR of what remains, and
+ * refunds the unused ones after PREPAID_MS_MAX: one decision costs a tenth of a redirect. In any
+ * period a client gets at most what its limit allows in that period plus PREPAID_MS_MAX.
  */
-const ADVANCE_MAX = 32
-const ADVANCE_PART = 100
-const ADVANCE_MS_MAX = 20
+const PREPAID_MAX = 32
+const PREPAID_DIVISOR = 100
+const PREPAID_MS_MAX = 20
 
 const noOptions = { isShadow: false, isQuota: false, denyConsumes: true }
-const unlimited: ClientVerdict = { admitted: true, told: undefined }
+const unlimited: ClientVerdict = { admitted: true, reported: undefined }
 
-/** Makes the limits of one process. */
+/** Creates the limits of one process. */
 export function createClientLimits(deps: {
   readonly rules: RuleSet
   readonly store: { chargeNow(charges: readonly CounterCharge[]): readonly Decision[] }
@@ -85,92 +90,93 @@ export function createClientLimits(deps: {
   const { rules, store } = deps
   const clients = new LRUCache<string, LimitedClient>({ max: CLIENTS_MAX })
 
-  const charge = ({ checks, charges }: ChargeSheet): ClientVerdict => {
+  const count = ({ checks, charges }: PlannedLimits): ClientVerdict => {
     if (charges.length === 0) return unlimited
     const decisions = store.chargeNow(charges)
-    const judged: Judged[] = []
+    const checked: CheckedLimit[] = []
     for (let at = 0; at < checks.length; at++) {
       const [check, decision] = [checks[at], decisions[at]]
       if (check === undefined || decision === undefined) continue
-      judged.push({ at, rule: check.rule, hits: check.hits, decision })
+      checked.push({ at, rule: check.rule, hits: check.hits, decision })
     }
-    const code = codeOf(judged, false)
-    return { admitted: code === 'OK', told: toldOf(judged, code) }
+    const code = codeOf(checked, false)
+    return { admitted: code === 'OK', reported: reportedLimitOf(checked, code) }
   }
-  const giveBack = ({ advance, lookup }: LimitedClient) => {
-    const [taken] = lookup.charges
-    if (advance.left > 0 && taken !== undefined) {
-      store.chargeNow([{ ...taken, cost: -advance.left }])
+  const refundPrepaid = ({ prepaid, lookup }: LimitedClient) => {
+    const [counted] = lookup.charges
+    if (prepaid.hits > 0 && counted !== undefined) {
+      store.chargeNow([{ ...counted, cost: -prepaid.hits }])
     }
-    advance.left = 0
+    prepaid.hits = 0
   }
-  /** Charges some further look-ups, if the limit is one that gives back exactly. */
-  const takeAdvance = (client: LimitedClient, told: Told, nowMs: number) => {
-    const { advance, lookup } = client
-    const [taken] = lookup.charges
-    const hits = Math.min(ADVANCE_MAX, Math.floor(told.remaining / ADVANCE_PART))
-    if (taken?.algorithm.takesBurst !== true || lookup.charges.length > 1 || hits < 1) return
-    const [decision] = store.chargeNow([{ ...taken, cost: hits }])
+  /** Prepays further look-ups if the limit is a token bucket, which refunds exactly. */
+  const prepay = (client: LimitedClient, reported: ReportedLimit, nowMs: number) => {
+    const { prepaid, lookup } = client
+    const [counted] = lookup.charges
+    const hits = Math.min(PREPAID_MAX, Math.floor(reported.remaining / PREPAID_DIVISOR))
+    if (counted?.algorithm.takesBurst !== true || lookup.charges.length > 1 || hits < 1) return
+    const [decision] = store.chargeNow([{ ...counted, cost: hits }])
     if (decision?.admitted !== true) return
-    advance.left = hits
-    advance.untilMs = nowMs + ADVANCE_MS_MAX
-    advance.remaining = decision.remaining
-    advance.limit = told.limit
-    advance.resetUs = decision.resetUs
+    prepaid.hits = hits
+    prepaid.untilMs = nowMs + PREPAID_MS_MAX
+    prepaid.remaining = decision.remaining
+    prepaid.limit = reported.limit
+    prepaid.resetUs = decision.resetUs
   }
   return {
     clientOf(address) {
       const name = clientOf(address)
       let client = clients.get(name)
       if (client === undefined) {
-        client = openClient(rules, name)
+        client = planClient(rules, name)
         clients.set(name, client)
       }
       return client
     },
-    chargeCreate: ({ create }) => charge(create),
-    takePaid({ advance }, nowMs) {
-      if (advance.left === 0 || nowMs >= advance.untilMs) return -1
-      return advance.remaining + --advance.left
+    countCreate: ({ create }) => count(create),
+    takePrepaid({ prepaid }, nowMs) {
+      if (prepaid.hits === 0 || nowMs >= prepaid.untilMs) return -1
+      return prepaid.remaining + --prepaid.hits
     },
-    chargeLookup(client, nowMs) {
-      giveBack(client)
-      const looked = charge(client.unknownLook)
-      if (!looked.admitted) return looked
-      const verdict = charge(client.lookup)
-      if (verdict.admitted && verdict.told !== undefined) takeAdvance(client, verdict.told, nowMs)
+    countLookup(client, nowMs) {
+      refundPrepaid(client)
+      const peeked = count(client.missPeek)
+      if (!peeked.admitted) return peeked
+      const verdict = count(client.lookup)
+      const { admitted, reported } = verdict
+      if (admitted && reported !== undefined) prepay(client, reported, nowMs)
       return verdict
     },
-    chargeUnknown(client) {
-      charge(client.unknown)
-      client.advance.untilMs = 0 // the next look-up looks whether that was one too many
+    countMiss(client) {
+      count(client.miss)
+      client.prepaid.untilMs = 0 // the next look-up checks whether this miss exceeded the limit
     },
   }
 }
 
-function openClient(rules: RuleSet, client: string): LimitedClient {
+function planClient(rules: RuleSet, client: string): LimitedClient {
   const checksOf = (route: LimitedRoute): readonly Check[] => {
     const entries = [
       { key: 'route', value: route },
       { key: 'client', value: client },
     ]
     const request = { domain: CLIENT_DOMAIN, descriptors: [{ entries }], hits: 1 }
-    return planCharges(rules, request, noOptions).checks
+    return planChecks(rules, request, noOptions).checks
   }
-  const unknown = checksOf('unknown')
+  const miss = checksOf('unknown')
   return {
-    create: sheetOf(checksOf('create')),
-    lookup: sheetOf(checksOf('redirect')),
-    unknown: sheetOf(unknown),
-    unknownLook: sheetOf(unknown.map(lookOf)),
-    advance: { left: 0, untilMs: 0, remaining: 0, limit: 0, resetUs: 0 },
+    create: limitsOf(checksOf('create')),
+    lookup: limitsOf(checksOf('redirect')),
+    miss: limitsOf(miss),
+    missPeek: limitsOf(miss.map(peekOf)),
+    prepaid: { hits: 0, untilMs: 0, remaining: 0, limit: 0, resetUs: 0 },
   }
 }
 
-function sheetOf(checks: readonly Check[]): ChargeSheet {
+function limitsOf(checks: readonly Check[]): PlannedLimits {
   return { checks, charges: checks.map(({ charge }) => charge) }
 }
 
-function lookOf(check: Check): Check {
+function peekOf(check: Check): Check {
   return { ...check, hits: 0, charge: { ...check.charge, cost: 0 } }
 }

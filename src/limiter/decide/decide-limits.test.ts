@@ -1,16 +1,16 @@
 // A call from its descriptors to its verdict: over real rules and counters in memory.
 import { describe, expect, test } from '@jest/globals'
-import { BEGUN_US, entriesOf, limiterOf, perClient } from '../../../test/parts/decide-limits.ts'
+import { START_US, entriesOf, limiterOf, perClient } from '../../../test/parts/decide-limits.ts'
 import type { Descriptor } from '../../limits/descriptor.ts'
 import { LimitRequestError } from '../../limits/verdict.ts'
 
 describe('a call', () => {
-  test('is let pass up to its limit; then it is denied with a wait and a body', async () => {
-    const { ask } = limiterOf(perClient)
+  test('is admitted up to its limit, then denied with Retry-After and a body', async () => {
+    const { request } = limiterOf(perClient)
     const [first, second, third] = [
-      await ask({ client: 'a' }),
-      await ask({ client: 'a' }),
-      await ask({ client: 'a' }),
+      await request({ client: 'a' }),
+      await request({ client: 'a' }),
+      await request({ client: 'a' }),
     ]
     expect([first, second, third].map(({ code }) => code)).toEqual(['OK', 'OK', 'OVER_LIMIT'])
     expect(first.statuses[0]).toMatchObject({ code: 'OK', limitRemaining: 1 })
@@ -25,25 +25,25 @@ describe('a call', () => {
       'Content-Type': 'application/problem+json',
     })
     const reset = Number(headers['X-RateLimit-Reset'])
-    expect(reset - BEGUN_US / 1_000_000).toBe(Number(headers['Retry-After']))
+    expect(reset - START_US / 1_000_000).toBe(Number(headers['Retry-After']))
     expect(third.body).toBe('{"rule":"shop.client"}')
-    expect(await ask({ client: 'b' })).toMatchObject({ code: 'OK' })
+    expect(await request({ client: 'b' })).toMatchObject({ code: 'OK' })
   })
 
-  test('of several descriptors is decided in one go, and denied if one is', async () => {
-    const { ask, store } = limiterOf(perClient)
-    await ask({ client: 'a' }, { total: '' })
-    await ask({ client: 'a' }, { total: '' })
-    const denied = await ask({ client: 'a' }, { total: '' })
+  test('with several descriptors is decided in one step, and denied if one is', async () => {
+    const { request, store } = limiterOf(perClient)
+    await request({ client: 'a' }, { total: '' })
+    await request({ client: 'a' }, { total: '' })
+    const denied = await request({ client: 'a' }, { total: '' })
     expect(store.calls.map((charges) => charges.length)).toEqual([2, 2, 2])
     expect(denied.statuses.map(({ code }) => code)).toEqual(['OVER_LIMIT', 'OK'])
-    // The bucket does not pay for a call that another limit has denied.
+    // The bucket does not count a call that another limit denies.
     expect(denied.statuses[1]?.limitRemaining).toBe(8)
   })
 
-  test('that no rule knows is let pass without asking the store', async () => {
-    const { ask, decide, store, unknownDomains } = limiterOf(perClient)
-    expect(await ask({ other: 'x' })).toMatchObject({
+  test('that matches no rule is admitted without a store call', async () => {
+    const { request, decide, store, unknownDomains } = limiterOf(perClient)
+    expect(await request({ other: 'x' })).toMatchObject({
       code: 'OK',
       statuses: [{ code: 'OK', currentLimit: undefined }],
       responseHeaders: [],
@@ -55,17 +55,17 @@ describe('a call', () => {
   test.each([
     ['no domain', { domain: '', descriptors: [entriesOf({ a: 'b' })] }, 'domain must not be empty'],
     ['no descriptors', { domain: 'shop', descriptors: [] }, 'descriptor list must not be empty'],
-  ])('with %s is refused', async (_, request, message) => {
+  ])('with %s is rejected', async (_, invalid, message) => {
     const { decide } = limiterOf(perClient)
-    const asked = decide({ ...request, hits: 1 })
-    await expect(asked).rejects.toThrow(LimitRequestError)
-    await expect(asked).rejects.toThrow(`rate limit ${message}`)
+    const decided = decide({ ...invalid, hits: 1 })
+    await expect(decided).rejects.toThrow(LimitRequestError)
+    await expect(decided).rejects.toThrow(`rate limit ${message}`)
   })
 
-  test('may look, give back, and take several', async () => {
-    const { ask } = limiterOf(perClient)
+  test('may peek, refund, and consume several hits', async () => {
+    const { request } = limiterOf(perClient)
     const hits = async (n: number) => {
-      const verdict = await ask(entriesOf({ client: 'a' }, n))
+      const verdict = await request(entriesOf({ client: 'a' }, n))
       return [verdict.code, verdict.statuses[0]?.limitRemaining]
     }
     expect(await hits(0)).toEqual(['OK', 2])
@@ -75,54 +75,54 @@ describe('a call', () => {
     expect(await hits(1)).toEqual(['OVER_LIMIT', 0])
   })
 
-  test('gives hits back although another limit denies the call', async () => {
-    const { ask } = limiterOf(perClient)
-    await ask(entriesOf({ total: '' }, 3))
-    const denied = await ask(entriesOf({ client: 'a' }, 3), entriesOf({ total: '' }, -2))
+  test('refunds hits although another limit denies the call', async () => {
+    const { request } = limiterOf(perClient)
+    await request(entriesOf({ total: '' }, 3))
+    const denied = await request(entriesOf({ client: 'a' }, 3), entriesOf({ total: '' }, -2))
     expect([denied.code, denied.statuses[1]?.limitRemaining]).toEqual(['OVER_LIMIT', 9])
   })
 
-  test('brings a limit of its own, counted apart from the rules', async () => {
-    const { ask } = limiterOf(perClient)
+  test('may override the limit, which is counted apart from the rules', async () => {
+    const { request } = limiterOf(perClient)
     const override = { requestsPerUnit: 1, unit: 'HOUR' } as const
     const own: Descriptor = { ...entriesOf({ client: 'a' }), override }
-    expect((await ask(own)).code).toBe('OK')
-    expect(await ask(own)).toMatchObject({
+    expect((await request(own)).code).toBe('OK')
+    expect(await request(own)).toMatchObject({
       code: 'OVER_LIMIT',
       statuses: [{ currentLimit: { requestsPerUnit: 1, unit: 'HOUR' } }],
     })
-    expect((await ask({ client: 'a' })).statuses[0]?.limitRemaining).toBe(1)
+    expect((await request({ client: 'a' })).statuses[0]?.limitRemaining).toBe(1)
   })
 })
 
-describe('a limit that the caller brings', () => {
+describe('a limit override', () => {
   const one = { requestsPerUnit: 1, unit: 'HOUR' } as const
   const own = (hits?: number): Descriptor => ({ ...entriesOf({ x: 'a' }, hits), override: one })
   const costOfRaised = async (denyConsumes: boolean) => {
-    const { ask } = limiterOf(perClient, { denyConsumes })
-    for (let call = 0; call < 5; call++) await ask(own())
+    const { request } = limiterOf(perClient, { denyConsumes })
+    for (let call = 0; call < 5; call++) await request(own())
     const raised = { ...own(), override: { ...one, requestsPerUnit: 9 } }
-    return 9 - ((await ask(raised)).statuses[0]?.limitRemaining ?? 0)
+    return 9 - ((await request(raised)).statuses[0]?.limitRemaining ?? 0)
   }
 
-  test('counts what it denies, unless STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', async () => {
+  test('counts denied hits, unless STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set', async () => {
     expect([await costOfRaised(true), await costOfRaised(false)]).toEqual([6, 2])
   })
 
-  test('counts what another limit denies, unless so', async () => {
+  test('counts hits that another limit denies, unless it is set', async () => {
     const usedBy = async (denyConsumes: boolean) => {
-      const { ask } = limiterOf(perClient, { denyConsumes })
-      const denied = await ask(entriesOf({ client: 'a' }, 3), own())
+      const { request } = limiterOf(perClient, { denyConsumes })
+      const denied = await request(entriesOf({ client: 'a' }, 3), own())
       expect(denied.code).toBe('OVER_LIMIT')
-      return (await ask(own())).code
+      return (await request(own())).code
     }
     expect([await usedBy(true), await usedBy(false)]).toEqual(['OVER_LIMIT', 'OK'])
   })
 })
 
 describe('rules', () => {
-  test('with several limits deny by the first that is used up, and tell of it', async () => {
-    const { ask, clock } = limiterOf(`
+  test('with several limits deny by the first exhausted one, and report it', async () => {
+    const { request, clock } = limiterOf(`
 domain: shop
 descriptors:
   - key: client
@@ -130,15 +130,15 @@ descriptors:
       - {name: per-second, unit: second, requests_per_unit: 2}
       - {name: per-hour, unit: hour, requests_per_unit: 3}
 `)
-    const codes = [(await ask({ client: 'a' })).code, (await ask({ client: 'a' })).code]
+    const codes = [(await request({ client: 'a' })).code, (await request({ client: 'a' })).code]
     expect(codes).toEqual(['OK', 'OK'])
-    expect((await ask({ client: 'a' })).body).toContain('per-second')
+    expect((await request({ client: 'a' })).body).toContain('per-second')
     clock.nowUs += 1_000_000
-    expect((await ask({ client: 'a' })).body).toContain('per-hour')
+    expect((await request({ client: 'a' })).body).toContain('per-hour')
   })
 
-  test('replace others of the same call by name', async () => {
-    const { ask } = limiterOf(`
+  test('replace other rules of the same call by name', async () => {
+    const { request } = limiterOf(`
 domain: shop
 descriptors:
   - key: address
@@ -147,48 +147,50 @@ descriptors:
     value: known
     rate_limit: {unit: minute, requests_per_unit: 5, replaces: [{name: by-address}]}
 `)
-    expect((await ask({ address: 'a' })).code).toBe('OVER_LIMIT')
-    expect((await ask({ address: 'a' }, { api_key: 'unknown' })).code).toBe('OVER_LIMIT')
-    const replaced = await ask({ address: 'a' }, { api_key: 'known' })
+    expect((await request({ address: 'a' })).code).toBe('OVER_LIMIT')
+    expect((await request({ address: 'a' }, { api_key: 'unknown' })).code).toBe('OVER_LIMIT')
+    const replaced = await request({ address: 'a' }, { api_key: 'known' })
     expect([replaced.code, replaced.statuses[0]?.currentLimit]).toEqual(['OK', undefined])
   })
 
-  const shadow = `
+  const shadowRules = `
 domain: shop
 descriptors:
   - key: client
     shadow_mode: true
     rate_limit: {unit: minute, requests_per_unit: 0}
 `
-  test('in shadow deny nothing and say nothing to the client, but are counted', async () => {
-    const { ask, recorded } = limiterOf(shadow)
-    expect(await ask({ client: 'a' })).toMatchObject({ code: 'OK', responseHeaders: [] })
+  test('in shadow mode deny nothing and set no headers, but are counted', async () => {
+    const { request, recorded } = limiterOf(shadowRules)
+    expect(await request({ client: 'a' })).toMatchObject({ code: 'OK', responseHeaders: [] })
     expect(recorded).toEqual([['shop.client', 'store', false]])
   })
 
-  test('all in shadow: the statuses tell, the call passes and is counted', async () => {
-    const { ask, shadowed } = limiterOf(shadow.replace('shadow_mode: true', ''), { isShadow: true })
-    expect(await ask({ client: 'a' })).toMatchObject({
+  test('all in shadow mode: the statuses are OVER_LIMIT, the call is admitted', async () => {
+    const { request, shadowed } = limiterOf(shadowRules.replace('shadow_mode: true', ''), {
+      isShadow: true,
+    })
+    expect(await request({ client: 'a' })).toMatchObject({
       code: 'OK',
       statuses: [{ code: 'OVER_LIMIT' }],
     })
     expect(shadowed()).toBe(1)
   })
 
-  test('in shadow, and looks, are told by the reference’s headers alone', async () => {
-    const text = `${shadow}
+  test('in shadow mode, and peeks, set only the reference’s headers', async () => {
+    const rules = `${shadowRules}
   - {key: seen, rate_limit: {unit: minute, requests_per_unit: 4}}
 `
-    const { ask } = limiterOf(text, { hasReferenceHeaders: true })
-    const { responseHeaders: shadowed } = await ask({ client: 'a' })
+    const { request } = limiterOf(rules, { hasReferenceHeaders: true })
+    const { responseHeaders: shadowed } = await request({ client: 'a' })
     expect(shadowed).toEqual([
       ['RateLimit-Limit', '0'],
       ['RateLimit-Remaining', '0'],
-      ['RateLimit-Reset', String(60 - ((BEGUN_US / 1_000_000) % 60))],
+      ['RateLimit-Reset', String(60 - ((START_US / 1_000_000) % 60))],
     ])
-    const looked = await ask(entriesOf({ seen: 'a' }, 0))
-    expect(looked.responseHeaders.map(([, value]) => value).slice(0, 2)).toEqual(['4', '4'])
-    const both = Object.fromEntries((await ask({ client: 'a' }, { seen: 'a' })).responseHeaders)
+    const peeked = await request(entriesOf({ seen: 'a' }, 0))
+    expect(peeked.responseHeaders.map(([, value]) => value).slice(0, 2)).toEqual(['4', '4'])
+    const both = Object.fromEntries((await request({ client: 'a' }, { seen: 'a' })).responseHeaders)
     expect(both).toMatchObject({
       'RateLimit-Limit': '0',
       'RateLimit-Remaining': '0',
@@ -197,13 +199,15 @@ descriptors:
     })
   })
 
-  test('unlimited: all that fits into 32 bits remains', async () => {
-    const { ask } = limiterOf(`
+  test('unlimited: reports the largest 32-bit remainder', async () => {
+    const { request } = limiterOf(`
 domain: shop
 descriptors:
   - key: client
     rate_limit: {unlimited: true}
 `)
-    expect((await ask({ client: 'a' })).statuses[0]).toMatchObject({ limitRemaining: 2 ** 32 - 1 })
+    expect((await request({ client: 'a' })).statuses[0]).toMatchObject({
+      limitRemaining: 2 ** 32 - 1,
+    })
   })
 })

@@ -1,53 +1,58 @@
-// The use case of a rate-limit call: plan its charges, charge them in the store or, where that does
-// not answer, as each rule says, and make the verdict. Knows no wire and no driver.
+// The use case of a rate-limit call: plan its checks, decide them in the store or, if it does not
+// respond, by `on_store_error` of each rule, and build the verdict. Independent of wire and driver.
 import type { Decision } from '../../limits/algorithm.ts'
 import { type CounterCharge, partOf } from '../../limits/counter-store.ts'
 import type { LimitRequest } from '../../limits/descriptor.ts'
-import { type Check, type Plan, planCharges, type PlanOptions } from '../../limits/plan-charges.ts'
+import { type Check, type Plan, planChecks, type PlanOptions } from '../../limits/plan-checks.ts'
 import type { JsonObject, RuleSet } from '../../limits/rule.ts'
 import * as verdicts from '../../limits/verdict.ts'
-import type { ClientWords, MetadataSource, Spoken } from './response-headers.ts'
+import type { HeadersSource, MetadataSource, ResponseHeaders } from './response-headers.ts'
 import type { DenyCache } from './deny-cache.ts'
-import { type GuardedStore, isUnanswered, type Unanswered } from './guard-store.ts'
+import { type GuardedStore, isUndecided, type Undecided } from './guard-store.ts'
 import { createLocalShares, type LocalCounters, type LocalShares } from './local-shares.ts'
 
-/** Who decided a check: the store, or this process because it knew or because the store is away. */
-export type DecidedBy = 'store' | 'deny-cache' | 'fallback'
+/** What decided a check: the store, the deny cache, or this process while the store is down. */
+export type DecisionSource = 'store' | 'deny-cache' | 'fallback'
 
-/** What deciding needs. */
+/** Dependencies of the use case. */
 export interface DecideLimitsDeps {
   readonly rules: () => RuleSet
   readonly store: GuardedStore
-  /** Counts while the store is slow or away. */
+  /** Counts while the store is slow or unavailable. */
   readonly local: LocalCounters
   readonly denied: DenyCache | undefined
-  readonly record: (check: Check, decision: Decision, by: DecidedBy) => void
+  readonly record: (check: Check, decision: Decision, source: DecisionSource) => void
   readonly onUnknownDomain: (domain: string) => void
   readonly onGlobalShadow: () => void
-  readonly renderWords: (spoken: Spoken) => ClientWords
+  readonly renderHeaders: (source: HeadersSource) => ResponseHeaders
   readonly renderMetadata: (source: MetadataSource) => JsonObject | undefined
   readonly nowUs: () => number
   readonly options: PlanOptions & {
-    /** How many processes share a limit while the store is slow or away. */
+    /** How many processes share a limit while the store is slow or unavailable. */
     readonly replicas: number
   }
 }
 
-const SILENCE_RETRY_US = 1_000_000
+const UNAVAILABLE_RETRY_US = 1_000_000
 
-/** What the parts of the use case share. */
-interface Deciding extends DecideLimitsDeps {
+/** Dependencies and state that the functions below share. */
+interface SharedDeps extends DecideLimitsDeps {
   readonly shares: LocalShares
 }
 
-/** Makes the use case. */
-export function createDecideLimits(given: DecideLimitsDeps): verdicts.DecideLimits {
-  const { local, nowUs, options, store } = given
+/** Creates the use case. */
+export function createDecideLimits(input: DecideLimitsDeps): verdicts.DecideLimits {
+  const { local, nowUs, options, store } = input
   const { replicas } = options
-  const shares = createLocalShares({ replicas, local, isSilent: () => store.isSilent(), nowUs })
-  const deps: Deciding = { ...given, shares }
+  const shares = createLocalShares({
+    replicas,
+    local,
+    isUnresponsive: () => store.isUnresponsive(),
+    nowUs,
+  })
+  const deps: SharedDeps = { ...input, shares }
   return async (request) => {
-    const plan = planCharges(deps.rules(), request, deps.options)
+    const plan = planChecks(deps.rules(), request, deps.options)
     if (!plan.isDomainKnown) deps.onUnknownDomain(request.domain)
     const decisions = plan.checks.length === 0 ? [] : await decideChecks(deps, plan.checks)
     return verdictOf(deps, { request, plan, decisions })
@@ -55,51 +60,51 @@ export function createDecideLimits(given: DecideLimitsDeps): verdicts.DecideLimi
 }
 
 async function decideChecks(
-  deps: Deciding,
+  deps: SharedDeps,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
   if (deps.denied === undefined) return decideInStore(deps, checks)
   const nowUs = deps.nowUs()
-  const known = checks.map(({ charge }) => deps.denied?.find(charge, nowUs))
-  if (known.every((decision) => decision === undefined)) return decideInStore(deps, checks)
-  // What is denied here denies the call, so of the others only what counts all the same is charged.
-  const isKnown = (veto: CounterCharge['veto']) =>
-    checks.flatMap(({ charge }, at) => (charge.veto === veto ? [known[at] !== undefined] : []))
-  const together = isKnown('together')
+  const cached = checks.map(({ charge }) => deps.denied?.find(charge, nowUs))
+  if (cached.every((decision) => decision === undefined)) return decideInStore(deps, checks)
+  // A cached denial may deny the call; its other checks then count only what a denied call counts.
+  const isCached = (veto: CounterCharge['veto']) =>
+    checks.flatMap(({ charge }, at) => (charge.veto === veto ? [cached[at] !== undefined] : []))
+  const together = isCached('together')
   const isDenied =
-    isKnown('alone').includes(true) || (together.length > 0 && !together.includes(false))
-  const asked = checks.filter((_, at) => known[at] === undefined)
-  const askedNow = isDenied ? asked.map(keptOf) : asked
-  const answers = askedNow.length === 0 ? [] : await decideInStore(deps, askedNow)
-  let taken = 0
+    isCached('alone').includes(true) || (together.length > 0 && !together.includes(false))
+  const uncached = checks.filter((_, at) => cached[at] === undefined)
+  const toStore = isDenied ? uncached.map(asDenied) : uncached
+  const stored = toStore.length === 0 ? [] : await decideInStore(deps, toStore)
+  let next = 0
   return checks.map((check, at) => {
-    const decision = known[at] ?? answers[taken++]
+    const decision = cached[at] ?? stored[next++]
     if (decision === undefined) throw new Error('Cannot decide: the store gave too few decisions')
-    if (known[at] !== undefined) deps.record(check, decision, 'deny-cache')
+    if (cached[at] !== undefined) deps.record(check, decision, 'deny-cache')
     return decision
   })
 }
 
-/** Whether a call charges a counter only once: else it may be denied because of itself. */
+/** Whether a call counts against a counter only once; otherwise its own hits may deny it. */
 function isAlone(checks: readonly Check[], { charge }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.charge.key === charge.key).length === 1
 }
 
-/** A check of a call that is denied: hits that such a call takes back are only looked at. */
-function keptOf(check: Check): Check {
+/** The check as part of a denied call: cost 0, unless the limit counts denied hits. */
+function asDenied(check: Check): Check {
   const { charge } = check
   if (charge.limit.denyConsumes || charge.cost <= 0) return check
   return { ...check, charge: { ...charge, cost: 0 } }
 }
 
 async function decideInStore(
-  deps: Deciding,
+  deps: SharedDeps,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
   const charges = checks.map(({ charge }) => charge)
-  const decisions = await deps.store.charge(charges)
+  const decisions = await deps.store.decide(charges)
   if (deps.denied !== undefined) invalidateRefunded(deps.denied, checks)
-  if (isUnanswered(decisions)) return decideWithoutStore(deps, checks, decisions)
+  if (isUndecided(decisions)) return decideWithoutStore(deps, checks, decisions)
   deps.shares.note(charges, decisions)
   const nowUs = deps.denied === undefined ? 0 : deps.nowUs()
   return checks.map((check, at) => {
@@ -113,40 +118,41 @@ async function decideInStore(
   })
 }
 
-/** After the store's answer: a denial that was decided before the refund has been noted by then. */
+/** Runs after the store's reply, when a denial decided before the refund is already cached. */
 function invalidateRefunded(denied: DenyCache, checks: readonly Check[]): void {
   for (const { charge } of checks) if (charge.cost < 0) denied.invalidate(charge.key)
 }
 
-/** Each by its rule: let pass, denied, or counted here against this process's share. */
+/** Decides each check by its rule: allow, deny, or count locally against this process's share. */
 function decideWithoutStore(
-  deps: Deciding,
+  deps: SharedDeps,
   checks: readonly Check[],
-  { later }: Unanswered,
+  { later }: Undecided,
 ): readonly Decision[] {
   const isLocal = (_: unknown, at: number) => checks[at]?.rule.onStoreError === 'local'
   const charges = checks.map(({ charge }) => charge)
-  const counted = deps.shares.charge(
+  const local = deps.shares.decide(
     partOf(charges.filter(isLocal), charges),
     later?.then((decisions) => decisions?.filter(isLocal)),
   )
-  let taken = 0
+  let next = 0
   return checks.map((check) => {
     const mode = check.rule.onStoreError
-    const decision = mode === 'local' ? counted[taken++] : uncounted(mode === 'allow', check.charge)
+    const decision =
+      mode === 'local' ? local[next++] : fixedDecision(mode === 'allow', check.charge)
     if (decision === undefined) throw new Error('Cannot decide: a local decision is missing')
     deps.record(check, decision, 'fallback')
     return decision
   })
 }
 
-function uncounted(admitted: boolean, { cost, limit }: CounterCharge): Decision {
+function fixedDecision(admitted: boolean, { cost, limit }: CounterCharge): Decision {
   return {
     admitted: admitted || cost < 0,
     remaining: admitted ? Math.max(limit.burst, limit.requests) : 0,
     over: admitted ? 0 : Math.max(0, cost),
-    resetUs: admitted ? 0 : SILENCE_RETRY_US,
-    retryAfterUs: admitted ? 0 : SILENCE_RETRY_US,
+    resetUs: admitted ? 0 : UNAVAILABLE_RETRY_US,
+    retryAfterUs: admitted ? 0 : UNAVAILABLE_RETRY_US,
     next: undefined,
     expiresInUs: 0,
   }
@@ -154,28 +160,28 @@ function uncounted(admitted: boolean, { cost, limit }: CounterCharge): Decision 
 
 function verdictOf(
   deps: DecideLimitsDeps,
-  given: { request: LimitRequest; plan: Plan; decisions: readonly Decision[] },
+  input: { request: LimitRequest; plan: Plan; decisions: readonly Decision[] },
 ): verdicts.Verdict {
-  const { plan, decisions } = given
-  const judged: verdicts.Judged[] = []
+  const { plan, decisions } = input
+  const checked: verdicts.CheckedLimit[] = []
   for (const [at, { at: descriptorAt, rule, hits }] of plan.checks.entries()) {
     const decision = decisions[at]
-    if (decision !== undefined) judged.push({ at: descriptorAt, rule, hits, decision })
+    if (decision !== undefined) checked.push({ at: descriptorAt, rule, hits, decision })
   }
-  const statuses = verdicts.statusesOf(plan.unjudged, judged)
-  const enforced = verdicts.codeOf(judged, deps.options.isQuota)
+  const statuses = verdicts.statusesOf(plan.uncheckedReasons, checked)
+  const enforced = verdicts.codeOf(checked, deps.options.isQuota)
   if (enforced === 'OVER_LIMIT' && deps.options.isShadow) deps.onGlobalShadow()
   const code = deps.options.isShadow ? 'OK' : enforced
-  const told = verdicts.toldOf(judged, code, deps.options.isQuota)
-  const words = deps.renderWords({ code, told, judged })
-  // By the rule's name the proxy can log a denial, and render it itself.
-  const rule = words.body === undefined ? undefined : told?.rule
-  const rules = verdicts.metadataOf(judged, statuses)
+  const reported = verdicts.reportedLimitOf(checked, code, deps.options.isQuota)
+  const { headers, body } = deps.renderHeaders({ code, reported, checked })
+  // With the rule's name the proxy can log a denial, or render it itself.
+  const rule = body === undefined ? undefined : reported?.rule
+  const rules = verdicts.metadataOf(checked, statuses)
   return {
     code,
     statuses,
-    responseHeaders: words.headers,
-    body: words.body,
-    dynamicMetadata: deps.renderMetadata({ request: given.request, rules, rule }),
+    responseHeaders: headers,
+    body,
+    dynamicMetadata: deps.renderMetadata({ request: input.request, rules, rule }),
   }
 }

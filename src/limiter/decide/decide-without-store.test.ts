@@ -1,4 +1,4 @@
-// Calls that are decided without the store: because it is away, or because the answer is known.
+// Calls decided without the store, because it is unavailable or because the denial is cached.
 import { describe, expect, test } from '@jest/globals'
 import { limiterOf, perClient } from '../../../test/parts/decide-limits.ts'
 
@@ -13,7 +13,7 @@ descriptors:
     rate_limit: {algorithm: token_bucket, unit: hour, requests_per_unit: 1, burst: 2}
 `
 
-describe('while the store is away', () => {
+describe('while the store is unavailable', () => {
   const modes = `
 domain: shop
 descriptors:
@@ -21,24 +21,24 @@ descriptors:
   - {key: allow, rate_limit: {unit: minute, requests_per_unit: 4, on_store_error: allow}}
   - {key: deny, rate_limit: {unit: minute, requests_per_unit: 4, on_store_error: deny}}
 `
-  test('each rule does as it says, and all is counted as fallback', async () => {
-    const { ask, store, recorded } = limiterOf(modes)
-    store.isAway = true
-    const allowed = await ask({ allow: '' })
+  test('each rule applies its on_store_error, and is counted as fallback', async () => {
+    const { request, store, recorded } = limiterOf(modes)
+    store.isUnavailable = true
+    const allowed = await request({ allow: '' })
     expect([allowed.code, allowed.statuses[0]?.limitRemaining]).toEqual(['OK', 4])
-    const denied = await ask({ deny: '' })
+    const denied = await request({ deny: '' })
     expect([denied.code, Object.fromEntries(denied.responseHeaders)['Retry-After']]).toEqual([
       'OVER_LIMIT',
       '1',
     ])
-    expect((await ask({ local: '' })).statuses[0]?.limitRemaining).toBe(3)
+    expect((await request({ local: '' })).statuses[0]?.limitRemaining).toBe(3)
     expect(recorded.map(([, by]) => by)).toEqual(['fallback', 'fallback', 'fallback'])
   })
 
-  test('a local limit is the share of one replica, at least one', async () => {
-    const { ask, store } = limiterOf(modes, { replicas: 3 })
-    store.isAway = true
-    const codes = [(await ask({ local: '' })).code, (await ask({ local: '' })).code]
+  test('a local limit is the share of one replica, at least 1', async () => {
+    const { request, store } = limiterOf(modes, { replicas: 3 })
+    store.isUnavailable = true
+    const codes = [(await request({ local: '' })).code, (await request({ local: '' })).code]
     expect(codes).toEqual(['OK', 'OVER_LIMIT'])
   })
 
@@ -49,9 +49,9 @@ descriptors:
     ['token_bucket', 60, 14],
     ['fixed_window', 101, 1],
     ['fixed_window', 102, 0],
-  ])('a share is of what the store last said remains: %s, %i used', async (...row) => {
+  ])('a share is of the remainder that the store last reported: %s, %i used', async (...row) => {
     const [algorithm, used, admitted] = row
-    const { ask, store, clock } = limiterOf(
+    const { request, store, clock } = limiterOf(
       `
 domain: shop
 descriptors:
@@ -62,13 +62,13 @@ descriptors:
     )
     const admittedNow = async () => {
       let count = 0
-      while (count < 200 && (await ask({ client: 'a' })).code === 'OK') count++
+      while (count < 200 && (await request({ client: 'a' })).code === 'OK') count++
       return count
     }
-    for (let hit = 0; hit < used; hit++) await ask({ client: 'a' })
-    store.isAway = true
+    for (let hit = 0; hit < used; hit++) await request({ client: 'a' })
+    store.isUnavailable = true
     expect(await admittedNow()).toBe(admitted)
-    clock.nowUs += 2 * 86_400_000_000 // the whole limit is free again
+    clock.nowUs += 2 * 86_400_000_000 // the whole limit is available
     expect(await admittedNow()).toBe(34)
   })
 
@@ -81,9 +81,9 @@ descriptors:
     [5, 6, 3, 1, 2],
     [6, 7, 2, 3, 3],
     [7, 9, 1, 7, 9],
-  ])('of %i requests and a burst of %i among %i replicas each has %i and %i', async (...row) => {
+  ])('%i requests and a burst of %i, %i replicas: each has %i and %i', async (...row) => {
     const [requests, burst, replicas, requestsEach, burstEach] = row
-    const { ask, store, charged } = limiterOf(
+    const { request, store, countedLocally } = limiterOf(
       `
 domain: shop
 descriptors:
@@ -97,19 +97,19 @@ descriptors:
 `,
       { replicas },
     )
-    store.isAway = true
+    store.isUnavailable = true
     const admitted = async (key: string) => {
       let count = 0
-      while (count < 20 && (await ask({ [key]: '' })).code === 'OK') count++
+      while (count < 20 && (await request({ [key]: '' })).code === 'OK') count++
       return count
     }
     expect(await admitted('window')).toBe(requestsEach)
     expect(await admitted('bucket')).toBe(Math.max(1, burstEach))
-    expect(charged[0]?.[0]?.limit.requests).toBe(requestsEach)
+    expect(countedLocally[0]?.[0]?.limit.requests).toBe(requestsEach)
   })
 
-  test('a rule that allows reports its burst, and one that denies takes hits back', async () => {
-    const { ask, store } = limiterOf(`
+  test('a rule that allows reports its burst, and one that denies accepts refunds', async () => {
+    const { request, store } = limiterOf(`
 domain: shop
 descriptors:
   - key: allow
@@ -121,38 +121,38 @@ descriptors:
       on_store_error: allow
   - {key: deny, rate_limit: {unit: minute, requests_per_unit: 4, on_store_error: deny}}
 `)
-    store.isAway = true
-    expect((await ask({ allow: '' })).statuses[0]?.limitRemaining).toBe(9)
+    store.isUnavailable = true
+    expect((await request({ allow: '' })).statuses[0]?.limitRemaining).toBe(9)
     const refund = { entries: [{ key: 'deny', value: '' }], hits: -1 }
-    expect((await ask(refund)).code).toBe('OK')
+    expect((await request(refund)).code).toBe('OK')
   })
 
-  test('the share of a limit is made once, and each limit has its own', async () => {
-    const { ask, store, charged } = limiterOf(modes, { replicas: 2 })
-    store.isAway = true
-    for (const value of ['a', 'b']) await ask({ local: value })
+  test('the share of a limit is created once, and each limit has its own', async () => {
+    const { request, store, countedLocally } = limiterOf(modes, { replicas: 2 })
+    store.isUnavailable = true
+    for (const value of ['a', 'b']) await request({ local: value })
     const override = { requestsPerUnit: 8, unit: 'HOUR' } as const
-    await ask({ entries: [{ key: 'local', value: 'c' }], override })
-    const [first, second, brought] = charged.flat().map(({ limit }) => limit)
-    expect([first?.requests, brought?.requests]).toEqual([2, 4])
+    await request({ entries: [{ key: 'local', value: 'c' }], override })
+    const [first, second, overridden] = countedLocally.flat().map(({ limit }) => limit)
+    expect([first?.requests, overridden?.requests]).toEqual([2, 4])
     expect(second).toBe(first)
   })
 
-  test('a spent quota beside one that lets pass leaves the other limits in force', async () => {
-    const { ask, store } = limiterOf(quotas)
-    store.isAway = true
+  test('an exhausted quota beside one that admits keeps the other limits active', async () => {
+    const { request, store } = limiterOf(quotas)
+    store.isUnavailable = true
     const codes: string[] = []
     for (let n = 0; n < 5; n++) {
-      codes.push((await ask({ spent: '' }, { open: '' }, { rate: '' })).code)
+      codes.push((await request({ spent: '' }, { open: '' }, { rate: '' })).code)
     }
     expect(codes).toEqual(['OK', 'OK', 'OVER_LIMIT', 'OVER_LIMIT', 'OVER_LIMIT'])
   })
 })
 
-describe('what is known to be over its limit', () => {
-  test('is denied without the store, and asked again after a second', async () => {
-    const { ask, store, clock, recorded } = limiterOf(perClient, { hasDenyCache: true })
-    for (let n = 0; n < 6; n++) await ask({ client: 'a' })
+describe('a cached denial', () => {
+  test('denies without the store, and expires after 1 s', async () => {
+    const { request, store, clock, recorded } = limiterOf(perClient, { hasDenyCache: true })
+    for (let n = 0; n < 6; n++) await request({ client: 'a' })
     expect(store.calls).toHaveLength(3)
     expect(recorded.slice(3).map(([, by]) => by)).toEqual([
       'deny-cache',
@@ -160,14 +160,14 @@ describe('what is known to be over its limit', () => {
       'deny-cache',
     ])
     clock.nowUs += 1_000_000
-    expect((await ask({ client: 'a' })).code).toBe('OVER_LIMIT')
+    expect((await request({ client: 'a' })).code).toBe('OVER_LIMIT')
     expect(store.calls).toHaveLength(4)
   })
 
-  test('denies the call: what takes nothing from such a call is only looked at', async () => {
-    const { ask, store } = limiterOf(perClient, { hasDenyCache: true })
-    for (let n = 0; n < 3; n++) await ask({ client: 'a' })
-    const denied = await ask({ client: 'a' }, { total: '' })
+  test('denies the call: limits that do not count denied hits are only peeked', async () => {
+    const { request, store } = limiterOf(perClient, { hasDenyCache: true })
+    for (let n = 0; n < 3; n++) await request({ client: 'a' })
+    const denied = await request({ client: 'a' }, { total: '' })
     expect(store.calls.at(-1)?.map(({ cost }) => cost)).toEqual([0])
     expect(denied.statuses.map(({ code, limitRemaining }) => [code, limitRemaining])).toEqual([
       ['OVER_LIMIT', 0],
@@ -175,68 +175,68 @@ describe('what is known to be over its limit', () => {
     ])
   })
 
-  test('of a denied call what counts all the same, or is given back, is charged', async () => {
-    const text = `${perClient}
+  test('denies the call: limits that count denied hits, and refunds, are counted', async () => {
+    const rules = `${perClient}
   - {key: window, rate_limit: {unit: day, requests_per_unit: 9}}
 `
-    const { ask, store } = limiterOf(text, { hasDenyCache: true })
-    for (let n = 0; n < 3; n++) await ask({ client: 'a' })
+    const { request, store } = limiterOf(rules, { hasDenyCache: true })
+    for (let n = 0; n < 3; n++) await request({ client: 'a' })
     const refund = { entries: [{ key: 'total', value: '' }], hits: -2 }
-    await ask({ client: 'a' }, { window: '' }, refund)
+    await request({ client: 'a' }, { window: '' }, refund)
     expect(store.calls.at(-1)?.map(({ cost }) => cost)).toEqual([1, -2])
   })
 
-  test('stays known after a look', async () => {
-    const { ask, store } = limiterOf(perClient, { hasDenyCache: true })
-    for (let n = 0; n < 3; n++) await ask({ client: 'a' })
-    await ask({ entries: [{ key: 'client', value: 'a' }], hits: 0 })
-    const asked = store.calls.length
-    expect((await ask({ client: 'a' })).code).toBe('OVER_LIMIT')
-    expect(store.calls).toHaveLength(asked)
+  test('stays cached after a peek', async () => {
+    const { request, store } = limiterOf(perClient, { hasDenyCache: true })
+    for (let n = 0; n < 3; n++) await request({ client: 'a' })
+    await request({ entries: [{ key: 'client', value: 'a' }], hits: 0 })
+    const callsBefore = store.calls.length
+    expect((await request({ client: 'a' })).code).toBe('OVER_LIMIT')
+    expect(store.calls).toHaveLength(callsBefore)
   })
 
-  test('learns nothing from a counter that one call charges twice', async () => {
-    const { ask } = limiterOf(perClient, { hasDenyCache: true })
-    for (let n = 0; n < 9; n++) await ask({ total: '' })
-    expect((await ask({ total: '' }, { total: '' })).code).toBe('OVER_LIMIT')
-    expect((await ask({ total: '' })).code).toBe('OK')
+  test('is not stored for a counter that one call hits twice', async () => {
+    const { request } = limiterOf(perClient, { hasDenyCache: true })
+    for (let n = 0; n < 9; n++) await request({ total: '' })
+    expect((await request({ total: '' }, { total: '' })).code).toBe('OVER_LIMIT')
+    expect((await request({ total: '' })).code).toBe('OK')
   })
 
   test.each([
-    ['a limit that the caller raised', 9, undefined],
+    ['an override that raises the limit', 9, undefined],
     ['a refund', 1, -1],
-  ])('is asked of the store after %s', async (_, requestsPerUnit, refund) => {
-    const { ask } = limiterOf(perClient, { hasDenyCache: true, denyConsumes: false })
+  ])('is not used after %s', async (_, requestsPerUnit, refund) => {
+    const { request } = limiterOf(perClient, { hasDenyCache: true, denyConsumes: false })
     const own = (requests: number, hits?: number) => ({
       entries: [{ key: 'x', value: 'a' }],
       override: { requestsPerUnit: requests, unit: 'HOUR' } as const,
       hits,
     })
-    for (let n = 0; n < 2; n++) await ask(own(1))
-    expect((await ask(own(1))).code).toBe('OVER_LIMIT')
-    if (refund !== undefined) await ask(own(1, refund))
-    expect((await ask(own(requestsPerUnit))).code).toBe('OK')
+    for (let n = 0; n < 2; n++) await request(own(1))
+    expect((await request(own(1))).code).toBe('OVER_LIMIT')
+    if (refund !== undefined) await request(own(1, refund))
+    expect((await request(own(requestsPerUnit))).code).toBe('OK')
   })
 
-  test('a spent quota that is known takes nothing from a bucket beside it', async () => {
-    const { ask, store } = limiterOf(quotas, { hasDenyCache: true })
-    await ask({ spent: '' })
-    for (let n = 0; n < 2; n++) await ask({ spent: '' })
-    expect((await ask({ spent: '' }, { rate: '' })).code).toBe('OVER_LIMIT')
+  test('of an exhausted quota consumes nothing from a bucket beside it', async () => {
+    const { request, store } = limiterOf(quotas, { hasDenyCache: true })
+    await request({ spent: '' })
+    for (let n = 0; n < 2; n++) await request({ spent: '' })
+    expect((await request({ spent: '' }, { rate: '' })).code).toBe('OVER_LIMIT')
     expect(store.calls.at(-1)?.map(({ cost }) => cost)).toEqual([0])
   })
 })
 
 describe('metadata', () => {
-  test('says that the limiter answered, and on demand what was asked', async () => {
-    const text = `${perClient}
+  test('marks the response, and includes the request if enabled', async () => {
+    const rules = `${perClient}
   - key: marked
     metadata: {tier: gold}
     rate_limit: {unit: minute, requests_per_unit: 2}
 `
-    expect((await limiterOf(text).ask({ marked: 'x' })).dynamicMetadata).toEqual({ rls: 'ok' })
-    const { ask } = limiterOf(text, { isMetadataWhole: true })
-    expect((await ask({ marked: 'x' })).dynamicMetadata).toEqual({
+    expect((await limiterOf(rules).request({ marked: 'x' })).dynamicMetadata).toEqual({ rls: 'ok' })
+    const { request } = limiterOf(rules, { hasReferenceMetadata: true })
+    expect((await request({ marked: 'x' })).dynamicMetadata).toEqual({
       rls: 'ok',
       domain: 'shop',
       descriptors: [{ entries: ['marked=x'] }],
@@ -245,27 +245,27 @@ describe('metadata', () => {
     })
   })
 
-  test('is left out, denials included, where it is switched off', async () => {
-    const { ask } = limiterOf(perClient, { hasMetadata: false })
+  test('is absent, also from denials, if disabled', async () => {
+    const { request } = limiterOf(perClient, { hasMetadata: false })
     for (let n = 0; n < 3; n++) {
-      expect((await ask({ client: 'a' })).dynamicMetadata).toBeUndefined()
+      expect((await request({ client: 'a' })).dynamicMetadata).toBeUndefined()
     }
-    const whole = limiterOf(perClient, { hasMetadata: false, isMetadataWhole: true })
-    const { dynamicMetadata } = await whole.ask({ client: 'a' })
+    const whole = limiterOf(perClient, { hasMetadata: false, hasReferenceMetadata: true })
+    const { dynamicMetadata } = await whole.request({ client: 'a' })
     expect(Object.keys(dynamicMetadata ?? {})).toEqual(['domain', 'descriptors', 'hitsAddend'])
   })
 
-  test('says so whatever was asked and decided, lest Envoy take the limiter for dead', async () => {
-    const { ask, decide, store } = limiterOf(perClient)
-    const verdicts = [await ask({ other: 'no rule' })]
+  test('marks every response, so that Envoy does not consider the limiter failed', async () => {
+    const { request, decide, store } = limiterOf(perClient)
+    const verdicts = [await request({ other: 'no rule' })]
     verdicts.push(await decide({ domain: 'none', descriptors: [{ entries: [] }], hits: 1 }))
-    for (let hit = 0; hit < 3; hit++) verdicts.push(await ask({ client: 'a' }))
-    store.isAway = true
-    verdicts.push(await ask({ client: 'b' }))
+    for (let hit = 0; hit < 3; hit++) verdicts.push(await request({ client: 'a' }))
+    store.isUnavailable = true
+    verdicts.push(await request({ client: 'b' }))
     expect(verdicts.map(({ code }) => code)).toEqual(['OK', 'OK', 'OK', 'OK', 'OVER_LIMIT', 'OK'])
-    const said = verdicts.map(({ dynamicMetadata }) => dynamicMetadata)
-    const answered = { rls: 'ok' }
+    const metadata = verdicts.map(({ dynamicMetadata }) => dynamicMetadata)
+    const marked = { rls: 'ok' }
     const denied = { rls: 'ok', rule: 'shop.client' }
-    expect(said).toEqual([answered, answered, answered, answered, denied, answered])
+    expect(metadata).toEqual([marked, marked, marked, marked, denied, marked])
   })
 })

@@ -1,4 +1,4 @@
-// What was denied is remembered for as long as it is certain, a second at most.
+// The deny cache returns a denial as long as it certainly holds, 1 s at most.
 import { expect, test } from '@jest/globals'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import type { CounterCharge } from '../../limits/counter-store.ts'
@@ -24,7 +24,7 @@ const denial = (retryAfterUs: number) => ({
 })
 const NOW_US = 1_790_000_000_000_000
 
-test('a denial is remembered for its wait, a second at most, with the times that are left', () => {
+test('an entry expires with its retry time, after 1 s at most, and reports the rest', () => {
   const denied = createDenyCache(10_000)
   denied.note(chargeOf('long'), denial(30_000_000), NOW_US)
   denied.note(chargeOf('short'), denial(500), NOW_US)
@@ -38,7 +38,7 @@ test('a denial is remembered for its wait, a second at most, with the times that
   expect(denied.find(chargeOf('short'), NOW_US + 500)).toBeUndefined()
 })
 
-test('fewer hits than were denied, a look and hits given back are asked of the store', () => {
+test('fewer hits than denied, peeks and refunds go to the store', () => {
   const denied = createDenyCache(10_000)
   denied.note(chargeOf('k', 3), denial(1_000_000), NOW_US)
   for (const cost of [2, 1, 0, -1]) {
@@ -48,24 +48,24 @@ test('fewer hits than were denied, a look and hits given back are asked of the s
   expect(denied.find(chargeOf('k', 4), NOW_US)).toMatchObject({ over: 4 })
 })
 
-test('the time of the store’s clock follows the time that has passed', () => {
+test('the store’s clock advances with the elapsed time', () => {
   const denied = createDenyCache(10_000)
   denied.note(chargeOf('k'), { ...denial(1_000_000), decidedAtUs: NOW_US + 60_000_000 }, NOW_US)
   expect(denied.find(chargeOf('k'), NOW_US + 7)?.decidedAtUs).toBe(NOW_US + 60_000_007)
 })
 
-test('a denied look is not remembered', () => {
+test('a denied peek is not cached', () => {
   const denied = createDenyCache(10_000)
   denied.note(chargeOf('k', 0), denial(1_000_000), NOW_US)
   expect(denied.find(chargeOf('k'), NOW_US)).toBeUndefined()
 })
 
-test('it is bounded, and forgets what was denied longest ago', () => {
+test('is bounded and evicts the oldest denials', () => {
   const denied = createDenyCache(256 * 10)
   for (let n = 0; n < 1000; n++) denied.note(chargeOf(`k${n}`), denial(1_000_000), NOW_US)
-  const held = Array.from({ length: 1000 }, (_, n) => denied.find(chargeOf(`k${n}`), NOW_US))
-  expect(held.filter((decision) => decision !== undefined)).toHaveLength(10)
-  expect(held[999]).toBeDefined()
+  const found = Array.from({ length: 1000 }, (_, n) => denied.find(chargeOf(`k${n}`), NOW_US))
+  expect(found.filter((decision) => decision !== undefined)).toHaveLength(10)
+  expect(found[999]).toBeDefined()
   denied.clear()
   expect(denied.find(chargeOf('k999'), NOW_US)).toBeUndefined()
 })
@@ -75,16 +75,16 @@ test.each([
   [256, 1],
   [511, 1],
   [512, 2],
-])('of %i bytes it holds %i denials', (bytes, count) => {
+])('%i bytes hold %i denials', (bytes, count) => {
   const denied = createDenyCache(bytes)
   for (const key of ['a', 'b', 'c']) denied.note(chargeOf(key), denial(1_000_000), NOW_US)
-  const held = ['c', 'b', 'a'].map((key) => denied.find(chargeOf(key), NOW_US) !== undefined)
-  expect(held).toEqual([true, count === 2, false])
+  const found = ['c', 'b', 'a'].map((key) => denied.find(chargeOf(key), NOW_US) !== undefined)
+  expect(found).toEqual([true, count === 2, false])
 })
 
-test('what it costs does not grow with what it holds', () => {
+test('its cost does not grow with its size', () => {
   const denied = createDenyCache(256 * 20_000)
-  const begunMs = performance.now()
+  const startMs = performance.now()
   for (let n = 0; n < 20_000; n++) denied.note(chargeOf(`k${n}`), denial(1_000_000), NOW_US)
-  expect(performance.now() - begunMs).toBeLessThan(1000) // looking through all takes far longer
+  expect(performance.now() - startMs).toBeLessThan(1000) // a scan of all entries takes far longer
 })

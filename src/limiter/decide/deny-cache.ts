@@ -1,38 +1,38 @@
-// What this process was told is over its limit, so that a caller that goes on asking costs the
-// store nothing. Bounded; each memory lives a second at most, as hits may be given back elsewhere.
+// Caches denials, so that calls of a client that exceeds its limit cost the store nothing. Bounded;
+// an entry lives 1 s at most, because another process may refund hits.
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
 import type { CounterCharge } from '../../limits/counter-store.ts'
 
-const LIFE_US_MAX = 1_000_000
-/** What a counter's key and its entry take, roughly. */
+const TTL_US_MAX = 1_000_000
+/** Approximate memory of a counter's key and its entry. */
 const ENTRY_BYTES = 256
 
 interface Denied {
   readonly untilUs: number
-  /** Hits that were denied: as many or more are denied too. */
+  /** Hits that were denied: as many or more are denied, too. */
   readonly cost: number
-  /** The limit that denied them; callers may bring another for the same counter. */
+  /** The limit that denied them; a caller may override it for the same counter. */
   readonly requests: number
   readonly resetAtUs: number
   readonly retryAtUs: number
   /** How far the store's clock is ahead of this process's. */
-  readonly aheadUs: number | undefined
+  readonly clockOffsetUs: number | undefined
 }
 
-/** A memory of what was denied. */
+/** A cache of denials. */
 export interface DenyCache {
-  /** The decision for a charge that needs no store, or `undefined`. */
+  /** The cached denial of these hits, or `undefined`. */
   find(charge: CounterCharge, nowUs: number): Decision | undefined
-  /** Drops what is remembered of a counter: hits are refunded to it. */
+  /** Drops the entry of a counter, because hits are refunded to it. */
   invalidate(key: string): void
-  /** Remembers a denial. */
+  /** Stores a denial. */
   note(charge: CounterCharge, decision: Decision, nowUs: number): void
-  /** Forgets all: the rules have changed. */
+  /** Drops all entries, because the rules have changed. */
   clear(): void
 }
 
-/** Makes an empty memory of about `bytesMax`. */
+/** Creates an empty cache of about `bytesMax`. */
 export function createDenyCache(bytesMax: number): DenyCache {
   const entries = new LRUCache<string, Denied>({
     max: Math.max(1, Math.floor(bytesMax / ENTRY_BYTES)),
@@ -50,7 +50,7 @@ export function createDenyCache(bytesMax: number): DenyCache {
         retryAfterUs: denied.retryAtUs - nowUs,
         next: undefined,
         expiresInUs: 0,
-        ...(denied.aheadUs !== undefined && { decidedAtUs: nowUs + denied.aheadUs }),
+        ...(denied.clockOffsetUs !== undefined && { decidedAtUs: nowUs + denied.clockOffsetUs }),
       }
     },
     invalidate(key) {
@@ -58,10 +58,10 @@ export function createDenyCache(bytesMax: number): DenyCache {
     },
     note({ key, cost, limit: { requests } }, { resetUs, retryAfterUs, decidedAtUs }, nowUs) {
       if (cost <= 0) return
-      const untilUs = nowUs + Math.min(LIFE_US_MAX, retryAfterUs)
+      const untilUs = nowUs + Math.min(TTL_US_MAX, retryAfterUs)
       const [resetAtUs, retryAtUs] = [nowUs + resetUs, nowUs + retryAfterUs]
-      const aheadUs = decidedAtUs === undefined ? undefined : decidedAtUs - nowUs
-      entries.set(key, { untilUs, cost, requests, resetAtUs, retryAtUs, aheadUs })
+      const clockOffsetUs = decidedAtUs === undefined ? undefined : decidedAtUs - nowUs
+      entries.set(key, { untilUs, cost, requests, resetAtUs, retryAtUs, clockOffsetUs })
     },
     clear() {
       entries.clear()

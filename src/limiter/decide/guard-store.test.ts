@@ -1,34 +1,34 @@
-// The guard of a store: deadlines, the silence after failures, and the way back. Its clock is the
-// tests' own, so that a busy machine changes nothing.
+// The circuit breaker of a store: deadlines, opening after failures, and recovery. The clock is the
+// test's, so that a busy machine has no effect.
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { pause } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
-import { type GuardedStore, guardStore, isUnanswered } from './guard-store.ts'
+import { type GuardedStore, guardStore, isUndecided } from './guard-store.ts'
 
-type Mode = 'answers' | 'hangs' | 'fails' | 'is late'
+type Mode = 'responds' | 'hangs' | 'fails' | 'is late'
 
 const CALL_MS_MAX = 15
-/** Times as long as a call may take, without an answer in any, before a store is left alone. */
-const SPANS = 5
+/** The circuit opens after so many times the longest call without a response. */
+const CALL_TIMES = 5
 
-const guards: GuardedStore[] = []
+const breakers: GuardedStore[] = []
 
 afterEach(async () => {
-  for (const guard of guards.splice(0)) await guard.stop()
+  for (const breaker of breakers.splice(0)) await breaker.stop()
 })
 
-/** A store whose behaviour can be changed, and what its guard told. */
-function guarded() {
-  const store = { mode: 'answers' as Mode, calls: 0, underWay: [] as ((error?: Error) => void)[] }
+/** A store whose behaviour can be changed, and what its circuit breaker reported. */
+function openBreaker() {
+  const store = { mode: 'responds' as Mode, calls: 0, inFlight: [] as ((error?: Error) => void)[] }
   const clock = { nowMs: 0 }
   const failures: unknown[] = []
-  const away: boolean[] = []
+  const openChanges: boolean[] = []
   const behave = <T>(value: T): Promise<T> => {
     if (store.mode === 'hangs') return new Promise<never>(() => undefined)
-    if (store.mode === 'answers') return Promise.resolve(value)
+    if (store.mode === 'responds') return Promise.resolve(value)
     if (store.mode === 'is late') {
       return new Promise<T>((resolve, reject) => {
-        store.underWay.push((error) => {
+        store.inFlight.push((error) => {
           if (error === undefined) resolve(value)
           else reject(error)
         })
@@ -36,7 +36,7 @@ function guarded() {
     }
     return Promise.reject(new StoreError('gone', { outcome: 'unknown' }))
   }
-  const guard = guardStore({
+  const breaker = guardStore({
     store: {
       charge: () => {
         store.calls++
@@ -47,147 +47,149 @@ function guarded() {
     callMsMax: CALL_MS_MAX,
     nowMs: () => clock.nowMs,
     onFailure: (why) => failures.push(why),
-    onAway: (isAway) => away.push(isAway),
+    onOpenChange: (isOpen) => openChanges.push(isOpen),
   })
-  guards.push(guard)
-  /** What calls come to after `ms`; their deadlines look at the clock when a timer wakes them. */
+  breakers.push(breaker)
+  /** The result of calls after `ms`; a timer wakes their deadlines, which check the clock. */
   const after = <T>(ms: number, calls: Promise<T>): Promise<T> => {
     clock.nowMs += ms
     return calls
   }
-  /** Until so many failures were told: deadlines look at the clock when a timer wakes them. */
+  /** Waits for so many failures: a timer wakes the deadlines, which check the clock. */
   const failed = async (count: number) => {
     while (failures.length < count) await pause(1)
   }
-  const isLate = async (answer: ReturnType<typeof guard.charge>) => isUnanswered(await answer)
-  const endAll = (error?: Error) => {
-    for (const end of store.underWay.splice(0)) end(error)
+  const timesOut = async (result: ReturnType<typeof breaker.decide>) => isUndecided(await result)
+  const completeAll = (error?: Error) => {
+    for (const complete of store.inFlight.splice(0)) complete(error)
   }
-  const late = {
-    isLate,
-    answerLate: () => {
-      endAll()
+  const lateResponses = {
+    timesOut,
+    respondLate: () => {
+      completeAll()
     },
     failLate: () => {
-      endAll(new StoreError('gone', { outcome: 'unknown' }))
+      completeAll(new StoreError('gone', { outcome: 'unknown' }))
     },
   }
-  return { store, guard, failures, away, after, clock, failed, ...late }
+  return { store, breaker, failures, openChanges, after, clock, failed, ...lateResponses }
 }
 
 describe.each(['hangs', 'fails'] as const)('a store that %s', (mode) => {
-  test('is not waited for, then left alone, and used again once it answers', async () => {
-    const { store, guard, failures, away, after, isLate } = guarded()
-    expect(await guard.charge([])).toEqual([])
+  test('times out, then opens the circuit, which closes when it responds', async () => {
+    const { store, breaker, failures, openChanges, after, timesOut } = openBreaker()
+    expect(await breaker.decide([])).toEqual([])
     store.mode = mode
-    // Failures at once count once in the time of a call; a call that hangs takes that time itself.
+    // Immediate failures count once per CALL_MS_MAX; a call that hangs takes that time itself.
     const stepMs = mode === 'hangs' ? CALL_MS_MAX : 1
-    while (!guard.isAway()) {
-      expect(await after(stepMs, isLate(guard.charge([])))).toBe(true)
+    while (!breaker.isOpen()) {
+      expect(await after(stepMs, timesOut(breaker.decide([])))).toBe(true)
     }
-    expect(failures).toHaveLength(mode === 'hangs' ? SPANS : (SPANS - 1) * CALL_MS_MAX + 1)
-    expect(away).toEqual([true])
+    expect(failures).toHaveLength(
+      mode === 'hangs' ? CALL_TIMES : (CALL_TIMES - 1) * CALL_MS_MAX + 1,
+    )
+    expect(openChanges).toEqual([true])
     const callsBefore = store.calls
-    expect(await guard.charge([])).toEqual({ later: undefined })
+    expect(await breaker.decide([])).toEqual({ later: undefined })
     expect(store.calls).toBe(callsBefore)
-    store.mode = 'answers'
-    while (guard.isAway()) await pause(5)
-    expect(away).toEqual([true, false])
-    expect(await guard.charge([])).toEqual([])
+    store.mode = 'responds'
+    while (breaker.isOpen()) await pause(5)
+    expect(openChanges).toEqual([true, false])
+    expect(await breaker.decide([])).toEqual([])
   })
 })
 
-test('some failures among answers do not end the calls', async () => {
-  const { store, guard, away, isLate } = guarded()
+test('some failures among responses do not open the circuit', async () => {
+  const { store, breaker, openChanges, timesOut } = openBreaker()
   for (let round = 0; round < 5; round++) {
     store.mode = 'fails'
-    for (let call = 0; call < 4; call++) expect(await isLate(guard.charge([]))).toBe(true)
-    store.mode = 'answers'
-    expect(await guard.charge([])).toEqual([])
+    for (let call = 0; call < 4; call++) expect(await timesOut(breaker.decide([]))).toBe(true)
+    store.mode = 'responds'
+    expect(await breaker.decide([])).toEqual([])
   }
-  expect(away).toEqual([])
+  expect(openChanges).toEqual([])
 })
 
-test('calls that are late together, as by a pause of our own, end nothing', async () => {
-  const { store, guard, away, after, isLate } = guarded()
+test('calls that time out together, as in a pause of this process, do not open it', async () => {
+  const { store, breaker, openChanges, after, timesOut } = openBreaker()
   for (let round = 0; round < 3; round++) {
     store.mode = 'hangs'
-    const calls = Array.from({ length: 100 }, () => isLate(guard.charge([])))
+    const calls = Array.from({ length: 100 }, () => timesOut(breaker.decide([])))
     expect(await after(CALL_MS_MAX, Promise.all(calls))).toEqual(calls.map(() => true))
-    store.mode = 'answers'
-    expect(await guard.charge([])).toEqual([])
+    store.mode = 'responds'
+    expect(await breaker.decide([])).toEqual([])
   }
-  expect(away).toEqual([])
+  expect(openChanges).toEqual([])
 })
 
-describe('a store that answers late', () => {
-  /** A guard that has seen late answers, for so long that a store that hangs were left alone. */
+describe('a store that responds late', () => {
+  /** A circuit breaker that has received a late response. */
   async function slow() {
-    const all = guarded()
+    const all = openBreaker()
     all.store.mode = 'is late'
-    const first = all.guard.charge([])
-    const answer = await all.after(CALL_MS_MAX, first)
-    all.answerLate()
-    expect(isUnanswered(answer) && (await answer.later)).toEqual([])
+    const first = all.breaker.decide([])
+    const result = await all.after(CALL_MS_MAX, first)
+    all.respondLate()
+    expect(isUndecided(result) && (await result.later)).toEqual([])
     return all
   }
 
-  test('gives its answer at last, is asked on and not waited for', async () => {
-    const { store, guard, away, clock, failed, answerLate } = await slow()
-    for (let call = 1; call <= 2 * SPANS; call++) {
+  test('still delivers its results, gets every call and delays none', async () => {
+    const { store, breaker, openChanges, clock, failed, respondLate } = await slow()
+    for (let call = 1; call <= 2 * CALL_TIMES; call++) {
       const callsBefore = store.calls
-      const answer = await guard.charge([]) // though no deadline has passed
+      const result = await breaker.decide([]) // before its deadline
       expect(store.calls).toBe(callsBefore + 1)
       clock.nowMs += CALL_MS_MAX
       await failed(1 + call)
-      answerLate()
-      expect(isUnanswered(answer) && (await answer.later)).toEqual([])
+      respondLate()
+      expect(isUndecided(result) && (await result.later)).toEqual([])
     }
-    expect([away, guard.isSilent()]).toEqual([[], false])
+    expect([openChanges, breaker.isUnresponsive()]).toEqual([[], false])
   })
 
-  test('is waited for again once an answer comes in time', async () => {
-    const { store, guard } = await slow()
-    store.mode = 'answers'
-    const answer = await guard.charge([])
-    expect(isUnanswered(answer) && (await answer.later)).toEqual([])
-    expect(await guard.charge([])).toEqual([])
+  test('is waited for after a response within the deadline', async () => {
+    const { store, breaker } = await slow()
+    store.mode = 'responds'
+    const result = await breaker.decide([])
+    expect(isUndecided(result) && (await result.later)).toEqual([])
+    expect(await breaker.decide([])).toEqual([])
   })
 
-  test('and then hangs is left alone after a second', async () => {
-    const { store, guard, away, clock, failed, isLate } = await slow()
+  test('and then hangs opens the circuit after 1 s', async () => {
+    const { store, breaker, openChanges, clock, failed, timesOut } = await slow()
     store.mode = 'hangs'
-    for (let call = 1; away.length === 0; call++) {
-      expect(await isLate(guard.charge([]))).toBe(true)
+    for (let call = 1; openChanges.length === 0; call++) {
+      expect(await timesOut(breaker.decide([]))).toBe(true)
       clock.nowMs += 100
       await failed(1 + call)
     }
-    expect([away, clock.nowMs]).toEqual([[true], CALL_MS_MAX + 1000])
+    expect([openChanges, clock.nowMs]).toEqual([[true], CALL_MS_MAX + 1000])
   })
 
-  test('after it was left alone is used again at its first late answer', async () => {
-    const { store, guard, away, after, answerLate } = guarded()
+  test('closes the open circuit with its first late response', async () => {
+    const { store, breaker, openChanges, after, respondLate } = openBreaker()
     store.mode = 'is late'
-    while (!guard.isAway()) await after(CALL_MS_MAX, guard.charge([]))
+    while (!breaker.isOpen()) await after(CALL_MS_MAX, breaker.decide([]))
     store.mode = 'hangs' // its probes
-    answerLate()
-    while (guard.isAway()) await pause(1)
-    expect(away).toEqual([true, false])
+    respondLate()
+    while (breaker.isOpen()) await pause(1)
+    expect(openChanges).toEqual([true, false])
   })
 
-  test('with an error at last gives nothing', async () => {
-    const { store, guard, after, failLate } = guarded()
+  test('with an error delivers no result', async () => {
+    const { store, breaker, after, failLate } = openBreaker()
     store.mode = 'is late'
-    const answer = await after(CALL_MS_MAX, guard.charge([]))
+    const result = await after(CALL_MS_MAX, breaker.decide([]))
     failLate()
-    expect(isUnanswered(answer) && (await answer.later)).toBeUndefined()
+    expect(isUndecided(result) && (await result.later)).toBeUndefined()
   })
 })
 
-test('a guard that is stopped ends its probing', async () => {
-  const { store, guard, away, after } = guarded()
+test('stopping the circuit breaker stops its probes', async () => {
+  const { store, breaker, openChanges, after } = openBreaker()
   store.mode = 'hangs'
-  while (!guard.isAway()) await after(CALL_MS_MAX, guard.charge([]))
-  await guard.stop()
-  expect([away, guard.isAway()]).toEqual([[true], false])
+  while (!breaker.isOpen()) await after(CALL_MS_MAX, breaker.decide([]))
+  await breaker.stop()
+  expect([openChanges, breaker.isOpen()]).toEqual([[true], false])
 })

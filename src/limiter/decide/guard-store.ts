@@ -1,32 +1,42 @@
-// Keeps a counter store that is slow, hung or gone from holding up the calls of clients.
+// Bounds the time a call waits for a counter store that is slow, hung or unavailable.
 import type { Decision } from '../../limits/algorithm.ts'
 import type { CounterCharge, CounterStore } from '../../limits/counter-store.ts'
-import { createGuard, type Guard, type GuardOptions, type Late } from '../../resilience/guard.ts'
+import {
+  createCircuitBreaker,
+  type CircuitBreaker,
+  type CircuitBreakerOptions,
+  type TimedOut,
+} from '../../resilience/circuit-breaker.ts'
 
-/** No decisions by the deadline; `later` has them if they come, and is absent if nobody asked. */
-export type Unanswered = Late<readonly Decision[]>
+/** No decisions by the deadline; `later` gets them, if sent; absent if the circuit is open. */
+export type Undecided = TimedOut<readonly Decision[]>
 
-/** A store behind its guard. */
-export interface GuardedStore extends Omit<Guard, 'ask' | 'askForLate'> {
-  /** The decisions, at the deadline at the latest. Never rejects. */
-  charge(charges: readonly CounterCharge[]): Promise<readonly Decision[] | Unanswered>
+/** A store behind a circuit breaker. */
+export interface GuardedStore extends Omit<CircuitBreaker, 'run' | 'runWithLateResult'> {
+  /** Returns the decisions within the deadline. Never rejects. */
+  decide(charges: readonly CounterCharge[]): Promise<readonly Decision[] | Undecided>
 }
 
-/** Whether the store did not answer in time. */
-export function isUnanswered(decisions: readonly Decision[] | Unanswered): decisions is Unanswered {
+/** Whether the store returned no decisions within the deadline. */
+export function isUndecided(decisions: readonly Decision[] | Undecided): decisions is Undecided {
   return 'later' in decisions
 }
 
-/** Guards a store. */
+/** Puts a store behind a circuit breaker. */
 export function guardStore({
   store,
   ...options
-}: Omit<GuardOptions, 'probe'> & {
+}: Omit<CircuitBreakerOptions, 'probe'> & {
   readonly store: CounterStore & { probe(): Promise<void> }
 }): GuardedStore {
-  const { askForLate, isAway, isSilent, stop } = createGuard({
+  const { runWithLateResult, isOpen, isUnresponsive, stop } = createCircuitBreaker({
     ...options,
     probe: () => store.probe(),
   })
-  return { charge: (charges) => askForLate(() => store.charge(charges)), isAway, isSilent, stop }
+  return {
+    decide: (charges) => runWithLateResult(() => store.charge(charges)),
+    isOpen,
+    isUnresponsive,
+    stop,
+  }
 }

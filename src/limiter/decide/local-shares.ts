@@ -1,74 +1,77 @@
-// What one of several limiters may admit by itself while the store is slow or away: a part of what
-// the store last said remains. Hits that it has admitted are pending, and taken off that part,
-// until the store says what remains after them.
+// What one of several limiters may admit by itself while the store is slow or unavailable: a share
+// of the remainder that the store last reported. Hits admitted locally are pending, and subtracted
+// from that share, until the store reports the remainder after them.
 import { LRUCache } from 'lru-cache'
 import type { Decision, Limit } from '../../limits/algorithm.ts'
 import type { CounterCharge } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 
-/** What the store made of the charges of one call; `undefined`: it failed, or was never asked. */
-type Answer = readonly Decision[] | undefined
+/** The store's decisions for one call; `undefined`: it failed, or was not called. */
+type StoreDecisions = readonly Decision[] | undefined
 
-/** Counters of this process alone. */
+/** Counters of this process only. */
 export interface LocalCounters {
   chargeNow(charges: readonly CounterCharge[]): readonly Decision[]
-  /** Overwrites a counter so that `remaining` hits remain of its limit, or all if that is fewer. */
+  /** Overwrites a counter so that `remaining` hits, or the whole limit if it is less, remain. */
   keepRemaining(charge: CounterCharge, remaining: number): void
 }
 
-/** What the parts need. */
+/** Dependencies of the shares. */
 export interface LocalSharesOptions {
   /** How many processes share each limit. */
   readonly replicas: number
   readonly local: LocalCounters
-  /** Whether the store answers nobody any more, so that it admits nothing either. */
-  readonly isSilent: () => boolean
-  /** Never set back. */
+  /** Whether the store is unresponsive, so that it admits no hits either. */
+  readonly isUnresponsive: () => boolean
+  /** Monotonic. */
   readonly nowUs: () => number
 }
 
 /** The shares of this process. */
 export interface LocalShares {
-  /** Remembers what the store decided. */
+  /** Records what the store decided. */
   note(charges: readonly CounterCharge[], decisions: readonly Decision[]): void
-  /** Decides a call without the store; `later` is what the same charges come to there. */
-  charge(charges: readonly CounterCharge[], later: Promise<Answer> | undefined): readonly Decision[]
+  /** Decides a call without the store; `later` resolves to the store's decisions for it. */
+  decide(
+    charges: readonly CounterCharge[],
+    later: Promise<StoreDecisions> | undefined,
+  ): readonly Decision[]
 }
 
 /**
- * The part of what remains that all processes together admit by themselves while the store still
- * answers, as it may admit all of it too: 1.2 times the limit at most, and one hit of each process.
+ * The share of the remainder that all processes together admit locally while the store is slow. The
+ * store may admit all of it, too: in total at most 1.2 times the limit plus one hit per process.
  */
-const SLOW_PART = 0.2
+const SLOW_SHARE = 0.2
 const COUNTERS_MAX = 50_000
 
-/** What is known of one counter. */
-interface Known {
-  /** What the store last said remains; the whole limit, if it has said nothing. */
+/** What this process knows about one counter. */
+interface KnownCounter {
+  /** The remainder that the store last reported; the whole limit if it reported none. */
   remaining: number
-  /** By then the whole limit is free again. */
+  /** When the whole limit is available. */
   untilUs: number
-  /** Hits admitted here, of which the store has not said that it counted them. */
+  /** Hits admitted locally that the store has not confirmed. */
   pending: number
-  /** Why the local counter was set from this, if it was. */
-  setFor: 'slow' | 'silent' | undefined
+  /** The store's state for which the local counter was set, if it was. */
+  sharedAs: 'slow' | 'unresponsive' | undefined
 }
 
-/** Makes the shares; nothing is known yet. */
+/** Creates the shares, with no known counters. */
 export function createLocalShares(options: LocalSharesOptions): LocalShares {
-  const { replicas, local, isSilent, nowUs } = options
-  const counters = new LRUCache<string, Known>({ max: COUNTERS_MAX })
-  const shareOf = sharedAmong(replicas)
+  const { replicas, local, isUnresponsive, nowUs } = options
+  const counters = new LRUCache<string, KnownCounter>({ max: COUNTERS_MAX })
+  const shareFor = sharedAmong(replicas)
 
   const note = (key: string, { remaining, resetUs }: Decision, atUs: number) => {
     const known = counters.get(key)
     if (known === undefined || known.untilUs <= atUs) {
-      if (resetUs > 0) counters.set(key, knownOf(remaining, atUs + resetUs))
+      if (resetUs > 0) counters.set(key, knownCounterOf(remaining, atUs + resetUs))
       return
     }
     known.remaining = remaining
-    known.untilUs = Math.max(known.untilUs, atUs + resetUs) // what is pending may be later
-    known.setFor = undefined
+    known.untilUs = Math.max(known.untilUs, atUs + resetUs) // pending hits may reset later
+    known.sharedAs = undefined
   }
   const noteAll = (charges: readonly CounterCharge[], decisions: readonly Decision[]) => {
     const atUs = nowUs()
@@ -77,25 +80,25 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
       if (charge !== undefined) note(charge.key, decision, atUs)
     })
   }
-  /** What is known of a counter whose local counter is set from that. */
-  const prepare = (charge: CounterCharge): Known => {
-    const [why, atUs] = [isSilent() ? 'silent' : 'slow', nowUs()] as const
+  /** Sets the local counter to its share, unless it is set already. */
+  const prepare = (charge: CounterCharge): KnownCounter => {
+    const [mode, atUs] = [isUnresponsive() ? 'unresponsive' : 'slow', nowUs()] as const
     let known = counters.get(charge.key)
     if (known === undefined || known.untilUs <= atUs) {
-      known = knownOf(freshRemaining(charge, atUs), atUs)
+      known = knownCounterOf(freshRemaining(charge, atUs), atUs)
       counters.set(charge.key, known)
     }
-    if (known.setFor !== why) {
-      local.keepRemaining(shareOf(charge), allowed(known, { why, replicas }))
-      known.setFor = why
+    if (known.sharedAs !== mode) {
+      local.keepRemaining(shareFor(charge), allowed(known, { mode, replicas }))
+      known.sharedAs = mode
     }
     return known
   }
   return {
     note: noteAll,
-    charge(charges, later) {
+    decide(charges, later) {
       const known = charges.map(prepare)
-      const decisions = local.chargeNow(charges.map(shareOf))
+      const decisions = local.chargeNow(charges.map(shareFor))
       const isAdmitted = !isDenied(charges, decisions)
       const pending = known.map((one, at) => {
         const { admitted = false, resetUs = 0 } = decisions[at] ?? {}
@@ -104,48 +107,48 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
         one.untilUs = Math.max(one.untilUs, nowUs() + resetUs)
         return hits
       })
-      // It never rejects, and is bounded as the call to the store is.
-      void later?.then((answer) => {
-        if (answer === undefined) return // who knows whether it counted them
+      // `later` never rejects, and has the time limit of the store call.
+      void later?.then((stored) => {
+        if (stored === undefined) return // unknown whether the store counted the hits
         known.forEach((one, at) => {
           one.pending -= pending[at] ?? 0
         })
-        noteAll(charges, answer)
+        noteAll(charges, stored)
       })
       return decisions
     },
   }
 }
 
-function knownOf(remaining: number, untilUs: number): Known {
-  return { remaining, untilUs, pending: 0, setFor: undefined }
+function knownCounterOf(remaining: number, untilUs: number): KnownCounter {
+  return { remaining, untilUs, pending: 0, sharedAs: undefined }
 }
 
-/** The hits of one counter that may be admitted now. */
+/** Hits of one counter that this process may admit now. */
 function allowed(
-  { remaining, pending }: Known,
-  { why, replicas }: { why: 'slow' | 'silent'; replicas: number },
+  { remaining, pending }: KnownCounter,
+  { mode, replicas }: { mode: 'slow' | 'unresponsive'; replicas: number },
 ): number {
   if (remaining < 1) return 0
-  const part = why === 'silent' || replicas === 1 ? 1 : SLOW_PART
-  return Math.max(0, Math.max(1, Math.floor((part * remaining) / replicas)) - pending)
+  const share = mode === 'unresponsive' || replicas === 1 ? 1 : SLOW_SHARE
+  return Math.max(0, Math.max(1, Math.floor((share * remaining) / replicas)) - pending)
 }
 
-/** What the whole limit admits of a counter that was never used. */
+/** The remainder of an unused counter. */
 function freshRemaining({ algorithm, limit }: CounterCharge, nowUs: number): number {
   return algorithm.decide({ state: undefined, cost: 0, nowUs, limit }).remaining
 }
 
-/** Against the part of its limit that each of several processes gives, knowing of no other. */
+/** Replaces the limit by the share of one of several processes. */
 function sharedAmong(replicas: number): (charge: CounterCharge) => CounterCharge {
   if (replicas === 1) return (charge) => charge
-  const shares = new WeakMap<Limit, Limit>() // forgotten with the rules
-  const part = (whole: number) => (whole === 0 ? 0 : Math.max(1, Math.floor(whole / replicas)))
+  const shares = new WeakMap<Limit, Limit>() // dropped with the rules
+  const portion = (whole: number) => (whole === 0 ? 0 : Math.max(1, Math.floor(whole / replicas)))
   return (charge) => {
     const { limit } = charge
     let share = shares.get(limit)
     if (share === undefined) {
-      share = { ...limit, requests: part(limit.requests), burst: part(limit.burst) }
+      share = { ...limit, requests: portion(limit.requests), burst: portion(limit.burst) }
       shares.set(limit, share)
     }
     return { ...charge, limit: share }

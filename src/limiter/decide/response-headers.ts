@@ -1,81 +1,83 @@
-// What the answer to a call says besides the verdict: headers and body for the client of the proxy,
-// and metadata for the proxy itself.
+// The response to a call besides the verdict: headers and a body for the proxy's client, and
+// metadata for the proxy itself.
 import type { LimitRequest } from '../../limits/descriptor.ts'
 import type { JsonObject } from '../../limits/rule.ts'
 import {
   type Code,
-  type Judged,
-  referenceStandingOf,
+  type CheckedLimit,
+  referenceLimitStateOf,
   resetAtOf,
-  type Told,
+  type ReportedLimit,
 } from '../../limits/verdict.ts'
 
-/** For the client of the proxy. */
-export interface ClientWords {
+/** Response headers, and the body of a denial, for the proxy's client. */
+export interface ResponseHeaders {
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string | undefined
 }
 
 /** What LIMIT_CLIENT_HEADERS is for. */
 export const CLIENT_HEADERS_ABOUT =
-  'whether answers carry X-RateLimit-*, and where they deny Retry-After and a problem document'
+  'whether responses have X-RateLimit-*, and denials Retry-After and a problem document'
 
-/** Which words are said. */
-export interface ClientWordsOptions {
+/** Which headers are rendered, and how. */
+export interface ResponseHeadersOptions {
   /** X-RateLimit-*, Retry-After and a problem document. */
   readonly hasHeaders: boolean
-  /** The reference's headers, by their names; `undefined`: none. */
+  /** Names of the reference's headers; `undefined`: none. */
   readonly referenceHeaders:
     { readonly limit: string; readonly remaining: string; readonly reset: string } | undefined
   /** Whether every rule is a quota. */
   readonly areAllQuotas: boolean
-  /** The problem document of a call that is not let pass, and its media type. */
-  readonly renderBody: (told: Told) => { readonly type: string; readonly text: string }
+  /** Renders the problem document of a denied call, with its media type. */
+  readonly renderBody: (reported: ReportedLimit) => { readonly type: string; readonly body: string }
   readonly nowMs: () => number
 }
 
-/** What an answer speaks of. */
-export interface Spoken {
+/** What the headers are rendered from. */
+export interface HeadersSource {
   readonly code: Code
-  /** The limit of which the client is told, if one speaks. */
-  readonly told: Told | undefined
+  /** The limit to report to the client, if any applies. */
+  readonly reported: ReportedLimit | undefined
   /** All limits of the call, by its descriptors. */
-  readonly judged: readonly Judged[]
+  readonly checked: readonly CheckedLimit[]
 }
 
-/** Makes what renders the words. */
-export function createClientWords(options: ClientWordsOptions): (spoken: Spoken) => ClientWords {
+/** Creates the renderer. */
+export function createHeadersRenderer(
+  options: ResponseHeadersOptions,
+): (source: HeadersSource) => ResponseHeaders {
   const { hasHeaders, referenceHeaders, renderBody, nowMs } = options
-  return ({ code, told, judged }) => {
+  return ({ code, reported, checked }) => {
     const headers: [string, string][] = []
-    const standing = referenceHeaders && referenceStandingOf(judged, options.areAllQuotas)
-    if (referenceHeaders !== undefined && standing !== undefined) {
+    const status = referenceHeaders && referenceLimitStateOf(checked, options.areAllQuotas)
+    if (referenceHeaders !== undefined && status !== undefined) {
       headers.push(
-        [referenceHeaders.limit, String(standing.limit)],
-        [referenceHeaders.remaining, String(standing.remaining)],
-        [referenceHeaders.reset, String(Math.ceil(standing.resetUs / 1_000_000))],
+        [referenceHeaders.limit, String(status.limit)],
+        [referenceHeaders.remaining, String(status.remaining)],
+        [referenceHeaders.reset, String(Math.ceil(status.resetUs / 1_000_000))],
       )
     }
-    if (!hasHeaders || told === undefined) return { headers, body: undefined }
-    const isFree = ([name]: readonly [string, string]) =>
+    if (!hasHeaders || reported === undefined) return { headers, body: undefined }
+    const isUnused = ([name]: readonly [string, string]) =>
       !headers.some(([other]) => other.toLowerCase() === name.toLowerCase())
     const ours: [string, string][] = [
-      ['X-RateLimit-Limit', String(told.limit)],
-      ['X-RateLimit-Remaining', String(told.remaining)],
-      ['X-RateLimit-Reset', String(resetAtOf(told, nowMs()))],
+      ['X-RateLimit-Limit', String(reported.limit)],
+      ['X-RateLimit-Remaining', String(reported.remaining)],
+      ['X-RateLimit-Reset', String(resetAtOf(reported, nowMs()))],
     ]
-    headers.push(...(referenceHeaders === undefined ? ours : ours.filter(isFree)))
+    headers.push(...(referenceHeaders === undefined ? ours : ours.filter(isUnused)))
     if (code === 'OK') return { headers, body: undefined }
-    const body = renderBody(told)
-    headers.push(['Retry-After', String(told.retryAfterSeconds)], ['Content-Type', body.type])
-    return { headers, body: body.text }
+    const { type, body } = renderBody(reported)
+    headers.push(['Retry-After', String(reported.retryAfterSeconds)], ['Content-Type', type])
+    return { headers, body }
   }
 }
 
-/** Which metadata a response carries. */
+/** Which metadata a response has. */
 export interface MetadataOptions {
   /** RESPONSE_DYNAMIC_METADATA: the request and its rules' metadata, in the reference's shape. */
-  readonly isWhole: boolean
+  readonly hasReference: boolean
   /** LIMIT_METADATA: `rls: ok`, by which the proxy detects a response, and `rule`. */
   readonly hasOwn: boolean
 }
@@ -83,19 +85,19 @@ export interface MetadataOptions {
 /** What metadata is rendered from. */
 export interface MetadataSource {
   readonly request: LimitRequest
-  /** Of the rules that admitted. */
+  /** Metadata of the rules that admitted. */
   readonly rules: JsonObject | undefined
-  /** Name of the limit that denied. */
+  /** Name of the rule that denied. */
   readonly rule: string | undefined
 }
 
-/** Metadata for the proxy, if any. */
+/** Renders the metadata for the proxy, if any. */
 export function renderMetadata(
-  { isWhole, hasOwn }: MetadataOptions,
+  { hasReference, hasOwn }: MetadataOptions,
   { request, rules, rule }: MetadataSource,
 ): JsonObject | undefined {
-  const own = { ...(hasOwn && answered), ...(hasOwn && rule !== undefined && { rule }) }
-  if (!isWhole) return hasOwn ? own : undefined
+  const own = { ...(hasOwn && responseMarker), ...(hasOwn && rule !== undefined && { rule }) }
+  if (!hasReference) return hasOwn ? own : undefined
   return {
     ...own,
     domain: request.domain,
@@ -108,4 +110,4 @@ export function renderMetadata(
   }
 }
 
-const answered: JsonObject = { rls: 'ok' }
+const responseMarker: JsonObject = { rls: 'ok' }

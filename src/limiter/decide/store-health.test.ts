@@ -1,52 +1,52 @@
-// Whether the store can be used, from its connections and from what its guard says.
+// Store health, derived from the connections and the circuit breaker.
 import { expect, test } from '@jest/globals'
-import { createStoreHealth } from './store-health.ts'
+import { trackStoreHealth } from './store-health.ts'
 
-function followed(...connections: string[]) {
-  const told: string[] = []
-  const health = createStoreHealth(connections, (state) => told.push(state))
-  return { ...health, told }
+function tracked(...connections: string[]) {
+  const reported: string[] = []
+  const health = trackStoreHealth(connections, (state) => reported.push(state))
+  return { ...health, reported }
 }
 
-test('each change is told at once, and once', () => {
-  const { noteConnection, noteAway, told } = followed('counters')
+test('reports each change at once, and once', () => {
+  const { noteConnection, noteCircuit, reported } = tracked('counters')
   noteConnection('counters', false)
   noteConnection('counters', false)
-  noteAway(true)
-  expect(told).toEqual(['down'])
+  noteCircuit(true)
+  expect(reported).toEqual(['down'])
   noteConnection('counters', true)
-  expect(told).toEqual(['down']) // it stands, but nobody knows yet whether it counts
-  noteAway(false)
-  expect(told).toEqual(['down', 'up'])
+  expect(reported).toEqual(['down']) // connected, but the circuit breaker is still open
+  noteCircuit(false)
+  expect(reported).toEqual(['down', 'up'])
   noteConnection('counters', false)
   noteConnection('counters', true)
-  expect(told).toEqual(['down', 'up', 'down', 'up'])
+  expect(reported).toEqual(['down', 'up', 'down', 'up'])
 })
 
-test('it is up only where all connections stand', () => {
-  const { noteConnection, told } = followed('counters', 'per-second')
+test('is up only if all connections are established', () => {
+  const { noteConnection, reported } = tracked('counters', 'per-second')
   noteConnection('per-second', true)
-  expect(told).toEqual([])
+  expect(reported).toEqual([])
   noteConnection('counters', true)
-  expect(told).toEqual(['up'])
+  expect(reported).toEqual(['up'])
   noteConnection('counters', false)
   noteConnection('per-second', true)
-  expect(told).toEqual(['up', 'down'])
+  expect(reported).toEqual(['up', 'down'])
 })
 
-test('a store that answers its connections but no call is down', () => {
-  const { noteConnection, noteAway, told } = followed('counters')
+test('a store that accepts connections but responds to no call is down', () => {
+  const { noteConnection, noteCircuit, reported } = tracked('counters')
   noteConnection('counters', true)
-  noteAway(true)
+  noteCircuit(true)
   noteConnection('counters', false)
   noteConnection('counters', true)
-  expect(told).toEqual(['up', 'down'])
+  expect(reported).toEqual(['up', 'down'])
 })
 
-test('a probe that was answered proves that all connections stand', () => {
-  const { noteConnection, noteAway, told } = followed('counters', 'per-second')
-  noteAway(true)
+test('a successful probe proves that all connections are established', () => {
+  const { noteConnection, noteCircuit, reported } = tracked('counters', 'per-second')
+  noteCircuit(true)
   noteConnection('counters', false)
-  noteAway(false)
-  expect(told).toEqual(['down', 'up'])
+  noteCircuit(false)
+  expect(reported).toEqual(['down', 'up'])
 })

@@ -1,40 +1,40 @@
-// Whether the store of counters can be used, from all that is seen of it: whether each of its
-// connections stands, and whether calls are answered. Tells each change at once; asks nobody.
+// Whether the counter store is available, derived from the state of its connections and of its
+// circuit breaker. Reports each change at once; sends no requests itself.
 
-/** Follows one store. */
+/** Tracks one store. */
 export interface StoreHealth {
-  /** A connection stands now, or is lost or could not be made. */
+  /** A connection is established, or it is lost or failed to connect. */
   readonly noteConnection: (name: string, isUp: boolean) => void
-  /** The store is left alone; or it is used again, for a probe of all connections was answered. */
-  readonly noteAway: (isAway: boolean) => void
+  /** The circuit breaker opens, or closes after a probe of all connections succeeded. */
+  readonly noteCircuit: (isOpen: boolean) => void
 }
 
-/** Follows the store of these connections; `tell` is told each change, and nothing before one. */
-export function createStoreHealth(
+/** Tracks the store behind these connections; `onChange` also gets the first known state. */
+export function trackStoreHealth(
   connections: readonly string[],
-  tell: (state: 'up' | 'down') => void,
+  onChange: (state: 'up' | 'down') => void,
 ): StoreHealth {
   const up = new Map<string, boolean | undefined>(connections.map((name) => [name, undefined]))
-  let isLeftAlone = false
-  let told: 'up' | 'down' | undefined
-  const follow = () => {
+  let isCircuitOpen = false
+  let reported: 'up' | 'down' | undefined
+  const update = () => {
     const seen = [...up.values()]
-    const isDown = isLeftAlone || seen.includes(false)
+    const isDown = isCircuitOpen || seen.includes(false)
     if (!isDown && seen.includes(undefined)) return
     const state = isDown ? 'down' : 'up'
-    if (state === told) return
-    told = state
-    tell(state)
+    if (state === reported) return
+    reported = state
+    onChange(state)
   }
   return {
     noteConnection(name, isUp) {
       up.set(name, isUp)
-      follow()
+      update()
     },
-    noteAway(isAway) {
-      isLeftAlone = isAway
-      if (!isAway) for (const name of connections) up.set(name, true)
-      follow()
+    noteCircuit(isOpen) {
+      isCircuitOpen = isOpen
+      if (!isOpen) for (const name of connections) up.set(name, true)
+      update()
     },
   }
 }

@@ -1,12 +1,12 @@
-// The rules file of a process that limits its own clients: read and parsed whole, or refused with
-// all its faults.
+// The rules file of a process that limits its own clients: read and parsed as a whole, or rejected
+// with all its errors.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseRules } from '../../limits/rules.ts'
 import type { RuleSet } from '../../limits/rule.ts'
 import { renderFault } from '../../limits/rule-fault.ts'
 import { ConfigError, type Setting } from '../../config/config.ts'
-import { textSetting } from '../../config/settings.ts'
+import { stringSetting } from '../../config/settings.ts'
 import { CLIENT_DOMAIN } from '../decide/client-limits.ts'
 
 const SHIPPED = 'shipped'
@@ -14,16 +14,16 @@ const shippedRules = fileURLToPath(new URL('../../limits/standalone.yaml', impor
 
 /** RATE_LIMITS: `shipped`, `off`, or the path of a file. */
 export const rateLimitsSetting: Setting<string> = {
-  ...textSetting('limits of clients', SHIPPED),
+  ...stringSetting('limits of clients', SHIPPED),
   allowed: 'the path of a rules file, or off',
   fallback: 'the shipped rules',
 }
 
-/** The rules that RATE_LIMITS says, or `off`. Throws ConfigError. */
+/** Reads the rules that RATE_LIMITS selects, or returns `off`. Throws ConfigError. */
 export function readClientRules(setting: string): RuleSet | 'off' {
   if (setting === 'off') return 'off'
   const name = setting === SHIPPED ? shippedRules : setting
-  const parsed = parseRules([{ name, text: readText(name) }], { mergeDomains: false })
+  const parsed = parseRules([{ name, text: readRules(name) }], { mergeDomains: false })
   if ('faults' in parsed) {
     throw new ConfigError(parsed.faults.map((fault) => `RATE_LIMITS: ${renderFault(fault)}`))
   }
@@ -31,7 +31,7 @@ export function readClientRules(setting: string): RuleSet | 'off' {
   throw new ConfigError([`RATE_LIMITS: ${name} must have the domain ${CLIENT_DOMAIN}`])
 }
 
-function readText(name: string): string {
+function readRules(name: string): string {
   try {
     return readFileSync(name, 'utf8')
   } catch {

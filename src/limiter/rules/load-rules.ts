@@ -1,5 +1,5 @@
-// The rules of the role `ratelimit`: opened from where its settings say, and followed as they
-// change.
+// The rules of the role `ratelimit`: loaded from the location in its settings, and reloaded when
+// they change.
 import { requireDomain } from '../../limits/require-domain.ts'
 import type { RuleSet } from '../../limits/rule.ts'
 import { eachRule } from '../../limits/rule-tree.ts'
@@ -8,38 +8,38 @@ import type { Log } from '../../telemetry/log.ts'
 import { watchFiles } from '../../process/watch-files.ts'
 import type { DenyCache } from '../decide/deny-cache.ts'
 import { createThreadParser } from './parse-in-thread.ts'
-import { ruleFilesOf, type RulePlace } from './rule-files.ts'
+import { ruleFilesOf, type RuleLocation } from './rule-files.ts'
 import { openRuleSource, type RuleSource } from './rule-source.ts'
 import type { RuleStats } from '../stats/rule-stats.ts'
 import { openRulesCopy } from './rules-copy.ts'
 import type { RuleFileConfig } from '../settings/settings.ts'
 
-/** Rules whose files are parsed beside the decisions, but for the first ones. */
-interface FollowedRules extends RuleSource {
-  /** Aborts the parsing that is under way. */
+/** Rules whose files are parsed in a thread, except at the start. */
+interface WatchedRules extends RuleSource {
+  /** Aborts a parse in flight. */
   stopParsing(): Promise<void>
 }
 
-/** Opens the rules, all of them right. Throws OperatorError. */
+/** Loads the rules. Throws OperatorError if they are invalid. */
 export async function openRules(deps: {
   readonly config: RuleFileConfig
-  /** What `deny_consumes` is where a fixed window does not say it. */
+  /** Default of `deny_consumes` for fixed windows. */
   readonly denyConsumes: boolean
   readonly stats: RuleStats
   readonly denied: DenyCache | undefined
   readonly log: Log
-}): Promise<FollowedRules> {
+}): Promise<WatchedRules> {
   const { config, denyConsumes, stats, denied, log } = deps
-  const files = ruleFilesOf(placeOf(config))
+  const files = ruleFilesOf(locationOf(config))
   const domain = config.REQUIRED_DOMAIN
   const parsing = { mergeDomains: config.MERGE_DOMAIN_CONFIG, denyConsumes }
   const inThread = createThreadParser(parsing)
-  let isStarting = true // before anything is served
+  let isStarting = true // before the process serves calls
   const source = await openRuleSource({
     folder: files.folder,
     readFiles: () => files.read(),
-    parse: async (texts) => {
-      const parsed = isStarting ? parseRules(texts, parsing) : await inThread.parse(texts)
+    parse: async (read) => {
+      const parsed = isStarting ? parseRules(read, parsing) : await inThread.parse(read)
       return requireDomain(parsed, { domain, place: files.folder })
     },
     ...(config.RULES_COPY !== '' && { copy: openRulesCopy(config.RULES_COPY, log) }),
@@ -48,21 +48,21 @@ export async function openRules(deps: {
       stats.declareRules(pathsOf(rules))
       denied?.clear()
     },
-    onRefused: () => {
+    onRejected: () => {
       stats.service.configLoadError++
     },
     log,
     nowMs: Date.now,
-    mayStartWithout: config.FORCE_START_WITHOUT_INITIAL_CONFIG,
+    mayStartWithoutRules: config.FORCE_START_WITHOUT_INITIAL_CONFIG,
   })
   isStarting = false
   return { ...source, stopParsing: () => inThread.stop() }
 }
 
-/** Reads the rules anew when their files change, and at SIGHUP. */
+/** Reloads the rules when their files change, and on SIGHUP. */
 export function watchRules(deps: {
   readonly config: RuleFileConfig
-  readonly source: FollowedRules
+  readonly source: WatchedRules
   readonly log: Log
   readonly onReloaded: () => void
 }): { stop(): Promise<void> } {
@@ -72,11 +72,11 @@ export function watchRules(deps: {
     onReloaded()
   }
   const onError = (err: unknown) => {
-    log.error({ err }, 'the rule files cannot be watched')
+    log.error({ err }, 'cannot watch the rule files')
   }
-  const files = ruleFilesOf(placeOf(config))
+  const files = ruleFilesOf(locationOf(config))
   const watch = watchFiles({
-    look: () => files.look(),
+    readState: () => files.readState(),
     folders: () => files.folders(),
     onChange: reload,
     onError,
@@ -94,12 +94,12 @@ export function watchRules(deps: {
   }
 }
 
-/** As far as they are read: there is room for few of many. */
+/** Lazy, because the caller has room for only a few of many paths. */
 function* pathsOf(rules: RuleSet): Generator<string> {
   for (const { path } of eachRule(rules)) yield path
 }
 
-function placeOf(config: RuleFileConfig): RulePlace {
+function locationOf(config: RuleFileConfig): RuleLocation {
   return {
     root: config.RUNTIME_ROOT,
     subdirectory: config.RUNTIME_SUBDIRECTORY,

@@ -1,5 +1,5 @@
-// Rules parsed in a thread are the rules parsed here, decisions go on meanwhile, and a thread that
-// hangs or is stopped is an error.
+// Rules parsed in a thread equal those parsed in this one, decisions continue meanwhile, and a
+// thread that hangs or is stopped is an error.
 import { describe, expect, jest, test } from '@jest/globals'
 import { listRules } from '../../limits/rule-tree.ts'
 import { RuleBuilder } from '../../limits/rule-records.ts'
@@ -33,25 +33,25 @@ descriptors:
 const rule = (n: number) => `  - {key: k${n}, rate_limit: {unit: minute, requests_per_unit: 9}}`
 const listed = Array.from({ length: RULES }, (_, n) => rule(n)).join('\n')
 const many = `domain: shop\ndescriptors:\n${listed}\n`
-const fileOf = (text: string) => [{ name: 'rules.yaml', text }]
+const fileOf = (yaml: string) => [{ name: 'rules.yaml', text: yaml }]
 
 describe('a set parsed in a thread', () => {
   test.each([
-    ['good', mixed],
-    ['with faults', mixed.replaceAll('minute', 'minuet')],
-    ['with remarks', `${mixed}---\na: b\n`],
-  ])('%s: is what it is parsed here', async (_, text) => {
+    ['valid', mixed],
+    ['with errors', mixed.replaceAll('minute', 'minuet')],
+    ['with warnings', `${mixed}---\na: b\n`],
+  ])('%s: equals the set parsed in this thread', async (_, yaml) => {
     const parser = createThreadParser(options)
-    const [parsed, here] = [await parser.parse(fileOf(text)), parseRules(fileOf(text), options)]
-    expect(parsed).toEqual(here)
-    if ('rules' in parsed && 'rules' in here) {
-      expect(listRules(parsed.rules)).toEqual(listRules(here.rules)) // in the same order
+    const [parsed, direct] = [await parser.parse(fileOf(yaml)), parseRules(fileOf(yaml), options)]
+    expect(parsed).toEqual(direct)
+    if ('rules' in parsed && 'rules' in direct) {
+      expect(listRules(parsed.rules)).toEqual(listRules(direct.rules)) // in the same order
     }
   })
 
-  test('of 10,000 rules does not hold up this thread', async () => {
+  test('of 10,000 rules does not block this thread', async () => {
     const parser = createThreadParser(options)
-    await parser.parse(fileOf(mixed)) // compiles what both use
+    await parser.parse(fileOf(mixed)) // compiles the shared code first
     const added = jest.spyOn(RuleBuilder.prototype, 'add')
     const turns: { rules: number; cpuMs: number }[] = []
     let isDone = false
@@ -70,23 +70,23 @@ describe('a set parsed in a thread', () => {
     added.mockRestore()
     expect('rules' in parsed && parsed.rules.get('shop')?.any.size).toBe(RULES)
     expect(Math.max(...turns.map(({ rules }) => rules))).toBeLessThanOrEqual(RECORDS_PER_SLICE)
-    // The median, as collecting the garbage of earlier tests may take longer than any slice.
+    // The median, because garbage collection of earlier tests may take longer than any slice.
     const medianMs = turns.map(({ cpuMs }) => cpuMs).sort((a, b) => a - b)[turns.length >> 1]
     expect(medianMs).toBeLessThan(5 * STALL_MS_MAX)
   })
 })
 
 describe('a thread that', () => {
-  test('takes too long is an error, and the next one works', async () => {
+  test('times out is an error', async () => {
     await expect(createThreadParser(options, 1).parse(fileOf(many))).rejects.toThrow(
       'parsing the files took longer than 1 ms',
     )
   })
 
-  test('is stopped is an error at once', async () => {
+  test('is stopped is an error immediately', async () => {
     const parser = createThreadParser(options)
     const parsing = parser.parse(fileOf(many))
-    const failed = expect(parsing).rejects.toThrow('the thread that parses the rules ended')
+    const failed = expect(parsing).rejects.toThrow('the thread that parses the rules stopped')
     await parser.stop()
     await failed
   })

@@ -1,38 +1,38 @@
-// Parses rule files in a thread of its own and builds the rules here a slice at a time, so that
-// decisions go on meanwhile. Bounded in time and memory; the thread lives for one set of files.
+// Parses rule files in a thread and builds the rules in this one slice by slice, so that decisions
+// continue meanwhile. Bounded in time and memory; the thread parses one set of files and exits.
 import { Worker } from 'node:worker_threads'
 import type { RuleFault } from '../../limits/rule.ts'
 import { RuleBuilder, type RuleRecord } from '../../limits/rule-records.ts'
 import type { ParsedRuleFiles, ParseOptions, RuleFile } from '../../limits/rules.ts'
 import { within } from '../../resilience/deadline.ts'
 
-/** What the thread is started with. */
+/** The input of the thread. */
 export interface ParseTask {
   readonly files: readonly RuleFile[]
   readonly options: ParseOptions
   readonly recordsPerSlice: number
 }
 
-/** What the thread sends: first the faults or the remarks, then slices; the last one is empty. */
+/** Messages of the thread: first the errors or the warnings, then slices; the last is empty. */
 export type Parsed =
   | { readonly faults: readonly RuleFault[] }
   | { readonly remarks: readonly RuleFault[] }
   | { readonly slice: readonly RuleRecord[] }
 
-/** Parses in a thread. */
+/** A parser that runs in a thread. */
 export interface ThreadParser {
-  /** Throws an Error if the thread failed or took too long. */
+  /** Throws an Error if the thread fails or times out. */
   parse(files: readonly RuleFile[]): Promise<ParsedRuleFiles>
-  /** Aborts what is in flight and rejects what comes later; callers get the Error. */
+  /** Aborts the parses in flight and rejects later ones; their callers get an Error. */
   stop(): Promise<void>
 }
 
 const PARSE_MS_MAX = 60_000
-/** Far below 5 ms of work here. */
+/** One slice takes this thread far less than 5 ms. */
 const RECORDS_PER_SLICE = 50
 const HEAP_MB_MAX = 128
 
-/** Creates the parser; starts no thread yet. */
+/** Creates the parser; each `parse` starts a thread. */
 export function createThreadParser(options: ParseOptions, msMax = PARSE_MS_MAX): ThreadParser {
   const threads = new Set<Worker>()
   let isStopped = false
@@ -42,13 +42,13 @@ export function createThreadParser(options: ParseOptions, msMax = PARSE_MS_MAX):
       const task: ParseTask = { files, options, recordsPerSlice: RECORDS_PER_SLICE }
       const thread = new Worker(new URL('./rule-thread.ts', import.meta.url), {
         workerData: task,
-        execArgv: ['--disable-warning=ExperimentalWarning'], // no tracing there
+        execArgv: ['--disable-warning=ExperimentalWarning'], // no tracing in the thread
         resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
       })
       threads.add(thread)
-      const late = () => new Error(`parsing the files took longer than ${msMax} ms`)
+      const timeout = () => new Error(`parsing the files took longer than ${msMax} ms`)
       try {
-        return await within(msMax, collect(thread), late)
+        return await within(msMax, collect(thread), timeout)
       } finally {
         threads.delete(thread)
         await thread.terminate()
@@ -64,26 +64,26 @@ export function createThreadParser(options: ParseOptions, msMax = PARSE_MS_MAX):
 function collect(thread: Worker): Promise<ParsedRuleFiles> {
   const builder = new RuleBuilder()
   let remarks: readonly RuleFault[] = []
-  // Not at once: the event loop turns between two slices, however fast the thread is.
-  const askNext = () => {
+  // Deferred, so that the event loop runs between two slices, however fast the thread is.
+  const requestNext = () => {
     setImmediate(() => {
       thread.postMessage('next')
     })
   }
   return new Promise((resolve, reject) => {
-    const take = (message: Parsed) => {
+    const handle = (message: Parsed) => {
       if ('faults' in message) resolve({ faults: message.faults })
       else if ('slice' in message && message.slice.length === 0) {
         resolve({ rules: builder.rules, remarks })
       } else {
         if ('remarks' in message) remarks = message.remarks
         else for (const record of message.slice) builder.add(record)
-        askNext()
+        requestNext()
       }
     }
     thread.on('message', (message: Parsed) => {
       try {
-        take(message)
+        handle(message)
       } catch (error) {
         reject(error instanceof Error ? error : new Error(String(error)))
       }
@@ -92,7 +92,7 @@ function collect(thread: Worker): Promise<ParsedRuleFiles> {
       reject(new Error('the thread that parses the rules failed', { cause: error }))
     })
     thread.on('exit', () => {
-      reject(new Error('the thread that parses the rules ended'))
+      reject(new Error('the thread that parses the rules stopped'))
     })
   })
 }

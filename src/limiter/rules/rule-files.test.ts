@@ -1,4 +1,4 @@
-// Which files are rule files, by RUNTIME_*, and that a set is read whole.
+// Which files are rule files, by RUNTIME_*, and that a read is a consistent snapshot.
 import { mkdir, mkdtemp, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,23 +15,23 @@ afterEach(async () => {
 
 const folder = () => join(root, 'ratelimit', 'config')
 
-test('files are named from the subdirectory, and others there are none of ours', async () => {
+test('files are named from the subdirectory; other files there are ignored', async () => {
   await mkdir(join(folder(), 'deep'), { recursive: true })
   await mkdir(join(root, 'ratelimit', 'other'))
   await writeFile(join(root, 'ratelimit', 'other', 'x.yaml'), 'bad')
   await writeFile(join(root, 'ratelimit', 'x.yaml'), 'bad')
   await writeFile(join(folder(), 'a.yaml'), 'one')
   await writeFile(join(folder(), 'deep', 'b.yaml'), 'two')
-  const place = { root, subdirectory: 'ratelimit', appDirectory: 'config' }
+  const location = { root, subdirectory: 'ratelimit', appDirectory: 'config' }
   const names = async (watchesRoot: boolean) => {
-    const files = ruleFilesOf({ ...place, watchesRoot, ignoresDotFiles: true })
+    const files = ruleFilesOf({ ...location, watchesRoot, ignoresDotFiles: true })
     return (await files.read()).map(({ name }) => name)
   }
   expect(await names(true)).toEqual(['config.a.yaml', 'config.deep.b.yaml'])
   expect(await names(false)).toEqual(['a.yaml', 'deep.b.yaml'])
 })
 
-describe('a set is read as it was at one moment, however fast a link is swapped', () => {
+describe('a read is a consistent snapshot, however fast a link is swapped', () => {
   test.each([
     ['RUNTIME_ROOT', true],
     ['..data of a ConfigMap', false],
@@ -42,10 +42,10 @@ describe('a set is read as it was at one moment, however fast a link is swapped'
       const versions = watchesRoot ? root : folder()
       await mkdir(folder(), { recursive: true })
       for (const version of ['..v1', '..v2']) {
-        const within = watchesRoot ? join(version, 'ratelimit', 'config') : version
-        await mkdir(join(versions, within), { recursive: true })
+        const path = watchesRoot ? join(version, 'ratelimit', 'config') : version
+        await mkdir(join(versions, path), { recursive: true })
         for (let i = 0; i < 10; i++) {
-          await writeFile(join(versions, within, `${i}.yaml`), version)
+          await writeFile(join(versions, path, `${i}.yaml`), version)
           if (!watchesRoot && version === '..v1')
             await symlink(join('..data', `${i}.yaml`), join(folder(), `${i}.yaml`))
         }
@@ -58,37 +58,37 @@ describe('a set is read as it was at one moment, however fast a link is swapped'
         watchesRoot,
         ignoresDotFiles: false,
       })
-      const swaps = swapping(link)
-      let whole = 0
+      const swaps = startSwaps(link)
+      let consistent = 0
       for (let reads = 0; reads < 40; reads++) {
         const read = await files.read().catch((error: unknown) => String(error))
-        if (typeof read !== 'string') whole++
+        if (typeof read !== 'string') consistent++
         else if (!read.includes('the files were changed each time while they were read'))
-          whole = NaN
-        const texts = typeof read === 'string' ? ['none'] : read.map(({ text }) => text)
-        if (new Set(texts).size !== 1) whole = NaN
+          consistent = NaN
+        const contents = typeof read === 'string' ? ['none'] : read.map(({ text }) => text)
+        if (new Set(contents).size !== 1) consistent = NaN
       }
-      await swaps.end()
-      expect(whole).toBeGreaterThan(0)
+      await swaps.stop()
+      expect(consistent).toBeGreaterThan(0)
     },
     30_000,
   )
 })
 
-/** Swaps a link between two versions, now fast and now slowly, until it is ended. */
-function swapping(link: string) {
-  const ending = new AbortController()
-  const isOver = () => ending.signal.aborted
+/** Swaps a link between two versions, at varying speed, until it is stopped. */
+function startSwaps(link: string) {
+  const stopping = new AbortController()
+  const isStopped = () => stopping.signal.aborted
   const swaps = (async () => {
-    for (let n = 0; !isOver(); n++) {
+    for (let n = 0; !isStopped(); n++) {
       await symlink(n % 2 === 0 ? '..v2' : '..v1', `${link}.next`)
       await rename(`${link}.next`, link)
       for (let turn = 0; turn < (n % 20 === 0 ? 400 : n % 40); turn++) await stat(root)
     }
   })()
   return {
-    async end() {
-      ending.abort()
+    async stop() {
+      stopping.abort()
       await swaps
     },
   }

@@ -1,5 +1,5 @@
-// Keeps the rules in force: a new set of files replaces them as a whole if all of it is right, and
-// changes nothing otherwise. Where the files lie, and how they are parsed, others say.
+// Keeps the active rules: a new set of files replaces them as a whole if all of it is valid, and
+// changes nothing otherwise. Independent of the files' location and of the parser.
 import { createHash } from 'node:crypto'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { lengthPrefixed } from '../../limits/rule-tree.ts'
@@ -9,118 +9,119 @@ import type { Log } from '../../telemetry/log.ts'
 import { OperatorError } from '../../process/role.ts'
 import type { RulesCopy } from './rules-copy.ts'
 
-/** What a parser says of the files. */
+/** The result of a parser. */
 export type ParsedRules =
   | {
       readonly rules: RuleSet
-      /** What is right, but hardly means what its writer meant. */
+      /** Warnings about valid rules that probably do not mean what was intended. */
       readonly remarks?: readonly RuleFault[]
     }
   | { readonly faults: readonly RuleFault[] }
 
-/** What came of a reload. */
-type Reloaded = 'loaded' | 'refused' | 'unchanged'
+/** The result of a reload. */
+type ReloadResult = 'loaded' | 'rejected' | 'unchanged'
 
-/** How the rules stand, for /rlconfig and health. */
+/** The state of the rules, for /rlconfig and health. */
 interface RuleState {
-  /** Whether any set has ever been good. */
+  /** Whether any set has been valid. */
   readonly isLoaded: boolean
-  /** Domains that have rules now. */
+  /** Number of domains with active rules. */
   readonly domains: number
-  /** When the rules in force were loaded, in milliseconds since the epoch. */
+  /** When the active rules were loaded, in milliseconds since the epoch. */
   readonly loadedAtMs: number | undefined
-  /** What is wrong in the files as they are now; empty if they are in force. */
+  /** Errors in the current files; empty if these are active. */
   readonly faults: readonly RuleFault[]
 }
 
-/** The rules in force. */
+/** The active rules. */
 export interface RuleSource {
-  /** The rules in force; the same object until a reload replaces it. */
+  /** The active rules; the same object until a reload replaces it. */
   rules(): RuleSet
-  /** How the rules stand. */
+  /** The state of the rules. */
   state(): RuleState
-  /** Reads all again: after a change, at SIGHUP. Never throws; calls that overlap share a run. */
-  reload(): Promise<Reloaded>
+  /** Reloads all files, after a change or SIGHUP. Never throws; overlapping calls share a run. */
+  reload(): Promise<ReloadResult>
 }
 
-/** What it takes to keep rules. */
+/** Dependencies of a rule source. */
 export interface RuleSourceDeps {
-  /** Where the files lie, for people. */
+  /** The folder of the files, for messages. */
   readonly folder: string
   /** Reads all files. Throws FileTreeError. */
   readonly readFiles: () => Promise<readonly ReadFile[]>
-  /** What an Error of it says is a fault; the files are parsed at the next reload then. */
+  /** An Error that it throws counts as a fault; the next reload retries. */
   readonly parse: (files: readonly ReadFile[]) => ParsedRules | Promise<ParsedRules>
-  /** Told of rules once they are in force, those of the start included. */
+  /** Called with rules when they become active, also at the start. */
   readonly onLoaded: (rules: RuleSet) => void
-  /** Told of a set that is refused, once for each change. */
-  readonly onRefused: (faults: readonly RuleFault[]) => void
+  /** Called with the faults of a rejected set, once per change. */
+  readonly onRejected: (faults: readonly RuleFault[]) => void
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
   readonly nowMs: () => number
-  /** FORCE_START_WITHOUT_INITIAL_CONFIG: a bad first set does not end the start. */
-  readonly mayStartWithout: boolean
-  /** Where the last good set is kept over restarts; absent: nowhere. */
+  /** FORCE_START_WITHOUT_INITIAL_CONFIG: an invalid first set does not abort the start. */
+  readonly mayStartWithoutRules: boolean
+  /** Keeps the last valid set across restarts; absent: it is not kept. */
   readonly copy?: RulesCopy
 }
 
 const READ_MS_MAX = 10_000
-/** More faults than these are counted, not shown. */
-const FAULTS_SHOWN_MAX = 50
+/** Further faults are counted, not listed. */
+const FAULTS_LISTED_MAX = 50
 
-/** Loads the rules for the first time. Throws OperatorError, a line for each fault. */
+/** Loads the rules for the first time. Throws OperatorError with one line per fault. */
 export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> {
-  const { folder, onRefused, log, mayStartWithout, copy } = deps
+  const { folder, onRejected, log, mayStartWithoutRules, copy } = deps
   let rules: RuleSet = new Map()
   let loadedAtMs: number | undefined
   let faults: readonly RuleFault[] = []
-  let seen: string | undefined
-  const use = (loaded: RuleSet) => {
+  let lastDigest: string | undefined
+  const activate = (loaded: RuleSet) => {
     rules = loaded
     loadedAtMs = deps.nowMs()
     deps.onLoaded(rules)
   }
-  const load = async (): Promise<Reloaded> => {
+  const load = async (): Promise<ReloadResult> => {
     const { parsed, digest, files } = await readRules(deps)
-    if (digest === seen) return 'unchanged'
-    seen = digest
+    if (digest === lastDigest) return 'unchanged'
+    lastDigest = digest
     if ('faults' in parsed) {
       faults = parsed.faults
-      onRefused(faults)
-      return 'refused'
+      onRejected(faults)
+      return 'rejected'
     }
     faults = []
-    use(parsed.rules)
-    if (copy !== undefined) await orLate(copy.write(files), 'writing the copy of the rules')
+    activate(parsed.rules)
+    if (copy !== undefined) await withTimeout(copy.write(files), 'writing the copy of the rules')
     log.info({ folder, domains: rules.size }, 'rules loaded')
     const { remarks = [] } = parsed
-    if (remarks.length > 0) log.warn({ folder, ...shown(remarks) }, 'rules with remarks')
+    if (remarks.length > 0)
+      log.warn({ folder, ...faultFields(remarks) }, 'rules loaded with warnings')
     return 'loaded'
   }
-  /** The disk may hang: the rules do not wait for their copy. */
-  const orLate = <T>(copied: Promise<T>, what: string): Promise<T | undefined> => {
-    const late = () => new Error(`${what} took longer than ${READ_MS_MAX} ms`)
-    return within<T | undefined>(READ_MS_MAX, copied, late).catch((err: unknown) => {
-      log.warn({ err, folder }, 'rules continue without their copy')
+  /** Bounds access to the copy: the disk may hang, and the rules do not wait for it. */
+  const withTimeout = <T>(copied: Promise<T>, what: string): Promise<T | undefined> => {
+    const timeout = () => new Error(`${what} took longer than ${READ_MS_MAX} ms`)
+    return within<T | undefined>(READ_MS_MAX, copied, timeout).catch((err: unknown) => {
+      log.warn({ err, folder }, 'rules active without a copy on disk')
       return undefined
     })
   }
-  const logRefusal = () => {
-    log.error({ folder, ...shown(faults) }, 'rules refused: what was in force stays')
+  const logRejected = () => {
+    log.error({ folder, ...faultFields(faults) }, 'rules rejected: the previous ones stay active')
   }
-  /** Uses the last good set; whether there is one. */
+  /** Activates the last valid set; returns whether there is one. */
   const restore = async (): Promise<boolean> => {
-    const files = copy && (await orLate(copy.read(), 'reading the copy of the rules'))
+    const files = copy && (await withTimeout(copy.read(), 'reading the copy of the rules'))
     const parsed = files && (await deps.parse(files))
     if (parsed === undefined || 'faults' in parsed) return false
-    use(parsed.rules)
+    activate(parsed.rules)
     log.warn({ folder, domains: rules.size }, 'last good rules loaded: the files have faults')
     return true
   }
-  if ((await load()) === 'refused') {
-    if (!(await restore()) && !mayStartWithout) {
-      throw new OperatorError(refusalOf(folder, faults))
+  if ((await load()) === 'rejected') {
+    if (!(await restore()) && !mayStartWithoutRules) {
+      throw new OperatorError(rejectionOf(folder, faults))
     }
-    logRefusal()
+    logRejected()
   }
   return {
     rules: () => rules,
@@ -129,23 +130,23 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
       return { isLoaded, domains: rules.size, loadedAtMs, faults }
     },
     reload: sharedRuns(async () => {
-      const reloaded = await load()
-      if (reloaded === 'refused') logRefusal()
-      return reloaded
+      const result = await load()
+      if (result === 'rejected') logRejected()
+      return result
     }),
   }
 }
 
-/** What the files say, and a text that is the same while they say the same. Never throws. */
+/** Reads and parses the files; equal digests mean equal content. Never throws. */
 async function readRules(deps: RuleSourceDeps): Promise<{
   parsed: ParsedRules
   digest: string
   files: readonly ReadFile[]
 }> {
   const { folder, readFiles, parse } = deps
-  const late = () => new FileTreeError(folder, 'reading the files took too long')
+  const timeout = () => new FileTreeError(folder, 'reading the files took too long')
   try {
-    const files = await within(READ_MS_MAX, readFiles(), late)
+    const files = await within(READ_MS_MAX, readFiles(), timeout)
     return { parsed: await parse(files), digest: digestOf(files), files }
   } catch (error) {
     const file = error instanceof FileTreeError ? error.file : folder
@@ -161,7 +162,7 @@ function digestOf(files: readonly ReadFile[]): string {
   return hash.digest('hex')
 }
 
-/** Calls that come while a run is under way share the next one, which begins after they came. */
+/** Calls during a run share the next run, so that each call gets a run that started after it. */
 function sharedRuns<T>(run: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve()
   let next: Promise<T> | undefined
@@ -169,22 +170,22 @@ function sharedRuns<T>(run: () => Promise<T>): () => Promise<T> {
     next ??= running.then(() => {
       next = undefined
       const now = run()
-      running = now.catch(() => undefined) // whoever asked is told; the next run goes on
+      running = now.catch(() => undefined) // the caller gets the error; the next run still starts
       return now
     })
     return next
   }
 }
 
-function shown(faults: readonly RuleFault[]) {
-  return { faultCount: faults.length, faults: faults.slice(0, FAULTS_SHOWN_MAX).map(lineOf) }
+function faultFields(faults: readonly RuleFault[]) {
+  return { faultCount: faults.length, faults: faults.slice(0, FAULTS_LISTED_MAX).map(lineOf) }
 }
 
-function refusalOf(folder: string, faults: readonly RuleFault[]): string {
-  const more = faults.length - FAULTS_SHOWN_MAX
+function rejectionOf(folder: string, faults: readonly RuleFault[]): string {
+  const more = faults.length - FAULTS_LISTED_MAX
   return [
     `the rules in ${folder} cannot be used:`,
-    ...shown(faults).faults,
+    ...faultFields(faults).faults,
     ...(more > 0 ? [`and ${more} more`] : []),
   ].join('\n')
 }

@@ -1,19 +1,19 @@
-// Keeps the last good set of rule files in a file, so that a restarted process has rules although
-// the files have a fault by now.
+// Keeps the last valid set of rule files in a file, so that a restarted process has rules even if
+// the files are invalid by then.
 import { readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
 import type { ReadFile } from '../../process/file-tree.ts'
 import type { Log } from '../../telemetry/log.ts'
 
-/** The copy. No call throws: without a copy the limiter works, and a fault of it is logged. */
+/** The copy. No method throws: the limiter works without a copy, and logs its errors. */
 export interface RulesCopy {
-  /** The files of the last good set; `undefined` if there is none. */
+  /** The files of the last valid set; `undefined` if no set was written. */
   read(): Promise<readonly ReadFile[] | undefined>
   /** Replaces the copy as a whole. */
   write(files: readonly ReadFile[]): Promise<void>
 }
 
-/** Rule files have 16 MiB at most; as JSON at most twice that, but for control characters. */
+/** Rule files have 16 MiB at most; as JSON at most twice that, except for control characters. */
 const BYTES_MAX = 32 * 1024 * 1024
 const shape = z.array(z.strictObject({ name: z.string(), text: z.string() }))
 

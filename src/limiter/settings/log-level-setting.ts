@@ -1,20 +1,20 @@
-// LOG_LEVEL of the role `ratelimit`: besides our own levels those of the reference, in any case.
+// LOG_LEVEL of the role `ratelimit`: Curtail's levels and the reference's aliases, in any case.
 import { z } from 'zod'
 import type { Setting } from '../../config/config.ts'
 import { logLevels } from '../../telemetry/log.ts'
 
 type LogLevel = (typeof logLevels)[number]
 
-const further: Readonly<Record<string, LogLevel>> = { warning: 'warn', panic: 'fatal' }
+const aliases: Readonly<Record<string, LogLevel>> = { warning: 'warn', panic: 'fatal' }
 
 /** LOG_LEVEL. */
 export const rateLimitLogLevelSetting: Setting<LogLevel> = {
-  about: 'least level of the JSON lines on stdout',
-  allowed: `one of ${[...logLevels, ...Object.keys(further)].join(', ')}, in any case`,
+  about: 'minimum level of the JSON lines on stdout',
+  allowed: `one of ${[...logLevels, ...Object.keys(aliases)].join(', ')}, in any case`,
   fallback: 'info',
   schema: z
     .string()
-    .transform((text) => further[text.toLowerCase()] ?? text.toLowerCase())
+    .transform((level) => aliases[level.toLowerCase()] ?? level.toLowerCase())
     .pipe(z.enum(logLevels))
     .optional()
     .transform((level) => level ?? 'info'),

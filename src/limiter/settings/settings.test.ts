@@ -1,9 +1,9 @@
-// The reference's settings: defaults, forms of values, and a sentence for what we do not do.
+// The reference's settings: defaults, accepted values, and a reason for unsupported features.
 import { describe, expect, test } from '@jest/globals'
 import { ConfigError, type Environment, parseConfig, type Settings } from '../../config/config.ts'
-import { refusedSettings } from './refused-settings.ts'
+import { unsupportedSettings } from './unsupported-settings.ts'
 import {
-  answerSettings,
+  responseSettings,
   limitSettings,
   logSettings,
   ruleFileSettings,
@@ -14,18 +14,18 @@ import {
 const all = {
   ...ruleFileSettings,
   ...limitSettings,
-  ...answerSettings,
+  ...responseSettings,
   ...statisticsSettings,
   ...logSettings,
   ...tracingSettings,
-  ...refusedSettings,
+  ...unsupportedSettings,
 } as const
 
-function faultsOf(env: Environment): readonly string[] {
+function problemsOf(env: Environment): readonly string[] {
   try {
     parseConfig(all, env)
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults
+    if (error instanceof ConfigError) return error.problems
     throw error
   }
   return []
@@ -58,7 +58,7 @@ test('an empty environment gives the reference’s defaults', () => {
   })
 })
 
-test('the environment of the reference’s own examples is taken', () => {
+test('accepts the environment of the reference’s examples', () => {
   const env = {
     USE_STATSD: 'true',
     STATSD_HOST: 'statsd',
@@ -81,7 +81,7 @@ test('the environment of the reference’s own examples is taken', () => {
   })
 })
 
-test('what needs memcache, xDS or DogStatsD stops the start, a sentence each', () => {
+test('settings for memcache, xDS or DogStatsD abort the start, each with a reason', () => {
   const env = {
     BACKEND_TYPE: 'memcache',
     MEMCACHE_HOST_PORT: 'localhost:11211',
@@ -90,17 +90,17 @@ test('what needs memcache, xDS or DogStatsD stops the start, a sentence each', (
     USE_DOG_STATSD: 'true',
     STATSD_PROTOCOL: 'udp',
   }
-  const faults = faultsOf(env)
-  expect(faults).toHaveLength(6)
+  const problems = problemsOf(env)
+  expect(problems).toHaveLength(6)
   for (const name of Object.keys(env)) {
-    const fault = faults.find((line) => line.startsWith(`${name} must be `))
-    expect([name, fault]).toEqual([name, expect.stringMatching(/, since .*: current value is "/)])
+    const problem = problems.find((line) => line.startsWith(`${name} must be `))
+    expect([name, problem]).toEqual([name, expect.stringMatching(/, since .*: current value is "/)])
   }
 })
 
-test.each(Object.keys(refusedSettings))('%s cannot be set', (name) => {
-  expect(faultsOf({ [name]: 'true' })).toHaveLength(1)
-  expect(faultsOf({ [name]: '' })).toEqual([])
+test.each(Object.keys(unsupportedSettings))('%s cannot be set', (name) => {
+  expect(problemsOf({ [name]: 'true' })).toHaveLength(1)
+  expect(problemsOf({ [name]: '' })).toEqual([])
 })
 
 describe('flags', () => {
@@ -110,21 +110,21 @@ describe('flags', () => {
   test.each(['0', 'f', 'F', 'FALSE', 'false', 'False'])('%s is off', (USE_STATSD) => {
     expect(parseConfig(statisticsSettings, { USE_STATSD }).USE_STATSD).toBe(false)
   })
-  test.each(['yes', 'tRUE', '2', ' true', 'on'])('%j is a fault', (SHADOW_MODE) => {
-    expect(faultsOf({ SHADOW_MODE })).toHaveLength(1)
+  test.each(['yes', 'tRUE', '2', ' true', 'on'])('%j is rejected', (SHADOW_MODE) => {
+    expect(problemsOf({ SHADOW_MODE })).toHaveLength(1)
   })
 })
 
 describe('values', () => {
-  const ok = (env: Environment) => parseConfig(all, env)
+  const parsed = (env: Environment) => parseConfig(all, env)
 
   test.each(['0', '1', '0.8', '.5', '1.'])('NEAR_LIMIT_RATIO=%s', (NEAR_LIMIT_RATIO) => {
-    expect(ok({ NEAR_LIMIT_RATIO }).NEAR_LIMIT_RATIO).toBe(Number(NEAR_LIMIT_RATIO))
+    expect(parsed({ NEAR_LIMIT_RATIO }).NEAR_LIMIT_RATIO).toBe(Number(NEAR_LIMIT_RATIO))
   })
   test.each(['1.01', '-0.1', '8e-1', '.', 'NaN', '0,8'])(
-    'NEAR_LIMIT_RATIO=%s is a fault',
+    'NEAR_LIMIT_RATIO=%s is rejected',
     (NEAR_LIMIT_RATIO) => {
-      expect(faultsOf({ NEAR_LIMIT_RATIO })).toHaveLength(1)
+      expect(problemsOf({ NEAR_LIMIT_RATIO })).toHaveLength(1)
     },
   )
 
@@ -134,7 +134,7 @@ describe('values', () => {
     ['panic', 'fatal'],
     ['trace', 'trace'],
   ])('LOG_LEVEL=%s', (LOG_LEVEL, level) => {
-    expect(ok({ LOG_LEVEL }).LOG_LEVEL).toBe(level)
+    expect(parsed({ LOG_LEVEL }).LOG_LEVEL).toBe(level)
   })
 
   test.each([
@@ -148,10 +148,10 @@ describe('values', () => {
     ],
     ['a:', [['a', '']]],
   ] as const)('EXTRA_TAGS=%s', (EXTRA_TAGS, tags) => {
-    expect([...ok({ EXTRA_TAGS }).EXTRA_TAGS]).toEqual(tags)
+    expect([...parsed({ EXTRA_TAGS }).EXTRA_TAGS]).toEqual(tags)
   })
-  test.each(['a', ':b', 'a:b,', 'a b:c', 'a:b\nc:d'])('EXTRA_TAGS=%j is a fault', (EXTRA_TAGS) => {
-    expect(faultsOf({ EXTRA_TAGS })).toHaveLength(1)
+  test.each(['a', ':b', 'a:b,', 'a b:c', 'a:b\nc:d'])('EXTRA_TAGS=%j is rejected', (EXTRA_TAGS) => {
+    expect(problemsOf({ EXTRA_TAGS })).toHaveLength(1)
   })
 
   test.each([
@@ -160,29 +160,31 @@ describe('values', () => {
     ['[::1]:9102', '::1', 9102],
     ['localhost:0', 'localhost', 0],
   ])('PROMETHEUS_ADDR=%s', (PROMETHEUS_ADDR, host, port) => {
-    expect(ok({ PROMETHEUS_ADDR }).PROMETHEUS_ADDR).toEqual({ host, port })
+    expect(parsed({ PROMETHEUS_ADDR }).PROMETHEUS_ADDR).toEqual({ host, port })
   })
   test.each(['9090', ':99999', '::1:9090', 'a b:1', ':'])(
-    'PROMETHEUS_ADDR=%j is a fault',
+    'PROMETHEUS_ADDR=%j is rejected',
     (PROMETHEUS_ADDR) => {
-      expect(faultsOf({ PROMETHEUS_ADDR })).toHaveLength(1)
+      expect(problemsOf({ PROMETHEUS_ADDR })).toHaveLength(1)
     },
   )
 
-  test('paths stay below what they are joined to', () => {
+  test('paths stay below the path they are joined to', () => {
     expect(
-      faultsOf({ RUNTIME_SUBDIRECTORY: '../etc', RUNTIME_APPDIRECTORY: 'a/../..' }),
+      problemsOf({ RUNTIME_SUBDIRECTORY: '../etc', RUNTIME_APPDIRECTORY: 'a/../..' }),
     ).toHaveLength(2)
-    expect(ok({ RUNTIME_SUBDIRECTORY: '/ratelimit/' }).RUNTIME_SUBDIRECTORY).toBe('ratelimit')
+    expect(parsed({ RUNTIME_SUBDIRECTORY: '/ratelimit/' }).RUNTIME_SUBDIRECTORY).toBe('ratelimit')
   })
 
-  test('a header’s name is one', () => {
-    expect(faultsOf({ LIMIT_LIMIT_HEADER: 'a b', LIMIT_RESET_HEADER: 'x\r\ny: z' })).toHaveLength(2)
+  test('header names are valid', () => {
+    expect(problemsOf({ LIMIT_LIMIT_HEADER: 'a b', LIMIT_RESET_HEADER: 'x\r\ny: z' })).toHaveLength(
+      2,
+    )
   })
 })
 
-test('every setting says what it is for, what it takes and what holds without it', () => {
+test('every setting has a description, allowed values and a default', () => {
   const settings: Settings = all
   for (const [name, { about, allowed, fallback }] of Object.entries(settings))
-    expect([name, about, allowed, fallback].every((text) => text.length > 0)).toBe(true)
+    expect([name, about, allowed, fallback].every((value) => value.length > 0)).toBe(true)
 })

@@ -1,44 +1,44 @@
-// The settings of the role `ratelimit` that are about rules, answers and statistics, by the
-// reference's names and with its defaults. Those of Redis, gRPC and HTTP stand with these.
+// The settings of the role `ratelimit` for rules, responses and statistics, with the reference's
+// names and defaults. Those of Redis, gRPC and HTTP are in the modules of these.
 import { z } from 'zod'
 import type { ConfigOf, Setting } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
 import { flagSetting } from '../../config/flag-setting.ts'
 import { numberSetting } from '../../config/number-setting.ts'
 import { rateLimitLogLevelSetting } from './log-level-setting.ts'
-import { integerSetting, portSetting, textSetting } from '../../config/settings.ts'
+import { integerSetting, portSetting, stringSetting } from '../../config/settings.ts'
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
 const NO_EFFECT = 'accepted for the reference’s sake, without effect'
 
-/** Where the rules are and how they are read. */
+/** The location of the rule files, and how they are loaded. */
 export const ruleFileSettings = {
-  CONFIG_TYPE: onlySetting('where rules come from', 'FILE', 'rules come from files alone, not xDS'),
-  RUNTIME_ROOT: textSetting(
-    'folder, or link to one, under which the rule files lie',
+  CONFIG_TYPE: onlySetting('source of the rules', 'FILE', 'rules come from files alone, not xDS'),
+  RUNTIME_ROOT: stringSetting(
+    'folder of the rule files, or a symbolic link to it',
     '/srv/runtime_data/current',
   ),
-  RUNTIME_SUBDIRECTORY: pathPartSetting('path of their folder under RUNTIME_ROOT', ''),
-  RUNTIME_APPDIRECTORY: pathPartSetting('folder of the rule files under that', 'config'),
+  RUNTIME_SUBDIRECTORY: subpathSetting('path of their folder under RUNTIME_ROOT', ''),
+  RUNTIME_APPDIRECTORY: subpathSetting('folder of the rule files under that', 'config'),
   RUNTIME_IGNOREDOTFILES: flagSetting(
-    'whether files and folders that begin with . are left out; those with .. always are',
+    'whether files and folders that start with . are ignored; those with .. always are',
     false,
   ),
   RUNTIME_WATCH_ROOT: flagSetting(
-    'whether rules are read anew only when RUNTIME_ROOT, if it is a link, is swapped',
+    'whether rules are reloaded only when RUNTIME_ROOT, if it is a symbolic link, is swapped',
     true,
   ),
   MERGE_DOMAIN_CONFIG: flagSetting('whether several files may name the same domain', false),
   FORCE_START_WITHOUT_INITIAL_CONFIG: flagSetting(
-    'whether a first set of rules that cannot be used does not end the start',
+    'whether to start although the first set of rules has a fault',
     false,
   ),
   HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: flagSetting(
     'whether health and readiness fail while no domain has rules',
     false,
   ),
-  REQUIRED_DOMAIN: textSetting('domain without which a set of rules is refused', ''),
-  RULES_COPY: textSetting(
+  REQUIRED_DOMAIN: stringSetting('domain without which a set of rules is rejected', ''),
+  RULES_COPY: stringSetting(
     'file that keeps the last good rules, which a restart uses if the rule files have a fault',
     '',
   ),
@@ -47,21 +47,21 @@ export const ruleFileSettings = {
 /** How limits are counted. */
 export const limitSettings = {
   BACKEND_TYPE: onlySetting(
-    'where counters live',
+    'store of the counters',
     'redis',
     'counters live in Redis alone, not in memcache',
   ),
-  SHADOW_MODE: flagSetting('whether every call is let pass, and only counted', false),
+  SHADOW_MODE: flagSetting('whether every call is admitted, and only counted', false),
   QUOTA_MODE: flagSetting(
     'whether every rule is a quota: a call is denied only if all its rules are over their limit',
     false,
   ),
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: flagSetting(
-    'whether hits of a call that is denied count nowhere, in rules that do not say deny_consumes',
+    'whether hits of a denied call count nowhere, in rules without deny_consumes',
     false,
   ),
   LOCAL_CACHE_SIZE_IN_BYTES: integerSetting(
-    'memory for what is known to be over its limit, so that Redis is not asked; 0 = none',
+    'memory of the deny cache, which decides without Redis; 0 = none',
     { min: 0, max: 999_999_999, fallback: 0 },
   ),
   EXPIRATION_JITTER_MAX_SECONDS: integerSetting(`${NO_EFFECT}: counters expire when they are due`, {
@@ -70,7 +70,7 @@ export const limitSettings = {
     fallback: 300,
   }),
   LIMIT_REPLICAS: integerSetting(
-    'processes among which a limit is divided while Redis is away, for each of them counts alone',
+    'processes that share each limit while Redis is unavailable and each counts locally',
     { min: 1, max: 10_000, fallback: 1 },
   ),
   LIMIT_DEADLINE_MS: integerSetting(
@@ -79,46 +79,43 @@ export const limitSettings = {
   ),
 } as const
 
-/** What answers tell. */
-export const answerSettings = {
+/** Headers and metadata of responses. */
+export const responseSettings = {
   LIMIT_RESPONSE_HEADERS_ENABLED: flagSetting(
-    'whether answers carry the limit, what remains and the reset as headers',
+    'whether responses have the limit, what remains and the reset as headers',
     false,
   ),
   LIMIT_LIMIT_HEADER: headerSetting('header of the limit', 'RateLimit-Limit'),
   LIMIT_REMAINING_HEADER: headerSetting('header of what remains', 'RateLimit-Remaining'),
   LIMIT_RESET_HEADER: headerSetting('header of the seconds to the reset', 'RateLimit-Reset'),
   RESPONSE_DYNAMIC_METADATA: flagSetting(
-    'whether responses carry the request and its rules’ metadata as dynamic metadata',
+    'whether responses have the request and its rules’ metadata as dynamic metadata',
     false,
   ),
   LIMIT_METADATA: flagSetting(
-    'whether responses carry the dynamic metadata rls and rule, which the edge needs',
+    'whether responses have the dynamic metadata rls and rule, which the edge needs',
     true,
   ),
 } as const
 
-/** Where statistics go; Prometheus always finds them at /metrics of the admin port. */
+/** Exports of statistics; /metrics on the admin port always has them. */
 export const statisticsSettings = {
-  NEAR_LIMIT_RATIO: numberSetting('part of a limit above which hits count as near it', {
+  NEAR_LIMIT_RATIO: numberSetting('share of a limit above which hits count as near it', {
     min: 0,
     max: 1,
     fallback: 0.8,
   }),
-  DISABLE_STATS: flagSetting(
-    'whether statistics are sent nowhere; /metrics and /stats stay',
-    false,
-  ),
+  DISABLE_STATS: flagSetting('whether to send no statistics; /metrics and /stats remain', false),
   USE_STATSD: flagSetting('whether statistics are sent to statsd', true),
-  STATSD_HOST: textSetting('host of statsd', 'localhost'),
+  STATSD_HOST: stringSetting('host of statsd', 'localhost'),
   STATSD_PORT: portSetting('port of statsd', 8125),
-  STATSD_PROTOCOL: onlySetting('protocol of statsd', 'tcp', 'statsd is spoken over TCP alone'),
+  STATSD_PROTOCOL: onlySetting('protocol of statsd', 'tcp', 'statsd is supported over TCP only'),
   STATS_FLUSH_INTERVAL: durationSetting('time between two messages to statsd', {
     min: '100ms',
     max: '1h',
     fallback: '10s',
   }),
-  EXTRA_TAGS: tagsSetting('tags put at the end of each statsd name, as .__tag=value'),
+  EXTRA_TAGS: tagsSetting('tags appended to each statsd name, as .__tag=value'),
   USE_PROMETHEUS: flagSetting(
     'whether /metrics is also served at PROMETHEUS_ADDR and PROMETHEUS_PATH',
     false,
@@ -127,18 +124,18 @@ export const statisticsSettings = {
   PROMETHEUS_PATH: urlPathSetting('path of that page', '/metrics'),
 } as const
 
-/** The log, with the reference's names of levels in any case. */
+/** The log, also with the reference's level names. */
 export const logSettings = {
   LOG_LEVEL: rateLimitLogLevelSetting,
   LOG_FORMAT: choiceSetting(`${NO_EFFECT}: the log is JSON lines`, ['text', 'json'], 'json'),
 } as const
 
-/** The reference's settings of tracing, which here follows the standard OTEL_* names alone. */
+/** The reference's tracing settings; Curtail uses only the standard OTEL_* names. */
 export const tracingSettings = {
-  TRACING_ENABLED: flagSetting(`${NO_EFFECT}: OTEL_EXPORTER_OTLP_ENDPOINT turns tracing on`, false),
-  TRACING_SERVICE_NAME: textSetting(`${NO_EFFECT}: see OTEL_SERVICE_NAME`, 'RateLimit'),
-  TRACING_SERVICE_NAMESPACE: unsetText(`${NO_EFFECT}: see OTEL_RESOURCE_ATTRIBUTES`),
-  TRACING_SERVICE_INSTANCE_ID: unsetText(`${NO_EFFECT}: see OTEL_RESOURCE_ATTRIBUTES`),
+  TRACING_ENABLED: flagSetting(`${NO_EFFECT}: OTEL_EXPORTER_OTLP_ENDPOINT enables tracing`, false),
+  TRACING_SERVICE_NAME: stringSetting(`${NO_EFFECT}: see OTEL_SERVICE_NAME`, 'RateLimit'),
+  TRACING_SERVICE_NAMESPACE: unusedString(`${NO_EFFECT}: see OTEL_RESOURCE_ATTRIBUTES`),
+  TRACING_SERVICE_INSTANCE_ID: unusedString(`${NO_EFFECT}: see OTEL_RESOURCE_ATTRIBUTES`),
   TRACING_EXPORTER_PROTOCOL: choiceSetting(
     `${NO_EFFECT}: see OTEL_EXPORTER_OTLP_PROTOCOL`,
     ['http', 'grpc', 'gRPC'],
@@ -151,19 +148,19 @@ export const tracingSettings = {
   }),
 } as const
 
-/** What RUNTIME_* and the like say. */
+/** The values of `ruleFileSettings`. */
 export type RuleFileConfig = ConfigOf<typeof ruleFileSettings>
 
-/** A setting of the reference of which we know one value; the other ones end the start. */
-function onlySetting<T extends string>(about: string, only: T, why: string): Setting<T> {
+/** A setting of the reference with one supported value; any other value aborts the start. */
+function onlySetting<T extends string>(about: string, only: T, reason: string): Setting<T> {
   return {
     about,
-    allowed: `${only}, since ${why}`,
+    allowed: `${only}, since ${reason}`,
     fallback: only,
     schema: z
       .literal(only)
       .optional()
-      .transform((text) => text ?? only),
+      .transform((value) => value ?? only),
   }
 }
 
@@ -179,26 +176,26 @@ function choiceSetting<T extends string>(
     schema: z
       .enum(choices)
       .optional()
-      .transform((text) => text ?? fallback),
+      .transform((value) => value ?? fallback),
   }
 }
 
-function unsetText(about: string): Setting<string | undefined> {
-  return { about, allowed: 'a text', fallback: 'unset', schema: z.string().optional() }
+function unusedString(about: string): Setting<string | undefined> {
+  return { about, allowed: 'a string', fallback: 'unset', schema: z.string().optional() }
 }
 
-/** Part of a path that stays below what it is joined to. */
-function pathPartSetting(about: string, fallback: string): Setting<string> {
+/** A relative path that stays below the path it is joined to. */
+function subpathSetting(about: string, fallback: string): Setting<string> {
   return {
     about,
     allowed: 'a path without ..',
     fallback: fallback === '' ? 'none' : fallback,
     schema: z
       .string()
-      .refine((text) => !text.split('/').includes('..'))
-      .transform((text) => text.replace(/^\/+|\/+$/g, ''))
+      .refine((path) => !path.split('/').includes('..'))
+      .transform((path) => path.replace(/^\/+|\/+$/g, ''))
       .optional()
-      .transform((text) => text ?? fallback),
+      .transform((path) => path ?? fallback),
   }
 }
 
@@ -211,24 +208,24 @@ function headerSetting(about: string, fallback: string): Setting<string> {
       .string()
       .regex(HEADER_NAME)
       .optional()
-      .transform((text) => text ?? fallback),
+      .transform((name) => name ?? fallback),
   }
 }
 
 function urlPathSetting(about: string, fallback: string): Setting<string> {
   return {
     about,
-    allowed: 'a path that begins with /',
+    allowed: 'a path that starts with /',
     fallback,
     schema: z
       .string()
       .regex(/^\/[\x21-\x7e]{0,200}$/)
       .optional()
-      .transform((text) => text ?? fallback),
+      .transform((path) => path ?? fallback),
   }
 }
 
-/** `host:port` in Go's form, where an absent host is every address. */
+/** `host:port` in Go's form; an absent host means all addresses. */
 function addressSetting(
   about: string,
   fallback: string,
@@ -240,10 +237,10 @@ function addressSetting(
     schema: z
       .string()
       .optional()
-      .transform((text, context) => {
-        const found = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s[\]]*)):(\d{1,5})$/.exec(text ?? fallback)
-        const [, ipv6, name = '', port = ''] = found ?? []
-        if (found !== null && Number(port) <= 65_535) {
+      .transform((address, context) => {
+        const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s[\]]*)):(\d{1,5})$/.exec(address ?? fallback)
+        const [, ipv6, name = '', port = ''] = match ?? []
+        if (match !== null && Number(port) <= 65_535) {
           const host = ipv6 ?? name
           return { host: host === '' ? undefined : host, port: Number(port) }
         }
@@ -253,7 +250,7 @@ function addressSetting(
   }
 }
 
-/** `tag:value` separated by commas, as Go's envconfig reads them. */
+/** `tag:value` pairs separated by commas, as Go's envconfig parses them. */
 function tagsSetting(about: string): Setting<ReadonlyMap<string, string>> {
   return {
     about,
@@ -264,9 +261,9 @@ function tagsSetting(about: string): Setting<ReadonlyMap<string, string>> {
       .regex(/^[^\s:,|]+:[^\s,]*(,[^\s:,|]+:[^\s,]*)*$/)
       .optional()
       .transform(
-        (text) =>
+        (pairs) =>
           new Map(
-            (text === undefined ? [] : text.split(',')).map((pair) => {
+            (pairs === undefined ? [] : pairs.split(',')).map((pair) => {
               const at = pair.indexOf(':')
               return [pair.slice(0, at), pair.slice(at + 1)] as const
             }),

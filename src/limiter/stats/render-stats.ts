@@ -1,38 +1,38 @@
-// Shows what the limiter counts, by the names of envoyproxy/ratelimit: to statsd, to Prometheus and
-// at /stats. Reads the counters when asked and changes none.
+// Exports the limiter's counters with the names of envoyproxy/ratelimit: to statsd, to Prometheus
+// and at /stats. Only reads the counters.
 import type { Sample } from '../../telemetry/collected-counter.ts'
 import type { StatsReading } from '../../telemetry/statsd.ts'
 import { type RuleCount, ruleCounts, type RuleCounters } from './rule-counters.ts'
 import type { RuleStats, ServiceCounts } from './rule-stats.ts'
 
-/** Labels of a rule's metrics; `rule` is the whole path, of which the others name the start. */
+/** Labels of a rule's metrics; `rule` is the whole path, the others are its first components. */
 export type RuleLabel = 'domain' | 'key1' | 'key2' | 'rule'
 
-/** A metric that asks for its series. */
-interface Collected<L extends string> {
+/** A metric that reads its series from a callback at each scrape. */
+interface CollectedMetric<L extends string> {
   collectFrom(source: () => Iterable<Sample<L>>): void
 }
 
-/** The metrics of the limiter in the catalogue. */
+/** The limiter's metrics. */
 export interface LimiterMetrics {
-  readonly ruleTotalHits: Collected<RuleLabel>
-  readonly ruleOverLimit: Collected<RuleLabel>
-  readonly ruleNearLimit: Collected<RuleLabel>
-  readonly ruleOverLimitWithLocalCache: Collected<RuleLabel>
-  readonly ruleWithinLimit: Collected<RuleLabel>
-  readonly ruleShadowMode: Collected<RuleLabel>
-  readonly domainNotFound: Collected<'domain'>
-  readonly shouldRateLimitErrors: Collected<'err_type'>
-  readonly limiterRequests: Collected<'grpc_method'>
-  readonly configLoadSuccess: Collected<never>
-  readonly configLoadError: Collected<never>
-  readonly globalShadowMode: Collected<never>
+  readonly ruleTotalHits: CollectedMetric<RuleLabel>
+  readonly ruleOverLimit: CollectedMetric<RuleLabel>
+  readonly ruleNearLimit: CollectedMetric<RuleLabel>
+  readonly ruleOverLimitWithLocalCache: CollectedMetric<RuleLabel>
+  readonly ruleWithinLimit: CollectedMetric<RuleLabel>
+  readonly ruleShadowMode: CollectedMetric<RuleLabel>
+  readonly domainNotFound: CollectedMetric<'domain'>
+  readonly shouldRateLimitErrors: CollectedMetric<'err_type'>
+  readonly limiterRequests: CollectedMetric<'grpc_method'>
+  readonly configLoadSuccess: CollectedMetric<never>
+  readonly configLoadError: CollectedMetric<never>
+  readonly globalShadowMode: CollectedMetric<never>
 }
 
-/** Lets the metrics take their series from `stats` whenever they are read. */
+/** Connects the metrics to `stats`. */
 export function collectStats(stats: RuleStats, metrics: LimiterMetrics): void {
   const { service } = stats
-  const rules: readonly (readonly [RuleCount, Collected<RuleLabel>])[] = [
+  const rules: readonly (readonly [RuleCount, CollectedMetric<RuleLabel>])[] = [
     ['total_hits', metrics.ruleTotalHits],
     ['over_limit', metrics.ruleOverLimit],
     ['near_limit', metrics.ruleNearLimit],
@@ -55,15 +55,15 @@ export function collectStats(stats: RuleStats, metrics: LimiterMetrics): void {
   metrics.limiterRequests.collectFrom(() => [
     { labels: { grpc_method: 'ShouldRateLimit' }, value: service.totalRequests },
   ])
-  const alone = (metric: Collected<never>, count: keyof ServiceCounts) => {
+  const collectOne = (metric: CollectedMetric<never>, count: keyof ServiceCounts) => {
     metric.collectFrom(() => [{ labels: {}, value: service[count] }])
   }
-  alone(metrics.configLoadSuccess, 'configLoadSuccess')
-  alone(metrics.configLoadError, 'configLoadError')
-  alone(metrics.globalShadowMode, 'globalShadowMode')
+  collectOne(metrics.configLoadSuccess, 'configLoadSuccess')
+  collectOne(metrics.configLoadError, 'configLoadError')
+  collectOne(metrics.globalShadowMode, 'globalShadowMode')
 }
 
-/** As the reference's mapping of statsd names gives them; what it loses is in `rule`. */
+/** Labels as in the reference's statsd mapping; `rule` keeps the components that it drops. */
 function labelsOf({ path }: RuleCounters): Record<RuleLabel, string> {
   const [domain = '', key1 = '', key2 = ''] = path.split('.')
   return { domain, key1, key2, rule: path }
@@ -71,7 +71,7 @@ function labelsOf({ path }: RuleCounters): Record<RuleLabel, string> {
 
 const RESPONSE_TIME = 'ratelimit_server.ShouldRateLimit.response_time'
 
-/** Everything by its statsd name. */
+/** Reads all statistics by their statsd names. */
 export function readStats(
   stats: RuleStats,
   gauges: () => Readonly<Record<string, number>> = () => ({}),
@@ -83,16 +83,16 @@ export function readStats(
   }
 }
 
-/** `/stats`: a line each, by name. */
+/** Renders `/stats`: one line per statistic, sorted by name. */
 export function renderStats(
   stats: RuleStats,
   gauges: () => Readonly<Record<string, number>> = () => ({}),
 ): string {
   const { count, ...times } = stats.responseTimes.summary()
-  const shown = Object.entries(times).map(([name, ms]) => `${name}=${ms.toFixed(3)}ms`)
+  const fields = Object.entries(times).map(([name, ms]) => `${name}=${ms.toFixed(3)}ms`)
   const lines = [
     ...[...countersOf(stats), ...Object.entries(gauges())].map(([name, n]) => `${name}: ${n}`),
-    `${RESPONSE_TIME}: count=${count} ${shown.join(' ')}`,
+    `${RESPONSE_TIME}: count=${count} ${fields.join(' ')}`,
   ]
   return lines
     .sort()

@@ -1,16 +1,16 @@
-// The reference's arithmetic of hits within, near and over a limit, and that nothing of it can run
-// below nothing, whatever a decision says.
+// The reference's arithmetic of hits within, near and over a limit; no counter decreases, whatever
+// the decision is.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { algorithms } from '../../limits/algorithms.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import type { CounterState } from '../../limits/algorithm.ts'
-import { type Charged, RuleCounters } from './rule-counters.ts'
+import { type CountedHits, RuleCounters } from './rule-counters.ts'
 
 const RATIO = 0.8
 
-/** What a limit says of `hits` that bring a window's count to `after`, as the reference counts. */
-function charged(window: { capacity: number; after: number; hits: number }): Charged {
+/** The decision for `hits` that raise a window's count to `after`, as the reference counts. */
+function hitsAt(window: { capacity: number; after: number; hits: number }): CountedHits {
   const { capacity, after, hits } = window
   return {
     hits,
@@ -19,11 +19,11 @@ function charged(window: { capacity: number; after: number; hits: number }): Cha
     remaining: Math.max(0, capacity - after),
     over: after <= capacity ? 0 : Math.min(hits, after - capacity),
     isShadow: false,
-    isRemembered: false,
+    isFromDenyCache: false,
   }
 }
 
-function counted(...calls: Charged[]) {
+function countersOf(...calls: CountedHits[]) {
   const counters = new RuleCounters('domain.key', RATIO)
   for (const call of calls) counters.record(call)
   return {
@@ -31,7 +31,7 @@ function counted(...calls: Charged[]) {
     within: counters.within_limit,
     near: counters.near_limit,
     over: counters.over_limit,
-    remembered: counters.over_limit_with_local_cache,
+    fromDenyCache: counters.over_limit_with_local_cache,
     shadow: counters.shadow_mode,
   }
 }
@@ -55,49 +55,59 @@ describe('hits of one call, by the limit, the count after it and the hits', () =
     [0, 5, 5, 0, 0, 5],
   ])('limit %i, count %i, hits %i: within %i, near %i, over %i', (...row) => {
     const [capacity, after, hits, within, near, over] = row
-    const expected = { total: hits, within, near, over, remembered: 0, shadow: 0 }
-    expect(counted(charged({ capacity, after, hits }))).toEqual(expected)
+    const expected = { total: hits, within, near, over, fromDenyCache: 0, shadow: 0 }
+    expect(countersOf(hitsAt({ capacity, after, hits }))).toEqual(expected)
   })
 })
 
-test('a look and hits given back count nothing, even over the limit', () => {
+test('peeks and refunds count nothing, even over the limit', () => {
   for (const hits of [0, -1, -5])
-    expect(Object.values(counted(charged({ capacity: 10, after: 12, hits })))).toEqual([
+    expect(Object.values(countersOf(hitsAt({ capacity: 10, after: 12, hits })))).toEqual([
       0, 0, 0, 0, 0, 0,
     ])
 })
 
-test('what is denied from memory is over the limit, and in the local cache’s count', () => {
-  const call = { ...charged({ capacity: 5, after: 6, hits: 2 }), isRemembered: true }
-  expect(counted(call)).toMatchObject({ total: 2, over: 2, remembered: 2, near: 0, shadow: 0 })
-  expect(counted({ ...call, isShadow: true })).toMatchObject({ over: 2, remembered: 2, shadow: 2 })
+test('hits denied from the deny cache count as over_limit and over_limit_with_local_cache', () => {
+  const call = { ...hitsAt({ capacity: 5, after: 6, hits: 2 }), isFromDenyCache: true }
+  expect(countersOf(call)).toMatchObject({
+    total: 2,
+    over: 2,
+    fromDenyCache: 2,
+    near: 0,
+    shadow: 0,
+  })
+  expect(countersOf({ ...call, isShadow: true })).toMatchObject({
+    over: 2,
+    fromDenyCache: 2,
+    shadow: 2,
+  })
 })
 
-test('a rule in shadow mode counts what it would have denied, and nothing else as shadow', () => {
-  const shadow = { ...charged({ capacity: 5, after: 7, hits: 5 }), isShadow: true }
-  expect(counted(shadow)).toMatchObject({ over: 2, near: 1, shadow: 2 })
-  const within = { ...charged({ capacity: 5, after: 5, hits: 5 }), isShadow: true }
-  expect(counted(within)).toMatchObject({ within: 5, over: 0, shadow: 0 })
+test('a rule in shadow mode counts only hits that it would deny as shadow_mode', () => {
+  const shadow = { ...hitsAt({ capacity: 5, after: 7, hits: 5 }), isShadow: true }
+  expect(countersOf(shadow)).toMatchObject({ over: 2, near: 1, shadow: 2 })
+  const within = { ...hitsAt({ capacity: 5, after: 5, hits: 5 }), isShadow: true }
+  expect(countersOf(within)).toMatchObject({ within: 5, over: 0, shadow: 0 })
 })
 
-test('the threshold is taken in single precision, as the reference takes it', () => {
+test('the threshold has single precision, as in the reference', () => {
   expect(Math.floor(100 * 0.29)).toBe(28) // in double precision; in single it is 29
   const counters = new RuleCounters('d.k', 0.29)
-  counters.record(charged({ capacity: 100, after: 29, hits: 1 }))
+  counters.record(hitsAt({ capacity: 100, after: 29, hits: 1 }))
   expect(counters.near_limit).toBe(0)
-  counters.record(charged({ capacity: 100, after: 30, hits: 1 }))
+  counters.record(hitsAt({ capacity: 100, after: 30, hits: 1 }))
   expect(counters.near_limit).toBe(1)
 })
 
-test('hits denied by a limit that keeps none of them are all over it', () => {
+test('hits denied by a limit that does not count them are all over it', () => {
   const decision = { admitted: false, remaining: 3, over: 5, capacity: 10 }
-  const call = { ...decision, hits: 5, isShadow: false, isRemembered: false }
-  expect(counted(call)).toMatchObject({ total: 5, over: 5, near: 0, within: 0 })
+  const call = { ...decision, hits: 5, isShadow: false, isFromDenyCache: false }
+  expect(countersOf(call)).toMatchObject({ total: 5, over: 5, near: 0, within: 0 })
 })
 
 const numbers = fc.oneof(fc.integer({ min: -5, max: 50 }), fc.integer({ min: 0, max: 2 ** 32 }))
 
-test('whatever a decision says, no count falls, and no hit counts in two places', () => {
+test('for any decision, no counter decreases and no hit counts twice', () => {
   const calls = fc.record({
     hits: numbers,
     remaining: numbers,
@@ -105,7 +115,7 @@ test('whatever a decision says, no count falls, and no hit counts in two places'
     capacity: fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 0, max: 2 ** 32 })),
     admitted: fc.boolean(),
     isShadow: fc.boolean(),
-    isRemembered: fc.boolean(),
+    isFromDenyCache: fc.boolean(),
   })
   fc.assert(
     fc.property(calls, fc.double({ min: 0, max: 1, noNaN: true }), (call, ratio) => {
@@ -126,7 +136,7 @@ test('whatever a decision says, no count falls, and no hit counts in two places'
   )
 })
 
-test('over random histories of every algorithm, all hits are within, over or near', () => {
+test('in random histories of every algorithm, all hits are within, over or near', () => {
   const steps = fc.array(
     fc.record({
       waitUs: fc.integer({ min: 0, max: 2_000_000 }),
@@ -134,30 +144,33 @@ test('over random histories of every algorithm, all hits are within, over or nea
     }),
     { maxLength: 40 },
   )
-  const limits = fc.record({ requests: fc.integer({ min: 1, max: 10 }), keeps: fc.boolean() })
+  const limits = fc.record({
+    requests: fc.integer({ min: 1, max: 10 }),
+    denyConsumes: fc.boolean(),
+  })
   fc.assert(
     fc.property(
       fc.constantFrom(...algorithms),
       limits,
       steps,
-      (algorithm, { requests, keeps }, w) => {
-        const limit = { requests, windowUs: 1_000_000, burst: requests, denyConsumes: keeps }
+      (algorithm, { requests, denyConsumes }, history) => {
+        const limit = { requests, windowUs: 1_000_000, burst: requests, denyConsumes }
         const counters = new RuleCounters('d.k', RATIO)
         let state: CounterState | undefined
         let nowUs = 1_790_000_000_000_000
         let admittedHits = 0
-        for (const { waitUs, cost } of w) {
+        for (const { waitUs, cost } of history) {
           nowUs += waitUs
           const decision = algorithm.decide({ state, cost, nowUs, limit })
           state = decision.next ?? state
           if (decision.admitted) admittedHits += cost
-          const words = { isShadow: false, isRemembered: false }
-          counters.record({ ...decision, ...words, hits: cost, capacity: limit.burst })
+          const flags = { isShadow: false, isFromDenyCache: false }
+          counters.record({ ...decision, ...flags, hits: cost, capacity: limit.burst })
         }
         expect(counters.within_limit).toBe(admittedHits)
         expect(counters.within_limit + counters.over_limit).toBeLessThanOrEqual(counters.total_hits)
-        // Only a fixed window that counts what it denies splits a denied call.
-        if (algorithm !== fixedWindow || !keeps)
+        // Only a fixed window that counts denied hits splits a denied call.
+        if (algorithm !== fixedWindow || !denyConsumes)
           expect(counters.within_limit + counters.over_limit).toBe(counters.total_hits)
       },
     ),

@@ -1,24 +1,24 @@
 // The counters of one rule, with the reference's names and its arithmetic: which of a call's hits
-// were within the limit, near it or over it. Decides nothing, and never counts below nothing.
+// were within the limit, near it or over it. Decides nothing; no counter ever decreases.
 
-/** What became of a call's hits at one limit. */
-export interface Charged {
-  /** Hits that were asked for; a look and hits given back count nothing. */
+/** A call's hits at one limit, and how they were decided. */
+export interface CountedHits {
+  /** Requested hits; peeks and refunds count nothing. */
   readonly hits: number
   readonly admitted: boolean
   /** Hits that would still be admitted. */
   readonly remaining: number
-  /** Of the hits, how many were beyond the limit. */
+  /** How many of the hits were beyond the limit. */
   readonly over: number
-  /** What a window admits at most, or a bucket's burst. */
+  /** The most that a window admits, or a bucket's burst. */
   readonly capacity: number
   /** Whether the rule denies nothing. */
   readonly isShadow: boolean
-  /** Whether it was denied from this process's memory, without the store. */
-  readonly isRemembered: boolean
+  /** Whether the deny cache denied it, without the store. */
+  readonly isFromDenyCache: boolean
 }
 
-/** The numbers of a rule by their names in statsd. */
+/** The counters of a rule by their names in statsd. */
 export const ruleCounts = [
   'total_hits',
   'over_limit',
@@ -28,12 +28,12 @@ export const ruleCounts = [
   'shadow_mode',
 ] as const
 
-/** Name of one of a rule's numbers. */
+/** Name of one of a rule's counters. */
 export type RuleCount = (typeof ruleCounts)[number]
 
-/** What one rule has counted since the process began. */
+/** The counters of one rule since the process started. */
 export class RuleCounters implements Readonly<Record<RuleCount, number>> {
-  /** `domain.key_value.key` in the characters that statistics take. */
+  /** `domain.key_value.key`, sanitized for statistics. */
   readonly path: string
   total_hits = 0
   over_limit = 0
@@ -43,40 +43,40 @@ export class RuleCounters implements Readonly<Record<RuleCount, number>> {
   shadow_mode = 0
   readonly #nearRatio: number
 
-  /** `nearRatio` is NEAR_LIMIT_RATIO: the part of a limit above which hits are near it. */
+  /** `nearRatio` is NEAR_LIMIT_RATIO: the share of a limit above which hits are near it. */
   constructor(path: string, nearRatio: number) {
     this.path = path
     this.#nearRatio = Math.fround(nearRatio)
   }
 
-  /** Counts what became of a call's hits. */
-  record(charged: Charged): void {
-    const { hits } = charged
+  /** Counts a call's hits. */
+  record(counted: CountedHits): void {
+    const { hits } = counted
     if (hits <= 0) return
     this.total_hits += hits
-    if (charged.admitted) this.#recordWithin(charged)
-    else this.#recordOver(charged)
+    if (counted.admitted) this.#recordWithin(counted)
+    else this.#recordOver(counted)
   }
 
   /** All hits are within the limit, and those above the threshold are near it. */
-  #recordWithin({ hits, remaining, capacity }: Charged): void {
+  #recordWithin({ hits, remaining, capacity }: CountedHits): void {
     this.within_limit += hits
     const used = Math.max(0, capacity - remaining)
     this.near_limit += Math.max(0, Math.min(hits, used - this.#nearThreshold(capacity)))
   }
 
-  /** The hits beyond the limit are over it; those that fitted below it may have been near it. */
-  #recordOver({ hits, over, capacity, isShadow, isRemembered }: Charged): void {
-    // A denied look at hits that another limit has denied reports none beyond: all of them were.
-    const beyond = over > 0 && !isRemembered ? Math.min(hits, over) : hits
+  /** Hits beyond the limit are over it; those below it may be near it. */
+  #recordOver({ hits, over, capacity, isShadow, isFromDenyCache }: CountedHits): void {
+    // `over` is 0 if a cost-0 check was denied for hits that another limit denied: all are beyond.
+    const beyond = over > 0 && !isFromDenyCache ? Math.min(hits, over) : hits
     this.over_limit += beyond
     const room = Math.max(0, capacity - this.#nearThreshold(capacity))
     this.near_limit += Math.min(hits - beyond, room)
-    if (isRemembered) this.over_limit_with_local_cache += hits
+    if (isFromDenyCache) this.over_limit_with_local_cache += hits
     if (isShadow) this.shadow_mode += beyond
   }
 
-  /** In the reference's single precision, so that both count the same hits. */
+  /** In single precision as in the reference, so that both count the same hits. */
   #nearThreshold(capacity: number): number {
     return Math.floor(Math.fround(Math.fround(capacity) * this.#nearRatio))
   }

@@ -1,8 +1,8 @@
-// Bounds of the limiter's statistics whatever callers send, and the names under which they show.
+// Bounds of the limiter's statistics whatever clients send, and the exported names.
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { Registry } from 'prom-client'
 import { CollectedCounter } from '../../telemetry/collected-counter.ts'
-import { OTHER_PATH, RuleStats, shownPathOf } from './rule-stats.ts'
+import { OTHER_PATH, RuleStats, sanitizedPathOf } from './rule-stats.ts'
 import { collectStats, readStats, renderStats, type RuleLabel } from './render-stats.ts'
 
 const hit = {
@@ -12,7 +12,7 @@ const hit = {
   over: 0,
   capacity: 10,
   isShadow: false,
-  isRemembered: false,
+  isFromDenyCache: false,
 }
 
 let stats: RuleStats
@@ -23,7 +23,7 @@ beforeEach(() => {
 const paths = () => stats.listRules().map(({ path }) => path)
 
 describe('bounds', () => {
-  test('a path keeps its counters; too many paths share one', () => {
+  test('a path keeps its counters; paths beyond the bound share one', () => {
     const first = stats.countersOf('d.k_0')
     for (let i = 0; i < 1000; i++) stats.countersOf(`d.k_${i}`).record(hit)
     expect(stats.countersOf('d.k_0')).toBe(first)
@@ -31,7 +31,7 @@ describe('bounds', () => {
     expect(stats.countersOf('d.k_999').total_hits).toBe(995)
   })
 
-  test('rules in force have room, though values of requests came first', () => {
+  test('active rules get counters, even if values of requests came first', () => {
     for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
     const kept = stats.countersOf('d.k_0')
     stats.declareRules(['d.a', 'd.b', 'd.c'])
@@ -40,7 +40,7 @@ describe('bounds', () => {
     expect(stats.countersOf('d.k_4').path).toBe(OTHER_PATH)
   })
 
-  test('a reload keeps the counters of rules that stay, and drops those of rules that go', () => {
+  test('a reload keeps the counters of kept rules, and drops those of removed rules', () => {
     stats.declareRules(['d.a', 'd.b'])
     const stays = stats.countersOf('d.a')
     stays.record(hit)
@@ -50,7 +50,7 @@ describe('bounds', () => {
     expect(stats.countersOf('d.b').total_hits).toBe(0)
   })
 
-  test('rules that are shown in other words are found though all room is taken', () => {
+  test('rules with a sanitized path are found at the bound', () => {
     for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
     stats.declareRules(['d.a_1:2', 'd.b_10.0.0.1'])
     for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
@@ -58,13 +58,13 @@ describe('bounds', () => {
     expect(stats.countersOf('d.b_10.0.0.1').path).toBe('d.b_10_0_0_1')
   })
 
-  test('more rules than there is room for share one', () => {
+  test('rules beyond the bound share one', () => {
     stats.declareRules(Array.from({ length: 50 }, (_, i) => `d.k_${i}`))
     expect(paths()).toHaveLength(5)
     expect(stats.countersOf('d.k_49').path).toBe(OTHER_PATH)
   })
 
-  test('long paths are cut, those with the same start are one, and both are found again', () => {
+  test('long paths are truncated, and share counters if the result is equal', () => {
     const long = 'x'.repeat(1_000_000)
     const counters = stats.countersOf(`d.${long}a`)
     expect(counters.path).toHaveLength(300)
@@ -72,21 +72,21 @@ describe('bounds', () => {
     expect(stats.countersOf(`d.${long}b`)).toBe(counters)
   })
 
-  test('a path of 300 characters is kept as it is, one more is cut', () => {
+  test('a path of 300 characters is kept, a longer one is truncated', () => {
     const path = 'x'.repeat(300)
     expect(stats.countersOf(path).path).toBe(path)
     for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
-    // Once all room is taken only a path that is not cut is looked up as it is.
+    // At the bound, only a path that is not truncated is looked up unchanged.
     expect(stats.countersOf(path)).toBe(stats.countersOf(`${path}y`))
   })
 
-  test('a long path that is new once all room is taken shares the counters of the rest', () => {
+  test('a new long path at the bound gets the shared counters', () => {
     for (let i = 0; i < 5; i++) stats.countersOf(`d.k_${i}`)
     expect(stats.countersOf('y'.repeat(301)).path).toBe(OTHER_PATH)
     expect(paths()).toHaveLength(5)
   })
 
-  test('unknown domains beyond a few count as one', () => {
+  test('unknown domains beyond the bound count as one', () => {
     for (const domain of ['a', 'b', 'c', 'd', 'a']) stats.noteUnknownDomain(domain)
     expect(stats.listUnknownDomains()).toEqual([
       ['a', 2],
@@ -103,16 +103,16 @@ describe('names', () => {
     ['d.remote_10.0.0.255', 'd.remote_10_0_0_255'],
     ['d.k_a\nevil:1|c\r\u2028\0', 'd.k_a_evil_1_c___'],
     ['d.k_\u{1F600}', 'd.k_\u{1F600}'],
-  ])('%j shows as %j', (path, shown) => {
-    expect(shownPathOf(path)).toBe(shown)
+  ])('%j is exported as %j', (path, sanitized) => {
+    expect(sanitizedPathOf(path)).toBe(sanitized)
   })
 
-  test('paths that show alike are one, so that no series comes twice', () => {
+  test('paths with equal sanitized paths share counters, so that no series is duplicate', () => {
     expect(stats.countersOf('d.k_a:b')).toBe(stats.countersOf('d.k_a|b'))
     expect(paths()).toEqual(['d.k_a_b'])
   })
 
-  test('/stats shows every number on a line of its own, sorted, and the times in one', () => {
+  test('/stats has one sorted line per counter, and one for the response times', () => {
     stats.countersOf('d.k_v').record(hit)
     stats.noteUnknownDomain('nobody')
     stats.service.configLoadSuccess++
@@ -132,7 +132,7 @@ describe('names', () => {
     )
   })
 
-  test('what is read for statsd has no name twice', () => {
+  test('statsd names are unique', () => {
     stats.countersOf('d.k').record(hit)
     const names = [...readStats(stats).counters].map(([name]) => name)
     expect(new Set(names).size).toBe(names.length)
@@ -161,7 +161,7 @@ describe('Prometheus', () => {
     globalShadowMode: named('ratelimit_service_global_shadow_mode'),
   }
 
-  test('rules keep the reference’s labels; what it loses of deep ones is in `rule`', async () => {
+  test('rules have the reference’s labels; `rule` has the components that it drops', async () => {
     collectStats(stats, metrics)
     stats.countersOf('d.a_1.b_2.c_3').record(hit)
     stats.countersOf('d.a_1.b_2.c_4').record(hit)
@@ -177,7 +177,7 @@ describe('Prometheus', () => {
     expect(page).toContain('ratelimit_service_config_load_error 0')
   })
 
-  test('a flood of values leaves less than a thousand series', async () => {
+  test('a flood of values creates less than 1,000 series', async () => {
     const flooded = new RuleStats({ nearLimitRatio: 0.8 })
     collectStats(flooded, metrics)
     for (let i = 0; i < 20_000; i++) {

@@ -1,39 +1,39 @@
-// What the limiter counts, by rule and as a whole, in bounded memory whatever callers send.
-// Counting touches numbers only; who shows them reads them when asked.
+// The limiter's statistics, by rule and in total, in bounded memory whatever clients send. Counting
+// only updates numbers; the exporters read them.
 import { RuleCounters } from './rule-counters.ts'
 import { Timings } from './timings.ts'
 
-/** What the limiter counts as a whole. */
+/** The limiter's total counts. */
 export interface ServiceCounts {
   configLoadSuccess: number
   configLoadError: number
   globalShadowMode: number
-  /** Calls that the store did not answer and no rule let pass by itself. */
+  /** Failed calls of the store. */
   redisError: number
-  /** Calls that could not be decided because of what they asked. */
+  /** Calls that could not be decided. */
   serviceError: number
   totalRequests: number
 }
 
-/** Bounds and the threshold. */
+/** The bounds and the near-limit threshold. */
 export interface RuleStatsOptions {
   /** NEAR_LIMIT_RATIO. */
   readonly nearLimitRatio: number
-  /** Rules and values with counters of their own; the rest shares one. 110 if not given. */
+  /** Metric paths with their own counters; the others share one. Default: 110. */
   readonly pathsMax?: number
-  /** Unknown domains with a counter of their own; the rest shares one. 20 if not given. */
+  /** Unknown domains with their own counter; the others share one. Default: 20. */
   readonly domainsMax?: number
 }
 
-/** Counts what has no counter of its own any more. */
+/** The path of the shared counters, for paths beyond the bounds. */
 export const OTHER_PATH = '__other__'
 
-/** With six series each, below the 1,000 that a scrape of this process may have. */
+/** With six series per path, a scrape of this process stays below 1,000 series. */
 const PATHS_MAX = 110
 const DOMAINS_MAX = 20
 const PATH_CHARACTERS_MAX = 300
 
-/** The counters of a process that limits. */
+/** The statistics of a rate-limit process. */
 export class RuleStats {
   readonly service: ServiceCounts = {
     configLoadSuccess: 0,
@@ -43,17 +43,17 @@ export class RuleStats {
     serviceError: 0,
     totalRequests: 0,
   }
-  /** Of ShouldRateLimit. */
+  /** Response times of ShouldRateLimit. */
   readonly responseTimes = new Timings()
   readonly #unknownDomains = new Map<string, number>()
   readonly #nearLimitRatio: number
   readonly #pathsMax: number
   readonly #domainsMax: number
   readonly #other: RuleCounters
-  /** By the path as callers write it; several may lead to the same counters. */
+  /** By the path before sanitizing; several paths may have the same counters. */
   readonly #byPath = new Map<string, RuleCounters>()
-  readonly #byShownPath = new Map<string, RuleCounters>()
-  /** Of these, the rules in force. */
+  readonly #bySanitizedPath = new Map<string, RuleCounters>()
+  /** The sanitized paths of the active rules. */
   readonly #declared = new Set<string>()
 
   constructor(options: RuleStatsOptions) {
@@ -65,81 +65,81 @@ export class RuleStats {
   }
 
   /**
-   * The counters of a metric path such as `domain.key_value`, the shared ones where there are too
-   * many. They may be held as long as the rules of the path are in force.
+   * The counters of a metric path such as `domain.key_value`, or the shared ones beyond the bound.
+   * Callers may keep them while the rules of the path are active.
    */
   countersOf(path: string): RuleCounters {
     return this.#byPath.get(path) ?? this.#find(path)
   }
 
   /**
-   * Keeps room for the rules in force, before the values of requests take it: to be called with
-   * the paths of a new set of rules. Counters of rules that have gone are dropped.
+   * Reserves counters for the paths of a new set of rules, before values of requests use up the
+   * bound. Drops the counters of removed rules.
    */
   declareRules(paths: Iterable<string>): void {
-    const before = new Map(this.#byShownPath)
+    const before = new Map(this.#bySanitizedPath)
     const declaredBefore = new Set(this.#declared)
-    this.#byShownPath.clear()
+    this.#bySanitizedPath.clear()
     this.#declared.clear()
     for (const path of paths) {
       if (this.#isFull()) break
-      const shown = shownPathOf(path)
-      const counters = before.get(shown) ?? this.#make(shown)
-      this.#byShownPath.set(shown, counters)
-      this.#declared.add(shown)
+      const sanitized = sanitizedPathOf(path)
+      const counters = before.get(sanitized) ?? this.#createCounters(sanitized)
+      this.#bySanitizedPath.set(sanitized, counters)
+      this.#declared.add(sanitized)
       if (isShort(path)) this.#byPath.set(path, counters)
     }
-    for (const [shown, counters] of before) {
-      const mayStay = !declaredBefore.has(shown) && !this.#isFull()
-      if (mayStay && !this.#declared.has(shown)) this.#byShownPath.set(shown, counters)
+    for (const [sanitized, counters] of before) {
+      const mayStay = !declaredBefore.has(sanitized) && !this.#isFull()
+      if (mayStay && !this.#declared.has(sanitized)) this.#bySanitizedPath.set(sanitized, counters)
     }
     for (const [path, counters] of this.#byPath)
-      if (this.#byShownPath.get(counters.path) !== counters) this.#byPath.delete(path)
+      if (this.#bySanitizedPath.get(counters.path) !== counters) this.#byPath.delete(path)
   }
 
-  /** Counts a call for a domain that no rule names. */
+  /** Counts a call for a domain without rules. */
   noteUnknownDomain(domain: string): void {
-    const shown = shownPathOf(domain)
-    const isKnown = this.#unknownDomains.has(shown)
-    const name = isKnown || this.#unknownDomains.size < this.#domainsMax ? shown : OTHER_PATH
+    const sanitized = sanitizedPathOf(domain)
+    const isKnown = this.#unknownDomains.has(sanitized)
+    const name = isKnown || this.#unknownDomains.size < this.#domainsMax ? sanitized : OTHER_PATH
     this.#unknownDomains.set(name, (this.#unknownDomains.get(name) ?? 0) + 1)
   }
 
-  /** Counts a call of ShouldRateLimit and its time. */
+  /** Counts a call of ShouldRateLimit and its response time. */
   noteCall(milliseconds: number): void {
     this.service.totalRequests++
     this.responseTimes.observe(milliseconds)
   }
 
-  /** The counters of all rules, the shared ones once they have counted. */
+  /** The counters of all rules, with the shared ones if they are in use. */
   listRules(): readonly RuleCounters[] {
-    const own = [...this.#byShownPath.values()]
+    const own = [...this.#bySanitizedPath.values()]
     return this.#other.total_hits === 0 ? own : [...own, this.#other]
   }
 
-  /** Calls for unknown domains. */
+  /** Numbers of calls for unknown domains. */
   listUnknownDomains(): readonly (readonly [domain: string, calls: number])[] {
     return [...this.#unknownDomains]
   }
 
   #isFull(): boolean {
-    return this.#byShownPath.size >= this.#pathsMax
+    return this.#bySanitizedPath.size >= this.#pathsMax
   }
 
-  #make(shown: string): RuleCounters {
-    return new RuleCounters(shown, this.#nearLimitRatio)
+  #createCounters(sanitized: string): RuleCounters {
+    return new RuleCounters(sanitized, this.#nearLimitRatio)
   }
 
-  /** The counters of a path that has not been asked for in these words, or is long. */
+  /** Finds or creates the counters of a path that is not in `#byPath`. */
   #find(path: string): RuleCounters {
-    // Under a flood of values nothing more is done than to look the text up.
-    if (this.#isFull() && isShort(path)) return this.#byShownPath.get(path) ?? this.#other
-    const shown = shownPathOf(path)
-    const known = this.#byShownPath.get(shown)
+    // At the bound a short path costs only this look-up, so that a flood of values stays cheap.
+    if (this.#isFull() && isShort(path)) return this.#bySanitizedPath.get(path) ?? this.#other
+    const sanitized = sanitizedPathOf(path)
+    const known = this.#bySanitizedPath.get(sanitized)
     if (known === undefined && this.#isFull()) return this.#other
-    const counters = known ?? this.#make(shown)
-    this.#byShownPath.set(shown, counters)
-    // A long path is found by way of the shown one each time, so that no caller's text is kept.
+    const counters = known ?? this.#createCounters(sanitized)
+    this.#bySanitizedPath.set(sanitized, counters)
+    // A long path is sanitized at each look-up, because `#byPath` keeps no long strings.
     const hasRoom = this.#byPath.size < 2 * this.#pathsMax
     if (isShort(path) && hasRoom) this.#byPath.set(copyOf(path), counters)
     return counters
@@ -152,14 +152,14 @@ function isShort(path: string): boolean {
 
 const IPV4 = /\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}/g
 
-/** A path without what statsd reads as its own: `:`, `|`, control characters, dots of addresses. */
-export function shownPathOf(path: string): string {
+/** Replaces what has a meaning in statsd: `:`, `|`, control characters, dots of IPv4 addresses. */
+export function sanitizedPathOf(path: string): string {
   const short = isShort(path) ? path : path.slice(0, PATH_CHARACTERS_MAX)
   const plain = short.replace(/[:|\p{Cc}\u2028\u2029]/gu, '_')
   return copyOf(plain.replace(IPV4, (address) => address.replaceAll('.', '_')))
 }
 
-/** The same text without the longer one that it may be a part of. */
-function copyOf(text: string): string {
-  return Buffer.from(text).toString()
+/** Copies a string, so that a slice does not retain the longer string it comes from. */
+function copyOf(value: string): string {
+  return Buffer.from(value).toString()
 }

@@ -1,8 +1,8 @@
-// Times: what is remembered, and what is said of it.
+// Durations of calls: the values kept, and their summary.
 import { expect, test } from '@jest/globals'
 import { Timings } from './timings.ts'
 
-test('those since a reading are given, oldest first', () => {
+test('returns the times since a reading, oldest first', () => {
   const times = new Timings()
   expect(times.since(0)).toEqual({ values: [], seen: 0 })
   for (const ms of [1, 2, 3]) times.observe(ms)
@@ -11,7 +11,7 @@ test('those since a reading are given, oldest first', () => {
   expect(times.since(3)).toEqual({ values: [], seen: 0 })
 })
 
-test('of very many only the last are there, with how many there were', () => {
+test('keeps only the last times, and counts all', () => {
   const times = new Timings()
   for (let ms = 1; ms <= 10_000; ms++) times.observe(ms)
   const { values, seen } = times.since(1000)
@@ -21,6 +21,6 @@ test('of very many only the last are there, with how many there were', () => {
   expect(times.summary()).toMatchObject({ count: 10_000, mean: 5000.5, max: 10_000, p50: 9744 })
 })
 
-test('nothing observed says nothing', () => {
+test('without observations the summary is zero', () => {
   expect(new Timings().summary()).toEqual({ count: 0, mean: 0, p50: 0, p99: 0, max: 0 })
 })

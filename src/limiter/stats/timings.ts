@@ -1,14 +1,14 @@
-// Times of calls: their number, sum and greatest, and the last few hundred themselves. Observing
-// one writes a few numbers and allocates nothing.
+// Durations of calls: their count, sum and maximum, and the last 512 values. Observing a value
+// writes a few numbers and allocates nothing.
 
-/** The times since the last reading, of which only the last are there. */
+/** The times since the last reading, of which only the last ones are kept. */
 export interface TimingSample {
   readonly values: readonly number[]
-  /** How many there were. */
+  /** How many were observed. */
   readonly seen: number
 }
 
-/** What `summary` says, in milliseconds. */
+/** The result of `summary`, in milliseconds. */
 export interface TimingSummary {
   readonly count: number
   readonly mean: number
@@ -26,7 +26,7 @@ export class Timings {
   #max = 0
   readonly #kept = new Float64Array(KEPT_MAX)
 
-  /** Notes one. */
+  /** Records a time. */
   observe(milliseconds: number): void {
     this.#kept[this.count % KEPT_MAX] = milliseconds
     this.count++
@@ -34,7 +34,7 @@ export class Timings {
     if (milliseconds > this.#max) this.#max = milliseconds
   }
 
-  /** Those that came after the first `count` ones, oldest first. */
+  /** The times after the first `count` ones, oldest first. */
   since(count: number): TimingSample {
     const seen = Math.max(0, this.count - count)
     const kept = Math.min(seen, KEPT_MAX)
@@ -45,11 +45,11 @@ export class Timings {
     }
   }
 
-  /** All of them in a few numbers; the percentiles are of the last 512. */
+  /** Summarizes all times; the percentiles are of the last 512. */
   summary(): TimingSummary {
     const sorted = [...this.since(0).values].sort((a, b) => a - b)
-    const rank = (part: number) => sorted[Math.ceil(part * sorted.length) - 1] ?? 0
+    const quantile = (q: number) => sorted[Math.ceil(q * sorted.length) - 1] ?? 0
     const mean = this.count === 0 ? 0 : this.#sum / this.count
-    return { count: this.count, mean, p50: rank(0.5), p99: rank(0.99), max: this.#max }
+    return { count: this.count, mean, p50: quantile(0.5), p99: quantile(0.99), max: this.#max }
   }
 }

@@ -1,6 +1,6 @@
-// Runs statements on the driver's client: each within its deadline, each failure as StoreError,
-// counted and now and then logged. Those that need a majority of replicas are rejected at once
-// while none responds. Knows when none is under way.
+// Runs statements on the driver's client: each within its deadline, each failure as a StoreError
+// that is counted and, rate-limited, logged. Statements that need a majority of replicas fail at
+// once while no majority responds. Tracks the statements in flight.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { Client } from 'cassandra-driver'
@@ -8,46 +8,47 @@ import { createDeadlineQueue, type DeadlineQueue } from '../../resilience/deadli
 import type { Log } from '../../telemetry/log.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraMetrics } from './driver-metrics.ts'
-import { failureOf, refusalOf } from './failed-outcome.ts'
+import { failureOf, rejectionOf } from './failed-outcome.ts'
 import type { MajorityWatch } from './majority.ts'
 import type { Row } from './row.ts'
 import { type StatementKind, type StatementRun, statementRuns } from './statement-kinds.ts'
 import type { NodeWatch } from './watch-nodes.ts'
 
-/** Failures are counted in metrics; the log shows one in this time. */
+/** Every failure is counted in metrics; one per this period is logged. */
 const LOG_FAILURE_MS = 10_000
 
 /**
- * Statements of one kind whose answer is late, and may come yet; further ones are not begun. Well
- * below what one connection of the driver takes (2048), so that other kinds still get through.
+ * Statements of one kind that timed out and are still in flight; beyond this, statements of the
+ * kind are rejected. Well below the driver's 2048 per connection, so other kinds still run.
  */
-export const LATE_MAX = 256
+export const TIMED_OUT_MAX = 256
 
-/** A read that must be fast may be late for other reasons than a missing majority. */
-const DOUBT_MS_MIN = 1000
+/** A timeout below this deadline does not indicate a missing majority. */
+const SUSPECT_DEADLINE_MS_MIN = 1000
 
 const NO_ROWS: readonly Row[] = []
 const NO_VALUES: readonly unknown[] = []
 
-/** The driver's answer, of which these are used; its types lack the one, and that of no rows. */
+/** The fields of the driver's result in use; its types omit one, and that `rows` may be absent. */
 interface ResultSet {
   readonly rows?: readonly Row[]
   readonly info: { readonly isSchemaInAgreement?: boolean }
 }
 
-/** A kind of statement with what is made for it once. */
+/** A kind of statement with its deadline queue, metric series and count of timed-out statements. */
 interface Run extends StatementRun {
   readonly deadlines: DeadlineQueue
-  readonly inTime: { observe(seconds: number): void }
-  /** How many were given up and are still under way. */
-  late: number
+  readonly okSeconds: { observe(seconds: number): void }
+  /** Statements that timed out and are still in flight. */
+  timedOut: number
 }
 
 type Watch = Pick<NodeWatch, 'isConnected' | 'majority'>
 
 function runOf(metrics: CassandraMetrics, kind: string, run: StatementRun): Run {
   const deadlines = createDeadlineQueue(run.deadlineMs, () => performance.now())
-  return { ...run, deadlines, inTime: metrics.cassandraCallSeconds.labels(kind, 'ok'), late: 0 }
+  const okSeconds = metrics.cassandraCallSeconds.labels(kind, 'ok')
+  return { ...run, deadlines, okSeconds, timedOut: 0 }
 }
 
 function runsOf(metrics: CassandraMetrics): ReadonlyMap<string, Run> {
@@ -59,44 +60,48 @@ const NO_MAJORITY = 'Cassandra is unavailable: no majority of replicas responds'
 
 const notDone = (message: string) => new StoreError(message, { outcome: 'not-done' })
 
-/** Throws StoreError where a statement is not to be sent now. */
+/** Throws StoreError if the statement must not be sent now. */
 function checkSendable(given: { kind: string; run: Run; watch: Watch }): void {
   const { kind, run, watch } = given
   if (!watch.isConnected()) throw notDone('Cassandra is not connected')
   if (run.needsMajority && watch.majority.isPresent() === false) throw notDone(NO_MAJORITY)
-  if (run.late >= LATE_MAX) throw notDone(`Cassandra owes too many answers (${kind})`)
+  if (run.timedOut >= TIMED_OUT_MAX)
+    throw notDone(`too many requests in flight to Cassandra (${kind})`)
 }
 
-/** Ends the waiting for an answer; `false`: it came too late, and is owed no longer. */
-function endInTime(run: Run, waiting: ReturnType<DeadlineQueue['begin']>): boolean {
-  if (run.deadlines.end(waiting)) return true
-  run.late--
+/** Removes a completed statement's deadline; `false` if the statement had timed out before. */
+function completeInTime(run: Run, deadline: ReturnType<DeadlineQueue['add']>): boolean {
+  if (run.deadlines.remove(deadline)) return true
+  run.timedOut--
   return false
 }
 
-/** What a statement gave. */
+/** The rows of a result. */
 export function rowsOf({ rows }: ResultSet): readonly Row[] {
   return rows ?? NO_ROWS
 }
 
-/** Makes what runs statements while the client is connected. */
-export function createCalls(given: {
-  client: Client
-  metrics: CassandraMetrics
-  log: Pick<Log, 'warn'>
-  watch: Watch
-}) {
+/** What running statements needs. */
+interface CallsDeps {
+  readonly client: Client
+  readonly metrics: CassandraMetrics
+  readonly log: Pick<Log, 'warn'>
+  readonly watch: Watch
+}
+
+/** Creates the functions that run statements on a connected client. */
+export function createCalls(given: CallsDeps) {
   const { client, metrics, log, watch } = given
   const { majority } = watch
-  const fail = createFailures(metrics, log)
-  let underWay = 0
+  const fail = createFailureHandler(metrics, log)
+  let inFlight = 0
   let onDrained: (() => void) | undefined
   const settled = () => {
-    underWay--
-    if (underWay === 0) onDrained?.()
+    inFlight--
+    if (inFlight === 0) onDrained?.()
   }
   const runs = runsOf(metrics)
-  const begin = (
+  const execute = (
     kind: StatementKind,
     cql: string,
     values: readonly unknown[] = NO_VALUES,
@@ -105,44 +110,46 @@ export function createCalls(given: {
       const run = runs.get(kind)
       assert(run !== undefined)
       checkSendable({ kind, run, watch })
-      const begunMs = performance.now()
+      const startedMs = performance.now()
       const failed = (cause: unknown) => {
-        const error = fail({ kind, begunMs }, cause)
+        const error = fail({ kind, startedMs }, cause)
         reject(error instanceof Error ? error : new Error(String(error)))
       }
-      const waiting = run.deadlines.begin(() => {
-        run.late++
-        if (run.needsMajority && run.deadlineMs >= DOUBT_MS_MIN) majority.failed(begunMs)
-        failed(new Error(`no answer after ${Math.round(performance.now() - begunMs)} ms`))
+      const deadline = run.deadlines.add(() => {
+        run.timedOut++
+        if (run.needsMajority && run.deadlineMs >= SUSPECT_DEADLINE_MS_MIN) {
+          majority.noteFailure(startedMs)
+        }
+        failed(new Error(`no answer after ${Math.round(performance.now() - startedMs)} ms`))
       })
-      underWay++
-      // Without a step in between: promises that only hand on would cost more than this does.
+      inFlight++
+      // No intermediate promise: on this hot path it would cost more than the rest of the function.
       client.execute(cql, values, run.options).then(
         (result: unknown) => {
           settled()
           const nowMs = performance.now()
-          if (run.needsMajority) majority.answered(nowMs)
-          if (!endInTime(run, waiting)) return
-          run.inTime.observe((nowMs - begunMs) / 1000)
+          if (run.needsMajority) majority.noteSuccess(nowMs)
+          if (!completeInTime(run, deadline)) return
+          run.okSeconds.observe((nowMs - startedMs) / 1000)
           resolve(result as ResultSet)
         },
         (cause: unknown) => {
           settled()
-          if (run.needsMajority && failureOf(cause) !== 'defect') majority.failed(begunMs)
-          if (endInTime(run, waiting)) failed(cause)
+          if (run.needsMajority && failureOf(cause) !== 'defect') majority.noteFailure(startedMs)
+          if (completeInTime(run, deadline)) failed(cause)
         },
       )
     })
   return {
-    run: begin,
-    /** Ends the waiting of every statement that needs a majority. */
-    failWaiting() {
+    run: execute,
+    /** Times out every statement in flight that needs a majority. */
+    failPending() {
       for (const run of runs.values()) if (run.needsMajority) run.deadlines.expireAll()
     },
     runOnEach: (cql: string, localDc: string) => runOnEach(client, cql, localDc),
-    /** Resolves once nothing is under way; every statement is bounded by the driver's time-outs. */
+    /** Resolves once no statement is in flight; the driver's timeouts bound every statement. */
     drained: () =>
-      underWay === 0
+      inFlight === 0
         ? Promise.resolve()
         : new Promise<void>((resolve) => {
             onDrained = resolve
@@ -150,31 +157,31 @@ export function createCalls(given: {
   }
 }
 
-/** A serial read needs the same replicas as a claim, and changes nothing. */
+/** A serial read needs the same replicas as a claim, and writes nothing. */
 const PROBE = 'SELECT writer_id FROM links WHERE short_code = ?'
 const PROBED_NODES_MAX = 3
 
-/** Makes what reads a code that no link can have, another one through each of some nodes. */
+/** Creates a probe that reads invalid codes, a different one through each of a few nodes. */
 export function createProbe(client: Client, localDc: string) {
   const { options } = statementRuns['serial-read']
-  return (majority: Pick<MajorityWatch, 'answered'>): void => {
+  return (majority: Pick<MajorityWatch, 'noteSuccess'>): void => {
     const hosts = client.hosts.values().filter((h) => h.datacenter === localDc && h.isUp())
-    const answered = () => {
-      majority.answered(performance.now())
+    const noteSuccess = () => {
+      majority.noteSuccess(performance.now())
     }
     const first = Math.floor(Math.random() * hosts.length)
-    const some = [...hosts.slice(first), ...hosts.slice(0, first)].slice(0, PROBED_NODES_MAX)
-    for (const host of some) {
+    const probed = [...hosts.slice(first), ...hosts.slice(0, first)].slice(0, PROBED_NODES_MAX)
+    for (const host of probed) {
       const code = `-${randomBytes(8).toString('hex')}`
-      client.execute(PROBE, [code], { ...options, host }).then(answered, (error: unknown) => {
-        // A server that rejects the statement responds: a table or a right is missing.
-        if (refusalOf(error) !== undefined) answered()
+      client.execute(PROBE, [code], { ...options, host }).then(noteSuccess, (error: unknown) => {
+        // A rejection is a response too: a table or a permission is missing.
+        if (rejectionOf(error) !== undefined) noteSuccess()
       })
     }
   }
 }
 
-/** What each node of `localDc` that is up gave; no rows of one that failed. */
+/** The rows from each node of `localDc` that is up; none from a node that failed. */
 async function runOnEach(
   client: Client,
   cql: string,
@@ -182,61 +189,66 @@ async function runOnEach(
 ): Promise<readonly (readonly Row[])[]> {
   const hosts = client.hosts.values().filter((h) => h.datacenter === localDc && h.isUp())
   const { options } = statementRuns.scan
-  const asked = hosts.map((host) => client.execute(cql, [], { ...options, host }))
-  const answers = await Promise.allSettled(asked)
-  return answers.map((answer) =>
-    answer.status === 'fulfilled' ? (answer.value.rows as readonly Row[]) : NO_ROWS,
+  const results = await Promise.allSettled(
+    hosts.map((host) => client.execute(cql, [], { ...options, host })),
+  )
+  return results.map((result) =>
+    result.status === 'fulfilled' ? (result.value.rows as readonly Row[]) : NO_ROWS,
   )
 }
 
-/** Makes what counts and logs a failure, and turns it into the error that is thrown. */
-function createFailures(metrics: CassandraMetrics, log: Pick<Log, 'warn'>) {
-  const tell = createFailureLog(log)
-  return ({ kind, begunMs }: { kind: string; begunMs: number }, cause: unknown): unknown => {
+/** Creates the function that counts and logs a failure and returns the error to throw. */
+function createFailureHandler(metrics: CassandraMetrics, log: Pick<Log, 'warn'>) {
+  const logFailure = createFailureLog(log)
+  return ({ kind, startedMs }: { kind: string; startedMs: number }, cause: unknown): unknown => {
     const failure = failureOf(cause)
-    const seconds = (performance.now() - begunMs) / 1000
+    const seconds = (performance.now() - startedMs) / 1000
     metrics.cassandraCallSeconds.labels(kind, failure).observe(seconds)
     if (failure === 'defect') return cause
-    tell({ kind, failure, cause })
-    return new StoreError(`Cassandra did not answer (${kind})`, { outcome: failure, cause })
+    logFailure({ kind, failure, cause })
+    return new StoreError(`Cassandra did not respond (${kind})`, { outcome: failure, cause })
   }
 }
 
-/** Logs a failure now and then, with how many were not. */
+/** Logs one failure per LOG_FAILURE_MS, with the number that were suppressed. */
 function createFailureLog(log: Pick<Log, 'warn'>) {
-  let untold = 0
+  let suppressed = 0
   let nextMs = -Infinity
   return ({ kind, failure, cause }: { kind: string; failure: string; cause: unknown }) => {
     const nowMs = performance.now()
     if (nowMs < nextMs) {
-      untold++
+      suppressed++
       return
     }
     nextMs = nowMs + LOG_FAILURE_MS
-    log.warn({ kind, outcome: failure, err: cause, untold }, 'Cassandra did not do a statement')
-    untold = 0
+    log.warn(
+      { kind, outcome: failure, err: cause, unlogged: suppressed },
+      'Cassandra statement failed',
+    )
+    suppressed = 0
   }
 }
 
-/** Prepares statements once there is a connection, so that no first reader waits for that. */
+/** Prepares statements at the first connection, so that the first request does not wait for it. */
 export function createWarmUp(client: Client, log: Pick<Log, 'debug'>) {
-  let waiting: string[] | undefined = []
+  let pending: string[] | undefined = []
   const prepare = async (cql: string) => {
     try {
-      // The driver prepares, then misses the values: nothing is run.
+      // The driver prepares the statement, then fails for lack of values: nothing is executed.
       await client.execute(cql, {}, { prepare: true })
     } catch (err) {
-      if (failureOf(err) !== 'defect') log.debug({ err }, 'not prepared before its use')
+      if (failureOf(err) !== 'defect')
+        log.debug({ err }, 'statement not prepared before its first use')
     }
   }
   return {
     add(statements: readonly string[]) {
-      if (waiting === undefined) for (const cql of statements) void prepare(cql)
-      else waiting.push(...statements)
+      if (pending === undefined) for (const cql of statements) void prepare(cql)
+      else pending.push(...statements)
     },
-    async begin() {
-      const statements = waiting ?? []
-      waiting = undefined
+    async start() {
+      const statements = pending ?? []
+      pending = undefined
       await Promise.all(statements.map(prepare))
     },
   }

@@ -1,5 +1,5 @@
-// A connection to Cassandra: connects in the background for as long as it takes, runs statements
-// of known kinds within deadlines, and turns every failure into StoreError. Ends no process.
+// A connection to Cassandra: connects in the background, retrying until it succeeds; runs each
+// kind of statement within its deadline; throws every failure as StoreError. It never exits.
 import { Client } from 'cassandra-driver'
 import { pause, within } from '../../resilience/deadline.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -7,47 +7,47 @@ import { createCalls, createProbe, createWarmUp, rowsOf } from './calls.ts'
 import { type ConnectFault, connectFaultOf } from './connect-fault.ts'
 import { type CassandraMetrics, DriverMetrics } from './driver-metrics.ts'
 import { BACK_OFF, driverOptions } from './driver-options.ts'
-import { mendClient } from './mend-client.ts'
+import { preventConnectionLeaks } from './workaround-connection-leaks.ts'
 import type { Row } from './row.ts'
 import { type CassandraConfig, type CassandraPlan, planCassandra } from './settings.ts'
 import type { StatementKind } from './statement-kinds.ts'
 import { traceStatements } from './trace-statements.ts'
 import { type StoreState, watchNodes } from './watch-nodes.ts'
 
-/** What runs statements; all that stores need. */
+/** Runs statements; all that the stores need. */
 export interface CassandraSession {
   /** Runs one statement; resolves to its rows. Throws StoreError. */
   execute(kind: StatementKind, cql: string, values?: readonly unknown[]): Promise<readonly Row[]>
-  /** Has statements prepared before their first use, if it can: they must take values. */
+  /** Prepares statements before their first use, best effort. Each must take values. */
   warmUp(statements: readonly string[]): void
 }
 
 /** A connection to a cluster. */
 export interface Cassandra extends CassandraSession {
-  /** Resolves with `up` at the first connection, or with `closed` where it ends before. */
+  /** Resolves to `up` at the first connection, or to `closed` if it is closed before. */
   readonly ready: Promise<'up' | 'closed'>
   /** Whether a majority of replicas responds. */
   isUp(): boolean
-  /** Runs a read on each node that can be asked now; a node that fails gives no rows. */
+  /** Runs a read on each node that is up; a node that fails contributes no rows. */
   executeOnEach(cql: string): Promise<readonly (readonly Row[])[]>
-  /** Changes the schema; resolves to whether all nodes have it. Throws StoreError. */
+  /** Changes the schema; resolves to whether all nodes agree on it. Throws StoreError. */
   changeSchema(cql: string): Promise<boolean>
-  /** Ends it after the last answer under way. */
+  /** Closes the connection once no statement is in flight. */
   close(): Promise<void>
 }
 
 /** How to connect. */
 export interface CassandraOptions {
   readonly config: CassandraConfig
-  /** Whether to begin in CASSANDRA_KEYSPACE, which must be there then. @default true */
+  /** Whether to use CASSANDRA_KEYSPACE, which must then exist. @default true */
   readonly inKeyspace?: boolean
   readonly metrics: CassandraMetrics
   readonly log: Pick<Log, 'debug' | 'info' | 'warn'>
-  /** Called with each change of the store's state; first with `up` or `no-majority`. */
+  /** Called on each change of the store's state; first with `up` or `no-majority`. */
   readonly onState?: (state: StoreState) => void
-  /** Told of every attempt to connect that failed; it goes on trying. */
+  /** Called for every failed attempt to connect; attempts continue. */
   readonly onFault?: (fault: ConnectFault) => void
-  /** Ends the trying to connect. */
+  /** Stops the attempts to connect. */
   readonly signal?: AbortSignal
 }
 
@@ -55,7 +55,7 @@ const CLOSE_MS_MAX = 5000
 
 type Planned = CassandraOptions & { readonly plan: CassandraPlan }
 
-/** Begins to connect, and never throws for a cluster that is not there. Throws ConfigError. */
+/** Starts to connect; an unreachable cluster is retried, not thrown. Throws ConfigError. */
 export function openCassandra(given: CassandraOptions): Cassandra {
   const options = { ...given, plan: planCassandra(given.config) }
   const { plan, metrics, log } = options
@@ -64,27 +64,27 @@ export function openCassandra(given: CassandraOptions): Cassandra {
     metrics: new DriverMetrics(metrics),
   })
   const closing = new AbortController()
-  const mended = mendClient(client, { log, isClosed: () => closing.signal.aborted })
+  const leakFree = preventConnectionLeaks(client, { log, isClosed: () => closing.signal.aborted })
   const signal =
     options.signal === undefined
       ? closing.signal
       : AbortSignal.any([closing.signal, options.signal])
-  const isOurs = options.inKeyspace ?? true
+  const isInKeyspace = options.inKeyspace ?? true
   const watch = watchNodes({
     ...{ client, metrics, log, localDc: plan.localDc, onState: options.onState },
-    probe: isOurs ? createProbe(client, plan.localDc) : undefined,
-    onMissing: () => {
-      calls.failWaiting()
+    probe: isInKeyspace ? createProbe(client, plan.localDc) : undefined,
+    onMajorityLost: () => {
+      calls.failPending()
     },
   })
   const calls = createCalls({ client, metrics, log, watch })
   const run = traceStatements(calls.run)
-  const warming = createWarmUp(client, log)
+  const warmUp = createWarmUp(client, log)
   const connect = async () => {
-    const outcome = await connectAtLast({ client, options, signal })
+    const outcome = await connectWithRetry({ client, options, signal })
     if (outcome === 'closed') return outcome
-    await warming.begin()
-    watch.begin()
+    await warmUp.start()
+    watch.start()
     return outcome
   }
   const connected = connect()
@@ -93,7 +93,7 @@ export function openCassandra(given: CassandraOptions): Cassandra {
     isUp: () => watch.state() === 'up',
     execute: (kind, cql, values) => run(kind, cql, values).then(rowsOf),
     warmUp: (statements) => {
-      warming.add(statements)
+      warmUp.add(statements)
     },
     executeOnEach: (cql) => calls.runOnEach(cql, plan.localDc),
     async changeSchema(cql) {
@@ -104,26 +104,26 @@ export function openCassandra(given: CassandraOptions): Cassandra {
       const closed = async () => {
         await connected
         await calls.drained()
-        await watch.end()
-        await mended.shutdown()
+        await watch.stop()
+        await leakFree.shutdown()
       }
-      const late = () => new Error('connections to Cassandra did not close in time')
-      await within(CLOSE_MS_MAX, closed(), late).catch((err: unknown) => {
-        log.warn({ err }, 'connections to Cassandra were not closed in order')
+      const timeoutError = () => new Error('connections to Cassandra did not close in time')
+      await within(CLOSE_MS_MAX, closed(), timeoutError).catch((err: unknown) => {
+        log.warn({ err }, 'Cassandra connections not closed cleanly')
       })
     },
   }
 }
 
-/** Tries until it is connected or `signal` aborts; each attempt is bounded by the driver. */
-async function connectAtLast(given: {
+/** Retries until connected or `signal` aborts; the driver bounds each attempt. */
+async function connectWithRetry(given: {
   client: Client
   options: Planned
   signal: AbortSignal
 }): Promise<'up' | 'closed'> {
   const { client, signal } = given
   const { plan, log, onFault } = given.options
-  let told = ''
+  let lastLogged = ''
   let backOffMs = BACK_OFF.firstMs
   while (!signal.aborted) {
     try {
@@ -131,13 +131,13 @@ async function connectAtLast(given: {
       return 'up'
     } catch (err) {
       const fault = connectFaultOf(err, plan)
-      if (fault.sentence === told) log.debug({ err }, fault.sentence)
+      if (fault.sentence === lastLogged) log.debug({ err }, fault.sentence)
       else log.warn(fault.sentence)
-      told = fault.sentence
+      lastLogged = fault.sentence
       onFault?.(fault)
     }
     await pause(backOffMs * (0.5 + Math.random() / 2), signal)
-    backOffMs = Math.min(backOffMs * 2, BACK_OFF.mostMs)
+    backOffMs = Math.min(backOffMs * 2, BACK_OFF.maxMs)
   }
   return 'closed'
 }

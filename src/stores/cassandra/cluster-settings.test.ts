@@ -1,6 +1,6 @@
-// Settings of a cluster that differ from what the design rests on.
+// Cluster settings that differ from those the design requires.
 import { expect, test } from '@jest/globals'
-import { findSettings, observeSettings } from './cluster-settings.ts'
+import { checkSettings, readSettingProblems } from './cluster-settings.ts'
 
 const good: Readonly<Record<string, string>> = {
   paxos_variant: 'v2',
@@ -15,10 +15,10 @@ const good: Readonly<Record<string, string>> = {
 const nodeWith = (change: Readonly<Record<string, string>> = {}) =>
   new Map(Object.entries({ ...good, ...change }))
 
-test('a cluster as it should be has no findings, nor has one that lists nothing', () => {
-  expect(findSettings([nodeWith(), nodeWith()])).toEqual([])
-  expect(findSettings([new Map()])).toEqual([])
-  expect(findSettings([])).toEqual([])
+test('a cluster with the required settings, or without any listed, has no problems', () => {
+  expect(checkSettings([nodeWith(), nodeWith()])).toEqual([])
+  expect(checkSettings([new Map()])).toEqual([])
+  expect(checkSettings([])).toEqual([])
 })
 
 test.each([
@@ -30,29 +30,29 @@ test.each([
   ['cas_contention_timeout', '5s'],
   ['write_request_timeout', '1m'],
   ['hinted_handoff_enabled', 'false'],
-])('%s=%s is found, with what it costs', (setting, value) => {
-  const findings = findSettings([nodeWith({ [setting]: value })])
-  expect(findings).toEqual([
+])('%s=%s is reported with its cost', (setting, value) => {
+  const problems = checkSettings([nodeWith({ [setting]: value })])
+  expect(problems).toEqual([
     expect.objectContaining({ setting, values: [value], costs: expect.stringMatching(/.{30}/) }),
   ])
 })
 
-test('one node that differs is enough, and each value is shown once', () => {
+test('one differing node is reported, and each value is listed once', () => {
   const nodes = [nodeWith(), nodeWith({ paxos_variant: 'v1' }), nodeWith()]
-  expect(findSettings(nodes).map(({ values }) => values)).toEqual([['v2', 'v1']])
+  expect(checkSettings(nodes).map(({ values }) => values)).toEqual([['v2', 'v1']])
 })
 
-test('nodes that let nobody read their settings are unreadable', async () => {
+test('nodes that return no settings are unreadable', async () => {
   const executeOnEach = () => Promise.resolve([[], []])
-  expect(await observeSettings({ executeOnEach })).toBe('unreadable')
+  expect(await readSettingProblems({ executeOnEach })).toBe('unreadable')
 })
 
-test('of several nodes those that tell are judged', async () => {
+test('nodes that return their settings are checked', async () => {
   const rows = [
     { name: 'paxos_variant', value: 'v1' },
     { name: 'x', value: null },
   ]
   const executeOnEach = () => Promise.resolve([[], rows])
-  const findings = await observeSettings({ executeOnEach })
-  expect(findings).toEqual([expect.objectContaining({ setting: 'paxos_variant' })])
+  const problems = await readSettingProblems({ executeOnEach })
+  expect(problems).toEqual([expect.objectContaining({ setting: 'paxos_variant' })])
 })

@@ -1,27 +1,27 @@
-// What of a cluster's settings differs from what the design rests on, and what each costs. Reads
-// the nodes' own list; changes nothing.
+// Checks a cluster's settings against those the design requires, with the cost of each difference.
+// Reads the nodes' settings table; changes nothing.
 import type { Cassandra } from './client.ts'
 import type { Row } from './row.ts'
 
-/** One setting that differs. */
-export interface SettingFinding {
+/** A setting that differs from the required value. */
+export interface SettingProblem {
   readonly setting: string
-  /** What the nodes have, each value once. */
+  /** The distinct values on the nodes. */
   readonly values: readonly string[]
   readonly wanted: string
-  /** What that costs, one sentence. */
+  /** The consequence, one sentence. */
   readonly costs: string
 }
 
-interface Wanted {
+interface ExpectedSetting {
   readonly setting: string
   readonly wanted: string
   readonly isGood: (value: string) => boolean
   readonly costs: string
 }
 
-/** Every setting that is checked. */
-export const wantedSettings: readonly Wanted[] = [
+/** All checked settings. */
+export const expectedSettings: readonly ExpectedSetting[] = [
   {
     setting: 'paxos_variant',
     wanted: 'v2',
@@ -49,7 +49,7 @@ export const wantedSettings: readonly Wanted[] = [
     setting: 'disk_failure_policy',
     wanted: 'stop, die or best_effort',
     isGood: (value) => value !== 'ignore',
-    costs: 'a node whose disk fails goes on answering, with links missing',
+    costs: 'a node whose disk fails continues to respond, with links missing',
   },
   {
     setting: 'commit_failure_policy',
@@ -62,47 +62,47 @@ export const wantedSettings: readonly Wanted[] = [
     wanted: 'at most 1800ms',
     isGood: (value) => isAtMostMs(value, 2000),
     costs:
-      'claims whose key is contended answer after our own bound of 2.2 s: more of them end as ' +
-      'unknown and are read again',
+      'contended claims complete after our own bound of 2.2 s: more of them are ' +
+      'unknown and are read back',
   },
   {
     setting: 'write_request_timeout',
     wanted: 'at most 2000ms',
     isGood: (value) => isAtMostMs(value, 2200),
-    costs: 'slow writes answer after our own bound of 2.2 s: more of them end as unknown',
+    costs: 'slow writes complete after our own bound of 2.2 s: more of them are unknown',
   },
   {
     setting: 'hinted_handoff_enabled',
     wanted: 'true',
     isGood: (value) => value === 'true',
-    costs: 'a replica that was away learns of what it missed only by repair',
+    costs: 'a replica that was down gets the writes it missed only by repair',
   },
 ]
 
-function isAtMostMs(value: string, mostMs: number): boolean {
+function isAtMostMs(value: string, maxMs: number): boolean {
   const [, amount = '', unit = ''] = /^(\d+)(ms|s|m)?$/.exec(value) ?? []
   const factor = unit === 's' ? 1000 : unit === 'm' ? 60_000 : 1
-  return amount !== '' && Number(amount) * factor <= mostMs
+  return amount !== '' && Number(amount) * factor <= maxMs
 }
 
-/** The settings of one node by their names. */
+/** One node's settings by name. */
 export type NodeSettings = ReadonlyMap<string, string>
 
-/** What differs on some node; a setting that no node lists is passed over. */
-export function findSettings(nodes: readonly NodeSettings[]): SettingFinding[] {
-  return wantedSettings.flatMap(({ setting, wanted, isGood, costs }) => {
+/** The settings that differ on any node; a setting that no node lists is ignored. */
+export function checkSettings(nodes: readonly NodeSettings[]): SettingProblem[] {
+  return expectedSettings.flatMap(({ setting, wanted, isGood, costs }) => {
     const values = [...new Set(nodes.flatMap((node) => node.get(setting) ?? []))]
     return values.every(isGood) ? [] : [{ setting, values, wanted, costs }]
   })
 }
 
-/** What differs on the nodes that can be asked now, or `unreadable` where none lets us read. */
-export async function observeSettings(
+/** The differences on the reachable nodes, or `unreadable` if no node returns its settings. */
+export async function readSettingProblems(
   cassandra: Pick<Cassandra, 'executeOnEach'>,
-): Promise<SettingFinding[] | 'unreadable'> {
-  const answers = await cassandra.executeOnEach('SELECT name, value FROM system_views.settings')
-  const nodes = answers.filter((rows) => rows.length > 0).map(settingsOf)
-  return nodes.length === 0 ? 'unreadable' : findSettings(nodes)
+): Promise<SettingProblem[] | 'unreadable'> {
+  const results = await cassandra.executeOnEach('SELECT name, value FROM system_views.settings')
+  const nodes = results.filter((rows) => rows.length > 0).map(settingsOf)
+  return nodes.length === 0 ? 'unreadable' : checkSettings(nodes)
 }
 
 function settingsOf(rows: readonly Row[]): NodeSettings {

@@ -1,18 +1,18 @@
-// Pools of codes in Cassandra. Rows of pools change by conditional writes alone; blocks are written
-// plainly, as whoever writes a block writes the same.
+// Pools of codes in Cassandra. Pool rows are changed only by conditional writes; blocks are written
+// unconditionally, because every writer of a block writes the same content.
 import { packCodes, POOL_NUMBERS, unpackCodes } from '../../codes/block.ts'
 import type { CodeStore } from '../../codes/code-store.ts'
 import type { Pool } from '../../codes/pool.ts'
 import { OperatorError } from '../../process/role.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
-import { repeatUnknown } from './repeat-unknown.ts'
-import { integerOf, type Row, textOf, uuidOf, wasApplied } from './row.ts'
+import { retryUnknown } from './retry-unknown.ts'
+import { integerOf, type Row, stringOf, uuidOf, wasApplied } from './row.ts'
 
 const COLUMNS = 'pool, pool_number, minted, claimed, writer_id, secret_fingerprint, owner'
 const READ_POOL = `SELECT ${COLUMNS} FROM code_pools WHERE pool = ?`
 const READ_POOLS = `SELECT ${COLUMNS}, low_water, target FROM code_pools`
-const KEEP_TARGET = 'UPDATE code_pools SET target = ? WHERE pool = ? IF EXISTS'
+const UPDATE_TARGET = 'UPDATE code_pools SET target = ? WHERE pool = ? IF EXISTS'
 const READ_NUMBERS = 'SELECT pool_number, pool FROM code_pool_numbers'
 const TAKE_NUMBER = `INSERT INTO code_pool_numbers (pool_number, pool) VALUES (?, ?)
   IF NOT EXISTS`
@@ -25,21 +25,21 @@ const PUT_BLOCK = 'INSERT INTO code_blocks (pool, seq, codes) VALUES (?, ?, ?)'
 const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = ? AND seq = ?'
 const DELETE_BLOCK = 'DELETE FROM code_blocks WHERE pool = ? AND seq = ?'
 
-/** A pool, with who keeps it filled and how full, as far as that is written down. */
-export interface KeptPool extends Pool {
+/** A pool with its recorded owner and fill levels; `null` if not recorded. */
+export interface PoolRecord extends Pool {
   readonly owner: string | null
   readonly lowWater: number | null
   readonly target: number | null
 }
 
-/** Pools in a keyspace that has our tables. */
+/** Creates the store in a keyspace with the migrated schema. */
 export function createCassandraCodeStore(cassandra: CassandraSession): CodeStore {
   cassandra.warmUp([READ_POOL, CLAIM, READ_BLOCK, DELETE_BLOCK])
   const readPoolSerial = async (pool: string) => {
     const [row] = await cassandra.execute('serial-read', READ_POOL, [pool])
     return row && poolOf(row)
   }
-  const rowThen = async (pool: string) => existing(pool, await readPoolSerial(pool))
+  const readExisting = async (pool: string) => requirePool(pool, await readPoolSerial(pool))
   return {
     insertPoolIfAbsent: (pool) => insertPoolIfAbsent(cassandra, pool, readPoolSerial),
     readPoolSerial,
@@ -50,15 +50,15 @@ export function createCassandraCodeStore(cassandra: CassandraSession): CodeStore
     async advanceMinted({ pool, from, to }) {
       const values = [BigInt(to), pool, BigInt(from)]
       const [row] = await cassandra.execute('lwt', ADVANCE_MINTED, values)
-      if (!wasApplied(row)) return rowThen(pool)
+      if (!wasApplied(row)) return readExisting(pool)
       const after = await readAfter(cassandra, pool)
       return { ...after, minted: Math.max(after.minted, to) }
     },
     async claimNext({ pool, from, writerId }) {
       const values = [BigInt(from + 1), writerId, pool, BigInt(from), BigInt(from)]
       const [row] = await cassandra.execute('lwt', CLAIM, values)
-      if (!wasApplied(row)) return rowThen(pool)
-      // Ours, whatever others have claimed by now: the claimer is told what it has won.
+      if (!wasApplied(row)) return readExisting(pool)
+      // Report this claim, even if other writers have claimed more since.
       return { ...(await readAfter(cassandra, pool)), claimed: from + 1, writerId }
     },
     async readBlock({ pool, seq }) {
@@ -72,15 +72,15 @@ export function createCassandraCodeStore(cassandra: CassandraSession): CodeStore
   }
 }
 
-/** Every pool, in one query, as writes that resolved before have left it. Throws StoreError. */
-export async function readPools(cassandra: CassandraSession): Promise<KeptPool[]> {
+/** Every pool, in one query that sees every resolved write. Throws StoreError. */
+export async function readPools(cassandra: CassandraSession): Promise<PoolRecord[]> {
   const rows = await cassandra.execute('scan', READ_POOLS)
   const pools = rows.map((row) => {
     const { owner, low_water: lowWater, target } = row
     const numberOf = (value: unknown) => (value == null ? null : integerOf(value))
     return {
       ...poolOf(row),
-      owner: owner == null ? null : textOf(owner),
+      owner: owner == null ? null : stringOf(owner),
       lowWater: numberOf(lowWater),
       target: numberOf(target),
     }
@@ -88,23 +88,23 @@ export async function readPools(cassandra: CassandraSession): Promise<KeptPool[]
   return pools.sort((one, other) => one.poolNumber - other.poolNumber)
 }
 
-/** Writes down how full a pool is filled, for whoever reports it. Throws StoreError. */
-export async function keepTarget(
+/** Records the level to which a pool is filled, for reports. Throws StoreError. */
+export async function storeTarget(
   cassandra: CassandraSession,
   { pool, target }: { pool: string; target: number },
 ): Promise<void> {
   const values = [BigInt(target), pool]
-  await repeatUnknown(async () => {
-    await cassandra.execute('lwt', KEEP_TARGET, values)
+  await retryUnknown(async () => {
+    await cassandra.execute('lwt', UPDATE_TARGET, values)
     return { done: undefined }
   })
 }
 
-/** The rest of a row that we have just changed. A failure leaves the caller not knowing. */
+/** Re-reads a row after a change. On failure the outcome is unknown to the caller. */
 async function readAfter(cassandra: CassandraSession, pool: string): Promise<Pool> {
   const read = async (kind: 'majority-read' | 'serial-read') => {
     const [row] = await cassandra.execute(kind, READ_POOL, [pool])
-    return existing(pool, row && poolOf(row))
+    return requirePool(pool, row && poolOf(row))
   }
   try {
     return await read('majority-read')
@@ -112,15 +112,15 @@ async function readAfter(cassandra: CassandraSession, pool: string): Promise<Poo
     if (!(error instanceof StoreError)) throw error
   }
   try {
-    return await read('serial-read') // which has more time: what was won should not be given up
+    return await read('serial-read') // longer deadline: a successful claim should not be lost
   } catch (cause) {
     if (!(cause instanceof StoreError)) throw cause
     throw new StoreError('a pool was changed but not read again', { outcome: 'unknown', cause })
   }
 }
 
-function existing(name: string, pool: Pool | undefined): Pool {
-  if (pool === undefined) throw new Error(`there is no pool ${name}`)
+function requirePool(name: string, pool: Pool | undefined): Pool {
+  if (pool === undefined) throw new Error(`unknown pool ${name}`)
   return pool
 }
 
@@ -129,31 +129,32 @@ async function insertPoolIfAbsent(
   { pool, secretFingerprint }: { pool: string; secretFingerprint: string },
   readPoolSerial: (pool: string) => Promise<Pool | undefined>,
 ): Promise<Pool> {
-  const there = await readPoolSerial(pool)
-  if (there !== undefined) return there
+  const found = await readPoolSerial(pool)
+  if (found !== undefined) return found
   const poolNumber = await takeNumber(cassandra, pool)
-  return repeatUnknown(async () => {
-    const stood = await readPoolSerial(pool)
-    if (stood !== undefined) return { done: stood }
+  return retryUnknown(async () => {
+    const existing = await readPoolSerial(pool)
+    if (existing !== undefined) return { done: existing }
     const values = [pool, poolNumber, 0n, 0n, secretFingerprint]
     const [row] = await cassandra.execute('lwt', INSERT_POOL, values)
-    if (!wasApplied(row)) return 'again'
-    const made = { pool, poolNumber, minted: 0, claimed: 0, writerId: null, secretFingerprint }
-    return { done: made }
+    if (!wasApplied(row)) return 'retry'
+    const created = { pool, poolNumber, minted: 0, claimed: 0, writerId: null, secretFingerprint }
+    return { done: created }
   })
 }
 
 /**
- * The number of a pool, taken once and never given back. Numbers are tried from the lowest up and
- * none is ever freed, so that whoever takes one for the same pool, at once or after having been
- * killed, comes to the same. Throws OperatorError where none is left.
+ * Reserves the number of a pool, permanently. Numbers are tried in ascending order and never freed,
+ * so that concurrent or restarted attempts for the same pool get the same number. Throws
+ * OperatorError if none is left.
  */
 async function takeNumber(cassandra: CassandraSession, pool: string): Promise<number> {
   const rows = await cassandra.execute('scan', READ_NUMBERS)
-  const owners = new Map(rows.map((row) => [integerOf(row['pool_number']), textOf(row['pool'])]))
+  const owners = new Map(rows.map((row) => [integerOf(row['pool_number']), stringOf(row['pool'])]))
   for (let number = 0; number < POOL_NUMBERS; number++) {
-    const seen = owners.get(number)
-    const owner = seen ?? (await repeatUnknown(() => tryTakeNumber(cassandra, { number, pool })))
+    const knownOwner = owners.get(number)
+    const owner =
+      knownOwner ?? (await retryUnknown(() => tryTakeNumber(cassandra, { number, pool })))
     if (owner === pool) return number
   }
   throw new OperatorError(
@@ -161,22 +162,22 @@ async function takeNumber(cassandra: CassandraSession, pool: string): Promise<nu
   )
 }
 
-/** Resolves to the pool that has the number then; the insert itself tells, so none is read. */
+/** Resolves to the pool that then has the number: the conditional insert returns it. */
 async function tryTakeNumber(
   cassandra: CassandraSession,
   { number, pool }: { number: number; pool: string },
 ): Promise<{ done: string }> {
   const [row] = await cassandra.execute('lwt', TAKE_NUMBER, [number, pool])
-  return { done: wasApplied(row) ? pool : textOf(row?.['pool']) }
+  return { done: wasApplied(row) ? pool : stringOf(row?.['pool']) }
 }
 
 function poolOf(row: Row): Pool {
   return {
-    pool: textOf(row['pool']),
+    pool: stringOf(row['pool']),
     poolNumber: integerOf(row['pool_number']),
     minted: integerOf(row['minted']),
     claimed: integerOf(row['claimed']),
     writerId: uuidOf(row['writer_id']),
-    secretFingerprint: textOf(row['secret_fingerprint']),
+    secretFingerprint: stringOf(row['secret_fingerprint']),
   }
 }

@@ -1,4 +1,4 @@
-// Why Cassandra cannot be connected to: the driver's errors as sentences for an operator.
+// Causes of failed connections to Cassandra: the driver's errors as sentences for an operator.
 import { expect, test } from '@jest/globals'
 import { errors } from 'cassandra-driver'
 import { connectFaultOf } from './connect-fault.ts'
@@ -20,25 +20,25 @@ const where = 'CASSANDRA_CONTACT_POINTS (db-0, db-1) on port 9042'
 
 test.each([
   [
-    'nobody answers',
+    'no node responds',
     of({ a: withCode('connect ECONNREFUSED', 'ECONNREFUSED') }),
-    { kind: 'away', sentence: `Cassandra does not answer at ${where}` },
+    { kind: 'unreachable', sentence: `Cassandra is unavailable at ${where}` },
   ],
   [
-    'no name is known',
+    'no name can be resolved',
     new errors.NoHostAvailableError({}, 'No host could be resolved'),
-    { kind: 'away', sentence: `no name in ${where} can be resolved` },
+    { kind: 'unreachable', sentence: `no name in ${where} can be resolved` },
   ],
   [
     'the password is wrong',
     of({ a: withCode('refused', 'ECONNREFUSED'), b: new errors.AuthenticationError('bad') }),
     {
       kind: 'credentials',
-      sentence: `Cassandra refuses ${login}: give those of a role that logs in`,
+      sentence: `Cassandra rejects ${login}: use those of a role that may log in`,
     },
   ],
   [
-    'the data center is not there',
+    'the data center does not exist',
     of({
       a: new errors.ArgumentError(
         "localDataCenter was configured as 'dc9', but only found hosts in data centers: [dc1, dc2]",
@@ -50,11 +50,11 @@ test.each([
     },
   ],
   [
-    'the keyspace is not there',
+    'the keyspace does not exist',
     new errors.ResponseError(0x2200, "Keyspace 'curtail' does not exist"),
     {
       kind: 'keyspace',
-      sentence: 'there is no keyspace curtail in Cassandra yet: run curtail migrate',
+      sentence: 'unknown keyspace curtail in Cassandra yet: run curtail migrate',
     },
   ],
   [
@@ -66,17 +66,17 @@ test.each([
     },
   ],
   [
-    'nothing that is known',
+    'the error is unknown',
     null,
-    { kind: 'away', sentence: `Cassandra does not answer at ${where}` },
+    { kind: 'unreachable', sentence: `Cassandra is unavailable at ${where}` },
   ],
 ])('connectFaultOf() when %s', (_, error, fault) => {
   expect(connectFaultOf(error, plan)).toEqual(fault)
 })
 
-test('connectFaultOf() without credentials says that they are asked for', () => {
+test('connectFaultOf() reports missing credentials', () => {
   const error = of({ a: new errors.AuthenticationError('needed') })
   expect(connectFaultOf(error, { ...plan, credentials: undefined }).sentence).toBe(
-    'Cassandra asks who we are: set CASSANDRA_USERNAME and CASSANDRA_PASSWORD',
+    'Cassandra requires credentials: set CASSANDRA_USERNAME and CASSANDRA_PASSWORD',
   )
 })

@@ -1,42 +1,42 @@
-// Why Cassandra could not be connected to, as one sentence for an operator. Knows no driver; the
-// sentences are for logs and exit messages, never for clients.
+// The cause of a failed connection to Cassandra, as one sentence for an operator. Does not import
+// the driver; the sentences are for logs and exit messages, never for clients.
 import { shapeOf } from './failed-outcome.ts'
 import type { CassandraPlan } from './settings.ts'
 
 /**
- * Why. `away`: nobody answers yet. The others do not mend themselves: someone must change
- * settings, or, for `keyspace`, run `migrate`.
+ * The cause. `unreachable`: no node responds yet. The others persist until the operator changes
+ * settings or, for `keyspace`, runs `migrate`.
  */
 export type ConnectFault = {
-  readonly kind: 'away' | 'credentials' | 'data-center' | 'keyspace' | 'tls'
+  readonly kind: 'unreachable' | 'credentials' | 'data-center' | 'keyspace' | 'tls'
   readonly sentence: string
 }
 
 const CREDENTIALS = 'CASSANDRA_USERNAME and CASSANDRA_PASSWORD'
 
-/** What went wrong, by the driver's error and what each host said. */
+/** Finds the cause in the driver's error and each host's error. */
 export function connectFaultOf(error: unknown, plan: CassandraPlan): ConnectFault {
   const inner = (error as { innerErrors?: Record<string, unknown> } | null)?.innerErrors ?? {}
-  const seen = [error, ...Object.values(inner)].map(shapeOf)
+  const errors = [error, ...Object.values(inner)].map(shapeOf)
   return (
-    firstOf(seen, ({ name, code }) =>
+    firstOf(errors, ({ name, code }) =>
       name === 'AuthenticationError' || code === 0x0100 ? credentialsFault(plan) : undefined,
     ) ??
-    firstOf(seen, ({ message }) => dataCenterFault(message, plan)) ??
-    firstOf(seen, ({ code, message }) => keyspaceFault(code, message, plan)) ??
-    firstOf(seen, ({ code, message }) => tlsFault(code, message)) ??
-    awayFault(seen, plan)
+    firstOf(errors, ({ message }) => dataCenterFault(message, plan)) ??
+    firstOf(errors, ({ code, message }) => keyspaceFault(code, message, plan)) ??
+    firstOf(errors, ({ code, message }) => tlsFault(code, message)) ??
+    unreachableFault(errors, plan)
   )
 }
 
-type Seen = ReturnType<typeof shapeOf>
+type ErrorShape = ReturnType<typeof shapeOf>
 
 function firstOf(
-  seen: readonly Seen[],
-  find: (one: Seen) => ConnectFault | undefined,
+  errors: readonly ErrorShape[],
+  find: (error: ErrorShape) => ConnectFault | undefined,
 ): ConnectFault | undefined {
-  for (const one of seen) {
-    const fault = find(one)
+  for (const error of errors) {
+    const fault = find(error)
     if (fault !== undefined) return fault
   }
   return undefined
@@ -45,8 +45,8 @@ function firstOf(
 function credentialsFault({ credentials }: CassandraPlan): ConnectFault {
   const sentence =
     credentials === undefined
-      ? `Cassandra asks who we are: set ${CREDENTIALS}`
-      : `Cassandra refuses ${CREDENTIALS}: give those of a role that logs in`
+      ? `Cassandra requires credentials: set ${CREDENTIALS}`
+      : `Cassandra rejects ${CREDENTIALS}: use those of a role that may log in`
   return { kind: 'credentials', sentence }
 }
 
@@ -63,7 +63,7 @@ function keyspaceFault(
   { keyspace }: CassandraPlan,
 ): ConnectFault | undefined {
   if (code !== 0x2200 || !/keyspace .* does not exist/i.test(message)) return undefined
-  const sentence = `there is no keyspace ${keyspace} in Cassandra yet: run curtail migrate`
+  const sentence = `unknown keyspace ${keyspace} in Cassandra yet: run curtail migrate`
   return { kind: 'keyspace', sentence }
 }
 
@@ -74,9 +74,12 @@ function tlsFault(code: unknown, message: string): ConnectFault | undefined {
   return { kind: 'tls', sentence: `TLS with Cassandra fails: ${message} (CASSANDRA_TLS_CA)` }
 }
 
-function awayFault(seen: readonly Seen[], { hosts, port }: CassandraPlan): ConnectFault {
+function unreachableFault(
+  errors: readonly ErrorShape[],
+  { hosts, port }: CassandraPlan,
+): ConnectFault {
   const where = `CASSANDRA_CONTACT_POINTS (${hosts.join(', ')}) on port ${port}`
-  if (seen.some(({ message }) => message === 'No host could be resolved'))
-    return { kind: 'away', sentence: `no name in ${where} can be resolved` }
-  return { kind: 'away', sentence: `Cassandra does not answer at ${where}` }
+  if (errors.some(({ message }) => message === 'No host could be resolved'))
+    return { kind: 'unreachable', sentence: `no name in ${where} can be resolved` }
+  return { kind: 'unreachable', sentence: `Cassandra is unavailable at ${where}` }
 }

@@ -1,16 +1,16 @@
-// What the driver says of its work, counted in Prometheus. Labels are few words of the driver's:
-// never a host, a keyspace or a statement.
+// Exports the driver's events as Prometheus metrics. Label values are a few fixed words: never a
+// host, a keyspace or a statement.
 import { type Client, metrics as driver } from 'cassandra-driver'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** The metrics that this room counts. */
+/** The metrics of this module. */
 export type CassandraMetrics = Pick<
   Metrics,
   | 'cassandraCallSeconds'
   | 'cassandraResponseSeconds'
   | 'cassandraErrors'
   | 'cassandraRetries'
-  | 'cassandraSecondReads'
+  | 'cassandraSpeculativeExecutions'
   | 'cassandraHosts'
   | 'cassandraConnections'
   | 'cassandraInFlight'
@@ -39,23 +39,23 @@ const retryKinds = {
 export class DriverMetrics extends driver.DefaultMetrics {
   readonly #responses: { observe(seconds: number): void }
 
-  constructor(into: CassandraMetrics) {
+  constructor(metrics: CassandraMetrics) {
     super()
-    this.#responses = into.cassandraResponseSeconds.labels()
-    for (const [why, method] of Object.entries(errorKinds)) {
-      const series = into.cassandraErrors.labels(why)
+    this.#responses = metrics.cassandraResponseSeconds.labels()
+    for (const [reason, method] of Object.entries(errorKinds)) {
+      const series = metrics.cassandraErrors.labels(reason)
       this[method] = () => {
         series.inc()
       }
     }
-    for (const [why, method] of Object.entries(retryKinds)) {
-      const series = into.cassandraRetries.labels(why)
+    for (const [reason, method] of Object.entries(retryKinds)) {
+      const series = metrics.cassandraRetries.labels(reason)
       this[method] = () => {
         series.inc()
       }
     }
     this.onSpeculativeExecution = () => {
-      into.cassandraSecondReads.inc(1)
+      metrics.cassandraSpeculativeExecutions.inc(1)
     }
   }
 
@@ -68,13 +68,13 @@ export class DriverMetrics extends driver.DefaultMetrics {
   }
 }
 
-/** Shows the driver's connections as they stand now. */
-export function showPool(client: Client, into: CassandraMetrics): void {
+/** Exports the driver's current connections and in-flight requests. */
+export function exportConnectionState(client: Client, metrics: CassandraMetrics): void {
   const state = client.getState()
   const hosts = state.getConnectedHosts()
   const sum = (of: (host: (typeof hosts)[number]) => number) =>
     hosts.reduce((total, host) => total + of(host), 0)
-  into.cassandraHosts.set(hosts.length)
-  into.cassandraConnections.set(sum((host) => state.getOpenConnections(host)))
-  into.cassandraInFlight.set(sum((host) => state.getInFlightQueries(host)))
+  metrics.cassandraHosts.set(hosts.length)
+  metrics.cassandraConnections.set(sum((host) => state.getOpenConnections(host)))
+  metrics.cassandraInFlight.set(sum((host) => state.getInFlightQueries(host)))
 }

@@ -1,20 +1,20 @@
-// How the driver is set up: whom it asks, how fast it comes back, and what it leaves to us.
+// The driver's options: contact points, load balancing, reconnection, timeouts and retries.
 import { isIPv6 } from 'node:net'
 import { type DseClientOptions, policies } from 'cassandra-driver'
 import type { CassandraPlan } from './settings.ts'
-import { profilesOf, SecondRead } from './statement-kinds.ts'
+import { profilesOf, SpeculativeReads } from './statement-kinds.ts'
 
 const CONNECT_MS_MAX = 2000
 const DRIVER_CALL_MS_MAX = 5000
 const SCHEMA_AGREEMENT_SECONDS_MAX = 20
-/** A hung node is left after so many calls without an answer, or this long without any call. */
-const UNANSWERED_MAX = 16
-const HEART_BEAT_MS = 5000
+/** A hung node's connection is closed after this many timeouts, or by the heartbeat when idle. */
+const DEFUNCT_TIMEOUTS_MAX = 16
+const HEARTBEAT_MS = 5000
 
-/** The pauses between attempts to connect; the driver's own grow to ten minutes. */
-export const BACK_OFF = { firstMs: 250, mostMs: 5000 }
+/** The pauses between attempts to connect; the driver's default grows to ten minutes. */
+export const BACK_OFF = { firstMs: 250, maxMs: 5000 }
 
-/** Options of a client that begins in the plan's keyspace, or in none. */
+/** Options of a client that uses the plan's keyspace, or none. */
 export function driverOptions(plan: CassandraPlan, inKeyspace: boolean): DseClientOptions {
   const { hosts, port, localDc, keyspace, credentials, tls } = plan
   return {
@@ -30,7 +30,7 @@ export function driverOptions(plan: CassandraPlan, inKeyspace: boolean): DseClie
             ...(tls.cert === undefined ? {} : { cert: tls.cert }),
             ...(tls.key === undefined ? {} : { key: tls.key }),
             rejectUnauthorized: true,
-            // Nodes are found by addresses, which certificates seldom name: the authority counts.
+            // Nodes are discovered by address, which certificates seldom name: the CA is verified.
             checkServerIdentity: () => undefined,
           },
         }),
@@ -41,16 +41,16 @@ export function driverOptions(plan: CassandraPlan, inKeyspace: boolean): DseClie
       loadBalancing: new policies.loadBalancing.DefaultLoadBalancingPolicy({ localDc }),
       reconnection: new policies.reconnection.ExponentialReconnectionPolicy(
         BACK_OFF.firstMs,
-        BACK_OFF.mostMs,
+        BACK_OFF.maxMs,
       ),
-      speculativeExecution: new SecondRead(),
+      speculativeExecution: new SpeculativeReads(),
     },
     protocolOptions: { port, maxSchemaAgreementWaitSeconds: SCHEMA_AGREEMENT_SECONDS_MAX },
-    pooling: { heartBeatInterval: HEART_BEAT_MS, warmup: true },
+    pooling: { heartBeatInterval: HEARTBEAT_MS, warmup: true },
     socketOptions: {
       connectTimeout: CONNECT_MS_MAX,
       readTimeout: DRIVER_CALL_MS_MAX,
-      defunctReadTimeoutThreshold: UNANSWERED_MAX,
+      defunctReadTimeoutThreshold: DEFUNCT_TIMEOUTS_MAX,
       keepAlive: true,
       tcpNoDelay: true,
     },

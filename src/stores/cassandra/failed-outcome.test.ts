@@ -1,25 +1,24 @@
-// Every shape of a failed statement that was seen (recipes/cassandra/NOTES.md §4), and what is
-// known after it.
+// Every observed shape of a failed statement (recipes/cassandra/NOTES.md §4) and its outcome.
 import { describe, expect, test } from '@jest/globals'
 import { errors } from 'cassandra-driver'
 import { failureOf } from './failed-outcome.ts'
 
 const response = (code: number, more: object = {}) =>
-  Object.assign(new errors.ResponseError(code, 'a text of the server'), more)
+  Object.assign(new errors.ResponseError(code, 'a message from the server'), more)
 const socketClosed = () => Object.assign(new Error('Socket was closed'), { isSocketError: true })
 
 const unknown: readonly [string, unknown][] = [
-  ['contention, nobody acknowledged', response(0x1100, { writeType: 'CAS', received: 0 })],
+  ['contention, no acknowledgement', response(0x1100, { writeType: 'CAS', received: 0 })],
   ['two of three nodes hang', response(0x1100, { writeType: 'CAS', received: 1 })],
   ['the commit timed out after the decision', response(0x1100, { writeType: 'SIMPLE' })],
   ['a commit that failed', response(0x1500, { writeType: 'CAS' })],
   ['a read timeout from a claim', response(0x1200, { isDataPresent: true })],
   ['a read failure from a claim', response(0x1300)],
-  ['unavailable, which a commit may say too', response(0x1000, { required: 2, alive: 1 })],
+  ['unavailable, which a commit may also return', response(0x1000, { required: 2, alive: 1 })],
   ['overloaded', response(0x1001)],
   ['bootstrapping', response(0x1002)],
   ['a server error', response(0x0000)],
-  ['a code of tomorrow', response(0x1700)],
+  ['an unknown code', response(0x1700)],
   ['the coordinator hangs', new errors.OperationTimedOutError('did not reply')],
   ['the coordinator was killed', socketClosed()],
   ['a reset connection', Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })],
@@ -32,9 +31,9 @@ const notDone: readonly [string, unknown][] = [
   ['nothing was sent: every host is down', new errors.NoHostAvailableError({})],
   ['every connection is full', new errors.NoHostAvailableError({ a: new Error('busy') })],
   ['bad credentials', response(0x0100)],
-  ['refused at login', new errors.AuthenticationError('no')],
+  ['rejected at login', new errors.AuthenticationError('no')],
   ['syntax', response(0x2000)],
-  ['no right to', response(0x2100)],
+  ['unauthorized', response(0x2100)],
   ['invalid', response(0x2200)],
   ['exists already', response(0x2400)],
   ['unprepared', response(0x2500)],

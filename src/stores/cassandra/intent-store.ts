@@ -1,9 +1,9 @@
-// Intents in Cassandra, which forgets each when its life ends. Written by conditional writes alone.
+// Intents in Cassandra, expired by TTL. Written only by conditional writes.
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../links/intent-store.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
-import { type Row, textOf, timeMsOf, uuidOf, wasApplied } from './row.ts'
+import { type Row, stringOf, timeMsOf, uuidOf, wasApplied } from './row.ts'
 
 const COLUMNS = 'key_hash, body_hash, short_code, writer_id, created_at, expires_at'
 const READ = `SELECT ${COLUMNS} FROM idempotent_creates WHERE key_hash = ?`
@@ -12,7 +12,7 @@ const INSERT = `INSERT INTO idempotent_creates (${COLUMNS}) VALUES (?, ?, ?, ?, 
 const MOVE = `UPDATE idempotent_creates USING TTL ? SET short_code = ? WHERE key_hash = ?
   IF writer_id = ? AND short_code = ?`
 
-/** Intents in a keyspace that has our tables; what is left of a life is told by `nowMs`. */
+/** Creates the store in a keyspace with the migrated schema; `nowMs` determines the TTLs. */
 export function createCassandraIntentStore(
   cassandra: CassandraSession,
   nowMs: Clock = Date.now,
@@ -28,15 +28,15 @@ export function createCassandraIntentStore(
     readSerial,
     async insertIfAbsent(intent) {
       const { keyHash, bodyHash, code, writerId, createdAtMs, expiresAtMs } = intent
-      const endsAt = expiresAtMs === null ? undefined : new Date(expiresAtMs)
-      const ttlSeconds = Math.max(1, secondsLeft(intent)) // 0 would be "for ever"
+      const expiresAt = expiresAtMs === null ? undefined : new Date(expiresAtMs)
+      const ttlSeconds = Math.max(1, secondsLeft(intent)) // 0 would mean no TTL
       const [row] = await cassandra.execute('lwt', INSERT, [
         keyHash,
         bodyHash,
         code,
         writerId,
         new Date(createdAtMs),
-        endsAt,
+        expiresAt,
         ttlSeconds,
       ])
       return row === undefined || wasApplied(row) ? intent : intentOf(row)
@@ -52,7 +52,7 @@ export function createCassandraIntentStore(
   }
 }
 
-/** Throws StoreError for what is left of a row for a moment when its life ends: to be retried. */
+/** Throws StoreError, to be retried, for a row whose cells are just expiring. */
 function intentOf(row: Row): Intent {
   const writerId = uuidOf(row['writer_id'])
   const createdAtMs = timeMsOf(row['created_at'])
@@ -60,9 +60,9 @@ function intentOf(row: Row): Intent {
   if (writerId === null || createdAtMs === null || code == null || bodyHash == null)
     throw new StoreError('an intent is just ending', { outcome: 'unknown' })
   return {
-    keyHash: textOf(row['key_hash']),
-    bodyHash: textOf(bodyHash),
-    code: textOf(code),
+    keyHash: stringOf(row['key_hash']),
+    bodyHash: stringOf(bodyHash),
+    code: stringOf(code),
     writerId,
     createdAtMs,
     expiresAtMs: timeMsOf(row['expires_at']),

@@ -1,23 +1,23 @@
-// Links in Cassandra. The table `links` is written by conditional writes (LWT) alone, everywhere
-// and for ever: a plain write can lose against them silently.
+// Links in Cassandra. Every write to the table `links` must be conditional (LWT): a plain write can
+// silently lose against an LWT.
 import { randomUUID } from 'node:crypto'
 import { QUARANTINE_MS } from '../../links/expiry.ts'
 import type { Link } from '../../links/link.ts'
 import type { LinkStore, ReplicatedStore } from '../../links/link-store.ts'
 import type { Clock, Pause } from '../../resilience/deadline.ts'
 import type { CassandraSession } from './client.ts'
-import { repeatUnknown, type Tried } from './repeat-unknown.ts'
-import { integerOf, type Row, textOf, timeMsOf, uuidOf, wasApplied } from './row.ts'
+import { retryUnknown, type Attempted } from './retry-unknown.ts'
+import { integerOf, type Row, stringOf, timeMsOf, uuidOf, wasApplied } from './row.ts'
 import type { StatementKind } from './statement-kinds.ts'
 
-/** Seconds that a cell can live at most; what must live longer is written without an end. */
+/** Cassandra's maximum TTL in seconds; rows that must live longer have no TTL. */
 const TTL_SECONDS_MAX = 630_720_000
 
-/** Cassandra takes 0 as "for ever". */
-const FOR_EVER = 0
+/** A TTL of 0 means no expiry. */
+const NO_TTL = 0
 
-/** Who holds a row without a writer: nobody who could claim it. */
-const NOBODY = ''
+/** The writer of a row without a writer id: no claimer has it. */
+const NO_WRITER = ''
 
 const COLUMNS =
   'short_code, long_url, created_at, expires_at, creator_id, writer_id, disabled_at, deleted_at'
@@ -26,26 +26,26 @@ const READ_STATE = `SELECT ${COLUMNS}, change_id, TTL(writer_id) AS ttl_seconds
   FROM links WHERE short_code = ?`
 const INSERT = `INSERT INTO links (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
   IF NOT EXISTS USING TTL ?`
-// A change holds for the state that it has read and no other: its conditions name the writer, so
-// that a row that is not there is not made, and the change before it. A write that is long on its
-// way, until the link is again as it was, so comes too late.
+// A change applies only to the state that it has read. Its conditions include the writer, so that
+// an update creates no row, and the previous change's id, so that a delayed write does not apply
+// after the link has returned to that state.
 const SAME_STATE = 'writer_id = ? AND deleted_at = null AND disabled_at = ? AND change_id = ?'
 const SET_DISABLED = `UPDATE links USING TTL ? SET disabled_at = ?, change_id = ?
   WHERE short_code = ? IF ${SAME_STATE}`
-// Every cell that stays is written anew, as each has a life of its own.
-const ERASE = `UPDATE links USING TTL ${FOR_EVER} SET long_url = null, deleted_at = ?,
+// Every cell that stays is rewritten, because each has its own TTL.
+const ERASE = `UPDATE links USING TTL ${NO_TTL} SET long_url = null, deleted_at = ?,
   change_id = ?, writer_id = ?, created_at = ?, expires_at = ?, creator_id = ?, disabled_at = ?
   WHERE short_code = ? IF ${SAME_STATE}`
 
-/** What tests bring of their own. */
+/** Replaced in tests. */
 export interface CassandraLinkStoreOptions {
   readonly nowMs?: Clock
   readonly newChangeId?: () => string
-  /** How to wait before a change is tried again. */
+  /** Waits before a retry. */
   readonly pause?: Pause
 }
 
-/** Links in a keyspace that has our tables. */
+/** Creates the store in a keyspace with the migrated schema. */
 export function createCassandraLinkStore(
   cassandra: CassandraSession,
   options: CassandraLinkStoreOptions = {},
@@ -62,41 +62,41 @@ export function createCassandraLinkStore(
       values.push(ttlSecondsOf(link, nowMs()))
       const [row] = await cassandra.execute('lwt', INSERT, values)
       if (wasApplied(row)) return link.writerId
-      return uuidOf(row?.['writer_id']) ?? NOBODY
+      return uuidOf(row?.['writer_id']) ?? NO_WRITER
     },
     find: (code) => read('majority-read', code),
     findOnReplica: (code) => read('replica-read', code),
     readSerial: (code) => read('serial-read', code),
     setDisabled(change) {
       const id = newChangeId()
-      return repeatUnknown(() => trySetDisabled(cassandra, { ...change, id }), pause)
+      return retryUnknown(() => trySetDisabled(cassandra, { ...change, id }), pause)
     },
     erase(change) {
       const id = newChangeId()
-      return repeatUnknown(() => tryErase(cassandra, { ...change, id }), pause)
+      return retryUnknown(() => tryErase(cassandra, { ...change, id }), pause)
     },
   }
 }
 
-type Change = Tried<Link | undefined>
+type Change = Attempted<Link | undefined>
 
 async function readState(cassandra: CassandraSession, code: string) {
   const [row] = await cassandra.execute('serial-read', READ_STATE, [code])
   const link = row && linkOf(row)
   const ttl = row?.['ttl_seconds']
-  // In its last second a cell says 0, which must not become "for ever".
-  const ttlSeconds = ttl == null ? FOR_EVER : Math.max(1, integerOf(ttl))
+  // In a cell's last second TTL() returns 0, which must not be written as "no TTL".
+  const ttlSeconds = ttl == null ? NO_TTL : Math.max(1, integerOf(ttl))
   return { link, ttlSeconds, lastChange: uuidOf(row?.['change_id']) }
 }
 
-/** What must still be so where a change is done: SAME_STATE. */
+/** Values of the conditions in SAME_STATE. */
 function sameState(link: Link, lastChange: string | null): unknown[] {
   return [link.writerId, timeOf(link.disabledAtMs), lastChange]
 }
 
 /**
- * A link that is already as it shall be is written too: else an opposite change that was given up,
- * but is still on its way, could land after this one has been said to be done.
+ * Writes even if the link already has the wanted state: otherwise an opposite change that timed
+ * out but is still in flight could apply after this change is reported as done.
  */
 async function trySetDisabled(
   cassandra: CassandraSession,
@@ -104,11 +104,11 @@ async function trySetDisabled(
 ): Promise<Change> {
   const { link, ttlSeconds, lastChange } = await readState(cassandra, code)
   if (link?.deletedAtMs !== null) return { done: link } // none, or erased before
-  if (lastChange === id) return { done: link } // an earlier try has done it
+  if (lastChange === id) return { done: link } // applied by an earlier attempt
   const atMs = disabledAtMs === null ? null : (link.disabledAtMs ?? disabledAtMs)
   const values = [ttlSeconds, timeOf(atMs), id, code, ...sameState(link, lastChange)]
   const [row] = await cassandra.execute('lwt', SET_DISABLED, values)
-  return wasApplied(row) ? { done: { ...link, disabledAtMs: atMs } } : 'again'
+  return wasApplied(row) ? { done: { ...link, disabledAtMs: atMs } } : 'retry'
 }
 
 async function tryErase(
@@ -129,21 +129,21 @@ async function tryErase(
     code,
     ...sameState(link, lastChange),
   ])
-  return wasApplied(row) ? { done: { ...link, longUrl: null, deletedAtMs } } : 'again'
+  return wasApplied(row) ? { done: { ...link, longUrl: null, deletedAtMs } } : 'retry'
 }
 
-/** How long the row is kept: until the link ends, and its quarantine after that. */
+/** The row's TTL: until the link expires, plus its quarantine. */
 function ttlSecondsOf({ expiresAtMs }: Link, nowMs: number): number {
-  if (expiresAtMs === null) return FOR_EVER
+  if (expiresAtMs === null) return NO_TTL
   const seconds = Math.ceil((expiresAtMs + QUARANTINE_MS - nowMs) / 1000)
-  return seconds > TTL_SECONDS_MAX ? FOR_EVER : Math.max(1, seconds)
+  return seconds > TTL_SECONDS_MAX ? NO_TTL : Math.max(1, seconds)
 }
 
 function timeOf(ms: number | null): Date | null {
   return ms === null ? null : new Date(ms)
 }
 
-/** Values in the order of COLUMNS; what is absent is left out, for a null would be a tombstone. */
+/** Values in the order of COLUMNS; `undefined` if absent, because a null writes a tombstone. */
 function valuesOf(link: Link): unknown[] {
   return [
     link.code,
@@ -157,15 +157,15 @@ function valuesOf(link: Link): unknown[] {
   ]
 }
 
-/** `undefined` for a row without a writer: what is left of one for a moment when its life ends. */
+/** `undefined` for a row without a writer: a row whose cells are just expiring. */
 function linkOf(row: Row): Link | undefined {
   const writerId = uuidOf(row['writer_id'])
   const createdAtMs = timeMsOf(row['created_at'])
   if (writerId === null || createdAtMs === null) return undefined
   const { long_url: longUrl, creator_id: creatorId } = row
   return {
-    code: textOf(row['short_code']),
-    longUrl: longUrl == null ? null : textOf(longUrl),
+    code: stringOf(row['short_code']),
+    longUrl: longUrl == null ? null : stringOf(longUrl),
     createdAtMs,
     expiresAtMs: timeMsOf(row['expires_at']),
     creatorId: typeof creatorId === 'bigint' ? creatorId : null,

@@ -1,9 +1,8 @@
-// The circuit breaker of statements that need a majority: when it opens, when it closes, and what
-// must not open it.
+// The circuit breaker of statements that need a majority: when it opens, closes and stays closed.
 import { expect, test } from '@jest/globals'
 import { createMajorityWatch } from './majority.ts'
 
-/** A watch whose pauses end when the test says so. */
+/** A watch whose pauses the test completes. */
 function watch() {
   const changes: boolean[] = []
   const counts = { probes: 0 }
@@ -29,133 +28,133 @@ function watch() {
     changes,
     counts,
     /** From now on every probe succeeds, or none does. */
-    nodesAnswer: (isAnswering: boolean) => {
-      onProbe = isAnswering
+    setResponding: (isResponding: boolean) => {
+      onProbe = isResponding
         ? () => {
-            majority.answered(performance.now())
+            majority.noteSuccess(performance.now())
           }
         : undefined
     },
-    /** Lets the time between two probes pass. */
-    pass: async () => {
+    /** Completes the pause between two probes. */
+    nextRound: async () => {
       wake?.()
       for (let turns = 0; turns < 3; turns++) await turn()
     },
   }
 }
 
-test('a failed statement opens it after two silent probes, and a success closes it', async () => {
-  const { majority, changes, counts, pass } = watch()
-  majority.answered(1)
-  majority.failed(2)
+test('opens after a failed statement and two failed rounds; a success closes it', async () => {
+  const { majority, changes, counts, nextRound } = watch()
+  majority.noteSuccess(1)
+  majority.noteFailure(2)
   expect([counts.probes, majority.isPresent()]).toEqual([1, true])
-  await pass()
+  await nextRound()
   expect(majority.isPresent()).toBe(true)
-  await pass()
+  await nextRound()
   expect(majority.isPresent()).toBe(false)
-  await pass()
+  await nextRound()
   expect(counts.probes).toBeGreaterThan(3)
-  majority.answered(9)
+  majority.noteSuccess(9)
   expect(majority.isPresent()).toBe(true)
   expect(changes).toEqual([true, false, true])
   await majority.stop()
 })
 
-test('a probe that succeeds ends the doubt, and it may begin again', async () => {
-  const { majority, changes, counts, nodesAnswer, pass } = watch()
-  majority.answered(1)
-  nodesAnswer(true)
-  majority.failed(2)
-  majority.failed(performance.now() + 1)
+test('a successful probe stops the probing, which can restart', async () => {
+  const { majority, changes, counts, setResponding, nextRound } = watch()
+  majority.noteSuccess(1)
+  setResponding(true)
+  majority.noteFailure(2)
+  majority.noteFailure(performance.now() + 1)
   expect(counts.probes).toBe(1)
-  await pass()
-  nodesAnswer(false)
-  majority.doubt()
-  await pass() // of a probe that was sent before the doubt
-  await pass()
+  await nextRound()
+  setResponding(false)
+  majority.suspect()
+  await nextRound() // of a probe sent before the suspicion
+  await nextRound()
   expect(changes).toEqual([true])
-  await pass()
+  await nextRound()
   expect(changes).toEqual([true, false])
-  nodesAnswer(true)
-  await pass()
+  setResponding(true)
+  await nextRound()
   expect(changes).toEqual([true, false, true])
-  await pass()
+  await nextRound()
   expect(counts.probes).toBe(6)
   await majority.stop()
 })
 
-test('a statement that failed while others succeeded raises no doubt', async () => {
+test('a failed statement is not suspect while others succeed', async () => {
   const { majority, counts } = watch()
-  majority.answered(5)
-  majority.failed(4)
+  majority.noteSuccess(5)
+  majority.noteFailure(4)
   expect(counts.probes).toBe(0)
   await majority.stop()
 })
 
-test('a success during the doubt keeps it closed, whoever it is of', async () => {
-  const { majority, changes, pass } = watch()
-  majority.answered(1)
-  majority.failed(2)
-  await pass()
-  majority.answered(3)
-  await pass()
-  await pass()
+test('any success during the probing keeps it closed', async () => {
+  const { majority, changes, nextRound } = watch()
+  majority.noteSuccess(1)
+  majority.noteFailure(2)
+  await nextRound()
+  majority.noteSuccess(3)
+  await nextRound()
+  await nextRound()
   expect(changes).toEqual([true])
   await majority.stop()
 })
 
-test('an answer before the last doubt proves nothing: nodes that go down in turn', async () => {
-  const { majority, changes, pass } = watch()
-  majority.doubt()
-  majority.answered(1)
-  majority.doubt()
-  await pass() // of a probe that was sent before the last doubt
-  majority.failed(2)
-  await pass()
+test('a success before the last suspicion does not count: nodes go down in turn', async () => {
+  const { majority, changes, nextRound } = watch()
+  majority.suspect()
+  majority.noteSuccess(1)
+  majority.suspect()
+  await nextRound() // of a probe sent before the last suspicion
+  majority.noteFailure(2)
+  await nextRound()
   expect(changes).toEqual([true])
-  await pass()
+  await nextRound()
   expect(changes).toEqual([true, false])
   await majority.stop()
 })
 
-test('a majority that was not heard of for a while is probed, and a busy one is not', async () => {
+test('an idle majority is probed, a busy one is not', async () => {
   const { majority, counts } = watch()
-  for (let looks = 0; looks < 20; looks++) {
-    majority.answered(looks)
-    majority.look()
+  for (let ticks = 0; ticks < 20; ticks++) {
+    majority.noteSuccess(ticks)
+    majority.tick()
   }
   expect(counts.probes).toBe(0)
-  for (let looks = 0; looks < 4; looks++) majority.look()
+  for (let ticks = 0; ticks < 4; ticks++) majority.tick()
   expect(counts.probes).toBe(0)
-  majority.look()
+  majority.tick()
   expect(counts.probes).toBe(1)
   await majority.stop()
 })
 
-test('what probes found while every node was down does not count once one is up', async () => {
-  const { majority, changes, pass } = watch()
-  majority.doubt()
-  await pass()
-  majority.forget() // a node has come up
-  await pass()
-  await pass()
+test('probe results from before a reset do not count', async () => {
+  const { majority, changes, nextRound } = watch()
+  majority.suspect()
+  await nextRound()
+  majority.reset() // a node has come up
+  await nextRound()
+  await nextRound()
   expect(changes).toEqual([])
-  await pass()
+  await nextRound()
   expect(changes).toEqual([false])
   await majority.stop()
 })
 
-test('nothing is known before the first answer, nor after every node went down', async () => {
-  const { majority, changes, pass } = watch()
+test('the state is unknown before the first success and after a reset', async () => {
+  const { majority, changes, nextRound } = watch()
   expect(majority.isPresent()).toBeUndefined()
-  majority.doubt()
-  await pass()
-  await pass()
+  majority.suspect()
+  await nextRound()
+  await nextRound()
   expect(majority.isPresent()).toBe(false)
-  majority.forget()
+  majority.reset()
   expect(majority.isPresent()).toBeUndefined()
   await majority.stop()
-  majority.doubt()
-  await pass()
+  majority.suspect()
+  await nextRound()
   expect(changes).toEqual([false])
 })

@@ -1,107 +1,107 @@
 // Whether a majority of replicas responds: the circuit breaker of every statement that needs one.
-// Doubt begins when such a statement fails, when nodes change, and when none was sent for a while;
-// probes settle it, through several nodes, as one node alone may be cut off from the others.
+// A failed statement, a node change or an idle period makes the majority suspect. Probes through
+// several nodes then decide, because a single node may be partitioned from the others.
 import { setImmediate as turn } from 'node:timers/promises'
 import { pause, type Pause } from '../../resilience/deadline.ts'
 
-/** What is known of the majority. */
+/** The observed state of the majority. */
 export interface MajorityWatch {
-  /** `undefined` until the first statement was answered, or probes were not. */
+  /** `undefined` until the first success, or until probes fail. */
   isPresent(): boolean | undefined
-  /** A statement that needs a majority was answered. */
-  answered(nowMs: number): void
-  /** A statement that needs a majority, sent at that time, failed. */
-  failed(sentMs: number): void
-  /** Probes now: nodes have changed. */
-  doubt(): void
-  /** To be called about once a second: doubts a majority that was not heard of for a while. */
-  look(): void
-  /** Every node is down: nothing is known until one is up again. */
-  forget(): void
+  /** A statement that needs a majority succeeded. */
+  noteSuccess(nowMs: number): void
+  /** A statement that needs a majority, sent at `sentMs`, failed. */
+  noteFailure(sentMs: number): void
+  /** Starts to probe, for example after a node change. */
+  suspect(): void
+  /** Called about once a second; starts to probe after an idle period. */
+  tick(): void
+  /** Every node is down: resets the state to unknown. */
+  reset(): void
   /** Stops the probes. */
   stop(): Promise<void>
 }
 
-/** What the watch works with. */
+/** Options of the watch. */
 export interface MajorityOptions {
-  /** Sends probes to some nodes and does not wait; each that succeeds is reported by `answered`. */
+  /** Sends probes to some nodes without waiting; each success is reported by `noteSuccess`. */
   readonly probe: () => void
   readonly onChange: (isPresent: boolean) => void
-  /** How to wait between probes; tests pass another. */
+  /** Waits between probes; replaced in tests. */
   readonly pause?: Pause
 }
 
-/** A majority that is back is noticed within this time and one round trip. */
+/** A recovered majority is detected within this period plus one round trip. */
 export const PROBE_EVERY_MS = 500
-/** So many rounds of probes without a success, and no other success meanwhile: it is missing. */
-const SILENT_PROBES_MAX = 2
-/** Looks without any success after which probes are sent. */
-const QUIET_LOOKS_MAX = 5
+/** Rounds of probes without any success after which the majority counts as missing. */
+const FAILED_ROUNDS_MAX = 2
+/** Ticks without any success after which probes are sent. */
+const IDLE_TICKS_MAX = 5
 
-/** Watches; nothing is known yet. */
+/** Creates a watch whose state is unknown. */
 export function createMajorityWatch(options: MajorityOptions): MajorityWatch {
-  const ending = new AbortController()
+  const stopping = new AbortController()
   let isPresent: boolean | undefined
-  let answers = 0
-  let answeredMs = -Infinity
-  let doubtedAt = -1
-  let silentProbes = 0
-  let doubts = 0
-  let lookedAt = 0
-  let quietLooks = 0
-  let checking: Promise<void> | undefined
+  let successes = 0
+  let lastSuccessMs = -Infinity
+  let successesAtSuspicion = -1
+  let failedRounds = 0
+  let resets = 0
+  let successesAtTick = 0
+  let idleTicks = 0
+  let probing: Promise<void> | undefined
 
-  const note = (isNow: boolean) => {
+  const setPresent = (isNow: boolean) => {
     if (isPresent === isNow) return
     isPresent = isNow
     options.onChange(isNow)
   }
-  const check = async () => {
+  const probeUntilSuccess = async () => {
     for (;;) {
-      const [doubted, rounds] = [doubtedAt, doubts]
+      const [suspicionBefore, resetsBefore] = [successesAtSuspicion, resets]
       options.probe()
-      await (options.pause ?? pause)(PROBE_EVERY_MS, ending.signal)
-      await turn() // what arrived while this process was busy is read first
-      if (answers !== doubtedAt || ending.signal.aborted) return
-      // A round that began before the doubt, or before a node came up, proves nothing.
-      const isSilent = doubted === doubtedAt && rounds === doubts
-      if (isSilent && ++silentProbes >= SILENT_PROBES_MAX) note(false)
+      await (options.pause ?? pause)(PROBE_EVERY_MS, stopping.signal)
+      await turn() // after a stall of this process, pending responses are read first
+      if (successes !== successesAtSuspicion || stopping.signal.aborted) return
+      // A round that started before the last suspicion or reset does not count.
+      const isValid = suspicionBefore === successesAtSuspicion && resetsBefore === resets
+      if (isValid && ++failedRounds >= FAILED_ROUNDS_MAX) setPresent(false)
     }
   }
-  const doubt = () => {
-    if (ending.signal.aborted) return
-    if (answers !== doubtedAt) {
-      doubtedAt = answers // earlier answers prove nothing any more
-      silentProbes = 0
+  const suspect = () => {
+    if (stopping.signal.aborted) return
+    if (successes !== successesAtSuspicion) {
+      successesAtSuspicion = successes // earlier successes no longer count
+      failedRounds = 0
     }
-    checking ??= check().finally(() => {
-      checking = undefined
+    probing ??= probeUntilSuccess().finally(() => {
+      probing = undefined
     })
   }
   return {
     isPresent: () => isPresent,
-    answered(nowMs) {
-      answers++
-      answeredMs = nowMs
-      if (isPresent !== true) note(true)
+    noteSuccess(nowMs) {
+      successes++
+      lastSuccessMs = nowMs
+      if (isPresent !== true) setPresent(true)
     },
-    failed(sentMs) {
-      if (answeredMs < sentMs) doubt() // else others succeeded meanwhile: a contended row
+    noteFailure(sentMs) {
+      if (lastSuccessMs < sentMs) suspect() // otherwise others succeeded: the row is contended
     },
-    doubt,
-    look() {
-      quietLooks = answers === lookedAt ? quietLooks + 1 : 0
-      lookedAt = answers
-      if (quietLooks >= QUIET_LOOKS_MAX) doubt()
+    suspect,
+    tick() {
+      idleTicks = successes === successesAtTick ? idleTicks + 1 : 0
+      successesAtTick = successes
+      if (idleTicks >= IDLE_TICKS_MAX) suspect()
     },
-    forget() {
+    reset() {
       isPresent = undefined
-      silentProbes = 0
-      doubts++
+      failedRounds = 0
+      resets++
     },
     async stop() {
-      ending.abort()
-      await checking
+      stopping.abort()
+      await probing
     },
   }
 }

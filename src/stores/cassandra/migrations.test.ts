@@ -1,11 +1,11 @@
-// The version of a schema that is just being made. Migrating itself needs a real node: see
+// The schema version during a migration. The migration itself needs a real node: see
 // test/component/cassandra-migrate.test.ts.
 import { expect, test } from '@jest/globals'
 import { StoreError } from '../../resilience/store-error.ts'
 import { readSchemaVersion } from './migrations.ts'
 import type { Row } from './row.ts'
 
-/** A cluster that lists the table, and answers to a read of it. */
+/** A cluster that lists the table and runs `read` for a read of it. */
 function listing(read: () => Promise<readonly Row[]>) {
   return {
     warmUp: () => undefined,
@@ -14,12 +14,12 @@ function listing(read: () => Promise<readonly Row[]>) {
   }
 }
 
-function refusal(code: number): StoreError {
+function rejection(code: number): StoreError {
   const cause = Object.assign(new Error('refused'), { name: 'ResponseError', code })
   return new StoreError('no', { outcome: 'not-done', cause })
 }
 
-test('readSchemaVersion() gives the newest version', async () => {
+test('readSchemaVersion() returns the newest version', async () => {
   const rows = [{ version: 0 }, { version: 2 }, { version: 1 }]
   expect(
     await readSchemaVersion(
@@ -29,12 +29,12 @@ test('readSchemaVersion() gives the newest version', async () => {
   ).toBe(2)
 })
 
-test('readSchemaVersion() gives 0 where the table is listed but not there yet', async () => {
-  const making = listing(() => Promise.reject(refusal(0x2200)))
-  expect(await readSchemaVersion(making, 'k')).toBe(0)
+test('readSchemaVersion() returns 0 if the table is listed but not readable yet', async () => {
+  const creating = listing(() => Promise.reject(rejection(0x2200)))
+  expect(await readSchemaVersion(creating, 'k')).toBe(0)
 })
 
-test('readSchemaVersion() throws every other refusal', async () => {
-  const refusing = listing(() => Promise.reject(refusal(0x2100)))
-  await expect(readSchemaVersion(refusing, 'k')).rejects.toThrow(StoreError)
+test('readSchemaVersion() throws every other error', async () => {
+  const rejecting = listing(() => Promise.reject(rejection(0x2100)))
+  await expect(readSchemaVersion(rejecting, 'k')).rejects.toThrow(StoreError)
 })

@@ -1,5 +1,5 @@
-// Brings a keyspace to the newest schema. Forward only; may be run twice at once and killed at any
-// moment: those who migrate take turns, and each step may be done again.
+// Migrates a keyspace to the newest schema, forward only. Concurrent runs and a kill at any moment
+// are safe: runs exclude each other by a lock, and each step is idempotent.
 import { randomUUID } from 'node:crypto'
 import { pause } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
@@ -8,86 +8,86 @@ import { shapeOf } from './failed-outcome.ts'
 import { integerOf, uuidOf, wasApplied } from './row.ts'
 import { createMigrationsTable, type Migration, migrations } from './schema.ts'
 
-/** The row by which turns are taken; versions count from 1. */
+/** The version of the lock's row; steps count from 1. */
 const LOCK = 0
-/** Whoever holds the turn says so again before each statement, or another takes it. */
-const TURN_SECONDS = 60
-const TURN_PAUSE_MS = 500
-const TURN_WAIT_MS_MAX = 5 * 60_000
+/** The holder renews the lock before each statement; otherwise it expires. */
+const LOCK_SECONDS = 60
+const LOCK_RETRY_MS = 500
+const LOCK_WAIT_MS_MAX = 5 * 60_000
 
 const HAS_MIGRATIONS = `SELECT table_name FROM system_schema.tables
   WHERE keyspace_name = ? AND table_name = 'schema_migrations'`
 
-/** How a server refuses a statement on what is not there. */
+/** The server's error code for a statement on a missing table. */
 const INVALID = 0x2200
 
-/** What migrating came to. */
-export interface Migrated {
-  /** The version that stands. */
+/** The result of a migration. */
+export interface MigrationResult {
+  /** The current version. */
   readonly version: number
-  /** How many steps were done now. */
+  /** The number of steps applied by this run. */
   readonly applied: number
 }
 
-/** The version of the schema, 0 where there is none yet. Throws StoreError. */
+/** The version of the schema, 0 before the first migration. Throws StoreError. */
 export async function readSchemaVersion(
   cassandra: CassandraSession,
   keyspace: string,
 ): Promise<number> {
-  const there = await cassandra.execute('scan', HAS_MIGRATIONS, [keyspace])
-  if (there.length === 0) return 0
+  const tables = await cassandra.execute('scan', HAS_MIGRATIONS, [keyspace])
+  if (tables.length === 0) return 0
   const cql = `SELECT version FROM ${keyspace}.schema_migrations`
   const rows = await cassandra.execute('scan', cql).catch((error: unknown) => {
-    // A node lists a table that is being made a moment before it can be read.
+    // A node lists a table that is being created shortly before the table is readable.
     if (error instanceof StoreError && shapeOf(error.cause).code === INVALID) return []
     throw error
   })
   return Math.max(0, ...rows.map((row) => integerOf(row['version'])))
 }
 
-/** Whether a keyspace is there. Throws StoreError. */
+/** Whether a keyspace exists. Throws StoreError. */
 export async function hasKeyspace(cassandra: CassandraSession, keyspace: string): Promise<boolean> {
   const cql = 'SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?'
   return (await cassandra.execute('scan', cql, [keyspace])).length > 0
 }
 
-/** Does every step that has not been done. Throws StoreError: run it again. */
+/** Applies every missing step. Throws StoreError, after which it can be rerun. */
 export async function migrate(
   cassandra: Cassandra,
   given: {
     readonly keyspace: string
     readonly signal: AbortSignal
-    /** Told of each step before it is done. */
+    /** Called before each step. */
     readonly onStep: (step: Migration) => void
-    /** Told once where another is migrating. */
+    /** Called once if another migration holds the lock. */
     readonly onWait: () => void
     readonly steps?: readonly Migration[]
   },
-): Promise<Migrated> {
+): Promise<MigrationResult> {
   const { keyspace, signal, onStep, steps = migrations } = given
   const change = schemaChanger(cassandra)
   await change(createMigrationsTable(keyspace))
-  const turn = createTurn(cassandra, keyspace)
-  await turn.take(signal, given.onWait)
+  const lock = createLock(cassandra, keyspace)
+  await lock.acquire(signal, given.onWait)
   try {
     const before = await readSchemaVersion(cassandra, keyspace)
     const missing = steps.filter(({ version }) => version > before)
     for (const step of missing) {
       onStep(step)
       for (const statement of step.statements) {
-        await turn.keep()
+        await lock.renew()
         await change(statement.replaceAll('KEYSPACE.', `${keyspace}.`))
       }
-      await turn.keep()
+      await lock.renew()
       await record(cassandra, keyspace, step)
     }
     return { version: await readSchemaVersion(cassandra, keyspace), applied: missing.length }
   } finally {
-    await turn.leave()
+    await lock.release()
   }
 }
 
-/** Changes the schema and sees to it that all nodes have the change before the next. */
+/** Changes the schema and verifies that all nodes agree on it before the next change. */
 function schemaChanger(cassandra: Pick<Cassandra, 'changeSchema'>) {
   return async (cql: string) => {
     if (await cassandra.changeSchema(cql)) return
@@ -107,46 +107,48 @@ async function record(
   await cassandra.execute('lwt', cql, [version, about, new Date()])
 }
 
-/** A turn at migrating, held by a row that goes by itself when its holder does. */
-function createTurn(cassandra: CassandraSession, keyspace: string) {
+/** The migration lock: a row with a TTL, so that it expires if its holder crashes. */
+function createLock(cassandra: CassandraSession, keyspace: string) {
   const table = `${keyspace}.schema_migrations`
   const holder = randomUUID()
-  const isMine = async () => {
+  const isHeld = async () => {
     const cql = `SELECT holder FROM ${table} WHERE version = ${LOCK}`
     const [row] = await cassandra.execute('serial-read', cql)
     return uuidOf(row?.['holder']) === holder
   }
-  /** Whether the turn is ours after a conditional write; where that is unknown, it is read. */
-  const isMineAfter = async (cql: string, values: readonly unknown[]) => {
+  /** Whether this run holds the lock after a conditional write; reads it on an unknown outcome. */
+  const isHeldAfter = async (cql: string, values: readonly unknown[]) => {
     try {
       const [row] = await cassandra.execute('lwt', cql, values)
       return wasApplied(row)
     } catch (error) {
       if (!(error instanceof StoreError) || error.outcome === 'not-done') throw error
-      return isMine()
+      return isHeld()
     }
   }
   const insert = `INSERT INTO ${table} (version, holder) VALUES (${LOCK}, ?)
-    IF NOT EXISTS USING TTL ${TURN_SECONDS}`
-  const prolong = `UPDATE ${table} USING TTL ${TURN_SECONDS} SET holder = ?
+    IF NOT EXISTS USING TTL ${LOCK_SECONDS}`
+  const renew = `UPDATE ${table} USING TTL ${LOCK_SECONDS} SET holder = ?
     WHERE version = ${LOCK} IF holder = ?`
   const remove = `DELETE FROM ${table} WHERE version = ${LOCK} IF holder = ?`
   return {
-    async take(signal: AbortSignal, onWait: () => void) {
-      const endMs = performance.now() + TURN_WAIT_MS_MAX
-      for (let tries = 0; !(await isMineAfter(insert, [holder])); tries++) {
-        if (tries === 0) onWait()
-        if (signal.aborted || performance.now() > endMs)
+    async acquire(signal: AbortSignal, onWait: () => void) {
+      const deadlineMs = performance.now() + LOCK_WAIT_MS_MAX
+      for (let attempts = 0; !(await isHeldAfter(insert, [holder])); attempts++) {
+        if (attempts === 0) onWait()
+        if (signal.aborted || performance.now() > deadlineMs)
           throw new StoreError('another is migrating', { outcome: 'not-done' })
-        await pause(TURN_PAUSE_MS, signal)
+        await pause(LOCK_RETRY_MS, signal)
       }
     },
-    async keep() {
-      if (await isMineAfter(prolong, [holder, holder])) return
-      throw new StoreError('another has begun to migrate meanwhile', { outcome: 'not-done' })
+    async renew() {
+      if (await isHeldAfter(renew, [holder, holder])) return
+      throw new StoreError('another process has started to migrate meanwhile', {
+        outcome: 'not-done',
+      })
     },
-    /** Gives the turn up; where that fails it goes by itself. */
-    async leave() {
+    /** Releases the lock; on failure it expires. */
+    async release() {
       await cassandra.execute('lwt', remove, [holder]).catch((error: unknown) => {
         if (!(error instanceof StoreError)) throw error
       })

@@ -1,29 +1,29 @@
-// Who keeps a pool of codes filled, and how full, as it is written down with the pool. Never makes
-// a pool, and never takes one from whom it was not told of.
+// Records in a pool's row which owner keeps the pool filled, and its fill levels. Never creates a
+// pool, and replaces no owner but the expected one.
 import { StoreError } from '../../resilience/store-error.ts'
 import type { CassandraSession } from './client.ts'
-import { repeatUnknown } from './repeat-unknown.ts'
+import { retryUnknown } from './retry-unknown.ts'
 import { type Row, wasApplied } from './row.ts'
 
-const KEEP = `UPDATE code_pools SET owner = ?, low_water = ?, target = ? WHERE pool = ?`
-/** A row that is not there has no number, so that the update makes none. */
-const OWN_FREE = `${KEEP} IF owner = null AND pool_number >= 0`
-const OWN_FROM = `${KEEP} IF owner = ?`
+const SET_OWNER = `UPDATE code_pools SET owner = ?, low_water = ?, target = ? WHERE pool = ?`
+/** A missing row has no number, so the condition fails and the update creates no row. */
+const OWN_FREE = `${SET_OWNER} IF owner = null AND pool_number >= 0`
+const OWN_FROM = `${SET_OWNER} IF owner = ?`
 
-/** A claim to keep a pool. */
-export interface PoolOwning {
+/** A request to become a pool's owner. */
+export interface PoolOwnership {
   readonly pool: string
   readonly owner: string
-  /** Who may stand there before us; `null` for nobody. */
+  /** The owner that may be replaced; `null` for none. */
   readonly replaces: string | null
   readonly lowWater: number
   readonly target: number
 }
 
-/** Writes down that `owner` keeps the pool; whether it does then. Throws StoreError. */
+/** Records `owner` as the pool's owner; resolves to whether it is. Throws StoreError. */
 export async function ownPool(
   cassandra: CassandraSession,
-  { pool, owner, replaces, lowWater, target }: PoolOwning,
+  { pool, owner, replaces, lowWater, target }: PoolOwnership,
 ): Promise<boolean> {
   const values = [owner, BigInt(lowWater), BigInt(target), pool]
   const update = async (from: string | null) => {
@@ -31,18 +31,18 @@ export async function ownPool(
       from === null
         ? await cassandra.execute('lwt', OWN_FREE, values)
         : await cassandra.execute('lwt', OWN_FROM, [...values, from])
-    return wasApplied(row) ? 'ours' : ownerIn(row)
+    return wasApplied(row) ? 'owned' : ownerIn(row)
   }
-  return repeatUnknown(async () => {
-    // As ours first: so a try whose outcome was never learnt counts as done.
-    const standing = await update(owner)
-    if (standing === 'ours') return { done: true }
-    const from = standing.owner ?? null
+  return retryUnknown(async () => {
+    // First with `owner` as the expected owner: an earlier attempt with an unknown outcome counts.
+    const current = await update(owner)
+    if (current === 'owned') return { done: true }
+    const from = current.owner ?? null
     if (from !== null && from !== replaces) return { done: false }
-    const taken = await update(from)
-    if (taken === 'ours') return { done: true }
-    // Nobody's before and after, and still refused: there is no such pool.
-    return from === null && taken.owner === undefined ? { done: false } : 'again'
+    const replaced = await update(from)
+    if (replaced === 'owned') return { done: true }
+    // No owner before and after, and still not applied: the pool does not exist.
+    return from === null && replaced.owner === undefined ? { done: false } : 'retry'
   })
 }
 

@@ -1,36 +1,36 @@
-// Columns of Cassandra's rows as values of ours. The schema fixes their types, so another type is
-// a defect.
+// Converts column values of Cassandra's rows. The schema fixes their types, so another type is a
+// defect.
 import assert from 'node:assert/strict'
 
-/** A row by the names of its columns. */
+/** A row: values by column name. */
 export type Row = Readonly<Record<string, unknown>>
 
-/** Whether the LWT whose first row this is was applied. */
+/** Whether an LWT was applied, by the first row of its result. */
 export function wasApplied(row: Row | undefined): boolean {
   return row?.['[applied]'] === true
 }
 
-/** A text that is not null. */
-export function textOf(value: unknown): string {
+/** A non-null text value. */
+export function stringOf(value: unknown): string {
   assert(typeof value === 'string', `a column should hold text: it holds ${typeof value}`)
   return value
 }
 
-/** A uuid as text; `null` where there is none. */
+/** A uuid as a string, or `null`. */
 export function uuidOf(value: unknown): string | null {
   if (value == null) return null
   assert(typeof value === 'object', `a column should hold a uuid: it holds ${typeof value}`)
   return (value as { toString: () => string }).toString()
 }
 
-/** An int or bigint that is not null and that a number holds. */
+/** A non-null int or bigint within the range of safe integers. */
 export function integerOf(value: unknown): number {
   const number = typeof value === 'bigint' ? Number(value) : value
   assert(Number.isSafeInteger(number), `a column should hold an integer: it holds ${typeof value}`)
   return number as number
 }
 
-/** A timestamp in milliseconds; `null` where there is none. */
+/** A timestamp in milliseconds since the Unix epoch, or `null`. */
 export function timeMsOf(value: unknown): number | null {
   if (value == null) return null
   assert(value instanceof Date, `a column should hold a time: it holds ${typeof value}`)

@@ -1,13 +1,13 @@
-// The tables and how they came about, as forward-only steps. A step that has been released never
-// changes; code of one version runs on the schema of the next.
+// The tables, as forward-only migration steps. A released step never changes; each version of the
+// code also runs on the schema of the next version.
 import { createHash } from 'node:crypto'
 
-/** One step of the schema. Statements name no keyspace: `KEYSPACE.` stands before each table. */
+/** One migration step. Statements use the placeholder `KEYSPACE.` before each table. */
 export interface Migration {
   /** From 1, without gaps. */
   readonly version: number
   readonly about: string
-  /** Each may be run again after it has been done. */
+  /** Each is idempotent. */
   readonly statements: readonly string[]
 }
 
@@ -15,8 +15,8 @@ const HOUR_SECONDS = 3600
 const DAY_SECONDS = 24 * HOUR_SECONDS
 
 /**
- * Rows of `links` are read by key far more than written: levels of tenfold size, so that a read
- * touches few files, in small chunks. What has expired goes at the next compaction that meets it.
+ * Rows of `links` are read by key far more often than written: levels of tenfold size, so that a
+ * read touches few files, in small chunks. The next compaction of a file drops its expired rows.
  */
 const READ_OFTEN = `compaction = {'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'L10',
     'target_sstable_size': '256MiB', 'base_shard_count': '8',
@@ -26,9 +26,9 @@ const WRITTEN_OFTEN = `compaction = {'class': 'UnifiedCompactionStrategy',
   'scaling_parameters': 'T4', 'unchecked_tombstone_compaction': 'true'}`
 const SMALL = `compaction = {'class': 'UnifiedCompactionStrategy', 'scaling_parameters': 'T4'}`
 
-/** Deletions are told to every replica by repair within this time. */
+/** Repair must propagate deletions to every replica within this time. */
 const GRACE_SECONDS = 10 * DAY_SECONDS
-/** Rows that only ever expire need no longer than hints are kept for a node that is away. */
+/** Rows that only expire need no more than the time that hints are kept for a node that is down. */
 const EXPIRING_GRACE_SECONDS = 6 * HOUR_SECONDS
 
 /** Every step, in order. */
@@ -90,13 +90,13 @@ export const migrations: readonly Migration[] = [
   },
 ]
 
-/** The version of the schema that this code needs at least. */
+/** The minimum schema version of this code. */
 export const schemaVersion = Math.max(...migrations.map(({ version }) => version))
 
 /**
- * Makes the table that records the steps, and by which those who migrate take turns. It must be
- * made before turns can be taken: its id follows from its name, so that two who make it at once on
- * two nodes make the same table.
+ * The statement that creates the table of applied steps, which also holds the migration lock. It
+ * runs without the lock, so the table's id is derived from its name: concurrent runs on two nodes
+ * create the same table.
  */
 export function createMigrationsTable(keyspace: string): string {
   return `CREATE TABLE IF NOT EXISTS ${keyspace}.schema_migrations (
@@ -113,7 +113,7 @@ function tableId(keyspace: string): string {
   return `${part(0, 8)}-${part(8, 12)}-5${part(13, 16)}-8${part(17, 20)}-${part(20, 32)}`
 }
 
-/** The statement that makes a keyspace. */
+/** The statement that creates a keyspace. */
 export function createKeyspace(
   keyspace: string,
   replication: readonly { readonly dc: string; readonly replicas: number | string }[],

@@ -1,4 +1,4 @@
-// The settings of Cassandra: what they come to, and every fault with its sentence.
+// Cassandra's settings: the resulting plan, and the message of every problem.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,18 +23,18 @@ afterAll(() => {
 const planOf = (env: Record<string, string>) =>
   planCassandra(parseConfig(cassandraSettings, { ...given, ...env }))
 
-function faultsOf(env: Record<string, string>): readonly string[] {
+function problemsOf(env: Record<string, string>): readonly string[] {
   try {
     planOf(env)
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults
+    if (error instanceof ConfigError) return error.problems
     throw error
   }
   return []
 }
 
 describe('planCassandra()', () => {
-  test('takes the defaults for what is absent', () => {
+  test('applies the defaults', () => {
     expect(planOf({})).toEqual({
       hosts: ['db-0.db'],
       port: 9042,
@@ -46,7 +46,7 @@ describe('planCassandra()', () => {
     })
   })
 
-  test('takes all that is given', () => {
+  test('applies every setting', () => {
     const plan = planOf({
       CASSANDRA_CONTACT_POINTS: 'a.example, 10.0.0.1,::1',
       CASSANDRA_PORT: '9142',
@@ -58,14 +58,14 @@ describe('planCassandra()', () => {
       CASSANDRA_TLS_KEY: pem,
       CASSANDRA_SERIAL: 'global',
     })
-    const text = '-----BEGIN CERTIFICATE-----\n'
+    const content = '-----BEGIN CERTIFICATE-----\n'
     expect(plan).toEqual({
       hosts: ['a.example', '10.0.0.1', '::1'],
       port: 9142,
       localDc: 'dc1',
       keyspace: 'links_2',
       credentials: { username: 'me', password: 'secret' },
-      tls: { ca: text, cert: text, key: text },
+      tls: { ca: content, cert: content, key: content },
       isGlobal: true,
     })
   })
@@ -83,48 +83,48 @@ describe('planCassandra()', () => {
     ['CASSANDRA_KEYSPACE', 'a;b'],
     ['CASSANDRA_KEYSPACE', 'a'.repeat(49)],
     ['CASSANDRA_SERIAL', 'both'],
-  ])('refuses %s=%j', (name, value) => {
-    expect(faultsOf({ [name]: value })).toEqual([expect.stringContaining(name)])
+  ])('rejects %s=%j', (name, value) => {
+    expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(name)])
   })
 
-  test('names every fault of what only goes together, and never the password', () => {
-    const faults = faultsOf({
+  test('reports every problem of dependent settings, and never the password', () => {
+    const problems = problemsOf({
       CASSANDRA_PASSWORD: 'secret',
       CASSANDRA_TLS_CERT: '/nowhere',
       CASSANDRA_TLS_CA: '/dev/null',
     })
-    expect(faults).toEqual([
+    expect(problems).toEqual([
       'CASSANDRA_TLS_KEY is required beside CASSANDRA_TLS_CERT: a file',
       'CASSANDRA_TLS_CA must name a readable file in PEM: current value is /dev/null',
       'CASSANDRA_TLS_CERT must name a readable file in PEM: current value is /nowhere',
-      'CASSANDRA_USERNAME is required beside CASSANDRA_PASSWORD: a text',
+      'CASSANDRA_USERNAME is required beside CASSANDRA_PASSWORD: a string',
     ])
-    expect(faultsOf({ CASSANDRA_USERNAME: 'me' })).toEqual([
-      'CASSANDRA_PASSWORD is required beside CASSANDRA_USERNAME: a text',
+    expect(problemsOf({ CASSANDRA_USERNAME: 'me' })).toEqual([
+      'CASSANDRA_PASSWORD is required beside CASSANDRA_USERNAME: a string',
     ])
-    expect(faultsOf({ CASSANDRA_TLS_KEY: pem })).toEqual([
+    expect(problemsOf({ CASSANDRA_TLS_KEY: pem })).toEqual([
       'CASSANDRA_TLS_CERT is required beside CASSANDRA_TLS_KEY: a file',
     ])
   })
 })
 
 describe('CASSANDRA_REPLICATION', () => {
-  const read = (text?: string) => replicationSetting.schema.safeParse(text)
+  const parse = (value?: string) => replicationSetting.schema.safeParse(value)
 
   test('is a list of data centers with their replicas', () => {
-    expect(read('dc1:3, dc-2:1')).toMatchObject({
+    expect(parse('dc1:3, dc-2:1')).toMatchObject({
       data: [
         { dc: 'dc1', replicas: 3 },
         { dc: 'dc-2', replicas: 1 },
       ],
     })
-    expect(read()).toMatchObject({ success: true, data: undefined })
+    expect(parse()).toMatchObject({ success: true, data: undefined })
   })
 
   test.each(['dc1', 'dc1:0', 'dc1:10', 'dc1:3,dc1:3', "d':3", 'dc1:3:3', ':3'])(
-    'refuses %j',
-    (text) => {
-      expect(read(text).success).toBe(false)
+    'rejects %j',
+    (value) => {
+      expect(parse(value).success).toBe(false)
     },
   )
 })

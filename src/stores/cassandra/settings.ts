@@ -1,25 +1,25 @@
-// The settings of Cassandra and what they come to. Reads files of certificates; connects to
-// nothing and knows no driver.
+// Cassandra's settings and the connection plan derived from them. Reads certificate files; does
+// not connect or import the driver.
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { ConfigError, type ConfigOf, type Setting, together } from '../../config/config.ts'
+import { ConfigError, type ConfigOf, type Setting, dependentSettings } from '../../config/config.ts'
 import { integerSetting } from '../../config/settings.ts'
 
 const HOSTS_MAX = 64
 const hostName = /^[0-9A-Za-z_]([0-9A-Za-z_.-]{0,252}[0-9A-Za-z_.])?$/
 const dcName = /^[\w.-]{1,64}$/
 
-function isHost(text: string): boolean {
-  return isIP(text) !== 0 || hostName.test(text)
+function isHost(value: string): boolean {
+  return isIP(value) !== 0 || hostName.test(value)
 }
 
-function listOf(text: string): string[] {
-  return text.split(',').map((item) => item.trim())
+function listOf(value: string): string[] {
+  return value.split(',').map((item) => item.trim())
 }
 
-function optionalText(about: string, { secret = false } = {}): Setting<string | undefined> {
-  return { about, allowed: 'a text', fallback: 'unset', schema: z.string().optional(), secret }
+function optionalString(about: string, { secret = false } = {}): Setting<string | undefined> {
+  return { about, allowed: 'a string', fallback: 'unset', schema: z.string().optional(), secret }
 }
 
 /** Settings of every role that uses Cassandra. */
@@ -39,7 +39,7 @@ export const cassandraSettings = {
     fallback: 9042,
   }),
   CASSANDRA_LOCAL_DC: {
-    about: 'data center of Cassandra that is asked, and no other',
+    about: 'the local data center of Cassandra, the only one that is used',
     allowed: 'the name of a data center, up to 64 letters, digits and _ . -',
     fallback: 'required',
     schema: z.string().regex(dcName),
@@ -54,11 +54,13 @@ export const cassandraSettings = {
       .optional()
       .transform((name) => name ?? 'curtail'),
   },
-  CASSANDRA_USERNAME: optionalText('whom we log in as'),
-  CASSANDRA_PASSWORD: optionalText('password of CASSANDRA_USERNAME', { secret: true }),
-  CASSANDRA_TLS_CA: optionalText('PEM file of the authorities of Cassandra’s certificates: TLS on'),
-  CASSANDRA_TLS_CERT: optionalText('PEM file of the certificate shown to Cassandra'),
-  CASSANDRA_TLS_KEY: optionalText('PEM file of its key'),
+  CASSANDRA_USERNAME: optionalString('user name'),
+  CASSANDRA_PASSWORD: optionalString('password of CASSANDRA_USERNAME', { secret: true }),
+  CASSANDRA_TLS_CA: optionalString(
+    'PEM file of the authorities of Cassandra’s certificates: TLS on',
+  ),
+  CASSANDRA_TLS_CERT: optionalString('PEM file of the client certificate for Cassandra'),
+  CASSANDRA_TLS_KEY: optionalString('PEM file of its key'),
   CASSANDRA_SERIAL: {
     about: 'whether claims are settled in the local data center or across all',
     allowed: 'local or global',
@@ -72,18 +74,18 @@ export const cassandraSettings = {
 
 const REPLICAS_MAX = 9
 
-/** How many replicas each data center is to hold. */
+/** The number of replicas in each data center. */
 export type Replication = readonly { readonly dc: string; readonly replicas: number }[]
 
-/** CASSANDRA_REPLICATION, which only `migrate` takes. */
+/** CASSANDRA_REPLICATION, which only `migrate` reads. */
 export const replicationSetting: Setting<Replication | undefined> = {
-  about: 'replicas in each data center, such as dc1:3,dc2:3; set, migrate makes the keyspace',
+  about: 'replicas in each data center, such as dc1:3,dc2:3; if set, migrate creates the keyspace',
   allowed: `data centers, each once, with 1 to ${REPLICAS_MAX} replicas, such as dc1:3,dc2:3`,
   fallback: 'unset',
   schema: z
     .string()
-    .transform((text) =>
-      listOf(text).map((item) => {
+    .transform((value) =>
+      listOf(value).map((item) => {
         const [dc = '', replicas = '', ...rest] = item.split(':')
         return { dc, replicas: /^\d$/.test(replicas) && rest.length === 0 ? Number(replicas) : 0 }
       }),
@@ -101,7 +103,7 @@ export const replicationSetting: Setting<Replication | undefined> = {
 /** Values of `cassandraSettings`. */
 export type CassandraConfig = ConfigOf<typeof cassandraSettings>
 
-/** What the settings come to. */
+/** The connection plan derived from the settings. */
 export interface CassandraPlan {
   readonly hosts: readonly string[]
   readonly port: number
@@ -113,19 +115,19 @@ export interface CassandraPlan {
   readonly isGlobal: boolean
 }
 
-/** Texts in PEM. */
+/** Certificates and key in PEM. */
 interface CassandraTls {
   readonly ca: string
   readonly cert: string | undefined
   readonly key: string | undefined
 }
 
-/** What the settings come to together. Throws ConfigError with every fault, one line each. */
+/** Derives the plan. Throws ConfigError with every problem, one line each. */
 export function planCassandra(config: CassandraConfig): CassandraPlan {
-  const { tls, faults } = tlsOf(config)
+  const { tls, problems } = tlsOf(config)
   const { CASSANDRA_USERNAME: username, CASSANDRA_PASSWORD: password } = config
-  faults.push(...loginFaultsOf(config))
-  if (faults.length > 0) throw new ConfigError(faults)
+  problems.push(...loginProblemsOf(config))
+  if (problems.length > 0) throw new ConfigError(problems)
   return {
     hosts: config.CASSANDRA_CONTACT_POINTS,
     port: config.CASSANDRA_PORT,
@@ -148,47 +150,47 @@ const {
 const loginSettings = { CASSANDRA_USERNAME, CASSANDRA_PASSWORD }
 const tlsSettings = { CASSANDRA_TLS_CA, CASSANDRA_TLS_CERT, CASSANDRA_TLS_KEY }
 
-/** What of the settings must fit together. */
-export const cassandraTied = [
-  together(tlsSettings, (config) => tlsOf(config).faults),
-  together(loginSettings, loginFaultsOf),
+/** The checks of settings that depend on each other. */
+export const cassandraDependentSettings = [
+  dependentSettings(tlsSettings, (config) => tlsOf(config).problems),
+  dependentSettings(loginSettings, loginProblemsOf),
 ]
 
-function loginFaultsOf({
+function loginProblemsOf({
   CASSANDRA_USERNAME: username,
   CASSANDRA_PASSWORD: password,
 }: ConfigOf<typeof loginSettings>): readonly string[] {
   if ((username === undefined) === (password === undefined)) return []
   const [missing, given] =
     username === undefined ? ['USERNAME', 'PASSWORD'] : ['PASSWORD', 'USERNAME']
-  return [`CASSANDRA_${missing} is required beside CASSANDRA_${given}: a text`]
+  return [`CASSANDRA_${missing} is required beside CASSANDRA_${given}: a string`]
 }
 
 const pem = z.string().includes('-----BEGIN ')
 
 function tlsOf(config: ConfigOf<typeof tlsSettings>): {
   readonly tls: CassandraTls | undefined
-  readonly faults: string[]
+  readonly problems: string[]
 } {
-  const faults: string[] = []
-  const textOf = (name: keyof typeof tlsSettings) => {
+  const problems: string[] = []
+  const pemOf = (name: keyof typeof tlsSettings) => {
     const file = config[name]
     if (file === undefined) return undefined
     try {
       return pem.parse(readFileSync(file, 'utf8'))
     } catch {
-      faults.push(`${name} must name a readable file in PEM: current value is ${file}`)
+      problems.push(`${name} must name a readable file in PEM: current value is ${file}`)
       return undefined
     }
   }
   const needs = (name: keyof typeof tlsSettings, beside: keyof typeof tlsSettings) => {
     if (config[beside] !== undefined && config[name] === undefined)
-      faults.push(`${name} is required beside ${beside}: a file`)
+      problems.push(`${name} is required beside ${beside}: a file`)
   }
   needs('CASSANDRA_TLS_CA', 'CASSANDRA_TLS_CERT')
   needs('CASSANDRA_TLS_KEY', 'CASSANDRA_TLS_CERT')
   needs('CASSANDRA_TLS_CERT', 'CASSANDRA_TLS_KEY')
-  const ca = textOf('CASSANDRA_TLS_CA')
-  const [cert, key] = [textOf('CASSANDRA_TLS_CERT'), textOf('CASSANDRA_TLS_KEY')]
-  return { tls: ca === undefined ? undefined : { ca, cert, key }, faults }
+  const ca = pemOf('CASSANDRA_TLS_CA')
+  const [cert, key] = [pemOf('CASSANDRA_TLS_CERT'), pemOf('CASSANDRA_TLS_KEY')]
+  return { tls: ca === undefined ? undefined : { ca, cert, key }, problems }
 }

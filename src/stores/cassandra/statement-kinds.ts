@@ -1,5 +1,5 @@
-// The kinds of statements: at which consistency each is run, how long it may take, and whether the
-// driver may repeat it. A claim is repeated by nobody but us, who know whose it is.
+// The kinds of statements: the consistency level, deadline and driver retries of each. The driver
+// never retries a claim: only the store can tell its own claim from another's.
 import { errors, ExecutionProfile, policies, type QueryOptions, types } from 'cassandra-driver'
 import type { CassandraPlan } from './settings.ts'
 
@@ -7,46 +7,46 @@ import type { CassandraPlan } from './settings.ts'
 export type StatementKind =
   /** A conditional write (LWT). */
   | 'lwt'
-  /** A read that first decides every conditional write under way. */
+  /** A read that first decides every conditional write in flight. */
   | 'serial-read'
-  /** A read by key that sees every write that resolved before it. */
+  /** A read by key that sees every write resolved before it. */
   | 'majority-read'
-  /** A read by key that asks one replica, which may not know of the latest writes. */
+  /** A read by key from one replica, which may miss the latest writes. */
   | 'replica-read'
   /** A read of a whole small table. */
   | 'scan'
-  /** A write that may be done twice. */
+  /** An idempotent write. */
   | 'plain-write'
   /** A change of the schema. */
   | 'schema'
 
-/** How statements of one kind are run. */
+/** Run options of one kind of statement. */
 export interface StatementRun {
   readonly options: QueryOptions
-  /** Ours, over all attempts of the driver: its own time-out counts for each. */
+  /** Over all attempts of the driver, whose own timeout applies to each attempt. */
   readonly deadlineMs: number
   /** Whether it fails unless a majority of replicas responds. */
   readonly needsMajority: boolean
 }
 
-/** A redirect waits for a read so long at most, whatever the cluster does. */
+/** The longest that a redirect waits for a read. */
 const READ_MS_MAX = 250
 /**
- * How long the driver waits for a read: above the server's own bound, 5 s as shipped. A node that
- * waits in vain for others is heard then. Whose calls stay unanswered is taken for hung and left
- * (driver-options.ts), though one replica's answer is all that is to be had of it.
+ * The driver's timeout of a read: above the server's own, 5 s by default, so that a node that waits
+ * for unreachable replicas returns its timeout error first. The driver closes connections after
+ * unanswered reads (driver-options.ts), although such a node could still serve replica reads.
  */
 const READ_ATTEMPT_MS_MAX = 5500
-/** Above what a healthy read takes: then another replica is asked too. */
-const SECOND_READ_AFTER_MS = 40
-/** Above the server's own bounds of a claim, 1.8 and 2 s, so that its answer comes first. */
+/** Above the latency of a healthy read; a slower read is also sent to another replica. */
+const SPECULATIVE_READ_AFTER_MS = 40
+/** Above the server's own bounds of a claim, 1.8 and 2 s, so that its error arrives first. */
 const ATTEMPT_MS_MAX = 2200
 const SCHEMA_MS_MAX = 30_000
 
 const level = types.consistencies
 
-/** Repeats what may be done twice on another node, but not what has used up its time on one. */
-class RepeatUnlessLate extends policies.retry.RetryPolicy {
+/** Retries idempotent statements on another node, unless they have timed out on one. */
+class RetryUnlessTimedOut extends policies.retry.RetryPolicy {
   override onRequestError(...given: Parameters<policies.retry.RetryPolicy['onRequestError']>) {
     const [, , error] = given
     if (error instanceof errors.OperationTimedOutError) return this.rethrowResult()
@@ -57,21 +57,21 @@ class RepeatUnlessLate extends policies.retry.RetryPolicy {
 /** The profiles of the driver's client. */
 export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): ExecutionProfile[] {
   const serialConsistency = isGlobal ? level.serial : level.localSerial
-  // A commit across data centers is seen in each only by a read across them.
+  // Only a read across data centers sees every commit across data centers.
   const majority = isGlobal ? level.quorum : level.localQuorum
-  const repeat = new RepeatUnlessLate()
+  const retry = new RetryUnlessTimedOut()
   const never = new policies.retry.FallthroughRetryPolicy()
   const profile = (name: StatementKind, of: object) => new ExecutionProfile(name, of)
   const once = { retry: never, readTimeout: ATTEMPT_MS_MAX, serialConsistency }
-  const read = { retry: repeat, readTimeout: READ_ATTEMPT_MS_MAX }
-  const again = { retry: repeat, readTimeout: ATTEMPT_MS_MAX, consistency: majority }
+  const read = { retry: retry, readTimeout: READ_ATTEMPT_MS_MAX }
+  const retried = { retry: retry, readTimeout: ATTEMPT_MS_MAX, consistency: majority }
   return [
     profile('lwt', { ...once, consistency: majority }),
     profile('serial-read', { ...once, consistency: serialConsistency }),
     profile('majority-read', { ...read, consistency: majority }),
     profile('replica-read', { ...read, consistency: level.localOne }),
-    profile('scan', again),
-    profile('plain-write', again),
+    profile('scan', retried),
+    profile('plain-write', retried),
     profile('schema', { ...once, readTimeout: SCHEMA_MS_MAX, consistency: majority }),
   ]
 }
@@ -87,7 +87,7 @@ function runOf(
 
 const ATTEMPT_SPARE_MS = 200
 
-/** How each kind is run. */
+/** Run options by kind. */
 export const statementRuns: Readonly<Record<StatementKind, StatementRun>> = {
   lwt: runOf('lwt', { deadlineMs: ATTEMPT_MS_MAX + ATTEMPT_SPARE_MS }),
   'serial-read': runOf('serial-read', { deadlineMs: ATTEMPT_MS_MAX + ATTEMPT_SPARE_MS }),
@@ -101,15 +101,17 @@ export const statementRuns: Readonly<Record<StatementKind, StatementRun>> = {
   schema: runOf('schema', { deadlineMs: SCHEMA_MS_MAX, prepare: false }),
 }
 
+const { ConstantSpeculativeExecutionPolicy } = policies.speculativeExecution
+
 /**
- * Asks a second replica where a read is slow. The driver asks this of every statement that may be
- * done twice; what writes is left alone.
+ * Sends a slow read to a second replica. The driver consults the policy for every idempotent
+ * statement; writes are not sent twice.
  */
-export class SecondRead extends policies.speculativeExecution.ConstantSpeculativeExecutionPolicy {
+export class SpeculativeReads extends ConstantSpeculativeExecutionPolicy {
   readonly #never = { nextExecution: () => -1 }
 
   constructor() {
-    super(SECOND_READ_AFTER_MS, 1)
+    super(SPECULATIVE_READ_AFTER_MS, 1)
   }
 
   override newPlan(keyspace: string, query: string | object[]) {

@@ -1,34 +1,34 @@
-// What the span of a statement says, and that no statement has one outside a traced request.
+// Attributes of a statement's span; a statement outside a traced request has no span.
 import { expect, test } from '@jest/globals'
 import { StoreError } from '../../resilience/store-error.ts'
 import { recordSpans } from '../../../test/parts/recording-spans.ts'
 import { traceStatements } from './trace-statements.ts'
 
 const READ = 'SELECT long_url\n  FROM links WHERE short_code = ?'
-const answer = {
+const result = {
   rows: [],
   info: { triedHosts: { 'a:9042': null, 'b:9042': null }, speculativeExecutions: 1 },
 }
-const run = () => Promise.resolve(answer)
+const run = () => Promise.resolve(result)
 
 function inRequest<T>(spans: ReturnType<typeof recordSpans>, work: () => T): T {
-  const request = spans.serve({ traceparent: 'sampled' }, { name: 'GET', facts: {} })
-  return request === undefined ? work() : spans.within(request, work)
+  const request = spans.startServerSpan({ traceparent: 'sampled' }, { name: 'GET', attributes: {} })
+  return request === undefined ? work() : spans.runInSpan(request, work)
 }
 
-test('where tracing is off the statements stay as they are', () => {
+test('does not wrap statements if tracing is off', () => {
   expect(traceStatements(run, undefined)).toBe(run)
 })
 
-test('a statement of a traced request has a span; its values are not told', async () => {
+test('a statement of a traced request has a span without its values', async () => {
   const spans = recordSpans()
   const traced = traceStatements(run, spans)
-  expect(await inRequest(spans, () => traced('majority-read', READ, ['secret']))).toBe(answer)
+  expect(await inRequest(spans, () => traced('majority-read', READ, ['secret']))).toBe(result)
   expect(spans.recorded[1]).toEqual({
     name: 'SELECT links',
     within: 'GET',
     isEnded: true,
-    facts: {
+    attributes: {
       'db.system.name': 'cassandra',
       'db.query.text': 'SELECT long_url FROM links WHERE short_code = ?',
       'db.query.summary': 'SELECT links',
@@ -42,9 +42,9 @@ test('a statement of a traced request has a span; its values are not told', asyn
 })
 
 test.each([
-  [new StoreError('no answer', { outcome: 'unknown' }), 'unknown'],
+  [new StoreError('no result', { outcome: 'unknown' }), 'unknown'],
   [new TypeError('no'), 'defect'],
-])('%s fails its span as %s, and goes on to whoever asked', async (error, kind) => {
+])('%s fails its span as %s and is rethrown', async (error, kind) => {
   const spans = recordSpans()
   const traced = traceStatements(() => Promise.reject(error), spans)
   await expect(inRequest(spans, () => traced('lwt', 'UPDATE links SET a = ?'))).rejects.toBe(error)

@@ -1,11 +1,16 @@
-// The span of a statement in a request that is traced: which statement, at which level, and how
-// often the driver had to try. The values of a statement are told to nobody.
-import { askWithin, type SpanFacts, type Spans, spansNow } from '../../telemetry/spans.ts'
+// Spans of statements in traced requests: the statement, its kind, and the driver's attempts. The
+// values of a statement are never recorded.
+import {
+  callInSpan,
+  type SpanAttributes,
+  type Spans,
+  installedSpans,
+} from '../../telemetry/spans.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { StatementKind } from './statement-kinds.ts'
 
-/** What the driver tells of a statement beside its rows. */
-interface Told {
+/** The execution info in the driver's result. */
+interface ExecutionResult {
   readonly info?: {
     readonly speculativeExecutions?: number
     readonly triedHosts?: Readonly<Record<string, unknown>>
@@ -15,42 +20,42 @@ interface Told {
 /** Runs a statement. */
 type Run<T> = (kind: StatementKind, cql: string, values?: readonly unknown[]) => Promise<T>
 
-/** `run`, with a span for each statement of a request that is traced. */
+/** Wraps `run` with a span for each statement of a traced request. */
 export function traceStatements<T extends object>(
   run: Run<T>,
-  spans: Spans | undefined = spansNow(),
+  spans: Spans | undefined = installedSpans(),
 ): Run<T> {
   if (spans === undefined) return run
   return (kind, cql, values) =>
-    askWithin({
+    callInSpan({
       spans,
       start: () => startOf(kind, cql),
-      ask: () => run(kind, cql, values),
-      factsOf,
+      call: () => run(kind, cql, values),
+      attributesOf,
       failureOf: (error) => (error instanceof StoreError ? error.outcome : 'defect'),
     })
 }
 
 function startOf(kind: StatementKind, cql: string) {
   const summary = summaryOf(cql)
-  const facts = {
+  const attributes = {
     'db.system.name': 'cassandra',
     'db.query.text': cql.replace(/\s+/g, ' '),
     'db.query.summary': summary,
     'curtail.statement': kind,
   }
-  return { name: summary, facts }
+  return { name: summary, attributes }
 }
 
-/** The first word and the table, such as `INSERT links`. */
+/** The operation and the table, such as `INSERT links`. */
 function summaryOf(cql: string): string {
   const [, operation = ''] = /^\s*(\w+)/.exec(cql) ?? []
   const [, table] = /\b(?:FROM|INTO|UPDATE)\s+(\w+)/.exec(cql) ?? []
   return table === undefined ? operation : `${operation} ${table}`
 }
 
-/** More than one node tried is a retry; more than one execution a second read. */
-function factsOf({ info = {} }: Told): SpanFacts {
+/** More than one node tried means retries or speculative executions. */
+function attributesOf({ info = {} }: ExecutionResult): SpanAttributes {
   const { triedHosts, speculativeExecutions } = info
   return {
     'cassandra.speculative_execution.count': speculativeExecutions ?? 0,

@@ -1,40 +1,40 @@
-// Which nodes of the local data center are up, and whether a majority of replicas responds: the
-// state of the store that `/readyz` reports. Logs and counts each node that goes down or comes up.
+// Tracks which nodes of the local data center are up and whether a majority of replicas responds:
+// the store's state on `/readyz`. Logs and counts each node that goes down or comes up.
 import type { Client, Host } from 'cassandra-driver'
 import type { Log } from '../../telemetry/log.ts'
-import { type CassandraMetrics, showPool } from './driver-metrics.ts'
+import { type CassandraMetrics, exportConnectionState } from './driver-metrics.ts'
 import { createMajorityWatch, type MajorityWatch } from './majority.ts'
 
-/** `no-majority`: some node is up, but statements that need a majority of replicas fail. */
+/** `no-majority`: a node is up, but statements that need a majority of replicas fail. */
 export type StoreState = 'up' | 'no-majority' | 'down'
 
-/** What the watch works with. */
+/** Options of the watch. */
 interface NodeWatchOptions {
   readonly client: Client
   readonly localDc: string
   readonly metrics: CassandraMetrics
   readonly log: Pick<Log, 'info' | 'warn'>
-  /** Sends probes to some nodes; `undefined`: a session outside of our keyspace has none. */
+  /** Sends probes to some nodes; `undefined` for a session outside the keyspace. */
   readonly probe: ((majority: MajorityWatch) => void) | undefined
-  /** Called once no majority responds: what waits for one need not wait longer. */
-  readonly onMissing: () => void
+  /** Called when no majority responds: statements that need one can fail at once. */
+  readonly onMajorityLost: () => void
   readonly onState: ((state: StoreState) => void) | undefined
 }
 
-/** What is known of the nodes. */
+/** The observed state of the nodes. */
 export interface NodeWatch {
   readonly majority: MajorityWatch
   /** `undefined` before the first connection. */
   state(): StoreState | undefined
   isConnected(): boolean
-  /** The client is connected. */
-  begin(): void
-  end(): Promise<void>
+  /** Called when the client is connected. */
+  start(): void
+  stop(): Promise<void>
 }
 
-const LOOK_EVERY_MS = 1000
+const POLL_EVERY_MS = 1000
 
-/** Watches the nodes that the driver knows. */
+/** Watches the driver's list of nodes. */
 export function watchNodes(options: NodeWatchOptions): NodeWatch {
   const { client, localDc, metrics, log, onState } = options
   let isConnected = false
@@ -44,21 +44,21 @@ export function watchNodes(options: NodeWatchOptions): NodeWatch {
   const nodes = createNodeLog(options)
   const majority: MajorityWatch = createMajorityWatch({
     probe: () => {
-      if (options.probe === undefined) majority.answered(performance.now())
+      if (options.probe === undefined) majority.noteSuccess(performance.now())
       else options.probe(majority)
     },
     onChange: (isPresent) => {
-      if (!isPresent) options.onMissing()
-      show()
+      if (!isPresent) options.onMajorityLost()
+      update()
     },
   })
   const hostsNow = () => client.hosts.values().filter((host) => host.datacenter === localDc)
-  const show = () => {
+  const update = () => {
     const isAnyUp = isConnected && hostsNow().some((host) => host.isUp())
-    if (!isAnyUp || !wasAnyUp) majority.forget() // what probes told while all were down is void
+    if (!isAnyUp || !wasAnyUp) majority.reset() // probe results while all were down do not count
     wasAnyUp = isAnyUp
     const isPresent = majority.isPresent()
-    // A node has just come up: what was reported holds until a probe has told more.
+    // A node has just come up: the reported state stays until a probe completes.
     if (isAnyUp && isPresent === undefined) return
     const next = !isAnyUp ? 'down' : isPresent === true ? 'up' : 'no-majority'
     metrics.cassandraMajority.set(next === 'up' ? 1 : 0)
@@ -69,30 +69,30 @@ export function watchNodes(options: NodeWatchOptions): NodeWatch {
     else log.warn('Cassandra unavailable: no majority of replicas responds, probing')
     onState?.(next)
   }
-  const look = () => {
+  const poll = () => {
     if (!isConnected) return
-    if (nodes.note(hostsNow())) majority.doubt()
-    show()
+    if (nodes.update(hostsNow())) majority.suspect()
+    update()
   }
-  // A node that is found again is first removed, then added, and gets its data center after that.
-  const lookSoon = () => setImmediate(look)
-  for (const event of ['hostUp', 'hostDown', 'hostAdd', 'hostRemove']) client.on(event, lookSoon)
+  // For a rediscovered node the driver emits removal and addition, and then sets its data center.
+  const pollSoon = () => setImmediate(poll)
+  for (const event of ['hostUp', 'hostDown', 'hostAdd', 'hostRemove']) client.on(event, pollSoon)
   return {
     majority,
     state: () => state,
     isConnected: () => isConnected,
-    begin() {
+    start() {
       isConnected = true
-      look()
+      poll()
       timer = setInterval(() => {
-        look() // not every change is an event
-        majority.look()
-        showPool(client, metrics)
-      }, LOOK_EVERY_MS)
+        poll() // the driver does not emit an event for every change
+        majority.tick()
+        exportConnectionState(client, metrics)
+      }, POLL_EVERY_MS)
       timer.unref()
-      showPool(client, metrics)
+      exportConnectionState(client, metrics)
     },
-    async end() {
+    async stop() {
       isConnected = false
       state = 'down'
       clearInterval(timer)
@@ -102,25 +102,25 @@ export function watchNodes(options: NodeWatchOptions): NodeWatch {
   }
 }
 
-/** Logs and counts changes between one look at the nodes and the next. */
+/** Logs and counts the changes between two polls of the nodes. */
 function createNodeLog({ metrics, log }: Pick<NodeWatchOptions, 'metrics' | 'log'>) {
   let upBefore: ReadonlySet<string> | undefined
   return {
-    /** Whether any node went down or came up. */
-    note(hosts: readonly Host[]): boolean {
+    /** Returns whether any node wentDown down or cameUp up. */
+    update(hosts: readonly Host[]): boolean {
       const upNow = new Set(hosts.filter((host) => host.isUp()).map(({ address }) => address))
       const before = upBefore ?? new Set<string>()
       const isFirst = upBefore === undefined
       upBefore = upNow
       const counts = { up: upNow.size, known: hosts.length }
-      const came = [...upNow].filter((address) => !before.has(address))
-      const went = [...before].filter((address) => !upNow.has(address))
-      metrics.cassandraNodeChanges.labels('up').inc(came.length)
-      metrics.cassandraNodeChanges.labels('down').inc(went.length)
-      for (const address of went) log.warn({ address, ...counts }, 'Cassandra node down')
+      const cameUp = [...upNow].filter((address) => !before.has(address))
+      const wentDown = [...before].filter((address) => !upNow.has(address))
+      metrics.cassandraNodeChanges.labels('up').inc(cameUp.length)
+      metrics.cassandraNodeChanges.labels('down').inc(wentDown.length)
+      for (const address of wentDown) log.warn({ address, ...counts }, 'Cassandra node down')
       if (isFirst) log.info({ addresses: [...upNow], ...counts }, 'connected to Cassandra')
-      else for (const address of came) log.info({ address, ...counts }, 'Cassandra node up')
-      return came.length + went.length > 0
+      else for (const address of cameUp) log.info({ address, ...counts }, 'Cassandra node up')
+      return cameUp.length + wentDown.length > 0
     },
   }
 }

@@ -1,19 +1,19 @@
-// Pools of codes in memory: for tests, and as the plainest statement of what a store of codes does.
+// Pools of codes in memory: for tests, and as the simplest reference for a code store.
 import type { CodeStore } from '../../codes/code-store.ts'
 import type { Pool } from '../../codes/pool.ts'
 
-/** Makes a store without pools. */
+/** Creates a store without pools. */
 export function createMemoryCodeStore(): CodeStore {
   const pools = new Map<string, Pool>()
   const blocks = new Map<string, readonly string[]>()
   const keyOf = ({ pool, seq }: { pool: string; seq: number }) => `${String(seq)} ${pool}`
   const rowOf = (name: string): Pool => {
     const row = pools.get(name)
-    if (row === undefined) throw new Error(`there is no pool ${name}`)
+    if (row === undefined) throw new Error(`unknown pool ${name}`)
     return row
   }
-  const changeIf = (row: Pool, holds: boolean, to: Partial<Pool>) => {
-    if (holds) pools.set(row.pool, { ...row, ...to })
+  const changeIf = (row: Pool, condition: boolean, to: Partial<Pool>) => {
+    if (condition) pools.set(row.pool, { ...row, ...to })
     return Promise.resolve(rowOf(row.pool))
   }
   return {

@@ -1,4 +1,4 @@
-// The memory store decides as decideTogether says, whatever short cuts it takes, and is bounded.
+// The memory store decides as decideTogether does, despite its fast path, and is bounded.
 import { expect, jest, test } from '@jest/globals'
 import fc from 'fast-check'
 import { LRUCache } from 'lru-cache'
@@ -11,9 +11,9 @@ import { tokenBucket } from '../../limits/token-bucket.ts'
 import { createMemoryCounterStore } from './counter-store.ts'
 
 const KEYS = 3
-const BEGUN_US = 1_790_000_000_000_000
+const START_US = 1_790_000_000_000_000
 
-/** The plainest store: charges by decideTogether; what has expired is forgotten when asked for. */
+/** The simplest store: decides with decideTogether, and deletes expired counters on access. */
 function createModel(nowUs: () => number) {
   const counters = new Map<string, { state: CounterState; expiresAtUs: number }>()
   return (charges: readonly CounterCharge[]) => {
@@ -50,11 +50,11 @@ const history = fc.array(
   { maxLength: 40 },
 )
 
-test('calls of one, two and more charges are decided as the model decides them', () => {
+test('calls of any number of charges are decided as in the model', () => {
   const limited = fc.array(shapes, { minLength: KEYS, maxLength: KEYS })
   fc.assert(
     fc.property(limited, history, (counters, steps) => {
-      let nowUs = BEGUN_US
+      let nowUs = START_US
       const store = createMemoryCounterStore({ nowUs: () => nowUs })
       const model = createModel(() => nowUs)
       for (const step of steps) {
@@ -82,29 +82,29 @@ function bucketHit(key: string): CounterCharge {
   return { ...hit(key), algorithm: tokenBucket }
 }
 
-test('never holds more counters than it may, and keeps those in use', () => {
-  const store = createMemoryCounterStore({ nowUs: () => BEGUN_US, countersMax: 100 })
+test('never holds more counters than its maximum, and keeps those in use', () => {
+  const store = createMemoryCounterStore({ nowUs: () => START_US, countersMax: 100 })
   for (let i = 0; i < 10_000; i++) {
     store.chargeNow([hit(`key ${String(i)}`)])
     if (i % 50 === 0 && i < 500) store.chargeNow([hit('used')])
-    expect(store.countersHeld()).toBeLessThanOrEqual(100)
+    expect(store.counterCount()).toBeLessThanOrEqual(100)
     if (i === 500) expect(store.chargeNow([hit('used')])[0]?.remaining).toBe(0)
   }
-  expect(store.countersHeld()).toBe(100)
+  expect(store.counterCount()).toBe(100)
 })
 
-test('holds 100,000 counters if nothing else is asked for', () => {
-  const store = createMemoryCounterStore({ nowUs: () => BEGUN_US })
+test('holds 100,000 counters by default', () => {
+  const store = createMemoryCounterStore({ nowUs: () => START_US })
   for (let i = 0; i < 100_001; i++) store.chargeNow([hit(String(i))])
-  expect(store.countersHeld()).toBe(100_000)
+  expect(store.counterCount()).toBe(100_000)
 })
 
-test('a counter that has expired is overwritten: nothing is deleted, nothing cleared', () => {
+test('an expired counter is overwritten: nothing is deleted or cleared', () => {
   const removals = [
     jest.spyOn(LRUCache.prototype, 'delete'),
     jest.spyOn(LRUCache.prototype, 'clear'),
   ]
-  let nowUs = BEGUN_US
+  let nowUs = START_US
   const store = createMemoryCounterStore({ nowUs: () => nowUs })
   const remaining = (...charges: readonly CounterCharge[]) =>
     store.chargeNow(charges).map((decision) => decision.remaining)
@@ -119,20 +119,20 @@ test('a counter that has expired is overwritten: nothing is deleted, nothing cle
   expect(remaining(bucketHit('b'))).toEqual([9])
   expect(remaining({ ...bucketHit('b'), cost: -1 })).toEqual([10])
   expect(remaining({ ...bucketHit('b'), cost: -1 }, bucketHit('b'))).toEqual([10, 9])
-  expect(store.countersHeld()).toBe(2)
+  expect(store.counterCount()).toBe(2)
   for (const removal of removals) expect(removal).not.toHaveBeenCalled()
   jest.restoreAllMocks()
 })
 
-test('what leaves nothing to count is not held', () => {
-  const store = createMemoryCounterStore({ nowUs: () => BEGUN_US })
+test('a charge that leaves nothing to count stores no counter', () => {
+  const store = createMemoryCounterStore({ nowUs: () => START_US })
   store.chargeNow([{ ...bucketHit('b'), cost: 0 }])
   store.chargeNow([{ ...bucketHit('b'), cost: -1 }])
-  expect(store.countersHeld()).toBe(0)
+  expect(store.counterCount()).toBe(0)
 })
 
-test('answers calls that wait as those that do not', async () => {
-  const store = createMemoryCounterStore({ nowUs: () => BEGUN_US })
+test('charge() decides as chargeNow() does', async () => {
+  const store = createMemoryCounterStore({ nowUs: () => START_US })
   expect(await store.charge([hit('a')])).toMatchObject([{ remaining: 9 }])
   expect(store.chargeNow([])).toEqual([])
 })

@@ -1,6 +1,6 @@
-// Counters in memory: for standalone, and for a limiter without Redis. Holds a bounded number and
-// evicts the least recently counted one. A counter that has expired is not used, and overwritten
-// by the next one of its key: the cache's `delete` of a last entry clears arrays of COUNTERS_MAX.
+// Counters in memory: for standalone, and for a limiter without Redis. Bounded; evicts the least
+// recently used counter. An expired counter is ignored and overwritten by the next one of its key,
+// not deleted: LRUCache's `delete` of the last entry clears arrays of COUNTERS_MAX.
 import { LRUCache } from 'lru-cache'
 import type { CounterState, Decision } from '../../limits/algorithm.ts'
 import type { CounterCharge, CounterStore } from '../../limits/counter-store.ts'
@@ -10,13 +10,13 @@ import { decideTogether } from '../../limits/decide-together.ts'
 export interface MemoryCounterStore extends CounterStore {
   /** `charge` without the promise; never throws. */
   chargeNow(charges: readonly CounterCharge[]): readonly Decision[]
-  /** Overwrites a counter so that `remaining` hits remain of its limit, or all if that is fewer. */
+  /** Sets a counter so that `remaining` hits are left of its limit, or all if that is fewer. */
   keepRemaining(charge: CounterCharge, remaining: number): void
-  /** How many counters are held, expired ones included. */
-  countersHeld(): number
+  /** The number of counters, including expired ones. */
+  counterCount(): number
 }
 
-/** So many counters are held where nothing else is said. */
+/** Default maximum number of counters. */
 const COUNTERS_MAX = 100_000
 const EXPIRED = -Infinity
 
@@ -27,7 +27,7 @@ interface Counter {
 
 type Counters = LRUCache<string, Counter>
 
-/** Makes an empty store. `nowUs` gives microseconds since the Unix epoch. */
+/** Creates an empty store; `nowUs` returns microseconds since the Unix epoch. */
 export function createMemoryCounterStore({
   nowUs,
   countersMax = COUNTERS_MAX,
@@ -39,14 +39,15 @@ export function createMemoryCounterStore({
 
   const chargeOne = (charge: CounterCharge) => {
     const atUs = nowUs()
-    const held = counters.get(charge.key)
-    const state = liveState(held, atUs)
+    const stored = counters.get(charge.key)
+    const state = liveState(stored, atUs)
     let decision = decide(charge, state, atUs)
     if (!decision.admitted && charge.veto !== 'never') {
-      decision = takenBack(decision, { charge, state, atUs })
+      decision = withoutConsumption(decision, { charge, state, atUs })
     }
     const { next, expiresInUs } = decision
-    if (next !== undefined) keep(counters, charge.key, { held, state: next, atUs, expiresInUs })
+    if (next !== undefined)
+      writeCounter(counters, charge.key, { stored, state: next, atUs, expiresInUs })
     return [decision]
   }
   const chargeSeveral = (charges: readonly CounterCharge[]) => {
@@ -54,7 +55,7 @@ export function createMemoryCounterStore({
     const stateOf = (key: string) => liveState(counters.get(key), atUs)
     const { decisions, changes } = decideTogether(charges, atUs, stateOf)
     for (const [key, { state, expiresInUs }] of changes) {
-      keep(counters, key, { held: counters.get(key), state, atUs, expiresInUs })
+      writeCounter(counters, key, { stored: counters.get(key), state, atUs, expiresInUs })
     }
     return decisions
   }
@@ -67,41 +68,42 @@ export function createMemoryCounterStore({
     charge: (charges) => Promise.resolve(chargeNow(charges)),
     keepRemaining(charge, remaining) {
       const atUs = nowUs()
-      const held = counters.get(charge.key)
-      if (held !== undefined) held.expiresAtUs = EXPIRED
+      const stored = counters.get(charge.key)
+      if (stored !== undefined) stored.expiresAtUs = EXPIRED
       const cost = decide({ ...charge, cost: 0 }, undefined, atUs).remaining - remaining
       if (cost <= 0) return
       const { next, expiresInUs } = decide({ ...charge, cost }, undefined, atUs)
-      if (next !== undefined) keep(counters, charge.key, { held, state: next, atUs, expiresInUs })
+      if (next !== undefined)
+        writeCounter(counters, charge.key, { stored, state: next, atUs, expiresInUs })
     },
-    countersHeld: () => counters.size,
+    counterCount: () => counters.size,
   }
 }
 
-/** The state of a counter that has not expired; one that has stays so if the clock is set back. */
-function liveState(held: Counter | undefined, atUs: number): CounterState | undefined {
-  if (held === undefined || held.expiresAtUs > atUs) return held?.state
-  held.expiresAtUs = EXPIRED
+/** The state of an unexpired counter; an expired one stays so if the clock goes backwards. */
+function liveState(stored: Counter | undefined, atUs: number): CounterState | undefined {
+  if (stored === undefined || stored.expiresAtUs > atUs) return stored?.state
+  stored.expiresAtUs = EXPIRED
   return undefined
 }
 
-/** Writes a counter, over the one that is held for its key. */
-function keep(
+/** Writes a counter in place of the stored one of its key. */
+function writeCounter(
   counters: Counters,
   key: string,
-  next: { held: Counter | undefined; state: CounterState; atUs: number; expiresInUs: number },
+  next: { stored: Counter | undefined; state: CounterState; atUs: number; expiresInUs: number },
 ): void {
-  const { held, state, atUs, expiresInUs } = next
+  const { stored, state, atUs, expiresInUs } = next
   const expiresAtUs = expiresInUs > 0 ? atUs + expiresInUs : EXPIRED
-  if (held !== undefined) {
-    held.state = state
-    held.expiresAtUs = expiresAtUs
+  if (stored !== undefined) {
+    stored.state = state
+    stored.expiresAtUs = expiresAtUs
   } else if (expiresAtUs !== EXPIRED) {
     counters.set(key, { state, expiresAtUs })
   }
 }
 
-// What follows does for one charge what decideTogether does for any number, without its lists.
+// The functions below do for one charge what decideTogether does for many, without its lists.
 
 function decide(
   { algorithm, limit, cost }: CounterCharge,
@@ -111,14 +113,14 @@ function decide(
   return algorithm.decide({ state, cost, nowUs: atUs, limit })
 }
 
-/** The decision where its call is denied. */
-function takenBack(
+/** The decision when its call is denied: nothing is consumed, except with `denyConsumes`. */
+function withoutConsumption(
   decision: Decision,
   of: { charge: CounterCharge; state: CounterState | undefined; atUs: number },
 ): Decision {
   const { algorithm, limit, cost } = of.charge
   if (cost <= 0 || limit.denyConsumes) return decision
   const { admitted, over, retryAfterUs } = decision
-  const look = { state: of.state, cost: 0, nowUs: of.atUs, limit }
-  return { ...algorithm.decide(look), admitted, over, retryAfterUs }
+  const peek = { state: of.state, cost: 0, nowUs: of.atUs, limit }
+  return { ...algorithm.decide(peek), admitted, over, retryAfterUs }
 }

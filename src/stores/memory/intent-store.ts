@@ -1,8 +1,8 @@
-// Intents in memory: for tests, and as the plainest statement of what a store of intents does.
+// Intents in memory: for tests, and as the simplest reference for an intent store.
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../links/intent-store.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 
-/** Makes an empty store that judges the life of its intents by `nowMs`. */
+/** Creates an empty store; `nowMs` determines when intents expire. */
 export function createMemoryIntentStore(nowMs: Clock): IntentStore {
   const intents = new Map<string, Intent>()
   const read = (keyHash: string) => {
@@ -11,15 +11,15 @@ export function createMemoryIntentStore(nowMs: Clock): IntentStore {
   }
   return {
     insertIfAbsent(intent) {
-      const stood = read(intent.keyHash)
-      if (stood === undefined) intents.set(intent.keyHash, intent)
-      return Promise.resolve(stood ?? intent)
+      const existing = read(intent.keyHash)
+      if (existing === undefined) intents.set(intent.keyHash, intent)
+      return Promise.resolve(existing ?? intent)
     },
     readSerial: (keyHash) => Promise.resolve(read(keyHash)),
     move({ intent, to }) {
-      const stood = read(intent.keyHash)
-      if (stood?.writerId === intent.writerId && stood.code === intent.code) {
-        intents.set(intent.keyHash, { ...stood, code: to })
+      const existing = read(intent.keyHash)
+      if (existing?.writerId === intent.writerId && existing.code === intent.code) {
+        intents.set(intent.keyHash, { ...existing, code: to })
       }
       return Promise.resolve(read(intent.keyHash))
     },

@@ -1,47 +1,47 @@
-// A shared cache of links in memory: for tests, and as the plainest statement of what one does.
+// A shared link cache in memory: for tests, and as the simplest reference for one.
 import type { Target } from '../../links/decide-redirect.ts'
-import { type LinkCache, lifeMsOf, PERMIT_MS } from '../../links/link-cache.ts'
+import { type LinkCache, lifeMsOf, LEASE_MS } from '../../links/link-cache.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 
-type Kept = { readonly untilMs: number } & (
-  { readonly permit: string } | { readonly target: Target | undefined }
+type Entry = { readonly untilMs: number } & (
+  { readonly lease: string } | { readonly target: Target | undefined }
 )
 
-/** Makes an empty cache, not bounded. Every call settles in the next microtask. */
-export function createMemoryLinkCache(given: {
+/** Creates an empty, unbounded cache. Every call settles in the next microtask. */
+export function createMemoryLinkCache(options: {
   readonly nowMs: Clock
   readonly random?: () => number
 }): LinkCache {
-  const { nowMs, random = Math.random } = given
-  const kept = new Map<string, Kept>()
-  let permits = 0
-  const standing = (code: string) => {
-    const found = kept.get(code)
+  const { nowMs, random = Math.random } = options
+  const entries = new Map<string, Entry>()
+  let leases = 0
+  const readLive = (code: string) => {
+    const found = entries.get(code)
     return found !== undefined && found.untilMs > nowMs() ? found : undefined
   }
   return {
     look(code) {
-      const found = standing(code)
+      const found = readLive(code)
       if (found === undefined) {
-        const permit = String(permits++)
-        kept.set(code, { permit, untilMs: nowMs() + PERMIT_MS })
-        return Promise.resolve({ kind: 'unknown', permit })
+        const lease = String(leases++)
+        entries.set(code, { lease, untilMs: nowMs() + LEASE_MS })
+        return Promise.resolve({ kind: 'unknown', lease })
       }
-      if ('permit' in found) return Promise.resolve({ kind: 'unknown', permit: undefined })
+      if ('lease' in found) return Promise.resolve({ kind: 'unknown', lease: undefined })
       const { target } = found
       return Promise.resolve(target === undefined ? { kind: 'negative' } : { kind: 'hit', target })
     },
     fill(entry) {
-      const found = standing(entry.code)
-      const isAllowed = found !== undefined && 'permit' in found && found.permit === entry.permit
-      if (isAllowed) {
+      const found = readLive(entry.code)
+      const hasLease = found !== undefined && 'lease' in found && found.lease === entry.lease
+      if (hasLease) {
         const { code, target } = entry
-        kept.set(code, { target, untilMs: nowMs() + lifeMsOf(entry, random) })
+        entries.set(code, { target, untilMs: nowMs() + lifeMsOf(entry, random) })
       }
-      return Promise.resolve(isAllowed)
+      return Promise.resolve(hasLease)
     },
     forget(code) {
-      kept.delete(code)
+      entries.delete(code)
       return Promise.resolve()
     },
   }

@@ -1,8 +1,8 @@
-// Links in memory: for tests, and as the plainest statement of what a store of links does.
+// Links in memory: for tests, and as the simplest reference for a link store.
 import type { Link } from '../../links/link.ts'
 import type { LinkStore, SweptStore } from '../../links/link-store.ts'
 
-/** Makes an empty store. Every call settles in the next microtask. */
+/** Creates an empty store. Every call settles in the next microtask. */
 export function createMemoryLinkStore(): LinkStore & SweptStore {
   const links = new Map<string, Link>()
   const read = (code: string) => Promise.resolve(links.get(code))
@@ -13,9 +13,9 @@ export function createMemoryLinkStore(): LinkStore & SweptStore {
   }
   return {
     insertIfAbsent(link) {
-      const stood = links.get(link.code)
-      if (stood === undefined) links.set(link.code, link)
-      return Promise.resolve((stood ?? link).writerId)
+      const existing = links.get(link.code)
+      if (existing === undefined) links.set(link.code, link)
+      return Promise.resolve((existing ?? link).writerId)
     },
     find: read,
     readSerial: read,
@@ -35,12 +35,12 @@ export function createMemoryLinkStore(): LinkStore & SweptStore {
         deletedAtMs: link.deletedAtMs ?? deletedAtMs,
       })),
     deleteEnded({ beforeMs, max }) {
-      const ended = [...links.values()].filter(
+      const expired = [...links.values()].filter(
         (link) =>
           link.deletedAtMs === null && link.expiresAtMs !== null && link.expiresAtMs < beforeMs,
       )
-      for (const link of ended.slice(0, max)) links.delete(link.code)
-      return Promise.resolve(Math.min(ended.length, max))
+      for (const link of expired.slice(0, max)) links.delete(link.code)
+      return Promise.resolve(Math.min(expired.length, max))
     },
   }
 }

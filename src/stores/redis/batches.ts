@@ -1,36 +1,36 @@
-// Gathers the calls of one turn of the event loop into scripts, one for each hash slot, and gives
-// each call its own decisions. Bounded: in charges of a script, in calls under way and in time.
+// Batches the calls of one event-loop turn into one script per hash slot, and returns each call's
+// decisions. Bounds: counts per script, calls in flight, and time.
 import type { Decision } from '../../limits/algorithm.ts'
 import { within } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
-import { type Call, decodeReply, encodeCalls } from './charge-wire.ts'
+import { type Call, decodeReply, encodeCalls } from './count-wire.ts'
 import type { RedisConnection } from './connection.ts'
-import { chargeScript, chargeScriptSha } from './script.ts'
+import { countScript, countScriptSha } from './script.ts'
 
-/** A script is sent without waiting for more calls once it holds so many charges. */
-const BATCH_CHARGES_MAX = 128
+/** A batch with this many counts is sent at once. */
+const BATCH_SIZE_MAX = 128
 
-/** With so many calls unanswered, a further one fails at once. */
-export const CALLS_UNDER_WAY_MAX = 10_000
+/** With this many calls in flight, further calls fail at once. */
+export const CALLS_IN_FLIGHT_MAX = 10_000
 
-interface Waiting {
+interface PendingCall {
   readonly call: Call
   readonly resolve: (decisions: readonly Decision[]) => void
   readonly reject: (error: StoreError) => void
 }
 
 interface Batch {
-  charges: number
-  readonly waiting: Waiting[]
+  size: number
+  readonly pending: PendingCall[]
 }
 
-/** Calls on their way. */
+/** Sends calls in batches. */
 export interface Batches {
-  /** Makes the charges of one call, whose keys are all of this hash slot. Throws StoreError. */
+  /** Counts the hits of one call, whose keys all have this hash slot. Throws StoreError. */
   add(slot: number, call: Call): Promise<readonly Decision[]>
 }
 
-/** Makes the batches of one connection. */
+/** Creates the batches of one connection. */
 export function createBatches(options: {
   readonly connection: RedisConnection
   readonly keyPrefix: string
@@ -38,21 +38,21 @@ export function createBatches(options: {
 }): Batches {
   const { connection, keyPrefix, nowUs } = options
   const batches = new Map<number, Batch>()
-  let underWay = 0
+  let inFlight = 0
 
-  const send = async ({ waiting }: Batch) => {
-    const calls = waiting.map(({ call }) => call)
+  const send = async ({ pending }: Batch) => {
+    const calls = pending.map(({ call }) => call)
     try {
       const args = encodeCalls(calls, { keyPrefix, nowUs: nowUs?.() })
       const decisions = decodeReply(await runScript(connection, args), calls)
-      waiting.forEach(({ resolve }, at) => {
+      pending.forEach(({ resolve }, at) => {
         resolve(decisions[at] ?? [])
       })
     } catch (error) {
-      const failed = error instanceof StoreError ? error : unreadable(error)
-      for (const { reject } of waiting) reject(failed)
+      const failed = error instanceof StoreError ? error : invalidReply(error)
+      for (const { reject } of pending) reject(failed)
     } finally {
-      underWay -= waiting.length
+      inFlight -= pending.length
     }
   }
   const flush = () => {
@@ -60,49 +60,49 @@ export function createBatches(options: {
     batches.clear()
     for (const batch of ready) void send(batch)
   }
-  const put = (slot: number, waiting: Waiting) => {
+  const enqueue = (slot: number, pending: PendingCall) => {
     let batch = batches.get(slot)
     if (batch === undefined) {
       if (batches.size === 0) setImmediate(flush)
-      batch = { charges: 0, waiting: [] }
+      batch = { size: 0, pending: [] }
       batches.set(slot, batch)
     }
-    batch.waiting.push(waiting)
-    batch.charges += waiting.call.length
-    if (batch.charges < BATCH_CHARGES_MAX) return
+    batch.pending.push(pending)
+    batch.size += pending.call.length
+    if (batch.size < BATCH_SIZE_MAX) return
     batches.delete(slot)
     void send(batch)
   }
   return {
     add(slot, call) {
-      if (underWay >= CALLS_UNDER_WAY_MAX) {
-        const message = `${underWay} calls wait for Redis already`
+      if (inFlight >= CALLS_IN_FLIGHT_MAX) {
+        const message = `${inFlight} calls wait for Redis already`
         return Promise.reject(new StoreError(message, { outcome: 'not-done' }))
       }
-      underWay++
+      inFlight++
       return new Promise((resolve, reject) => {
-        put(slot, { call, resolve, reject })
+        enqueue(slot, { call, resolve, reject })
       })
     },
   }
 }
 
-/** Runs the script; sends it whole where Redis does not know it. Throws StoreError. */
+/** Runs the script by its SHA; on NOSCRIPT sends its source. Throws StoreError. */
 async function runScript(connection: RedisConnection, args: readonly string[]): Promise<unknown> {
   if (!connection.isUp()) throw new StoreError('Redis is not connected', { outcome: 'not-done' })
   const { timeoutMs } = connection
-  const late = () =>
-    new StoreError(`Redis did not answer in ${timeoutMs} ms`, { outcome: 'unknown' })
-  const answer = connection
-    .evalsha(chargeScriptSha, args)
+  const timeoutError = () =>
+    new StoreError(`Redis did not respond within ${timeoutMs} ms`, { outcome: 'unknown' })
+  const reply = connection
+    .evalsha(countScriptSha, args)
     .catch((error: unknown) => {
       if (!isUnknownScript(error)) throw error
-      return connection.eval(chargeScript, args)
+      return connection.eval(countScript, args)
     })
     .catch((cause: unknown) => {
       throw new StoreError(messageOf(cause), { outcome: 'unknown', cause })
     })
-  return within(timeoutMs, answer, late)
+  return within(timeoutMs, reply, timeoutError)
 }
 
 function isUnknownScript(error: unknown): boolean {
@@ -110,9 +110,9 @@ function isUnknownScript(error: unknown): boolean {
 }
 
 function messageOf(cause: unknown): string {
-  return `Redis did not make the charges: ${cause instanceof Error ? cause.message : String(cause)}`
+  return `Redis did not count the hits: ${cause instanceof Error ? cause.message : String(cause)}`
 }
 
-function unreadable(cause: unknown): StoreError {
-  return new StoreError('Redis answered what is no decision', { outcome: 'unknown', cause })
+function invalidReply(cause: unknown): StoreError {
+  return new StoreError('Redis returned an invalid decision', { outcome: 'unknown', cause })
 }

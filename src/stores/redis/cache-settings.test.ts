@@ -1,4 +1,4 @@
-// What REDIS_URL of the link cache may say.
+// The values of the link cache's REDIS_URL.
 import { expect, test } from '@jest/globals'
 import { ConfigError, parseConfig } from '../../config/config.ts'
 import { cacheSettings, planLinkCache } from './cache-settings.ts'
@@ -56,20 +56,20 @@ test.each([
   'redis+cluster://a:1,b:2/1',
   'redis+cluster://a:1,',
   'redis+other://a:1',
-])('%s is refused, and not echoed', (url) => {
-  let fault: unknown
+])('%s is rejected and not echoed', (url) => {
+  let thrown: unknown
   try {
     plan({ REDIS_URL: url })
   } catch (error) {
-    fault = error
+    thrown = error
   }
-  if (!(fault instanceof ConfigError)) throw new Error('it is not refused')
-  expect(fault.faults).toEqual([
+  if (!(thrown instanceof ConfigError)) throw new Error('not rejected')
+  expect(thrown.problems).toEqual([
     expect.stringMatching(/^REDIS_URL must be redis:\/\/.*: current value is hidden$/),
   ])
 })
 
-test('it is required, and files must be there', () => {
+test('REDIS_URL is required, and files must exist', () => {
   expect(() => plan({})).toThrow('REDIS_URL is required: redis://')
   const files = { REDIS_URL: 'rediss://h', REDIS_TLS_CACERT: '/nowhere' }
   expect(() => plan(files)).toThrow('REDIS_TLS_CACERT must name a readable file in PEM')

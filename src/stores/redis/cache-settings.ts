@@ -1,12 +1,12 @@
-// The settings of the shared cache of links, and what they come to. Reads files of certificates;
-// connects to nothing.
+// Settings of the shared link cache and the connection options derived from them. Reads
+// certificate files; does not connect.
 import { z } from 'zod'
-import { ConfigError, type ConfigOf, type Setting, together } from '../../config/config.ts'
+import { ConfigError, type ConfigOf, type Setting, dependentSettings } from '../../config/config.ts'
 import type { RedisConnectionOptions } from './connection.ts'
 import { parseAuth, redisSettings, tlsOf } from './settings.ts'
 import { type ParsedTarget, parseTarget, type RedisType } from './target.ts'
 
-/** Bound of connecting; each command has a shorter one of its own. */
+/** The timeout of connecting; each command has its own, shorter one. */
 const CONNECT_MS_MAX = 1000
 
 const FORM = [
@@ -15,7 +15,7 @@ const FORM = [
   'or redis+cluster://[user:password@]host:port,host:port',
 ].join(' ')
 
-/** REDIS_URL of whoever reads or writes links. */
+/** REDIS_URL of the roles that read or write links. */
 const urlSetting: Setting<ParsedTarget> = {
   about: 'shared cache of links',
   allowed: FORM,
@@ -40,20 +40,20 @@ export const cacheSettings = {
   ...tlsSettings,
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
 
-/** What of the settings must fit together. */
-export const cacheTied = [
-  together(tlsSettings, (config) => {
-    const faults: string[] = []
-    tlsOf(config, faults)
-    return faults
+/** The checks of settings that depend on each other. */
+export const cacheDependentSettings = [
+  dependentSettings(tlsSettings, (config) => {
+    const problems: string[] = []
+    tlsOf(config, problems)
+    return problems
   }),
 ]
 
-/** What the settings come to together. Throws ConfigError with every fault, one line each. */
+/** The connection options. Throws ConfigError with every problem, one line each. */
 export function planLinkCache(config: ConfigOf<typeof cacheSettings>): RedisConnectionOptions {
-  const faults: string[] = []
-  const tls = tlsOf(config, faults)
-  if (faults.length > 0) throw new ConfigError(faults)
+  const problems: string[] = []
+  const tls = tlsOf(config, problems)
+  if (problems.length > 0) throw new ConfigError(problems)
   const { target, database, hasTls, auth } = config.REDIS_URL
   return {
     target,
@@ -65,27 +65,27 @@ export function planLinkCache(config: ConfigOf<typeof cacheSettings>): RedisConn
   }
 }
 
-const URL_PARTS = new RegExp(
+const URL_FORM = new RegExp(
   [
     /^(?<scheme>rediss?)(?:\+(?<kind>sentinel|cluster))?:\/\//,
-    /(?<who>[^@/]*@)?(?<hosts>[^@/]+)(?<path>\/.*)?$/,
+    /(?<userinfo>[^@/]*@)?(?<hosts>[^@/]+)(?<path>\/.*)?$/,
   ]
     .map(({ source }) => source)
     .join(''),
 )
 
-/** What a URL means, or `undefined`: it is not in its form. */
-function parseCacheUrl(text: string): ParsedTarget | undefined {
-  const { scheme, kind, who = '', hosts = '', path = '' } = URL_PARTS.exec(text)?.groups ?? {}
+/** Parses a URL; `undefined` if it is malformed. */
+function parseCacheUrl(url: string): ParsedTarget | undefined {
+  const { scheme, kind, userinfo = '', hosts = '', path = '' } = URL_FORM.exec(url)?.groups ?? {}
   if (scheme === undefined) return undefined
   const parse = (target: string, type: RedisType) =>
     parseTarget(target, { type, socketType: 'tcp' })
-  if (kind === undefined) return parse(text, 'SINGLE')
+  if (kind === undefined) return parse(url, 'SINGLE')
   const [, first = '', ...rest] = path.split('/')
   const list = (tail: string) =>
     hosts
       .split(',')
-      .map((host) => `${scheme}://${who}${host}${tail}`)
+      .map((host) => `${scheme}://${userinfo}${host}${tail}`)
       .join(',')
   if (kind === 'cluster') return path === '' ? parse(list(''), 'CLUSTER') : undefined
   if (rest.length > 1) return undefined

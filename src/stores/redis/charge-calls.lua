@@ -1,11 +1,11 @@
--- The frame around the algorithms: makes the charges of several calls, one call after the other,
--- each as limits/decide-together.ts does. Reads every counter at the start and writes those that
--- changed at the end, so that the calls of a batch share both.
--- ARGV: the time in microseconds, or nothing for the server's own; how many limits; of each limit
--- algorithm, requests, window, burst, parts of a hit, parts of a microsecond, deny_consumes, veto;
--- then of each call how many charges, and of each charge its limit and its cost. KEYS: a key for
--- each charge. Reply: of each charge remaining, reset, over, wait (0 = admitted, -1 = never), and
--- last the time; a duration beyond COUNT_MAX, 142 years, is returned and kept as COUNT_MAX.
+-- The main part of the script: counts the hits of several calls in sequence, each call as in
+-- limits/decide-together.ts. Reads every counter at the start and writes the changed ones at the
+-- end, so that the calls of a batch share both.
+-- ARGV: the time in microseconds, or '' for the server's clock; the number of limits; per limit
+-- algorithm, requests, window, burst, parts per hit, parts per microsecond, deny_consumes, veto;
+-- then per call the number of counts, and per count its limit and its cost. KEYS: one per count.
+-- Reply: per count remaining, reset, over, wait (0 = admitted, -1 = never), and finally the time;
+-- a duration beyond COUNT_MAX, 142 years, is returned and stored as COUNT_MAX.
 local argv, keys = ARGV, KEYS
 local now = tonumber(argv[1])
 if not now then
@@ -30,7 +30,7 @@ for number = 1, tonumber(argv[2]) do
   at = at + 8
 end
 
--- What is no string is nothing here; a log's list is read when it is asked for.
+-- MGET returns nil for values that are not strings; a log's list is read on demand.
 local KEYS_AT_ONCE = 1000
 local values = {}
 for from = 1, #keys, KEYS_AT_ONCE do
@@ -48,7 +48,7 @@ local function read_log(key)
     log.newest = tonumber(redis.call('LINDEX', key, -1))
     if log.newest then return log end
   end
-  log.stored, log.last, log.newest = 1, 0, 0 -- not ours: absent, and to be overwritten
+  log.stored, log.last, log.newest = 1, 0, 0 -- not a log: counts as absent and is overwritten
   return log
 end
 
@@ -59,7 +59,7 @@ local function read_numbers(value)
   return { tonumber(first), tonumber(second), tonumber(third) }
 end
 
--- What each counter holds; false is nothing.
+-- The state of each counter; false means none.
 local held = {}
 local function state_of(place, key, limit)
   local state = held[key]
@@ -71,8 +71,8 @@ local function state_of(place, key, limit)
 end
 
 local decisions = {}
--- Decides `count` charges whose arguments follow `from`. `drops` says whether what the call's
--- denial takes back is left out. Returns the counters that change, and whether the call is denied.
+-- Decides `count` counts whose arguments follow `from`. With `drops`, omits the hits that a denied
+-- call does not consume. Returns the counters that change, and whether the call is denied.
 local function decide(count, from, place, drops)
   local draft, is_denied, together, denied_together = {}, false, 0, 0
   for i = 1, count do

@@ -1,40 +1,40 @@
-// A connection to Redis: alone, behind Sentinel or as a Cluster. Comes back by itself within half
-// a second of Redis; until then commands fail at once. Holds back nothing and repeats nothing.
+// A connection to Redis: standalone, behind Sentinel or Cluster. Reconnects within half a second of
+// Redis's recovery; until then commands fail at once. Queues nothing and retries nothing.
 import type { ConnectionOptions } from 'node:tls'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
-import { mendSentinels } from './mend-sentinel.ts'
+import { configureSentinelConnections } from './workaround-sentinel-connections.ts'
 import type { HostPort, RedisTarget } from './target.ts'
 
-/** What a connection needs. */
+/** Connection options. */
 export interface RedisConnectionOptions {
   readonly target: RedisTarget
   readonly auth?: RedisAuth | undefined
-  /** What the sentinels ask for. */
+  /** Credentials for the sentinels. */
   readonly sentinelAuth?: RedisAuth | undefined
   readonly tls?: RedisTls | undefined
   readonly database: number
-  /** Bound of connecting and of each command. */
+  /** The timeout of connecting and of each command. */
   readonly timeoutMs: number
 }
 
-/** Who we are to Redis. */
+/** Credentials. */
 export interface RedisAuth {
   /** Absent: the default user. */
   readonly username?: string | undefined
   readonly password: string
 }
 
-/** Texts in PEM. */
+/** TLS certificates and key in PEM. */
 export interface RedisTls {
-  /** Whom to trust; absent: the authorities that Node trusts. */
+  /** The trusted CAs; absent: those that Node.js trusts. */
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
-  /** Whether the certificate must name the host. */
+  /** Whether the host name is verified against the certificate. */
   readonly isHostChecked: boolean
 }
 
-/** What is told of a connection: once that it is lost or cannot be made, once that it is back. */
+/** Called once when the connection is lost or fails, and once when it is ready again. */
 export interface RedisWatch {
   readonly onDown: (error: Error) => void
   readonly onUp: () => void
@@ -46,17 +46,17 @@ export interface RedisConnection {
   readonly timeoutMs: number
   /** Whether a command can be sent now. */
   isUp(): boolean
-  /** Arguments after the script: number of keys, keys, others. Rejects with the driver's error. */
+  /** `args`: number of keys, keys, other arguments. Rejects with the driver's error. */
   evalsha(sha: string, args: readonly (string | Buffer)[]): Promise<unknown>
   eval(script: string, args: readonly (string | Buffer)[]): Promise<unknown>
   ping(): Promise<unknown>
-  /** A value as one character for each byte. */
+  /** The value as a string with one character per byte. */
   get(key: string): Promise<string | null>
-  /** The same of several; on a Cluster only for keys of one slot. */
+  /** As `get`, for several keys; on a Cluster all must be of one slot. */
   mget(keys: readonly string[]): Promise<readonly (string | null)[]>
-  /** Puts a value for `ms` where there is none; whether it did. */
+  /** Sets a value for `ms` unless the key exists; resolves to whether it was set. */
   putIfAbsent(entry: { key: string; value: string; ms: number }): Promise<boolean>
-  /** On a Cluster only for keys of one slot. */
+  /** On a Cluster all keys must be of one slot. */
   del(keys: readonly string[]): Promise<unknown>
   /** Closes at once. */
   close(): void
@@ -69,11 +69,11 @@ const SLOTS_REFRESH_MS = 5000
 const KEEP_ALIVE_MS = 10_000
 const CLOSE_MS_MAX = 200
 
-mendSentinels(CLOSE_MS_MAX)
+configureSentinelConnections(CLOSE_MS_MAX)
 
-/** Begins to connect; never waits for it, and never throws for a Redis that is not there. */
+/** Starts to connect; does not wait, and does not throw if Redis is unreachable. */
 export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch): RedisConnection {
-  const client = makeClient(options)
+  const client = createClient(options)
   let isDown = false
   let isClosed = false
   client.on('error', (error: Error) => {
@@ -90,12 +90,12 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     isDown = false
     watch.onUp()
   })
-  // Behind Sentinel the driver ends for good if a failover is told while it asks for the master.
-  let again: NodeJS.Timeout | undefined
+  // Behind Sentinel the driver stops for good if a failover occurs while it looks up the master.
+  let reconnectTimer: NodeJS.Timeout | undefined
   client.on('end', () => {
     if (isClosed) return
-    again = setTimeout(() => {
-      client.connect().catch(() => undefined) // its event has told it
+    reconnectTimer = setTimeout(() => {
+      client.connect().catch(() => undefined) // reported by the event
     }, retryDelayMs(1))
   })
   return {
@@ -113,20 +113,20 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     del: (keys) => client.del([...keys]),
     close() {
       isClosed = true
-      isDown = true // its end is no news
-      clearTimeout(again)
+      isDown = true // so that the close is not reported
+      clearTimeout(reconnectTimer)
       client.disconnect()
     },
   }
 }
 
-/** The first attempts follow at once, later ones every quarter of a second or sooner. */
+/** The first retries follow almost at once, later ones after at most RETRY_MS_MAX. */
 function retryDelayMs(attempt: number): number {
-  const mostMs = Math.min(RETRY_MS_MAX, 10 * 2 ** Math.min(attempt, 10))
-  return Math.round(mostMs * (0.5 + Math.random() / 2))
+  const maxMs = Math.min(RETRY_MS_MAX, 10 * 2 ** Math.min(attempt, 10))
+  return Math.round(maxMs * (0.5 + Math.random() / 2))
 }
 
-function optionsOfAll(options: RedisConnectionOptions) {
+function commonOptions(options: RedisConnectionOptions) {
   const { auth, tls, timeoutMs } = options
   return {
     ...(auth?.username === undefined ? {} : { username: auth.username }),
@@ -147,16 +147,16 @@ function optionsOfAll(options: RedisConnectionOptions) {
     autoResubscribe: false,
     enableAutoPipelining: false,
     lazyConnect: false,
-    // After a failover the Redis at the other end may have become a replica.
+    // After a failover the connected Redis may have become a replica.
     reconnectOnError: (error: Error) => error.message.includes('READONLY'),
   } as const satisfies RedisOptions
 }
 
-function makeClient(options: RedisConnectionOptions): Redis | Cluster {
+function createClient(options: RedisConnectionOptions): Redis | Cluster {
   const { target } = options
-  if (target.kind === 'cluster') return makeCluster(target.nodes, options)
-  const all = {
-    ...optionsOfAll(options),
+  if (target.kind === 'cluster') return createCluster(target.nodes, options)
+  const common = {
+    ...commonOptions(options),
     db: options.database,
     enableOfflineQueue: false,
     retryStrategy: retryDelayMs,
@@ -164,10 +164,10 @@ function makeClient(options: RedisConnectionOptions): Redis | Cluster {
   if (target.kind === 'sentinel') {
     const { masterName: name, sentinels } = target
     const list = sentinels.map(({ host, port }) => ({ host, port }))
-    return new Redis({ ...all, ...sentinelOptions(options), name, sentinels: list })
+    return new Redis({ ...common, ...sentinelOptions(options), name, sentinels: list })
   }
-  if ('path' in target) return new Redis({ ...all, path: target.path })
-  return new Redis({ ...all, host: target.host, port: target.port })
+  if ('path' in target) return new Redis({ ...common, path: target.path })
+  return new Redis({ ...common, host: target.host, port: target.port })
 }
 
 function sentinelOptions({ sentinelAuth, timeoutMs, tls }: RedisConnectionOptions) {
@@ -183,7 +183,7 @@ function sentinelOptions({ sentinelAuth, timeoutMs, tls }: RedisConnectionOption
   } as const satisfies RedisOptions
 }
 
-function makeCluster(nodes: readonly HostPort[], options: RedisConnectionOptions): Cluster {
+function createCluster(nodes: readonly HostPort[], options: RedisConnectionOptions): Cluster {
   const startNodes = nodes.map(({ host, port }) => ({ host, port }))
   return new Cluster(startNodes, {
     enableOfflineQueue: false,
@@ -197,7 +197,7 @@ function makeCluster(nodes: readonly HostPort[], options: RedisConnectionOptions
     retryDelayOnTryAgain: FAILOVER_RETRY_MS,
     slotsRefreshTimeout: options.timeoutMs,
     slotsRefreshInterval: SLOTS_REFRESH_MS,
-    redisOptions: optionsOfAll(options),
+    redisOptions: commonOptions(options),
   })
 }
 
@@ -210,7 +210,7 @@ function tlsOptions({ ca, cert, key, isHostChecked }: RedisTls): ConnectionOptio
   }
 }
 
-/** One character for each byte, so that what is no UTF-8 can be compared too. */
+/** One character per byte, so that invalid UTF-8 can be compared too. */
 function bytesOf(value: Buffer | null): string | null {
   return value === null ? null : value.toString('latin1')
 }

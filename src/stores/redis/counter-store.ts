@@ -1,7 +1,7 @@
-// Counters in Redis. The calls of one turn of the event loop go out as one script, which makes them
-// one after the other; each is all or nothing. On Redis Cluster that holds for the keys of one hash
-// slot, and with a Redis for seconds for those of one Redis: a call is then several, side by side,
-// and what a denied call has taken in the others is refunded.
+// Counters in Redis. One script runs the calls of one event-loop turn in sequence; each call is
+// atomic. On Redis Cluster a call is atomic per hash slot, and with a separate Redis for per-second
+// limits per Redis: it is then split into concurrent groups, and the hits that other groups have
+// counted for a denied call are refunded.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
 import { type CounterCharge, type CounterStore, partOf } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
@@ -16,26 +16,26 @@ import { traceBatches } from './trace-commands.ts'
 
 /** Counters in Redis. */
 export interface RedisCounterStore extends CounterStore {
-  /** Resolves if every Redis of the store answers and counts now. Throws StoreError. */
+  /** Resolves if every Redis of the store responds and counts. Throws StoreError. */
   probe(): Promise<void>
-  /** Closes the connections; what is under way fails with StoreError. */
+  /** Closes the connections; calls in flight fail with StoreError. */
   close(): void
 }
 
-/** What the store works with. */
+/** Options of the store. */
 export interface RedisCounterStoreOptions {
   readonly connection: RedisConnection
-  /** For charges with `isPerSecond`; where absent they go the way of the others. */
+  /** For counts with `isPerSecond`; if absent they use `connection`. */
   readonly perSecond?: RedisConnection | undefined
-  /** Put before each key. */
+  /** The prefix of each key. */
   readonly keyPrefix: string
-  /** Told of what nobody waits for: refunds that Redis did not make. */
+  /** Called for failed refunds, which no caller awaits. */
   readonly onFailure?: ((error: unknown) => void) | undefined
-  /** In place of Redis's clock, in microseconds: for tests of equality only. */
+  /** Replaces Redis's clock, in microseconds; only in equivalence tests. */
   readonly nowUs?: (() => number) | undefined
 }
 
-/** A Redis that answers may refuse to count, as one without memory does: so each counts a hit. */
+/** The probe counts hits: a Redis that is out of memory responds to PING but rejects writes. */
 const probes: readonly CounterCharge[] = [true, false].map((isPerSecond) => ({
   key: 'probe',
   algorithm: fixedWindow,
@@ -45,99 +45,97 @@ const probes: readonly CounterCharge[] = [true, false].map((isPerSecond) => ({
   isPerSecond,
 }))
 
-type ChargeAll = (charges: readonly CounterCharge[]) => Promise<readonly Decision[]>
+type CountAll = (counts: readonly CounterCharge[]) => Promise<readonly Decision[]>
 
-/** Makes the store; nothing is sent before the first call. */
+/** Creates the store; it sends nothing before the first call. */
 export function createRedisCounterStore(options: RedisCounterStoreOptions): RedisCounterStore {
   const { connection, perSecond } = options
   const connections = perSecond === undefined ? [connection] : [connection, perSecond]
-  const chargeMain = chargesOf(connection, options)
-  const charge: ChargeAll =
+  const countMain = counterOf(connection, options)
+  const countAll: CountAll =
     perSecond === undefined
-      ? chargeMain
-      : inGroups([chargeMain, chargesOf(perSecond, options)], options.onFailure)
+      ? countMain
+      : routed([countMain, counterOf(perSecond, options)], options.onFailure)
   return {
-    charge: (charges) => (charges.length === 0 ? Promise.resolve([]) : charge(charges)),
+    charge: (counts) => (counts.length === 0 ? Promise.resolve([]) : countAll(counts)),
     async probe() {
       await Promise.all(connections.map(ping))
-      const late = () => new StoreError('Redis did not count', { outcome: 'unknown' })
-      await within(connection.timeoutMs, charge(probes), late)
+      const timeoutError = () => new StoreError('Redis did not count', { outcome: 'unknown' })
+      await within(connection.timeoutMs, countAll(probes), timeoutError)
     },
     close() {
-      for (const one of connections) one.close()
+      for (const each of connections) each.close()
     },
   }
 }
 
-function chargesOf(connection: RedisConnection, options: RedisCounterStoreOptions): ChargeAll {
+function counterOf(connection: RedisConnection, options: RedisCounterStoreOptions): CountAll {
   const { keyPrefix, onFailure } = options
   const batches = traceBatches(createBatches({ ...options, connection }))
-  if (!connection.isCluster) return (charges) => batches.add(0, charges)
+  if (!connection.isCluster) return (counts) => batches.add(0, counts)
   const groupOf = ({ key }: CounterCharge) => keySlot(keyPrefix + key)
-  const chargeGroup: ChargeGroup = (slot, part) => batches.add(slot, part)
-  return (charges) => splitUp(charges, { groupOf, chargeGroup, onFailure })
+  const countGroup: CountGroup = (slot, counts) => batches.add(slot, counts)
+  return (counts) => countInGroups(counts, { groupOf, countGroup, onFailure })
 }
 
-function inGroups(
-  pools: readonly [ChargeAll, ChargeAll],
+/** Sends per-second counts to the second Redis, all others to the first. */
+function routed(
+  pools: readonly [CountAll, CountAll],
   onFailure: RedisCounterStoreOptions['onFailure'],
-): ChargeAll {
+): CountAll {
   const groupOf = ({ isPerSecond }: CounterCharge) => (isPerSecond ? 1 : 0)
-  const chargeGroup: ChargeGroup = (group, charges) => pools[group === 1 ? 1 : 0](charges)
-  return (charges) => splitUp(charges, { groupOf, chargeGroup, onFailure })
+  const countGroup: CountGroup = (group, counts) => pools[group === 1 ? 1 : 0](counts)
+  return (counts) => countInGroups(counts, { groupOf, countGroup, onFailure })
 }
 
-type ChargeGroup = (
-  group: number,
-  charges: readonly CounterCharge[],
-) => Promise<readonly Decision[]>
+type CountGroup = (group: number, counts: readonly CounterCharge[]) => Promise<readonly Decision[]>
 
-/** Charges each group on its own, all at once; the decisions in the order of the charges. */
-async function splitUp(
-  charges: readonly CounterCharge[],
+/** Counts each group concurrently; returns the decisions in the order of the counts. */
+async function countInGroups(
+  counts: readonly CounterCharge[],
   {
     groupOf,
-    chargeGroup,
+    countGroup,
     onFailure,
   }: {
-    groupOf: (charge: CounterCharge) => number
-    chargeGroup: ChargeGroup
+    groupOf: (count: CounterCharge) => number
+    countGroup: CountGroup
     onFailure: RedisCounterStoreOptions['onFailure']
   },
 ): Promise<readonly Decision[]> {
   const placesOf = new Map<number, number[]>()
-  charges.forEach((charge, place) => {
-    const group = groupOf(charge)
+  counts.forEach((count, place) => {
+    const group = groupOf(count)
     const places = placesOf.get(group)
     if (places === undefined) placesOf.set(group, [place])
     else places.push(place)
   })
-  const decisions: Decision[] = new Array<Decision>(charges.length)
-  const chargePart = async ([group, places]: readonly [number, number[]]) => {
-    const whole = places.flatMap((place) => charges[place] ?? [])
-    const part = partOf(whole, charges)
-    const decided = await chargeGroup(group, part)
+  const decisions: Decision[] = new Array<Decision>(counts.length)
+  const runGroup = async ([group, places]: readonly [number, number[]]) => {
+    const ofGroup = places.flatMap((place) => counts[place] ?? [])
+    const counted = partOf(ofGroup, counts)
+    const decided = await countGroup(group, counted)
     decided.forEach((decision, at) => {
       decisions[places[at] ?? 0] = decision
     })
-    return { group, places, charges: part, decisions: decided }
+    return { group, places, counts: counted, decisions: decided }
   }
-  const parts = await Promise.all([...placesOf].map(chargePart))
-  if (parts.length === 1 || !isDenied(charges, decisions)) return decisions
-  for (const part of parts) {
-    const refunds = refundsOf(part, decisions)
-    // Nothing waits for it, nor tries it twice: hits that are not refunded count until they expire.
-    if (refunds.length > 0) chargeGroup(part.group, refunds).catch(onFailure ?? (() => undefined))
+  const groups = await Promise.all([...placesOf].map(runGroup))
+  if (groups.length === 1 || !isDenied(counts, decisions)) return decisions
+  for (const counted of groups) {
+    const refunds = refundsOf(counted, decisions)
+    // Neither awaited nor retried: hits that are not refunded count until they expire.
+    if (refunds.length > 0) countGroup(counted.group, refunds).catch(onFailure ?? (() => undefined))
   }
   return decisions
 }
 
 async function ping(connection: RedisConnection): Promise<void> {
   const { timeoutMs } = connection
-  const late = () =>
-    new StoreError(`Redis did not answer a PING in ${timeoutMs} ms`, { outcome: 'not-done' })
-  const answered = connection.ping().catch((cause: unknown) => {
-    throw new StoreError('Redis did not answer a PING', { outcome: 'not-done', cause })
+  const timeoutError = () =>
+    new StoreError(`Redis did not respond to a PING in ${timeoutMs} ms`, { outcome: 'not-done' })
+  const ponged = connection.ping().catch((cause: unknown) => {
+    throw new StoreError('Redis did not respond to a PING', { outcome: 'not-done', cause })
   })
-  await within(timeoutMs, answered, late)
+  await within(timeoutMs, ponged, timeoutError)
 }

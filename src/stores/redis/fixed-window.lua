@@ -1,4 +1,4 @@
--- Decides as limits/fixed-window.ts does. State: {start of the window, hits in it}.
+-- Same decisions as limits/fixed-window.ts. State: {start of the window, hits in it}.
 local function fixed_window(state, cost, now, limit)
   local requests, consumes = limit.requests, limit.deny_consumes
   local start, count = now - now % limit.window, 0

@@ -1,4 +1,4 @@
-// Slots as Redis Cluster computes them: values of its specification and of CLUSTER KEYSLOT.
+// Hash slots as Redis Cluster computes them: values from its specification and CLUSTER KEYSLOT.
 import { expect, test } from '@jest/globals'
 import { keySlot } from './key-slot.ts'
 

@@ -1,5 +1,5 @@
 // The hash slot of a key on Redis Cluster, as its specification defines it: CRC16 (XMODEM) of the
-// key, or of what stands between the first `{` and the next `}`.
+// key, or of its hash tag: the substring between the first `{` and the next `}`.
 const SLOTS = 16_384
 
 const table = Uint16Array.from({ length: 256 }, (_, byte) => {
@@ -11,13 +11,13 @@ const table = Uint16Array.from({ length: 256 }, (_, byte) => {
 /** From 0 to 16,383. */
 export function keySlot(key: string): number {
   let crc = 0
-  for (const byte of Buffer.from(hashedPart(key))) {
+  for (const byte of Buffer.from(hashTagOf(key))) {
     crc = ((crc << 8) ^ (table[(crc >> 8) ^ byte] ?? 0)) & 0xffff
   }
   return crc % SLOTS
 }
 
-function hashedPart(key: string): string {
+function hashTagOf(key: string): string {
   const open = key.indexOf('{')
   const close = key.indexOf('}', open + 1)
   return open === -1 || close === -1 || close === open + 1 ? key : key.slice(open + 1, close)

@@ -1,20 +1,20 @@
-// Entries of the link cache: what is written is read back, and no spoilt value is ever a target.
+// Entries of the link cache: encoding round-trips, and no corrupt value decodes to a target.
 import { describe, expect, test } from '@jest/globals'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
-import { decodeEntry, encodeEntry, encodePermit, type InvalidReason } from './link-cache-entry.ts'
+import { decodeEntry, encodeEntry, encodeLease, type InvalidReason } from './link-cache-entry.ts'
 
 const CODE = 'Ab3_-xyz90'
 const expiring = { longUrl: 'https://example.com/a?b=c#d', expiresAtMs: 1_790_000_000_000 }
 const entries = [
   ['a target', encodeEntry(CODE, { ...expiring, expiresAtMs: null })],
   ['a target that expires', encodeEntry(CODE, expiring)],
-  ['nothing', encodeEntry(CODE, undefined)],
+  ['a negative result', encodeEntry(CODE, undefined)],
 ] as const
 const kindOf = (code: string, value: string) => decodeEntry(code, value).kind
 const invalid = (reason: InvalidReason) => ({ kind: 'invalid', reason })
 
-test('what is written is read back', () => {
+test('entries round-trip', () => {
   const visible = fc.string({
     unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)),
     minLength: 1,
@@ -29,11 +29,11 @@ test('what is written is read back', () => {
       expect(decodeEntry(code, encodeEntry(code, undefined))).toEqual({ kind: 'negative' })
     }),
   )
-  expect(decodeEntry(CODE, encodePermit('x'))).toEqual({ kind: 'unknown', permit: undefined })
+  expect(decodeEntry(CODE, encodeLease('x'))).toEqual({ kind: 'unknown', lease: undefined })
 })
 
 describe.each(entries)('an entry of %s', (_, whole) => {
-  test('is invalid at every shorter length, and with anything after it', () => {
+  test('is invalid if truncated or extended', () => {
     for (let length = 0; length < whole.length; length++) {
       expect(kindOf(CODE, whole.slice(0, length))).toBe('invalid')
     }
@@ -41,22 +41,22 @@ describe.each(entries)('an entry of %s', (_, whole) => {
     expect(decodeEntry(CODE, whole.slice(0, -1))).toEqual(invalid('length'))
   })
 
-  test('is invalid with any one bit flipped', () => {
+  test('is invalid with any single bit flipped', () => {
     const bytes = Buffer.from(whole, 'latin1')
     for (let bit = 0; bit < bytes.length * 8; bit++) {
-      const spoilt = Buffer.from(bytes)
-      spoilt.writeUInt8(bytes.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
-      expect(kindOf(CODE, spoilt.toString('latin1'))).toBe('invalid')
+      const corrupt = Buffer.from(bytes)
+      corrupt.writeUInt8(bytes.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
+      expect(kindOf(CODE, corrupt.toString('latin1'))).toBe('invalid')
     }
   })
 
-  test('is invalid with any two of its characters swapped', () => {
+  test('is invalid with any two characters swapped', () => {
     for (let one = 0; one < whole.length; one++) {
       for (let other = one + 1; other < whole.length; other++) {
-        const signs = Array.from(whole)
-        ;[signs[one], signs[other]] = [signs[other] ?? '', signs[one] ?? '']
-        const spoilt = signs.join('')
-        if (spoilt !== whole) expect(kindOf(CODE, spoilt)).toBe('invalid')
+        const characters = Array.from(whole)
+        ;[characters[one], characters[other]] = [characters[other] ?? '', characters[one] ?? '']
+        const corrupt = characters.join('')
+        if (corrupt !== whole) expect(kindOf(CODE, corrupt)).toBe('invalid')
       }
     }
   })
@@ -70,7 +70,7 @@ describe.each(entries)('an entry of %s', (_, whole) => {
 })
 
 test.each(['1N', '1T https://example.com/', '1T1790000000000 https://example.com/'])(
-  '%j of version 1 is an older entry, not a spoilt one',
+  '%j of version 1 is an older entry, not a corrupt one',
   (value) => {
     expect(decodeEntry(CODE, value)).toEqual(invalid('version'))
   },
@@ -110,12 +110,13 @@ test('the longest target that may be stored is read, with a checksum that starts
   for (const code of padded) expect(kindOf(code, encodeEntry(code, undefined))).toBe('negative')
 })
 
-test('no value at all makes it throw, or is a target that no redirect may have', () => {
+test('no value makes it throw or decodes to an invalid target', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), fc.constantFrom('T', 'N'), (text, kind) => {
-      const seen = decodeEntry(CODE, forged(kind, `${CODE} ${text}`))
-      if (seen.kind === 'hit') expect(seen.target.longUrl).toMatch(/^https?:\/\/[\x21-\x7e]+$/i)
-      expect(decodeEntry(CODE, text).kind).not.toBe('hit')
+    fc.property(fc.string({ unit: 'binary' }), fc.constantFrom('T', 'N'), (value, kind) => {
+      const decoded = decodeEntry(CODE, forged(kind, `${CODE} ${value}`))
+      if (decoded.kind === 'hit')
+        expect(decoded.target.longUrl).toMatch(/^https?:\/\/[\x21-\x7e]+$/i)
+      expect(decodeEntry(CODE, value).kind).not.toBe('hit')
     }),
   )
 })

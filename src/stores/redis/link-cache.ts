@@ -1,74 +1,74 @@
-// The shared cache of links in Redis: readers fill it by a lease (here called permit), writers
-// delete. Each step is one atomic command, so that it holds for any number of processes, however
-// slow they are; test/model/cache.test.ts explores it. Never read from replicas.
+// The shared link cache in Redis: readers fill it with a lease, writers invalidate it. Each step is
+// one atomic command, so it is correct for any number of processes, however slow they are;
+// test/model/cache.test.ts verifies it. Never reads from replicas.
 import { randomUUID } from 'node:crypto'
-import { type CacheAnswer, type LinkCache, lifeMsOf, PERMIT_MS } from '../../links/link-cache.ts'
+import { type CacheAnswer, type LinkCache, lifeMsOf, LEASE_MS } from '../../links/link-cache.ts'
 import {
   decodeEntry,
   encodeEntry,
-  encodePermit,
+  encodeLease,
   type InvalidReason,
   keyOf,
 } from './link-cache-entry.ts'
 
-/** What Redis is asked; each rejects with StoreError where it did not answer in time. */
+/** The Redis commands; each rejects with StoreError if it fails or times out. */
 export interface LinkCacheCommands {
-  /** The value, one character for each byte: also of what is no text. */
+  /** The value as a string with one character per byte, also if it is not valid UTF-8. */
   get(key: string): Promise<string | null>
-  /** Puts a value for `ms` where there is none; whether it did. */
+  /** Sets a value for `ms` unless the key exists; resolves to whether it was set. */
   putIfAbsent(entry: { key: string; value: string; ms: number }): Promise<boolean>
-  /** Puts `value` for `ms` in the place of `from`; whether `from` was there. */
+  /** Replaces `from` with `value` for `ms`; resolves to whether the value was `from`. */
   replace(entry: { key: string; from: string; value: string; ms: number }): Promise<boolean>
   del(key: string): Promise<unknown>
 }
 
-/** What the cache works with. */
+/** Options of the cache. */
 export interface RedisLinkCacheOptions {
   readonly commands: LinkCacheCommands
-  /** Called for each entry that was read and is not used. */
+  /** Called for each invalid entry that was read. */
   readonly onInvalid: (reason: InvalidReason) => void
-  readonly newPermit?: () => string
+  readonly newLease?: () => string
   readonly random?: () => number
 }
 
-const noted = () => undefined
-const nothing: CacheAnswer = { kind: 'unknown', permit: undefined }
+const toUndefined = () => undefined
+const miss: CacheAnswer = { kind: 'unknown', lease: undefined }
 
-/** Makes the cache over its commands. */
+/** Creates the cache on the given commands. */
 export function createRedisLinkCache(options: RedisLinkCacheOptions): LinkCache {
-  const { commands, onInvalid, newPermit = randomUUID, random = Math.random } = options
-  /** Leaves a lease with `put`, which succeeds for one of all who try. */
-  const lease = async (put: (value: string) => Promise<boolean>): Promise<CacheAnswer> => {
-    const permit = newPermit()
-    return (await put(encodePermit(permit))) ? { kind: 'unknown', permit } : nothing
+  const { commands, onInvalid, newLease = randomUUID, random = Math.random } = options
+  /** Stores a lease with `put`, which succeeds for one of several concurrent readers. */
+  const acquireLease = async (put: (value: string) => Promise<boolean>): Promise<CacheAnswer> => {
+    const token = newLease()
+    return (await put(encodeLease(token))) ? { kind: 'unknown', lease: token } : miss
   }
   const read = (code: string, value: string): CacheAnswer | Promise<CacheAnswer> => {
-    const seen = decodeEntry(code, value)
-    if (seen.kind !== 'invalid') return seen
-    onInvalid(seen.reason)
-    // Only the value that was read is dropped: what another process has put there since stays.
-    return lease((next) =>
-      commands.replace({ key: keyOf(code), from: value, value: next, ms: PERMIT_MS }),
+    const decoded = decodeEntry(code, value)
+    if (decoded.kind !== 'invalid') return decoded
+    onInvalid(decoded.reason)
+    // Replaces only the value that was read: a newer value from another process stays.
+    return acquireLease((next) =>
+      commands.replace({ key: keyOf(code), from: value, value: next, ms: LEASE_MS }),
     )
   }
-  const leaseAbsent = (key: string) =>
-    lease((value) => commands.putIfAbsent({ key, value, ms: PERMIT_MS }))
+  const leaseMissingKey = (key: string) =>
+    acquireLease((value) => commands.putIfAbsent({ key, value, ms: LEASE_MS }))
   return {
     look(code) {
       const key = keyOf(code)
       return commands
         .get(key)
-        .then((value) => (value === null ? leaseAbsent(key) : read(code, value)))
+        .then((value) => (value === null ? leaseMissingKey(key) : read(code, value)))
     },
     fill(entry) {
-      const { code, permit, target } = entry
+      const { code, lease, target } = entry
       return commands.replace({
         key: keyOf(code),
-        from: encodePermit(permit),
+        from: encodeLease(lease),
         value: encodeEntry(code, target),
         ms: lifeMsOf(entry, random),
       })
     },
-    forget: (code) => commands.del(keyOf(code)).then(noted),
+    forget: (code) => commands.del(keyOf(code)).then(toUndefined),
   }
 }

@@ -1,5 +1,5 @@
-// Opens the shared cache of links on a Redis of its own. Never waits for Redis: while it is not
-// there, every call fails at once with StoreError.
+// Opens the shared link cache on its own Redis connection. Never waits for Redis: while Redis is
+// unavailable, every call fails at once with StoreError.
 import type { LinkCache } from '../../links/link-cache.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -11,37 +11,40 @@ import { traceCommands } from './trace-commands.ts'
 
 /** An open cache. */
 export interface OpenLinkCache extends LinkCache {
-  /** Resolves if Redis answers and takes writes. Rejects with StoreError. */
+  /** Resolves if Redis responds and accepts writes. Rejects with StoreError. */
   probe(): Promise<void>
-  /** Ends the probing and closes the connection; what is under way fails with StoreError. */
+  /** Stops the probes and closes the connection; calls in flight fail with StoreError. */
   close(): Promise<void>
 }
 
-/** What opening needs. */
+/** Options of the cache. */
 export interface OpenLinkCacheOptions {
   readonly redis: RedisConnectionOptions
-  readonly metrics: Pick<Metrics, 'linkCacheFailures' | 'linkCacheAway' | 'linkCacheInvalid'>
+  readonly metrics: Pick<
+    Metrics,
+    'linkCacheFailures' | 'linkCacheUnavailable' | 'linkCacheInvalidEntries'
+  >
   readonly log: Log
-  /** Told, in words for `/readyz`, how Redis fares: `up` or `down`. */
+  /** Called with Redis's state for `/readyz`. */
   readonly onState: (state: 'up' | 'down') => void
-  /** How long a command may take. @default COMMAND_MS_MAX */
+  /** The deadline of a command. @default COMMAND_MS_MAX */
   readonly commandMsMax?: number | undefined
 }
 
-/** Invalid entries are logged so often at most: a Redis full of them would fill the log. */
+/** Invalid entries are logged at most this often: a Redis full of them would flood the log. */
 const LOG_EVERY_MS = 60_000
 
-/** Begins to connect. */
+/** Opens the cache and starts to connect. */
 export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
   const { metrics, log, onState, commandMsMax } = options
   const connection = connectRedis(options.redis, {
     onDown(err) {
       onState('down')
-      log.warn({ err }, 'the link cache is away: links are read from the store')
+      log.warn({ err }, 'link cache unavailable: reading links from the store')
     },
     onUp() {
       onState('up')
-      log.info('the link cache is there')
+      log.info('link cache available')
     },
   })
   const commands = traceCommands(createLinkCacheCommands({ connection, metrics, commandMsMax }))
@@ -56,13 +59,16 @@ export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
   }
 }
 
-/** Counts invalid entries, and logs those that no release has written, once in LOG_EVERY_MS. */
-function createInvalidReport({ linkCacheInvalid }: OpenLinkCacheOptions['metrics'], log: Log) {
+/** Counts invalid entries and logs, rate-limited, those not written by an older release. */
+function createInvalidReport(
+  { linkCacheInvalidEntries }: OpenLinkCacheOptions['metrics'],
+  log: Log,
+) {
   let loggedMs = -Infinity
   let unlogged = 0
   return (reason: InvalidReason) => {
-    linkCacheInvalid.inc({ reason })
-    if (reason === 'version') return // as expected during a rolling upgrade
+    linkCacheInvalidEntries.inc({ reason })
+    if (reason === 'version') return // expected during a rolling upgrade
     unlogged++
     const nowMs = performance.now()
     if (nowMs - loggedMs < LOG_EVERY_MS) return

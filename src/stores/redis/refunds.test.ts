@@ -1,4 +1,4 @@
-// What of a denied call is refunded to the limits that had admitted it.
+// Refunds of a denied call to the limits that admitted it.
 import { expect, test } from '@jest/globals'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { slidingWindowCounter } from '../../limits/sliding-window-counter.ts'
@@ -7,25 +7,25 @@ import { refundsOf } from './refunds.ts'
 const HOUR_US = 3_600_000_000
 const SECOND_US = 1_000_000
 
-/** What is refunded of a hit that was charged `leftUs` before its window ends. */
+/** The refund of a hit that was counted `leftUs` before its window ends. */
 function refunded(given: { windowUs: number; leftUs: number; isCounter?: boolean }) {
   const { windowUs, leftUs, isCounter = false } = given
   const algorithm = isCounter ? slidingWindowCounter : fixedWindow
   const limit = { requests: 10, windowUs, burst: 10, denyConsumes: false }
   const nowUs = 1000 * HOUR_US - leftUs
-  const charge = {
+  const count = {
     ...{ key: 'a', algorithm, limit, cost: 1 },
     ...({ veto: 'alone', isPerSecond: false } as const),
   }
   const decision = algorithm.decide({ state: undefined, cost: 1, nowUs, limit })
   const decisions = [decision]
-  const refunds = refundsOf({ places: [0], charges: [charge], decisions: [decision] }, decisions)
+  const refunds = refundsOf({ places: [0], counts: [count], decisions: [decision] }, decisions)
   return [refunds.map(({ cost, veto }) => [cost, veto]), decisions[0]?.remaining]
 }
 
 test.each([
   ['an hour', { windowUs: HOUR_US, leftUs: 100_000 }],
-  ['an hour that has just begun', { windowUs: HOUR_US, leftUs: HOUR_US - 1 }],
+  ['an hour that has just started', { windowUs: HOUR_US, leftUs: HOUR_US - 1 }],
   ['an hour, with the one before', { windowUs: HOUR_US, leftUs: 100_000, isCounter: true }],
   ['a second', { windowUs: SECOND_US, leftUs: 100_000 }],
   ['a tenth of a second', { windowUs: SECOND_US / 10, leftUs: 10_000 }],
@@ -38,6 +38,6 @@ test.each([
   ['an hour, with the one before', { windowUs: HOUR_US, leftUs: 99_999, isCounter: true }],
   ['a second', { windowUs: SECOND_US, leftUs: 1 }],
   ['a tenth of a second', { windowUs: SECOND_US / 10, leftUs: 9_999 }],
-])('and not at its end, where they could be taken off the next: %s', (_, given) => {
+])('hits are not refunded just before their window ends: %s', (_, given) => {
   expect(refunded(given)).toEqual([[], 9])
 })

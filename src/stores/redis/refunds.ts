@@ -1,36 +1,36 @@
-// What a call that is denied by one Redis, or one hash slot, takes back from the others.
+// Refunds for a call that one Redis or hash slot denies after others have counted its hits.
 import type { Decision } from '../../limits/algorithm.ts'
 import type { CounterCharge } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 
-/** The charges of one group of a call, as they were made. */
-export interface ChargedPart {
-  /** Where each stands in the call. */
+/** The counts of a call in one hash slot or Redis, with their decisions. */
+export interface CountedGroup {
+  /** The index of each in the call. */
   readonly places: readonly number[]
-  readonly charges: readonly CounterCharge[]
+  readonly counts: readonly CounterCharge[]
   readonly decisions: readonly Decision[]
 }
 
 /**
- * Hits are not refunded this close to the end of their window, or a tenth of it: the refund could
- * arrive in the next one and take hits off that. Until the window ends they count.
+ * Hits are not refunded within this time, or a tenth of the window if shorter, before their window
+ * ends: the refund could arrive in the next window and reduce its hits.
  */
 const REFUND_US_MIN = 100_000
 
-/** The refunds of what a part has taken of a denied call; corrects the call's `decisions`. */
-export function refundsOf(part: ChargedPart, decisions: Decision[]): readonly CounterCharge[] {
-  const { places, charges, decisions: decided } = part
-  if (isDenied(charges, decided)) return [] // it has taken nothing
-  return charges.flatMap((charge, at): CounterCharge[] => {
+/** The refunds of the hits a group counted for a denied call; corrects the call's `decisions`. */
+export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly CounterCharge[] {
+  const { places, counts, decisions: decided } = group
+  if (isDenied(counts, decided)) return [] // the group has counted nothing
+  return counts.flatMap((count, at): CounterCharge[] => {
     const [decision, place] = [decided[at], places[at]]
     if (decision?.admitted !== true || place === undefined) return []
-    if (charge.cost <= 0 || charge.limit.denyConsumes || endsSoon(charge, decision)) return []
-    decisions[place] = { ...decision, remaining: decision.remaining + charge.cost }
-    return [{ ...charge, cost: -charge.cost, veto: 'never' }]
+    if (count.cost <= 0 || count.limit.denyConsumes || endsSoon(count, decision)) return []
+    decisions[place] = { ...decision, remaining: decision.remaining + count.cost }
+    return [{ ...count, cost: -count.cost, veto: 'never' }]
   })
 }
 
-/** A window begins when a whole number of windows is left until the whole limit is free again. */
+/** A window starts when the time until the counter is empty is a whole number of windows. */
 function endsSoon({ limit: { windowUs } }: CounterCharge, { resetUs }: Decision): boolean {
   return resetUs % windowUs < Math.min(REFUND_US_MIN, windowUs / 10)
 }

@@ -1,5 +1,5 @@
-// The one script that Redis runs for a call, joined at the start from the .lua files beside this
-// one: an algorithm each, then the frame that makes the charges. Sends nothing.
+// The Lua script that counts hits, concatenated at startup from the .lua files in this folder: one
+// per algorithm, then the main part.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { COUNT_MAX } from '../../limits/algorithm.ts'
@@ -15,12 +15,12 @@ const constants = [
 ].join('\n')
 
 /** The whole script. */
-export const chargeScript: string = [
+export const countScript: string = [
   constants,
   ...names.map((name) => read(name.replaceAll('_', '-'))),
   `local algorithms = { ${names.map((name) => `${name} = ${name}`).join(', ')} }`,
   read('charge-calls'),
 ].join('\n')
 
-/** The name by which Redis knows it, once it has seen it. */
-export const chargeScriptSha: string = createHash('sha1').update(chargeScript).digest('hex')
+/** The script's SHA-1, for EVALSHA. */
+export const countScriptSha: string = createHash('sha1').update(countScript).digest('hex')

@@ -1,27 +1,27 @@
-// Kinds of settings that Redis's need: texts that may be absent, and words of any case.
+// Setting types for Redis: optional strings and case-insensitive keywords.
 import { z } from 'zod'
 import type { Setting } from '../../config/config.ts'
 
-/** A text that may be absent. */
-export function optionalText(about: string, secret = false): Setting<string | undefined> {
-  return { about, allowed: 'a text', fallback: 'unset', schema: z.string().optional(), secret }
+/** An optional string. */
+export function optionalString(about: string, secret = false): Setting<string | undefined> {
+  return { about, allowed: 'a string', fallback: 'unset', schema: z.string().optional(), secret }
 }
 
-/** One of some words, in any case. */
-export function wordSetting<const W extends string>(
+/** One of several keywords, case-insensitive. */
+export function keywordSetting<const W extends string>(
   about: string,
-  { words, fallback }: { readonly words: readonly W[]; readonly fallback: string },
+  { keywords, fallback }: { readonly keywords: readonly W[]; readonly fallback: string },
 ): Setting<W | undefined> {
-  const wordOf = (text: string) =>
-    words.find((word) => word.toLowerCase() === text.trim().toLowerCase())
+  const keywordOf = (value: string) =>
+    keywords.find((keyword) => keyword.toLowerCase() === value.trim().toLowerCase())
   return {
     about,
-    allowed: `one of ${words.join(', ')}`,
+    allowed: `one of ${keywords.join(', ')}`,
     fallback,
     schema: z
       .string()
-      .refine((text) => wordOf(text) !== undefined)
-      .transform(wordOf)
+      .refine((value) => keywordOf(value) !== undefined)
+      .transform(keywordOf)
       .optional(),
   }
 }

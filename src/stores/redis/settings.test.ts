@@ -1,21 +1,21 @@
-// The settings of Redis: the reference's names, and one line for each mistake.
+// Redis's settings: the names of the reference limiter, and one line per problem.
 import { expect, test } from '@jest/globals'
 import { ConfigError, parseConfig, renderSettings } from '../../config/config.ts'
 import { planRedis, redisSettings } from './settings.ts'
 
 const plan = (env: Record<string, string>) => planRedis(parseConfig(redisSettings, env))
 
-function faultsOf(env: Record<string, string>): readonly string[] {
+function problemsOf(env: Record<string, string>): readonly string[] {
   try {
     plan(env)
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults
+    if (error instanceof ConfigError) return error.problems
     throw error
   }
   return []
 }
 
-test('as the reference is set up', () => {
+test('the settings of a reference limiter', () => {
   const env = { REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: 'redis:6379', REDIS_TYPE: 'single' }
   expect(plan({ ...env, REDIS_AUTH: 'secret', CACHE_KEY_PREFIX: 'p' })).toEqual({
     main: {
@@ -52,12 +52,12 @@ test('a second Redis for limits per second', () => {
   })
 })
 
-test('every mistake has its line, and no secret is in it', () => {
-  expect(faultsOf({})).toEqual([
+test('every problem has one line without secrets', () => {
+  expect(problemsOf({})).toEqual([
     'REDIS_URL is required: host:port, or redis://[user:password@]host[:port][/database], ' +
-      'or rediss://…, or the path of a unix socket, beginning with /',
+      'or rediss://…, or the path of a unix socket, starting with /',
   ])
-  expect(faultsOf({ REDIS_TYPE: 'ring', REDIS_TLS: 'yes', REDIS_TIMEOUT: '3' })).toEqual([
+  expect(problemsOf({ REDIS_TYPE: 'ring', REDIS_TLS: 'yes', REDIS_TIMEOUT: '3' })).toEqual([
     'REDIS_TYPE must be one of SINGLE, SENTINEL, CLUSTER: current value is "ring"',
     expect.stringMatching(/^REDIS_TLS must be true or false.*: current value is "yes"$/),
     expect.stringMatching(/^REDIS_TIMEOUT must be .*: current value is "3"$/),
@@ -73,7 +73,7 @@ test('every mistake has its line, and no secret is in it', () => {
     REDIS_TLS_CACERT: '/nowhere',
     REDIS_TLS_CLIENT_KEY: noPem,
   }
-  expect(faultsOf(secret)).toEqual([
+  expect(problemsOf(secret)).toEqual([
     'REDIS_TLS_CLIENT_CERT is required beside REDIS_TLS_CLIENT_KEY: a file',
     'REDIS_TLS_CACERT must name a readable file in PEM: current value is /nowhere',
     `REDIS_TLS_CLIENT_KEY must name a readable file in PEM: current value is ${noPem}`,
@@ -82,8 +82,10 @@ test('every mistake has its line, and no secret is in it', () => {
   ])
 })
 
-test('what has no effect says so', () => {
-  const text = renderSettings(redisSettings)
-  expect(text).toMatch(/REDIS_POOL_SIZE +has no effect: one connection carries all calls/)
-  expect(text).toMatch(/REDIS_STARTUP_MAX_INTERVAL +has no effect: the start never waits for Redis/)
+test('settings without effect are described as such', () => {
+  const rendered = renderSettings(redisSettings)
+  expect(rendered).toMatch(/REDIS_POOL_SIZE +has no effect: one connection carries all calls/)
+  expect(rendered).toMatch(
+    /REDIS_STARTUP_MAX_INTERVAL +has no effect: the start never waits for Redis/,
+  )
 })

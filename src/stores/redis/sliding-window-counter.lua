@@ -1,5 +1,5 @@
--- Decides as limits/sliding-window-counter.ts does. State: {start of the window, hits in it, hits
--- in the one before}.
+-- Same decisions as limits/sliding-window-counter.ts. State: {start of the window, hits in it, hits
+-- in the previous window}.
 local function sliding_window_counter(state, cost, now, limit)
   local requests, window = limit.requests, limit.window
   local start, current, before = now - now % window, 0, 0
@@ -14,7 +14,7 @@ local function sliding_window_counter(state, cost, now, limit)
       before = state[2]
     end
   end
-  local elapsed = now - start -- below 0 where the clock was set back
+  local elapsed = now - start -- negative if the clock was set back
   local in_view = (before * (window - math.max(0, elapsed))) / window
   local asked = math.max(1, cost)
   local admitted = cost < 0 or current + in_view + asked <= requests
@@ -37,7 +37,7 @@ local function sliding_window_counter(state, cost, now, limit)
     if fit < window then
       retry = fit - elapsed
     else
-      -- In the next window this one is the one before.
+      -- In the next window this one is the previous window.
       room, fit = requests - asked, 0
       if current > room then
         fit = math.max(0, math.ceil(window - (room * window) / current))

@@ -1,6 +1,6 @@
--- Decides as limits/sliding-window-log.ts does. State: the hits of Redis's list from `first` to
--- before `last`, and then `added` hits of the time `newest`; nothing is written here. The list is
--- in order, so what has left the window is found by halves.
+-- Same decisions as limits/sliding-window-log.ts. State: the hits of Redis's list from `first` to
+-- before `last`, then `added` hits at the time `newest`; writes nothing. The list is in order, so
+-- expired hits are found by binary search.
 local function sliding_window_log(state, cost, now, limit)
   local requests, window, key = limit.requests, limit.window, state.key
   local first, last, added, newest = state.first, state.last, state.added, state.newest

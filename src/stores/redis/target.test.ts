@@ -1,11 +1,11 @@
-// What REDIS_URL may say, for each kind of deployment.
+// The values of REDIS_URL for each deployment type.
 import { describe, expect, test } from '@jest/globals'
 import { parseTarget, type RedisType, type SocketType } from './target.ts'
 
-const parse = (text: string, type: RedisType = 'SINGLE', socketType?: SocketType) =>
-  parseTarget(text, { type, socketType })
+const parse = (url: string, type: RedisType = 'SINGLE', socketType?: SocketType) =>
+  parseTarget(url, { type, socketType })
 
-describe('one Redis', () => {
+describe('a standalone Redis', () => {
   const plain = { hasTls: false, auth: undefined, database: 0 }
   test.each([
     ['redis:6379', { target: { kind: 'single', host: 'redis', port: 6379 }, ...plain }],
@@ -22,25 +22,25 @@ describe('one Redis', () => {
       },
     ],
     ['redis://:p@h', { target: { kind: 'single', host: 'h', port: 6379 }, ...plain, auth: 'p' }],
-  ])('%s', (text, expected) => {
-    expect(parse(text)).toEqual(expected)
+  ])('%s', (url, expected) => {
+    expect(parse(url)).toEqual(expected)
   })
 
   test.each(['', 'redis', 'h:', 'h:0', 'h:65536', 'h:1,i:2', 'http://h', 'redis://', 'a b:1'])(
-    'is not %j',
-    (text) => {
-      expect(parse(text)).toBeUndefined()
+    'rejects %j',
+    (url) => {
+      expect(parse(url)).toBeUndefined()
     },
   )
 
   test.each(['redis://h/x', 'redis://h/70000', 'redis://h?db=1', 'redis://u:%zz@h', 'u:p@h:1'])(
-    'nor %j',
-    (text) => {
-      expect(parse(text)).toBeUndefined()
+    'rejects the URL %j',
+    (url) => {
+      expect(parse(url)).toBeUndefined()
     },
   )
 
-  test('the type of the socket, where it is given, is kept to', () => {
+  test('the address must match a configured socket type', () => {
     expect(parse('h:1', 'SINGLE', 'unix')).toBeUndefined()
     expect(parse('/run/r.sock', 'SINGLE', 'tcp')).toBeUndefined()
     expect(parse('h:1', 'SINGLE', 'tcp')).toBeDefined()
@@ -48,20 +48,20 @@ describe('one Redis', () => {
   })
 })
 
-describe('several', () => {
+describe('several addresses', () => {
   const two = [
     { host: 'a', port: 1 },
     { host: 'b', port: 2 },
   ]
 
-  test('sentinels, after the name of their master', () => {
+  test('sentinels after the name of their master', () => {
     const target = { kind: 'sentinel', masterName: 'mymaster', sentinels: two }
     expect(parse('mymaster,a:1, b:2', 'SENTINEL')).toMatchObject({ target })
     expect(parse('a:1,b:2', 'SENTINEL')).toBeUndefined()
     expect(parse('mymaster', 'SENTINEL')).toBeUndefined()
   })
 
-  test('nodes of a Cluster, which agree in all but their addresses', () => {
+  test('nodes of a Cluster, which differ only in their addresses', () => {
     expect(parse('a:1,b:2', 'CLUSTER')).toMatchObject({ target: { kind: 'cluster', nodes: two } })
     expect(parse('rediss://:p@a:1,rediss://:p@b:2', 'CLUSTER')).toMatchObject({
       target: { kind: 'cluster', nodes: two },

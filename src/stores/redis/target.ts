@@ -1,13 +1,13 @@
-// Where Redis is, read from the text of REDIS_URL: `host:port`, a path, `redis://` and `rediss://`
-// addresses, and lists of them for Sentinel and Cluster. Connects to nothing.
+// Parses REDIS_URL: `host:port`, a path, `redis://` and `rediss://` URLs, and lists of them for
+// Sentinel and Cluster. Does not connect.
 
-/** One address. */
+/** A host and its port. */
 export interface HostPort {
   readonly host: string
   readonly port: number
 }
 
-/** Where to find Redis. */
+/** The address of a Redis deployment. */
 export type RedisTarget =
   | ({ readonly kind: 'single' } & (HostPort | { readonly path: string }))
   | {
@@ -17,7 +17,7 @@ export type RedisTarget =
     }
   | { readonly kind: 'cluster'; readonly nodes: readonly HostPort[] }
 
-/** A target, and what a `redis://` address says beside it. */
+/** A target with the other fields of a `redis://` URL. */
 export interface ParsedTarget {
   readonly target: RedisTarget
   readonly hasTls: boolean
@@ -26,13 +26,13 @@ export interface ParsedTarget {
   readonly database: number
 }
 
-/** The kinds of deployment, by the names of REDIS_TYPE. */
+/** The deployment types, as in REDIS_TYPE. */
 export const redisTypes = ['SINGLE', 'SENTINEL', 'CLUSTER'] as const
 
 /** One of `redisTypes`. */
 export type RedisType = (typeof redisTypes)[number]
 
-/** How a Redis that stands alone is reached, by the names of REDIS_SOCKET_TYPE. */
+/** The socket types of a standalone Redis, as in REDIS_SOCKET_TYPE. */
 export const socketTypes = ['tcp', 'unix'] as const
 
 /** One of `socketTypes`. */
@@ -47,52 +47,52 @@ interface Address extends HostPort {
   readonly database: number
 }
 
-/** What a text means for a type of deployment, or `undefined`: it is not in its form. */
+/** Parses a URL for a deployment type; `undefined` if it is malformed. */
 export function parseTarget(
-  text: string,
+  url: string,
   { type, socketType }: { type: RedisType; socketType: SocketType | undefined },
 ): ParsedTarget | undefined {
-  if (type === 'SENTINEL') return parseSentinel(text)
-  if (type === 'CLUSTER') return parseCluster(text)
-  if (!text.startsWith('/') && socketType === 'unix') return undefined
-  if (text.startsWith('/') && socketType !== 'tcp') {
-    const target = { kind: 'single' as const, path: text }
+  if (type === 'SENTINEL') return parseSentinel(url)
+  if (type === 'CLUSTER') return parseCluster(url)
+  if (!url.startsWith('/') && socketType === 'unix') return undefined
+  if (url.startsWith('/') && socketType !== 'tcp') {
+    const target = { kind: 'single' as const, path: url }
     return { target, hasTls: false, auth: undefined, database: 0 }
   }
-  const address = parseAddress(text)
+  const address = parseAddress(url)
   if (address === undefined) return undefined
   const { host, port, ...rest } = address
   return { target: { kind: 'single', host, port }, ...rest }
 }
 
-/** The form of the text, for a sentence. */
+/** The expected form of the URL, for messages. */
 export function targetForm(type: RedisType, socketType: SocketType | undefined): string {
   if (type === 'SENTINEL') return 'a master name and sentinels, as in master,host:port,host:port'
   if (type === 'CLUSTER') return 'a list of nodes, as in host:port,host:port'
   const address = 'host:port, or redis://[user:password@]host[:port][/database], or rediss://…'
   if (socketType === 'tcp') return address
-  const path = 'the path of a unix socket, beginning with /'
+  const path = 'the path of a unix socket, starting with /'
   return socketType === 'unix' ? path : `${address}, or ${path}`
 }
 
-function parseSentinel(text: string): ParsedTarget | undefined {
-  const [masterName = '', ...rest] = text.split(',').map((part) => part.trim())
+function parseSentinel(url: string): ParsedTarget | undefined {
+  const [masterName = '', ...rest] = url.split(',').map((part) => part.trim())
   const list = parseList(rest)
   if (masterName === '' || /[:/]/.test(masterName) || list === undefined) return undefined
   const { addresses, ...shared } = list
   return { target: { kind: 'sentinel', masterName, sentinels: addresses }, ...shared }
 }
 
-function parseCluster(text: string): ParsedTarget | undefined {
-  const list = parseList(text.split(',').map((part) => part.trim()))
+function parseCluster(url: string): ParsedTarget | undefined {
+  const list = parseList(url.split(',').map((part) => part.trim()))
   if (list?.database !== 0) return undefined
   const { addresses, ...shared } = list
   return { target: { kind: 'cluster', nodes: addresses }, ...shared }
 }
 
-/** Several addresses that agree in all but host and port. */
-function parseList(texts: readonly string[]) {
-  const parsed = texts.map(parseAddress)
+/** Parses addresses that differ only in host and port. */
+function parseList(urls: readonly string[]) {
+  const parsed = urls.map(parseAddress)
   const addresses = parsed.filter((address) => address !== undefined)
   const [first] = addresses
   if (first === undefined || addresses.length < parsed.length) return undefined
@@ -103,10 +103,10 @@ function parseList(texts: readonly string[]) {
   return { addresses: addresses.map(({ host, port }) => ({ host, port })), hasTls, auth, database }
 }
 
-function parseAddress(text: string): Address | undefined {
-  const isUrl = /^rediss?:\/\//.test(text)
-  if (!isUrl && !/^(\[[\da-fA-F:.]+\]|[^[\]:/@?#\s]+):\d{1,5}$/.test(text)) return undefined
-  const address = isUrl ? text : `redis://${text}`
+function parseAddress(input: string): Address | undefined {
+  const isUrl = /^rediss?:\/\//.test(input)
+  if (!isUrl && !/^(\[[\da-fA-F:.]+\]|[^[\]:/@?#\s]+):\d{1,5}$/.test(input)) return undefined
+  const address = isUrl ? input : `redis://${input}`
   if (!URL.canParse(address)) return undefined
   const url = new URL(address)
   const database = Number(url.pathname.slice(1))
@@ -120,7 +120,7 @@ function parseAddress(text: string): Address | undefined {
   return { host, port, hasTls: url.protocol === 'rediss:', auth, database }
 }
 
-/** `null` where it cannot be read. */
+/** `null` if it cannot be decoded. */
 function authOf({ username, password }: URL): string | undefined | null {
   if (username === '' && password === '') return undefined
   try {

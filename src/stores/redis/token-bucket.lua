@@ -1,5 +1,5 @@
--- Decides as limits/token-bucket.ts does. State: {when it was written, how much of the bucket was
--- used then in parts, parts of a hit}. `burst` is the limit's unless it is given, and `room` the burst.
+-- Same decisions as limits/token-bucket.ts. State: {time of the write, used parts of the bucket at
+-- that time, parts per hit}. `burst` defaults to the limit's, and `room` to `burst`.
 local function token_bucket(state, cost, now, limit, burst, room)
   burst = burst or limit.burst
   room = room or burst

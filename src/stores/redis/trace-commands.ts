@@ -1,45 +1,48 @@
-// The span of what a traced request asks of Redis: of each question for itself, also where the
-// driver is sent one command for several. Keys are told to nobody: they hold codes and clients.
-import { askWithin, type Spans, spansNow } from '../../telemetry/spans.ts'
+// Spans of a traced request's Redis commands: one per command of the request, even if several share
+// one command on the wire. Keys are not recorded: they contain codes and clients' addresses.
+import { callInSpan, type Spans, installedSpans } from '../../telemetry/spans.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { Batches } from './batches.ts'
 import type { LinkCacheCommands } from './link-cache.ts'
 
-/** The commands of the link cache, each with a span where the request is traced. */
+/** Wraps the link cache's commands with a span each in a traced request. */
 export function traceCommands<C extends LinkCacheCommands>(
   commands: C,
-  spans: Spans | undefined = spansNow(),
+  spans: Spans | undefined = installedSpans(),
 ): C {
   if (spans === undefined) return commands
-  const ask = askerOf(spans)
+  const run = createTracer(spans)
   return {
     ...commands,
-    get: (key) => ask('GET', () => commands.get(key)),
-    putIfAbsent: (entry) => ask('SET', () => commands.putIfAbsent(entry)),
-    replace: (entry) => ask('EVALSHA', () => commands.replace(entry)),
-    del: (key) => ask('DEL', () => commands.del(key)),
+    get: (key) => run('GET', () => commands.get(key)),
+    putIfAbsent: (entry) => run('SET', () => commands.putIfAbsent(entry)),
+    replace: (entry) => run('EVALSHA', () => commands.replace(entry)),
+    del: (key) => run('DEL', () => commands.del(key)),
   }
 }
 
-/** The charges of the limits, each call with a span where it is traced. */
-export function traceBatches(batches: Batches, spans: Spans | undefined = spansNow()): Batches {
+/** Wraps the counter store's calls with a span each in a traced request. */
+export function traceBatches(
+  batches: Batches,
+  spans: Spans | undefined = installedSpans(),
+): Batches {
   if (spans === undefined) return batches
-  const ask = askerOf(spans)
+  const run = createTracer(spans)
   return {
     add: (slot, call) =>
-      ask('EVALSHA', () => batches.add(slot, call), { 'curtail.charges': call.length }),
+      run('EVALSHA', () => batches.add(slot, call), { 'curtail.charges': call.length }),
   }
 }
 
-function askerOf(spans: Spans) {
-  return <T>(name: string, ask: () => Promise<T>, more: Readonly<Record<string, number>> = {}) =>
-    askWithin({
+function createTracer(spans: Spans) {
+  return <T>(name: string, run: () => Promise<T>, extra: Readonly<Record<string, number>> = {}) =>
+    callInSpan({
       spans,
       start: () => ({
         name,
-        facts: { 'db.system.name': 'redis', 'db.operation.name': name, ...more },
+        attributes: { 'db.system.name': 'redis', 'db.operation.name': name, ...extra },
       }),
-      ask,
+      call: run,
       failureOf: (error) => (error instanceof StoreError ? error.outcome : 'defect'),
     })
 }

@@ -1,9 +1,9 @@
-// Pools of codes in SQLite, and the secret they are minted with: made once, kept beside them.
+// Pools of codes in SQLite, and the secret that generates them: created once, stored beside them.
 import { packCodes, unpackCodes } from '../../codes/block.ts'
 import type { CodeStore } from '../../codes/code-store.ts'
 import type { Pool } from '../../codes/pool.ts'
 import type { Database } from './database.ts'
-import { integerOf, type Row, textOf } from './row.ts'
+import { integerOf, type Row, stringOf } from './row.ts'
 
 /** The pools of an open database. */
 export function createSqliteCodeStore(db: Database): CodeStore {
@@ -20,7 +20,7 @@ export function createSqliteCodeStore(db: Database): CodeStore {
     claimNext: async (change) => poolOf(await db.writer.run('claimNext', change)),
     async readBlock(block) {
       const row = await db.writer.run('readBlock', block)
-      return row && unpackCodes(textOf(row['codes']))
+      return row && unpackCodes(stringOf(row['codes']))
     },
     async deleteBlock(block) {
       await db.writer.run('deleteBlock', block)
@@ -28,13 +28,13 @@ export function createSqliteCodeStore(db: Database): CodeStore {
   }
 }
 
-/** The secret of this name: `fresh` if there was none before. */
-export async function keepSecret(
+/** The secret of this name: `initial` if none exists. */
+export async function insertSecretIfAbsent(
   db: Database,
   name: string,
-  fresh: Uint8Array,
+  initial: Uint8Array,
 ): Promise<Uint8Array> {
-  const row = await db.writer.run('insertSecret', { name, value: fresh })
+  const row = await db.writer.run('insertSecret', { name, value: initial })
   const value = row?.['value']
   if (!(value instanceof Uint8Array)) throw new Error(`secret ${name} is not there`)
   return value
@@ -42,11 +42,11 @@ export async function keepSecret(
 
 function poolOf(row: Row | undefined): Pool {
   return {
-    pool: textOf(row?.['pool']),
+    pool: stringOf(row?.['pool']),
     poolNumber: integerOf(row?.['pool_number']),
     minted: integerOf(row?.['minted']),
     claimed: integerOf(row?.['claimed']),
-    writerId: row?.['writer_id'] == null ? null : textOf(row['writer_id']),
-    secretFingerprint: textOf(row?.['secret_fingerprint']),
+    writerId: row?.['writer_id'] == null ? null : stringOf(row['writer_id']),
+    secretFingerprint: stringOf(row?.['secret_fingerprint']),
   }
 }

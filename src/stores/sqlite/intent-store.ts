@@ -1,11 +1,11 @@
-// Intents in SQLite. One that is older than its life counts as absent, swept or not.
+// Intents in SQLite. An intent older than INTENT_TTL_MS counts as absent, swept or not.
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../links/intent-store.ts'
 import type { SweptStore } from '../../links/link-store.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 import type { Database } from './database.ts'
-import { integerOf, numberOf, type Row, textOf } from './row.ts'
+import { integerOf, numberOf, type Row, stringOf } from './row.ts'
 
-/** The intents of an open database, their age judged by `nowMs`. */
+/** The intents of an open database; `nowMs` determines their age. */
 export function createSqliteIntentStore(db: Database, nowMs: Clock): IntentStore & SweptStore {
   const endedMs = () => nowMs() - INTENT_TTL_MS
   return {
@@ -23,17 +23,17 @@ export function createSqliteIntentStore(db: Database, nowMs: Clock): IntentStore
     },
     async deleteEnded({ beforeMs, max }) {
       const ended = { endedMs: beforeMs - INTENT_TTL_MS, max }
-      return integerOf((await db.writer.run('deleteEndedIntents', ended))?.['deleted'])
+      return integerOf((await db.writer.run('deleteExpiredIntents', ended))?.['deleted'])
     },
   }
 }
 
 function intentOf(row: Row): Intent {
   return {
-    keyHash: textOf(row['key_hash']),
-    bodyHash: textOf(row['body_hash']),
-    code: textOf(row['short_code']),
-    writerId: textOf(row['writer_id']),
+    keyHash: stringOf(row['key_hash']),
+    bodyHash: stringOf(row['body_hash']),
+    code: stringOf(row['short_code']),
+    writerId: stringOf(row['writer_id']),
     createdAtMs: integerOf(row['created_at']),
     expiresAtMs: numberOf(row['expires_at']),
   }

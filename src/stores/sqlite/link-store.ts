@@ -1,9 +1,9 @@
-// Links in SQLite: writes through the writing thread, the hot read here on the committed state.
+// Links in SQLite: writes go through the writer thread; `find` reads committed data in this one.
 import type { Link } from '../../links/link.ts'
 import type { LinkStore, SweptStore } from '../../links/link-store.ts'
 import type { Database } from './database.ts'
 import { READ_LINK } from './operations.ts'
-import { integerOf, numberOf, type Row, textOf } from './row.ts'
+import { integerOf, numberOf, type Row, stringOf } from './row.ts'
 
 /** The links of an open database. */
 export function createSqliteLinkStore(db: Database): LinkStore & SweptStore {
@@ -11,27 +11,27 @@ export function createSqliteLinkStore(db: Database): LinkStore & SweptStore {
   const read = (row: Row | undefined) => (row === undefined ? undefined : linkOf(row))
   return {
     async insertIfAbsent(link) {
-      const other = await db.writer.run('insertLink', { ...link })
-      return other === undefined ? link.writerId : textOf(other['writer_id'])
+      const existing = await db.writer.run('insertLink', { ...link })
+      return existing === undefined ? link.writerId : stringOf(existing['writer_id'])
     },
     find: (code) => findLink({ code }),
     readSerial: async (code) => read(await db.writer.run('readLink', { code })),
     setDisabled: async (change) => read(await db.writer.run('setDisabled', change)),
     erase: async (change) => read(await db.writer.run('eraseLink', change)),
     async deleteEnded(sweep) {
-      return integerOf((await db.writer.run('deleteEndedLinks', sweep))?.['deleted'])
+      return integerOf((await db.writer.run('deleteExpiredLinks', sweep))?.['deleted'])
     },
   }
 }
 
 function linkOf(row: Row): Link {
   return {
-    code: textOf(row['short_code']),
-    longUrl: row['long_url'] === null ? null : textOf(row['long_url']),
+    code: stringOf(row['short_code']),
+    longUrl: row['long_url'] === null ? null : stringOf(row['long_url']),
     createdAtMs: integerOf(row['created_at']),
     expiresAtMs: numberOf(row['expires_at']),
-    creatorId: row['creator_id'] === null ? null : BigInt(textOf(row['creator_id'])),
-    writerId: textOf(row['writer_id']),
+    creatorId: row['creator_id'] === null ? null : BigInt(stringOf(row['creator_id'])),
+    writerId: stringOf(row['writer_id']),
     disabledAtMs: numberOf(row['disabled_at']),
     deletedAtMs: numberOf(row['deleted_at']),
   }

@@ -1,12 +1,12 @@
-// The statements that the writer runs, by name. Each is a step of a transaction that a whole group
-// shares, so none may fail for a reason of its own: what is absent or taken, its answer tells.
+// The statements that the writer runs, by name. A whole group shares one transaction, so no
+// statement may fail because of its own data: a missing or taken row is a result, not an error.
 
-/** One write: the row that `read` finds after `write` has run is its answer. */
+/** One operation: its result is the row that `read` finds after `write` has run. */
 export interface Operation {
   readonly write?: string
   readonly read?: string
-  /** `refused`: reads only where the write changed nothing, and else answers with no row. */
-  readonly readWhen?: 'refused'
+  /** `unchanged`: reads only if the write changed nothing; otherwise the result is no row. */
+  readonly readWhen?: 'unchanged'
 }
 
 const LINK =
@@ -19,7 +19,7 @@ export const READ_LINK = `SELECT short_code, long_url, created_at, expires_at,
   CAST(creator_id AS TEXT) AS creator_id, writer_id, disabled_at, deleted_at
   FROM links WHERE short_code = :code`
 
-/** Reads a row that is there. */
+/** Reads a row that always exists. */
 export const READ_PROBE = 'SELECT 1 AS one FROM code_pools LIMIT 1'
 
 const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = :pool AND seq = :seq'
@@ -27,13 +27,13 @@ const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = :pool AND seq = :
 const READ_INTENT = `SELECT ${INTENT} FROM idempotent_creates
   WHERE key_hash = :keyHash AND created_at > :endedMs`
 
-/** Every operation. Parameters are named; one that a statement does not name is ignored. */
+/** All operations. Parameters are named; a statement ignores those that it does not name. */
 export const operations = {
   insertLink: {
     write: `INSERT INTO links (${LINK}) VALUES (:code, :longUrl, :createdAtMs, :expiresAtMs,
       :creatorId, :writerId, :disabledAtMs, :deletedAtMs) ON CONFLICT DO NOTHING`,
     read: 'SELECT writer_id FROM links WHERE short_code = :code',
-    readWhen: 'refused',
+    readWhen: 'unchanged',
   },
   readLink: { read: READ_LINK },
   setDisabled: {
@@ -47,7 +47,7 @@ export const operations = {
       WHERE short_code = :code`,
     read: READ_LINK,
   },
-  deleteEndedLinks: {
+  deleteExpiredLinks: {
     write: `DELETE FROM links WHERE short_code IN (SELECT short_code FROM links
       WHERE expires_at < :beforeMs AND expires_at IS NOT NULL AND deleted_at IS NULL LIMIT :max)`,
     read: 'SELECT changes() AS deleted',
@@ -70,7 +70,7 @@ export const operations = {
         AND created_at > :endedMs`,
     read: READ_INTENT,
   },
-  deleteEndedIntents: {
+  deleteExpiredIntents: {
     write: `DELETE FROM idempotent_creates WHERE key_hash IN (SELECT key_hash
       FROM idempotent_creates WHERE created_at <= :endedMs LIMIT :max)`,
     read: 'SELECT changes() AS deleted',
@@ -101,7 +101,7 @@ export const operations = {
     write: 'INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING',
     read: 'SELECT value FROM secrets WHERE name = :name',
   },
-  /** Changes nothing, and yet writes: sees whether writing works. */
+  /** Writes without a change, to check whether writes work. */
   probe: { write: 'UPDATE code_pools SET minted = minted' },
 } as const satisfies Readonly<Record<string, Operation>>
 

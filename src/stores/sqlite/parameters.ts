@@ -1,14 +1,14 @@
-// How the parameters of an operation travel to the writing thread: their values alone, in an order
-// that follows from its SQL. Names would cost more, to send and to bind, than the insert itself.
+// How the parameters of an operation are sent to the writer thread: only their values, in an order
+// derived from its SQL. To send and bind names would cost more than the insert itself.
 import { type Operation, type OperationName, operations } from './operations.ts'
 
-/** A value that a statement takes. */
+/** A parameter value of a statement. */
 export type Parameter = string | number | bigint | null | Uint8Array
 
-/** One write as it is sent: its operation and the values of its parameters. */
+/** One write as sent to the thread: the operation and the values of its parameters. */
 export type Write = readonly [name: OperationName, ...values: Parameter[]]
 
-/** Names of an operation's parameters, in the order in which their values are sent. */
+/** The parameter names of an operation, in the order in which their values are sent. */
 function namesOf({ write = '', read = '' }: Operation): string[] {
   const found = [...`${write} ${read}`.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
   return [...new Set(found)]
@@ -18,7 +18,7 @@ const namesByOperation = new Map(
   Object.entries<Operation>(operations).map(([name, operation]) => [name, namesOf(operation)]),
 )
 
-/** The write of an operation with these parameters; others than it names are left out. */
+/** The write of an operation; omits parameters that it does not name. */
 export function writeOf(
   name: OperationName,
   parameters: Readonly<Record<string, Parameter>>,
@@ -32,14 +32,17 @@ export function writeOf(
   return write
 }
 
-/** A statement of an operation with its parameters by number, and how many values it takes. */
-export function numbered(operation: Operation, sql: string): { sql: string; values: number } {
+/** A statement of an operation with numbered parameters, and how many values it takes. */
+export function withNumberedParameters(
+  operation: Operation,
+  sql: string,
+): { sql: string; values: number } {
   const names = namesOf(operation)
   let values = 0
-  const text = sql.replace(/:(\w+)/g, (_, name: string) => {
+  const numberedSql = sql.replace(/:(\w+)/g, (_, name: string) => {
     const number = names.indexOf(name) + 1
     values = Math.max(values, number)
     return `?${number}`
   })
-  return { sql: text, values }
+  return { sql: numberedSql, values }
 }

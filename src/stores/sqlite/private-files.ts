@@ -1,5 +1,5 @@
-// Keeps others from reading the database, which holds the code secret: the folder has mode 0700,
-// its files 0600. SQLite gives its journals the mode of the database.
+// Restricts access to the database, which holds the code secret: the folder has mode 0700, its
+// files 0600. SQLite creates its journals with the mode of the database.
 import {
   chmodSync,
   closeSync,
@@ -19,24 +19,24 @@ const STICKY_BIT = 0o1000
 /** Files of the database in its folder, by name. */
 const created = ['lock.db', 'curtail.db'] as const
 const databaseFile = /^(lock|curtail)\.db(-(wal|shm|journal))?$/
-/** What else a folder may hold that is the database's alone: a file system of its own has it. */
+/** May exist in a folder that is otherwise only the database's: its own file system. */
 const ownedByFileSystem = 'lost+found'
 
-/** What was found readable by others, and whether it could be changed. */
+/** A path that other users could access, and why its mode was not changed, if so. */
 export interface Tightened {
   readonly path: string
-  /** Access bits as found, octal. */
+  /** The access bits found, in octal. */
   readonly mode: string
   readonly reason?: string
 }
 
 /**
- * Creates the folder with mode 0700 and the files of the database with 0600, and removes
- * access by group and others from existing ones; the result lists those. A folder that holds other
- * files too keeps its mode, as others may need it. Throws the errors of the file system.
+ * Creates the folder with mode 0700 and the database files with 0600; removes access by group and
+ * others from existing ones and returns them. A folder that also holds other files keeps its mode,
+ * as other users may need it. Throws the errors of the file system.
  */
-export function makePrivate(folder: string): readonly Tightened[] {
-  makeFolder(folder, FOLDER_MODE)
+export function restrictAccess(folder: string): readonly Tightened[] {
+  createFolder(folder, FOLDER_MODE)
   const names = readdirSync(folder)
   const foreign = names.find((name) => !databaseFile.test(name) && name !== ownedByFileSystem)
   for (const name of created) closeSync(openSync(join(folder, name), 'a', FILE_MODE))
@@ -48,10 +48,10 @@ export function makePrivate(folder: string): readonly Tightened[] {
   ]
 }
 
-/** Removes access by group and others, unless there is a reason not to. */
+/** Removes access by group and others, unless `reason` prevents it. */
 function tighten(path: string, allowed: number, reason?: string): readonly Tightened[] {
   const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined) return [] // a journal that SQLite has deleted meanwhile
+  if (found === undefined) return [] // a journal that SQLite has just deleted
   const bits = found.mode & ACCESS_BITS
   if ((bits & ~allowed) === 0) return []
   const mode = bits.toString(8).padStart(4, '0')
@@ -65,15 +65,15 @@ function tighten(path: string, allowed: number, reason?: string): readonly Tight
   }
 }
 
-/** Creates the folder and its parents. The `recursive` of mkdirSync never returns in /proc. */
-function makeFolder(path: string, mode?: number): void {
+/** Creates the folder and its parents. mkdirSync with `recursive` never returns in /proc. */
+function createFolder(path: string, mode?: number): void {
   if (existsSync(path)) return
   const parent = dirname(path)
-  if (parent !== path) makeFolder(parent)
+  if (parent !== path) createFolder(parent)
   try {
     mkdirSync(path, mode)
   } catch (error) {
-    // Another process may have created it just now.
+    // Another process may have created it meanwhile.
     if (!(statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false)) throw error
   }
 }

@@ -1,11 +1,11 @@
-// Columns of SQLite rows as values of ours. The schema is STRICT, so another type is a defect.
+// Typed values of SQLite columns. The schema is STRICT, so another type is a bug.
 import assert from 'node:assert/strict'
 import type { Row } from './writer.ts'
 
 export type { Row }
 
 /** A TEXT column that is not null. */
-export function textOf(value: Row[string] | undefined): string {
+export function stringOf(value: Row[string] | undefined): string {
   assert(typeof value === 'string', `a column should hold text: it holds ${typeof value}`)
   return value
 }

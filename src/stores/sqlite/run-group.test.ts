@@ -1,17 +1,17 @@
-// Groups of writes over a connection that fails as it is told: what is known of a group then.
+// Groups of writes on a connection with injected failures: the outcome of each failure.
 import { expect, test } from '@jest/globals'
 import { runGroup, type Transactions } from './run-group.ts'
 
-/** What node:sqlite throws, by SQLite's extended code. */
+/** An error as node:sqlite throws it, with SQLite's extended code. */
 const sqliteError = (errcode: number) => Object.assign(new Error('its words'), { errcode })
 const FULL = sqliteError(13)
 const BUSY_SNAPSHOT = sqliteError(5 | (2 << 8))
 const IO_FSYNC = sqliteError(10 | (4 << 8))
-const raised = (error: Error) => () => {
+const failWith = (error: Error) => () => {
   throw error
 }
 
-/** A connection; `autoRollback` = a commit that fails leaves nothing open, as with SQLITE_FULL. */
+/** A connection; `autoRollback`: a failed step has rolled back, as with SQLITE_FULL. */
 function connection(change: Partial<Transactions> = {}, autoRollback = false) {
   const calls: string[] = []
   let isOpen = false
@@ -33,11 +33,11 @@ function connection(change: Partial<Transactions> = {}, autoRollback = false) {
   return { db, calls }
 }
 
-test('a group that is done gives its rows, and whether it wrote', () => {
+test('a completed group returns its rows, and whether it wrote', () => {
   const { db, calls } = connection()
-  const done = runGroup(db, [['readLink'], ['insertLink']])
+  const result = runGroup(db, [['readLink'], ['insertLink']])
   const rows = [{ name: 'readLink' }, { name: 'insertLink' }]
-  expect(done).toEqual({ rows, wrote: true, tookMs: expect.any(Number) })
+  expect(result).toEqual({ rows, wrote: true, tookMs: expect.any(Number) })
   expect(runGroup(db, [['readLink']])).toMatchObject({ wrote: false })
   expect(calls).toEqual([])
 })
@@ -52,13 +52,16 @@ test.each([
   ['commit', new Error('no code'), 'unknown'],
 ] as const)('%s fails with %s: %s', (step, error, outcome) => {
   for (const autoRollback of [false, true]) {
-    const { db, calls } = connection({ [step]: raised(error) }, autoRollback)
+    const { db, calls } = connection({ [step]: failWith(error) }, autoRollback)
     expect(runGroup(db, [['insertLink']])).toEqual({ failure: error.message, outcome })
     expect(calls).toHaveLength(autoRollback || step === 'begin' ? 0 : 1)
   }
 })
 
-test.each(['run', 'commit'] as const)('a rollback that fails after %s throws nothing', (step) => {
-  const { db } = connection({ [step]: raised(FULL), rollback: raised(new Error('broken')) })
-  expect(runGroup(db, [['insertLink']])).toEqual({ failure: 'its words', outcome: 'unknown' })
-})
+test.each(['run', 'commit'] as const)(
+  'a failed rollback after a failed %s does not throw',
+  (step) => {
+    const { db } = connection({ [step]: failWith(FULL), rollback: failWith(new Error('broken')) })
+    expect(runGroup(db, [['insertLink']])).toEqual({ failure: 'its words', outcome: 'unknown' })
+  },
+)

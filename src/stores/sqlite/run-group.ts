@@ -1,61 +1,65 @@
-// One group of writes as one transaction, and what is known of it where it fails: the only place
-// that says "certainly not done" of a commit.
+// Runs one group of writes as one transaction and determines the outcome of a failure: the only
+// place that reports a failed commit as `not-done`.
 import type { FailedOutcome } from '../../resilience/store-error.ts'
 import type { Write } from './parameters.ts'
-import type { Answer, Row } from './writer.ts'
+import type { GroupResult, Row } from './writer.ts'
 
-/** What one write gave: its row, and how many rows it changed. */
-export interface Done {
+/** The result of one write: its row, and how many rows it changed. */
+export interface WriteResult {
   readonly row: Row | undefined
   readonly changed: number
 }
 
-/** The connection that a group runs on. */
+/** The connection on which a group runs. */
 export interface Transactions {
   begin(): void
   commit(): void
   rollback(): void
   isOpen(): boolean
-  run(write: Write): Done
+  run(write: Write): WriteResult
 }
 
 const SQLITE_BUSY = 5
 const SQLITE_FULL = 13
 
-/** Runs the group whole or not at all. Never throws: the thread must outlive its failures. */
-export function runGroup(db: Transactions, group: readonly Write[]): Answer {
-  const begunMs = performance.now()
+/** Runs the group completely or not at all. Never throws: the thread must survive failures. */
+export function runGroup(db: Transactions, group: readonly Write[]): GroupResult {
+  const startMs = performance.now()
   let isCommitting = false
   try {
     db.begin()
-    const done = group.map((write) => db.run(write))
+    const results = group.map((write) => db.run(write))
     isCommitting = true
     db.commit()
-    const tookMs = performance.now() - begunMs
-    return { rows: done.map(({ row }) => row), wrote: done.some((one) => one.changed > 0), tookMs }
+    const tookMs = performance.now() - startMs
+    return {
+      rows: results.map(({ row }) => row),
+      wrote: results.some(({ changed }) => changed > 0),
+      tookMs,
+    }
   } catch (error) {
-    const outcome = isCommitting && !isRefusal(error) ? 'unknown' : 'not-done'
-    return { failure: (error as Error).message, outcome: rolledBack(db, outcome) }
+    const outcome = isCommitting && !isCertainlyNotDone(error) ? 'unknown' : 'not-done'
+    return { failure: (error as Error).message, outcome: rollBack(db, outcome) }
   }
 }
 
 /**
- * Whether a commit failed before its last frame was in the log: there was no room for it, or no
- * lock. After any other failure, such as that of its sync, it may be found done after a restart.
+ * Whether a commit failed before its last frame was in the WAL: the disk was full, or the lock was
+ * taken. After any other failure, such as a failed sync, a restart may find the commit done.
  */
-function isRefusal(error: unknown): boolean {
+function isCertainlyNotDone(error: unknown): boolean {
   const { errcode } = error as { errcode?: unknown }
   if (typeof errcode !== 'number') return false
   const primary = errcode & 0xff
   return primary === SQLITE_FULL || primary === SQLITE_BUSY
 }
 
-/** `outcome`, once nothing of the group is left open; SQLite may have rolled it back itself. */
-function rolledBack(db: Transactions, outcome: FailedOutcome): FailedOutcome {
+/** Rolls back unless SQLite has done so itself; returns `outcome`, or `unknown` if that fails. */
+function rollBack(db: Transactions, outcome: FailedOutcome): FailedOutcome {
   try {
     if (db.isOpen()) db.rollback()
     return outcome
   } catch {
-    return 'unknown' // what is still open fails the next BEGIN, and is rolled back then
+    return 'unknown' // an open transaction fails the next BEGIN, and is rolled back then
   }
 }

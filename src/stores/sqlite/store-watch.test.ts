@@ -1,51 +1,51 @@
-// The watch over the database: a line and a note when its state changes, and none between.
+// The watch on the database: a log line and a health change per state change, and none between.
 import { expect, test } from '@jest/globals'
 import { createStoreWatch } from './store-watch.ts'
 
 function watched() {
-  const told: unknown[] = []
-  const say = (...what: unknown[]) => {
-    told.push(what)
+  const reports: unknown[] = []
+  const report = (...args: unknown[]) => {
+    reports.push(args)
   }
   const watch = createStoreWatch({
-    health: { note: say },
-    log: { error: say, warn: say, info: say },
-    onEnded: say,
+    health: { note: report },
+    log: { error: report, warn: report, info: report },
+    onWriterStopped: report,
   })
-  const toldSince = () => told.splice(0)
-  return { watch, toldSince }
+  const takeReports = () => reports.splice(0)
+  return { watch, takeReports }
 }
 
-const isBack = [['store', 'up'], ['the store is back']]
+const recovered = [['store', 'up'], ['store available']]
 
-test('the first failure is told in its words, the next ones are not, and the end is', () => {
-  const { watch, toldSince } = watched()
-  watch.worked('write')
-  expect([watch.isDown(), toldSince()]).toEqual([false, []])
+test('only the first failure and the recovery are reported', () => {
+  const { watch, takeReports } = watched()
+  watch.succeeded('write')
+  expect([watch.isDown(), takeReports()]).toEqual([false, []])
   watch.failed('write', 'disk is full')
-  const line = [{ side: 'write', reason: 'disk is full' }, 'the store fails']
-  expect([watch.isDown(), toldSince()]).toEqual([true, [['store', 'down'], line]])
+  const line = [{ side: 'write', reason: 'disk is full' }, 'store unavailable']
+  expect([watch.isDown(), takeReports()]).toEqual([true, [['store', 'down'], line]])
   watch.failed('write', 'disk is full')
-  expect(toldSince()).toEqual([])
-  watch.worked('write')
-  watch.worked('write')
-  expect([watch.isDown(), toldSince()]).toEqual([false, isBack])
+  expect(takeReports()).toEqual([])
+  watch.succeeded('write')
+  watch.succeeded('write')
+  expect([watch.isDown(), takeReports()]).toEqual([false, recovered])
 })
 
-test('reads that work do not hide that writes fail, nor the other way round', () => {
-  const { watch, toldSince } = watched()
+test('working reads do not hide failing writes, nor vice versa', () => {
+  const { watch, takeReports } = watched()
   watch.failed('write', 'disk is full')
   watch.failed('read', 'bad block')
-  expect(toldSince()).toHaveLength(2)
-  watch.worked('write')
-  expect([watch.isDown(), toldSince()]).toEqual([true, []])
-  watch.worked('read')
-  expect([watch.isDown(), toldSince()]).toEqual([false, isBack])
+  expect(takeReports()).toHaveLength(2)
+  watch.succeeded('write')
+  expect([watch.isDown(), takeReports()]).toEqual([true, []])
+  watch.succeeded('read')
+  expect([watch.isDown(), takeReports()]).toEqual([false, recovered])
 })
 
-test('the end of the thread is handed on', () => {
-  const { watch, toldSince } = watched()
+test('the stop of the writer thread is passed on', () => {
+  const { watch, takeReports } = watched()
   const error = new Error('broken')
-  watch.ended(error)
-  expect(toldSince()).toEqual([[error]])
+  watch.writerStopped(error)
+  expect(takeReports()).toEqual([[error]])
 })

@@ -1,12 +1,12 @@
-// The thread that writes: runs each group it is sent in one transaction and answers once that is on
-// the disk. A group that fails is rolled back whole.
+// The writer thread: runs each group in one transaction and replies once it is durable on disk. A
+// group that fails is rolled back as a whole.
 import assert from 'node:assert/strict'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { durablePragmas } from './durable-pragmas.ts'
 import { type Operation, operations } from './operations.ts'
-import { numbered, type Write } from './parameters.ts'
-import { type Done, runGroup, type Transactions } from './run-group.ts'
+import { withNumberedParameters, type Write } from './parameters.ts'
+import { type WriteResult, runGroup, type Transactions } from './run-group.ts'
 
 const port = parentPort
 if (port === null) throw new Error('this file is a thread of stores/sqlite/writer.ts')
@@ -23,7 +23,7 @@ interface Prepared {
   readonly readWhen: Operation['readWhen']
 }
 
-/** A statement and how many of the values it takes, from the first on. */
+/** A statement and the number of leading values that it takes. */
 interface Bound {
   readonly statement: StatementSync
   readonly values: number
@@ -31,26 +31,26 @@ interface Bound {
 
 const prepared = new Map<string, Prepared>()
 for (const [name, operation] of Object.entries<Operation>(operations)) {
-  const bind = (named: string | undefined): Bound | undefined => {
-    if (named === undefined) return undefined
-    const { sql, values } = numbered(operation, named)
+  const bind = (namedSql: string | undefined): Bound | undefined => {
+    if (namedSql === undefined) return undefined
+    const { sql, values } = withNumberedParameters(operation, namedSql)
     return { statement: db.prepare(sql), values }
   }
   const { write, read, readWhen } = operation
   prepared.set(name, { write: bind(write), read: bind(read), readWhen })
 }
 
-function run([name, ...values]: Write): Done {
-  const { write, read, readWhen } = prepared.get(name) ?? unknown(name)
+function run([name, ...values]: Write): WriteResult {
+  const { write, read, readWhen } = prepared.get(name) ?? unknownOperation(name)
   const changed = Number(write?.statement.run(...values.slice(0, write.values)).changes ?? 0)
-  if (readWhen === 'refused' && changed > 0) return { row: undefined, changed }
+  if (readWhen === 'unchanged' && changed > 0) return { row: undefined, changed }
   const row = read?.statement.get(...values.slice(0, read.values))
   // "No row" would mean that the write was done.
-  assert(readWhen !== 'refused' || row !== undefined, `${name} changed nothing and found nothing`)
+  assert(readWhen !== 'unchanged' || row !== undefined, `${name} changed nothing and found nothing`)
   return { row, changed }
 }
 
-function unknown(name: string): never {
+function unknownOperation(name: string): never {
   throw new Error(`there is no operation ${name}`)
 }
 

@@ -1,34 +1,34 @@
-// The way to the thread that writes. Writes that come while it is busy share its next transaction,
-// so one sync of the disk serves them all; a promise resolves after that sync.
+// The queue to the writer thread. Writes that arrive while it is busy share its next transaction,
+// so one disk sync serves them all; their promises resolve after that sync.
 import { Worker } from 'node:worker_threads'
 import type { SQLOutputValue } from 'node:sqlite'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import type { OperationName } from './operations.ts'
 import { type Parameter, type Write, writeOf } from './parameters.ts'
-import type { WatchedBy } from './store-watch.ts'
+import type { StoreObserver } from './store-watch.ts'
 
-/** A row that a statement gives. */
+/** A row that a statement returns. */
 export type Row = Record<string, SQLOutputValue>
 
-/** Values by the names that the SQL gives them. */
+/** Values by their parameter names in the SQL. */
 type Parameters = Readonly<Record<string, Parameter>>
 
-/** What the thread says of a group. */
-export type Answer =
+/** The reply of the thread to a group. */
+export type GroupResult =
   | {
       readonly rows: readonly (Row | undefined)[]
-      /** Whether anything was changed: a group that only reads needs no room on the disk. */
+      /** Whether any row was changed: a group that only reads succeeds on a full disk too. */
       readonly wrote: boolean
       readonly tookMs: number
     }
   | { readonly failure: string; readonly outcome: FailedOutcome }
 
-/** Runs operations durably, in the order they were given. */
+/** Runs operations durably, in the order of the calls. */
 export interface Writer {
-  /** Resolves to the operation's row once it is on the disk. Throws StoreError. */
+  /** Resolves to the operation's row once it is durable on disk. Throws StoreError. */
   run(name: OperationName, parameters: Parameters): Promise<Row | undefined>
-  /** Ends the thread after what it has in hand. */
+  /** Stops the thread after the pending writes. */
   close(): Promise<void>
 }
 
@@ -40,17 +40,17 @@ interface Pending {
 
 const PENDING_MAX = 10_000
 const GROUP_MAX = 1000
-/** A transaction that takes longer is aborted: its outcome is unknown. Below CREATE_MS_MAX. */
+/** A longer transaction times out: its outcome is unknown. Less than CREATE_MS_MAX. */
 const GROUP_MS_MAX = 2500
 
-/** What the writer reports to. */
+/** Where the writer reports. */
 interface Reports {
   readonly metrics: Pick<Metrics, 'sqliteGroup' | 'sqliteCommitSeconds'>
-  readonly watch: WatchedBy
+  readonly watch: StoreObserver
 }
 
 /** Starts the thread on the database at `path`, which must be migrated. */
-export async function startWriter(path: string, reports: Reports): Promise<Writer> {
+export async function startWriterThread(path: string, reports: Reports): Promise<Writer> {
   const thread = new Worker(new URL('./writer-thread.ts', import.meta.url), {
     workerData: { path },
   })
@@ -66,13 +66,13 @@ export async function startWriter(path: string, reports: Reports): Promise<Write
 class GroupWriter implements Writer {
   readonly #thread: Worker
   readonly #metrics: Reports['metrics']
-  readonly #watch: WatchedBy
-  #waiting: Pending[] = []
-  #inHand: Pending[] | undefined
+  readonly #watch: StoreObserver
+  #queue: Pending[] = []
+  #inFlight: Pending[] | undefined
   #flushing = false
   #hung = false
   #closing = false
-  #broken: string | undefined
+  #stoppedBy: string | undefined
   #onIdle: (() => void) | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -80,51 +80,51 @@ class GroupWriter implements Writer {
     this.#thread = thread
     this.#metrics = metrics
     this.#watch = watch
-    thread.on('message', (answer: Answer) => {
-      this.#settle(answer)
+    thread.on('message', (result: GroupResult) => {
+      this.#settle(result)
     })
     thread.on('error', (error) => {
-      this.#break(error instanceof Error ? error : new Error(String(error)))
+      this.#fail(error instanceof Error ? error : new Error(String(error)))
     })
     thread.on('exit', () => {
-      this.#break(new Error('the writing thread has ended'))
+      this.#fail(new Error('the writer thread has stopped'))
     })
   }
 
   run(name: OperationName, parameters: Parameters): Promise<Row | undefined> {
-    if (this.#broken !== undefined) return Promise.reject(notDone(this.#broken))
-    if (this.#hung) return Promise.reject(notDone('SQLite does not answer'))
-    if (this.#waiting.length >= PENDING_MAX) return Promise.reject(notDone('too many writes wait'))
+    if (this.#stoppedBy !== undefined) return Promise.reject(notDone(this.#stoppedBy))
+    if (this.#hung) return Promise.reject(notDone('SQLite does not respond'))
+    if (this.#queue.length >= PENDING_MAX) return Promise.reject(notDone('too many writes wait'))
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ write: writeOf(name, parameters), resolve, reject })
+      this.#queue.push({ write: writeOf(name, parameters), resolve, reject })
       this.#flushSoon()
     })
   }
 
   async close(): Promise<void> {
-    if (this.#broken !== undefined) return
+    if (this.#stoppedBy !== undefined) return
     this.#closing = true
-    const ended = new Promise<void>((resolve) => {
+    const stopped = new Promise<void>((resolve) => {
       this.#thread.once('exit', () => {
         resolve()
       })
     })
-    // A thread that hangs already gets no more time: its group has been reported as unknown.
+    // A hung thread gets no more time: its group has been reported as unknown.
     const graceMs = this.#hung ? 0 : GROUP_MS_MAX
     const forced = setTimeout(() => void this.#thread.terminate(), graceMs)
-    if (this.#inHand !== undefined || this.#waiting.length > 0) {
+    if (this.#inFlight !== undefined || this.#queue.length > 0) {
       await new Promise<void>((resolve) => {
         this.#onIdle = resolve
       })
     }
     this.#thread.postMessage('close')
-    await ended
+    await stopped
     clearTimeout(forced)
   }
 
-  /** Waits for the end of this turn of the loop, so that writes of one turn go together. */
+  /** Waits for the end of this turn of the event loop, to send all its writes together. */
   #flushSoon(): void {
-    if (this.#flushing || this.#inHand !== undefined) return
+    if (this.#flushing || this.#inFlight !== undefined) return
     this.#flushing = true
     setImmediate(() => {
       this.#flushing = false
@@ -133,61 +133,61 @@ class GroupWriter implements Writer {
   }
 
   #flush(): void {
-    if (this.#inHand !== undefined || this.#waiting.length === 0) return
-    const group = this.#waiting.splice(0, GROUP_MAX)
-    this.#inHand = group
+    if (this.#inFlight !== undefined || this.#queue.length === 0) return
+    const group = this.#queue.splice(0, GROUP_MAX)
+    this.#inFlight = group
     this.#metrics.sqliteGroup.observe(group.length)
     this.#timer = setTimeout(() => {
-      this.#giveUp()
+      this.#timeOut()
     }, GROUP_MS_MAX)
     this.#thread.postMessage(group.map(({ write }) => write))
   }
 
-  #settle(answer: Answer): void {
+  #settle(result: GroupResult): void {
     clearTimeout(this.#timer)
-    const group = this.#inHand ?? []
-    this.#inHand = undefined
+    const group = this.#inFlight ?? []
+    this.#inFlight = undefined
     this.#hung = false
-    if ('rows' in answer) {
-      this.#metrics.sqliteCommitSeconds.observe(answer.tookMs / 1000)
-      // A disk that is full still lets groups pass that change nothing.
-      if (answer.wrote) this.#watch.worked('write')
+    if ('rows' in result) {
+      this.#metrics.sqliteCommitSeconds.observe(result.tookMs / 1000)
+      // On a full disk, groups that change nothing still succeed.
+      if (result.wrote) this.#watch.succeeded('write')
       group.forEach(({ resolve }, i) => {
-        resolve(answer.rows[i])
+        resolve(result.rows[i])
       })
     } else {
-      this.#watch.failed('write', answer.failure)
-      const error = new StoreError(`SQLite: ${answer.failure}`, { outcome: answer.outcome })
+      this.#watch.failed('write', result.failure)
+      const error = new StoreError(`SQLite: ${result.failure}`, { outcome: result.outcome })
       for (const { reject } of group) reject(error)
     }
-    if (this.#waiting.length > 0) this.#flush()
+    if (this.#queue.length > 0) this.#flush()
     else this.#onIdle?.()
   }
 
-  /** The disk hangs: those who wait are told, and the thread keeps the group until it answers. */
-  #giveUp(): void {
-    const reason = 'SQLite did not answer in time'
+  /** The disk hangs: rejects all callers; the group stays in flight until the thread replies. */
+  #timeOut(): void {
+    const reason = 'SQLite did not respond within the deadline'
     this.#watch.failed('write', reason)
     const error = new StoreError(reason, { outcome: 'unknown' })
-    for (const { reject } of this.#inHand ?? []) reject(error)
-    this.#inHand = []
+    for (const { reject } of this.#inFlight ?? []) reject(error)
+    this.#inFlight = []
     this.#hung = true
     if (this.#closing) void this.#thread.terminate()
-    for (const { reject } of this.#waiting.splice(0)) reject(notDone('SQLite does not answer'))
+    for (const { reject } of this.#queue.splice(0)) reject(notDone('SQLite does not respond'))
   }
 
-  /** The thread is gone, for good: by itself, or as `close` asked. */
-  #break(cause: Error): void {
-    if (this.#broken !== undefined) return
+  /** The thread has stopped for good, by itself or through `close`. */
+  #fail(cause: Error): void {
+    if (this.#stoppedBy !== undefined) return
     const { message } = cause
     clearTimeout(this.#timer)
-    this.#broken = message
+    this.#stoppedBy = message
     const error = new StoreError(message, { outcome: 'unknown' })
-    for (const { reject } of this.#inHand ?? []) reject(error)
-    for (const { reject } of this.#waiting.splice(0)) reject(notDone(message))
-    this.#inHand = undefined
+    for (const { reject } of this.#inFlight ?? []) reject(error)
+    for (const { reject } of this.#queue.splice(0)) reject(notDone(message))
+    this.#inFlight = undefined
     this.#onIdle?.()
-    if (!this.#closing) this.#watch.ended(cause)
+    if (!this.#closing) this.#watch.writerStopped(cause)
   }
 }
 

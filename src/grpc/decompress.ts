@@ -1,0 +1,71 @@
+// Decompresses gRPC messages in the thread pool. Bounds their size and concurrency, because a few
+// bytes may expand to many. Touches no socket.
+import { gunzip, inflate } from 'node:zlib'
+import type { Encoding } from './call-headers.ts'
+import type { CallFault } from './http2/status-codes.ts'
+
+/** Maximum size of a decompressed message. */
+const DECOMPRESSED_BYTES_MAX = 4 * 1024 * 1024
+/** The default of 16 KiB would take many turns of the event loop. */
+const CHUNK_BYTES = 256 * 1024
+/** Messages decompressed concurrently in this process: the size of the thread pool. */
+const AT_ONCE = 4
+let running = 0
+/** Queue of waiting messages; bounded by the number of calls. */
+const waiting: (() => void)[] = []
+const options = { maxOutputLength: DECOMPRESSED_BYTES_MAX, chunkSize: CHUNK_BYTES }
+
+const tooLarge: CallFault = {
+  code: 'RESOURCE_EXHAUSTED',
+  details: `a message may have at most ${DECOMPRESSED_BYTES_MAX} bytes when it is unpacked`,
+}
+const broken: CallFault = { code: 'INTERNAL', details: 'a message cannot be unpacked' }
+const dropped: CallFault = { code: 'INTERNAL', details: 'the call is over' }
+const encodingMissing: CallFault = {
+  code: 'INTERNAL',
+  details: 'a message is compressed but grpc-encoding is missing',
+}
+const unknownFlag: CallFault = {
+  code: 'INTERNAL',
+  details: 'a message starts with an unknown flag',
+}
+
+/**
+ * Decompresses a message whose flag is not 0, once a thread is free; a message that is then no
+ * longer wanted is dropped. Resolves to a fault on error, and never rejects.
+ */
+export function decompress(given: {
+  readonly message: Buffer
+  readonly flag: number
+  readonly encoding: Encoding
+  readonly isWanted: () => boolean
+}): CallFault | Promise<Buffer | CallFault> {
+  const { message, flag, encoding, isWanted } = given
+  if (flag !== 1) return unknownFlag
+  if (encoding === 'identity') return encodingMissing
+  const decompressor = encoding === 'gzip' ? gunzip : inflate
+  return new Promise((resolve) => {
+    const runNext = () => {
+      const next = waiting.shift()
+      if (next === undefined) running -= 1
+      else setImmediate(next) // avoids recursion over a queue of unwanted messages
+    }
+    const start = () => {
+      if (!isWanted()) {
+        runNext()
+        resolve(dropped)
+        return
+      }
+      decompressor(message, options, (error: NodeJS.ErrnoException | null, bytes) => {
+        runNext()
+        if (error === null) resolve(bytes)
+        else resolve(error.code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge : broken)
+      })
+    }
+    if (running >= AT_ONCE) waiting.push(start)
+    else {
+      running += 1
+      start()
+    }
+  })
+}

@@ -1,0 +1,27 @@
+// The abuse budget is bounded, refills with time, and is refunded by calls.
+import { expect, test } from '@jest/globals'
+import { AbuseBudget } from './abuse-budget.ts'
+
+const spentAt = (budget: AbuseBudget, nowMs: number) => {
+  let count = 0
+  while (budget.spend(nowMs)) count += 1
+  return count
+}
+
+test('a burst of 10,000, and 1,000 per second from then on', () => {
+  const budget = new AbuseBudget(0)
+  expect(spentAt(budget, 0)).toBe(10_000)
+  expect(spentAt(budget, 0)).toBe(0)
+  expect(spentAt(budget, 2000)).toBeCloseTo(2000, -1)
+  expect(spentAt(budget, 1e9)).toBeCloseTo(10_000, -1)
+})
+
+test('a successful call refunds three', () => {
+  const budget = new AbuseBudget(0)
+  let spent = 0
+  for (let i = 0; i < 100_000; i += 1) {
+    budget.refund()
+    for (let each = 0; each < 3; each += 1) spent += budget.spend(0) ? 1 : 0
+  }
+  expect(spent).toBe(300_000)
+})

@@ -1,0 +1,17 @@
+// 405 on the admin port: the response to methods that a path does not serve.
+import type { IRouter } from 'express'
+import { sendProblem } from '../problem.ts'
+
+/** Rejects all methods but those allowed by path; register it after the routes. */
+export function rejectOtherMethods(
+  router: IRouter,
+  allowed: Readonly<Record<string, string>>,
+  baseUrl: string,
+): void {
+  for (const [path, allow] of Object.entries(allowed)) {
+    router.all(path, (_req, res) => {
+      const detail = `This path serves ${allow}`
+      sendProblem(res, { name: 'method-not-allowed', detail, headers: { Allow: allow } }, baseUrl)
+    })
+  }
+}

@@ -1,0 +1,35 @@
+// Unexpected errors: logged, and never revealed to the client.
+import type { ServerResponse } from 'node:http'
+import type { NextFunction, Request, Response } from 'express'
+import type { Log } from '../telemetry/log.ts'
+import { sendNotFound } from './not-found.ts'
+import { sendProblem } from './problem.ts'
+
+/** The error handler of every Express app: 500, or 404 for an escape that does not decode. */
+export function errorHandler(deps: { baseUrl: string; log: Log }) {
+  return (error: unknown, req: Request, res: Response, next: NextFunction): void => {
+    if (res.headersSent) {
+      next(error) // Express closes the connection: the response has started
+    } else if (error instanceof URIError) {
+      sendNotFound(req, res, deps.baseUrl)
+    } else {
+      sendFailure(deps, res, error)
+    }
+  }
+}
+
+/** Responds with 500 and the request id that `res` already has, and logs the error. */
+export function sendFailure(
+  deps: { baseUrl: string; log: Log },
+  res: ServerResponse,
+  error: unknown,
+): void {
+  const requestId = res.getHeader('X-Request-Id')
+  deps.log.error({ err: error, requestId }, 'request failed')
+  if (res.headersSent) {
+    res.destroy() // the response has started
+  } else {
+    const detail = 'The request failed; it was logged under this request id'
+    sendProblem(res, { name: 'internal', detail }, deps.baseUrl)
+  }
+}

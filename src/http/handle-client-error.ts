@@ -1,0 +1,84 @@
+// Node.js's `clientError`: responds to bytes that are not HTTP, headers that are too large and
+// requests that time out, and closes the connection.
+import { ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { requestIdFrom } from '../telemetry/request-id.ts'
+import { lingeringClose, isClosing } from './lingering-close.ts'
+import { type Problem, problemHeaders, problemTypes, renderProblem } from './problem.ts'
+
+const problemOfError: Readonly<Record<string, Problem>> = {
+  HPE_INVALID_METHOD: { name: 'bad-request', detail: 'The method is none that is known here' },
+  HPE_HEADER_OVERFLOW: {
+    name: 'headers-too-large',
+    detail: 'The request line and headers have more than 16 KiB',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    name: 'request-timeout',
+    detail: 'The request was not complete in time',
+  },
+}
+
+/**
+ * Writes a problem document to a connection whose next bytes are not a request, and closes it. If
+ * complete requests before them await responses, those are sent and no problem is: the client would
+ * take it for one of theirs.
+ */
+export function handleClientError(given: {
+  readonly error: NodeJS.ErrnoException
+  readonly socket: Duplex
+  readonly baseUrl: string
+}): void {
+  const { error, socket, baseUrl } = given
+  if (isClosing(socket)) return
+  const pending = pendingResponse(socket)
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  if (pending !== undefined && (pending.req.complete || pending.headersSent)) {
+    closeAfterResponses(socket, pending)
+    return
+  }
+  const problem = problemOfError[error.code ?? ''] ?? {
+    name: 'bad-request',
+    detail: 'The bytes received are no request of HTTP/1.1',
+  }
+  const requestId = requestIdFrom(undefined)
+  const body = renderProblem(problem, { baseUrl, requestId })
+  const { status } = problemTypes[problem.name]
+  const headers = {
+    ...problemHeaders(problem),
+    'X-Request-Id': requestId,
+    'Content-Length': String(Buffer.byteLength(body)),
+    Connection: 'close',
+  }
+  const headerLines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.write(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${headerLines.join('')}\r\n${body}`,
+  )
+  lingeringClose(socket)
+}
+
+/** The response that the connection awaits, to a request that may still be arriving. */
+function pendingResponse(socket: Duplex): ServerResponse | undefined {
+  const message: unknown = Reflect.get(socket, '_httpMessage')
+  return message instanceof ServerResponse ? message : undefined
+}
+
+/** Closes after every pending response has been sent, in order. */
+function closeAfterResponses(socket: Duplex, pending: ServerResponse): void {
+  if (closingAfterResponses.has(socket)) return
+  closingAfterResponses.add(socket)
+  socket.pause() // further input is not read
+  const next = (response: ServerResponse) => {
+    response.once('finish', () => {
+      const following = pendingResponse(socket)
+      if (following === undefined || following === response) lingeringClose(socket)
+      else next(following)
+    })
+  }
+  next(pending)
+}
+
+/** Connections that close once their responses are sent. */
+const closingAfterResponses = new WeakSet<Duplex>()

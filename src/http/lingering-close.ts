@@ -1,0 +1,40 @@
+// Lingering close, for a connection whose client may still be sending. After an immediate close the
+// kernel answers unread bytes with a reset, which can discard the response.
+import type { Duplex } from 'node:stream'
+
+/** Bounds on the bytes and the time that are discarded after the last response. */
+const DISCARDED_BYTES_MAX = 64 * 1024
+/** Also the time that a body of bounded length has to complete after its response. */
+export const DISCARD_MS_MAX = 2000
+
+const closing = new WeakSet<Duplex>()
+
+/** Whether the last response of a connection has been written. */
+export function isClosing(socket: Duplex): boolean {
+  return closing.has(socket)
+}
+
+/**
+ * Flushes the writes and sends FIN, discards further input within bounds, and closes. Later bytes
+ * are not parsed as requests.
+ */
+export function lingeringClose(socket: Duplex): void {
+  if (closing.has(socket) || socket.destroyed) return
+  closing.add(socket)
+  let discarded = 0
+  socket.pause() // until the response is sent; destroyStalled handles a client that reads none
+  socket.removeAllListeners('data') // the parser's
+  socket.on('data', ({ length }: Buffer) => {
+    discarded += length
+    if (discarded >= DISCARDED_BYTES_MAX) socket.destroy()
+  })
+  socket.end(() => {
+    const timer = setTimeout(() => {
+      socket.destroy()
+    }, DISCARD_MS_MAX)
+    socket.once('close', () => {
+      clearTimeout(timer)
+    })
+    socket.resume()
+  })
+}

@@ -1,0 +1,90 @@
+// Reports the changes of a reconcile: events for `kubectl describe`, log entries, refill metrics.
+// Called after the status is written, so that nothing is reported twice.
+import type { RefillOutcome, RefillPlan } from '../../codes/observed-state.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { EventRecorder, EventInput } from '../events.ts'
+import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
+import { degradedOf } from './read-status.ts'
+
+/** Emits events, logs and counts for the changes from `pool.status` to `status`. */
+export function emitEvents(
+  deps: {
+    events: EventRecorder
+    metrics: Pick<Metrics, 'refillJobs'>
+    log: Pick<Log, 'info' | 'warn'>
+  },
+  { pool, status, plan }: { pool: CodePool; status: CodePoolStatus; plan: RefillPlan },
+): void {
+  const { events, metrics, log } = deps
+  const { name, namespace, uid } = pool.metadata
+  const { apiVersion, kind } = CODE_POOLS
+  const regarding = { apiVersion, kind, name, namespace, uid }
+  const emit = (event: Omit<EventInput, 'regarding'>) => {
+    events.emit({ regarding, ...event })
+  }
+  for (const outcome of plan.changes) {
+    metrics.refillJobs.inc({ result: outcome.outcome.toLowerCase() })
+    emit(eventOf(outcome))
+    logOutcome(log, { namespace, pool: name }, outcome)
+  }
+  if (hasStarted(pool, status)) {
+    metrics.refillJobs.inc({ result: 'begun' })
+    const start = plan.steps.find((step) => step.kind === 'start')
+    const aim = start === undefined ? '' : `, up to ${start.fillTo} codes`
+    const note = `Refill ${status.refills ?? 0} has started${aim}`
+    emit({ type: 'Normal', reason: 'RefillBegun', action: 'Refill', note })
+    const { refills: refill, level } = status
+    log.info({ namespace, pool: name, refill, level, fillTo: start?.fillTo }, 'refill started')
+  }
+  const [current, previous] = [degradedOf(status), degradedOf(pool.status)]
+  if (current === undefined || current.reason === previous?.reason) return
+  const { message: note, reason } = current
+  if (current.status === 'True') emit({ type: 'Warning', reason, action: 'Reconcile', note })
+  else if (previous !== undefined)
+    emit({ type: 'Normal', reason: 'Recovered', action: 'Reconcile', note })
+}
+
+/** Whether a running refill was not reported yet. */
+function hasStarted({ status: before }: CodePool, { refills = 0, lastRefill }: CodePoolStatus) {
+  return refills > (before?.refills ?? 0) && lastRefill?.refill !== refills
+}
+
+function logOutcome(
+  log: Pick<Log, 'info' | 'warn'>,
+  of: { readonly namespace: string; readonly pool: string },
+  { refill, job, outcome, reason, message, startedMs, finishedMs }: RefillOutcome,
+): void {
+  const entry = { ...of, refill, job, tookMs: Math.max(0, finishedMs - startedMs) }
+  if (outcome === 'Succeeded') log.info(entry, 'refill completed')
+  else if (outcome === 'Cancelled') log.info({ ...entry, reason: message }, 'refill cancelled')
+  else log.warn({ ...entry, reason, detail: message }, 'refill failed')
+}
+
+function eventOf(outcome: RefillOutcome): Omit<EventInput, 'regarding'> {
+  const { refill, message, startedMs, finishedMs } = outcome
+  const seconds = Math.max(0, Math.round((finishedMs - startedMs) / 1000))
+  switch (outcome.outcome) {
+    case 'Succeeded':
+      return {
+        type: 'Normal',
+        reason: 'RefillSucceeded',
+        action: 'Refill',
+        note: `Refill ${refill} completed after ${seconds} s`,
+      }
+    case 'Cancelled':
+      return {
+        type: 'Normal',
+        reason: 'RefillCancelled',
+        action: 'Cancel',
+        note: `Refill ${refill} was cancelled: ${message}`,
+      }
+    case 'Failed':
+      return {
+        type: 'Warning',
+        reason: 'RefillFailed',
+        action: 'Refill',
+        note: `Refill ${refill} failed: ${message}`,
+      }
+  }
+}

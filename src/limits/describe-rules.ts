@@ -1,0 +1,119 @@
+// Describes rules and matches for authors of rules: what a rule allows, and why a descriptor
+// hits it. Decides nothing: it looks up with the same functions as a call.
+import { findNode, matchDescriptor, type MatchRequest, seenValue } from './match.ts'
+import { fixedWindow } from './fixed-window.ts'
+import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
+import { listRules } from './rule-tree.ts'
+
+const windowUnits = [
+  ['d', 86_400_000_000],
+  ['h', 3_600_000_000],
+  ['m', 60_000_000],
+  ['s', 1_000_000],
+] as const
+
+/** A span as rules write it, such as `30s`. */
+export function renderWindow(windowUs: number): string {
+  const [unit, us] = windowUnits.find(([, each]) => windowUs % each === 0) ?? ['ms', 1000]
+  return `${windowUs / us}${unit}`
+}
+
+/** A rule in one line, such as `token_bucket, 50 per second, burst 500 (creates-per-client)`. */
+function describeRule(rule: Rule): string {
+  const called = rule.name === undefined ? '' : ` (${rule.name})`
+  return `${[...numbersOf(rule), ...besidesOf(rule)].join(', ')}${called}`
+}
+
+function numbersOf({ algorithm, limit, unit }: Rule): readonly string[] {
+  if (limit === undefined) return ['unlimited']
+  const window = unit?.toLowerCase() ?? renderWindow(limit.windowUs)
+  const burst = algorithm.takesBurst ? [`burst ${limit.burst}`] : []
+  return [algorithm.name, `${limit.requests} per ${window}`, ...burst]
+}
+
+function besidesOf({ limit, algorithm, ...rule }: Rule): readonly string[] {
+  const isUnusual = limit !== undefined && limit.denyConsumes !== (algorithm === fixedWindow)
+  return [
+    ...(limit?.requests === 0 ? ['denies every request'] : []),
+    ...(isUnusual ? [`denied hits ${limit.denyConsumes ? 'count' : 'do not count'}`] : []),
+    ...(rule.isShadow ? ['shadow: denies nothing'] : []),
+    ...(rule.isQuota ? ['quota: denies only if every quota of the call is over'] : []),
+    ...(rule.replaces.length > 0 ? [`replaces ${rule.replaces.join(' and ')}`] : []),
+    ...(rule.onStoreError === 'local' ? [] : [`on store error: ${rule.onStoreError}`]),
+  ]
+}
+
+/** The rules of a set as people read them. */
+interface DescribedRules {
+  /** A row for each: path, algorithm, limit, window, burst, name and what else holds. */
+  readonly rows: readonly (readonly string[])[]
+  /** What their writer should know, each once. */
+  readonly remarks: readonly string[]
+}
+
+/** Every rule of a set, in the order of `listRules`. */
+export function describeRules(rules: RuleSet): DescribedRules {
+  const listed = listRules(rules)
+  const whole = listed.filter(({ limit }) => limit?.denyConsumes === false).length
+  const remark =
+    'on Redis Cluster all-or-nothing holds only for keys with one hash tag; ' +
+    `rules it is asked of, by deny_consumes: ${whole} of ${listed.length}`
+  return { rows: listed.map(rowOf), remarks: whole === 0 ? [] : [remark] }
+}
+
+function rowOf(rule: Rule): readonly string[] {
+  const { path, algorithm, limit, name = '-' } = rule
+  const besides = [...besidesOf(rule)].join('; ')
+  if (limit === undefined) return [path, '-', 'unlimited', '-', '-', name, besides]
+  const burst = algorithm.takesBurst ? String(limit.burst) : '-'
+  const window = rule.unit?.toLowerCase() ?? renderWindow(limit.windowUs)
+  return [path, algorithm.name, String(limit.requests), window, burst, name, besides]
+}
+
+/** Explains step by step which rule each entry of a descriptor matches; one line each. */
+export function explainMatch(request: MatchRequest): readonly string[] {
+  const { rules, domain, descriptor } = request
+  const match = matchDescriptor(request)
+  const top = rules.get(domain)
+  if (match === 'unknown-domain' || top === undefined) {
+    const known = [...rules.keys()].map((each) => JSON.stringify(each)).join(', ')
+    return [`no rule: domain ${JSON.stringify(domain)} has none; known: ${known || 'none'}`]
+  }
+  if (descriptor.override !== undefined) return hitsOf(match)
+  const steps: string[] = []
+  let reason = 'the descriptor has no entries'
+  let level = top
+  for (const entry of descriptor.entries) {
+    const value = seenValue(level.hashedKeys, entry)
+    const node = findNode(level, entry.key, value)
+    const hashed = value === entry.value ? '' : ', hashed'
+    steps.push(`${entry.key}=${value}${hashed}: ${stepOf(level, entry.key, node)}`)
+    if (node === undefined) {
+      reason = `${entry.key} leads nowhere; no other way is tried`
+      break
+    }
+    reason = `${node.path} has no rate_limit of its own; rules count only at their depth`
+    level = node.below
+  }
+  return [...steps, ...(match === 'no-rule' ? [`no rule: ${reason}`] : hitsOf(match))]
+}
+
+function hitsOf(match: ReturnType<typeof matchDescriptor>): readonly string[] {
+  if (typeof match === 'string') return []
+  return match.rules.map((rule) => `hits ${rule.path}: ${describeRule(rule)}`)
+}
+
+function stepOf(level: RuleLevel, key: string, node: RuleNode | undefined): string {
+  if (node === undefined) return deadEndOf(level, key)
+  const sharing = node.isShared ? 'one counter for all that match it' : 'a counter for each value'
+  if (node.value === '') return `any value of the key, ${sharing}, at ${node.path}`
+  if (node.value.includes('*')) return `wildcard ${node.value}, ${sharing}, at ${node.path}`
+  return `exact value, at ${node.path}`
+}
+
+function deadEndOf(level: RuleLevel, key: string): string {
+  if (level.exact.has(key)) return 'none: no descriptor of this key has the value'
+  const keys = [...new Set([...level.exact.keys(), ...level.any.keys()])]
+  const there = keys.length === 0 ? 'nothing' : keys.join(', ')
+  return `none: no descriptor here has the key; there is ${there}`
+}

@@ -1,0 +1,94 @@
+// Plans the checks of a call: which rules it hits, which of them replace others, and the effect of
+// each denial. Counts nothing itself.
+import type { CounterCharge } from './counter-store.ts'
+import type { Descriptor, LimitRequest } from './descriptor.ts'
+import { counterKey, matchDescriptor } from './match.ts'
+import type { Rule, RuleSet } from './rule.ts'
+import { LimitRequestError, type UncheckedReason } from './verdict.ts'
+
+/** One limit that a call hits. */
+export interface Check {
+  /** Which descriptor of the call, from 0. */
+  readonly at: number
+  readonly rule: Rule
+  readonly hits: number
+  /** Name of its metrics. */
+  readonly metricPath: string
+  readonly charge: CounterCharge
+}
+
+/** The checks of a call. */
+export interface Plan {
+  readonly checks: readonly Check[]
+  /** Of each descriptor, why it may have no check. */
+  readonly uncheckedReasons: readonly UncheckedReason[]
+  readonly isDomainKnown: boolean
+}
+
+/** Settings for all rules. */
+export interface PlanOptions {
+  /** No rule denies anything. */
+  readonly isShadow: boolean
+  /** Every rule is a quota. */
+  readonly isQuota: boolean
+  /** Whether denied hits count in limits of callers, and in rules without `deny_consumes`. */
+  readonly denyConsumes: boolean
+}
+
+const SECOND_US = 1_000_000
+
+/** Plans a call. Throws LimitRequestError for a call without domain or descriptors. */
+export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanOptions): Plan {
+  const { domain } = request
+  const { denyConsumes } = options
+  if (domain === '') throw new LimitRequestError('rate limit domain must not be empty')
+  if (request.descriptors.length === 0) {
+    throw new LimitRequestError('rate limit descriptor list must not be empty')
+  }
+  const checks: Check[] = []
+  const uncheckedReasons: UncheckedReason[] = []
+  const replaced = new Set<string>()
+  let isDomainKnown = true
+  for (const [at, descriptor] of request.descriptors.entries()) {
+    const match = matchDescriptor({ rules, domain, descriptor, denyConsumes })
+    uncheckedReasons.push('no-limit')
+    if (typeof match === 'string') {
+      if (match === 'unknown-domain') isDomainKnown = false
+      continue
+    }
+    const hits = hitsOf(request, descriptor)
+    for (const rule of match.rules) {
+      for (const name of rule.replaces) replaced.add(name)
+      if (rule.limit === undefined) uncheckedReasons[at] = 'unlimited'
+      else {
+        const key = counterKey(rule, match.values)
+        checks.push({
+          at,
+          rule,
+          hits,
+          metricPath: match.metricPath,
+          charge: {
+            key,
+            algorithm: rule.algorithm,
+            limit: rule.limit,
+            cost: hits,
+            veto: vetoOf(rule, options),
+            isPerSecond: rule.limit.windowUs <= SECOND_US,
+          },
+        })
+      }
+    }
+  }
+  const isReplaced = ({ rule }: Check) => rule.name !== undefined && replaced.has(rule.name)
+  const counting = replaced.size === 0 ? checks : checks.filter((check) => !isReplaced(check))
+  return { checks: counting, uncheckedReasons, isDomainKnown }
+}
+
+function hitsOf(request: LimitRequest, descriptor: Descriptor): number {
+  return descriptor.hits ?? Math.max(1, request.hits)
+}
+
+function vetoOf(rule: Rule, { isShadow, isQuota }: PlanOptions): CounterCharge['veto'] {
+  if (isShadow || rule.isShadow) return 'never'
+  return isQuota || rule.isQuota ? 'together' : 'alone'
+}

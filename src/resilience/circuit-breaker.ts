@@ -1,0 +1,184 @@
+// A circuit breaker with a deadline for each call, so that a slow, hung or unreachable dependency
+// blocks no caller. It opens after repeated failures and closes when a probe succeeds. A dependency
+// whose late results are usable is slow while they arrive: calls continue, and none waits for it.
+import { createDeadlineQueue } from './deadline-queue.ts'
+import { pause, within } from './deadline.ts'
+
+/** A call that did not complete by its deadline. */
+export interface TimedOut<T> {
+  /**
+   * The late result, or `undefined` if the call failed; never rejects, and is bounded by the call
+   * itself. Absent: the call was not made.
+   */
+  readonly later: Promise<T | undefined> | undefined
+}
+
+/** Makes the calls of one dependency. */
+export interface CircuitBreaker {
+  /**
+   * The result of `call`, which is never `undefined`; or `undefined`, at the deadline at the
+   * latest: the dependency did not respond. Never rejects.
+   */
+  readonly run: <T>(call: () => Promise<T>) => Promise<T | undefined>
+  /** As `run`, for calls whose late results are usable: while they arrive, calls continue. */
+  readonly runWithLateResult: <T>(call: () => Promise<T>) => Promise<T | TimedOut<T>>
+  /** Whether calls have been without a response for so long that none is expected. */
+  readonly isUnresponsive: () => boolean
+  /** Whether no calls are made until a probe succeeds. */
+  readonly isOpen: () => boolean
+  /** Stops the probes. */
+  readonly stop: () => Promise<void>
+}
+
+/** What a circuit breaker needs. */
+export interface CircuitBreakerOptions {
+  /** Resolves if the dependency works again; times out after PROBE_MS_MAX. */
+  readonly probe: () => Promise<unknown>
+  /** How long a call may take. */
+  readonly callMsMax: number
+  /** Monotonic. */
+  readonly nowMs: () => number
+  /** Called for each failed call: `late` (timed out), `away` (not made), or the error. */
+  readonly onFailure: (reason: unknown) => void
+  /** Called when the breaker opens and when it closes. */
+  readonly onOpenChange: (isOpen: boolean) => void
+}
+
+/**
+ * Consecutive periods of `callMsMax` with failures and no response after which the breaker opens.
+ * Failures within one period count once: a stall of this process makes many calls time out.
+ */
+const FAILED_PERIODS_MAX = 5
+/** A dependency is slow, not hung, if its last late result is no older than this. */
+const UNRESPONSIVE_MS = 1000
+/** A recovered dependency is detected within the sum of both. */
+const PROBE_EVERY_MS = 100
+const PROBE_MS_MAX = 250
+
+/** Creates a closed circuit breaker. */
+export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBreaker {
+  const deadlines = createDeadlineQueue(options.callMsMax, options.nowMs)
+  const state = trackState(options)
+  const { isSlow, isUnresponsive, isOpen, noteCall, noteResult, noteFailure, stop } = state
+  const start = async <T>(call: () => Promise<T>): Promise<T> => {
+    noteCall()
+    return call()
+  }
+  const waitFor = async <T>(started: Promise<T>): Promise<T | undefined> => {
+    try {
+      const result = await deadlines.within(started)
+      if (result === undefined) noteFailure('late')
+      else noteResult('in time')
+      return result
+    } catch (error) {
+      noteFailure(error)
+      return undefined
+    }
+  }
+  const waitForLate = async <T>(started: Promise<T>): Promise<T | undefined> => {
+    try {
+      const result = await started
+      noteResult('late')
+      return result
+    } catch {
+      return undefined // already reported: as this failure, or as a timeout
+    }
+  }
+  return {
+    async run(call) {
+      if (!isOpen()) return waitFor(start(call))
+      options.onFailure('away')
+      return undefined
+    },
+    async runWithLateResult(call) {
+      if (isOpen()) {
+        options.onFailure('away')
+        return { later: undefined }
+      }
+      const started = start(call)
+      const waiting = waitFor(started)
+      const result = isSlow() ? undefined : await waiting
+      return result ?? { later: waiting.then((inTime) => inTime ?? waitForLate(started)) }
+    },
+    isUnresponsive,
+    isOpen,
+    stop,
+  }
+}
+
+/** The observed state of a dependency. */
+interface State extends Pick<CircuitBreaker, 'isUnresponsive' | 'isOpen' | 'stop'> {
+  readonly isSlow: () => boolean
+  readonly noteCall: () => void
+  readonly noteResult: (when: 'in time' | 'late') => void
+  readonly noteFailure: (reason: unknown) => void
+}
+
+/** Tracks whether a dependency responds or is slow, and opens and closes the breaker. */
+function trackState(options: CircuitBreakerOptions): State {
+  const { onFailure, onOpenChange, nowMs, callMsMax, probe } = options
+  const stopping = new AbortController()
+  let failedPeriods = 0
+  let periodEndMs = -Infinity
+  let probing: { readonly done: Promise<void>; readonly cancel: () => void } | undefined
+  let isSlow = false
+  /** When the first call since the last response was made, if any. */
+  let unansweredSinceMs: number | undefined
+
+  const isUnresponsive = () =>
+    unansweredSinceMs !== undefined && nowMs() - unansweredSinceMs >= UNRESPONSIVE_MS
+  const open = () => {
+    isSlow = false
+    onOpenChange(true)
+    const recovered = new AbortController()
+    const cancel = () => {
+      recovered.abort()
+    }
+    const aborted = AbortSignal.any([stopping.signal, recovered.signal])
+    const done = probeUntil(aborted, probe).finally(() => {
+      failedPeriods = 0
+      unansweredSinceMs = undefined
+      probing = undefined
+      if (!stopping.signal.aborted) onOpenChange(false)
+    })
+    probing = { done, cancel }
+  }
+  return {
+    isSlow: () => isSlow,
+    isUnresponsive,
+    isOpen: () => probing !== undefined,
+    noteCall() {
+      unansweredSinceMs ??= nowMs()
+    },
+    noteResult(when: 'in time' | 'late') {
+      unansweredSinceMs = undefined
+      isSlow = when === 'late'
+      if (isSlow) probing?.cancel()
+      else failedPeriods = 0
+    },
+    noteFailure(reason: unknown) {
+      onFailure(reason)
+      const nowAtMs = nowMs()
+      if (nowAtMs < periodEndMs) return
+      periodEndMs = nowAtMs + callMsMax
+      failedPeriods++
+      if (failedPeriods < FAILED_PERIODS_MAX || (isSlow && !isUnresponsive())) return
+      if (probing === undefined && !stopping.signal.aborted) open()
+    },
+    async stop() {
+      stopping.abort()
+      await probing?.done
+    },
+  }
+}
+
+/** Probes until a probe succeeds or `signal` aborts. */
+async function probeUntil(signal: AbortSignal, probe: () => Promise<unknown>): Promise<void> {
+  const succeeds = () =>
+    within(PROBE_MS_MAX, probe(), () => new Error('late')).then(
+      () => true,
+      () => false, // still unavailable; the failures that opened the breaker have been reported
+    )
+  do await pause(PROBE_EVERY_MS, signal)
+  while (!signal.aborted && !(await succeeds()))
+}

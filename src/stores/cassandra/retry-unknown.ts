@@ -1,0 +1,46 @@
+// Retries a conditional change while its outcome is unknown or a concurrent change preceded it.
+// Bounded in attempts and in time.
+import { pause, type Pause } from '../../resilience/deadline.ts'
+import { StoreError } from '../../resilience/store-error.ts'
+
+/** The result of one attempt: the value, or that it must be retried. */
+export type Attempted<T> = { readonly done: T } | 'retry'
+
+const ATTEMPTS_MAX = 12
+const TOTAL_MS_MAX = 4000
+const PAUSE_MS = 10
+const PAUSE_MS_MAX = 320
+
+/**
+ * Runs `attempt` until it is done. Each attempt starts with a serial read, which settles an unknown
+ * outcome. Throws StoreError: `not-done` only if no attempt can have changed anything.
+ */
+export async function retryUnknown<T>(
+  attempt: () => Promise<Attempted<T>>,
+  wait: Pause = pause,
+): Promise<T> {
+  const deadlineMs = performance.now() + TOTAL_MS_MAX
+  let wasUnknown = false
+  let last: StoreError | undefined
+  const mayRetry = (count: number) => count < ATTEMPTS_MAX && performance.now() < deadlineMs
+  for (let count = 0; count === 0 || mayRetry(count); count++) {
+    if (count > 0) await wait(Math.min(PAUSE_MS * 2 ** count, PAUSE_MS_MAX) * jitter())
+    try {
+      const attempted = await attempt()
+      if (attempted !== 'retry') return attempted.done
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      if (error.outcome === 'not-done' && !wasUnknown) throw error
+      wasUnknown = true
+      last = error
+    }
+  }
+  throw new StoreError('Cassandra did not settle a change in time', {
+    outcome: wasUnknown ? 'unknown' : 'not-done',
+    cause: last,
+  })
+}
+
+function jitter(): number {
+  return 0.5 + Math.random() / 2
+}

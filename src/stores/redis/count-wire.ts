@@ -1,0 +1,103 @@
+// The arguments of the script that counts hits, as charge-calls.lua reads them, and its reply,
+// which is fully validated.
+import type { Decision, Limit } from '../../limits/algorithm.ts'
+import type { CounterCharge } from '../../limits/counter-store.ts'
+import { partsOf } from '../../limits/token-bucket.ts'
+
+/** The counts of one call: hits, each for one counter. */
+export type Call = readonly CounterCharge[]
+
+/** A limit is deduplicated against this many of the preceding limits. */
+const LIMITS_SEARCHED_MAX = 16
+
+const NUMBERS_PER_DECISION = 4
+
+/**
+ * The arguments of EVALSHA after the script's SHA. `nowUs` replaces the server's clock, only in
+ * tests that compare the script with the algorithms.
+ */
+export function encodeCalls(
+  calls: readonly Call[],
+  { keyPrefix, nowUs }: { keyPrefix: string; nowUs?: number | undefined },
+): string[] {
+  const keys: string[] = []
+  const limited: CounterCharge[] = []
+  const callArguments: string[] = []
+  for (const call of calls) {
+    callArguments.push(String(call.length))
+    for (const count of call) {
+      keys.push(keyPrefix + count.key)
+      callArguments.push(String(numberOf(count, limited)), String(count.cost))
+    }
+  }
+  const limits = limited.flatMap(limitArguments)
+  const clock = nowUs === undefined ? '' : String(nowUs)
+  return [String(keys.length), ...keys, clock, String(limited.length), ...limits, ...callArguments]
+}
+
+/** The number of a count's limit, from 1; appends a new limit. */
+function numberOf(count: CounterCharge, limited: CounterCharge[]): number {
+  const { limit, algorithm, veto } = count
+  const lastIndex = limited.length - 1
+  for (let at = lastIndex; at >= 0 && at > lastIndex - LIMITS_SEARCHED_MAX; at--) {
+    const other = limited[at]
+    if (other?.limit === limit && other.algorithm === algorithm && other.veto === veto) {
+      return at + 1
+    }
+  }
+  return limited.push(count)
+}
+
+const numbersOfLimit = new WeakMap<Limit, readonly string[]>()
+
+function limitArguments({ algorithm, limit, veto }: CounterCharge): readonly string[] {
+  let numbers = numbersOfLimit.get(limit)
+  if (numbers === undefined) {
+    const { requests, windowUs, burst, denyConsumes } = limit
+    const { hitParts, drainParts } = partsOf(limit)
+    const parts = [requests, windowUs, burst, hitParts, drainParts, denyConsumes ? 1 : 0]
+    numbers = parts.map(String)
+    numbersOfLimit.set(limit, numbers)
+  }
+  return [algorithm.name, ...numbers, veto]
+}
+
+/** The decisions of each call. Throws an Error if the reply is invalid. */
+export function decodeReply(reply: unknown, calls: readonly Call[]): Decision[][] {
+  const decisions = calls.reduce((sum, call) => sum + call.length, 0)
+  const numbers = decisions * NUMBERS_PER_DECISION + 1
+  if (!Array.isArray(reply) || reply.length !== numbers) {
+    throw new Error(`the reply is no list of ${numbers} numbers`)
+  }
+  const decidedAtUs = wholeNumber(reply[numbers - 1])
+  let at = 0
+  return calls.map((call) =>
+    call.map(() => {
+      const decision = decodeDecision(reply, at, decidedAtUs)
+      at += NUMBERS_PER_DECISION
+      return decision
+    }),
+  )
+}
+
+function decodeDecision(reply: readonly unknown[], at: number, decidedAtUs: number): Decision {
+  const remaining = wholeNumber(reply[at])
+  const resetUs = wholeNumber(reply[at + 1])
+  const over = wholeNumber(reply[at + 2])
+  const waitUs = reply[at + 3] === -1 ? Infinity : wholeNumber(reply[at + 3])
+  return {
+    admitted: waitUs === 0,
+    remaining,
+    over,
+    resetUs,
+    retryAfterUs: waitUs,
+    next: undefined,
+    expiresInUs: 0,
+    decidedAtUs,
+  }
+}
+
+function wholeNumber(value: unknown): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
+  throw new Error(`the reply holds ${typeof value} ${String(value)} in place of a number`)
+}
