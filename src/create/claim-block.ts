@@ -1,5 +1,5 @@
-// Claims the next block of a pool for this process. A block has one owner, and a claim that is
-// unknown is learnt before another is begun; at worst a block is lost, never used twice.
+// Claims the next block of a pool for this process. A block has one owner, and an unknown claim is
+// resolved before the next one starts; at worst a block is lost, never used twice.
 import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool } from '../codes/pool.ts'
@@ -11,7 +11,7 @@ import {
   retryUntilStopped,
 } from '../resilience/retry-until-deadline.ts'
 
-/** The codes of a block of this process, or why there is none. */
+/** The codes of a claimed block, or the reason why there are none. */
 export type BlockClaim =
   | { readonly kind: 'block'; readonly seq: number; readonly codes: string[] }
   | { readonly kind: 'empty' }
@@ -22,7 +22,7 @@ export type BlockClaim =
 export interface ClaimBlockDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial' | 'claimNext' | 'readBlock' | 'deleteBlock'>
   readonly pool: string
-  /** Ends the waiting for a store that does not answer. */
+  /** Aborts the wait for an unavailable store. */
   readonly signal: AbortSignal
   readonly newWriterId?: () => string
   /** How to wait before a repeat; tests, whose clock is their own, bring another. */
@@ -30,9 +30,9 @@ export interface ClaimBlockDeps {
 }
 
 /**
- * Claims one block. `empty` is said only after a serial read of the pool; `refused` when the store
- * certainly did not do the claim, nor may do one later. While the store does not answer this
- * waits, and starts no other claim, until `signal` aborts.
+ * Claims one block. Returns `empty` only after a serial read of the pool, `refused` if the store
+ * certainly did not claim, and will not do so later. While the store is unavailable it waits, and
+ * starts no other claim, until `signal` aborts.
  */
 export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID
@@ -54,12 +54,12 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
     }
     if (row === 'stopped') return { kind: 'stopped' }
     if (isMine(row, { seq: from + 1, writerId })) return takeBlock(deps, from + 1)
-    // Still unclaimed: the same claim again by the same id. Claimed by another: a new one.
+    // Still unclaimed: retry the same claim with the same id. Claimed by another: a new one.
     if (row?.claimed !== from) writerId = newWriterId()
   }
 }
 
-/** Both must be mine: the number alone could be another's, the id alone an earlier claim's. */
+/** Both must match: the number alone may be another's claim, the id alone an earlier one. */
 function isMine(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
   return row?.claimed === claim.seq && row.writerId === claim.writerId
 }

@@ -1,6 +1,6 @@
-// Claims one code for one link: the only place that decides whether a claim was won, was lost, was
-// not done, or could not be learnt. A failure of the store is "unknown" until a serial read says
-// more, unless the store itself says that nothing was done.
+// Claims one code for one link: the only place that decides whether a claim succeeded, failed, was
+// not done, or is unknown. After a failure of the store the result is unknown until a serial read,
+// unless the store reports that it did nothing.
 import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../resilience/deadline.ts'
@@ -12,7 +12,7 @@ import {
   createRetries,
 } from '../resilience/retry-until-deadline.ts'
 
-/** How a claim ended. Unless it is `claimed` or `taken` the same `writerId` may try again. */
+/** Result of a claim. Unless it is `claimed` or `taken`, the same `writerId` may retry. */
 export type ClaimOutcome = 'claimed' | 'taken' | FailedOutcome
 
 /** What claiming needs. */
@@ -23,9 +23,9 @@ export interface ClaimDeps extends RetryDeps {
 }
 
 /**
- * Stores `link` if its code is free. Won or lost is told by the record's writer, never by the
- * store's word alone: the driver, or an earlier try, may already have won. Ends by `deadlineMs` of
- * the monotonic clock, give or take one call of the store.
+ * Stores `link` if its code is free. The record's writer decides whether the claim succeeded, not
+ * the store's response alone: the driver, or an earlier attempt, may have stored it. Completes by
+ * `deadlineMs` of the monotonic clock, plus at most one store call.
  */
 export async function claimCode(
   deps: ClaimDeps,
@@ -37,20 +37,20 @@ export async function claimCode(
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     if (error.outcome === 'unknown') return resolveClaim(deps, link, deadlineMs)
-    // Nothing was written. A store that refuses work is not helped by being asked again at once.
+    // Nothing was written. An immediate retry would not help a store that rejects work.
     deps.metrics.claims.inc({ result: error.outcome })
     return error.outcome
   }
 }
 
-/** The record is `writerId`'s: won or lost. */
+/** `claimed` if the record is `writerId`'s, else `taken`. */
 function settle(deps: ClaimDeps, link: Link, writerId: string): ClaimOutcome {
   const outcome = writerId === link.writerId ? 'claimed' : 'taken'
   deps.metrics.claims.labels(outcome).inc()
   return outcome
 }
 
-/** Learns what became of a claim whose first write failed: reads, and writes again where it may. */
+/** Resolves a claim whose first write failed: reads back, and retries the write if allowed. */
 async function resolveClaim(
   deps: ClaimDeps,
   link: Link,

@@ -1,26 +1,26 @@
-// The codes that this process holds, in memory only: handed out one by one, with the next block
-// claimed in the background before the last is used up. What it holds at its end is lost.
+// The codes of this process, in memory only: it returns them one by one, and claims the next block
+// in the background before the last one is used up. Codes left at the end of the process are lost.
 import { BLOCK_SIZE } from '../codes/block.ts'
 import { type Clock, within } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { type BlockClaim, claimBlock, type ClaimBlockDeps } from './claim-block.ts'
 
-/** A code, or why there is none: the pool has none left, or the store did not answer in time. */
+/** A code, or the reason why there is none: the pool is empty, or the store timed out. */
 export type SuppliedCode =
   | { readonly kind: 'code'; readonly code: string }
   | { readonly kind: 'pool-empty' }
   | { readonly kind: 'store-unavailable' }
 
-/** Hands out codes, each once. */
+/** Returns codes, each once. */
 export interface CodeSupply {
-  /** The next code; waits for a block until `deadlineMs`, monotonic, if none is at hand. */
+  /** The next code; waits for a block until `deadlineMs`, monotonic, if none is left. */
   take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
-  /** The store became unavailable: those who wait for a block now get `store-unavailable`. */
+  /** The store became unavailable: requests that wait for a block get `store-unavailable`. */
   failWaiting(): void
 }
 
-/** What the supply needs besides the claiming of blocks. */
+/** What the supply needs in addition to claiming blocks. */
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
@@ -32,10 +32,10 @@ export interface SupplyDeps extends ClaimBlockDeps {
 /** The next block is claimed when this few codes are left. */
 const CODES_LEFT_MIN = BLOCK_SIZE / 5
 
-/** A pool found empty, or a store that refused, is not asked again for this long. */
+/** Time without another claim after an empty pool or a rejection by the store. */
 const HOLD_MS = 1000
 
-/** Makes a supply that holds nothing yet. */
+/** Creates an empty supply. */
 export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   const codes: string[] = []
   let claiming: Promise<BlockClaim['kind']> | undefined

@@ -1,6 +1,6 @@
-// Creates a link: takes a code or the caller's alias, claims it, and calls it created only when the
-// claim was seen to be won. With an Idempotency-Key the intent is written first, and whoever finds
-// it finishes it.
+// Creates a link: takes a code or the caller's alias, claims it, and reports it as created only
+// after the claim is confirmed. With an Idempotency-Key it stores the intent first, and any request
+// with that key completes it.
 import { createHash, randomUUID } from 'node:crypto'
 import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
@@ -21,8 +21,8 @@ export interface CreateRequest {
 }
 
 /**
- * What came of it. `outcome-unknown` may have stored the link, and is safe to repeat with its key;
- * all others but `created` have stored none themselves.
+ * Result of a create. `outcome-unknown` may have stored the link, and is safe to retry with its
+ * key; all others except `created` have stored nothing.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
@@ -34,35 +34,35 @@ export type CreateOutcome =
 
 /** What creating needs. */
 export interface CreateDeps extends ClaimDeps {
-  /** For dates alone; a deadline by it would move with a system clock that is set. */
+  /** For dates only; a deadline by it would move when the system clock is set. */
   readonly nowMs: Clock
   readonly intents: IntentStore
   readonly supply: Pick<CodeSupply, 'take'>
   /**
-   * Told of every code whose claim may have changed the store; the answer is given once what it
-   * returns has resolved. It never rejects.
+   * Called for every code whose claim may have changed the store; the response waits for the
+   * returned promise. It never rejects.
    */
   readonly onStored: (code: string) => Promise<void> | undefined
   readonly newWriterId?: () => string
 }
 
-/** A request is answered by then, whatever the store does; clients may rely on 3 s. */
+/** Deadline of a response, whatever the store does; clients may rely on 3 s. */
 export const CREATE_MS_MAX = 2800
 
-/** A pool's code may be somebody's alias; so many in a row cannot be. */
+/** A pool's code may be taken by an alias, but not this many in a row. */
 const TRIES_MAX = 10
 
-/** What creating within a deadline needs besides. */
+/** What creating within a deadline needs in addition. */
 export interface CreatorDeps extends CreateDeps {
   /** Whether a create can succeed now. @default always */
   readonly isStoreAvailable?: () => boolean
-  /** Called with a defect that came to light after the request was answered. */
+  /** Called with a defect that occurs after the response. */
   readonly onLateError: (error: unknown) => void
 }
 
 /**
- * Creates links, each within CREATE_MS_MAX. What is still under way then goes on to its next step,
- * so that `onStored` is called, and ends there: the request's own deadline has passed too.
+ * Creates links, each within CREATE_MS_MAX. After that a create that is still in flight runs to its
+ * next step, so that `onStored` is called, and stops there: its own deadline has passed too.
  */
 export function createCreator(
   deps: CreatorDeps,
@@ -92,7 +92,7 @@ export function createCreator(
     })
 }
 
-/** Creates a link as DESIGN.md §3 says; ends by its deadline, give or take one store call. */
+/** Creates a link; completes by its deadline, plus at most one store call. */
 export function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
   const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX
   return request.idempotencyKey === undefined
@@ -150,7 +150,7 @@ async function createByKey(
   return finish(deps, { request, intent, deadlineMs, replayed: intent.writerId !== own?.writerId })
 }
 
-/** Claims what the intent says, and moves the intent first where its code is somebody's alias. */
+/** Claims the intent's code, and moves the intent to another code if an alias has taken it. */
 async function finish(
   deps: CreateDeps,
   given: { request: CreateRequest; intent: Intent; deadlineMs: number; replayed: boolean },
@@ -176,10 +176,10 @@ async function finish(
 }
 
 /**
- * The link of an intent that has expired meanwhile: said again where it was stored, never stored
- * now, for it would be dead. Only a life of one day ends within an intent's own, in its 25th hour,
- * which is beyond the promise of 24. Until that ends the key stays this intent's, and to take
- * another link for it could make two of one key; after it, a repeat is a new request.
+ * The link of an intent that has expired meanwhile: returned if it was stored, but never stored
+ * now, as it would be expired. Only a link with a life of one day expires before its intent, which
+ * lives for 25 hours while clients may rely on 24. Until the intent expires its key cannot get
+ * another link, which would be a second one for the same key; after that, a retry is a new request.
  */
 async function replayOnly(
   deps: CreateDeps,
@@ -199,7 +199,7 @@ function notClaimed(outcome: FailedOutcome): CreateOutcome {
   return { kind: outcome === 'unknown' ? 'outcome-unknown' : 'store-unavailable' }
 }
 
-/** The intent that stands after ours was offered; `undefined` if that could not be learnt. */
+/** The stored intent after ours was inserted if absent; `undefined` if it is unknown. */
 async function settleIntent(
   deps: CreateDeps,
   own: Intent,
@@ -217,7 +217,7 @@ async function settleIntent(
   return undefined
 }
 
-/** The intent that stands after the move; `undefined` if that could not be learnt. */
+/** The stored intent after the move; `undefined` if it is unknown. */
 async function settleMove(
   deps: CreateDeps,
   change: { intent: Intent; to: string },
@@ -271,8 +271,8 @@ function linkOf(
 }
 
 /**
- * The hash of the validated body, not of its bytes. A member added later is covered by itself, and
- * leaves the hash of a body without it as it was: stored hashes stay valid over an upgrade.
+ * The hash of the validated body, not of its bytes. It covers members that are added later, and
+ * stays the same for a body without them, so that stored hashes remain valid over an upgrade.
  */
 function bodyHashOf(request: CreateRequest): string {
   const { longUrl, alias = null, ttlDays = null, ...added } = request

@@ -34,7 +34,7 @@ interface Handlers {
 /** An open port. */
 export interface Listener {
   readonly port: number
-  /** Sets the handlers, which also get the requests received since the port startListening. */
+  /** Sets the handlers, which also get the requests received since the port opened. */
   attach(handlers: Handlers): void
   /** Stops accepting, lets requests in flight complete for `msMax`, closes every connection. */
   drain(msMax?: number): Promise<void>
@@ -208,7 +208,7 @@ async function startListening(
       const message =
         error.code === 'EADDRINUSE'
           ? `port ${port} is in use: stop what uses it, or set ${setting} to another`
-          : `port ${port} cannot be startListening (${error.code ?? ''}): set ${setting} to another`
+          : `port ${port} cannot be opened (${error.code ?? ''}): set ${setting} to another`
       reject(new OperatorError(message))
     }
     server.once('error', fail)

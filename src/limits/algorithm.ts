@@ -1,6 +1,5 @@
 // A rate-limit algorithm: a pure function of a counter's state, the time and the hits.
-// In Redis the same decision is made by the .lua file of the same name. All times are
-// microseconds.
+// In Redis the .lua file of the same name makes the same decision. All times are microseconds.
 
 /** Maximum of a count, so that every number stays an exact integer. */
 export const COUNT_MAX = 2 ** 52
@@ -24,7 +23,7 @@ export type CounterState = readonly number[]
 
 /** Hits to count in one counter. */
 export interface Charge {
-  /** What the store holds, or `undefined`: nothing, or it has expired. */
+  /** The stored state; `undefined`: none, or it has expired. */
   readonly state: CounterState | undefined
   /** Hits; 0 only reads, a negative number refunds hits. */
   readonly cost: number
@@ -41,11 +40,11 @@ export interface Decision {
   readonly over: number
   /** Until the whole limit is free again, if no more hits come. */
   readonly resetUs: number
-  /** Until these hits would be admitted, if no others come; 0 where they are, Infinity: never. */
+  /** Until these hits would be admitted, if no others come; 0 if they are, Infinity: never. */
   readonly retryAfterUs: number
-  /** State to be kept, or `undefined`: it stays as it is. */
+  /** State to store, or `undefined`: unchanged. */
   readonly next: CounterState | undefined
-  /** How long `next` matters. */
+  /** Lifetime of `next`. */
   readonly expiresInUs: number
   /** The store's clock at the decision, if it is another machine's. */
   readonly decidedAtUs?: number

@@ -5,7 +5,7 @@ const GROUPS = 8
 /** Groups of 16 bits that a /64 keeps. */
 const GROUPS_KEPT = 4
 
-/** `203.0.113.7/32` or `2001:db8:1:2::/64` for the address of a peer; others as they are. */
+/** `203.0.113.7/32` or `2001:db8:1:2::/64` for the address of a peer; others unchanged. */
 export function clientOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return `${mapped}/32`
@@ -16,7 +16,7 @@ export function clientOf(address: string): string {
   return `${kept.map((group) => group.toString(16)).join(':')}::/64`
 }
 
-/** The eight groups of an address, `::` written out. */
+/** The eight groups of an address, with `::` expanded. */
 function groupsOf(address: string): number[] {
   const [before = '', after] = address.split('::')
   const numbers = (text: string) =>

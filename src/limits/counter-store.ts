@@ -2,7 +2,7 @@
 import type { Algorithm, Decision, Limit } from './algorithm.ts'
 
 /**
- * What the denial of a charge means for its call: `alone` denies it, `together` denies it if every
+ * Effect of a denied charge on its call: `alone` denies it, `together` denies it if every
  * charge of that kind is denied, `never` admits it.
  */
 export type Veto = 'alone' | 'together' | 'never'
@@ -16,15 +16,15 @@ export interface CounterCharge {
   /** Hits; 0 only reads, a negative number refunds hits. Its amount is below 2^32. */
   readonly cost: number
   readonly veto: Veto
-  /** Whether the counter lives a second or less, and may be kept in a pool of its own. */
+  /** Whether the counter lives for at most a second, and may be in a separate Redis. */
   readonly isPerSecond: boolean
 }
 
-/** Counters by their keys. A counter's state expires once it no longer matters. */
+/** Counters by key. A counter's state expires once it has no effect. */
 export interface CounterStore {
   /**
-   * Makes the charges of one call by the store's own clock, as `decideTogether` does, in one atomic
-   * step; decisions in the order of the charges. Throws StoreError: the result is then unknown.
+   * Counts the charges of one call by the store's clock, as `decideTogether` does, in one atomic
+   * step. Returns decisions in the order of the charges. Throws StoreError: the result is unknown.
    */
   charge(charges: readonly CounterCharge[]): Promise<readonly Decision[]>
 }

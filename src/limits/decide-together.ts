@@ -3,10 +3,10 @@
 import type { CounterState, Decision } from './algorithm.ts'
 import type { CounterCharge } from './counter-store.ts'
 
-/** A counter's state as it stays. */
+/** A counter's new state. */
 interface Kept {
   readonly state: CounterState
-  /** How long it matters. */
+  /** Its lifetime. */
   readonly expiresInUs: number
 }
 
@@ -18,7 +18,7 @@ export interface Together {
   readonly changes: ReadonlyMap<string, Kept>
 }
 
-/** Decides the charges of one call, in their order. `stateOf` gives what the store holds. */
+/** Decides the charges of one call, in their order. `stateOf` returns the stored state. */
 export function decideTogether(
   charges: readonly CounterCharge[],
   nowUs: number,

@@ -31,7 +31,7 @@ export interface Entry {
   readonly value: string
 }
 
-/** What one limit is looked up for. */
+/** A descriptor of a request. */
 export interface Descriptor {
   readonly entries: readonly Entry[]
   /** A limit from the caller; it overrides the rules. */
@@ -44,13 +44,13 @@ export interface Descriptor {
 export const DESCRIPTORS_MAX = 100
 /** Entries of one descriptor at most. */
 export const ENTRIES_MAX = 100
-/** More hits are counted as these. */
+/** Hits of one descriptor at most; more are counted as these. */
 export const HITS_MAX = 2 ** 32 - 1
 
 /** One call. */
 export interface LimitRequest {
   readonly domain: string
   readonly descriptors: readonly Descriptor[]
-  /** Hits of the descriptors that name none; at least 1. */
+  /** Hits of the descriptors without `hits`; at least 1. */
   readonly hits: number
 }

@@ -1,5 +1,5 @@
-// Fixed window: counts hits per interval of the clock. Up to twice the limit can pass across a
-// boundary. This is what a rule without `algorithm` means, counted as the reference counts it.
+// Fixed window: counts hits per interval of the clock. Admits up to twice the limit across a
+// boundary. The default of a rule without `algorithm`, counted as the reference does.
 import { type Algorithm, type Charge, COUNT_MAX, isTooFarAhead } from './algorithm.ts'
 
 /** State: [start of the window, hits in it]. */
@@ -11,7 +11,7 @@ export const fixedWindow: Algorithm = {
     const { requests, windowUs, denyConsumes } = limit
     const { startUs, count, isClamped } = windowOf(charge)
     const after = Math.min(COUNT_MAX, Math.max(0, count + cost))
-    // Without denied hits in it a count never passes the limit, so a look asks for one hit.
+    // Without denied hits a count never exceeds the limit, so a read asks for one hit.
     const asked = cost === 0 && !denyConsumes ? count + 1 : after
     const admitted = cost < 0 || asked <= requests
     const kept = admitted || denyConsumes ? after : count
@@ -28,7 +28,7 @@ export const fixedWindow: Algorithm = {
   },
 }
 
-/** The window of the moment; a clock set back opens no new one. */
+/** The current window; a clock that is set back starts no new one. */
 function windowOf(charge: Charge): { startUs: number; count: number; isClamped: boolean } {
   const { state, nowUs, limit } = charge
   const [seenStartUs = -Infinity, seen = 0] = state ?? []

@@ -1,4 +1,4 @@
-// Which rules a descriptor hits, and which counter of each. Runs for each call and changes nothing.
+// Finds the rules that a descriptor matches, and the counter of each. Runs for each call; pure.
 import { hash } from 'node:crypto'
 import { type Descriptor, type Entry, unitSeconds } from './descriptor.ts'
 import { fixedWindow } from './fixed-window.ts'
@@ -6,26 +6,26 @@ import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { lengthPrefixed } from './rule-tree.ts'
 import { matchesParts } from './wildcard.ts'
 
-/** What a descriptor hits. */
+/** The rules that a descriptor matches. */
 export interface Match {
   /** At least one. */
   readonly rules: readonly Rule[]
-  /** Which counter of each rule: the values that the rule itself does not name. */
+  /** The counter of each rule: the values that the rule itself does not contain. */
   readonly values: string
-  /** Under which name its metrics count. */
+  /** Its name in metrics. */
   readonly metricPath: string
 }
 
-/** What is looked up. */
+/** A descriptor to match. */
 export interface MatchRequest {
   readonly rules: RuleSet
   readonly domain: string
   readonly descriptor: Descriptor
-  /** Whether denied hits count in a limit that the caller brings. @default true */
+  /** Whether denied hits count in a limit that the caller sends. @default true */
   readonly denyConsumes?: boolean
 }
 
-/** Finds the rules of a descriptor: those where its last entry leads, and no other. */
+/** Finds the rules of a descriptor: those that its last entry matches, and no others. */
 export function matchDescriptor(request: MatchRequest): Match | 'unknown-domain' | 'no-rule' {
   const { rules, domain, descriptor } = request
   const top = rules.get(domain)
@@ -51,7 +51,7 @@ export function matchDescriptor(request: MatchRequest): Match | 'unknown-domain'
   return { rules: node.rules, values, metricPath }
 }
 
-/** Where an entry leads: its exact value, else the first wildcard of the file, else any value. */
+/** The match of an entry: its exact value, else the first wildcard of the file, else any value. */
 export function findNode(level: RuleLevel, key: string, value: string): RuleNode | undefined {
   const exact = level.exact.get(key)?.get(value)
   if (exact !== undefined) return exact
@@ -61,7 +61,7 @@ export function findNode(level: RuleLevel, key: string, value: string): RuleNode
   return level.any.get(key)
 }
 
-/** The value that rules see: of a key that is hashed, `sha256:` and its hash. */
+/** The value to match: `sha256:` and its hash for a hashed key. */
 export function seenValue(hashedKeys: ReadonlySet<string>, { key, value }: Entry): string {
   return hashedKeys.size > 0 && hashedKeys.has(key) ? `sha256:${hash('sha256', value)}` : value
 }
@@ -71,7 +71,7 @@ export function counterKey(rule: Rule, values: string): string {
   return hash('sha256', lengthPrefixed(rule.identity) + values, 'base64url').slice(0, 22)
 }
 
-/** A path that names values of the request: those of the flagged descriptors, or all. */
+/** A path with values of the request: those of the flagged descriptors, or all. */
 function metricPathOf(request: MatchRequest, top: RuleLevel, isDetailed: boolean): string {
   let path = request.domain
   let level = top
@@ -86,7 +86,7 @@ function metricPathOf(request: MatchRequest, top: RuleLevel, isDetailed: boolean
   return path
 }
 
-/** The rule of a limit that the caller brings. Its metrics are one for the whole domain. */
+/** The rule of a limit that the caller sends. The whole domain shares its metrics. */
 function matchOverride(request: MatchRequest, top: RuleLevel): Match {
   const { domain, descriptor, denyConsumes = true } = request
   const { requestsPerUnit: requests = 0, unit = 'SECOND' } = descriptor.override ?? {}

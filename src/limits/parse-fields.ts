@@ -1,22 +1,22 @@
-// Reads the fields of one mapping of a rules file: text, flags and numbers, or a fault that says
-// what is allowed. Which fields there are, others say.
+// Reads the fields of one mapping of a rules file: strings, flags and numbers; or reports a fault
+// with what is allowed. The callers define which fields exist.
 import type { Json, JsonObject } from './rule.ts'
 import type { Diagnostics } from './rule-fault.ts'
 import type { YamlNode, LocatedMap } from './parse-yaml.ts'
 
-/** A mapping, and where its faults go. */
+/** A mapping, and the list of its faults. */
 export interface Fields {
   readonly map: LocatedMap
   readonly diagnostics: Diagnostics
 }
 
-/** A text, and where it stands. */
+/** A string, and its line. */
 export interface LocatedText {
   readonly text: string
   readonly line: number
 }
 
-/** Values that one `metadata` may hold, aliases followed. */
+/** Values in one `metadata` at most, with aliases expanded. */
 const METADATA_VALUES_MAX = 1000
 
 const kindWords: Readonly<Record<YamlNode['kind'], string>> = {
@@ -36,12 +36,12 @@ export function fieldOf({ map }: Fields, key: string): YamlNode | undefined {
   return entry === undefined || entry.value.kind === 'null' ? undefined : entry.value
 }
 
-/** Where a field stands, or the mapping that lacks it. */
+/** The line of a field, or of the mapping without it. */
 export function lineOf(fields: Fields, key: string): number {
   return fieldOf(fields, key)?.line ?? fields.map.line
 }
 
-/** Says that a field is not what it must be. */
+/** Reports that a field has an invalid value. */
 export function refuse(fields: Fields, key: string, allowed: string): void {
   const value = fieldOf(fields, key)
   const shown = value === undefined ? 'missing' : showKind(value)
@@ -54,7 +54,7 @@ function showKind(value: YamlNode): string {
   return `${kindWords[value.kind]}${said}`
 }
 
-/** A text; numbers and flags are taken as they are written. Empty if it is absent. */
+/** A string; numbers and flags are read as written. Empty if it is absent. */
 export function readText(fields: Fields, key: string): LocatedText {
   const value = fieldOf(fields, key)
   const absent = { text: '', line: value?.line ?? fields.map.line }
@@ -78,7 +78,7 @@ export function readOptionalFlag(fields: Fields, key: string): boolean | undefin
   return undefined
 }
 
-/** A whole number within bounds; `undefined` if it is absent or refused. */
+/** A whole number within bounds; `undefined` if it is absent or invalid. */
 export function readCount(
   fields: Fields,
   key: string,
@@ -92,7 +92,7 @@ export function readCount(
   return undefined
 }
 
-/** The mappings of a list; what is no mapping has been refused before. */
+/** The mappings of a list; other values were reported before. */
 export function readMaps(fields: Fields, key: string): readonly LocatedMap[] {
   const value = fieldOf(fields, key)
   if (value === undefined) return []

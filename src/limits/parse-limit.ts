@@ -1,4 +1,4 @@
-// Reads one `rate_limit` of a rules file. Where it stands in the tree, others say.
+// Reads one `rate_limit` of a rules file. The caller places it in the tree.
 import { type Algorithm, COUNT_MAX, type Limit } from './algorithm.ts'
 import { algorithms } from './algorithms.ts'
 import { type Unit, units, unitSeconds } from './descriptor.ts'
@@ -18,7 +18,7 @@ import { type StoreErrorMode, storeErrorModes } from './rule.ts'
 import { slidingWindowLog } from './sliding-window-log.ts'
 import { partsOf, tokenBucket } from './token-bucket.ts'
 
-/** What one `rate_limit` says. */
+/** The content of one `rate_limit`. */
 export interface ParsedLimit {
   readonly name: string | undefined
   readonly replaces: readonly string[]
@@ -29,15 +29,15 @@ export interface ParsedLimit {
   readonly onStoreError: StoreErrorMode
 }
 
-/** Hits of a limit; as many as Envoy's API can say. */
+/** Maximum hits of a limit: the maximum of Envoy's API. */
 const REQUESTS_MAX = 2 ** 32 - 1
-/** Hits of a `sliding_window_log`, which keeps the time of each. */
+/** Maximum hits of a `sliding_window_log`, which stores the time of each. */
 const LOG_REQUESTS_MAX = 10_000
-/** A `window`, in milliseconds. */
+/** Minimum `window`, in milliseconds. */
 const WINDOW_MS_MIN = 1
-/** A `window`, in milliseconds: 366 days. */
+/** Maximum `window`, in milliseconds: 366 days. */
 const WINDOW_MS_MAX = 366 * 86_400_000
-/** Names that one limit may replace. */
+/** Names in `replaces` at most. */
 const REPLACES_MAX = 100
 
 const windowForm = /^([0-9]{1,12})(ms|s|m|h|d)$/
@@ -51,8 +51,8 @@ const windowUnitMs: Readonly<Record<string, number>> = {
 const wordsOfLimits = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
 
 /**
- * Reads it; what is wrong goes to the diagnostics, and something harmless takes its place.
- * `denyConsumes` is what `deny_consumes` means where a fixed window does not say it.
+ * Reads it; faults are added to the diagnostics, and a harmless value replaces an invalid one.
+ * `denyConsumes` is the default of `deny_consumes` for a fixed window.
  */
 export function parseLimit(fields: Fields, denyConsumes: boolean): ParsedLimit {
   const name = readText(fields, 'name').text
@@ -186,7 +186,7 @@ function readBurst(fields: Fields, algorithm: Algorithm): number | undefined {
   return undefined
 }
 
-/** Buckets count in whole parts of a hit: of numbers without a common divisor, too many. */
+/** Buckets count whole fractions of a hit: too many if the numbers have no common divisor. */
 function checkPrecision(fields: Fields, algorithm: Algorithm, limit: Limit): void {
   if (algorithm !== tokenBucket && algorithm !== leakyBucket) return
   if (limit.requests === 0 || limit.burst * partsOf(limit).hitParts <= COUNT_MAX) return

@@ -1,14 +1,14 @@
-// What a plain word of YAML is: resolved as the reference's parser does (gopkg.in/yaml.v2), so that
-// the same file means the same. `yes` is true, `012` is ten, and `1.5` is no text.
+// The type of a plain scalar of YAML, resolved as the reference's parser does (gopkg.in/yaml.v2),
+// so that a file has the same meaning: `yes` is true, `012` is ten, and `1.5` is not a string.
 
-/** What a scalar is; `text` is what it says, as it was written. */
+/** The type of a scalar. */
 type ScalarKind = 'null' | 'bool' | 'int' | 'float' | 'time' | 'text'
 
 /** A scalar, resolved. */
 export interface Scalar {
   readonly kind: ScalarKind
   readonly text: string
-  /** Of a bool or an int or a float, what it is; else `undefined`. */
+  /** The value of a bool, an int or a float; else `undefined`. */
   readonly value: boolean | number | undefined
 }
 
@@ -50,7 +50,7 @@ export function resolvePlain(text: string): Scalar {
   return { kind: 'text', text, value: undefined }
 }
 
-/** A whole number of 64 bits in any base; `undefined` for all else, as larger ones are. */
+/** A whole number of 64 bits in any base; `undefined` for anything else, larger ones included. */
 function parseInteger(plain: string): number | undefined {
   const parts = intForm.exec(plain)
   if (parts === null) return undefined

@@ -1,5 +1,5 @@
-// From the text of a YAML file to a tree that knows its lines, with every anchor resolved and every
-// bound kept. Knows nothing of rules.
+// Parses a YAML file into a tree with line numbers, with all aliases resolved and all bounds
+// checked. Independent of rules.
 import {
   type Alias,
   type Document,
@@ -15,15 +15,15 @@ import {
 import { resolvePlain, type Scalar } from './parse-scalar.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
-/** A value of a file, and where it stands. */
+/** A value of a file, and its line. */
 export type YamlNode = LocatedMap | LocatedList | LocatedScalar
 
-/** A mapping; no key comes twice. */
+/** A mapping with unique keys. */
 export interface LocatedMap {
   readonly kind: 'map'
   readonly line: number
   readonly entries: readonly LocatedEntry[]
-  /** How many levels it holds. */
+  /** Number of nested levels. */
   readonly depth: number
 }
 
@@ -47,11 +47,11 @@ interface LocatedScalar extends Scalar {
   readonly depth: 0
 }
 
-/** Bytes of a file. */
+/** Bytes of a file at most. */
 export const FILE_BYTES_MAX = 1024 * 1024
-/** Levels of lists and mappings within each other, aliases followed. */
+/** Nested levels of lists and mappings at most, with aliases resolved. */
 export const DEPTH_MAX = 100
-/** Entries that `<<` copies, in one file. */
+/** Entries that `<<` copies in one file at most. */
 const MERGED_ENTRIES_MAX = 100_000
 
 const SYNTAX_FAULTS_MAX = 20
@@ -64,7 +64,7 @@ const tags: Readonly<Record<string, Scalar['kind']>> = {
 }
 const collectionTags = ['tag:yaml.org,2002:map', 'tag:yaml.org,2002:seq']
 
-/** What walking one file needs. */
+/** State of the conversion of one file. */
 interface Walk {
   readonly lineAt: (position: number) => number
   readonly diagnostics: Diagnostics
@@ -72,7 +72,7 @@ interface Walk {
   mergesLeft: number
 }
 
-/** Parses one file; `undefined` if it is refused, and the diagnostics say why. */
+/** Parses one file; `undefined` if it has a fault, which the diagnostics contain. */
 export function parseYaml(text: string, diagnostics: Diagnostics): YamlNode | undefined {
   const bytes = Buffer.byteLength(text)
   if (bytes > FILE_BYTES_MAX) {
@@ -104,14 +104,14 @@ export function parseYaml(text: string, diagnostics: Diagnostics): YamlNode | un
   return locate(first.contents, { walk, depth: 0, line: 1 })
 }
 
-/** What the library says of a mistake. */
+/** The library's message of a syntax error. */
 interface SyntaxFault {
   readonly code: string
   readonly message: string
   readonly pos: readonly [number, number]
 }
 
-/** The words of the reference's parser for its commonest case, else those of ours. */
+/** The message of the reference's parser for its most common case, else our parser's. */
 function syntaxMessage(error: SyntaxFault, line: number, text: string): string {
   const isCutOff = error.code === 'MISSING_CHAR' && error.pos[0] >= text.length
   return `yaml: line ${line}: ${isCutOff ? 'found unexpected end of stream' : error.message}`
@@ -121,7 +121,7 @@ function emptyScalar(line: number): LocatedScalar {
   return { kind: 'null', text: '', value: undefined, line, depth: 0 }
 }
 
-/** Where a node stands: the walk, how deep, and the line if it has none of its own. */
+/** Context of a node: the conversion, its depth, and its line if it has none of its own. */
 interface Place {
   readonly walk: Walk
   readonly depth: number
@@ -207,7 +207,7 @@ function isMergeKey(key: ParsedNode | null): boolean {
   return isScalar(key) && key.source === '<<' && key.type === 'PLAIN'
 }
 
-/** What `<<` brings: a mapping, or those of a list, the first of which wins. */
+/** The mappings that `<<` merges: one, or those of a list, of which the first takes precedence. */
 function mergedEntries(value: YamlNode, { walk, line }: Place): readonly LocatedEntry[] {
   const maps = value.kind === 'list' ? value.items : [value]
   return maps.flatMap((map) => {
@@ -225,7 +225,7 @@ function mergedEntries(value: YamlNode, { walk, line }: Place): readonly Located
   })
 }
 
-/** What makes a key one key. */
+/** The identity of a key. */
 function nameOf(key: YamlNode): string {
   return key.kind === 'map' || key.kind === 'list' ? `line ${key.line}` : key.text
 }

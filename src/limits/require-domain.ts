@@ -1,8 +1,8 @@
-// A set of rules must have rules of the domain that its caller asks about: with rules of another
-// domain alone, every request would be admitted.
+// A set of rules must have rules of the domain that its caller sends: with rules of another domain
+// only, every request would be admitted.
 import type { ParsedRuleFiles } from './rules.ts'
 
-/** The set as it was parsed, or a fault if it lacks `domain`; an empty one requires nothing. */
+/** The parsed set, or a fault if it lacks `domain`; an empty `domain` requires nothing. */
 export function requireDomain(
   parsed: ParsedRuleFiles,
   { domain, place }: { readonly domain: string; readonly place: string },

@@ -1,32 +1,32 @@
-// Collects what is wrong in rule files, all of it, up to a bound.
+// Collects all faults and warnings of rule files, up to a bound.
 import type { RuleFault } from './rule.ts'
 
-/** Faults that are listed at once; a set with more is told so. */
+/** Faults listed at most. */
 export const FAULTS_MAX = 1000
 
-/** Characters of one message; what a file holds may be longer. */
+/** Characters of one message at most; values in a file may be longer. */
 const MESSAGE_LENGTH_MAX = 1000
 
-/** A fault as people read it: `file:line: message`. */
+/** A fault as `file:line: message`. */
 export function renderFault({ file, line, message }: RuleFault): string {
   return `${file}:${line}: ${message}`
 }
 
-/** What is found in one file, told as it is found. */
+/** Faults and warnings of one file. */
 export interface Diagnostics {
-  /** What keeps the rules from being used. */
+  /** Adds a fault, which rejects the set of rules. */
   readonly fault: (line: number, message: string) => void
-  /** What the reference loads too, but hardly means what its writer meant. */
+  /** Adds a warning: accepted by the reference too, but probably not what the author meant. */
   readonly warn: (line: number, message: string) => void
 }
 
-/** What is found in all files. */
+/** Faults and warnings of all files. */
 export interface AllDiagnostics {
-  /** Where the diagnostics of one file go. */
+  /** The diagnostics of one file. */
   of(file: string): Diagnostics
-  /** All faults, file by file in their order, then by line. */
+  /** All faults, in the order of the files, then by line. */
   faults(): readonly RuleFault[]
-  /** All remarks, in the same order. */
+  /** All warnings, in the same order. */
   remarks(): readonly RuleFault[]
 }
 

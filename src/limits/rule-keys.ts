@@ -1,12 +1,12 @@
-// Which keys a rules file may have, and where. Faults in the words of the reference, which knows
-// the keys but not their places: what it would ignore is a remark here.
+// The keys of a rules file, and where each is allowed. Faults have the reference's messages. It
+// checks keys but not their places: a key that it would ignore is a warning here.
 import type { YamlNode, LocatedMap } from './parse-yaml.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
-/** Where a mapping stands. */
+/** Place of a mapping. */
 type Place = 'file' | 'descriptor' | 'limit' | 'replaced' | 'nowhere'
 
-/** Keys of the reference's files, by the places where they mean something. */
+/** Keys of the reference's files, by the places where they have a meaning. */
 const theirKeys: Readonly<Record<string, readonly Place[]>> = {
   domain: ['file'],
   descriptors: ['file', 'descriptor'],
@@ -26,7 +26,7 @@ const theirKeys: Readonly<Record<string, readonly Place[]>> = {
   replaces: ['limit'],
 }
 
-/** Keys that only we know. */
+/** Our additional keys. */
 const ourKeys: Readonly<Record<string, readonly Place[]>> = {
   rate_limits: ['descriptor'],
   hashed: ['descriptor'],
@@ -54,7 +54,7 @@ const placesBelow: Readonly<Record<string, Place>> = {
 
 const SHOWN_ITEMS_MAX = 10
 
-/** Checks the keys of a file, each mapping once however many aliases name it. */
+/** Checks the keys of a file, each mapping once, however many aliases refer to it. */
 export function checkKeys(root: LocatedMap, diagnostics: Diagnostics): void {
   const seen = new Set<LocatedMap>()
   const checkMap = (map: LocatedMap, place: Place) => {
@@ -80,7 +80,7 @@ export function checkKeys(root: LocatedMap, diagnostics: Diagnostics): void {
   checkMap(root, 'file')
 }
 
-/** What the reference does not take for a text, a flag or a number. */
+/** Values that the reference does not accept as a string, a flag or a number. */
 function isNoLeaf(value: YamlNode): boolean {
   return value.kind === 'float' || value.kind === 'time'
 }
@@ -107,7 +107,7 @@ function showItem(value: YamlNode): string {
   return value.kind === 'list' ? '[...]' : show(value)
 }
 
-/** A value as the reference's messages show it, but for what is long or deep. */
+/** A value as in the reference's messages, except for long or deep ones. */
 function show(value: YamlNode): string {
   switch (value.kind) {
     case 'null':

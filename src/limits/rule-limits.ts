@@ -1,11 +1,11 @@
-// The rules of one descriptor: one limit or several, with all that they share.
+// The rules of one descriptor: one limit or several, with their common settings.
 import { type Fields, fieldOf, lineOf, readFlag, readMetadata, refuse } from './parse-fields.ts'
 import { parseLimit } from './parse-limit.ts'
 import type { LocatedMap } from './parse-yaml.ts'
 import type { Rule } from './rule.ts'
 import { lengthPrefixed } from './rule-tree.ts'
 
-/** Limits of one descriptor. */
+/** Limits of one descriptor at most. */
 const LIMITS_MAX = 8
 
 /** Reads the limits of a descriptor; `identity` is its own, `denyConsumes` as parseLimit has it. */

@@ -4,9 +4,9 @@ import { algorithms } from './algorithms.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { addNode, emptyLevel, type OpenLevel } from './rule-tree.ts'
 
-/** One level, with the descriptor that it stands below. Holds no functions. */
+/** One level, with its parent descriptor. Contains no functions. */
 export interface RuleRecord {
-  /** Number of the level that holds the descriptor, in the order of the records; -1: a domain. */
+  /** Number of the level of that descriptor, in the order of the records; -1: a domain. */
   readonly parent: number
   /** Of the level itself. */
   readonly hashedKeys: readonly string[]
@@ -18,11 +18,11 @@ export interface RuleRecord {
 
 type PlainRule = Omit<Rule, 'algorithm'> & { readonly algorithm: string }
 
-/** The records of a set, each after the one that it stands in. */
+/** The records of a set, each after its parent. */
 export function* recordsOf(rules: RuleSet): Generator<RuleRecord> {
   let count = 0
   function* below(level: RuleLevel, own: number): Generator<RuleRecord> {
-    // Of each key in the order of the file: the first wildcard that matches decides.
+    // In the order of the file: the first matching wildcard decides.
     const exact = [...level.exact.values()].flatMap((values) => [...values.values()])
     for (const node of [...exact, ...level.any.values()]) {
       const { rules: limits, below: inner, ...plain } = node
@@ -56,7 +56,7 @@ export class RuleBuilder {
     this.rules = this.#domains
   }
 
-  /** Adds the next record. Throws for one that belongs nowhere. */
+  /** Adds the next record. Throws if its parent does not exist. */
   add({ parent, domain, node, rules, hashedKeys, hashedKeysBelow }: RuleRecord): void {
     const below = emptyLevel()
     for (const key of hashedKeys) below.hashedKeys.add(key)

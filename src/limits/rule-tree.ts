@@ -1,8 +1,8 @@
-// The tree in which rules are found: grown while descriptors are read, and walked as a whole.
+// The tree of rules: built while descriptors are read, and traversed as a whole.
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { splitPattern } from './wildcard.ts'
 
-/** A level to which descriptors are still added. */
+/** A level under construction. */
 export interface OpenLevel extends RuleLevel {
   readonly exact: Map<string, Map<string, RuleNode>>
   readonly wildcards: { readonly node: RuleNode; readonly parts: readonly string[] }[]
@@ -23,8 +23,8 @@ export function emptyLevel(): OpenLevel {
 }
 
 /**
- * Adds a descriptor. `duplicate`: its key and value are there; `mixed`: its key is there, but
- * hashed where this one is not or the other way round. Nothing is added then.
+ * Adds a descriptor. Adds nothing and returns `duplicate` if its key and value exist, `mixed`
+ * if its key exists with the other setting of `hashed`.
  */
 export function addNode(
   level: OpenLevel,
@@ -48,12 +48,12 @@ export function addNode(
   return 'added'
 }
 
-/** Every rule of a set; of each level first those of named values, then those of any value. */
+/** Every rule of a set; in each level first those of exact values, then those of any value. */
 export function listRules(rules: RuleSet): readonly Rule[] {
   return [...eachRule(rules)]
 }
 
-/** The same, each when it is asked for. */
+/** The same, lazily. */
 export function* eachRule(rules: RuleSet): Generator<Rule> {
   for (const level of rules.values()) yield* rulesBelow(level)
 }
@@ -69,7 +69,7 @@ function* rulesAt({ rules, below }: RuleNode): Generator<Rule> {
   yield* rulesBelow(below)
 }
 
-/** A text that, joined with others of its kind, cannot be taken for another join. */
+/** Encodes a string so that a concatenation of several is unambiguous. */
 export function lengthPrefixed(text: string): string {
   return `${text.length}:${text}`
 }

@@ -1,5 +1,5 @@
-// The grammar of rule files: YAML in, rules in the tree by which they are found out, or every fault
-// of every file at once. Reads no file itself.
+// The grammar of rule files: parses YAML into the tree of rules, or reports every fault of every
+// file at once. Does no I/O.
 import { rulesOf } from './rule-limits.ts'
 import {
   type Fields,
@@ -15,30 +15,30 @@ import { checkKeys } from './rule-keys.ts'
 import type { RuleFault, RuleNode, RuleSet } from './rule.ts'
 import { addNode, emptyLevel, lengthPrefixed, type OpenLevel } from './rule-tree.ts'
 
-/** Descriptors within descriptors. */
+/** Nested descriptors at most. */
 export const DEPTH_MAX = 32
-/** Descriptors of all files together, aliases followed. */
+/** Descriptors of all files at most, with aliases resolved. */
 export const DESCRIPTORS_MAX = 100_000
-/** Characters of a domain, a key or a value. */
+/** Characters of a domain, a key or a value at most. */
 export const TEXT_LENGTH_MAX = 1024
 
-/** A file to be parsed. */
+/** A file to parse. */
 export interface RuleFile {
-  /** As its faults name it. */
+  /** Its name in faults. */
   readonly name: string
   readonly text: string
 }
 
-/** What came of parsing. */
+/** Result of parsing. */
 export type ParsedRuleFiles =
   | {
       readonly rules: RuleSet
-      /** What the reference loads too, but hardly means what its writer meant. */
+      /** Warnings: accepted by the reference too, but probably not what the author meant. */
       readonly remarks: readonly RuleFault[]
     }
   | { readonly faults: readonly RuleFault[] }
 
-/** What parsing a set of files carries along. */
+/** State of parsing a set of files. */
 interface Parsing {
   readonly rules: Map<string, OpenLevel>
   readonly diagnostics: AllDiagnostics
@@ -47,11 +47,11 @@ interface Parsing {
   descriptorsLeft: number
 }
 
-/** How files are parsed. */
+/** Options of parsing. */
 export interface ParseOptions {
-  /** Whether several files may hold parts of one domain. */
+  /** Whether several files may define one domain. */
   readonly mergeDomains: boolean
-  /** What `deny_consumes` means where a fixed window does not say it; true if it is left out. */
+  /** Default of `deny_consumes` for a fixed window. @default true */
   readonly denyConsumes?: boolean
 }
 
@@ -85,7 +85,7 @@ function loadFile(parsing: Parsing, { name, text }: RuleFile): void {
   for (const each of readMaps(fields, 'descriptors')) loadDescriptor({ map: each, diagnostics }, at)
 }
 
-/** Where the descriptors of a file go; a file that is refused is still looked through. */
+/** The level for the descriptors of a file; a file with a fault is still checked to its end. */
 function levelOf(
   { rules, mergeDomains }: Parsing,
   { text, line }: { text: string; line: number },
@@ -100,11 +100,11 @@ function levelOf(
   return level
 }
 
-/** Where a descriptor stands. */
+/** Context of a descriptor. */
 interface At {
   readonly parsing: Parsing
   readonly level: OpenLevel
-  /** Of what it stands in. */
+  /** Path of its parent. */
   readonly path: string
   readonly identity: string
   readonly depth: number
@@ -181,7 +181,7 @@ function readKey(fields: Fields): string {
 const hashedForm = /^sha256:[0-9a-f]{64}$/
 const hashedPattern = /^(\*|sha256:.*\*)/
 
-/** A value. One that should be hashed and is not is a secret: it is never shown. */
+/** A value. One that must be hashed and is not is a secret: it is never printed. */
 function readValue(fields: Fields, isHashed: boolean): { value: string; isRefused: boolean } {
   const located = readText(fields, 'value')
   const { text, line } = located

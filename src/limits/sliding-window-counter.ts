@@ -1,8 +1,8 @@
-// Sliding window counter: the hits of this window and, of the one before, the share still in view.
+// Sliding window counter: the hits of this window, and the overlapping share of the previous one.
 // Approximate, in constant memory, without the burst at a boundary.
 import { type Algorithm, isTooFarAhead } from './algorithm.ts'
 
-/** State: [start of the window, hits in it, hits in the one before]. */
+/** State: [start of the window, hits in it, hits in the previous one]. */
 export const slidingWindowCounter: Algorithm = {
   name: 'sliding_window_counter',
   takesBurst: false,
@@ -39,13 +39,13 @@ export const slidingWindowCounter: Algorithm = {
   },
 }
 
-/** A counter as it is seen at one moment. */
+/** A counter at one moment. */
 interface View {
   readonly requests: number
   readonly windowUs: number
   readonly current: number
   readonly before: number
-  /** Of the window; below 0 where the clock was set back to before it. */
+  /** Elapsed time of the window; below 0 if the clock was set back to before it. */
   readonly elapsedUs: number
 }
 
@@ -53,13 +53,13 @@ function estimate({ windowUs, current, before, elapsedUs }: View): number {
   return current + (before * (windowUs - Math.max(0, elapsedUs))) / windowUs
 }
 
-/** Until nothing of it is in view any more. */
+/** Until no hit of it overlaps. */
 function resetOf({ windowUs, current, before, elapsedUs }: View): number {
   if (current > 0) return 2 * windowUs - elapsedUs
   return before > 0 ? windowUs - elapsedUs : 0
 }
 
-/** Until so many hits fit: later in this window, or in the next, which still sees this one. */
+/** Until so many hits fit: later in this window, or in the next one, which overlaps this one. */
 function waitUs(window: View, cost: number): number {
   const { requests, windowUs, current, elapsedUs } = window
   if (cost > requests) return Infinity

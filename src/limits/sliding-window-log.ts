@@ -28,7 +28,7 @@ export const slidingWindowLog: Algorithm = {
   },
 }
 
-/** The hits, those too far ahead at the time of the last one before them, now at the earliest. */
+/** The hits; those too far ahead get the time of the last one before them, at least now. */
 function clamped(charge: Charge): { seen: readonly number[]; isClamped: boolean } {
   const seen = charge.state ?? []
   if (!isTooFarAhead(seen.at(-1) ?? 0, charge)) return { seen, isClamped: false }

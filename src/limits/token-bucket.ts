@@ -1,4 +1,4 @@
-// Token bucket: lets a burst pass, then as many hits as refill. Refill is continuous and capped.
+// Token bucket: admits a burst, then hits at the refill rate. Refill is continuous and capped.
 import { type Algorithm, type Charge, type Decision, isTooFarAhead } from './algorithm.ts'
 
 /** State: [when it was written, how much of the bucket was used then in parts, parts of a hit]. */
@@ -14,7 +14,7 @@ export const tokenBucket: Algorithm = {
  */
 export function decideByDrain(
   charge: Charge,
-  /** Hits that may come at once; `room`: of which so many may come one by one. */
+  /** Hits that are admitted at once; `room`: of these, hits that are admitted one by one. */
   { burst, room = burst }: { burst: number; room?: number },
 ): Decision {
   const { cost, nowUs, limit } = charge
@@ -27,7 +27,7 @@ export function decideByDrain(
   const asked = level + Math.max(1, cost) * hitParts
   const admitted = cost < 0 || asked <= full
   const after = admitted ? Math.max(0, level + cost * hitParts) : level
-  // Where the clock was set back, it must first come to where the level was written.
+  // If the clock was set back, nothing drains until it reaches the time of the state.
   const untilUs = (parts: number) => atUs - nowUs + Math.ceil(parts / drainParts)
   const resetUs = after === 0 ? 0 : untilUs(after)
   return {
@@ -41,12 +41,12 @@ export function decideByDrain(
   }
 }
 
-/** When the state was written, and what was used then, in parts of the limit as it is now. */
+/** The time of the state, and what was used then, in parts of the current limit. */
 function lastWrite(charge: Charge, hitParts: number) {
   const { state, nowUs } = charge
   const [stateUs = nowUs, writtenParts = 0, ofParts = hitParts] = state ?? []
   const isClamped = isTooFarAhead(stateUs, charge)
-  // Under another number of requests a hit had other parts; what was used stays used.
+  // With another number of requests a hit had other parts; used hits stay used.
   const written =
     ofParts === hitParts ? writtenParts : Math.ceil((writtenParts / ofParts) * hitParts)
   return { writtenUs: isClamped ? nowUs : stateUs, written, isClamped }
@@ -60,7 +60,7 @@ interface Parts {
 
 const partsKnown = new WeakMap<object, Parts>()
 
-/** Parts of a limit: `windowUs` and `requests` without their common divisor, looked for once. */
+/** Parts of a limit: `windowUs` and `requests` without their common divisor, computed once. */
 export function partsOf(limit: { requests: number; windowUs: number }): Parts {
   let parts = partsKnown.get(limit)
   if (parts === undefined) {
@@ -75,7 +75,7 @@ function commonDivisor(a: number, b: number): number {
   return b === 0 ? a : commonDivisor(b, a % b)
 }
 
-/** A limit of nothing: a bucket that never drains. */
+/** A limit of 0 requests: a bucket that never drains. */
 function bannedDecision(cost: number): Decision {
   const admitted = cost < 0
   const retryAfterUs = admitted ? 0 : Infinity

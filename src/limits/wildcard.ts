@@ -1,11 +1,11 @@
 // Values with `*` in rules: each stands for zero or more characters.
 
-/** A pattern without its `*`: what stands before, between and after them; one part if none. */
+/** A pattern split at its `*`; one part if it has none. */
 export function splitPattern(pattern: string): readonly string[] {
   return pattern.split('*')
 }
 
-/** Whether a value fits a pattern of at least two parts. Linear but for repeats within a part. */
+/** Whether a value matches a pattern of at least two parts. Linear except for repeats in a part. */
 export function matchesParts(parts: readonly string[], value: string): boolean {
   const last = parts.length - 1
   const head = parts[0] ?? ''

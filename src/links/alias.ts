@@ -11,7 +11,7 @@ export function isCode(text: string): boolean {
   return codeShape.test(text)
 }
 
-/** What is wrong with an alias. */
+/** The fault of an alias. */
 export type AliasFault = 'malformed' | 'reserved'
 
 /** Why `alias` cannot be claimed; `undefined` if it can. */
@@ -21,8 +21,8 @@ export function aliasFault(alias: string): AliasFault | undefined {
 }
 
 /**
- * The code in a request's path (no query), or `undefined` where the path cannot be one: deeper
- * paths, a trailing slash, other characters, and escapes that do not decode.
+ * The code in a request's path (no query), or `undefined` if the path cannot be one: deeper paths,
+ * a trailing slash, other characters, and invalid escapes.
  */
 export function parseCodePath(path: string): string | undefined {
   if (!path.startsWith('/')) return undefined

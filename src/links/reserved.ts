@@ -1,5 +1,5 @@
-// The words that are no codes, in any case: the one list. An alias handed out cannot be taken back,
-// so a word stands here before the service serves it.
+// The reserved words, which are never codes, in any case: the one list. An alias cannot be revoked,
+// so a word is added here before the service serves it.
 
 /** First path segments that the service serves itself. http/ may serve no other. */
 export const servedSegments = [
@@ -19,7 +19,7 @@ const keptBack = [
 const words = new Set<string>([...servedSegments, ...keptBack])
 const versionSegment = /^v[0-9]+$/
 
-/** Whether `code` is a word that the service keeps for itself. */
+/** Whether `code` is a reserved word. */
 export function isReserved(code: string): boolean {
   const lower = code.toLowerCase()
   return words.has(lower) || versionSegment.test(lower)

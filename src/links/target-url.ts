@@ -3,24 +3,24 @@
 /** The longest target, in characters, as sent and as stored. */
 export const TARGET_LENGTH_MAX = 2048
 
-/** What is wrong with a target; the words are codes that clients may compare. */
+/** The fault of a target; clients may compare these codes. */
 export type TargetFault =
   'too-long' | 'surrounding-space' | 'not-absolute-http' | 'not-a-url' | 'credentials' | 'own-host'
 
-/** A target fit to be stored, or its fault. */
+/** A valid target, or its fault. */
 export type ParsedTarget = { readonly longUrl: string } | { readonly fault: TargetFault }
 
 const surroundingSpace = /^[\s\p{White_Space}\u0000-\u0020]|[\s\p{White_Space}\u0000-\u0020]$/u
 const bothSlashes = /^https?:\/\//i
 const visibleAscii = /^[\x21-\x7e]+$/
-/** Characters that the parser removes wherever they stand. */
+/** Characters that the parser removes everywhere. */
 const removedByParser = /[\t\n\r]/g
 /** The authority as the parser delimits it: after any number of slashes, a backslash being one. */
 const authority = /^https?:[/\\]*([^/\\?#]*)/i
 
 /**
- * Checks `text` by the WHATWG URL parser. It is stored exactly as sent where it is all visible
- * ASCII, else as the parser writes it. `ownHosts` are names by `parseHost`.
+ * Checks `text` with the WHATWG URL parser. It is stored exactly as sent if it is all visible
+ * ASCII, else in the parser's form. `ownHosts` are names by `parseHost`.
  */
 export function parseTargetUrl(text: string, ownHosts: ReadonlySet<string>): ParsedTarget {
   if (text.length > TARGET_LENGTH_MAX) return { fault: 'too-long' }
@@ -45,7 +45,7 @@ export function parseHost(text: string): string | undefined {
   return host === '' ? undefined : host
 }
 
-/** Whether the authority has an `@` as written: the parser drops one before which nothing is. */
+/** Whether the authority contains `@` as sent: the parser drops one at its start. */
 function hasUserinfo(text: string): boolean {
   return authority.exec(text.replace(removedByParser, ''))?.[1]?.includes('@') === true
 }

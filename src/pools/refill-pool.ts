@@ -1,5 +1,5 @@
-// Mints codes into a pool until it holds its target. May be killed at any moment and run twice at
-// once: a block's codes follow from its number, so nothing is lost and nothing is minted twice.
+// Generates codes into a pool up to its target. It may be killed at any moment and may run twice at
+// once: the codes of a block follow from its number, so nothing is lost or generated twice.
 import { mintBlock } from '../codes/block.ts'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Permutation } from '../codes/permutation.ts'
@@ -7,7 +7,7 @@ import { type Pool, type PoolMarks, planRefill } from '../codes/pool.ts'
 import { isReserved } from '../links/reserved.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
-/** The secret given is not the one that the pool was begun with. */
+/** The secret differs from the one that the pool was first filled with. */
 export class OtherSecretError extends Error {
   override readonly name = 'OtherSecretError'
 }
@@ -17,7 +17,7 @@ export interface RefillDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial' | 'putBlock' | 'advanceMinted'>
   readonly pool: string
   readonly permutation: Permutation
-  /** Fingerprint of the permutation's secret; a pool of another secret is refused. */
+  /** Fingerprint of the permutation's secret; a pool of another secret is rejected. */
   readonly secretFingerprint: string
   readonly metrics: Pick<Metrics, 'codesMinted'>
   readonly signal: AbortSignal
@@ -29,8 +29,8 @@ export interface RefillDeps {
 const BLOCKS_PER_ADVANCE_MAX = 10
 
 /**
- * Brings the pool to `marks.target` if it is below `marks.lowWater`; resolves to its row then.
- * Throws StoreError where the store fails (run it again), OtherSecretError.
+ * Fills the pool up to `marks.target` if it is below `marks.lowWater`; resolves to its row. Throws
+ * StoreError if the store fails (run it again), OtherSecretError.
  */
 export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Pool> {
   let pool = await readPool(deps)
@@ -39,7 +39,7 @@ export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Po
     const from = pool.minted
     const to = Math.min(wanted, from + BLOCKS_PER_ADVANCE_MAX)
     const minted = await putBlocks(deps, { pool, from, to })
-    // Refused: somebody else moved it; whatever the row says now, the blocks are there.
+    // Rejected: another process moved it; the blocks are written in any case.
     pool = await deps.codes.advanceMinted({ pool: deps.pool, from, to })
     deps.metrics.codesMinted.inc({ pool: deps.pool }, minted)
     deps.onMinted?.(pool)
@@ -58,7 +58,7 @@ async function readPool(deps: RefillDeps): Promise<Pool> {
   return pool
 }
 
-/** Writes blocks `from + 1` … `to`; resolves to how many codes they hold. */
+/** Writes blocks `from + 1` … `to`; resolves to their number of codes. */
 async function putBlocks(
   deps: RefillDeps,
   span: { pool: Pool; from: number; to: number },

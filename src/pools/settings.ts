@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { SECRET_BYTES } from '../codes/permutation.ts'
 import type { Setting } from '../config/config.ts'
 
-/** CODE_SECRET_FILE; its value is what the file holds. */
+/** CODE_SECRET_FILE; its value is the content of the file. */
 export const codeSecretSetting: Setting<Uint8Array> = {
   about: 'file of the code secret, which generates codes; never change it',
   allowed: `the path of a readable file of exactly ${SECRET_BYTES} bytes`,

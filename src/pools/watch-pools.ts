@@ -14,19 +14,19 @@ export interface PoolStanding extends PoolGoals {
   readonly pool: string
   readonly level: number
   readonly claimRate: number
-  /** `null` where nothing is being claimed. */
+  /** `null` if nothing is claimed. */
   readonly secondsToEmpty: number | null
 }
 
-/** How full a pool is to be kept, in codes; `null` if not configured. */
+/** Target and low-water mark of a pool, in codes; `null` if not configured. */
 interface PoolGoals {
   readonly lowWater: number | null
   readonly target: number | null
 }
 
-/** Pools under watch. */
+/** Watched pools. */
 export interface PoolWatch<P extends Pool> {
-  /** Notes rows as they were just read. */
+  /** Records rows that were just read. */
   readonly see: (rows: readonly P[]) => void
   /** Reads them and returns their current state. Throws StoreError. */
   readonly report: () => Promise<readonly PoolStanding[]>

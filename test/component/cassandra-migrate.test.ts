@@ -75,7 +75,7 @@ test.each([
   [
     'a wrong password',
     { CASSANDRA_PASSWORD: 'wrong-word' },
-    'Cassandra refuses CASSANDRA_USERNAME and CASSANDRA_PASSWORD: ' +
+    'Cassandra rejects CASSANDRA_USERNAME and CASSANDRA_PASSWORD: ' +
       'use those of a role that may log in',
   ],
   [

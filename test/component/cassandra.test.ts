@@ -294,7 +294,7 @@ test('a killed node fails fast, and is found when it is back, also by who waits'
   await waitFor('the return to be seen', () => cassandra.isUp())
   const link = sampleLink()
   expect(await own.insertIfAbsent(link)).toBe(link.writerId)
-  expect(new Set(faults)).toEqual(new Set(['away']))
+  expect(new Set(faults)).toEqual(new Set(['unreachable']))
   expect(states.filter((state) => state !== 'no-majority')).toEqual(['up', 'down', 'up'])
   await Promise.all([cassandra.close(), late.close()])
 })

@@ -97,7 +97,7 @@ test('which pool of the store it is does not change; defaults are put in', async
   const contentType = 'application/merge-patch+json'
   const change = (spec: object) =>
     admin.call({ method: 'PATCH', path, body: { spec }, contentType })
-  await expect(change({ storeName: 'other' })).rejects.toThrow('spec.storeName must stay as it is')
+  await expect(change({ storeName: 'other' })).rejects.toThrow('spec.storeName is immutable')
   await change({ target: 9000 })
   await admin.call({ method: 'DELETE', path })
 })

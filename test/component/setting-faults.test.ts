@@ -19,7 +19,7 @@ const ofCassandra = [
   /^curtail: CASSANDRA_CONTACT_POINTS must be .*: current value is "a b"$/,
   /^curtail: CASSANDRA_PORT must be .*: current value is "0"$/,
   new RegExp(`^curtail: CASSANDRA_TLS_CA ${PEM}$`),
-  /^curtail: CASSANDRA_PASSWORD is required beside CASSANDRA_USERNAME: a text$/,
+  /^curtail: CASSANDRA_PASSWORD is required beside CASSANDRA_USERNAME: a string$/,
 ]
 const ofRedis = [
   /^curtail: REDIS_URL is required: /,

@@ -89,7 +89,7 @@ describe('smoke', () => {
       /FAILED shortens: an answer 201 lacks x-ratelimit-limit: does the rate limiter answer/,
     )
     expect(away.stderr).toMatch(/FAILED shortens: http:\/\/127\.0\.0\.1:9\/.* does not answer/)
-    expect(stranger.stderr).toMatch(/FAILED has codes: GET \/admin\/pools was answered 401/)
+    expect(stranger.stderr).toMatch(/FAILED has codes: GET \/admin\/pools returned 401/)
   }, 60_000)
 
   test('needs to be told whom to use', async () => {

@@ -118,7 +118,7 @@ test(
         const [create = '', follow = ''] = output.text.match(/^ {2}curl .*$/gm) ?? []
         expect(JSON.parse((await run('sh', ['-c', create])).stdout)).toHaveProperty('short_url')
         expect((await run('sh', ['-c', follow])).stdout).toMatch(/^HTTP\/1\.1 302 /)
-        const named = /^Short links begin with (.*)\.$/m.exec(output.text)?.[1]
+        const named = /^Short links start with (.*)\.$/m.exec(output.text)?.[1]
         expect(named).toBe(baseUrl)
       } finally {
         child.kill('SIGTERM')
