@@ -47,11 +47,11 @@ async function buildImages(folder: string): Promise<readonly string[]> {
 /** The release after this one has one more step of the schema. */
 function addSchemaStep(text: string, place: string): string {
   if (place !== 'src/stores/cassandra/schema.ts') return text
-  const end = '\n]\n\n/** The version of the schema'
-  if (!text.includes(end)) throw new Error(`${place} has changed: where does its list end?`)
+  const at = text.indexOf('\n]\n', text.indexOf('export const migrations'))
+  if (at < 0) throw new Error(`${place} has changed: where does its list end?`)
   const alter = 'ALTER TABLE KEYSPACE.links ADD IF NOT EXISTS of_next_release text'
   const step = `{ version: 1000, about: 'a test', statements: ['${alter}'] },`
-  return text.replace(end, `\n  ${step}${end}`)
+  return `${text.slice(0, at)}\n  ${step}${text.slice(at)}`
 }
 
 /** Where the bad release throws: what it is asked comes to nothing, though its pods are ready. */
