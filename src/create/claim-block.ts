@@ -70,6 +70,6 @@ async function takeBlock(deps: ClaimBlockDeps, seq: number): Promise<BlockClaim>
   if (codes === 'stopped') return { kind: 'stopped' }
   if (codes === undefined)
     throw new Error(`block ${String(seq)} of pool ${deps.pool} is claimed but not there`)
-  await resultOrFailed(deps.codes.deleteBlock(block)) // one that stays is read by nobody
+  await resultOrFailed(deps.codes.deleteBlock(block)) // a remaining block is never read
   return { kind: 'block', seq, codes }
 }

@@ -112,8 +112,8 @@ async function createOnce(
     if (code.kind !== 'code') return code
     const link = newLink(deps, request, code.code)
     const outcome = await claimCode(deps, link, deadlineMs)
-    const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)
-    if (telling !== undefined) await telling // where it is none, nobody waits a turn for it
+    const invalidated = outcome === 'taken' ? undefined : deps.onStored(link.code)
+    if (invalidated !== undefined) await invalidated // no extra turn if there is nothing to await
     if (outcome === 'claimed') return { kind: 'created', link, replayed: false }
     if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
@@ -161,8 +161,8 @@ async function finish(
     if (deps.monotonicMs() >= deadlineMs) return { kind: 'store-unavailable' }
     const link = linkOf(intent, request.longUrl)
     const outcome = await claimCode(deps, link, deadlineMs)
-    const telling = outcome === 'taken' ? undefined : deps.onStored(link.code)
-    if (telling !== undefined) await telling // where it is none, nobody waits a turn for it
+    const invalidated = outcome === 'taken' ? undefined : deps.onStored(link.code)
+    if (invalidated !== undefined) await invalidated // no extra turn if there is nothing to await
     if (outcome === 'claimed') return { kind: 'created', link, replayed }
     if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }

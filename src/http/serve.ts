@@ -102,7 +102,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       const handleInApp = app as unknown as (
         ...args: [IncomingMessage, ServerResponse, () => void]
       ) => void
-      const dispatch = traceRequests((req, res) => {
+      const handle = traceRequests((req, res) => {
         boundUnreadBody(req, res)
         if (req.headers.host === undefined && req.httpVersion === '1.1') {
           res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
@@ -117,6 +117,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
           sendUnhandled(req, res, baseUrl)
         })
       })
+      // Node.js parses all pipelined requests of a chunk at once. Each is handled after the previous
+      // response, in a turn of its own, or one client could occupy the event loop for seconds.
+      const dispatch = (req: IncomingMessage, res: ServerResponse) => {
+        if (res.socket === null) res.once('socket', () => setImmediate(handle, req, res))
+        else handle(req, res)
+      }
       server.off('request', enqueue)
       server.off('checkContinue', enqueue)
       server.on('request', dispatch)

@@ -161,7 +161,7 @@ describe('referenceLimitStateOf()', () => {
     ],
     ['all that there can be, as nothing', [judge({ decision: { remaining: 2 ** 32 } })], undefined],
   ]
-  test.each(cases)('tells of %s', (_, checked, remaining) => {
+  test.each(cases)('reports %s', (_, checked, remaining) => {
     expect(referenceLimitStateOf(checked, false)?.remaining).toBe(remaining)
   })
 

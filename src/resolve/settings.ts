@@ -1,4 +1,4 @@
-// The settings of whoever follows links.
+// The settings of resolving codes.
 import type { Setting } from '../config/config.ts'
 import { integerSetting } from '../config/settings.ts'
 

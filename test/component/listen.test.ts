@@ -40,3 +40,41 @@ test(
   },
   TEST_MS_MAX,
 )
+
+test(
+  'pipelined requests are handled one by one, each in a turn of the event loop',
+  async () => {
+    const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
+    const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
+    const events: string[] = []
+    listener.attach({
+      baseUrl: 'http://localhost',
+      app: express(),
+      fastPath(req, res) {
+        const path = req.url ?? ''
+        events.push(path)
+        setImmediate(() => events.push(`turn after ${path}`))
+        if (path === '/1') void released.then(() => res.writeHead(204).end())
+        else res.writeHead(204).end()
+        return true
+      },
+    })
+    const client = await openConnection(listener.port)
+    const other = await openConnection(listener.port)
+    try {
+      client.send(Buffer.concat(['/1', '/2', '/3'].map((path) => requestBytes({ path }))))
+      // By its response the requests that were sent before it have been parsed.
+      expect((await other.exchange({ path: '/other' })).status).toBe(204)
+      expect(events.filter((event) => /^\/\d/.test(event))).toEqual(['/1'])
+      release(undefined)
+      for (let i = 0; i < 3; i += 1) expect((await client.answer()).status).toBe(204)
+      const own = events.filter((event) => !event.includes('/other'))
+      expect(own.slice(0, 5)).toEqual(['/1', 'turn after /1', '/2', 'turn after /2', '/3'])
+    } finally {
+      client.close()
+      other.close()
+      await listener.drain()
+    }
+  },
+  TEST_MS_MAX,
+)

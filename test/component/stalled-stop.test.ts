@@ -38,7 +38,7 @@ async function stallAt(port: number, path: string): Promise<void> {
   await idle.exchange({ path })
   const unread = await open()
   unread.socket.pause() // more responses than the system holds
-  unread.send(Buffer.concat(Array.from({ length: 300 }, () => requestBytes({ path }))))
+  unread.send(Buffer.concat(Array.from({ length: 2000 }, () => requestBytes({ path }))))
 }
 
 async function stopped(process: RoleProcess, signal: NodeJS.Signals): Promise<unknown> {

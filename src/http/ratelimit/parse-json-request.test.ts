@@ -76,10 +76,7 @@ const invalidBodies: Record<string, [string | Buffer, string]> = {
   'a list': ['[]', 'the body must be an object: it is a list'],
   'a string': ['"x"', 'the body must be an object: it is "x"'],
   'an unknown member': ['{"domian": "x"}', 'domian is unknown'],
-  'a member in both spellings': [
-    '{"hitsAddend": 1, "hits_addend": 1}',
-    'hitsAddend is there twice',
-  ],
+  'a member in both spellings': ['{"hitsAddend": 1, "hits_addend": 1}', 'hitsAddend occurs twice'],
   'a domain that is not a string': ['{"domain": 5}', 'domain must be a string of UTF-8: it is 5'],
   'a lone surrogate': [
     '{"domain": "\\ud800"}',

@@ -86,7 +86,7 @@ function readMembers(
   for (const [sent, member] of Object.entries(value)) {
     const name = names.find((known) => known === sent || snakeCase(known) === sent)
     if (name === undefined) throw new LimitRequestError(`${pathOf(sent.slice(0, 100))} is unknown`)
-    if (members.has(name)) throw new LimitRequestError(`${pathOf(name)} is there twice`)
+    if (members.has(name)) throw new LimitRequestError(`${pathOf(name)} occurs twice`)
     members.set(name, member)
   }
   return (name) => ({ value: members.get(name) ?? undefined, at: pathOf(name) })
