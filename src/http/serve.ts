@@ -117,8 +117,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
           sendUnhandled(req, res, baseUrl)
         })
       })
-      // Node.js parses all pipelined requests of a chunk at once. Each is handled after the previous
-      // response, in a turn of its own, or one client could occupy the event loop for seconds.
+      // Node.js parses a chunk's pipelined requests at once. Each is handled after the previous
+      // response, in a separate turn, or one client could occupy the event loop for seconds.
       const dispatch = (req: IncomingMessage, res: ServerResponse) => {
         if (res.socket === null) res.once('socket', () => setImmediate(handle, req, res))
         else handle(req, res)
