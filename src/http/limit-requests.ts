@@ -61,31 +61,20 @@ export function createRequestLimits(deps: {
   }
   const renderLimit = createRenderer()
   const renderReset = createRenderer()
-  const headersOf = (
-    reported: Pick<ReportedLimit, 'limit' | 'remaining' | 'resetUs'>,
-    atMs: number,
-  ) => ({
-    limit: renderLimit(reported.limit),
-    remaining: String(reported.remaining),
-    reset: renderReset(resetAtOf(reported, atMs)),
-  })
   const limitedOf = ({ admitted, reported }: ClientVerdict, atMs: number): Limited => {
     if (reported === undefined) return unlimited
-    const headers = headersOf(reported, atMs)
+    const headers = {
+      limit: renderLimit(reported.limit),
+      remaining: String(reported.remaining),
+      reset: renderReset(resetAtOf(reported, atMs)),
+    }
     if (admitted) return { admitted, headers, problem: undefined }
     metrics.requestsLimited.inc({ rule: reported.rule })
     return { admitted, headers, problem: rateLimited(reported) }
   }
   return {
     onCreate: (req) => limitedOf(limits.countCreate(clientOf(req)), nowMs()),
-    onLookup(req, atMs) {
-      const client = clientOf(req)
-      const remaining = limits.takePrepaid(client, atMs)
-      if (remaining < 0) return limitedOf(limits.countLookup(client, atMs), atMs)
-      const { limit, resetUs } = client.prepaid
-      const headers = headersOf({ limit, remaining, resetUs }, atMs)
-      return { admitted: true, headers, problem: undefined }
-    },
+    onLookup: (req, atMs) => limitedOf(limits.countLookup(clientOf(req)), atMs),
     onMiss(req) {
       limits.countMiss(clientOf(req))
     },

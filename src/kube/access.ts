@@ -1,9 +1,10 @@
-// Address and credentials of the API server: in a pod from the mounted service account, which is
-// re-read when it changes; outside a cluster from a kubeconfig. Sends no requests.
-import { readFile } from 'node:fs/promises'
+// Address and credentials of the API server, as @kubernetes/client-node reads them: in a pod from
+// the mounted service account, elsewhere from a kubeconfig. Sends no requests.
 import type { RequestOptions } from 'node:https'
-import { isIPv6 } from 'node:net'
-import { join } from 'node:path'
+import type { KubeConfig } from '@kubernetes/client-node'
+import type { ConfigOf } from '../config/config.ts'
+import { OperatorError } from '../process/role.ts'
+import type { controllerSettings } from './settings.ts'
 
 /** What a call needs; `tls` changes when the certificates change. */
 export interface Credentials {
@@ -31,66 +32,69 @@ export interface ClusterAccess {
   readonly invalidate: () => void
 }
 
-/** Where Kubernetes mounts the service account. */
-const ACCOUNT_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount'
-/** client-go's value: tokens are renewed long before they expire. */
-const FILES_CACHE_MS = 60_000
+/** How long credentials are used before they are read again: token and CA files are rotated. */
+const CREDENTIALS_MS_MAX = 10_000
 
-/** Access from within a pod. Throws outside a pod, and names the missing file. */
-export async function podAccess(deps: {
-  readonly host: string
-  readonly port: string
-  readonly nowMs: () => number
-  readonly folder?: string
-}): Promise<ClusterAccess> {
-  const { host, port, nowMs, folder = ACCOUNT_FOLDER } = deps
-  const readText = async (name: string) => (await readFile(join(folder, name), 'utf8')).trim()
-  const namespace = await readText('namespace')
-  const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`
-  let cached: { readonly credentials: Credentials; readonly atMs: number } | undefined
-  return {
-    namespace,
-    async read() {
-      if (cached !== undefined && nowMs() - cached.atMs < FILES_CACHE_MS) return cached.credentials
-      const [token, ca] = await Promise.all([readText('token'), readText('ca.crt')])
-      const credentials = { server, headers: { Authorization: `Bearer ${token}` }, tls: { ca } }
-      cached = { credentials, atMs: nowMs() }
-      return credentials
-    },
-    invalidate() {
-      cached = undefined
-    },
+/** Opens the access through KUBECONFIG or the pod's service account. Throws OperatorError. */
+export async function openAccess(
+  config: Partial<
+    Pick<ConfigOf<typeof controllerSettings>, 'KUBECONFIG' | 'KUBERNETES_SERVICE_HOST'>
+  >,
+): Promise<ClusterAccess> {
+  try {
+    const { KubeConfig } = await import('@kubernetes/client-node')
+    const load = () => {
+      const loaded = new KubeConfig()
+      if (config.KUBECONFIG !== undefined) loaded.loadFromFile(config.KUBECONFIG)
+      else if (config.KUBERNETES_SERVICE_HOST !== undefined) loaded.loadFromCluster()
+      else throw new Error('KUBERNETES_SERVICE_HOST is not set')
+      return loaded
+    }
+    const access = accessOf(load)
+    if (config.KUBECONFIG === undefined) await access.read() // fails without a service account
+    return access
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error)
+    throw new OperatorError(
+      `the API server cannot be reached: ${cause}; run in a pod with a service account, or set ` +
+        'KUBECONFIG to a readable kubeconfig',
+    )
   }
 }
 
-/**
- * Access through a kubeconfig file, with any authentication method that it names. The library that
- * implements them takes 80 MB, so pods never load it. Throws if the kubeconfig is invalid.
- */
-export async function fileAccess(path: string): Promise<ClusterAccess> {
-  const { KubeConfig } = await import('@kubernetes/client-node')
-  const config = new KubeConfig()
-  config.loadFromFile(path)
-  const cluster = config.getCurrentCluster()
-  if (cluster === null) throw new Error('its current context names no cluster')
+function accessOf(load: () => KubeConfig): ClusterAccess {
+  let config = load()
+  let cached: { readonly credentials: Credentials; readonly untilMs: number } | undefined
   const context = config.getContextObject(config.getCurrentContext())
   return {
     namespace: context?.namespace ?? 'default',
     async read() {
-      const options: RequestOptions = {}
-      await config.applyToHTTPSOptions(options)
-      const { auth, headers } = options
-      const basic = typeof auth === 'string' ? Buffer.from(auth).toString('base64') : undefined
-      return {
-        server: cluster.server,
-        headers: {
-          ...(headers as Record<string, string> | undefined),
-          ...(basic !== undefined && { Authorization: `Basic ${basic}` }),
-        },
-        tls: tlsOf({ ...options }),
-      }
+      if (cached !== undefined && performance.now() < cached.untilMs) return cached.credentials
+      const credentials = await credentialsOf(config)
+      cached = { credentials, untilMs: performance.now() + CREDENTIALS_MS_MAX }
+      return credentials
     },
-    invalidate: () => undefined, // nothing is cached
+    invalidate() {
+      cached = undefined
+      config = load() // without the token that the library has cached
+    },
+  }
+}
+
+async function credentialsOf(config: KubeConfig): Promise<Credentials> {
+  const cluster = config.getCurrentCluster()
+  if (cluster === null) throw new Error('the current context names no cluster')
+  const options: RequestOptions = {}
+  await config.applyToHTTPSOptions(options)
+  const { auth, headers } = options
+  const basic = typeof auth === 'string' ? Buffer.from(auth).toString('base64') : undefined
+  return {
+    server: cluster.server,
+    headers: {
+      ...(headers as Record<string, string> | undefined),
+      ...(basic !== undefined && { Authorization: `Basic ${basic}` }),
+    },
+    tls: tlsOf({ ...options }),
   }
 }
 

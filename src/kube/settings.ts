@@ -18,9 +18,8 @@ export const controllerSettings = {
     'a host or an address',
     'unset outside a pod',
   ),
-  KUBERNETES_SERVICE_PORT: optional('its port, set likewise', 'a port', '443'),
   KUBECONFIG: optional(
-    'kubeconfig by which the API server is asked, outside a pod',
+    'kubeconfig of the API server, for use outside a pod',
     'the path of a readable file',
     'unset: the service account of the pod',
   ),

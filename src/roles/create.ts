@@ -3,7 +3,6 @@
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
-import { createPostLinkFastPath } from '../http/create/post-link.ts'
 import { noLimits } from '../http/limit-requests.ts'
 import { openService, type Service } from '../http/open-service.ts'
 import * as http from '../http/settings.ts'
@@ -173,11 +172,7 @@ function attach(given: { config: Config; service: Service; components: Component
     onChanged: (code) => invalidator.confirm(code),
   })
   const api = { operations, readPools: components.pools.report, nowMs }
-  publicHttp.attach({
-    baseUrl,
-    app: createCreateApp(creating),
-    fastPath: createPostLinkFastPath(creating),
-  })
+  publicHttp.attach({ baseUrl, app: createCreateApp(creating) })
   adminHttp.attach({
     baseUrl,
     app: createAdminApp({

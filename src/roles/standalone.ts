@@ -8,11 +8,9 @@ import { createLinkFinder, type LinkFinder } from '../resolve/find-link.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp, servedPaths } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
-import { createPostLinkFastPath } from '../http/create/post-link.ts'
 import { createRedirectFastPath } from '../http/redirect/get-code.ts'
 import { createRequestLimits, noLimits, type RequestLimits } from '../http/limit-requests.ts'
 import { openService, type Service } from '../http/open-service.ts'
-import type { FastPath } from '../http/serve.ts'
 import * as http from '../http/settings.ts'
 import type { RuleSet } from '../limits/rule.ts'
 import { type Background, runInBackground } from '../resilience/background.ts'
@@ -217,9 +215,8 @@ function attach(given: {
     log,
   }
   const app = createCreateApp(creating)
-  const postLinkFastPath = createPostLinkFastPath(creating)
   const redirectStatus = config.REDIRECT_STATUS
-  const redirectFastPath = createRedirectFastPath({
+  const fastPath = createRedirectFastPath({
     finder,
     limits,
     nowMs,
@@ -229,7 +226,6 @@ function attach(given: {
     redirectStatus,
     servedPaths,
   })
-  const fastPath: FastPath = (req, res) => redirectFastPath(req, res) || postLinkFastPath(req, res)
   publicHttp.attach({ baseUrl, app, fastPath })
   adminHttp.attach({ baseUrl, app: adminAppOf({ config, components, baseUrl, finder, service }) })
   return [refilling, sweeping]

@@ -2,7 +2,7 @@
 // what it has written down of the calls of the controller.
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileAccess } from '../../src/kube/access.ts'
+import { openAccess } from '../../src/kube/access.ts'
 import { createKubeApi, type KubeApi } from '../../src/kube/api.ts'
 import { systemScheduler } from '../../src/kube/scheduler.ts'
 import { createTransport } from '../../src/kube/transport.ts'
@@ -11,7 +11,7 @@ import { FULL_NAME, RELEASE } from './release.ts'
 
 /** Calls as the cluster's administrator; `close` must be called. */
 export async function openKubeApi(): Promise<{ api: KubeApi; close: () => void }> {
-  const transport = createTransport(await fileAccess(environment('KUBECONFIG')))
+  const transport = createTransport(await openAccess({ KUBECONFIG: environment('KUBECONFIG') }))
   const api = createKubeApi({ transport, scheduler: systemScheduler, metrics: createMetrics() })
   return { api, close: transport.close }
 }

@@ -20,7 +20,7 @@ const STEADY_MS = Number(process.env['STEADY_SECONDS'] ?? 60) * 1000
 const TEST_MS_MAX = 5 * 60_000 + STEADY_MS
 const WAIT_MS_MAX = 4 * 60_000
 const RECONCILED_MS_MAX = 30_000
-const RESIDENT_BYTES_MAX = 150e6
+const RESIDENT_BYTES_MAX = 200e6
 const CALLS_AT_ONCE = 16
 const LABELS = { 'curtail.dev/test': 'many-pools' }
 const selected = { labelSelector: 'curtail.dev/test=many-pools' }

@@ -29,6 +29,9 @@ type Responses = Readonly<Record<string, ResponseObject>>
 
 const PROBLEM = 'application/problem+json'
 
+/** Pages and files, which are not part of the API that the document describes. */
+const pagePaths = /^\/((docs|openapi\.json|robots\.txt|favicon\.ico)?|(problems|assets)\/[^/]+)$/
+
 /** What every path that the document does not tell of may answer. */
 const unknownPath: Responses = {
   default: { content: { [PROBLEM]: { schema: { $ref: '#/components/schemas/Problem' } } } },
@@ -41,6 +44,7 @@ export function createOpenApiCheck(document: unknown): OpenApiCheck {
   const validateHeader = createValidate(document as object, true) // headers come as text
   return (ask, answer) => {
     checkAlways(answer)
+    if (isPage(ask.path)) return
     const response = responseOf(api, ask, answer)
     for (const name of Object.keys(response.headers ?? {})) {
       for (const value of headersOf(answer, name)) {
@@ -122,15 +126,22 @@ function checkBody(response: ResponseObject, answer: Answer, validate: Validate)
   }
 }
 
+/** Whether a target is a page or a file, which the document does not describe. */
+function isPage(target: string): boolean {
+  return pagePaths.test(pathOf(target))
+}
+
+function pathOf(target: string): string {
+  const rest = target.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
+  return rest.split(/[?#]/)[0] ?? ''
+}
+
 /** The document's path that serves a target; `undefined` where it knows none. */
 function templateOf(api: OpenApi, target: string): string | undefined {
-  const rest = target.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
-  const path = rest.split(/[?#]/)[0] ?? ''
+  const path = pathOf(target)
   if (Object.hasOwn(api.paths, path)) return path
   try {
     decodeURIComponent(path)
-    if (/^\/problems\/[^/]+$/.test(path)) return '/problems/{name}'
-    if (/^\/assets\/[^/]+$/.test(path)) return '/assets/{name}'
     return /^\/[0-9A-Za-z_-]{1,10}$/.test(decodeURIComponent(path)) ? '/{code}' : undefined
   } catch {
     return undefined // an escape that stands for no character

@@ -2,7 +2,6 @@
 // of what is served, without any store.
 import { createCreateApp } from '../../src/http/create/app.ts'
 import { createBodySchema } from '../../src/http/create/create-request.ts'
-import { createPostLinkFastPath } from '../../src/http/create/post-link.ts'
 import { noLimits } from '../../src/http/limit-requests.ts'
 import { listen } from '../../src/http/serve.ts'
 import { warn } from './warn.ts'
@@ -41,8 +40,7 @@ export async function startCreateApp(
     log: createLog({ role: 'test', level: 'silent' }),
   }
   const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
-  const fastPath = createPostLinkFastPath(deps)
-  listener.attach({ baseUrl: BASE_URL, app: createCreateApp(deps), fastPath })
+  listener.attach({ baseUrl: BASE_URL, app: createCreateApp(deps) })
   return {
     url: `http://127.0.0.1:${listener.port}`,
     metrics,

@@ -9,7 +9,7 @@ import { getAsset, getFavicon, getRobots } from './get-asset.ts'
 import { getDocs, getOpenApi } from './get-docs.ts'
 import { getHome, postHome } from './home.ts'
 import { getProblem } from './get-problem.ts'
-import { type CreateRouteDeps, POST_LINK_PATH } from './post-link.ts'
+import { type CreateRouteDeps, postLink } from './post-link.ts'
 
 /** What the app needs. */
 export interface CreateAppDeps extends CreateRouteDeps {
@@ -22,8 +22,6 @@ interface Route {
   readonly path: string
   readonly name: string
   readonly handlers: Readonly<Partial<Record<'GET' | 'POST', RequestHandler>>>
-  /** The served methods, if they are not those of `handlers`. */
-  readonly allow?: string
 }
 
 /** One-segment paths that are pages and therefore not codes. */
@@ -31,7 +29,7 @@ export const servedPaths: ReadonlySet<string> = new Set(['/docs'])
 
 function routesOf(deps: CreateAppDeps): Route[] {
   return [
-    { path: POST_LINK_PATH, name: 'urls', handlers: {}, allow: 'POST' }, // POST has a fast path
+    { path: '/v1/urls', name: 'urls', handlers: { POST: postLink(deps) } },
     { path: '/', name: 'home', handlers: { GET: getHome(), POST: postHome(deps) } },
     { path: '/docs', name: 'docs', handlers: { GET: getDocs(deps) } },
     { path: '/openapi.json', name: 'openapi', handlers: { GET: getOpenApi(deps) } },
@@ -46,11 +44,11 @@ function routesOf(deps: CreateAppDeps): Route[] {
 export function createCreateApp(deps: CreateAppDeps): Express {
   const app = bareApp()
   app.set('etag', false)
-  for (const { path, name, handlers, allow } of routesOf(deps)) {
+  for (const { path, name, handlers } of routesOf(deps)) {
     app.all(path, observeDuration(deps, name))
     if (handlers.GET !== undefined) app.get(path, handlers.GET)
     if (handlers.POST !== undefined) app.post(path, handlers.POST)
-    app.all(path, methodNotAllowed(deps, allow ?? allowOf(handlers)))
+    app.all(path, methodNotAllowed(deps, allowOf(handlers)))
   }
   app.use(rejectUnknownPath(deps))
   app.use(errorHandler(deps))

@@ -81,6 +81,10 @@ export type CreateBody = z.output<ReturnType<typeof createBodySchema>>
 /** A validated body, or the problem to respond with. */
 export type ParsedBody = { readonly body: CreateBody } | { readonly problem: Problem }
 
+/** The members of the body, in the order of the schema. */
+export const memberNames = Object.keys(createBodySchema(new Set()).shape) as (keyof CreateBody)[]
+const membersAllowed = new Intl.ListFormat('en-GB').format(memberNames)
+
 /** Faults reported for one request; the rest is omitted. */
 const FAULTS_MAX = 20
 
@@ -106,19 +110,18 @@ export function invalidRequest(errors: readonly FieldFault[]): { problem: Proble
 function sentenceWithName({ pointer, detail }: FieldFault): string {
   if (pointer === '') return detail
   const name = pointer.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')
-  if (members.includes(name)) return `${name} ${detail}`
+  if ((memberNames as string[]).includes(name)) return `${name} ${detail}`
   const shortened = name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name
   return `The member ${JSON.stringify(shortened.toWellFormed())} ${detail}`
 }
 
-const members: readonly string[] = ['long_url', 'custom_alias', 'ttl_days']
 /** Characters reported of a member name that the client chose. */
 const NAME_LENGTH_MAX = 40
 
 function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {
   const pointer = issue.path.map((segment) => `/${escapePointer(String(segment))}`).join('')
   if (issue.code === 'unrecognized_keys') {
-    const detail = 'is unknown: allowed are long_url, custom_alias and ttl_days'
+    const detail = `is unknown: allowed are ${membersAllowed}`
     return issue.keys.map((key) => ({
       pointer: `/${escapePointer(key)}`,
       code: 'unknown-field',

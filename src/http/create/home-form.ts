@@ -1,8 +1,8 @@
 // The form of the home page: parses its bytes into the value that the API's schema validates, and
 // turns a problem into messages beside the fields. Does not read the request itself.
-import { fieldSubjects, type FormField, formFields, type HomeView } from '../pages/home.ts'
+import { type FormField, formFields, type HomeView } from '../pages/home.ts'
 import type { Problem } from '../problem.ts'
-import { invalidRequest } from './create-request.ts'
+import { invalidRequest, memberNames } from './create-request.ts'
 
 /** A form: its values as entered, and the value to validate or the problem. */
 export interface ParsedForm {
@@ -11,7 +11,7 @@ export interface ParsedForm {
 }
 
 /** The fields of an empty form. */
-export const emptyForm: HomeView['values'] = { long_url: '', custom_alias: '', ttl_days: '' }
+export const emptyForm = formOf(new Map())
 
 /** Parses `application/x-www-form-urlencoded` bytes, which must be UTF-8. */
 export function parseForm(bytes: Buffer): ParsedForm {
@@ -22,18 +22,20 @@ export function parseForm(bytes: Buffer): ParsedForm {
     return { entered: emptyForm, parsed: invalidRequest([fault]) }
   }
   const fields = new Map(pairs)
-  const entered = {
-    long_url: fields.get('long_url') ?? '',
-    custom_alias: fields.get('custom_alias') ?? '',
-    ttl_days: fields.get('ttl_days') ?? '',
-  }
+  const entered = formOf(fields)
   if (fields.size < pairs.length) return { entered, parsed: invalidRequest([repeatedFault(pairs)]) }
   const filled = [...fields].filter(([name, value]) => value !== '' || !isFormField(name))
   const members = filled.map(([name, value]) => [
     name,
-    name === 'ttl_days' ? numberOf(value) : value,
+    isFormField(name) && formFields[name].isNumber === true ? numberOf(value) : value,
   ])
   return { entered, parsed: { value: Object.fromEntries(members) as unknown } }
+}
+
+/** Each field with its value, empty if it has none. */
+function formOf(fields: ReadonlyMap<string, string>): HomeView['values'] {
+  const entries = memberNames.map((name) => [name, fields.get(name) ?? ''])
+  return Object.fromEntries(entries) as HomeView['values']
 }
 
 function decodePairs(bytes: Buffer): [string, string][] | undefined {
@@ -64,7 +66,7 @@ function numberOf(value: string): number | string {
 }
 
 function isFormField(name: string): name is FormField {
-  return (formFields as readonly string[]).includes(name)
+  return Object.hasOwn(formFields, name)
 }
 
 /** Where on the page to show a problem, and the messages. */
@@ -73,7 +75,7 @@ export function placeProblem(problem: Problem): Pick<HomeView, 'faults' | 'messa
   const faults: Partial<Record<FormField, string>> = {}
   for (const { pointer, detail } of problem.errors ?? []) {
     const name = pointer.slice(1)
-    if (isFormField(name)) faults[name] ??= `${fieldSubjects[name]} ${detail}`
+    if (isFormField(name)) faults[name] ??= `${formFields[name].subject} ${detail}`
   }
   return Object.keys(faults).length > 0 ? { faults } : { faults, message: problem.detail }
 }

@@ -1,4 +1,4 @@
-// The paths of the OpenAPI document: every public path with its methods and responses.
+// The paths of the OpenAPI document: the API's operations with their responses.
 import { problemTypes } from '../problem.ts'
 import type {
   Content,
@@ -21,22 +21,9 @@ export function openApiPaths(baseUrl: string): Record<string, PathItem> {
   return {
     '/v1/urls': { post: createLink(baseUrl) },
     '/{code}': {
-      get: redirectOperation('followLink', 'Follow a short link'),
-      head: redirectOperation('probeLink', 'See where a short link leads'),
+      get: redirectOperation('resolveLink', 'Resolve a short link'),
+      head: redirectOperation('probeLink', 'Resolve a short link without a body'),
     },
-    '/': { get: page('getHome', 'The page to shorten a link'), post: submitForm() },
-    '/docs': { get: page('getDocs', 'This API reference') },
-    '/problems/{name}': { get: explainProblem() },
-    '/openapi.json': {
-      get: document('getOpenApi', 'This document', {
-        'application/json': { schema: { type: 'object' } },
-      }),
-    },
-    '/assets/{name}': { get: getAsset() },
-    '/robots.txt': {
-      get: file('getRobots', 'What crawlers may visit', { 'text/plain': plainText }),
-    },
-    '/favicon.ico': { get: file('getFavicon', 'The icon', { 'image/x-icon': { schema: {} } }) },
   }
 }
 
@@ -58,11 +45,10 @@ function createLink(baseUrl: string): Operation {
   const created = { short_url: `${baseUrl}/7bQ2xK9`, expires_at: '2026-12-24T18:00:00.000Z' }
   return {
     operationId: 'createLink',
-    summary: 'Make a short link',
+    summary: 'Create a short link',
     description:
       'Stores the link durably and returns 201. A 4xx response means that nothing was stored. ' +
       'The body has at most 16 KiB.',
-    tags: ['Links'],
     parameters: [idempotencyKey],
     requestBody: {
       required: true,
@@ -100,7 +86,6 @@ function redirectOperation(operationId: string, summary: string): Operation {
     description:
       'The query of the short link is ignored. Unknown, expired, disabled and deleted links ' +
       'all get the same response.',
-    tags: ['Links'],
     parameters: [
       {
         name: 'code',
@@ -125,108 +110,6 @@ function redirectOperation(operationId: string, summary: string): Operation {
   }
 }
 
-function submitForm(): Operation {
-  const properties = {
-    long_url: { type: 'string', description: 'As in the API.' },
-    custom_alias: { type: 'string', description: 'As in the API; empty means absent.' },
-    ttl_days: { type: 'string', description: 'As in the API; empty means absent.' },
-  }
-  const schema = { type: 'object', properties, required: ['long_url'], additionalProperties: false }
-  const pageResponse = (description: string): ResponseObject => ({
-    description,
-    headers: headers(...always, ...limits),
-    content: htmlPage,
-  })
-  const retryLater = (description: string): ResponseObject => ({
-    ...pageResponse(description),
-    headers: headers(...always, 'Retry-After', ...limits),
-  })
-  return {
-    operationId: 'submitForm',
-    summary: 'Make a short link by the form of the page',
-    description: 'For browsers without JavaScript. The rules and limits are those of the API.',
-    tags: ['Pages'],
-    requestBody: {
-      required: true,
-      content: {
-        'application/x-www-form-urlencoded': { schema, example: { long_url: example.long_url } },
-      },
-    },
-    responses: {
-      201: {
-        ...pageResponse('The page with the short link.'),
-        headers: headers(...always, 'Location', ...limits),
-      },
-      409: pageResponse('The page, with the problem beside the alias.'),
-      413: pageResponse('The page: the form has more than 16 KiB.'),
-      422: pageResponse('The page, with each problem beside its field.'),
-      429: retryLater('The page: too many links were created; retry after Retry-After.'),
-      503: retryLater('The page: retry later.'),
-      ...problems(415, 500),
-      default: otherProblem,
-    },
-  }
-}
-
-function explainProblem(): Operation {
-  const name: Parameter = {
-    name: 'name',
-    in: 'path',
-    required: true,
-    description: 'The last part of the type of a problem document.',
-    schema: { type: 'string' },
-    example: 'alias-taken',
-  }
-  const { responses, ...rest } = page('getProblem', 'What a type of problem means')
-  return { ...rest, parameters: [name], responses: { ...responses, 404: notFound } }
-}
-
-function getAsset(): Operation {
-  const name: Parameter = {
-    name: 'name',
-    in: 'path',
-    required: true,
-    description: 'The name of the file.',
-    schema: { type: 'string' },
-    example: 'page.css',
-  }
-  const content = { 'text/css': plainText, 'text/javascript': plainText }
-  const { responses, ...rest } = file('getAsset', 'A style sheet or script of the pages', content)
-  return {
-    ...rest,
-    tags: ['Pages'],
-    parameters: [name],
-    responses: { ...responses, 404: notFound },
-  }
-}
-
-function page(operationId: string, summary: string): Operation {
-  return { ...document(operationId, summary, htmlPage), tags: ['Pages'] }
-}
-
-function document(operationId: string, summary: string, content: Content): Operation {
-  return {
-    operationId,
-    summary,
-    description: `${summary}. HEAD works too.`,
-    tags: ['Documents'],
-    responses: {
-      200: { description: `${summary}.`, headers: headers(...always), content },
-      default: otherProblem,
-    },
-  }
-}
-
-/** A document that a client may cache and revalidate with `If-None-Match`. */
-function file(operationId: string, summary: string, content: Content): Operation {
-  const { responses, ...rest } = document(operationId, summary, content)
-  const notModified = {
-    description: 'It is the one of If-None-Match.',
-    headers: headers(...always),
-  }
-  return { ...rest, responses: { ...responses, 304: notModified } }
-}
-
 function headers(...names: readonly string[]): Record<string, Reference> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
@@ -236,7 +119,7 @@ const problemContent: Content = {
 }
 
 const notFound: ResponseObject = {
-  description: '`not-found`: there is nothing here. A page where Accept prefers text/html.',
+  description: '`not-found`: no link has this code. A page if Accept prefers text/html.',
   headers: headers(...always, ...limits),
   content: { ...problemContent, ...htmlPage },
 }

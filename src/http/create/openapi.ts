@@ -130,11 +130,6 @@ export function createOpenApi({
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: baseUrl }],
-    tags: [
-      { name: 'Links', description: 'Make short links and follow them.' },
-      { name: 'Pages', description: 'What a browser shows.' },
-      { name: 'Documents', description: 'For programs.' },
-    ],
     paths: openApiPaths(baseUrl),
     components: {
       schemas: {

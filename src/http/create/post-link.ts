@@ -1,19 +1,10 @@
 // POST /v1/urls: parse, create, render.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CreateOutcome, CreateRequest } from '../../create/create-link.ts'
-import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { requestIdFrom } from '../../telemetry/request-id.ts'
-import { sendFailure } from '../error-handler.ts'
 import { type Problem, sendProblem } from '../problem.ts'
 import { BODY_BYTES_MAX, readBody } from '../read-body.ts'
-import {
-  addLimitHeaders,
-  type Limited,
-  type RequestLimits,
-  setLimitHeaders,
-} from '../limit-requests.ts'
-import type { FastPath } from '../serve.ts'
+import { type Limited, type RequestLimits, setLimitHeaders } from '../limit-requests.ts'
 import {
   type CreateBody,
   type createBodySchema,
@@ -30,15 +21,6 @@ export interface CreateRouteDeps {
   readonly metrics: Pick<Metrics, 'creates'>
 }
 
-/** Dependencies of the fast path. */
-export interface PostLinkDeps extends CreateRouteDeps {
-  readonly metrics: Pick<Metrics, 'creates' | 'requestSeconds'>
-  readonly log: Log
-}
-
-/** The path of the route. */
-export const POST_LINK_PATH = '/v1/urls'
-
 /** A created link, as the API returns it. */
 export interface CreatedLink {
   readonly shortUrl: string
@@ -51,45 +33,20 @@ const jsonType = /^application\/json[\t ]*(;|$)/i
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 const keyShape = /^[\x21-\x7e]{1,255}$/
 
-/** The fast path of the route: creates are frequent enough to avoid the framework. */
-export function createPostLinkFastPath(deps: PostLinkDeps): FastPath {
-  const seconds = (status: number) => deps.metrics.requestSeconds.labels('urls', String(status))
-  const created = seconds(201)
-  const handle = async (
-    req: IncomingMessage,
-    res: ServerResponse,
-    startedMs: number,
-  ): Promise<void> => {
+/** The handler of the route. */
+export function postLink(deps: CreateRouteDeps) {
+  return async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     const limited = deps.limits.onCreate(req)
+    setLimitHeaders(res, limited)
     const result = await createFromRequest(deps, { req, res, limited })
     if (result === 'aborted') return
     if ('problem' in result) {
       deps.metrics.creates.inc({ result: result.problem.name })
-      setLimitHeaders(res, limited)
-      res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
       sendProblem(res, result.problem, deps.baseUrl)
-      seconds(res.statusCode).observe((performance.now() - startedMs) / 1000)
     } else {
-      sendCreated(req, res, { link: result, limited })
-      created.observe((performance.now() - startedMs) / 1000)
+      sendCreated(res, result)
     }
   }
-  return (req, res) => {
-    if (req.method !== 'POST' || !isRoute(req.url ?? '')) return false
-    const startedMs = performance.now()
-    handle(req, res, startedMs).catch((error: unknown) => {
-      if (!res.headersSent) {
-        res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
-      }
-      sendFailure(deps, res, error)
-      seconds(res.statusCode).observe((performance.now() - startedMs) / 1000)
-    })
-    return true
-  }
-}
-
-function isRoute(url: string): boolean {
-  return url === POST_LINK_PATH || url.startsWith(`${POST_LINK_PATH}?`)
 }
 
 async function createFromRequest(
@@ -109,27 +66,15 @@ async function createFromRequest(
   return renderOutcome(deps, parsed.request, await deps.create(parsed.request))
 }
 
-function sendCreated(
-  req: IncomingMessage,
-  res: ServerResponse,
-  { link, limited }: { link: CreatedLink; limited: Limited },
-): void {
-  const body = JSON.stringify({ short_url: link.shortUrl, expires_at: link.expiresAt })
-  const headers = [
-    'Content-Type',
-    'application/json; charset=utf-8',
-    'Content-Length',
-    String(Buffer.byteLength(body)),
-    'Location',
-    link.shortUrl,
-    'Cache-Control',
-    'no-store',
-    'X-Request-Id',
-    requestIdFrom(req.headers['x-request-id']),
-  ]
-  addLimitHeaders(headers, limited)
-  if (link.replayed) headers.push('Idempotency-Replayed', 'true')
-  res.writeHead(201, headers)
+function sendCreated(res: ServerResponse, { shortUrl, expiresAt, replayed }: CreatedLink): void {
+  const body = JSON.stringify({ short_url: shortUrl, expires_at: expiresAt })
+  res.writeHead(201, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    Location: shortUrl,
+    'Cache-Control': 'no-store',
+    ...(replayed && { 'Idempotency-Replayed': 'true' }),
+  })
   res.end(body)
 }
 
@@ -158,12 +103,9 @@ function renderOutcome(
 
 /** Converts a validated body to the request of the use case. */
 export function requestOf(body: CreateBody, idempotencyKey: string | undefined): CreateRequest {
-  return {
-    longUrl: body.long_url,
-    alias: body.custom_alias ?? undefined,
-    ttlDays: body.ttl_days ?? undefined,
-    idempotencyKey,
-  }
+  const { long_url: longUrl, custom_alias: alias, ttl_days: ttlDays, ...others } = body
+  others satisfies Record<string, never> // a new member does not compile until it is used here
+  return { longUrl, alias: alias ?? undefined, ttlDays: ttlDays ?? undefined, idempotencyKey }
 }
 
 /** The problem for a body over the size limit. */

@@ -12,13 +12,9 @@ export function renderCurl(document: OpenApiDocument, placed: PlacedOperation): 
   }
   const url = quote(`${document.servers[0]?.url ?? ''}${filledPath}`)
   const lines = [`curl ${method === 'HEAD' ? '-I' : '-i'} ${url}`]
-  if (type === 'application/json') {
+  if (type !== undefined) {
     lines.push(`-H ${quote(`Content-Type: ${type}`)}`)
     lines.push(`-d ${quote(JSON.stringify(media?.example))}`)
-  } else if (type !== undefined) {
-    for (const [name, value] of Object.entries(Object(media?.example) as Record<string, unknown>)) {
-      lines.push(`--data-urlencode ${quote(`${name}=${String(value)}`)}`)
-    }
   }
   return lines.join(' \\\n  ')
 }

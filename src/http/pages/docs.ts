@@ -26,16 +26,10 @@ export function renderDocsPage(document: OpenApiDocument): string {
         </p>
       </div>
       <div class="reference">
-        ${renderContents(document, placed)}
-        <div class="chapters">
-          ${document.tags.map(
-            ({ name, description }) =>
-              html`<h2 class="chapter" id="${name.toLowerCase()}">${name}</h2>
-                <p>${description}</p>
-                ${placed
-                  .filter(({ operation }) => operation.tags.includes(name))
-                  .map((operation) => renderOperation(document, operation))}`,
-          )}
+        ${renderContents(placed)}
+        <div class="sections">
+          <h2 class="section" id="links">Links</h2>
+          ${placed.map((operation) => renderOperation(document, operation))}
           ${renderHeaders(document)} ${renderProblemTypes()}
         </div>
       </div>`,
@@ -50,21 +44,19 @@ function operationsOf({ paths }: OpenApiDocument): PlacedOperation[] {
   )
 }
 
-function renderContents({ tags }: OpenApiDocument, placed: readonly PlacedOperation[]): Html {
+function renderContents(placed: readonly PlacedOperation[]): Html {
   const entry = ({ method, path, operation }: PlacedOperation) =>
     html`<li>
       <a href="#${operation.operationId}"><b>${method}</b> ${path}</a>
     </li>`
-  const section = ({ name }: { name: string }) =>
-    html`<li>
-      <a href="#${name.toLowerCase()}">${name}</a>
-      <ul>
-        ${placed.filter(({ operation }) => operation.tags.includes(name)).map(entry)}
-      </ul>
-    </li>`
   return html`<nav class="contents" aria-label="On this page">
     <ul>
-      ${tags.map(section)}
+      <li>
+        <a href="#links">Links</a>
+        <ul>
+          ${placed.map(entry)}
+        </ul>
+      </li>
       <li><a href="#headers">Headers</a></li>
       <li><a href="#problems">Problem types</a></li>
     </ul>
@@ -84,7 +76,7 @@ function renderOperation(document: OpenApiDocument, placed: PlacedOperation): Ht
     <h4>Try it</h4>
     ${block('Example request', renderCurl(document, placed))}
     <h4>Responses</h4>
-    <dl class="answers">
+    <dl class="responses">
       ${Object.entries(operation.responses).map(([status, response]) => {
         return renderResponse(document, status, response)
       })}
@@ -142,7 +134,7 @@ function renderResponse(document: OpenApiDocument, status: string, response: Res
 }
 
 function renderHeaders({ components }: OpenApiDocument): Html {
-  return html`<h2 class="chapter" id="headers">Headers of responses</h2>
+  return html`<h2 class="section" id="headers">Headers of responses</h2>
     <div class="card">
       <dl class="members">
         ${Object.entries(components.headers).map(
@@ -157,9 +149,9 @@ function renderHeaders({ components }: OpenApiDocument): Html {
 }
 
 function renderProblemTypes(): Html {
-  return html`<h2 class="chapter" id="problems">Problem types</h2>
+  return html`<h2 class="section" id="problems">Problem types</h2>
     <div class="card">
-      <dl class="answers">
+      <dl class="responses">
         ${Object.entries(problemTypes).map(
           ([name, type]) =>
             html`<div>

@@ -1,13 +1,11 @@
 // The home page, with the form that creates a link. It works without JavaScript; page.js only
 // avoids the reload, and fills the elements that are rendered here.
+import type { CreateBody } from '../create/create-request.ts'
 import { html, type Html } from './html.ts'
 import { renderLayout } from './layout.ts'
 
-/** The fields of the form, named as in the API. */
-export const formFields = ['long_url', 'custom_alias', 'ttl_days'] as const
-
-/** One field of the form. */
-export type FormField = (typeof formFields)[number]
+/** One field of the form: a member of the API's request body. */
+export type FormField = keyof CreateBody
 
 /** The content of the page. */
 export interface HomeView {
@@ -28,12 +26,40 @@ export interface ShownLink {
   readonly expiresAt: string | null
 }
 
-/** Subjects of the messages about a field: the API's details have none. */
-export const fieldSubjects: Readonly<Record<FormField, string>> = {
-  long_url: 'The long link',
-  custom_alias: 'The alias',
-  ttl_days: 'The number of days',
+/** What the form shows of a field. */
+interface FieldView {
+  /** The subject of messages about the field: the API's details have none. */
+  readonly subject: string
+  readonly label: Html
+  readonly hint: string
+  readonly attributes: Html
+  /** Whether the API expects a number. */
+  readonly isNumber?: true
 }
+
+/** The fields of the form: every member of the API's request body. */
+export const formFields: Readonly<Record<FormField, FieldView>> = {
+  long_url: {
+    subject: 'The long link',
+    label: html`Long link`,
+    hint: 'It starts with http:// or https://',
+    attributes: html` type="url" inputmode="url" required placeholder="https://…"`,
+  },
+  custom_alias: {
+    subject: 'The alias',
+    label: html`Alias <span class="optional">optional</span>`,
+    hint: 'Up to 10 letters, digits, - or _. If empty, we choose one.',
+    attributes: html` type="text"`,
+  },
+  ttl_days: {
+    subject: 'The number of days',
+    label: html`Days until it expires <span class="optional">optional</span>`,
+    hint: '1 to 3650. If empty, it never expires.',
+    attributes: html` type="text" inputmode="numeric"`,
+    isNumber: true,
+  },
+}
+const [firstField, ...otherFields] = Object.keys(formFields) as [FormField, ...FormField[]]
 
 const titles = {
   empty: 'Curtail – make a long link short',
@@ -91,12 +117,12 @@ function renderUntil(expiresAt: string | null): Html {
 }
 
 function renderForm(view: HomeView): Html {
-  const first = formFields.find((name) => view.faults[name] !== undefined)
-  const field = (input: FieldInput) =>
-    renderField(input, {
-      value: view.values[input.name],
-      fault: view.faults[input.name],
-      isFirstFaulty: input.name === first,
+  const firstFaulty = [firstField, ...otherFields].find((name) => view.faults[name] !== undefined)
+  const field = (name: FormField) =>
+    renderField(name, {
+      value: view.values[name],
+      fault: view.faults[name],
+      isFirstFaulty: name === firstFaulty,
     })
   return html`<form
     class="card"
@@ -107,41 +133,17 @@ function renderForm(view: HomeView): Html {
     autocomplete="off"
   >
     <p class="message" id="message" role="alert">${view.message}</p>
-    ${field({
-      name: 'long_url',
-      label: html`Long link`,
-      hint: 'It begins with http:// or https://',
-      attributes: html` type="url" inputmode="url" required placeholder="https://…"`,
-    })}
-    <div class="pair">
-      ${field({
-        name: 'custom_alias',
-        label: html`Alias <span class="optional">optional</span>`,
-        hint: 'Up to 10 letters, digits, - or _. Left empty, we choose one.',
-        attributes: html` type="text"`,
-      })}
-      ${field({
-        name: 'ttl_days',
-        label: html`Days until it ends <span class="optional">optional</span>`,
-        hint: '1 to 3650. Left empty, it has no end.',
-        attributes: html` type="text" inputmode="numeric"`,
-      })}
-    </div>
+    ${field(firstField)}
+    <div class="pair">${otherFields.map(field)}</div>
     <button type="submit" id="submit">Shorten</button>
   </form>`
 }
 
-interface FieldInput {
-  readonly name: FormField
-  readonly label: Html
-  readonly hint: string
-  readonly attributes: Html
-}
-
 function renderField(
-  { name, label, hint, attributes }: FieldInput,
+  name: FormField,
   given: { value: string; fault: string | undefined; isFirstFaulty: boolean },
 ): Html {
+  const { subject, label, hint, attributes } = formFields[name]
   return html`<div class="field">
     <label for="${name}">${label}</label>
     <input
@@ -157,7 +159,7 @@ function renderField(
         given.fault !== undefined && html` aria-invalid="true"`
       }${given.isFirstFaulty && html` autofocus`}
     />
-    <p class="fault" id="${name}-fault" data-subject="${fieldSubjects[name]}">${given.fault}</p>
+    <p class="fault" id="${name}-fault" data-subject="${subject}">${given.fault}</p>
     <p class="hint" id="${name}-hint">${hint}</p>
   </div>`
 }

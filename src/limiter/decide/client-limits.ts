@@ -33,18 +33,6 @@ export interface LimitedClient {
   readonly miss: PlannedLimits
   /** The same counters with cost 0: a client that exceeds them is denied every look-up. */
   readonly missPeek: PlannedLimits
-  /** Look-ups counted in advance. */
-  readonly prepaid: Prepaid
-}
-
-/** Hits of a client that are already counted, so that most look-ups need no decision. */
-interface Prepaid {
-  hits: number
-  untilMs: number
-  /** Reported values: what remains when all these hits are used, the limit and its reset. */
-  remaining: number
-  limit: number
-  resetUs: number
 }
 
 /** The decision for one request. */
@@ -60,24 +48,14 @@ export interface ClientLimits {
   clientOf(address: string): LimitedClient
   /** Counts a request that creates a link. */
   countCreate(client: LimitedClient): ClientVerdict
-  /** Uses one prepaid hit and returns what remains; below 0: there was none, call countLookup. */
-  takePrepaid(client: LimitedClient, nowMs: number): number
   /** Counts a look-up. */
-  countLookup(client: LimitedClient, nowMs: number): ClientVerdict
+  countLookup(client: LimitedClient): ClientVerdict
   /** Counts a look-up of an unknown code. */
   countMiss(client: LimitedClient): void
 }
 
 /** Clients that stay cached beyond their connections. */
 const CLIENTS_MAX = 20_000
-/**
- * A look-up prepays up to PREPAID_MAX further ones, at most 1/PREPAID_DIVISOR of what remains, and
- * refunds the unused ones after PREPAID_MS_MAX: one decision costs a tenth of a redirect. In any
- * period a client gets at most what its limit allows in that period plus PREPAID_MS_MAX.
- */
-const PREPAID_MAX = 32
-const PREPAID_DIVISOR = 100
-const PREPAID_MS_MAX = 20
 
 const noOptions = { isShadow: false, isQuota: false, denyConsumes: true }
 const unlimited: ClientVerdict = { admitted: true, reported: undefined }
@@ -102,27 +80,6 @@ export function createClientLimits(deps: {
     const code = codeOf(checked, false)
     return { admitted: code === 'OK', reported: reportedLimitOf(checked, code) }
   }
-  const refundPrepaid = ({ prepaid, lookup }: LimitedClient) => {
-    const [counted] = lookup.charges
-    if (prepaid.hits > 0 && counted !== undefined) {
-      store.chargeNow([{ ...counted, cost: -prepaid.hits }])
-    }
-    prepaid.hits = 0
-  }
-  /** Prepays further look-ups if the limit is a token bucket, which refunds exactly. */
-  const prepay = (client: LimitedClient, reported: ReportedLimit, nowMs: number) => {
-    const { prepaid, lookup } = client
-    const [counted] = lookup.charges
-    const hits = Math.min(PREPAID_MAX, Math.floor(reported.remaining / PREPAID_DIVISOR))
-    if (counted?.algorithm.takesBurst !== true || lookup.charges.length > 1 || hits < 1) return
-    const [decision] = store.chargeNow([{ ...counted, cost: hits }])
-    if (decision?.admitted !== true) return
-    prepaid.hits = hits
-    prepaid.untilMs = nowMs + PREPAID_MS_MAX
-    prepaid.remaining = decision.remaining
-    prepaid.limit = reported.limit
-    prepaid.resetUs = decision.resetUs
-  }
   return {
     clientOf(address) {
       const name = clientOf(address)
@@ -134,22 +91,12 @@ export function createClientLimits(deps: {
       return client
     },
     countCreate: ({ create }) => count(create),
-    takePrepaid({ prepaid }, nowMs) {
-      if (prepaid.hits === 0 || nowMs >= prepaid.untilMs) return -1
-      return prepaid.remaining + --prepaid.hits
+    countLookup({ lookup, missPeek }) {
+      const peeked = count(missPeek)
+      return peeked.admitted ? count(lookup) : peeked
     },
-    countLookup(client, nowMs) {
-      refundPrepaid(client)
-      const peeked = count(client.missPeek)
-      if (!peeked.admitted) return peeked
-      const verdict = count(client.lookup)
-      const { admitted, reported } = verdict
-      if (admitted && reported !== undefined) prepay(client, reported, nowMs)
-      return verdict
-    },
-    countMiss(client) {
-      count(client.miss)
-      client.prepaid.untilMs = 0 // the next look-up checks whether this miss exceeded the limit
+    countMiss({ miss }) {
+      count(miss)
     },
   }
 }
@@ -169,7 +116,6 @@ function planClient(rules: RuleSet, client: string): LimitedClient {
     lookup: limitsOf(checksOf('redirect')),
     miss: limitsOf(miss),
     missPeek: limitsOf(miss.map(peekOf)),
-    prepaid: { hits: 0, untilMs: 0, remaining: 0, limit: 0, resetUs: 0 },
   }
 }
 

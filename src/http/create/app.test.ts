@@ -1,0 +1,24 @@
+// Every path that the create app serves is reserved: no alias can hide a page.
+import { expect, test } from '@jest/globals'
+import { isReserved, servedSegments } from '../../links/reserved.ts'
+import { createLog } from '../../telemetry/log.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { noLimits } from '../limit-requests.ts'
+import { createCreateApp } from './app.ts'
+import { createBodySchema } from './create-request.ts'
+
+test('the first segments of its paths are the reserved ones that the service serves', () => {
+  const app = createCreateApp({
+    baseUrl: 'https://curtail.example',
+    schema: createBodySchema(new Set()),
+    create: () => Promise.reject(new Error('no request is sent')),
+    limits: noLimits,
+    metrics: createMetrics(),
+    log: createLog({ role: 'test', level: 'silent' }),
+  })
+  const paths = app.router.stack.flatMap(({ route }) => (route === undefined ? [] : [route.path]))
+  const segments = new Set(paths.map((path) => path.split('/')[1] ?? ''))
+  segments.delete('') // the home page
+  expect([...segments].sort()).toEqual([...servedSegments].sort())
+  expect([...segments].filter((segment) => !isReserved(segment))).toEqual([])
+})
