@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
 import { clientOf } from '../../limits/client-address.ts'
-import type { CounterCharge } from '../../limits/counter-store.ts'
+import type { CounterHits } from '../../limits/counter-store.ts'
 import { type Check, planChecks } from '../../limits/plan-checks.ts'
 import type { RuleSet } from '../../limits/rule.ts'
 import {
@@ -22,7 +22,7 @@ type LimitedRoute = 'create' | 'redirect' | 'unknown'
 /** Limits that one request counts against, decided together. */
 interface PlannedLimits {
   readonly checks: readonly Check[]
-  readonly charges: readonly CounterCharge[]
+  readonly counts: readonly CounterHits[]
 }
 
 /** A client and the limits of its requests; shared by all its connections. */
@@ -85,14 +85,14 @@ const unlimited: ClientVerdict = { admitted: true, reported: undefined }
 /** Creates the limits of one process. */
 export function createClientLimits(deps: {
   readonly rules: RuleSet
-  readonly store: { chargeNow(charges: readonly CounterCharge[]): readonly Decision[] }
+  readonly store: { consumeNow(counts: readonly CounterHits[]): readonly Decision[] }
 }): ClientLimits {
   const { rules, store } = deps
   const clients = new LRUCache<string, LimitedClient>({ max: CLIENTS_MAX })
 
-  const count = ({ checks, charges }: PlannedLimits): ClientVerdict => {
-    if (charges.length === 0) return unlimited
-    const decisions = store.chargeNow(charges)
+  const countRequest = ({ checks, counts }: PlannedLimits): ClientVerdict => {
+    if (counts.length === 0) return unlimited
+    const decisions = store.consumeNow(counts)
     const checked: CheckedLimit[] = []
     for (let at = 0; at < checks.length; at++) {
       const [check, decision] = [checks[at], decisions[at]]
@@ -103,19 +103,19 @@ export function createClientLimits(deps: {
     return { admitted: code === 'OK', reported: reportedLimitOf(checked, code) }
   }
   const refundPrepaid = ({ prepaid, lookup }: LimitedClient) => {
-    const [counted] = lookup.charges
+    const [counted] = lookup.counts
     if (prepaid.hits > 0 && counted !== undefined) {
-      store.chargeNow([{ ...counted, cost: -prepaid.hits }])
+      store.consumeNow([{ ...counted, cost: -prepaid.hits }])
     }
     prepaid.hits = 0
   }
   /** Prepays further look-ups if the limit is a token bucket, which refunds exactly. */
   const prepay = (client: LimitedClient, reported: ReportedLimit, nowMs: number) => {
     const { prepaid, lookup } = client
-    const [counted] = lookup.charges
+    const [counted] = lookup.counts
     const hits = Math.min(PREPAID_MAX, Math.floor(reported.remaining / PREPAID_DIVISOR))
-    if (counted?.algorithm.takesBurst !== true || lookup.charges.length > 1 || hits < 1) return
-    const [decision] = store.chargeNow([{ ...counted, cost: hits }])
+    if (counted?.algorithm.takesBurst !== true || lookup.counts.length > 1 || hits < 1) return
+    const [decision] = store.consumeNow([{ ...counted, cost: hits }])
     if (decision?.admitted !== true) return
     prepaid.hits = hits
     prepaid.untilMs = nowMs + PREPAID_MS_MAX
@@ -133,22 +133,22 @@ export function createClientLimits(deps: {
       }
       return client
     },
-    countCreate: ({ create }) => count(create),
+    countCreate: ({ create }) => countRequest(create),
     takePrepaid({ prepaid }, nowMs) {
       if (prepaid.hits === 0 || nowMs >= prepaid.untilMs) return -1
       return prepaid.remaining + --prepaid.hits
     },
     countLookup(client, nowMs) {
       refundPrepaid(client)
-      const peeked = count(client.missPeek)
+      const peeked = countRequest(client.missPeek)
       if (!peeked.admitted) return peeked
-      const verdict = count(client.lookup)
+      const verdict = countRequest(client.lookup)
       const { admitted, reported } = verdict
       if (admitted && reported !== undefined) prepay(client, reported, nowMs)
       return verdict
     },
     countMiss(client) {
-      count(client.miss)
+      countRequest(client.miss)
       client.prepaid.untilMs = 0 // the next look-up checks whether this miss exceeded the limit
     },
   }
@@ -174,9 +174,9 @@ function planClient(rules: RuleSet, client: string): LimitedClient {
 }
 
 function limitsOf(checks: readonly Check[]): PlannedLimits {
-  return { checks, charges: checks.map(({ charge }) => charge) }
+  return { checks, counts: checks.map(({ count }) => count) }
 }
 
 function peekOf(check: Check): Check {
-  return { ...check, hits: 0, charge: { ...check.charge, cost: 0 } }
+  return { ...check, hits: 0, count: { ...check.count, cost: 0 } }
 }
