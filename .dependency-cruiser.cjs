@@ -29,7 +29,7 @@ module.exports = {
           '\\.d\\.ts$',
           '^src/launch\\.js$',
           '^src/web/',
-          '^test/tell-leftovers[.]ts$',
+          '^test/open-handle-reporter[.]ts$',
           '[.]config[.]js$',
         ],
       },
@@ -73,13 +73,13 @@ module.exports = {
       to: { path: '^src/', pathNot: '^src/grpc/http2/' },
     },
     {
-      name: 'the-kubernetes-kit-does-not-import-code-pool',
+      name: 'kube-framework-does-not-import-code-pool',
       severity: 'error',
       from: { path: '^src/kube/[^/]+\\.ts$', pathNot: '\\.test\\.ts$' },
       to: { path: '^src/kube/code-pool/' },
     },
     {
-      name: 'pure-modules-touch-nothing',
+      name: 'pure-modules-do-no-io',
       severity: 'error',
       from: { path: '^src/(links|codes|limits)/', pathNot: '\\.test\\.ts$' },
       to: {
@@ -88,13 +88,13 @@ module.exports = {
       },
     },
     {
-      name: 'stores-do-not-know-each-other',
+      name: 'stores-do-not-import-each-other',
       severity: 'error',
       from: { path: '^src/stores/([^/]+)/', pathNot: '\\.test\\.ts$' },
       to: { path: '^src/stores/([^/]+)/', pathNot: '^src/stores/$1/' },
     },
     {
-      name: 'roles-do-not-know-each-other',
+      name: 'roles-do-not-import-each-other',
       severity: 'error',
       from: { path: '^src/roles/([^/]+)\\.ts$' },
       to: { path: '^src/roles/', pathNot: '^src/roles/$1\\.ts$' },

@@ -1,8 +1,8 @@
 # syntax=docker/dockerfile:1
 # The image of all roles, for amd64 and arm64: `docker buildx build --platform linux/amd64,linux/arm64 .`
-# It has the same /app as `npm run image` makes without a daemon; see docs/image.md.
+# `npm run image` builds the same /app without a daemon; see docs/image.md.
 
-# Below /app: Node.js, glibc and certificates; no shell, no package manager.
+# The base: Node.js, glibc and certificates; no shell, no package manager.
 FROM gcr.io/distroless/nodejs24-debian12:nonroot AS base
 
 FROM node:24-bookworm-slim AS build
@@ -12,7 +12,7 @@ RUN npm ci --ignore-scripts
 COPY LICENSE ./
 COPY src ./src
 COPY k8s/image ./k8s/image
-# The bill of materials names what the base consists of.
+# The bill of materials lists the packages of the base.
 COPY --from=base / /base
 RUN node k8s/image/write-app.ts /out /base
 

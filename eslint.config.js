@@ -1,4 +1,4 @@
-// Typed lint rules. Formatting is prettier's business; walls between rooms are dependency-cruiser's.
+// Typed lint rules. Prettier checks the format, dependency-cruiser the import rules.
 import { defineConfig } from 'eslint/config'
 import tseslint from 'typescript-eslint'
 
@@ -13,7 +13,7 @@ export default defineConfig(
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/switch-exhaustiveness-check': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
-      // `interface` and `type` both have their place here: unions are types.
+      // `interface` and `type` are both allowed: unions need `type`.
       '@typescript-eslint/consistent-type-definitions': 'off',
       complexity: ['error', 15],
       'max-params': ['error', 3],
@@ -25,7 +25,7 @@ export default defineConfig(
     },
   },
   {
-    // Express knows an error handler by its four parameters.
+    // Express recognizes an error handler by its four parameters.
     files: ['src/http/error-handler.ts'],
     rules: { 'max-params': 'off' },
   },

@@ -13,9 +13,9 @@ const shared = {
 }
 
 export default {
-  // A machine that stalls for seconds is no defect, and what is waited for has a bound of its own.
+  // Tolerates a machine that stalls for seconds; waits in tests have their own deadlines.
   testTimeout: 30_000,
-  reporters: ['default', '<rootDir>/test/tell-leftovers.ts'],
+  reporters: ['default', '<rootDir>/test/open-handle-reporter.ts'],
   projects: [
     {
       ...shared,

@@ -1,4 +1,4 @@
-// The files of the edge that the chart carries as they are: a chart can read nothing outside its
+// The edge's files that the chart contains unchanged, because a chart can only read files in its
 // own folder. charts/render.ts writes them.
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 const here = dirname(fileURLToPath(import.meta.url))
 const names = ['envoy.yaml', 'certificate.yaml', 'rate-limits.yaml'] as const
 
-/** The copies by their paths in the chart, with what they are to hold. */
+/** The paths of the copies in the chart, with their contents. */
 export async function copiesForChart(chart: string): Promise<[string, string][]> {
   return Promise.all(
     names.map(async (name): Promise<[string, string]> => {

@@ -1,19 +1,19 @@
-// The settings of the edge: names, defaults and bounds. Decides what is allowed; renders nothing.
+// The settings of the edge: names, defaults and bounds. Validates them; renders nothing.
 
-/** Where a service listens: the name resolves to one address or to several. */
+/** The address of a service; its name may resolve to several addresses. */
 export interface Endpoint {
   /** DNS name, or IP address. */
   readonly host: string
   readonly port: number
 }
 
-/** What envoy.yaml is filled in with. The chart gives the same names. */
+/** The values that envoy.yaml is rendered with. The chart uses the same names. */
 export interface EdgeSettings {
   /** Public origin of short URLs, such as `https://cur.tl`; empty: problem types are bare paths. */
   readonly baseUrl: string
-  /** Where the listeners listen; `::` is IPv6 and IPv4. @default `::` */
+  /** Address of the listeners; `::` is IPv6 and IPv4. @default `::` */
   readonly listenAddress: string
-  /** Whether `::` takes IPv4 too; only there. @default where it can be */
+  /** Whether `::` accepts IPv4 too; requires `::`. @default true if `listenAddress` is `::` */
   readonly dualStack: boolean
   /** Port of plain HTTP/1.1 and HTTP/2. @default 8080 */
   readonly httpPort: number
@@ -21,7 +21,7 @@ export interface EdgeSettings {
   readonly tls: boolean
   /** Port of HTTPS. @default 8443 */
   readonly httpsPort: number
-  /** The file that `renderCertificate` gives. @default /etc/curtail/edge/certificate.yaml */
+  /** The file that `renderCertificate` renders. @default /etc/curtail/edge/certificate.yaml */
   readonly certificatePath: string
   /** Folder of tls.crt and tls.key; watched. @default /etc/curtail/edge-certificate */
   readonly certificateFolder: string
@@ -29,9 +29,9 @@ export interface EdgeSettings {
   readonly metricsPort: number
   /** Port of Envoy's admin on loopback; 0: any. @default 9901 */
   readonly adminPort: number
-  /** Proxies before the edge whose X-Forwarded-For is believed. @default 0 */
+  /** Number of proxies before the edge whose X-Forwarded-For is trusted. @default 0 */
   readonly trustedHops: number
-  /** Whether each connection begins with a PROXY protocol header, v1 or v2. @default false */
+  /** Whether each connection starts with a PROXY protocol header, v1 or v2. @default false */
   readonly proxyProtocol: boolean
   /** The pods that redirect. */
   readonly redirectEndpoints: readonly Endpoint[]
@@ -39,33 +39,33 @@ export interface EdgeSettings {
   readonly createEndpoints: readonly Endpoint[]
   /** The limiter's gRPC. */
   readonly limiterEndpoints: readonly Endpoint[]
-  /** Whether requests are refused (503) while the limiter is silent. @default false */
+  /** Whether requests are rejected (503) while the limiter is unavailable. @default false */
   readonly failClosed: boolean
-  /** Where the access log goes; empty: nowhere. @default /dev/stdout */
+  /** File of the access log; empty: no access log. @default /dev/stdout */
   readonly accessLogPath: string
   /** Client connections at most. @default 20000 */
   readonly connectionsMax: number
   /** Heap at most: near it the edge sheds idle connections, then requests. @default 400 MiB */
   readonly heapBytesMax: number
-  /** Time in which a request's head must arrive, such as `10s`. @default 10s */
+  /** Time in which a request's headers must arrive, such as `10s`. @default 10s */
   readonly requestHeadersTimeout: string
   /** Time in which a whole request must arrive. @default 20s */
   readonly requestTimeout: string
-  /** Time after which a quiet connection is closed. @default 300s */
+  /** Time after which an idle connection is closed. @default 300s */
   readonly idleTimeout: string
-  /** Requests a second of one client that are ever let pass, whatever they are. @default 2000 */
+  /** Maximum requests of one client per second, of any kind. @default 2000 */
   readonly ceilingPerSecond: number
-  /** While the limiter is silent: creates of one client at once. @default 20 */
+  /** While the limiter is unavailable: creates of one client at once. @default 20 */
   readonly createBurst: number
-  /** While the limiter is silent: creates of one client each second. @default 2 */
+  /** While the limiter is unavailable: creates of one client each second. @default 2 */
   readonly createPerSecond: number
-  /** While the limiter is silent: creates of all clients at once. @default 1000 */
+  /** While the limiter is unavailable: creates of all clients at once. @default 1000 */
   readonly createTotalBurst: number
-  /** While the limiter is silent: creates of all clients each second. @default 400 */
+  /** While the limiter is unavailable: creates of all clients each second. @default 400 */
   readonly createTotalPerSecond: number
-  /** While the limiter is silent: redirects of one client at once. @default 500 */
+  /** While the limiter is unavailable: redirects of one client at once. @default 500 */
   readonly redirectBurst: number
-  /** While the limiter is silent: redirects of one client each second. @default 200 */
+  /** While the limiter is unavailable: redirects of one client each second. @default 200 */
   readonly redirectPerSecond: number
   /** Host of the OpenTelemetry collector (OTLP over gRPC); empty: no tracing. @default empty */
   readonly tracingHost: string
@@ -79,7 +79,7 @@ export interface EdgeSettings {
 type Required =
   'baseUrl' | 'dualStack' | 'redirectEndpoints' | 'createEndpoints' | 'limiterEndpoints'
 
-/** What a caller must and may give. */
+/** The settings that a caller must and may pass. */
 export type GivenEdgeSettings = Partial<EdgeSettings> &
   Pick<EdgeSettings, Exclude<Required, 'dualStack'>>
 
@@ -114,7 +114,7 @@ export const edgeDefaults: Omit<EdgeSettings, Required> = {
   tracingSamplePercent: 1,
 }
 
-/** What a value may be: a test, and the sentence's end for who fails it. */
+/** A check of a value, and the end of the error message when it fails. */
 interface Rule {
   readonly allows: (value: unknown) => boolean
   readonly allowed: string
@@ -184,7 +184,7 @@ const rules: { readonly [name in keyof EdgeSettings]: Rule } = {
   },
 }
 
-/** All settings, defaults filled in. Throws a sentence for each that is not allowed. */
+/** All settings, with defaults. Throws an error that lists every invalid setting. */
 export function completeEdgeSettings(given: GivenEdgeSettings): EdgeSettings {
   const dualStack = (given.listenAddress ?? edgeDefaults.listenAddress) === '::'
   const settings: EdgeSettings = { ...edgeDefaults, dualStack, ...given }
@@ -195,9 +195,9 @@ export function completeEdgeSettings(given: GivenEdgeSettings): EdgeSettings {
   })
   const missing = Object.keys(rules).filter((name) => !Object.hasOwn(settings, name))
   if (settings.dualStack && !dualStack) faults.push('dualStack needs listenAddress ::')
-  faults.push(...missing.map((name) => `${name} must be given`))
+  faults.push(...missing.map((name) => `${name} is required`))
   if (faults.length === 0) return settings
-  throw new Error(`the edge cannot be set up: ${faults.join('; ')}`)
+  throw new Error(`Cannot configure the edge: ${faults.join('; ')}`)
 }
 
 function show(value: unknown): string {

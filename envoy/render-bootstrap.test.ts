@@ -1,5 +1,6 @@
-// What Envoy's files are filled in with: bad settings are refused in sentences, the templates keep
-// to their small language, and what they repeat of the product's own tables is the same there.
+// Rendering of Envoy's files: invalid settings are rejected with messages, templates use only the
+// subset of the language, and copies of the product's own tables in them are equal to the
+// originals.
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -20,14 +21,14 @@ const given: GivenEdgeSettings = {
 describe('renderTemplate()', () => {
   const values = { yes: true, no: '', n: 8080, name: 'a<b', list: [{ host: 'x' }, { host: 'y' }] }
 
-  test('fills in values, as they are and as JSON', () => {
+  test('renders values as strings and as JSON', () => {
     expect(renderTemplate('a: {{ .n | toJson }}}\nb: "{{ .name }}"', values)).toBe(
       'a: 8080}\nb: "a<b"',
     )
     expect(renderTemplate('{{ .name | toJson }}', values)).toBe('"a\\u003cb"')
   })
 
-  test('takes the lines of what is true, or those of else', () => {
+  test('renders the lines of a true condition, or those of its else', () => {
     const template =
       'x\n{{- if .yes }}\na\n{{- if .no }}\nb\n{{- else }}\nc\n{{- end }}\n{{- end }}\ny\n'
     expect(renderTemplate(template, values)).toBe('x\na\nc\ny\n')
@@ -40,13 +41,13 @@ describe('renderTemplate()', () => {
 
   test.each([
     ['{{ .there | toJson }}', /no setting there/],
-    ['{{ .n }}', /n is no text/],
-    ['{{ include "x" . }}', /none of the words/],
-    ['a\n{{- if .yes }}\nb', /line 2: it has no end/],
-    ['a\n{{- end }}', /line 2: nothing is open/],
+    ['{{ .n }}', /n is not a string/],
+    ['{{ include "x" . }}', /not a supported action/],
+    ['a\n{{- if .yes }}\nb', /line 2: the block has no end/],
+    ['a\n{{- end }}', /line 2: no block is open/],
     ['a\n\n{{- if .yes }}\n{{- end }}', /line 3: it follows an empty line/],
-  ])('refuses %j', (template, why) => {
-    expect(() => renderTemplate(template, values)).toThrow(why)
+  ])('rejects %j', (template, message) => {
+    expect(() => renderTemplate(template, values)).toThrow(message)
   })
 })
 
@@ -63,17 +64,17 @@ describe('renderBootstrap()', () => {
     [{ listenAddress: '0.0.0.0', dualStack: true }, 'dualStack needs listenAddress ::'],
     [{ tracingSamplePercent: 101 }, 'tracingSamplePercent must be a number from 0 to 100'],
     [{ createHost: 'x' }, 'the edge has no setting createHost'],
-  ])('refuses %j', (change, why) => {
-    expect(() => renderBootstrap({ ...given, ...change })).toThrow(why)
+  ])('rejects %j', (change, message) => {
+    expect(() => renderBootstrap({ ...given, ...change })).toThrow(message)
   })
 
-  test('lists every fault at once', () => {
+  test('lists every invalid setting in one error', () => {
     const change = { tls: 1, proxyProtocol: 'no' } as unknown as Partial<GivenEdgeSettings>
     const faults = /tls must be true or false: it is 1; proxyProtocol must be true or false/
     expect(() => renderBootstrap({ ...given, ...change })).toThrow(faults)
   })
 
-  test('gives YAML, whose words are those of the settings', () => {
+  test('renders valid YAML with the values of the settings', () => {
     const bootstrap: unknown = parse(renderBootstrap({ ...given, tls: true, tracingHost: 'otel' }))
     expect(bootstrap).toMatchObject({ static_resources: { listeners: { length: 3 } } })
     const certificate = parse(renderCertificate(given)) as { resources: object[] }
@@ -97,7 +98,7 @@ test('docs/edge.md lists every setting with its default, and no other', () => {
 describe('envoy.yaml', () => {
   const text = renderBootstrap(given)
 
-  test('has the titles of the problems that the pods tell', () => {
+  test('has the titles of the problems that the pods return', () => {
     const found = [...text.matchAll(/type: "https:\/\/cur\.tl\/problems\/(.*)"\n +title: (.*)\n/g)]
     const titles = found.flatMap(([, name = '', title = '']) =>
       Object.hasOwn(problemTypes, name) ? [[name, title]] : [],
@@ -107,7 +108,7 @@ describe('envoy.yaml', () => {
     for (const told of titles) expect(known).toContainEqual(told)
   })
 
-  test('sends as look-ups what the pods read as a code, and nothing else', () => {
+  test('routes exactly the paths that the pods parse as a code to the redirect pods', () => {
     const pattern = new RegExp(`^${/safe_regex: \{regex: '(\/.*)'\}/.exec(text)?.[1] ?? '^'}$`)
     const signs = fc.constantFrom(
       ...Array.from('aZ09_-.~%/:@[`{'),
@@ -127,7 +128,7 @@ describe('envoy.yaml', () => {
     )
   })
 
-  test('binds a client without the limiter no sooner than the limiter would', () => {
+  test('limits a client while the limiter is unavailable no earlier than the limiter would', () => {
     const rules = readFileSync(new URL('rate-limits.yaml', import.meta.url), 'utf8')
     const { descriptors } = parse(rules) as { descriptors: Level[] }
     const find = (route: string) => descriptors.find(({ value }) => value === route)

@@ -1,14 +1,14 @@
-// Fills in the edge's files as Helm's `tpl` does, byte for byte, in the small part of its language
-// that they keep to. Reads the templates beside it; writes nothing.
+// Renders the edge's files byte for byte as Helm's `tpl` does, with the small subset of its
+// template language that they use. Reads the templates from its own folder; writes nothing.
 import { readFileSync } from 'node:fs'
 import { completeEdgeSettings, type EdgeSettings, type GivenEdgeSettings } from './edge-settings.ts'
 
-/** The bootstrap of an Envoy. Throws a sentence for each setting that is not allowed. */
+/** Renders Envoy's bootstrap. Throws an error that lists every invalid setting. */
 export function renderBootstrap(given: GivenEdgeSettings): string {
   return renderTemplate(read('envoy.yaml'), valuesOf(completeEdgeSettings(given)))
 }
 
-/** The file of `certificatePath`, where `tls` is on. Throws as `renderBootstrap`. */
+/** Renders the file at `certificatePath`, needed if `tls` is on. Throws as `renderBootstrap`. */
 export function renderCertificate(given: GivenEdgeSettings): string {
   return renderTemplate(read('certificate.yaml'), valuesOf(completeEdgeSettings(given)))
 }
@@ -28,18 +28,18 @@ const controlLine = /^\s*\{\{- (?:(if|range) \.(\w+)|(else|end)) \}\}$/
 const anyAction = /\{\{.*?\}\}/g
 const valueAction = /^\{\{ \.(\w+)( \| toJson)? \}\}$/
 
-/** Fills in a template. Throws where it says what this part of the language does not have. */
+/** Renders a template. Throws if it uses anything outside the subset. */
 export function renderTemplate(template: string, values: Values): string {
   const lines = template.split('\n')
   const block = readBlock(lines, 0)
-  if (block.next < lines.length) throw new Error(`line ${block.next + 1}: nothing is open here`)
+  if (block.next < lines.length) throw new Error(`line ${block.next + 1}: no block is open`)
   return block.parts.flatMap((part) => part(values)).join('\n')
 }
 
-/** Lines that a part of a template gives. */
+/** Renders the lines of one node of a template. */
 type Part = (values: Values) => readonly string[]
 
-/** Reads parts up to a line that ends or divides their block, or to the template's end. */
+/** Parses nodes up to an `end` or `else` of their block, or to the end of the template. */
 function readBlock(lines: readonly string[], from: number): { parts: Part[]; next: number } {
   const parts: Part[] = []
   let at = from
@@ -67,7 +67,7 @@ function readControl(
   const first = readBlock(lines, at + 1)
   const isDivided = word === 'if' && wordOf(lines[first.next]) === 'else'
   const second = isDivided ? readBlock(lines, first.next + 1) : { parts: [], next: first.next }
-  if (wordOf(lines[second.next]) !== 'end') throw new Error(`line ${at + 1}: it has no end`)
+  if (wordOf(lines[second.next]) !== 'end') throw new Error(`line ${at + 1}: the block has no end`)
   const next = second.next + 1
   if (word === 'if') {
     const choose = (values: Values) => (isTrue(valueOf(values, name)) ? first : second).parts
@@ -87,10 +87,10 @@ function wordOf(line: string | undefined): string | undefined {
 function fillLine(line: string, values: Values): string {
   return line.replace(anyAction, (action) => {
     const [, name, asJson] = valueAction.exec(action) ?? []
-    if (name === undefined) throw new Error(`${action} is none of the words that are known`)
+    if (name === undefined) throw new Error(`${action} is not a supported action`)
     const value = valueOf(values, name)
     if (asJson !== undefined) return renderJson(value)
-    if (typeof value !== 'string') throw new Error(`${name} is no text: write it as JSON`)
+    if (typeof value !== 'string') throw new Error(`${name} is not a string: render it with toJson`)
     return value
   })
 }
@@ -100,12 +100,12 @@ function valueOf(values: Values, name: string): unknown {
   return values[name]
 }
 
-/** As Go judges it. */
+/** Truth as in Go templates. */
 function isTrue(value: unknown): boolean {
   return value !== false && value !== '' && value !== 0
 }
 
-/** As Go writes it: these five characters are escaped. */
+/** JSON as Go encodes it: these five characters are escaped. */
 function renderJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,

@@ -37,8 +37,8 @@ export function followCode(code: string, address: string): RefinedResponse<Respo
 export function checkRedirect(answer: RefinedResponse<ResponseType>): boolean {
   return check(answer, {
     'redirected to the target': ({ status, headers }) => {
-      const leadsTo = headers['Location']
-      const isRight = fileCodes.length > 0 ? leadsTo !== undefined : leadsTo === target
+      const location = headers['Location']
+      const isRight = fileCodes.length > 0 ? location !== undefined : location === target
       return (status === 302 || status === 301) && isRight
     },
   })

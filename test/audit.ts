@@ -16,11 +16,11 @@ const { stdout, status, error } = spawnSync('npm', args, {
   timeout: AUDIT_MS_MAX,
   stdio: ['ignore', 'pipe', 'ignore'],
 })
-const isLate = error !== undefined && 'code' in error && error.code === 'ETIMEDOUT'
-if (error !== undefined && !isLate) {
+const hasTimedOut = error !== undefined && 'code' in error && error.code === 'ETIMEDOUT'
+if (error !== undefined && !hasTimedOut) {
   throw new Error('Cannot audit: npm audit did not run', { cause: error })
 }
-const report = isLate ? { error: {} } : reportSchema.parse(JSON.parse(stdout))
+const report = hasTimedOut ? { error: {} } : reportSchema.parse(JSON.parse(stdout))
 if ('error' in report) {
   process.stdout.write('audit: the registry serves no advisories; nothing was checked\n')
 } else {

@@ -1,4 +1,4 @@
-// The documents against the code, in both directions: what is missing in either fails.
+// Checks the documents against the code, in both directions: an entry missing in either one fails.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { algorithms } from '../src/limits/algorithms.ts'
@@ -56,7 +56,7 @@ test.each([
   expect(checkSettings([settings])).toEqual([])
 })
 
-test('docs/configuration.md lists every setting and who reads it, and no other', async () => {
+test('docs/configuration.md lists exactly the settings and the roles that read them', async () => {
   const readers = new Map<string, string[]>()
   for (const file of readdirSync('src/roles').sort()) {
     const { role } = (await import(`../src/roles/${file}`)) as { role: Role }
@@ -74,7 +74,7 @@ test('docs/configuration.md lists every setting and who reads it, and no other',
   expect(inDocs.sort()).toEqual(inCode.sort())
 })
 
-test('docs/configuration.md gives the default that --help prints', async () => {
+test('docs/configuration.md has the default that --help prints', async () => {
   const { role } = await import('../src/roles/standalone.ts')
   for (const [name, , fallback = ''] of rowsOf('docs/configuration.md')) {
     const setting = role.settings[name ?? '']

@@ -1,5 +1,5 @@
-// Runs the tests: `ok` is the inner loop on Node alone, `all` goes on with every level below the
-// cluster. Each check and each jest test counts as one; the last line is `N passed, N failed`.
+// Runs the tests: `ok` is the inner loop on Node alone, `all` runs every level below the cluster
+// too. Each check and each jest test counts as one; the last line is `N passed, N failed`.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -11,13 +11,13 @@ interface Count {
 }
 
 const bin = (path: string) => join('node_modules', path)
-/** What a check keeps for the next time: it judges only what has changed. */
+/** Cache of a check: the next run checks only changed files. */
 const cached = (name: string) => join('node_modules', '.cache', `curtail-${name}`)
 /** A step that takes longer is terminated and has failed. */
 const CHECK_MS_MAX = 5 * 60_000
 const UNIT_MS_MAX = 10 * 60_000
 const LEVEL_MS_MAX = 50 * 60_000
-/** Where nothing is there yet: some ten minutes on two idle cores. */
+/** A first run downloads and builds everything: about ten minutes on two idle cores. */
 const PARTS_MS_MAX = 40 * 60_000
 
 const checks: Readonly<Record<string, readonly string[]>> = {
@@ -30,7 +30,7 @@ const checks: Readonly<Record<string, readonly string[]>> = {
     '.',
   ],
   unused: [bin('knip/bin/knip.js'), '--no-progress'],
-  walls: [
+  'import rules': [
     bin('dependency-cruiser/bin/dependency-cruiser.mjs'),
     '--config=.dependency-cruiser.cjs',
     '--output-type=err',
@@ -108,7 +108,9 @@ async function main(level: string | undefined): Promise<number> {
   await Promise.all([runSome(), runSome()])
   counts.push(await runJest(['unit'], env))
   if (level === 'all') {
-    counts.push(await runCheck('parts', ['test/parts/find-all.ts'], { env, timeout: PARTS_MS_MAX }))
+    counts.push(
+      await runCheck('dependencies', ['test/parts/find-all.ts'], { env, timeout: PARTS_MS_MAX }),
+    )
     for (const projects of [['contract', 'component'], ['stack']]) {
       counts.push(await runJest(projects, env))
     }

@@ -142,7 +142,7 @@ export const redirect: Board = {
         },
         {
           title: 'Cache fills',
-          description: 'Entries written to the shared cache; refused: the link changed meanwhile.',
+          description: 'Entries written to the shared cache; rejected: the link changed meanwhile.',
           unit: 'ops',
           queries: [rateBy(ours('linkCacheFills'), ['result'])],
         },

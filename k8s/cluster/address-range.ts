@@ -1,4 +1,4 @@
-// Ranges of IPv4 addresses as CIDR, and what is left of one when others are taken out. Pure.
+// Subtracts IPv4 ranges in CIDR notation from one another. Pure.
 
 interface Range {
   /** Its first address, as a number below 2^32. */
@@ -9,7 +9,7 @@ interface Range {
 
 const BITS_MAX = 32
 
-/** The ranges that make up `cidr` less every one of `except`; none of another family than IPv4. */
+/** The ranges that cover `cidr` without `except`; empty unless `cidr` is IPv4. */
 export function subtractRanges(cidr: string, except: readonly string[]): readonly string[] {
   const range = parseRange(cidr)
   if (range === undefined) return []
@@ -21,7 +21,7 @@ function subtract(range: Range, taken: readonly Range[]): readonly Range[] {
   const touching = taken.filter((one) => isWithin(one, range) || isWithin(range, one))
   if (touching.length === 0) return [range]
   if (touching.some((one) => isWithin(range, one))) return []
-  // Something is taken out of the middle: look at both halves.
+  // The excluded ranges are within this one: split it in halves.
   const bits = range.bits + 1
   const halves = [range.first, range.first + 2 ** (BITS_MAX - bits)]
   return halves.flatMap((first) => subtract({ first, bits }, touching))

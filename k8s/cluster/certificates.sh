@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: certificates.sh FOLDER
-# Makes the authorities, the keys and the kubeconfigs of a cluster that lives for hours. Every
-# component is a user of its own, with no more rights than it has in any cluster.
+# Creates the certificate authorities, keys and kubeconfigs of a short-lived cluster. Every component
+# has its own user, with the permissions that it has in any cluster.
 set -euo pipefail
 umask 077
 mkdir -p "$1/pki"
@@ -17,7 +17,7 @@ make_authority() {
     -addext 'basicConstraints=critical,CA:TRUE' -addext 'keyUsage=critical,digitalSignature,keyCertSign'
 }
 
-# issue AUTHORITY NAME SUBJECT USAGE [NAMES]: a certificate to serve or to be a client with
+# issue AUTHORITY NAME SUBJECT USAGE [NAMES]: creates a server or client certificate
 issue() {
   local extensions="basicConstraints=CA:FALSE
 keyUsage=critical,digitalSignature
@@ -30,7 +30,7 @@ subjectAltName=$5"
       -extfile <(echo "$extensions") -out "$2.crt" 2> /dev/null
 }
 
-# write_kubeconfig NAME: certificates by value, so that the file is enough
+# write_kubeconfig NAME: embeds the certificates, so that the file is self-contained
 write_kubeconfig() {
   cat > "../$1.kubeconfig" <<YAML
 apiVersion: v1
@@ -48,7 +48,7 @@ YAML
 }
 
 make_authority ca
-make_authority front-proxy-ca # vouches for the API server towards aggregated APIs
+make_authority front-proxy-ca # authenticates the API server to aggregated APIs
 names=DNS:localhost,IP:127.0.0.1,IP:172.30.0.1,IP:10.96.0.1
 for name in kubernetes kubernetes.default kubernetes.default.svc kubernetes.default.svc.cluster.local; do
   names+=,DNS:$name
@@ -65,6 +65,6 @@ done
 for name in admin kubelet kube-controller-manager kube-scheduler kube-proxy; do
   write_kubeconfig $name
 done
-# Tokens of service accounts are signed with RSA: some clients know nothing else.
+# Service account tokens are signed with RSA, because some clients support nothing else.
 openssl genrsa -out service-accounts.key 2048 2> /dev/null
 openssl rsa -in service-accounts.key -pubout -out service-accounts.pub 2> /dev/null

@@ -1,5 +1,5 @@
-// Control groups of version 1 for the pods of a test cluster: a folder in every controller, below
-// the memory group that we are in, so that whatever bounds us bounds them too.
+// Control groups (version 1) for the pods of a test cluster: a folder in every controller, below
+// the memory group of this process, so that its limits apply to the pods too.
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
@@ -16,13 +16,13 @@ const CONTROLLERS = [
   'systemd',
 ]
 /**
- * Processor time for all pods together, where every thread outside of them has 1024. Tests start
- * dozens of threads at a time (kubectl, helm): with 1024 no pod answers its probes meanwhile.
+ * CPU shares of all pods together; every thread outside of them has 1024. Tests run dozens of
+ * threads at a time (kubectl, helm): with 1024 shares, the pods' probes would time out.
  */
 const POD_SHARES = 8192
 
-/** Makes the groups; resolves to their path below each controller. Throws where there are none. */
-export async function makeControlGroups(name: string): Promise<string> {
+/** Creates the groups; resolves to their path below each controller. Throws without cgroup v1. */
+export async function createControlGroups(name: string): Promise<string> {
   const own = /^\d+:(?:[\w,=]*,)?memory(?:,[\w,=]*)?:(.*)$/m.exec(
     await readFile('/proc/self/cgroup', 'utf8'),
   )?.[1]
@@ -33,12 +33,12 @@ export async function makeControlGroups(name: string): Promise<string> {
   for (const controller of await presentControllers()) {
     await mkdir(join(MOUNTED, controller, path), { recursive: true })
     if (controller === 'cpuset') await fillCpuset(join(MOUNTED, controller), path)
-    if (controller === 'cpu') await weighPods(join(MOUNTED, controller), path)
+    if (controller === 'cpu') await setPodShares(join(MOUNTED, controller), path)
   }
   return path
 }
 
-/** Folders that a group may have, also where a container runtime makes it unasked. */
+/** The folders of a group, including those that a container runtime may create. */
 export async function controlGroupFolders(path: string): Promise<readonly string[]> {
   return [...(await presentControllers()), 'unified'].map((name) => join(MOUNTED, name, path))
 }
@@ -48,7 +48,7 @@ async function presentControllers(): Promise<readonly string[]> {
   return CONTROLLERS.filter((name) => mounted.includes(name))
 }
 
-/** A new set of processors is empty, and nothing can run in it: each takes its parent's. */
+/** Copies the parent's CPUs and memory nodes: a new cpuset is empty, and no process can join it. */
 async function fillCpuset(mount: string, path: string): Promise<void> {
   const parts = path.split('/').filter((part) => part !== '')
   for (const depth of parts.keys()) {
@@ -60,8 +60,8 @@ async function fillCpuset(mount: string, path: string): Promise<void> {
   }
 }
 
-/** Gives the pods their share: their group, and those above it up to the one that we run in. */
-async function weighPods(mount: string, path: string): Promise<void> {
+/** Sets the CPU shares of the pods' group and of its parents up to the group of this process. */
+async function setPodShares(mount: string, path: string): Promise<void> {
   for (let at = path; at !== dirname(at); at = dirname(at)) {
     const folder = join(mount, at)
     if ((await readFile(join(folder, 'cgroup.procs'), 'utf8')) !== '') return

@@ -1,7 +1,7 @@
 // usage: enforce-policies.ts PKI_FOLDER, in the network of the test cluster
-// Keeps the node's iptables as the NetworkPolicies ask: a bridge network enforces none, and charts
-// are to prove theirs. Looks twice a second at what the API server has in memory, and changes
-// everything at once when something has changed. Ends only when it is ended.
+// Enforces NetworkPolicies with the node's iptables, because a bridge network enforces none. Lists
+// the objects from the API server's cache twice a second, and replaces all chains atomically when
+// they have changed. Runs until it is killed.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
@@ -27,7 +27,7 @@ const read = (name: string) => readFileSync(join(pki, name))
 const user = { ca: read('ca.crt'), cert: read('admin.crt'), key: read('admin.key') }
 const agent = new Agent({ keepAlive: true, ...user })
 
-/** Every object at `path`, from the API server's memory. */
+/** Every object at `path`, from the API server's cache. */
 function list<T>(path: string): Promise<readonly T[]> {
   const url = `https://127.0.0.1:6443${path}?resourceVersion=0`
   const signal = AbortSignal.timeout(ASK_MS_MAX)
@@ -54,7 +54,7 @@ function run(command: string, args: readonly string[], input = ''): string {
   return stdout
 }
 
-/** What iptables-restore is told: the chains that are wanted, and the end of those that are not. */
+/** The input of iptables-restore: creates the wanted chains and deletes the stale ones. */
 function renderRestore(chains: Chains): string {
   const there = run('iptables-save', ['-t', 'filter']).matchAll(/^:(\S+)/gm)
   const ours = [...there]
@@ -68,7 +68,7 @@ function renderRestore(chains: Chains): string {
   )
 }
 
-/** Makes the node's rules those that the objects ask for; resolves to what they are now. */
+/** Applies the chains that the objects require, if they changed; resolves to the applied chains. */
 async function enforce(known: string): Promise<string> {
   const [pods, namespaces, policies] = await Promise.all([
     list<Pod>('/api/v1/pods'),

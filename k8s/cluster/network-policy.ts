@@ -20,7 +20,7 @@ interface Metadata {
   readonly labels?: Readonly<Record<string, string>>
 }
 
-/** What of a pod matters here. */
+/** The fields of a pod that the chains depend on. */
 export interface Pod {
   readonly metadata: Metadata
   readonly spec: {
@@ -32,7 +32,7 @@ export interface Pod {
   readonly status: { readonly podIP?: string; readonly phase?: string }
 }
 
-/** What of a namespace matters here. */
+/** The fields of a namespace that the chains depend on. */
 export interface Namespace {
   readonly metadata: Metadata
 }
@@ -55,7 +55,7 @@ interface Rule {
   readonly to?: readonly Peer[]
 }
 
-/** What of a NetworkPolicy matters here. */
+/** The fields of a NetworkPolicy that the chains depend on. */
 export interface Policy {
   readonly metadata: Metadata
   readonly spec: {
@@ -66,7 +66,7 @@ export interface Policy {
   }
 }
 
-/** The objects that the chains follow from. */
+/** The objects that determine the chains. */
 export interface Objects {
   readonly pods: readonly Pod[]
   readonly namespaces: readonly Namespace[]
@@ -78,9 +78,9 @@ export type Chains = ReadonlyMap<string, readonly string[]>
 
 /** The chain that packets are sent to. */
 export const ENTRY_CHAIN = 'CURTAIL-POLICY'
-/** How the names of the other chains begin. */
+/** The prefix of the other chains' names. */
 export const CHAIN_PREFIX = 'CURTAIL-'
-const REFUSE = '-j REJECT --reject-with icmp-admin-prohibited'
+const REJECT = '-j REJECT --reject-with icmp-admin-prohibited'
 
 const directions = [
   { type: 'Egress', own: '-s', other: '-d' },
@@ -109,7 +109,7 @@ export function isSelected(
   return hasLabels && fits
 }
 
-/** The chains that the objects ask for. */
+/** The chains that the objects require. */
 export function planChains(objects: Objects): Chains {
   const { policies } = objects
   const live = objects.pods.flatMap((pod) => {
@@ -131,7 +131,7 @@ export function planChains(objects: Objects): Chains {
       )
       const itself = `-s ${one.address} -d ${one.address}`
       const returns = [...new Set([itself, ...allowed])].map((match) => `${match} -j RETURN`)
-      chains.set(name, [...returns.map((rule) => rule.trim()), REFUSE])
+      chains.set(name, [...returns.map((rule) => rule.trim()), REJECT])
       entry.push(`${direction.own} ${one.address} -j ${name}`)
     }
   }
@@ -143,7 +143,7 @@ function applies({ metadata, spec }: Policy, pod: Pod, { type }: Direction): boo
   return isThere && isSelected(spec.podSelector ?? {}, pod.metadata.labels)
 }
 
-/** At most 28 characters, as iptables asks. */
+/** At most 28 characters, the limit of iptables. */
 function chainOf({ metadata }: Pod, { type }: Direction): string {
   const whole = `${metadata.namespace ?? ''}/${metadata.name}`
   const hash = createHash('sha256').update(whole).digest('hex').slice(0, 16)
@@ -158,7 +158,7 @@ interface Given {
   readonly objects: Objects
 }
 
-/** What a policy allows the pod in one direction, as matches of iptables. */
+/** The traffic that a policy allows for the pod in one direction, as iptables matches. */
 function matchesOf(given: Given): readonly string[] {
   const { policy, direction } = given
   const isEgress = direction.type === 'Egress'
@@ -171,7 +171,7 @@ function matchesOf(given: Given): readonly string[] {
   })
 }
 
-/** Everybody; the named port of an egress rule is that of each pod there is. */
+/** Matches any peer; a named port of an egress rule is resolved for each pod. */
 function anyPeer(ports: readonly Port[], given: Given): readonly string[] {
   if (given.direction.type === 'Ingress') return portMatches(ports, given.one.pod)
   const numbered = ports.filter(({ port }) => typeof port !== 'string')
@@ -212,7 +212,7 @@ function podsOf(peer: Peer, { policy, live, objects }: Given): readonly LivePod[
   )
 }
 
-/** Ports as matches; `pod` is who serves them, and knows their names. No ports are all ports. */
+/** Ports as matches; names are resolved in `pod`, which serves them. No ports means all ports. */
 function portMatches(ports: readonly Port[], pod: Pod | undefined): readonly string[] {
   if (ports.length === 0) return ['']
   return ports.flatMap(({ protocol = 'TCP', port, endPort }) => {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: node.sh PROGRAMS STATE CGROUP NODEJS
-# The first process of the cluster's namespaces; start-cluster.ts starts it. Sets the kernel's side
-# up (mounts, sysctls, network) and keeps every component running. When it dies, the kernel ends
-# every process of the cluster, and drops its mounts and its network.
+# The init process of the cluster's namespaces; start-cluster.ts starts it. Sets up mounts, sysctls
+# and network, and keeps every component running. When it exits, the kernel kills every process of
+# the cluster and removes its mounts and its network.
 set -euo pipefail
 programs=$1 state=$2 cgroup=$3 nodejs=$4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,7 +11,7 @@ address=172.30.0.1
 services=10.96.0.0/16
 
 # Default paths of kubelet, containerd and CNI are the cluster's own: /run is empty, /var/lib and
-# /var/log are folders of STATE. Mounts made here stay here; pods' volumes propagate among them.
+# /var/log are folders of STATE. Mounts stay in this namespace; pods' volumes propagate within it.
 mount --make-rprivate /
 mount --make-rshared /
 mkdir -p "$state/node/lib" "$state/node/log"
@@ -21,8 +21,8 @@ mount --bind "$state/node/lib" /var/lib
 files=/var/lib/cluster
 mkdir -p /run/lock /run/pids /var/log/components $files/cni /var/lib/kubelet /var/lib/cni
 
-# The kubelet sets what is the whole machine's unless it finds it as it wants it: it is shown files
-# that say so, and the machine keeps its own.
+# The kubelet changes these settings of the whole machine unless they have the values that it wants:
+# bind mounts show it files with these values, and the machine keeps its own.
 while read -r setting value; do
   mkdir -p "/run/sysctl/$(dirname "$setting")"
   echo "$value" > "/run/sysctl/$setting"
@@ -41,12 +41,12 @@ ip link set lo up
 ip link add node0 type bridge
 ip address add $address/24 dev node0
 ip link set node0 up
-# A Service is translated after the route to it is found: there has to be one. There is no default
-# route, so that what leads outside fails at once.
+# A Service address is translated after the route lookup, so that it needs a route. There is no
+# default route, so that connections to the outside fail immediately.
 ip route add $services dev node0
 echo 1 > /proc/sys/net/ipv4/ip_forward
 echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables
-echo 0 > /proc/sys/net/ipv4/icmp_ratelimit # whoever is refused learns it each time, and at once
+echo 0 > /proc/sys/net/ipv4/icmp_ratelimit # every rejected connection gets its ICMP error immediately
 echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet # 127.0.0.1:NODEPORT, as on other test clusters
 
 cp "$here"/config/{containerd.toml,kubelet.yaml,kube-proxy.yaml,audit.yaml} $files/
@@ -55,7 +55,7 @@ echo 'nameserver 10.96.0.10' > $files/resolv.conf
 "$here/certificates.sh" $files
 pki=$files/pki
 
-# keep NAME COMMAND...: runs it, and again one second after it has ended
+# keep NAME COMMAND...: runs it, and restarts it one second after it exits
 keep() {
   local name=$1
   shift
@@ -63,7 +63,7 @@ keep() {
     "$@" >> "/var/log/components/$name.log" 2>&1 &
     echo $! > "/run/pids/$name"
     wait $! || true
-    echo "--- $name has ended and is started again" >> "/var/log/components/$name.log"
+    echo "--- $name has exited and is restarted" >> "/var/log/components/$name.log"
     sleep 1
   done &
 }
@@ -73,13 +73,13 @@ await() {
   local end=$((SECONDS + $1))
   shift
   until "$@" > /dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || { echo "waited in vain for: $*" >&2; exit 1; }
+    [ $SECONDS -lt $end ] || { echo "timed out: $*" >&2; exit 1; }
     sleep 0.2
   done
 }
 
 keep containerd containerd --config $files/containerd.toml
-# A test may lose its last writes in a crash of the machine: nothing is forced to disk.
+# No fsync: a test cluster need not survive a crash of the machine.
 keep etcd etcd --name node1 --data-dir /var/lib/etcd --unsafe-no-fsync --log-level warn \
   --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
   --listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 \
@@ -100,7 +100,7 @@ keep kube-apiserver kube-apiserver --etcd-servers http://127.0.0.1:2379 \
   --service-account-key-file $pki/service-accounts.pub --service-account-signing-key-file $pki/service-accounts.key \
   --profiling=false ${KUBE_APISERVER_ARGS:-}
 await 90 kubectl --kubeconfig $files/admin.kubeconfig get --raw /readyz
-# user NAME: as whom a component talks to the API server, and judges who talks to it
+# user NAME: the kubeconfig flags with which a component calls the API server and authorizes callers
 user() { for flag in '' authentication- authorization-; do echo "--${flag}kubeconfig=$files/$1.kubeconfig"; done; }
 mapfile -t as < <(user kube-controller-manager)
 keep kube-controller-manager kube-controller-manager "${as[@]}" --leader-elect=false --bind-address 127.0.0.1 \

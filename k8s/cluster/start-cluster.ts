@@ -1,5 +1,5 @@
-// Brings up one node of Kubernetes in namespaces of its own, and takes it down leaving nothing: the
-// machine's network, mounts and settings stay as they are. Needs root, and Debian's containerd.
+// Starts one Kubernetes node in its own Linux namespaces, and stops it without leftovers: the
+// machine's network, mounts and settings stay unchanged. Needs root, and Debian's containerd.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { writeImage, writeLayer } from '../image/archive.ts'
-import { controlGroupFolders, makeControlGroups } from './control-groups.ts'
+import { controlGroupFolders, createControlGroups } from './control-groups.ts'
 
 const run = promisify(execFile)
 
@@ -21,61 +21,64 @@ const LOG_CHARACTERS_MAX = 1500
 const VOLUMES = 16
 const file = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
-/** A cluster whose node is ready and whose names are answered. */
+/** A cluster whose node and DNS are ready. */
 export interface Cluster {
-  /** Process in whose network, mounts and processes the cluster lives. */
+  /** The process whose network, mount and PID namespaces the cluster uses. */
   readonly pid: number
   readonly kubeconfig: string
   /** Logs of the components, and of pods below `pods`. */
   readonly logs: string
-  /** Runs kubectl; resolves to what it printed. Throws its words. */
+  /** Runs kubectl; resolves to its stdout. Throws its output if it fails. */
   kubectl(args: readonly string[], input?: string): Promise<string>
-  /** Takes the images of an archive; pods that use them must not ask for a newer one. */
+  /** Imports the images of an archive; pods must use them with `imagePullPolicy: Never`. */
   load(archive: string): Promise<void>
-  /** Ends it, and removes all that was made for it. */
+  /** Stops the cluster, and removes everything that was created for it. */
   stop(): Promise<void>
 }
 
-/** Starts a cluster of the `programs` in that folder. Throws the components' last words. */
+/** Starts a cluster with the programs in that folder. Throws the tails of the components' logs. */
 export async function startCluster(programs: string): Promise<Cluster> {
-  if (process.getuid?.() !== 0) throw new Error('the test cluster needs root: it makes namespaces')
+  if (process.getuid?.() !== 0)
+    throw new Error('the test cluster needs root: it creates Linux namespaces')
   const state = await mkdtemp(join(tmpdir(), 'curtail-cluster-'))
-  const cleaner = await prepare(state)
+  const cleaner = await prepareCleanUp(state)
   try {
     await writeNodeImages(programs, state)
     const node = startNode(programs, { state, group: cleaner.group })
     await writeFile(join(state, 'pid'), String(await firstProcess(node)))
-    const cluster = await describe({ programs, state, stop: cleaner.clean })
-    await untilReady(cluster, node)
+    const cluster = await describeCluster({ programs, state, stop: cleaner.clean })
+    await waitUntilReady(cluster, node)
     return cluster
   } catch (error) {
-    const words = await lastWords(state)
+    const logs = await readLogTails(state)
     await cleaner.clean()
-    throw new Error(`the test cluster does not start: ${words}`, { cause: error })
+    throw new Error(`Cannot start the test cluster: ${logs}`, { cause: error })
   }
 }
 
-/** Makes the control groups, and the companion that removes them when we are gone. */
-async function prepare(state: string): Promise<{ group: string; clean: () => Promise<void> }> {
-  const group = await makeControlGroups(`curtail-cluster-${process.pid}`)
+/** Creates the control groups, and the process that removes them when this one exits. */
+async function prepareCleanUp(
+  state: string,
+): Promise<{ group: string; clean: () => Promise<void> }> {
+  const group = await createControlGroups(`curtail-cluster-${process.pid}`)
   const args = [state, ...(await controlGroupFolders(group))]
   const child = spawn(file('clean.sh'), args, {
     stdio: ['pipe', 'ignore', 'inherit'],
     detached: true,
   })
-  const ended = once(child, 'exit')
-  ended.catch(() => undefined) // thrown again by who waits for it
+  const exited = once(child, 'exit')
+  exited.catch(() => undefined) // `clean` throws it
   return {
     group,
     async clean() {
       child.stdin.end()
-      const [code] = (await ended) as [number | null]
-      if (code !== 0) throw new Error('the test cluster left something behind: see above')
+      const [code] = (await exited) as [number | null]
+      if (code !== 0) throw new Error('Cannot remove the test cluster completely: see above')
     },
   }
 }
 
-/** The images that the node itself needs: each a program and nothing else. */
+/** Writes the images that the node itself needs: each contains one program only. */
 async function writeNodeImages(programs: string, state: string): Promise<void> {
   const folder = join(state, 'images')
   for (const [program, user] of [
@@ -94,7 +97,7 @@ async function writeNodeImages(programs: string, state: string): Promise<void> {
   }
 }
 
-/** Its end is the cluster's, and so is ours, however it comes. */
+/** Starts the cluster's init process; the cluster stops when it or this process exits. */
 function startNode(
   programs: string,
   { state, group }: { state: string; group: string },
@@ -108,11 +111,11 @@ function startNode(
     detached: true,
     env,
   })
-  child.on('error', () => undefined) // its end is seen by who waits for it to be ready
+  child.on('error', () => undefined) // `waitUntilReady` detects the exit
   return child
 }
 
-/** The id, as we see it, of the first process of the cluster. */
+/** The pid, in our PID namespace, of the cluster's init process. */
 async function firstProcess(node: ChildProcess): Promise<number> {
   const pid = String(node.pid)
   for (let i = 0; i < 100; i++) {
@@ -121,10 +124,10 @@ async function firstProcess(node: ChildProcess): Promise<number> {
     if (child > 0) return child
     await sleep(LOOK_EVERY_MS / 4)
   }
-  throw new Error('unshare has started nothing')
+  throw new Error('unshare has started no process')
 }
 
-async function describe(given: {
+async function describeCluster(given: {
   programs: string
   state: string
   stop: () => Promise<void>
@@ -152,32 +155,35 @@ async function describe(given: {
   }
 }
 
-async function untilReady(cluster: Cluster, node: ChildProcess): Promise<void> {
+async function waitUntilReady(cluster: Cluster, node: ChildProcess): Promise<void> {
   const endMs = performance.now() + READY_MS_MAX
-  let said = ''
+  let stderr = ''
   node.stderr?.on('data', (chunk: Buffer) => {
-    said = (said + chunk.toString()).slice(-LOG_CHARACTERS_MAX)
+    stderr = (stderr + chunk.toString()).slice(-LOG_CHARACTERS_MAX)
   })
-  /** Asks kubectl until it has nothing against it. */
-  const until = async (args: readonly string[], input?: string) => {
+  /** Retries a kubectl command until it succeeds. */
+  const retryUntilSuccess = async (args: readonly string[], input?: string) => {
     for (;;) {
       const fault = await cluster.kubectl(args, input).then(
         () => undefined,
         (error: unknown) => error,
       )
       if (fault === undefined) return
-      if (node.exitCode !== null) throw new Error(`the node has ended: ${said}`)
+      if (node.exitCode !== null) throw new Error(`the node has exited: ${stderr}`)
       const what = `kubectl ${args.join(' ')}`
-      if (performance.now() > endMs) throw new Error(`in vain: ${what}`, { cause: fault })
+      if (performance.now() > endMs) throw new Error(`timed out: ${what}`, { cause: fault })
       await sleep(LOOK_EVERY_MS)
     }
   }
   const manifests = await readFile(file('manifests.yaml'), 'utf8')
-  await until(['apply', '--server-side', '-f', '-'], `${manifests}---\n${renderVolumes()}`)
-  await until(['wait', 'node/node1', '--for=condition=Ready', '--timeout=20s'])
-  await until(['get', 'serviceaccount', 'default'])
+  await retryUntilSuccess(
+    ['apply', '--server-side', '-f', '-'],
+    `${manifests}---\n${renderVolumes()}`,
+  )
+  await retryUntilSuccess(['wait', 'node/node1', '--for=condition=Ready', '--timeout=20s'])
+  await retryUntilSuccess(['get', 'serviceaccount', 'default'])
   const names = ['--namespace', 'kube-system', 'rollout', 'status', 'deployment/coredns']
-  await until([...names, '--timeout=20s'])
+  await retryUntilSuccess([...names, '--timeout=20s'])
 }
 
 /** Local volumes, for StatefulSets. */
@@ -208,10 +214,10 @@ function renderVolumes(): string {
   return volumes.map((volume) => JSON.stringify(volume)).join('\n---\n')
 }
 
-/** The end of every component's log. */
-async function lastWords(state: string): Promise<string> {
+/** The tail of every component's log. */
+async function readLogTails(state: string): Promise<string> {
   const folder = join(state, 'node', 'log', 'components')
-  const names = await readdir(folder).catch(() => []) // it did not come that far
+  const names = await readdir(folder).catch(() => []) // no component has started
   const texts = await Promise.all(
     names.map(async (name) => {
       const text = await readFile(join(folder, name), 'utf8')

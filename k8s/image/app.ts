@@ -1,13 +1,12 @@
-// The folder /app of the image: the bundle, the terms of what is bundled, and the bill of
-// materials, which names what lies below it in the image too. The Dockerfile and build.ts make it
-// by this same code.
+// Writes the image's folder /app: the bundle, the licences of the bundled packages, and the bill of
+// materials, which also lists the packages of the base. The Dockerfile and build.ts both use it.
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { z } from 'zod'
 import { bundle, type Rewrite, root } from './bundle.ts'
-import { PACKAGE_FACTS } from './root-folder.ts'
+import { PACKAGE_METADATA } from './root-folder.ts'
 import { type DebianPackage, type NpmPackage, renderSbom } from './sbom.ts'
 
 const run = promisify(execFile)
@@ -20,13 +19,13 @@ const lockFile = z.object({
 })
 const versions = z.record(z.string(), z.string())
 
-/** Fills `folder`, which must be empty, for an image whose root without it is `base`. */
+/** Writes /app to `folder`, which must be empty; `base` is the root of the image without /app. */
 export async function writeApp(folder: string, base: string, rewrite?: Rewrite): Promise<void> {
   const { packages } = await bundle(folder, rewrite)
   const found = await Promise.all(packages.map(readPackage))
   for (const [i, place] of packages.entries()) {
     const { name, version, license } = at(found, i)
-    await copyTerms(place, join(folder, 'licences', `${name}@${version}`), license)
+    await copyLicenceFiles(place, join(folder, 'licences', `${name}@${version}`), license)
   }
   await cp(join(root, 'LICENSE'), join(folder, 'LICENSE'))
   const own = packageFile.parse(JSON.parse(await readFile(join(root, 'package.json'), 'utf8')))
@@ -53,8 +52,8 @@ async function readPackage(place: string): Promise<NpmPackage> {
   return { name, version, license, integrity: lock.packages[place]?.integrity }
 }
 
-/** The package's own files of terms; one that has none says its licence in package.json alone. */
-async function copyTerms(place: string, folder: string, license: string): Promise<void> {
+/** Copies a package's licence files, or writes the licence of package.json if it has none. */
+async function copyLicenceFiles(place: string, folder: string, license: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   const names = (await readdir(join(root, place))).filter((name) => TERMS.test(name))
   for (const name of names) {
@@ -63,25 +62,25 @@ async function copyTerms(place: string, folder: string, license: string): Promis
   if (names.length === 0) await writeFile(join(folder, 'LICENSE'), `${license}\n`)
 }
 
-/** What the image consists of below /app. */
+/** Reads the Node.js and Debian packages of the base. */
 async function readBase(base: string) {
   const node = join(base, 'nodejs', 'bin', 'node')
   const told = await run(node, ['-p', 'JSON.stringify(process.versions)'], {
     timeout: PROBE_MS_MAX,
   })
-  const folder = join(base, PACKAGE_FACTS)
+  const folder = join(base, PACKAGE_METADATA)
   const names = (await readdir(folder)).filter((name) => !name.endsWith('.md5sums'))
   const texts = await Promise.all(names.sort().map((name) => readFile(join(folder, name), 'utf8')))
   const release = await readFile(join(base, 'etc', 'os-release'), 'utf8')
   const id = /^VERSION_ID="?([^"\n]+)/m.exec(release)?.[1] ?? ''
   return {
     nodeVersions: versions.parse(JSON.parse(told.stdout)),
-    basePackages: texts.map(readFacts),
+    basePackages: texts.map(parseMetadata),
     distribution: `debian-${id}`,
   }
 }
 
-function readFacts(text: string): DebianPackage {
+function parseMetadata(text: string): DebianPackage {
   const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(text)?.[1] ?? ''
   return {
     name: field('Package'),

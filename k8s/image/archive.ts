@@ -1,6 +1,5 @@
-// Container images as files, without a daemon and without a registry: layers that are the same
-// bytes whenever they are made of the same files, and archives that `docker load`, `podman load`
-// and `ctr images import` take. Decides nothing about what is in them.
+// Writes container images as files, without a daemon and without a registry: reproducible layers,
+// and archives for `docker load`, `podman load` and `ctr images import`.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -11,7 +10,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const TAR_MS_MAX = 300_000
-/** GNU tar's: one order, no times, nobody's names. */
+/** GNU tar's flags: sorted names, no times, numeric owners. */
 const REPRODUCIBLE = ['--sort=name', '--mtime=@0', '--numeric-owner', '--owner=0', '--group=0']
 const EPOCH = '1970-01-01T00:00:00Z'
 
@@ -31,7 +30,7 @@ export interface ImageConfig {
   readonly Labels?: Readonly<Record<string, string>>
 }
 
-/** Puts a folder into a layer at `path`; `mode` may give all files one, such as `go=rX`. */
+/** Writes a folder as a layer to `path`; `mode` changes the mode of all files, such as `go=rX`. */
 export async function writeLayer(folder: string, path: string, mode?: string): Promise<Layer> {
   const modes = mode === undefined ? [] : [`--mode=${mode}`]
   const args = [...REPRODUCIBLE, '--format=gnu', ...modes, '-C', folder, '-cf', path, '.']
@@ -41,9 +40,9 @@ export async function writeLayer(folder: string, path: string, mode?: string): P
   return { path, sha256: hash.digest('hex') }
 }
 
-/** What an archive is made of. */
+/** The contents of an archive. */
 export interface Image {
-  /** Such as `localhost/curtail:test`; with a host part, or containerd calls them docker.io's. */
+  /** Such as `localhost/curtail:test`; without a host, containerd prefixes docker.io. */
   readonly names: readonly string[]
   readonly architecture: 'amd64' | 'arm64'
   readonly config: ImageConfig

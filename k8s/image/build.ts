@@ -27,7 +27,7 @@ export async function buildImage(given: {
     await writeBase(base)
     await writeApp(app, base, given.rewrite)
     const lower = await writeLayer(base, join(folder, 'base.tar'))
-    // Whatever umask the checkout was made with.
+    // Independent of the umask of the checkout.
     const upper = await writeLayer(join(folder, 'top'), join(folder, 'app.tar'), 'u=rwX,go=rX')
     const config = await describeConfig()
     const image = { architecture: 'amd64', config, layers: [lower, upper] } as const

@@ -1,6 +1,6 @@
-// Bundles the roles into one folder of plain JavaScript that needs Node.js and nothing else: a file
-// for the front door, one for each role, and what several of them share. Files that the sources
-// read at run time keep their places below the folder. Decides nothing about images.
+// Bundles the roles into one folder of plain JavaScript that needs only Node.js: the entry file,
+// one file for each role, and shared chunks. Files that the sources read at run time keep their
+// paths below the folder. Does not build images.
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,18 +11,18 @@ import { z } from 'zod'
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /**
- * Packages that stay as they are, with what they depend on: this one has hooks of Node.js load its
- * own files by their addresses. Only a process that traces loads it.
+ * Packages that are copied unbundled, with their dependencies, because Node.js hooks load their
+ * files by URL. Only a process with tracing loads them.
  */
 const UNBUNDLED = ['import-in-the-middle', 'require-in-the-middle']
 
-/** What sources read at run time. */
+/** Files that sources read at run time. */
 const ASSETS = /\.(lua|proto|yaml|css|ico)$|^web[/\\].*\.js$/
 
-/** What packages read at run time, less their examples. */
+/** Files that packages read at run time, without their examples. */
 const PROTO = /^(?!.*[/\\]sample[/\\]).*\.proto$/
 
-/** Files that are started by their names; roles are loaded by the front door. */
+/** Files that are started by name; curtail.js loads the roles. */
 const ENTRY_POINTS: Readonly<Record<string, string>> = {
   curtail: 'src/main.ts',
   tracing: 'src/telemetry/tracing.ts',
@@ -30,7 +30,7 @@ const ENTRY_POINTS: Readonly<Record<string, string>> = {
   'writer-thread': 'src/stores/sqlite/writer-thread.ts',
 }
 
-/** First in every file: what bundled code finds itself and its files by. */
+/** The start of every file: defines the paths by which bundled code finds its files. */
 const BANNER = [
   "import { createRequire as __createRequire } from 'node:module'",
   'const require = __createRequire(import.meta.url)',
@@ -38,7 +38,7 @@ const BANNER = [
   'const __bundleFolder = import.meta.dirname',
 ].join('\n')
 
-/** The front door: tracing first, since it can only follow what is loaded after it. */
+/** The entry file: tracing first, because it only instruments modules that are loaded after it. */
 const MAIN = ["await import('./tracing.js')", "await import('./curtail.js')", ''].join('\n')
 
 const packageFile = z.object({
@@ -48,24 +48,24 @@ const packageFile = z.object({
   dependencies: z.record(z.string(), z.string()).optional(),
 })
 
-/** What a bundle is made of. */
+/** The contents of a bundle. */
 export interface Bundle {
-  /** Which source went into which file, as esbuild tells it; paths are those of the checkout. */
+  /** esbuild's metafile: the sources of each file; paths are relative to the checkout. */
   readonly metafile: Metafile
-  /** Folders of the packages that are in it, such as `node_modules/zod`. */
+  /** Folders of the bundled packages, such as `node_modules/zod`. */
   readonly packages: readonly string[]
 }
 
-/** Changes a source, whose path in the checkout is given, before it is bundled. For tests. */
+/** Changes the source at `place`, a path in the checkout, before it is bundled. For tests. */
 export type Rewrite = (text: string, place: string) => string
 
-/** Writes the bundle into `folder`, which must be empty. Throws esbuild's words. */
+/** Writes the bundle to `folder`, which must be empty. Throws esbuild's errors. */
 export async function bundle(folder: string, rewrite?: Rewrite): Promise<Bundle> {
   const readingPackages = new Set<string>()
   const { metafile, outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: { ...ENTRY_POINTS },
-    // Not written by esbuild: source maps would tell where the bundle was made.
+    // esbuild does not write it: source maps would contain the path of the build.
     outdir: join(root, 'bundle'),
     write: false,
     bundle: true,
@@ -74,7 +74,7 @@ export async function bundle(folder: string, rewrite?: Rewrite): Promise<Bundle>
     platform: 'node',
     target: 'node24',
     banner: { js: BANNER },
-    // Names stay as they are: they stand in stack traces.
+    // Names are kept for stack traces.
     minifyWhitespace: true,
     minifySyntax: true,
     keepNames: true,
@@ -82,7 +82,7 @@ export async function bundle(folder: string, rewrite?: Rewrite): Promise<Bundle>
     sourcemap: 'linked',
     sourcesContent: false,
     external: UNBUNDLED,
-    plugins: [placesOfSources(rewrite), placesOfPackages(readingPackages)],
+    plugins: [rewriteSourcePaths(rewrite), rewritePackagePaths(readingPackages)],
     metafile: true,
     logLevel: 'error',
   })
@@ -99,7 +99,7 @@ export async function bundle(folder: string, rewrite?: Rewrite): Promise<Bundle>
 }
 
 /** A source finds its files by its own place: it is told the one that it has below the bundle. */
-function placesOfSources(rewrite: Rewrite = (text) => text): Plugin {
+function rewriteSourcePaths(rewrite: Rewrite = (text) => text): Plugin {
   const sources = join(root, 'src')
   return {
     name: 'places-of-sources',
@@ -125,8 +125,8 @@ function rewriteSource(text: string, place: string): string {
     .replaceAll('import.meta.url', `(__bundleUrl + ${JSON.stringify(place)})`)
 }
 
-/** The same for packages, which say `__dirname`; `found` gets the packages that do. */
-function placesOfPackages(found: Set<string>): Plugin {
+/** The same for packages that use `__dirname`; adds these packages to `found`. */
+function rewritePackagePaths(found: Set<string>): Plugin {
   return {
     name: 'places-of-packages',
     setup(bundler) {
@@ -135,8 +135,8 @@ function placesOfPackages(found: Set<string>): Plugin {
         if (!/\b__dirname\b/.test(text)) return undefined
         const place = relative(root, path)
         found.add(packageOf(place))
-        const told = `(__bundleFolder + ${JSON.stringify(`/${dirname(place)}`)})`
-        return { contents: text.replaceAll(/\b__dirname\b/g, told), loader: 'js' }
+        const dirnameCode = `(__bundleFolder + ${JSON.stringify(`/${dirname(place)}`)})`
+        return { contents: text.replaceAll(/\b__dirname\b/g, dirnameCode), loader: 'js' }
       })
     },
   }
@@ -155,7 +155,7 @@ async function copyFiles(folder: string, from: string, isWanted: RegExp): Promis
   }
 }
 
-/** What version.ts reads, and what tells Node.js that these are modules. */
+/** Writes the package.json that version.ts reads and that marks the files as ES modules. */
 async function writePackageFile(folder: string): Promise<void> {
   const text = await readFile(join(root, 'package.json'), 'utf8')
   const { name, version, license } = packageFile.parse(JSON.parse(text))
@@ -163,7 +163,7 @@ async function writePackageFile(folder: string): Promise<void> {
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(own, undefined, 2)}\n`)
 }
 
-/** Copies the packages that stay as they are, and what they need; resolves to their folders. */
+/** Copies the unbundled packages and their dependencies; resolves to their folders. */
 async function copyUnbundled(folder: string): Promise<readonly string[]> {
   const wanted = [...UNBUNDLED]
   const copied = new Set<string>()

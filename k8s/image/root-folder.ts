@@ -1,5 +1,5 @@
-// The root of an image's file system, filled with programs of this machine and the shared libraries
-// they ask for, and with word of the Debian packages that those came from, where scanners look.
+// Builds the root file system of an image from programs of this machine, the shared libraries that
+// they link to, and the metadata of the Debian packages of these, for scanners.
 import { execFile } from 'node:child_process'
 import { chmod, copyFile, mkdir, realpath, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -8,16 +8,16 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const RUN_MS_MAX = 60_000
 /** As in the distroless images: one file for each package, with its paragraph. */
-export const PACKAGE_FACTS = 'var/lib/dpkg/status.d'
+export const PACKAGE_METADATA = 'var/lib/dpkg/status.d'
 
-/** The user that a test-built image's programs run as, where nothing else is said. */
+/** The default user of an image's programs. */
 export interface ImageUser {
   readonly name: string
   readonly id: number
 }
 
-/** Makes what every root needs: users, name services, a place for temporary files. */
-export async function beginRoot(root: string, user: ImageUser): Promise<void> {
+/** Creates the files that every root needs: users, name services, /tmp. */
+export async function createRoot(root: string, user: ImageUser): Promise<void> {
   const id = String(user.id)
   await chmod(root, 0o755)
   await mkdir(join(root, 'tmp'))
@@ -29,13 +29,13 @@ export async function beginRoot(root: string, user: ImageUser): Promise<void> {
   await addFile(root, '/etc/os-release', 'etc/os-release')
 }
 
-/** Writes a text that everybody may read. */
+/** Writes a file that every user can read. */
 export async function writeText(root: string, path: string, text: string): Promise<void> {
   await mkdir(join(root, dirname(path)), { recursive: true })
   await writeFile(join(root, path), text, { mode: 0o644 })
 }
 
-/** Copies a file, with its leave to be run. */
+/** Copies a file and its executable bit. */
 export async function addFile(root: string, from: string, path: string): Promise<void> {
   await mkdir(join(root, dirname(path)), { recursive: true })
   await copyFile(from, join(root, path))
@@ -44,8 +44,8 @@ export async function addFile(root: string, from: string, path: string): Promise
 }
 
 /**
- * Adds the shared libraries that programs of this machine ask for, each at its own place, and says
- * which packages they came from; those below `copied` are in the root already.
+ * Adds the shared libraries that programs of this machine link to, at their own paths, and the
+ * metadata of their packages; libraries below `copied` are already in the root.
  */
 export async function addLibraries(
   root: string,
@@ -59,7 +59,7 @@ export async function addLibraries(
   for (const library of [...wanted].sort()) {
     if (library.startsWith(copied)) continue
     await addFile(root, await realpath(library), library)
-    await addPackageFacts(root, await packageOf(library))
+    await addPackageMetadata(root, await packageOf(library))
   }
 }
 
@@ -72,29 +72,30 @@ async function librariesOf(program: string): Promise<readonly string[]> {
     },
   )
   const missing = /^\s*(\S+) => not found/m.exec(stdout)?.[1]
-  if (missing !== undefined) throw new Error(`${program} asks for ${missing}, which is not here`)
+  if (missing !== undefined)
+    throw new Error(`Cannot add the libraries of ${program}: ${missing} is not installed`)
   return [...stdout.matchAll(/(?:=> |^\s+)(\/\S+) \(0x/gm)].map(([, path = '']) => path)
 }
 
-/** The Debian package that a file belongs to, whichever of its two names it was packed under. */
+/** The Debian package of a file, which may be packaged with or without the prefix /usr. */
 async function packageOf(path: string): Promise<string> {
   const places = [path, join('/usr', path), path.replace(/^\/usr/, '')]
   for (const place of places) {
-    const told = await run('dpkg-query', ['--search', place], { timeout: RUN_MS_MAX }).catch(
+    const result = await run('dpkg-query', ['--search', place], { timeout: RUN_MS_MAX }).catch(
       () => undefined, // not under this name
     )
-    const found = told?.stdout.split(':')[0]
+    const found = result?.stdout.split(':')[0]
     if (found !== undefined) return found
   }
   throw new Error(`${path} belongs to no package of Debian: images are built on Debian 12 alone`)
 }
 
-/** Says that files of a Debian package are in the image, and under which terms. */
-export async function addPackageFacts(root: string, name: string): Promise<void> {
+/** Adds the metadata and the licence of a Debian package. */
+export async function addPackageMetadata(root: string, name: string): Promise<void> {
   const { stdout } = await run('dpkg-query', ['--status', name], { timeout: RUN_MS_MAX })
   const fields = /^(Package|Status|Architecture|Version|Source|Maintainer|Homepage): .*\n/gm
   const facts = [...stdout.matchAll(fields)].map(([line]) => line)
-  await writeText(root, join(PACKAGE_FACTS, basename(name)), `${facts.join('')}\n`)
+  await writeText(root, join(PACKAGE_METADATA, basename(name)), `${facts.join('')}\n`)
   const terms = `usr/share/doc/${name}/copyright`
   await addFile(root, await realpath(join('/', terms)), terms)
 }

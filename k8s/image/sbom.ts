@@ -1,14 +1,14 @@
-// The bill of materials of the image, in CycloneDX: the packages that are bundled, Node.js with
-// what it was built of, and the Debian packages of the base. Pure: renders what it is given.
+// Renders the image's bill of materials in CycloneDX: the bundled npm packages, Node.js with its
+// bundled libraries, and the Debian packages of the base. Pure.
 import { createHash } from 'node:crypto'
 
 /** A package of npm. */
 export interface NpmPackage {
   readonly name: string
   readonly version: string
-  /** As package.json says it: an SPDX expression. */
+  /** From package.json: an SPDX expression. */
   readonly license: string
-  /** As package-lock.json says it: `sha512-` and base64. */
+  /** From package-lock.json: `sha512-` and base64. */
   readonly integrity?: string | undefined
 }
 
@@ -19,7 +19,7 @@ export interface DebianPackage {
   readonly architecture: string
 }
 
-/** What is in an image. */
+/** The contents of an image. */
 export interface Materials {
   readonly name: string
   readonly version: string
@@ -40,7 +40,7 @@ interface Component {
   readonly [field: string]: unknown
 }
 
-/** The document, always the same text for the same materials. */
+/** Renders the document, deterministically. */
 export function renderSbom(materials: Materials): string {
   const { name, version, license, packages, nodeVersions, basePackages } = materials
   const app = component(`pkg:npm/${name}@${version}`, {
@@ -83,7 +83,7 @@ function renderNpm({ name, version, license, integrity }: NpmPackage): Component
   })
 }
 
-/** Node.js, and below it the libraries that its binary holds. */
+/** Node.js, with the libraries in its binary as components. */
 function renderNode({ node = '', ...parts }: Readonly<Record<string, string>>): Component {
   const held = Object.entries(parts).filter(([, version]) => /\d\.\d/.test(version))
   return component(`pkg:github/nodejs/node@v${node}`, {
@@ -105,7 +105,7 @@ function renderDebian(given: DebianPackage, distribution: string): Component {
   return component(purl, { type: 'library', name, version })
 }
 
-/** A UUID that is the document's own and changes with it alone. */
+/** A UUID derived from the document's contents. */
 function serialOf(body: object): string {
   const hex = createHash('sha256').update(JSON.stringify(body)).digest('hex')
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16)

@@ -1,6 +1,6 @@
 // usage: write-app.ts FOLDER BASE
-// Fills FOLDER with what stands at /app of the image, whose root without it is BASE. For the
-// Dockerfile; build.ts does the same and more.
+// Writes the image's /app to FOLDER; BASE is the root of the image without /app. For the
+// Dockerfile.
 import { mkdir } from 'node:fs/promises'
 import { writeApp } from './app.ts'
 

@@ -1,7 +1,7 @@
 // What the whole path is compared with: the same Envoy with the reference limiter, which it asks
 // about every request, and bare node:http that answers what our redirect does.
 import type { Stop } from '../../src/process/stop.ts'
-import { claimPorts } from '../../test/parts/free-ports.ts'
+import { reservePorts } from '../../test/parts/free-ports.ts'
 import type { Edge } from '../../test/stack/start-edge.ts'
 import { startEdge } from '../../test/stack/start-edge.ts'
 import type { Stack } from '../../test/stack/start-stack.ts'
@@ -56,7 +56,7 @@ export async function startPathPeer(given: {
   closing.push(...upstreams.map((upstream) => () => upstream.stop()))
   const told = await Promise.all(upstreams.map((upstream) => upstream.ask(sample)))
   const at = (port: number) => ({ host: '127.0.0.1', port })
-  const [http = 0, metrics = 0, admin = 0, drain = 0] = await claimPorts(PORTS)
+  const [http = 0, metrics = 0, admin = 0, drain = 0] = await reservePorts(PORTS)
   const edge = await startEdge({
     place: EDGE_PLACE,
     folder: stack.folder,

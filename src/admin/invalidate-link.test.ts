@@ -26,7 +26,7 @@ function setUp({ failures = 0 } = {}) {
   const metrics = createMetrics()
   const invalidator = createCacheInvalidator({
     cache: {
-      forget(code) {
+      invalidate(code) {
         calls.push(code)
         if (cache.isBroken) return Promise.reject(new TypeError('a defect'))
         if (!cache.isDown && cache.failures-- <= 0) return Promise.resolve()

@@ -25,7 +25,7 @@ export interface CacheInvalidator {
 
 /** Dependencies of the invalidator. */
 export interface InvalidateDeps {
-  readonly cache: Pick<LinkCache, 'forget'>
+  readonly cache: Pick<LinkCache, 'invalidate'>
   readonly monotonicMs: Clock
   readonly metrics: {
     readonly linkCacheInvalidationsQueued: Pick<Metrics['linkCacheInvalidationsQueued'], 'set'>
@@ -56,7 +56,7 @@ export function createCacheInvalidator(deps: InvalidateDeps): CacheInvalidator {
   const wait = (ms: number) => (deps.pause ?? pause)(ms, stopping.signal)
   const tryInvalidate = async (code: string): Promise<boolean> => {
     try {
-      await deps.cache.forget(code)
+      await deps.cache.invalidate(code)
       return true
     } catch (error) {
       if (!(error instanceof StoreError)) deps.onError(error)

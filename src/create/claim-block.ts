@@ -15,7 +15,7 @@ import {
 export type BlockClaim =
   | { readonly kind: 'block'; readonly seq: number; readonly codes: string[] }
   | { readonly kind: 'empty' }
-  | { readonly kind: 'refused' }
+  | { readonly kind: 'rejected' }
   | { readonly kind: 'stopped' }
 
 /** What claiming a block needs. */
@@ -25,14 +25,14 @@ export interface ClaimBlockDeps {
   /** Aborts the wait for an unavailable store. */
   readonly signal: AbortSignal
   readonly newWriterId?: () => string
-  /** How to wait before a repeat; tests, whose clock is their own, bring another. */
+  /** How to wait before a retry; tests with a simulated clock pass their own. */
   readonly pause?: Pause
 }
 
 /**
- * Claims one block. Returns `empty` only after a serial read of the pool, `refused` if the store
- * certainly did not claim, and will not do so later. While the store is unavailable it waits, and
- * starts no other claim, until `signal` aborts.
+ * Claims one block. Returns `empty` only after a serial read of the pool, `rejected` if the store
+ * certainly did not claim a block, and will not do so later. While the store is unavailable it
+ * waits, and starts no other claim, until `signal` aborts.
  */
 export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID
@@ -44,7 +44,7 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
     if (row === undefined || row.claimed >= row.minted) return { kind: 'empty' }
     const from: number = row.claimed
     const after = await resultOrOutcome(deps.codes.claimNext({ pool: deps.pool, from, writerId }))
-    if (after === 'not-done' && !wasUnknown) return { kind: 'refused' }
+    if (after === 'not-done' && !wasUnknown) return { kind: 'rejected' }
     if (after === 'not-done' || after === 'unknown') {
       wasUnknown = true
       await (deps.pause ?? pause)(PAUSE_MS, deps.signal)
@@ -53,14 +53,14 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
       row = after
     }
     if (row === 'stopped') return { kind: 'stopped' }
-    if (isMine(row, { seq: from + 1, writerId })) return takeBlock(deps, from + 1)
+    if (isOwnClaim(row, { seq: from + 1, writerId })) return takeBlock(deps, from + 1)
     // Still unclaimed: retry the same claim with the same id. Claimed by another: a new one.
     if (row?.claimed !== from) writerId = newWriterId()
   }
 }
 
 /** Both must match: the number alone may be another's claim, the id alone an earlier one. */
-function isMine(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
+function isOwnClaim(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
   return row?.claimed === claim.seq && row.writerId === claim.writerId
 }
 
@@ -69,7 +69,7 @@ async function takeBlock(deps: ClaimBlockDeps, seq: number): Promise<BlockClaim>
   const codes = await retryUntilStopped(deps, () => deps.codes.readBlock(block))
   if (codes === 'stopped') return { kind: 'stopped' }
   if (codes === undefined)
-    throw new Error(`block ${String(seq)} of pool ${deps.pool} is claimed but not there`)
+    throw new Error(`block ${String(seq)} of pool ${deps.pool} is claimed but missing`)
   await resultOrFailed(deps.codes.deleteBlock(block)) // a remaining block is never read
   return { kind: 'block', seq, codes }
 }

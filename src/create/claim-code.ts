@@ -62,10 +62,10 @@ async function resolveClaim(
     return settle(deps, link, writerId)
   }
   for (;;) {
-    const seen = await retries.run(() => deps.links.readSerial(link.code))
-    if (seen === 'failed') break
-    if (seen !== undefined) return resolved(seen.writerId)
-    // Absent, but the write may still land: only the same writer may retry.
+    const stored = await retries.run(() => deps.links.readSerial(link.code))
+    if (stored === 'failed') break
+    if (stored !== undefined) return resolved(stored.writerId)
+    // Absent, but the write may still take effect: only the same writer may retry.
     if (!(await retries.wait())) break
     const written = await resultOrOutcome(deps.links.insertIfAbsent(link))
     if (written !== 'unknown' && written !== 'not-done') return resolved(written)

@@ -1,5 +1,5 @@
-// The codes that a process holds: each handed out once, blocks claimed in time, and what is said
-// when there are none. Claiming itself is explored in test/model.
+// The codes of a process: each is taken once, blocks are claimed in advance, and the supply reports
+// why it has no code. test/model explores the claims themselves.
 import { expect, test } from '@jest/globals'
 import { toBase62 } from '../codes/base62.ts'
 import type { CodeStore } from '../codes/code-store.ts'
@@ -11,7 +11,7 @@ import { createCodeSupply } from './code-supply.ts'
 const POOL = 'default'
 const codesOf = (seq: number) => Array.from({ length: 1000 }, (_, i) => toBase62(seq * 1000 + i))
 
-/** A supply over a memory store with `minted` blocks; `change` bends the store. */
+/** A supply over a memory store with `minted` blocks; `change` replaces methods of the store. */
 async function supplyOf(
   minted: number,
   change: (codes: CodeStore) => Partial<CodeStore> = () => ({}),
@@ -26,17 +26,17 @@ async function supplyOf(
   }
   await mint(0, minted)
   const clock = { monotonicMs: 1000 }
-  const ending = new AbortController()
-  const seen = { asked: 0, errors: [] as unknown[] }
+  const stopping = new AbortController()
+  const observed = { poolClaims: 0, errors: [] as unknown[] }
   const supply = createCodeSupply({
     codes: { ...codes, ...change(codes) },
     pool: POOL,
-    signal: ending.signal,
+    signal: stopping.signal,
     pause: () => Promise.resolve(),
     monotonicMs: () => clock.monotonicMs,
     metrics: createMetrics(),
-    onPoolAsked: () => seen.asked++,
-    onError: (error) => seen.errors.push(error),
+    onPoolClaimed: () => observed.poolClaims++,
+    onError: (error) => observed.errors.push(error),
   })
   const take = async () => supply.take(clock.monotonicMs + 5000)
   const takeMany = async (count: number) => {
@@ -48,43 +48,43 @@ async function supplyOf(
     }
     return taken
   }
-  return { codes, mint, clock, ending, seen, supply, take, takeMany }
+  return { codes, mint, clock, stopping, observed, supply, take, takeMany }
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('codes are handed out block by block, in order, each once', async () => {
+test('codes are taken block by block, in order, each once', async () => {
   const { takeMany } = await supplyOf(3)
   expect(await takeMany(3000)).toEqual([...codesOf(1), ...codesOf(2), ...codesOf(3)])
 })
 
-test('the next block is claimed when 200 codes are left, and not before', async () => {
-  const { takeMany, seen } = await supplyOf(3)
+test('the next block is claimed when 200 codes are left, not earlier', async () => {
+  const { takeMany, observed } = await supplyOf(3)
   await takeMany(800)
   await settled()
-  expect(seen.asked).toBe(1)
+  expect(observed.poolClaims).toBe(1)
   await takeMany(1)
   await settled()
-  expect(seen.asked).toBe(2)
+  expect(observed.poolClaims).toBe(2)
 })
 
-test('500 takers at once wait for one claim and get 500 codes', async () => {
-  const { take, seen } = await supplyOf(2)
+test('500 concurrent takes wait for one claim and return 500 codes', async () => {
+  const { take, observed } = await supplyOf(2)
   const taken = await Promise.all(Array.from({ length: 500 }, take))
   const codes = taken.map((supplied) => (supplied.kind === 'code' ? supplied.code : supplied.kind))
   expect(new Set(codes).size).toBe(500)
   expect(codes.every((code) => code.length === 7)).toBe(true)
-  expect(seen.asked).toBe(1)
+  expect(observed.poolClaims).toBe(1)
 })
 
-test('more takers than a block holds are served from the next', async () => {
-  const { take, seen } = await supplyOf(2)
+test('takes beyond the codes of a block get codes of the next one', async () => {
+  const { take, observed } = await supplyOf(2)
   const taken = await Promise.all(Array.from({ length: 1500 }, take))
   expect(new Set(taken.map((supplied) => JSON.stringify(supplied))).size).toBe(1500)
-  expect(seen.asked).toBe(2)
+  expect(observed.poolClaims).toBe(2)
 })
 
-test('an empty pool is said, asked again only after a second, and then used', async () => {
+test('an empty pool is reported, re-read after a second, and then used', async () => {
   let reads = 0
   const { take, mint, clock } = await supplyOf(0, (codes) => ({
     readPoolSerial(pool) {
@@ -102,30 +102,30 @@ test('an empty pool is said, asked again only after a second, and then used', as
   expect(await take()).toEqual({ kind: 'code', code: codesOf(1)[0] })
 })
 
-test('the deadline of a taker is one of the monotonic clock', async () => {
+test('the deadline of take() follows the monotonic clock', async () => {
   const { supply, clock } = await supplyOf(1, () => ({
     readPoolSerial: () => new Promise(() => undefined),
   }))
-  const begunMs = performance.now()
+  const startMs = performance.now()
   expect(await supply.take(clock.monotonicMs + 50)).toEqual({ kind: 'store-unavailable' })
-  expect(performance.now() - begunMs).toBeGreaterThan(45)
-  expect(performance.now() - begunMs).toBeLessThan(5000)
+  expect(performance.now() - startMs).toBeGreaterThan(45)
+  expect(performance.now() - startMs).toBeLessThan(5000)
 })
 
-test('codes at hand are handed out although the pool is empty', async () => {
+test('codes in memory are taken although the pool is empty', async () => {
   const { takeMany, take } = await supplyOf(1)
   expect(await takeMany(1000)).toEqual(codesOf(1))
   expect(await take()).toEqual({ kind: 'pool-empty' })
 })
 
-test('a store that does not answer in time is told from an empty pool', async () => {
+test('a store that times out is not reported as an empty pool', async () => {
   const { supply, clock } = await supplyOf(1, () => ({
     readPoolSerial: () => new Promise(() => undefined),
   }))
   expect(await supply.take(clock.monotonicMs)).toEqual({ kind: 'store-unavailable' })
 })
 
-test('takers do not wait for a store that is known to be unavailable', async () => {
+test('failWaiting() fails the takes that wait for an unavailable store', async () => {
   const hung = Promise.withResolvers<undefined>()
   const { supply, clock } = await supplyOf(1, (codes) => ({
     readPoolSerial: (pool) => hung.promise.then(() => codes.readPoolSerial(pool)),
@@ -138,31 +138,31 @@ test('takers do not wait for a store that is known to be unavailable', async () 
   expect(await next).toEqual({ kind: 'code', code: codesOf(1)[0] })
 })
 
-test('a store that fails is asked until it answers', async () => {
+test('a claim is retried until the store responds', async () => {
   let failures = 50
   const { take } = await supplyOf(1, (codes) => ({
     claimNext: (change) =>
       failures-- > 0
-        ? Promise.reject(new StoreError('away', { outcome: 'unknown' }))
+        ? Promise.reject(new StoreError('unavailable', { outcome: 'unknown' }))
         : codes.claimNext(change),
   }))
   expect(await take()).toEqual({ kind: 'code', code: codesOf(1)[0] })
 })
 
-test('a process that ends waits no longer for the store', async () => {
-  const { take, ending } = await supplyOf(1, () => ({
-    readPoolSerial: () => Promise.reject(new StoreError('away', { outcome: 'not-done' })),
+test('a stopping process does not wait for the store', async () => {
+  const { take, stopping } = await supplyOf(1, () => ({
+    readPoolSerial: () => Promise.reject(new StoreError('unavailable', { outcome: 'not-done' })),
   }))
   const taken = take()
-  ending.abort()
+  stopping.abort()
   expect(await taken).toEqual({ kind: 'store-unavailable' })
 })
 
-test('a defect is reported, fails the takers loudly, and the next claim works', async () => {
-  const { take, codes, seen } = await supplyOf(2)
+test('a defect is reported and fails the waiting takes, and the next claim works', async () => {
+  const { take, codes, observed } = await supplyOf(2)
   await codes.deleteBlock({ pool: POOL, seq: 1 })
-  await expect(take()).rejects.toThrow(/block 1 of pool default is claimed but not there/)
-  expect(seen.errors).toHaveLength(1)
+  await expect(take()).rejects.toThrow(/block 1 of pool default is claimed but missing/)
+  expect(observed.errors).toHaveLength(1)
   expect(await take()).toEqual({ kind: 'code', code: codesOf(2)[0] })
 })
 
@@ -174,9 +174,9 @@ test('a claimed block is deleted from the store', async () => {
   expect(await codes.readBlock({ pool: POOL, seq: 2 })).toBeDefined()
 })
 
-test('rejected claims are retried after a second, and the pool is not reported empty', async () => {
+test('rejected claims are retried after a second; the pool is not reported as empty', async () => {
   let claims = 0
-  const { take, clock, seen } = await supplyOf(1, () => ({
+  const { take, clock, observed } = await supplyOf(1, () => ({
     claimNext() {
       claims++
       return Promise.reject(new StoreError('full', { outcome: 'not-done' }))
@@ -188,11 +188,11 @@ test('rejected claims are retried after a second, and the pool is not reported e
   expect(claims).toBe(1)
   clock.monotonicMs += 1
   expect(await take()).toEqual({ kind: 'store-unavailable' })
-  expect([claims, seen.asked]).toEqual([2, 0])
+  expect([claims, observed.poolClaims]).toEqual([2, 0])
 })
 
-test('a pool found empty is reported, so that it may be refilled', async () => {
-  const { take, seen } = await supplyOf(0)
+test('onPoolClaimed is called for an empty pool, so that it can be refilled', async () => {
+  const { take, observed } = await supplyOf(0)
   await take()
-  expect(seen.asked).toBe(1)
+  expect(observed.poolClaims).toBe(1)
 })

@@ -1,5 +1,5 @@
 // The codes of this process, in memory only: it returns them one by one, and claims the next block
-// in the background before the last one is used up. Codes left at the end of the process are lost.
+// in the background before the last one is used up. Codes left when the process stops are lost.
 import { BLOCK_SIZE } from '../codes/block.ts'
 import { type Clock, within } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -24,36 +24,37 @@ export interface CodeSupply {
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
-  /** Called after each claim, also of an empty pool, so that it may be refilled in time. */
-  readonly onPoolAsked?: () => void
+  /** Called after each claim, also of an empty pool, so that the pool can be refilled. */
+  readonly onPoolClaimed?: () => void
   readonly onError: (error: unknown) => void
 }
 
-/** The next block is claimed when this few codes are left. */
+/** The next block is claimed when no more codes than this are left. */
 const CODES_LEFT_MIN = BLOCK_SIZE / 5
 
-/** Time without another claim after an empty pool or a rejection by the store. */
-const HOLD_MS = 1000
+/** Pause before the next claim after an empty pool or a rejection by the store. */
+const CLAIM_PAUSE_MS = 1000
 
 /** Creates an empty supply. */
 export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   const codes: string[] = []
   let claiming: Promise<BlockClaim['kind']> | undefined
-  let holdUntilMs = -Infinity
+  let pausedUntilMs = -Infinity
   let last: BlockClaim['kind'] | undefined
-  const outages = new Set<PromiseWithResolvers<'refused'>>()
+  const outages = new Set<PromiseWithResolvers<'rejected'>>()
 
   const claim = async (): Promise<BlockClaim['kind']> => {
     try {
       const claimed = await claimBlock(deps)
       const { kind } = claimed
       last = kind
-      if (kind === 'empty' || kind === 'refused') holdUntilMs = deps.monotonicMs() + HOLD_MS
+      const mustPause = kind === 'empty' || kind === 'rejected'
+      if (mustPause) pausedUntilMs = deps.monotonicMs() + CLAIM_PAUSE_MS
       if (claimed.kind === 'block') {
-        codes.unshift(...claimed.codes.reverse()) // handed out from the end, oldest block first
+        codes.unshift(...claimed.codes.reverse()) // taken from the end, oldest block first
         deps.metrics.blocksClaimed.inc({ pool: deps.pool })
       }
-      if (kind === 'block' || kind === 'empty') deps.onPoolAsked?.()
+      if (kind === 'block' || kind === 'empty') deps.onPoolClaimed?.()
       return kind
     } finally {
       claiming = undefined
@@ -61,18 +62,19 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   }
   const claimAhead = () => {
     if (codes.length > CODES_LEFT_MIN || claiming !== undefined) return
-    if (deps.monotonicMs() < holdUntilMs) return
+    if (deps.monotonicMs() < pausedUntilMs) return
     claiming = claim()
     claiming.catch(deps.onError)
   }
   const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
-    if (claiming === undefined) return last === 'refused' ? 'store-unavailable' : 'pool-empty'
-    const outage = Promise.withResolvers<'refused'>()
+    if (claiming === undefined) return last === 'rejected' ? 'store-unavailable' : 'pool-empty'
+    const outage = Promise.withResolvers<'rejected'>()
     outages.add(outage)
-    const late = () => new StoreError('no block of codes in time', { outcome: 'not-done' })
+    const timeoutError = () =>
+      new StoreError('no block of codes by the deadline', { outcome: 'not-done' })
     try {
       const block = Promise.race([claiming, outage.promise])
-      const kind = await within(Math.max(0, deadlineMs - deps.monotonicMs()), block, late)
+      const kind = await within(Math.max(0, deadlineMs - deps.monotonicMs()), block, timeoutError)
       if (kind === 'block') return 'code'
       return kind === 'empty' ? 'pool-empty' : 'store-unavailable'
     } catch (error) {
@@ -88,7 +90,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     const code = codes.pop()
     return code === undefined ? undefined : { kind: 'code', code }
   }
-  const takeWhenThere = async (deadlineMs: number): Promise<SuppliedCode> => {
+  const takeWhenAvailable = async (deadlineMs: number): Promise<SuppliedCode> => {
     for (;;) {
       const kind = await waitForBlock(deadlineMs)
       if (kind !== 'code') return { kind }
@@ -97,9 +99,9 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     }
   }
   return {
-    take: (deadlineMs) => takeNow() ?? takeWhenThere(deadlineMs),
+    take: (deadlineMs) => takeNow() ?? takeWhenAvailable(deadlineMs),
     failWaiting() {
-      for (const { resolve } of outages) resolve('refused')
+      for (const { resolve } of outages) resolve('rejected')
     },
   }
 }

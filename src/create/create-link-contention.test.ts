@@ -1,5 +1,5 @@
 // Many creates with one Idempotency-Key at once, on a store whose calls contend: each may fail
-// before or after it took effect, as rounds of Paxos do. Time is virtual.
+// before or after it took effect, as rounds of Paxos do. The clock is simulated.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -8,14 +8,14 @@ import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
 import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
 import { createLink } from './create-link.ts'
 
-/** What becomes of one call of the store. */
-type Fate = 'done' | 'failed' | 'done, but reported as failed'
+/** The outcome of one store call. */
+type Outcome = 'done' | 'failed' | 'done, but reported as failed'
 
 const metrics = createMetrics()
 const NOW_MS = 1_790_000_000_000
 
 /** Timers of a clock that moves only when everything else has settled. */
-function createVirtualClock() {
+function createSimulatedClock() {
   let nowMs = NOW_MS
   const timers: { atMs: number; wake: () => void }[] = []
   return {
@@ -25,7 +25,7 @@ function createVirtualClock() {
       new Promise<void>((resolve) => {
         timers.push({ atMs: nowMs + ms, wake: resolve })
       }),
-    /** Resolves with what `work` gives. */
+    /** Advances the clock until `work` settles; resolves to its result. */
     async run<T>(work: Promise<T>): Promise<T> {
       const running = { isDone: false }
       const done = work.finally(() => (running.isDone = true))
@@ -42,22 +42,22 @@ function createVirtualClock() {
   }
 }
 
-test('of 2 to 32 creates with one key one is fresh, and all others are its replays', async () => {
-  const fate = fc.constantFrom<Fate>('done', 'failed', 'done, but reported as failed')
+test('of 2 to 32 creates with one key, one creates the link and the others replay it', async () => {
+  const outcome = fc.constantFrom<Outcome>('done', 'failed', 'done, but reported as failed')
   const run = fc.record({
     clients: fc.integer({ min: 2, max: 32 }),
     alias: fc.constantFrom(undefined, 'mine'),
-    fates: fc.array(fate, { maxLength: 64 }),
+    outcomes: fc.array(outcome, { maxLength: 64 }),
     draws: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 1, maxLength: 16 }),
   })
-  const property = fc.asyncProperty(run, async ({ clients, alias, fates, draws }) => {
-    const clock = createVirtualClock()
+  const property = fc.asyncProperty(run, async ({ clients, alias, outcomes, draws }) => {
+    const clock = createSimulatedClock()
     let calls = 0
-    const contended = <A extends unknown[], T>(call: (...given: A) => Promise<T>) => {
-      return async (...given: A) => {
-        const fate = fates[calls++] ?? 'done'
-        const answer = fate === 'failed' ? undefined : await call(...given)
-        if (fate === 'done') return answer as T
+    const contended = <A extends unknown[], T>(call: (...args: A) => Promise<T>) => {
+      return async (...args: A) => {
+        const outcome = outcomes[calls++] ?? 'done'
+        const result = outcome === 'failed' ? undefined : await call(...args)
+        if (outcome === 'done') return result as T
         throw new StoreError('contention', { outcome: 'unknown' })
       }
     }
@@ -85,16 +85,16 @@ test('of 2 to 32 creates with one key one is fresh, and all others are its repla
     }
     const request = { longUrl: 'https://x.example/', alias, ttlDays: 1, idempotencyKey: 'k' }
     const creates = Array.from({ length: clients }, () => createLink(deps, request))
-    const outcomes = await clock.run(Promise.all(creates))
-    const replays = outcomes.map((one) => (one.kind === 'created' ? one.replayed : one.kind))
+    const results = await clock.run(Promise.all(creates))
+    const replays = results.map((one) => (one.kind === 'created' ? one.replayed : one.kind))
     expect(replays.filter((replayed) => replayed !== true)).toEqual([false])
-    const made = outcomes.flatMap((one) => (one.kind === 'created' ? [one.link.code] : []))
-    expect(new Set(made).size).toBe(1)
+    const codesCreated = results.flatMap((one) => (one.kind === 'created' ? [one.link.code] : []))
+    expect(new Set(codesCreated).size).toBe(1)
   })
   await fc.assert(property, { numRuns: 150 })
 })
 
-test('pauses are drawn at random, so that contending clients do not fail together', async () => {
+test('pauses are random, so that contending clients do not collide on every retry', async () => {
   const pauses: number[] = []
   const failing = () => Promise.reject(new StoreError('contention', { outcome: 'unknown' }))
   let nowMs = NOW_MS

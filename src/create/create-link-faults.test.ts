@@ -1,7 +1,7 @@
 // Creating links while a store fails, rejects work, or the system clock is set back: each create
-// ends by its deadline, and reports no more than is known.
+// completes by its deadline, and reports only what the store has confirmed.
 import { describe, expect, test } from '@jest/globals'
-import { creatorOf, PAUSES_MAX, unknown } from '../../test/parts/creator.ts'
+import { createUseCase, PAUSES_MAX, unknown } from '../../test/parts/creator.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
@@ -10,16 +10,16 @@ import { CREATE_MS_MAX, type CreateDeps } from './create-link.ts'
 
 const DAY_MS = 86_400_000
 
-test('a store that stays away is given up at the deadline, and its code told', async () => {
+test('a create times out on an unavailable store, and onStored gets its code', async () => {
   const links = { insertIfAbsent: unknown, readSerial: unknown }
-  const { create, stored, clock, pauses, metrics } = creatorOf(['gggggg1'], {
+  const { create, stored, clock, pauses, metrics } = createUseCase(['gggggg1'], {
     links,
     random: () => 1,
   })
-  const begunMs = clock.nowMs
+  const startMs = clock.nowMs
   expect(await create()).toEqual({ kind: 'outcome-unknown' })
   expect(stored).toEqual(['gggggg1'])
-  expect(clock.nowMs - begunMs).toBe(CREATE_MS_MAX)
+  expect(clock.nowMs - startMs).toBe(CREATE_MS_MAX)
   expect(Math.max(...pauses)).toBe(320)
   expect(pauses.length).toBeLessThan(30)
   const { values } = await metrics.claims.get()
@@ -27,16 +27,16 @@ test('a store that stays away is given up at the deadline, and its code told', a
 })
 
 test.each(['readSerial', 'insertIfAbsent'] as const)(
-  'intents whose %s keeps failing end in 503 at the deadline',
+  'a create whose intent fails in every %s returns store-unavailable at the deadline',
   async (method) => {
     const { nowMs } = { nowMs: () => 0 }
     const failing = { readSerial: unknown, insertIfAbsent: unknown }
     const intents = { ...createMemoryIntentStore(nowMs), [method]: failing[method] }
-    const { create, stored, clock } = creatorOf(['gggggg1'], { intents })
-    const begunMs = clock.nowMs
+    const { create, stored, clock } = createUseCase(['gggggg1'], { intents })
+    const startMs = clock.nowMs
     expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
     expect(stored).toEqual([])
-    expect(clock.nowMs - begunMs).toBe(CREATE_MS_MAX)
+    expect(clock.nowMs - startMs).toBe(CREATE_MS_MAX)
   },
 )
 
@@ -45,52 +45,52 @@ const rejected = () => Promise.reject(new StoreError('full', { outcome: 'not-don
 describe('while the system clock is set back by an hour each time a create waits', () => {
   const HOUR_MS = 3_600_000
 
-  function settingBack(change: Partial<CreateDeps>) {
-    const made = creatorOf(['gggggg1', 'gggggg2'], {
+  function createWithClockSetBack(change: Partial<CreateDeps>) {
+    const setup = createUseCase(['gggggg1', 'gggggg2'], {
       ...change,
       random: () => 1,
       pause(ms) {
-        if (made.pauses.push(ms) > PAUSES_MAX) throw new Error('the create waits without an end')
-        made.clock.nowMs -= HOUR_MS
-        made.clock.monotonicMs += ms
+        if (setup.pauses.push(ms) > PAUSES_MAX) throw new Error('the create never completes')
+        setup.clock.nowMs -= HOUR_MS
+        setup.clock.monotonicMs += ms
         return Promise.resolve()
       },
     })
-    return made
+    return setup
   }
 
-  test('a claim that keeps failing ends at its deadline', async () => {
+  test('a claim that keeps failing stops at its deadline', async () => {
     const links = { insertIfAbsent: unknown, readSerial: unknown }
-    const { create, clock } = settingBack({ links })
+    const { create, clock } = createWithClockSetBack({ links })
     expect(await create()).toEqual({ kind: 'outcome-unknown' })
     expect(clock.monotonicMs).toBe(CREATE_MS_MAX)
   })
 
   test.each(['readSerial', 'insertIfAbsent'] as const)(
-    'an intent whose %s keeps failing ends at its deadline',
+    'an intent whose %s keeps failing stops at its deadline',
     async (method) => {
       const failing = { readSerial: unknown, insertIfAbsent: unknown }
       const intents = { ...createMemoryIntentStore(() => 0), [method]: failing[method] }
-      const { create, clock } = settingBack({ intents })
+      const { create, clock } = createWithClockSetBack({ intents })
       expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
       expect(clock.monotonicMs).toBe(CREATE_MS_MAX)
     },
   )
 
-  test('the move of an intent that keeps failing ends at its deadline', async () => {
+  test('the move of an intent that keeps failing stops at its deadline', async () => {
     const intents = { ...createMemoryIntentStore(() => 0), move: unknown }
-    const { create, clock } = settingBack({ intents })
+    const { create, clock } = createWithClockSetBack({ intents })
     await create({ alias: 'gggggg1' })
     expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
     expect(clock.monotonicMs).toBe(CREATE_MS_MAX)
   })
 
-  test('a claim that succeeds in the end has the dates of the wall clock', async () => {
+  test('a claim that succeeds after retries has the dates of the wall clock', async () => {
     let failures = 3
     const links = createMemoryLinkStore()
     const insertIfAbsent = links.insertIfAbsent.bind(links)
     links.insertIfAbsent = (link) => (failures-- > 0 ? unknown() : insertIfAbsent(link))
-    const { create, clock } = settingBack({ links })
+    const { create, clock } = createWithClockSetBack({ links })
     const { nowMs } = clock
     expect(await create({ ttlDays: 1 })).toMatchObject({
       kind: 'created',
@@ -99,28 +99,28 @@ describe('while the system clock is set back by an hour each time a create waits
   })
 })
 
-test('a store that is known to be unavailable is not retried', async () => {
+test('a call that the store rejects is not retried', async () => {
   const rejects = () => Promise.reject(new StoreError('no majority', { outcome: 'not-done' }))
   const intents = { ...createMemoryIntentStore(() => 0), readSerial: rejects }
-  const early = creatorOf(['gggggg1'], { intents })
+  const early = createUseCase(['gggggg1'], { intents })
   expect(await early.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
   const links = { insertIfAbsent: unknown, readSerial: rejects }
-  const late = creatorOf(['gggggg1'], { links })
+  const late = createUseCase(['gggggg1'], { links })
   expect(await late.create({ idempotencyKey: 'k' })).toEqual({ kind: 'outcome-unknown' })
   expect([...early.pauses, ...late.pauses]).toEqual([])
 })
 
-test('a defect of the store fails loudly, and is no outage', async () => {
+test('a defect of the store is thrown and not reported as an outage', async () => {
   const insertIfAbsent = () => Promise.reject(new TypeError('a defect'))
   const links = { insertIfAbsent, readSerial: () => Promise.resolve(undefined) }
-  const { create } = creatorOf(['gggggg1'], { links })
+  const { create } = createUseCase(['gggggg1'], { links })
   await expect(create()).rejects.toThrow('a defect')
 })
 
-test('of a store that refuses a link it is known that none was stored', async () => {
-  const refused = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
-  const links = { ...createMemoryLinkStore(), insertIfAbsent: refused }
-  const { create, pauses, metrics } = creatorOf(['gggggg1', 'gggggg2'], { links })
+test('a link that the store rejects is reported as not stored', async () => {
+  const rejectInsert = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+  const links = { ...createMemoryLinkStore(), insertIfAbsent: rejectInsert }
+  const { create, pauses, metrics } = createUseCase(['gggggg1', 'gggggg2'], { links })
   expect(await create()).toEqual({ kind: 'store-unavailable' })
   expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
   expect(pauses).toEqual([])
@@ -128,41 +128,41 @@ test('of a store that refuses a link it is known that none was stored', async ()
   expect(values).toEqual([{ labels: { result: 'not-done' }, value: 2 }])
 })
 
-test('a store that refuses an intent is not asked again', async () => {
-  let asked = 0
+test('an intent that the store rejects is not retried', async () => {
+  let inserts = 0
   const insertIfAbsent = () => {
-    asked++
+    inserts++
     return Promise.reject(new StoreError('full', { outcome: 'not-done' }))
   }
   const intents = { ...createMemoryIntentStore(() => 0), insertIfAbsent }
-  const { create, pauses } = creatorOf(['gggggg1'], { intents })
+  const { create, pauses } = createUseCase(['gggggg1'], { intents })
   expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
-  expect([asked, pauses]).toEqual([1, []])
+  expect([inserts, pauses]).toEqual([1, []])
 })
 
 describe('a move of an intent whose code was taken', () => {
-  /** A creator whose first code is an alias, and whose store bends what `move` does. */
-  async function movingOf(move: (real: IntentStore) => IntentStore['move']) {
+  /** A creator whose first code is taken by an alias, and whose store has another `move`. */
+  async function creatorWithMove(move: (real: IntentStore) => IntentStore['move']) {
     const intents = createMemoryIntentStore(() => 0)
     const calls: string[] = []
     const real = { ...intents }
-    const bent = move(real)
-    const made = creatorOf(['gggggg1', 'gggggg2', 'gggggg3'], {
+    const replaced = move(real)
+    const setup = createUseCase(['gggggg1', 'gggggg2', 'gggggg3'], {
       intents: {
         ...intents,
         move(change) {
           calls.push(change.to)
-          return bent(change)
+          return replaced(change)
         },
       },
     })
-    await made.create({ alias: 'gggggg1' })
-    return { ...made, calls, intents }
+    await setup.create({ alias: 'gggggg1' })
+    return { ...setup, calls, intents }
   }
 
-  test('is retried after a failure until it is done', async () => {
+  test('is retried after a failure until it succeeds', async () => {
     let failures = 2
-    const { create, calls } = await movingOf(
+    const { create, calls } = await creatorWithMove(
       (real) => (change) => (failures-- > 0 ? unknown() : real.move(change)),
     )
     const outcome = await create({ idempotencyKey: 'k' })
@@ -170,8 +170,8 @@ describe('a move of an intent whose code was taken', () => {
     expect(calls).toEqual(['gggggg2', 'gggggg2', 'gggggg2'])
   })
 
-  test('that took effect though its call failed is found by a read, and not retried', async () => {
-    const { create, calls } = await movingOf(
+  test('that took effect although its call failed is found by a read and not retried', async () => {
+    const { create, calls } = await creatorWithMove(
       (real) => (change) => real.move(change).then(() => unknown()),
     )
     const outcome = await create({ idempotencyKey: 'k' })
@@ -180,25 +180,25 @@ describe('a move of an intent whose code was taken', () => {
   })
 
   test('that the store rejects is not retried', async () => {
-    const { create, calls, pauses } = await movingOf(() => rejected)
+    const { create, calls, pauses } = await creatorWithMove(() => rejected)
     expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
     expect([calls.length, pauses]).toEqual([1, []])
   })
 
-  test('whose intent has expired meanwhile is not retried', async () => {
-    const { create, pauses } = await movingOf(() => unknown)
+  test('whose intent has expired is not retried', async () => {
+    const { create, pauses } = await creatorWithMove(() => unknown)
     const readSerial = () => Promise.resolve(undefined)
-    const made = creatorOf(['gggggg1', 'gggggg2'], {
+    const setup = createUseCase(['gggggg1', 'gggggg2'], {
       intents: { ...createMemoryIntentStore(() => 0), move: unknown, readSerial },
     })
-    await made.create({ alias: 'gggggg1' })
-    expect(await made.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
-    expect([...made.pauses, ...pauses]).toEqual([])
+    await setup.create({ alias: 'gggggg1' })
+    expect(await setup.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+    expect([...setup.pauses, ...pauses]).toEqual([])
     expect(await create({ alias: 'other' })).toMatchObject({ kind: 'created' })
   })
 
-  test('to another body’s intent stores no link of this body', async () => {
-    const { create, links } = await movingOf((real) => async (change) => {
+  test('that returns the intent of another body stores no link of this body', async () => {
+    const { create, links } = await creatorWithMove((real) => async (change) => {
       const moved = await real.move(change)
       return moved && { ...moved, bodyHash: 'another' }
     })
@@ -207,41 +207,41 @@ describe('a move of an intent whose code was taken', () => {
   })
 })
 
-test('with a key, too, ten taken codes in a row end the search', async () => {
+test('a create with a key also stops after ten taken codes in a row', async () => {
   const codes = Array.from({ length: 12 }, (_, i) => `gggggg${i.toString(36)}`)
-  const { create, codes: left } = creatorOf([...codes])
+  const { create, codes: left } = createUseCase([...codes])
   for (const alias of codes.slice(0, 10)) await create({ alias })
   expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
   expect(left).toEqual(codes.slice(11))
 })
 
-test('an eleventh code is not tried', async () => {
+test('a create does not try an eleventh code', async () => {
   const codes = Array.from({ length: 11 }, (_, i) => `gggggg${i.toString(36)}`)
-  const { create, codes: left } = creatorOf([...codes])
+  const { create, codes: left } = createUseCase([...codes])
   for (const alias of codes.slice(0, 10)) await create({ alias })
   expect(await create()).toEqual({ kind: 'store-unavailable' })
   expect(left).toEqual(codes.slice(10))
 })
 
-test('an intent that took effect though its call failed is not written twice', async () => {
+test('an intent that was stored although its call failed is not written twice', async () => {
   const real = createMemoryIntentStore(() => 0)
   let calls = 0
   const insertIfAbsent = (intent: Intent) => {
     calls++
     return real.insertIfAbsent(intent).then(() => unknown())
   }
-  const { create, metrics } = creatorOf(['gggggg1'], { intents: { ...real, insertIfAbsent } })
+  const { create, metrics } = createUseCase(['gggggg1'], { intents: { ...real, insertIfAbsent } })
   expect(await create({ idempotencyKey: 'k' })).toMatchObject({ kind: 'created', replayed: false })
   expect(calls).toBe(1)
   expect((await metrics.claims.get()).values).toEqual([{ labels: { result: 'claimed' }, value: 1 }])
 })
 
-test('a claim that is retried with success is counted as resolved, and as claimed', async () => {
+test('a claim that succeeds on a retry is counted as resolved and as claimed', async () => {
   const links = createMemoryLinkStore()
   const insertIfAbsent = links.insertIfAbsent.bind(links)
-  const fates = [unknown, rejected]
-  links.insertIfAbsent = (link) => fates.shift()?.() ?? insertIfAbsent(link)
-  const { create, metrics, pauses } = creatorOf(['gggggg1'], { links })
+  const failures = [unknown, rejected]
+  links.insertIfAbsent = (link) => failures.shift()?.() ?? insertIfAbsent(link)
+  const { create, metrics, pauses } = createUseCase(['gggggg1'], { links })
   expect(await create()).toMatchObject({ kind: 'created' })
   expect(pauses).toHaveLength(2)
   const { values } = await metrics.claims.get()
@@ -251,14 +251,14 @@ test('a claim that is retried with success is counted as resolved, and as claime
   ])
 })
 
-test('a claim whose deadline has passed is not written once more', async () => {
+test('a claim whose deadline has passed is not retried', async () => {
   const links = createMemoryLinkStore()
   let writes = 0
   links.insertIfAbsent = () => {
     writes++
     return unknown()
   }
-  const { create, clock } = creatorOf(['gggggg1'], {
+  const { create, clock } = createUseCase(['gggggg1'], {
     links,
     pause() {
       clock.monotonicMs += CREATE_MS_MAX

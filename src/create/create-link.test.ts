@@ -1,15 +1,15 @@
-// Creating links over stores in memory: what is stored, what is told, and when. What faults and
-// concurrency can do to it is explored in test/model.
+// Creating links over stores in memory: what is stored, what is reported, and when. test/model
+// explores faults and concurrency.
 import { describe, expect, test } from '@jest/globals'
-import { creatorOf } from '../../test/parts/creator.ts'
+import { createUseCase } from '../../test/parts/creator.ts'
 import { INTENT_TTL_MS } from '../links/intent-store.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
 
 const DAY_MS = 86_400_000
 
-test('a link is stored as it was asked for, and its code told before the answer', async () => {
-  const { clock, links, stored, create } = creatorOf(['gggggg1'])
+test('a link is stored as requested, and onStored gets its code before the response', async () => {
+  const { clock, links, stored, create } = createUseCase(['gggggg1'])
   const outcome = await create({ ttlDays: 2 })
   const link = {
     code: 'gggggg1',
@@ -26,37 +26,34 @@ test('a link is stored as it was asked for, and its code told before the answer'
   expect(stored).toEqual(['gggggg1'])
 })
 
-test.each([undefined, 'k'])(
-  'the answer waits for what was told, key %s',
-  async (idempotencyKey) => {
-    const done = Promise.withResolvers<undefined>()
-    const told: string[] = []
-    const { create } = creatorOf(['gggggg1'], {
-      onStored(code) {
-        told.push(code)
-        return done.promise
-      },
-    })
-    let isAnswered = false
-    const creating = create({ idempotencyKey }).finally(() => (isAnswered = true))
-    while (told.length === 0) await Promise.resolve()
-    await new Promise((resolve) => setImmediate(resolve))
-    expect(isAnswered).toBe(false)
-    done.resolve(undefined)
-    expect(await creating).toMatchObject({ kind: 'created' })
-  },
-)
+test.each([undefined, 'k'])('the response waits for onStored, key %s', async (idempotencyKey) => {
+  const done = Promise.withResolvers<undefined>()
+  const onStoredCodes: string[] = []
+  const { create } = createUseCase(['gggggg1'], {
+    onStored(code) {
+      onStoredCodes.push(code)
+      return done.promise
+    },
+  })
+  let isCreated = false
+  const creating = create({ idempotencyKey }).finally(() => (isCreated = true))
+  while (onStoredCodes.length === 0) await Promise.resolve()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(isCreated).toBe(false)
+  done.resolve(undefined)
+  expect(await creating).toMatchObject({ kind: 'created' })
+})
 
-test('two requests for one target are two links', async () => {
-  const { create } = creatorOf(['gggggg1', 'gggggg2'])
+test('two requests for one target create two links', async () => {
+  const { create } = createUseCase(['gggggg1', 'gggggg2'])
   const outcomes = [await create(), await create()]
   expect(outcomes).toMatchObject([{ link: { code: 'gggggg1' } }, { link: { code: 'gggggg2' } }])
   const writers = outcomes.map((outcome) => outcome.kind === 'created' && outcome.link.writerId)
   expect(new Set(writers).size).toBe(2)
 })
 
-test('a taken alias is told, takes no code, and stores nothing', async () => {
-  const { create, links, stored, codes } = creatorOf(['gggggg1'])
+test('a taken alias is reported, takes no code, and stores nothing', async () => {
+  const { create, links, stored, codes } = createUseCase(['gggggg1'])
   await create({ alias: 'mine' })
   const outcome = await create({ alias: 'mine', longUrl: 'https://example.org/' })
   expect(outcome).toEqual({ kind: 'alias-taken' })
@@ -65,14 +62,14 @@ test('a taken alias is told, takes no code, and stores nothing', async () => {
   expect(codes).toEqual(['gggggg1'])
 })
 
-test('a pool’s code that is somebody’s alias is passed over', async () => {
-  const { create } = creatorOf(['gggggg1', 'gggggg2'])
+test('a code of the pool that is an existing alias is skipped', async () => {
+  const { create } = createUseCase(['gggggg1', 'gggggg2'])
   await create({ alias: 'gggggg1' })
   expect(await create()).toMatchObject({ kind: 'created', link: { code: 'gggggg2' } })
 })
 
-test('with a key, too, and the repeat says the code that came of it', async () => {
-  const { create, codes } = creatorOf(['gggggg1', 'gggggg2'])
+test('it is also skipped with a key, and a retry returns the code used instead', async () => {
+  const { create, codes } = createUseCase(['gggggg1', 'gggggg2'])
   await create({ alias: 'gggggg1' })
   const first = await create({ idempotencyKey: 'k' })
   expect(first).toMatchObject({ kind: 'created', link: { code: 'gggggg2' }, replayed: false })
@@ -80,37 +77,37 @@ test('with a key, too, and the repeat says the code that came of it', async () =
   expect(codes).toEqual([])
 })
 
-test('ten taken codes in a row end the search', async () => {
+test('a create stops after ten taken codes in a row', async () => {
   const codes = Array.from({ length: 11 }, (_, i) => `gggggg${i.toString(36)}`)
-  const { create } = creatorOf([...codes])
+  const { create } = createUseCase([...codes])
   for (const alias of codes) await create({ alias })
   expect(await create()).toEqual({ kind: 'store-unavailable' })
 })
 
-test('an empty pool is told; aliases go on', async () => {
-  const { create } = creatorOf()
+test('an empty pool is reported; aliases still work', async () => {
+  const { create } = createUseCase()
   expect(await create()).toEqual({ kind: 'pool-empty' })
   expect(await create({ idempotencyKey: 'k' })).toEqual({ kind: 'pool-empty' })
   expect(await create({ alias: 'mine' })).toMatchObject({ kind: 'created' })
 })
 
-test('a repeat answers the same, with its first times, also from an empty pool', async () => {
-  const { create, clock } = creatorOf(['gggggg1'])
+test('a retry returns the first result with its times, also while the pool is empty', async () => {
+  const { create, clock } = createUseCase(['gggggg1'])
   const first = await create({ idempotencyKey: 'k', ttlDays: 1 })
   clock.nowMs += DAY_MS - 1
   expect(await create({ idempotencyKey: 'k', ttlDays: 1 })).toEqual({ ...first, replayed: true })
 })
 
-test('a repeat answers the same after the link was deleted', async () => {
-  const { create, links, clock } = creatorOf(['gggggg1'])
+test('a retry returns the first result after the link was deleted', async () => {
+  const { create, links, clock } = createUseCase(['gggggg1'])
   const first = await create({ idempotencyKey: 'k' })
   await links.erase({ code: 'gggggg1', deletedAtMs: clock.nowMs })
   expect(await create({ idempotencyKey: 'k' })).toEqual({ ...first, replayed: true })
   expect((await links.find('gggggg1'))?.longUrl).toBeNull()
 })
 
-test('an intent is forgotten after its time, and the key is free', async () => {
-  const { create, clock } = creatorOf(['gggggg1', 'gggggg2'])
+test('an intent expires, and then its key is free', async () => {
+  const { create, clock } = createUseCase(['gggggg1', 'gggggg2'])
   await create({ idempotencyKey: 'k' })
   clock.nowMs += INTENT_TTL_MS
   const next = await create({ idempotencyKey: 'k', longUrl: 'https://example.org/' })
@@ -120,10 +117,10 @@ test('an intent is forgotten after its time, and the key is free', async () => {
 test.each([
   ['target', { longUrl: 'https://example.com' }],
   ['alias', { alias: 'mine' }],
-  ['life', { ttlDays: 1 }],
+  ['lifetime', { ttlDays: 1 }],
   ['member that a later version adds', { note: 'x' }],
-])('a key with another %s is another body, and stores nothing', async (_, change) => {
-  const { create, links, stored } = creatorOf(['gggggg1', 'gggggg2'])
+])('a key with another %s is another body: it stores nothing', async (_, change) => {
+  const { create, links, stored } = createUseCase(['gggggg1', 'gggggg2'])
   await create({ idempotencyKey: 'k' })
   expect(await create({ idempotencyKey: 'k', ...change })).toEqual({ kind: 'key-reused' })
   expect(stored).toEqual(['gggggg1'])
@@ -131,34 +128,34 @@ test.each([
 })
 
 test('the key is stored as a hash only', async () => {
-  const kept: string[] = []
-  const { create, intents } = creatorOf(['gggggg1'], {})
+  const storedIntents: string[] = []
+  const { create, intents } = createUseCase(['gggggg1'], {})
   const insertIfAbsent = intents.insertIfAbsent.bind(intents)
   intents.insertIfAbsent = (intent) => {
-    kept.push(JSON.stringify(intent))
+    storedIntents.push(JSON.stringify(intent))
     return insertIfAbsent(intent)
   }
   await create({ idempotencyKey: 'my own secret' })
-  expect(kept).toHaveLength(1)
-  expect(kept.join()).not.toMatch(/my own secret|example\.com/)
+  expect(storedIntents).toHaveLength(1)
+  expect(storedIntents.join()).not.toMatch(/my own secret|example\.com/)
 })
 
-describe('a repeat after the life of its link, within that of its intent', () => {
+describe('a retry after its link has expired, but not its intent', () => {
   const request = { idempotencyKey: 'k', ttlDays: 1 }
 
-  test('says a link again that was stored', async () => {
-    const { create, clock } = creatorOf(['gggggg1'])
+  test('returns the link if it was stored', async () => {
+    const { create, clock } = createUseCase(['gggggg1'])
     const first = await create(request)
     clock.nowMs += DAY_MS
     expect(await create(request)).toEqual({ ...first, replayed: true })
   })
 
-  test('stores none that would be dead, and one when the key is free again', async () => {
+  test('stores no link that would be expired, and a new one once the key is free', async () => {
     const links = createMemoryLinkStore()
-    const refused = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
+    const rejectInsert = () => Promise.reject(new StoreError('full', { outcome: 'not-done' }))
     const insertIfAbsent = links.insertIfAbsent.bind(links)
-    links.insertIfAbsent = refused
-    const { create, clock } = creatorOf(['gggggg1', 'gggggg2'], { links })
+    links.insertIfAbsent = rejectInsert
+    const { create, clock } = createUseCase(['gggggg1', 'gggggg2'], { links })
     expect(await create(request)).toEqual({ kind: 'store-unavailable' })
     links.insertIfAbsent = insertIfAbsent
     clock.nowMs += DAY_MS
@@ -169,8 +166,8 @@ describe('a repeat after the life of its link, within that of its intent', () =>
     expect(await create(request)).toMatchObject({ kind: 'created', link, replayed: false })
   })
 
-  test('is told that the alias is taken', async () => {
-    const { create, clock } = creatorOf()
+  test('reports that the alias is taken', async () => {
+    const { create, clock } = createUseCase()
     await create({ alias: 'mine' })
     expect(await create({ ...request, alias: 'mine' })).toEqual({ kind: 'alias-taken' })
     clock.nowMs += DAY_MS

@@ -50,10 +50,10 @@ export interface CreateDeps extends ClaimDeps {
 export const CREATE_MS_MAX = 2800
 
 /** A pool's code may be taken by an alias, but not this many in a row. */
-const TRIES_MAX = 10
+const ATTEMPTS_MAX = 10
 
 /** What creating within a deadline needs in addition. */
-export interface CreatorDeps extends CreateDeps {
+export interface LinkCreatorDeps extends CreateDeps {
   /** Whether a create can succeed now. @default always */
   readonly isStoreAvailable?: () => boolean
   /** Called with a defect that occurs after the response. */
@@ -64,8 +64,8 @@ export interface CreatorDeps extends CreateDeps {
  * Creates links, each within CREATE_MS_MAX. After that a create that is still in flight runs to its
  * next step, so that `onStored` is called, and stops there: its own deadline has passed too.
  */
-export function createCreator(
-  deps: CreatorDeps,
+export function createLinkCreator(
+  deps: LinkCreatorDeps,
 ): (request: CreateRequest) => Promise<CreateOutcome> {
   const { isStoreAvailable = () => true, onLateError } = deps
   const deadlines = createDeadlineQueue(CREATE_MS_MAX, deps.monotonicMs)
@@ -105,8 +105,8 @@ async function createOnce(
   request: CreateRequest,
   deadlineMs: number,
 ): Promise<CreateOutcome> {
-  for (let tries = 0; tries < TRIES_MAX; tries++) {
-    if (tries > 0 && deps.monotonicMs() >= deadlineMs) break
+  for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts++) {
+    if (attempts > 0 && deps.monotonicMs() >= deadlineMs) break
     const supplied = codeFor(deps, request, deadlineMs)
     const code = supplied instanceof Promise ? await supplied : supplied
     if (code.kind !== 'code') return code
@@ -157,7 +157,7 @@ async function finish(
 ): Promise<CreateOutcome> {
   const { request, deadlineMs, replayed } = given
   let intent = given.intent
-  for (let tries = 0; tries < TRIES_MAX; tries++) {
+  for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts++) {
     if (deps.monotonicMs() >= deadlineMs) return { kind: 'store-unavailable' }
     const link = linkOf(intent, request.longUrl)
     const outcome = await claimCode(deps, link, deadlineMs)
@@ -176,7 +176,7 @@ async function finish(
 }
 
 /**
- * The link of an intent that has expired meanwhile: returned if it was stored, but never stored
+ * The link of an intent that has expired: returned if it was stored, but never stored
  * now, as it would be expired. Only a link with a life of one day expires before its intent, which
  * lives for 25 hours while clients may rely on 24. Until the intent expires its key cannot get
  * another link, which would be a second one for the same key; after that, a retry is a new request.
@@ -207,12 +207,12 @@ async function settleIntent(
 ): Promise<Intent | undefined> {
   const retries = createRetries(deadlineMs, deps)
   do {
-    const stood = await resultOrOutcome(deps.intents.insertIfAbsent(own))
-    if (stood === 'not-done') return undefined // as in claimCode: not retried
-    if (stood !== 'unknown') return stood
-    const seen = await retries.run(() => deps.intents.readSerial(own.keyHash))
-    if (seen === 'failed') return undefined
-    if (seen !== undefined) return seen
+    const stored = await resultOrOutcome(deps.intents.insertIfAbsent(own))
+    if (stored === 'not-done') return undefined // as in claimCode: not retried
+    if (stored !== 'unknown') return stored
+    const read = await retries.run(() => deps.intents.readSerial(own.keyHash))
+    if (read === 'failed') return undefined
+    if (read !== undefined) return read
   } while (await retries.wait())
   return undefined
 }
@@ -225,12 +225,12 @@ async function settleMove(
 ): Promise<Intent | undefined> {
   const retries = createRetries(deadlineMs, deps)
   do {
-    const stood = await resultOrOutcome(deps.intents.move(change))
-    if (stood === 'not-done') return undefined
-    if (stood !== 'unknown') return stood
-    const seen = await retries.run(() => deps.intents.readSerial(change.intent.keyHash))
-    if (seen === 'failed' || seen === undefined) return undefined
-    if (seen.code !== change.intent.code) return seen
+    const stored = await resultOrOutcome(deps.intents.move(change))
+    if (stored === 'not-done') return undefined
+    if (stored !== 'unknown') return stored
+    const read = await retries.run(() => deps.intents.readSerial(change.intent.keyHash))
+    if (read === 'failed' || read === undefined) return undefined
+    if (read.code !== change.intent.code) return read
   } while (await retries.wait())
   return undefined
 }
@@ -282,6 +282,6 @@ function bodyHashOf(request: CreateRequest): string {
   return sha256(JSON.stringify([longUrl, alias, ttlDays, ...others.sort()]))
 }
 
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+function sha256(input: string): string {
+  return createHash('sha256').update(input).digest('hex')
 }

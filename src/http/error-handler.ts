@@ -19,7 +19,7 @@ export function errorHandler(deps: { baseUrl: string; log: Log }) {
 }
 
 /** Responds with 500 and the request id that `res` already has, and logs the error. */
-export function sendFailure(
+function sendFailure(
   deps: { baseUrl: string; log: Log },
   res: ServerResponse,
   error: unknown,

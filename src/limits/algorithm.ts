@@ -21,8 +21,8 @@ export interface Limit {
 /** State of one counter: numbers that only its algorithm reads; never longer than `requests`. */
 export type CounterState = readonly number[]
 
-/** Hits to count in one counter. */
-export interface Charge {
+/** Input of a decision: the counter's state and the hits to count. */
+export interface DecisionInput {
   /** The stored state; `undefined`: none, or it has expired. */
   readonly state: CounterState | undefined
   /** Hits; 0 only reads, a negative number refunds hits. */
@@ -38,9 +38,9 @@ export interface Decision {
   readonly remaining: number
   /** Of the hits, how many were over the limit; 0 if they are admitted. */
   readonly over: number
-  /** Until the whole limit is free again, if no more hits come. */
+  /** Until the whole limit is available, if no more hits arrive. */
   readonly resetUs: number
-  /** Until these hits would be admitted, if no others come; 0 if they are, Infinity: never. */
+  /** Until these hits are admitted if no others arrive; 0: they are now, Infinity: never. */
   readonly retryAfterUs: number
   /** State to store, or `undefined`: unchanged. */
   readonly next: CounterState | undefined
@@ -54,7 +54,7 @@ export interface Decision {
  * Whether a time in a state is more than a window ahead: the store's clock was set back from a
  * wrong time. Such a state keeps its hits and takes the current time, or it would deny until then.
  */
-export function isTooFarAhead(stateUs: number, { nowUs, limit }: Charge): boolean {
+export function isTooFarAhead(stateUs: number, { nowUs, limit }: DecisionInput): boolean {
   return stateUs > nowUs + limit.windowUs
 }
 
@@ -62,8 +62,8 @@ export function isTooFarAhead(stateUs: number, { nowUs, limit }: Charge): boolea
 export interface Algorithm {
   /** Its name in rules. */
   readonly name: string
-  /** Whether rules may give it a `burst`. */
+  /** Whether rules may set its `burst`. */
   readonly takesBurst: boolean
-  /** Decides one charge; never reads a clock. */
-  decide(charge: Charge): Decision
+  /** Decides whether the hits are admitted; never reads a clock. */
+  decide(input: DecisionInput): Decision
 }

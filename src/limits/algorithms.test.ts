@@ -1,4 +1,4 @@
-// Every algorithm of the list keeps the promises that all of them make, over random histories.
+// Properties that every algorithm has, over random histories.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { CounterState, Limit } from './algorithm.ts'
@@ -42,11 +42,11 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
       denyConsumes: false,
     })
 
-    /** Walks a history; `see` is told of each charge and its decision. */
-    const walk = (
+    /** Replays a history and calls `check` with each input and its decision. */
+    const replayHistory = (
       limit: Limit,
       history: readonly { waitUs: number; cost: number }[],
-      see: (at: {
+      check: (step: {
         state: CounterState | undefined
         cost: number
         nowUs: number
@@ -58,26 +58,26 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
       for (const { waitUs, cost } of history) {
         nowUs += waitUs
         const decision = algorithm.decide({ state, cost, nowUs, limit })
-        see({ state, cost, nowUs, decision })
+        check({ state, cost, nowUs, decision })
         state = decision.next ?? state
       }
     }
 
-    test('a clock that is set back never makes a client wait longer than two windows', () => {
+    test('after a clock is set back, no wait is longer than two windows', () => {
       fc.assert(
         fc.property(limits, steps, (shape, history) => {
           const limit = limitOf(shape)
-          const mostUs = 2 * limit.windowUs + (limit.burst / limit.requests) * limit.windowUs + 1
-          walk(limit, history, ({ decision: { retryAfterUs, resetUs, expiresInUs } }) => {
-            if (Number.isFinite(retryAfterUs)) expect(retryAfterUs).toBeLessThanOrEqual(mostUs)
-            expect(resetUs).toBeLessThanOrEqual(mostUs)
-            expect(expiresInUs).toBeLessThanOrEqual(mostUs)
+          const maxUs = 2 * limit.windowUs + (limit.burst / limit.requests) * limit.windowUs + 1
+          replayHistory(limit, history, ({ decision: { retryAfterUs, resetUs, expiresInUs } }) => {
+            if (Number.isFinite(retryAfterUs)) expect(retryAfterUs).toBeLessThanOrEqual(maxUs)
+            expect(resetUs).toBeLessThanOrEqual(maxUs)
+            expect(expiresInUs).toBeLessThanOrEqual(maxUs)
           })
         }),
       )
     })
 
-    test('a clock that is set forward and back admits no hit more than one set forward', () => {
+    test('a clock that is set forward and back admits no additional hits', () => {
       fc.assert(
         fc.property(limits, fc.integer({ min: 0, max: 2 ** 33 }), (shape, stepUs) => {
           const limit = limitOf(shape)
@@ -96,31 +96,31 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
       )
     })
 
-    test('a look changes nothing, and says whether one hit would be admitted', () => {
+    test('a peek returns whether one hit would be admitted', () => {
       fc.assert(
         fc.property(limits, steps, (shape, history) => {
           const limit = limitOf(shape)
-          walk(limit, history, ({ state, nowUs }) => {
-            const look = algorithm.decide({ state, cost: 0, nowUs, limit })
+          replayHistory(limit, history, ({ state, nowUs }) => {
+            const peek = algorithm.decide({ state, cost: 0, nowUs, limit })
             const hit = algorithm.decide({ state, cost: 1, nowUs, limit })
-            expect(look.admitted).toBe(hit.admitted)
+            expect(peek.admitted).toBe(hit.admitted)
           })
         }),
       )
     })
 
-    test('who waits as long as told is admitted, and a microsecond earlier is not', () => {
+    test('a retry after the reported wait is admitted, a microsecond earlier it is denied', () => {
       fc.assert(
         fc.property(limits, steps, (shape, history) => {
           const limit = limitOf(shape)
-          walk(
+          replayHistory(
             limit,
             history,
             ({ state, cost, nowUs, decision: { admitted, retryAfterUs, next } }) => {
               if (admitted || !Number.isFinite(retryAfterUs)) return
-              const kept = next ?? state
+              const stored = next ?? state
               const retry = (laterUs: number) =>
-                algorithm.decide({ state: kept, cost, nowUs: nowUs + laterUs, limit }).admitted
+                algorithm.decide({ state: stored, cost, nowUs: nowUs + laterUs, limit }).admitted
               expect(retry(retryAfterUs)).toBe(true)
               expect(retryAfterUs).toBeGreaterThan(0)
               if (retryAfterUs > 1) expect(retry(retryAfterUs - 1)).toBe(false)
@@ -130,38 +130,43 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
       )
     })
 
-    test('what remains is admitted at once, and one more is not', () => {
+    test('the remaining hits are admitted at once, and one more is denied', () => {
       fc.assert(
         fc.property(limits, steps, (shape, history) => {
           const limit = limitOf(shape)
-          walk(limit, history, ({ state, nowUs, decision }) => {
-            const kept = decision.next ?? state
+          replayHistory(limit, history, ({ state, nowUs, decision }) => {
+            const stored = decision.next ?? state
             if (decision.remaining > 0) {
-              const all = algorithm.decide({ state: kept, cost: decision.remaining, nowUs, limit })
+              const all = algorithm.decide({
+                state: stored,
+                cost: decision.remaining,
+                nowUs,
+                limit,
+              })
               expect(all.admitted).toBe(true)
             }
             const more = algorithm.decide({
-              state: kept,
+              state: stored,
               cost: decision.remaining + 1,
               nowUs,
               limit,
             })
-            // A leaky bucket that is empty takes a call of several hits, each with its time.
-            const takesMore = algorithm.name === 'leaky_bucket' && decision.remaining > 0
-            if (!takesMore) expect(more.admitted).toBe(false)
+            // An empty leaky bucket admits a call of several hits, each with its time.
+            const admitsMore = algorithm.name === 'leaky_bucket' && decision.remaining > 0
+            if (!admitsMore) expect(more.admitted).toBe(false)
           })
         }),
       )
     })
 
-    test('once the reset is over the counter is as new', () => {
+    test('after the reset the counter behaves like a new one', () => {
       fc.assert(
         fc.property(limits, steps, (shape, history) => {
           const limit = limitOf(shape)
-          walk(limit, history, ({ state, nowUs, decision }) => {
-            const kept = decision.next ?? state
+          replayHistory(limit, history, ({ state, nowUs, decision }) => {
+            const stored = decision.next ?? state
             const later = nowUs + Math.max(decision.resetUs, 0)
-            const used = algorithm.decide({ state: kept, cost: 1, nowUs: later, limit })
+            const used = algorithm.decide({ state: stored, cost: 1, nowUs: later, limit })
             const fresh = algorithm.decide({ state: undefined, cost: 1, nowUs: later, limit })
             expect([used.admitted, used.remaining]).toEqual([fresh.admitted, fresh.remaining])
           })

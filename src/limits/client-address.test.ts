@@ -1,4 +1,4 @@
-// Addresses of peers and whom they count as.
+// The client key of a peer address.
 import { expect, test } from '@jest/globals'
 import { clientOf } from './client-address.ts'
 

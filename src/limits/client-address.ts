@@ -21,9 +21,9 @@ function groupsOf(address: string): number[] {
   const [before = '', after] = address.split('::')
   const numbers = (text: string) =>
     text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))
-  const head = numbers(before)
-  if (after === undefined) return head
-  const tail = numbers(after)
-  const zeros = Math.max(0, GROUPS - head.length - tail.length)
-  return [...head, ...Array.from({ length: zeros }, () => 0), ...tail]
+  const leading = numbers(before)
+  if (after === undefined) return leading
+  const trailing = numbers(after)
+  const zeros = Math.max(0, GROUPS - leading.length - trailing.length)
+  return [...leading, ...Array.from({ length: zeros }, () => 0), ...trailing]
 }

@@ -2,13 +2,13 @@
 import type { Algorithm, Decision, Limit } from './algorithm.ts'
 
 /**
- * Effect of a denied charge on its call: `alone` denies it, `together` denies it if every
- * charge of that kind is denied, `never` admits it.
+ * Effect of denied hits on their call: `alone` denies it, `together` denies it if all hits with
+ * that veto are denied, `never` admits it.
  */
 export type Veto = 'alone' | 'together' | 'never'
 
 /** Hits to count in one counter, by the algorithm of its rule. */
-export interface CounterCharge {
+export interface CounterHits {
   /** Names the counter: rule, value and window; no two rules share one. */
   readonly key: string
   readonly algorithm: Algorithm
@@ -23,22 +23,22 @@ export interface CounterCharge {
 /** Counters by key. A counter's state expires once it has no effect. */
 export interface CounterStore {
   /**
-   * Counts the charges of one call by the store's clock, as `decideTogether` does, in one atomic
-   * step. Returns decisions in the order of the charges. Throws StoreError: the result is unknown.
+   * Counts the hits of one call by the store's clock, as `decideTogether` does, in one atomic
+   * step. Returns decisions in the order of `counts`. Throws StoreError: the result is unknown.
    */
-  charge(charges: readonly CounterCharge[]): Promise<readonly Decision[]>
+  consume(counts: readonly CounterHits[]): Promise<readonly Decision[]>
 }
 
 /**
- * Some charges of a call that are made apart from the others: what only all quotas together deny, a
- * part of them does not.
+ * The counts of a call that are decided apart from the others. Only all quotas together deny a
+ * call, so if some quotas are missing from `part`, the others in it deny nothing.
  */
 export function partOf(
-  part: readonly CounterCharge[],
-  whole: readonly CounterCharge[],
-): readonly CounterCharge[] {
-  const quotas = (charges: readonly CounterCharge[]) =>
-    charges.filter(({ veto }) => veto === 'together').length
+  part: readonly CounterHits[],
+  whole: readonly CounterHits[],
+): readonly CounterHits[] {
+  const quotas = (counts: readonly CounterHits[]) =>
+    counts.filter(({ veto }) => veto === 'together').length
   if (quotas(part) === quotas(whole)) return part
-  return part.map((charge) => (charge.veto === 'together' ? { ...charge, veto: 'never' } : charge))
+  return part.map((count) => (count.veto === 'together' ? { ...count, veto: 'never' } : count))
 }

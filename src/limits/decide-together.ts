@@ -1,32 +1,32 @@
-// Decides the charges of one call together: hits that a denial of the call refunds are not kept.
+// Decides the counts of one call together: a denied call counts only hits that denials consume.
 // The script of stores/redis does the same in one atomic step.
 import type { CounterState, Decision } from './algorithm.ts'
-import type { CounterCharge } from './counter-store.ts'
+import type { CounterHits } from './counter-store.ts'
 
 /** A counter's new state. */
-interface Kept {
+interface NewState {
   readonly state: CounterState
   /** Its lifetime. */
   readonly expiresInUs: number
 }
 
-/** Result of a call. */
-export interface Together {
-  /** In the order of the charges. */
+/** The decisions for a call. */
+export interface CallDecision {
+  /** In the order of the counts. */
   readonly decisions: readonly Decision[]
   /** The counters that change, by key. */
-  readonly changes: ReadonlyMap<string, Kept>
+  readonly changes: ReadonlyMap<string, NewState>
 }
 
-/** Decides the charges of one call, in their order. `stateOf` returns the stored state. */
+/** Decides the counts of one call, in their order. `stateOf` returns the stored state. */
 export function decideTogether(
-  charges: readonly CounterCharge[],
+  counts: readonly CounterHits[],
   nowUs: number,
   stateOf: (key: string) => CounterState | undefined,
-): Together {
-  const whole = decideEach(charges, nowUs, stateOf)
-  if (!isDenied(charges, whole.decisions)) return whole
-  const kept = charges.map((charge) => (isKept(charge) ? charge : { ...charge, cost: 0 }))
+): CallDecision {
+  const whole = decideEach(counts, nowUs, stateOf)
+  if (!isDenied(counts, whole.decisions)) return whole
+  const kept = counts.map((count) => (countsWhenDenied(count) ? count : { ...count, cost: 0 }))
   const changed = decideEach(kept, nowUs, stateOf)
   const decisions = changed.decisions.map((decision, at) => {
     const { admitted = false, over = 0, retryAfterUs = 0 } = whole.decisions[at] ?? {}
@@ -36,12 +36,12 @@ export function decideTogether(
 }
 
 function decideEach(
-  charges: readonly CounterCharge[],
+  counts: readonly CounterHits[],
   nowUs: number,
   stateOf: (key: string) => CounterState | undefined,
-): Together {
-  const changes = new Map<string, Kept>()
-  const decisions = charges.map(({ key, algorithm, limit, cost }) => {
+): CallDecision {
+  const changes = new Map<string, NewState>()
+  const decisions = counts.map(({ key, algorithm, limit, cost }) => {
     const state = changes.get(key)?.state ?? stateOf(key)
     const decision = algorithm.decide({ state, cost, nowUs, limit })
     const { next, expiresInUs } = decision
@@ -52,18 +52,15 @@ function decideEach(
 }
 
 /** Whether hits count although their call is denied; refunds always do. */
-function isKept({ cost, limit }: CounterCharge): boolean {
+function countsWhenDenied({ cost, limit }: CounterHits): boolean {
   return cost < 0 || limit.denyConsumes
 }
 
-/** Whether the decisions of its charges deny a call. */
-export function isDenied(
-  charges: readonly CounterCharge[],
-  decisions: readonly Decision[],
-): boolean {
-  const deniedOf = (veto: CounterCharge['veto']) =>
-    decisions.filter(({ admitted }, at) => charges[at]?.veto === veto && !admitted).length
+/** Whether the decisions of its counts deny a call. */
+export function isDenied(counts: readonly CounterHits[], decisions: readonly Decision[]): boolean {
+  const deniedOf = (veto: CounterHits['veto']) =>
+    decisions.filter(({ admitted }, at) => counts[at]?.veto === veto && !admitted).length
   if (deniedOf('alone') > 0) return true
-  const together = charges.filter(({ veto }) => veto === 'together').length
+  const together = counts.filter(({ veto }) => veto === 'together').length
   return together > 0 && deniedOf('together') === together
 }

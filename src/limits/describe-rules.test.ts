@@ -1,4 +1,4 @@
-// What people are told of rules and of the way of a descriptor through them.
+// Descriptions of rules, and explanations of which rule a descriptor matches.
 import { describe, expect, test } from '@jest/globals'
 import { describeRules, explainMatch, renderWindow } from './describe-rules.ts'
 import type { RuleSet } from './rule.ts'
@@ -41,12 +41,12 @@ test.each([
   [300_000_000, '5m'],
   [5_400_000_000, '90m'],
   [604_800_000_000, '7d'],
-])('%d µs are %s', (us, words) => {
-  expect(renderWindow(us)).toBe(words)
+])('%d µs are %s', (us, rendered) => {
+  expect(renderWindow(us)).toBe(rendered)
 })
 
 describe('explainMatch()', () => {
-  test('names each step, and every limit that is hit', () => {
+  test('lists each step, and every limit that is hit', () => {
     expect(explain('route=create,client=10.0.0.1')).toEqual([
       'route=create: exact value, at d.route_create',
       'client=10.0.0.1: any value of the key, a counter for each value, at d.route_create.client',
@@ -56,7 +56,7 @@ describe('explainMatch()', () => {
     ])
   })
 
-  test('tells wildcards, shared and not, from any value', () => {
+  test('distinguishes shared and other wildcards, and keys without a value', () => {
     expect(explain('file=abcz')).toEqual([
       'file=abcz: wildcard a*z, one counter for all that match it, at d.file_a*z',
       'hits d.file_a*z: fixed_window, 0 per day, denies every request',
@@ -68,39 +68,41 @@ describe('explainMatch()', () => {
     expect(explain('file=c')).toEqual([
       'file=c: any value of the key, a counter for each value, at d.file',
       'hits d.file: fixed_window, 1 per day, ' +
-        'quota: denies only if every quota of the call is over, replaces x',
+        'quota: denies only if every quota of the call is exhausted, replaces x',
     ])
   })
 
-  test('says why there is no rule', () => {
+  test('reports why no rule matches', () => {
     expect(explain('route=other')).toEqual([
       'route=other: none: no descriptor of this key has the value',
-      'no rule: route leads nowhere; no other way is tried',
+      'no rule: no descriptor matches route; matching does not backtrack',
     ])
     expect(explain('client=x')[0]).toBe(
-      'client=x: none: no descriptor here has the key; there is route, file, api_key',
+      'client=x: none: no descriptor on this level has the key; keys: route, file, api_key',
     )
     expect(explain('file=c,more=d')).toEqual([
       expect.stringMatching(/^file=c: any value/),
-      'more=d: none: no descriptor here has the key; there is nothing',
-      'no rule: more leads nowhere; no other way is tried',
+      'more=d: none: no descriptor on this level has the key; keys: none',
+      'no rule: no descriptor matches more; matching does not backtrack',
     ])
     expect(explain('route=create').at(-1)).toBe(
-      'no rule: d.route_create has no rate_limit of its own; rules count only at their depth',
+      'no rule: d.route_create has no rate_limit; a rule applies only to its own depth',
     )
-    expect(explain('file=c', 'e')).toEqual(['no rule: domain "e" has none; known: "d"'])
+    expect(explain('file=c', 'e')).toEqual([
+      'no rule: domain "e" has no rules; domains with rules: "d"',
+    ])
     expect(explainMatch({ rules, domain: 'd', descriptor: { entries: [] } })).toEqual([
       'no rule: the descriptor has no entries',
     ])
   })
 
-  test('never shows what is hashed', () => {
+  test('never shows hashed values', () => {
     const lines = explain('api_key=hidden').join('\n')
     expect(lines).toMatch(/^api_key=sha256:[0-9a-f]{64}, hashed: any value/)
     expect(lines).not.toContain('hidden')
   })
 
-  test('follows a limit that the caller brings', () => {
+  test('explains a limit override of the caller', () => {
     const override = { requestsPerUnit: 7, unit: 'DAY' } as const
     const descriptor = { entries: [{ key: 'k', value: 'v' }], override }
     expect(explainMatch({ rules, domain: 'd', descriptor })).toEqual([
@@ -109,8 +111,8 @@ describe('explainMatch()', () => {
   })
 })
 
-test('describeRules() has a row for each limit, and one remark where Redis Cluster differs', () => {
-  const { rows, remarks } = describeRules(rules)
+test('describeRules() returns a row for each limit, and a warning about Redis Cluster', () => {
+  const { rows, warnings } = describeRules(rules)
   expect(rows.map((cells) => cells.slice(0, 5).join(' '))).toEqual([
     'd.route_create.client token_bucket 2 second 20',
     'd.route_create.client fixed_window 100 90s -',
@@ -119,12 +121,12 @@ test('describeRules() has a row for each limit, and one remark where Redis Clust
     'd.file fixed_window 1 day -',
     'd.api_key fixed_window 1 day -',
   ])
-  expect(remarks).toEqual([
-    'on Redis Cluster all-or-nothing holds only for keys with one hash tag; ' +
-      'rules it is asked of, by deny_consumes: 2 of 6',
+  expect(warnings).toEqual([
+    'on Redis Cluster only keys with equal hash tags are counted atomically; ' +
+      'rules that require it (deny_consumes: false): 2 of 6',
   ])
   const text = 'domain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 1}}]\n'
   const plain = parseRules([{ name: 'f', text }], { mergeDomains: false })
   if ('faults' in plain) throw new Error('the rules have faults')
-  expect(describeRules(plain.rules).remarks).toEqual([])
+  expect(describeRules(plain.rules).warnings).toEqual([])
 })

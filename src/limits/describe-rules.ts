@@ -1,6 +1,6 @@
 // Describes rules and matches for authors of rules: what a rule allows, and why a descriptor
-// hits it. Decides nothing: it looks up with the same functions as a call.
-import { findNode, matchDescriptor, type MatchRequest, seenValue } from './match.ts'
+// matches it. Decides nothing: it matches with the same functions as a call.
+import { findNode, matchDescriptor, type MatchRequest, valueToMatch } from './match.ts'
 import { fixedWindow } from './fixed-window.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { listRules } from './rule-tree.ts'
@@ -20,8 +20,8 @@ export function renderWindow(windowUs: number): string {
 
 /** A rule in one line, such as `token_bucket, 50 per second, burst 500 (creates-per-client)`. */
 function describeRule(rule: Rule): string {
-  const called = rule.name === undefined ? '' : ` (${rule.name})`
-  return `${[...numbersOf(rule), ...besidesOf(rule)].join(', ')}${called}`
+  const suffix = rule.name === undefined ? '' : ` (${rule.name})`
+  return `${[...numbersOf(rule), ...notesOf(rule)].join(', ')}${suffix}`
 }
 
 function numbersOf({ algorithm, limit, unit }: Rule): readonly string[] {
@@ -31,13 +31,13 @@ function numbersOf({ algorithm, limit, unit }: Rule): readonly string[] {
   return [algorithm.name, `${limit.requests} per ${window}`, ...burst]
 }
 
-function besidesOf({ limit, algorithm, ...rule }: Rule): readonly string[] {
+function notesOf({ limit, algorithm, ...rule }: Rule): readonly string[] {
   const isUnusual = limit !== undefined && limit.denyConsumes !== (algorithm === fixedWindow)
   return [
     ...(limit?.requests === 0 ? ['denies every request'] : []),
     ...(isUnusual ? [`denied hits ${limit.denyConsumes ? 'count' : 'do not count'}`] : []),
     ...(rule.isShadow ? ['shadow: denies nothing'] : []),
-    ...(rule.isQuota ? ['quota: denies only if every quota of the call is over'] : []),
+    ...(rule.isQuota ? ['quota: denies only if every quota of the call is exhausted'] : []),
     ...(rule.replaces.length > 0 ? [`replaces ${rule.replaces.join(' and ')}`] : []),
     ...(rule.onStoreError === 'local' ? [] : [`on store error: ${rule.onStoreError}`]),
   ]
@@ -45,29 +45,29 @@ function besidesOf({ limit, algorithm, ...rule }: Rule): readonly string[] {
 
 /** The rules of a set as people read them. */
 interface DescribedRules {
-  /** A row for each: path, algorithm, limit, window, burst, name and what else holds. */
+  /** A row for each: path, algorithm, limit, window, burst, name and notes. */
   readonly rows: readonly (readonly string[])[]
-  /** What their writer should know, each once. */
-  readonly remarks: readonly string[]
+  /** Warnings for the author, each once. */
+  readonly warnings: readonly string[]
 }
 
 /** Every rule of a set, in the order of `listRules`. */
 export function describeRules(rules: RuleSet): DescribedRules {
   const listed = listRules(rules)
-  const whole = listed.filter(({ limit }) => limit?.denyConsumes === false).length
-  const remark =
-    'on Redis Cluster all-or-nothing holds only for keys with one hash tag; ' +
-    `rules it is asked of, by deny_consumes: ${whole} of ${listed.length}`
-  return { rows: listed.map(rowOf), remarks: whole === 0 ? [] : [remark] }
+  const atomic = listed.filter(({ limit }) => limit?.denyConsumes === false).length
+  const warning =
+    'on Redis Cluster only keys with equal hash tags are counted atomically; ' +
+    `rules that require it (deny_consumes: false): ${atomic} of ${listed.length}`
+  return { rows: listed.map(rowOf), warnings: atomic === 0 ? [] : [warning] }
 }
 
 function rowOf(rule: Rule): readonly string[] {
   const { path, algorithm, limit, name = '-' } = rule
-  const besides = [...besidesOf(rule)].join('; ')
-  if (limit === undefined) return [path, '-', 'unlimited', '-', '-', name, besides]
+  const notes = [...notesOf(rule)].join('; ')
+  if (limit === undefined) return [path, '-', 'unlimited', '-', '-', name, notes]
   const burst = algorithm.takesBurst ? String(limit.burst) : '-'
   const window = rule.unit?.toLowerCase() ?? renderWindow(limit.windowUs)
-  return [path, algorithm.name, String(limit.requests), window, burst, name, besides]
+  return [path, algorithm.name, String(limit.requests), window, burst, name, notes]
 }
 
 /** Explains step by step which rule each entry of a descriptor matches; one line each. */
@@ -76,23 +76,23 @@ export function explainMatch(request: MatchRequest): readonly string[] {
   const match = matchDescriptor(request)
   const top = rules.get(domain)
   if (match === 'unknown-domain' || top === undefined) {
-    const known = [...rules.keys()].map((each) => JSON.stringify(each)).join(', ')
-    return [`no rule: domain ${JSON.stringify(domain)} has none; known: ${known || 'none'}`]
+    const names = [...rules.keys()].map((each) => JSON.stringify(each)).join(', ') || 'none'
+    return [`no rule: domain ${JSON.stringify(domain)} has no rules; domains with rules: ${names}`]
   }
   if (descriptor.override !== undefined) return hitsOf(match)
   const steps: string[] = []
   let reason = 'the descriptor has no entries'
   let level = top
   for (const entry of descriptor.entries) {
-    const value = seenValue(level.hashedKeys, entry)
+    const value = valueToMatch(level.hashedKeys, entry)
     const node = findNode(level, entry.key, value)
     const hashed = value === entry.value ? '' : ', hashed'
     steps.push(`${entry.key}=${value}${hashed}: ${stepOf(level, entry.key, node)}`)
     if (node === undefined) {
-      reason = `${entry.key} leads nowhere; no other way is tried`
+      reason = `no descriptor matches ${entry.key}; matching does not backtrack`
       break
     }
-    reason = `${node.path} has no rate_limit of its own; rules count only at their depth`
+    reason = `${node.path} has no rate_limit; a rule applies only to its own depth`
     level = node.below
   }
   return [...steps, ...(match === 'no-rule' ? [`no rule: ${reason}`] : hitsOf(match))]
@@ -104,16 +104,16 @@ function hitsOf(match: ReturnType<typeof matchDescriptor>): readonly string[] {
 }
 
 function stepOf(level: RuleLevel, key: string, node: RuleNode | undefined): string {
-  if (node === undefined) return deadEndOf(level, key)
+  if (node === undefined) return missOf(level, key)
   const sharing = node.isShared ? 'one counter for all that match it' : 'a counter for each value'
   if (node.value === '') return `any value of the key, ${sharing}, at ${node.path}`
   if (node.value.includes('*')) return `wildcard ${node.value}, ${sharing}, at ${node.path}`
   return `exact value, at ${node.path}`
 }
 
-function deadEndOf(level: RuleLevel, key: string): string {
+function missOf(level: RuleLevel, key: string): string {
   if (level.exact.has(key)) return 'none: no descriptor of this key has the value'
   const keys = [...new Set([...level.exact.keys(), ...level.any.keys()])]
-  const there = keys.length === 0 ? 'nothing' : keys.join(', ')
-  return `none: no descriptor here has the key; there is ${there}`
+  const list = keys.length === 0 ? 'none' : keys.join(', ')
+  return `none: no descriptor on this level has the key; keys: ${list}`
 }

@@ -8,9 +8,9 @@ export const leakyBucket: Algorithm = {
   name: 'leaky_bucket',
   takesBurst: false,
   // More hits than a window admits are never admitted, as with the other algorithms.
-  decide: (charge) =>
-    decideByDrain(charge, {
-      burst: Math.max(1, Math.min(charge.cost, charge.limit.requests)),
-      room: 1,
+  decide: (input) =>
+    decideByDrain(input, {
+      burst: Math.max(1, Math.min(input.cost, input.limit.requests)),
+      singleHits: 1,
     }),
 }

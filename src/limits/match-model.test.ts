@@ -1,4 +1,4 @@
-// The tree against a model that walks the descriptors as they stand in the file: random files,
+// Compares the rule tree with a model that searches the descriptors of the file: random files,
 // random requests.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -7,33 +7,33 @@ import type { Entry } from './descriptor.ts'
 import { counterKey, matchDescriptor } from './match.ts'
 import { parseRules } from './rules.ts'
 
-/** A descriptor as a file has it. */
-interface Written {
+/** A descriptor in a file. */
+interface FileDescriptor {
   readonly key: string
   readonly value?: string
   readonly rate_limit?: { unit: string; requests_per_unit: number }
   readonly share_threshold?: boolean
   readonly value_to_metric?: boolean
   readonly detailed_metric?: boolean
-  readonly descriptors?: readonly Written[]
+  readonly descriptors?: readonly FileDescriptor[]
 }
 
-/** What the model says of a request. */
+/** The model's result for a request. */
 interface Expected {
-  /** The number of the limit, which is another for each descriptor. */
+  /** The number of the limit, unique for each descriptor. */
   readonly requests: number
   readonly metricPath: string
   readonly counter: string
 }
 
 const keys = fc.constantFrom('a', 'b', 'a_b')
-const texts = fc.array(fc.constantFrom('x', 'y', '_', '*'), { maxLength: 4 })
-const values = texts.map((all) => all.join(''))
+const characters = fc.array(fc.constantFrom('x', 'y', '_', '*'), { maxLength: 4 })
+const values = characters.map((all) => all.join(''))
 const flag = fc.boolean()
 
-function levels(depth: number): fc.Arbitrary<Written[]> {
+function levels(depth: number): fc.Arbitrary<FileDescriptor[]> {
   const below = depth > 1 ? levels(depth - 1) : fc.constant([])
-  const drawn = fc.record({
+  const descriptor = fc.record({
     key: keys,
     value: values,
     limited: flag,
@@ -41,7 +41,7 @@ function levels(depth: number): fc.Arbitrary<Written[]> {
     below,
   })
   return fc
-    .uniqueArray(drawn, { maxLength: 5, selector: ({ key, value }) => `${key} ${value}` })
+    .uniqueArray(descriptor, { maxLength: 5, selector: ({ key, value }) => `${key} ${value}` })
     .map((all) =>
       all.map(({ key, value, limited, flags: [shared, named, detailed], below: descriptors }) => ({
         key,
@@ -55,8 +55,8 @@ function levels(depth: number): fc.Arbitrary<Written[]> {
     )
 }
 
-/** Gives each limit a number of its own. */
-function numbered(all: readonly Written[], next = { number: 1 }): Written[] {
+/** Sets a unique number for each limit. */
+function numbered(all: readonly FileDescriptor[], next = { number: 1 }): FileDescriptor[] {
   return all.map((each) => ({
     ...each,
     ...(each.rate_limit
@@ -66,42 +66,45 @@ function numbered(all: readonly Written[], next = { number: 1 }): Written[] {
   }))
 }
 
-function fits(pattern: string, value: string): boolean {
+function matchesPattern(pattern: string, value: string): boolean {
   return new RegExp(`^${pattern.replaceAll('*', '.*')}$`).test(value)
 }
 
-function stepInto(all: readonly Written[], { key, value }: Entry): Written | undefined {
-  const mine = all.filter((each) => each.key === key)
+function findDescriptor(
+  all: readonly FileDescriptor[],
+  { key, value }: Entry,
+): FileDescriptor | undefined {
+  const sameKey = all.filter((each) => each.key === key)
   return (
-    mine.find((each) => each.value !== '' && each.value === value) ??
-    mine.find((each) => each.value?.includes('*') && fits(each.value, value)) ??
-    mine.find((each) => each.value === '')
+    sameKey.find((each) => each.value !== '' && each.value === value) ??
+    sameKey.find((each) => each.value?.includes('*') && matchesPattern(each.value, value)) ??
+    sameKey.find((each) => each.value === '')
   )
 }
 
-function model(all: readonly Written[], entries: readonly Entry[]): Expected | undefined {
+function model(all: readonly FileDescriptor[], entries: readonly Entry[]): Expected | undefined {
   let level = all
-  const path: Written[] = []
+  const path: FileDescriptor[] = []
   for (const entry of entries) {
-    const node = stepInto(level, entry)
+    const node = findDescriptor(level, entry)
     if (node === undefined) return undefined
     path.push(node)
     level = node.descriptors ?? []
   }
   const last = path.at(-1)
   if (last?.rate_limit === undefined) return undefined
-  const shown = path.map((node, at) => {
+  const names = path.map((node, at) => {
     const own = entries[at]?.value ?? ''
     const named = node.value_to_metric === true || last.detailed_metric === true
-    const word = node.share_threshold === true || !named ? node.value : own
-    return word === '' ? node.key : `${node.key}_${word ?? ''}`
+    const value = node.share_threshold === true || !named ? node.value : own
+    return value === '' ? node.key : `${node.key}_${value ?? ''}`
   })
   const counted = path.map((node, at) =>
     node.share_threshold === true ? node.value : entries[at]?.value,
   )
   return {
     requests: last.rate_limit.requests_per_unit,
-    metricPath: ['d', ...shown].join('.'),
+    metricPath: ['d', ...names].join('.'),
     counter: JSON.stringify([path.map(({ key, value }) => [key, value]), counted]),
   }
 }
@@ -111,18 +114,18 @@ const requests = fc.array(
   { minLength: 20, maxLength: 40 },
 )
 
-test('random requests hit in random files what the model says, and count where it says', () => {
+test('random requests match the rule and counter of the model, in random files', () => {
   let hits = 0
   fc.assert(
     fc.property(
       levels(3).map((all) => numbered(all)),
       requests,
-      (descriptors, asked) => {
+      (descriptors, sample) => {
         const text = stringify({ domain: 'd', descriptors })
         const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
         if ('faults' in parsed) throw new Error(parsed.faults[0]?.message)
         const counters = new Map<string, string>()
-        for (const entries of asked) {
+        for (const entries of sample) {
           const expected = model(descriptors, entries)
           const match = matchDescriptor({
             rules: parsed.rules,

@@ -1,5 +1,5 @@
-// Which rules a descriptor hits, under which counter and which name of its metrics: the situations
-// that the reference's own tests have, and its defects.
+// The rules, counters and metric names that a descriptor matches: the cases of the reference's own
+// tests, and its defects.
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import type { Entry } from './descriptor.ts'
@@ -36,7 +36,7 @@ const counterOf = (rules: RuleSet, text: string) => {
 }
 const limit = 'rate_limit: {unit: minute, requests_per_unit: 5}'
 
-describe('a tree of exact and any values', () => {
+describe('a tree of exact values and keys without a value', () => {
   const rules = file(
     `- {key: a, value: x, descriptors: [{key: b, ${limit}}, {key: b, value: y, ${limit}}]}`,
     `- {key: c, ${limit}}`,
@@ -55,18 +55,18 @@ describe('a tree of exact and any values', () => {
   })
 
   test.each([
-    ['a=x', 'no limit of its own'],
+    ['a=x', 'the descriptor has no limit'],
     ['a=other', 'no such value'],
-    ['c=free', 'a value without a limit: exempt'],
+    ['c=free', 'a value without a limit is exempt'],
     ['c=free2,g=h', 'the request is deeper'],
     ['a=x,b=y,c=z', 'the request is deeper'],
-    ['e=z,f=other', 'no way back to e'],
+    ['e=z,f=other', 'no fallback to e'],
     ['b=y', 'only below a'],
   ])('%s hits nothing: %s', (text) => {
     expect(find(rules, text)).toBe('no-rule')
   })
 
-  test('a descriptor without entries hits nothing; a domain without rules is told apart', () => {
+  test('a descriptor without entries hits nothing; a domain without rules is unknown', () => {
     const none = { entries: [] }
     expect(matchDescriptor({ rules, domain: 'd', descriptor: none })).toBe('no-rule')
     expect(matchDescriptor({ rules, domain: 'other', descriptor: none })).toBe('unknown-domain')
@@ -81,7 +81,7 @@ describe('wildcards', () => {
     `- {key: k, ${limit}}`,
     `- {key: l, value: a*b*, ${limit}}`,
   )
-  test('an exact value is before all, then the first of the file, then any value', () => {
+  test('precedence: an exact value, the first wildcard of the file, a key without a value', () => {
     expect(pathOf(rules, 'k=foo1')).toBe('d.k_foo1')
     expect(pathOf(rules, 'k=f.1')).toBe('d.k_f*1')
     expect(pathOf(rules, 'k=foo2,n=v')).toBe('d.k_foo*.n')
@@ -89,19 +89,19 @@ describe('wildcards', () => {
     expect(pathOf(rules, 'l=a1b2')).toBe('d.l_a*b*')
   })
 
-  test('what leads nowhere is not tried another way', () => {
+  test('matching does not backtrack', () => {
     expect(find(rules, 'k=foo2')).toBe('no-rule') // although `k` has a limit
     expect(find(rules, 'k=foo.1,n=v')).toBe('no-rule') // `f*1` is first
   })
 
-  test('a value that is the pattern itself leads to it', () => {
+  test('a value that equals the pattern matches it', () => {
     expect(pathOf(rules, 'k=foo*,n=v')).toBe('d.k_foo*.n')
     expect(pathOf(rules, 'k=f*1')).toBe('d.k_f*1')
   })
 })
 
 describe('counters', () => {
-  test('each value has its own, unless a wildcard is shared', () => {
+  test('each value has its own counter, unless a wildcard is shared', () => {
     const rules = file(
       `- {key: own, value: v*, ${limit}}`,
       `- {key: one, value: v*, share_threshold: true, descriptors: [{key: n, ${limit}}]}`,
@@ -113,7 +113,7 @@ describe('counters', () => {
     expect(counterOf(rules, 'one=v1,n=x')).not.toBe(counterOf(rules, 'one=v1,n=y'))
   })
 
-  test('joins that read the same are not the same: neither file nor counter (defect 2)', () => {
+  test('equal joined names have different rules and counters (defect 2)', () => {
     const rules = file(
       `- {key: a, value: b_c, ${limit}}`,
       `- {key: a_b, value: c, ${limit}}`,
@@ -123,17 +123,17 @@ describe('counters', () => {
     expect(counterOf(rules, 'x=1_y,y=2')).not.toBe(counterOf(rules, 'x=1,y=y_2'))
     expect(counterOf(rules, 'x=12,y=3')).not.toBe(counterOf(rules, 'x=1,y=23'))
     expect(counterOf(rules, 'x=1:2,y=3')).not.toBe(counterOf(rules, 'x=1,y=2:3'))
-    expect(pathOf(rules, 'a=b_c')).toBe(pathOf(rules, 'a_b=c')) // only the words for people are
+    expect(pathOf(rules, 'a=b_c')).toBe(pathOf(rules, 'a_b=c')) // only the names are equal
   })
 
-  test('another unit begins a counter anew, a higher number does not (defect 3)', () => {
+  test('a new unit starts a new counter, a higher number does not (defect 3)', () => {
     const keyOf = (fields: string) => counterOf(file(`- {key: k, rate_limit: {${fields}}}`), 'k=v')
     const before = keyOf('unit: minute, requests_per_unit: 5')
     expect(keyOf('unit: hour, requests_per_unit: 5')).not.toBe(before)
     expect(keyOf('unit: minute, requests_per_unit: 9')).toBe(before)
   })
 
-  test('have keys of one length, whatever the values are', () => {
+  test('have keys of one length, for any values', () => {
     const rules = file(`- {key: k, ${limit}}`)
     for (const value of ['', 'v', 'v'.repeat(100_000), 'ü\u{1f600}\0\n']) {
       expect(counterOf(rules, `k=${value}`)).toMatch(/^[A-Za-z0-9_-]{22}$/)
@@ -141,34 +141,54 @@ describe('counters', () => {
   })
 })
 
-describe('names of metrics', () => {
+describe('metric names', () => {
   const shared = 'value: v*, share_threshold: true'
   const named = 'value_to_metric: true'
   const detailed = 'detailed_metric: true'
   const below = (fields: string) => `descriptors: [{key: b, ${fields}}]`
   test.each([
-    ['any values are left out', `{key: a, ${below(limit)}}`, 'd.a.b'],
-    ['named ones are not', `{key: a, ${named}, ${below(limit)}}`, 'd.a_v1.b'],
-    ['at the end neither', `{key: a, ${below(`${named}, ${limit}`)}}`, 'd.a.b_2'],
-    ['exact ones stay', `{key: a, value: v1, ${named}, ${below(limit)}}`, 'd.a_v1.b'],
-    ['wildcards stay', `{key: a, value: v*, ${below(limit)}}`, 'd.a_v*.b'],
-    ['named wildcards do not', `{key: a, value: v*, ${named}, ${below(limit)}}`, 'd.a_v1.b'],
-    ['shared ones do', `{key: a, ${shared}, ${named}, ${below(limit)}}`, 'd.a_v*.b'],
-    ['beside a named one', `{key: a, value: v*, ${below(`${named}, ${limit}`)}}`, 'd.a_v*.b_2'],
-    ['detailed ones name all', `{key: a, ${below(`${detailed}, ${limit}`)}}`, 'd.a_v1.b_2'],
-    ['but not from above', `{key: a, ${detailed}, ${below(limit)}}`, 'd.a.b'],
-    ['nor what is shared', `{key: a, ${shared}, ${below(`${detailed}, ${limit}`)}}`, 'd.a_v*.b_2'],
+    ['values of a key without a value are omitted', `{key: a, ${below(limit)}}`, 'd.a.b'],
+    ['unless value_to_metric is set', `{key: a, ${named}, ${below(limit)}}`, 'd.a_v1.b'],
+    ['also in the last entry', `{key: a, ${below(`${named}, ${limit}`)}}`, 'd.a.b_2'],
+    ['exact values are kept', `{key: a, value: v1, ${named}, ${below(limit)}}`, 'd.a_v1.b'],
+    ['wildcards are kept', `{key: a, value: v*, ${below(limit)}}`, 'd.a_v*.b'],
+    [
+      'unless value_to_metric is set for them',
+      `{key: a, value: v*, ${named}, ${below(limit)}}`,
+      'd.a_v1.b',
+    ],
+    ['but shared wildcards are kept', `{key: a, ${shared}, ${named}, ${below(limit)}}`, 'd.a_v*.b'],
+    [
+      'wildcards are kept above value_to_metric',
+      `{key: a, value: v*, ${below(`${named}, ${limit}`)}}`,
+      'd.a_v*.b_2',
+    ],
+    [
+      'detailed_metric includes all values',
+      `{key: a, ${below(`${detailed}, ${limit}`)}}`,
+      'd.a_v1.b_2',
+    ],
+    [
+      'detailed_metric has no effect above the limit',
+      `{key: a, ${detailed}, ${below(limit)}}`,
+      'd.a.b',
+    ],
+    [
+      'detailed_metric excludes shared wildcards',
+      `{key: a, ${shared}, ${below(`${detailed}, ${limit}`)}}`,
+      'd.a_v*.b_2',
+    ],
   ])('%s: %s', (_, descriptor, path) => {
     expect(metricOf(file(`- ${descriptor}`), 'a=v1,b=2')).toBe(path)
   })
 
-  test('an empty value is left out', () => {
+  test('an empty value is omitted', () => {
     const rules = file(`- {key: a, ${named}, ${below(limit)}}`)
     expect(metricOf(rules, 'a=,b=2')).toBe('d.a.b')
   })
 
-  test.each(['value_to_metric', 'detailed_metric'])('%s keeps metadata (defect 5)', (word) => {
-    const rules = file(`- {key: k, ${word}: true, metadata: {tier: gold}, ${limit}}`)
+  test.each(['value_to_metric', 'detailed_metric'])('%s keeps metadata (defect 5)', (field) => {
+    const rules = file(`- {key: k, ${field}: true, metadata: {tier: gold}, ${limit}}`)
     expect(hit(rules, 'k=v')).toMatchObject({
       metricPath: 'd.k_v',
       rules: [{ metadata: { tier: 'gold' } }],
@@ -182,28 +202,36 @@ describe('hashed values', () => {
     `- {key: api_key, hashed: true, value: "${sha('secret')}", ${limit}}`,
     `- {key: api_key, hashed: true, value_to_metric: true, descriptors: [{key: n, ${limit}}]}`,
   )
-  test('are found by their hash, never by themselves', () => {
+  test('match by their hash, not by their plain value', () => {
     expect(pathOf(rules, 'api_key=secret')).toBe(`d.api_key_${sha('secret')}`)
     expect(find(rules, `api_key=${sha('secret')}`)).toBe('no-rule')
     expect(counterOf(rules, 'api_key=a,n=1')).not.toBe(counterOf(rules, 'api_key=b,n=1'))
   })
 
-  test('show nowhere, however deep they are hashed', () => {
+  test('never appear in plain, at any depth', () => {
     const deep = file(`- {key: n, descriptors: [{key: api_key, hashed: true, ${limit}}]}`)
     const match = hit(rules, 'api_key=hidden,n=1')
     expect(match.metricPath).toBe(`d.api_key_${sha('hidden')}.n`)
     const override = { requestsPerUnit: 1, unit: 'DAY' } as const
     const entries = entriesOf('other=1,api_key=hidden')
-    const bring = (from: RuleSet) =>
+    const matchOverride = (from: RuleSet) =>
       matchDescriptor({ rules: from, domain: 'd', descriptor: { entries, override } })
-    const shown = [match, hit(deep, 'n=1,api_key=hidden'), bring(rules), bring(deep)]
-    expect(JSON.stringify(shown)).not.toContain('hidden')
+    const visible = [
+      match,
+      hit(deep, 'n=1,api_key=hidden'),
+      matchOverride(rules),
+      matchOverride(deep),
+    ]
+    expect(JSON.stringify(visible)).not.toContain('hidden')
   })
 })
 
-describe('a limit that the caller brings', () => {
+describe('a limit override of the caller', () => {
   const rules = file(`- {key: k, ${limit}, shadow_mode: true}`)
-  const bring = (text: string, override: { requestsPerUnit: number; unit: 'DAY' | 'HOUR' }) => {
+  const matchOverride = (
+    text: string,
+    override: { requestsPerUnit: number; unit: 'DAY' | 'HOUR' },
+  ) => {
     const descriptor = { entries: entriesOf(text), override }
     const match = matchDescriptor({ rules, domain: 'd', descriptor })
     if (typeof match === 'string') throw new Error(match)
@@ -213,28 +241,28 @@ describe('a limit that the caller brings', () => {
   }
   const ten = { requestsPerUnit: 10, unit: 'DAY' } as const
 
-  test('wins over the rules, in a domain that has some', () => {
-    expect(bring('k=v', ten).rule).toMatchObject({
+  test('overrides the rules in a domain that has rules', () => {
+    expect(matchOverride('k=v', ten).rule).toMatchObject({
       path: 'd.k_v',
       limit: { requests: 10, windowUs: 86_400_000_000, denyConsumes: true },
       unit: 'DAY',
       isShadow: false,
     })
-    expect(bring('no=rule,k=', ten).rule.path).toBe('d.no_rule.k')
+    expect(matchOverride('no=rule,k=', ten).rule.path).toBe('d.no_rule.k')
     const descriptor = { entries: entriesOf('k=v'), override: ten }
     expect(matchDescriptor({ rules, domain: 'other', descriptor })).toBe('unknown-domain')
   })
 
-  test('has a counter for each value and unit, and one name for all metrics (defect 4)', () => {
-    const { key, metricPath } = bring('k=v', ten)
-    expect(bring('k=v', { ...ten, requestsPerUnit: 99 }).key).toBe(key)
-    expect(bring('k=v', { ...ten, unit: 'HOUR' }).key).not.toBe(key)
-    expect(bring('k=w', ten)).toMatchObject({ metricPath })
-    const keys = ['k=w', 'l=v', 'k=v,k=v'].map((text) => bring(text, ten).key)
+  test('has a counter per value and unit, and one metric name (defect 4)', () => {
+    const { key, metricPath } = matchOverride('k=v', ten)
+    expect(matchOverride('k=v', { ...ten, requestsPerUnit: 99 }).key).toBe(key)
+    expect(matchOverride('k=v', { ...ten, unit: 'HOUR' }).key).not.toBe(key)
+    expect(matchOverride('k=w', ten)).toMatchObject({ metricPath })
+    const keys = ['k=w', 'l=v', 'k=v,k=v'].map((text) => matchOverride(text, ten).key)
     expect(new Set([key, counterOf(rules, 'k=v'), ...keys]).size).toBe(5)
   })
 
-  test('counts joins that read the same apart, and domains too', () => {
+  test('has different counters for equal joined names and for different domains', () => {
     const level = parse('domain: d\n').get('d')
     if (level === undefined) throw new Error('no domain')
     const two: RuleSet = new Map([

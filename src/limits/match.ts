@@ -36,7 +36,7 @@ export function matchDescriptor(request: MatchRequest): Match | 'unknown-domain'
   let values = ''
   let hasValueMetric = false
   for (const entry of descriptor.entries) {
-    const value = seenValue(level.hashedKeys, entry)
+    const value = valueToMatch(level.hashedKeys, entry)
     node = findNode(level, entry.key, value)
     if (node === undefined) return 'no-rule'
     if (node.isVariable) values += lengthPrefixed(value)
@@ -62,7 +62,7 @@ export function findNode(level: RuleLevel, key: string, value: string): RuleNode
 }
 
 /** The value to match: `sha256:` and its hash for a hashed key. */
-export function seenValue(hashedKeys: ReadonlySet<string>, { key, value }: Entry): string {
+export function valueToMatch(hashedKeys: ReadonlySet<string>, { key, value }: Entry): string {
   return hashedKeys.size > 0 && hashedKeys.has(key) ? `sha256:${hash('sha256', value)}` : value
 }
 
@@ -76,7 +76,7 @@ function metricPathOf(request: MatchRequest, top: RuleLevel, isDetailed: boolean
   let path = request.domain
   let level = top
   for (const entry of request.descriptor.entries) {
-    const value = seenValue(level.hashedKeys, entry)
+    const value = valueToMatch(level.hashedKeys, entry)
     const node = findNode(level, entry.key, value)
     if (node === undefined) return path
     const shown = node.isShared || !(isDetailed || node.hasValueMetric) ? node.value : value
@@ -94,7 +94,7 @@ function matchOverride(request: MatchRequest, top: RuleLevel): Match {
   let path = domain
   let values = ''
   for (const entry of descriptor.entries) {
-    const value = seenValue(top.hashedKeysBelow, entry)
+    const value = valueToMatch(top.hashedKeysBelow, entry)
     path += value === '' ? `.${entry.key}` : `.${entry.key}_${value}`
     values += lengthPrefixed(entry.key) + lengthPrefixed(value)
   }

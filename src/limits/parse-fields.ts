@@ -2,16 +2,16 @@
 // with what is allowed. The callers define which fields exist.
 import type { Json, JsonObject } from './rule.ts'
 import type { Diagnostics } from './rule-fault.ts'
-import type { YamlNode, LocatedMap } from './parse-yaml.ts'
+import type { YamlNode, YamlMap } from './parse-yaml.ts'
 
 /** A mapping, and the list of its faults. */
 export interface Fields {
-  readonly map: LocatedMap
+  readonly map: YamlMap
   readonly diagnostics: Diagnostics
 }
 
 /** A string, and its line. */
-export interface LocatedText {
+export interface StringField {
   readonly text: string
   readonly line: number
 }
@@ -19,7 +19,7 @@ export interface LocatedText {
 /** Values in one `metadata` at most, with aliases expanded. */
 const METADATA_VALUES_MAX = 1000
 
-const kindWords: Readonly<Record<YamlNode['kind'], string>> = {
+const kindNames: Readonly<Record<YamlNode['kind'], string>> = {
   map: 'a mapping',
   list: 'a list',
   null: 'empty',
@@ -27,12 +27,12 @@ const kindWords: Readonly<Record<YamlNode['kind'], string>> = {
   int: 'a number',
   float: 'a number',
   time: 'a time',
-  text: 'a text',
+  string: 'a string',
 }
 
 /** The value of a key; `undefined` if it is absent or null. */
 export function fieldOf({ map }: Fields, key: string): YamlNode | undefined {
-  const entry = map.entries.find((each) => each.key.kind === 'text' && each.key.text === key)
+  const entry = map.entries.find((each) => each.key.kind === 'string' && each.key.text === key)
   return entry === undefined || entry.value.kind === 'null' ? undefined : entry.value
 }
 
@@ -42,7 +42,7 @@ export function lineOf(fields: Fields, key: string): number {
 }
 
 /** Reports that a field has an invalid value. */
-export function refuse(fields: Fields, key: string, allowed: string): void {
+export function rejectField(fields: Fields, key: string, allowed: string): void {
   const value = fieldOf(fields, key)
   const shown = value === undefined ? 'missing' : showKind(value)
   const message = `error loading config file: ${key} must be ${allowed}: it is ${shown}`
@@ -50,17 +50,17 @@ export function refuse(fields: Fields, key: string, allowed: string): void {
 }
 
 function showKind(value: YamlNode): string {
-  const said = 'text' in value ? ` '${value.text}'` : ''
-  return `${kindWords[value.kind]}${said}`
+  const source = 'text' in value ? ` '${value.text}'` : ''
+  return `${kindNames[value.kind]}${source}`
 }
 
 /** A string; numbers and flags are read as written. Empty if it is absent. */
-export function readText(fields: Fields, key: string): LocatedText {
+export function readText(fields: Fields, key: string): StringField {
   const value = fieldOf(fields, key)
   const absent = { text: '', line: value?.line ?? fields.map.line }
   if (value === undefined || value.kind === 'float' || value.kind === 'time') return absent
   if ('text' in value) return { text: value.text, line: value.line }
-  refuse(fields, key, 'a text')
+  rejectField(fields, key, 'a string')
   return absent
 }
 
@@ -74,7 +74,7 @@ export function readOptionalFlag(fields: Fields, key: string): boolean | undefin
   const value = fieldOf(fields, key)
   if (value === undefined) return undefined
   if (value.kind === 'bool') return value.value === true
-  refuse(fields, key, 'true or false')
+  rejectField(fields, key, 'true or false')
   return undefined
 }
 
@@ -88,16 +88,16 @@ export function readCount(
   if (value === undefined) return undefined
   const number = value.kind === 'int' ? Number(value.value) : NaN
   if (number >= bounds.min && number <= bounds.max) return number
-  refuse(fields, key, `a whole number from ${bounds.min} to ${bounds.max}`)
+  rejectField(fields, key, `a whole number from ${bounds.min} to ${bounds.max}`)
   return undefined
 }
 
-/** The mappings of a list; other values were reported before. */
-export function readMaps(fields: Fields, key: string): readonly LocatedMap[] {
+/** The mappings of a list; `checkKeys` has reported other items. */
+export function readMaps(fields: Fields, key: string): readonly YamlMap[] {
   const value = fieldOf(fields, key)
   if (value === undefined) return []
   if (value.kind === 'list') return value.items.filter((item) => item.kind === 'map')
-  refuse(fields, key, 'a list')
+  rejectField(fields, key, 'a list')
   return []
 }
 
@@ -106,45 +106,45 @@ export function readMetadata(fields: Fields): JsonObject | undefined {
   const value = fieldOf(fields, 'metadata')
   if (value === undefined) return undefined
   if (value.kind !== 'map') {
-    refuse(fields, 'metadata', 'a mapping')
+    rejectField(fields, 'metadata', 'a mapping')
     return undefined
   }
   const budget = { left: METADATA_VALUES_MAX }
   const json = objectOf(value, { fields, budget })
   if (budget.left >= 0) return value.entries.length === 0 ? undefined : json
-  const message = `metadata may hold ${METADATA_VALUES_MAX} values: it holds more`
+  const message = `metadata may have ${METADATA_VALUES_MAX} values: it has more`
   fields.diagnostics.fault(value.line, `error parsing metadata: ${message}`)
   return undefined
 }
 
-interface Reading {
+interface MetadataContext {
   readonly fields: Fields
   readonly budget: { left: number }
 }
 
-function objectOf(map: LocatedMap, reading: Reading): JsonObject {
+function objectOf(map: YamlMap, context: MetadataContext): JsonObject {
   return Object.fromEntries(
-    map.entries.map(({ key, value }) => [keyText(key, reading), jsonOf(value, reading)]),
+    map.entries.map(({ key, value }) => [keyText(key, context), jsonOf(value, context)]),
   )
 }
 
-function keyText(key: YamlNode, { fields }: Reading): string {
+function keyText(key: YamlNode, { fields }: MetadataContext): string {
   if ('text' in key) return key.text
   fields.diagnostics.fault(key.line, 'error parsing metadata: a key must be a string')
   return ''
 }
 
-function jsonOf(value: YamlNode, reading: Reading): Json {
-  reading.budget.left -= 1
-  if (reading.budget.left < 0) return null
+function jsonOf(value: YamlNode, context: MetadataContext): Json {
+  context.budget.left -= 1
+  if (context.budget.left < 0) return null
   switch (value.kind) {
     case 'map':
-      return objectOf(value, reading)
+      return objectOf(value, context)
     case 'list':
-      return value.items.map((item) => jsonOf(item, reading))
+      return value.items.map((item) => jsonOf(item, context))
     case 'null':
       return null
-    case 'text':
+    case 'string':
     case 'time':
       return value.text
     case 'bool':
@@ -153,7 +153,7 @@ function jsonOf(value: YamlNode, reading: Reading): Json {
       if (typeof value.value === 'boolean' || Number.isFinite(value.value)) {
         return value.value ?? null
       }
-      reading.fields.diagnostics.fault(
+      context.fields.diagnostics.fault(
         value.line,
         `error parsing metadata: '${value.text}' is not a JSON number`,
       )

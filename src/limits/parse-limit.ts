@@ -78,10 +78,10 @@ function checkUnlimited(fields: Fields): void {
   if (isUnit(unit.text.toUpperCase())) {
     fields.diagnostics.fault(unit.line, 'should not specify rate limit unit when unlimited')
   }
-  for (const word of wordsOfLimits) {
-    if (fieldOf(fields, word) !== undefined) {
-      const message = `should not specify ${word} when unlimited`
-      fields.diagnostics.fault(lineOf(fields, word), message)
+  for (const field of wordsOfLimits) {
+    if (fieldOf(fields, field) !== undefined) {
+      const message = `should not specify ${field} when unlimited`
+      fields.diagnostics.fault(lineOf(fields, field), message)
     }
   }
 }
@@ -90,7 +90,7 @@ function readReplaces(fields: Fields, ownName: string): readonly string[] {
   const entries = readMaps(fields, 'replaces')
   const { diagnostics } = fields
   if (entries.length > REPLACES_MAX) {
-    const message = `replaces may hold ${REPLACES_MAX} names: it holds ${entries.length}`
+    const message = `replaces may have ${REPLACES_MAX} names: it has ${entries.length}`
     diagnostics.fault(lineOf(fields, 'replaces'), message)
     return []
   }
@@ -160,9 +160,9 @@ function unitOf(seconds: number): Unit | undefined {
 
 function readLimit(
   fields: Fields,
-  given: { algorithm: Algorithm; windowUs: number; denyConsumes: boolean },
+  defaults: { algorithm: Algorithm; windowUs: number; denyConsumes: boolean },
 ): Limit {
-  const { algorithm, windowUs } = given
+  const { algorithm, windowUs } = defaults
   const isLog = algorithm === slidingWindowLog
   const max = isLog ? LOG_REQUESTS_MAX : REQUESTS_MAX
   const requests = readCount(fields, 'requests_per_unit', { min: 0, max }) ?? 0
@@ -171,7 +171,7 @@ function readLimit(
     fields.diagnostics.warn(fields.map.line, message)
   }
   const burst = readBurst(fields, algorithm) ?? requests
-  const denyConsumes = readOptionalFlag(fields, 'deny_consumes') ?? given.denyConsumes
+  const denyConsumes = readOptionalFlag(fields, 'deny_consumes') ?? defaults.denyConsumes
   const limit = { requests, windowUs, burst, denyConsumes }
   checkPrecision(fields, algorithm, limit)
   return limit

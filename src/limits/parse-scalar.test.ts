@@ -1,4 +1,4 @@
-// Plain words of YAML mean what they mean to the reference's parser.
+// Plain scalars of YAML have the same type and value as in the reference's parser.
 import { expect, test } from '@jest/globals'
 import { resolvePlain } from './parse-scalar.ts'
 
@@ -7,7 +7,7 @@ test.each([
   ['On', 'bool', true],
   ['n', 'bool', false],
   ['FALSE', 'bool', false],
-  ['tRue', 'text', undefined],
+  ['tRue', 'string', undefined],
   ['', 'null', undefined],
   ['~', 'null', undefined],
   ['Null', 'null', undefined],
@@ -26,19 +26,19 @@ test.each([
   ['.5', 'float', 0.5],
   ['1e3', 'float', 1000],
   ['-.inf', 'float', -Infinity],
-  ['1:30', 'text', undefined],
-  ['1.2.3.4', 'text', undefined],
-  ['10/24', 'text', undefined],
-  ['+', 'text', undefined],
+  ['1:30', 'string', undefined],
+  ['1.2.3.4', 'string', undefined],
+  ['10/24', 'string', undefined],
+  ['+', 'string', undefined],
   ['2026-11-22', 'time', undefined],
   ['2026-11-22T04:00:00Z', 'time', undefined],
-  ['2026-11-22x', 'text', undefined],
-  ['constructor', 'text', undefined],
+  ['2026-11-22x', 'string', undefined],
+  ['constructor', 'string', undefined],
 ])('%j is a %s', (text, kind, value) => {
   const { kind: found, value: read, text: kept } = resolvePlain(text)
   expect([found, Object.is(read, -0) ? 0 : read, kept]).toEqual([kind, value, text])
 })
 
-test('a number of a megabyte is a text, at once', () => {
-  expect(resolvePlain('9'.repeat(1_000_000)).kind).toBe('text')
+test('a megabyte of digits is a string, without parsing a number', () => {
+  expect(resolvePlain('9'.repeat(1_000_000)).kind).toBe('string')
 })

@@ -2,7 +2,7 @@
 // so that a file has the same meaning: `yes` is true, `012` is ten, and `1.5` is not a string.
 
 /** The type of a scalar. */
-type ScalarKind = 'null' | 'bool' | 'int' | 'float' | 'time' | 'text'
+type ScalarKind = 'null' | 'bool' | 'int' | 'float' | 'time' | 'string'
 
 /** A scalar, resolved. */
 export interface Scalar {
@@ -12,20 +12,20 @@ export interface Scalar {
   readonly value: boolean | number | undefined
 }
 
-const words = new Map<string, Omit<Scalar, 'text'>>()
+const keywords = new Map<string, Omit<Scalar, 'text'>>()
 for (const word of ['y', 'Y', 'yes', 'Yes', 'YES', 'true', 'True', 'TRUE', 'on', 'On', 'ON']) {
-  words.set(word, { kind: 'bool', value: true })
+  keywords.set(word, { kind: 'bool', value: true })
 }
 for (const word of ['n', 'N', 'no', 'No', 'NO', 'false', 'False', 'FALSE', 'off', 'Off', 'OFF']) {
-  words.set(word, { kind: 'bool', value: false })
+  keywords.set(word, { kind: 'bool', value: false })
 }
 for (const word of ['', '~', 'null', 'Null', 'NULL']) {
-  words.set(word, { kind: 'null', value: undefined })
+  keywords.set(word, { kind: 'null', value: undefined })
 }
-for (const word of ['.nan', '.NaN', '.NAN']) words.set(word, { kind: 'float', value: NaN })
+for (const word of ['.nan', '.NaN', '.NAN']) keywords.set(word, { kind: 'float', value: NaN })
 for (const sign of ['', '+', '-']) {
   for (const word of ['.inf', '.Inf', '.INF']) {
-    words.set(sign + word, { kind: 'float', value: sign === '-' ? -Infinity : Infinity })
+    keywords.set(sign + word, { kind: 'float', value: sign === '-' ? -Infinity : Infinity })
   }
 }
 
@@ -37,17 +37,17 @@ const timeForm = /^\d{4}-\d{1,2}-\d{1,2}([Tt ]\s*\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?
 
 /** Resolves a scalar that is written without quotes and without a tag. */
 export function resolvePlain(text: string): Scalar {
-  const word = words.get(text)
+  const word = keywords.get(text)
   if (word !== undefined) return { ...word, text }
   const first = text.charCodeAt(0)
   const mayBeNumber = (first >= 48 && first <= 57) || '+-.'.includes(text.charAt(0))
-  if (!mayBeNumber || text.length > DIGITS_MAX) return { kind: 'text', text, value: undefined }
+  if (!mayBeNumber || text.length > DIGITS_MAX) return { kind: 'string', text, value: undefined }
   if (timeForm.test(text)) return { kind: 'time', text, value: undefined }
   const plain = text.replaceAll('_', '')
   const int = parseInteger(plain)
   if (int !== undefined) return { kind: 'int', text, value: int }
   if (floatForm.test(plain)) return { kind: 'float', text, value: Number(plain) }
-  return { kind: 'text', text, value: undefined }
+  return { kind: 'string', text, value: undefined }
 }
 
 /** A whole number of 64 bits in any base; `undefined` for anything else, larger ones included. */

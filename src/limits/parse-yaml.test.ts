@@ -1,36 +1,36 @@
-// From YAML to a tree with lines: what it takes, what it refuses, and that it does so at once.
+// Parsing YAML into a tree with line numbers: valid and invalid files, and the bounds.
 import { describe, expect, test } from '@jest/globals'
 import { FILE_BYTES_MAX, DEPTH_MAX, type YamlNode, parseYaml } from './parse-yaml.ts'
 import { createDiagnostics } from './rule-fault.ts'
 
 function parse(text: string): { tree: unknown; faults: string[] } {
   const diagnostics = createDiagnostics()
-  const located = parseYaml(text, diagnostics.of('f'))
+  const root = parseYaml(text, diagnostics.of('f'))
   const faults = diagnostics.faults().map(({ line, message }) => `${line}: ${message}`)
-  return { tree: located === undefined ? undefined : plain(located), faults }
+  return { tree: root === undefined ? undefined : plain(root), faults }
 }
 
-/** The tree as plain values; a text that is none stands as it is written. */
-function plain(located: YamlNode): unknown {
-  if (located.kind === 'list') return located.items.map(plain)
-  if (located.kind !== 'map') return located.kind === 'text' ? located.text : located.value
+/** The tree as plain values; a key is its source text. */
+function plain(node: YamlNode): unknown {
+  if (node.kind === 'list') return node.items.map(plain)
+  if (node.kind !== 'map') return node.kind === 'string' ? node.text : node.value
   return Object.fromEntries(
-    located.entries.map(({ key, value }) => ['text' in key ? key.text : '?', plain(value)]),
+    node.entries.map(({ key, value }) => ['text' in key ? key.text : '?', plain(value)]),
   )
 }
 
-describe('takes', () => {
+describe('parses', () => {
   test.each([
-    ['nothing', '', undefined],
-    ['comments alone', '# c\n', undefined],
-    ['plain and quoted words', 'a: yes\nb: "yes"\nc: \'5\'\n', { a: true, b: 'yes', c: '5' }],
-    ['blocks', 'a: |\n  5\n', { a: '5\n' }],
+    ['an empty file', '', undefined],
+    ['only comments', '# c\n', undefined],
+    ['plain and quoted scalars', 'a: yes\nb: "yes"\nc: \'5\'\n', { a: true, b: 'yes', c: '5' }],
+    ['block scalars', 'a: |\n  5\n', { a: '5\n' }],
     ['tags of YAML', 'a: !!str 5\nb: !!int "5"\nc: !!map {}\n', { a: '5', b: 5, c: {} }],
     ['anchors', 'a: &x [1]\nb: *x\n', { a: [1], b: [1] }],
-    ['an anchor that is set anew', 'a: &x 1\nb: &x 2\nc: *x\n', { a: 1, b: 2, c: 2 }],
+    ['an anchor that is redefined', 'a: &x 1\nb: &x 2\nc: *x\n', { a: 1, b: 2, c: 2 }],
     ['merges', 'a: &x {k: 1, l: 2}\nb: {<<: *x, k: 3}\n', { a: { k: 1, l: 2 }, b: { k: 3, l: 2 } }],
     [
-      'merges of several, the first of which wins',
+      'merges of several mappings: the first takes precedence',
       'a: &x {k: 1}\nb: &y {k: 2, l: 3}\nc: {<<: [*x, *y]}\n',
       { a: { k: 1 }, b: { k: 2, l: 3 }, c: { k: 1, l: 3 } },
     ],
@@ -39,52 +39,52 @@ describe('takes', () => {
     expect(parse(text)).toEqual({ tree, faults: [] })
   })
 
-  test('lines are those of the file', () => {
-    const located = parseYaml('# c\n\na:\n  - b\n  -\n    c: d\n', createDiagnostics().of('f'))
-    expect(located).toMatchObject({
+  test('line numbers of nodes', () => {
+    const root = parseYaml('# c\n\na:\n  - b\n  -\n    c: d\n', createDiagnostics().of('f'))
+    expect(root).toMatchObject({
       line: 3,
       entries: [{ value: { line: 4, items: [{ line: 4 }, { line: 6 }] } }],
     })
   })
 })
 
-describe('refuses', () => {
+describe('rejects', () => {
   const loading = 'error loading config file:'
   test.each([
-    ['a key that comes twice', 'a: 1\nb: 2\na: 3\n', [`3: ${loading} key 'a' comes twice`]],
+    ['a duplicate key', 'a: 1\nb: 2\na: 3\n', [`3: ${loading} duplicate key 'a'`]],
     [
-      'an anchor that is not there',
+      'an undefined anchor',
       'a: *x\n',
       [`1: ${loading} yaml: line 1: unknown anchor 'x' referenced`],
     ],
     [
-      'an anchor within itself',
+      'an anchor that contains itself',
       'a: &x\n  - *x\n',
       [`2: ${loading} yaml: line 2: unknown anchor 'x' referenced`],
     ],
-    ['a tag of its own', 'a: !secret b\n', [`1: ${loading} the tag '!secret' is not known`]],
+    ['an unknown tag', 'a: !secret b\n', [`1: ${loading} the tag '!secret' is unknown`]],
     [
-      'a tag that does not fit',
+      'a tag that does not match the value',
       '\na: !!int b\n',
-      [`2: ${loading} the tag 'tag:yaml.org,2002:int' does not fit 'b'`],
+      [`2: ${loading} the tag 'tag:yaml.org,2002:int' does not match 'b'`],
     ],
-    ['a merge of a text', 'a: {<<: b}\n', [`1: ${loading} << must name a mapping`]],
+    ['a merge of a string', 'a: {<<: b}\n', [`1: ${loading} << must refer to a mapping`]],
     ['tabs', 'a:\n\tb: 1\n', [expect.stringMatching(/^2: .*Tabs are not allowed/)]],
   ])('%s', (_, text, faults) => {
     expect(parse(text).faults).toEqual(faults)
   })
 
-  test('a file too large, unread', () => {
+  test('a file that is too large, without parsing it', () => {
     const text = `#${' '.repeat(FILE_BYTES_MAX)}`
     const message = `a file must have at most ${FILE_BYTES_MAX} bytes: it has ${FILE_BYTES_MAX + 1}`
     expect(parse(text)).toEqual({ tree: undefined, faults: [`1: ${message}`] })
   })
 
-  const tooDeep = `lists and mappings may stand ${DEPTH_MAX} deep within each other`
+  const tooDeep = `lists and mappings may be nested ${DEPTH_MAX} levels deep`
   test.each([
-    ['deep nests', `${'['.repeat(DEPTH_MAX + 1)}${']'.repeat(DEPTH_MAX + 1)}`],
+    ['deeply nested lists', `${'['.repeat(DEPTH_MAX + 1)}${']'.repeat(DEPTH_MAX + 1)}`],
     [
-      'deep nests of aliases',
+      'deeply nested aliases',
       Array.from({ length: 150 }, (_, i) => `x${i + 1}: &x${i + 1} [*x${i}]`)
         .toSpliced(0, 0, 'x0: &x0 a')
         .join('\n'),
@@ -94,22 +94,22 @@ describe('refuses', () => {
     expect(faults[0]).toContain(tooDeep)
   })
 
-  test('nests so deep that the library gives up', () => {
+  test('lists nested so deep that the library fails', () => {
     expect(parse('['.repeat(100_000)).faults[0]).toMatch(/^1: error loading config file: yaml/)
   })
 })
 
-test('a mapping of very many keys is read in time that grows with them', () => {
+test('the parse time of a mapping is linear in its number of keys', () => {
   const text = Array.from({ length: 60_000 }, (_, i) => `key${i}: v\n`).join('')
-  const began = process.hrtime.bigint()
+  const startedNs = process.hrtime.bigint()
   expect(parse(text).faults).toEqual([])
-  expect(Number(process.hrtime.bigint() - began) / 1e6).toBeLessThan(10_000)
+  expect(Number(process.hrtime.bigint() - startedNs) / 1e6).toBeLessThan(10_000)
 })
 
 test('merges of merges are bounded', () => {
   const first = `x0: &x0 {${Array.from({ length: 2000 }, (_, i) => `k${i}: 1`).join(', ')}}\n`
   const more = Array.from({ length: 80 }, (_, i) => `x${i + 1}: &x${i + 1} {<<: *x${i}}\n`)
   expect(parse(first + more.join('')).faults[0]).toMatch(
-    /^52: .*<< may bring at most 100000 entries/,
+    /^52: .*<< may merge at most 100000 entries/,
   )
 })

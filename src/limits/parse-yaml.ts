@@ -16,25 +16,25 @@ import { resolvePlain, type Scalar } from './parse-scalar.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
 /** A value of a file, and its line. */
-export type YamlNode = LocatedMap | LocatedList | LocatedScalar
+export type YamlNode = YamlMap | YamlList | YamlScalar
 
 /** A mapping with unique keys. */
-export interface LocatedMap {
+export interface YamlMap {
   readonly kind: 'map'
   readonly line: number
-  readonly entries: readonly LocatedEntry[]
+  readonly entries: readonly YamlEntry[]
   /** Number of nested levels. */
   readonly depth: number
 }
 
 /** A key of a mapping and its value. */
-interface LocatedEntry {
+interface YamlEntry {
   readonly key: YamlNode
   readonly value: YamlNode
 }
 
 /** A list. */
-interface LocatedList {
+interface YamlList {
   readonly kind: 'list'
   readonly line: number
   readonly items: readonly YamlNode[]
@@ -42,7 +42,7 @@ interface LocatedList {
 }
 
 /** A scalar. */
-interface LocatedScalar extends Scalar {
+interface YamlScalar extends Scalar {
   readonly line: number
   readonly depth: 0
 }
@@ -56,7 +56,7 @@ const MERGED_ENTRIES_MAX = 100_000
 
 const SYNTAX_FAULTS_MAX = 20
 const tags: Readonly<Record<string, Scalar['kind']>> = {
-  'tag:yaml.org,2002:str': 'text',
+  'tag:yaml.org,2002:str': 'string',
   'tag:yaml.org,2002:int': 'int',
   'tag:yaml.org,2002:bool': 'bool',
   'tag:yaml.org,2002:float': 'float',
@@ -65,7 +65,7 @@ const tags: Readonly<Record<string, Scalar['kind']>> = {
 const collectionTags = ['tag:yaml.org,2002:map', 'tag:yaml.org,2002:seq']
 
 /** State of the conversion of one file. */
-interface Walk {
+interface Conversion {
   readonly lineAt: (position: number) => number
   readonly diagnostics: Diagnostics
   readonly anchors: Map<string, YamlNode>
@@ -98,10 +98,15 @@ export function parseYaml(text: string, diagnostics: Diagnostics): YamlNode | un
   if (first.errors.length > 0) return undefined
   if (second !== undefined) {
     const line = lineAt(second.range[0])
-    diagnostics.warn(line, 'only the first YAML document of a file counts')
+    diagnostics.warn(line, 'only the first YAML document of a file is read')
   }
-  const walk: Walk = { lineAt, diagnostics, anchors: new Map(), mergesLeft: MERGED_ENTRIES_MAX }
-  return locate(first.contents, { walk, depth: 0, line: 1 })
+  const conversion: Conversion = {
+    lineAt,
+    diagnostics,
+    anchors: new Map(),
+    mergesLeft: MERGED_ENTRIES_MAX,
+  }
+  return convert(first.contents, { conversion, depth: 0, line: 1 })
 }
 
 /** The library's message of a syntax error. */
@@ -113,85 +118,88 @@ interface SyntaxFault {
 
 /** The message of the reference's parser for its most common case, else our parser's. */
 function syntaxMessage(error: SyntaxFault, line: number, text: string): string {
-  const isCutOff = error.code === 'MISSING_CHAR' && error.pos[0] >= text.length
-  return `yaml: line ${line}: ${isCutOff ? 'found unexpected end of stream' : error.message}`
+  const isTruncated = error.code === 'MISSING_CHAR' && error.pos[0] >= text.length
+  return `yaml: line ${line}: ${isTruncated ? 'found unexpected end of stream' : error.message}`
 }
 
-function emptyScalar(line: number): LocatedScalar {
+function emptyScalar(line: number): YamlScalar {
   return { kind: 'null', text: '', value: undefined, line, depth: 0 }
 }
 
 /** Context of a node: the conversion, its depth, and its line if it has none of its own. */
-interface Place {
-  readonly walk: Walk
+interface Context {
+  readonly conversion: Conversion
   readonly depth: number
   readonly line: number
 }
 
-function locate(node: ParsedNode | null, place: Place): YamlNode {
-  if (node === null) return emptyScalar(place.line)
-  const line = place.walk.lineAt(node.range[0])
-  if (isAlias(node)) return followAlias(node, { ...place, line })
-  const located = locateContent(node, { ...place, line })
-  if (node.anchor !== undefined) place.walk.anchors.set(node.anchor, located)
-  return located
+function convert(node: ParsedNode | null, context: Context): YamlNode {
+  if (node === null) return emptyScalar(context.line)
+  const line = context.conversion.lineAt(node.range[0])
+  if (isAlias(node)) return resolveAlias(node, { ...context, line })
+  const converted = convertContent(node, { ...context, line })
+  if (node.anchor !== undefined) context.conversion.anchors.set(node.anchor, converted)
+  return converted
 }
 
-function followAlias(node: Alias.Parsed, { walk, line }: Place): YamlNode {
-  const target = walk.anchors.get(node.source)
+function resolveAlias(node: Alias.Parsed, { conversion, line }: Context): YamlNode {
+  const target = conversion.anchors.get(node.source)
   if (target !== undefined) return target
   const message = `error loading config file: yaml: line ${line}: unknown anchor '${node.source}'`
-  walk.diagnostics.fault(line, `${message} referenced`)
+  conversion.diagnostics.fault(line, `${message} referenced`)
   return emptyScalar(line)
 }
 
-function locateContent(node: Exclude<ParsedNode, Alias.Parsed>, place: Place): YamlNode {
-  const { walk, depth, line } = place
-  if (isScalar(node)) return locateScalar(node, place)
-  checkTag(node.tag, place)
-  if (depth >= DEPTH_MAX) return tooDeep(place)
-  const within = { walk, depth: depth + 1, line }
-  if (isMap(node)) return locateMap(node, within)
+function convertContent(node: Exclude<ParsedNode, Alias.Parsed>, context: Context): YamlNode {
+  const { conversion, depth, line } = context
+  if (isScalar(node)) return convertScalar(node, context)
+  checkTag(node.tag, context)
+  if (depth >= DEPTH_MAX) return tooDeep(context)
+  const within = { conversion, depth: depth + 1, line }
+  if (isMap(node)) return convertMap(node, within)
   if (!isSeq(node)) return emptyScalar(line)
-  const items = node.items.map((item) => locate(item, within))
-  return bounded({ kind: 'list', line, items, depth: depthOf(items) }, place)
+  const items = node.items.map((item) => convert(item, within))
+  return bounded({ kind: 'list', line, items, depth: depthOf(items) }, context)
 }
 
-function checkTag(tag: string | undefined, { walk, line }: Place): void {
+function checkTag(tag: string | undefined, { conversion, line }: Context): void {
   if (tag === undefined || collectionTags.includes(tag)) return
-  walk.diagnostics.fault(line, `error loading config file: the tag '${tag}' is not known`)
+  conversion.diagnostics.fault(line, `error loading config file: the tag '${tag}' is unknown`)
 }
 
-function locateScalar(node: ParsedNode & { source?: string }, place: Place): LocatedScalar {
+function convertScalar(node: ParsedNode & { source?: string }, context: Context): YamlScalar {
   const { type, tag } = node as { type?: string; tag?: string }
   const text = node.source ?? ''
-  const { line } = place
-  const asText = { kind: 'text', text, value: undefined, line, depth: 0 } as const
+  const { line } = context
+  const asString = { kind: 'string', text, value: undefined, line, depth: 0 } as const
   if (tag === undefined || tag === '!') {
     const isPlain = type === 'PLAIN' && tag === undefined
-    return isPlain ? { ...resolvePlain(text), line, depth: 0 } : asText
+    return isPlain ? { ...resolvePlain(text), line, depth: 0 } : asString
   }
   const kind = tags[tag]
-  if (kind === 'text') return asText
+  if (kind === 'string') return asString
   const resolved = resolvePlain(text)
   if (kind !== undefined && resolved.kind === kind) return { ...resolved, line, depth: 0 }
-  const wrong = kind === undefined ? 'is not known' : `does not fit '${text}'`
-  place.walk.diagnostics.fault(line, `error loading config file: the tag '${tag}' ${wrong}`)
-  return asText
+  const problem = kind === undefined ? 'is unknown' : `does not match '${text}'`
+  context.conversion.diagnostics.fault(
+    line,
+    `error loading config file: the tag '${tag}' ${problem}`,
+  )
+  return asString
 }
 
-function locateMap(node: YAMLMap.Parsed, place: Place): YamlNode {
-  const { walk, line } = place
-  const own = new Map<string, LocatedEntry>()
-  const merged: LocatedEntry[] = []
+function convertMap(node: YAMLMap.Parsed, context: Context): YamlNode {
+  const { conversion, line } = context
+  const own = new Map<string, YamlEntry>()
+  const merged: YamlEntry[] = []
   for (const pair of node.items) {
-    const key = locate(pair.key, place)
-    const value = locate(pair.value, { ...place, line: key.line })
-    if (isMergeKey(pair.key)) merged.push(...mergedEntries(value, place))
+    const key = convert(pair.key, context)
+    const value = convert(pair.value, { ...context, line: key.line })
+    if (isMergeKey(pair.key)) merged.push(...mergedEntries(value, context))
     else if (own.has(nameOf(key))) {
-      walk.diagnostics.fault(
+      conversion.diagnostics.fault(
         key.line,
-        `error loading config file: key '${nameOf(key)}' comes twice`,
+        `error loading config file: duplicate key '${nameOf(key)}'`,
       )
     } else own.set(nameOf(key), { key, value })
   }
@@ -200,7 +208,7 @@ function locateMap(node: YAMLMap.Parsed, place: Place): YamlNode {
   }
   const entries = [...own.values()]
   const depth = depthOf(entries.flatMap(({ key, value }) => [key, value]))
-  return bounded({ kind: 'map', line, entries, depth }, place)
+  return bounded({ kind: 'map', line, entries, depth }, context)
 }
 
 function isMergeKey(key: ParsedNode | null): boolean {
@@ -208,19 +216,19 @@ function isMergeKey(key: ParsedNode | null): boolean {
 }
 
 /** The mappings that `<<` merges: one, or those of a list, of which the first takes precedence. */
-function mergedEntries(value: YamlNode, { walk, line }: Place): readonly LocatedEntry[] {
+function mergedEntries(value: YamlNode, { conversion, line }: Context): readonly YamlEntry[] {
   const maps = value.kind === 'list' ? value.items : [value]
   return maps.flatMap((map) => {
     if (map.kind !== 'map') {
-      walk.diagnostics.fault(line, 'error loading config file: << must name a mapping')
+      conversion.diagnostics.fault(line, 'error loading config file: << must refer to a mapping')
       return []
     }
-    if (walk.mergesLeft < map.entries.length) {
-      const bound = `at most ${MERGED_ENTRIES_MAX} entries`
-      walk.diagnostics.fault(line, `error loading config file: << may bring ${bound} into a file`)
+    if (conversion.mergesLeft < map.entries.length) {
+      const message = `<< may merge at most ${MERGED_ENTRIES_MAX} entries in a file`
+      conversion.diagnostics.fault(line, `error loading config file: ${message}`)
       return []
     }
-    walk.mergesLeft -= map.entries.length
+    conversion.mergesLeft -= map.entries.length
     return map.entries
   })
 }
@@ -230,18 +238,18 @@ function nameOf(key: YamlNode): string {
   return key.kind === 'map' || key.kind === 'list' ? `line ${key.line}` : key.text
 }
 
-function depthOf(parts: readonly YamlNode[]): number {
+function depthOf(children: readonly YamlNode[]): number {
   let depth = 0
-  for (const part of parts) depth = Math.max(depth, part.depth)
+  for (const child of children) depth = Math.max(depth, child.depth)
   return depth + 1
 }
 
-function bounded(located: LocatedMap | LocatedList, place: Place): YamlNode {
-  return located.depth > DEPTH_MAX ? tooDeep(place) : located
+function bounded(node: YamlMap | YamlList, context: Context): YamlNode {
+  return node.depth > DEPTH_MAX ? tooDeep(context) : node
 }
 
-function tooDeep({ walk, line }: Place): YamlNode {
-  const message = `lists and mappings may stand ${DEPTH_MAX} deep within each other`
-  walk.diagnostics.fault(line, `error loading config file: ${message}`)
+function tooDeep({ conversion, line }: Context): YamlNode {
+  const message = `lists and mappings may be nested ${DEPTH_MAX} levels deep`
+  conversion.diagnostics.fault(line, `error loading config file: ${message}`)
   return emptyScalar(line)
 }

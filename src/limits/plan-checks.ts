@@ -1,6 +1,6 @@
 // Plans the checks of a call: which rules it hits, which of them replace others, and the effect of
 // each denial. Counts nothing itself.
-import type { CounterCharge } from './counter-store.ts'
+import type { CounterHits } from './counter-store.ts'
 import type { Descriptor, LimitRequest } from './descriptor.ts'
 import { counterKey, matchDescriptor } from './match.ts'
 import type { Rule, RuleSet } from './rule.ts'
@@ -14,7 +14,7 @@ export interface Check {
   readonly hits: number
   /** Name of its metrics. */
   readonly metricPath: string
-  readonly charge: CounterCharge
+  readonly count: CounterHits
 }
 
 /** The checks of a call. */
@@ -67,7 +67,7 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
           rule,
           hits,
           metricPath: match.metricPath,
-          charge: {
+          count: {
             key,
             algorithm: rule.algorithm,
             limit: rule.limit,
@@ -88,7 +88,7 @@ function hitsOf(request: LimitRequest, descriptor: Descriptor): number {
   return descriptor.hits ?? Math.max(1, request.hits)
 }
 
-function vetoOf(rule: Rule, { isShadow, isQuota }: PlanOptions): CounterCharge['veto'] {
+function vetoOf(rule: Rule, { isShadow, isQuota }: PlanOptions): CounterHits['veto'] {
   if (isShadow || rule.isShadow) return 'never'
   return isQuota || rule.isQuota ? 'together' : 'alone'
 }

@@ -27,13 +27,13 @@ export interface AllDiagnostics {
   /** All faults, in the order of the files, then by line. */
   faults(): readonly RuleFault[]
   /** All warnings, in the same order. */
-  remarks(): readonly RuleFault[]
+  warnings(): readonly RuleFault[]
 }
 
 /** An empty list. */
 export function createDiagnostics(): AllDiagnostics {
   const faults: RuleFault[][] = []
-  const remarks: RuleFault[][] = []
+  const warnings: RuleFault[][] = []
   return {
     of(file) {
       const collector = (lists: RuleFault[][]) => {
@@ -43,10 +43,10 @@ export function createDiagnostics(): AllDiagnostics {
           if (list.length <= FAULTS_MAX) list.push({ file, line, message: shortened(message) })
         }
       }
-      return { fault: collector(faults), warn: collector(remarks) }
+      return { fault: collector(faults), warn: collector(warnings) }
     },
     faults: () => listOf(faults),
-    remarks: () => listOf(remarks),
+    warnings: () => listOf(warnings),
   }
 }
 

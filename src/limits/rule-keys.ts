@@ -1,13 +1,13 @@
-// The keys of a rules file, and where each is allowed. Faults have the reference's messages. It
-// checks keys but not their places: a key that it would ignore is a warning here.
-import type { YamlNode, LocatedMap } from './parse-yaml.ts'
+// The keys of a rules file, and where each is allowed. Faults have the reference's messages. The
+// reference checks keys but not their places: a key that it ignores is a warning here.
+import type { YamlNode, YamlMap } from './parse-yaml.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
-/** Place of a mapping. */
+/** Place of a mapping; `nowhere`: below a key that may not have a mapping. */
 type Place = 'file' | 'descriptor' | 'limit' | 'replaced' | 'nowhere'
 
 /** Keys of the reference's files, by the places where they have a meaning. */
-const theirKeys: Readonly<Record<string, readonly Place[]>> = {
+const referenceKeys: Readonly<Record<string, readonly Place[]>> = {
   domain: ['file'],
   descriptors: ['file', 'descriptor'],
   key: ['descriptor'],
@@ -55,11 +55,11 @@ const placesBelow: Readonly<Record<string, Place>> = {
 const SHOWN_ITEMS_MAX = 10
 
 /** Checks the keys of a file, each mapping once, however many aliases refer to it. */
-export function checkKeys(root: LocatedMap, diagnostics: Diagnostics): void {
-  const seen = new Set<LocatedMap>()
-  const checkMap = (map: LocatedMap, place: Place) => {
-    if (seen.has(map)) return
-    seen.add(map)
+export function checkKeys(root: YamlMap, diagnostics: Diagnostics): void {
+  const checked = new Set<YamlMap>()
+  const checkMap = (map: YamlMap, place: Place) => {
+    if (checked.has(map)) return
+    checked.add(map)
     for (const { key, value } of map.entries) {
       const name = checkKey(key, place, diagnostics)
       if (name !== 'metadata') checkValue(value, placesBelow[name] ?? 'nowhere')
@@ -75,30 +75,30 @@ export function checkKeys(root: LocatedMap, diagnostics: Diagnostics): void {
           diagnostics.fault(item.line, `${message}: ${show(item)}`)
         }
       }
-    } else if (isNoLeaf(value)) diagnostics.fault(value.line, 'error checking config')
+    } else if (isUnsupportedScalar(value)) diagnostics.fault(value.line, 'error checking config')
   }
   checkMap(root, 'file')
 }
 
 /** Values that the reference does not accept as a string, a flag or a number. */
-function isNoLeaf(value: YamlNode): boolean {
+function isUnsupportedScalar(value: YamlNode): boolean {
   return value.kind === 'float' || value.kind === 'time'
 }
 
 function checkKey(key: YamlNode, place: Place, diagnostics: Diagnostics): string {
-  if (key.kind !== 'text') {
+  if (key.kind !== 'string') {
     diagnostics.fault(key.line, `config error, key is not of type string: ${show(key)}`)
     return ''
   }
   const name = key.text
-  const theirs = Object.hasOwn(theirKeys, name) ? theirKeys[name] : undefined
-  const places = theirs ?? (Object.hasOwn(ourKeys, name) ? ourKeys[name] : undefined)
+  const referencePlaces = Object.hasOwn(referenceKeys, name) ? referenceKeys[name] : undefined
+  const places = referencePlaces ?? (Object.hasOwn(ourKeys, name) ? ourKeys[name] : undefined)
   if (places === undefined) diagnostics.fault(key.line, `config error, unknown key '${name}'`)
   else if (!places.includes(place) && place !== 'nowhere') {
-    const right = places.map((each) => placeNames[each]).join(' or ')
-    const message = `key '${name}' belongs in ${right}`
-    if (theirs === undefined) diagnostics.fault(key.line, `config error, ${message}`)
-    else diagnostics.warn(key.line, `${message}: here it means nothing`)
+    const allowed = places.map((each) => placeNames[each]).join(' or ')
+    const message = `key '${name}' belongs in ${allowed}`
+    if (referencePlaces === undefined) diagnostics.fault(key.line, `config error, ${message}`)
+    else diagnostics.warn(key.line, `${message}: it is ignored here`)
   }
   return name
 }
@@ -121,7 +121,7 @@ function show(value: YamlNode): string {
     case 'int':
     case 'float':
     case 'time':
-    case 'text':
+    case 'string':
       return value.text
   }
 }

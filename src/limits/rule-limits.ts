@@ -1,14 +1,21 @@
 // The rules of one descriptor: one limit or several, with their common settings.
-import { type Fields, fieldOf, lineOf, readFlag, readMetadata, refuse } from './parse-fields.ts'
+import {
+  type Fields,
+  fieldOf,
+  lineOf,
+  readFlag,
+  readMetadata,
+  rejectField,
+} from './parse-fields.ts'
 import { parseLimit } from './parse-limit.ts'
-import type { LocatedMap } from './parse-yaml.ts'
+import type { YamlMap } from './parse-yaml.ts'
 import type { Rule } from './rule.ts'
 import { lengthPrefixed } from './rule-tree.ts'
 
 /** Limits of one descriptor at most. */
 const LIMITS_MAX = 8
 
-/** Reads the limits of a descriptor; `identity` is its own, `denyConsumes` as parseLimit has it. */
+/** Reads the limits of a descriptor; `identity` is the descriptor's, `denyConsumes` as above. */
 export function rulesOf(
   fields: Fields,
   { path, identity, denyConsumes }: { path: string; identity: string; denyConsumes: boolean },
@@ -25,14 +32,16 @@ export function rulesOf(
   return limits.map((map, at) => {
     const parsed = parseLimit({ map, diagnostics: fields.diagnostics }, denyConsumes)
     const windowUs = parsed.limit?.windowUs ?? 0
-    const own = [parsed.algorithm.name, String(windowUs), String(at)].map(lengthPrefixed).join('')
+    const limitIdentity = [parsed.algorithm.name, String(windowUs), String(at)]
+      .map(lengthPrefixed)
+      .join('')
     const shared = { path, isShadow, isQuota, hasDetailedMetric, metadata }
-    return { ...parsed, ...shared, identity: identity + own }
+    return { ...parsed, ...shared, identity: identity + limitIdentity }
   })
 }
 
 /** `rate_limit` or `rate_limits`: a mapping or a list of them. */
-function readLimits(fields: Fields): readonly LocatedMap[] {
+function readLimits(fields: Fields): readonly YamlMap[] {
   const one = fieldOf(fields, 'rate_limit')
   const several = fieldOf(fields, 'rate_limits')
   if (one !== undefined && several !== undefined) {
@@ -44,14 +53,14 @@ function readLimits(fields: Fields): readonly LocatedMap[] {
   if (value === undefined) return []
   if (value.kind === 'map') return [value]
   if (value.kind !== 'list') {
-    refuse(fields, key, 'a mapping or a list of mappings')
+    rejectField(fields, key, 'a mapping or a list of mappings')
     return []
   }
   const { length } = value.items
   if (length === 0 || length > LIMITS_MAX) {
     fields.diagnostics.fault(
       value.line,
-      `${key} may hold 1 to ${LIMITS_MAX} limits: it has ${length}`,
+      `${key} may have 1 to ${LIMITS_MAX} limits: it has ${length}`,
     )
     return []
   }

@@ -1,5 +1,5 @@
-// A set of rules as a sequence of small plain records, and back: so that another thread can parse
-// files and this one build the rules from them a few at a time.
+// Converts a set of rules to small plain records and back, so that another thread can parse the
+// files while this one builds the rules in slices.
 import { algorithms } from './algorithms.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { addNode, emptyLevel, type OpenLevel } from './rule-tree.ts'
@@ -65,7 +65,7 @@ export class RuleBuilder {
     if (domain !== undefined) this.#domains.set(domain, below)
     if (node === undefined) return
     const level = this.#levels[parent]
-    if (level === undefined) throw new Error(`there is no level ${parent}`)
+    if (level === undefined) throw new Error(`Cannot add a rule: level ${parent} does not exist`)
     const isHashed = level.hashedKeys.has(node.key)
     addNode(level, { ...node, rules: rules.map(ruleOf), below }, { isHashed })
   }
@@ -73,6 +73,7 @@ export class RuleBuilder {
 
 function ruleOf({ algorithm: name, ...rule }: PlainRule): Rule {
   const algorithm = algorithmOf.get(name)
-  if (algorithm === undefined) throw new Error(`there is no algorithm ${name}`)
+  if (algorithm === undefined)
+    throw new Error(`Cannot add a rule: the algorithm ${name} does not exist`)
   return { ...rule, algorithm }
 }

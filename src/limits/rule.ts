@@ -18,11 +18,11 @@ export type StoreErrorMode = (typeof storeErrorModes)[number]
 export interface Rule {
   /** Its path, `domain.key_value.key`, as in /rlconfig, metrics and logs. */
   readonly path: string
-  /** Unique for each counter's rule, whatever characters the file has: a part of each key. */
+  /** Unique for each rule, whatever characters its fields contain; part of each counter key. */
   readonly identity: string
   /** `name:` in the file. */
   readonly name: string | undefined
-  /** Names of rules that do not count in a call that this one matches. */
+  /** Names of rules that do not count in a call that this rule matches. */
   readonly replaces: readonly string[]
   readonly algorithm: Algorithm
   /** `undefined` = unlimited. */
@@ -45,7 +45,7 @@ export interface RuleNode {
   readonly key: string
   /** Empty: any value. May contain `*` for zero or more characters. */
   readonly value: string
-  /** The rules of a call whose descriptor ends here: none, one or several limits. */
+  /** The rules of a descriptor whose last entry matches this one: none, one or several limits. */
   readonly rules: readonly Rule[]
   /** `domain.key_value.key`: the name in metrics that contain no value of a request. */
   readonly path: string
@@ -68,7 +68,7 @@ export interface RuleLevel {
   readonly any: ReadonlyMap<string, RuleNode>
   /** Keys whose values are replaced by `sha256:<hex>` before they are matched. */
   readonly hashedKeys: ReadonlySet<string>
-  /** Number of descriptors at this depth and below. */
+  /** The hashed keys at this depth and below. */
   readonly hashedKeysBelow: ReadonlySet<string>
 }
 

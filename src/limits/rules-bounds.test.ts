@@ -1,11 +1,11 @@
-// Faults of a rules file's shape and size, and how all of them are listed.
+// Faults in the structure and size of rule files, and the list of faults.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { FAULTS_MAX, renderFault } from './rule-fault.ts'
 import { DEPTH_MAX, DESCRIPTORS_MAX, parseRules, TEXT_LENGTH_MAX } from './rules.ts'
 import { faultsOf, file, limit } from '../../test/parts/rules-file.ts'
 
-describe('faults of shape', () => {
+describe('faults in the structure', () => {
   const loading = 'error loading config file:'
   test.each([
     ['a file that is a list', '- a\n', [`1: ${loading} a rules file must be a mapping`]],
@@ -13,45 +13,45 @@ describe('faults of shape', () => {
       'a domain that is a mapping',
       'domain: {key: a}\n',
       [
-        `1: ${loading} domain must be a text: it is a mapping`,
+        `1: ${loading} domain must be a string: it is a mapping`,
         '1: config file cannot have empty domain',
       ],
     ],
     [
-      'descriptors that are none',
+      'descriptors that are no list',
       'domain: d\ndescriptors: some\n',
-      [`2: ${loading} descriptors must be a list: it is a text 'some'`],
+      [`2: ${loading} descriptors must be a list: it is a string 'some'`],
     ],
     [
-      'a limit that is none',
+      'a limit that is no mapping',
       file('rate_limit: 5'),
       [`4: ${loading} rate_limit must be a mapping or a list of mappings: it is a number '5'`],
     ],
     [
       'a flag in quotes',
       file('shadow_mode: "true"'),
-      [`4: ${loading} shadow_mode must be true or false: it is a text 'true'`],
+      [`4: ${loading} shadow_mode must be true or false: it is a string 'true'`],
     ],
-    ...['-1', '4294967296', '"5"'].map((given): [string, string, string[]] => [
-      `${given} requests`,
-      limit('unit: day', `requests_per_unit: ${given}`),
+    ...['-1', '4294967296', '"5"'].map((count): [string, string, string[]] => [
+      `${count} requests`,
+      limit('unit: day', `requests_per_unit: ${count}`),
       [
         `6: ${loading} requests_per_unit must be a whole number from 0 to 4294967295: ` +
-          `it is ${given.startsWith('"') ? "a text '5'" : `a number '${given}'`}`,
+          `it is ${count.startsWith('"') ? "a string '5'" : `a number '${count}'`}`,
       ],
     ]),
     [
-      'metadata that is a text',
+      'metadata that is a string',
       file('metadata: some'),
-      [`4: ${loading} metadata must be a mapping: it is a text 'some'`],
+      [`4: ${loading} metadata must be a mapping: it is a string 'some'`],
     ],
     [
-      'metadata that JSON does not know',
+      'metadata that JSON cannot represent',
       file('metadata:', '  a: .nan'),
       ["5: error parsing metadata: '.nan' is not a JSON number"],
     ],
     [
-      'a text too long',
+      'a string that is too long',
       file(`value: ${'v'.repeat(TEXT_LENGTH_MAX + 1)}`),
       [`4: value may have ${TEXT_LENGTH_MAX} characters: it has ${TEXT_LENGTH_MAX + 1}`],
     ],
@@ -60,7 +60,7 @@ describe('faults of shape', () => {
   })
 })
 
-test('all faults of all files are listed at once, in the order of their lines', () => {
+test('all faults of all files are listed together, in the order of their lines', () => {
   const parsed = parseRules(
     [
       { name: 'b', text: limit('unit: foo', 'burst: 2', 'nonsense: 1') + '- value: x\n' },
@@ -79,19 +79,19 @@ test('all faults of all files are listed at once, in the order of their lines', 
   ])
 })
 
-test('what the reference loads without minding it is a remark', () => {
+test('a probable mistake that the reference accepts is a warning', () => {
   const text = limit('unit: day', 'shadow_mode: true') + '---\ndomain: other\n'
   const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
-  if ('faults' in parsed) throw new Error('refused')
-  expect(parsed.remarks.map(renderFault)).toEqual([
+  if ('faults' in parsed) throw new Error('rejected')
+  expect(parsed.warnings.map(renderFault)).toEqual([
     'f:5: requests_per_unit is missing, which means 0: every request is denied',
-    "f:6: key 'shadow_mode' belongs in a descriptor: here it means nothing",
-    'f:7: only the first YAML document of a file counts',
+    "f:6: key 'shadow_mode' belongs in a descriptor: it is ignored here",
+    'f:7: only the first YAML document of a file is read',
   ])
   expect([...parsed.rules.keys()]).toEqual(['d'])
 })
 
-test('no text ends in anything but rules or faults', () => {
+test('any input results in rules or faults', () => {
   const words = ['domain', 'descriptors', 'key', 'rate_limit', 'unit', 'metadata', 'day', 'a*', '5']
   const marks = [
     ': ',
@@ -138,7 +138,7 @@ test('no text ends in anything but rules or faults', () => {
 })
 
 describe('bounds', () => {
-  test('descriptors may be nested so deep, and not deeper', () => {
+  test('descriptors may be nested up to a depth', () => {
     const nested = (depth: number): string =>
       `{key: k${depth > 1 ? `, descriptors: [${nested(depth - 1)}]` : ''}}`
     const text = (depth: number) => `domain: d\ndescriptors: [${nested(depth)}]\n`
@@ -161,17 +161,17 @@ describe('bounds', () => {
 
   test.each([
     ['limits', 8, (n: number) => file(listOf('rate_limit', n, () => '{unlimited: true}'))],
-    ['names that are replaced', 100, replaces],
+    ['names in replaces', 100, replaces],
     ['metadata', 1000, (n: number) => file(`metadata: {${listOf('a', n - 1, () => '1')}}`)],
     ['characters', TEXT_LENGTH_MAX, (n: number) => file(`value: ${'v'.repeat(n)}`)],
     ['requests', 2 ** 32 - 1, (n: number) => limit('unit: day', `requests_per_unit: ${n}`)],
     ['requests of a log', 10_000, log],
-  ])('%s: exactly %i are accepted, one more is a fault', (_, most, text) => {
-    expect(faultsOf(text(most))).toEqual([])
-    expect(faultsOf(text(most + 1))).toHaveLength(1)
+  ])('%s: exactly %i are accepted, one more is a fault', (_, max, text) => {
+    expect(faultsOf(text(max))).toEqual([])
+    expect(faultsOf(text(max + 1))).toHaveLength(1)
   })
 
-  test('aliases cannot make more descriptors than there may be', () => {
+  test('aliases cannot exceed the maximum number of descriptors', () => {
     const leaf = '- &x0 {key: leaf}\n'
     const layers = Array.from({ length: 24 }, (_, i) => {
       const twice = `[{key: a, descriptors: [*x${i}]}, {key: b, descriptors: [*x${i}]}]`
@@ -182,22 +182,22 @@ describe('bounds', () => {
     ])
   })
 
-  test('aliases cannot make more metadata than there may be', () => {
+  test('aliases cannot exceed the maximum size of metadata', () => {
     const layers = Array.from({ length: 15 }, (_, i) => `x${i + 1}: &x${i + 1} [*x${i}, *x${i}]`)
     const lines = ['metadata:', '  x0: &x0 [1]', ...layers.map((line) => `  ${line}`)]
     expect(faultsOf(file(...lines))).toEqual([
-      '5: error parsing metadata: metadata may hold 1000 values: it holds more',
+      '5: error parsing metadata: metadata may have 1000 values: it has more',
     ])
   })
 
-  test('a message is short, whatever the file holds', () => {
+  test('messages are truncated', () => {
     const layers = Array.from({ length: 30 }, (_, i) => `- &x${i + 1} [*x${i}, *x${i}]\n`)
     const faults = faultsOf(`domain: &x0 ${'d'.repeat(100_000)}\ndescriptors:\n${layers.join('')}`)
     expect(faults).toHaveLength(31)
     expect(Math.max(...faults.map(({ length }) => length))).toBeLessThan(1100)
   })
 
-  test('faults are listed up to a bound, and the last line says so', () => {
+  test('the list of faults is bounded, and its last line reports that', () => {
     const text = `domain: d\ndescriptors:\n${'- value: v\n'.repeat(FAULTS_MAX + 500)}`
     const faults = faultsOf(text)
     expect(faults).toHaveLength(FAULTS_MAX + 1)

@@ -1,4 +1,4 @@
-// What the words of a rules file come to mean, the shipped file included.
+// The rules that the fields of a file define, including the shipped file.
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import type { Rule } from './rule.ts'
@@ -21,7 +21,7 @@ function rulesOf(...lines: string[]): readonly Rule[] {
 const limitOf = (fields: string) => rulesOf(`rate_limit: {${fields}}`)[0]
 
 describe('a limit', () => {
-  test('as the reference writes it is a fixed window that counts what it denies', () => {
+  test('in the syntax of the reference is a fixed window that counts denied hits', () => {
     expect(limitOf('unit: minute, requests_per_unit: 20')).toMatchObject({
       path: 'd.k',
       name: undefined,
@@ -65,7 +65,7 @@ describe('a limit', () => {
   })
 
   test.each(['sliding_window_log', 'sliding_window_counter', 'token_bucket', 'leaky_bucket'])(
-    'of %s does not count what is denied, unless it says so',
+    'of %s does not count denied hits, unless deny_consumes is set',
     (algorithm) => {
       const fields = `unit: day, requests_per_unit: 6, algorithm: ${algorithm}`
       expect(limitOf(fields)?.limit).toMatchObject({ burst: 6, denyConsumes: false })
@@ -73,7 +73,7 @@ describe('a limit', () => {
     },
   )
 
-  test('of a fixed window need not count what is denied, if the process says so', () => {
+  test('of a fixed window does not count denied hits if the process is configured so', () => {
     const rule = (fields: string) => {
       const limit = `rate_limit: {unit: day, requests_per_unit: 6${fields}}`
       const files = [{ name: 'f', text: `domain: d\ndescriptors: [{key: k, ${limit}}]\n` }]
@@ -85,29 +85,29 @@ describe('a limit', () => {
     expect(rule(', algorithm: token_bucket')?.denyConsumes).toBe(false)
   })
 
-  test('may have a burst, more or less than its requests', () => {
+  test('may have a burst above or below its requests', () => {
     const bucket = 'unit: second, requests_per_unit: 50, algorithm: token_bucket'
     expect(limitOf(`${bucket}, burst: 500`)?.limit?.burst).toBe(500)
     expect(limitOf(`${bucket}, burst: 5`)?.limit?.burst).toBe(5)
   })
 
-  test('may be unlimited, whatever number it has besides', () => {
+  test('may be unlimited, whatever its number of requests is', () => {
     const rule = limitOf('unlimited: true, requests_per_unit: 5, name: free')
     expect(rule).toMatchObject({ limit: undefined, unit: undefined, name: 'free' })
   })
 
-  test('takes numbers as the reference does', () => {
+  test('accepts the number formats of the reference', () => {
     const numbers = ['0', '1_000', '0x10', '010', '4294967295'].map(
-      (given) => limitOf(`unit: day, requests_per_unit: ${given}`)?.limit?.requests,
+      (number) => limitOf(`unit: day, requests_per_unit: ${number}`)?.limit?.requests,
     )
     expect(numbers).toEqual([0, 1000, 16, 8, 4_294_967_295])
   })
 })
 
-test('several limits stand in a list, under either name, and share the descriptor', () => {
+test('a list of limits, under either name, shares the settings of the descriptor', () => {
   const list = '[{unit: second, requests_per_unit: 10, name: a}, {window: 10s, name: b}]'
-  for (const word of ['rate_limit', 'rate_limits']) {
-    const rules = rulesOf(`${word}: ${list}`, 'shadow_mode: true', 'metadata: {tier: gold}')
+  for (const field of ['rate_limit', 'rate_limits']) {
+    const rules = rulesOf(`${field}: ${list}`, 'shadow_mode: true', 'metadata: {tier: gold}')
     expect(rules.map(({ name, isShadow, metadata }) => [name, isShadow, metadata])).toEqual([
       ['a', true, { tier: 'gold' }],
       ['b', true, { tier: 'gold' }],
@@ -116,16 +116,16 @@ test('several limits stand in a list, under either name, and share the descripto
   }
 })
 
-test('texts are taken as they are written, also where YAML sees numbers and flags', () => {
+test('keys and values are strings as written, even if YAML reads numbers or flags', () => {
   const text = 'domain: 1_0\ndescriptors: [{key: yes, value: 0x1F}, {key: ip, value: 10.0.0.1}]\n'
   const parsed = parse(text)
-  if ('faults' in parsed) throw new Error('refused')
+  if ('faults' in parsed) throw new Error('rejected')
   const level = parsed.rules.get('1_0')
   expect(level?.exact.get('yes')?.has('0x1F')).toBe(true)
   expect(level?.exact.get('ip')?.has('10.0.0.1')).toBe(true)
 })
 
-test('metadata is kept as it is, of any depth', () => {
+test('metadata is preserved at any depth', () => {
   const rule = rulesOf(
     'rate_limit: {unlimited: true}',
     'metadata: {a: {b: [1, 2.5, yes, ~, {c: text}]}, 7: 2026-01-01}',
@@ -140,13 +140,13 @@ test('metadata is kept as it is, of any depth', () => {
 describe('identity of a rule', () => {
   const identityOf = (fields: string) => limitOf(fields)?.identity
 
-  test('stays when its number is raised or it is renamed', () => {
+  test('stays equal if its number is raised or it is renamed', () => {
     expect(identityOf('unit: hour, requests_per_unit: 5')).toBe(
       identityOf('window: 1h, requests_per_unit: 50, name: x, on_store_error: deny'),
     )
   })
 
-  test('changes with window and algorithm, so that no count is inherited (defect 3)', () => {
+  test('changes with window and algorithm, so that the counter restarts (defect 3)', () => {
     const identities = [
       'unit: minute, requests_per_unit: 5',
       'unit: hour, requests_per_unit: 5',
@@ -156,11 +156,11 @@ describe('identity of a rule', () => {
   })
 })
 
-test('the shipped file of standalone holds the limits of the contract', () => {
+test('the shipped file of standalone has the limits of the contract', () => {
   const text = readFileSync(new URL('standalone.yaml', import.meta.url), 'utf8')
   const parsed = parse(text)
   if ('faults' in parsed) throw new Error(parsed.faults[0]?.message)
-  expect(parsed.remarks).toEqual([])
+  expect(parsed.warnings).toEqual([])
   const found = ['create', 'redirect', 'unknown'].map((route) => {
     const entries = [
       { key: 'route', value: route },

@@ -1,9 +1,9 @@
-// Every fault of a rules file, with its message and line; the reference's messages word for word.
+// Faults of a rules file, with message and line; messages of the reference are equal to its own.
 import { describe, expect, test } from '@jest/globals'
 import { parseRules } from './rules.ts'
 import { faultsOf, file, limit } from '../../test/parts/rules-file.ts'
 
-describe('faults that the reference knows too', () => {
+describe('faults that the reference reports too', () => {
   test.each([
     ['no domain', 'descriptors:\n', ['1: config file cannot have empty domain']],
     ['an empty file', '', ['1: config file cannot have empty domain']],
@@ -13,18 +13,18 @@ describe('faults that the reference knows too', () => {
     ['the unit UNKNOWN', limit('unit: UNKNOWN'), ["5: invalid rate limit unit 'UNKNOWN'"]],
     ['no unit', limit('requests_per_unit: 5'), ["5: invalid rate limit unit ''"]],
     [
-      'a limit twice',
+      'a duplicate limit',
       file('value: v', 'rate_limit: {unit: day}') + '- {key: k, value: v}\n',
       ["6: duplicate descriptor composite key 'd.k_v'"],
     ],
     [
-      'any value twice, further down',
+      'a duplicate nested key without a value',
       file('descriptors:', '- key: a', '- key: a'),
       ["6: duplicate descriptor composite key 'd.k.a'"],
     ],
     ['a misspelt key', file('ratelimit: {}'), ["4: config error, unknown key 'ratelimit'"]],
     [
-      'a key of another object',
+      'a key that is a property of every JavaScript object',
       file('constructor: 1'),
       ["4: config error, unknown key 'constructor'"],
     ],
@@ -39,7 +39,7 @@ describe('faults that the reference knows too', () => {
       ['2: config error, key is not of type string: true'],
     ],
     [
-      'a list of texts and one of nothing',
+      'a list of strings, null and lists',
       'domain: d\ndescriptors:\n- a\n-\n- [1, b]\n',
       ['a', '<nil>', '[1 b]'].map(
         (shown, at) =>
@@ -54,12 +54,12 @@ describe('faults that the reference knows too', () => {
       ['6: should not specify rate limit unit when unlimited'],
     ],
     [
-      'an empty name to replace',
+      'an empty name in replaces',
       limit('unit: day', 'requests_per_unit: 1', 'replaces:', '- name:'),
       ['8: should not have an empty replaces entry'],
     ],
     [
-      'its own name to replace',
+      'its own name in replaces',
       limit('unit: day', 'name: self', 'requests_per_unit: 1', 'replaces:', '- name: self'),
       ['9: replaces should not contain name of same descriptor'],
     ],
@@ -72,7 +72,7 @@ describe('faults that the reference knows too', () => {
       ],
     ],
     [
-      'YAML that ends too early',
+      'truncated YAML',
       "'''\n",
       ['2: error loading config file: yaml: line 2: found unexpected end of stream'],
     ],
@@ -80,14 +80,14 @@ describe('faults that the reference knows too', () => {
     expect(faultsOf(text)).toEqual(faults)
   })
 
-  test('a domain in two files, unless they are to be merged', () => {
+  test('a domain in two files is a fault, unless domains are merged', () => {
     const one = { name: 'one', text: 'domain: d\ndescriptors:\n- key: a\n' }
     const two = { name: 'two', text: '\ndomain: d\ndescriptors:\n- key: b\n' }
     expect(parseRules([one, two], { mergeDomains: false })).toEqual({
       faults: [{ file: 'two', line: 2, message: "duplicate domain 'd' in config file" }],
     })
     const merged = parseRules([one, two], { mergeDomains: true })
-    if ('faults' in merged) throw new Error('refused')
+    if ('faults' in merged) throw new Error('rejected')
     expect([...(merged.rules.get('d')?.any.keys() ?? [])]).toEqual(['a', 'b'])
     expect(parseRules([one, one], { mergeDomains: true })).toEqual({
       faults: [{ file: 'one', line: 3, message: "duplicate descriptor composite key 'd.a'" }],
@@ -95,7 +95,7 @@ describe('faults that the reference knows too', () => {
   })
 })
 
-describe('faults of our own words', () => {
+describe('faults in our additional fields', () => {
   const algorithmNames =
     'fixed_window, sliding_window_log, sliding_window_counter, token_bucket, leaky_bucket'
   const minute = 'unit: minute'
@@ -113,17 +113,21 @@ describe('faults of our own words', () => {
       limit(minute, 'window: 30s', five),
       ['6: unit and window are alternatives: only one of them is allowed'],
     ],
-    ['a window of nothing', limit('window: 0s', five), [`5: ${windowAllowed}: it is '0s'`]],
-    ['a window too long', limit('window: 367d', five), [`5: ${windowAllowed}: it is '367d'`]],
-    ['a window in weeks', limit('window: 2w', five), [`5: ${windowAllowed}: it is '2w'`]],
-    ['a window without unit', limit('window: 30', five), [`5: ${windowAllowed}: it is '30'`]],
+    ['a window of 0', limit('window: 0s', five), [`5: ${windowAllowed}: it is '0s'`]],
     [
-      'a burst where none passes',
+      'a window that is too long',
+      limit('window: 367d', five),
+      [`5: ${windowAllowed}: it is '367d'`],
+    ],
+    ['a window in weeks', limit('window: 2w', five), [`5: ${windowAllowed}: it is '2w'`]],
+    ['a window without a unit', limit('window: 30', five), [`5: ${windowAllowed}: it is '30'`]],
+    [
+      'a burst for an algorithm without one',
       limit(minute, five, 'algorithm: leaky_bucket', 'burst: 9'),
       ["8: burst is only for token_bucket: the algorithm is 'leaky_bucket'"],
     ],
     [
-      'a burst of nothing',
+      'a burst of 0',
       limit(minute, five, 'algorithm: token_bucket', 'burst: 0'),
       [
         '8: error loading config file: ' +
@@ -131,7 +135,7 @@ describe('faults of our own words', () => {
       ],
     ],
     [
-      'a log too long',
+      'a log that is too long',
       limit(minute, 'requests_per_unit: 10001', 'algorithm: sliding_window_log'),
       [
         '6: error loading config file: requests_per_unit must be a whole number ' +
@@ -147,12 +151,12 @@ describe('faults of our own words', () => {
       ],
     ],
     [
-      'an unknown way out',
+      'an unknown on_store_error',
       limit(minute, five, 'on_store_error: error'),
       ["7: on_store_error must be one of local, allow, deny: it is 'error'"],
     ],
     [
-      'words of limits when unlimited',
+      'fields of a limit when unlimited',
       limit('unlimited: yes', 'window: 1s', 'burst: 2'),
       ['6: should not specify window when unlimited', '7: should not specify burst when unlimited'],
     ],
@@ -161,9 +165,9 @@ describe('faults of our own words', () => {
       file('quota_mode: true', 'rate_limits:', `- {${minute}, ${five}}`, `- {unit: day, ${five}}`),
       ['4: quota_mode cannot be used with several limits'],
     ],
-    ['no limits', file('rate_limit: []'), ['4: rate_limit may hold 1 to 8 limits: it has 0']],
+    ['no limits', file('rate_limit: []'), ['4: rate_limit may have 1 to 8 limits: it has 0']],
     [
-      'limits twice',
+      'rate_limit and rate_limits',
       file('rate_limit: {unlimited: true}', 'rate_limits: [{unlimited: true}]'),
       ['5: rate_limit and rate_limits are alternatives: only one of them is allowed'],
     ],
@@ -173,21 +177,21 @@ describe('faults of our own words', () => {
       ["3: a key cannot contain '*', only a value can: it is 'a*'"],
     ],
     [
-      'our words in a wrong place',
+      'our fields in a wrong place',
       file('algorithm: token_bucket'),
       ["4: config error, key 'algorithm' belongs in rate_limit"],
     ],
     [
-      'a key hashed here and not there',
+      'a key that is hashed in one descriptor only',
       file('hashed: true') + '- {key: k, value: v}\n',
-      ["5: hashed must be the same in all descriptors of key 'k' beside each other"],
+      ["5: hashed must be equal in all descriptors of key 'k' on one level"],
     ],
   ])('%s', (_, text, faults) => {
     expect(faultsOf(text)).toEqual(faults)
   })
 
   test.each(['secret', 'sec*', 'sha256:abc', `sha256:${'A'.repeat(64)}`])(
-    'a value that should be hashed and is not is refused, and not shown: %s',
+    'a value that must be hashed and is not is a fault that hides it: %s',
     (value) => {
       const [fault = '', ...more] = faultsOf(
         file(`value: "${value}"`, 'hashed: true', 'share_threshold: true'),
@@ -197,10 +201,10 @@ describe('faults of our own words', () => {
     },
   )
 
-  test('two of them are not taken for the same', () => {
-    const refused = 'value: secret, hashed: true'
+  test('two values that are not hashed are not duplicates', () => {
+    const rejected = 'value: secret, hashed: true'
     const faults = faultsOf(
-      `domain: d\ndescriptors: [{key: k, ${refused}}, {key: k, ${refused}}]\n`,
+      `domain: d\ndescriptors: [{key: k, ${rejected}}, {key: k, ${rejected}}]\n`,
     )
     expect(faults.filter((fault) => !fault.startsWith('2: value must be absent'))).toEqual([])
   })

@@ -4,12 +4,12 @@ import { rulesOf } from './rule-limits.ts'
 import {
   type Fields,
   lineOf,
-  type LocatedText,
+  type StringField,
   readFlag,
   readMaps,
   readText,
 } from './parse-fields.ts'
-import { type LocatedMap, parseYaml } from './parse-yaml.ts'
+import { type YamlMap, parseYaml } from './parse-yaml.ts'
 import { type AllDiagnostics, createDiagnostics, type Diagnostics } from './rule-fault.ts'
 import { checkKeys } from './rule-keys.ts'
 import type { RuleFault, RuleNode, RuleSet } from './rule.ts'
@@ -34,7 +34,7 @@ export type ParsedRuleFiles =
   | {
       readonly rules: RuleSet
       /** Warnings: accepted by the reference too, but probably not what the author meant. */
-      readonly remarks: readonly RuleFault[]
+      readonly warnings: readonly RuleFault[]
     }
   | { readonly faults: readonly RuleFault[] }
 
@@ -63,7 +63,7 @@ export function parseRules(files: readonly RuleFile[], options: ParseOptions): P
   const parsing: Parsing = { rules: new Map(), diagnostics, ...bounds }
   for (const file of files) loadFile(parsing, file)
   const faults = diagnostics.faults()
-  return faults.length > 0 ? { faults } : { rules: parsing.rules, remarks: diagnostics.remarks() }
+  return faults.length > 0 ? { faults } : { rules: parsing.rules, warnings: diagnostics.warnings() }
 }
 
 function loadFile(parsing: Parsing, { name, text }: RuleFile): void {
@@ -74,7 +74,7 @@ function loadFile(parsing: Parsing, { name, text }: RuleFile): void {
     diagnostics.fault(root.line, 'error loading config file: a rules file must be a mapping')
     return
   }
-  const map: LocatedMap = root.kind === 'map' ? root : { ...root, kind: 'map', entries: [] }
+  const map: YamlMap = root.kind === 'map' ? root : { ...root, kind: 'map', entries: [] }
   checkKeys(map, diagnostics)
   const fields: Fields = { map, diagnostics }
   const domain = readText(fields, 'domain')
@@ -85,7 +85,7 @@ function loadFile(parsing: Parsing, { name, text }: RuleFile): void {
   for (const each of readMaps(fields, 'descriptors')) loadDescriptor({ map: each, diagnostics }, at)
 }
 
-/** The level for the descriptors of a file; a file with a fault is still checked to its end. */
+/** The level for the descriptors of a file; if the domain is invalid, a level of no rule set. */
 function levelOf(
   { rules, mergeDomains }: Parsing,
   { text, line }: { text: string; line: number },
@@ -101,7 +101,7 @@ function levelOf(
 }
 
 /** Context of a descriptor. */
-interface At {
+interface DescriptorContext {
   readonly parsing: Parsing
   readonly level: OpenLevel
   /** Path of its parent. */
@@ -110,11 +110,11 @@ interface At {
   readonly depth: number
 }
 
-function loadDescriptor(fields: Fields, at: At): void {
+function loadDescriptor(fields: Fields, at: DescriptorContext): void {
   if (!isWithinBounds(fields, at)) return
   const isHashed = readFlag(fields, 'hashed')
   const key = readKey(fields)
-  const { value, isRefused } = readValue(fields, isHashed)
+  const { value, isRejected } = readValue(fields, isHashed)
   const composite = value === '' ? key : `${key}_${value}`
   const path = `${at.path}.${composite}`
   const isShared = readShared(fields, composite, value)
@@ -130,26 +130,29 @@ function loadDescriptor(fields: Fields, at: At): void {
     hasValueMetric: readFlag(fields, 'value_to_metric'),
     below: loadBelow(fields, { ...at, path, identity }),
   }
-  if (isRefused || key === '') return
+  if (isRejected || key === '') return
   const added = addNode(at.level, node, { isHashed })
   if (added === 'duplicate') {
     fields.diagnostics.fault(fields.map.line, `duplicate descriptor composite key '${path}'`)
   } else if (added === 'mixed') {
-    const message = `hashed must be the same in all descriptors of key '${key}' beside each other`
+    const message = `hashed must be equal in all descriptors of key '${key}' on one level`
     fields.diagnostics.fault(lineOf(fields, 'hashed'), message)
   }
 }
 
-function loadBelow(fields: Fields, above: At): OpenLevel {
+function loadBelow(fields: Fields, parent: DescriptorContext): OpenLevel {
   const level = emptyLevel()
-  const at = { ...above, level, depth: above.depth + 1 }
+  const at = { ...parent, level, depth: parent.depth + 1 }
   for (const map of readMaps(fields, 'descriptors')) {
     loadDescriptor({ map, diagnostics: fields.diagnostics }, at)
   }
   return level
 }
 
-function isWithinBounds({ map, diagnostics }: Fields, { parsing, depth }: At): boolean {
+function isWithinBounds(
+  { map, diagnostics }: Fields,
+  { parsing, depth }: DescriptorContext,
+): boolean {
   if (depth > DEPTH_MAX) {
     diagnostics.fault(map.line, `descriptors may be nested ${DEPTH_MAX} deep`)
     return false
@@ -161,7 +164,7 @@ function isWithinBounds({ map, diagnostics }: Fields, { parsing, depth }: At): b
   return parsing.descriptorsLeft >= 0
 }
 
-function checkLength(name: string, { text, line }: LocatedText, diagnostics: Diagnostics): void {
+function checkLength(name: string, { text, line }: StringField, diagnostics: Diagnostics): void {
   if (text.length <= TEXT_LENGTH_MAX) return
   const message = `${name} may have ${TEXT_LENGTH_MAX} characters: it has ${text.length}`
   diagnostics.fault(line, message)
@@ -181,25 +184,25 @@ function readKey(fields: Fields): string {
 const hashedForm = /^sha256:[0-9a-f]{64}$/
 const hashedPattern = /^(\*|sha256:.*\*)/
 
-/** A value. One that must be hashed and is not is a secret: it is never printed. */
-function readValue(fields: Fields, isHashed: boolean): { value: string; isRefused: boolean } {
-  const located = readText(fields, 'value')
-  const { text, line } = located
-  checkLength('value', located, fields.diagnostics)
+/** Reads a value. If it must be hashed and is not, it is a secret and is never printed. */
+function readValue(fields: Fields, isHashed: boolean): { value: string; isRejected: boolean } {
+  const field = readText(fields, 'value')
+  const { text, line } = field
+  checkLength('value', field, fields.diagnostics)
   if (!isHashed || text === '' || hashedForm.test(text) || hashedPattern.test(text)) {
-    return { value: text, isRefused: false }
+    return { value: text, isRejected: false }
   }
   const allowed = "absent, sha256: and 64 hexadecimal digits in lower case, or '*'"
-  const message = `value must be ${allowed}, since the key is hashed: what it is is not shown`
+  const message = `value must be ${allowed}, because the key is hashed: current value is hidden`
   fields.diagnostics.fault(line, message)
-  return { value: '', isRefused: true }
+  return { value: '', isRejected: true }
 }
 
 function readShared(fields: Fields, composite: string, value: string): boolean {
   if (!readFlag(fields, 'share_threshold')) return false
   if (value.includes('*')) return true
-  const where = "share_threshold can only be used with wildcard values (containing '*')"
-  const message = `${where}, but found key '${composite}'`
+  const cause = "share_threshold can only be used with wildcard values (containing '*')"
+  const message = `${cause}, but found key '${composite}'`
   fields.diagnostics.fault(lineOf(fields, 'share_threshold'), message)
   return false
 }

@@ -1,55 +1,55 @@
 // Token bucket: admits a burst, then hits at the refill rate. Refill is continuous and capped.
-import { type Algorithm, type Charge, type Decision, isTooFarAhead } from './algorithm.ts'
+import { type Algorithm, type DecisionInput, type Decision, isTooFarAhead } from './algorithm.ts'
 
-/** State: [when it was written, how much of the bucket was used then in parts, parts of a hit]. */
+/** State: [time of the write, used parts of the bucket at that time, parts per hit]. */
 export const tokenBucket: Algorithm = {
   name: 'token_bucket',
   takesBurst: true,
-  decide: (charge) => decideByDrain(charge, { burst: charge.limit.burst }),
+  decide: (input) => decideByDrain(input, { burst: input.limit.burst }),
 }
 
 /**
- * The bucket as a level that hits raise and time lowers. A hit is `hitParts` parts, and a
- * microsecond takes `drainParts` away: whole numbers, so that nothing is lost by rounding.
+ * The bucket as a level that hits raise and time lowers. A hit adds `hitParts` parts, and a
+ * microsecond drains `drainParts`: whole numbers, so that nothing is lost by rounding.
  */
 export function decideByDrain(
-  charge: Charge,
-  /** Hits that are admitted at once; `room`: of these, hits that are admitted one by one. */
-  { burst, room = burst }: { burst: number; room?: number },
+  input: DecisionInput,
+  /** Hits that are admitted at once; `singleHits`: of these, hits admitted one by one. */
+  { burst, singleHits = burst }: { burst: number; singleHits?: number },
 ): Decision {
-  const { cost, nowUs, limit } = charge
+  const { cost, nowUs, limit } = input
   if (limit.requests === 0) return bannedDecision(cost)
   const { hitParts, drainParts } = partsOf(limit)
-  const { writtenUs, written, isClamped } = lastWrite(charge, hitParts)
-  const atUs = Math.max(nowUs, writtenUs) // a clock set back refills nothing
-  const level = Math.max(0, written - (atUs - writtenUs) * drainParts)
+  const { stateTimeUs, usedParts, isClamped } = lastWrite(input, hitParts)
+  const atUs = Math.max(nowUs, stateTimeUs) // a clock set back refills nothing
+  const level = Math.max(0, usedParts - (atUs - stateTimeUs) * drainParts)
   const full = burst * hitParts
-  const asked = level + Math.max(1, cost) * hitParts
-  const admitted = cost < 0 || asked <= full
+  const requested = level + Math.max(1, cost) * hitParts
+  const admitted = cost < 0 || requested <= full
   const after = admitted ? Math.max(0, level + cost * hitParts) : level
   // If the clock was set back, nothing drains until it reaches the time of the state.
   const untilUs = (parts: number) => atUs - nowUs + Math.ceil(parts / drainParts)
   const resetUs = after === 0 ? 0 : untilUs(after)
   return {
     admitted,
-    remaining: Math.max(0, Math.floor((room * hitParts - after) / hitParts)),
+    remaining: Math.max(0, Math.floor((singleHits * hitParts - after) / hitParts)),
     over: admitted ? 0 : cost,
     resetUs,
-    retryAfterUs: admitted ? 0 : cost > burst ? Infinity : untilUs(asked - full),
+    retryAfterUs: admitted ? 0 : cost > burst ? Infinity : untilUs(requested - full),
     next: after === level && !isClamped ? undefined : [atUs, after, hitParts],
     expiresInUs: resetUs,
   }
 }
 
-/** The time of the state, and what was used then, in parts of the current limit. */
-function lastWrite(charge: Charge, hitParts: number) {
-  const { state, nowUs } = charge
-  const [stateUs = nowUs, writtenParts = 0, ofParts = hitParts] = state ?? []
-  const isClamped = isTooFarAhead(stateUs, charge)
-  // With another number of requests a hit had other parts; used hits stay used.
-  const written =
-    ofParts === hitParts ? writtenParts : Math.ceil((writtenParts / ofParts) * hitParts)
-  return { writtenUs: isClamped ? nowUs : stateUs, written, isClamped }
+/** The time of the state, and the used parts at that time, in parts of the current limit. */
+function lastWrite(input: DecisionInput, hitParts: number) {
+  const { state, nowUs } = input
+  const [stateUs = nowUs, storedParts = 0, ofParts = hitParts] = state ?? []
+  const isClamped = isTooFarAhead(stateUs, input)
+  // If the number of requests has changed, so have the parts per hit; used hits stay used.
+  const usedParts =
+    ofParts === hitParts ? storedParts : Math.ceil((storedParts / ofParts) * hitParts)
+  return { stateTimeUs: isClamped ? nowUs : stateUs, usedParts, isClamped }
 }
 
 /** Parts of a hit and of a microsecond. */

@@ -1,4 +1,4 @@
-// What a call is answered, by the decisions of its limits.
+// The verdict on a call, derived from the decisions of its limits.
 import { describe, expect, test } from '@jest/globals'
 import type { Decision } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
@@ -48,7 +48,7 @@ const denied: Decision = {
   retryAfterUs: 30_000_001,
 }
 
-const judge = (of: {
+const decided = (of: {
   at?: number
   rule?: Partial<Rule>
   hits?: number
@@ -62,21 +62,28 @@ const judge = (of: {
 
 describe('codeOf()', () => {
   const cases: [string, CheckedLimit[], string][] = [
-    ['nothing to be checked', [], 'OK'],
-    ['all admit', [judge({}), judge({})], 'OK'],
-    ['one denies', [judge({}), judge({ decision: denied })], 'OVER_LIMIT'],
-    ['a shadow denies', [judge({}), judge({ rule: { isShadow: true }, decision: denied })], 'OK'],
+    ['no limits', [], 'OK'],
+    ['all admit', [decided({}), decided({})], 'OK'],
+    ['one denies', [decided({}), decided({ decision: denied })], 'OVER_LIMIT'],
+    [
+      'a rule in shadow mode denies',
+      [decided({}), decided({ rule: { isShadow: true }, decision: denied })],
+      'OK',
+    ],
     [
       'one of two quotas denies',
-      [judge({ rule: { isQuota: true } }), judge({ rule: { isQuota: true }, decision: denied })],
+      [
+        decided({ rule: { isQuota: true } }),
+        decided({ rule: { isQuota: true }, decision: denied }),
+      ],
       'OK',
     ],
     [
       'all quotas deny',
       [
-        judge({ rule: { isQuota: true }, decision: denied }),
-        judge({ rule: { isQuota: true }, decision: denied }),
-        judge({}),
+        decided({ rule: { isQuota: true }, decision: denied }),
+        decided({ rule: { isQuota: true }, decision: denied }),
+        decided({}),
       ],
       'OVER_LIMIT',
     ],
@@ -85,15 +92,15 @@ describe('codeOf()', () => {
     expect(codeOf(checked, false)).toBe(code)
   })
 
-  test('where all rules are quotas, one that admits lets the call pass', () => {
-    expect(codeOf([judge({ decision: denied }), judge({})], true)).toBe('OK')
-    expect(codeOf([judge({ decision: denied })], true)).toBe('OVER_LIMIT')
+  test('if all rules are quotas, a call is admitted if one of them admits it', () => {
+    expect(codeOf([decided({ decision: denied }), decided({})], true)).toBe('OK')
+    expect(codeOf([decided({ decision: denied })], true)).toBe('OVER_LIMIT')
   })
 })
 
 describe('reportedLimitOf()', () => {
-  test('of those that admit, the one with the least remaining speaks', () => {
-    const checked = [judge({}), judge({ rule: { name: 'tight' }, decision: { remaining: 2 } })]
+  test('if all limits admit, the one with the least remaining is reported', () => {
+    const checked = [decided({}), decided({ rule: { name: 'tight' }, decision: { remaining: 2 } })]
     expect(reportedLimitOf(checked, 'OK')).toEqual({
       rule: 'tight',
       limit: 10,
@@ -103,18 +110,22 @@ describe('reportedLimitOf()', () => {
     })
   })
 
-  test('a limit that was only looked at, or is a shadow, speaks not', () => {
-    const looked = judge({ hits: 0, decision: { remaining: 1 } })
-    const shadow = judge({ rule: { isShadow: true }, decision: { remaining: 0 } })
-    expect(reportedLimitOf([looked, shadow, judge({})], 'OK')?.remaining).toBe(5)
-    expect(reportedLimitOf([looked, shadow], 'OK')).toBeUndefined()
+  test('limits that were only peeked, or are in shadow mode, are not reported', () => {
+    const peeked = decided({ hits: 0, decision: { remaining: 1 } })
+    const shadow = decided({ rule: { isShadow: true }, decision: { remaining: 0 } })
+    expect(reportedLimitOf([peeked, shadow, decided({})], 'OK')?.remaining).toBe(5)
+    expect(reportedLimitOf([peeked, shadow], 'OK')).toBeUndefined()
   })
 
-  test('of those that deny, the longest wait speaks, also of one that was looked at', () => {
+  test('of the limits that deny, the longest wait is reported, peeked limits included', () => {
     const checked = [
-      judge({ decision: denied }),
-      judge({ hits: 0, rule: { name: 'long' }, decision: { ...denied, retryAfterUs: 59_000_000 } }),
-      judge({ decision: { remaining: 0 } }),
+      decided({ decision: denied }),
+      decided({
+        hits: 0,
+        rule: { name: 'long' },
+        decision: { ...denied, retryAfterUs: 59_000_000 },
+      }),
+      decided({ decision: { remaining: 0 } }),
     ]
     expect(reportedLimitOf(checked, 'OVER_LIMIT')).toMatchObject({
       rule: 'long',
@@ -123,10 +134,10 @@ describe('reportedLimitOf()', () => {
     })
   })
 
-  test('a quota speaks only where quotas alone deny, and then the one that frees first', () => {
+  test('a quota is reported only if no other limit denies: the one that resets first', () => {
     const quota = (name: string, retryAfterUs: number) =>
-      judge({ rule: { name, isQuota: true }, decision: { ...denied, retryAfterUs } })
-    const rate = judge({ rule: { name: 'rate' }, decision: { ...denied, retryAfterUs: 1 } })
+      decided({ rule: { name, isQuota: true }, decision: { ...denied, retryAfterUs } })
+    const rate = decided({ rule: { name: 'rate' }, decision: { ...denied, retryAfterUs: 1 } })
     const day = quota('day', 9e9)
     expect(reportedLimitOf([day, rate], 'OVER_LIMIT')?.rule).toBe('rate')
     expect(reportedLimitOf([rate, day], 'OVER_LIMIT')?.rule).toBe('rate')
@@ -134,32 +145,40 @@ describe('reportedLimitOf()', () => {
     expect(reportedLimitOf([day, rate], 'OVER_LIMIT', true)?.rule).toBe('rate')
   })
 
-  test('a wait is rounded up, at least a second, and a window where it would be for ever', () => {
+  test('a wait is rounded up to at least 1 s; an infinite wait is one window', () => {
     const wait = (retryAfterUs: number) =>
-      reportedLimitOf([judge({ decision: { ...denied, retryAfterUs } })], 'OVER_LIMIT')
+      reportedLimitOf([decided({ decision: { ...denied, retryAfterUs } })], 'OVER_LIMIT')
         ?.retryAfterSeconds
     expect([wait(1), wait(1_000_000), wait(1_000_001), wait(Infinity)]).toEqual([1, 1, 2, 60])
   })
 
   test('the limit of a bucket is its burst', () => {
     const bucket = { algorithm: tokenBucket, limit: { ...limit, burst: 25 } }
-    expect(reportedLimitOf([judge({ rule: bucket })], 'OK')?.limit).toBe(25)
+    expect(reportedLimitOf([decided({ rule: bucket })], 'OK')?.limit).toBe(25)
   })
 })
 
 describe('referenceLimitStateOf()', () => {
   const isShadow = { isShadow: true }
   const cases: [string, CheckedLimit[], number | undefined][] = [
-    ['nothing is checked', [], undefined],
-    ['the least remaining', [judge({}), judge({ at: 1, decision: { remaining: 2 } })], 2],
-    ['a look that has less', [judge({ hits: 0, decision: { remaining: 1 } }), judge({ at: 1 })], 1],
-    ['a shadow alone', [judge({ rule: isShadow })], 5],
+    ['nothing without limits', [], undefined],
+    ['the least remaining', [decided({}), decided({ at: 1, decision: { remaining: 2 } })], 2],
     [
-      'a shadow that would deny',
-      [judge({}), judge({ at: 1, rule: isShadow, decision: denied })],
+      'a peeked limit with less remaining',
+      [decided({ hits: 0, decision: { remaining: 1 } }), decided({ at: 1 })],
+      1,
+    ],
+    ['the only limit, in shadow mode', [decided({ rule: isShadow })], 5],
+    [
+      'a limit in shadow mode that would deny',
+      [decided({}), decided({ at: 1, rule: isShadow, decision: denied })],
       0,
     ],
-    ['all that there can be, as nothing', [judge({ decision: { remaining: 2 ** 32 } })], undefined],
+    [
+      'nothing if the remainder exceeds 32 bits',
+      [decided({ decision: { remaining: 2 ** 32 } })],
+      undefined,
+    ],
   ]
   test.each(cases)('reports %s', (_, checked, remaining) => {
     expect(referenceLimitStateOf(checked, false)?.remaining).toBe(remaining)
@@ -169,27 +188,30 @@ describe('referenceLimitStateOf()', () => {
   const limitOf = (checked: CheckedLimit[], areAllQuotas = false) =>
     referenceLimitStateOf(checked, areAllQuotas)?.limit
 
-  test('of equals the first speaks, but of those that deny the last, whatever is before', () => {
-    expect(limitOf([judge({ rule: own(1) }), judge({ at: 1, rule: own(2) })])).toBe(1)
-    const denying = [1, 2].map((at) => judge({ at, rule: own(at), decision: denied }))
-    const shadow = judge({ rule: { ...own(7), isShadow: true }, decision: denied })
-    const after = judge({ at: 3, rule: own(3), decision: { remaining: 0 } })
+  test('the first of equal limits is reported, but the last of those that deny', () => {
+    expect(limitOf([decided({ rule: own(1) }), decided({ at: 1, rule: own(2) })])).toBe(1)
+    const denying = [1, 2].map((at) => decided({ at, rule: own(at), decision: denied }))
+    const shadow = decided({ rule: { ...own(7), isShadow: true }, decision: denied })
+    const after = decided({ at: 3, rule: own(3), decision: { remaining: 0 } })
     expect(limitOf([shadow, ...denying, after])).toBe(2)
   })
 
-  test('a quota that denies speaks as one with nothing left, not as one that denies', () => {
+  test('a quota that denies is ranked as a limit with 0 remaining', () => {
     const quota = (at: number) =>
-      judge({ at, rule: { ...own(at + 1), isQuota: true }, decision: denied })
+      decided({ at, rule: { ...own(at + 1), isQuota: true }, decision: denied })
     expect(limitOf([quota(0), quota(1)])).toBe(1)
-    const rate = judge({ rule: own(9), decision: denied })
+    const rate = decided({ rule: own(9), decision: denied })
     expect(limitOf([rate, quota(1)])).toBe(9)
     expect(limitOf([quota(0), { ...rate, at: 1 }])).toBe(9)
     expect(limitOf([quota(0), { ...rate, at: 1 }], true)).toBe(1)
   })
 
-  test('of several limits of a descriptor the one that decides it speaks', () => {
-    const checked = [judge({ rule: own(1) }), judge({ rule: own(2), decision: { remaining: 1 } })]
-    expect(limitOf([judge({ at: 2, decision: { remaining: 4 } }), ...checked])).toBe(2)
+  test('of several limits of a descriptor, the deciding one is reported', () => {
+    const checked = [
+      decided({ rule: own(1) }),
+      decided({ rule: own(2), decision: { remaining: 1 } }),
+    ]
+    expect(limitOf([decided({ at: 2, decision: { remaining: 4 } }), ...checked])).toBe(2)
     expect(referenceLimitStateOf(checked, false)).toEqual({
       limit: 2,
       remaining: 1,
@@ -199,14 +221,14 @@ describe('referenceLimitStateOf()', () => {
 })
 
 describe('statusesOf()', () => {
-  test('each descriptor has the status of the limit that decides it', () => {
+  test('each descriptor has the status of its deciding limit', () => {
     const statuses = statusesOf(
       ['no-limit', 'unlimited', 'no-limit', 'no-limit'],
       [
-        judge({ at: 2, decision: { remaining: 7 } }),
-        judge({ at: 2, rule: { name: 'tight' }, decision: { remaining: 3 } }),
-        judge({ at: 3, decision: { ...denied, remaining: 4 } }),
-        judge({ at: 3, decision: { remaining: 1 } }),
+        decided({ at: 2, decision: { remaining: 7 } }),
+        decided({ at: 2, rule: { name: 'tight' }, decision: { remaining: 3 } }),
+        decided({ at: 3, decision: { ...denied, remaining: 4 } }),
+        decided({ at: 3, decision: { remaining: 1 } }),
       ],
     )
     const minute = { requestsPerUnit: 10, unit: 'MINUTE', name: undefined }
@@ -223,21 +245,21 @@ describe('statusesOf()', () => {
     ])
   })
 
-  test('a shadow that would deny lets pass, with nothing left', () => {
+  test('a limit in shadow mode that would deny reports OK with 0 remaining', () => {
     const [status] = statusesOf(
       ['no-limit'],
-      [judge({ rule: { isShadow: true }, decision: denied })],
+      [decided({ rule: { isShadow: true }, decision: denied })],
     )
     expect(status).toMatchObject({ code: 'OK', limitRemaining: 0 })
   })
 })
 
 describe('metadataOf()', () => {
-  test('merges what the rules that let pass say; of two values the first stays', () => {
+  test('merges the metadata of the rules that admit; the first of two values wins', () => {
     const checked = [
-      judge({ at: 0, rule: { metadata: { a: 1, deep: { x: 1, y: [1] } } } }),
-      judge({ at: 1, rule: { metadata: { a: 2, b: 'b', deep: { x: 2, z: null } } } }),
-      judge({ at: 2, rule: { metadata: { never: true } }, decision: denied }),
+      decided({ at: 0, rule: { metadata: { a: 1, deep: { x: 1, y: [1] } } } }),
+      decided({ at: 1, rule: { metadata: { a: 2, b: 'b', deep: { x: 2, z: null } } } }),
+      decided({ at: 2, rule: { metadata: { never: true } }, decision: denied }),
     ]
     const statuses = statusesOf(['no-limit', 'no-limit', 'no-limit'], checked)
     expect(metadataOf(checked, statuses)).toEqual({
@@ -247,11 +269,11 @@ describe('metadataOf()', () => {
     })
   })
 
-  test('a key that JavaScript holds special is a key like others', () => {
+  test('__proto__ is an ordinary key', () => {
     const hostile = JSON.parse('{"__proto__": {"polluted": true}}') as Rule['metadata']
     const checked = [
-      judge({ rule: { metadata: { a: 1 } } }),
-      judge({ rule: { metadata: hostile } }),
+      decided({ rule: { metadata: { a: 1 } } }),
+      decided({ rule: { metadata: hostile } }),
     ]
     const merged = metadataOf(checked, statusesOf(['no-limit'], checked))
     expect(JSON.stringify(merged)).toBe('{"a":1,"__proto__":{"polluted":true}}')
@@ -259,7 +281,7 @@ describe('metadataOf()', () => {
   })
 })
 
-test('a faulty call costs no stack, and errors after it have theirs', () => {
+test('LimitRequestError has no stack trace; later errors have one', () => {
   expect(new LimitRequestError('a fault').stack).toBe('LimitRequestError: a fault')
   expect(new Error('a defect').stack).toContain('\n    at ')
 })

@@ -1,4 +1,4 @@
-// Builds the response to a call from the decisions of its limits. Knows no protocol and no store.
+// Builds the verdict on a call from the decisions of its limits. Independent of protocol and store.
 import type { Decision } from './algorithm.ts'
 import type { LimitRequest, Unit } from './descriptor.ts'
 import type { Json, JsonObject, Rule } from './rule.ts'
@@ -9,18 +9,18 @@ export type Code = 'OK' | 'OVER_LIMIT'
 /** The response for one descriptor. */
 export interface DescriptorStatus {
   readonly code: Code
-  /** The limit that decided; `undefined` where there is none, or it is unlimited. */
+  /** The limit that decided; `undefined` if existing is none, or it is unlimited. */
   readonly currentLimit:
     | {
         readonly requestsPerUnit: number
-        /** `undefined`: the window is no unit of Envoy's. */
+        /** `undefined`: the window is not a unit of Envoy's API. */
         readonly unit: Unit | undefined
         readonly name: string | undefined
       }
     | undefined
   /** From 0 to 2^32 - 1. */
   readonly limitRemaining: number
-  /** Whole seconds, rounded up; `undefined` where there is no limit. */
+  /** Whole seconds, rounded up; `undefined` if existing is no limit. */
   readonly resetSeconds: number | undefined
 }
 
@@ -40,8 +40,8 @@ export interface Verdict {
 export type DecideLimits = (request: LimitRequest) => Promise<Verdict>
 
 /**
- * A call that cannot be decided; its message is for the caller. It records no stack, which would
- * take most of the time of a call with a fault.
+ * A call that cannot be decided; the caller gets the message. It has no stack trace: that would
+ * take most of the time of an invalid call.
  */
 export class LimitRequestError extends Error {
   override readonly name = 'LimitRequestError'
@@ -70,18 +70,18 @@ const UINT32_MAX = 2 ** 32 - 1
 
 /** State of a limit. */
 export interface LimitState {
-  /** Requests at most, for a bucket at once. */
+  /** Maximum number of requests; for a bucket, its burst. */
   readonly limit: number
   readonly remaining: number
-  /** Until the whole limit is free again. */
+  /** Until the whole limit is available. */
   readonly resetUs: number
-  /** When that was decided by the store's clock; without it, now. */
+  /** Time of the decision by the store's clock; `undefined`: now. */
   readonly decidedAtUs?: number | undefined
 }
 
 /** The limit that is reported to the client. */
 export interface ReportedLimit extends LimitState {
-  /** `name` of the rule, or where it stands. */
+  /** `name` of the rule, or its path. */
   readonly rule: string
   /** At least 1 if the call is denied; else 0. */
   readonly retryAfterSeconds: number
@@ -135,8 +135,8 @@ export function reportedLimitOf(
 }
 
 /**
- * The limit that the headers of envoyproxy/ratelimit report, shadows and looks included: the last
- * that denies and is no quota, else the first with the least remaining.
+ * The limit that the headers of envoyproxy/ratelimit report, including limits in shadow mode and
+ * peeked ones: the last that denies and is no quota, else the first with the least remaining.
  */
 export function referenceLimitStateOf(
   checked: readonly CheckedLimit[],
@@ -156,7 +156,7 @@ export function referenceLimitStateOf(
   return { limit: capacityOf(reported.rule), remaining: least, resetUs: reported.decision.resetUs }
 }
 
-/** Which of two limits that deny is reported: the longest wait alone, else the first free quota. */
+/** Whether `one` is reported instead of `other`: the longest wait, or the first quota to reset. */
 function outranks(areAllQuotas: boolean): (one: CheckedLimit, other: CheckedLimit) => boolean {
   const isQuota = ({ rule }: CheckedLimit) => areAllQuotas || rule.isQuota
   return (one, other) => {
@@ -165,7 +165,7 @@ function outranks(areAllQuotas: boolean): (one: CheckedLimit, other: CheckedLimi
   }
 }
 
-/** When a limit is whole again, in seconds since the Unix epoch, rounded up. */
+/** When the whole limit is available, in seconds since the Unix epoch, rounded up. */
 export function resetAtOf(
   { resetUs, decidedAtUs }: Pick<ReportedLimit, 'resetUs' | 'decidedAtUs'>,
   nowMs: number,
@@ -173,13 +173,13 @@ export function resetAtOf(
   return Math.ceil(((decidedAtUs ?? nowMs * 1000) + resetUs) / 1_000_000)
 }
 
-/** Hits that a rule admits at once, if none came before. */
+/** Hits that an unused rule admits at once. */
 export function capacityOf({ algorithm, limit }: Rule): number {
   if (limit === undefined) return UINT32_MAX
   return algorithm.takesBurst ? limit.burst : limit.requests
 }
 
-/** Name of a rule as clients see it. */
+/** Name of a rule in responses to clients. */
 function nameOf({ name, path }: Rule): string {
   return name ?? path
 }
@@ -207,13 +207,13 @@ export function statusesOf(
   checked: readonly CheckedLimit[],
 ): DescriptorStatus[] {
   const deciding = decidingOf(checked)
-  return uncheckedReasons.map((why, at) => {
+  return uncheckedReasons.map((reason, at) => {
     const one = deciding[at]
-    return one === undefined ? passed(why) : statusOf(one)
+    return one === undefined ? uncheckedStatus(reason) : statusOf(one)
   })
 }
 
-/** Of each descriptor that has limits the one that decides it; in their order, with gaps. */
+/** The deciding limit of each descriptor, by its index; `undefined` for one without limits. */
 function decidingOf(checked: readonly CheckedLimit[]): (CheckedLimit | undefined)[] {
   const deciding: (CheckedLimit | undefined)[] = []
   for (const one of checked) {
@@ -224,8 +224,8 @@ function decidingOf(checked: readonly CheckedLimit[]): (CheckedLimit | undefined
   return deciding
 }
 
-function passed(why: UncheckedReason | undefined): DescriptorStatus {
-  const limitRemaining = why === 'unlimited' ? UINT32_MAX : 0
+function uncheckedStatus(reason: UncheckedReason | undefined): DescriptorStatus {
+  const limitRemaining = reason === 'unlimited' ? UINT32_MAX : 0
   return { code: 'OK', currentLimit: undefined, limitRemaining, resetSeconds: undefined }
 }
 
@@ -268,9 +268,9 @@ export function metadataOf(
 function mergedOf(first: JsonObject, second: JsonObject): JsonObject {
   const merged = new Map(Object.entries(first))
   for (const [key, value] of Object.entries(second)) {
-    const there = merged.get(key)
-    if (there === undefined) merged.set(key, value)
-    else if (isObject(there) && isObject(value)) merged.set(key, mergedOf(there, value))
+    const existing = merged.get(key)
+    if (existing === undefined) merged.set(key, value)
+    else if (isObject(existing) && isObject(value)) merged.set(key, mergedOf(existing, value))
   }
   return Object.fromEntries(merged)
 }

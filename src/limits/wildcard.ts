@@ -8,11 +8,11 @@ export function splitPattern(pattern: string): readonly string[] {
 /** Whether a value matches a pattern of at least two parts. Linear except for repeats in a part. */
 export function matchesParts(parts: readonly string[], value: string): boolean {
   const last = parts.length - 1
-  const head = parts[0] ?? ''
-  const tail = parts[last] ?? ''
-  if (!value.startsWith(head) || !value.endsWith(tail)) return false
-  const end = value.length - tail.length
-  let at = head.length
+  const prefix = parts[0] ?? ''
+  const suffix = parts[last] ?? ''
+  if (!value.startsWith(prefix) || !value.endsWith(suffix)) return false
+  const end = value.length - suffix.length
+  let at = prefix.length
   for (let i = 1; i < last; i++) {
     const part = parts[i] ?? ''
     const found = value.indexOf(part, at)

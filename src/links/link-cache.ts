@@ -3,7 +3,7 @@
 import type { Target } from './decide-redirect.ts'
 
 /** Result of a cache look-up. */
-export type CacheAnswer =
+export type CacheResult =
   /** A target, which may have expired: the reader checks it. */
   | { readonly kind: 'hit'; readonly target: Target }
   /** A negative entry: the store has no link that redirects. */
@@ -14,7 +14,7 @@ export type CacheAnswer =
 /** A result of a majority read of the store. */
 export interface CacheEntry {
   readonly code: string
-  /** From the `look` before the store was read. */
+  /** From the `lookUp` before the store was read. */
   readonly lease: string
   /** `undefined`: no link that redirects. */
   readonly target: Target | undefined
@@ -24,18 +24,18 @@ export interface CacheEntry {
 
 /** A shared cache of links. */
 export interface LinkCache {
-  /** Reads a code; if it is not cached and not leased, gives the caller a lease. */
-  look(code: string): Promise<CacheAnswer>
+  /** Reads a code; if it is neither cached nor leased, the result has a lease for the caller. */
+  lookUp(code: string): Promise<CacheResult>
   /**
    * Stores an entry if its lease is still valid: a target until it expires at most, an expired
    * one as long as a negative entry. Resolves to whether it was stored.
    */
   fill(entry: CacheEntry): Promise<boolean>
   /** Removes the entry and any lease; resolves once the cache has confirmed it. */
-  forget(code: string): Promise<void>
+  invalidate(code: string): Promise<void>
 }
 
-/** Lifetime of a lease, unless a writer invalidates the code before. */
+/** Lifetime of a lease, unless a writer invalidates the code earlier. */
 export const LEASE_MS = 5000
 
 /** Lifetime of a negative entry. */

@@ -1,4 +1,4 @@
-// Refilling a pool over a store in memory; its faults and races are explored in test/model.
+// Refills a pool over a store in memory; test/model explores faults and races.
 import { expect, test } from '@jest/globals'
 import { createPermutation } from '../codes/permutation.ts'
 import { mintBlock } from '../codes/block.ts'
@@ -10,18 +10,18 @@ import { refillPool } from './refill-pool.ts'
 const POOL = 'default'
 const permutation = createPermutation(new Uint8Array(32))
 
-async function pool() {
+async function setUpPool() {
   const codes = createMemoryCodeStore()
   const metrics = createMetrics()
   await codes.insertPoolIfAbsent({ pool: 'other', secretFingerprint: 'f' })
   await codes.insertPoolIfAbsent({ pool: POOL, secretFingerprint: 'f' })
-  const ending = new AbortController()
+  const stopping = new AbortController()
   const deps = { codes, pool: POOL, permutation, secretFingerprint: 'f', metrics }
-  return { ...deps, ending, deps: { ...deps, signal: ending.signal } }
+  return { ...deps, stopping, deps: { ...deps, signal: stopping.signal } }
 }
 
-test('an empty pool is brought to its target, with the blocks that its number says', async () => {
-  const { codes, deps, metrics } = await pool()
+test('an empty pool is filled to its target, with the blocks of its pool number', async () => {
+  const { codes, deps, metrics } = await setUpPool()
   const row = await refillPool(deps, { lowWater: 1000, target: 3000 })
   expect(row).toMatchObject({ minted: 3, claimed: 0, poolNumber: 1 })
   let count = 0
@@ -35,8 +35,8 @@ test('an empty pool is brought to its target, with the blocks that its number sa
   expect(values).toEqual([{ labels: { pool: POOL }, value: count }])
 })
 
-test('a pool at low water is left alone, one below it is filled to the target', async () => {
-  const { codes, deps } = await pool()
+test('a pool at low water is unchanged, one below it is filled to the target', async () => {
+  const { codes, deps } = await setUpPool()
   const marks = { lowWater: 2000, target: 3000 }
   await refillPool(deps, marks)
   await codes.claimNext({ pool: POOL, from: 0, writerId: 'w' })
@@ -45,26 +45,26 @@ test('a pool at low water is left alone, one below it is filled to the target', 
   expect(await refillPool(deps, marks)).toMatchObject({ minted: 5, claimed: 2 })
 })
 
-test('the counter is moved every ten blocks', async () => {
-  const { codes, deps } = await pool()
-  const moves: [number, number][] = []
-  const watched = {
+test('the counter is advanced every ten blocks', async () => {
+  const { codes, deps } = await setUpPool()
+  const advances: [number, number][] = []
+  const observed = {
     ...codes,
     advanceMinted: (change: { pool: string; from: number; to: number }) => {
-      moves.push([change.from, change.to])
+      advances.push([change.from, change.to])
       return codes.advanceMinted(change)
     },
   }
-  await refillPool({ ...deps, codes: watched }, { lowWater: 1, target: 23_000 })
-  expect(moves).toEqual([
+  await refillPool({ ...deps, codes: observed }, { lowWater: 1, target: 23_000 })
+  expect(advances).toEqual([
     [0, 10],
     [10, 20],
     [20, 23],
   ])
 })
 
-test('a pool of another secret, or of none, is refused before anything is written', async () => {
-  const { codes, deps } = await pool()
+test('a pool of another secret and an unknown pool are rejected before any write', async () => {
+  const { codes, deps } = await setUpPool()
   const marks = { lowWater: 1000, target: 1000 }
   const other = refillPool({ ...deps, secretFingerprint: 'g' }, marks)
   await expect(other).rejects.toThrow(/pool default was first filled with another code secret/)
@@ -72,8 +72,8 @@ test('a pool of another secret, or of none, is refused before anything is writte
   expect(await codes.readBlock({ pool: POOL, seq: 1 })).toBeUndefined()
 })
 
-test('a process that ends mints no further', async () => {
-  const { deps, ending } = await pool()
-  ending.abort()
+test('a stopping process mints no codes', async () => {
+  const { deps, stopping } = await setUpPool()
+  stopping.abort()
   expect(await refillPool(deps, { lowWater: 1000, target: 9000 })).toMatchObject({ minted: 0 })
 })

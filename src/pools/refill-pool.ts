@@ -25,7 +25,7 @@ export interface RefillDeps {
   readonly onMinted?: (pool: Pool) => void
 }
 
-/** Blocks written before the counter is moved over them. */
+/** Blocks written before the counter is advanced over them. */
 const BLOCKS_PER_ADVANCE_MAX = 10
 
 /**
@@ -39,7 +39,7 @@ export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Po
     const from = pool.minted
     const to = Math.min(wanted, from + BLOCKS_PER_ADVANCE_MAX)
     const minted = await putBlocks(deps, { pool, from, to })
-    // Rejected: another process moved it; the blocks are written in any case.
+    // Rejected: another process advanced it; the blocks are written in any case.
     pool = await deps.codes.advanceMinted({ pool: deps.pool, from, to })
     deps.metrics.codesMinted.inc({ pool: deps.pool }, minted)
     deps.onMinted?.(pool)

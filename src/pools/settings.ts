@@ -1,4 +1,4 @@
-// The settings of refilling, and the reading of the code secret, which no other role may have.
+// The settings of refills, and the reader of the code secret, which no other role may have.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { SECRET_BYTES } from '../codes/permutation.ts'
@@ -33,6 +33,6 @@ function readSecret(path: string): Buffer | undefined {
   try {
     return readFileSync(path)
   } catch {
-    return undefined // said by the caller, with what is allowed
+    return undefined // the caller reports it, with what is allowed
   }
 }

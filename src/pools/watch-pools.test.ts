@@ -1,4 +1,4 @@
-// What is reported of a pool: its level, its marks, and how long it will last.
+// The reported status of a pool: its level, its marks, and how long it will last.
 import { expect, test } from '@jest/globals'
 import type { Pool } from '../codes/pool.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -9,20 +9,20 @@ function watched() {
   const clock = { nowMs: 0 }
   const none = { writerId: null, secretFingerprint: 'f' }
   const row: Pool = { pool: 'p', poolNumber: 0, minted: 40, claimed: 0, ...none }
-  const seen: {
+  const source: {
     rows: Pool[]
     marks: { lowWater: number | null; target: number | null }
   } = { rows: [row], marks: { lowWater: 20_000, target: 40_000 } }
   const watch = watchPools({
-    readPools: () => Promise.resolve(seen.rows),
-    marksOf: () => seen.marks,
+    readPools: () => Promise.resolve(source.rows),
+    marksOf: () => source.marks,
     metrics,
     nowMs: () => clock.nowMs,
   })
-  return { watch, clock, seen, row, metrics }
+  return { watch, clock, source, row, metrics }
 }
 
-test('a pool of which nothing is claimed lasts for ever', async () => {
+test('a pool without claims never becomes empty', async () => {
   const { watch } = watched()
   expect(await watch.report()).toEqual([
     {
@@ -36,21 +36,21 @@ test('a pool of which nothing is claimed lasts for ever', async () => {
   ])
 })
 
-test('the rate is seen from one sight to the next, a refill being one', async () => {
-  const { watch, clock, seen, row } = watched()
-  watch.see([row])
+test('the rate is measured between two samples; a report adds a sample', async () => {
+  const { watch, clock, source, row } = watched()
+  watch.record([row])
   clock.nowMs += 100_000
-  seen.rows = [{ ...row, claimed: 10 }]
+  source.rows = [{ ...row, claimed: 10 }]
   expect(await watch.report()).toMatchObject([
     { level: 30_000, claimRate: 100, secondsToEmpty: 300 },
   ])
 })
 
-test('each pool has a rate of its own', async () => {
-  const { watch, clock, seen, row } = watched()
-  watch.see([row, { ...row, pool: 'q', claimed: 20 }])
+test('each pool has its own rate', async () => {
+  const { watch, clock, source, row } = watched()
+  watch.record([row, { ...row, pool: 'q', claimed: 20 }])
   clock.nowMs += 100_000
-  seen.rows = [row, { ...row, pool: 'q', claimed: 30 }]
+  source.rows = [row, { ...row, pool: 'q', claimed: 30 }]
   expect(await watch.report()).toMatchObject([
     { pool: 'p', claimRate: 0 },
     { pool: 'q', claimRate: 100 },
@@ -59,15 +59,15 @@ test('each pool has a rate of its own', async () => {
 
 test('level and low water are metrics', async () => {
   const { watch, metrics, row } = watched()
-  watch.see([row])
+  watch.record([row])
   const series = (value: number) => [{ labels: { pool: 'p' }, value }]
   expect((await metrics.poolLevel.get()).values).toEqual(series(40_000))
   expect((await metrics.poolLowWater.get()).values).toEqual(series(20_000))
   expect((await metrics.poolClaimed.get()).values).toEqual(series(0))
 })
 
-test('a pool of which nobody has said how full it is to be kept has no marks', async () => {
-  const { watch, seen } = watched()
-  seen.marks = { lowWater: null, target: null }
+test('a pool without a configured target has no marks', async () => {
+  const { watch, source } = watched()
+  source.marks = { lowWater: null, target: null }
   expect(await watch.report()).toMatchObject([{ level: 40_000, lowWater: null, target: null }])
 })

@@ -10,7 +10,7 @@ import type { Clock } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
 /** State of a pool: levels in codes, the rate in codes a second. */
-export interface PoolStanding extends PoolGoals {
+export interface PoolStatus extends ConfiguredMarks {
   readonly pool: string
   readonly level: number
   readonly claimRate: number
@@ -19,7 +19,7 @@ export interface PoolStanding extends PoolGoals {
 }
 
 /** Target and low-water mark of a pool, in codes; `null` if not configured. */
-interface PoolGoals {
+interface ConfiguredMarks {
   readonly lowWater: number | null
   readonly target: number | null
 }
@@ -27,34 +27,37 @@ interface PoolGoals {
 /** Watched pools. */
 export interface PoolWatch<P extends Pool> {
   /** Records rows that were just read. */
-  readonly see: (rows: readonly P[]) => void
+  readonly record: (rows: readonly P[]) => void
   /** Reads them and returns their current state. Throws StoreError. */
-  readonly report: () => Promise<readonly PoolStanding[]>
+  readonly report: () => Promise<readonly PoolStatus[]>
 }
 
-/** Watches all the pools of a store, of which there are few. */
+/** Watches all pools of a store; their number is small. */
 export function watchPools<P extends Pool>(deps: {
   readonly readPools: () => Promise<readonly P[]>
-  readonly marksOf: (row: P) => PoolGoals
+  readonly marksOf: (row: P) => ConfiguredMarks
   readonly metrics: Pick<Metrics, 'poolClaimed' | 'poolLevel' | 'poolLowWater'>
   readonly nowMs: Clock
 }): PoolWatch<P> {
   const { metrics, marksOf } = deps
-  const sightsOf = new Map<string, ClaimSample[]>()
-  const see = (rows: readonly P[]) => {
+  const samplesOf = new Map<string, ClaimSample[]>()
+  const record = (rows: readonly P[]) => {
     for (const row of rows) {
       const { pool, claimed } = row
-      sightsOf.set(pool, addClaimSample(sightsOf.get(pool) ?? [], { atMs: deps.nowMs(), claimed }))
+      samplesOf.set(
+        pool,
+        addClaimSample(samplesOf.get(pool) ?? [], { atMs: deps.nowMs(), claimed }),
+      )
       metrics.poolLevel.set({ pool }, levelOf(row))
       metrics.poolClaimed.set({ pool }, claimed)
       const { lowWater } = marksOf(row)
       if (lowWater !== null) metrics.poolLowWater.set({ pool }, lowWater)
     }
   }
-  const standingOf = (row: P): PoolStanding => {
+  const statusOf = (row: P): PoolStatus => {
     const { lowWater, target } = marksOf(row)
     const level = levelOf(row)
-    const claimRate = claimRateOf(sightsOf.get(row.pool) ?? [])
+    const claimRate = claimRateOf(samplesOf.get(row.pool) ?? [])
     return {
       pool: row.pool,
       level,
@@ -65,11 +68,11 @@ export function watchPools<P extends Pool>(deps: {
     }
   }
   return {
-    see,
+    record,
     async report() {
       const rows = await deps.readPools()
-      see(rows)
-      return rows.map(standingOf)
+      record(rows)
+      return rows.map(statusOf)
     },
   }
 }

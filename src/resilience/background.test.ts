@@ -28,7 +28,7 @@ function startTask(everyMs = 1000) {
   return { runs, errors, background, complete }
 }
 
-test('it runs at once, then an interval after the end of the last run', async () => {
+test('it runs at once, then one interval after each run completes', async () => {
   const { runs, complete } = startTask()
   expect(runs).toHaveLength(1)
   await jest.advanceTimersByTimeAsync(60_000)
@@ -40,7 +40,7 @@ test('it runs at once, then an interval after the end of the last run', async ()
   expect(runs).toHaveLength(2)
 })
 
-test('a nudge ends the wait', async () => {
+test('a nudge skips the rest of the wait', async () => {
   const { runs, background, complete } = startTask()
   await complete()
   background.nudge()
@@ -89,7 +89,7 @@ test('stop() aborts the current run, waits for it, and starts no other', async (
   expect(jest.getTimerCount()).toBe(0)
 })
 
-test('stop() between two runs ends the wait', async () => {
+test('stop() between two runs aborts the wait', async () => {
   const { background, complete } = startTask(86_400_000)
   await complete()
   await background.stop()

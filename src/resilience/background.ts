@@ -9,7 +9,7 @@ export interface Background {
   stop(): Promise<void>
 }
 
-/** Runs `task` now, then `everyMs` after the end of each run. */
+/** Runs `task` now, then `everyMs` after each run completes. */
 export function runInBackground(options: {
   readonly everyMs: number
   readonly task: (signal: AbortSignal) => Promise<void>

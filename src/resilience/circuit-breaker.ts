@@ -8,12 +8,12 @@ import { pause, within } from './deadline.ts'
 export interface TimedOut<T> {
   /**
    * The late result, or `undefined` if the call failed; never rejects, and is bounded by the call
-   * itself. Absent: the call was not made.
+   * itself. Absent: the circuit was open.
    */
   readonly later: Promise<T | undefined> | undefined
 }
 
-/** Makes the calls of one dependency. */
+/** Runs the calls of one dependency. */
 export interface CircuitBreaker {
   /**
    * The result of `call`, which is never `undefined`; or `undefined`, at the deadline at the
@@ -22,7 +22,7 @@ export interface CircuitBreaker {
   readonly run: <T>(call: () => Promise<T>) => Promise<T | undefined>
   /** As `run`, for calls whose late results are usable: while they arrive, calls continue. */
   readonly runWithLateResult: <T>(call: () => Promise<T>) => Promise<T | TimedOut<T>>
-  /** Whether calls have been without a response for so long that none is expected. */
+  /** Whether no call has had a response for UNRESPONSIVE_MS. */
   readonly isUnresponsive: () => boolean
   /** Whether no calls are made until a probe succeeds. */
   readonly isOpen: () => boolean
@@ -32,13 +32,13 @@ export interface CircuitBreaker {
 
 /** What a circuit breaker needs. */
 export interface CircuitBreakerOptions {
-  /** Resolves if the dependency works again; times out after PROBE_MS_MAX. */
+  /** Resolves if the dependency has recovered; times out after PROBE_MS_MAX. */
   readonly probe: () => Promise<unknown>
   /** How long a call may take. */
   readonly callMsMax: number
   /** Monotonic. */
   readonly nowMs: () => number
-  /** Called for each failed call: `late` (timed out), `away` (not made), or the error. */
+  /** Called for each failed call: `timeout`, `unavailable` (circuit open), or the error. */
   readonly onFailure: (reason: unknown) => void
   /** Called when the breaker opens and when it closes. */
   readonly onOpenChange: (isOpen: boolean) => void
@@ -67,8 +67,8 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
   const waitFor = async <T>(started: Promise<T>): Promise<T | undefined> => {
     try {
       const result = await deadlines.within(started)
-      if (result === undefined) noteFailure('late')
-      else noteResult('in time')
+      if (result === undefined) noteFailure('timeout')
+      else noteResult('on time')
       return result
     } catch (error) {
       noteFailure(error)
@@ -87,18 +87,18 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
   return {
     async run(call) {
       if (!isOpen()) return waitFor(start(call))
-      options.onFailure('away')
+      options.onFailure('unavailable')
       return undefined
     },
     async runWithLateResult(call) {
       if (isOpen()) {
-        options.onFailure('away')
+        options.onFailure('unavailable')
         return { later: undefined }
       }
       const started = start(call)
       const waiting = waitFor(started)
       const result = isSlow() ? undefined : await waiting
-      return result ?? { later: waiting.then((inTime) => inTime ?? waitForLate(started)) }
+      return result ?? { later: waiting.then((early) => early ?? waitForLate(started)) }
     },
     isUnresponsive,
     isOpen,
@@ -110,7 +110,7 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
 interface State extends Pick<CircuitBreaker, 'isUnresponsive' | 'isOpen' | 'stop'> {
   readonly isSlow: () => boolean
   readonly noteCall: () => void
-  readonly noteResult: (when: 'in time' | 'late') => void
+  readonly noteResult: (when: 'on time' | 'late') => void
   readonly noteFailure: (reason: unknown) => void
 }
 
@@ -122,11 +122,11 @@ function trackState(options: CircuitBreakerOptions): State {
   let periodEndMs = -Infinity
   let probing: { readonly done: Promise<void>; readonly cancel: () => void } | undefined
   let isSlow = false
-  /** When the first call since the last response was made, if any. */
-  let unansweredSinceMs: number | undefined
+  /** Start of the first call since the last response, if any. */
+  let unresponsiveSinceMs: number | undefined
 
   const isUnresponsive = () =>
-    unansweredSinceMs !== undefined && nowMs() - unansweredSinceMs >= UNRESPONSIVE_MS
+    unresponsiveSinceMs !== undefined && nowMs() - unresponsiveSinceMs >= UNRESPONSIVE_MS
   const open = () => {
     isSlow = false
     onOpenChange(true)
@@ -137,7 +137,7 @@ function trackState(options: CircuitBreakerOptions): State {
     const aborted = AbortSignal.any([stopping.signal, recovered.signal])
     const done = probeUntil(aborted, probe).finally(() => {
       failedPeriods = 0
-      unansweredSinceMs = undefined
+      unresponsiveSinceMs = undefined
       probing = undefined
       if (!stopping.signal.aborted) onOpenChange(false)
     })
@@ -148,10 +148,10 @@ function trackState(options: CircuitBreakerOptions): State {
     isUnresponsive,
     isOpen: () => probing !== undefined,
     noteCall() {
-      unansweredSinceMs ??= nowMs()
+      unresponsiveSinceMs ??= nowMs()
     },
-    noteResult(when: 'in time' | 'late') {
-      unansweredSinceMs = undefined
+    noteResult(when: 'on time' | 'late') {
+      unresponsiveSinceMs = undefined
       isSlow = when === 'late'
       if (isSlow) probing?.cancel()
       else failedPeriods = 0
@@ -175,7 +175,7 @@ function trackState(options: CircuitBreakerOptions): State {
 /** Probes until a probe succeeds or `signal` aborts. */
 async function probeUntil(signal: AbortSignal, probe: () => Promise<unknown>): Promise<void> {
   const succeeds = () =>
-    within(PROBE_MS_MAX, probe(), () => new Error('late')).then(
+    within(PROBE_MS_MAX, probe(), () => new Error('timeout')).then(
       () => true,
       () => false, // still unavailable; the failures that opened the breaker have been reported
     )

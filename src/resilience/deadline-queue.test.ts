@@ -9,7 +9,7 @@ const never = new Promise<string>(() => undefined)
 
 test('a result before the deadline is returned, and an error is thrown', async () => {
   const deadlines = createDeadlineQueue(1000, nowMs)
-  expect(await deadlines.within(Promise.resolve('here'))).toBe('here')
+  expect(await deadlines.within(Promise.resolve('result'))).toBe('result')
   await expect(deadlines.within(Promise.reject(new Error('no')))).rejects.toThrow('no')
 })
 

@@ -46,7 +46,7 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
 
   const arm = (delayMs: number) => {
     isArmed = true
-    // Node.js runs timers before socket events: setImmediate lets responses that have arrived win.
+    // Node.js runs timers before socket events: setImmediate lets arrived responses be read first.
     const dueMs = nowMs() + Math.max(0, delayMs)
     const timer = outsideTraces(() =>
       setTimeout(() => setImmediate(expireDue, dueMs), Math.max(0, delayMs)),

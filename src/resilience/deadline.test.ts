@@ -1,4 +1,4 @@
-// Pauses that are aborted, and deadlines that leave no timer behind.
+// Pauses that are aborted, and deadlines that clear their timers.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { pause, within } from './deadline.ts'
 
@@ -9,7 +9,7 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-const timeoutError = () => new Error('late')
+const timeoutError = () => new Error('timeout')
 
 test('within() settles as the promise does, and clears its timer', async () => {
   expect(await within(100, Promise.resolve('value'), timeoutError)).toBe('value')
@@ -19,7 +19,7 @@ test('within() settles as the promise does, and clears its timer', async () => {
 
 test('within() throws the timeout error at the deadline', async () => {
   const waiting = within(100, new Promise(() => undefined), timeoutError)
-  const thrown = expect(waiting).rejects.toThrow('late')
+  const thrown = expect(waiting).rejects.toThrow('timeout')
   await jest.advanceTimersByTimeAsync(100)
   await thrown
 })
@@ -30,12 +30,12 @@ test('a rejection after the deadline is ignored', async () => {
       reject(new Error('own'))
     }, 200)
   })
-  const thrown = expect(within(100, failing, timeoutError)).rejects.toThrow('late')
+  const thrown = expect(within(100, failing, timeoutError)).rejects.toThrow('timeout')
   await jest.advanceTimersByTimeAsync(300)
   await thrown
 })
 
-test('pause() ends when its signal aborts, at once if it has aborted before', async () => {
+test('pause() resolves when its signal aborts, at once if it has aborted before', async () => {
   jest.useRealTimers()
   const stopping = new AbortController()
   const waiting = pause(3_600_000, stopping.signal)

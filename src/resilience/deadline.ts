@@ -7,12 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
  */
 export type Clock = () => number
 
-/** Milliseconds of a clock that never goes backwards: for deadlines, not for dates. */
+/** Milliseconds of a monotonic clock: for deadlines, not for dates. */
 export const monotonicMs: Clock = () => performance.now()
 
 /**
- * Microseconds since the Unix epoch of a clock that never goes backwards, for rate-limit counters:
- * after a step back they would stand still until the clock caught up.
+ * Microseconds since the Unix epoch of a monotonic clock, for rate-limit counters:
+ * after a backward step they would stop until the clock reached their time.
  */
 export const steadyNowUs = (): number => (performance.timeOrigin + performance.now()) * 1000
 

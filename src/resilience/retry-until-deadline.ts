@@ -1,4 +1,4 @@
-// Retries a store call until it succeeds: without limit where nothing can continue without its
+// Retries a store call until it succeeds: without limit if nothing can continue without its
 // result, or until the deadline of one request. Pauses grow and are random, so that clients that
 // contend for one row do not collide on every retry.
 import { type Clock, pause, type Pause } from './deadline.ts'
@@ -61,7 +61,7 @@ export interface Retries {
   wait(): Promise<boolean>
   /**
    * Retries until `call` succeeds. Returns `failed` at the deadline, or as soon as the store
-   * rejects the call: it is full or known to be unavailable, and a retry would only delay the
+   * rejects the call: it is full or reported as unavailable, and a retry would only delay the
    * response.
    */
   run<T>(call: () => Promise<T>): Promise<T | 'failed'>

@@ -1,4 +1,4 @@
-// The ladder over a store that answers when the test says so, with a clock of the test's own.
+// The lookup over a store whose replies the test controls, with a simulated clock.
 import { expect, test } from '@jest/globals'
 import { sampleLink } from '../../test/contract/sample-link.ts'
 import { decideRedirect, targetOf } from '../links/decide-redirect.ts'
@@ -10,22 +10,22 @@ import { HIT_MS_MAX } from './link-memory.ts'
 
 const MISS_MS = 60_000
 
-interface Asked {
+interface PendingRead {
   readonly code: string
-  readonly answer: (link: Link | undefined) => void
+  readonly reply: (link: Link | undefined) => void
   readonly fail: (error: Error) => void
 }
 
-/** A ladder whose store is asked through `asked`, at `random` of its jitter (1 = longest life). */
-function ladder({ missMs = 0, random = 1 } = {}) {
+/** A finder whose store reads wait in `reads`; `random` sets the jitter (1 = longest lifetime). */
+function setUp({ missMs = 0, random = 1 } = {}) {
   const clock = { nowMs: 1_790_000_000_000 }
-  const asked: Asked[] = []
+  const reads: PendingRead[] = []
   const metrics = createMetrics()
   const finder = createLinkFinder({
     links: {
       find: (code) =>
         new Promise((resolve, reject) => {
-          asked.push({ code, answer: resolve, fail: reject })
+          reads.push({ code, reply: resolve, fail: reject })
         }),
     },
     nowMs: () => clock.nowMs,
@@ -34,55 +34,55 @@ function ladder({ missMs = 0, random = 1 } = {}) {
     random: () => random,
   })
   const find = (code = 'code') => finder.find(code, clock.nowMs)
-  const later = async (code?: string) => find(code)
-  /** Answers the look-up that has waited longest. */
-  const answer = (link: Link | undefined) => {
-    const next = asked.shift()
-    if (next === undefined) throw new Error('the store was not asked')
-    next.answer(link)
+  const findAsync = async (code?: string) => find(code)
+  /** Completes the oldest pending read. */
+  const reply = (link: Link | undefined) => {
+    const next = reads.shift()
+    if (next === undefined) throw new Error('no read is pending')
+    next.reply(link)
   }
-  const remember = async (link: Link | undefined, code = link?.code ?? 'code') => {
+  const cacheResult = async (link: Link | undefined, code = link?.code ?? 'code') => {
     const found = find(code)
-    answer(link)
+    reply(link)
     return found
   }
-  return { clock, asked, finder, find, later, answer, remember, metrics }
+  return { clock, reads, finder, find, findAsync, reply, cacheResult, metrics }
 }
 
 const link = sampleLink({ code: 'code' })
 const target = targetOf(link)
 
-/** Until promises have done what they can. */
+/** Waits until all settled promises have run their handlers. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('a link that was found is answered from memory at once', async () => {
-  const { find, remember, asked } = ladder()
-  expect(await remember(link)).toMatchObject(target ?? {})
+test('a link that was found is returned from memory at once', async () => {
+  const { find, cacheResult, reads } = setUp()
+  expect(await cacheResult(link)).toMatchObject(target ?? {})
   expect(find()).toMatchObject(target ?? {})
-  expect(asked).toHaveLength(0)
+  expect(reads).toHaveLength(0)
 })
 
-test('its life counts from the start of the look-up, and reading does not prolong it', async () => {
-  const { clock, find, answer, asked } = ladder()
+test('its lifetime starts with the lookup, and reads do not extend it', async () => {
+  const { clock, find, reply, reads } = setUp()
   const found = find()
-  clock.nowMs += HIT_MS_MAX - 1 // the store takes its time
-  answer(link)
+  clock.nowMs += HIT_MS_MAX - 1 // the store is slow
+  reply(link)
   await found
   expect(find()).toMatchObject(target ?? {})
   clock.nowMs += 1
   expect(find()).toBeInstanceOf(Promise)
-  expect(asked).toHaveLength(1)
+  expect(reads).toHaveLength(1)
 })
 
-test('its life is at most 4 s, and jittered', async () => {
+test('its lifetime is at most 4 s, and jittered', async () => {
   expect(HIT_MS_MAX).toBe(4000)
   for (const [random, lifeMs] of [
     [0, 3000],
     [0.5, 3500],
     [1, 4000],
   ] as const) {
-    const { clock, find, remember } = ladder({ random })
-    await remember(link)
+    const { clock, find, cacheResult } = setUp({ random })
+    await cacheResult(link)
     for (let ms = 500; ms < lifeMs; ms += 500) {
       clock.nowMs += 500
       expect(find()).toMatchObject(target ?? {})
@@ -92,15 +92,15 @@ test('its life is at most 4 s, and jittered', async () => {
   }
 })
 
-test('a miss is remembered for a minute where this process alone creates links', async () => {
-  const { clock, find, answer, asked } = ladder({ missMs: MISS_MS })
+test('a miss is cached for a minute if only this process creates links', async () => {
+  const { clock, find, reply, reads } = setUp({ missMs: MISS_MS })
   const found = find()
   clock.nowMs += 1000
-  answer(undefined)
+  reply(undefined)
   expect(await found).toBeUndefined()
   clock.nowMs += MISS_MS - 1001
   expect(find()).toBeUndefined()
-  expect(asked).toHaveLength(0)
+  expect(reads).toHaveLength(0)
   clock.nowMs += 1
   expect(find()).toBeInstanceOf(Promise)
 })
@@ -108,161 +108,161 @@ test('a miss is remembered for a minute where this process alone creates links',
 test.each([
   ['a hit', link],
   ['a miss', undefined],
-])('%s from before the clock was set back is not answered: its age is unknown', async (_, seen) => {
-  const { clock, find, answer, remember } = ladder({ missMs: MISS_MS })
-  await remember(seen)
+])('%s of an unknown age, after the clock was set back, is not returned', async (_, found) => {
+  const { clock, find, reply, cacheResult } = setUp({ missMs: MISS_MS })
+  await cacheResult(found)
   clock.nowMs -= 3_600_000
-  const found = find()
-  expect(found).toBeInstanceOf(Promise)
+  const next = find()
+  expect(next).toBeInstanceOf(Promise)
   const changed = { ...link, longUrl: 'https://other.example/' }
-  answer(changed)
-  expect(await found).toMatchObject({ longUrl: changed.longUrl })
+  reply(changed)
+  expect(await next).toMatchObject({ longUrl: changed.longUrl })
   expect(find()).toMatchObject({ longUrl: changed.longUrl })
 })
 
-test('elsewhere a miss is not remembered', async () => {
-  const { find, remember, asked } = ladder({ missMs: 0 })
-  expect(await remember(undefined)).toBeUndefined()
+test('otherwise a miss is not cached', async () => {
+  const { find, cacheResult, reads } = setUp({ missMs: 0 })
+  expect(await cacheResult(undefined)).toBeUndefined()
   expect(find()).toBeInstanceOf(Promise)
-  expect(asked).toHaveLength(1)
+  expect(reads).toHaveLength(1)
 })
 
 test.each([
   ['disabled', { disabledAtMs: 1 }],
   ['deleted', { longUrl: null, deletedAtMs: 1 }],
-])('a %s link counts as none', async (_, change) => {
-  const { find, remember } = ladder({ missMs: MISS_MS })
-  expect(await remember({ ...link, ...change })).toBeUndefined()
+])('a %s link counts as missing', async (_, change) => {
+  const { find, cacheResult } = setUp({ missMs: MISS_MS })
+  expect(await cacheResult({ ...link, ...change })).toBeUndefined()
   expect(find()).toBeUndefined()
 })
 
-test('an expired link is found: the decision judges it, also out of memory', async () => {
-  const { clock, find, remember } = ladder()
+test('an expired link is found, also in memory: the decision checks its expiry', async () => {
+  const { clock, find, cacheResult } = setUp()
   const expiresAtMs = clock.nowMs + 1000
-  const found = await remember({ ...link, expiresAtMs })
+  const found = await cacheResult({ ...link, expiresAtMs })
   expect(decideRedirect(found, clock.nowMs)).toBeDefined()
   clock.nowMs = expiresAtMs
-  const remembered = find()
-  if (remembered instanceof Promise) throw new Error('it should be in memory')
-  expect(remembered).toMatchObject({ expiresAtMs })
-  expect(decideRedirect(remembered, clock.nowMs)).toBeUndefined()
+  const cached = find()
+  if (cached instanceof Promise) throw new Error('it is not in memory')
+  expect(cached).toMatchObject({ expiresAtMs })
+  expect(decideRedirect(cached, clock.nowMs)).toBeUndefined()
 })
 
-test('look-ups of one code at once ask the store once and share a hit', async () => {
-  const { later, answer, asked } = ladder()
-  const found = Array.from({ length: 50 }, () => later())
-  expect(asked).toHaveLength(1)
-  answer(link)
+test('concurrent lookups of one code read the store once and share a hit', async () => {
+  const { findAsync, reply, reads } = setUp()
+  const found = Array.from({ length: 50 }, () => findAsync())
+  expect(reads).toHaveLength(1)
+  reply(link)
   for (const one of await Promise.all(found)) expect(one).toMatchObject(target ?? {})
-  expect(asked).toHaveLength(0)
+  expect(reads).toHaveLength(0)
 })
 
-test('look-ups of different codes do not wait for each other', async () => {
-  const { find, asked } = ladder()
+test('lookups of different codes do not wait for each other', async () => {
+  const { find, reads } = setUp()
   const [one, other] = [find('a'), find('b')]
-  expect(asked.map(({ code }) => code)).toEqual(['a', 'b'])
-  asked[1]?.answer({ ...link, code: 'b' })
+  expect(reads.map(({ code }) => code)).toEqual(['a', 'b'])
+  reads[1]?.reply({ ...link, code: 'b' })
   expect(await other).toBeDefined()
-  asked[0]?.answer(undefined)
+  reads[0]?.reply(undefined)
   expect(await one).toBeUndefined()
 })
 
-test('who joins a miss asks again, once for all who joined', async () => {
-  const { later, answer, asked } = ladder({ missMs: 0 })
-  const first = later()
-  const joined = [later(), later(), later()]
-  answer(undefined) // the link is stored only now
+test('lookups that joined a miss are retried, with one read for all of them', async () => {
+  const { findAsync, reply, reads } = setUp({ missMs: 0 })
+  const first = findAsync()
+  const joined = [findAsync(), findAsync(), findAsync()]
+  reply(undefined) // the link is stored only now
   expect(await first).toBeUndefined()
   await settled()
-  expect(asked).toHaveLength(1)
-  answer(link)
+  expect(reads).toHaveLength(1)
+  reply(link)
   for (const one of await Promise.all(joined)) expect(one).toMatchObject(target ?? {})
 })
 
-test('who joins a miss, and finds a second one, believes it', async () => {
-  const { later, answer } = ladder()
-  void later()
-  const joined = [later(), later()]
-  answer(undefined)
+test('lookups that joined a miss accept a second miss', async () => {
+  const { findAsync, reply } = setUp()
+  void findAsync()
+  const joined = [findAsync(), findAsync()]
+  reply(undefined)
   await settled()
-  answer(undefined)
+  reply(undefined)
   expect(await Promise.all(joined)).toEqual([undefined, undefined])
 })
 
-test('a look-up as old as a memory entry is not joined, and its answer not kept', async () => {
-  const { clock, find, answer, asked } = ladder()
+test('a lookup as old as a memory entry is not joined, and its result not cached', async () => {
+  const { clock, find, reply, reads } = setUp()
   const slow = find()
   clock.nowMs += HIT_MS_MAX
   const next = find()
-  expect(asked).toHaveLength(2)
-  answer(link) // the slow one
+  expect(reads).toHaveLength(2)
+  reply(link) // the slow one
   expect(await slow).toMatchObject(target ?? {})
   expect(find()).toBeInstanceOf(Promise)
-  expect(asked).toHaveLength(1)
-  answer(undefined)
+  expect(reads).toHaveLength(1)
+  reply(undefined)
   expect(await next).toBeUndefined()
 })
 
-test('forget() takes hits and misses out of memory', async () => {
-  const { finder, find, remember, asked } = ladder({ missMs: MISS_MS })
-  await remember(link)
-  await remember(undefined, 'none')
-  finder.forget('code')
-  finder.forget('none')
+test('invalidate() removes hits and misses from memory', async () => {
+  const { finder, find, cacheResult, reads } = setUp({ missMs: MISS_MS })
+  await cacheResult(link)
+  await cacheResult(undefined, 'none')
+  finder.invalidate('code')
+  finder.invalidate('none')
   void find()
   void find('none')
-  expect(asked).toHaveLength(2)
+  expect(reads).toHaveLength(2)
 })
 
 test.each([
   ['hit', link],
   ['miss', undefined],
-])('a look-up under way at forget() is neither joined nor kept: a %s', async (_, seen) => {
-  const { finder, find, later, answer, asked } = ladder({ missMs: MISS_MS })
-  const before = later()
-  finder.forget('code')
-  const after = later()
-  expect(asked).toHaveLength(2)
-  answer(seen)
+])('a lookup in flight at invalidate() is neither joined nor cached: a %s', async (_, result) => {
+  const { finder, find, findAsync, reply, reads } = setUp({ missMs: MISS_MS })
+  const before = findAsync()
+  finder.invalidate('code')
+  const after = findAsync()
+  expect(reads).toHaveLength(2)
+  reply(result)
   await before
   const changed = { ...link, longUrl: 'https://example.com/changed' }
-  const joined = later() // the second look-up is still to be joined
-  expect(asked).toHaveLength(1)
-  answer(changed)
+  const joined = findAsync() // joins the second lookup
+  expect(reads).toHaveLength(1)
+  reply(changed)
   for (const found of await Promise.all([after, joined])) {
     expect(found?.longUrl).toBe(changed.longUrl)
   }
   expect(find()).toMatchObject({ longUrl: changed.longUrl })
 })
 
-test('a fault of the store reaches all who wait, and is not remembered', async () => {
-  const { later, remember, asked } = ladder({ missMs: MISS_MS })
-  const found = [later(), later()]
-  const fault = new StoreError('away', { outcome: 'not-done' })
-  asked.shift()?.fail(fault)
-  for (const end of await Promise.allSettled(found)) {
-    expect(end).toEqual({ status: 'rejected', reason: fault })
+test('a failure of the store rejects all waiting lookups, and is not cached', async () => {
+  const { findAsync, cacheResult, reads } = setUp({ missMs: MISS_MS })
+  const found = [findAsync(), findAsync()]
+  const fault = new StoreError('unavailable', { outcome: 'not-done' })
+  reads.shift()?.fail(fault)
+  for (const settlement of await Promise.allSettled(found)) {
+    expect(settlement).toEqual({ status: 'rejected', reason: fault })
   }
-  expect(await remember(link)).toMatchObject(target ?? {})
+  expect(await cacheResult(link)).toMatchObject(target ?? {})
 })
 
-test('a fault leaves what is in memory alone', async () => {
-  const { find, remember, asked } = ladder()
-  await remember(link)
+test('a failure does not change what is in memory', async () => {
+  const { find, cacheResult, reads } = setUp()
+  await cacheResult(link)
   const other = find('other')
-  asked.shift()?.fail(new StoreError('away', { outcome: 'not-done' }))
+  reads.shift()?.fail(new StoreError('unavailable', { outcome: 'not-done' }))
   await expect(other).rejects.toBeInstanceOf(StoreError)
   expect(find()).toMatchObject(target ?? {})
 })
 
-test('each look-up is counted by its tier and outcome', async () => {
-  const { find, remember, asked, metrics } = ladder({ missMs: MISS_MS })
-  await remember(link)
+test('each lookup is counted by its tier and result', async () => {
+  const { find, cacheResult, reads, metrics } = setUp({ missMs: MISS_MS })
+  await cacheResult(link)
   void find()
-  await remember(undefined, 'none')
+  await cacheResult(undefined, 'none')
   void find('none')
   const failing = find('x')
-  asked.shift()?.fail(new StoreError('away', { outcome: 'not-done' }))
+  reads.shift()?.fail(new StoreError('unavailable', { outcome: 'not-done' }))
   await expect(failing).rejects.toThrow()
   const { values } = await metrics.lookups.get()
   const counts = values.map(({ labels, value }) => ({ ...labels, value }))

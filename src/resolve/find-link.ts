@@ -1,4 +1,4 @@
-// The ladder of a redirect: memory, then the tiers behind it, with one look-up in flight for a
+// The lookup of a redirect: memory, then the tiers behind it, with one lookup in flight for a
 // code. Every tier carries `expiresAtMs`; the reader checks it. Never writes to the store.
 import type { Target } from '../links/decide-redirect.ts'
 import { createReadTiers, AllTiersUnavailable, type Tiers } from './read-tiers.ts'
@@ -9,7 +9,7 @@ export interface LinkFinder {
   /** Returns the target from memory, else a promise, which may reject with StoreError. */
   find(code: string, nowMs: number): Target | undefined | Promise<Target | undefined>
   /** Invalidates the memory of a code whose record this process has changed. */
-  forget(code: string): void
+  invalidate(code: string): void
 }
 
 /** Dependencies of a finder. */
@@ -48,7 +48,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
     return target
   }
   const lookUp = (code: string, startedMs: number): Promise<Target | undefined> => {
-    // `forget` removes it: the record has changed since, so the result may be outdated.
+    // `invalidate` removes it: the record has changed since, so the result may be outdated.
     const isCurrent = () => inFlight.get(code) === lookup
     const resolved = async () => {
       try {
@@ -67,30 +67,30 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
     inFlight.set(code, lookup)
     return lookup.target
   }
-  /** A joining caller accepts only a hit: a miss may predate a write that the caller knows of. */
+  /** A joining caller accepts only a hit: a miss may predate a write that it depends on. */
   const join = async (lookup: Lookup, code: string): Promise<Target | undefined> => {
     const target = await lookup.target
     if (target !== undefined) return target
-    // A look-up in flight now started after this call, so its miss is valid here.
+    // A lookup in flight now started after this call, so its miss is valid here.
     return inFlight.get(code)?.target ?? lookUp(code, nowMs())
   }
 
   return {
     find(code, atMs) {
-      const remembered = memory.get(code, atMs)
-      if (remembered === null) {
+      const cached = memory.get(code, atMs)
+      if (cached === null) {
         memoryMisses.inc()
         return undefined
       }
-      if (remembered !== undefined) {
+      if (cached !== undefined) {
         memoryHits.inc()
-        return remembered
+        return cached
       }
       const lookup = inFlight.get(code)
       if (lookup !== undefined && atMs - lookup.startedMs < HIT_MS_MAX) return join(lookup, code)
       return lookUp(code, atMs)
     },
-    forget(code) {
+    invalidate(code) {
       memory.delete(code)
       inFlight.delete(code)
     },

@@ -6,11 +6,11 @@ import type { Target } from '../links/decide-redirect.ts'
 import { isExpired } from '../links/expiry.ts'
 import { createStaleLinks, type StaleLink, type StaleLinks } from './stale-links.ts'
 
-/** Maximum lifetime of a cached link, from the start of its look-up. */
+/** Maximum lifetime of a cached link, from the start of its lookup. */
 export const HIT_MS_MAX = 4000
 
 /**
- * How long a stale target is served without another look-up, from the start of the look-up that
+ * How long a stale target is served without another lookup, from the start of the lookup that
  * failed: short, so that a recovered tier is used soon.
  */
 export const EXTENSION_MS = 1000
@@ -30,7 +30,7 @@ const MISSES_MAX = 20_000
 export interface LinkMemory {
   /** The target, `null` for a negative entry, or `undefined`: not cached. */
   get(code: string, nowMs: number): Target | null | undefined
-  /** Stores the result of a look-up that started at `startedMs`. */
+  /** Stores the result of a lookup that started at `startedMs`. */
   set(code: string, target: Target | undefined, startedMs: number): void
   /** The stale target, if it is not too old and the link has not expired. */
   staleTarget(code: string, nowMs: number): Target | undefined
@@ -49,12 +49,12 @@ export function createLinkMemory(options: {
   readonly random: () => number
 }): LinkMemory {
   const { missMs, staleMs, random } = options
-  // No touch on read: a lifetime counts from the look-up, or a hot link would never be re-read.
+  // No touch on read: a lifetime counts from the lookup, or a hot link would never be re-read.
   const hits = new LRUCache<string, StaleLink>({
     maxSize: HIT_BYTES_MAX,
     sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
   })
-  // New targets go here, and into `hits` on their second use: most have none.
+  // New targets are stored here, and in `hits` on their second use: most have none.
   let stale: StaleLinks | undefined
   const misses = missMs > 0 ? new LRUCache<string, number>({ max: MISSES_MAX }) : undefined
   const keep = (code: string, link: StaleLink) => {
@@ -78,8 +78,8 @@ export function createLinkMemory(options: {
       if (hit !== undefined && hit.untilMs > nowMs && hit.fromMs <= nowMs) return hit
       const link = getStale(code, nowMs)
       if (link !== undefined) return link
-      const seenMs = misses?.get(code) ?? Infinity
-      return seenMs <= nowMs && seenMs + missMs > nowMs ? null : undefined
+      const missedAtMs = misses?.get(code) ?? Infinity
+      return missedAtMs <= nowMs && missedAtMs + missMs > nowMs ? null : undefined
     },
     set(code, target, startedMs) {
       if (target === undefined) {
@@ -91,11 +91,11 @@ export function createLinkMemory(options: {
       const { longUrl, expiresAtMs } = target
       // Jittered, so that links cached together are not re-read together.
       const untilMs = startedMs + HIT_MS_MAX * (0.75 + random() / 4)
-      keep(code, { longUrl, expiresAtMs, seenMs: startedMs, fromMs: startedMs, untilMs })
+      keep(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })
     },
     staleTarget(code, nowMs) {
       const link = stale?.get(code)
-      if (link === undefined || link.seenMs + staleMs <= nowMs) return undefined
+      if (link === undefined || link.readAtMs + staleMs <= nowMs) return undefined
       return isExpired(link.expiresAtMs, nowMs) ? undefined : link
     },
     extend(code, startedMs) {

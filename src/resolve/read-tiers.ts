@@ -1,18 +1,18 @@
 // Read-through with fallback behind the in-process cache: the shared cache, a majority of the store
 // and, if both are unavailable, any one replica. Decides what the shared cache may store.
 import { type Target, targetOf } from '../links/decide-redirect.ts'
-import type { CacheAnswer, CacheEntry, LinkCache } from '../links/link-cache.ts'
+import type { CacheResult, CacheEntry, LinkCache } from '../links/link-cache.ts'
 import type { Link } from '../links/link.ts'
 import type { LinkStore, ReplicatedStore } from '../links/link-store.ts'
 import type { Clock } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 
-/** The tiers of a look-up. */
+/** The tiers of a lookup. */
 export interface Tiers {
   readonly links: Pick<LinkStore, 'find'> & Partial<ReplicatedStore>
   /** Shared by several processes; absent if there is only one. */
-  readonly cache?: Pick<LinkCache, 'look' | 'fill'> | undefined
+  readonly cache?: Pick<LinkCache, 'lookUp' | 'fill'> | undefined
   readonly nowMs: Clock
   readonly metrics: Pick<Metrics, 'lookups' | 'linkCacheFills'>
 }
@@ -27,7 +27,7 @@ export class AllTiersUnavailable extends StoreError {}
  */
 export type ReadTiers = (code: string, isCurrent: () => boolean) => Promise<Target | undefined>
 
-/** Creates the look-up. */
+/** Creates the lookup. */
 export function createReadTiers(tiers: Tiers): ReadTiers {
   const { cache, nowMs } = tiers
   const store = createCountedReads(tiers)
@@ -35,25 +35,25 @@ export function createReadTiers(tiers: Tiers): ReadTiers {
     return (code) =>
       store.find(code).catch((error: unknown) => store.findOnReplica(code, error, true))
   }
-  const looks = createLookCounts(tiers)
+  const cacheReads = createCacheCounts(tiers)
   const fill = createCountedFill(cache, tiers)
   return async (code, isCurrent) => {
-    let seen: CacheAnswer | undefined
+    let cached: CacheResult | undefined
     try {
-      seen = await cache.look(code)
-      looks.note(seen)
+      cached = await cache.lookUp(code)
+      cacheReads.note(cached)
     } catch (error) {
-      looks.noteFailure(error)
+      cacheReads.noteFailure(error)
     }
-    if (seen?.kind === 'hit') return seen.target
-    if (seen?.kind === 'negative') return undefined
+    if (cached?.kind === 'hit') return cached.target
+    if (cached?.kind === 'negative') return undefined
     let target: Target | undefined
     try {
       target = await store.find(code)
     } catch (error) {
-      return store.findOnReplica(code, error, seen === undefined)
+      return store.findOnReplica(code, error, cached === undefined)
     }
-    const lease = seen?.lease
+    const lease = cached?.lease
     if (lease !== undefined && isCurrent()) fill({ code, lease, target, nowMs: nowMs() })
     return target
   }
@@ -82,34 +82,34 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
     ): Promise<Target> {
       if (!(fault instanceof StoreError)) throw fault
       const { message, outcome, cause } = fault
-      const silence = isCacheUnavailable
+      const unavailable = isCacheUnavailable
         ? new AllTiersUnavailable(message, { outcome, cause })
         : fault
-      if (links.findOnReplica === undefined) throw silence
+      if (links.findOnReplica === undefined) throw unavailable
       let link: Link | undefined
       try {
         link = await links.findOnReplica(code)
       } catch (error) {
         onReplica.errors.inc()
-        throw error instanceof StoreError ? silence : error
+        throw error instanceof StoreError ? unavailable : error
       }
       const target = targetOf(link)
       onReplica.count(target)
       if (target !== undefined) return target
-      // A replica with the record knows that the link ended; a stale target does not.
-      throw link === undefined ? silence : fault
+      // A replica with the record has the newer state of the link; a stale target does not.
+      throw link === undefined ? unavailable : fault
     },
   }
 }
 
 /** Counts results and failures of the cache. */
-function createLookCounts({ metrics: { lookups } }: Tiers) {
+function createCacheCounts({ metrics: { lookups } }: Tiers) {
   const inCache = countsOf(lookups)('cache')
   const unknowns = lookups.labels('cache', 'unknown')
   return {
-    note(seen: CacheAnswer) {
-      if (seen.kind === 'unknown') unknowns.inc()
-      else inCache.count(seen.kind === 'hit' ? seen.target : undefined)
+    note(cached: CacheResult) {
+      if (cached.kind === 'unknown') unknowns.inc()
+      else inCache.count(cached.kind === 'hit' ? cached.target : undefined)
     },
     /** Rethrows a defect. */
     noteFailure(error: unknown) {
@@ -119,7 +119,7 @@ function createLookCounts({ metrics: { lookups } }: Tiers) {
   }
 }
 
-/** Not awaited: the result of the look-up does not depend on it. */
+/** Not awaited: the result of the lookup does not depend on it. */
 function createCountedFill(cache: Pick<LinkCache, 'fill'>, { metrics }: Tiers) {
   const count = (outcome: string) => {
     metrics.linkCacheFills.inc({ result: outcome })
@@ -127,7 +127,7 @@ function createCountedFill(cache: Pick<LinkCache, 'fill'>, { metrics }: Tiers) {
   return (entry: CacheEntry) => {
     cache.fill(entry).then(
       (isStored) => {
-        count(isStored ? 'stored' : 'refused')
+        count(isStored ? 'stored' : 'rejected')
       },
       (error: unknown) => {
         count('failed')

@@ -1,34 +1,34 @@
-// What was seen is told again, byte for byte, or not at all; and never beyond the bounds.
+// A stored target is returned byte for byte or not at all, and never beyond the bounds.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { createStaleLinks, type StaleLink } from './stale-links.ts'
 
 const big = { linksMax: 2 ** 12, targetBytesMax: 2 ** 20 }
 
-function seenOf(longUrl: string, change: Partial<StaleLink> = {}): StaleLink {
-  return { longUrl, expiresAtMs: null, seenMs: 1000, fromMs: 1000, untilMs: 5000, ...change }
+function staleLinkOf(longUrl: string, change: Partial<StaleLink> = {}): StaleLink {
+  return { longUrl, expiresAtMs: null, readAtMs: 1000, fromMs: 1000, untilMs: 5000, ...change }
 }
 
 const characters = Array.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-')
 const anyCode = fc
   .array(fc.constantFrom(...characters), { minLength: 1, maxLength: 10 })
   .map((each) => each.join(''))
-const anySeen = fc.record<StaleLink>({
+const anyLink = fc.record<StaleLink>({
   longUrl: fc
     .array(fc.integer({ min: 0x21, max: 0x7e }), { maxLength: 300 })
     .map((codes) => `https://${String.fromCharCode(...codes)}`),
   expiresAtMs: fc.option(fc.integer({ min: 0, max: 4_000_000_000_000 })),
-  seenMs: fc.integer({ min: 0, max: 4_000_000_000_000 }),
+  readAtMs: fc.integer({ min: 0, max: 4_000_000_000_000 }),
   fromMs: fc.integer({ min: 0, max: 4_000_000_000_000 }),
   untilMs: fc.double({ min: 0, max: 4_000_000_000_000, noNaN: true }),
 })
 const anyStep = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ code: anyCode, seen: anySeen }) },
+  { weight: 5, arbitrary: fc.record({ code: anyCode, link: anyLink }) },
   { weight: 1, arbitrary: fc.record({ code: anyCode }) },
 )
 
-describe('what was put', () => {
-  test('is what is told, as long as there is room', () => {
+describe('a stored link', () => {
+  test('is returned until it is evicted', () => {
     const small = { linksMax: 64, targetBytesMax: 4096 }
     const few = fc.array(fc.oneof(anyStep, anyStep), { maxLength: 200 })
     fc.assert(
@@ -36,27 +36,27 @@ describe('what was put', () => {
         const links = createStaleLinks(bounds)
         const model = new Map<string, StaleLink>()
         for (const step of steps) {
-          if ('seen' in step) {
-            links.put(step.code, step.seen)
-            model.set(step.code, step.seen)
-            expect(links.get(step.code)).toEqual(step.seen)
+          if ('link' in step) {
+            links.put(step.code, step.link)
+            model.set(step.code, step.link)
+            expect(links.get(step.code)).toEqual(step.link)
           } else {
             links.delete(step.code)
             model.delete(step.code)
             expect(links.get(step.code)).toBeUndefined()
           }
         }
-        for (const [code, seen] of model) {
-          const told = links.get(code)
-          if (bounds === big || told !== undefined) expect(told).toEqual(seen)
+        for (const [code, link] of model) {
+          const stored = links.get(code)
+          if (bounds === big || stored !== undefined) expect(stored).toEqual(link)
         }
       }),
     )
   })
 
-  test('is fresh from its beginning until its end', () => {
+  test('is fresh from fromMs until untilMs', () => {
     const links = createStaleLinks(big)
-    links.put('code', seenOf('https://x.example/'))
+    links.put('code', staleLinkOf('https://x.example/'))
     expect(links.getFresh('code', 999)).toBeUndefined()
     expect(links.getFresh('code', 1000)?.longUrl).toBe('https://x.example/')
     expect(links.getFresh('code', 4999)).toBeDefined()
@@ -65,40 +65,40 @@ describe('what was put', () => {
   })
 
   test.each(['', 'a b', 'ä', 'elevensigns', 'twelve-signs'])(
-    'is nothing where %j is no code',
+    'is not stored under %j, which is not a code',
     (code) => {
       const links = createStaleLinks(big)
-      links.put(code, seenOf('https://x.example/'))
+      links.put(code, staleLinkOf('https://x.example/'))
       expect(links.get(code)).toBeUndefined()
     },
   )
 
-  test.each([big, { linksMax: 8, targetBytesMax: 4096 }])('codes that begin alike: %j', (of) => {
+  test.each([big, { linksMax: 8, targetBytesMax: 4096 }])('prefixes do not collide: %j', (of) => {
     const links = createStaleLinks(of)
-    const alike = ['a', 'aa', 'aaaaa', 'aaaaaa', 'aaaaaaaaaa', 'a0', '0a', '0']
-    for (const code of alike) links.put(code, seenOf(`https://x.example/${code}`))
-    for (const code of alike) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
+    const codes = ['a', 'aa', 'aaaaa', 'aaaaaa', 'aaaaaaaaaa', 'a0', '0a', '0']
+    for (const code of codes) links.put(code, staleLinkOf(`https://x.example/${code}`))
+    for (const code of codes) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
   })
 })
 
 describe('the bounds', () => {
   const codeOf = (i: number) => `c${i.toString(36)}`
 
-  test('hold nearly so many links, and the last ones', () => {
+  test('keep most of the last links', () => {
     const links = createStaleLinks(big)
     for (let i = 0; i < 3 * big.linksMax; i++)
-      links.put(codeOf(i), seenOf(`https://x.example/${i}`))
+      links.put(codeOf(i), staleLinkOf(`https://x.example/${i}`))
     const last = Array.from({ length: big.linksMax / 2 }, (_, i) => 3 * big.linksMax - 1 - i)
     const kept = last.filter((i) => links.get(codeOf(i))?.longUrl === `https://x.example/${i}`)
     expect(kept.length).toBeGreaterThan(last.length * 0.9)
   })
 
-  test('of bytes: what was written first goes, unless it is put again', () => {
+  test('of bytes evict the oldest target, unless it is stored again', () => {
     const links = createStaleLinks({ linksMax: 2 ** 12, targetBytesMax: 4096 })
     const target = (i: number) => `https://x.example/${String(i).padStart(82, '0')}`
     for (let i = 0; i < 200; i++) {
-      links.put('often', seenOf(target(0)))
-      links.put(codeOf(i), seenOf(target(i)))
+      links.put('often', staleLinkOf(target(0)))
+      links.put(codeOf(i), staleLinkOf(target(i)))
     }
     expect(links.get('often')?.longUrl).toBe(target(0))
     expect(links.get(codeOf(0))).toBeUndefined()
@@ -108,7 +108,7 @@ describe('the bounds', () => {
   })
 })
 
-describe('against a plain Map, with targets of different lengths', () => {
+describe('compared with a plain Map, with targets of different lengths', () => {
   const bounds = { linksMax: 64, targetBytesMax: 4096 }
   const codes = Array.from({ length: 200 }, (_, i) => `c${i.toString(36)}`)
   const step = fc.record({
@@ -117,41 +117,43 @@ describe('against a plain Map, with targets of different lengths', () => {
       fc.integer({ min: 20, max: 300 }),
       fc.constantFrom(1, 64, 1024, 2048, 4095, 4096),
     ),
-    does: fc.constantFrom('put', 'put', 'put', 'put', 'delete', 'put as long'),
+    action: fc.constantFrom('put', 'put', 'put', 'put', 'delete', 'put same length'),
   })
   type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
-  /** Another target for each step, so that no old one passes for the new one. */
-  const textOf = (i: number, length: number) => `${i.toString(36)}.`.repeat(length).slice(0, length)
+  /** A unique target for each step, so that an old one is never mistaken for the new one. */
+  const targetOf = (i: number, length: number) =>
+    `${i.toString(36)}.`.repeat(length).slice(0, length)
 
-  /** Does all steps; after each, every code that is known has the target last put, whole. */
+  /** Runs all steps; after each, every stored code has its last target, complete. */
   const runSteps = (steps: readonly Step[], of = bounds) => {
     const links = createStaleLinks(of)
     const model = new Map<string, StaleLink>()
-    steps.forEach(({ code, length, does }, i) => {
+    steps.forEach(({ code, length, action }, i) => {
       const before = model.get(code)?.longUrl.length ?? length
-      if (does === 'delete') {
+      if (action === 'delete') {
         links.delete(code)
         model.delete(code)
         expect(links.get(code)).toBeUndefined()
       } else {
-        const seen = seenOf(textOf(i, does === 'put' ? length : before), { seenMs: i, untilMs: i })
-        links.put(code, seen)
-        model.set(code, seen)
-        expect(links.get(code)).toEqual(seen)
+        const target = targetOf(i, action === 'put' ? length : before)
+        const link = staleLinkOf(target, { readAtMs: i, untilMs: i })
+        links.put(code, link)
+        model.set(code, link)
+        expect(links.get(code)).toEqual(link)
       }
-      let known = 0
+      let storedBytes = 0
       for (const each of codes) {
-        const told = links.get(each)
-        if (told === undefined) continue
-        known += told.longUrl.length
-        if (told.longUrl !== model.get(each)?.longUrl) expect(told).toEqual(model.get(each))
+        const stored = links.get(each)
+        if (stored === undefined) continue
+        storedBytes += stored.longUrl.length
+        if (stored.longUrl !== model.get(each)?.longUrl) expect(stored).toEqual(model.get(each))
       }
-      expect(known).toBeLessThanOrEqual(of.targetBytesMax)
+      expect(storedBytes).toBeLessThanOrEqual(of.targetBytesMax)
     })
     return { links, model }
   }
 
-  test('each target is whole or absent, round and round the ring', () => {
+  test('each target is complete or absent, also after the ring has wrapped around', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 100, maxLength: 300 }), (steps) => {
         runSteps(steps)
@@ -160,45 +162,45 @@ describe('against a plain Map, with targets of different lengths', () => {
     )
   })
 
-  test('a ring that a target fills to its last byte keeps it, and no other', () => {
+  test('a target that fills the whole ring evicts all others', () => {
     const { links } = runSteps([
-      { code: 'c1', length: 2048, does: 'put' },
-      { code: 'c2', length: 2048, does: 'put' },
+      { code: 'c1', length: 2048, action: 'put' },
+      { code: 'c2', length: 2048, action: 'put' },
     ])
     expect([links.get('c1'), links.get('c2')]).not.toContain(undefined)
-    links.put('c3', seenOf('x'))
+    links.put('c3', staleLinkOf('x'))
     expect([links.get('c1'), links.get('c2')?.longUrl.length]).toEqual([undefined, 2048])
-    links.put('c4', seenOf(textOf(4, 4096)))
-    expect(links.get('c4')?.longUrl).toBe(textOf(4, 4096))
+    links.put('c4', staleLinkOf(targetOf(4, 4096)))
+    expect(links.get('c4')?.longUrl).toBe(targetOf(4, 4096))
     expect([links.get('c2'), links.get('c3')]).toEqual([undefined, undefined])
   })
 
-  test('a target as long as the ring can number, and none longer', () => {
+  test('a target of the maximum length is stored, a longer one is not', () => {
     const links = createStaleLinks({ linksMax: 64, targetBytesMax: 2 ** 17 })
-    links.put('longest', seenOf('x'.repeat(0xffff)))
-    links.put('longer', seenOf('x'.repeat(0x10000)))
+    links.put('longest', staleLinkOf('x'.repeat(0xffff)))
+    links.put('longer', staleLinkOf('x'.repeat(0x10000)))
     expect(links.get('longest')?.longUrl).toHaveLength(0xffff)
     expect(links.get('longer')).toBeUndefined()
   })
 
-  test('a target that would fill more than the ring is not kept cut', () => {
+  test('a target larger than the ring is not stored truncated', () => {
     const links = createStaleLinks(bounds)
-    links.put('code', seenOf('short'))
-    links.put('code', seenOf('x'.repeat(4097)))
+    links.put('code', staleLinkOf('short'))
+    links.put('code', staleLinkOf('x'.repeat(4097)))
     expect(links.get('code')).toBeUndefined()
   })
 
-  test('what is too long takes the place of what was known: an old target does not stay', () => {
+  test('a target that is too long removes the previous target of its code', () => {
     const links = createStaleLinks(big)
-    links.put('code', seenOf('https://x.example/'))
-    links.put('code', seenOf('x'.repeat(0x10000)))
+    links.put('code', staleLinkOf('https://x.example/'))
+    links.put('code', staleLinkOf('x'.repeat(0x10000)))
     expect(links.get('code')).toBeUndefined()
   })
 
-  test.each([64, 128, 4096])('all that stood before growth to %d can be deleted', (count) => {
+  test.each([64, 128, 4096])('links stored before the table grew to %d can be deleted', (count) => {
     const links = createStaleLinks({ linksMax: 2 ** 15, targetBytesMax: 2 ** 20 })
     const all = Array.from({ length: count }, (_, i) => `g${i.toString(36)}`)
-    for (const code of all) links.put(code, seenOf(`https://x.example/${code}`))
+    for (const code of all) links.put(code, staleLinkOf(`https://x.example/${code}`))
     for (const code of all) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
     for (const code of all) {
       links.delete(code)
@@ -207,18 +209,18 @@ describe('against a plain Map, with targets of different lengths', () => {
     for (const code of all) expect(links.get(code)).toBeUndefined()
   })
 
-  test('a table whose places are all taken has each of them invalidated: also place 0', () => {
+  test('in a full table every slot can be deleted, also slot 0', () => {
     const links = createStaleLinks({ linksMax: 8, targetBytesMax: 4096 })
     const eight = codes.slice(0, 8)
-    for (const code of eight) links.put(code, seenOf(`https://x.example/${code}`))
+    for (const code of eight) links.put(code, staleLinkOf(`https://x.example/${code}`))
     for (const code of eight) expect(links.get(code)).toBeDefined()
-    links.put('ninth', seenOf('https://x.example/ninth'))
+    links.put('ninth', staleLinkOf('https://x.example/ninth'))
     expect(eight.map((code) => links.get(code) === undefined)).toEqual(eight.map((_, i) => i === 0))
     for (const code of [...eight, 'ninth']) links.delete(code)
     for (const code of [...eight, 'ninth']) expect(links.get(code)).toBeUndefined()
-    for (const code of eight) links.put(code, seenOf(`https://y.example/${code}`))
+    for (const code of eight) links.put(code, staleLinkOf(`https://y.example/${code}`))
     for (const code of eight) expect(links.get(code)?.longUrl).toBe(`https://y.example/${code}`)
-    for (const code of eight) links.put(code, seenOf('x'.repeat(4097))) // kept of none
+    for (const code of eight) links.put(code, staleLinkOf('x'.repeat(4097))) // too long: not stored
     for (const code of eight) expect(links.get(code)).toBeUndefined()
   })
 })

@@ -9,33 +9,33 @@ export interface TargetRing {
    */
   write(target: string, before: number | undefined): number
   /** Whether the target at a position is not yet overwritten. */
-  isThere(position: number): boolean
+  isPresent(position: number): boolean
   read(position: number, length: number): string
 }
 
-const BYTES_AT_FIRST = 4096
+const INITIAL_BYTES = 4096
 
 /** Creates an empty ring, which grows up to `bytesMax`, a power of two. */
 export function createTargetRing(bytesMax: number): TargetRing {
-  let bytes = Buffer.alloc(Math.min(BYTES_AT_FIRST, bytesMax))
+  let bytes = Buffer.alloc(Math.min(INITIAL_BYTES, bytesMax))
   let written = 0
-  const isThere = (position: number) => position >= written - bytes.length
-  const makeRoom = (length: number) => {
+  const isPresent = (position: number) => position >= written - bytes.length
+  const reserve = (length: number) => {
     while (written + length > bytes.length && bytes.length < bytesMax) {
-      const more = Buffer.alloc(bytes.length * 2)
-      bytes.copy(more)
-      bytes = more
+      const larger = Buffer.alloc(bytes.length * 2)
+      bytes.copy(larger)
+      bytes = larger
     }
     const left = bytes.length - (written % bytes.length)
-    if (length > left) written += left // a target lies in one piece
+    if (length > left) written += left // a target never wraps around
   }
   return {
-    isThere,
+    isPresent,
     write(target, before) {
       const { length } = target
       let position = before
       if (position === undefined || position < written - bytes.length / 2) {
-        makeRoom(length)
+        reserve(length)
         position = written
         written += length
       }

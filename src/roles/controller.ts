@@ -188,7 +188,7 @@ function openSources(base: Base, onChange: (pools: readonly string[] | 'all') =>
   const levels = createLevels({
     async readPools() {
       const rows = await read()
-      poolWatch.see(rows)
+      poolWatch.record(rows)
       return rows
     },
     onChange,

@@ -12,7 +12,7 @@ import { monotonicMs } from '../resilience/deadline.ts'
 import { defineRole, rejectArguments } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
-import { createCreator } from '../create/create-link.ts'
+import { createLinkCreator } from '../create/create-link.ts'
 import { createCacheInvalidator } from '../admin/invalidate-link.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { codePoolSetting } from '../create/settings.ts'
@@ -162,7 +162,7 @@ function attach(given: { config: Config; service: Service; components: Component
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
     limits: noLimits, // the edge applies them
-    create: createCreator(createDeps),
+    create: createLinkCreator(createDeps),
     metrics,
     log,
   }

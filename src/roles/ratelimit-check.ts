@@ -41,10 +41,10 @@ export const role = defineRole({
       process.stdout.write(parsed.faults.map((fault) => `${renderFault(fault)}\n`).join(''))
       return { exitCode: 1 }
     }
-    const { rules, remarks } = parsed
-    const warnings = remarks.map((remark) => `remark: ${renderFault(remark)}\n`)
+    const { rules, warnings } = parsed
+    const warningLines = warnings.map((warning) => `warning: ${renderFault(warning)}\n`)
     const explained = explainAll(rules, request)
-    process.stdout.write([renderRules(rules, files.length), ...warnings, ...explained].join(''))
+    process.stdout.write([renderRules(rules, files.length), ...warningLines, ...explained].join(''))
     return { exitCode: 0 }
   },
 })
@@ -147,13 +147,13 @@ async function readOrThrow<T>(path: string, read: () => Promise<T>): Promise<T> 
 }
 
 function renderRules(rules: RuleSet, files: number): string {
-  const { rows, remarks } = describeRules(rules)
+  const { rows, warnings } = describeRules(rules)
   const domains = [...rules.keys()].join(', ')
   const counts = [counted(files, 'file'), counted(rows.length, 'rule')].join(', ')
   const summary = `no faults: ${counts}, ${counted(rules.size, 'domain')} (${domains})\n`
-  const headings = ['RULE', 'ALGORITHM', 'LIMIT', 'WINDOW', 'BURST', 'NAME', 'BESIDES']
-  const warnings = remarks.map((remark) => `remark: ${remark}\n`)
-  return [summary, renderTable(headings, rows), ...warnings].join('')
+  const headings = ['RULE', 'ALGORITHM', 'LIMIT', 'WINDOW', 'BURST', 'NAME', 'NOTES']
+  const warningLines = warnings.map((warning) => `warning: ${warning}\n`)
+  return [summary, renderTable(headings, rows), ...warningLines].join('')
 }
 
 function counted(count: number, what: string): string {

@@ -209,7 +209,7 @@ function decideDepsOf(
       metrics.limiterDecisions.inc({ source: by, result: admitted ? 'admitted' : 'denied' })
     },
     onUnknownDomain: (domain) => {
-      stats.noteUnknownDomain(domain)
+      stats.countUnknownDomain(domain)
     },
     onGlobalShadow: () => {
       stats.service.globalShadowMode++
@@ -251,7 +251,7 @@ async function openListeners(base: Base, given: { source: RuleSource; decide: De
     config,
     decide,
     onCall: ({ seconds, code }) => {
-      stats.noteCall(seconds * 1000)
+      stats.countCall(seconds * 1000)
       if (code === 'INVALID_ARGUMENT') stats.service.serviceError++
       metrics.limiterCallSeconds.labels('ShouldRateLimit', code).observe(seconds)
     },

@@ -21,7 +21,7 @@ import { defineRole, UsageError } from '../process/role.ts'
 import { logLevelSetting, stringSetting } from '../config/settings.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createCodeSupply } from '../create/code-supply.ts'
-import { createCreator } from '../create/create-link.ts'
+import { createLinkCreator } from '../create/create-link.ts'
 import { refillPool } from '../pools/refill-pool.ts'
 import { createLinkOperations } from '../admin/set-link-state.ts'
 import { sweep } from '../admin/sweep.ts'
@@ -156,7 +156,7 @@ async function openPool(given: { db: Database; metrics: Metrics; signal: AbortSi
   })
   const refilling = { codes, pool: POOL, permutation, secretFingerprint, metrics, signal }
   const refill = async () => {
-    pools.see([await refillPool(refilling, marks)])
+    pools.record([await refillPool(refilling, marks)])
   }
   await refill()
   return { codes, pools, refill }
@@ -190,7 +190,7 @@ function attach(given: {
   })
   const finder = createLinkFinder({ links, nowMs, metrics, missMs: MISS_MS })
   const onStored = (code: string) => {
-    finder.forget(code)
+    finder.invalidate(code)
     return undefined // no other cache to wait for
   }
   const supply = createCodeSupply({
@@ -199,7 +199,7 @@ function attach(given: {
     signal: components.signal,
     monotonicMs,
     metrics,
-    onPoolAsked: () => {
+    onPoolClaimed: () => {
       refilling.nudge()
     },
     onError: onError('claim-block'),
@@ -210,7 +210,7 @@ function attach(given: {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
     limits,
-    create: createCreator({ ...createDeps, onLateError: onError('create-link') }),
+    create: createLinkCreator({ ...createDeps, onLateError: onError('create-link') }),
     metrics,
     log,
   }
@@ -243,7 +243,7 @@ function adminAppOf(given: {
   const { links, pools } = components
   const nowMs = Date.now
   const onChanged = (code: string) => {
-    finder.forget(code)
+    finder.invalidate(code)
     return true // no other cache to invalidate
   }
   const operations = createLinkOperations({ links, nowMs, onChanged })

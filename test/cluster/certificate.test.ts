@@ -1,5 +1,5 @@
-// HTTPS at the edge, with a certificate from a Secret that is renewed while clients ask: the new
-// one is shown without a restart, and no request fails.
+// HTTPS at the edge with a certificate from a Secret that is renewed under load: the edge presents
+// the new certificate without a restart, and no request fails.
 import { Agent, request } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
@@ -13,16 +13,16 @@ import {
   INSTALL_MS_MAX,
   podsOf,
   RELEASE,
-  shorten,
+  createLink,
   upgradeRelease,
 } from './release.ts'
 
 const TEST_MS_MAX = 8 * 60_000
-/** The kubelet looks after Secrets once a minute, and somewhat later where it is busy. */
+/** The kubelet syncs Secrets about once a minute, later when it is busy. */
 const RENEWED_MS_MAX = 180_000
-const ASK_EVERY_MS = 50
-const ASK_MS_MAX = 10_000
-/** Rounds of requests to every pod: with the others, well below what one client may ask. */
+const REQUEST_EVERY_MS = 50
+const REQUEST_MS_MAX = 10_000
+/** Rounds of requests to every pod: with the load, well below the limit of one client. */
 const ROUND_EVERY_MS = 500
 const SECRET = 'edge-certificate'
 const HOST = 'short.test'
@@ -45,57 +45,57 @@ afterAll(async () => {
   await kubectl('delete', 'secret', SECRET, '--namespace', RELEASE)
 }, TEST_MS_MAX)
 
-interface Answer {
+interface Response {
   readonly status: number
-  /** Who signed the certificate that was shown. */
+  /** The issuer of the certificate that the edge presented. */
   readonly issuer: string
 }
 
-/** One request over HTTPS, on a connection of its own unless `agent` is given. */
-async function ask(path: string, agent?: Agent): Promise<Answer> {
+/** Sends one request over HTTPS, on a new connection unless there is an `agent`. */
+async function send(path: string, agent?: Agent): Promise<Response> {
   const { hostname } = new URL(edge)
   const own = agent ?? new Agent({ keepAlive: false })
   const trusted = [first.cert, second.cert]
   const options = { host: hostname, path, agent: own, ca: trusted, servername: HOST }
   return new Promise((resolve, reject) => {
-    const asking = request({ ...options, signal: AbortSignal.timeout(ASK_MS_MAX) }, (res) => {
+    const req = request({ ...options, signal: AbortSignal.timeout(REQUEST_MS_MAX) }, (res) => {
       const socket = res.socket as unknown as {
         getPeerCertificate: () => { issuer?: { CN?: string } }
       }
-      const issuer = socket.getPeerCertificate().issuer?.CN ?? 'nobody'
+      const issuer = socket.getPeerCertificate().issuer?.CN ?? 'none'
       res.resume()
       res.on('end', () => {
         resolve({ status: res.statusCode ?? 0, issuer })
       })
     })
-    asking.on('error', reject)
-    asking.end()
+    req.on('error', reject)
+    req.end()
   })
 }
 
 test(
-  'a renewed certificate is shown by the same pods, and no request fails meanwhile',
+  'the same pods present a renewed certificate, and no request fails',
   async () => {
-    const path = `/${await shorten(edge, 'https://example.com/tls')}`
-    expect(await ask(path)).toEqual({ status: 302, issuer: 'first' })
+    const path = `/${await createLink(edge, 'https://example.com/tls')}`
+    expect(await send(path)).toEqual({ status: 302, issuer: 'first' })
     const pods = await podsOf('edge')
     const restarts = await countRestarts(pods)
-    const load = startAsking(path)
+    const load = startLoad(path)
     try {
       await storeCertificate(SECRET, second.issue([HOST]))
       await waitFor(
         'the new certificate on every pod',
         async () => {
           await sleep(ROUND_EVERY_MS)
-          const answers = await Promise.all(Array.from({ length: 12 }, () => ask(path)))
-          return answers.every(({ issuer }) => issuer === 'second')
+          const responses = await Promise.all(Array.from({ length: 12 }, () => send(path)))
+          return responses.every(({ issuer }) => issuer === 'second')
         },
         RENEWED_MS_MAX,
       )
     } finally {
-      const { asked, faults } = await load.stop()
-      expect(faults).toEqual([])
-      expect(asked).toBeGreaterThan(100)
+      const { requests, failures } = await load.stop()
+      expect(failures).toEqual([])
+      expect(requests).toBeGreaterThan(100)
     }
     expect(await podsOf('edge')).toEqual(pods)
     expect(await countRestarts(pods)).toBe(restarts)
@@ -103,35 +103,35 @@ test(
   TEST_MS_MAX,
 )
 
-/** Asks at a steady pace: by turns on a connection that is kept, and on one of its own. */
-function startAsking(path: string) {
-  const kept = new Agent({ keepAlive: true })
-  const faults: string[] = []
-  const open = new Set<Promise<void>>()
-  let asked = 0
+/** Sends requests at a constant rate, alternately on kept-alive and on new connections. */
+function startLoad(path: string) {
+  const keepAlive = new Agent({ keepAlive: true })
+  const failures: string[] = []
+  const inFlight = new Set<Promise<void>>()
+  let requests = 0
   const timer = setInterval(() => {
-    const asking = ask(path, asked++ % 2 === 0 ? kept : undefined).then(
+    const sent = send(path, requests++ % 2 === 0 ? keepAlive : undefined).then(
       ({ status }) => {
-        if (status !== 302) faults.push(String(status))
+        if (status !== 302) failures.push(String(status))
       },
       (error: unknown) => {
-        faults.push(String(error))
+        failures.push(String(error))
       },
     )
-    open.add(asking)
-    void asking.finally(() => open.delete(asking))
-  }, ASK_EVERY_MS)
+    inFlight.add(sent)
+    void sent.finally(() => inFlight.delete(sent))
+  }, REQUEST_EVERY_MS)
   return {
     async stop() {
       clearInterval(timer)
-      await Promise.all(open)
-      kept.destroy()
-      return { asked, faults }
+      await Promise.all(inFlight)
+      keepAlive.destroy()
+      return { requests, failures }
     },
   }
 }
 
-/** How often containers of these pods were started anew: one before them may be on its way out. */
+/** Container restarts of these pods; a pod of an earlier revision may still be terminating. */
 async function countRestarts(pods: readonly string[]): Promise<number> {
   interface Pods {
     readonly items: readonly {

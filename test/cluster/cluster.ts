@@ -1,5 +1,5 @@
-// The test cluster as its tests see it: they run in its network, so that Services and pods answer
-// at their own addresses. Started by run.ts; here are only words for what is asked of it.
+// kubectl, helm and node commands for the tests of the test cluster, which run.ts starts. The tests
+// run in its network, so that they reach Services and pods at their own addresses.
 import { execFile } from 'node:child_process'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
@@ -9,32 +9,32 @@ const run = promisify(execFile)
 const RUN_MS_MAX = 15 * 60_000
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 
-/** What a command printed, and how it ended. */
-export interface Ran {
+/** A command's exit code and output. */
+export interface CommandResult {
   readonly code: number
   readonly stdout: string
   readonly stderr: string
 }
 
-/** Runs a command to its end, whatever that is; `input` is given to it. */
+/** Runs a command with `input` on its stdin; resolves also if its exit code is not 0. */
 export async function tryRun(
   command: string,
   args: readonly string[],
   input?: string,
-): Promise<Ran> {
+): Promise<CommandResult> {
   const running = run(command, args, { timeout: RUN_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX })
   running.child.stdin?.end(input)
   return running.then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
     (error: unknown) => {
-      const { code, stdout = '', stderr = '' } = error as Partial<Ran>
+      const { code, stdout = '', stderr = '' } = error as Partial<CommandResult>
       if (typeof code !== 'number') throw error
       return { code, stdout, stderr }
     },
   )
 }
 
-/** Runs a command that must end well; resolves to what it printed. Throws its words. */
+/** Runs a command; resolves to its stdout. Throws its output if its exit code is not 0. */
 export async function mustRun(
   command: string,
   args: readonly string[],
@@ -42,37 +42,37 @@ export async function mustRun(
 ): Promise<string> {
   const { code, stdout, stderr } = await tryRun(command, args, input)
   if (code === 0) return stdout
-  throw new Error(`${command} ${args.join(' ')} ended with ${code}: ${stderr}${stdout}`)
+  throw new Error(`${command} ${args.join(' ')} exited with ${code}: ${stderr}${stdout}`)
 }
 
-/** Where a shell finds `helm`, of version 4, and all that we find. */
+/** A PATH with Helm 4 first, for a shell. */
 export async function pathWithHelm(): Promise<string> {
   return `${dirname(await findHelm(4))}:${process.env['PATH'] ?? ''}`
 }
 
-/** kubectl, which must end well. */
+/** Runs kubectl; resolves to its stdout. Throws if it fails. */
 export function kubectl(...args: readonly string[]): Promise<string> {
   return mustRun('kubectl', args)
 }
 
-/** An object, or list of objects, of the API as kubectl shows it. */
+/** Gets an object, or a list of objects, of the API. */
 export async function getObject<T>(...args: readonly string[]): Promise<T> {
   return JSON.parse(await kubectl('get', ...args, '-o', 'json')) as T
 }
 
-/** Applies objects. */
+/** Applies objects (server-side apply). */
 export async function applyObjects(...objects: readonly object[]): Promise<void> {
   const text = objects.map((one) => JSON.stringify(one)).join('\n---\n')
   await mustRun('kubectl', ['apply', '--server-side', '-f', '-'], text)
 }
 
-/** helm, which must end well. */
+/** Runs helm; resolves to its stdout. Throws if it fails. */
 export async function helm(major: HelmMajor, ...args: readonly string[]): Promise<string> {
   return mustRun(await findHelm(major), args)
 }
 
-/** Makes a namespace in which only pods of the restricted kind may be. */
-export async function makeNamespace(name: string): Promise<void> {
+/** Creates a namespace that enforces the `restricted` Pod Security Standard. */
+export async function createNamespace(name: string): Promise<void> {
   const labels = {
     'pod-security.kubernetes.io/enforce': 'restricted',
     'pod-security.kubernetes.io/enforce-version': 'latest',
@@ -81,16 +81,16 @@ export async function makeNamespace(name: string): Promise<void> {
   await applyObjects({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
 }
 
-/** Deletes a namespace with all that is in it, and waits until it is gone. */
+/** Deletes a namespace with everything in it, and waits for the deletion. */
 export async function deleteNamespace(name: string): Promise<void> {
   const wait = ['--ignore-not-found', '--timeout=180s']
   await kubectl('delete', 'namespace', name, ...wait)
 }
 
-/** Runs a command in the node's mounts and processes too, such as `ctr`. */
-export async function onNode(...command: readonly string[]): Promise<string> {
+/** Runs a command, such as `ctr`, in the node's network, mount and process namespaces. */
+export async function runOnNode(...command: readonly string[]): Promise<string> {
   const pid = process.env['CLUSTER_PID']
-  if (pid === undefined) throw new Error('the tests of the cluster run by npm run test:cluster')
+  if (pid === undefined) throw new Error('run the cluster tests with npm run test:cluster')
   const inside = ['--target', pid, '--net', '--mount', '--pid', '--', ...command]
   return mustRun('nsenter', inside)
 }

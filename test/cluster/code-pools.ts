@@ -1,5 +1,5 @@
-// Words for CodePools of the release in the test cluster: making and changing them, and what their
-// status, their Jobs and the store say.
+// A client for the release's CodePools in the test cluster: creates and changes them, reads their
+// conditions and Jobs.
 import { randomBytes } from 'node:crypto'
 import type { KubeApi } from '../../src/kube/api.ts'
 import { CODE_POOLS, type CodePool } from '../../src/kube/code-pool/code-pool.ts'
@@ -9,24 +9,25 @@ import { waitFor } from '../component/wait-for.ts'
 import { applyObjects } from './cluster.ts'
 import { FULL_NAME, RELEASE } from './release.ts'
 
-/** How long the controller may take to say something: a pod must say it first. */
-const SAID_MS_MAX = 120_000
+/** How long the controller may take to set a condition: some depend on a pod's status. */
+const CONDITION_MS_MAX = 120_000
 
 /** CodePools of the release's namespace. */
-export interface PoolWords {
+export interface CodePoolClient {
   readonly get: (name: string) => Promise<CodePool>
-  readonly make: (name: string, spec: object) => Promise<void>
-  readonly change: (name: string, spec: object) => Promise<void>
+  readonly create: (name: string, spec: object) => Promise<void>
+  /** Changes these fields of the spec. */
+  readonly patch: (name: string, spec: object) => Promise<void>
   /** A condition as `STATUS REASON`. */
   readonly condition: (name: string, type: string) => Promise<string>
-  /** Waits until a condition is `what`; says what the pool says where it does not come to it. */
-  readonly untilSays: (name: string, type: string, what: string) => Promise<void>
-  /** Names of its Jobs that nobody is removing. */
+  /** Waits until a condition is `expected`. Throws the pool's status after the deadline. */
+  readonly waitForCondition: (name: string, type: string, expected: string) => Promise<void>
+  /** Names of its Jobs, without those that are being deleted. */
   readonly jobs: (name: string) => Promise<readonly string[]>
 }
 
-/** The words, said by `api`. */
-export function poolWords(api: KubeApi): PoolWords {
+/** Creates a client that calls `api`. */
+export function createCodePoolClient(api: KubeApi): CodePoolClient {
   const path = (name: string) => pathOf(CODE_POOLS, { namespace: RELEASE, name })
   const get = async (name: string) =>
     (await api.call({ method: 'GET', path: path(name) })) as CodePool
@@ -37,22 +38,21 @@ export function poolWords(api: KubeApi): PoolWords {
   return {
     get,
     condition,
-    async make(name, spec) {
+    async create(name, spec) {
       const { apiVersion, kind } = CODE_POOLS
       await applyObjects({ apiVersion, kind, metadata: { name, namespace: RELEASE }, spec })
     },
-    async change(name, spec) {
+    async patch(name, spec) {
       const contentType = 'application/merge-patch+json'
       await api.call({ method: 'PATCH', path: path(name), body: { spec }, contentType })
     },
-    async untilSays(name, type, what) {
-      const says = async () => (await condition(name, type)) === what
-      await waitFor(`${name} to say ${type} ${what}`, says, SAID_MS_MAX).catch(
-        async (error: unknown) => {
-          const { status } = await get(name)
-          throw new Error(JSON.stringify(status, null, 1), { cause: error })
-        },
-      )
+    async waitForCondition(name, type, expected) {
+      const isReached = async () => (await condition(name, type)) === expected
+      const label = `the condition ${type} of ${name} to be ${expected}`
+      await waitFor(label, isReached, CONDITION_MS_MAX).catch(async (error: unknown) => {
+        const { status } = await get(name)
+        throw new Error(JSON.stringify(status, null, 1), { cause: error })
+      })
     },
     async jobs(name) {
       const query = { labelSelector: `curtail.dev/codepool=${name}` }
@@ -68,11 +68,11 @@ export function poolWords(api: KubeApi): PoolWords {
   }
 }
 
-/** The code secret that the chart made. */
+/** The code secret that the chart generated. */
 export const CODE_SECRET = { name: `${FULL_NAME}-code-secret`, key: 'secret' }
 
-/** Makes a Secret with bytes of its own for codes. */
-export async function makeCodeSecret(name: string): Promise<void> {
+/** Creates a Secret with a new code secret, or gives an existing one a new code secret. */
+export async function createCodeSecret(name: string): Promise<void> {
   await applyObjects({
     apiVersion: 'v1',
     kind: 'Secret',

@@ -1,31 +1,36 @@
-// The controller on a cluster whose Jobs are real: links are created until a pool runs low, Jobs
-// and pods are deleted, a Secret is missing; what it says of all that; and that its rights are just
-// enough.
+// The controller on a cluster that runs real refill Jobs: pools that run low, deleted Jobs and
+// pods, a missing Secret; its conditions and events for these; and that it uses exactly the
+// permissions that its Role grants.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../component/wait-for.ts'
 import { getObject, kubectl } from './cluster.ts'
-import { CODE_SECRET, makeCodeSecret, type PoolWords, poolWords } from './code-pools.ts'
-import { type Creator, startCreator } from './creator.ts'
-import { type Audited, auditedCalls, openKubeApi } from './kube.ts'
+import {
+  CODE_SECRET,
+  createCodeSecret,
+  type CodePoolClient,
+  createCodePoolClient,
+} from './code-pools.ts'
+import { type CreatePod, startCreatePod } from './create-pod.ts'
+import { type AuditedCall, readAuditedCalls, openKubeApi } from './kube-api.ts'
 import { ensureRelease, FULL_NAME, INSTALL_MS_MAX, RELEASE } from './release.ts'
 
 const TEST_MS_MAX = 5 * 60_000
 const WAIT_MS_MAX = 120_000
-/** An event is counted once more a minute after it was written at the earliest. */
+/** The controller writes an event of the same series after one minute at the earliest. */
 const SERIES_MS = 61_000
 const LOW_WATER = 2000
 const TARGET = 5000
-/** Filled by the controller, emptied by a creator. */
+/** Filled by the controller, used up by a create pod. */
 const SMALL = 'small'
-/** In trouble all the time. */
-const MENDED = 'mended'
-const MISSING = 'comes-later'
+/** Degraded whenever its Secret is missing. */
+const DEGRADED = 'degraded'
+const MISSING = 'created-later'
 
-let words: PoolWords
-let creator: Creator
+let pools: CodePoolClient
+let createPod: CreatePod
 let close: () => void
-let begunMs: number
-/** When `mended` was told to be well for the first time. */
+let startedMs: number
+/** When the pool `degraded` recovered for the first time. */
 let recoveredMs: number
 
 const specOf = (storeName: string) => ({
@@ -34,89 +39,89 @@ const specOf = (storeName: string) => ({
 
 beforeAll(async () => {
   await ensureRelease()
-  begunMs = Date.now()
+  startedMs = Date.now()
   const opened = await openKubeApi()
   close = opened.close
-  words = poolWords(opened.api)
-  await words.make(MENDED, { ...specOf(MENDED), codeSecret: { name: MISSING } })
-  await words.make(SMALL, specOf(SMALL))
+  pools = createCodePoolClient(opened.api)
+  await pools.create(DEGRADED, { ...specOf(DEGRADED), codeSecret: { name: MISSING } })
+  await pools.create(SMALL, specOf(SMALL))
 }, INSTALL_MS_MAX)
 
 afterAll(async () => {
-  await creator.stop()
-  await kubectl('delete', 'codepools', SMALL, MENDED, '--namespace', RELEASE)
+  await createPod.stop()
+  await kubectl('delete', 'codepools', SMALL, DEGRADED, '--namespace', RELEASE)
   await kubectl('delete', 'secret', MISSING, '--namespace', RELEASE)
   close()
 }, TEST_MS_MAX)
 
 const describePool = (name: string) => kubectl('describe', 'codepool', name, '-n', RELEASE)
-/** Jobs that were made for a pool, since the cluster is there. */
-const madeFor = async (pool: string) =>
-  (await auditedCalls(begunMs)).filter(
+/** The creations of a pool's Jobs since the start of this file. */
+const createdJobsOf = async (pool: string) =>
+  (await readAuditedCalls(startedMs)).filter(
     ({ verb, resource, name, code }) =>
       verb === 'create' && resource === 'batch/jobs' && name.startsWith(pool) && code === 201,
   )
 
 test(
-  'a Job that somebody deletes is made anew, with the Secret that it waited for',
+  'the controller recreates a deleted Job, which runs once its Secret exists',
   async () => {
-    await waitFor('a Job', async () => (await words.jobs(MENDED)).length === 1, WAIT_MS_MAX)
-    const [job = ''] = await words.jobs(MENDED)
+    await waitFor('a Job', async () => (await pools.jobs(DEGRADED)).length === 1, WAIT_MS_MAX)
+    const [job = ''] = await pools.jobs(DEGRADED)
     await kubectl('delete', 'job', job, '--namespace', RELEASE, '--wait=false')
-    await makeCodeSecret(MISSING)
+    await createCodeSecret(MISSING)
     await waitFor(
       'JobGone',
-      async () => (await describePool(MENDED)).includes('JobGone'),
+      async () => (await describePool(DEGRADED)).includes('JobGone'),
       WAIT_MS_MAX,
     )
-    await words.untilSays(MENDED, 'Ready', 'True LevelSufficient')
-    await words.untilSays(MENDED, 'Degraded', 'False AsExpected')
+    await pools.waitForCondition(DEGRADED, 'Ready', 'True LevelSufficient')
+    await pools.waitForCondition(DEGRADED, 'Degraded', 'False AsExpected')
     recoveredMs = Date.now()
-    expect((await words.get(MENDED)).status).toMatchObject({ refills: 2, failures: 0 })
-    // For the last but one test, which has no need to wait for it then.
-    await words.change(MENDED, {
+    expect((await pools.get(DEGRADED)).status).toMatchObject({ refills: 2, failures: 0 })
+    // Prepares the test of the missing Secret, which then has less to wait for.
+    await pools.patch(DEGRADED, {
       ...{ lowWater: 2 * TARGET, target: 3 * TARGET },
-      codeSecret: { name: 'there-is-none' },
+      codeSecret: { name: 'nonexistent' },
     })
   },
   TEST_MS_MAX,
 )
 
 test(
-  'links are created until the pool runs low: one Job, and the level is back',
+  'a pool that runs low is refilled to its target by one Job',
   async () => {
-    await words.untilSays(SMALL, 'Ready', 'True LevelSufficient')
-    creator = await startCreator(SMALL)
+    await pools.waitForCondition(SMALL, 'Ready', 'True LevelSufficient')
+    createPod = await startCreatePod(SMALL)
     const state = { isLow: false }
     const lowered = waitFor(
       'the level to fall below low water',
-      async () => (await creator.levelOf(SMALL)) < LOW_WATER,
+      async () => (await createPod.levelOf(SMALL)) < LOW_WATER,
       WAIT_MS_MAX,
     ).finally(() => {
       state.isLow = true
     })
-    const codes = await creator.createUntil(() => state.isLow)
+    const codes = await createPod.createUntil(() => state.isLow)
     await lowered
     expect(new Set(codes).size).toBe(codes.length)
     await waitFor(
-      'the level to be back',
-      async () => (await creator.levelOf(SMALL)) >= TARGET - 1000,
+      'the level to reach the target',
+      async () => (await createPod.levelOf(SMALL)) >= TARGET - 1000,
       WAIT_MS_MAX,
     )
-    await words.untilSays(SMALL, 'Refilling', 'False NotNeeded')
-    await words.untilSays(SMALL, 'Ready', 'True LevelSufficient')
-    const more = await creator.createUntil((made) => made >= 100)
+    await pools.waitForCondition(SMALL, 'Refilling', 'False NotNeeded')
+    await pools.waitForCondition(SMALL, 'Ready', 'True LevelSufficient')
+    const more = await createPod.createUntil((created) => created >= 100)
     expect(new Set([...codes, ...more]).size).toBe(codes.length + more.length)
-    // One for the first codes, one when they ran low.
-    expect(await madeFor(SMALL)).toHaveLength(2)
-    expect((await words.get(SMALL)).status).toMatchObject({
+    // One for the first codes, one at low water.
+    expect(await createdJobsOf(SMALL)).toHaveLength(2)
+    expect((await pools.get(SMALL)).status).toMatchObject({
       ...{ refills: 2, failures: 0, storeName: SMALL },
       lastRefill: { refill: 2, outcome: 'Succeeded' },
     })
-    const told = await describePool(SMALL)
-    for (const word of ['RefillBegun', 'RefillSucceeded', 'LevelSufficient', 'NotNeeded'])
-      expect(told).toContain(word)
-    process.stdout.write(`${codes.length} links were made\n`)
+    const description = await describePool(SMALL)
+    for (const reason of ['RefillBegun', 'RefillSucceeded', 'LevelSufficient', 'NotNeeded'])
+      expect(description).toContain(reason)
+    process.stdout.write(`${codes.length} links created\n`)
   },
   TEST_MS_MAX,
 )
@@ -126,42 +131,42 @@ interface Pod {
   readonly status: { readonly phase: string }
 }
 
-/** Pods of refills of `mended` that have not begun. */
-async function waitingPods(): Promise<readonly Pod[]> {
-  const asked = ['pods', '--namespace', RELEASE, '-l', `curtail.dev/codepool=${MENDED}`]
-  const { items } = await getObject<{ items: readonly Pod[] }>(...asked)
+/** The pending refill pods of the pool `degraded`. */
+async function pendingPods(): Promise<readonly Pod[]> {
+  const args = ['pods', '--namespace', RELEASE, '-l', `curtail.dev/codepool=${DEGRADED}`]
+  const { items } = await getObject<{ items: readonly Pod[] }>(...args)
   return items.filter(({ status }) => status.phase === 'Pending')
 }
 
 test(
-  'a Secret that is missing is said; a pod that is deleted costs nothing; the right one mends it',
+  'a missing Secret is reported; a deleted pod costs no refill; an existing Secret resolves it',
   async () => {
-    await words.untilSays(MENDED, 'Degraded', 'True SecretMissing')
-    const told = await describePool(MENDED)
-    expect(told).toMatch(/SecretMissing.*secret "there-is-none" not found/)
-    const { status = {} } = await words.get(MENDED)
-    const [first] = await waitingPods()
+    await pools.waitForCondition(DEGRADED, 'Degraded', 'True SecretMissing')
+    const description = await describePool(DEGRADED)
+    expect(description).toMatch(/SecretMissing.*secret "nonexistent" not found/)
+    const { status = {} } = await pools.get(DEGRADED)
+    const [first] = await pendingPods()
     if (first === undefined) throw new Error('no pod waits for the Secret')
     const { name: pod, labels } = first.metadata
     const job = labels['batch.kubernetes.io/job-name']
     await kubectl('delete', 'pod', pod, '--namespace', RELEASE, '--now')
     await waitFor(
       'another pod',
-      async () => (await waitingPods()).some(({ metadata }) => metadata.name !== pod),
+      async () => (await pendingPods()).some(({ metadata }) => metadata.name !== pod),
       WAIT_MS_MAX,
     )
-    expect((await words.get(MENDED)).status?.refills).toBe(status.refills)
-    // It stands, though the new pod may have said nothing yet.
-    expect(await words.condition(MENDED, 'Degraded')).toBe('True SecretMissing')
+    expect((await pools.get(DEGRADED)).status?.refills).toBe(status.refills)
+    // The condition remains although the new pod may not have reported a reason yet.
+    expect(await pools.condition(DEGRADED, 'Degraded')).toBe('True SecretMissing')
     const isOld = () => Promise.resolve(Date.now() - recoveredMs > SERIES_MS)
     await waitFor('a minute to be over', isOld, SERIES_MS)
-    // From now on a recovery is the same event once more.
-    expect(await words.condition(MENDED, 'Degraded')).toBe('True SecretMissing')
-    await words.change(MENDED, { codeSecret: { name: MISSING } })
-    await words.untilSays(MENDED, 'Ready', 'True LevelSufficient')
-    await words.untilSays(MENDED, 'Degraded', 'False AsExpected')
-    expect(await words.jobs(MENDED)).not.toContain(job)
-    expect(await describePool(MENDED)).toContain('RefillCancelled')
+    // From now on a recovery is another event of the same series.
+    expect(await pools.condition(DEGRADED, 'Degraded')).toBe('True SecretMissing')
+    await pools.patch(DEGRADED, { codeSecret: { name: MISSING } })
+    await pools.waitForCondition(DEGRADED, 'Ready', 'True LevelSufficient')
+    await pools.waitForCondition(DEGRADED, 'Degraded', 'False AsExpected')
+    expect(await pools.jobs(DEGRADED)).not.toContain(job)
+    expect(await describePool(DEGRADED)).toContain('RefillCancelled')
   },
   TEST_MS_MAX,
 )
@@ -175,22 +180,22 @@ interface Role {
 }
 
 test(
-  'it was refused nothing, and used every right that it has',
+  'every call was allowed, and every permission of the Role was used',
   async () => {
     const { rules } = await getObject<Role>('role', `${FULL_NAME}-controller`, '-n', RELEASE)
     const granted = rules.flatMap(({ apiGroups: [group = ''], resources, verbs }) =>
       resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`)),
     )
-    const usedBy = (calls: readonly Audited[]) =>
+    const usedBy = (calls: readonly AuditedCall[]) =>
       [...new Set(calls.map(({ verb, resource }) => `${verb} ${resource}`))].sort()
     await waitFor(
-      'an event that is told once more',
-      async () => usedBy(await auditedCalls()).includes('patch events.k8s.io/events'),
+      'an update of an event series',
+      async () => usedBy(await readAuditedCalls()).includes('patch events.k8s.io/events'),
       WAIT_MS_MAX,
     )
-    // Its Lease was made when the release came; the rest is of this file.
-    expect(usedBy(await auditedCalls())).toEqual([...new Set(granted)].sort())
-    const forbidden = (await auditedCalls(begunMs)).filter(({ isForbidden }) => isForbidden)
+    // The Lease was created at installation, before this file started.
+    expect(usedBy(await readAuditedCalls())).toEqual([...new Set(granted)].sort())
+    const forbidden = (await readAuditedCalls(startedMs)).filter(({ isForbidden }) => isForbidden)
     expect(forbidden).toEqual([])
   },
   TEST_MS_MAX,

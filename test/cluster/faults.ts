@@ -1,114 +1,114 @@
-// Faults that are done to the release on purpose: pods that hang, codes that run out, rights that
-// go missing. What each gives cleans up, whether or not somebody has mended it meanwhile.
+// Injects faults into the release: suspended pods, an empty pool, missing permissions. Each
+// returned clean-up also works if the fault is already repaired.
 import type { Issued } from '../component/grpc-certificates.ts'
 import { applyObjects, getObject, kubectl } from './cluster.ts'
-import { CODE_SECRET, type PoolWords, poolWords } from './code-pools.ts'
-import { startCreator } from './creator.ts'
-import { freeze, stutter } from './frozen-pods.ts'
-import { openKubeApi } from './kube.ts'
+import { CODE_SECRET, type CodePoolClient, createCodePoolClient } from './code-pools.ts'
+import { startCreatePod } from './create-pod.ts'
+import { openKubeApi } from './kube-api.ts'
 import { adminToken, FULL_NAME, podsOf, RELEASE } from './release.ts'
+import { suspend, suspendRepeatedly } from './suspend-pods.ts'
 
-const ASK_MS_MAX = 10_000
-const ASK_EVERY_MS = 250
-const ASKS_MAX = 240
+const REQUEST_MS_MAX = 10_000
+const REQUEST_EVERY_MS = 250
+const REQUESTS_MAX = 240
 const POOL = { lowWater: 1000, target: 3000 }
-const MINTED_AT_ONCE = 500
+const CODES_PER_ROUND = 500
 
-/** Cleans up. */
+/** Removes a fault. */
 export type CleanUp = () => Promise<unknown>
 
-const at = ['--namespace', RELEASE] as const
+const inNamespace = ['--namespace', RELEASE] as const
 
-/** The name of a pod of one kind. */
-export const firstOf = async (component: string) => (await podsOf(component))[0] ?? ''
+/** The name of one pod of a component. */
+export const firstPodOf = async (component: string) => (await podsOf(component))[0] ?? ''
 
-/** Stops these pods. */
-export async function freezeAll(pods: readonly string[]): Promise<CleanUp> {
-  const frozen = await Promise.all(pods.map((pod) => freeze(pod)))
+/** Suspends these pods. */
+export async function suspendAll(pods: readonly string[]): Promise<CleanUp> {
+  const suspended = await Promise.all(pods.map((pod) => suspend(pod)))
   return () => {
-    for (const { thaw } of frozen) thaw()
+    for (const { resume } of suspended) resume()
     return Promise.resolve()
   }
 }
 
-/** Has a pod stop and go on, again and again. */
-export async function stutterOne(
+/** Alternately suspends and resumes a pod. */
+export async function suspendOneRepeatedly(
   pod: string,
-  how: { stopMs: number; goMs: number },
+  durations: { suspendMs: number; runMs: number },
 ): Promise<CleanUp> {
-  const { thaw } = await stutter(pod, how)
+  const { resume } = await suspendRepeatedly(pod, durations)
   return () => {
-    thaw()
+    resume()
     return Promise.resolve()
   }
 }
 
-/** Disables a link by the admin API, which may say that it could not confirm it. */
+/** Disables a link through the admin API; ignores the status, which may be 503 (not confirmed). */
 export async function disableLink(code: string): Promise<void> {
   const { status } = await getObject<{ status: { podIP: string } }>(
-    ...['pod', await firstOf('create'), ...at],
+    ...['pod', await firstPodOf('create'), ...inNamespace],
   )
   await fetch(`http://${status.podIP}:9090/admin/links/${code}/disable`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${await adminToken()}` },
-    signal: AbortSignal.timeout(ASK_MS_MAX),
+    signal: AbortSignal.timeout(REQUEST_MS_MAX),
   })
 }
 
-/** Asks each limiter about a domain, a few times a second and not for ever. */
-export async function askLimitersFor(domain: string): Promise<CleanUp> {
+/** Sends each limiter requests for a domain, four a second, for one minute at most. */
+export async function queryLimiters(domain: string): Promise<CleanUp> {
   const label = 'app.kubernetes.io/component=ratelimit'
   const { items } = await getObject<{ items: { status: { podIP: string } }[] }>(
-    ...['pods', ...at, '-l', label],
+    ...['pods', ...inNamespace, '-l', label],
   )
   const body = JSON.stringify({ domain, descriptors: [{ entries: [{ key: 'k', value: 'v' }] }] })
-  const ask = async ({ status }: { status: { podIP: string } }) => {
-    const signal = AbortSignal.timeout(ASK_MS_MAX)
+  const send = async ({ status }: { status: { podIP: string } }) => {
+    const signal = AbortSignal.timeout(REQUEST_MS_MAX)
     const response = await fetch(`http://${status.podIP}:8080/json`, {
       ...{ method: 'POST', body, signal },
     })
     await response.arrayBuffer()
   }
-  await Promise.all(items.map(ask))
-  let asked = 1
+  await Promise.all(items.map(send))
+  let requests = 1
   const timer = setInterval(() => {
-    if (++asked >= ASKS_MAX) clearInterval(timer)
-    for (const pod of items) ask(pod).catch(() => undefined) // one that is replaced does not matter
-  }, ASK_EVERY_MS)
+    if (++requests >= REQUESTS_MAX) clearInterval(timer)
+    for (const pod of items) send(pod).catch(() => undefined) // the pod may be replaced
+  }, REQUEST_EVERY_MS)
   return () => {
     clearInterval(timer)
     return Promise.resolve()
   }
 }
 
-/** Does something with the words for CodePools. */
-export async function withPools<T>(act: (words: PoolWords) => Promise<T>): Promise<T> {
+/** Calls `act` with a client for CodePools. */
+export async function withPools<T>(act: (pools: CodePoolClient) => Promise<T>): Promise<T> {
   const { api, close } = await openKubeApi()
   try {
-    return await act(poolWords(api))
+    return await act(createCodePoolClient(api))
   } finally {
     close()
   }
 }
 
-/** Makes a CodePool of the store's pool of the same name, and waits until it is full. */
-export async function makePool(name: string, codeSecret: object = CODE_SECRET): Promise<void> {
-  await withPools(async (words) => {
-    await words.make(name, { ...POOL, storeName: name, codeSecret })
-    await words.untilSays(name, 'Ready', 'True LevelSufficient')
+/** Creates a CodePool for the store's pool of the same name, and waits until it is full. */
+export async function createPool(name: string, codeSecret: object = CODE_SECRET): Promise<void> {
+  await withPools(async (pools) => {
+    await pools.create(name, { ...POOL, storeName: name, codeSecret })
+    await pools.waitForCondition(name, 'Ready', 'True LevelSufficient')
   })
 }
 
-/** Deletes a CodePool; the pool of the store stays. */
-export const dropPool = (name: string) => kubectl('delete', 'codepool', name, ...at)
+/** Deletes a CodePool; its pool in the store remains. */
+export const deletePool = (name: string) => kubectl('delete', 'codepool', name, ...inNamespace)
 
-/** Has a creator of its own take every code of a pool. */
+/** Uses up every code of a pool with a create pod of its own. */
 export async function emptyPool(pool: string): Promise<CleanUp> {
-  const creator = await startCreator(pool)
-  while ((await creator.levelOf(pool)) > 0) {
-    await creator.createUntil((made) => made >= MINTED_AT_ONCE)
+  const createPod = await startCreatePod(pool)
+  while ((await createPod.levelOf(pool)) > 0) {
+    await createPod.createUntil((created) => created >= CODES_PER_ROUND)
   }
-  return creator.stop
+  return createPod.stop
 }
 
 interface Rule {
@@ -116,9 +116,9 @@ interface Rule {
   readonly verbs: readonly string[]
 }
 
-/** Takes a verb for Jobs from the controller's Role. */
-export async function forbidJobs(verb: string): Promise<void> {
-  const role = ['role', `${FULL_NAME}-controller`, ...at]
+/** Removes a verb for Jobs from the controller's Role. */
+export async function revokeJobVerb(verb: string): Promise<void> {
+  const role = ['role', `${FULL_NAME}-controller`, ...inNamespace]
   const { rules } = await getObject<{ rules: readonly Rule[] }>(...role)
   const value = rules.map((rule) =>
     rule.resources.includes('jobs')
@@ -129,7 +129,7 @@ export async function forbidJobs(verb: string): Promise<void> {
   await kubectl('patch', ...role, '--type=json', '-p', patch)
 }
 
-/** Stores a certificate and its key in a Secret, as the edge takes them. */
+/** Stores a certificate and its key in a Secret of the type that the edge mounts. */
 export async function storeCertificate(name: string, { cert, key }: Issued): Promise<void> {
   await applyObjects({
     apiVersion: 'v1',

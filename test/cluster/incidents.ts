@@ -1,142 +1,146 @@
-// What may happen to a release, as the test of the runbooks does it: how each fault comes about,
-// which alerts tell of it, and which lines of their pages a reader runs.
+// The incidents of the runbook test: how to cause each, the alerts that must fire, and the commands
+// of the runbooks that repair the release.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { gatherCrowd } from '../component/crowd.ts'
+import { openUnfinishedRequests } from '../component/unfinished-requests.ts'
 import { createAuthority } from '../component/grpc-certificates.ts'
 import { getObject, kubectl } from './cluster.ts'
-import { makeCodeSecret } from './code-pools.ts'
+import { createCodeSecret } from './code-pools.ts'
 import {
-  askLimitersFor,
+  queryLimiters,
   type CleanUp,
   disableLink,
-  dropPool,
+  deletePool,
   emptyPool,
-  firstOf,
-  forbidJobs,
-  freezeAll,
-  makePool,
+  firstPodOf,
+  revokeJobVerb,
+  suspendAll,
+  createPool,
   storeCertificate,
-  stutterOne,
+  suspendOneRepeatedly,
   withPools,
 } from './faults.ts'
-import type { Following, Reader } from './reader.ts'
-import { FULL_NAME, podsOf, RELEASE, shorten, upgradeRelease } from './release.ts'
+import type { Placeholders, RunbookRunner } from './runbook-runner.ts'
+import { FULL_NAME, podsOf, RELEASE, createLink, upgradeRelease } from './release.ts'
 
-const MORE = { lowWater: 4000, target: 5000 }
-const [CERTIFICATE, HOST] = ['ends-soon', 'short.test']
-/** Some 28 kB of Envoy's each; of those that are cut off not too many come back at once. */
+const LARGER_POOL = { lowWater: 4000, target: 5000 }
+const [CERTIFICATE, HOST] = ['expires-soon', 'short.test']
+/** About 28 kB of Envoy's memory each; opened slowly, so that few reconnect at the same time. */
 const CROWD = { connections: 5000, everyMs: 2 }
 const upgradeTo = 'helm -n $NS upgrade RELEASE CHART --reuse-values --set'
 
-/** Where it happens. */
-export interface Scene {
+/** What an incident needs to break the release. */
+export interface IncidentContext {
   readonly edge: string
-  readonly reader: Reader
+  readonly runner: RunbookRunner
 }
 
-/** A line of a page; `names` are for the reader to know. */
-interface Deed {
+/** A command of a runbook, and the values for its placeholders. */
+interface RunbookCommand {
   readonly line: string
-  readonly how?: () => Promise<Following>
+  readonly placeholders?: () => Promise<Placeholders>
 }
 
-/** What happens. */
+/** A fault, the alerts that report it, and its remedy. */
 export interface Incident {
-  readonly what: string
+  readonly title: string
   readonly alerts: readonly string[]
-  /** Breaks it. */
-  readonly happens: (scene: Scene) => Promise<CleanUp>
-  readonly does: readonly Deed[]
+  /** Causes the fault. */
+  readonly breakRelease: (context: IncidentContext) => Promise<CleanUp>
+  readonly remedy: readonly RunbookCommand[]
 }
 
-const at = ['--namespace', RELEASE] as const
-const nothing: CleanUp = () => Promise.resolve()
-const deed = (line: string, how?: Deed['how']): Deed => ({ line, ...(how && { how }) })
-const upgradeAsItIs = deed(
+const inNamespace = ['--namespace', RELEASE] as const
+const nothingToCleanUp: CleanUp = () => Promise.resolve()
+const command = (line: string, placeholders?: RunbookCommand['placeholders']): RunbookCommand => ({
+  line,
+  ...(placeholders && { placeholders }),
+})
+const restoreRelease = command(
   'helm -n $NS upgrade RELEASE CHART --reuse-values --server-side=true --force-conflicts',
 )
-const replaceStore = deed('kubectl -n $NS delete pod $R-cassandra-0')
-const restartCache = deed('kubectl -n $NS rollout restart statefulset/$R-cache')
-const replacePod = deed('kubectl -n $NS delete pod POD', async () => {
-  return { names: { POD: await firstOf('redirect') } }
+const replaceStore = command('kubectl -n $NS delete pod $R-cassandra-0')
+const restartCache = command('kubectl -n $NS rollout restart statefulset/$R-cache')
+const replacePod = command('kubectl -n $NS delete pod POD', async () => {
+  return { names: { POD: await firstPodOf('redirect') } }
 })
 
-const burns: readonly Incident[] = [
+const burnRateIncidents: readonly Incident[] = [
   {
-    what: 'a release answers every request wrongly',
+    title: 'a release responds to every request with an error',
     alerts: [
       ...['CurtailRedirectBurnFast', 'CurtailRedirectBurnSlow'],
       ...['CurtailCreateBurnFast', 'CurtailCreateBurnSlow'],
     ],
-    happens: async () => {
+    breakRelease: async () => {
       await upgradeRelease('--set', 'image.tag=bad')
-      return nothing
+      return nothingToCleanUp
     },
-    does: [deed('helm -n $NS rollback RELEASE')],
+    remedy: [command('helm -n $NS rollback RELEASE')],
   },
 ]
 
-const ofStores: readonly Incident[] = [
+const storeIncidents: readonly Incident[] = [
   {
-    what: 'the cache hangs, and a link is disabled meanwhile',
+    title: 'the cache hangs, and a link is disabled during that time',
     alerts: ['CurtailCacheUnavailable', 'CurtailCacheInvalidationStuck'],
-    happens: async ({ edge }) => {
-      const code = await shorten(edge, 'https://example.com/disabled')
-      const thaw = await freezeAll([`${FULL_NAME}-cache-0`])
+    breakRelease: async ({ edge }) => {
+      const code = await createLink(edge, 'https://example.com/disabled')
+      const resume = await suspendAll([`${FULL_NAME}-cache-0`])
       await disableLink(code)
-      return thaw
+      return resume
     },
-    does: [restartCache],
+    remedy: [restartCache],
   },
   {
-    what: 'Cassandra and the cache hang',
+    title: 'Cassandra and the cache hang',
     alerts: ['CurtailStoreUnavailable', 'CurtailStaleRedirects'],
-    happens: () => freezeAll([`${FULL_NAME}-cassandra-0`, `${FULL_NAME}-cache-0`]),
-    does: [replaceStore, restartCache],
+    breakRelease: () => suspendAll([`${FULL_NAME}-cassandra-0`, `${FULL_NAME}-cache-0`]),
+    remedy: [replaceStore, restartCache],
   },
   {
-    what: 'Cassandra stops for seconds, again and again',
+    title: 'Cassandra hangs for 3 s in every 4 s',
     alerts: ['CurtailStoreDegraded'],
-    happens: () => stutterOne(`${FULL_NAME}-cassandra-0`, { stopMs: 3000, goMs: 1000 }),
-    does: [replaceStore],
+    breakRelease: () =>
+      suspendOneRepeatedly(`${FULL_NAME}-cassandra-0`, { suspendMs: 3000, runMs: 1000 }),
+    remedy: [replaceStore],
   },
 ]
 
-const ofLimits: readonly Incident[] = [
+const limitIncidents: readonly Incident[] = [
   {
-    what: 'Redis of the counters hangs',
+    title: 'Redis of the counters hangs',
     alerts: ['CurtailLimiterFallback'],
-    happens: () => freezeAll([`${FULL_NAME}-counters-0`]),
-    does: [deed('kubectl -n $NS rollout restart statefulset/$R-counters')],
+    breakRelease: () => suspendAll([`${FULL_NAME}-counters-0`]),
+    remedy: [command('kubectl -n $NS rollout restart statefulset/$R-counters')],
   },
   {
-    what: 'every limiter hangs',
+    title: 'every limiter hangs',
     alerts: ['CurtailLimiterUnavailable'],
-    happens: async () => {
-      const thaw = await freezeAll(await podsOf('ratelimit'))
+    breakRelease: async () => {
+      const resume = await suspendAll(await podsOf('ratelimit'))
       return async () => {
-        await thaw()
+        await resume()
         await upgradeRelease()
       }
     },
-    does: [deed(`${upgradeTo} ratelimit.replicas=4`)],
+    remedy: [command(`${upgradeTo} ratelimit.replicas=4`)],
   },
   {
-    what: 'the rules have a fault',
+    title: 'the rules are invalid',
     alerts: ['CurtailRulesRejected'],
-    happens: async ({ reader }) => {
-      const named = ['configmap', `${FULL_NAME}-ratelimit`, ...at]
-      const { data } = await getObject<{ data: Readonly<Record<string, string>> }>(...named)
+    breakRelease: async ({ runner }) => {
+      const configMap = ['configmap', `${FULL_NAME}-ratelimit`, ...inNamespace]
+      const { data } = await getObject<{ data: Readonly<Record<string, string>> }>(...configMap)
       const rules = data['rate-limits.yaml'] ?? ''
-      await writeFile(join(reader.folder, 'rate-limits.yaml'), rules)
+      await writeFile(join(runner.folder, 'rate-limits.yaml'), rules)
       const text = `${rules}\nnonsense: true\n`
       const patch = JSON.stringify({ data: { 'rate-limits.yaml': text } })
-      await kubectl('patch', ...named, '--type=merge', '-p', patch)
-      return nothing
+      await kubectl('patch', ...configMap, '--type=merge', '-p', patch)
+      return nothingToCleanUp
     },
-    does: [
-      deed(
+    remedy: [
+      command(
         'helm -n $NS upgrade RELEASE CHART --reuse-values' +
           ' --set-file ratelimit.rules=rate-limits.yaml --server-side=true --force-conflicts',
       ),
@@ -144,34 +148,34 @@ const ofLimits: readonly Incident[] = [
   },
 ]
 
-const ofDomains: readonly Incident[] = [
+const domainIncidents: readonly Incident[] = [
   {
-    what: 'a program asks the limiters about a domain without rules',
+    title: 'a program sends the limiters requests for a domain without rules',
     alerts: ['CurtailDomainWithoutRules'],
-    happens: () => askLimitersFor('elsewhere'),
-    does: [],
+    breakRelease: () => queryLimiters('elsewhere'),
+    remedy: [],
   },
 ]
 
-const ofEdge: readonly Incident[] = [
+const edgeIncidents: readonly Incident[] = [
   {
-    what: 'the certificate of the edge ends soon',
+    title: "the edge's certificate expires soon",
     alerts: ['CurtailCertificateExpiring'],
-    happens: async ({ reader }) => {
+    breakRelease: async ({ runner }) => {
       const authority = createAuthority('authority')
       await storeCertificate(CERTIFICATE, authority.issue([HOST], 1))
       const tls = ['edge.tls.enabled=true', `edge.tls.existingSecret=${CERTIFICATE}`]
       await upgradeRelease(...tls.flatMap((value) => ['--set', value]))
       const renewed = authority.issue([HOST], 90)
-      await writeFile(join(reader.folder, 'tls.crt'), renewed.cert)
-      await writeFile(join(reader.folder, 'tls.key'), renewed.key)
+      await writeFile(join(runner.folder, 'tls.crt'), renewed.cert)
+      await writeFile(join(runner.folder, 'tls.key'), renewed.key)
       return async () => {
         await upgradeRelease()
-        await kubectl('delete', 'secret', CERTIFICATE, ...at)
+        await kubectl('delete', 'secret', CERTIFICATE, ...inNamespace)
       }
     },
-    does: [
-      deed(
+    remedy: [
+      command(
         'kubectl -n $NS create secret tls SECRET --cert=tls.crt --key=tls.key' +
           ' --dry-run=client -o yaml | kubectl apply -f -',
         () => Promise.resolve({ names: { SECRET: CERTIFICATE } }),
@@ -179,103 +183,104 @@ const ofEdge: readonly Incident[] = [
     ],
   },
   {
-    what: 'very many connections hold what little memory the edges are given',
+    title: 'too many connections exhaust the heap limit of the edge pods',
     alerts: ['CurtailEdgeOverloaded'],
-    happens: async ({ edge }) => {
+    breakRelease: async ({ edge }) => {
       const small = ['edge.heapMebibytes=64', 'edge.requestHeadersTimeout=60s']
       await upgradeRelease(...small.flatMap((value) => ['--set', value]))
       const { hostname: host } = new URL(edge)
-      const leave = gatherCrowd({ host, port: 80 }, CROWD)
+      const closeCrowd = openUnfinishedRequests({ host, port: 80 }, CROWD)
       return async () => {
-        leave()
+        closeCrowd()
         await upgradeRelease()
       }
     },
-    does: [deed(`${upgradeTo} edge.replicas=4`)],
+    remedy: [command(`${upgradeTo} edge.replicas=4`)],
   },
 ]
 
-const ofPods: readonly Incident[] = [
+const podIncidents: readonly Incident[] = [
   {
-    what: 'no redirect pod is wanted',
+    title: 'the redirect Deployment is scaled to 0',
     alerts: ['CurtailNoHealthyPods'],
-    happens: async () => {
-      await kubectl('scale', `deployment/${FULL_NAME}-redirect`, '--replicas=0', ...at)
-      return nothing
+    breakRelease: async () => {
+      await kubectl('scale', `deployment/${FULL_NAME}-redirect`, '--replicas=0', ...inNamespace)
+      return nothingToCleanUp
     },
-    does: [deed(`${upgradeTo} redirect.replicas=2 --server-side=true --force-conflicts`)],
+    remedy: [command(`${upgradeTo} redirect.replicas=2 --server-side=true --force-conflicts`)],
   },
   {
-    what: 'a redirect pod hangs',
+    title: 'a redirect pod hangs',
     alerts: ['CurtailPodNotScraped'],
-    happens: async () => freezeAll([await firstOf('redirect')]),
-    does: [replacePod],
+    breakRelease: async () => suspendAll([await firstPodOf('redirect')]),
+    remedy: [replacePod],
   },
   {
-    what: 'a redirect pod gets too little of its processor',
+    title: 'a redirect pod gets too little CPU time',
     alerts: ['CurtailEventLoopSlow'],
-    happens: async () => stutterOne(await firstOf('redirect'), { stopMs: 300, goMs: 100 }),
-    does: [replacePod],
+    breakRelease: async () =>
+      suspendOneRepeatedly(await firstPodOf('redirect'), { suspendMs: 300, runMs: 100 }),
+    remedy: [replacePod],
   },
 ]
 
-const ofPools: readonly Incident[] = [
+const poolIncidents: readonly Incident[] = [
   {
-    what: 'the Role of the controller is gone, and a pool is used up',
+    title: "the controller's Role is deleted, and a pool runs empty",
     alerts: ['CurtailControllerWithoutLeader', 'CurtailPoolRunningOut', 'CurtailPoolEmpty'],
-    happens: async () => {
-      await makePool('used-up')
-      await kubectl('delete', 'role', `${FULL_NAME}-controller`, ...at)
+    breakRelease: async () => {
+      await createPool('used-up')
+      await kubectl('delete', 'role', `${FULL_NAME}-controller`, ...inNamespace)
       const stop = await emptyPool('used-up')
       return async () => {
         await stop()
-        await dropPool('used-up')
+        await deletePool('used-up')
       }
     },
-    does: [upgradeAsItIs],
+    remedy: [restoreRelease],
   },
   {
-    what: 'the Role of the controller lacks a verb',
+    title: "the controller's Role lacks a verb",
     alerts: ['CurtailReconcileErrors'],
-    happens: async () => {
-      await makePool('wants-more')
-      await forbidJobs('create')
-      await withPools((words) => words.change('wants-more', MORE))
-      return () => dropPool('wants-more')
+    breakRelease: async () => {
+      await createPool('needs-refill')
+      await revokeJobVerb('create')
+      await withPools((pools) => pools.patch('needs-refill', LARGER_POOL))
+      return () => deletePool('needs-refill')
     },
-    does: [upgradeAsItIs],
+    remedy: [restoreRelease],
   },
   {
-    what: 'the code secret of a pool is another',
+    title: 'the code secret of a pool has changed',
     alerts: ['CurtailRefillFailing', 'CurtailPoolDegraded'],
-    happens: async ({ reader }) => {
-      await makeCodeSecret('of-codes')
-      await reader.keepCodeSecret('of-codes')
-      await makePool('other-codes', { name: 'of-codes', key: 'secret' })
-      await makeCodeSecret('of-codes')
-      await withPools((words) => words.change('other-codes', MORE))
+    breakRelease: async ({ runner }) => {
+      await createCodeSecret('other-code-secret')
+      await runner.saveCodeSecret('other-code-secret')
+      await createPool('other-codes', { name: 'other-code-secret', key: 'secret' })
+      await createCodeSecret('other-code-secret')
+      await withPools((pools) => pools.patch('other-codes', LARGER_POOL))
       return async () => {
-        await dropPool('other-codes')
-        await kubectl('delete', 'secret', 'of-codes', ...at)
+        await deletePool('other-codes')
+        await kubectl('delete', 'secret', 'other-code-secret', ...inNamespace)
       }
     },
-    does: [
-      deed(
+    remedy: [
+      command(
         'kubectl -n $NS create secret generic SECRET --from-file=secret=code-secret' +
           ' --dry-run=client -o yaml | kubectl apply -f -',
-        () => Promise.resolve({ names: { SECRET: 'of-codes' } }),
+        () => Promise.resolve({ names: { SECRET: 'other-code-secret' } }),
       ),
     ],
   },
 ]
 
-/** All, in the order in which they happen: burns first, while nothing has burnt. */
+/** All incidents in order: burn-rate alerts first, before another incident spends error budget. */
 export const incidents: readonly Incident[] = [
-  ...burns,
-  ...ofStores,
-  ...ofLimits,
-  ...ofDomains,
-  ...ofEdge,
-  ...ofPods,
-  ...ofPools,
+  ...burnRateIncidents,
+  ...storeIncidents,
+  ...limitIncidents,
+  ...domainIncidents,
+  ...edgeIncidents,
+  ...podIncidents,
+  ...poolIncidents,
 ]

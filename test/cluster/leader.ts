@@ -1,11 +1,11 @@
-// Who leads among the controllers of the release, and signals to the process of one.
+// The leading controller pod of the release, and signals to the process of a controller.
 import { residentBytesIn } from '../component/resident-bytes.ts'
-import { getObject, onNode } from './cluster.ts'
+import { getObject, runOnNode } from './cluster.ts'
 import { RELEASE } from './release.ts'
 
-/** A controller that leads. */
+/** The controller that leads. */
 export interface Leader {
-  /** In the Lease; another with each process. */
+  /** The Lease's holder; unique to each process. */
   readonly identity: string
   readonly pod: string
 }
@@ -14,7 +14,7 @@ interface Lease {
   readonly spec?: { readonly holderIdentity?: string }
 }
 
-/** Who holds the Lease; `undefined` while nobody does. */
+/** The holder of the Lease; `undefined` while it has none. */
 export async function readLeader(): Promise<Leader | undefined> {
   const { spec } = await getObject<Lease>(
     ...['lease', 'curtail-controller', '--namespace', RELEASE],
@@ -33,31 +33,30 @@ interface Pod {
   }
 }
 
-/** What a pod says of its only container. */
-export async function containerOf(pod: string) {
+/** The status of a pod's only container. */
+export async function getContainer(pod: string) {
   const { status } = await getObject<Pod>('pod', pod, '--namespace', RELEASE)
   const [container] = status.containerStatuses
   if (container === undefined) throw new Error(`${pod} has no container yet`)
   return container
 }
 
-/** The process of a pod's only container, as the node counts. */
-export async function processOf(pod: string): Promise<string> {
-  const { containerID } = await containerOf(pod)
+/** The pid, in the node's PID namespace, of a pod's only container. */
+export async function findPid(pod: string): Promise<string> {
+  const { containerID } = await getContainer(pod)
   const id = containerID.replace('containerd://', '')
-  const told = await onNode('sh', '-c', `grep -ls ${id} /proc/[0-9]*/cgroup || true`)
-  const pid = /\/proc\/(\d+)\//.exec(told)?.[1]
-  if (pid === undefined) throw new Error(`${pod} has no process: ${told}`)
+  const files = await runOnNode('sh', '-c', `grep -ls ${id} /proc/[0-9]*/cgroup || true`)
+  const pid = /\/proc\/(\d+)\//.exec(files)?.[1]
+  if (pid === undefined) throw new Error(`${pod} has no process: ${files}`)
   return pid
 }
 
-/** Sends a signal to a process of the node. */
-export async function signalTo(pid: string, signal: 'KILL' | 'TERM' | 'STOP' | 'CONT') {
-  await onNode('kill', `-${signal}`, pid)
+/** Sends a signal to a process on the node. */
+export async function sendSignal(pid: string, signal: 'KILL' | 'TERM' | 'STOP' | 'CONT') {
+  await runOnNode('kill', `-${signal}`, pid)
 }
 
-/** Memory of a process that is in use, in bytes. */
+/** Resident memory of a process, in bytes. */
 export async function residentBytes(pid: string): Promise<number> {
-  const told = await onNode('cat', `/proc/${pid}/status`)
-  return residentBytesIn(told)
+  return residentBytesIn(await runOnNode('cat', `/proc/${pid}/status`))
 }

@@ -1,6 +1,6 @@
-// A thousand pools, more than a store has numbers for: at rest nothing is written but Leases, under
-// churn each is reconciled in time, and memory stays small. The minute at rest is as long as
-// STEADY_SECONDS says: STEADY_SECONDS=600 npm run test:cluster -- many-pools
+// A thousand pools, more than a store has numbers for: without changes the controller writes only
+// its Lease, each of many changes is reconciled within the deadline, and memory stays bounded.
+// STEADY_SECONDS=600 npm run test:cluster -- many-pools watches the steady state for longer.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { Client } from 'cassandra-driver'
 import type { KubeApi } from '../../src/kube/api.ts'
@@ -10,11 +10,11 @@ import { pathOf } from '../../src/kube/objects.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { getObject, kubectl } from './cluster.ts'
 import { CODE_SECRET } from './code-pools.ts'
-import { auditedCalls, openKubeApi, writesIn } from './kube.ts'
-import { processOf, readLeader, residentBytes } from './leader.ts'
+import { readAuditedCalls, openKubeApi, writeCalls } from './kube-api.ts'
+import { findPid, readLeader, residentBytes } from './leader.ts'
 import { ensureRelease, FULL_NAME, INSTALL_MS_MAX, podsOf, RELEASE } from './release.ts'
 
-/** Those of the release and of other tests included: the controller looks at no more. */
+/** The most that the controller reconciles, pools of the release and of other tests included. */
 const POOLS = 1000
 const STEADY_MS = Number(process.env['STEADY_SECONDS'] ?? 60) * 1000
 const TEST_MS_MAX = 5 * 60_000 + STEADY_MS
@@ -25,13 +25,13 @@ const CALLS_AT_ONCE = 16
 const LABELS = { 'curtail.dev/test': 'many-pools' }
 const selected = { labelSelector: 'curtail.dev/test=many-pools' }
 
-/** A full pool that its CodePool has kept for long. */
+/** A full pool that a CodePool owns. */
 const INSERT_KEPT = `INSERT INTO code_pools
   (pool, pool_number, owner, minted, claimed, low_water, target, secret_fingerprint)
   VALUES (?, ?, ?, 5, 0, 2000, 5000, 'none')`
 const path = pathOf(CODE_POOLS, { namespace: RELEASE })
 
-/** Of the pools that are made here, by which their CodePools go too. */
+/** Names of the pools that this file creates, and of their CodePools. */
 let names: readonly string[] = []
 let api: KubeApi
 let close: () => void
@@ -42,12 +42,12 @@ beforeAll(async () => {
   const opened = await openKubeApi()
   api = opened.api
   close = opened.close
-  const named = ['pod', `${FULL_NAME}-cassandra-0`, '--namespace', RELEASE]
-  const { status } = await getObject<{ status: { podIP: string } }>(...named)
-  const at = { contactPoints: [status.podIP], localDataCenter: 'datacenter1', keyspace: 'curtail' }
-  cassandra = new Client(at)
-  const there = await cassandra.execute('SELECT pool FROM code_pools')
-  names = Array.from({ length: POOLS - there.rowLength }, (_, i) => `many-${i + 1}`)
+  const args = ['pod', `${FULL_NAME}-cassandra-0`, '--namespace', RELEASE]
+  const { status } = await getObject<{ status: { podIP: string } }>(...args)
+  const contactPoints = [status.podIP]
+  cassandra = new Client({ contactPoints, localDataCenter: 'datacenter1', keyspace: 'curtail' })
+  const existing = await cassandra.execute('SELECT pool FROM code_pools')
+  names = Array.from({ length: POOLS - existing.rowLength }, (_, i) => `many-${i + 1}`)
 }, INSTALL_MS_MAX)
 
 afterAll(async () => {
@@ -59,7 +59,7 @@ afterAll(async () => {
   close()
 }, TEST_MS_MAX)
 
-/** Does something with each, some at once. */
+/** Calls `act` for each pool, with at most CALLS_AT_ONCE calls in flight. */
 async function forEachName(act: (name: string, i: number) => Promise<unknown>): Promise<void> {
   const left = names.entries()
   const work = async () => {
@@ -73,29 +73,29 @@ async function listPools(): Promise<readonly CodePool[]> {
   return (list as { items: readonly CodePool[] }).items
 }
 
-function isAtRest({ status, metadata }: CodePool): boolean {
+function isSteady({ status, metadata }: CodePool): boolean {
   const reasons = (status?.conditions ?? []).map(({ reason }) => reason).sort()
   const isCurrent = status?.observedGeneration === metadata.generation
   return isCurrent && reasons.join() === 'AsExpected,LevelSufficient,NotNeeded'
 }
 
-/** What the controllers have in use, the leader first; each stays below its bound. */
-async function memoryNow(): Promise<readonly string[]> {
+/** Resident memory of each controller, the leader first; checks that each is below its bound. */
+async function checkMemory(): Promise<readonly string[]> {
   const leader = (await readLeader())?.pod ?? ''
   const pods = (await podsOf('controller')).filter((pod) => pod !== leader)
-  const told: string[] = []
+  const sizes: string[] = []
   for (const pod of [leader, ...pods]) {
-    const bytes = await residentBytes(await processOf(pod))
+    const bytes = await residentBytes(await findPid(pod))
     expect(bytes).toBeLessThan(RESIDENT_BYTES_MAX)
-    told.push(`${(bytes / 1e6).toFixed(0)} MB`)
+    sizes.push(`${(bytes / 1e6).toFixed(0)} MB`)
   }
-  return told
+  return sizes
 }
 
 test(
-  'a thousand pools come to rest',
+  'a thousand pools reach a steady state',
   async () => {
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     await forEachName(async (name, i) => {
       const values = [name, 1000 + i, `${RELEASE}/${name}`]
       await cassandra.execute(INSERT_KEPT, values, { prepare: true })
@@ -106,53 +106,55 @@ test(
       const spec = { lowWater: 2000, target: 5000, storeName: name, codeSecret: CODE_SECRET }
       return api.call({ method: 'POST', path, body: { apiVersion, kind, metadata, spec } })
     })
-    const madeMs = performance.now()
+    const createdMs = performance.now()
     await waitFor(
-      'all of them to be at rest',
-      async () => (await listPools()).filter(isAtRest).length === names.length,
+      'all pools to be steady',
+      async () => (await listPools()).filter(isSteady).length === names.length,
       WAIT_MS_MAX,
     )
-    const [made, rested] = [madeMs - begunMs, performance.now() - madeMs]
-    process.stdout.write(`made in ${made.toFixed(0)} ms, at rest ${rested.toFixed(0)} ms later\n`)
-    process.stdout.write(`resident: ${(await memoryNow()).join(', ')}\n`)
+    const [creating, settling] = [createdMs - startedMs, performance.now() - createdMs]
+    process.stdout.write(
+      `created in ${creating.toFixed(0)} ms, steady ${settling.toFixed(0)} ms later\n`,
+    )
+    process.stdout.write(`resident: ${(await checkMemory()).join(', ')}\n`)
   },
   TEST_MS_MAX,
 )
 
 test(
-  `at rest nothing is written for ${STEADY_MS / 1000} s but the Lease`,
+  `in the steady state only the Lease is written for ${STEADY_MS / 1000} s`,
   async () => {
-    // Jobs of other tests would be cleaned up in their time.
+    // Otherwise the TTL of other tests' Jobs would cause writes.
     await kubectl('delete', 'jobs', '-l', JOB_SELECTOR, '--namespace', RELEASE)
-    const lastWrite = async (sinceMs: number) => writesIn(await auditedCalls(sinceMs)).at(-1)
+    const lastWrite = async (sinceMs: number) => writeCalls(await readAuditedCalls(sinceMs)).at(-1)
     await waitFor(
       'the last write to be over',
       async () => (await lastWrite(Date.now() - 10_000)) === undefined,
       WAIT_MS_MAX,
     )
-    const begunMs = Date.now()
-    const isOver = () => Date.now() - begunMs > STEADY_MS
-    await waitFor('the time to be over', isOver, STEADY_MS + 1000)
-    const calls = await auditedCalls(begunMs)
-    expect(writesIn(calls)).toEqual([])
+    const startedMs = Date.now()
+    const isOver = () => Date.now() - startedMs > STEADY_MS
+    await waitFor('the observation to be over', isOver, STEADY_MS + 1000)
+    const calls = await readAuditedCalls(startedMs)
+    expect(writeCalls(calls)).toEqual([])
     const renewals = calls.filter(({ verb }) => verb === 'update').length
     expect(renewals).toBeGreaterThan(STEADY_MS / 4000)
-    const told = [`${renewals} renewals and no other write in ${STEADY_MS / 1000} s`]
-    process.stdout.write(`${told.concat(await memoryNow()).join(', ')}\n`)
+    const summary = [`${renewals} renewals and no other write in ${STEADY_MS / 1000} s`]
+    process.stdout.write(`${summary.concat(await checkMemory()).join(', ')}\n`)
   },
   TEST_MS_MAX,
 )
 
 test(
-  'under churn each change is reconciled within 30 s',
+  'each of a thousand concurrent changes is reconciled within 30 s',
   async () => {
     const changedMs = new Map<string, number>()
     const tookMs = new Map<string, number>()
-    const look = async () => {
+    const allReconciled = async () => {
       for (const { metadata, status } of await listPools()) {
         const sinceMs = changedMs.get(metadata.name)
-        const isSeen = metadata.generation === 2 && status?.observedGeneration === 2
-        if (isSeen && sinceMs !== undefined && !tookMs.has(metadata.name))
+        const isReconciled = metadata.generation === 2 && status?.observedGeneration === 2
+        if (isReconciled && sinceMs !== undefined && !tookMs.has(metadata.name))
           tookMs.set(metadata.name, performance.now() - sinceMs)
       }
       return tookMs.size === names.length
@@ -166,12 +168,12 @@ test(
         contentType: 'application/merge-patch+json',
       })
     })
-    await waitFor('every change to be seen', look, WAIT_MS_MAX)
+    await waitFor('every change to be reconciled', allReconciled, WAIT_MS_MAX)
     await changing
     const worstMs = Math.max(...tookMs.values())
     process.stdout.write(`the slowest of ${tookMs.size} took ${worstMs.toFixed(0)} ms\n`)
     expect(worstMs).toBeLessThan(RECONCILED_MS_MAX)
-    process.stdout.write(`resident: ${(await memoryNow()).join(', ')}\n`)
+    process.stdout.write(`resident: ${(await checkMemory()).join(', ')}\n`)
   },
   TEST_MS_MAX,
 )

@@ -1,6 +1,7 @@
-// Who may reach whom in the namespace of a release: every pair that is needed is let through, and
-// every other one that is tried is refused.
+// The NetworkPolicies of a release: each pod reaches the ports that it needs, and every other
+// connection is rejected.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { waitFor } from '../component/wait-for.ts'
 import { applyObjects, kubectl, tryRun } from './cluster.ts'
 import { restrictedPod } from './pods.ts'
 import {
@@ -11,26 +12,26 @@ import {
   RELEASE,
   upgradeRelease,
 } from './release.ts'
-import { waitFor } from '../component/wait-for.ts'
 
 const TEST_MS_MAX = 5 * 60_000
 const POLICY_MS_MAX = 60_000
-const STRANGER = 'stranger'
+/** A pod of another application in the release's namespace. */
+const OTHER_APP = 'other-app'
 const idle = ['/nodejs/bin/node', '-e', 'setInterval(() => undefined, 1000)']
 
 beforeAll(async () => {
   await ensureRelease()
-  const pod = restrictedPod(STRANGER, { command: idle })
+  const pod = restrictedPod(OTHER_APP, { command: idle })
   await applyObjects({ ...pod, metadata: { ...pod.metadata, namespace: RELEASE } })
   const wait = ['--for=condition=Ready', '--timeout=60s', '--namespace', RELEASE]
-  await kubectl('wait', `pod/${STRANGER}`, ...wait)
+  await kubectl('wait', `pod/${OTHER_APP}`, ...wait)
 }, INSTALL_MS_MAX)
 
 afterAll(async () => {
-  await kubectl('delete', 'pod', STRANGER, '--namespace', RELEASE, '--now')
+  await kubectl('delete', 'pod', OTHER_APP, '--namespace', RELEASE, '--now')
 }, TEST_MS_MAX)
 
-/** Where connections are tried to, by the component that listens. */
+/** The ports to which each pod tries to connect; a name starts with its component. */
 const targets = {
   'edge http': [`${FULL_NAME}-edge`, 80],
   'ratelimit grpc': [`${FULL_NAME}-ratelimit`, 8081],
@@ -44,27 +45,27 @@ const targets = {
   counters: [`${FULL_NAME}-counters`, 6379],
   'cassandra cql': [`${FULL_NAME}-cassandra`, 9042],
   'cassandra storage': [`${FULL_NAME}-cassandra`, 7000],
-  'the API of Kubernetes': ['kubernetes.default.svc.cluster.local', 443],
+  'Kubernetes API': ['kubernetes.default.svc.cluster.local', 443],
 } as const
 
 type Target = keyof typeof targets
 
-/** What each pod needs; whatever else is there is to be refused. */
+/** The targets that each pod needs; every other target must be rejected. */
 const needs: readonly [string, readonly Target[]][] = [
-  [STRANGER, ['edge http', 'the API of Kubernetes']], // its own doings are no business of the chart
+  [OTHER_APP, ['edge http', 'Kubernetes API']], // the chart does not restrict its egress
   ['edge', ['ratelimit grpc', 'create http', 'redirect http']],
   ['create', ['cassandra cql', 'cache']],
   ['redirect', ['cassandra cql', 'cache']],
   ['ratelimit', ['counters']],
-  ['controller', ['cassandra cql', 'the API of Kubernetes']],
+  ['controller', ['cassandra cql', 'Kubernetes API']],
 ]
 
 test.each(needs)(
-  '%s reaches what it needs, and nothing else',
+  '%s reaches the targets that it needs, and no other',
   async (from, needed) => {
-    const pod = from === STRANGER ? from : ((await podsOf(from))[0] ?? '')
+    const pod = from === OTHER_APP ? from : ((await podsOf(from))[0] ?? '')
     const container = from === 'edge' ? 'drain' : from
-    // Of its own kind a pod finds itself, which no policy is about.
+    // A Service of its own component may lead a pod to itself, which no policy covers.
     const reached = (await reach(pod, container)).filter((name) => !name.startsWith(from))
     expect(reached).toEqual([...needed].sort())
   },
@@ -72,54 +73,54 @@ test.each(needs)(
 )
 
 /**
- * The targets that a pod can connect to, in order. A connection that is refused by ICMP is at times
- * told as made, for the kernel has closed the socket before it says why: only one that has a peer
- * has been made.
+ * The targets to which a pod can connect, sorted. A connection that is rejected by ICMP sometimes
+ * emits `connect`, because the kernel closes the socket before it reports the error: only a socket
+ * with a remote address is connected.
  */
 async function reach(pod: string, container: string): Promise<readonly string[]> {
   const script = `
     import { connect } from 'node:net'
-    const tried = Object.entries(${JSON.stringify(targets)}).map(([name, [host, port]]) =>
+    const attempts = Object.entries(${JSON.stringify(targets)}).map(([name, [host, port]]) =>
       new Promise((resolve) => {
         const socket = connect({ host, port, timeout: 5000 })
         socket.on('connect', () => {
-          const isMade = socket.remoteAddress !== undefined
+          const isConnected = socket.remoteAddress !== undefined
           socket.destroy()
-          resolve(isMade ? [name] : [])
+          resolve(isConnected ? [name] : [])
         })
         socket.on('timeout', () => { socket.destroy(); resolve([]) })
         socket.on('error', () => resolve([]))
       }))
-    console.log(JSON.stringify((await Promise.all(tried)).flat().sort()))`
+    console.log(JSON.stringify((await Promise.all(attempts)).flat().sort()))`
   const inside = ['exec', pod, '--container', container, '--namespace', RELEASE, '--']
   const node = ['/nodejs/bin/node', '--input-type=module', '-e', script]
   const { code, stdout, stderr } = await tryRun('kubectl', [...inside, ...node])
-  if (code !== 0) throw new Error(`nothing could be tried in ${pod}: ${stderr}`)
+  if (code !== 0) throw new Error(`cannot run the script in ${pod}: ${stderr}`)
   return JSON.parse(stdout) as string[]
 }
 
 test(
-  'who is named in the values reads metrics and uses the admin API, and nobody after that',
+  'metricsFrom and adminFrom open metrics and the admin API to a pod; removing them closes both',
   async () => {
-    const peers = JSON.stringify([{ podSelector: { matchLabels: { app: STRANGER } } }])
-    const named = ['metricsFrom', 'adminFrom'].map((name) => `networkPolicy.${name}=${peers}`)
-    const open = ['create admin', 'ratelimit metrics', 'redirect metrics']
-    const usual = ['edge http', 'the API of Kubernetes']
-    const untilReached = (wanted: readonly string[]) =>
+    const peers = JSON.stringify([{ podSelector: { matchLabels: { app: OTHER_APP } } }])
+    const values = ['metricsFrom', 'adminFrom'].map((name) => `networkPolicy.${name}=${peers}`)
+    const opened = ['create admin', 'ratelimit metrics', 'redirect metrics']
+    const always = ['edge http', 'Kubernetes API']
+    const waitUntilReachable = (expected: readonly string[]) =>
       waitFor(
-        `${wanted.join(', ')} to be reached`,
+        `exactly ${expected.join(', ')} to be reachable`,
         async () => {
-          return (await reach(STRANGER, STRANGER)).join() === [...wanted].sort().join()
+          return (await reach(OTHER_APP, OTHER_APP)).join() === [...expected].sort().join()
         },
         POLICY_MS_MAX,
       )
     try {
-      await upgradeRelease(...named.flatMap((value) => ['--set-json', value]))
-      await untilReached([...usual, ...open])
+      await upgradeRelease(...values.flatMap((value) => ['--set-json', value]))
+      await waitUntilReachable([...always, ...opened])
     } finally {
       await upgradeRelease()
     }
-    await untilReached(usual)
+    await waitUntilReachable(always)
   },
   TEST_MS_MAX,
 )

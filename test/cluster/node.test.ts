@@ -1,4 +1,4 @@
-// The test cluster itself: what the charts' tests take for granted is true of it.
+// The test cluster itself: it has the properties that the tests of the charts rely on.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../component/wait-for.ts'
 import {
@@ -6,8 +6,8 @@ import {
   deleteNamespace,
   getObject,
   kubectl,
-  makeNamespace,
-  onNode,
+  createNamespace,
+  runOnNode,
   tryRun,
 } from './cluster.ts'
 import { restrictedPod, serviceOf } from './pods.ts'
@@ -15,7 +15,7 @@ import { restrictedPod, serviceOf } from './pods.ts'
 const NAMESPACE = 'node-test'
 const TEST_MS_MAX = 120_000
 
-beforeAll(() => makeNamespace(NAMESPACE), TEST_MS_MAX)
+beforeAll(() => createNamespace(NAMESPACE), TEST_MS_MAX)
 afterAll(() => deleteNamespace(NAMESPACE), 2 * TEST_MS_MAX)
 
 interface Node {
@@ -25,7 +25,7 @@ interface Node {
   }
 }
 
-test('the node is ready, and of the version that go.mod names', async () => {
+test('the node is ready and runs the Kubernetes version that go.mod pins', async () => {
   const { status } = await getObject<Node>('node', 'node1')
   expect(status.conditions).toContainEqual(
     expect.objectContaining({ type: 'Ready', status: 'True' }),
@@ -33,14 +33,14 @@ test('the node is ready, and of the version that go.mod names', async () => {
   expect(status.nodeInfo.kubeletVersion).toBe('v1.34.10')
 })
 
-test('a pod that is not of the restricted kind is refused', async () => {
+test('a pod that violates the restricted Pod Security Standard is rejected', async () => {
   const args = ['run', 'bad', '--image=localhost/curtail:test', '--namespace', NAMESPACE]
   const { code, stderr } = await tryRun('kubectl', args)
   expect([code, stderr]).toEqual([1, expect.stringContaining('violates PodSecurity "restricted')])
 })
 
 test(
-  'our image runs standalone in a restricted pod, and answers through a Service',
+  'our image runs standalone in a restricted pod and responds through a Service',
   async () => {
     const pod = restrictedPod('alone', {
       args: ['standalone'],
@@ -51,12 +51,12 @@ test(
     const wait = ['--for=condition=Ready', '--timeout=60s', '--namespace', NAMESPACE]
     await kubectl('wait', 'pod/alone', ...wait)
     const address = await addressOf('alone')
-    const answers = () =>
+    const responds = () =>
       fetch(`http://${address}/robots.txt`).then(
         ({ ok }) => ok,
-        () => false, // kube-proxy learns of a ready pod a moment later
+        () => false, // kube-proxy has not added the ready pod yet
       )
-    await waitFor('the Service to answer', answers)
+    await waitFor('the Service to respond', responds)
     const created = await fetch(`http://${address}/v1/urls`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },
@@ -64,8 +64,8 @@ test(
     })
     expect(created.status).toBe(201)
     const code = new URL(created.headers.get('Location') ?? '').pathname
-    const followed = await fetch(`http://${address}${code}`, { redirect: 'manual' })
-    expect([followed.status, followed.headers.get('Location')]).toEqual([
+    const response = await fetch(`http://${address}${code}`, { redirect: 'manual' })
+    expect([response.status, response.headers.get('Location')]).toEqual([
       302,
       'https://example.com/',
     ])
@@ -74,44 +74,48 @@ test(
 )
 
 test(
-  'a NetworkPolicy is enforced, and so is its end',
+  'a NetworkPolicy is enforced until it is deleted',
   async () => {
     const address = await addressOf('alone')
-    const asker = restrictedPod('asker', {
+    const client = restrictedPod('client', {
       command: ['/nodejs/bin/node', '-e', 'setInterval(() => undefined, 1000)'],
     })
-    await applyObjects(...inNamespace(asker))
-    await kubectl('wait', 'pod/asker', '--for=condition=Ready', '--timeout=60s', '-n', NAMESPACE)
+    await applyObjects(...inNamespace(client))
+    await kubectl('wait', 'pod/client', '--for=condition=Ready', '--timeout=60s', '-n', NAMESPACE)
     const script = `console.log((await fetch('http://${address}/robots.txt')).status)`
-    const asks = async () => {
-      const inside = ['exec', 'asker', '-n', NAMESPACE, '--', '/nodejs/bin/node']
-      const ran = await tryRun('kubectl', [...inside, '--input-type=module', '-e', script])
-      return ran.stdout.trim() === '200' ? 'answered' : ran.stderr.includes('EHOSTUNREACH')
+    const send = async () => {
+      const inside = ['exec', 'client', '-n', NAMESPACE, '--', '/nodejs/bin/node']
+      const { stdout, stderr } = await tryRun('kubectl', [
+        ...inside,
+        ...['--input-type=module', '-e', script],
+      ])
+      if (stdout.trim() === '200') return 'ok'
+      return stderr.includes('EHOSTUNREACH') ? 'rejected' : 'failed'
     }
-    await waitFor('the Service to answer a pod', async () => (await asks()) === 'answered')
+    await waitFor('the Service to respond to a pod', async () => (await send()) === 'ok')
     const policy = {
       apiVersion: 'networking.k8s.io/v1',
       kind: 'NetworkPolicy',
-      metadata: { name: 'nobody' },
+      metadata: { name: 'deny-all' },
       spec: { podSelector: { matchLabels: { app: 'alone' } }, policyTypes: ['Ingress'] },
     }
     await applyObjects(...inNamespace(policy))
-    await waitFor('the pod to be refused', async () => (await asks()) === true)
-    await kubectl('delete', 'networkpolicy', 'nobody', '-n', NAMESPACE)
-    await waitFor('the Service to answer again', async () => (await asks()) === 'answered')
+    await waitFor('the connection to be rejected', async () => (await send()) === 'rejected')
+    await kubectl('delete', 'networkpolicy', 'deny-all', '-n', NAMESPACE)
+    await waitFor('the Service to respond after the deletion', async () => (await send()) === 'ok')
   },
   TEST_MS_MAX,
 )
 
 test(
-  'a component that dies is started again',
+  'a component that exits is restarted',
   async () => {
-    const pid = (await onNode('cat', '/run/pids/kube-apiserver')).trim()
-    await onNode('kill', '-9', pid)
-    await waitFor('the API server to be ready again', async () => {
-      const now = (await onNode('cat', '/run/pids/kube-apiserver')).trim()
+    const pid = (await runOnNode('cat', '/run/pids/kube-apiserver')).trim()
+    await runOnNode('kill', '-9', pid)
+    await waitFor('the restarted API server to be ready', async () => {
+      const newPid = (await runOnNode('cat', '/run/pids/kube-apiserver')).trim()
       const { code } = await tryRun('kubectl', ['get', '--raw', '/readyz'])
-      return now !== pid && code === 0
+      return newPid !== pid && code === 0
     })
   },
   TEST_MS_MAX,
@@ -122,7 +126,7 @@ function inNamespace(...objects: readonly { metadata: object }[]): readonly obje
 }
 
 async function addressOf(service: string): Promise<string> {
-  const named = ['service', service, '--namespace', NAMESPACE]
-  const { spec } = await getObject<{ spec: { clusterIP: string } }>(...named)
+  const args = ['service', service, '--namespace', NAMESPACE]
+  const { spec } = await getObject<{ spec: { clusterIP: string } }>(...args)
   return spec.clusterIP
 }

@@ -1,10 +1,10 @@
-// The commands that README.md and an installation print, run as printed, one after the other: all
-// but those that need a name which only the reader knows get through, and do what they promise.
+// The commands of README.md and of the chart's notes, run as printed and in order: each succeeds
+// and has the described effect. Only the placeholders POD and CODE are filled in.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../component/wait-for.ts'
 import { helm, pathWithHelm, tryRun } from './cluster.ts'
-import { createForwards } from './forward.ts'
-import { installByReadme } from './readme.ts'
+import { createPortForwards } from './port-forward.ts'
+import { installByReadme } from './install-by-readme.ts'
 import {
   ensureRelease,
   INSTALL_MS_MAX,
@@ -15,15 +15,15 @@ import {
 } from './release.ts'
 
 const TEST_MS_MAX = 8 * 60_000
-/** A Lease that was not released has to run out. */
-const SAID_MS_MAX = 60_000
+/** A Lease that was not released must expire first. */
+const CONDITION_MS_MAX = 60_000
 
-/** What each command of README.md printed. */
+/** The stdout of each command of README.md. */
 let installed: ReadonlyMap<string, string>
-/** Every line of a command of the notes, in order. */
+/** The command lines of the notes, in order. */
 let commands: readonly string[]
 let notes: string
-const forwards = createForwards()
+const portForwards = createPortForwards()
 
 beforeAll(async () => {
   await ensureRelease()
@@ -37,18 +37,18 @@ beforeAll(async () => {
     .filter((line) => /^(kubectl|helm|curl|ADMIN_TOKEN=)/.test(line))
 }, 2 * INSTALL_MS_MAX)
 
-afterAll(() => forwards.end())
+afterAll(() => portForwards.stop())
 
-test('README.md installs both charts, and asks for the pools', () => {
+test('the commands of README.md install both charts and list the pools', () => {
   const outputs = [...installed.values()]
   expect(outputs).toHaveLength(3)
-  for (const [at, name] of ['curtail-crds', RELEASE].entries()) {
-    expect(outputs[at]).toMatch(new RegExp(`^NAME: ${name}\n[^]*STATUS: deployed`))
+  for (const [i, name] of ['curtail-crds', RELEASE].entries()) {
+    expect(outputs[i]).toMatch(new RegExp(`^NAME: ${name}\n[^]*STATUS: deployed`))
   }
 })
 
 test(
-  'every command of the notes works as printed, the first of which waits for the pods',
+  'every command of the notes succeeds as printed; the first one waits for the pods',
   async () => {
     const path = await pathWithHelm()
     const [pod = ''] = await podsOf('create')
@@ -57,24 +57,24 @@ test(
     let before = ''
     for (const command of commands) {
       if (command.startsWith('ADMIN_TOKEN=')) before = `${command}\n`
-      else if (command.endsWith(' &')) await forwards.begin(command)
+      else if (command.endsWith(' &')) await portForwards.start(command)
       else {
-        const here = command.replace(/\bPOD\b/, pod).replace(/\bCODE\b/, code)
-        const script = `PATH=${path}\n${before}${here}`
+        const filled = command.replace(/\bPOD\b/, pod).replace(/\bCODE\b/, code)
+        const script = `PATH=${path}\n${before}${filled}`
         const run = async () => {
           const { code: exitCode, stdout, stderr } = await tryRun('sh', ['-ec', script])
           expect([command, exitCode, stderr]).toEqual([command, 0, expect.any(String)])
           outputs.set(command, stdout)
           return stdout
         }
-        // The controller says nothing of a pool until one leads and has looked.
-        const isSaid = async () => (await run()).includes(' True')
-        if (command.includes('codepools')) await waitFor(command, isSaid, SAID_MS_MAX)
+        // A pool has no conditions before a controller leads and reconciles it.
+        const isReady = async () => (await run()).includes(' True')
+        if (command.includes('codepools')) await waitFor(command, isReady, CONDITION_MS_MAX)
         else code = /"short_url":"[^"]*\/(\w+)"/.exec(await run())?.[1] ?? code
       }
     }
-    const outputOf = (part: string) =>
-      [...outputs].find(([command]) => command.includes(part))?.[1] ?? `no command has ${part}`
+    const outputOf = (text: string) =>
+      [...outputs].find(([command]) => command.includes(text))?.[1] ?? `no command has ${text}`
     expect(outputOf('wait deployment')).toContain('condition met')
     expect(outputOf('helm test')).toContain('Succeeded')
     expect(outputOf('--json')).toContain('"short_url":"http://localhost:8080/')
@@ -93,7 +93,7 @@ test(
   TEST_MS_MAX,
 )
 
-test('warns of what is for trying out, and says what stays', () => {
+test('the notes warn of values for evaluation only and list what an uninstall keeps', () => {
   expect(notes).toContain('baseUrl is http://localhost:8080')
   expect(notes).toContain('cassandra.mode is bundled')
   expect(notes).toContain('the Secret shop-curtail-code-secret')

@@ -1,20 +1,20 @@
-// Objects of the API that tests make by hand: pods of our image that keep to the restricted kind,
-// and Services in front of them. Starts nothing.
+// Manifests for tests: pods of our image that meet the restricted Pod Security Standard, and
+// Services for them. Pure.
 
-/** A pod named and labelled `name`, of our image unless it says another. */
+/** A pod named `name` with the label `app: name`; runs our image by default. */
 export function restrictedPod(
   name: string,
-  given: {
+  options: {
     readonly image?: string
     readonly command?: readonly string[]
     readonly args?: readonly string[]
     readonly env?: Readonly<Record<string, string>>
-    /** Folders that it may write to; they are empty at first. */
+    /** Writable folders, each an emptyDir volume. */
     readonly writable?: readonly string[]
     readonly port?: number
   },
 ) {
-  const { image = 'localhost/curtail:test', command, args, env = {}, writable = [] } = given
+  const { image = 'localhost/curtail:test', command, args, env = {}, writable = [] } = options
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -36,7 +36,10 @@ export function restrictedPod(
           ...(args && { args }),
           env: Object.entries(env).map(([key, value]) => ({ name: key, value })),
           ...(command === undefined && {
-            readinessProbe: { httpGet: { path: '/', port: given.port ?? 8080 }, periodSeconds: 1 },
+            readinessProbe: {
+              httpGet: { path: '/', port: options.port ?? 8080 },
+              periodSeconds: 1,
+            },
           }),
           securityContext: {
             allowPrivilegeEscalation: false,
@@ -51,7 +54,7 @@ export function restrictedPod(
   }
 }
 
-/** A Service in front of the pods labelled `name`. */
+/** A Service named `name` for the pods with the label `app: name`. */
 export function serviceOf(name: string, port: { port: number; targetPort: number }) {
   return {
     apiVersion: 'v1',

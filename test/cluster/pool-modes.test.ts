@@ -1,13 +1,13 @@
-// The ways by which pools are filled, and the definition of CodePools, which come and go: a release
-// goes from one to the other and loses nothing, and nothing is stuck in whatever order they go.
+// Switches a release between the controller and CronJobs for refills, and deletes the chart of the
+// CodePool CRD or the CRD itself: no request fails, no code is lost, no deletion hangs.
 import { readFile } from 'node:fs/promises'
 import { beforeAll, expect, test } from '@jest/globals'
 import { chartFolder } from '../component/chart-render.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { findHelm } from '../parts/helm.ts'
 import { scriptsOf } from '../parts/runbook-commands.ts'
-import { getObject, helm, kubectl, makeNamespace, mustRun, tryRun } from './cluster.ts'
-import { startLoad } from './constant-load.ts'
+import { getObject, helm, kubectl, createNamespace, mustRun, tryRun } from './cluster.ts'
+import { startLoad } from './request-load.ts'
 import {
   edgeUrl,
   ensureRelease,
@@ -15,7 +15,7 @@ import {
   INSTALL_MS_MAX,
   installDefinitions,
   RELEASE,
-  shorten,
+  createLink,
   uninstallDefinitions,
   upgradeRelease,
 } from './release.ts'
@@ -25,15 +25,15 @@ const WAIT_MS_MAX = 120_000
 const CREATE_EVERY_MS = 1000
 const POOL = `${FULL_NAME}-default`
 const CRD = 'codepools.curtail.dev'
-/** A release whose pods wait for ever. */
-const OTHER = 'waiting'
+/** A release whose pods never get ready. */
+const OTHER = 'never-ready'
 
 beforeAll(() => ensureRelease(), INSTALL_MS_MAX)
 
-const namesOf = async (...kinds: readonly string[]) =>
+const listNames = async (...kinds: readonly string[]) =>
   (await kubectl('get', kinds.join(','), '--namespace', RELEASE, '-o', 'name')).trim()
-const isThere = async (...named: readonly string[]) =>
-  (await tryRun('kubectl', ['get', ...named])).code === 0
+const exists = async (...args: readonly string[]) =>
+  (await tryRun('kubectl', ['get', ...args])).code === 0
 
 interface Pool {
   readonly status?: {
@@ -43,61 +43,61 @@ interface Pool {
   }
 }
 
-const statusOfPool = async () =>
+const poolStatus = async () =>
   (await getObject<Pool>('codepool', POOL, '--namespace', RELEASE)).status ?? {}
-const untilReady = () =>
+const waitUntilPoolReady = () =>
   waitFor(
     'the pool to be ready',
     async () => {
-      const { conditions = [] } = await statusOfPool()
+      const { conditions = [] } = await poolStatus()
       return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
     },
     WAIT_MS_MAX,
   )
-const secretNow = () =>
+const codeSecret = () =>
   getObject<{ data: unknown }>('secret', `${FULL_NAME}-code-secret`, '--namespace', RELEASE)
 
 test(
-  'from the controller to CronJobs and back: creates go on, and the pool is the same',
+  'switching to CronJobs and back to the controller: no create fails, the pool keeps its codes',
   async () => {
     const edge = await edgeUrl()
-    const code = await shorten(edge, 'https://example.com/modes')
-    const before = { secret: (await secretNow()).data, level: (await statusOfPool()).level ?? 0 }
+    const code = await createLink(edge, 'https://example.com/modes')
+    const before = { secret: (await codeSecret()).data, level: (await poolStatus()).level ?? 0 }
     const load = startLoad([
       {
         name: 'create',
         everyMs: CREATE_EVERY_MS,
         url: `${edge}/v1/urls`,
         body: () => ({ long_url: 'https://example.com/modes' }),
-        right: [201],
+        expectedStatuses: [201],
       },
     ])
     try {
       await upgradeRelease('--set', 'pools.mode=cron')
-      expect(await namesOf('cronjobs')).toBe(`cronjob.batch/${FULL_NAME}-r-default`)
-      expect(await namesOf('codepools')).toBe('')
-      expect(await isThere('deployment', `${FULL_NAME}-controller`, '-n', RELEASE)).toBe(false)
+      expect(await listNames('cronjobs')).toBe(`cronjob.batch/${FULL_NAME}-r-default`)
+      expect(await listNames('codepools')).toBe('')
+      expect(await exists('deployment', `${FULL_NAME}-controller`, '-n', RELEASE)).toBe(false)
       await refillNow()
       await upgradeRelease()
     } finally {
-      const { counts, faultCount, faults } = await load.stop()
+      const { counts, failureCount, failures } = await load.stop()
       process.stdout.write(`modes: ${JSON.stringify(counts)}\n`)
-      expect([faultCount, faults]).toEqual([0, []])
+      expect([failureCount, failures]).toEqual([0, []])
     }
-    expect(await namesOf('cronjobs')).toBe('')
-    await untilReady()
-    const { level = 0, refills = 0 } = await statusOfPool()
-    // It was never low: neither of them had to fill it, and what there was is there.
+    expect(await listNames('cronjobs')).toBe('')
+    await waitUntilPoolReady()
+    const { level = 0, refills = 0 } = await poolStatus()
+    // The pool was never low, so that no refill was due; it kept its codes.
     expect(refills).toBe(0)
     expect(level).toBeGreaterThan(before.level / 2)
-    expect((await secretNow()).data).toEqual(before.secret)
-    const followed = await fetch(`${edge}/${code}`, { redirect: 'manual' })
-    expect(followed.status).toBe(302)
+    expect((await codeSecret()).data).toEqual(before.secret)
+    const response = await fetch(`${edge}/${code}`, { redirect: 'manual' })
+    expect(response.status).toBe(302)
   },
   TEST_MS_MAX,
 )
 
-/** Fills the pool at once, as the page for a pool that is empty says. */
+/** Refills the pool immediately with the commands of the runbook for an empty pool. */
 async function refillNow(): Promise<void> {
   const name = 'curtailpoolempty.md'
   const text = await readFile(new URL(`../../docs/runbooks/${name}`, import.meta.url), 'utf8')
@@ -108,9 +108,9 @@ async function refillNow(): Promise<void> {
   await kubectl('delete', 'job', 'refill-now', '--namespace', RELEASE)
 }
 
-/** Installs a release of which nothing gets ready. */
+/** Installs a release whose pods never get ready. */
 async function installOther(): Promise<void> {
-  await makeNamespace(OTHER)
+  await createNamespace(OTHER)
   const one = { replicas: 1 }
   const image = { repository: 'localhost/curtail', tag: 'test' }
   const envoy = { repository: 'localhost/envoy', tag: 'test' }
@@ -127,13 +127,13 @@ async function installOther(): Promise<void> {
 }
 
 test(
-  'the chart of the definition goes first: the definition stays, and a release goes after it',
+  'uninstalling the CRD chart first keeps the CRD, and the release can be uninstalled after it',
   async () => {
     await installOther()
     try {
       await uninstallDefinitions()
-      expect(await isThere('crd', CRD)).toBe(true)
-      expect(await isThere('codepool', `${OTHER}-curtail-default`, '-n', OTHER)).toBe(true)
+      expect(await exists('crd', CRD)).toBe(true)
+      expect(await exists('codepool', `${OTHER}-curtail-default`, '-n', OTHER)).toBe(true)
       await helm(4, 'uninstall', OTHER, '--namespace', OTHER, '--wait', '--timeout', '2m')
       expect((await kubectl('get', 'codepools', '-n', OTHER, '-o', 'name')).trim()).toBe('')
     } finally {
@@ -145,24 +145,24 @@ test(
 )
 
 test(
-  'the definition itself is deleted under a release: it serves on, and all comes back with both',
+  'a release serves while the CRD is deleted, and recovers when both charts are upgraded',
   async () => {
     const edge = await edgeUrl()
     try {
       await kubectl('delete', 'crd', CRD, '--timeout=60s')
-      await shorten(edge, 'https://example.com/no-definition')
-      const told = async () => {
+      await createLink(edge, 'https://example.com/no-definition')
+      const isLogged = async () => {
         const logs = ['logs', '-n', RELEASE, '-l', 'app.kubernetes.io/component=controller']
         return (await kubectl(...logs, '--tail', '100')).includes('"resource":"codepools"')
       }
-      await waitFor('the controllers to tell of it', told, WAIT_MS_MAX)
+      await waitFor('the controllers to log the missing CRD', isLogged, WAIT_MS_MAX)
       await expect(upgradeRelease()).rejects.toThrow(/helm upgrade --install curtail-crds/)
     } finally {
       await installDefinitions()
       await upgradeRelease()
     }
-    await untilReady()
-    expect((await statusOfPool()).refills).toBe(0)
+    await waitUntilPoolReady()
+    expect((await poolStatus()).refills).toBe(0)
   },
   TEST_MS_MAX,
 )

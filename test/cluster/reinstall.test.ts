@@ -1,5 +1,6 @@
-// The end of a release and the next one of its name: nothing stays but what the chart says it
-// keeps, and links and the secret of codes are found again. By Helm 3, the others being by Helm 4.
+// Uninstalls the release and installs another of the same name: only the objects that the chart
+// documents remain, and the new release has the same links and code secret. It is installed with
+// Helm 3; the other tests use Helm 4.
 import { beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../component/wait-for.ts'
 import { getObject, kubectl } from './cluster.ts'
@@ -9,61 +10,61 @@ import {
   FULL_NAME,
   INSTALL_MS_MAX,
   RELEASE,
-  shorten,
+  createLink,
   uninstall,
 } from './release.ts'
 
-const GONE_MS_MAX = 120_000
+const TERMINATION_MS_MAX = 120_000
 
 beforeAll(() => ensureRelease(), INSTALL_MS_MAX)
 
-/** Every object of the namespace that a cluster does not make by itself. */
-async function objectsThere(): Promise<readonly string[]> {
+/** The objects of the namespace, without those that Kubernetes creates in every namespace. */
+async function listObjects(): Promise<readonly string[]> {
   const kinds = await kubectl('api-resources', '--namespaced', '--verbs=list', '-o', 'name')
-  const asked = kinds
+  const listed = kinds
     .trim()
     .split('\n')
     .filter((kind) => !/^events|^pods\.metrics/.test(kind))
-  const told = await kubectl('get', asked.join(','), '--namespace', RELEASE, '-o', 'name')
-  const own = /^(configmap\/kube-root-ca\.crt|serviceaccount\/default)$/
-  return told
+  const names = await kubectl('get', listed.join(','), '--namespace', RELEASE, '-o', 'name')
+  const byKubernetes = /^(configmap\/kube-root-ca\.crt|serviceaccount\/default)$/
+  return names
     .trim()
     .split('\n')
-    .filter((name) => name !== '' && !own.test(name))
+    .filter((name) => name !== '' && !byKubernetes.test(name))
     .sort()
 }
 
-async function secretOf(): Promise<unknown> {
-  const named = ['secret', `${FULL_NAME}-code-secret`, '--namespace', RELEASE]
-  return (await getObject<{ data: unknown }>(...named)).data
+async function codeSecret(): Promise<unknown> {
+  const args = ['secret', `${FULL_NAME}-code-secret`, '--namespace', RELEASE]
+  return (await getObject<{ data: unknown }>(...args)).data
 }
 
 test(
-  'uninstalling leaves the claim, the secret and the Lease; installing again finds the links',
+  'an uninstall keeps the volume claim, the code secret and the Lease; a reinstall has the links',
   async () => {
-    const code = await shorten(await edgeUrl(), 'https://example.com/stays')
-    const secret = await secretOf()
+    const code = await createLink(await edgeUrl(), 'https://example.com/stays')
+    const secret = await codeSecret()
     await uninstall()
     const kept = [
-      // Made by whoever led; the next one takes it.
+      // The leading controller creates it; the next release uses it.
       'lease.coordination.k8s.io/curtail-controller',
       `persistentvolumeclaim/data-${FULL_NAME}-cassandra-0`,
       `secret/${FULL_NAME}-code-secret`,
     ]
-    // helm does not wait for pods that are on their way out.
+    // helm does not wait for terminating pods.
     const isPod = (name: string) => name.startsWith('pod/')
     await waitFor(
-      'the pods to be gone',
-      async () => !(await objectsThere()).some(isPod),
-      GONE_MS_MAX,
+      'the pods to terminate',
+      async () => !(await listObjects()).some(isPod),
+      TERMINATION_MS_MAX,
     )
-    expect(await objectsThere()).toEqual(kept)
+    expect(await listObjects()).toEqual(kept)
     await ensureRelease(3)
-    expect(await secretOf()).toEqual(secret)
-    const followed = await fetch(`${await edgeUrl()}/${code}`, { redirect: 'manual' })
-    expect(followed.headers.get('Location')).toBe('https://example.com/stays')
-    // Ready means that the first request works, also where DNS had just said that there is no pod.
-    await shorten(await edgeUrl(), 'https://example.com/first')
+    expect(await codeSecret()).toEqual(secret)
+    const response = await fetch(`${await edgeUrl()}/${code}`, { redirect: 'manual' })
+    expect(response.headers.get('Location')).toBe('https://example.com/stays')
+    // Ready means that the first request succeeds, even after a negative DNS response was cached.
+    await createLink(await edgeUrl(), 'https://example.com/first')
   },
   2 * INSTALL_MS_MAX,
 )

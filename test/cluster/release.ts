@@ -1,25 +1,25 @@
-// One release of the chart, which the tests of the cluster share: two would be more than the
-// machine carries. Whoever comes first installs it; who takes it away puts it back.
+// The one release of the chart that all cluster tests share, because the machine cannot run two.
+// The first test file installs it; a test that uninstalls it installs it afterwards.
 import { fileURLToPath } from 'node:url'
 import { waitFor } from '../component/wait-for.ts'
 import type { HelmMajor } from '../parts/helm.ts'
-import { getObject, helm, kubectl, makeNamespace, mustRun, tryRun } from './cluster.ts'
+import { getObject, helm, kubectl, createNamespace, mustRun, tryRun } from './cluster.ts'
 
 /** Name of the release, and of its namespace. */
 export const RELEASE = 'shop'
-/** What the names of its objects begin with. */
+/** The prefix of its objects' names. */
 export const FULL_NAME = 'shop-curtail'
-/** How long an installation may take, on a machine that does other things too. */
+/** How long an installation may take on a busy machine. */
 export const INSTALL_MS_MAX = 12 * 60_000
 
 const chart = fileURLToPath(new URL('../../charts/curtail', import.meta.url))
 const definitions = fileURLToPath(new URL('../../charts/curtail-crds', import.meta.url))
 const DEFINITIONS = 'curtail-crds'
-/** Where docs/install.md puts the definitions. */
+/** The namespace of the CRD chart in docs/install.md. */
 export const DEFINITIONS_NAMESPACE = 'curtail-system'
 const ready = ['--wait', '--timeout', '10m', '--namespace', RELEASE]
 
-/** Images of the tests; everything else is as the chart says. */
+/** The test images; all other values are the chart's defaults. */
 const images = {
   image: 'curtail',
   'edge.image': 'envoy',
@@ -27,33 +27,33 @@ const images = {
   'counters.bundled.image': 'redis',
   'cassandra.bundled.image': 'cassandra',
 }
-/** The values of every installation here, as flags of helm. */
+/** The values of every installation in these tests, as flags of helm. */
 export const ownValues: readonly string[] = [
   ...Object.entries(images).flatMap(([value, name]) => [
     ...['--set', `${value}.repository=localhost/${name}`],
     ...['--set', `${value}.tag=test`],
   ]),
-  // Names are remembered for 5 s here (k8s/cluster/manifests.yaml), not for 30.
+  // The cluster's DNS caches names for 5 s (k8s/cluster/manifests.yaml) instead of 30 s.
   ...['--set', 'dnsSeconds=8'],
 ]
 
-/** Installs the definition of CodePools, or the same again. */
+/** Installs or upgrades the CRD chart. */
 export async function installDefinitions(): Promise<void> {
   const into = ['--namespace', DEFINITIONS_NAMESPACE, '--create-namespace', '--wait']
   await helm(4, 'upgrade', '--install', DEFINITIONS, definitions, ...into)
 }
 
-/** Takes away the chart of the definition, which keeps the definition itself. */
+/** Uninstalls the CRD chart, which keeps the CRD. */
 export async function uninstallDefinitions(): Promise<void> {
   await helm(4, 'uninstall', DEFINITIONS, '--namespace', DEFINITIONS_NAMESPACE, '--wait')
 }
 
-/** Installs the release, unless it is there; resolves when helm says that all of it is ready. */
+/** Installs the release unless it is installed; resolves when helm reports that it is ready. */
 export async function ensureRelease(major: HelmMajor = 4): Promise<void> {
-  const asked = ['get', 'secret', '-n', RELEASE, '-l', `owner=helm,name=${RELEASE},status=deployed`]
-  const there = await tryRun('kubectl', [...asked, '-o', 'name'])
-  if (there.stdout.trim() !== '') return
-  await makeNamespace(RELEASE)
+  const args = ['get', 'secret', '-n', RELEASE, '-l', `owner=helm,name=${RELEASE},status=deployed`]
+  const deployed = await tryRun('kubectl', [...args, '-o', 'name'])
+  if (deployed.stdout.trim() !== '') return
+  await createNamespace(RELEASE)
   await installDefinitions()
   await helm(major, 'install', RELEASE, chart, ...ownValues, ...ready)
 }
@@ -63,34 +63,34 @@ export async function upgradeRelease(...values: readonly string[]): Promise<void
   await helm(4, 'upgrade', RELEASE, chart, ...ownValues, ...values, ...ready)
 }
 
-/** Takes the release back to the revision before. */
+/** Rolls the release back to the previous revision. */
 export async function rollBack(): Promise<void> {
   await helm(4, 'rollback', RELEASE, ...ready)
 }
 
-/** Takes the release away. */
+/** Uninstalls the release. */
 export async function uninstall(major: HelmMajor = 4): Promise<void> {
   await helm(major, 'uninstall', RELEASE, '--wait', '--timeout', '5m', '--namespace', RELEASE)
 }
 
-/** Where the edge answers, as `http://ADDRESS`. */
+/** The URL of the edge's Service, `http://ADDRESS`. */
 export async function edgeUrl(): Promise<string> {
   const named = ['service', `${FULL_NAME}-edge`, '--namespace', RELEASE]
   const { spec } = await getObject<{ spec: { clusterIP: string } }>(...named)
   return `http://${spec.clusterIP}`
 }
 
-/** Shortens a link through the edge, at once; resolves to its code. */
-export async function shorten(edge: string, longUrl: string): Promise<string> {
-  const answer = await fetch(`${edge}/v1/urls`, {
+/** Creates a link through the edge, without retries; resolves to its code. */
+export async function createLink(edge: string, longUrl: string): Promise<string> {
+  const response = await fetch(`${edge}/v1/urls`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ long_url: longUrl }),
     signal: AbortSignal.timeout(5000),
   })
-  const text = await answer.text()
-  if (answer.status !== 201) throw new Error(`a link is not shortened: ${text}`)
-  return new URL(answer.headers.get('Location') ?? '').pathname.slice(1)
+  const text = await response.text()
+  if (response.status !== 201) throw new Error(`Cannot create a link: ${text}`)
+  return new URL(response.headers.get('Location') ?? '').pathname.slice(1)
 }
 
 interface Pod {
@@ -98,8 +98,8 @@ interface Pod {
   readonly status: { readonly podIP?: string }
 }
 
-/** The pods of one kind, such as `edge`, that are not on their way out. */
-async function stayingPods(component: string): Promise<readonly Pod[]> {
+/** The pods of a component, such as `edge`, without those that are terminating. */
+async function activePods(component: string): Promise<readonly Pod[]> {
   const label = `app.kubernetes.io/instance=${RELEASE},app.kubernetes.io/component=${component}`
   const { items } = await getObject<{ readonly items: readonly Pod[] }>(
     ...['pods', '--namespace', RELEASE, '-l', label],
@@ -107,28 +107,28 @@ async function stayingPods(component: string): Promise<readonly Pod[]> {
   return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
 }
 
-/** Their names. */
+/** The names of a component's pods, without those that are terminating. */
 export async function podsOf(component: string): Promise<readonly string[]> {
-  return (await stayingPods(component)).map(({ metadata }) => metadata.name)
+  return (await activePods(component)).map(({ metadata }) => metadata.name)
 }
 
-/** What each pod of one kind says on its admin port. */
-async function askEach(component: string, path: string): Promise<readonly string[]> {
-  const ask = async ({ status }: Pod) => {
+/** The response of each pod of a component on its admin port. */
+async function fetchFromEach(component: string, path: string): Promise<readonly string[]> {
+  const get = async ({ status }: Pod) => {
     const url = `http://${status.podIP ?? ''}:9090${path}`
     return (await fetch(url, { signal: AbortSignal.timeout(5000) })).text()
   }
-  return Promise.all((await stayingPods(component)).map(ask))
+  return Promise.all((await activePods(component)).map(get))
 }
 
-/** Waits until each pod has again what it depends on: each by itself finds a new address. */
-export async function untilConnected(): Promise<void> {
+/** Waits until each pod is connected to its dependencies, whose addresses may have changed. */
+export async function waitForDependencies(): Promise<void> {
   for (const component of ['create', 'redirect', 'ratelimit']) {
-    await waitFor(`each pod of ${component} to have what it depends on`, async () => {
-      // One that has no address yet, or does not listen, has nothing.
-      const said = await askEach(component, '/readyz').catch(() => undefined)
-      if (said === undefined) return false
-      return said.every((text) => {
+    await waitFor(`the dependencies of each pod of ${component} to be up`, async () => {
+      // A pod may have no address yet, or not listen yet.
+      const bodies = await fetchFromEach(component, '/readyz').catch(() => undefined)
+      if (bodies === undefined) return false
+      return bodies.every((text) => {
         const { dependencies } = JSON.parse(text) as { dependencies: Record<string, string> }
         return Object.values(dependencies).every((state) => state === 'up')
       })
@@ -136,46 +136,46 @@ export async function untilConnected(): Promise<void> {
   }
 }
 
-/** Waits until a series has grown on each pod of one kind. */
-export async function untilCounted(component: string, series: string): Promise<void> {
+/** Waits until a metric series has increased on each pod of a component. */
+export async function waitForIncrease(component: string, series: string): Promise<void> {
   const counts = async () =>
-    (await askEach(component, '/metrics')).map((text) => {
+    (await fetchFromEach(component, '/metrics')).map((text) => {
       const line = text.split('\n').find((one) => one.startsWith(`${series} `))
       return Number(line?.slice(series.length) ?? 0)
     })
   const before = await counts()
-  await waitFor(`${series} to grow on each pod of ${component}`, async () =>
+  await waitFor(`${series} to increase on each pod of ${component}`, async () =>
     (await counts()).every((count, place) => count > (before[place] ?? 0)),
   )
 }
 
-/** What the admin API asks for. */
+/** The bearer token of the admin API. */
 export async function adminToken(): Promise<string> {
   const named = ['secret', `${FULL_NAME}-admin`, '--namespace', RELEASE]
   const { data } = await getObject<{ data: { token: string } }>(...named)
   return Buffer.from(data.token, 'base64').toString()
 }
 
-/** Waits until a workload, such as `deployment/edge`, is whole again. */
-export async function untilWhole(workload: string): Promise<void> {
+/** Waits until the rollout of a workload, such as `deployment/edge`, is complete. */
+export async function waitForRollout(workload: string): Promise<void> {
   const [kind = '', name = ''] = workload.split('/')
   const full = `${kind}/${FULL_NAME}-${name}`
   await kubectl('rollout', 'status', full, '--namespace', RELEASE, '--timeout=300s')
 }
 
-/** Waits until every workload is whole, and connected. */
-export async function untilAllWhole(): Promise<void> {
-  for (const kind of ['cache', 'counters', 'cassandra']) await untilWhole(`statefulset/${kind}`)
+/** Waits until every workload is rolled out and connected to its dependencies. */
+export async function waitForAllReady(): Promise<void> {
+  for (const kind of ['cache', 'counters', 'cassandra']) await waitForRollout(`statefulset/${kind}`)
   for (const kind of ['create', 'redirect', 'ratelimit', 'edge', 'controller']) {
-    await untilWhole(`deployment/${kind}`)
+    await waitForRollout(`deployment/${kind}`)
   }
-  await untilConnected()
+  await waitForDependencies()
 }
 
-/** Asks the API server to evict a pod, as a drain of its node does. Throws where it refuses. */
+/** Evicts a pod, as `kubectl drain` does. Throws if the API server rejects the eviction. */
 export async function evict(pod: string): Promise<void> {
   const metadata = { name: pod, namespace: RELEASE }
-  const wish = JSON.stringify({ apiVersion: 'policy/v1', kind: 'Eviction', metadata })
+  const request = JSON.stringify({ apiVersion: 'policy/v1', kind: 'Eviction', metadata })
   const path = `/api/v1/namespaces/${RELEASE}/pods/${pod}/eviction`
-  await mustRun('kubectl', ['create', '--raw', path, '-f', '-'], wish)
+  await mustRun('kubectl', ['create', '--raw', path, '-f', '-'], request)
 }

@@ -1,8 +1,8 @@
-// A release that changes while it is used: pods of each kind deleted and evicted, an upgrade with a
-// step of the schema, and the way back. Clients ask all the while, and see nothing of it.
+// Changes to a release under load: deleted and evicted pods of each component, an upgrade with a
+// schema migration, and its rollback. No request of the clients fails.
 import { beforeAll, expect, test } from '@jest/globals'
 import { kubectl } from './cluster.ts'
-import { type Asking, startLoad } from './constant-load.ts'
+import { type RequestPlan, startLoad } from './request-load.ts'
 import {
   edgeUrl,
   ensureRelease,
@@ -11,15 +11,15 @@ import {
   podsOf,
   RELEASE,
   rollBack,
-  shorten,
-  untilConnected,
-  untilCounted,
-  untilWhole,
+  createLink,
+  waitForDependencies,
+  waitForIncrease,
+  waitForRollout,
   upgradeRelease,
 } from './release.ts'
 
 const TEST_MS_MAX = 8 * 60_000
-/** Below what the rules let one client do. */
+/** Below the limits of one client. */
 const REDIRECT_EVERY_MS = 25
 const CREATE_EVERY_MS = 1000
 
@@ -29,33 +29,33 @@ let code: string
 beforeAll(async () => {
   await ensureRelease()
   edge = await edgeUrl()
-  code = await shorten(edge, 'https://example.com/rollout')
+  code = await createLink(edge, 'https://example.com/rollout')
 }, INSTALL_MS_MAX)
 
-const redirects = (): Asking => ({
+const redirects = (): RequestPlan => ({
   name: 'redirect',
   everyMs: REDIRECT_EVERY_MS,
   url: `${edge}/${code}`,
-  right: [302],
+  expectedStatuses: [302],
 })
 
-const creates = (): Asking => ({
+const creates = (): RequestPlan => ({
   name: 'create',
   everyMs: CREATE_EVERY_MS,
   url: `${edge}/v1/urls`,
   body: () => ({ long_url: `https://example.com/rollout/${Date.now()}` }),
-  right: [201],
+  expectedStatuses: [201],
 })
 
-/** Does something under load; resolves to what the clients saw, which is printed too. */
-async function underLoad(what: string, askings: readonly Asking[], act: () => Promise<void>) {
-  const load = startLoad(askings)
+/** Calls `act` under load, prints the outcomes and checks that no request failed. */
+async function underLoad(what: string, plans: readonly RequestPlan[], act: () => Promise<void>) {
+  const load = startLoad(plans)
   try {
     await act()
   } finally {
-    const { counts, faults, faultCount } = await load.stop()
+    const { counts, failures, failureCount } = await load.stop()
     process.stdout.write(`${what}: ${JSON.stringify(counts)}\n`)
-    expect([what, faultCount, faults]).toEqual([what, 0, []])
+    expect([what, failureCount, failures]).toEqual([what, 0, []])
   }
 }
 
@@ -65,55 +65,55 @@ test.each(['edge', 'redirect', 'create', 'ratelimit'])(
     await underLoad(component, [redirects(), creates()], async () => {
       const [first = ''] = await podsOf(component)
       await kubectl('delete', 'pod', first, '--namespace', RELEASE)
-      await untilWhole(`deployment/${component}`)
+      await waitForRollout(`deployment/${component}`)
       const second = (await podsOf(component)).find((name) => name !== first) ?? ''
       await evict(second)
       await kubectl('wait', `pod/${second}`, '--for=delete', '--timeout=120s', '-n', RELEASE)
-      await untilWhole(`deployment/${component}`)
+      await waitForRollout(`deployment/${component}`)
     })
   },
   TEST_MS_MAX,
 )
 
 test.each(['cache', 'counters'])(
-  'the Redis server of %s is deleted: no request fails',
+  'the Redis pod of %s is deleted: no request fails',
   async (component) => {
     await underLoad(component, [redirects(), creates()], async () => {
       await kubectl('delete', 'pod', `shop-curtail-${component}-0`, '--namespace', RELEASE)
-      await untilWhole(`statefulset/${component}`)
+      await waitForRollout(`statefulset/${component}`)
     })
-    await untilConnected()
+    await waitForDependencies()
   },
   TEST_MS_MAX,
 )
 
 test(
-  'the only node of Cassandra is deleted: redirects go on, creates say 503, and come back',
+  'the only Cassandra node is deleted: redirects continue, creates return 503 and recover',
   async () => {
-    const patient = { ...creates(), right: [201, 503] }
-    await underLoad('cassandra', [redirects(), patient], async () => {
-      // The cache was emptied above; it alone has the link while the store is away.
-      await untilCounted('redirect', 'curtail_link_lookups_total{tier="cache",result="hit"}')
+    const tolerant = { ...creates(), expectedStatuses: [201, 503] }
+    await underLoad('cassandra', [redirects(), tolerant], async () => {
+      // The tests above emptied the cache, the only tier with the link while the store is down.
+      await waitForIncrease('redirect', 'curtail_link_lookups_total{tier="cache",result="hit"}')
       await kubectl('delete', 'pod', 'shop-curtail-cassandra-0', '--namespace', RELEASE)
-      await untilWhole('statefulset/cassandra')
+      await waitForRollout('statefulset/cassandra')
     })
-    await untilConnected()
-    await shorten(edge, 'https://example.com/back')
+    await waitForDependencies()
+    await createLink(edge, 'https://example.com/recovered')
   },
   TEST_MS_MAX,
 )
 
 test(
-  'an upgrade with a step of the schema, and the way back: no request fails, no link is lost',
+  'an upgrade with a schema migration and its rollback: no request fails, no link is lost',
   async () => {
     await underLoad('upgrade', [redirects(), creates()], () =>
       upgradeRelease('--set', 'image.tag=next'),
     )
-    const made = await shorten(edge, 'https://example.com/next')
+    const created = await createLink(edge, 'https://example.com/next')
     await underLoad('rollback', [redirects(), creates()], rollBack)
-    for (const one of [code, made]) {
-      const followed = await fetch(`${edge}/${one}`, { redirect: 'manual' })
-      expect([one, followed.status]).toEqual([one, 302])
+    for (const one of [code, created]) {
+      const response = await fetch(`${edge}/${one}`, { redirect: 'manual' })
+      expect([one, response.status]).toEqual([one, 302])
     }
   },
   3 * TEST_MS_MAX,

@@ -1,6 +1,6 @@
-// `npm run test:cluster [-- PATTERN...]`: brings the test cluster up, loads the images, runs the
-// tests of test/cluster in its network, and takes it down in every case. The last line is
-// `N passed, N failed`. With `--stay` it runs no tests and says how to use the cluster.
+// `npm run test:cluster [-- PATTERN...]`: starts the test cluster, loads the images, runs the tests
+// of test/cluster in its network, and always stops it. The last line is `N passed, N failed`. With
+// `--stay` it runs no tests, prints how to use the cluster, and waits for Ctrl-C.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -16,21 +16,21 @@ import { findKubernetes } from '../parts/kubernetes.ts'
 import { findPrometheus } from '../parts/prometheus.ts'
 
 const TESTS_MS_MAX = 60 * 60_000
-/** Runs by its name alone: some twenty minutes. */
-const LONG = ['--testPathIgnorePatterns', 'incidents']
+/** The incidents take about twenty minutes and run only if a pattern selects them. */
+const WITHOUT_INCIDENTS = ['--testPathIgnorePatterns', 'incidents']
 
-const begunMs = performance.now()
+const startedMs = performance.now()
 
-function say(line: string): void {
-  const seconds = ((performance.now() - begunMs) / 1000).toFixed(0)
+function log(line: string): void {
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(0)
   process.stdout.write(`[${seconds.padStart(4)} s] ${line}\n`)
 }
 
-/** Everything is ended by this, whoever asks for it. */
-const ending = new AbortController()
+/** Aborted by SIGINT and SIGTERM; stops everything. */
+const shutdown = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    ending.abort(new Error(`ended by ${signal}`))
+    shutdown.abort(new Error(`stopped by ${signal}`))
   })
 }
 
@@ -44,30 +44,30 @@ async function buildImages(folder: string): Promise<readonly string[]> {
   return [ours, next, bad, ...(await buildServerImages(folder))]
 }
 
-/** The release after this one has one more step of the schema. */
+/** Image `next`: a release with one more schema migration. */
 function addSchemaStep(text: string, place: string): string {
   if (place !== 'src/stores/cassandra/schema.ts') return text
   const at = text.indexOf('\n]\n', text.indexOf('export const migrations'))
-  if (at < 0) throw new Error(`${place} has changed: where does its list end?`)
+  if (at < 0) throw new Error(`${place} has changed: cannot find the end of its migrations`)
   const alter = 'ALTER TABLE KEYSPACE.links ADD IF NOT EXISTS of_next_release text'
   const step = `{ version: 1000, about: 'a test', statements: ['${alter}'] },`
   return `${text.slice(0, at)}\n  ${step}${text.slice(at)}`
 }
 
-/** Where the bad release throws: what it is asked comes to nothing, though its pods are ready. */
-const defects: Readonly<Record<string, string>> = {
+/** Lines before which image `bad` throws: its pods are ready, but every request fails. */
+const defectLines: Readonly<Record<string, string>> = {
   'src/create/create-link.ts': 'const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX',
-  'src/resolve/read-tiers.ts': 'let seen: CacheAnswer | undefined',
+  'src/resolve/read-tiers.ts': 'let cached: CacheResult | undefined',
 }
 
 function addDefect(text: string, place: string): string {
-  const before = defects[place]
-  if (before === undefined) return text
-  if (!text.includes(before)) throw new Error(`${place} has changed: where can it throw?`)
-  return text.replace(before, `if (Date.now() > 0) throw new Error('a defect')\n${before}`)
+  const line = defectLines[place]
+  if (line === undefined) return text
+  if (!text.includes(line)) throw new Error(`${place} has changed: it has no line "${line}"`)
+  return text.replace(line, `if (Date.now() > 0) throw new Error('a defect')\n${line}`)
 }
 
-/** What tests and people find the cluster by. */
+/** The variables by which tests and people find the cluster. */
 function environmentOf(cluster: Cluster, programs: string): NodeJS.ProcessEnv {
   const folders = [programs, dirname(process.execPath), process.env['PATH'] ?? '', '/usr/sbin']
   return {
@@ -94,65 +94,65 @@ interface Count {
   readonly failed: number
 }
 
-async function runTests(given: {
+async function runTests(options: {
   cluster: Cluster
   env: NodeJS.ProcessEnv
   folder: string
   patterns: readonly string[]
 }): Promise<Count> {
-  const { cluster, env, folder, patterns } = given
+  const { cluster, env, folder, patterns } = options
   const outputFile = join(folder, 'result.json')
   const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
   const jest = [...flags, join('node_modules', 'jest', 'bin', 'jest.js'), '--runInBand']
-  const what = ['--selectProjects', 'cluster', '--json', `--outputFile=${outputFile}`, '--verbose']
-  const chosen = patterns.length === 0 ? LONG : ['--testPathPatterns', ...patterns]
-  const child = spawnInside(cluster, [process.execPath, ...jest, ...what, ...chosen], env)
-  ending.signal.addEventListener('abort', () => child.kill('SIGTERM'))
+  const args = ['--selectProjects', 'cluster', '--json', `--outputFile=${outputFile}`, '--verbose']
+  const selection = patterns.length === 0 ? WITHOUT_INCIDENTS : ['--testPathPatterns', ...patterns]
+  const child = spawnInside(cluster, [process.execPath, ...jest, ...args, ...selection], env)
+  shutdown.signal.addEventListener('abort', () => child.kill('SIGTERM'))
   const [code] = (await once(child, 'exit')) as [number | null]
-  ending.signal.throwIfAborted()
+  shutdown.signal.throwIfAborted()
   const result = JSON.parse(await readFile(outputFile, 'utf8')) as {
     numPassedTests: number
     numFailedTests: number
     numPendingTests: number
     numFailedTestSuites: number
   }
-  // A suite that does not load has no failed tests; a test that is skipped has failed here.
-  const failed = patterns.length === 0 ? result.numPendingTests : 0
-  const faults = [failed + result.numFailedTests, result.numFailedTestSuites, code === 0 ? 0 : 1]
-  return { passed: result.numPassedTests, failed: Math.max(...faults) }
+  // A suite that does not load has no failed tests; a skipped test counts as failed.
+  const skipped = patterns.length === 0 ? result.numPendingTests : 0
+  const failures = [skipped + result.numFailedTests, result.numFailedTestSuites, code === 0 ? 0 : 1]
+  return { passed: result.numPassedTests, failed: Math.max(...failures) }
 }
 
 async function stay(cluster: Cluster, programs: string): Promise<void> {
   const inside = `nsenter --target ${String(cluster.pid)} --net --`
-  const found = `KUBECONFIG=${cluster.kubeconfig} PATH=${programs}:$PATH`
-  say(`in the cluster's network: ${found} ${inside} kubectl get pods -A`)
-  say(`logs: ${cluster.logs}; Ctrl-C takes it down`)
-  const running = setInterval(() => undefined, 60_000)
-  await once(ending.signal, 'abort')
-  clearInterval(running)
+  const variables = `KUBECONFIG=${cluster.kubeconfig} PATH=${programs}:$PATH`
+  log(`in the cluster's network: ${variables} ${inside} kubectl get pods -A`)
+  log(`logs: ${cluster.logs}; Ctrl-C stops the cluster`)
+  const keepAlive = setInterval(() => undefined, 60_000)
+  await once(shutdown.signal, 'abort')
+  clearInterval(keepAlive)
 }
 
 async function main(): Promise<Count> {
   const options = { stay: { type: 'boolean' } } as const
   const { values, positionals } = parseArgs({ allowPositionals: true, options })
   await findNodePackages()
-  const programs = await findKubernetes(say)
+  const programs = await findKubernetes(log)
   for (const major of helmMajors) await findHelm(major)
-  // By now: from the cluster's network nothing can be fetched. Only the incidents need it.
+  // Before the tests start: downloads fail in the cluster's network. Only the incidents need it.
   if (positionals.length > 0) await findPrometheus()
   const folder = await mkdtemp(join(tmpdir(), 'curtail-cluster-test-'))
   let cluster: Cluster | undefined
   try {
-    say('starting the cluster')
+    log('starting the cluster')
     cluster = await startCluster(programs)
-    say('the node is ready; building images')
-    ending.signal.throwIfAborted()
+    log('the node is ready; building images')
+    shutdown.signal.throwIfAborted()
     for (const path of await buildImages(folder)) {
-      ending.signal.throwIfAborted()
+      shutdown.signal.throwIfAborted()
       await cluster.load(path)
       await rm(path)
     }
-    say('images are loaded')
+    log('images loaded')
     if (values.stay === true) {
       await stay(cluster, programs)
       return { passed: 0, failed: 0 }
@@ -162,7 +162,7 @@ async function main(): Promise<Count> {
   } finally {
     await cluster?.stop()
     await rm(folder, { recursive: true, force: true })
-    say('the cluster is down')
+    log('the cluster is stopped')
   }
 }
 

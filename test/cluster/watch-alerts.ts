@@ -1,5 +1,5 @@
-// Prometheus beside the release: it is told the pods as the API server knows them, as an operator
-// of Prometheus would tell it, and evaluates the alerts of the chart with all times divided.
+// Runs Prometheus beside the release: it discovers the pods over HTTP from the API server's objects
+// and evaluates the chart's alerts with all durations divided.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,7 +7,7 @@ import { renderRules } from '../../charts/dashboards/alerts.ts'
 import type { KubeApi } from '../../src/kube/api.ts'
 import { waitFor } from '../component/wait-for.ts'
 import { startPrometheus } from '../parts/prometheus.ts'
-import { openKubeApi } from './kube.ts'
+import { openKubeApi } from './kube-api.ts'
 import { FULL_NAME, RELEASE } from './release.ts'
 
 const CLEAR_FOR_MS = 5000
@@ -16,28 +16,28 @@ const PODS = `/api/v1/namespaces/${RELEASE}/pods`
 /** The alerts of the release. */
 export interface AlertWatch {
   readonly untilFiring: (alert: string, msMax: number) => Promise<void>
-  /** Until it has not fired for some seconds. */
+  /** Waits until the alert has not fired for some seconds. */
   readonly untilClear: (alert: string, msMax: number) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
-/** Starts watching; times of the rules are divided by `divide`. */
+/** Starts watching; durations in the rules are divided by `divide`. */
 export async function watchAlerts(divide: number): Promise<AlertWatch> {
   const rules = renderRules({ divide })
     .replaceAll('NAMESPACE', RELEASE)
     .replaceAll('RELEASE', FULL_NAME)
   const { api, close } = await openKubeApi()
-  const teller = await tellPods(api)
-  const stopTelling = () => {
-    teller.close()
-    teller.closeAllConnections()
+  const targetServer = await servePodTargets(api)
+  const closeTargetServer = () => {
+    targetServer.close()
+    targetServer.closeAllConnections()
     close()
   }
-  const { port } = teller.address() as AddressInfo
-  const found = { url: `http://127.0.0.1:${String(port)}/`, refresh_interval: '1s' }
-  const scrapes = [{ job_name: 'pods', http_sd_configs: [found] }]
+  const { port } = targetServer.address() as AddressInfo
+  const discovery = { url: `http://127.0.0.1:${String(port)}/`, refresh_interval: '1s' }
+  const scrapes = [{ job_name: 'pods', http_sd_configs: [discovery] }]
   const prometheus = await startPrometheus({ scrapes, rules }).catch((error: unknown) => {
-    stopTelling()
+    closeTargetServer()
     throw error
   })
   const isFiring = async (alert: string) => (await prometheus.firing()).includes(alert)
@@ -53,7 +53,7 @@ export async function watchAlerts(divide: number): Promise<AlertWatch> {
     },
     async stop() {
       await prometheus.stop()
-      stopTelling()
+      closeTargetServer()
     },
   }
 }
@@ -71,16 +71,16 @@ interface Pod {
   readonly status: { readonly phase: string; readonly podIP?: string }
 }
 
-/** Answers with every pod of the release that runs and has a port named `metrics`. */
-async function tellPods(api: KubeApi): Promise<Server> {
-  const tell = async () => {
+/** Serves the running pods of the release that have a port named `metrics`, for HTTP discovery. */
+async function servePodTargets(api: KubeApi): Promise<Server> {
+  const listTargets = async () => {
     const { items } = (await api.call({ method: 'GET', path: PODS })) as { items: readonly Pod[] }
     return items.filter(({ status }) => status.phase === 'Running').flatMap(targetsOf)
   }
   const server = createServer((_, res) => {
-    tell().then(
+    listTargets().then(
       (targets) => res.setHeader('Content-Type', 'application/json').end(JSON.stringify(targets)),
-      // Prometheus keeps to what it knew.
+      // Prometheus keeps the targets that it has.
       (error: unknown) => res.writeHead(503).end(String(error)),
     )
   })

@@ -1,7 +1,7 @@
-// For each alert: series under which it must fire, and then clear. Holds no test.
+// For each alert: series under which it must fire, and then clear. Contains no test.
 import { nameOf, type CatalogueMetric } from '../../charts/dashboards/series.ts'
 
-/** How a series goes on, a value a step: while it is broken, and then. */
+/** The values of a series, one for each step: while it is broken, and after it has healed. */
 interface CaseSeries {
   readonly series: string
   readonly broken: string
@@ -14,14 +14,14 @@ export interface AlertCase {
   readonly stepMinutes?: number
   /** @default 20 */
   readonly brokenMinutes?: number
-  /** How long after its end the alert must be gone. @default 40 */
+  /** How many minutes after the series has healed the alert must have cleared. @default 40 */
   readonly healedMinutes?: number
   readonly series: readonly CaseSeries[]
 }
 
 const pod = (name: string) => `namespace="NAMESPACE",pod="RELEASE-${name}-1"`
 
-/** A gauge of this value, and then of that one; or a counter that rises by so many a minute. */
+/** A gauge with one value and then another; or a counter with one rate a minute, then another. */
 const gauge = (series: string, broken: number, healed: number): CaseSeries => ({
   series,
   broken: `${String(broken)}x`,
@@ -38,69 +38,69 @@ const ours = (
   {
     of,
     labels = '',
-    part = '',
+    suffix = '',
   }: {
     of: string
     labels?: string
-    part?: string
+    suffix?: string
   },
-) => `${nameOf(metric)}${part}{${pod(of)}${labels === '' ? '' : `,${labels}`}}`
+) => `${nameOf(metric)}${suffix}{${pod(of)}${labels === '' ? '' : `,${labels}`}}`
 
 const edge = (name: string, labels = '') =>
   `envoy_${name}{${pod('edge')}${labels === '' ? '' : `,${labels}`}}`
 
-const answers = (cluster: string, group: number) =>
+const responses = (cluster: string, group: number) =>
   edge(
     'cluster_upstream_rq_xx',
     `envoy_cluster_name="${cluster}",envoy_response_code_class="${String(group)}"`,
   )
-const times = (part: string, labels = '') =>
-  edge(`cluster_upstream_rq_time_${part}`, `envoy_cluster_name="redirect"${labels}`)
+const latencies = (suffix: string, labels = '') =>
+  edge(`cluster_upstream_rq_time_${suffix}`, `envoy_cluster_name="redirect"${labels}`)
 
-/** Redirects, 10,000 a minute, of which so many are wrong, and so many late. */
-function redirects({ wrong, late }: { wrong: number; late: number }): CaseSeries[] {
+/** 10,000 redirects a minute, of which `failed` fail and `slow` exceed the latency objective. */
+function redirects({ failed, slow }: { failed: number; slow: number }): CaseSeries[] {
   const all = 10_000
   return [
-    counter(answers('redirect', 3), all - wrong, all),
-    counter(answers('redirect', 5), wrong, 0),
-    counter(times('count'), all, all),
-    counter(times('bucket', ',le="100"'), all - late, all),
+    counter(responses('redirect', 3), all - failed, all),
+    counter(responses('redirect', 5), failed, 0),
+    counter(latencies('count'), all, all),
+    counter(latencies('bucket', ',le="100"'), all - slow, all),
   ]
 }
 
-/** Creates, 10,000 a minute, of which so many fail at the edge. */
+/** 10,000 creates a minute, of which `failed` fail at the edge. */
 function creates(failed: number): CaseSeries[] {
   return [
     counter(ours('creates', { of: 'create', labels: 'result="created"' }), 10_000 - failed, 10_000),
-    counter(answers('create', 5), failed, 0),
+    counter(responses('create', 5), failed, 0),
   ]
 }
 
 const pool = 'pool="default"'
 const level = ours('poolLevel', { of: 'create', labels: pool })
-const jobs = (outcome: string) =>
-  ours('refillJobs', { of: 'controller', labels: `result="${outcome}"` })
-const calls = (outcome: string) =>
+const jobs = (result: string) =>
+  ours('refillJobs', { of: 'controller', labels: `result="${result}"` })
+const calls = (result: string) =>
   ours('cassandraCallSeconds', {
     of: 'create',
-    labels: `statement="lwt",result="${outcome}"`,
-    part: '_count',
+    labels: `statement="lwt",result="${result}"`,
+    suffix: '_count',
   })
 const lag = (le: string) =>
-  ours('loopLagSeconds', { of: 'redirect', part: '_bucket', labels: `le="${le}"` })
+  ours('loopLagSeconds', { of: 'redirect', suffix: '_bucket', labels: `le="${le}"` })
 
 const info = (role: string) => ours('buildInfo', { of: role, labels: `role="${role}"` })
 const HOUR = 60
 
-/** The cases by alert. */
+/** The cases, by the name of the alert. */
 export const alertCases = {
   CurtailRedirectBurnFast: {
     ...{ brokenMinutes: 70, healedMinutes: 60 },
-    series: redirects({ wrong: 0, late: 200 }),
+    series: redirects({ failed: 0, slow: 200 }),
   },
   CurtailRedirectBurnSlow: {
     ...{ stepMinutes: 10, brokenMinutes: 30 * HOUR, healedMinutes: 13 * HOUR },
-    series: redirects({ wrong: 25, late: 0 }),
+    series: redirects({ failed: 25, slow: 0 }),
   },
   CurtailCreateBurnFast: {
     ...{ brokenMinutes: 70, healedMinutes: 60 },

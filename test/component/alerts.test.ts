@@ -1,5 +1,5 @@
-// Alerts, judged by promtool: each fires under what it is for and clears after it, and leads to a
-// page that says what to do. The chart's file is the one that the code makes.
+// Alerts, evaluated by promtool: each fires on its problem, clears after it, and has a runbook. The
+// chart's rules file is the one that the code generates.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,13 +18,13 @@ const names = alerts.map(({ alert }) => alert)
 
 beforeAll(findPrometheus, FETCH_MS_MAX)
 
-test('the chart carries the rules that the code makes, and promtool finds no fault', async () => {
+test('the chart contains the generated rules, and promtool accepts them', async () => {
   expect(await readFile(rulesFile, 'utf8')).toBe(renderRules())
   const { code, said } = await runPromtool(['check', 'rules', rulesFile.pathname])
   expect({ code, said }).toMatchObject({ code: 0, said: expect.stringContaining('SUCCESS') })
 })
 
-test('every alert has a case and a runbook, and no other has', async () => {
+test('every alert has a case and a runbook, and every case and runbook has an alert', async () => {
   expect(Object.keys(alertCases).sort()).toEqual([...names].sort())
   const pages = (await readdir(new URL('docs/runbooks', root))).filter(
     (page) => page !== 'README.md',
@@ -45,44 +45,46 @@ test('every alert has a case and a runbook, and no other has', async () => {
 })
 
 test(
-  'every alert fires under what it is for, and clears after it',
+  'every alert fires on its problem, and clears after it',
   async () => {
-    const failed = await judge(alertCases)
+    const failed = await runCases(alertCases)
     expect(failed).toEqual([])
   },
   TEST_MS_MAX,
 )
 
 test(
-  'late redirects burn also where bounds of histograms end in .0, as in Prometheus 3',
+  'slow redirects fire also if histogram bounds end in .0, as in Prometheus 3',
   async () => {
     const { series, ...rest } = alertCases.CurtailRedirectBurnFast
-    const written = series.map((one) => ({
+    const withDotZero = series.map((one) => ({
       ...one,
       series: one.series.replace('le="100"', 'le="100.0"'),
     }))
-    expect(written).not.toEqual(series)
-    expect(await judge({ CurtailRedirectBurnFast: { ...rest, series: written } })).toEqual([])
+    expect(withDotZero).not.toEqual(series)
+    expect(await runCases({ CurtailRedirectBurnFast: { ...rest, series: withDotZero } })).toEqual(
+      [],
+    )
   },
   TEST_MS_MAX,
 )
 
 test(
-  'the judge sees an alert that does not fire',
+  'the check detects an alert that does not fire',
   async () => {
     const none: AlertCase = { series: [{ series: 'nothing', broken: '0x', healed: '0x' }] }
-    expect(await judge({ CurtailPoolEmpty: none })).not.toEqual([])
+    expect(await runCases({ CurtailPoolEmpty: none })).not.toEqual([])
   },
   TEST_MS_MAX,
 )
 
-/** Runs the cases by promtool; gives what it says against them. */
-async function judge(cases: Readonly<Record<string, AlertCase>>): Promise<string[]> {
+/** Runs the cases with promtool; returns the failures that it reports. */
+async function runCases(cases: Readonly<Record<string, AlertCase>>): Promise<string[]> {
   const steps = new Set(Object.values(cases).map(stepOf))
   const failed = await Promise.all(
     [...steps].map((step) => {
       const ofStep = Object.entries(cases).filter(([, one]) => stepOf(one) === step)
-      return judgeStep(step, ofStep)
+      return runCasesOfStep(step, ofStep)
     }),
   )
   return failed.flat()
@@ -90,12 +92,12 @@ async function judge(cases: Readonly<Record<string, AlertCase>>): Promise<string
 
 const stepOf = ({ stepMinutes = 1 }: AlertCase) => stepMinutes
 
-async function judgeStep(step: number, cases: [string, AlertCase][]): Promise<string[]> {
+async function runCasesOfStep(step: number, cases: [string, AlertCase][]): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-alerts-'))
   try {
     const file = {
       rule_files: [rulesFile.pathname],
-      // Records first: by itself promtool takes groups in any order.
+      // Recording rules first: by default promtool evaluates groups in any order.
       group_eval_order: ['RELEASE-burn-rates', 'RELEASE-alerts'],
       evaluation_interval: `${String(step)}m`,
       tests: cases.map(([alert, one]) => testOf(alert, one)),
@@ -109,8 +111,8 @@ async function judgeStep(step: number, cases: [string, AlertCase][]): Promise<st
   }
 }
 
-function testOf(alert: string, given: AlertCase): object {
-  const { brokenMinutes = BROKEN_MINUTES, healedMinutes = HEALED_MINUTES, series } = given
+function testOf(alert: string, alertCase: AlertCase): object {
+  const { brokenMinutes = BROKEN_MINUTES, healedMinutes = HEALED_MINUTES, series } = alertCase
   const firing = `count(ALERTS{alertname="${alert}",alertstate="firing"})`
   const at = (minutes: number, samples: readonly object[]) => ({
     expr: firing,
@@ -119,8 +121,8 @@ function testOf(alert: string, given: AlertCase): object {
   })
   return {
     name: alert,
-    interval: `${String(stepOf(given))}m`,
-    input_series: series.map((one) => ({ series: one.series, values: valuesOf(one, given) })),
+    interval: `${String(stepOf(alertCase))}m`,
+    input_series: series.map((one) => ({ series: one.series, values: valuesOf(one, alertCase) })),
     promql_expr_test: [
       at(brokenMinutes, [{ labels: '{}', value: 1 }]),
       at(brokenMinutes + healedMinutes, []),
@@ -128,10 +130,10 @@ function testOf(alert: string, given: AlertCase): object {
   }
 }
 
-/** A counter goes on from where it was. */
-function valuesOf({ broken, healed }: AlertCase['series'][number], given: AlertCase): string {
-  const { brokenMinutes = BROKEN_MINUTES, healedMinutes = HEALED_MINUTES } = given
-  const [steps, after] = [brokenMinutes / stepOf(given), healedMinutes / stepOf(given)]
+/** After it has healed, a counter continues from its last value. */
+function valuesOf({ broken, healed }: AlertCase['series'][number], alertCase: AlertCase): string {
+  const { brokenMinutes = BROKEN_MINUTES, healedMinutes = HEALED_MINUTES } = alertCase
+  const [steps, after] = [brokenMinutes / stepOf(alertCase), healedMinutes / stepOf(alertCase)]
   const [, perStep] = /^0\+([\d.]+)x$/.exec(broken) ?? []
   const first = perStep === undefined ? '' : String(Number(perStep) * steps)
   return `${broken}${String(steps)} ${first}${healed}${String(after)}`

@@ -1,5 +1,5 @@
-// One alias, 64 clients at the same moment, on the real standalone process: the small size of the
-// storm `alias`.
+// 64 clients create the same alias concurrently on the real standalone process: the short form of
+// `npm run storm -- alias`.
 import { expect, test } from '@jest/globals'
 import { raceForAliases } from '../storm/alias.ts'
 import { newSeed } from './random.ts'
@@ -9,7 +9,7 @@ const TEST_MS_MAX = 60_000
 const ROUNDS = 20
 
 test(
-  'exactly one of 64 wins, every other is told 409, and the link is the winner’s',
+  'exactly one of 64 creates wins, the others get 409, and the link is the winner’s',
   async () => {
     const seed = newSeed()
     process.stdout.write(`alias race, seed ${String(seed)}\n`)

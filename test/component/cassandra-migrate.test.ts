@@ -1,5 +1,5 @@
-// The role `migrate` against a real node that asks for passwords and whose settings are not those
-// that the design rests on: what it makes, what it says, and when it ends.
+// The role `migrate` against a real node that requires passwords and whose settings are not the
+// recommended ones: the schema that it creates, its output, and its exit.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { type Run, runCurtail } from './run-curtail.ts'
 
 jest.setTimeout(SETUP_MS_MAX)
 
-/** A node may have to start meanwhile. */
+/** Enough for a node to start during the run. */
 const RUN_MS_MAX = 90_000
 const LOGIN = { CASSANDRA_USERNAME: 'cassandra', CASSANDRA_PASSWORD: 'cassandra' }
 const REPLICATION = { CASSANDRA_REPLICATION: 'datacenter1:1' }
@@ -51,8 +51,8 @@ afterAll(async () => {
 })
 
 function migrate(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Run> {
-  const given = { ...environmentOf(cluster, 'm'), ...LOGIN, ...env }
-  return runCurtail(['migrate', ...args], given, RUN_MS_MAX)
+  const environment = { ...environmentOf(cluster, 'm'), ...LOGIN, ...env }
+  return runCurtail(['migrate', ...args], environment, RUN_MS_MAX)
 }
 
 function linesOf({ stdout }: Run): Record<string, unknown>[] {
@@ -60,7 +60,7 @@ function linesOf({ stdout }: Run): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-test('a missing keyspace ends it with the statement to run', async () => {
+test('without a keyspace it exits with the statement to run', async () => {
   const run = await migrate({})
   expect(run).toMatchObject({
     exitCode: 1,
@@ -88,13 +88,13 @@ test.each([
     { CASSANDRA_LOCAL_DC: 'dc9' },
     'CASSANDRA_LOCAL_DC must be one of datacenter1: current value is dc9',
   ],
-])('%s ends it with one sentence', async (_, env, sentence) => {
+])('with %s it exits with one error message', async (_, env, message) => {
   const run = await migrate(env)
-  expect(run).toMatchObject({ exitCode: 1, stderr: `curtail: ${sentence}\n` })
+  expect(run).toMatchObject({ exitCode: 1, stderr: `curtail: ${message}\n` })
   expect(run.stdout).not.toContain('wrong-word')
 })
 
-test('run twice at once, both end well and each step is done once', async () => {
+test('two concurrent runs both succeed, and each step is applied once', async () => {
   const waiting = migrate({}, '--wait')
   const runs = await Promise.all([migrate(REPLICATION), migrate(REPLICATION)])
   expect(runs.map(({ exitCode, stderr }) => [exitCode, stderr])).toEqual([
@@ -111,7 +111,7 @@ test('run twice at once, both end well and each step is done once', async () => 
   expect(linesOf(waited).at(-1)).toMatchObject({ msg: 'schema present' })
 })
 
-test('run again, with its password in a file, it changes nothing', async () => {
+test('a second run, with its password in a file, changes nothing', async () => {
   const file = join(folder, 'password')
   await writeFile(file, 'cassandra\n')
   const run = await migrate({ CASSANDRA_PASSWORD: '', CASSANDRA_PASSWORD_FILE: file })
@@ -119,9 +119,9 @@ test('run again, with its password in a file, it changes nothing', async () => {
   expect(linesOf(run).at(-1)).toMatchObject({ msg: 'migrated', applied: 0 })
 })
 
-test('a setting that differs is told with what it costs, and no other', async () => {
-  const findings = linesOf(await migrate({})).filter((line) => line['setting'] !== undefined)
-  expect(findings).toContainEqual(
+test('it warns of each setting that differs, with its cost, and of no other', async () => {
+  const warnings = linesOf(await migrate({})).filter((line) => line['setting'] !== undefined)
+  expect(warnings).toContainEqual(
     expect.objectContaining({
       level: 'warn',
       setting: 'paxos_variant',
@@ -130,21 +130,21 @@ test('a setting that differs is told with what it costs, and no other', async ()
       costs: expect.stringContaining('round trips'),
     }),
   )
-  expect(findings.map((line) => line['setting'])).not.toContain('storage_compatibility_mode')
+  expect(warnings.map((line) => line['setting'])).not.toContain('storage_compatibility_mode')
 })
 
-test('TLS is spoken where an authority is given; another one’s node ends it', async () => {
+test('it uses TLS if a CA is configured; a certificate of another CA fails the run', async () => {
   const [ours, other] = [join(folder, 'ca.pem'), join(folder, 'other.pem')]
   await writeFile(ours, authority.cert)
   await writeFile(other, createAuthority('another').cert)
-  const good = await migrate({ CASSANDRA_TLS_CA: ours })
-  expect(good).toMatchObject({ exitCode: 0, stderr: '' })
-  const bad = await migrate({ CASSANDRA_TLS_CA: other })
-  expect(bad.exitCode).toBe(1)
-  expect(bad.stderr).toMatch(/^curtail: TLS with Cassandra fails: .*\(CASSANDRA_TLS_CA\)\n$/)
+  const trusted = await migrate({ CASSANDRA_TLS_CA: ours })
+  expect(trusted).toMatchObject({ exitCode: 0, stderr: '' })
+  const untrusted = await migrate({ CASSANDRA_TLS_CA: other })
+  expect(untrusted.exitCode).toBe(1)
+  expect(untrusted.stderr).toMatch(/^curtail: TLS with Cassandra fails: .*\(CASSANDRA_TLS_CA\)\n$/)
 })
 
-test('begun before anything answers, it waits and then does its work', async () => {
+test('started while the node is down, it waits and then migrates', async () => {
   await cluster.node(0).kill()
   const running = migrate(REPLICATION)
   await cluster.node(0).restart()

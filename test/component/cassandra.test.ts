@@ -1,5 +1,5 @@
-// Cassandra's stores on a real node: lives of rows, numbers of pools, and a node that goes and
-// comes back. What every store must do is test/contract's.
+// Cassandra's stores on a real node: TTLs of rows, numbers of pools, and a node that fails and
+// recovers. test/contract tests what every store must do.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import { POOL_NUMBERS } from '../../src/codes/block.ts'
@@ -17,13 +17,13 @@ import { migrate } from '../../src/stores/cassandra/migrations.ts'
 import { createKeyspace, migrations, schemaVersion } from '../../src/stores/cassandra/schema.ts'
 import { type OpenedCassandra, openNode, quiet, SETUP_MS_MAX } from '../contract/open-cassandra.ts'
 import { freshCode, sampleLink } from '../contract/sample-link.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
 jest.setTimeout(SETUP_MS_MAX)
 
 const [DAY_MS, DAY_SECONDS] = [86_400_000, 86_400]
-/** Within it a client looks which nodes it has left. */
-const LOOKED_MS = 1500
+/** Longer than the interval at which a client checks which nodes are up. */
+const NODE_CHECK_MS = 1500
 
 let node: OpenedCassandra
 
@@ -41,8 +41,8 @@ async function stored(change: Partial<Link>): Promise<Link> {
   return link
 }
 
-/** A link whose row lives for so long from now: its quarantine is nearly over. */
-const endingIn = (ms: number) => stored({ expiresAtMs: Date.now() - QUARANTINE_MS + ms })
+/** A link whose row expires `ms` from now: its quarantine is nearly over. */
+const expiringIn = (ms: number) => stored({ expiresAtMs: Date.now() - QUARANTINE_MS + ms })
 
 async function rowsOf(code: string) {
   const cql = 'SELECT * FROM links WHERE short_code = ?'
@@ -58,28 +58,28 @@ async function ttlsOf(code: string) {
   return row as Record<string, number | null>
 }
 
-test('a life of 3,650 days, past 2038, is stored whole with its quarantine', async () => {
+test('the TTL of 3,650 days, past 2038, is stored with the quarantine added', async () => {
   const { code } = await stored({ expiresAtMs: Date.now() + 3650 * DAY_MS })
   const { long_url: seconds } = await ttlsOf(code)
   expect(seconds).toBeGreaterThan((3650 + 31) * DAY_SECONDS - 60)
   expect(seconds).toBeLessThanOrEqual((3650 + 31) * DAY_SECONDS)
 })
 
-test('a link without an end has no life of its row, nor has one beyond 20 years', async () => {
+test('the row of a link without expiry, or with one beyond 20 years, has no TTL', async () => {
   const { code } = await stored({ expiresAtMs: null })
   expect(await ttlsOf(code)).toMatchObject({ long_url: null, writer_id: null })
   const far = await stored({ expiresAtMs: Date.now() + 8000 * DAY_MS })
   expect(await ttlsOf(far.code)).toMatchObject({ long_url: null, writer_id: null })
 })
 
-test('an expired link’s row is still there, and its code is taken', async () => {
+test('the row of an expired link still exists, and its code is taken', async () => {
   const link = await stored({ expiresAtMs: Date.now() - 1000 })
   expect(await links().find(link.code)).toEqual(link)
   expect(await links().findOnReplica(link.code)).toEqual(link)
   expect(await links().insertIfAbsent(sampleLink({ code: link.code }))).toBe(link.writerId)
 })
 
-test('disabling keeps what remains of the life, and enabling changes no other cell', async () => {
+test('disabling keeps the remaining TTL, and enabling changes no other cell', async () => {
   const { code } = await stored({ expiresAtMs: Date.now() + 5 * DAY_MS })
   await links().setDisabled({ code, disabledAtMs: Date.now() })
   const disabled = await ttlsOf(code)
@@ -91,8 +91,8 @@ test('disabling keeps what remains of the life, and enabling changes no other ce
   expect(enabled['long_url']).toBeGreaterThan(36 * DAY_SECONDS - 60)
 })
 
-test('a disabled or enabled link leaves no ghost: its code is free when its row ends', async () => {
-  const [disabled, enabled] = [await endingIn(3000), await endingIn(3000)]
+test('a disabled or enabled link leaves no cells: its code is free after expiry', async () => {
+  const [disabled, enabled] = [await expiringIn(3000), await expiringIn(3000)]
   const atMs = Date.now()
   expect(await links().setDisabled({ code: disabled.code, disabledAtMs: atMs })).toEqual({
     ...disabled,
@@ -101,29 +101,29 @@ test('a disabled or enabled link leaves no ghost: its code is free when its row 
   await links().setDisabled({ code: enabled.code, disabledAtMs: atMs })
   await links().setDisabled({ code: enabled.code, disabledAtMs: null })
   for (const { code } of [disabled, enabled]) {
-    await waitFor('the row’s end', async () => (await rowsOf(code)).length === 0)
+    await waitFor('the expiry of the row', async () => (await rowsOf(code)).length === 0)
     const next = sampleLink({ code })
     expect(await links().insertIfAbsent(next)).toBe(next.writerId)
   }
 })
 
-test('a deleted link stays, but for its target, when its life would have ended', async () => {
-  const [erased, control] = [await endingIn(3000), await endingIn(4000)]
+test('a deleted link outlives its TTL, without its target', async () => {
+  const [erased, control] = [await expiringIn(3000), await expiringIn(4000)]
   const { code } = erased
   await links().setDisabled({ code, disabledAtMs: 5 })
   const record = await links().erase({ code, deletedAtMs: Date.now() })
   expect(record).toMatchObject({ longUrl: null, disabledAtMs: 5, writerId: erased.writerId })
   expect(new Set(Object.values(await ttlsOf(code)))).toEqual(new Set([null]))
-  await waitFor('the row’s end', async () => (await rowsOf(control.code)).length === 0)
+  await waitFor('the expiry of the row', async () => (await rowsOf(control.code)).length === 0)
   expect(await links().readSerial(code)).toEqual(record)
   expect(await links().insertIfAbsent(sampleLink({ code }))).toBe(erased.writerId)
 })
 
-test('links of the first schema live on in the newest, and can be changed', async () => {
+test('links of the first schema survive migrations, and can be changed', async () => {
   const { cassandra: root, cluster, config } = node
   const steps = migrations.slice(0, 1)
-  const told = { onStep: () => undefined, onWait: () => undefined }
-  const run = { keyspace: 'older', signal: new AbortController().signal, ...told }
+  const callbacks = { onStep: () => undefined, onWait: () => undefined }
+  const run = { keyspace: 'older', signal: new AbortController().signal, ...callbacks }
   await root.changeSchema(createKeyspace('older', [{ dc: cluster.localDc, replicas: 1 }]))
   expect(await migrate(root, { ...run, steps })).toEqual({ version: 1, applied: 1 })
   const own = { ...config, CASSANDRA_KEYSPACE: 'older' }
@@ -146,7 +146,7 @@ test('links of the first schema live on in the newest, and can be changed', asyn
   }
 })
 
-test('a row without a writer is no link, and its code is nobody’s to claim', async () => {
+test('a row without a writer is not a link, and its code cannot be claimed', async () => {
   const code = freshCode()
   const cql = 'UPDATE links SET disabled_at = ? WHERE short_code = ? IF long_url = null'
   await node.cassandra.execute('lwt', cql, [new Date(), code])
@@ -156,58 +156,58 @@ test('a row without a writer is no link, and its code is nobody’s to claim', a
   expect(await links().setDisabled({ code, disabledAtMs: 1 })).toBeUndefined()
 })
 
-test('a pool whose making was cut short after its number keeps that number', async () => {
+test('a pool whose creation failed after it got its number keeps that number', async () => {
   const codes = createCassandraCodeStore(node.cassandra)
   const first = await codes.insertPoolIfAbsent({ pool: 'first', secretFingerprint: 'f' })
   const taken = 'INSERT INTO code_pool_numbers (pool_number, pool) VALUES (?, ?) IF NOT EXISTS'
-  await node.cassandra.execute('lwt', taken, [first.poolNumber + 1, 'cut-short'])
+  await node.cassandra.execute('lwt', taken, [first.poolNumber + 1, 'incomplete'])
   const other = await codes.insertPoolIfAbsent({ pool: 'other', secretFingerprint: 'f' })
-  const cutShort = await codes.insertPoolIfAbsent({ pool: 'cut-short', secretFingerprint: 'f' })
-  expect(cutShort.poolNumber).toBe(first.poolNumber + 1)
+  const incomplete = await codes.insertPoolIfAbsent({ pool: 'incomplete', secretFingerprint: 'f' })
+  expect(incomplete.poolNumber).toBe(first.poolNumber + 1)
   expect(other.poolNumber).toBe(first.poolNumber + 2)
 })
 
-test('64 pools have numbers of their own and are read at once; a 65th is refused', async () => {
+test('64 pools have distinct numbers and are listed by one read; a 65th is rejected', async () => {
   const codes = createCassandraCodeStore(node.cassandra)
   const before = await readPools(node.cassandra)
-  for (let made = before.length; made < POOL_NUMBERS; made++) {
-    await codes.insertPoolIfAbsent({ pool: `pool-${String(made)}`, secretFingerprint: 'f' })
+  for (let count = before.length; count < POOL_NUMBERS; count++) {
+    await codes.insertPoolIfAbsent({ pool: `pool-${String(count)}`, secretFingerprint: 'f' })
   }
   const pools = await readPools(node.cassandra)
   expect(pools.map(({ poolNumber }) => poolNumber)).toEqual([...Array(POOL_NUMBERS).keys()])
   expect(pools[0]).toMatchObject({ pool: 'first', minted: 0, claimed: 0, owner: null })
-  const refused = codes.insertPoolIfAbsent({ pool: 'one-more', secretFingerprint: 'f' })
-  await expect(refused).rejects.toThrow(
+  const rejected = codes.insertPoolIfAbsent({ pool: 'one-more', secretFingerprint: 'f' })
+  await expect(rejected).rejects.toThrow(
     new OperatorError('pool one-more cannot be made: at most 64 pools may ever have been made'),
   )
   const again = await codes.insertPoolIfAbsent({ pool: 'first', secretFingerprint: 'f' })
   expect(again.poolNumber).toBe(pools[0]?.poolNumber)
 })
 
-test('wrong arguments are a defect, not a fault of the store', async () => {
+test('invalid arguments are a defect, not a store error', async () => {
   const wrong = links().insertIfAbsent(sampleLink({ writerId: 'no uuid' }))
   await expect(wrong).rejects.toThrow(TypeError)
 })
 
-test('closing waits for the answers under way, and then nothing can be asked', async () => {
+test('closing waits for requests in flight, and later requests fail', async () => {
   const cassandra = openCassandra(options())
   const own = createCassandraLinkStore(cassandra)
   expect(await cassandra.ready).toBe('up')
   const claims = Array.from({ length: 50 }, () => sampleLink())
-  const told = claims.map((link) => own.insertIfAbsent(link))
+  const writers = claims.map((link) => own.insertIfAbsent(link))
   await cassandra.close()
-  expect(await Promise.all(told)).toEqual(claims.map(({ writerId }) => writerId))
+  expect(await Promise.all(writers)).toEqual(claims.map(({ writerId }) => writerId))
   await expect(own.find('any')).rejects.toMatchObject({ outcome: 'not-done' })
 })
 
-test('a client closed before it could connect says so', async () => {
+test('a client that is closed before it could connect reports `closed`', async () => {
   const config = { ...node.config, CASSANDRA_PORT: 1 }
   const cassandra = openCassandra({ config, metrics: createMetrics(), log: quiet })
   await cassandra.close()
   expect(await cassandra.ready).toBe('closed')
 })
 
-test('statements and the driver’s work show in metrics, without a host or a key', async () => {
+test('metrics count statements and driver calls, without a host or a key', async () => {
   await stored({})
   const text = await node.metrics.registry.metrics()
   expect(text).toMatch(
@@ -218,7 +218,7 @@ test('statements and the driver’s work show in metrics, without a host or a ke
   expect(text).not.toContain(node.cluster.contactPoints[0])
 })
 
-const answers = ({ find }: Pick<LinkStore, 'find'>) =>
+const responds = ({ find }: Pick<LinkStore, 'find'>) =>
   find('none').then(
     () => true,
     () => false,
@@ -226,7 +226,7 @@ const answers = ({ find }: Pick<LinkStore, 'find'>) =>
 
 const options = () => ({ config: node.config, metrics: createMetrics(), log: quiet })
 
-/** A client of its own, and what it was told of the store's state. */
+/** Opens a client of its own, and collects the states that it reports. */
 async function openOwn() {
   const states: string[] = []
   const cassandra = openCassandra({ ...options(), onState: (state) => states.push(state) })
@@ -235,15 +235,15 @@ async function openOwn() {
   return { cassandra, own, states }
 }
 
-test('while a node hangs, what needs a majority is rejected, and waits no longer', async () => {
+test('while a node hangs, requests that need a majority are rejected without a wait', async () => {
   const { cassandra, own, states } = await openOwn()
   node.cluster.node(0).pause()
   try {
     await expect(own.insertIfAbsent(sampleLink())).rejects.toMatchObject({ outcome: 'unknown' })
-    let isEnded = false
-    void answers({ find: (code) => own.readSerial(code) }).then(() => (isEnded = true))
+    let isSettled = false
+    void responds({ find: (code) => own.readSerial(code) }).then(() => (isSettled = true))
     await waitFor('the circuit breaker', () => states.includes('no-majority'))
-    expect(isEnded).toBe(true)
+    expect(isSettled).toBe(true)
     await expect(own.find('none')).rejects.toThrow('no majority of replicas responds')
   } finally {
     node.cluster.node(0).resume()
@@ -253,48 +253,48 @@ test('while a node hangs, what needs a majority is rejected, and waits no longer
   await cassandra.close()
 })
 
-test('a late node owes so many answers of one kind at most, and is not left for them', async () => {
+test('timed-out requests of one kind are bounded, and do not mark the node as down', async () => {
   const { cassandra, own, states } = await openOwn()
   await Promise.all([own.find('none'), own.findOnReplica('none')])
   node.cluster.node(0).pause()
   try {
     const all = Array.from({ length: TIMED_OUT_MAX }, () => own.find('none'))
     const reads = await Promise.allSettled(all)
-    const said = reads.map((read) => (read.status === 'rejected' ? String(read.reason) : 'found'))
-    expect([...new Set(said)]).toEqual(['StoreError: Cassandra did not respond (majority-read)'])
+    const errors = reads.map((read) => ('reason' in read ? String(read.reason) : 'found'))
+    expect([...new Set(errors)]).toEqual(['StoreError: Cassandra did not respond (majority-read)'])
     await expect(own.find('none')).rejects.toMatchObject({
       message: 'too many requests in flight to Cassandra (majority-read)',
       outcome: 'not-done',
     })
     await expect(own.findOnReplica('none')).rejects.toThrow('did not respond (replica-read)')
-    await sleep(LOOKED_MS)
+    await sleep(NODE_CHECK_MS)
   } finally {
     node.cluster.node(0).resume()
   }
-  await waitFor('an answer', () => answers(own))
+  await waitFor('a response', () => responds(own))
   expect(states).toEqual(['up'])
   await cassandra.close()
 })
 
-test('a killed node fails fast, and is found when it is back, also by who waits', async () => {
+test('requests to a killed node fail fast; clients reconnect after its restart', async () => {
   const { cassandra, own, states } = await openOwn()
   const { cluster } = node
   expect(await own.find('none')).toBeUndefined()
   await cluster.node(0).kill()
-  await waitFor('the loss to be seen', () => !cassandra.isUp())
+  await waitFor('the client to report the node as down', () => !cassandra.isUp())
   await expect(own.find('none')).rejects.toThrow(StoreError)
   await expect(own.insertIfAbsent(sampleLink())).rejects.toMatchObject({ outcome: 'not-done' })
   const faults: string[] = []
   const onFault = ({ kind }: { kind: string }) => faults.push(kind)
-  const late = openCassandra({ ...options(), onFault })
-  await waitFor('attempts to connect', () => faults.length > 1)
+  const waiting = openCassandra({ ...options(), onFault })
+  await waitFor('connection attempts', () => faults.length > 1)
   await cluster.node(0).restart()
-  expect(await inTime('the first connection', late.ready)).toBe('up')
-  await waitFor('an answer', () => answers(own))
-  await waitFor('the return to be seen', () => cassandra.isUp())
+  expect(await withinDeadline('the first connection', waiting.ready)).toBe('up')
+  await waitFor('a response', () => responds(own))
+  await waitFor('the client to report the node as up', () => cassandra.isUp())
   const link = sampleLink()
   expect(await own.insertIfAbsent(link)).toBe(link.writerId)
   expect(new Set(faults)).toEqual(new Set(['unreachable']))
   expect(states.filter((state) => state !== 'no-majority')).toEqual(['up', 'down', 'up'])
-  await Promise.all([cassandra.close(), late.close()])
+  await Promise.all([cassandra.close(), waiting.close()])
 })

@@ -1,4 +1,4 @@
-// Alerts and dashboards as the chart renders them: all of them, and alerts for this release alone.
+// Alerts and dashboards as the chart renders them: all of them, and only for this release.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
@@ -20,7 +20,7 @@ async function rulesOf(values: GivenValues): Promise<readonly Rule[]> {
   return groups.flatMap(({ rules }) => rules)
 }
 
-test('every alert is there, with its runbook, about the pods of this release', async () => {
+test('every alert is rendered with its runbook and selects the pods of this release', async () => {
   const rules = await rulesOf(chartCases['pods watched by Prometheus']?.values ?? {})
   const rendered = rules.filter(({ alert }) => alert !== undefined)
   expect(rendered.map(({ alert }) => alert)).toEqual(alerts.map(({ alert }) => alert))
@@ -37,15 +37,15 @@ test('every alert is there, with its runbook, about the pods of this release', a
   }
 })
 
-test('without an address of runbooks no alert names one', async () => {
+test('without a runbook URL no alert has one', async () => {
   const monitored = { enabled: true, renderMode: 'alwaysRender' }
   const rules = await rulesOf({ monitoring: { rules: monitored } })
   expect(rules.filter(({ alert }) => alert !== undefined)).toHaveLength(alerts.length)
   expect(JSON.stringify(rules)).not.toContain('runbook_url')
 })
 
-test('every dashboard is a ConfigMap that the sidecar of Grafana finds', async () => {
-  // A chart without any has no such folder.
+test('every dashboard is a ConfigMap with the label that Grafana’s sidecar selects', async () => {
+  // The folder does not exist if the chart has no dashboards.
   const files = await readdir(join(chartFolder, 'dashboards')).catch(() => [])
   const { values = {} } = chartCases['pods watched by Prometheus'] ?? {}
   const objects = await renderChart({ major: 4, values })
@@ -54,8 +54,8 @@ test('every dashboard is a ConfigMap that the sidecar of Grafana finds', async (
   for (const { metadata, data = {} } of found) {
     expect(metadata.annotations).toMatchObject({ grafana_folder: 'Links' })
     for (const [name, text] of Object.entries(data)) {
-      const whole = await readFile(join(chartFolder, 'dashboards', name), 'utf8')
-      expect(JSON.parse(text)).toEqual(JSON.parse(whole))
+      const source = await readFile(join(chartFolder, 'dashboards', name), 'utf8')
+      expect(JSON.parse(text)).toEqual(JSON.parse(source))
     }
   }
 })

@@ -1,8 +1,8 @@
-// Ways to install the chart: every toggle is on in one of them and off in another. Says nothing of
-// what comes out.
+// Values with which tests install the chart: every toggle is on in one case and off in another.
+// Contains no expectation.
 import type { GivenValues } from './chart-render.ts'
 
-/** One way. */
+/** One case. */
 export interface ChartCase {
   readonly values?: GivenValues
   readonly files?: readonly string[]
@@ -10,8 +10,8 @@ export interface ChartCase {
 
 const digest = `sha256:${'a'.repeat(64)}`
 
-/** What a user may add to pods. */
-const everythingOfPods = {
+/** Everything that a user may add to pods. */
+const allPodValues = {
   annotations: { example: 'yes' },
   labels: { team: 'links' },
   nodeSelector: { disk: 'fast' },
@@ -32,10 +32,10 @@ const everythingOfPods = {
 const scaled = { enabled: true, minReplicas: 3, maxReplicas: 9, targetCpuPercent: 50 }
 const peer = { podSelector: { matchLabels: { app: 'prometheus' } } }
 
-/** The ways by name. */
+/** The cases by name. */
 export const chartCases: Readonly<Record<string, ChartCase>> = {
   default: {},
-  'stores elsewhere, with secrets and TLS': {
+  'external stores with secrets and TLS': {
     values: {
       cassandra: {
         mode: 'external',
@@ -64,7 +64,7 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
       },
     },
   },
-  'stores elsewhere, plainly': {
+  'external stores without TLS': {
     values: {
       cassandra: { mode: 'external', external: { contactPoints: ['10.0.0.1'] } },
       cache: { mode: 'external', external: { url: 'redis+cluster://a:6379,b:6379' } },
@@ -146,7 +146,7 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
       },
     },
   },
-  'Prometheus Operator not there': {
+  'no Prometheus Operator': {
     values: { monitoring: { monitor: { enabled: true }, rules: { enabled: true } } },
   },
   'several pools': {
@@ -189,16 +189,16 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
       loadTest: { enabled: true, shape: 'peak', env: { RATE: '500', CLIENTS: '100' } },
     },
   },
-  'a load test of somewhere else': {
+  'a load test of another service': {
     values: {
       loadTest: { enabled: true, scenario: 'code-walker', baseUrl: 'https://staging.example' },
     },
   },
-  'pools filled by somebody else': { values: { pools: { mode: 'off' } } },
-  'rules of one’s own, checked first': {
+  'pools filled by another process': { values: { pools: { mode: 'off' } } },
+  'the user’s own rules, checked first': {
     values: { ratelimit: { rules: 'domain: edge\ndescriptors: []\n' } },
   },
-  'secrets and rules of one’s own': {
+  'the user’s own secrets and rules': {
     values: {
       admin: { existingSecret: 'admin', key: 'bearer' },
       pools: { codeSecret: { existingSecret: 'code', key: 'bytes' } },
@@ -213,14 +213,14 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
       imagePullSecrets: [{ name: 'ours' }],
     },
   },
-  'everything about pods': { values: { podDefaults: everythingOfPods } },
-  'pods of one workload alone': {
+  'all pod values': { values: { podDefaults: allPodValues } },
+  'pods of one workload': {
     values: {
-      redirect: { pod: everythingOfPods },
+      redirect: { pod: allPodValues },
       cassandra: { bundled: { replicas: 3, pod: { priorityClassName: 'highest' } } },
     },
   },
-  'labels and objects of one’s own': {
+  'the user’s own labels and objects': {
     values: {
       fullnameOverride: 'links',
       commonLabels: { owner: 'sre' },

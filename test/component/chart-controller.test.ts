@@ -1,5 +1,5 @@
-// The controller as the chart sets it up: its rights are those that the manual names and no others,
-// each pool of the values is a CodePool that it can keep, and other modes have none of it.
+// The controller as the chart deploys it: its RBAC rules are exactly those of the manual, each pool
+// of the values is a valid CodePool, and other modes of the pools deploy no controller.
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
@@ -23,7 +23,7 @@ interface Rule {
   readonly verbs: readonly string[]
 }
 
-/** The rules of the manual: those for every namespace that is watched, and those for its own. */
+/** The rules in the manual: those for each watched namespace, and those for its own namespace. */
 function rulesOfManual(): [readonly Rule[], readonly Rule[]] {
   const [, rights = ''] = readFileSync('docs/controller.md', 'utf8').split('## Rights')
   const blocks = [...rights.matchAll(/```yaml\n(.*?)```/gs)].map(([, text = '']) => text)
@@ -48,7 +48,7 @@ describe('rights', () => {
     expect(objects.filter(({ kind }) => kind.startsWith('ClusterRole'))).toEqual([])
   })
 
-  test('reach into each namespace that is watched, without its Leases', async () => {
+  test('cover each watched namespace, without Leases', async () => {
     const objects = await caseOf('pools of several namespaces and clusters')
     const [each, own] = rulesOfManual()
     const named = own.map((rule) =>
@@ -71,11 +71,11 @@ describe('the pod', () => {
   const controllerOf = (objects: readonly KubeObject[]) => {
     const pod = podsOf(objects).find(({ of }) => of.metadata.name === NAME)
     const [container] = pod?.spec.containers ?? []
-    if (pod === undefined || container === undefined) throw new Error('there is no controller')
+    if (pod === undefined || container === undefined) throw new Error('no controller is rendered')
     return { pod, container }
   }
 
-  test('holds no code secret, little memory, and waits for the schema', async () => {
+  test('has no code secret and little memory, and waits for the schema', async () => {
     const { pod, container } = controllerOf(await caseOf('default'))
     expect(pod.replicas).toBe(2)
     expect(pod.spec.terminationGracePeriodSeconds).toBe(15)
@@ -89,7 +89,7 @@ describe('the pod', () => {
     })
   })
 
-  test('is told the namespaces, the cluster and the Lease where values name them', async () => {
+  test('gets the namespaces, the cluster and the Lease that the values set', async () => {
     const several = controllerOf(await caseOf('pools of several namespaces and clusters'))
     expect(several.container.env).toEqual(
       expect.arrayContaining([
@@ -109,7 +109,7 @@ describe('the pod', () => {
       'policies with peers',
       { ports: [{ protocol: 'TCP', port: 8443 }], to: [{ ipBlock: { cidr: '192.0.2.1/32' } }] },
     ],
-  ])('alone may reach the API server: %s', async (name, rule) => {
+  ])('is the only pod that may connect to the API server: %s', async (name, rule) => {
     const objects = await caseOf(name)
     const egressOf = (policy: KubeObject) => (policy.spec?.['egress'] ?? []) as object[]
     const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy')
@@ -119,7 +119,7 @@ describe('the pod', () => {
     expect(reaching.map(({ metadata }) => metadata.name)).toEqual([NAME])
   })
 
-  test('has a budget where there are several, and none where it is alone', async () => {
+  test('has a PodDisruptionBudget if it has several replicas, and none if it has one', async () => {
     const budgets = async (name: string) =>
       (await caseOf(name))
         .filter(({ kind, metadata }) => kind === 'PodDisruptionBudget' && metadata.name === NAME)
@@ -143,7 +143,7 @@ describe('pools', () => {
   const poolsOf = (objects: readonly KubeObject[]) =>
     objects.filter(({ kind }) => kind === 'CodePool')
 
-  test('are a CodePool each, of the name that creators know', async () => {
+  test('are one CodePool each, with the name that the create pods use', async () => {
     const pools = poolsOf(await caseOf('several pools'))
     expect(pools.map(({ spec }) => spec)).toMatchObject([
       { storeName: 'shop/Prod_1', lowWater: 1000, target: 2000 },
@@ -161,7 +161,7 @@ describe('pools', () => {
     })
   })
 
-  test('keep to the definition’s own rule on low water and target', async () => {
+  test('satisfy the validation rule of the CRD on low water and target', async () => {
     for (const name of Object.keys(chartCases)) {
       for (const { spec } of poolsOf(await caseOf(name))) {
         const room = Number(spec?.['target']) - Number(spec?.['lowWater'])
@@ -170,9 +170,9 @@ describe('pools', () => {
     }
   }, 60_000)
 
-  test('are filled by Jobs that know the pool, the level and the secret', async () => {
-    const [pod] = podsOf(refillJobsOf(await caseOf('secrets and rules of one’s own')))
-    if (pod === undefined) throw new Error('there is no Job')
+  test('are filled by Jobs with the pool, the target and the secret', async () => {
+    const [pod] = podsOf(refillJobsOf(await caseOf('the user’s own secrets and rules')))
+    if (pod === undefined) throw new Error('no Job is rendered')
     const { spec, labels } = pod
     expect(labels['app.kubernetes.io/component']).toBe('pools')
     expect(spec.serviceAccountName).toBe('shop-curtail-pools')
@@ -188,19 +188,26 @@ describe('pools', () => {
     })
   })
 
-  test.each(helmMajors)('creators wait for codes in every mode but off: Helm %d', async (major) => {
-    const waits = async (mode: string) => {
-      const values: GivenValues = { pools: { mode } }
-      const objects = await renderChart({ major, values })
-      const create = podsOf(objects).find(({ of }) => of.metadata.name === 'shop-curtail-create')
-      return create?.spec.initContainers?.some(({ name }) => name === 'wait-for-codes')
-    }
-    expect(await Promise.all(['controller', 'cron', 'off'].map(waits))).toEqual([true, true, false])
-  })
+  test.each(helmMajors)(
+    'make the create pods wait for codes in every mode but off: Helm %d',
+    async (major) => {
+      const waits = async (mode: string) => {
+        const values: GivenValues = { pools: { mode } }
+        const objects = await renderChart({ major, values })
+        const create = podsOf(objects).find(({ of }) => of.metadata.name === 'shop-curtail-create')
+        return create?.spec.initContainers?.some(({ name }) => name === 'wait-for-codes')
+      }
+      expect(await Promise.all(['controller', 'cron', 'off'].map(waits))).toEqual([
+        true,
+        true,
+        false,
+      ])
+    },
+  )
 })
 
-test.each(['pools filled by CronJobs', 'pools filled by somebody else'])(
-  'nothing of it is there with %s',
+test.each(['pools filled by CronJobs', 'pools filled by another process'])(
+  'no controller is rendered with %s',
   async (name) => {
     const objects = await caseOf(name)
     expect(objects.filter(({ kind }) => /^(CodePool|Role|RoleBinding)$/.test(kind))).toEqual([])

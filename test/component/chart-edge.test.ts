@@ -1,5 +1,5 @@
-// The edge as the chart sets it up: the same bytes as everywhere else, a bootstrap that Envoy
-// takes, and rules that the rate limiter takes.
+// The edge as the chart deploys it: the bootstrap is the same byte for byte as everywhere else,
+// Envoy accepts it, and the rate limiter accepts its rules.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const host = (name: string) => `shop-curtail-${name}.store.svc.cluster.local`
 
-/** What the chart's defaults come to. */
+/** The settings that the chart's defaults result in. */
 const base = {
   baseUrl: 'http://localhost:8080',
   redirectEndpoints: [{ host: host('redirect'), port: 8080 }],
@@ -37,7 +37,7 @@ const base = {
   limiterEndpoints: [{ host: host('ratelimit'), port: 8081 }],
 } as const
 
-const asked: readonly [string, Partial<EdgeSettings>][] = [
+const cases: readonly [string, Partial<EdgeSettings>][] = [
   ['default', {}],
   ['TLS at the edge', { baseUrl: 'https://cur.tl', tls: true }],
   [
@@ -52,20 +52,20 @@ const asked: readonly [string, Partial<EdgeSettings>][] = [
   ['behind a proxy, by a port of the nodes', { trustedHops: 2 }],
 ]
 
-describe.each(asked)('%s', (name, settings) => {
-  const wanted = completeEdgeSettings({ ...base, ...settings })
+describe.each(cases)('%s', (name, settings) => {
+  const expected = completeEdgeSettings({ ...base, ...settings })
 
   test.each(helmMajors)(
     'Helm %d renders what renderBootstrap renders, byte for byte',
     async (major) => {
       const objects = await renderChart({ major, ...chartCases[name] })
       const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-edge')
-      expect(data['envoy.yaml']).toBe(renderBootstrap(wanted))
-      expect(data['certificate.yaml']).toBe(wanted.tls ? renderCertificate(wanted) : undefined)
+      expect(data['envoy.yaml']).toBe(renderBootstrap(expected))
+      expect(data['certificate.yaml']).toBe(expected.tls ? renderCertificate(expected) : undefined)
     },
   )
 
-  test('Envoy takes the bootstrap', async () => {
+  test('Envoy accepts the bootstrap', async () => {
     const objects = await renderChart({ major: 4, ...chartCases[name] })
     const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-edge')
     const mounted = '/etc/curtail/edge/'
@@ -77,19 +77,19 @@ describe.each(asked)('%s', (name, settings) => {
     const quiet = ['-c', 'exec "$0" "$@" >/dev/null', await findEnvoy()] // it opens /dev/stdout
     await run('sh', [...quiet, ...args], { timeout: VALIDATE_MS_MAX }).catch((error: unknown) => {
       const { stderr } = error as { stderr: string }
-      throw new Error(`Envoy refuses it: ${stderr.slice(-1000)}`)
+      throw new Error(`Envoy rejects it: ${stderr.slice(-1000)}`)
     })
   }, 60_000)
 })
 
-test('a setting of the edge that is left out of the chart is told here', async () => {
+test('the chart sets every setting of the edge', async () => {
   const text = await readFile(join(chartFolder, 'templates', '_edge.tpl'), 'utf8')
   const given = [...text.matchAll(/^(\w+): /gm)].map(([, name]) => name)
   expect(given.sort()).toEqual(Object.keys(completeEdgeSettings(base)).sort())
 })
 
 describe('the rules', () => {
-  test('that the chart ships have no fault, and limit a client', async () => {
+  test('that the chart ships are valid, and limit a client', async () => {
     const objects = await renderChart({ major: 4 })
     const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-ratelimit')
     const file = join(folder, 'rate-limits.yaml')
@@ -103,7 +103,7 @@ describe('the rules', () => {
   const checks = (objects: readonly KubeObject[]) =>
     objects.filter(({ metadata }) => metadata.name === 'shop-curtail-check-rules')
 
-  test('of one’s own are checked by a Job before anything is changed, others by none', async () => {
+  test('of the user are checked by a Job before the release changes', async () => {
     const rules = 'domain: edge\ndescriptors: [{ keys: client }]\n'
     const objects = checks(await renderChart({ major: 4, values: { ratelimit: { rules } } }))
     const hooks = objects.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'])
@@ -116,7 +116,7 @@ describe('the rules', () => {
     }
     const { spec } = objectOf(objects, 'Job', 'shop-curtail-check-rules')
     expect(spec).toMatchObject({ backoffLimit: 0, activeDeadlineSeconds: 240 })
-    // The command of the Job finds the fault.
+    // The command of the Job reports the error.
     const command = podsOf(objects)[0]?.spec.containers[0]?.command ?? []
     const given = command.slice(command.indexOf('/app/main.js') + 1)
     const file = join(folder, 'rate-limits.yaml')
@@ -127,7 +127,7 @@ describe('the rules', () => {
     expect([exitCode, stdout]).toEqual([1, expect.stringContaining('rate-limits.yaml:2: ')])
   }, 30_000)
 
-  test('that the chart ships, or a ConfigMap holds, need no Job', async () => {
+  test('of the chart, or of an existing ConfigMap, are checked by no Job', async () => {
     for (const ratelimit of [{}, { existingRules: 'mine' }]) {
       expect(checks(await renderChart({ major: 4, values: { ratelimit } }))).toEqual([])
     }

@@ -1,5 +1,5 @@
-// The load test as the chart renders it, and the sample for the k6-operator: both run scenarios
-// that are there, by the k6 of the tests, and nothing of it is there unless it is asked for.
+// The load test as the chart renders it, and the sample for the k6-operator: both run existing
+// scenarios with the k6 version of the tests. By default the chart renders no load test.
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
 import { parse } from 'yaml'
@@ -23,7 +23,7 @@ const jobOf = (objects: readonly KubeObject[]) =>
   podsOf(objects).find(({ labels }) => labels['app.kubernetes.io/component'] === 'load-test')
 
 test(
-  'by default nothing of it is there',
+  'by default no load test is rendered',
   async () => {
     const text = JSON.stringify(await render('default'))
     expect(text).not.toContain('load-test')
@@ -33,7 +33,7 @@ test(
 )
 
 test(
-  'the ConfigMap holds the scenarios as they are',
+  'the ConfigMap contains the unchanged scenarios',
   async () => {
     const { data = {} } = objectOf(await render('a load test'), 'ConfigMap', NAME)
     const files = [...scenarios, 'clients', 'shapes', 'summaries'].map((name) => `${name}.ts`)
@@ -46,7 +46,7 @@ test(
 )
 
 test(
-  'the Job runs one scenario once against the edge, with what it is told',
+  'the Job runs one scenario once against the edge, with the values as its environment',
   async () => {
     const job = jobOf(await render('a load test'))
     expect(job?.of).toMatchObject({ kind: 'Job', spec: { backoffLimit: 0 } })
@@ -66,7 +66,7 @@ test(
 )
 
 test(
-  'another run is another Job, as Jobs cannot be changed',
+  'another run is a Job of another name, as Jobs are immutable',
   async () => {
     const values = { edge: { trustedHops: 1 }, loadTest: { enabled: true } }
     const again = { ...values, loadTest: { enabled: true, shape: 'soak' } }
@@ -81,9 +81,9 @@ test(
 )
 
 test(
-  'a scenario goes elsewhere, and with run: false the scenarios alone are there',
+  'baseUrl redirects the load; with run: false only the scenarios are rendered',
   async () => {
-    const [container] = jobOf(await render('a load test of somewhere else'))?.spec.containers ?? []
+    const [container] = jobOf(await render('a load test of another service'))?.spec.containers ?? []
     expect(container?.command?.at(-1)).toBe('/scripts/code-walker.ts')
     expect(container?.env).toContainEqual({ name: 'BASE_URL', value: 'https://staging.example' })
     const alone = await renderChart({
@@ -99,9 +99,9 @@ test(
 test.each<[string, GivenValues]>([
   ['no hop is trusted', { trustedHops: 0 }],
   ['two hops are trusted', { trustedHops: 2 }],
-  ['connections begin with the PROXY protocol', { trustedHops: 1, proxyProtocol: true }],
+  ['connections start with the PROXY protocol', { trustedHops: 1, proxyProtocol: true }],
 ])(
-  'where %s, the reason is told: all clients would be one',
+  'if %s, rendering fails with the reason: all clients would be one',
   async (_, edge) => {
     const values = { image: someImage, edge, loadTest: { enabled: true } }
     const { exitCode, error } = await tryRender({ major: 4, values })
@@ -112,7 +112,7 @@ test.each<[string, GivenValues]>([
 )
 
 test(
-  'the TestRun of the k6-operator names what the chart has',
+  'the TestRun of the k6-operator names existing objects of the chart',
   async () => {
     const sample = new URL('../../k8s/samples/k6-test-run.yaml', import.meta.url)
     const { kind, spec, metadata } = parse(await readFile(sample, 'utf8')) as {

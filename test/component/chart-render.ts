@@ -1,5 +1,5 @@
-// Renders the chart as `helm template` does, without a cluster, and finds pods and containers in
-// what comes out. Decides nothing about what is right.
+// Renders the chart with `helm template`, without a cluster, and finds pods and containers in the
+// manifests. Contains no expectation.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
@@ -13,7 +13,7 @@ export const chartFolder = fileURLToPath(new URL('../../charts/curtail', import.
 const RENDER_MS_MAX = 20_000
 const OUTPUT_BYTES_MAX = 32 * 1024 * 1024
 
-/** A Kubernetes object, as far as tests look at it. */
+/** The fields of a Kubernetes object that tests read. */
 export interface KubeObject {
   readonly apiVersion: string
   readonly kind: string
@@ -27,7 +27,7 @@ export interface KubeObject {
   readonly data?: Readonly<Record<string, string>>
 }
 
-/** A container, as far as tests look at it. */
+/** The fields of a container that tests read. */
 export interface Container {
   readonly name: string
   readonly image: string
@@ -43,14 +43,14 @@ export interface Container {
   readonly resources?: { readonly requests?: Readonly<Record<string, string | number>> }
 }
 
-/** A volume, as far as tests look at it. */
+/** The fields of a volume that tests read. */
 interface Volume {
   readonly name: string
   readonly secret?: { secretName: string; items?: readonly { key: string; path: string }[] }
   readonly configMap?: { name: string }
 }
 
-/** A pod, as far as tests look at it. */
+/** The fields of a pod that tests read. */
 interface PodSpec {
   readonly containers: readonly Container[]
   readonly initContainers?: readonly Container[]
@@ -61,22 +61,22 @@ interface PodSpec {
   readonly terminationGracePeriodSeconds?: number
 }
 
-/** Values as a user gives them. */
+/** Values of the chart, as a user sets them. */
 export type GivenValues = Readonly<Record<string, unknown>>
 
 /** What to render. */
 export interface RenderOptions {
   readonly major: HelmMajor
   readonly values?: GivenValues
-  /** Files of values in the chart's folder. */
+  /** Values files in the chart's folder. */
   readonly files?: readonly string[]
   readonly release?: string
 }
 
-/** The image that every rendering needs. */
+/** The image that every rendering requires. */
 export const someImage = { repository: 'registry.example.com/curtail' }
 
-/** How `helm template` ended. */
+/** The result of `helm template`. */
 export interface Rendering {
   readonly exitCode: number
   readonly text: string
@@ -99,7 +99,7 @@ export async function tryRender(options: RenderOptions): Promise<Rendering> {
   })
 }
 
-/** The manifests as a text. Throws what Helm said. */
+/** The manifests as a string. Throws Helm's error. */
 export async function renderText(options: RenderOptions): Promise<string> {
   const values = { image: someImage, ...options.values }
   const { exitCode, text, error } = await tryRender({ ...options, values })
@@ -107,29 +107,29 @@ export async function renderText(options: RenderOptions): Promise<string> {
   return text
 }
 
-/** The objects of manifests. Throws where they are no YAML. */
+/** The objects of manifests. Throws if they are not YAML. */
 export function readObjects(text: string): readonly KubeObject[] {
   return parseAllDocuments(text, { version: '1.1' }).flatMap((document) => {
-    const [fault] = document.errors
-    if (fault !== undefined) throw fault
+    const [error] = document.errors
+    if (error !== undefined) throw error
     const object = document.toJS() as KubeObject | null
     return object === null ? [] : [object]
   })
 }
 
-/** The objects. Throws what Helm said. */
+/** The objects. Throws Helm's error. */
 export async function renderChart(options: RenderOptions): Promise<readonly KubeObject[]> {
   return readObjects(await renderText(options))
 }
 
-/** The object of that kind and name. Throws where there is none. */
+/** The object of that kind and name. Throws if it does not exist. */
 export function objectOf(objects: readonly KubeObject[], kind: string, name: string): KubeObject {
   const found = objects.find((one) => one.kind === kind && one.metadata.name === name)
-  if (found === undefined) throw new Error(`there is no ${kind} ${name}`)
+  if (found === undefined) throw new Error(`no ${kind} ${name} is rendered`)
   return found
 }
 
-/** A pod's specification, with how many of it there are. */
+/** A pod's specification and its number of replicas. */
 export interface FoundPod {
   readonly of: KubeObject
   readonly spec: PodSpec
@@ -143,7 +143,7 @@ interface PodTemplate {
   readonly spec: PodSpec
 }
 
-/** Every pod that objects would start, those of the controller's refill Jobs included. */
+/** Every pod that the objects would start, including those of the controller's refill Jobs. */
 export function podsOf(objects: readonly KubeObject[]): readonly FoundPod[] {
   return [...objects, ...refillJobsOf(objects)].flatMap((object) => {
     const template = templateOf(object)
@@ -154,7 +154,7 @@ export function podsOf(objects: readonly KubeObject[]): readonly FoundPod[] {
   })
 }
 
-/** The Job that the controller makes of each CodePool, by the template that stands beside it. */
+/** The Job that the controller creates for each CodePool, from the rendered pod template. */
 export function refillJobsOf(objects: readonly KubeObject[]): readonly KubeObject[] {
   const text = objects.find(({ data }) => data?.['pod.yaml'] !== undefined)?.data?.['pod.yaml']
   const pools = objects.filter(({ kind }) => kind === 'CodePool')
@@ -181,7 +181,7 @@ function templateOf(object: KubeObject): PodTemplate | undefined {
   return undefined
 }
 
-/** Every container of a pod, those that run first included. */
+/** Every container of a pod, including init containers. */
 export function containersOf({ spec }: FoundPod): readonly Container[] {
   return [...(spec.initContainers ?? []), ...spec.containers]
 }

@@ -1,5 +1,5 @@
-// The chart against the roles that it starts: it names no setting that a role does not have, leaves
-// none out that a role needs, gives values that the role takes, and mounts every file it points at.
+// The chart compared with the roles that it starts: it sets every required setting of a role and no
+// unknown one, with values that the role accepts, and mounts every file that a setting names.
 import { beforeAll, expect, test } from '@jest/globals'
 import type { Role } from '../../src/process/role.ts'
 import { chartCases } from './chart-cases.ts'
@@ -12,13 +12,13 @@ import {
   renderChart,
 } from './chart-render.ts'
 
-/** A container of ours. */
+/** A container that runs a role of Curtail. */
 interface Ours {
   /** Case, object and container. */
   readonly where: string
   readonly role: string
   readonly pod: FoundPod
-  /** All that is rendered with it. */
+  /** Everything that is rendered with it. */
   readonly objects: readonly KubeObject[]
   readonly container: Container
   readonly settings: Role['settings']
@@ -54,7 +54,7 @@ async function loadRole(name: string): Promise<Role> {
   return role
 }
 
-/** The setting that a variable gives, and whether it names a file of it; none: no such setting. */
+/** The setting of a variable, and whether it names a file; `undefined` for an unknown setting. */
 function settingOf(variable: string, settings: Role['settings']) {
   const plain = settings[variable]
   if (plain !== undefined) return { setting: plain, isFile: false }
@@ -62,11 +62,11 @@ function settingOf(variable: string, settings: Role['settings']) {
   return base?.secret === true ? { setting: base, isFile: true } : undefined
 }
 
-/** Files that a setting names itself. */
+/** Settings whose value is the path of a file. */
 const filesByName =
   /^(CASSANDRA|REDIS)_TLS_(CA|CERT|KEY|CACERT|CLIENT_\w+)$|^CODE_SECRET_FILE$|^REFILL_POD_TEMPLATE$/
 
-test('every role that pods need is started somewhere', () => {
+test('every role is started by some pod', () => {
   const started = [...new Set(ours.map(({ role }) => role))].sort()
   expect(started).toEqual([
     'controller',
@@ -91,7 +91,7 @@ test('every variable is a setting of the role', () => {
   expect(unknown).toEqual([])
 })
 
-test('every setting that a role needs is given, once', () => {
+test('every required setting of a role is set, once', () => {
   const faults = ours.flatMap(({ where, container, settings }) => {
     const given = (container.env ?? []).map(({ name }) => name)
     const twice = given.filter((name, at) => given.indexOf(name) !== at)
@@ -104,8 +104,8 @@ test('every setting that a role needs is given, once', () => {
   expect(faults).toEqual([])
 })
 
-test('every value is one that the role takes', () => {
-  const refused = ours.flatMap(({ where, container, settings }) =>
+test('every value is one that the role accepts', () => {
+  const rejected = ours.flatMap(({ where, container, settings }) =>
     (container.env ?? []).flatMap(({ name, value }) => {
       const found = settingOf(name, settings)
       if (found === undefined || found.isFile || value === undefined || value === '') return []
@@ -113,7 +113,7 @@ test('every value is one that the role takes', () => {
       return [`${where}: ${name}=${value}, which must be ${found.setting.allowed}`]
     }),
   )
-  expect(refused).toEqual([])
+  expect(rejected).toEqual([])
 })
 
 test('every file that a variable names is mounted from a Secret or a ConfigMap', () => {
@@ -143,17 +143,17 @@ function isMounted(path: string, { container, pod, objects }: Ours): boolean {
   })
 }
 
-test('no password stands in what is rendered: those settings come from Secrets', () => {
-  const told = ours.flatMap(({ where, container }) =>
+test('no manifest contains a password: those settings come from Secrets', () => {
+  const exposed = ours.flatMap(({ where, container }) =>
     (container.env ?? [])
       .filter(({ name, value }) => /PASSWORD|_AUTH|TOKEN/.test(name) && value !== undefined)
       .filter(({ name }) => !name.endsWith('_FILE'))
       .map(({ name }) => `${where}: ${name}`),
   )
-  expect(told).toEqual([])
+  expect(exposed).toEqual([])
 })
 
-test('ports by which a container is probed and found are those that its role opens', () => {
+test('the declared ports of a container are those that its role opens', () => {
   const wanted: Readonly<Record<string, readonly string[]>> = {
     create: ['PORT=8080', 'ADMIN_PORT=9090'],
     redirect: ['PORT=8080', 'ADMIN_PORT=9090'],

@@ -1,5 +1,5 @@
-// Helm upgrades at a real API server, without a node: the code secret is never replaced silently,
-// and no command of a runbook makes a later upgrade fail.
+// Helm upgrades on a real API server, without a node: the code secret is never replaced silently,
+// and after every runbook command a later upgrade succeeds.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { type KubeApiserver, startKubeApiserver } from '../parts/kube-apiserver.
 import { scriptsOf } from '../parts/runbook-commands.ts'
 import { chartFolder, someImage } from './chart-render.ts'
 
-const START_MS_MAX = 40 * 60_000 // when Kubernetes has yet to be built
+const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
 const TEST_MS_MAX = 120_000
 const COMMAND_MS_MAX = 60_000
 const NAMESPACE = 'store'
@@ -33,7 +33,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Commands of the runbooks that write; those about pods and CronJobs find none here. */
+/** Runbook commands that write; excludes those about pods and CronJobs, which do not exist here. */
 const isWriting = (line: string) =>
   /^(helm|kubectl) /.test(line) &&
   !/ (delete pod|describe|exec|get|history|logs|port-forward|top|wait) | --from=/.test(line)
@@ -43,7 +43,7 @@ interface Ran {
   readonly text: string
 }
 
-/** Runs a line in a shell that finds kubectl and Helm 4. */
+/** Runs a line in a shell with kubectl and Helm 4 on its PATH. */
 async function sh(line: string): Promise<Ran> {
   const path = [server.programs, dirname(await findHelm(4)), process.env['PATH'] ?? ''].join(':')
   const env = { PATH: path, HOME: folder, KUBECONFIG: server.kubeconfig, NS: NAMESPACE }
@@ -63,7 +63,7 @@ async function mustSh(line: string): Promise<string> {
   return text
 }
 
-/** The Helm command with the values of these tests; nothing is ready here, as there is no node. */
+/** The Helm command with the values of these tests. */
 const helm = (command: string, release: string, more = '') =>
   `helm ${command} ${release} ${chartFolder} -n ${NAMESPACE} ` +
   `--set image.repository=${someImage.repository} ${more}`
@@ -75,7 +75,7 @@ const secretOf = (release: string) =>
   )
 
 test(
-  'a missing code secret is refused, whatever else the upgrade changes, until it is restored',
+  'without its code secret every upgrade fails, until the secret is restored',
   async () => {
     await mustSh(helm('install', 'lost'))
     const before = await secretOf('lost')
@@ -92,7 +92,7 @@ test(
       expect([more, await secretOf('lost')]).toEqual([more, ''])
     }
 
-    // By the command that the refusal prints.
+    // Restores it with the command that the error prints.
     const { text } = await sh(helm('upgrade', 'lost'))
     const printed = /^ *(kubectl .* create secret generic .*)$/m.exec(text)?.[1] ?? ''
     await writeFile(join(folder, 'backup'), Buffer.from(before, 'base64'))
@@ -104,7 +104,7 @@ test(
 )
 
 test(
-  'another secret is taken where it is named; one without its key is refused',
+  'an existing secret is used if the values name it; a secret without its key is rejected',
   async () => {
     await mustSh(helm('install', 'other'))
     await mustSh(`kubectl -n ${NAMESPACE} delete secret other-curtail-code-secret`)
@@ -119,7 +119,7 @@ test(
 )
 
 test(
-  'a first installation that failed keeps its secret; an uninstalled one may have another',
+  'a failed first installation keeps its secret; after an uninstall it may be replaced',
   async () => {
     const bad = helm('install', 'half', '--set-string edge.service.annotations.UPPER/x/y=1')
     expect((await sh(bad)).code).toBe(1)
@@ -140,7 +140,7 @@ test(
 )
 
 test(
-  'after the commands of the runbooks that write, the next upgrade passes',
+  'after the runbook commands that write, the next upgrade succeeds',
   async () => {
     const names = (await readdir(runbooks)).sort()
     const texts = await Promise.all(names.map((name) => readFile(new URL(name, runbooks), 'utf8')))
@@ -163,15 +163,15 @@ test(
           .replace(/\bRELEASE\b/g, 'books')
           .replace(/\bCHART\b/g, chartFolder)
           .replace(/\bSECRET\b/g, secret)
-        // The Job that checks the rules has no node here; the cluster's tests run it.
+        // The Job that checks the rules would stay pending without a node; test/cluster runs it.
         const hooks = line.includes(' upgrade ') ? ' --no-hooks' : ''
         await mustSh(`${filled}${hooks}`)
       }
       await mustSh(helm('upgrade', 'books'))
     }
-    await runAll('kubectl') // first: some commands of Helm take fields back by force
+    await runAll('kubectl') // first: some Helm commands take over fields by force
     await runAll('helm')
-    // Not by chance: what the pages warn of is refused.
+    // A command that the runbooks warn of does make the upgrade fail.
     await mustSh(`kubectl -n ${NAMESPACE} scale deploy/books-curtail-edge --replicas=7`)
     expect((await sh(helm('upgrade', 'books'))).text).toContain('conflict')
   },
@@ -186,9 +186,9 @@ test(
     const ports = [...notes.matchAll(/ port-forward \S+ (\d+):/g)].map(([, port]) => port)
     expect(ports.length).toBeGreaterThan(2)
     expect(new Set(ports).size).toBe(ports.length)
-    // What is forwarded is what the commands after it ask.
-    const asked = [...notes.matchAll(/http:\/\/localhost:(\d+)\//g)].map(([, port]) => port)
-    expect(ports).toEqual([...new Set(asked.filter((port) => ports.includes(port)))])
+    // The other commands use exactly the forwarded ports.
+    const used = [...notes.matchAll(/http:\/\/localhost:(\d+)\//g)].map(([, port]) => port)
+    expect(ports).toEqual([...new Set(used.filter((port) => ports.includes(port)))])
   },
   TEST_MS_MAX,
 )

@@ -1,5 +1,5 @@
-// The values of the chart: what is refused and how it is told, and that schema, README and
-// templates know the same values.
+// The values of the chart: which are rejected and with which error, and that schema, README and
+// templates contain the same values.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
@@ -8,14 +8,14 @@ import { renderedFiles } from '../../charts/render.ts'
 import { helmMajors } from '../parts/helm.ts'
 import { chartFolder, type GivenValues, someImage, tryRender } from './chart-render.ts'
 
-/** Values that break a rule, with the path that must be told, and what is allowed. */
-interface Refused {
+/** Invalid values, with the path and the allowed values that the error must name. */
+interface Rejected {
   readonly values: GivenValues
   readonly path: string
   readonly allowed: RegExp
 }
 
-const refused: readonly [string, Refused][] = [
+const rejected: readonly [string, Rejected][] = [
   [
     'no image',
     { values: { image: {} }, path: 'image.repository', allowed: /does not match pattern/i },
@@ -38,23 +38,23 @@ const refused: readonly [string, Refused][] = [
     },
   ],
   [
-    'hops below nought',
+    'negative hops',
     { values: { edge: { trustedHops: -1 } }, path: 'edge.trustedHops', allowed: /\b0\b/ },
   ],
   [
-    'more hops than there can be',
+    'too many hops',
     { values: { edge: { trustedHops: 11 } }, path: 'edge.trustedHops', allowed: /\b10\b/ },
   ],
   [
-    'a text for a number',
+    'a string for a number',
     { values: { create: { replicas: 'two' } }, path: 'create.replicas', allowed: /integer/ },
   ],
   [
-    'a text for a choice',
+    'a string for a boolean',
     { values: { edge: { failClosed: 'yes' } }, path: 'edge.failClosed', allowed: /boolean/ },
   ],
   [
-    'a base with a path',
+    'a base URL with a path',
     { values: { baseUrl: 'https://cur.tl/x' }, path: 'baseUrl', allowed: /pattern/ },
   ],
   [
@@ -86,7 +86,7 @@ const refused: readonly [string, Refused][] = [
     { values: { controller: { replicas: 0 } }, path: 'controller.replicas', allowed: /\b1\b/ },
   ],
   [
-    'a namespace that can be none',
+    'an invalid namespace',
     {
       values: { controller: { watchNamespaces: ['A'] } },
       path: 'controller.watchNamespaces.0',
@@ -102,7 +102,7 @@ const refused: readonly [string, Refused][] = [
     },
   ],
   [
-    'a password in an address',
+    'a password in a URL',
     {
       values: { cache: { external: { url: 'redis://:secret@host' } } },
       path: 'cache.external.url',
@@ -126,7 +126,7 @@ const refused: readonly [string, Refused][] = [
     },
   ],
   [
-    'an unknown word of pods',
+    'an unknown field of pods',
     {
       values: { redirect: { pod: { node: 'a' } } },
       path: 'redirect.pod.node',
@@ -134,18 +134,21 @@ const refused: readonly [string, Refused][] = [
     },
   ],
   [
-    'resources that are none',
+    'invalid resources',
     {
       values: { edge: { resources: { requests: { cpu: 'lots' } } } },
       path: 'edge.resources.requests.cpu',
       allowed: /pattern/,
     },
   ],
-  ['a log level', { values: { logLevel: 'loud' }, path: 'logLevel', allowed: /trace.*silent/ }],
+  [
+    'an unknown log level',
+    { values: { logLevel: 'loud' }, path: 'logLevel', allowed: /trace.*silent/ },
+  ],
 ]
 
-/** How a Helm writes a path: Helm 3 as here, Helm 4 as a JSON pointer. */
-function tells(error: string, path: string): boolean {
+/** Whether the error names the path: Helm 3 prints it as it is, Helm 4 as a JSON pointer. */
+function namesPath(error: string, path: string): boolean {
   const parts = path.split('.')
   const last = parts.at(-1) ?? ''
   const above = parts.slice(0, -1)
@@ -157,8 +160,8 @@ function tells(error: string, path: string): boolean {
   ].some((form) => error.includes(form))
 }
 
-describe.each(helmMajors)('Helm %d refuses', (major) => {
-  test.each(refused)(
+describe.each(helmMajors)('Helm %d rejects', (major) => {
+  test.each(rejected)(
     '%s',
     async (_, { values, path, allowed }) => {
       const { exitCode, error } = await tryRender({
@@ -166,13 +169,13 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
         values: { image: someImage, ...values },
       })
       expect(exitCode).not.toBe(0)
-      expect([error, tells(error, path)]).toEqual([error, true])
+      expect([error, namesPath(error, path)]).toEqual([error, true])
       expect(error).toMatch(allowed)
     },
     30_000,
   )
 
-  test('values that do not fit together, all at once', async () => {
+  test('values that contradict each other, with all errors at once', async () => {
     const values = {
       image: someImage,
       edge: { tls: { enabled: true } },
@@ -192,7 +195,7 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
     }
     const { exitCode, error } = await tryRender({ major, values })
     expect(exitCode).not.toBe(0)
-    const told = [
+    const messages = [
       'edge.tls.existingSecret must name a Secret',
       'ratelimit.rules must be empty',
       'redirect.autoscaling.minReplicas must not be above redirect.autoscaling.maxReplicas, 3',
@@ -205,7 +208,7 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
       'the target of a must be at least 5001, 1,000 above its lowWater',
       'controller.watchNamespaces must not name store',
     ]
-    for (const sentence of told) expect(error).toContain(sentence)
+    for (const message of messages) expect(error).toContain(message)
   }, 30_000)
 
   test.each([
@@ -213,20 +216,20 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
     ['descriptors: []', 'must have the domain edge, which Envoy sends: with none'],
     ['domain: edge\ndescriptor: []', 'must have a list of descriptors'],
     ['domain: edge\n descriptors: [', 'must be YAML: '],
-  ])('rules that would admit everything: %j', async (rules, sentence) => {
+  ])('rules that would admit everything: %j', async (rules, message) => {
     const values = { image: someImage, ratelimit: { rules } }
     const { exitCode, error } = await tryRender({ major, values })
-    expect([exitCode === 0, error]).toEqual([false, expect.stringContaining(sentence)])
+    expect([exitCode === 0, error]).toEqual([false, expect.stringContaining(message)])
   })
 
-  test('a controller of more namespaces than its stores are reached from', async () => {
+  test('a controller that watches namespaces whose pods cannot reach its stores', async () => {
     const values = { image: someImage, controller: { watchNamespaces: ['other'] } }
     const { exitCode, error } = await tryRender({ major, values })
     expect(exitCode).not.toBe(0)
     expect(error).toContain('must be empty if cassandra.mode is bundled')
   }, 30_000)
 
-  test('a cluster without the kinds that are asked for, where that is to fail', async () => {
+  test('a cluster without the required kinds, if renderMode is failIfMissing', async () => {
     const rules = { enabled: true, renderMode: 'failIfMissing' }
     const values = { image: someImage, monitoring: { rules } }
     const { exitCode, error } = await tryRender({ major, values })
@@ -236,14 +239,14 @@ describe.each(helmMajors)('Helm %d refuses', (major) => {
 })
 
 describe('one list of values', () => {
-  test('schema, README and copies of the edge are as `npm run render` makes them', async () => {
+  test('schema, README and copies of the edge are as `npm run render` generates them', async () => {
     for (const [path, wanted] of await renderedFiles()) {
-      const found = await readFile(path, 'utf8').catch(() => 'there is no such file')
+      const found = await readFile(path, 'utf8').catch(() => 'the file does not exist')
       expect([path, found]).toEqual([path, wanted])
     }
   })
 
-  test('templates read every value, and none that is not there', async () => {
+  test('templates read every value, and no unknown one', async () => {
     const values = readValues(await readFile(join(chartFolder, 'values.yaml'), 'utf8'))
     const leaves = values.flatMap(leavesOf)
     const texts = await readTemplates()
@@ -255,7 +258,7 @@ describe('one list of values', () => {
       return paths.includes(path) || leaves.some((leaf) => leaf.path === above && hasShape(leaf))
     }
     expect(read.filter((path) => !isKnown(path))).toEqual([])
-    // A value counts as read where its name stands as a word.
+    // A value counts as read if its name occurs as a word.
     const unread = leaves.filter(({ path }) => {
       const last = path.split('.').at(-1) ?? ''
       return !new RegExp(`\\b${last}\\b`).test(whole)

@@ -1,4 +1,4 @@
-// What the chart renders, for every toggle and both majors of Helm, without a cluster.
+// The manifests of the chart, for every toggle and both major versions of Helm, without a cluster.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ import {
   renderText,
 } from './chart-render.ts'
 import { writeCodePoolSchema } from './code-pool-schema.ts'
-import { amountsOf } from './kube-quantity.ts'
+import { sumRequests } from './kube-quantity.ts'
 
 const run = promisify(execFile)
 const names = Object.keys(chartCases)
@@ -46,12 +46,12 @@ function objectsOf(name: string): readonly KubeObject[] {
   return readObjects(texts.get(`4 ${name}`) ?? '')
 }
 
-/** What `find` finds wrong in any case, by the case's name. */
+/** The problems that `find` reports in any case, prefixed with the case's name. */
 function faultsOf(find: (objects: readonly KubeObject[]) => readonly string[]): string[] {
   return names.flatMap((name) => find(objectsOf(name)).map((fault) => `${name}: ${fault}`))
 }
 
-/** Names of Services and Jobs are labels too; a CronJob adds eleven characters to its Jobs'. */
+/** Names of Services and Jobs are also labels; a CronJob appends eleven characters for its Jobs. */
 function isNamedTooLong({ kind, metadata }: KubeObject): boolean {
   return metadata.name.length > (kind === 'CronJob' ? 52 : 63)
 }
@@ -65,7 +65,7 @@ describe('every toggle', () => {
     expect(four).toEqual(three)
   })
 
-  test('every object is as the API of Kubernetes wants it', async () => {
+  test('every object is valid for the Kubernetes API', async () => {
     for (const [name, text] of texts) {
       const file = `${name.replaceAll(/[^\w]+/g, '-')}.yaml`
       if (name.startsWith('4')) await writeFile(join(folder, file), text)
@@ -78,7 +78,7 @@ describe('every toggle', () => {
     const args = ['-strict', '-summary', '-skip', unknown, ...locations, folder]
     const bounds = { maxBuffer: 8 * 1024 * 1024 }
     const stdout = await run(await findKubeconform(), args, bounds).then(
-      (told) => told.stdout,
+      (result) => result.stdout,
       (error: unknown) => (error as { stdout: string }).stdout,
     )
     await rm(custom, { recursive: true })
@@ -86,7 +86,7 @@ describe('every toggle', () => {
     expect(stdout).toMatch(/Valid: \d{3,}/)
   }, 180_000)
 
-  test('no two objects have one name, and no name is too long', () => {
+  test('names of objects are unique, and none is too long', () => {
     const found = faultsOf((objects) => {
       const keys = objects.map(({ kind, metadata }) =>
         [kind, metadata.namespace ?? '', metadata.name].join(' '),
@@ -98,7 +98,7 @@ describe('every toggle', () => {
     expect(found).toEqual([])
   })
 
-  test('names stay short enough below a long name of the release', async () => {
+  test('names are short enough with a long release name', async () => {
     const release = `release-${'x'.repeat(45)}`
     const { values = {} } = chartCases['several pools'] ?? {}
     const objects = await renderChart({ major: 4, release, values })
@@ -107,7 +107,7 @@ describe('every toggle', () => {
 })
 
 describe('without a cluster', () => {
-  test('rendering twice changes nothing, and makes no secret', async () => {
+  test('rendering twice gives the same manifests, and generates no secret', async () => {
     for (const major of helmMajors) {
       const again = await renderText({ major })
       expect(again).toBe(texts.get(`${major} default`))
@@ -117,7 +117,7 @@ describe('without a cluster', () => {
 })
 
 describe('every pod', () => {
-  test('is restricted, as the Pod Security Standards say', () => {
+  test('complies with the restricted Pod Security Standard', () => {
     const found = faultsOf((objects) =>
       podsOf(objects).flatMap((pod) => {
         const { runAsNonRoot, seccompProfile } = pod.spec.securityContext ?? {}
@@ -139,7 +139,7 @@ describe('every pod', () => {
     expect(found).toEqual([])
   })
 
-  test('has an account of its own, whose token none holds but the controller', () => {
+  test('has its own ServiceAccount, whose token only the controller mounts', () => {
     const keyOf = (namespace = '', name = '') => `${namespace}/${name}`
     const found = faultsOf((objects) => {
       const accounts = objects.filter(({ kind }) => kind === 'ServiceAccount')
@@ -154,7 +154,7 @@ describe('every pod', () => {
     expect(found).toEqual([])
   })
 
-  test('says in every container what runs, and asks for CPU and memory', () => {
+  test('sets a command, a CPU request and a memory request for every container', () => {
     const found = faultsOf((objects) =>
       podsOf(objects).flatMap((pod) =>
         containersOf(pod).flatMap(({ name, command = [], resources }) => {
@@ -167,7 +167,7 @@ describe('every pod', () => {
     expect(found).toEqual([])
   })
 
-  test('mounts only volumes that it has, and never a file out of one that is swapped', () => {
+  test('mounts only existing volumes, and never by subPath, which would not be updated', () => {
     const found = faultsOf((objects) =>
       podsOf(objects).flatMap((pod) => {
         const claims = (pod.of.spec?.['volumeClaimTemplates'] ?? []) as KubeObject[]
@@ -183,7 +183,7 @@ describe('every pod', () => {
     expect(found).toEqual([])
   })
 
-  test('is selected by one policy, where policies are on', () => {
+  test('is selected by exactly one NetworkPolicy, if policies are on', () => {
     const found = faultsOf((objects) => {
       const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy')
       if (policies.length === 0) return []
@@ -199,7 +199,7 @@ describe('every pod', () => {
     expect(found).toEqual([])
   })
 
-  test('has time to leave: its grace period is longer than its hook and its drain', () => {
+  test('has a grace period longer than its preStop hook and its drain', () => {
     const found = faultsOf((objects) =>
       podsOf(objects).flatMap(({ of, spec }) => {
         const [first] = spec.containers as readonly {
@@ -215,19 +215,19 @@ describe('every pod', () => {
   })
 })
 
-test('the default asks for 1.2 CPU and 3 GiB at most, Jobs and the test included', () => {
-  const { cpu, memoryBytes } = amountsOf(objectsOf('default'))
+test('the default requests at most 1.2 CPU and 3 GiB, including Jobs and the test', () => {
+  const { cpu, memoryBytes } = sumRequests(objectsOf('default'))
   expect(cpu).toBeLessThanOrEqual(1.2)
   expect(cpu).toBeGreaterThan(0.5)
   expect(memoryBytes).toBeLessThanOrEqual(3 * 1024 ** 3)
   expect(memoryBytes).toBeGreaterThan(1024 ** 3)
 })
 
-describe('what rolls pods', () => {
+describe('a rollout', () => {
   const templateOf = (objects: readonly KubeObject[], name: string) =>
     objectOf(objects, 'Deployment', name).spec?.['template']
 
-  test('other rules do not; they are read while the service runs', async () => {
+  test('is not triggered by new rules, which the running service reloads', async () => {
     const rules = 'domain: edge\ndescriptors: []\n'
     const objects = await renderChart({ major: 4, values: { ratelimit: { rules } } })
     const name = 'shop-curtail-ratelimit'
@@ -235,13 +235,13 @@ describe('what rolls pods', () => {
     expect(objectOf(objects, 'ConfigMap', name).data).toEqual({ 'rate-limits.yaml': rules })
   })
 
-  test('another bootstrap of Envoy does', async () => {
+  test('is triggered by another bootstrap of Envoy', async () => {
     const objects = await renderChart({ major: 4, values: { edge: { idleTimeout: '10s' } } })
     const name = 'shop-curtail-edge'
     expect(templateOf(objects, name)).not.toEqual(templateOf(objectsOf('default'), name))
   })
 
-  test('a Job that differs has another name, as Jobs cannot be changed', async () => {
+  test('gives a changed Job another name, as Jobs are immutable', async () => {
     const jobsOf = async (tag: string) => {
       const image = { repository: 'registry.example.com/curtail', tag }
       const objects = await renderChart({ major: 4, values: { image, pools: { mode: 'cron' } } })

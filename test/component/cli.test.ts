@@ -1,5 +1,5 @@
-// The command line, run as it is: the operator's commands against a real standalone process, and
-// what each command says and exits with when it cannot do as asked.
+// The command line: the operator's commands against a real standalone process, and the error and
+// exit code of each command that fails.
 import { createServer as createHttpServer, type RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -34,7 +34,7 @@ afterAll(async () => {
 const operate = (...args: readonly string[]) =>
   runCurtail(args, { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: token })
 
-/** The one line of an error, after its `curtail: `; nothing may be said besides. */
+/** The error without its `curtail: ` prefix; verifies that it is the only output. */
 function errorLine(run: Run): string {
   expect(run.stdout).toBe('')
   expect(run.stderr).toMatch(/^curtail: [^\n]+\n$/)
@@ -45,7 +45,7 @@ const rowsOf = (run: Run) => run.stdout.split('\n').map((line) => line.split(/ {
 
 describe('link', () => {
   test(
-    'show, disable, enable and delete do so, as a table and as JSON',
+    'show, disable, enable and delete print a table or JSON',
     async () => {
       await client.create({ long_url: target, custom_alias: 'link', ttl_days: 1 })
       const shown = await operate('link', 'show', 'link')
@@ -57,23 +57,23 @@ describe('link', () => {
       const disabled = await operate('link', 'disable', 'link', '--json')
       expect(disabled.exitCode).toBe(0)
       expect(JSON.parse(disabled.stdout)).toMatchObject({ short_code: 'link', state: 'disabled' })
-      expect((await client.follow('link')).status).toBe(404)
+      expect((await client.resolve('link')).status).toBe(404)
 
       const enabled = await operate('link', 'enable', 'link')
       expect(rowsOf(enabled)[1]?.slice(0, 2)).toEqual(['link', 'active'])
-      expect((await client.follow('link')).status).toBe(302)
+      expect((await client.resolve('link')).status).toBe(302)
 
       const deleted = await operate('link', 'delete', 'link')
       expect(deleted).toEqual({ exitCode: 0, stdout: 'link deleted\n', stderr: '' })
       const again = await operate('link', 'delete', '--json', 'link')
       expect(JSON.parse(again.stdout)).toEqual({ short_code: 'link', state: 'deleted' })
-      const gone = await operate('link', 'show', 'link')
-      expect(rowsOf(gone)[1]).toMatchObject(['link', 'deleted', /Z$/, /Z$/, '-'].map(matching))
+      const erased = await operate('link', 'show', 'link')
+      expect(rowsOf(erased)[1]).toMatchObject(['link', 'deleted', /Z$/, /Z$/, '-'].map(matching))
     },
     TEST_MS_MAX,
   )
 
-  test('a code may begin with a hyphen, after --', async () => {
+  test('a code may start with a hyphen, after --', async () => {
     await client.create({ long_url: target, custom_alias: '--json' })
     const shown = await operate('link', 'show', '--', '--json')
     expect(rowsOf(shown)[1]).toMatchObject(
@@ -81,20 +81,20 @@ describe('link', () => {
     )
   })
 
-  test('after -- a code may be what asks for help elsewhere', async () => {
+  test('after -- a code may be --help or -h', async () => {
     for (const code of ['--help', '-h']) {
       await client.create({ long_url: target, custom_alias: code })
       const deleted = await operate('link', 'delete', '--', code)
       expect(deleted).toEqual({ exitCode: 0, stdout: `${code} deleted\n`, stderr: '' })
-      expect((await client.follow(code)).status).toBe(404)
+      expect((await client.resolve(code)).status).toBe(404)
     }
   })
 })
 
-const matching = (part: string | RegExp): unknown =>
-  typeof part === 'string' ? part : expect.stringMatching(part)
+const matching = (pattern: string | RegExp): unknown =>
+  typeof pattern === 'string' ? pattern : expect.stringMatching(pattern)
 
-test('pool status tells of the pool, as a table and as JSON', async () => {
+test('pool status prints the pool as a table or JSON', async () => {
   const [table, json] = await Promise.all([
     operate('pool', 'status'),
     operate('pool', 'status', '--json'),
@@ -106,21 +106,21 @@ test('pool status tells of the pool, as a table and as JSON', async () => {
   expect([table.exitCode, json.exitCode]).toEqual([0, 0])
 })
 
-const away = { ADMIN_URL: 'http://127.0.0.1:1' }
-const failures: Record<string, [args: string, env: Record<string, string>, says: RegExp]> = {
-  'the service is away': ['link show abc', away, /127\.0\.0\.1:1.*ADMIN_URL/],
-  'the service is away, pool': ['pool status', away, /127\.0\.0\.1:1.*ADMIN_URL/],
-  'there is no such link': ['link show unknown', {}, /404.*No record/],
-  'there is no link to disable': ['link disable unknown', {}, /404/],
-  'there is no link to delete': ['link delete unknown --json', {}, /404/],
+const unreachable = { ADMIN_URL: 'http://127.0.0.1:1' }
+const failures: Record<string, [args: string, env: Record<string, string>, expected: RegExp]> = {
+  'the service is unavailable': ['link show abc', unreachable, /127\.0\.0\.1:1.*ADMIN_URL/],
+  'the service is unavailable, pool': ['pool status', unreachable, /127\.0\.0\.1:1.*ADMIN_URL/],
+  'the link does not exist': ['link show unknown', {}, /404.*No record/],
+  'the link to disable does not exist': ['link disable unknown', {}, /404/],
+  'the link to delete does not exist': ['link delete unknown --json', {}, /404/],
   'the token is wrong': ['pool status', { ADMIN_TOKEN: 'x'.repeat(16) }, /401.*ADMIN_TOKEN/],
 }
 
-describe('exit code 1 and one line where', () => {
-  test.each(Object.entries(failures))('%s', async (_, [args, env, says]) => {
+describe('exit code 1 and one line if', () => {
+  test.each(Object.entries(failures))('%s', async (_, [args, env, expected]) => {
     const defaults = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: token }
     const run = await runCurtail(args.split(' '), { ...defaults, ...env })
-    expect(errorLine(run)).toMatch(says)
+    expect(errorLine(run)).toMatch(expected)
     expect(run.exitCode).toBe(1)
     expect(run.stderr).not.toContain(token)
   })
@@ -130,7 +130,7 @@ const json = (status: number, body: unknown): RequestListener => {
   const type = { 'Content-Type': 'application/json' }
   return (_req, res) => res.writeHead(status, type).end(JSON.stringify(body))
 }
-const strangers: Record<string, [listener: RequestListener, says: RegExp]> = {
+const otherServers: Record<string, [listener: RequestListener, expected: RegExp]> = {
   'other JSON': [json(200, { hello: 'world' }), / returned 200, but the response is not/],
   'JSON null': [json(200, null), / returned 200, but the response is not/],
   'a page': [
@@ -146,11 +146,11 @@ const strangers: Record<string, [listener: RequestListener, says: RegExp]> = {
   'JSON of 404': [json(404, { message: 'none' }), / returned 404, but the response is not/],
 }
 
-describe('a server of somebody else is told as such, in one line', () => {
-  test.each(Object.entries(strangers))('%s', async (what, [listener, says]) => {
-    const stranger = createHttpServer(listener)
-    await new Promise<void>((resolve) => stranger.listen({ port: 0, host: '127.0.0.1' }, resolve))
-    const env = { ADMIN_URL: `http://127.0.0.1:${(stranger.address() as { port: number }).port}` }
+describe('a server that is not Curtail is reported as such, in one line', () => {
+  test.each(Object.entries(otherServers))('%s', async (what, [listener, expected]) => {
+    const server = createHttpServer(listener)
+    await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve))
+    const env = { ADMIN_URL: `http://127.0.0.1:${(server.address() as { port: number }).port}` }
     try {
       const commands = [
         'link show abc',
@@ -159,17 +159,17 @@ describe('a server of somebody else is told as such, in one line', () => {
       ]
       for (const command of commands) {
         const run = await runCurtail(command.split(' '), env)
-        expect(errorLine(run)).toMatch(says)
+        expect(errorLine(run)).toMatch(expected)
         expect(run.stderr).toContain(`ADMIN_URL, ${env.ADMIN_URL}`)
         expect(run.exitCode).toBe(1)
       }
     } finally {
-      stranger.close()
+      server.close()
     }
   })
 })
 
-const mistakes: Record<string, [args: readonly string[], says: RegExp]> = {
+const mistakes: Record<string, [args: readonly string[], expected: RegExp]> = {
   'no role': [[], /ROLE must be one of standalone, .*link, pool: none is given; --help lists them/],
   'an unknown role': [['nonsense'], /standalone.*"nonsense"; --help lists them$/],
   'a role of an object': [['toString'], /standalone/],
@@ -178,7 +178,7 @@ const mistakes: Record<string, [args: readonly string[], says: RegExp]> = {
   'no verb': [['link'], /show, disable, enable, delete/],
   'no code': [['link', 'show'], /CODE/],
   'two codes': [['link', 'show', 'a', 'b'], /CODE/],
-  'a code that is none': [['link', 'show', 'a/b'], /CODE/],
+  'an invalid code': [['link', 'show', 'a/b'], /CODE/],
   'an option of no command': [['link', 'show', 'abc', '--force'], /not --force/],
   'a code that looks like an option': [['link', 'show', '-ab'], /not -a;.* comes after --/],
   'pool without status': [['pool'], /status/],
@@ -187,13 +187,13 @@ const mistakes: Record<string, [args: readonly string[], says: RegExp]> = {
 }
 
 describe('exit code 2 and one line for', () => {
-  test.each(Object.entries(mistakes))('%s', async (_, [args, says]) => {
+  test.each(Object.entries(mistakes))('%s', async (_, [args, expected]) => {
     const run = await runCurtail(args, { DATA_DIR: join(folder, 'unused') })
-    expect(errorLine(run)).toMatch(says)
+    expect(errorLine(run)).toMatch(expected)
     expect(run.exitCode).toBe(2)
   })
 
-  test('every fault of the configuration, a line each, all at once, no secret', async () => {
+  test('every configuration error at once, one line each, without secrets', async () => {
     const faulty = {
       ...{ PORT: '80a', ADMIN_PORT: '65536', BASE_URL: 'ftp://x', OWN_HOSTS: 'a/b' },
       ...{ ADMIN_TOKEN: 'not one word', REDIRECT_STATUS: '303', LOG_LEVEL: 'loud' },
@@ -212,11 +212,11 @@ describe('exit code 2 and one line for', () => {
 
   test.each([
     ['both', { ADMIN_TOKEN: token, ADMIN_TOKEN_FILE: '/dev/null' }, /ADMIN_TOKEN_FILE.*both/],
-    ['a file that is not there', { ADMIN_TOKEN_FILE: '/none' }, /ADMIN_TOKEN_FILE.*\/none/],
+    ['a missing file', { ADMIN_TOKEN_FILE: '/none' }, /ADMIN_TOKEN_FILE.*\/none/],
     ['another scheme', { ADMIN_URL: 'ftp://x' }, /ADMIN_URL must be.*ftp/],
-  ])('a token or address given as %s', async (_, env, says) => {
+  ])('a token or URL set to %s', async (_, env, expected) => {
     const run = await runCurtail(['pool', 'status'], env)
-    expect(errorLine(run)).toMatch(says)
+    expect(errorLine(run)).toMatch(expected)
     expect(run.exitCode).toBe(2)
   })
 })
@@ -242,7 +242,7 @@ describe('standalone does not start', () => {
     server.close()
   })
 
-  test.each(['PORT', 'ADMIN_PORT'])('where %s is in use', async (name) => {
+  test.each(['PORT', 'ADMIN_PORT'])('if %s is in use', async (name) => {
     const ports = { PORT: '0', ADMIN_PORT: '0', [name]: String(port) }
     const run = await runCurtail(['standalone'], { ...ports, DATA_DIR: join(folder, name) })
     expect(errorLine(run)).toContain(`port ${port} is in use`)
@@ -250,7 +250,7 @@ describe('standalone does not start', () => {
     expect(run.exitCode).toBe(1)
   })
 
-  test('where another process has its DATA_DIR', async () => {
+  test('if another process uses its DATA_DIR', async () => {
     const env = { PORT: '0', ADMIN_PORT: '0', DATA_DIR: service.dataDir }
     const run = await runCurtail(['standalone'], env)
     expect(errorLine(run)).toBe(`DATA_DIR ${service.dataDir} is in use by another process`)
@@ -258,7 +258,7 @@ describe('standalone does not start', () => {
     expect((await client.create({ long_url: target })).status).toBe(201)
   })
 
-  test('where its DATA_DIR is a file', async () => {
+  test('if its DATA_DIR is a file', async () => {
     const path = join(folder, 'file')
     await writeFile(path, '')
     const run = await runCurtail(['standalone'], { PORT: '0', ADMIN_PORT: '0', DATA_DIR: path })
@@ -290,10 +290,10 @@ describe('--help', () => {
       ['pool', '--help'],
       ['status', 'ADMIN_URL'],
     ],
-  ])('of %j', async (args, parts) => {
+  ])('of %j', async (args, strings) => {
     const run = await runCurtail(args, { PORT: 'bad' })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
     expect(run.stdout).toMatch(/^Usage: curtail /)
-    for (const part of parts) expect(run.stdout).toContain(part)
+    for (const one of strings) expect(run.stdout).toContain(one)
   })
 })

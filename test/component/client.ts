@@ -1,40 +1,40 @@
-// A client for tests of the public HTTP: bare connections kept alive, every answer held against the
-// service's own OpenAPI document.
-import { openAsker } from './asker.ts'
+// A client of the public HTTP API for tests: it keeps its connections alive and validates every
+// response against the service's own OpenAPI document.
+import { openHttpClient } from './http-client.ts'
 import { createOpenApiCheck } from './openapi-check.ts'
-import { type Answer, ANSWER_MS_MAX, type Ask, jsonOf } from './raw-http.ts'
+import { type RawResponse, RESPONSE_MS_MAX, type RawRequest, jsonOf } from './raw-http.ts'
 
-/** Asks one service; any number of requests at once, each on a connection of its own. */
+/** Sends requests to one service; any number at once, each on its own connection. */
 export interface Client {
-  ask(ask: Ask, msMax?: number): Promise<Answer>
-  /** POST /v1/urls with this body as JSON; text goes as it is. */
-  create(body: unknown, headers?: Ask['headers']): Promise<Answer>
+  send(request: RawRequest, msMax?: number): Promise<RawResponse>
+  /** POST /v1/urls with this body as JSON; a string or buffer is sent unchanged. */
+  create(body: unknown, headers?: RawRequest['headers']): Promise<RawResponse>
   /** GET /{code}. */
-  follow(code: string): Promise<Answer>
+  resolve(code: string): Promise<RawResponse>
   close(): void
 }
 
-/** Opens a client of the service at `port`, which comes from the address `from`. */
+/** Opens a client of the service at `port`; `from` is the local address of its connections. */
 export async function openClient(port: number, from?: string): Promise<Client> {
-  const asker = openAsker(port, { from, msMax: ANSWER_MS_MAX })
-  const check = createOpenApiCheck(jsonOf(await asker.ask({ path: '/openapi.json' })))
-  const ask = async (request: Ask, msMax?: number) => {
-    const answer = await asker.ask(request, msMax)
-    check(request, answer)
-    return answer
+  const httpClient = openHttpClient(port, { from, msMax: RESPONSE_MS_MAX })
+  const check = createOpenApiCheck(jsonOf(await httpClient.send({ path: '/openapi.json' })))
+  const send = async (request: RawRequest, msMax?: number) => {
+    const response = await httpClient.send(request, msMax)
+    check(request, response)
+    return response
   }
   return {
-    ask,
-    create: (body, headers) => ask(createAsk(body, headers)),
-    follow: (code) => ask({ path: `/${code}` }),
+    send,
+    create: (body, headers) => send(createLinkRequest(body, headers)),
+    resolve: (code) => send({ path: `/${code}` }),
     close() {
-      asker.close()
+      httpClient.close()
     },
   }
 }
 
 /** A request that creates a link. */
-export function createAsk(body: unknown, headers?: Ask['headers']): Ask {
+export function createLinkRequest(body: unknown, headers?: RawRequest['headers']): RawRequest {
   return {
     method: 'POST',
     path: '/v1/urls',
@@ -43,11 +43,11 @@ export function createAsk(body: unknown, headers?: Ask['headers']): Ask {
   }
 }
 
-/** The code of the link that a 201 tells of. */
-export function codeOf(answer: Answer): string {
-  const { short_url: shortUrl } = jsonOf(answer)
-  if (answer.status !== 201 || typeof shortUrl !== 'string') {
-    throw new Error(`no link was created: ${answer.status} ${answer.body.toString()}`)
+/** The code of the link in a 201 response. */
+export function codeOf(response: RawResponse): string {
+  const { short_url: shortUrl } = jsonOf(response)
+  if (response.status !== 201 || typeof shortUrl !== 'string') {
+    throw new Error(`no link was created: ${response.status} ${response.body.toString()}`)
   }
   return shortUrl.slice(shortUrl.lastIndexOf('/') + 1)
 }

@@ -1,5 +1,5 @@
-// The definition of CodePools as a strict schema for kubeconform: it holds fields and their bounds,
-// and not the rules in CEL, which only an API server knows.
+// The CRD of CodePools as a strict schema for kubeconform: it contains fields and their bounds, but
+// not the CEL rules, which only an API server evaluates.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'yaml'
@@ -11,7 +11,9 @@ interface Schema {
   readonly [more: string]: unknown
 }
 
-/** Writes it where `schemaLocation` of test/parts/kubernetes-schemas.ts looks in `folder`. */
+/**
+ * Writes the schema to the path that `schemaLocation` (kubernetes-schemas.ts) sets for `folder`.
+ */
 export async function writeCodePoolSchema(folder: string): Promise<void> {
   const { spec } = parse(await readFile(CRD, 'utf8')) as {
     spec: { group: string; versions: { name: string; schema: { openAPIV3Schema: Schema } }[] }
@@ -23,7 +25,7 @@ export async function writeCodePoolSchema(folder: string): Promise<void> {
   }
 }
 
-/** With every object of named fields closed: another field is a fault. */
+/** Closes every object that has named fields: any other field is an error. */
 function closed(schema: Schema): Schema {
   const { properties } = schema
   if (properties === undefined) return schema

@@ -1,5 +1,5 @@
-// Dashboards: the chart's files are those that the code makes, and every panel can be read and
-// asked. That each returns data is seen in the stack's tests.
+// Dashboards: the chart's files are those that the code generates, and every panel has a valid
+// query. The stack's tests verify that each query returns data.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ const panels = boards.flatMap(({ rows }) => rows.flatMap((row) => row.panels))
 
 beforeAll(findPrometheus, FETCH_MS_MAX)
 
-test('the chart carries the files that the code makes, and no other dashboard', async () => {
+test('the chart contains the files that the code generates, and no other dashboard', async () => {
   const files = monitoringForChart(chart)
   for (const [path, wanted] of files)
     expect([path, await readFile(path, 'utf8')]).toEqual([path, wanted])
@@ -25,7 +25,7 @@ test('the chart carries the files that the code makes, and no other dashboard', 
   expect(found.sort()).toEqual(boards.map(({ name }) => `${name}.json`).sort())
 })
 
-test('a panel says what it shows, and its title is given once on its dashboard', () => {
+test('a panel has a description, and its title is unique on its dashboard', () => {
   for (const { rows } of boards) {
     const titles = rows.flatMap((row) => row.panels.map(({ title }) => title))
     expect(titles).toEqual([...new Set(titles)])
@@ -36,7 +36,7 @@ test('a panel says what it shows, and its title is given once on its dashboard',
   }
 })
 
-test('every metric that is named is one of the catalogue, of Envoy’s or of Node’s', () => {
+test('every metric in an expression is one of the catalogue, of Envoy or of Node', () => {
   const { registry, ...metrics } = createMetrics()
   expect(registry).toBeDefined()
   const ours = (Object.keys(metrics) as (keyof typeof metrics)[]).map(nameOf)
@@ -56,7 +56,7 @@ test('every metric that is named is one of the catalogue, of Envoy’s or of Nod
 })
 
 test(
-  'promtool can read the expression of every panel',
+  'promtool can parse the expression of every panel',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'curtail-dashboards-'))
     const rules = panels.flatMap(({ queries }) =>

@@ -1,15 +1,20 @@
-// Rounds of one link that is disabled, through a cache that fails: once the admin API has said yes,
-// it stops redirecting on every process in time, and does not come back.
-import { flush, stopAtWrite } from './fresh-links.ts'
-import type { Asker } from './asker.ts'
-import { createUntilTold, follow, mustLeadTo, openAskers } from './machine-clients.ts'
+// Rounds that disable one link while the cache fails: after the admin API has confirmed, the link
+// stops redirecting on every process within the deadline, and does not redirect afterwards.
+import { flush, stopRedisAtWrite } from './fresh-links.ts'
+import type { HttpClient } from './http-client.ts'
+import {
+  createWithRetries,
+  resolveCode,
+  expectRedirect,
+  openHttpClients,
+} from './machine-clients.ts'
 import type { Machine, ManyMachines } from './many-machines.ts'
 import { waitFor } from './wait-for.ts'
 
-/** What the contract allows. */
-const GONE_MS_MAX = 5000
-/** How long it must stay gone to be believed. */
-const STAYS_MS = 300
+/** The bound of the contract. */
+const DISABLED_MS_MAX = 5000
+/** How long it must stay disabled to pass. */
+const STABLE_MS = 300
 const CONFIRM_MS_MAX = 30_000
 
 /** What is wrong with Redis. */
@@ -19,10 +24,10 @@ export type DisableFault =
   | 'stopped'
   | 'stopped between store and cache'
   | 'killed'
-  | 'cut off from a reader'
-  | 'cut off from the writer'
+  | 'partitioned from a reader'
+  | 'partitioned from the writer'
 
-/** Runs one; how long after the answer the link was gone everywhere, ms. Throws what it found. */
+/** Runs a round; returns how many ms after the response every process had disabled the link. */
 export async function disableRound(given: {
   machines: ManyMachines
   alias: string
@@ -30,47 +35,51 @@ export async function disableRound(given: {
 }): Promise<number> {
   const { machines, alias, fault } = given
   const target = `https://example.com/disabled/${alias}`
-  const readers = openAskers(machines.redirects)
-  const creators = openAskers(machines.creates)
+  const readers = openHttpClients(machines.redirects)
+  const createClients = openHttpClients(machines.creates)
   try {
-    await createUntilTold(creators.all, { key: `disabled-${alias}`, target, alias })
-    for (const reader of readers.all) await mustLeadTo(reader, alias, target)
-    // In memory everywhere: asked for without pause, as something popular would be.
-    const asking = { isEnding: false }
-    const popular = Promise.all(readers.all.map((reader) => askOn(reader, alias, asking)))
+    await createWithRetries(createClients.all, { key: `disabled-${alias}`, target, alias })
+    for (const reader of readers.all) await expectRedirect(reader, alias, target)
+    // In memory on every process: requested without pause, like a popular link.
+    const polling = { isStopping: false }
+    const popular = Promise.all(readers.all.map((reader) => pollLink(reader, alias, polling)))
     try {
-      const answeredMs = await disable(machines, alias, fault)
-      const isGone = async () => {
-        const answers = await Promise.all(readers.all.map((one) => follow(one, alias)))
-        return answers.every(({ status }) => status === 404)
+      const confirmedMs = await disable(machines, alias, fault)
+      const isDisabled = async () => {
+        const responses = await Promise.all(readers.all.map((one) => resolveCode(one, alias)))
+        return responses.every(({ status }) => status === 404)
       }
-      await waitFor(`/${alias} to be gone (Redis ${fault})`, isGone, GONE_MS_MAX)
-      const goneMs = performance.now() - answeredMs
-      const untilMs = performance.now() + STAYS_MS
+      await waitFor(`/${alias} to be disabled (Redis ${fault})`, isDisabled, DISABLED_MS_MAX)
+      const disabledMs = performance.now() - confirmedMs
+      const untilMs = performance.now() + STABLE_MS
       while (performance.now() < untilMs) {
-        if (!(await isGone())) throw new Error(`/${alias} came back (Redis ${fault})`)
+        if (!(await isDisabled())) throw new Error(`/${alias} redirects again (Redis ${fault})`)
       }
-      return goneMs
+      return disabledMs
     } finally {
-      asking.isEnding = true
+      polling.isStopping = true
       await popular
       await heal(machines)
     }
   } finally {
     readers.close()
-    creators.close()
+    createClients.close()
   }
 }
 
-async function askOn(reader: Asker, alias: string, asking: { isEnding: boolean }): Promise<void> {
-  while (!asking.isEnding) {
-    const { status } = await follow(reader, alias)
+async function pollLink(
+  reader: HttpClient,
+  alias: string,
+  polling: { isStopping: boolean },
+): Promise<void> {
+  while (!polling.isStopping) {
+    const { status } = await resolveCode(reader, alias)
     if (status !== 302 && status !== 404) throw new Error(`/${alias}: ${String(status)}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }
 
-/** Disables it under the fault; gives when the answer came that it is done. */
+/** Disables the link during the fault; returns when the response confirmed it. */
 async function disable(
   machines: ManyMachines,
   alias: string,
@@ -80,81 +89,84 @@ async function disable(
   const [first, second] = creates
   const [reader] = redirects
   if (first === undefined || second === undefined || reader === undefined) {
-    throw new Error('there are too few processes')
+    throw new Error('too few processes')
   }
   switch (fault) {
     case 'none':
-      return await disableUntilTold(first, alias)
+      return await disableUntilConfirmed(first, alias)
     case 'flushed': {
-      const [answeredMs] = await Promise.all([disableUntilTold(first, alias), flush(machines)])
-      return answeredMs
+      const [confirmedMs] = await Promise.all([
+        disableUntilConfirmed(first, alias),
+        flush(machines),
+      ])
+      return confirmedMs
     }
     case 'stopped':
       redis.stop()
-      await mustRefuse(first, alias)
+      await mustReject(first, alias)
       redis.resume()
-      return await disableUntilTold(first, alias)
+      return await disableUntilConfirmed(first, alias)
     case 'stopped between store and cache':
-      return await disableOverStop(machines, first, alias)
+      return await disableDuringStop(machines, first, alias)
     case 'killed':
       await redis.kill()
-      await mustRefuse(first, alias)
+      await mustReject(first, alias)
       await redis.restart()
-      return await disableUntilTold(first, alias)
-    case 'cut off from a reader':
+      return await disableUntilConfirmed(first, alias)
+    case 'partitioned from a reader':
       await reader.redisProxy.refuse()
-      return await disableUntilTold(first, alias)
-    case 'cut off from the writer':
+      return await disableUntilConfirmed(first, alias)
+    case 'partitioned from the writer':
       await first.redisProxy.refuse()
-      await mustRefuse(first, alias)
-      return await disableUntilTold(second, alias)
+      await mustReject(first, alias)
+      return await disableUntilConfirmed(second, alias)
   }
 }
 
 const post = (machine: Machine, alias: string) =>
   machine.admin({ method: 'POST', path: `/links/${alias}/disable` })
 
-/** Repeats it until it is done, as the contract asks of operators; gives when that was told. */
-async function disableUntilTold(machine: Machine, alias: string): Promise<number> {
-  let answeredMs = 0
+/** Retries until it is confirmed, as the contract requires of operators; returns when that was. */
+async function disableUntilConfirmed(machine: Machine, alias: string): Promise<number> {
+  let confirmedMs = 0
   const isDone = async () => {
     const { status } = await post(machine, alias)
-    answeredMs = performance.now()
+    confirmedMs = performance.now()
     if (status !== 200 && status !== 204 && status !== 503) {
       throw new Error(`disable of ${alias}: ${String(status)}`)
     }
     return status !== 503
   }
   await waitFor(`the disable of ${alias} to be confirmed`, isDone, CONFIRM_MS_MAX)
-  return answeredMs
+  return confirmedMs
 }
 
 /**
- * Redis hangs once the store has the change, until a first command to it has failed: one request is
- * answered 200 all the same, for it tells the cache for a second; gives when that was told.
+ * Stops Redis after the store has the change, until a first command has failed: the request still
+ * gets 200, because the invalidation is retried for a second; returns when it was confirmed.
  */
-async function disableOverStop(
+async function disableDuringStop(
   machines: ManyMachines,
   writer: Machine,
   alias: string,
 ): Promise<number> {
   const failures = () => writer.metric('curtail_link_cache_failures_total')
   const before = await failures()
-  const stopping = stopAtWrite(machines)
+  const stopping = stopRedisAtWrite(machines)
   const disabling = post(writer, alias)
   try {
-    await waitFor('a command that Redis does not answer', async () => (await failures()) > before)
+    await waitFor('a command that Redis does not reply to', async () => (await failures()) > before)
   } finally {
     machines.redis.resume()
     if (stopping.end() === 0) throw new Error(`Redis was not stopped while ${alias} was disabled`)
   }
   const { status } = await disabling
   if (status === 200) return performance.now()
-  throw new Error(`disable of ${alias}, told once over a Redis that hung: ${String(status)}`)
+  throw new Error(`disable of ${alias}, sent once while Redis hung: ${String(status)}`)
 }
 
-/** A change that the cache has not confirmed is not told to be done. */
-async function mustRefuse(machine: Machine, alias: string): Promise<void> {
+/** Without a confirmation of the cache the change must be rejected. */
+async function mustReject(machine: Machine, alias: string): Promise<void> {
   const { status } = await post(machine, alias)
   if (status !== 503) throw new Error(`disable of ${alias} without a cache: ${String(status)}`)
 }

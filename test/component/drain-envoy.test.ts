@@ -1,19 +1,19 @@
-// The drain sidecar beside a real Envoy: under load no request is lost while one Envoy is drained
-// and another takes over, over HTTP/1.1 and HTTP/2; what holds a drain, and that no request starts
-// one.
+// The drain sidecar of a real Envoy: under load no request is lost while one Envoy drains and
+// another takes over, over HTTP/1.1 and HTTP/2; what delays a drain, and that no HTTP request
+// starts one.
 import { connect, type ClientHttp2Session } from 'node:http2'
 import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { type DrainedEnvoy, startDrainedEnvoy, startUpstream } from './drained-envoy.ts'
 import { headerOf, openConnection, type RawConnection } from './raw-http.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
-const SETUP_MS_MAX = 330_000 // Envoy may have to be fetched
+const SETUP_MS_MAX = 330_000 // includes the download of Envoy
 const TEST_MS_MAX = 60_000
 const CLIENTS = 12
-/** Longer than the sidecar lets pass between two looks at Envoy. */
-const LOOK_MS = 300
+/** Longer than the interval at which the sidecar checks Envoy. */
+const CHECK_MS = 300
 
 let upstream: Awaited<ReturnType<typeof startUpstream>>
 
@@ -32,41 +32,41 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((envoy) => envoy.close()))
 })
 
-/** One that is closed at the end of the test, however that goes. */
+/** Starts an Envoy that is closed after the test, also if the test fails. */
 const openEnvoy: typeof startDrainedEnvoy = async (...given) => {
   const envoy = await startDrainedEnvoy(...given)
   opened.push(envoy)
   return envoy
 }
 
-/** Where new connections go, and what became of the requests. */
+/** The Envoy that new connections go to, and the results of the requests. */
 interface Load {
   to: DrainedEnvoy
-  isOver: boolean
-  readonly answered: Map<DrainedEnvoy, number>
-  /** Answers that were their connection's last. */
+  isDone: boolean
+  readonly responses: Map<DrainedEnvoy, number>
+  /** Responses that closed their connection. */
   last: number
   readonly lost: string[]
 }
 
-function note(load: Load, envoy: DrainedEnvoy): void {
-  load.answered.set(envoy, (load.answered.get(envoy) ?? 0) + 1)
+function countResponse(load: Load, envoy: DrainedEnvoy): void {
+  load.responses.set(envoy, (load.responses.get(envoy) ?? 0) + 1)
 }
 
-/** A client that keeps its connection alive, and opens another where it is told to close it. */
-async function askByConnection(load: Load): Promise<void> {
+/** A client that keeps its connection alive, and opens another after `Connection: close`. */
+async function sendOverHttp1(load: Load): Promise<void> {
   let connection: RawConnection | undefined
   let to = load.to
-  while (!load.isOver) {
+  while (!load.isDone) {
     try {
       if (connection === undefined) {
         to = load.to
         connection = await openConnection(to.port)
       }
-      const answer = await connection.exchange({ path: '/' })
-      expect([answer.status, answer.body.toString()]).toEqual([200, 'answered'])
-      note(load, to)
-      if (headerOf(answer, 'Connection') !== 'close') continue
+      const response = await connection.exchange({ path: '/' })
+      expect([response.status, response.body.toString()]).toEqual([200, 'served'])
+      countResponse(load, to)
+      if (headerOf(response, 'Connection') !== 'close') continue
       load.last++
       connection.close()
       connection = undefined
@@ -78,7 +78,7 @@ async function askByConnection(load: Load): Promise<void> {
   connection?.close()
 }
 
-function askOver(session: ClientHttp2Session): Promise<number> {
+function sendOverSession(session: ClientHttp2Session): Promise<number> {
   return new Promise((resolve, reject) => {
     const stream = session.request({ ':path': '/' })
     let status = 0
@@ -93,17 +93,17 @@ function askOver(session: ClientHttp2Session): Promise<number> {
   })
 }
 
-/** The same over HTTP/2, several requests at once; it opens another session when sent away. */
-async function askBySession(load: Load): Promise<void> {
-  while (!load.isOver) {
+/** The same over HTTP/2, several requests at once; it opens another session after GOAWAY. */
+async function sendOverHttp2(load: Load): Promise<void> {
+  while (!load.isDone) {
     const { to } = load
     const session = connect(`http://127.0.0.1:${String(to.port)}`)
     session.on('error', (error) => load.lost.push(String(error)))
     const ask = async () => {
-      while (!load.isOver && !session.closed && !session.destroyed) {
+      while (!load.isDone && !session.closed && !session.destroyed) {
         try {
-          expect(await askOver(session)).toBe(200)
-          note(load, to)
+          expect(await sendOverSession(session)).toBe(200)
+          countResponse(load, to)
         } catch (error) {
           load.lost.push(String(error))
         }
@@ -117,37 +117,43 @@ async function askBySession(load: Load): Promise<void> {
 
 describe('an Envoy that is drained under load while another takes over', () => {
   test(
-    'answers every request that it accepted, and its sidecar says so',
+    'responds to every request that it accepted, and its sidecar reports it',
     async () => {
       const env = { DRAIN_SECONDS: '20', DRAIN_QUIET_SECONDS: '1' }
       const [old, young] = await Promise.all([
         openEnvoy(upstream.port, env),
         openEnvoy(upstream.port, env),
       ])
-      const load: Load = { to: old, isOver: false, answered: new Map(), last: 0, lost: [] }
-      const clients = Array.from({ length: CLIENTS }, () => askByConnection(load))
-      clients.push(askBySession(load), askBySession(load))
-      await waitFor('load', () => (load.answered.get(old) ?? 0) > 500)
+      const load: Load = { to: old, isDone: false, responses: new Map(), last: 0, lost: [] }
+      const clients = Array.from({ length: CLIENTS }, () => sendOverHttp1(load))
+      clients.push(sendOverHttp2(load), sendOverHttp2(load))
+      await waitFor('load', () => (load.responses.get(old) ?? 0) > 500)
       expect(load.last).toBe(0)
-      await waitFor('the old one', async () => (await old.ask('/readyz')).status === 200)
+      await waitFor(
+        'readiness of the old Envoy',
+        async () => (await old.ask('/readyz')).status === 200,
+      )
 
       const draining = old.drain()
-      // Whoever balances load has not heard of it yet: connections still come, and are served.
-      await waitFor('connections that came late', () => load.last > 10 * CLIENTS)
+      // The load balancer has not switched yet: new connections still arrive, and are served.
+      await waitFor('connections during the drain', () => load.last > 10 * CLIENTS)
       expect((await old.ask('/readyz')).status).toBe(503)
       load.to = young
       const drained = await draining
       const served = expect.objectContaining({ connections: 0, requests: 0 })
       expect(drained).toMatchObject({ exitCode: 0, outcome: 'drained', served })
       await old.stop()
-      const before = load.answered.get(young) ?? 0
-      await waitFor('the other', () => (load.answered.get(young) ?? 0) > before + 200)
-      load.isOver = true
+      const before = load.responses.get(young) ?? 0
+      await waitFor(
+        'responses of the other Envoy',
+        () => (load.responses.get(young) ?? 0) > before + 200,
+      )
+      load.isDone = true
       await Promise.all(clients)
       expect(load.lost).toEqual([])
-      const [by, then] = [load.answered.get(old), load.answered.get(young)].map(String)
+      const [by, then] = [load.responses.get(old), load.responses.get(young)].map(String)
       process.stdout.write(
-        `drain of Envoy: ${by ?? ''} answers by the old one, ${then ?? ''} by the new one, ` +
+        `drain of Envoy: ${by ?? ''} responses by the old one, ${then ?? ''} by the new one, ` +
           `0 lost, ${String(drained['tookMs'])} ms\n`,
       )
     },
@@ -156,19 +162,19 @@ describe('an Envoy that is drained under load while another takes over', () => {
 })
 
 test(
-  'a sidecar that was ended alone leaves no draining Envoy behind: the next one ends it',
+  'a sidecar that stops alone leaves its Envoy draining: the next sidecar stops that Envoy',
   async () => {
     const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '1' })
     envoy.sidecar.child.kill('SIGTERM')
-    expect(await inTime('the end', envoy.sidecar.ended)).toBe(0)
+    expect(await withinDeadline('the exit', envoy.sidecar.ended)).toBe(0)
     const readiness = () =>
       fetch(`${envoy.adminUrl}/ready`).then(
         ({ status }) => status,
-        () => 'gone',
+        () => 'stopped',
       )
     expect(await readiness()).toBe(503)
     const next = await envoy.startSidecar()
-    expect(await readiness()).toBe('gone')
+    expect(await readiness()).toBe('stopped')
     expect(next.log.map(({ msg }) => msg)).toContain(
       'Envoy is draining in a pod that continues: stopping Envoy, the kubelet restarts it',
     )
@@ -177,7 +183,7 @@ test(
 )
 
 test(
-  'a request that never completes holds a drain no longer than its deadline',
+  'a request that never completes delays a drain until its deadline at most',
   async () => {
     const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '2' })
     const connection = await openConnection(envoy.port)
@@ -185,7 +191,7 @@ test(
     await waitFor('the request', () => upstream.held() === 1)
     const served = expect.objectContaining({ connections: 1, requests: 1 })
     expect(await envoy.drain()).toMatchObject({ exitCode: 0, outcome: 'busy', served })
-    upstream.letGo()
+    upstream.release()
     expect(headerOf(await held, 'Connection')).toBe('close')
     connection.close()
   },
@@ -193,7 +199,7 @@ test(
 )
 
 test(
-  'an idle connection is left open until the deadline, and is no failure',
+  'an idle connection stays open until the deadline, and is not a failure',
   async () => {
     const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '1' })
     const connection = await openConnection(envoy.port)
@@ -206,35 +212,35 @@ test(
 )
 
 test(
-  'it is ready once Envoy has found pods of each service, and stays so when they go again',
+  'it is ready once Envoy has found pods of each service, and stays ready if they disappear',
   async () => {
     const envoy = await openEnvoy(undefined)
     const readyz = async () => {
-      const answer = await envoy.ask('/readyz')
-      return [answer.status, await answer.json()]
+      const response = await envoy.ask('/readyz')
+      return [response.status, await response.json()]
     }
     const ready = [200, { status: 'ready', dependencies: { envoy: 'ready' } }]
-    const LOOKS = 5
-    for (let i = 0; i < LOOKS; i++) {
+    const CHECKS = 5
+    for (let i = 0; i < CHECKS; i++) {
       expect(await readyz()).toEqual([
         503,
         { status: 'not-ready', dependencies: { envoy: 'alone' } },
       ])
-      await sleep(LOOK_MS)
+      await sleep(CHECK_MS)
     }
     await envoy.movePods(upstream.port)
     await waitFor('readiness', async () => (await readyz())[0] === 200)
     expect((await fetch(`http://127.0.0.1:${String(envoy.port)}/`)).status).toBe(200)
     await envoy.movePods(undefined)
     const pods = () => envoy.stat('^cluster.redirect.membership_healthy$')
-    await waitFor('the pods to be gone', async () => (await pods()) === 0)
-    await sleep(LOOK_MS)
+    await waitFor('the pods to disappear', async () => (await pods()) === 0)
+    await sleep(CHECK_MS)
     expect(await readyz()).toEqual(ready)
   },
   TEST_MS_MAX,
 )
 
-/** Addresses by which another machine, or another process of this one, reaches the sidecar. */
+/** Addresses at which another machine, or another process of this one, reaches the sidecar. */
 const addresses = [
   '127.0.0.1',
   ...Object.values(networkInterfaces())
@@ -244,20 +250,20 @@ const addresses = [
 ]
 
 test(
-  'no request to its port drains or stops Envoy, from whatever address it comes',
+  'no request to its port drains or stops Envoy, whatever its source address',
   async () => {
     const envoy = await openEnvoy(upstream.port)
     await waitFor('readiness', async () => (await envoy.ask('/readyz')).status === 200)
-    const orders = ['/drain', '/drain_listeners?graceful', '/healthcheck/fail', '/quitquitquit']
+    const drainPaths = ['/drain', '/drain_listeners?graceful', '/healthcheck/fail', '/quitquitquit']
     const statuses = new Set<number>()
     for (const address of addresses) {
-      for (const path of [...orders, '/readyz', '/livez', '/metrics', '/']) {
+      for (const path of [...drainPaths, '/readyz', '/livez', '/metrics', '/']) {
         for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']) {
           const signal = AbortSignal.timeout(5000)
           const url = `http://${address}:${String(envoy.sidecar.ready['port'])}${path}`
           const response = await fetch(url, { method, signal })
           await response.arrayBuffer()
-          if (orders.includes(path)) statuses.add(response.status)
+          if (drainPaths.includes(path)) statuses.add(response.status)
         }
       }
     }
@@ -270,7 +276,7 @@ test(
 )
 
 test(
-  'its port: probes and metrics; readiness is Envoy’s own; an Envoy that has stopped holds nothing',
+  'its port serves probes and metrics; readiness is Envoy’s; a stopped Envoy delays no drain',
   async () => {
     const envoy = await openEnvoy(upstream.port)
     await waitFor('readiness', async () => (await envoy.ask('/readyz')).status === 200)
@@ -282,8 +288,8 @@ test(
       { status: 'ready', dependencies: { envoy: 'ready' } },
     ])
     await envoy.stop()
-    const gone = await envoy.ask('/readyz')
-    expect([gone.status, await gone.json()]).toEqual([
+    const stopped = await envoy.ask('/readyz')
+    expect([stopped.status, await stopped.json()]).toEqual([
       503,
       { status: 'not-ready', dependencies: { envoy: 'gone' } },
     ])

@@ -1,19 +1,19 @@
-// The end of the real standalone process: SIGTERM under load answers every request that was
-// accepted, refuses new connections, and ends with 0; a second signal ends at once. What was told
-// is stored.
+// Graceful shutdown of the real standalone process: after SIGTERM under load it responds to every
+// accepted request, refuses new connections, and exits with 0; a second signal stops it at once.
+// Acknowledged links are stored.
 import { rm, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { codeOf, createAsk } from './client.ts'
+import { codeOf, createLinkRequest } from './client.ts'
 import { headerOf, openConnection, type RawConnection, requestBytes } from './raw-http.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 /** serve.ts waits 15 s for requests, on both ports one after the other. */
-const END_MS_MAX = 40_000
-const ECHO_MS = 100
+const EXIT_MS_MAX = 40_000
+const DUPLICATE_MS = 100
 const BUSY = 16
 const IDLE = 8
 const target = 'https://example.com/'
@@ -28,15 +28,15 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true })
 })
 
-interface Worked {
+interface WorkResult {
   readonly created: string[]
-  readonly answers: number
-  /** Requests that were sent and got no answer. */
+  readonly responses: number
+  /** Requests that were sent and got no response. */
   readonly lost: string[]
 }
 
-/** Asks without pause until it is told that its connection closes. */
-async function work(connection: RawConnection, name: string): Promise<Worked> {
+/** Sends requests without pause until a response closes the connection. */
+async function work(connection: RawConnection, name: string): Promise<WorkResult> {
   const created: string[] = []
   const lost: string[] = []
   for (let i = 0; ; i++) {
@@ -44,20 +44,20 @@ async function work(connection: RawConnection, name: string): Promise<Worked> {
       const code = created.at(-1)
       const isCreate = code === undefined || i % 4 === 0
       const ask = isCreate
-        ? createAsk({ long_url: `${target}${name}/${String(i)}` })
+        ? createLinkRequest({ long_url: `${target}${name}/${String(i)}` })
         : { path: `/${code}` }
-      const answer = await connection.exchange(ask)
-      if (isCreate) created.push(codeOf(answer))
-      else expect(answer.status).toBe(302)
-      if (headerOf(answer, 'Connection') === 'close') return { created, answers: i + 1, lost }
+      const response = await connection.exchange(ask)
+      if (isCreate) created.push(codeOf(response))
+      else expect(response.status).toBe(302)
+      if (headerOf(response, 'Connection') === 'close') return { created, responses: i + 1, lost }
     } catch (error) {
       lost.push(`${name}/${String(i)}: ${String(error)}`)
-      return { created, answers: i, lost }
+      return { created, responses: i, lost }
     }
   }
 }
 
-async function isRefused(port: number): Promise<boolean> {
+async function isRejected(port: number): Promise<boolean> {
   try {
     const connection = await openConnection(port)
     connection.close()
@@ -67,10 +67,10 @@ async function isRefused(port: number): Promise<boolean> {
   }
 }
 
-/** A request whose head and half of whose body have been sent. */
+/** Sends the headers and half of the body of a request. */
 async function openHalf(service: Standalone, alias: string) {
   const connection = await openConnection(service.port)
-  const bytes = requestBytes(createAsk({ long_url: target, custom_alias: alias }))
+  const bytes = requestBytes(createLinkRequest({ long_url: target, custom_alias: alias }))
   connection.send(bytes.subarray(0, -10))
   return {
     connection,
@@ -80,7 +80,7 @@ async function openHalf(service: Standalone, alias: string) {
   }
 }
 
-/** Waits until everything sent so far has been read: a later connection has been answered. */
+/** Waits until everything sent so far has been read: a later connection has got its response. */
 async function settle(service: Standalone): Promise<void> {
   const connection = await openConnection(service.port)
   await connection.exchange({ path: '/none' })
@@ -88,10 +88,10 @@ async function settle(service: Standalone): Promise<void> {
 }
 
 describe('SIGTERM under load', () => {
-  let worked: Worked[] = []
+  let worked: WorkResult[] = []
 
   test(
-    'loses no request, refuses new connections, and ends with 0',
+    'loses no request, refuses new connections, and exits with 0',
     async () => {
       const service = await startStandalone({ dataDir })
       const open = (count: number) =>
@@ -105,32 +105,32 @@ describe('SIGTERM under load', () => {
       const ready = () => fetch(`${service.adminUrl}/readyz`)
       expect((await ready()).status).toBe(200)
       service.child.kill('SIGTERM')
-      await waitFor('new connections to be refused', () => isRefused(service.port))
-      // Its request is under way, so the process stays, and says that it is ending.
+      await waitFor('new connections to be refused', () => isRejected(service.port))
+      // The process still has a request in flight, so it runs, and reports that it drains.
       expect(await (await ready()).json()).toMatchObject({ status: 'draining' })
-      // An idle connection is not cut in the first second: a request may be arriving on it.
-      const late = idle
+      // An idle connection is not closed in the first second: a request may be arriving on it.
+      const lastRequests = idle
         .slice(0, IDLE / 2)
         .map((connection) => connection.exchange({ path: '/none' }))
-      for (const answer of await Promise.all(late)) {
-        expect([answer.status, headerOf(answer, 'Connection')]).toEqual([404, 'close'])
+      for (const response of await Promise.all(lastRequests)) {
+        expect([response.status, headerOf(response, 'Connection')]).toEqual([404, 'close'])
       }
       worked = await Promise.all(working)
       expect(worked.flatMap(({ lost }) => lost)).toEqual([])
-      const ends = await Promise.all(idle.map(({ ended }) => ended))
+      const ends = await Promise.all(idle.map(({ closed }) => closed))
       expect(ends).toEqual(idle.map(() => 'end'))
 
       half.finish()
-      expect(codeOf(await half.connection.answer())).toBe('half')
-      expect(await half.connection.ended).toBe('end')
-      expect(await inTime('the end', service.ended, END_MS_MAX)).toBe(0)
+      expect(codeOf(await half.connection.nextResponse())).toBe('half')
+      expect(await half.connection.closed).toBe('end')
+      expect(await withinDeadline('the exit', service.ended, EXIT_MS_MAX)).toBe(0)
       expect(service.log.map(({ msg }) => msg)).toEqual(['ready', 'draining', 'stopped'])
     },
     TEST_MS_MAX,
   )
 
   test(
-    'what was told is stored',
+    'every acknowledged link is stored',
     async () => {
       expect(worked).toHaveLength(BUSY)
       const service = await startStandalone({ dataDir })
@@ -147,17 +147,19 @@ describe('SIGTERM under load', () => {
 })
 
 test(
-  'with nobody there it ends soon; a half-sent request that never ends holds it for a while',
+  'without connections it exits soon; an unfinished request delays the exit',
   async () => {
-    const begin = async (dir: string) => startStandalone({ dataDir: join(dataDir, dir) })
-    const [quiet, held] = [await begin('quiet'), await begin('held')]
+    const start = async (dir: string) => startStandalone({ dataDir: join(dataDir, dir) })
+    const [quiet, held] = [await start('quiet'), await start('held')]
     const half = await openHalf(held, 'never')
     await settle(held)
-    const begunMs = performance.now()
+    const startMs = performance.now()
     for (const { child } of [quiet, held]) child.kill('SIGTERM')
-    expect(await inTime('the end of the quiet one', quiet.ended, 5000)).toBe(0)
-    expect(await inTime('the end of the held one', held.ended, END_MS_MAX)).toBe(0)
-    expect(performance.now() - begunMs).toBeGreaterThan(3000)
+    expect(await withinDeadline('the exit without connections', quiet.ended, 5000)).toBe(0)
+    expect(
+      await withinDeadline('the exit with an unfinished request', held.ended, EXIT_MS_MAX),
+    ).toBe(0)
+    expect(performance.now() - startMs).toBeGreaterThan(3000)
     half.connection.close()
   },
   TEST_MS_MAX,
@@ -167,20 +169,23 @@ test.each([
   ['SIGTERM', 143],
   ['SIGINT', 130],
 ] as const)(
-  'a second %s ends at once; its echo within 100 ms does not',
+  'a second %s stops it at once; a duplicate within 100 ms does not',
   async (signal, exitCode) => {
     const service = await startStandalone({ dataDir: join(dataDir, signal) })
     const half = await openHalf(service, 'held')
     await settle(service)
-    // Two signals of one name would be one to the system.
+    // The kernel merges two pending signals of one name.
     service.child.kill('SIGINT')
     service.child.kill('SIGTERM')
-    await waitFor('the drain', () => isRefused(service.port))
+    await waitFor('the drain', () => isRejected(service.port))
     const refusedMs = performance.now()
-    await waitFor('the echo’s time to pass', () => performance.now() - refusedMs > ECHO_MS)
+    await waitFor(
+      'the time for duplicates to pass',
+      () => performance.now() - refusedMs > DUPLICATE_MS,
+    )
     expect(service.child.exitCode).toBeNull()
     service.child.kill(signal)
-    expect(await inTime('the end', service.ended, 5000)).toBe(exitCode)
+    expect(await withinDeadline('the exit', service.ended, 5000)).toBe(exitCode)
     half.connection.close()
   },
   TEST_MS_MAX,

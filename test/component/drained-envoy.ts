@@ -1,5 +1,5 @@
-// An Envoy with one public listener before a server of the test's own, and the sidecar that
-// drains it, both as real processes. Where its pods are is in a file that a test may change.
+// An Envoy with one public listener in front of a server of the test, and the sidecar that drains
+// it, both as real processes. A file that tests may change lists its pods.
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
@@ -8,29 +8,29 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findEnvoy, type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 /** Longer than any drain that the tests set. */
 const DRAIN_MS_MAX = 30_000
 
 /** An Envoy and its sidecar. */
 export interface DrainedEnvoy extends RunningEnvoy {
-  /** Where it serves. */
+  /** The port of its public listener. */
   readonly port: number
   readonly sidecar: RoleProcess
-  /** Starts another sidecar for it, once the first has ended. */
+  /** Starts another sidecar for it, once the first has exited. */
   startSidecar(): Promise<RoleProcess>
-  /** SIGTERM to the sidecar; resolves to its exit code and what it logs of the drain. */
+  /** Sends SIGTERM to the sidecar; resolves with its exit code and its log line on the drain. */
   drain(): Promise<Record<string, unknown>>
-  /** Asks the sidecar. */
+  /** Sends a request to the sidecar. */
   ask(path: string, method?: string): Promise<Response>
-  /** Tells Envoy that the pods that redirect are at this port now, or that there are none. */
+  /** Moves the redirect pods to this port, or removes them. */
   movePods(to: number | undefined): Promise<void>
-  /** Ends both, if they have not ended yet. */
+  /** Stops both, unless they have stopped. */
   close(): Promise<void>
 }
 
-/** Starts both, before the server at `to`, if there is one yet. */
+/** Starts both, in front of the server at `to`, if there is one yet. */
 export async function startDrainedEnvoy(
   to: number | undefined,
   env: Readonly<Record<string, string>> = {},
@@ -41,7 +41,7 @@ export async function startDrainedEnvoy(
   const podsFile = join(folder, 'pods.json')
   const movePods = async (port: number | undefined) => {
     await writeFile(`${podsFile}.new`, podsAt(port))
-    await rename(`${podsFile}.new`, podsFile) // Envoy watches for moves alone
+    await rename(`${podsFile}.new`, podsFile) // Envoy watches only for moves
   }
   let envoy: RunningEnvoy | undefined
   try {
@@ -67,7 +67,7 @@ export async function startDrainedEnvoy(
       movePods,
       async drain() {
         sidecar.child.kill('SIGTERM')
-        const exitCode = await inTime('the end of the drain', sidecar.ended, DRAIN_MS_MAX)
+        const exitCode = await withinDeadline('the drain to complete', sidecar.ended, DRAIN_MS_MAX)
         return { ...sidecar.log.find(({ msg }) => msg === 'drain of Envoy completed'), exitCode }
       },
       async close() {
@@ -83,27 +83,27 @@ export async function startDrainedEnvoy(
   }
 }
 
-/** A server that answers `/` after a few ms, and `/held` once it is let go. */
+/** Starts a server that responds to `/` after a few ms, and to `/held` once released. */
 export async function startUpstream(): Promise<{
   readonly port: number
   /** How many requests are held. */
   held(): number
-  letGo(): void
+  release(): void
   close(): void
 }> {
   const held: (() => void)[] = []
   const server: Server = createServer((req, res) => {
-    const answer = () => res.end('answered')
-    if (req.url === '/held') held.push(answer)
-    else setTimeout(answer, 5)
+    const respond = () => res.end('served')
+    if (req.url === '/held') held.push(respond)
+    else setTimeout(respond, 5)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
     held: () => held.length,
-    letGo() {
-      for (const answer of held.splice(0)) answer()
+    release() {
+      for (const respond of held.splice(0)) respond()
     },
     close() {
       server.close()
@@ -142,7 +142,7 @@ function bootstrapOf(podsFile: string): string {
     ],
   }
   const filter = { name: 'envoy.filters.network.http_connection_manager', typed_config: manager }
-  const create = { lb_endpoints: [{ endpoint: { address: atPort(1) } }] } // never asked
+  const create = { lb_endpoints: [{ endpoint: { address: atPort(1) } }] } // never called
   return JSON.stringify({
     node: { id: 'edge', cluster: 'edge' },
     admin: { address: atPort(0) },

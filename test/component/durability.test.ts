@@ -1,4 +1,4 @@
-// A 201 means stored: `kill -9` loses nothing that was told (the small size of the storm `kill`),
+// A 201 means stored: `kill -9` loses no acknowledged link (short form of `npm run storm -- kill`),
 // and the real process syncs the write-ahead log between the commit of a link and its 201.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { findStrace, parseTrace, straceArguments, type SystemCall } from '../parts/strace.ts'
 import { killRounds } from '../storm/kill.ts'
-import { createAsk } from './client.ts'
+import { createLinkRequest } from './client.ts'
 import { openConnection } from './raw-http.ts'
 import { newSeed } from './random.ts'
 import { startStandalone } from './standalone.ts'
@@ -20,7 +20,7 @@ const AT_ONCE = 24
 const GROUPS = 5
 
 test(
-  'kill -9 under 64 creates in flight loses no link that was told',
+  'kill -9 with 64 creates in flight loses no acknowledged link',
   async () => {
     const seed = newSeed()
     process.stdout.write(`kill, seed ${String(seed)}\n`)
@@ -35,29 +35,31 @@ test(
 const isWal = (call: SystemCall) => call.file.endsWith('/curtail.db-wal')
 const isSync = ({ name }: SystemCall) => name === 'fsync' || name === 'fdatasync'
 
-/** The page that ends a commit follows a frame's head that tells the database's size. */
+/** The last page of a commit follows a frame header that contains the database's size. */
 function commitsOf(calls: readonly SystemCall[]): SystemCall[] {
   const writes = calls.filter((call) => isWal(call) && call.name === 'pwrite64')
   return writes.filter((_, i) => {
-    const head = writes[i - 1]
-    return head?.bytes.length === 24 && head.bytes.readUInt32BE(4) > 0
+    const header = writes[i - 1]
+    return header?.bytes.length === 24 && header.bytes.readUInt32BE(4) > 0
   })
 }
 
-/** How each 201 of the trace came about; the target is in its link's row and nowhere else. */
+/** The system calls behind each 201; a target occurs only in the row of its link. */
 function acknowledgements(calls: readonly SystemCall[]) {
   const commits = commitsOf(calls)
   const syncs = calls.filter((call) => isWal(call) && isSync(call) && call.result === 0)
-  const answers = calls.filter(({ file, bytes }) => {
+  const created = calls.filter(({ file, bytes }) => {
     return file.startsWith('socket:') && bytes.includes('HTTP/1.1 201')
   })
-  return answers.flatMap((answer) =>
-    [...answer.bytes.toString('latin1').matchAll(/Location: \S+\/(\S+)\r\n/g)].map(([, alias]) => {
-      const row = calls.find((call) => isWal(call) && call.bytes.includes(targetOf(alias ?? '')))
-      const commit = commits.find(({ ended }) => row !== undefined && ended >= row.ended)
-      const sync = syncs.find(({ began }) => commit !== undefined && began > commit.ended)
-      return { alias, row, commit, sync, answer }
-    }),
+  return created.flatMap((response) =>
+    [...response.bytes.toString('latin1').matchAll(/Location: \S+\/(\S+)\r\n/g)].map(
+      ([, alias]) => {
+        const row = calls.find((call) => isWal(call) && call.bytes.includes(targetOf(alias ?? '')))
+        const commit = commits.find(({ ended }) => row !== undefined && ended >= row.ended)
+        const sync = syncs.find(({ began }) => commit !== undefined && began > commit.ended)
+        return { alias, row, commit, sync, response }
+      },
+    ),
   )
 }
 
@@ -69,16 +71,16 @@ async function createLinks(port: number): Promise<string[]> {
   const connections = await Promise.all(Array.from({ length: AT_ONCE }, () => openConnection(port)))
   const create = async (count: number, hasKey: boolean) => {
     const group = aliases.length.toString(36).padEnd(6, '-')
-    const made = await Promise.all(
+    const responses = await Promise.all(
       connections.slice(0, count).map((connection, i) => {
         const alias = `a${group}${i.toString(36)}`
         aliases.push(alias)
         const headers = hasKey ? { 'Idempotency-Key': `key-${alias}` } : {}
         const body = { long_url: targetOf(alias), custom_alias: alias }
-        return connection.exchange(createAsk(body, headers))
+        return connection.exchange(createLinkRequest(body, headers))
       }),
     )
-    expect(new Set(made.map(({ status }) => status))).toEqual(new Set([201]))
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([201]))
   }
   for (let i = 0; i < ONE_AFTER_ANOTHER; i++) await create(1, i % 2 === 0)
   for (let i = 0; i < GROUPS; i++) await create(AT_ONCE, i % 2 === 0)
@@ -98,20 +100,24 @@ test(
       const aliases = await createLinks(service.port)
       await service.stop()
       const ended = new RegExp(`^${String(service.pid)} +\\+\\+\\+ exited with 0`, 'm')
-      await waitFor('the end of the trace', async () => ended.test(await readFile(file, 'utf8')))
-      const seen = acknowledgements(parseTrace(await readFile(file, 'utf8')))
-      expect(seen.map(({ alias }) => alias).sort()).toEqual(aliases.sort())
-      for (const { alias, row, commit, sync, answer } of seen) {
-        const order = [row?.ended, commit?.ended, sync?.began, sync?.ended, answer.began]
+      await waitFor('the trace to be complete', async () =>
+        ended.test(await readFile(file, 'utf8')),
+      )
+      const acknowledged = acknowledgements(parseTrace(await readFile(file, 'utf8')))
+      expect(acknowledged.map(({ alias }) => alias).sort()).toEqual(aliases.sort())
+      for (const { alias, row, commit, sync, response } of acknowledged) {
+        const order = [row?.ended, commit?.ended, sync?.began, sync?.ended, response.began]
         expect([alias, order]).toEqual([alias, order.map(() => expect.any(Number))])
         expect([alias, ...order]).toEqual([
           alias,
           ...[...order].sort((a, b) => Number(a) - Number(b)),
         ])
-        expect(Number(sync?.ended)).toBeLessThan(answer.began)
+        expect(Number(sync?.ended)).toBeLessThan(response.began)
       }
-      // It says something only where links shared a commit.
-      expect(new Set(seen.map(({ commit }) => commit?.ended)).size).toBeLessThan(aliases.length)
+      // The test is meaningful only if some links shared a commit.
+      expect(new Set(acknowledged.map(({ commit }) => commit?.ended)).size).toBeLessThan(
+        aliases.length,
+      )
     } finally {
       await rm(folder, { recursive: true })
     }

@@ -1,17 +1,17 @@
-// The limits of the edge, by a real Envoy, two real limiters and Redis, with the rules that are
-// shipped: who is charged, how often the limiter is asked, and what clients are told.
+// The limits of the edge, with a real Envoy, two real limiters, Redis and the shipped rules: which
+// client a request counts against, how often Envoy calls the limiter, and the response headers.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { type RedisServer, startRedis } from '../parts/redis.ts'
-import { BASE_URL, type Edge, type Pod, startEdge, startPod, untilLimited } from './edge.ts'
+import { BASE_URL, type Edge, type Pod, startEdge, startPod, waitUntilLimited } from './edge.ts'
 import { type Limiter, startExactLimiter } from './limiter.ts'
-import { type Answer, headerOf, headersOf, jsonOf } from './raw-http.ts'
+import { type RawResponse, headerOf, headersOf, jsonOf } from './raw-http.ts'
 import { waitFor } from './wait-for.ts'
 
-const SETUP_MS_MAX = 400_000 // parts may have to be fetched
+const SETUP_MS_MAX = 400_000 // includes the download of dependencies
 const KEY = 'a-key-of-a-test'
-const shown = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const
+const headerNames = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const
 
 let redis: RedisServer
 let limiters: readonly Limiter[] = []
@@ -26,7 +26,7 @@ beforeAll(async () => {
   const start = () => startExactLimiter({ rules, redisPort: redis.port, env: { BASE_URL } })
   limiters = await Promise.all([start(), start()])
   pod = await startPod()
-  edge = await startEdge({ podPort: pod.port, ...asked() })
+  edge = await startEdge({ podPort: pod.port, ...limiterSettings() })
 }, SETUP_MS_MAX)
 
 afterAll(async () => {
@@ -37,18 +37,18 @@ afterAll(async () => {
 })
 
 beforeEach(async () => {
-  await untilLimited(edge)
+  await waitUntilLimited(edge)
   pod.statuses.clear()
-  pod.seen.length = 0
+  pod.requests.length = 0
 })
 
-/** Both limiters, with time enough to answer on a busy machine. */
-function asked() {
+/** Both limiters, with a timeout that suffices on a busy machine. */
+function limiterSettings() {
   return { limiterPorts: limiters.map((one) => one.grpcPort), limiterTimeout: '10s' }
 }
 
-/** Sum of a counter of both limiters. */
-async function counted(pattern: RegExp): Promise<number> {
+/** The sum of a counter over both limiters. */
+async function sumOf(pattern: RegExp): Promise<number> {
   const pages = await Promise.all(
     limiters.map(async ({ adminUrl }) => (await fetch(`${adminUrl}/metrics`)).text()),
   )
@@ -56,13 +56,13 @@ async function counted(pattern: RegExp): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
 }
 
-const calls = () => counted(/^ratelimit_service_response_time_seconds_count/)
-const unknowns = () => counted(/^ratelimit_service_rate_limit_total_hits.*route_unknown/)
+const calls = () => sumOf(/^ratelimit_service_response_time_seconds_count/)
+const unknowns = () => sumOf(/^ratelimit_service_rate_limit_total_hits.*route_unknown/)
 
-/** The limit's headers, each of which must be there once. */
-function limitOf(answer: Answer): { limit: number; remaining: number; reset: number } {
-  const [limit = NaN, remaining = NaN, reset = NaN] = shown.map((name) => {
-    const values = headersOf(answer, name)
+/** The values of the limit's headers; verifies that each occurs once. */
+function limitOf(response: RawResponse): { limit: number; remaining: number; reset: number } {
+  const [limit = NaN, remaining = NaN, reset = NaN] = headerNames.map((name) => {
+    const values = headersOf(response, name)
     expect([name, values.length]).toEqual([name, 1])
     return Number(values[0])
   })
@@ -70,49 +70,52 @@ function limitOf(answer: Answer): { limit: number; remaining: number; reset: num
 }
 
 const create = (client: string, headers: Record<string, string> = {}) =>
-  edge.ask({ method: 'POST', path: '/v1/urls', body: '{}', client, headers })
+  edge.send({ method: 'POST', path: '/v1/urls', body: '{}', client, headers })
 
 /**
- * Creates one after the other; each is to leave so much, and what was refilled since the first at
- * the most: 2 a second.
+ * Sends creates one after the other; each must leave `left`, plus at most what was refilled since
+ * the first: 2 a second.
  */
-async function expectLeft(creates: readonly (() => Promise<Answer>)[], left: readonly number[]) {
-  const beginMs = performance.now()
+async function expectRemaining(
+  creates: readonly (() => Promise<RawResponse>)[],
+  left: readonly number[],
+) {
+  const startMs = performance.now()
   for (const [at, ask] of creates.entries()) {
     const { remaining } = limitOf(await ask())
-    const refilled = Math.floor((2 * (performance.now() - beginMs)) / 1000)
+    const refilled = Math.floor((2 * (performance.now() - startMs)) / 1000)
     expect(remaining).toBeGreaterThanOrEqual(left[at] ?? NaN)
     expect(remaining).toBeLessThanOrEqual((left[at] ?? NaN) + refilled)
   }
 }
 
-describe('who is charged', () => {
-  test('a create of an address: 20 at once; each answer has the headers once', async () => {
-    const beginMs = performance.now()
-    const answers = await Promise.all(Array.from({ length: 24 }, () => create('192.0.2.10')))
-    const seconds = (performance.now() - beginMs) / 1000
-    const admitted = answers.filter(({ status }) => status === 201)
+describe('a request counts', () => {
+  test('against its address: a burst of 20; each response has the headers once', async () => {
+    const startMs = performance.now()
+    const responses = await Promise.all(Array.from({ length: 24 }, () => create('192.0.2.10')))
+    const seconds = (performance.now() - startMs) / 1000
+    const admitted = responses.filter(({ status }) => status === 201)
     expect(admitted.length).toBeGreaterThanOrEqual(20)
     expect(admitted.length).toBeLessThanOrEqual(20 + Math.ceil(2 * seconds)) // 2 more each second
-    for (const answer of answers) {
-      expect(limitOf(answer).limit).toBe(20)
-      expect(headersOf(answer, 'X-Request-Id')).toHaveLength(1)
+    for (const response of responses) {
+      expect(limitOf(response).limit).toBe(20)
+      expect(headersOf(response, 'X-Request-Id')).toHaveLength(1)
     }
   })
 
-  test('hosts of one /64 together, and of another apart', async () => {
+  test('against the /64 of an IPv6 address', async () => {
     const addresses = ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2:ffff::1', '2001:db8:1:3::1']
     const creates = addresses.map((address) => () => create(address))
-    await expectLeft(creates, [19, 18, 19])
+    await expectRemaining(creates, [19, 18, 19])
   })
 
-  test('by the address that the trusted proxy saw; what is forged changes nothing', async () => {
+  test('against the address that the trusted proxy appended, not a forged one', async () => {
     const forged = ['6.6.6.6, 192.0.2.20', '7.7.7.7, 192.0.2.20']
     const creates = forged.map((client) => () => create(client))
-    await expectLeft(creates, [19, 18])
+    await expectRemaining(creates, [19, 18])
   })
 
-  test('a known key in place of its address; an unknown one changes nothing', async () => {
+  test('against a known API key instead of its address; an unknown key has no effect', async () => {
     const client = '192.0.2.30'
     const unknown = () => create(client, { 'X-API-Key': 'guessed' })
     const afterKnown = async () => {
@@ -120,124 +123,128 @@ describe('who is charged', () => {
       expect(known).toMatchObject({ limit: 200, remaining: 199 })
       return create(client)
     }
-    await expectLeft([unknown, afterKnown], [19, 18])
-    expect(pod.seen.map(({ headers }) => headers['x-api-key'])).toEqual([
+    await expectRemaining([unknown, afterKnown], [19, 18])
+    expect(pod.requests.map(({ headers }) => headers['x-api-key'])).toEqual([
       undefined,
       undefined,
       undefined,
     ])
-    await waitFor('the log', async () =>
-      (await edge.log()).some(({ client: who }) => who === client),
+    await waitFor('the access log', async () =>
+      (await edge.log()).some((line) => line['client'] === client),
     )
     expect(JSON.stringify(await edge.log())).not.toContain(KEY)
   })
 
-  test('pages by nobody', async () => {
+  test('against no limit if it is for a page', async () => {
     const before = await calls()
     for (const path of ['/', '/docs', '/openapi.json', '/assets/page.css', '/a/b']) {
-      const answer = await edge.ask({ path, client: '192.0.2.40' })
-      for (const name of shown) expect(headersOf(answer, name)).toEqual([])
+      const response = await edge.send({ path, client: '192.0.2.40' })
+      for (const name of headerNames) expect(headersOf(response, name)).toEqual([])
     }
     expect(await calls()).toBe(before)
   })
 
-  test('whatever might create, by whatever method and path', async () => {
+  test('as a create if it might create, whatever its method and path', async () => {
     for (const [at, path] of ['/', '/v1/urls', '/v1//urls', '/abc', '/%761/urls'].entries()) {
-      const answer = await edge.ask({ method: 'PUT', path, client: '192.0.2.41' })
-      expect(limitOf(answer).remaining).toBeGreaterThanOrEqual(19 - at)
-      expect(limitOf(answer).limit).toBe(20)
+      const response = await edge.send({ method: 'PUT', path, client: '192.0.2.41' })
+      expect(limitOf(response).remaining).toBeGreaterThanOrEqual(19 - at)
+      expect(limitOf(response).limit).toBe(20)
     }
   })
 })
 
-describe('a look-up', () => {
-  const follow = (path: string, client: string) => edge.ask({ path, client })
+describe('a lookup', () => {
+  const lookUp = (path: string, client: string) => edge.send({ path, client })
 
-  test('costs one call; one that finds nothing two', async () => {
+  test('costs one limiter call; a miss costs two', async () => {
     pod.statuses.set('/none', 404)
     const [callsBefore, unknownBefore] = [await calls(), await unknowns()]
-    for (let n = 0; n < 10; n++) limitOf(await follow('/known', '192.0.2.50'))
+    for (let n = 0; n < 10; n++) limitOf(await lookUp('/known', '192.0.2.50'))
     expect((await calls()) - callsBefore).toBe(10)
-    for (let n = 0; n < 10; n++) expect((await follow('/none', '192.0.2.50')).status).toBe(404)
-    await waitFor('the charges', async () => (await unknowns()) - unknownBefore === 10)
+    for (let n = 0; n < 10; n++) expect((await lookUp('/none', '192.0.2.50')).status).toBe(404)
+    await waitFor('the hits', async () => (await unknowns()) - unknownBefore === 10)
     expect((await calls()) - callsBefore).toBe(30)
   })
 
-  test('that fails or is refused is no unknown code', async () => {
+  test('that fails or is rejected does not count as an unknown code', async () => {
     pod.statuses.set('/down', 503).set('/odd', 405)
     const before = await calls()
-    for (const path of ['/down', '/odd', '/down']) await follow(path, '192.0.2.51')
+    for (const path of ['/down', '/odd', '/down']) await lookUp(path, '192.0.2.51')
     expect((await calls()) - before).toBe(3)
   })
 
-  test('keeps the headers of the pod', async () => {
-    const answer = await follow('/known', '192.0.2.52')
-    expect(answer.status).toBe(302)
-    expect(headerOf(answer, 'Location')).toBe('https://example.org/A%2fb')
-    expect(headerOf(answer, 'Cache-Control')).toBe('private, no-store')
-    expect(headerOf(answer, 'Referrer-Policy')).toBe('no-referrer-when-downgrade')
-    expect(headerOf(answer, 'X-Robots-Tag')).toBe('noindex')
-    expect(answer.headers.filter(([name]) => /^(x-envoy|server)/i.test(name))).toEqual([])
-    expect(headerOf(answer, 'X-Request-Id')).toBe(pod.seen[0]?.headers['x-request-id'])
+  test('keeps the headers of the pod’s response', async () => {
+    const response = await lookUp('/known', '192.0.2.52')
+    expect(response.status).toBe(302)
+    expect(headerOf(response, 'Location')).toBe('https://example.org/A%2fb')
+    expect(headerOf(response, 'Cache-Control')).toBe('private, no-store')
+    expect(headerOf(response, 'Referrer-Policy')).toBe('no-referrer-when-downgrade')
+    expect(headerOf(response, 'X-Robots-Tag')).toBe('noindex')
+    expect(response.headers.filter(([name]) => /^(x-envoy|server)/i.test(name))).toEqual([])
+    expect(headerOf(response, 'X-Request-Id')).toBe(pod.requests[0]?.headers['x-request-id'])
   })
 
-  test('of a client that walked through unknown codes is refused, known or not', async () => {
+  test('of a client that tried too many unknown codes is denied, known or not', async () => {
     pod.statuses.set('/none', 404)
     const walker = '2001:db8:9:9::1'
     const before = await unknowns()
-    // What was counted before the minute ends weighs less and less after it.
+    // After the minute, hits of the previous window weigh less and less.
     await waitFor('a minute with time left', () => Date.now() % 60_000 < 45_000)
-    for (let n = 0; n < 60; n++) expect((await follow('/none', walker)).status).toBe(404)
-    await waitFor('the charges', async () => (await unknowns()) - before === 60)
-    const refused = await follow('/known', walker)
-    expect(refused.status).toBe(429)
-    expect(jsonOf(refused)['rule']).toBe('unknown-codes-per-ipv6-client')
-    expect(limitOf(refused)).toMatchObject({ limit: 60, remaining: 0 })
-    expect((await follow('/known', '2001:db8:9:8::1')).status).toBe(302)
+    for (let n = 0; n < 60; n++) expect((await lookUp('/none', walker)).status).toBe(404)
+    await waitFor('the hits', async () => (await unknowns()) - before === 60)
+    const denied = await lookUp('/known', walker)
+    expect(denied.status).toBe(429)
+    expect(jsonOf(denied)['rule']).toBe('unknown-codes-per-ipv6-client')
+    expect(limitOf(denied)).toMatchObject({ limit: 60, remaining: 0 })
+    expect((await lookUp('/known', '2001:db8:9:8::1')).status).toBe(302)
   })
 })
 
 describe('a denial', () => {
-  test('is our problem document, with the id of its request', async () => {
+  test('is Curtail’s problem document, with the id of its request', async () => {
     const client = '192.0.2.60'
-    const answers = await Promise.all(Array.from({ length: 30 }, () => create(client)))
-    const denied = answers.filter(({ status }) => status === 429)
+    const responses = await Promise.all(Array.from({ length: 30 }, () => create(client)))
+    const denied = responses.filter(({ status }) => status === 429)
     expect(denied.length).toBeGreaterThan(0)
-    for (const answer of denied) {
-      expect(headerOf(answer, 'Content-Type')).toBe('application/problem+json')
-      const wait = headerOf(answer, 'Retry-After')
-      expect(jsonOf(answer)).toEqual({
+    for (const response of denied) {
+      expect(headerOf(response, 'Content-Type')).toBe('application/problem+json')
+      const wait = headerOf(response, 'Retry-After')
+      expect(jsonOf(response)).toEqual({
         type: `${BASE_URL}/problems/rate-limited`,
         title: 'Too many requests',
         status: 429,
         detail: `The limit creates-per-client is used up: retry in ${String(wait)} s`,
         rule: 'creates-per-client',
-        request_id: headerOf(answer, 'X-Request-Id'),
+        request_id: headerOf(response, 'X-Request-Id'),
       })
-      expect(limitOf(answer).remaining).toBe(0)
+      expect(limitOf(response).remaining).toBe(0)
     }
   })
 
-  test('says honestly when to come again', async () => {
+  test('has a Retry-After after which the request is admitted', async () => {
     const client = '192.0.2.61'
-    let answer = await create(client)
-    while (answer.status === 201) answer = await create(client)
-    const beginMs = performance.now()
-    const waitMs = Number(headerOf(answer, 'Retry-After')) * 1000
+    let response = await create(client)
+    while (response.status === 201) response = await create(client)
+    const startMs = performance.now()
+    const waitMs = Number(headerOf(response, 'Retry-After')) * 1000
     expect(waitMs).toBe(1000)
-    await waitFor('that time', () => performance.now() - beginMs >= waitMs)
+    await waitFor('Retry-After to pass', () => performance.now() - startMs >= waitMs)
     expect((await create(client)).status).toBe(201)
   })
 })
 
-test('without a trusted proxy a client is who connects, whatever it sends', async () => {
-  const bare = await startEdge({ podPort: pod.port, settings: { trustedHops: 0 }, ...asked() })
-  await untilLimited(bare)
+test('without a trusted proxy the client is the peer of the connection', async () => {
+  const bare = await startEdge({
+    podPort: pod.port,
+    settings: { trustedHops: 0 },
+    ...limiterSettings(),
+  })
+  await waitUntilLimited(bare)
   const creates = ['192.0.2.70', '192.0.2.71'].map(
-    (client) => () => bare.ask({ method: 'POST', path: '/', body: '', client }),
+    (client) => () => bare.send({ method: 'POST', path: '/', body: '', client }),
   )
   try {
-    await expectLeft(creates, [19, 18])
+    await expectRemaining(creates, [19, 18])
   } finally {
     await bare.stop()
   }

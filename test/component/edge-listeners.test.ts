@@ -1,5 +1,5 @@
-// How clients reach a real Envoy with the product's bootstrap: TLS with HTTP/2 and HTTP/1.1, whose
-// certificate is replaced under load, and PROXY protocol; and that every rendering is one it takes.
+// The listeners of a real Envoy with the product's bootstrap: TLS with HTTP/2 and HTTP/1.1, whose
+// certificate is replaced under load, and the PROXY protocol. Envoy accepts every rendering.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { connect as connectHttp2 } from 'node:http2'
@@ -12,19 +12,19 @@ import type { EdgeSettings } from '../../envoy/edge-settings.ts'
 import { renderBootstrap, renderCertificate } from '../../envoy/render-bootstrap.ts'
 import { findEnvoy } from '../parts/envoy.ts'
 import { freePort } from '../parts/free-ports.ts'
-import { gatherCrowd } from './crowd.ts'
+import { openUnfinishedRequests } from './unfinished-requests.ts'
 import { BASE_URL, type Edge, type Pod, startEdge, startPod } from './edge.ts'
 import { createAuthority } from './grpc-certificates.ts'
 import { openConnection } from './raw-http.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
 const run = promisify(execFile)
-const SETUP_MS_MAX = 400_000 // Envoy may have to be fetched
+const SETUP_MS_MAX = 400_000 // includes the download of Envoy
 const VALIDATE_MS_MAX = 30_000
 const PROBE_MS_MAX = 2000
 const OVERLOAD_MS_MAX = 60_000 // longer than its two waits
-/** More than 64 MiB hold. */
-const CROWD = { connections: 5000, everyMs: 1 }
+/** These need more than 64 MiB. */
+const UNFINISHED = { connections: 5000, everyMs: 1 }
 
 let pod: Pod
 let folder = ''
@@ -40,7 +40,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-describe('renderings that Envoy takes', () => {
+describe('Envoy accepts the bootstrap with', () => {
   const pods = [1, 2].map((at) => ({ host: `pods-${String(at)}.test`, port: 8080 }))
   test.each<Partial<EdgeSettings>>([
     {},
@@ -73,8 +73,8 @@ describe('TLS', () => {
   let certificates = ''
   let edge: Edge
 
-  /** Lays a certificate down as Kubernetes does: a folder, and a link that is swapped. */
-  const lay = async (name: string) => {
+  /** Writes a certificate as Kubernetes does: into a folder to which a symlink is then swapped. */
+  const writeCertificate = async (name: string) => {
     const { cert, key } = authority.issue(['edge.test', `${name}.test`])
     await mkdir(join(certificates, name))
     await writeFile(join(certificates, name, 'tls.crt'), cert)
@@ -86,7 +86,7 @@ describe('TLS', () => {
   beforeAll(async () => {
     certificates = join(folder, 'certificates')
     await mkdir(certificates)
-    await lay('first')
+    await writeCertificate('first')
     for (const name of ['tls.crt', 'tls.key']) {
       await symlink(join('..data', name), join(certificates, name))
     }
@@ -101,7 +101,7 @@ describe('TLS', () => {
     await edge.stop()
   })
 
-  const shake = (): Promise<TLSSocket> =>
+  const connectClient = (): Promise<TLSSocket> =>
     new Promise((resolve, reject) => {
       const names = { host: '127.0.0.1', servername: 'edge.test', ca: authority.cert }
       const options = { ...names, port: edge.httpsPort, ALPNProtocols: ['http/1.1'] }
@@ -111,45 +111,45 @@ describe('TLS', () => {
       socket.once('error', reject)
     })
   const nameOf = (socket: TLSSocket) => socket.getPeerCertificate().subjectaltname ?? ''
-  const follow = async (socket: TLSSocket) => {
-    const answered = new Promise<string>((resolve) => {
+  const statusLineOver = async (socket: TLSSocket) => {
+    const statusLine = new Promise<string>((resolve) => {
       socket.once('data', (data: Buffer) => {
         resolve(data.toString('latin1').slice(0, 12))
       })
     })
     socket.write('GET /a HTTP/1.1\r\nHost: edge.test\r\n\r\n')
-    return inTime('an answer over TLS', answered)
+    return withinDeadline('a response over TLS', statusLine)
   }
 
   test('a certificate is replaced under load, and no handshake fails', async () => {
-    const held = await shake()
-    expect(await follow(held)).toBe('HTTP/1.1 302')
-    let ends = false
-    let shaken = 0
+    const held = await connectClient()
+    expect(await statusLineOver(held)).toBe('HTTP/1.1 302')
+    let isStopping = false
+    let handshakes = 0
     const names = new Set<string>()
     const load = Array.from({ length: 4 }, async () => {
-      while (!ends) {
-        const socket = await shake()
+      while (!isStopping) {
+        const socket = await connectClient()
         names.add(nameOf(socket))
-        expect(await follow(socket)).toBe('HTTP/1.1 302')
+        expect(await statusLineOver(socket)).toBe('HTTP/1.1 302')
         socket.destroy()
-        shaken++
+        handshakes++
       }
     })
     const loaded = Promise.all(load)
-    await waitFor('some load', () => shaken > 20)
+    await waitFor('some load', () => handshakes > 20)
     for (const name of ['second', 'third']) {
-      await lay(name)
+      await writeCertificate(name)
       await waitFor(`the ${name}`, () => [...names].some((one) => one.includes(name)))
     }
-    ends = true
+    isStopping = true
     await loaded
-    expect(await follow(held)).toBe('HTTP/1.1 302') // what is open goes on
+    expect(await statusLineOver(held)).toBe('HTTP/1.1 302') // open connections are not closed
     expect(nameOf(held)).toContain('first')
     held.destroy()
   })
 
-  test('HTTP/2 is offered, and served', async () => {
+  test('HTTP/2 is negotiated and served', async () => {
     const session = connectHttp2(`https://127.0.0.1:${edge.httpsPort}`, {
       ca: authority.cert,
       servername: 'edge.test',
@@ -161,13 +161,13 @@ describe('TLS', () => {
       })
       session.once('error', reject)
     })
-    expect(await inTime('an answer over HTTP/2', status)).toBe(302)
+    expect(await withinDeadline('a response over HTTP/2', status)).toBe(302)
     expect(session.alpnProtocol).toBe('h2')
     session.destroy()
   })
 })
 
-test('PROXY protocol tells who the client is; who does not speak it is not heard', async () => {
+test('the PROXY protocol sets the client address; a connection without it is closed', async () => {
   const edge = await startEdge({
     podPort: pod.port,
     limiterPorts: [await freePort()],
@@ -178,7 +178,7 @@ test('PROXY protocol tells who the client is; who does not speak it is not heard
   const headers = { 'X-Forwarded-For': '6.6.6.6' }
   expect((await connection.exchange({ path: '/proxied', headers })).status).toBe(302)
   connection.close()
-  await waitFor('the log', async () => (await edge.log()).length === 1)
+  await waitFor('the access log', async () => (await edge.log()).length === 1)
   expect(await edge.log()).toMatchObject([{ client: '192.0.2.99', path: '/proxied' }])
   const bare = await openConnection(edge.port)
   await expect(bare.exchange({ path: '/bare' })).rejects.toThrow(/closed/)
@@ -186,32 +186,32 @@ test('PROXY protocol tells who the client is; who does not speak it is not heard
 })
 
 test(
-  'an edge that is out of memory refuses clients, and still says so to probes',
+  'an edge that is out of memory refuses connections, and still responds to probes',
   async () => {
     const edge = await startEdge({
       podPort: pod.port,
       limiterPorts: [await freePort()],
       settings: { heapBytesMax: 64 * 1024 * 1024 },
     })
-    const leave = gatherCrowd({ host: '127.0.0.1', port: edge.port }, CROWD)
-    const asked = async (path: string) => {
+    const stopRequests = openUnfinishedRequests({ host: '127.0.0.1', port: edge.port }, UNFINISHED)
+    const get = async (path: string) => {
       const signal = AbortSignal.timeout(PROBE_MS_MAX)
-      const answer = await fetch(edge.metricsUrl + path, { signal })
-      return { status: answer.status, text: await answer.text() }
+      const response = await fetch(edge.metricsUrl + path, { signal })
+      return { status: response.status, text: await response.text() }
     }
     const isOverloaded = async () =>
-      (await asked('/stats/prometheus')).text.includes('stop_accepting_connections_active{} 1')
-    const orLate = (asking: Promise<boolean>) => asking.catch(() => false) // on a busy machine
-    await waitFor('the edge to be overloaded', () => orLate(isOverloaded()))
-    const isReady = async () => (await asked('/ready')).status === 200
-    await waitFor('the answer to a probe', () => orLate(isReady()))
-    leave()
+      (await get('/stats/prometheus')).text.includes('stop_accepting_connections_active{} 1')
+    const orTimeout = (probe: Promise<boolean>) => probe.catch(() => false) // on a busy machine
+    await waitFor('the edge to be overloaded', () => orTimeout(isOverloaded()))
+    const isReady = async () => (await get('/ready')).status === 200
+    await waitFor('the response to a probe', () => orTimeout(isReady()))
+    stopRequests()
     const isServing = () =>
-      edge.ask({ path: '/a' }).then(
+      edge.send({ path: '/a' }).then(
         ({ status }) => status === 302,
         () => false, // closed at once
       )
-    await waitFor('the edge to serve again', isServing)
+    await waitFor('the edge to recover', isServing)
     await edge.stop()
   },
   OVERLOAD_MS_MAX,

@@ -1,5 +1,5 @@
-// The edge for a test: a real Envoy with the product's own bootstrap before a pod of this process,
-// on free ports of 127.0.0.1. Decides nothing about limits.
+// The edge for a test: a real Envoy with the product's own bootstrap in front of a pod of this
+// process, on free ports of 127.0.0.1.
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
@@ -10,15 +10,15 @@ import type { EdgeSettings } from '../../envoy/edge-settings.ts'
 import { renderBootstrap, renderCertificate } from '../../envoy/render-bootstrap.ts'
 import { findEnvoy, type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
 import { freePort } from '../parts/free-ports.ts'
-import { type Answer, type Ask, headerOf, openConnection } from './raw-http.ts'
+import { type RawResponse, type RawRequest, headerOf, openConnection } from './raw-http.ts'
 import { waitFor } from './wait-for.ts'
 
-/** The public origin in answers. */
+/** The public origin in responses. */
 export const BASE_URL = 'https://cur.tl'
 const LIMITER_TIMEOUT = '0.02s'
 
-/** A request as a pod saw it. */
-interface Seen {
+/** A request as the pod received it. */
+interface ReceivedRequest {
   readonly method: string
   readonly url: string
   readonly headers: IncomingHttpHeaders
@@ -28,24 +28,24 @@ interface Seen {
 /** A pod that redirects and creates. */
 export interface Pod {
   readonly port: number
-  readonly seen: Seen[]
-  /** What it answers GET of a path that begins so, with this status. */
+  readonly requests: ReceivedRequest[]
+  /** The status of requests whose path has this prefix. */
   readonly statuses: Map<string, number>
   close(): void
 }
 
-/** Starts a pod: GET gives 302 or what `statuses` says, everything else 201. */
+/** Starts a pod: it returns the status in `statuses`, otherwise 302 for GET and 201 for others. */
 export async function startPod(port = 0): Promise<Pod> {
-  const seen: Seen[] = []
+  const requests: ReceivedRequest[] = []
   const statuses = new Map<string, number>()
   const server: Server = createServer((req, res) => {
     let bytes = 0
     req.on('data', (chunk: Buffer) => (bytes += chunk.length))
     req.on('end', () => {
       const { method = '', url = '', headers } = req
-      seen.push({ method, url, headers, bytes })
-      const told = [...statuses].find(([path]) => url.startsWith(path))?.[1]
-      const status = told ?? (method === 'GET' || method === 'HEAD' ? 302 : 201)
+      requests.push({ method, url, headers, bytes })
+      const override = [...statuses].find(([path]) => url.startsWith(path))?.[1]
+      const status = override ?? (method === 'GET' || method === 'HEAD' ? 302 : 201)
       res.writeHead(status, {
         'X-Request-Id': headers['x-request-id'] ?? 'none',
         'Cache-Control': status === 302 ? 'private, no-store' : 'no-store',
@@ -62,7 +62,7 @@ export async function startPod(port = 0): Promise<Pod> {
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
-    seen,
+    requests,
     statuses,
     close() {
       server.close()
@@ -78,23 +78,23 @@ export interface Edge {
   readonly metricsUrl: string
   readonly envoy: RunningEnvoy
   readonly folder: string
-  /** One request on a connection of its own; `client` goes into X-Forwarded-For. */
-  ask(ask: Ask & { readonly client?: string }): Promise<Answer>
+  /** Sends one request on its own connection; `client` is its X-Forwarded-For. */
+  send(request: RawRequest & { readonly client?: string }): Promise<RawResponse>
   /** Lines of its access log so far. */
   log(): Promise<Record<string, unknown>[]>
   stop(): Promise<void>
 }
 
-/** Starts it before the pod, with the limiter at `limiterPorts`. */
-export async function startEdge(given: {
+/** Starts it in front of the pod, with the limiters at `limiterPorts`. */
+export async function startEdge(options: {
   readonly podPort: number
   readonly limiterPorts: readonly number[]
   readonly settings?: Partial<EdgeSettings>
-  /** Time that it gives the limiter: more than it has, for who counts on a busy machine. */
+  /** The timeout of limiter calls; tests of exact counts need a longer one on a busy machine. */
   readonly limiterTimeout?: string
 }): Promise<Edge> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-edge-'))
-  const pods = [{ host: '127.0.0.1', port: given.podPort }]
+  const pods = [{ host: '127.0.0.1', port: options.podPort }]
   const settings = {
     baseUrl: BASE_URL,
     listenAddress: '127.0.0.1',
@@ -104,17 +104,17 @@ export async function startEdge(given: {
     adminPort: await freePort(),
     redirectEndpoints: pods,
     createEndpoints: pods,
-    limiterEndpoints: given.limiterPorts.map((port) => ({ host: '127.0.0.1', port })),
+    limiterEndpoints: options.limiterPorts.map((port) => ({ host: '127.0.0.1', port })),
     accessLogPath: join(folder, 'access.log'),
     certificatePath: join(folder, 'certificate.yaml'),
     certificateFolder: join(folder, 'certificate'),
     trustedHops: 1,
-    ...given.settings,
+    ...options.settings,
   }
   const configPath = join(folder, 'envoy.yaml')
   const bootstrap = renderBootstrap(settings)
-  const patience = `timeout: ${given.limiterTimeout ?? LIMITER_TIMEOUT}`
-  await writeFile(configPath, bootstrap.replace(`timeout: ${LIMITER_TIMEOUT}`, patience))
+  const timeout = `timeout: ${options.limiterTimeout ?? LIMITER_TIMEOUT}`
+  await writeFile(configPath, bootstrap.replace(`timeout: ${LIMITER_TIMEOUT}`, timeout))
   await writeFile(settings.certificatePath, renderCertificate(settings))
   const args = ['--file-flush-interval-msec', '20']
   const envoy = await startEnvoy({ path: await findEnvoy(), configPath, args })
@@ -125,12 +125,15 @@ export async function startEdge(given: {
     metricsUrl: `http://127.0.0.1:${metricsPort}`,
     envoy,
     folder,
-    async ask({ client, ...ask }) {
+    async send({ client, ...request }) {
       const connection = await openConnection(httpPort)
       const from = client === undefined ? {} : { 'X-Forwarded-For': client }
-      const answer = await connection.exchange({ ...ask, headers: { ...ask.headers, ...from } })
+      const response = await connection.exchange({
+        ...request,
+        headers: { ...request.headers, ...from },
+      })
       connection.close()
-      return answer
+      return response
     },
     async log() {
       const lines = (await readFile(settings.accessLogPath, 'utf8')).split('\n').slice(0, -1)
@@ -143,12 +146,12 @@ export async function startEdge(given: {
   }
 }
 
-/** Waits until the limiter's answers are heard: 5 in a row, of a client that nobody else is. */
-export async function untilLimited(edge: Edge): Promise<void> {
-  let heard = 0
-  await waitFor('the limiter to answer the edge', async () => {
-    const answer = await edge.ask({ path: '/warm', client: '198.18.0.1' })
-    heard = headerOf(answer, 'X-RateLimit-Limit') === undefined ? 0 : heard + 1
-    return heard >= 5
+/** Waits until the edge applies the limiter's responses: 5 in a row, for a client of its own. */
+export async function waitUntilLimited(edge: Edge): Promise<void> {
+  let limited = 0
+  await waitFor('the edge to apply limits', async () => {
+    const response = await edge.send({ path: '/warm', client: '198.18.0.1' })
+    limited = headerOf(response, 'X-RateLimit-Limit') === undefined ? 0 : limited + 1
+    return limited >= 5
   })
 }

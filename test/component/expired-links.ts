@@ -1,5 +1,5 @@
-// A round of links that expire while their rows live on: followed until the very moment, and not
-// found from then on, whether memory, the cache or the store is asked.
+// A round of links that expire while their rows still exist: they redirect until their expiry and
+// are not found from then on, whether memory, the cache or the store is read.
 import cassandra from 'cassandra-driver'
 import type { LinkStore } from '../../src/links/link-store.ts'
 import { parseConfig } from '../../src/config/config.ts'
@@ -11,16 +11,16 @@ import { keyOf } from '../../src/stores/redis/link-cache-entry.ts'
 import { environmentOf, quiet } from '../contract/open-cassandra.ts'
 import { sampleLink } from '../contract/sample-link.ts'
 import { clientOf } from '../parts/redis.ts'
-import type { Asker } from './asker.ts'
-import { follow, leadsTo, openAskers, renderAnswer } from './machine-clients.ts'
+import type { HttpClient } from './http-client.ts'
+import { resolveCode, isRedirectTo, openHttpClients, describeResponse } from './machine-clients.ts'
 import type { Machine, ManyMachines } from './many-machines.ts'
 
 const KEYSPACE = 'curtail'
-/** Less than a process remembers a link, so that it has it in memory at its end. */
+/** Shorter than a process caches a link, so that it is in memory at its expiry. */
 const LIFE_MS = 3500
 const LINKS = 6
 const ROUNDS_MAX = 3
-/** How soon a link that was followed is in the cache, if at all. */
+/** How soon a resolved link is in the cache, if at all. */
 const CACHED_MS_MAX = 500
 const QUARANTINE_SECONDS_MIN = 30 * 86_400
 
@@ -30,56 +30,58 @@ interface Expiring {
   readonly endMs: number
 }
 
-/** What a round gave: answers before and after the end, and which tiers said that it is over. */
-export interface Expired {
+/**
+ * The result of a round: responses before and after the expiry, and the tiers that they came from.
+ */
+export interface ExpiryResult {
   readonly before: number
   readonly after: number
   readonly tiers: readonly string[]
 }
 
 /**
- * Runs one round of three links that end at the same time, and another where a tier was too late to
- * be the one that told. Throws what it found.
+ * Runs one round of three links that expire at the same time, and another if a tier timed out and
+ * the result came from the tier behind it. Throws if a response is wrong.
  */
-export async function expireRound(machines: ManyMachines): Promise<Expired> {
+export async function expireRound(machines: ManyMachines): Promise<ExpiryResult> {
   let round = await runRound(machines)
-  for (let rounds = 1; rounds < ROUNDS_MAX && wasLate(round); rounds++) {
+  for (let rounds = 1; rounds < ROUNDS_MAX && hasTimedOut(round); rounds++) {
     round = await runRound(machines)
   }
   return round
 }
 
-/** Whether the cache or the store was not waited for, as is right: a tier behind it told then. */
-function wasLate({ tiers: [, inCache = '', inStore = ''] }: Expired): boolean {
+/** Whether the cache or the store timed out, so that the tier behind it was read, as designed. */
+function hasTimedOut({ tiers: [, inCache = '', inStore = ''] }: ExpiryResult): boolean {
   return ['store', 'replica'].includes(inCache) || inStore === 'replica'
 }
 
-async function runRound(machines: ManyMachines): Promise<Expired> {
+async function runRound(machines: ManyMachines): Promise<ExpiryResult> {
   const [first, second] = machines.redirects
-  const readers = openAskers(machines.redirects)
+  const readers = openHttpClients(machines.redirects)
   const [one, other] = readers.all
-  if (first === undefined || second === undefined) throw new Error('there are too few processes')
-  if (one === undefined || other === undefined) throw new Error('there is nobody to ask')
+  if (first === undefined || second === undefined) throw new Error('too few processes')
+  if (one === undefined || other === undefined) throw new Error('no client')
   const { links: store, close } = await openLinks(machines)
   const redis = clientOf(machines.redis.port)
   try {
     const endMs = Date.now() + LIFE_MS
     const [popular, unseen, ...others] = await insertLinks(store, endMs)
-    if (popular === undefined || unseen === undefined) throw new Error('there are too few links')
-    // The first is asked for on and on by one process, which so has it in memory at its end.
-    const following = followOver(one, popular)
-    following.catch(() => undefined) // thrown where it is awaited
-    // Another is known to the cache, whose entry is made to outlive it; the other process, which
-    // has not asked for it before, meets it there. `unseen` was never asked for.
-    const cached = await cacheOne({ asker: one, redis, links: others })
+    if (popular === undefined || unseen === undefined) throw new Error('too few links')
+    // One process resolves the first link without pause, so that it is in memory at its expiry.
+    const polling = pollOverExpiry(one, popular)
+    polling.catch(() => undefined) // the error is thrown by the await below
+    // Another is in the cache, with an entry that does not expire; the other process, which has not
+    // resolved it before, finds it there. No process has resolved `unseen`.
+    const cached = await cacheOne({ httpClient: one, redis, links: others })
     await redis.persist(keyOf(cached.code))
-    const { before, after } = await following
-    const ofPopular = { machine: first, asker: one, link: popular }
-    // It may have been read again just now, as what is remembered is from time to time.
-    const told = await toldBy(ofPopular)
-    const inMemory = told === 'memory' ? told : await toldBy(ofPopular)
-    const inCache = await toldBy({ machine: second, asker: other, link: cached })
-    const inStore = await toldBy({ machine: second, asker: other, link: unseen })
+    const { before, after } = await polling
+    const ofPopular = { machine: first, httpClient: one, link: popular }
+    // The link may have been re-read just now: entries in memory are refreshed from time to time.
+    const tier = await tierOf(ofPopular)
+    const inMemory = tier === 'memory' ? tier : await tierOf(ofPopular)
+    const inCache = await tierOf({ machine: second, httpClient: other, link: cached })
+    const inStore = await tierOf({ machine: second, httpClient: other, link: unseen })
     for (const { code } of [popular, cached, unseen]) await mustHaveRow(machines, code)
     return { before, after, tiers: [inMemory, inCache, inStore] }
   } finally {
@@ -89,16 +91,16 @@ async function runRound(machines: ManyMachines): Promise<Expired> {
   }
 }
 
-/** Follows links until one of them is in the cache: who waits for Redis in vain stores nothing. */
+/** Resolves links until one of them is in the cache: after a Redis timeout none is written. */
 async function cacheOne(given: {
-  asker: Asker
+  httpClient: HttpClient
   redis: ReturnType<typeof clientOf>
   links: readonly Expiring[]
 }): Promise<Expiring> {
   for (const link of given.links) {
     const { code, target } = link
-    const answer = await follow(given.asker, code)
-    if (!leadsTo(answer, target)) throw new Error(`/${code}: ${renderAnswer(answer)}`)
+    const response = await resolveCode(given.httpClient, code)
+    if (!isRedirectTo(response, target)) throw new Error(`/${code}: ${describeResponse(response)}`)
     const isCached = async () => (await given.redis.get(keyOf(code)))?.includes(target) === true
     const endMs = performance.now() + CACHED_MS_MAX
     while (performance.now() < endMs) {
@@ -106,10 +108,10 @@ async function cacheOne(given: {
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
   }
-  throw new Error('none of the links came into the cache')
+  throw new Error('none of the links was cached')
 }
 
-/** The store of links, ready: to open it takes its time, of which a link's life has none. */
+/** Opens the link store before the links are created, as the links would expire meanwhile. */
 async function openLinks({ cassandra: cluster }: ManyMachines) {
   const config = parseConfig(cassandraSettings, environmentOf(cluster, KEYSPACE))
   const store = openCassandra({ config, metrics: createMetrics(), log: quiet })
@@ -118,7 +120,7 @@ async function openLinks({ cassandra: cluster }: ManyMachines) {
   return { links, close: () => store.close() }
 }
 
-/** Links of which each ends at the same time: more than are needed, for some may not be cached. */
+/** Inserts links with the same expiry: more than needed, as some may not be cached. */
 function insertLinks(links: Pick<LinkStore, 'insertIfAbsent'>, endMs: number): Promise<Expiring[]> {
   const insert = async (): Promise<Expiring> => {
     const link = sampleLink({ createdAtMs: Date.now(), expiresAtMs: endMs })
@@ -129,40 +131,45 @@ function insertLinks(links: Pick<LinkStore, 'insertIfAbsent'>, endMs: number): P
   return Promise.all(Array.from({ length: LINKS }, insert))
 }
 
-/** Asks without pause over the end of a link: 302 until then, 404 from then on. */
-async function followOver(asker: Asker, { code, target, endMs }: Expiring) {
+/** Resolves a link without pause across its expiry: 302 before, 404 after. */
+async function pollOverExpiry(httpClient: HttpClient, { code, target, endMs }: Expiring) {
   const sum = { before: 0, after: 0 }
   while (sum.after < 20) {
-    const begunMs = Date.now()
-    const answer = await asker.ask({ path: `/${code}` })
+    const startMs = Date.now()
+    const response = await httpClient.send({ path: `/${code}` })
     const isBefore = Date.now() < endMs
-    const isAfter = begunMs >= endMs
-    if (isBefore && leadsTo(answer, target)) sum.before++
-    else if (isAfter && answer.status === 404) sum.after++
+    const isAfter = startMs >= endMs
+    if (isBefore && isRedirectTo(response, target)) sum.before++
+    else if (isAfter && response.status === 404) sum.after++
     else if (isBefore || isAfter) {
-      const at = `${String(begunMs - endMs)} ms after its end`
-      throw new Error(`/${code}, ${at}: ${renderAnswer(answer)}`)
+      const at = `${String(startMs - endMs)} ms after its expiry`
+      throw new Error(`/${code}, ${at}: ${describeResponse(response)}`)
     }
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
   return sum
 }
 
-/** Asks for a link that has ended; which tier told the process of it. */
-async function toldBy(given: { machine: Machine; asker: Asker; link: Expiring }): Promise<string> {
-  const { machine, asker, link } = given
-  if (Date.now() < link.endMs) throw new Error(`/${link.code} has not ended yet`)
+/** Resolves an expired link; returns the tier that the result came from. */
+async function tierOf(given: {
+  machine: Machine
+  httpClient: HttpClient
+  link: Expiring
+}): Promise<string> {
+  const { machine, httpClient, link } = given
+  if (Date.now() < link.endMs) throw new Error(`/${link.code} has not expired yet`)
   const tiers = ['memory', 'cache', 'store', 'replica']
   const hitsOf = (tier: string) =>
     machine.metric('curtail_link_lookups_total', `tier="${tier}"`, 'result="hit"')
   const before = await Promise.all(tiers.map(hitsOf))
-  const answer = await follow(asker, link.code)
-  if (answer.status !== 404) throw new Error(`/${link.code} has ended: ${renderAnswer(answer)}`)
+  const response = await resolveCode(httpClient, link.code)
+  if (response.status !== 404)
+    throw new Error(`/${link.code} has expired: ${describeResponse(response)}`)
   const after = await Promise.all(tiers.map(hitsOf))
   return tiers.find((_, i) => after[i] !== before[i]) ?? 'none'
 }
 
-/** Throws unless every replica's majority still holds the row, and for its quarantine. */
+/** Throws unless a majority still has the row, with the TTL of its quarantine. */
 async function mustHaveRow({ cassandra: cluster }: ManyMachines, code: string): Promise<void> {
   const client = new cassandra.Client({
     contactPoints: [...cluster.contactPoints],
@@ -175,7 +182,7 @@ async function mustHaveRow({ cassandra: cluster }: ManyMachines, code: string): 
     const cql = 'SELECT long_url, TTL(long_url) AS ttl FROM links WHERE short_code = ?'
     const [row] = (await client.execute(cql, [code])).rows
     if (Number(row?.['ttl']) < QUARANTINE_SECONDS_MIN || row?.['long_url'] == null) {
-      throw new Error(`the row of /${code} is not there: ${JSON.stringify(row)}`)
+      throw new Error(`the row of /${code} is missing: ${JSON.stringify(row)}`)
     }
   } finally {
     await client.shutdown()

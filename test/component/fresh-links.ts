@@ -1,85 +1,89 @@
-// Rounds of one link that is made while others already ask for it: whoever asks after the 201 is
-// redirected, on every process; where the cache was away meanwhile, soon after it is back.
+// Rounds that create one link while clients already request its code: after the 201 every process
+// redirects; if the cache was unavailable during the create, soon after it has recovered.
 import { encodeEntry, keyOf } from '../../src/stores/redis/link-cache-entry.ts'
 import { clientOf } from '../parts/redis.ts'
-import { createAsk } from './client.ts'
-import type { Asker } from './asker.ts'
+import { createLinkRequest } from './client.ts'
+import type { HttpClient } from './http-client.ts'
 import {
-  createUntilTold,
-  follow,
-  leadsTo,
-  mustLeadTo,
-  openAskers,
-  renderAnswer,
+  createWithRetries,
+  resolveCode,
+  isRedirectTo,
+  expectRedirect,
+  openHttpClients,
+  describeResponse,
 } from './machine-clients.ts'
 import type { Machine, ManyMachines } from './many-machines.ts'
 import { waitFor } from './wait-for.ts'
 
 const READERS = 20
-/** Of a round's questions so many may find the store too slow. */
-const SILENCES_MAX = 40
-/** How soon a link is followed everywhere once the cache is back that was away at its making. */
-const SOON_MS_MAX = 5000
+/** How many lookups of a round may time out in the store. */
+const TIMEOUTS_MAX = 40
+/** How soon every process redirects once the cache has recovered that was down at the create. */
+const RECOVERY_MS_MAX = 5000
 
-/** Runs one; how many answers the readers got. Throws what it found. */
+/** Runs a round; returns the number of responses to readers. Throws if a response is wrong. */
 export async function freshRound(given: {
   machines: ManyMachines
   alias: string
-  /** Which process makes the link. */
+  /** Index of the process that creates the link. */
   writer: number
-  /** Whether Redis is emptied meanwhile. */
+  /** Whether Redis is flushed during the round. */
   isFlushed: boolean
 }): Promise<number> {
   const { machines, alias, writer, isFlushed } = given
   const target = `https://example.com/fresh/${alias}`
-  const readers = openAskers(machines.redirects)
-  const creators = openAskers(machines.creates)
-  const race: Race = { alias, target, isTold: false, answers: 0, silences: 0 }
+  const readers = openHttpClients(machines.redirects)
+  const createClients = openHttpClients(machines.creates)
+  const race: Race = { alias, target, isCreated: false, responses: 0, timeouts: 0 }
   const started = { count: 0 }
   try {
     const racing = Array.from({ length: READERS }, (_, i) => {
       const reader = readers.all[i % readers.all.length]
-      return reader === undefined ? Promise.resolve() : readUntilTold(reader, race, started)
+      return reader === undefined ? Promise.resolve() : readUntilCreated(reader, race, started)
     })
     const all = Promise.all(racing)
     await Promise.race([waitFor('every reader', () => started.count === READERS), all])
     const flushing = isFlushed ? flush(machines) : Promise.resolve()
-    const creator = creators.all[writer]
-    if (creator === undefined) throw new Error('there is no such process')
-    await createUntilTold([creator], { key: `fresh-${alias}`, target, alias })
-    race.isTold = true
-    for (const reader of readers.all) await mustLeadTo(reader, alias, target)
+    const createClient = createClients.all[writer]
+    if (createClient === undefined) throw new Error('no such process')
+    await createWithRetries([createClient], { key: `fresh-${alias}`, target, alias })
+    race.isCreated = true
+    for (const reader of readers.all) await expectRedirect(reader, alias, target)
     await Promise.all([all, flushing])
-    return race.answers
+    return race.responses
   } finally {
-    race.isTold = true
+    race.isCreated = true
     readers.close()
-    creators.close()
+    createClients.close()
   }
 }
 
 interface Race {
   readonly alias: string
   readonly target: string
-  isTold: boolean
-  answers: number
-  silences: number
+  isCreated: boolean
+  responses: number
+  timeouts: number
 }
 
-/** Asks until a question that was put after the 201 has been answered. */
-async function readUntilTold(reader: Asker, race: Race, started: { count: number }): Promise<void> {
+/** Sends lookups until one that was sent after the 201 has got its response. */
+async function readUntilCreated(
+  reader: HttpClient,
+  race: Race,
+  started: { count: number },
+): Promise<void> {
   for (let i = 0; ; i++) {
-    const wasTold = race.isTold
-    const answer = await reader.ask({ path: `/${race.alias}` })
-    race.answers++
+    const wasCreated = race.isCreated
+    const response = await reader.send({ path: `/${race.alias}` })
+    race.responses++
     if (i === 0) started.count++
-    // On a busy machine a look-up may run out of its deadline: it says nothing, and is put again.
-    if (answer.status === 503 && ++race.silences < SILENCES_MAX) continue
-    const isThere = leadsTo(answer, race.target)
-    if (!isThere && (wasTold || answer.status !== 404)) {
-      throw new Error(`fresh /${race.alias}: ${renderAnswer(answer)}`)
+    // On a busy machine a lookup may time out: 503 proves nothing, and the lookup is retried.
+    if (response.status === 503 && ++race.timeouts < TIMEOUTS_MAX) continue
+    const isThere = isRedirectTo(response, race.target)
+    if (!isThere && (wasCreated || response.status !== 404)) {
+      throw new Error(`fresh /${race.alias}: ${describeResponse(response)}`)
     }
-    if (wasTold) return
+    if (wasCreated) return
   }
 }
 
@@ -90,69 +94,69 @@ export async function flush({ redis }: ManyMachines): Promise<void> {
   client.disconnect()
 }
 
-/** What is wrong with Redis while a link is made. */
+/** The fault of Redis during a create. */
 export type FreshFault =
   | 'stopped'
   | 'stopped between store and cache'
   | 'killed'
-  | 'cut off from the writer'
-  | 'cut off from a reader'
+  | 'partitioned from the writer'
+  | 'partitioned from a reader'
 
-/** Makes a link, whose code was asked for in vain before, while Redis is away. */
-export async function unluckyCreate(given: {
+/** Creates a link, whose code has a negative cache entry, during a fault of Redis. */
+export async function createDuringFault(given: {
   machines: ManyMachines
   alias: string
   fault: FreshFault
 }): Promise<void> {
   const { machines, alias, fault } = given
   const target = `https://example.com/unlucky/${alias}`
-  const readers = openAskers(machines.redirects)
+  const readers = openHttpClients(machines.redirects)
   const [writer] = machines.creates
-  const creators = openAskers(machines.creates.slice(0, 1))
-  if (writer === undefined) throw new Error('there is nobody who creates')
+  const createClients = openHttpClients(machines.creates.slice(0, 1))
+  if (writer === undefined) throw new Error('no create process')
   try {
-    await waitFor('the cache to know that it is absent', async () => {
-      // Again, as the cache does not learn it from an answer that came too late.
+    await waitFor('the negative cache entry', async () => {
+      // Retried, as a lookup that timed out does not write the cache entry.
       for (const reader of readers.all) await mustBeAbsent(reader, alias)
       return isCachedAsAbsent(machines, alias)
     })
-    const { begin, end } = faultOf(machines, fault)
-    await begin()
+    const { start, stop } = faultOf(machines, fault)
+    await start()
     try {
-      if (fault === 'cut off from a reader') {
+      if (fault === 'partitioned from a reader') {
         for (const reader of readers.all) await mustBeAbsent(reader, alias)
       }
       if (fault === 'stopped between store and cache') {
-        await createOverStop(machines, { asker: creators.all[0], target, alias })
+        await createDuringStop(machines, { httpClient: createClients.all[0], target, alias })
       } else {
-        await createUntilTold(creators.all, { key: `unlucky-${alias}`, target, alias })
+        await createWithRetries(createClients.all, { key: `unlucky-${alias}`, target, alias })
       }
-      // Nobody can ask the memory of a Redis that is away; but who was told the target by the store
-      // remembers it, and would not see what Redis says when it is back.
-      if (fault !== 'cut off from the writer' && fault !== 'stopped between store and cache') {
-        for (const reader of readers.all) await mustLeadTo(reader, alias, target)
+      // While Redis is down these lookups read the store. Without them no process would have the
+      // target in memory; with them a process does not read Redis after its recovery.
+      if (fault !== 'partitioned from the writer' && fault !== 'stopped between store and cache') {
+        for (const reader of readers.all) await expectRedirect(reader, alias, target)
       }
     } finally {
-      await end()
+      await stop()
     }
-    await waitFor('the cache to be asked again', () => isCacheUsed(machines))
+    await waitFor('every process to use the cache', () => isCacheUsed(machines))
     for (const reader of readers.all) {
-      const isThere = async () => leadsTo(await reader.ask({ path: `/${alias}` }), target)
-      await waitFor(`/${alias} on every process (Redis ${fault})`, isThere, SOON_MS_MAX)
+      const isThere = async () => isRedirectTo(await reader.send({ path: `/${alias}` }), target)
+      await waitFor(`/${alias} on every process (Redis ${fault})`, isThere, RECOVERY_MS_MAX)
     }
   } finally {
     readers.close()
-    creators.close()
+    createClients.close()
   }
 }
 
-/** While a process leaves the cache alone, or it is slow, nobody meets what is wrong in it. */
+/** While a process does not use the cache, or it is slow, a wrong entry in it has no effect. */
 async function isCacheUsed({ redis, redirects }: ManyMachines): Promise<boolean> {
   const client = clientOf(redis.port)
   await client.ping()
   client.disconnect()
-  const away = redirects.map((one) => one.metric('curtail_link_cache_unavailable'))
-  return (await Promise.all(away)).every((isAway) => isAway === 0)
+  const unavailable = redirects.map((one) => one.metric('curtail_link_cache_unavailable'))
+  return (await Promise.all(unavailable)).every((value) => value === 0)
 }
 
 async function isCachedAsAbsent({ redis }: ManyMachines, alias: string): Promise<boolean> {
@@ -164,40 +168,46 @@ async function isCachedAsAbsent({ redis }: ManyMachines, alias: string): Promise
   }
 }
 
-async function mustBeAbsent(reader: Asker, alias: string): Promise<void> {
-  const answer = await follow(reader, alias)
-  if (answer.status !== 404) throw new Error(`/${alias} is there: ${renderAnswer(answer)}`)
+async function mustBeAbsent(reader: HttpClient, alias: string): Promise<void> {
+  const response = await resolveCode(reader, alias)
+  if (response.status !== 404)
+    throw new Error(`/${alias} is not absent: ${describeResponse(response)}`)
 }
 
-/** One request, which finds Redis stopped once the store has its link: it is answered 201. */
-async function createOverStop(
+/** Sends one create; Redis stops after the store has the link, and the response must be 201. */
+async function createDuringStop(
   machines: ManyMachines,
-  wish: { asker: Asker | undefined; target: string; alias: string },
+  request: { httpClient: HttpClient | undefined; target: string; alias: string },
 ): Promise<void> {
-  const { asker, target, alias } = wish
-  if (asker === undefined) throw new Error('there is nobody to ask')
-  const stopping = stopAtWrite(machines)
-  const answer = await asker.ask(createAsk({ long_url: target, custom_alias: alias }))
-  if (stopping.end() === 0) throw new Error(`Redis was not stopped while ${alias} was made`)
-  if (answer.status !== 201) throw new Error(`/${alias}, made once: ${renderAnswer(answer)}`)
+  const { httpClient, target, alias } = request
+  if (httpClient === undefined) throw new Error('no client')
+  const stopping = stopRedisAtWrite(machines)
+  const response = await httpClient.send(
+    createLinkRequest({ long_url: target, custom_alias: alias }),
+  )
+  if (stopping.end() === 0) throw new Error(`Redis was not stopped while ${alias} was created`)
+  if (response.status !== 201)
+    throw new Error(`/${alias}, created by one request: ${describeResponse(response)}`)
 }
 
 /**
- * Stops Redis (SIGSTOP) the moment that Cassandra says it has done a conditional write, before the
- * process which asked is told. `end` gives how many such answers there were.
+ * Stops Redis (SIGSTOP) when Cassandra confirms a conditional write, before the result reaches the
+ * process. `end` returns the number of such results.
  */
-export function stopAtWrite({ cassandra, redis }: ManyMachines): { readonly end: () => number } {
-  let seen = 0
+export function stopRedisAtWrite({ cassandra, redis }: ManyMachines): {
+  readonly end: () => number
+} {
+  let results = 0
   const isSuch = (message: Buffer) => {
-    if (message.includes('[applied]') && ++seen === 1) redis.stop()
+    if (message.includes('[applied]') && ++results === 1) redis.stop()
     return false
   }
   const proxies = cassandra.nodes.map((_, at) => cassandra.proxy(at))
-  for (const proxy of proxies) proxy.swallow({ isSuch })
+  for (const proxy of proxies) proxy.dropResponses({ isSuch })
   return {
     end() {
-      for (const proxy of proxies) proxy.swallow({ answers: 0 })
-      return seen
+      for (const proxy of proxies) proxy.dropResponses({ answers: 0 })
+      return results
     },
   }
 }
@@ -205,11 +215,11 @@ export function stopAtWrite({ cassandra, redis }: ManyMachines): { readonly end:
 function faultOf(machines: ManyMachines, fault: FreshFault) {
   const { redis, creates, redirects } = machines
   const cutFrom = (machine: Machine | undefined) => ({
-    begin: () => {
+    start: () => {
       machine?.redisProxy.blackHole()
       return Promise.resolve()
     },
-    end: () => machine?.redisProxy.heal() ?? Promise.resolve(),
+    stop: () => machine?.redisProxy.heal() ?? Promise.resolve(),
   })
   const resume = () => {
     redis.resume()
@@ -218,19 +228,19 @@ function faultOf(machines: ManyMachines, fault: FreshFault) {
   switch (fault) {
     case 'stopped':
       return {
-        begin: () => {
+        start: () => {
           redis.stop()
           return Promise.resolve()
         },
-        end: resume,
+        stop: resume,
       }
     case 'stopped between store and cache':
-      return { begin: () => Promise.resolve(), end: resume }
+      return { start: () => Promise.resolve(), stop: resume }
     case 'killed':
-      return { begin: () => redis.kill(), end: () => redis.restart() }
-    case 'cut off from the writer':
+      return { start: () => redis.kill(), stop: () => redis.restart() }
+    case 'partitioned from the writer':
       return cutFrom(creates[0])
-    case 'cut off from a reader':
+    case 'partitioned from a reader':
       return cutFrom(redirects[0])
   }
 }

@@ -1,12 +1,12 @@
-// Requests that somebody might send: valid ones, ones with something wrong, and nonsense, all made
-// from a source of random choices. The framing is right, so that each must be answered.
-import { createAsk } from './client.ts'
+// Generated requests: valid, invalid and nonsense ones, from a source of random choices. The
+// framing is valid, so that each must get a response.
+import { createLinkRequest } from './client.ts'
 import type { Random } from './random.ts'
-import type { Ask } from './raw-http.ts'
+import type { RawRequest } from './raw-http.ts'
 
-/** One case; `isValid` where nothing is wrong with it, so that 201 or 409 must be the answer. */
+/** One case; `isValid` if the response must be 201 or 409. */
 export interface FuzzCase {
-  readonly ask: Ask
+  readonly ask: RawRequest
   readonly isValid: boolean
 }
 
@@ -77,14 +77,14 @@ function validUrl(random: Random): string {
 }
 
 const codeCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-'.split('')
-// Four characters or more, the first of which begins no word that is kept back.
+// The first character starts no reserved word.
 const validAlias = (random: Random) =>
   `_${random.list(9, () => random.pick(codeCharacters)).join('')}`
 
 function validBody(random: Random): Record<string, unknown> {
   const { int, chance } = random
   return {
-    // What ends in `x` after a bare port or host would be another one.
+    // A trailing `x` directly after the host or port would change it.
     long_url: validUrl(random).replace(/^([^:]+:\/\/[^/?#]*)x$/, '$1/x'),
     ...(chance(0.4) && { custom_alias: chance(0.1) ? null : validAlias(random) }),
     ...(chance(0.3) && { ttl_days: chance(0.1) ? null : 1 + int(3650) }),
@@ -102,7 +102,7 @@ const oddNames = [
   ...['longUrl', 'url', 'code', 'long_url\ud800', 'a/b', '~0', 'x'.repeat(5000)],
 ]
 
-/** A valid body with one thing or more changed, as JSON. */
+/** A valid body with one or more changes, as JSON. */
 function mutatedJson(random: Random): string {
   const members = Object.entries(validBody(random))
   for (let times = random.int(3); times >= 0; times--) {
@@ -231,7 +231,7 @@ const paths = [
   ],
 ]
 
-/** A target of what may stand in a request line. */
+/** A path of characters that a request line may contain. */
 function oddPath(random: Random, codes: readonly string[]): string {
   const known =
     codes.length > 0 && random.chance(0.4) ? `/${random.pick(codes)}` : random.pick(paths)
@@ -251,21 +251,21 @@ function oddPath(random: Random, codes: readonly string[]): string {
   return random.pick(changes)
 }
 
-/** The next case; `codes` are of links that there are. */
+/** The next case; `codes` are those of existing links. */
 export function nextCase(random: Random, codes: readonly string[]): FuzzCase {
   const kind = random.int(100)
-  if (kind < 30) return { ask: createAsk(validBody(random)), isValid: true }
-  if (kind < 55) return { ask: createAsk(mutatedJson(random)), isValid: false }
+  if (kind < 30) return { ask: createLinkRequest(validBody(random)), isValid: true }
+  if (kind < 55) return { ask: createLinkRequest(mutatedJson(random)), isValid: false }
   if (kind < 65) {
     const bytes = Buffer.from(JSON.stringify(validBody(random)))
-    return { ask: createAsk(mutatedBytes(random, bytes)), isValid: false }
+    return { ask: createLinkRequest(mutatedBytes(random, bytes)), isValid: false }
   }
   if (kind < 75) {
     const headers = { 'Content-Type': random.pick(types), ...oddHeaders(random) }
     const body = random.chance(0.5) ? validBody(random) : mutatedJson(random)
-    return { ask: createAsk(body, headers), isValid: false }
+    return { ask: createLinkRequest(body, headers), isValid: false }
   }
-  const ask: Ask = {
+  const ask: RawRequest = {
     method: random.chance(0.5) ? 'GET' : random.pick(methods),
     path: oddPath(random, codes),
     headers: oddHeaders(random),
@@ -274,7 +274,7 @@ export function nextCase(random: Random, codes: readonly string[]): FuzzCase {
   return { ask, isValid: false }
 }
 
-/** The bytes of a request with some of them changed; they may end anywhere. */
+/** The bytes of a request, some of them changed, and possibly truncated. */
 export function brokenBytes(random: Random, bytes: Buffer): Buffer {
   return mutatedBytes(
     random,

@@ -1,4 +1,4 @@
-// Generated requests against the real standalone process: the small size of the storm `fuzz`.
+// Generated requests against the real standalone process: short form of `npm run storm -- fuzz`.
 import { expect, test } from '@jest/globals'
 import { fuzz, renderCounts } from '../storm/fuzz.ts'
 import { newSeed } from './random.ts'
@@ -8,7 +8,7 @@ const TEST_MS_MAX = 120_000
 const CASES = 30_000
 
 test(
-  'no generated request gives a 5xx or hangs, and every link leads where it should',
+  'no generated request gets a 5xx or hangs, and every link redirects to its target',
   async () => {
     const seed = newSeed()
     process.stdout.write(`fuzz, seed ${String(seed)}\n`)
@@ -17,7 +17,7 @@ test(
       const counts = await fuzz({ port: service.port, cases: CASES, seed })
       process.stdout.write(`fuzz: ${renderCounts(counts)}\n`)
       expect(counts.cases).toBeGreaterThanOrEqual(CASES)
-      // It is no test where hardly anything is created, or hardly anything refused.
+      // The test is meaningful only if both valid and invalid requests were sent.
       for (const status of [201, 302, 400, 404, 405, 409, 415, 422]) {
         expect([status, (counts.byStatus.get(status) ?? 0) > 0]).toEqual([status, true])
       }

@@ -1,13 +1,13 @@
-// Runs one attack in a process of its own until its stdin ends: `ATTACK PORT`. Connections that are
-// closed are opened again. It comes from an address of its own.
+// Runs one attack in its own process until its stdin ends: `ATTACK PORT`. It reopens closed
+// connections, and connects from an address of its own.
 import { connect, type Socket } from 'node:net'
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import { attacks } from './grpc-attacks.ts'
 import { frame, opening } from './grpc-frames.ts'
 
 const ADDRESS = '127.0.0.2'
-const AGAIN_MS = 50
-/** Opened at once: more would overflow what the kernel lets wait. */
+const REOPEN_MS = 50
+/** Opened at once: more would overflow the listen backlog. */
 const OPENING = 50
 const OPEN_EVERY_MS = 5
 const wide = Buffer.concat([
@@ -18,7 +18,7 @@ const wide = Buffer.concat([
 
 const [name = '', port = ''] = process.argv.slice(2)
 const attack = attacks[name]
-if (attack === undefined) throw new Error(`there is no attack ‘${name}’`)
+if (attack === undefined) throw new Error(`Unknown attack ${name}`)
 let wanted = attack.connections
 let opened = 0
 let sent = 0
@@ -50,10 +50,10 @@ function open(): void {
   socket.on('connect', () => {
     send(socket)
   })
-  socket.on('error', () => undefined) // its close tells
+  socket.on('error', () => undefined) // 'close' follows
   socket.on('close', () => {
     sockets.delete(socket)
-    setTimeout(() => (wanted += 1), AGAIN_MS)
+    setTimeout(() => (wanted += 1), REOPEN_MS)
   })
   if (attack?.reads === true) socket.resume()
 }

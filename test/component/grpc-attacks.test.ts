@@ -1,27 +1,27 @@
-// The short form of the storm `http2`: attacks on what the limiter's process holds, and on its
-// time, with the heap of the chart.
+// The short form of `npm run storm -- http2`: attacks on the memory and the CPU time of the
+// limiter's process, with the heap size of the chart.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 import { callUnderAttack } from './grpc-under-attack.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 const program = join(dirname(fileURLToPath(import.meta.url)), 'grpc-child.ts')
-/** One of each kind; the storm has all. */
+/** One of each kind; the long form runs all. */
 const inShort = ['open-calls', 'header-blocks', 'messages', 'evictions', 'no-reads']
 const RESIDENT_BYTES_MAX = 384 * 1024 * 1024
 
 test.each(inShort)(
-  'under ‘%s’ no honest call is lost, and memory has its bound',
+  'under the attack %s no legitimate call is lost, and memory is bounded',
   async (attack) => {
     const child = spawn(process.execPath, ['--max-old-space-size=192', program])
     const ended = once(child, 'exit')
     let errors = ''
     child.stderr.on('data', (text: Buffer) => (errors += text.toString()))
     try {
-      const [line] = (await inTime('its port', once(child.stdout, 'data'))) as [Buffer]
+      const [line] = (await withinDeadline('the port', once(child.stdout, 'data'))) as [Buffer]
       const port = Number(line.toString())
       const outcome = await callUnderAttack({ attack, port, pid: child.pid ?? 0, seconds: 1 })
       expect([outcome.lost, errors]).toEqual([[], ''])
@@ -29,7 +29,7 @@ test.each(inShort)(
     } finally {
       child.stdin.end()
     }
-    await inTime('its end', ended, 20_000)
+    await withinDeadline('the exit', ended, 20_000)
   },
   60_000,
 )

@@ -1,17 +1,17 @@
-// Attacks on the gRPC listener that held for one connection and not for the process: each opens
-// many connections, or sends what is legal and costs much. Run by grpc-attacker.ts.
+// Attacks on the gRPC listener's bounds of the process, beyond those of one connection: each opens
+// many connections, or sends frames that are valid but expensive. Run by grpc-attacker.ts.
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import { callHeaders, frame } from './grpc-frames.ts'
 
 /** What one connection of an attack sends. */
 interface AttackConnection {
-  /** Sent at once. */
+  /** Sent first. */
   readonly first?: Buffer
-  /** Sent without an end, as fast as it is taken; it begins with the stream given. */
+  /** Sent repeatedly, as fast as the server reads; uses stream ids from `stream` on. */
   readonly next?: (stream: number) => Buffer
-  /** Streams that one `next` uses. */
+  /** Number of streams that one `next` uses. */
   readonly streams?: number
-  /** Whether it reads what it is sent. */
+  /** Whether it reads responses. */
   readonly reads?: boolean
 }
 
@@ -40,12 +40,12 @@ const data = (stream: number, bytes: Buffer, flags = 0) =>
   frame({ type: frameTypes.data, flags }, stream, bytes)
 const asCall = (stream: number, message: Buffer) => {
   const framed = Buffer.concat([Buffer.alloc(1), number(message.length), message])
-  const parts = Array.from({ length: Math.ceil(framed.length / 16_000) }, (_, i) =>
+  const chunks = Array.from({ length: Math.ceil(framed.length / 16_000) }, (_, i) =>
     framed.subarray(i * 16_000, (i + 1) * 16_000),
   )
   return Buffer.concat([
     headers(stream, callHeaders),
-    ...parts.map((part, i) => data(stream, part, i === parts.length - 1 ? 1 : 0)),
+    ...chunks.map((chunk, i) => data(stream, chunk, i === chunks.length - 1 ? 1 : 0)),
   ])
 }
 const delimited = (field: number, value: Buffer) => {
@@ -63,7 +63,7 @@ const largeMessage = Buffer.concat([
     ),
   ),
 ])
-const forever = Buffer.concat([callHeaders, literal(0, 'grpc-timeout', '99999999H')])
+const unlimited = Buffer.concat([callHeaders, literal(0, 'grpc-timeout', '99999999H')])
 const methodHeaders = (path: string, type = 'application/grpc') =>
   Buffer.concat([
     Buffer.from([0x83, 0x86]),
@@ -71,14 +71,14 @@ const methodHeaders = (path: string, type = 'application/grpc') =>
     literal(0, 'content-type', type),
   ])
 const reflection = methodHeaders('/grpc.reflection.v1.ServerReflection/ServerReflectionInfo')
-const askFile = text(4, 'envoy.service.ratelimit.v3.RateLimitService')
-const asked = Buffer.concat([Buffer.alloc(1), number(askFile.length), askFile])
+const fileRequest = text(4, 'envoy.service.ratelimit.v3.RateLimitService')
+const fileMessage = Buffer.concat([Buffer.alloc(1), number(fileRequest.length), fileRequest])
 
 /** The attacks, by name. */
 export const attacks: Readonly<Record<string, Attack>> = {
   'open-calls': {
     connections: 1221,
-    first: many(1000, (i) => headers(2 * i + 1, forever)),
+    first: many(1000, (i) => headers(2 * i + 1, unlimited)),
     reads: true,
   },
   'header-blocks': {
@@ -93,7 +93,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
     connections: 64,
     first: many(15, (i) =>
       Buffer.concat([
-        headers(2 * i + 1, forever),
+        headers(2 * i + 1, unlimited),
         data(2 * i + 1, Buffer.concat([Buffer.from([0]), number(4_000_000), Buffer.alloc(16_000)])),
         data(2 * i + 1, Buffer.alloc(16_000)),
         data(2 * i + 1, Buffer.alloc(16_000)),
@@ -104,7 +104,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
   },
   windows: {
     connections: 2,
-    first: headers(1, forever),
+    first: headers(1, unlimited),
     next: () => many(5000, () => frame({ type: frameTypes.windowUpdate }, 1, number(1))),
     reads: true,
   },
@@ -140,7 +140,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
         headers(stream, reflection),
         data(
           stream,
-          many(200, () => asked),
+          many(200, () => fileMessage),
           1,
         ),
       ]),

@@ -1,5 +1,5 @@
-// What one client of gRPC may cost the others and the process, whatever it sends and however little
-// it reads: looked at from within, on connections without a socket.
+// The bounds of what one gRPC client may cost others and the process, whatever it sends and however
+// little it reads: verified on connections without a socket.
 import { Duplex } from 'node:stream'
 import { afterEach, expect, jest, test } from '@jest/globals'
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
@@ -16,15 +16,15 @@ import { callHeaders, callOn, emptyCall, frame, framesOf, opening } from './grpc
 import { waitFor } from './wait-for.ts'
 
 const WIDEST = 2 ** 31 - 1
-const ends: (() => unknown)[] = []
+const cleanups: (() => unknown)[] = []
 const defects: unknown[] = []
 afterEach(() => {
-  for (const end of ends.splice(0)) end()
+  for (const end of cleanups.splice(0)) end()
   defects.length = 0
 })
 const onDefect = (error: unknown) => defects.push(error)
 
-/** A connection without a socket; what is written to it stays there if nobody `reads`. */
+/** A connection without a socket; without `reads` it keeps what is written to it. */
 function openPipe({ reads = true } = {}) {
   const written: Buffer[] = []
   const duplex = new Duplex({
@@ -34,7 +34,7 @@ function openPipe({ reads = true } = {}) {
       if (reads) done()
     },
   })
-  ends.push(() => duplex.destroy())
+  cleanups.push(() => duplex.destroy())
   return { duplex, frames: () => framesOf(Buffer.concat(written)) }
 }
 
@@ -43,7 +43,7 @@ function openConnection(startCall: (stream: CallStream) => void) {
   const nowMs = () => performance.now()
   const bounds = new ProcessBounds(() => undefined)
   const share = bounds.open('a', () => undefined)
-  if (share === undefined) throw new Error('there is no place for a connection')
+  if (share === undefined) throw new Error('Cannot open a connection: the bounds reject it')
   const connection = new Http2Connection(pipe.duplex, {
     startCall,
     nowMs,
@@ -90,8 +90,10 @@ const reflectionHeaders = Buffer.concat([
 ])
 const message = (bytes: Buffer) => Buffer.concat([Buffer.alloc(1), number(bytes.length), bytes])
 const SERVICE = 'envoy.service.ratelimit.v3.RateLimitService'
-const askFile = message(Buffer.concat([Buffer.from([0x22, SERVICE.length]), Buffer.from(SERVICE)]))
-const askList = message(Buffer.from([0x3a, 0]))
+const fileRequest = message(
+  Buffer.concat([Buffer.from([0x22, SERVICE.length]), Buffer.from(SERVICE)]),
+)
+const listRequest = message(Buffer.from([0x3a, 0]))
 const reflect = (asked: Buffer) => {
   const parts = Array.from({ length: Math.ceil(asked.length / 16_000) }, (_, i) =>
     data(1, asked.subarray(i * 16_000, (i + 1) * 16_000)),
@@ -103,14 +105,14 @@ const reflect = (asked: Buffer) => {
   ])
 }
 
-test('who asks for much and reads nothing is owed little', async () => {
+test('a client that requests much and reads nothing has few buffered responses', async () => {
   const { duplex, frames } = openReflection()
-  duplex.push(reflect(many(1200, () => askFile)))
-  await waitFor('an answer', () => frames().length > 0)
+  duplex.push(reflect(many(1200, () => fileRequest)))
+  await waitFor('a response', () => frames().length > 0)
   expect(duplex.writableLength).toBeLessThan(512 * 1024)
 })
 
-test('messages that come all at once are answered one by one', async () => {
+test('messages that arrive at once are processed one by one', async () => {
   const { duplex, frames } = openConnection((stream) => {
     const open = () => ({
       message: () => {
@@ -125,15 +127,15 @@ test('messages that come all at once are answered one by one', async () => {
     stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
   })
   const asked = 8000
-  duplex.push(Buffer.concat([reflect(many(asked, () => askList)), data(1, Buffer.alloc(0), 1)]))
-  await waitFor('the end', () => frames().some(isEnd))
+  duplex.push(Buffer.concat([reflect(many(asked, () => listRequest)), data(1, Buffer.alloc(0), 1)]))
+  await waitFor('the end of the stream', () => frames().some(isEnd))
   expect(frames().filter(({ type }) => type === frameTypes.data)).toHaveLength(asked)
   expect(defects).toEqual([])
 })
 
 const endings: Record<string, Partial<StreamingMethod> & { readonly sent?: Buffer }> = {
-  'its method refuses it': { message: () => ({ code: 'INTERNAL', details: 'no' }) },
-  'its client gives it up': { sent: reset(1) },
+  'its method rejects it': { message: () => ({ code: 'INTERNAL', details: 'no' }) },
+  'its client resets it': { sent: reset(1) },
   'its client sends half a message': { sent: data(1, emptyCall.subarray(0, 6), 1) },
   'its method throws': {
     message: () => {
@@ -148,7 +150,7 @@ const endings: Record<string, Partial<StreamingMethod> & { readonly sent?: Buffe
   },
 }
 
-test.each(Object.entries(endings))('nothing is kept of a stream after %s', async (_, given) => {
+test.each(Object.entries(endings))('no memory of a stream is kept after %s', async (_, given) => {
   const closed = jest.fn()
   const method = { message: () => undefined, halfClosed: () => undefined, closed, ...given }
   const { duplex, frames, bounds } = openConnection((stream) => {
@@ -158,11 +160,11 @@ test.each(Object.entries(endings))('nothing is kept of a stream after %s', async
   })
   const { sent = Buffer.alloc(0) } = given
   duplex.push(Buffer.concat([opening, headers(1), data(1, emptyCall), sent, callOn(3)]))
-  await waitFor('the call after it', () => frames().some((one) => isEnd(one) && one.stream === 3))
+  await waitFor('the next call', () => frames().some((one) => isEnd(one) && one.stream === 3))
   expect([bounds.sums.messages.used, closed.mock.calls.length]).toEqual([0, 1])
 })
 
-test('nothing is kept of a stream that its method ends', async () => {
+test('no memory of a stream is kept after its method ends it', async () => {
   const { duplex, frames, bounds } = openConnection((stream) => {
     const halfClosed = () => {
       stream.end()
@@ -176,20 +178,20 @@ test('nothing is kept of a stream that its method ends', async () => {
   expect(bounds.sums.messages.used).toBe(0)
 })
 
-test('a defect of one call is the end of this call alone', async () => {
+test('a defect in one call resets only this call', async () => {
   const { duplex, frames } = openConnection((stream) => {
-    if (stream.id === 1) throw new Error('a defect as it begins')
+    if (stream.id === 1) throw new Error('a defect at the start')
     if (stream.id === 3) {
       stream.listener = {
         closed: () => undefined,
         receive: () => {
-          throw new Error('a defect as it goes on')
+          throw new Error('a defect on data')
         },
       }
     } else stream.respond(Buffer.from('fine'))
   })
   duplex.push(Buffer.concat([opening, callOn(1), callOn(3), callOn(5)]))
-  await waitFor('an answer', () => frames().some((one) => isEnd(one) && one.stream === 5))
+  await waitFor('a response', () => frames().some((one) => isEnd(one) && one.stream === 5))
   const resets = frames().filter(({ type }) => type === frameTypes.rstStream)
   expect(resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])).toEqual([
     [1, 2],
@@ -198,14 +200,14 @@ test('a defect of one call is the end of this call alone', async () => {
   expect(defects).toHaveLength(2)
 })
 
-test('a window that opens by little wakes no more streams than can send', async () => {
+test('a small window update wakes no more streams than can send', async () => {
   const { duplex, frames } = openConnection((stream) => {
     stream.respond(Buffer.from('a message'))
   })
   duplex.push(Buffer.concat([opening, firstWindow(0), many(1000, (i) => callOn(2 * i + 1))]))
   await waitFor('their headers', () => frames().filter(({ type }) => type === 1).length === 1000)
   const pump = jest.spyOn(CallStream.prototype, 'pump')
-  ends.push(() => {
+  cleanups.push(() => {
     pump.mockRestore()
   })
   duplex.push(many(1000, () => windowUpdate(0, 1)))
@@ -215,10 +217,10 @@ test('a window that opens by little wakes no more streams than can send', async 
   expect(pump.mock.calls.length).toBeLessThan(3000)
 })
 
-test('calls that are given up while they are decided are no flood', async () => {
-  const underWay: (() => void)[] = []
+test('calls that are reset while they are decided do not count as a flood', async () => {
+  const inFlight: (() => void)[] = []
   const method = async () => {
-    await new Promise<void>((resolve) => underWay.push(resolve))
+    await new Promise<void>((resolve) => inFlight.push(resolve))
     return { code: 'OK', message: Buffer.from('fine') } as const
   }
   const { duplex, frames } = openConnection((stream) => {
@@ -229,19 +231,19 @@ test('calls that are given up while they are decided are no flood', async () => 
   for (let round = 0; round < rounds; round += 1) {
     const id = (i: number) => 2 * (round * each + i) + 1
     duplex.push(many(each, (i) => Buffer.concat([callOn(id(i)), reset(id(i))])))
-    await waitFor('the calls', () => underWay.length === each)
-    for (const answer of underWay.splice(0)) answer()
-    await new Promise((resolve) => setImmediate(resolve)) // their places are free
+    await waitFor('the calls', () => inFlight.length === each)
+    for (const resolve of inFlight.splice(0)) resolve()
+    await new Promise((resolve) => setImmediate(resolve)) // their slots are released
   }
   duplex.push(callOn(2 * rounds * each + 1))
-  await waitFor('one more', () => underWay.length === 1)
-  underWay[0]?.()
-  await waitFor('its answer', () => frames().some(isEnd))
+  await waitFor('another call', () => inFlight.length === 1)
+  inFlight[0]?.()
+  await waitFor('its response', () => frames().some(isEnd))
 })
 
-test('trailers that HTTP/2 forbids end their call', async () => {
-  const begun: number[] = []
-  const { duplex, frames } = openConnection((stream) => begun.push(stream.id))
+test('trailers that HTTP/2 forbids reset their call', async () => {
+  const started: number[] = []
+  const { duplex, frames } = openConnection((stream) => started.push(stream.id))
   const trailers = (stream: number, block: string) =>
     frame({ type: frameTypes.headers, flags: 5 }, stream, Buffer.from(block, 'latin1'))
   duplex.push(
@@ -251,22 +253,22 @@ test('trailers that HTTP/2 forbids end their call', async () => {
     ]),
   )
   await waitFor('two resets', () => frames().filter(({ type }) => type === 3).length === 2)
-  expect(begun).toEqual([1, 3, 5])
+  expect(started).toEqual([1, 3, 5])
   expect(frames().filter(({ type }) => type === 3 || type === frameTypes.goAway)).toMatchObject([
     { stream: 1 },
     { stream: 3 },
   ])
 })
 
-test('data that nobody can take ends its stream, and counts against no other', async () => {
+test('data that is not consumed resets its stream, and frees the connection window', async () => {
   const { duplex, frames } = openConnection((stream) => {
     stream.listener = { receive: () => undefined, closed: () => undefined }
-    stream.write(Buffer.from('an answer that is not taken'))
+    stream.write(Buffer.from('a response that is not read'))
   })
   const flood = many(40, () => data(1, Buffer.alloc(16_000)))
   duplex.push(Buffer.concat([opening, firstWindow(0), headers(1), flood]))
   const updates = () => frames().filter(({ type }) => type === frameTypes.windowUpdate)
-  await waitFor('the window of all', () => updates().length === 2)
+  await waitFor('the connection window', () => updates().length === 2)
   expect(updates().map(({ stream }) => stream)).toEqual([0, 0])
   expect(updates()[1]?.payload.readUInt32BE()).toBeGreaterThan(512 * 1024)
   const resets = frames().filter(({ type }) => type === frameTypes.rstStream)

@@ -1,5 +1,5 @@
-// Certificates for tests, made here: an authority, and certificates that it signs. Plain X.509 v3
-// in DER, just what TLS looks at. Never for anything but a test.
+// Generates certificates for tests: a CA, and certificates that it signs. Plain X.509 v3 in DER,
+// with only the fields that TLS requires. For tests only.
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 
 /** A certificate and its key, in PEM. */
@@ -11,7 +11,7 @@ export interface Issued {
 /** Signs certificates. */
 export interface Authority {
   readonly cert: string
-  /** Makes a certificate for these host names. @default 1 day */
+  /** Issues a certificate for these host names, valid for `days`. @default 1 */
   issue(names: readonly string[], days?: number): Issued
 }
 
@@ -23,7 +23,7 @@ const OIDS = {
   alternativeNames: '0603551d11',
 } as const
 
-/** Makes an authority. */
+/** Creates a CA. */
 export function createAuthority(name: string): Authority {
   const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const own = { issuer: name, key: pair.privateKey }
@@ -85,11 +85,11 @@ function sequence(...parts: readonly Buffer[]): Buffer {
 
 function der(tag: number, value: Buffer): Buffer {
   const { length } = value
-  const head =
+  const header =
     length < 128
       ? [tag, length]
       : length < 256
         ? [tag, 0x81, length]
         : [tag, 0x82, length >> 8, length & 255]
-  return Buffer.concat([Buffer.from(head), value])
+  return Buffer.concat([Buffer.from(header), value])
 }

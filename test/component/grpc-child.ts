@@ -1,10 +1,10 @@
-// A gRPC listener in a process of its own, for hostile clients: it says its port on stdout and
-// every error on stderr, and ends when stdin does.
+// A gRPC listener in its own process, for hostile clients: it prints its port to stdout and every
+// error to stderr, and exits when its stdin ends.
 import { serveGrpc } from '../../src/grpc/serve.ts'
 import { grpcSettings } from '../../src/grpc/settings.ts'
 import { parseConfig } from '../../src/config/config.ts'
 
-const say = (error: unknown) => {
+const printError = (error: unknown) => {
   process.stderr.write(`${String(error)}\n`)
 }
 const server = await serveGrpc({
@@ -23,8 +23,8 @@ const server = await serveGrpc({
       dynamicMetadata: undefined,
     }),
   onCall: () => undefined,
-  onDefect: say,
-  onError: say,
+  onDefect: printError,
+  onError: printError,
 })
 server.setServing(true)
 process.stdout.write(`${server.port}\n`)

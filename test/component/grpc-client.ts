@@ -1,5 +1,5 @@
-// A client of the gRPC listener as others write one: grpc-js and the .proto files, not our codec.
-// Also a listener in this process with a decision of the test's own.
+// A gRPC client that is independent of our codec: grpc-js and the .proto files. Also a listener in
+// this process whose decision the test sets.
 import * as grpc from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { serveGrpc, type GrpcServeDeps, type GrpcServer } from '../../src/grpc/serve.ts'
@@ -9,7 +9,7 @@ import { parseConfig } from '../../src/config/config.ts'
 
 const PROTOS = new URL('../../src/grpc/proto', import.meta.url).pathname
 
-/** The messages and services that Envoy's clients know, as protobufjs reads them. */
+/** The messages and services of Envoy's API, as protobufjs reads them. */
 const envoyApi = loadSync('envoy/service/ratelimit/v3/rls.proto', {
   includeDirs: [PROTOS],
   longs: String,
@@ -17,10 +17,10 @@ const envoyApi = loadSync('envoy/service/ratelimit/v3/rls.proto', {
   defaults: true,
 })
 
-/** A client; answers as plain objects, failures as grpc.ServiceError. */
+/** A client; responses are plain objects, failures are grpc.ServiceError. */
 export interface TestClient {
   call(request: object, options?: grpc.CallOptions): Promise<Record<string, unknown>>
-  /** Sends bytes as they are; resolves with the name of the status code. */
+  /** Sends raw bytes as the message; resolves with the name of the status code. */
   send(bytes: Buffer): Promise<{ code: string; details: string }>
   readonly raw: grpc.Client
   close(): void
@@ -33,13 +33,13 @@ const { ShouldRateLimit: method } = envoyApi[
 const asBytes = (bytes: Buffer) => bytes
 const CALL_MS_MAX = 10_000
 
-/** Makes a client of `target`, such as `127.0.0.1:8081` or `unix:/run/x.sock`. */
+/** Creates a client of `target`, such as `127.0.0.1:8081` or `unix:/run/x.sock`. */
 export function createTestClient(
   target: string,
   credentials = grpc.credentials.createInsecure(),
   options: grpc.ClientOptions = {},
 ): TestClient {
-  if (method === undefined) throw new Error('the .proto files hold no ShouldRateLimit')
+  if (method === undefined) throw new Error('the .proto files do not define ShouldRateLimit')
   const raw = new grpc.Client(target, credentials, {
     'grpc.use_local_subchannel_pool': 1,
     'grpc.max_send_message_length': -1,
@@ -58,9 +58,9 @@ export function createTestClient(
           responseDeserialize as (bytes: Buffer) => Record<string, unknown>,
           request,
           callOptions,
-          (error, answer) => {
-            if (error !== null || answer === undefined) reject(error ?? new Error('no answer'))
-            else resolve(answer)
+          (error, response) => {
+            if (error !== null || response === undefined) reject(error ?? new Error('no response'))
+            else resolve(response)
           },
         )
       }),
@@ -80,7 +80,7 @@ export function createTestClient(
   }
 }
 
-/** Lets everything pass and tells what it was asked. */
+/** Admits every request, with fixed values in the verdict. */
 export const passAll: DecideLimits = ({ descriptors }) => {
   const verdict: Verdict = {
     code: 'OK',
@@ -97,14 +97,14 @@ export const passAll: DecideLimits = ({ descriptors }) => {
   return Promise.resolve(verdict)
 }
 
-/** A listener of a test, and what it reported. */
+/** A listener of a test, and the calls, defects and errors that it reported. */
 export interface TestServer extends GrpcServer {
   readonly calls: { seconds: number; code: string }[]
   readonly defects: unknown[]
   readonly errors: unknown[]
 }
 
-/** Starts one on any free port of loopback, or as `env` says. */
+/** Starts a listener on a free port of loopback, or as `env` sets. */
 export async function startTestServer(
   env: Readonly<Record<string, string>> = {},
   given: Partial<GrpcServeDeps> = {},

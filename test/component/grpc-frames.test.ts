@@ -1,44 +1,44 @@
-// What clients of HTTP/2 do that no library would: each breach ends its connection with its own
-// error, floods end theirs, and others are served on.
+// HTTP/2 frames that no library would send: each violation closes its connection with its error
+// code, and so does each flood; other connections are not affected.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import { createTestClient, passAll, startTestServer, type TestServer } from './grpc-client.ts'
 import { callHeaders, callOn, emptyCall, frame, openFrames, opening } from './grpc-frames.ts'
 import { waitFor } from './wait-for.ts'
 
-const ends: (() => unknown)[] = []
+const cleanups: (() => unknown)[] = []
 let server: TestServer
-let underWay: (() => void)[] | undefined
+let inFlight: (() => void)[] | undefined
 
 beforeEach(async () => {
-  underWay = undefined
+  inFlight = undefined
   server = await startTestServer(
     {},
     {
       closeMsMax: 0,
-      decide: async (asked) => {
-        const held = underWay
+      decide: async (request) => {
+        const held = inFlight
         if (held !== undefined) await new Promise<void>((resolve) => held.push(resolve))
-        return passAll(asked)
+        return passAll(request)
       },
     },
   )
 })
 afterEach(async () => {
-  for (const end of ends.splice(0)) end()
+  for (const end of cleanups.splice(0)) end()
   await server.close()
   expect(server.defects).toEqual([])
 })
 
 function open(...frames: readonly Buffer[]) {
   const client = openFrames(server.port, Buffer.concat([opening, ...frames]))
-  ends.push(() => client.socket.destroy())
+  cleanups.push(() => client.socket.destroy())
   return client
 }
 
 async function servesOthers(): Promise<void> {
   const client = createTestClient(`127.0.0.1:${server.port}`)
-  ends.push(() => {
+  cleanups.push(() => {
     client.close()
   })
   const descriptors = [{ entries: [{ key: 'k', value: 'v' }] }]
@@ -58,54 +58,60 @@ const resetOf = (stream: number) => frame({ type: frameTypes.rstStream }, stream
 const many = (count: number, one: (i: number) => Buffer) =>
   Buffer.concat(Array.from({ length: count }, (_, i) => one(i)))
 
-test('a call written by hand is answered in three frames', async () => {
+test('the response to a raw call has three frames', async () => {
   const { frame: next, frames } = open(callOn(1), callOn(3))
   await next(frameTypes.data, 1)
   await waitFor(
-    'both ends',
+    'the end of both streams',
     () => frames.filter(({ flags, type }) => type === 1 && (flags & 1) === 1).length === 2,
   )
-  const seen = frames.filter(({ stream }) => stream === 3).map(({ type, flags }) => [type, flags])
-  expect(seen).toEqual([
+  const ofStream = frames
+    .filter(({ stream }) => stream === 3)
+    .map(({ type, flags }) => [type, flags])
+  expect(ofStream).toEqual([
     [frameTypes.headers, 4],
     [frameTypes.data, 0],
     [frameTypes.headers, 5],
   ])
 })
 
-// As RFC 9113 has them.
+// Error codes of RFC 9113 §7.
 const [PROTOCOL, FLOW, FRAME_SIZE, COMPRESSION, CALM] = [1, 3, 6, 9, 11]
 
-const breaches: readonly (readonly [string, number, Buffer])[] = [
-  ['a stream of an even number', PROTOCOL, headers(2)],
-  ['headers of no stream', PROTOCOL, headers(0)],
+const violations: readonly (readonly [string, number, Buffer])[] = [
+  ['a stream with an even id', PROTOCOL, headers(2)],
+  ['headers on stream 0', PROTOCOL, headers(0)],
   ['data before its headers', PROTOCOL, frame({ type: frameTypes.data }, 1, emptyCall)],
-  ['a reset of nothing', PROTOCOL, frame({ type: frameTypes.rstStream }, 1, number(8))],
+  ['a reset of an idle stream', PROTOCOL, frame({ type: frameTypes.rstStream }, 1, number(8))],
   ['a reset of 3 bytes', FRAME_SIZE, frame({ type: frameTypes.rstStream }, 1, Buffer.alloc(3))],
-  ['a reset of an even number', PROTOCOL, Buffer.concat([callOn(3), resetOf(2)])],
-  ['a stream that is begun too late', PROTOCOL, Buffer.concat([callOn(5), callOn(3)])],
-  ['a stream that is begun again', PROTOCOL, Buffer.concat([callOn(1), resetOf(1), callOn(1)])],
-  ['a priority of no stream', PROTOCOL, frame({ type: frameTypes.priority }, 0, Buffer.alloc(5))],
+  ['a reset of an even stream id', PROTOCOL, Buffer.concat([callOn(3), resetOf(2)])],
+  ['a stream id below the last one', PROTOCOL, Buffer.concat([callOn(5), callOn(3)])],
+  ['a stream id that is reused', PROTOCOL, Buffer.concat([callOn(1), resetOf(1), callOn(1)])],
+  ['a priority on stream 0', PROTOCOL, frame({ type: frameTypes.priority }, 0, Buffer.alloc(5))],
   ['GOAWAY of 4 bytes', FRAME_SIZE, frame({ type: frameTypes.goAway }, 0, number(0))],
-  ['pushes allowed by 2', PROTOCOL, frame({ type: frameTypes.settings }, 0, setting(2, 2))],
-  ['a push', PROTOCOL, frame({ type: frameTypes.pushPromise, flags: 4 }, 1, number(2))],
-  ['a block that goes on with nothing', PROTOCOL, frame({ type: frameTypes.continuation }, 1)],
+  ['ENABLE_PUSH of 2', PROTOCOL, frame({ type: frameTypes.settings }, 0, setting(2, 2))],
+  ['PUSH_PROMISE', PROTOCOL, frame({ type: frameTypes.pushPromise, flags: 4 }, 1, number(2))],
+  ['CONTINUATION without a block', PROTOCOL, frame({ type: frameTypes.continuation }, 1)],
   [
-    'a block that breaks off',
+    'a block that another frame interrupts',
     PROTOCOL,
     Buffer.concat([headers(1, 0), frame({ type: frameTypes.ping }, 0, Buffer.alloc(8))]),
   ],
   ['more padding than payload', PROTOCOL, headers(1, 4 | 8, Buffer.from([200, 0x82]))],
-  ['a ping of a stream', PROTOCOL, frame({ type: frameTypes.ping }, 1, Buffer.alloc(8))],
+  ['a ping on a stream', PROTOCOL, frame({ type: frameTypes.ping }, 1, Buffer.alloc(8))],
   ['a ping of 7 bytes', FRAME_SIZE, frame({ type: frameTypes.ping }, 0, Buffer.alloc(7))],
-  ['settings of a stream', PROTOCOL, frame({ type: frameTypes.settings }, 1)],
+  ['settings on a stream', PROTOCOL, frame({ type: frameTypes.settings }, 1)],
   ['settings of 5 bytes', FRAME_SIZE, frame({ type: frameTypes.settings }, 0, Buffer.alloc(5))],
   ['a window of 2^31', FLOW, frame({ type: frameTypes.settings }, 0, setting(4, 2 ** 31))],
-  ['frames of 16 bytes at most', PROTOCOL, frame({ type: frameTypes.settings }, 0, setting(5, 16))],
-  ['a window opened by nothing', PROTOCOL, frame({ type: frameTypes.windowUpdate }, 0, number(0))],
-  ['a window too wide', FLOW, frame({ type: frameTypes.windowUpdate }, 0, number(2 ** 31 - 1))],
+  ['MAX_FRAME_SIZE of 16 bytes', PROTOCOL, frame({ type: frameTypes.settings }, 0, setting(5, 16))],
+  ['a window update of 0', PROTOCOL, frame({ type: frameTypes.windowUpdate }, 0, number(0))],
   [
-    'a block that is no HPACK',
+    'a window update beyond 2^31 - 1',
+    FLOW,
+    frame({ type: frameTypes.windowUpdate }, 0, number(2 ** 31 - 1)),
+  ],
+  [
+    'a block that is not HPACK',
     COMPRESSION,
     headers(1, 4, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff])),
   ],
@@ -115,7 +121,7 @@ const breaches: readonly (readonly [string, number, Buffer])[] = [
     frame({ type: frameTypes.data }, 1, Buffer.alloc(16_385)),
   ],
   [
-    'a block without an end',
+    'an endless block',
     CALM,
     Buffer.concat([headers(1, 0), many(20, () => frame({ type: frameTypes.continuation }, 1))]),
   ],
@@ -127,18 +133,14 @@ const breaches: readonly (readonly [string, number, Buffer])[] = [
       many(4, () => frame({ type: frameTypes.continuation }, 1, Buffer.alloc(16_000, 0x82))),
     ]),
   ],
+  ['endless pings', CALM, many(40_000, () => frame({ type: frameTypes.ping }, 0, Buffer.alloc(8)))],
   [
-    'pings without end',
-    CALM,
-    many(40_000, () => frame({ type: frameTypes.ping }, 0, Buffer.alloc(8))),
-  ],
-  [
-    'settings without end',
+    'endless settings',
     CALM,
     many(40_000, () => frame({ type: frameTypes.settings }, 0, setting(99, 1))),
   ],
   [
-    'resets without end',
+    'endless resets',
     CALM,
     many(40_000, (i) =>
       Buffer.concat([
@@ -148,18 +150,18 @@ const breaches: readonly (readonly [string, number, Buffer])[] = [
     ),
   ],
   [
-    'empty data without end',
+    'endless empty data',
     CALM,
     Buffer.concat([headers(1), many(40_000, () => frame({ type: frameTypes.data }, 1))]),
   ],
 ]
 
-test.each(breaches)('%s ends the connection with error %i', async (_, code, bytes) => {
+test.each(violations)('%s closes the connection with error %i', async (_, code, bytes) => {
   expect(await open(bytes).ended()).toBe(code)
   await servesOthers()
 })
 
-test('what is no HTTP/2, or begins without settings, is cut', async () => {
+test('a connection that is not HTTP/2, or starts without settings, is closed', async () => {
   const plain = openFrames(server.port, Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'))
   expect(await plain.ended()).toBe(PROTOCOL)
   const preface = opening.subarray(0, 24)
@@ -168,8 +170,8 @@ test('what is no HTTP/2, or begins without settings, is cut', async () => {
 })
 
 describe('a call', () => {
-  test('beyond a thousand under way is refused, also when those were given up', async () => {
-    underWay = []
+  test('beyond a thousand in flight is refused, also if those were reset', async () => {
+    inFlight = []
     const { frame: next } = open(
       many(1000, (i) => callOn(2 * i + 1)),
       many(1000, (i) => frame({ type: frameTypes.rstStream }, 2 * i + 1, number(8))),
@@ -177,13 +179,13 @@ describe('a call', () => {
     )
     const refused = await next(frameTypes.rstStream, 2001)
     expect(refused.payload.readUInt32BE()).toBe(7)
-    expect(underWay).toHaveLength(1000)
-    for (const answer of underWay) answer()
-    underWay = undefined
+    expect(inFlight).toHaveLength(1000)
+    for (const resolve of inFlight) resolve()
+    inFlight = undefined
     await servesOthers()
   })
 
-  test('with trailers, padding, priority or a block in pieces is answered', async () => {
+  test('with trailers, padding, priority or a split block gets its response', async () => {
     const half = Math.floor(callHeaders.length / 2)
     const { frame: next } = open(
       headers(
@@ -205,15 +207,15 @@ describe('a call', () => {
     await next(frameTypes.data, 3)
   })
 
-  test('in single bytes is answered', async () => {
+  test('in single bytes gets its response', async () => {
     const client = openFrames(server.port, Buffer.alloc(0))
-    ends.push(() => client.socket.destroy())
+    cleanups.push(() => client.socket.destroy())
     const bytes = Buffer.concat([opening, callOn(1)])
     for (const byte of bytes) client.socket.write(Buffer.from([byte]))
     await client.frame(frameTypes.data, 1)
   })
 
-  test('whose client takes no data is answered once it does, a byte at a time', async () => {
+  test('whose window is 0 gets its response as the window opens', async () => {
     const {
       socket,
       frame: next,
@@ -224,13 +226,13 @@ describe('a call', () => {
     socket.write(frame({ type: frameTypes.windowUpdate }, 1, number(1)))
     expect((await next(frameTypes.data, 1)).payload).toHaveLength(1)
     socket.write(frame({ type: frameTypes.settings }, 0, setting(4, 1000)))
-    await waitFor('its end', () =>
+    await waitFor('the end of its stream', () =>
       frames.some(({ type, flags }) => type === 1 && (flags & 1) === 1),
     )
   })
 
-  test('that took all its time is ended', async () => {
-    underWay = []
+  test('is completed at its deadline', async () => {
+    inFlight = []
     const timeout = Buffer.from('\0\x0cgrpc-timeout\x0350m')
     const { frame: next } = open(
       headers(1, 4, Buffer.concat([callHeaders, timeout])),
@@ -241,7 +243,7 @@ describe('a call', () => {
       expect.stringContaining('grpc-status\x014'),
       5,
     ])
-    for (const answer of underWay) answer()
+    for (const resolve of inFlight) resolve()
   })
 
   test('whose headers are too long is RESOURCE_EXHAUSTED', async () => {
@@ -258,7 +260,7 @@ describe('a call', () => {
   })
 })
 
-test('a client that does not read is not read from, until it reads', async () => {
+test('the server does not read from a client that does not read', async () => {
   const calls = 150_000
   const client = open(frame({ type: frameTypes.windowUpdate }, 0, number(2 ** 30)))
   await client.frame(frameTypes.settings, 0)
@@ -266,25 +268,25 @@ test('a client that does not read is not read from, until it reads', async () =>
   for (let at = 0; at < calls; at += 500) {
     client.socket.write(many(500, (i) => callOn(2 * (at + i) + 1)))
   }
-  let seen = -1
-  await waitFor('a halt', () => {
-    const before = seen
-    seen = server.calls.length
-    return seen > 0 && seen === before
+  let served = -1
+  await waitFor('the server to stop reading', () => {
+    const before = served
+    served = server.calls.length
+    return served > 0 && served === before
   })
-  expect(seen).toBeLessThan(calls)
+  expect(served).toBeLessThan(calls)
   expect(client.socket.writableLength).toBeGreaterThan(0)
   await servesOthers()
   client.socket.resume()
   await waitFor('all calls', () => server.calls.length === calls + 1)
 }, 60_000)
 
-test('who is told to go may send what is on its way, and nothing after it knows', async () => {
-  const patient = await startTestServer()
-  const client = openFrames(patient.port, Buffer.concat([opening, callOn(1)]))
-  ends.push(() => client.socket.destroy())
+test('after the first GOAWAY calls are accepted until the ping is acknowledged', async () => {
+  const graceful = await startTestServer()
+  const client = openFrames(graceful.port, Buffer.concat([opening, callOn(1)]))
+  cleanups.push(() => client.socket.destroy())
   await client.frame(frameTypes.data, 1)
-  const closed = patient.close()
+  const closed = graceful.close()
   const first = await client.frame(frameTypes.goAway)
   expect(first.payload.readUInt32BE()).toBe(2 ** 31 - 1)
   client.socket.write(callOn(3))

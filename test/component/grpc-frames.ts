@@ -1,4 +1,4 @@
-// A client of HTTP/2 that writes its frames itself, for what no library would send.
+// An HTTP/2 client that writes raw frames, for frames that no library would send.
 import { connect, type Socket } from 'node:net'
 import {
   type Frame,
@@ -9,13 +9,13 @@ import {
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import { waitFor } from './wait-for.ts'
 
-/** What a connection opens with. */
+/** The preface and settings that open a connection. */
 export const opening = Buffer.concat([
   Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
   frameOf(frameTypes.settings, 0, Buffer.alloc(0)),
 ])
 
-/** A frame of any stream. */
+/** A frame on any stream. */
 export function frame(
   kind: { readonly type: number; readonly flags?: number },
   stream: number,
@@ -26,7 +26,7 @@ export function frame(
   return bytes
 }
 
-/** The headers of a call of ShouldRateLimit, each field written out. */
+/** The headers of a ShouldRateLimit call, each field as a literal. */
 export const callHeaders = Buffer.concat(
   [
     [':method', 'POST'],
@@ -40,10 +40,10 @@ export const callHeaders = Buffer.concat(
   ),
 )
 
-/** An empty request in a stream of gRPC. */
+/** An empty request as a gRPC message. */
 export const emptyCall = Buffer.from([0, 0, 0, 0, 2, 10, 0])
 
-/** A call, whole. */
+/** A complete call. */
 export function callOn(stream: number): Buffer {
   return Buffer.concat([
     frame({ type: frameTypes.headers, flags: 4 }, stream, callHeaders),
@@ -53,7 +53,7 @@ export function callOn(stream: number): Buffer {
 
 const bytesOf = ({ payload }: Frame) => FRAME_HEADER_BYTES + payload.length
 
-/** The frames that are whole in these bytes. */
+/** The complete frames in these bytes. */
 export function framesOf(bytes: Buffer): Frame[] {
   const frames: Frame[] = []
   let at = 0
@@ -64,13 +64,13 @@ export function framesOf(bytes: Buffer): Frame[] {
   return frames
 }
 
-/** A connection and what came on it. */
+/** A connection and the frames that it received. */
 export interface FrameClient {
   readonly socket: Socket
   readonly frames: readonly Frame[]
-  /** Resolves once a frame of this type came, of this stream if one is given. */
+  /** Resolves with the first frame of this type, on this stream if it is set. */
   readonly frame: (type: number, stream?: number) => Promise<Frame>
-  /** Resolves with the error code of the last GOAWAY once the server has ended the connection. */
+  /** Resolves with the error code of the last GOAWAY once the server has closed the connection. */
   readonly ended: () => Promise<number | undefined>
 }
 
@@ -78,7 +78,7 @@ export interface FrameClient {
 export function openFrames(port: number, bytes: Buffer): FrameClient {
   const frames: Frame[] = []
   let rest = Buffer.alloc(0)
-  let hasEnded = false
+  let isClosed = false
   const socket = connect({ port, host: '127.0.0.1' })
   socket.on('data', (chunk: Buffer) => {
     rest = Buffer.concat([rest, chunk])
@@ -86,8 +86,8 @@ export function openFrames(port: number, bytes: Buffer): FrameClient {
     frames.push(...whole)
     rest = rest.subarray(whole.reduce((bytes, one) => bytes + bytesOf(one), 0))
   })
-  socket.on('error', () => undefined) // its end tells
-  socket.on('close', () => (hasEnded = true))
+  socket.on('error', () => undefined) // 'close' follows
+  socket.on('close', () => (isClosed = true))
   socket.write(bytes)
   const find = (type: number, stream?: number) =>
     frames.find((one) => one.type === type && (stream ?? one.stream) === one.stream)
@@ -97,11 +97,11 @@ export function openFrames(port: number, bytes: Buffer): FrameClient {
     async frame(type, stream) {
       await waitFor(`a frame of type ${type}`, () => find(type, stream) !== undefined)
       const found = find(type, stream)
-      if (found === undefined) throw new Error('it is gone')
+      if (found === undefined) throw new Error('no such frame')
       return found
     },
     async ended() {
-      await waitFor('the end of the connection', () => hasEnded)
+      await waitFor('the connection to close', () => isClosed)
       return frames.findLast(({ type }) => type === frameTypes.goAway)?.payload.readUInt32BE(4)
     },
   }

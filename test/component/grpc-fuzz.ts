@@ -1,31 +1,31 @@
-// Sequences of HTTP/2 frames that were valid until some of them were changed, for a gRPC listener:
-// each connection must end in time, and all that comes back must be HTTP/2.
+// Mutated sequences of valid HTTP/2 frames for a gRPC listener: each connection must close within
+// the deadline, and everything that it receives must be valid HTTP/2.
 import { connect } from 'node:net'
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import type { Frame } from '../../loadtest/bench/http2-frame.ts'
 import { callHeaders, emptyCall, frame, framesOf, opening } from './grpc-frames.ts'
 import type { Random } from './random.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 const END_MS_MAX = 10_000
 const FRAMES_MAX = 12
 const MUTATIONS_MAX = 4
-/** Of the sequences, those that stay as they are and whose calls must all be answered. */
+/** Share of the sequences that stay valid, and whose calls must all get a response. */
 const VALID = 0.15
 const PREFACE_BYTES = 24
-const HEAD_BYTES = 9
+const HEADER_BYTES = 9
 /** The highest code of RFC 9113 §7. */
 const ERROR_MAX = 13
 
-/** What one sequence came to. */
+/** The result of one sequence. */
 export interface FuzzedEnd {
   readonly isValid: boolean
   readonly answers: number
-  /** The code of GOAWAY, if one came. */
+  /** The code of GOAWAY, if one was received. */
   readonly code: number | undefined
 }
 
-/** Sends one sequence to a port of loopback. Throws where what comes back is not allowed. */
+/** Sends one sequence to a port of loopback. Throws if the received frames are not allowed. */
 export async function fuzzConnection(port: number, random: Random): Promise<FuzzedEnd> {
   const isValid = random.chance(VALID)
   const { frames, calls } = validFrames(random)
@@ -58,11 +58,11 @@ function callFrames(random: Random, stream: number): Buffer[] {
     pad === 0 ? bytes : Buffer.concat([Buffer.from([pad]), bytes, Buffer.alloc(pad)])
   const padFlag = pad === 0 ? 0 : 8
   const hasTrailers = random.chance(0.2)
-  const cut = random.chance(0.3) ? random.int(callHeaders.length) : undefined
-  const begin = { type: frameTypes.headers, flags: padFlag | (cut === undefined ? 4 : 0) }
-  const rest = cut === undefined ? [] : [callHeaders.subarray(cut)]
+  const splitAt = random.chance(0.3) ? random.int(callHeaders.length) : undefined
+  const first = { type: frameTypes.headers, flags: padFlag | (splitAt === undefined ? 4 : 0) }
+  const rest = splitAt === undefined ? [] : [callHeaders.subarray(splitAt)]
   return [
-    frame(begin, stream, padded(callHeaders.subarray(0, cut))),
+    frame(first, stream, padded(callHeaders.subarray(0, splitAt))),
     ...rest.map((block) => frame({ type: frameTypes.continuation, flags: 4 }, stream, block)),
     frame(
       { type: frameTypes.data, flags: padFlag | (hasTrailers ? 0 : 1) },
@@ -88,12 +88,12 @@ function controlFrame(random: Random, kind: number): Buffer {
 const bytesOf = (random: Random, length: number) =>
   Buffer.from(Array.from({ length }, () => random.int(256)))
 
-/** Changes one frame, or which frames there are. */
+/** Changes, adds or removes one frame. */
 function mutate(random: Random, frames: Buffer[]): void {
   const at = random.int(frames.length)
   const found = frames[at]
-  // One that was cut within its head stays so.
-  if (found === undefined || found.length < HEAD_BYTES) return
+  // A frame that is truncated within its header is not mutated further.
+  if (found === undefined || found.length < HEADER_BYTES) return
   const one = Buffer.from(found)
   const streams = [0, 1, 2, 3, 5, 2 ** 31 - 1]
   const changes: readonly (() => readonly Buffer[])[] = [
@@ -121,35 +121,37 @@ function mutate(random: Random, frames: Buffer[]): void {
 }
 
 function split(random: Random, bytes: Buffer): readonly Buffer[] {
-  const parts: Buffer[] = []
+  const pieces: Buffer[] = []
   for (let at = 0; at < bytes.length;) {
-    const end = random.chance(0.5) ? bytes.length : at + 1 + random.int(HEAD_BYTES * 4)
-    parts.push(bytes.subarray(at, end))
+    const end = random.chance(0.5) ? bytes.length : at + 1 + random.int(HEADER_BYTES * 4)
+    pieces.push(bytes.subarray(at, end))
     at = end
   }
-  return parts
+  return pieces
 }
 
 const isEnd = ({ type, flags }: Frame) => type === frameTypes.headers && (flags & 1) === 1
 
-/** Sends the parts, waits for so many calls' ends or for quiet, and closes; what came. */
-async function exchange(port: number, parts: readonly Buffer[], calls: number): Promise<Buffer> {
+/**
+ * Sends the chunks, waits until `calls` calls have completed, and closes; returns what it received.
+ */
+async function exchange(port: number, sent: readonly Buffer[], calls: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   const closed = new Promise<void>((resolve) => socket.once('close', resolve))
-  socket.on('error', () => undefined) // its end tells
+  socket.on('error', () => undefined) // 'close' follows
   socket.on('data', (chunk: Buffer) => {
     chunks.push(chunk)
     if (framesOf(Buffer.concat(chunks)).filter(isEnd).length >= calls) socket.end()
   })
-  for (const part of parts) {
+  for (const chunk of sent) {
     if (!socket.writable) break
-    socket.write(part)
-    if (parts.length > 1) await new Promise((resolve) => setImmediate(resolve))
+    socket.write(chunk)
+    if (sent.length > 1) await new Promise((resolve) => setImmediate(resolve))
   }
   if (!Number.isFinite(calls)) socket.end()
   try {
-    await inTime('the end of a connection', closed, END_MS_MAX)
+    await withinDeadline('a connection to close', closed, END_MS_MAX)
   } finally {
     socket.destroy()
   }
@@ -164,14 +166,14 @@ function checkReceived(bytes: Buffer, calls: number | undefined): Omit<FuzzedEnd
     const { type, stream, payload } = one
     if (type === frameTypes.goAway) code = payload.readUInt32BE(4)
     const error = type === frameTypes.rstStream ? payload.readUInt32BE() : (code ?? 0)
-    if (error > ERROR_MAX) throw new Error(`there is no error ${String(error)}`)
+    if (error > ERROR_MAX) throw new Error(`unknown error code ${String(error)}`)
     const isOfCall = type === frameTypes.headers || type === frameTypes.data
     if (isOfCall && (ended.has(stream) || stream % 2 === 0)) {
       throw new Error(`a frame of type ${String(type)} came on stream ${String(stream)}`)
     }
     if (isEnd(one)) ended.add(stream)
   }
-  if (code === 2) throw new Error('the server blames itself')
+  if (code === 2) throw new Error('the server reported INTERNAL_ERROR')
   if (calls !== undefined && (ended.size < calls || code !== undefined)) {
     throw new Error(`of ${String(calls)} calls ${String(ended.size)} ended (${String(code)})`)
   }

@@ -1,5 +1,5 @@
-// h2spec, the independent suite for servers of HTTP/2, against the listener and against its
-// HTTP/2 with a service that answers any request once it is whole, as h2spec's cases expect.
+// h2spec, the independent conformance suite for HTTP/2 servers, against the listener and against
+// its HTTP/2 with a service that responds to every complete request, as h2spec's cases expect.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -18,22 +18,22 @@ import { startTestServer } from './grpc-client.ts'
 const RUN_MS_MAX = 100_000
 const CASES = 146
 const defects: unknown[] = []
-const ends: (() => unknown)[] = []
+const cleanups: (() => unknown)[] = []
 afterEach(async () => {
-  for (const end of ends.splice(0)) await end()
+  for (const end of cleanups.splice(0)) await end()
 })
 
-/** Why each case that does not pass is right not to; by its number, as `h2spec NUMBER` takes it. */
+/** The reason why a case need not pass, by its number as in `h2spec NUMBER`. */
 type Deviations = Readonly<Record<string, string>>
 
 const priorities: Deviations = {
   'http2/5.3.1/1': 'a stream depends on itself: RFC 9113 5.3.2 has no dependencies',
   'http2/5.3.1/2': 'a stream depends on itself: RFC 9113 5.3.2 has no dependencies',
 }
-const early = 'a request that is no gRPC is answered 415 by its headers, so its stream is closed'
-const noData = 'it needs a response with a body, and 415 has none'
+const early = 'a request that is not gRPC gets 415 after its headers, so its stream is closed'
+const noData = 'the case requires a response with a body, and 415 has none'
 const deviations: Readonly<Record<string, Deviations>> = {
-  'whole requests': priorities,
+  'complete requests': priorities,
   'the listener': {
     ...priorities,
     'generic/2/2': noData,
@@ -49,8 +49,8 @@ const deviations: Readonly<Record<string, Deviations>> = {
   },
 }
 
-/** Answers what is whole and not malformed. */
-function respondWhenWhole(stream: CallStream, fields: readonly HeaderField[] | undefined): void {
+/** Responds to requests that are complete and not malformed. */
+function respondWhenComplete(stream: CallStream, fields: readonly HeaderField[] | undefined): void {
   const headers = parseCallHeaders(fields)
   if ('kind' in headers && headers.kind === 'malformed') {
     stream.reset(errorCodes.protocol)
@@ -67,7 +67,7 @@ function respondWhenWhole(stream: CallStream, fields: readonly HeaderField[] | u
   }
 }
 
-async function serveWhole(): Promise<number> {
+async function serveComplete(): Promise<number> {
   const connections = new Set<Http2Connection>()
   const nowMs = () => performance.now()
   const bounds = new ProcessBounds(() => undefined)
@@ -76,7 +76,7 @@ async function serveWhole(): Promise<number> {
     const share = bounds.open('127.0.0.1', () => undefined)
     if (share === undefined) throw new Error('Cannot open a connection: the bounds reject it')
     const connection: Http2Connection = new Http2Connection(socket, {
-      startCall: respondWhenWhole,
+      startCall: respondWhenComplete,
       ...{ nowMs, turns, share: share.budgets, address: '127.0.0.1' },
       onDefect: (error) => defects.push(error),
       onClose: () => {
@@ -87,7 +87,7 @@ async function serveWhole(): Promise<number> {
     connections.add(connection)
   })
   await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve))
-  ends.push(() => {
+  cleanups.push(() => {
     server.close()
     for (const connection of connections) connection.destroy()
   })
@@ -96,11 +96,11 @@ async function serveWhole(): Promise<number> {
 
 async function serveCalls(): Promise<number> {
   const server = await startTestServer({}, { closeMsMax: 0 })
-  ends.push(() => server.close())
+  cleanups.push(() => server.close())
   return server.port
 }
 
-/** How each case ended, by its number. */
+/** The result of each case, by its number. */
 async function runH2spec(port: number): Promise<ReadonlyMap<string, string>> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-h2spec-'))
   try {
@@ -108,7 +108,7 @@ async function runH2spec(port: number): Promise<ReadonlyMap<string, string>> {
     const args = ['-h', '127.0.0.1', '-p', String(port), '--strict', '-j', report]
     const { stdout, stderr } = await runHttp2Tool('h2spec', args, RUN_MS_MAX)
     const xml = await readFile(report, 'utf8').catch(() => {
-      throw new Error(`h2spec gave no report: ${stdout.slice(-2000)} ${stderr}`)
+      throw new Error(`h2spec wrote no report: ${stdout.slice(-2000)} ${stderr}`)
     })
     const form = /<testcase package="([^"]*)" classname="([^"]*)"[^>]*>(.*?)<\/testcase>/gs
     const counts = new Map<string, number>()
@@ -125,16 +125,16 @@ async function runH2spec(port: number): Promise<ReadonlyMap<string, string>> {
 }
 
 test.each([
-  ['whole requests', serveWhole],
+  ['complete requests', serveComplete],
   ['the listener', serveCalls],
 ])(
-  'every case passes on %s but for those that deviate for a reason',
+  'every case passes on %s, except the documented deviations',
   async (name, serve) => {
     const ended = await runH2spec(await serve())
     const others = [...ended].filter(([, end]) => end !== 'passed')
     const known = deviations[name] ?? {}
     expect(others.filter(([number]) => known[number] === undefined)).toEqual([])
-    // One that passes leaves the list.
+    // A deviation that passes must be removed from the list.
     expect(others.map(([number]) => number).sort()).toEqual(Object.keys(known).sort())
     expect(ended.size).toBe(CASES)
     expect(defects).toEqual([])

@@ -1,4 +1,4 @@
-// Health and reflection over gRPC, as Envoy, load balancers and grpcurl ask for them.
+// The gRPC health and reflection services, as Envoy, load balancers and grpcurl use them.
 import { once } from 'node:events'
 import { connect } from 'node:http2'
 import { afterEach, describe, expect, test } from '@jest/globals'
@@ -7,60 +7,60 @@ import { loadSync } from '@grpc/proto-loader'
 import { runHttp2Tool } from '../parts/http2-tools.ts'
 import { startTestServer } from './grpc-client.ts'
 import { createHealthClient } from './grpc-health-client.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
-const ends: (() => unknown)[] = []
+const cleanups: (() => unknown)[] = []
 afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
+  for (const end of cleanups.splice(0).reverse()) await end()
 })
 
 async function start() {
   const server = await startTestServer({}, { closeMsMax: 1000 })
-  ends.push(() => server.close())
+  cleanups.push(() => server.close())
   return server
 }
 
 /** A client of the health service. */
 function healthOf(port: number) {
   const client = createHealthClient(port)
-  ends.push(client.close)
+  cleanups.push(client.close)
   return client
 }
 
 describe('health', () => {
-  test('is the service’s under its own name and the empty one, and no other’s', async () => {
+  test('is returned for the service’s name and the empty name, and for no other', async () => {
     const server = await start()
     const { check } = healthOf(server.port)
     for (const isServing of [true, false, true]) {
       server.setServing(isServing)
-      const told = isServing ? 'SERVING' : 'NOT_SERVING'
-      expect([await check('ratelimit'), await check('')]).toEqual([told, told])
+      const status = isServing ? 'SERVING' : 'NOT_SERVING'
+      expect([await check('ratelimit'), await check('')]).toEqual([status, status])
     }
     await expect(check('other')).rejects.toMatchObject({ code: grpc.status.NOT_FOUND })
   })
 
-  test('is told to who watches: at once, at each change, and that it ends', async () => {
+  test('is sent to watchers: at once, at each change, and at the shutdown', async () => {
     const server = await start()
     const { watch } = healthOf(server.port)
-    const [known, whole, other, gone] = ['ratelimit', '', 'other', ''].map(watch)
-    await waitFor('the first answers', () =>
-      [known, whole, other, gone].every((one) => one?.seen.length === 1),
+    const [known, whole, other, cancelled] = ['ratelimit', '', 'other', ''].map(watch)
+    await waitFor('the first statuses', () =>
+      [known, whole, other, cancelled].every((one) => one?.statuses.length === 1),
     )
-    gone?.cancel()
-    await gone?.ended
+    cancelled?.cancel()
+    await cancelled?.ended
     server.setServing(false)
     server.setServing(false)
     server.setServing(true)
-    await waitFor('the changes', () => known?.seen.length === 3 && whole?.seen.length === 3)
+    await waitFor('the changes', () => known?.statuses.length === 3 && whole?.statuses.length === 3)
     const closed = server.close()
-    server.setServing(true) // too late
-    await inTime('an end though calls watch', closed, 5000)
+    server.setServing(true) // has no effect during the shutdown
+    await withinDeadline('the shutdown with open watches', closed, 5000)
     const statuses = await Promise.all([known?.ended, whole?.ended, other?.ended])
     expect(statuses).toMatchObject([{ code: 0 }, { code: 0 }, { code: 0 }])
-    const seen = ['SERVING', 'NOT_SERVING', 'SERVING', 'NOT_SERVING']
-    expect([known?.seen, whole?.seen]).toEqual([seen, seen])
-    expect(other?.seen).toEqual(['SERVICE_UNKNOWN'])
-    expect(gone?.seen).toEqual(['SERVING'])
+    const expected = ['SERVING', 'NOT_SERVING', 'SERVING', 'NOT_SERVING']
+    expect([known?.statuses, whole?.statuses]).toEqual([expected, expected])
+    expect(other?.statuses).toEqual(['SERVICE_UNKNOWN'])
+    expect(cancelled?.statuses).toEqual(['SERVING'])
   })
 })
 
@@ -68,7 +68,7 @@ describe('reflection', () => {
   const protos = new URL('../../node_modules/@grpc/reflection/build/proto/', import.meta.url)
     .pathname
 
-  test.each(['v1', 'v1alpha'])('%s lists the services and gives their files', async (version) => {
+  test.each(['v1', 'v1alpha'])('%s lists the services and returns their files', async (version) => {
     const server = await start()
     const loaded = loadSync(`${protos}grpc/reflection/${version}/reflection.proto`)
     const definition = loaded[`grpc.reflection.${version}.ServerReflection`]
@@ -77,25 +77,28 @@ describe('reflection', () => {
       'Reflection',
     )
     const client = new Reflection(`127.0.0.1:${server.port}`, grpc.credentials.createInsecure())
-    ends.push(() => {
+    cleanups.push(() => {
       client.close()
     })
-    const begin = client['ServerReflectionInfo'] as () => grpc.ClientDuplexStream<object, object>
-    const stream = begin.call(client)
-    const answers: object[] = []
-    stream.on('data', (answer: object) => answers.push(answer))
+    const openStream = client['ServerReflectionInfo'] as () => grpc.ClientDuplexStream<
+      object,
+      object
+    >
+    const stream = openStream.call(client)
+    const responses: object[] = []
+    stream.on('data', (response: object) => responses.push(response))
     stream.write({ listServices: '*' })
     const symbol = 'envoy.service.ratelimit.v3.RateLimitService'
     stream.write({ fileContainingSymbol: symbol })
     stream.write({ fileContainingSymbol: 'nowhere.Nothing' })
-    await waitFor('three answers', () => answers.length === 3)
+    await waitFor('three responses', () => responses.length === 3)
     const service = [{ name: symbol }, { name: 'grpc.health.v1.Health' }]
-    expect(answers[0]).toMatchObject({ listServicesResponse: { service } })
-    const text = JSON.stringify(answers[1], (_, value: unknown) =>
+    expect(responses[0]).toMatchObject({ listServicesResponse: { service } })
+    const text = JSON.stringify(responses[1], (_, value: unknown) =>
       value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value,
     )
     expect(text).toContain('fileDescriptorResponse')
-    expect(answers[2]).toMatchObject({ errorResponse: { errorCode: grpc.status.NOT_FOUND } })
+    expect(responses[2]).toMatchObject({ errorResponse: { errorCode: grpc.status.NOT_FOUND } })
     stream.end()
     await once(stream, 'end')
   })
@@ -119,14 +122,14 @@ describe('reflection', () => {
       request,
     )
     expect([call.stderr, call.stdout]).toEqual(['', expect.stringContaining('"rls": "ok"')])
-    const health = await grpcurl('grpc.health.v1.Health/List', '{}') // its answer has a map
+    const health = await grpcurl('grpc.health.v1.Health/List', '{}') // its response has a map
     expect([health.stderr, health.stdout]).toEqual(['', expect.stringContaining('SERVING')])
   })
 
-  test('asks a client to wait that does not read its answers', async () => {
+  test('stops reading from a client that does not read its responses', async () => {
     const server = await start()
     const session = connect(`http://127.0.0.1:${server.port}`)
-    ends.push(() => {
+    cleanups.push(() => {
       session.destroy()
     })
     const stream = session.request({
@@ -135,24 +138,24 @@ describe('reflection', () => {
       'content-type': 'application/grpc',
       te: 'trailers',
     })
-    stream.on('error', () => undefined) // it is cut at the end of the test
+    stream.on('error', () => undefined) // the test destroys it at its end
     const name = Buffer.from(`nowhere.${'x'.repeat(990)}`) // as file_containing_symbol
-    const asked = Buffer.concat([Buffer.from([34, 0xe6, 0x07]), name])
-    const head = Buffer.from([0, 0, 0, 0, 0])
-    head.writeUInt32BE(asked.length, 1)
-    const many = Buffer.concat(Array.from({ length: 8000 }, () => [head, asked]).flat())
+    const message = Buffer.concat([Buffer.from([34, 0xe6, 0x07]), name])
+    const prefix = Buffer.from([0, 0, 0, 0, 0])
+    prefix.writeUInt32BE(message.length, 1)
+    const many = Buffer.concat(Array.from({ length: 8000 }, () => [prefix, message]).flat())
     stream.write(many)
-    // Takes no more once as much has been taken as after several calls of another client before.
+    // The server has stopped reading if several calls of another client later it has read no more.
     const { check } = healthOf(server.port)
-    let [taken, since] = [-1, 0]
-    await waitFor('it to take no more', async () => {
+    let [read, since] = [-1, 0]
+    await waitFor('it to stop reading', async () => {
       await check('')
       const sent = session.socket.bytesWritten
-      since = sent === taken ? since + 1 : 0
-      taken = sent
+      since = sent === read ? since + 1 : 0
+      read = sent
       return since === 25
     })
-    expect(taken).toBeGreaterThan(1000)
-    expect(taken).toBeLessThan(many.length / 2)
+    expect(read).toBeGreaterThan(1000)
+    expect(read).toBeLessThan(many.length / 2)
   })
 })

@@ -1,9 +1,9 @@
-// What a hostile client sends to the gRPC listener, and which ends of its call are right. The last
-// word of each outcome is a status of gRPC or HTTP, or `cut` where the connection or stream ends.
+// What a hostile client sends to the gRPC listener, and the allowed results of its call: a status
+// of gRPC or HTTP, or `closed` if the connection or stream closes.
 import { gzipSync } from 'node:zlib'
 import type { Random } from './random.ts'
 
-/** One call as it is put on the wire. */
+/** One call as it is sent. */
 export interface HostileCall {
   readonly name: string
   readonly headers: Readonly<Record<string, string>>
@@ -11,13 +11,13 @@ export interface HostileCall {
   readonly body: Buffer
   /** Whether the client resets the stream instead of ending it. */
   readonly isReset: boolean
-  /** Ends that are right: `grpc 3`, `http 415`, `cut`. */
-  readonly ends: readonly string[]
+  /** Allowed results: `grpc 3`, `http 415`, `closed`. */
+  readonly results: readonly string[]
 }
 
 type Case = readonly [name: string, make: (random: Random) => Partial<HostileCall>]
 
-const READ = ['grpc 0', 'grpc 3']
+const DECODED_OR_INVALID = ['grpc 0', 'grpc 3']
 const MIB = 1024 * 1024
 
 const varint = (value: bigint): number[] =>
@@ -36,12 +36,12 @@ const request = (...descriptors: readonly Buffer[]) =>
   Buffer.concat([text(1, 'edge'), ...descriptors.map((one) => delimited(2, one))])
 const valid = request(entry('k', 'v'))
 
-/** A message as it stands in a stream of gRPC. */
+/** A message with the prefix of gRPC. */
 function framed(message: Buffer, { flag = 0, length = message.length } = {}): Buffer {
-  const head = Buffer.alloc(5)
-  head[0] = flag
-  head.writeUInt32BE(length, 1)
-  return Buffer.concat([head, message])
+  const prefix = Buffer.alloc(5)
+  prefix[0] = flag
+  prefix.writeUInt32BE(length, 1)
+  return Buffer.concat([prefix, message])
 }
 
 function randomBytes(random: Random, max: number): Buffer {
@@ -55,15 +55,21 @@ function mutated(random: Random): Buffer {
 }
 
 const wholeMessages: readonly Case[] = [
-  ['a call as it should be', () => ({ body: framed(valid), ends: ['grpc 0'] })],
-  ['random bytes', (random) => ({ body: framed(randomBytes(random, 200)), ends: READ })],
-  ['a request with bytes changed', (random) => ({ body: framed(mutated(random)), ends: READ })],
+  ['a valid call', () => ({ body: framed(valid), results: ['grpc 0'] })],
+  [
+    'random bytes',
+    (random) => ({ body: framed(randomBytes(random, 200)), results: DECODED_OR_INVALID }),
+  ],
+  [
+    'a request with bytes changed',
+    (random) => ({ body: framed(mutated(random)), results: DECODED_OR_INVALID }),
+  ],
   [
     'an unknown unit',
     (random) => {
       const unit = random.pick([0n, 8n, 2n ** 31n, 2n ** 64n - 1n, BigInt(random.int(2 ** 30) + 8)])
       const one = Buffer.concat([entry('k', 'v'), delimited(2, number(2, unit))])
-      return { body: framed(request(one)), ends: ['grpc 3'] }
+      return { body: framed(request(one)), results: ['grpc 3'] }
     },
   ],
   [
@@ -72,7 +78,10 @@ const wholeMessages: readonly Case[] = [
       const hits = delimited(3, number(1, 2n ** 64n - 1n))
       const sign = number(4, BigInt(random.int(2)))
       const one = Buffer.concat([entry('k', 'v'), hits, sign])
-      return { body: framed(Buffer.concat([request(one), number(3, 2n ** 64n - 1n)])), ends: READ }
+      return {
+        body: framed(Buffer.concat([request(one), number(3, 2n ** 64n - 1n)])),
+        results: DECODED_OR_INVALID,
+      }
     },
   ],
   [
@@ -80,14 +89,14 @@ const wholeMessages: readonly Case[] = [
     (random) => {
       const odd = ['', '\0', '\u{1f600}', '*', '__proto__', 'a\r\nb', '%', 'x'.repeat(5000)]
       const one = Buffer.concat(random.list(5, () => entry(random.pick(odd), random.pick(odd))))
-      return { body: framed(request(one)), ends: READ }
+      return { body: framed(request(one)), results: DECODED_OR_INVALID }
     },
   ],
   [
     'groups in groups',
     (random) => {
       const groups = Buffer.alloc(1 + random.int(5000), 11)
-      return { body: framed(Buffer.concat([valid, groups])), ends: ['grpc 3'] }
+      return { body: framed(Buffer.concat([valid, groups])), results: ['grpc 3'] }
     },
   ],
 ]
@@ -97,76 +106,82 @@ const largeMessages: readonly Case[] = [
     '10,000 descriptors',
     () => {
       const many = Array.from({ length: 10_000 }, (_, i) => entry('k', String(i)))
-      return { body: framed(request(...many)), ends: ['grpc 3'] }
+      return { body: framed(request(...many)), results: ['grpc 3'] }
     },
   ],
   [
     '10,000 entries',
     () => {
       const many = Buffer.concat(Array.from({ length: 10_000 }, () => entry('k', 'v')))
-      return { body: framed(request(many)), ends: ['grpc 3'] }
+      return { body: framed(request(many)), results: ['grpc 3'] }
     },
   ],
   [
     'a string of 1 MB',
-    () => ({ body: framed(request(entry('k', 'x'.repeat(MIB)))), ends: ['grpc 0'] }),
+    () => ({ body: framed(request(entry('k', 'x'.repeat(MIB)))), results: ['grpc 0'] }),
   ],
-  ['more than 4 MiB', () => ({ body: framed(Buffer.alloc(5 * MIB)), ends: ['grpc 8', 'cut'] })],
   [
-    'little that unpacks to much',
+    'more than 4 MiB',
+    () => ({ body: framed(Buffer.alloc(5 * MIB)), results: ['grpc 8', 'closed'] }),
+  ],
+  [
+    'a small message that decompresses to a large one',
     () => ({
       headers: { 'grpc-encoding': 'gzip' },
       body: framed(gzipSync(Buffer.alloc(64 * MIB)), { flag: 1 }),
-      ends: ['grpc 8'],
+      results: ['grpc 8'],
     }),
   ],
 ]
 
-const frames: readonly Case[] = [
-  ['no message', () => ({ body: Buffer.alloc(0), ends: ['grpc 12'] })],
+const frameCases: readonly Case[] = [
+  ['no message', () => ({ body: Buffer.alloc(0), results: ['grpc 12'] })],
   [
     'two messages',
-    () => ({ body: Buffer.concat([framed(valid), framed(valid)]), ends: ['grpc 12'] }),
+    () => ({ body: Buffer.concat([framed(valid), framed(valid)]), results: ['grpc 12'] }),
   ],
   [
     'a thousand empty messages',
     () => ({
       body: Buffer.concat(Array.from({ length: 1000 }, () => framed(Buffer.alloc(0)))),
-      ends: ['grpc 12'],
+      results: ['grpc 12'],
     }),
   ],
   [
-    'a message that is not all there',
-    () => ({ body: framed(valid, { length: 100 }), ends: ['grpc 12', 'grpc 13'] }),
+    'a truncated message',
+    () => ({ body: framed(valid, { length: 100 }), results: ['grpc 12', 'grpc 13'] }),
   ],
-  ['a length of 4 GiB', () => ({ body: framed(valid, { length: 2 ** 32 - 1 }), ends: ['grpc 8'] })],
   [
-    'bytes that say they are packed',
+    'a length of 4 GiB',
+    () => ({ body: framed(valid, { length: 2 ** 32 - 1 }), results: ['grpc 8'] }),
+  ],
+  [
+    'bytes that are marked as compressed',
     (random) => ({
       headers: { 'grpc-encoding': random.pick(['gzip', 'deflate']) },
       body: framed(randomBytes(random, 50), { flag: 1 }),
-      ends: ['grpc 13'],
+      results: ['grpc 13'],
     }),
   ],
   [
-    'a packing that nobody knows',
+    'an unknown compression',
     () => ({
       headers: { 'grpc-encoding': 'none such' },
       body: framed(valid, { flag: 1 }),
-      ends: ['grpc 12'],
+      results: ['grpc 12'],
     }),
   ],
   [
-    'a reset half way',
+    'a reset within a message',
     (random) => ({
       body: framed(valid).subarray(0, random.int(20)),
       isReset: true,
-      ends: ['cut', 'grpc 0', 'grpc 12', 'grpc 13'],
+      results: ['closed', 'grpc 0', 'grpc 12', 'grpc 13'],
     }),
   ],
 ]
 
-const heads: readonly Case[] = [
+const headerCases: readonly Case[] = [
   [
     'another path',
     (random) => {
@@ -176,14 +191,14 @@ const heads: readonly Case[] = [
         : `/${randomBytes(random, 40)
             .toString('latin1')
             .replace(/[^!-~\xa0-\xff]/g, '')}`
-      return { headers: { ':path': path }, ends: ['grpc 12', 'cut'] }
+      return { headers: { ':path': path }, results: ['grpc 12', 'closed'] }
     },
   ],
   [
     'another method',
     (random) => ({
       headers: { ':method': random.pick(['GET', 'PUT', 'BREW', 'CONNECT2']) },
-      ends: ['grpc 0', 'grpc 12', 'cut'],
+      results: ['grpc 0', 'grpc 12', 'closed'],
     }),
   ],
   [
@@ -192,21 +207,21 @@ const heads: readonly Case[] = [
       headers: {
         'content-type': random.pick(['', 'text/html', 'application/json', 'x'.repeat(999)]),
       },
-      ends: ['http 415'],
+      results: ['http 415'],
     }),
   ],
   [
-    'a timeout that is none',
+    'an invalid timeout',
     (random) => ({
       headers: { 'grpc-timeout': random.pick(['', 'x', '-1S', '99999999999S', '1e9n', '%é']) },
-      ends: ['grpc 0', 'grpc 4', 'grpc 13'],
+      results: ['grpc 0', 'grpc 4', 'grpc 13'],
     }),
   ],
   [
     'no time left',
     (random) => ({
       headers: { 'grpc-timeout': random.pick(['0n', '1n', '1u', '0S']) },
-      ends: ['grpc 0', 'grpc 4'],
+      results: ['grpc 0', 'grpc 4'],
     }),
   ],
   [
@@ -221,11 +236,11 @@ const heads: readonly Case[] = [
         'x-long': 'y'.repeat(random.int(4000)),
         'x-high': '\xe9\xff',
       },
-      ends: ['grpc 0'],
+      results: ['grpc 0'],
     }),
   ],
   [
-    'a service for tools',
+    'health or reflection',
     (random) => ({
       headers: {
         ':path': random.pick([
@@ -236,30 +251,30 @@ const heads: readonly Case[] = [
         ]),
       },
       body: framed(random.chance(0.5) ? randomBytes(random, 60) : text(1, 'nobody')),
-      ends: ['grpc 0', 'grpc 5', 'grpc 13'],
+      results: ['grpc 0', 'grpc 5', 'grpc 13'],
     }),
   ],
 ]
 
-const small: readonly Case[] = [...wholeMessages, ...frames, ...heads]
+const small: readonly Case[] = [...wholeMessages, ...frameCases, ...headerCases]
 
-/** How many of all calls are large; they take some ms each. */
+/** Share of large calls; each takes some ms. */
 const LARGE = 0.002
 
-/** The next call that a client makes. */
+/** The next call of a client. */
 export function nextHostileCall(random: Random): HostileCall {
   const [name, make] = random.pick(random.chance(LARGE) ? largeMessages : small)
-  const { headers = {}, body = framed(valid), isReset = false, ends = [] } = make(random)
+  const { headers = {}, body = framed(valid), isReset = false, results = [] } = make(random)
   const usual = {
     ':method': 'POST',
     ':path': '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
     'content-type': 'application/grpc',
     te: 'trailers',
   }
-  return { name, headers: { ...usual, ...headers }, body, isReset, ends }
+  return { name, headers: { ...usual, ...headers }, body, isReset, results }
 }
 
-/** What is no HTTP/2 at all. */
+/** The bytes of a connection that is not valid HTTP/2. */
 export function brokenConnection(random: Random): Buffer {
   const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
   const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])

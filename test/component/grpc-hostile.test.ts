@@ -1,5 +1,5 @@
-// Malformed and hostile calls against a gRPC listener of its own process: the small size of a
-// storm.
+// Malformed and hostile calls against a gRPC listener in its own process: the short form
+// of `npm run storm -- hostile`.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { dirname, join } from 'node:path'
@@ -8,14 +8,14 @@ import { expect, test } from '@jest/globals'
 import { createTestClient } from './grpc-client.ts'
 import { hostileCalls, renderHostileCounts } from './grpc-hostile.ts'
 import { newSeed } from './random.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 const CALLS = 10_000
 const program = join(dirname(fileURLToPath(import.meta.url)), 'grpc-child.ts')
 
 test(
-  'nothing that a client sends takes the process down, or leaves a whole call without its answer',
+  'no call crashes the process, and every complete call gets its response',
   async () => {
     const seed = newSeed()
     process.stdout.write(`hostile gRPC, seed ${seed}\n`)
@@ -24,7 +24,7 @@ test(
     child.stderr.on('data', (text: Buffer) => (errors += text.toString()))
     const ended = once(child, 'exit')
     try {
-      const [line] = (await inTime('its port', once(child.stdout, 'data'))) as [Buffer]
+      const [line] = (await withinDeadline('the port', once(child.stdout, 'data'))) as [Buffer]
       const port = Number(line.toString())
       const counts = await hostileCalls({ port, calls: CALLS, seed })
       process.stdout.write(`hostile gRPC: ${renderHostileCounts(counts)}\n`)
@@ -38,7 +38,7 @@ test(
     } finally {
       child.stdin.end()
     }
-    expect([await inTime('its end', ended), errors]).toEqual([[0, null], ''])
+    expect([await withinDeadline('the exit', ended), errors]).toEqual([[0, null], ''])
   },
   TEST_MS_MAX,
 )

@@ -1,5 +1,5 @@
-// Hostile clients of a gRPC listener: every call that is whole must end as it should, whatever else
-// they send. The small size runs in grpc-hostile.test.ts, the full one as a storm.
+// Hostile clients of a gRPC listener: every call must have an allowed result, whatever else they
+// send. The short form runs in grpc-hostile.test.ts, the long one as a fault test.
 import { connect as connectSocket } from 'node:net'
 import {
   type ClientHttp2Session,
@@ -10,24 +10,24 @@ import {
 } from 'node:http2'
 import { brokenConnection, type HostileCall, nextHostileCall } from './grpc-hostile-cases.ts'
 import { createRandom, type Random } from './random.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 const WORKERS = 8
 const AT_ONCE = 16
 const END_MS_MAX = 10_000
-/** What node:http2 may keep for a session; with less it resets calls itself, among large bodies. */
+/** The memory bound of a node:http2 session; with less it resets calls with large bodies itself. */
 const CLIENT_MB_MAX = 256
-/** Of the batches, those that come with a connection of no HTTP/2. */
+/** Share of the batches with a connection that is not HTTP/2. */
 const BROKEN = 0.2
 
-/** How many calls ended how. */
+/** The number of calls by their result. */
 export interface HostileCounts {
   calls: number
   broken: number
   readonly byEnd: Map<string, number>
 }
 
-/** Makes so many calls to `port` of loopback. Throws the first that ended as it should not. */
+/** Sends calls to `port` of loopback. Throws at the first result that is not allowed. */
 export async function hostileCalls(given: {
   readonly port: number
   readonly calls: number
@@ -56,18 +56,22 @@ async function callAll(given: {
 }): Promise<void> {
   const { random, port, counts } = given
   let session = sessionTo(port)
-  for (let made = 0; made < given.calls; made += AT_ONCE) {
+  for (let sent = 0; sent < given.calls; sent += AT_ONCE) {
     if (random.chance(BROKEN)) {
-      await breakIn(port, brokenConnection(random))
+      await sendBroken(port, brokenConnection(random))
       counts.broken += 1
     }
     // A listener may close the connection of a client that resets too much.
     if (session.closed || session.destroyed) session = sessionTo(port)
     const batch = Array.from({ length: AT_ONCE }, async () => {
       const call = nextHostileCall(random)
-      const end = await inTime(`an end of ‘${call.name}’`, endOf(session, call), END_MS_MAX)
-      if (!call.ends.includes(end) && !isGone(session, end)) {
-        throw new Error(`‘${call.name}’ ended with ${end}, not with ${call.ends.join(' or ')}`)
+      const end = await withinDeadline(
+        `the result of ${call.name}`,
+        endOf(session, call),
+        END_MS_MAX,
+      )
+      if (!call.results.includes(end) && !isSessionClosed(session, end)) {
+        throw new Error(`${call.name} resulted in ${end}, not in ${call.results.join(' or ')}`)
       }
       counts.calls += 1
       counts.byEnd.set(end, (counts.byEnd.get(end) ?? 0) + 1)
@@ -77,13 +81,13 @@ async function callAll(given: {
   session.destroy()
 }
 
-function isGone(session: ClientHttp2Session, end: string): boolean {
-  return end === 'cut' && (session.closed || session.destroyed)
+function isSessionClosed(session: ClientHttp2Session, end: string): boolean {
+  return end === 'closed' && (session.closed || session.destroyed)
 }
 
 function sessionTo(port: number): ClientHttp2Session {
   const session = connect(`http://127.0.0.1:${port}`, { maxSessionMemory: CLIENT_MB_MAX })
-  session.on('error', () => undefined) // seen as the ends of its calls
+  session.on('error', () => undefined) // its calls report it
   return session
 }
 
@@ -93,10 +97,10 @@ function endOf(session: ClientHttp2Session, call: HostileCall): Promise<string> 
     try {
       stream = session.request(call.headers)
     } catch {
-      resolve('cut')
+      resolve('closed')
       return
     }
-    let end = 'cut'
+    let end = 'closed'
     const note = (headers: IncomingHttpHeaders & IncomingHttpStatusHeader) => {
       const grpcStatus = headers['grpc-status']
       if (grpcStatus !== undefined) end = `grpc ${String(grpcStatus)}`
@@ -104,7 +108,7 @@ function endOf(session: ClientHttp2Session, call: HostileCall): Promise<string> 
     }
     stream.on('response', note)
     stream.on('trailers', note)
-    stream.on('error', () => undefined) // its end tells
+    stream.on('error', () => undefined) // 'close' follows
     stream.on('close', () => {
       resolve(end)
     })
@@ -116,14 +120,16 @@ function endOf(session: ClientHttp2Session, call: HostileCall): Promise<string> 
   })
 }
 
-/** Connects, says it, and waits until the other side has had enough, or goes. */
-function breakIn(port: number, bytes: Buffer): Promise<void> {
+/**
+ * Connects, sends the bytes, and waits until the server closes the connection, or for a timeout.
+ */
+function sendBroken(port: number, bytes: Buffer): Promise<void> {
   return new Promise((resolve) => {
     const socket = connectSocket({ port, host: '127.0.0.1' }, () => {
       socket.end(bytes)
     })
     socket.setTimeout(1000, () => socket.destroy())
-    socket.on('error', () => undefined) // its end tells
+    socket.on('error', () => undefined) // 'close' follows
     socket.on('close', () => {
       resolve()
     })

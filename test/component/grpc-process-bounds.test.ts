@@ -1,4 +1,5 @@
-// What all connections of a transport hold together, and how long: each bound as a client sees it.
+// The bounds on the memory and the time that all connections of a transport use together, as
+// clients observe them.
 import { Duplex } from 'node:stream'
 import { afterEach, expect, jest, test } from '@jest/globals'
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
@@ -8,9 +9,9 @@ import { passAll } from './grpc-client.ts'
 import { callHeaders, callOn, frame, framesOf, opening } from './grpc-frames.ts'
 import { waitFor } from './wait-for.ts'
 
-const ends: (() => unknown)[] = []
+const cleanups: (() => unknown)[] = []
 afterEach(() => {
-  for (const end of ends.splice(0)) end()
+  for (const end of cleanups.splice(0)) end()
   jest.restoreAllMocks()
 })
 
@@ -18,8 +19,8 @@ function openTransport(max: Partial<typeof processMax> = {}) {
   const shed: string[] = []
   const bounds = new ProcessBounds((kind) => shed.push(kind), { ...processMax, ...max })
   const ages = { ageMsMax: 0, graceMs: 0 }
-  const told = { onCall: () => undefined, onDefect: () => undefined }
-  const transport = createHttp2Transport({ decide: passAll, bounds, ...told, ...ages })
+  const callbacks = { onCall: () => undefined, onDefect: () => undefined }
+  const transport = createHttp2Transport({ decide: passAll, bounds, ...callbacks, ...ages })
   const open = (...frames: readonly Buffer[]) => {
     const written: Buffer[] = []
     const duplex = new Duplex({
@@ -29,23 +30,25 @@ function openTransport(max: Partial<typeof processMax> = {}) {
         done()
       },
     })
-    ends.push(() => duplex.destroy())
+    cleanups.push(() => duplex.destroy())
     transport.serve(duplex)
     duplex.push(Buffer.concat([opening, ...frames]))
-    const came = () => framesOf(Buffer.concat(written))
+    const received = () => framesOf(Buffer.concat(written))
     return {
       duplex,
-      came,
+      received,
       /** The error of the first frame of this type. */
       async error(type: number, at: number) {
-        await waitFor('the frame', () => came().some((one) => one.type === type))
-        return came()
+        await waitFor('the frame', () => received().some((one) => one.type === type))
+        return received()
           .find((one) => one.type === type)
           ?.payload.readUInt32BE(at)
       },
       async text() {
-        await waitFor('an end', () => came().some(({ flags, type }) => type === 1 && flags === 5))
-        return came()
+        await waitFor('trailers', () =>
+          received().some(({ flags, type }) => type === 1 && flags === 5),
+        )
+        return received()
           .filter(({ type }) => type === 1)
           .map(({ payload }) => payload.toString('latin1'))
           .join()
@@ -58,36 +61,39 @@ function openTransport(max: Partial<typeof processMax> = {}) {
 const headers = (stream: number, flags = 4, block = callHeaders) =>
   frame({ type: frameTypes.headers, flags }, stream, block)
 const unfinished = headers(1, 0, Buffer.alloc(16_000))
-const part = Buffer.concat([Buffer.from([0, 0, 0, 200, 0]), Buffer.alloc(16_000)])
-const begun = Buffer.concat([headers(1), frame({ type: frameTypes.data }, 1, part)])
-const forever = Buffer.concat([callHeaders, Buffer.from('\0\x0cgrpc-timeout\x0999999999H')])
+const unfinishedMessage = Buffer.concat([Buffer.from([0, 0, 0, 200, 0]), Buffer.alloc(16_000)])
+const unfinishedCall = Buffer.concat([
+  headers(1),
+  frame({ type: frameTypes.data }, 1, unfinishedMessage),
+])
+const unlimited = Buffer.concat([callHeaders, Buffer.from('\0\x0cgrpc-timeout\x0999999999H')])
 
-test('a call beyond the share of streams is refused, and its place is free later', async () => {
+test('a call beyond the share of streams is refused; a close releases the streams', async () => {
   const { open, bounds, shed } = openTransport({ streams: 8 })
   const client = open(headers(1), headers(3), headers(5), headers(7), headers(9))
   expect(await client.error(frameTypes.rstStream, 0)).toBe(7)
   expect([bounds.sums.streams.used, shed]).toEqual([4, ['streams']])
   client.duplex.destroy()
-  await waitFor('all to be given back', () => bounds.sums.streams.used === 0)
+  await waitFor('all to be released', () => bounds.sums.streams.used === 0)
 })
 
-test('a block that is not whole ends its connection beyond the share', async () => {
+test('an unfinished header block beyond the share closes its connection', async () => {
   const { open, bounds } = openTransport({ headers: 40_000 })
   open(unfinished)
   expect(await open(unfinished).error(frameTypes.goAway, 4)).toBe(11)
   expect(bounds.sums.headers.used).toBe(16_000)
 })
 
-test('a message that is not whole ends its call beyond the share', async () => {
+test('an unfinished message beyond the share aborts its call', async () => {
   const { open, bounds } = openTransport({ messages: 40_000 })
-  open(begun)
-  expect(await open(begun).text()).toContain('grpc-status\x018')
+  open(unfinishedCall)
+  expect(await open(unfinishedCall).text()).toContain('grpc-status\x018')
   expect(bounds.sums.messages.used).toBe(16_384) // its buffer, a power of two
 })
 
-test('who has the least is served though others hold all that their address may', async () => {
+test('the client that uses the least is served; the one that uses the most is closed', async () => {
   const { open, bounds } = openTransport({ messages: 40_000 })
-  const greedy = open(begun)
+  const greedy = open(unfinishedCall)
   const small = Buffer.concat([Buffer.from([0, 0, 0, 200, 0]), Buffer.alloc(5000)])
   open(headers(1), frame({ type: frameTypes.data }, 1, small))
   expect(await greedy.error(frameTypes.goAway, 4)).toBe(11)
@@ -95,27 +101,30 @@ test('who has the least is served though others hold all that their address may'
 })
 
 const waits: Record<string, { sent: Buffer; ms: number; type: number }> = {
-  'a call without an end': { sent: headers(1, 4, forever), ms: 10_500, type: 1 },
-  'a block without an end': { sent: unfinished, ms: 5500, type: frameTypes.goAway },
-  'a frame without an end': {
+  'an unfinished call': { sent: headers(1, 4, unlimited), ms: 10_500, type: 1 },
+  'an unfinished header block': { sent: unfinished, ms: 5500, type: frameTypes.goAway },
+  'an unfinished frame': {
     sent: headers(1).subarray(0, 20),
     ms: 10_500,
     type: frameTypes.goAway,
   },
 }
 
-test.each(Object.entries(waits))('%s is ended in our own time', async (_, { sent, ms, type }) => {
-  const { open, bounds } = openTransport()
-  const client = open(sent)
-  const ended = () => client.came().some((one) => one.type === type)
-  await waitFor('the settings', () => client.came().length > 0)
-  await new Promise((resolve) => setImmediate(resolve))
-  const now = performance.now.bind(performance)
-  jest.spyOn(performance, 'now').mockImplementation(() => now() + ms)
-  await waitFor('its end', ended)
-  const { streams, headers: blocks, input } = bounds.sums
-  await waitFor('all to be given back', () => streams.used + blocks.used + input.used === 0)
-})
+test.each(Object.entries(waits))(
+  '%s is aborted at our own deadline',
+  async (_, { sent, ms, type }) => {
+    const { open, bounds } = openTransport()
+    const client = open(sent)
+    const ended = () => client.received().some((one) => one.type === type)
+    await waitFor('the settings', () => client.received().length > 0)
+    await new Promise((resolve) => setImmediate(resolve))
+    const now = performance.now.bind(performance)
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + ms)
+    await waitFor('the abort', ended)
+    const { streams, headers: blocks, input } = bounds.sums
+    await waitFor('all to be released', () => streams.used + blocks.used + input.used === 0)
+  },
+)
 
 test('errors do not refill the abuse budget', async () => {
   const other = Buffer.concat([
@@ -123,17 +132,17 @@ test('errors do not refill the abuse budget', async () => {
     Buffer.from('content-type\x09text/html'),
   ])
   const { open } = openTransport()
-  const { duplex, came } = open()
-  const isGone = () => came().some(({ type }) => type === frameTypes.goAway)
+  const { duplex, received } = open()
+  const isClosing = () => received().some(({ type }) => type === frameTypes.goAway)
   let stream = 1
-  for (let round = 0; round < 300 && !isGone(); round += 1) {
+  for (let round = 0; round < 300 && !isClosing(); round += 1) {
     const each = Array.from({ length: 100 }, () => headers((stream += 2), 5, other))
     duplex.push(Buffer.concat(each))
     await new Promise((resolve) => setImmediate(resolve))
   }
-  await waitFor('its end', isGone)
+  await waitFor('the abort', isClosing)
   expect(
-    came()
+    received()
       .find(({ type }) => type === frameTypes.goAway)
       ?.payload.readUInt32BE(4),
   ).toBe(11)

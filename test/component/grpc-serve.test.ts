@@ -1,4 +1,4 @@
-// The gRPC listener over a port and a unix socket: answers, faults, age and end.
+// The gRPC listener on a port and a unix socket: responses, errors, connection age and shutdown.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,25 +9,25 @@ import { afterEach, describe, expect, test } from '@jest/globals'
 import * as grpc from '@grpc/grpc-js'
 import { LimitRequestError, type Verdict } from '../../src/limits/verdict.ts'
 import { createTestClient, passAll, startTestServer } from './grpc-client.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
 const request = { domain: 'edge', descriptors: [{ entries: [{ key: 'k', value: 'v' }] }] }
 
-const ends: (() => unknown)[] = []
+const cleanups: (() => unknown)[] = []
 afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
+  for (const end of cleanups.splice(0).reverse()) await end()
 })
 
 async function start(...given: Parameters<typeof startTestServer>) {
   const server = await startTestServer(...given)
-  ends.push(() => server.close())
+  cleanups.push(() => server.close())
   return server
 }
 
 function clientOf(target: string | number, options: grpc.ClientOptions = {}) {
   const address = typeof target === 'number' ? `127.0.0.1:${target}` : target
   const client = createTestClient(address, undefined, options)
-  ends.push(() => {
+  cleanups.push(() => {
     client.close()
   })
   return client
@@ -35,17 +35,17 @@ function clientOf(target: string | number, options: grpc.ClientOptions = {}) {
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'curtail-grpc-'))
-  ends.push(() => {
+  cleanups.push(() => {
     rmSync(path, { recursive: true })
   })
   return path
 }
 
 describe('a call', () => {
-  test('is decided and answered in Envoy’s own messages', async () => {
+  test('is decided and gets a response in Envoy’s messages', async () => {
     const server = await start()
-    const answer = await clientOf(server.port).call(request)
-    expect(answer).toMatchObject({
+    const response = await clientOf(server.port).call(request)
+    expect(response).toMatchObject({
       overallCode: 'OK',
       statuses: [
         {
@@ -62,7 +62,7 @@ describe('a call', () => {
     expect(server.calls[0]?.seconds).toBeGreaterThan(0)
   })
 
-  test('that cannot be decided is told why, whatever characters that takes', async () => {
+  test('that cannot be decided gets the reason, whatever characters it contains', async () => {
     const decide = () =>
       Promise.reject(new LimitRequestError(`no domain “\ud800é\n%” here ${'x'.repeat(5000)}`))
     const server = await start({}, { decide })
@@ -84,7 +84,7 @@ describe('a call', () => {
       },
     ],
     ['a verdict that cannot be written', () => Promise.resolve({} as Verdict)],
-  ])('with a defect, %s, is INTERNAL without a word of it', async (_, decide) => {
+  ])('with a defect, %s, gets INTERNAL without the error’s message', async (_, decide) => {
     const server = await start({}, { decide })
     await expect(clientOf(server.port).call(request)).rejects.toMatchObject({
       code: grpc.status.INTERNAL,
@@ -94,15 +94,15 @@ describe('a call', () => {
     expect(server.calls).toMatchObject([{ code: 'INTERNAL' }])
   })
 
-  test('ends at its client’s deadline though nothing is decided', async () => {
+  test('completes at its client’s deadline, even if it is not decided', async () => {
     const server = await start({}, { decide: () => new Promise(() => undefined), closeMsMax: 0 })
-    const late = clientOf(server.port).call(request, { deadline: Date.now() + 50 })
-    await expect(late).rejects.toMatchObject({ code: grpc.status.DEADLINE_EXCEEDED })
+    const timedOut = clientOf(server.port).call(request, { deadline: Date.now() + 50 })
+    await expect(timedOut).rejects.toMatchObject({ code: grpc.status.DEADLINE_EXCEEDED })
   })
 })
 
 describe('a unix socket', () => {
-  test('is served instead of the port, and gone at the end', async () => {
+  test('is served instead of the port, and deleted at the shutdown', async () => {
     const path = join(folder(), 'rls.sock')
     const server = await startTestServer({ GRPC_UDS: path })
     expect(server.port).toBe(0)
@@ -111,7 +111,7 @@ describe('a unix socket', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('that a dead process left behind is taken over', async () => {
+  test('that a dead process left behind is reused', async () => {
     const path = join(folder(), 'rls.sock')
     const listening = `listen(${JSON.stringify(path)}, () => console.log())`
     const script = `require('net').createServer().${listening}`
@@ -124,7 +124,7 @@ describe('a unix socket', () => {
     expect(await clientOf(`unix:${path}`).call(request)).toMatchObject({ overallCode: 'OK' })
   })
 
-  test('that is served is left alone', async () => {
+  test('that another server uses is not taken over', async () => {
     const path = join(folder(), 'rls.sock')
     await start({ GRPC_UDS: path })
     await expect(startTestServer({ GRPC_UDS: path })).rejects.toThrow(
@@ -133,7 +133,7 @@ describe('a unix socket', () => {
     expect(await clientOf(`unix:${path}`).call(request)).toMatchObject({ overallCode: 'OK' })
   })
 
-  test('never takes the place of another file', async () => {
+  test('never replaces another file', async () => {
     const path = join(folder(), 'precious')
     writeFileSync(path, 'kept')
     await expect(startTestServer({ GRPC_UDS: path })).rejects.toThrow(
@@ -143,7 +143,7 @@ describe('a unix socket', () => {
   })
 })
 
-test('a port in use is refused in a sentence', async () => {
+test('a port in use fails with one error message', async () => {
   const { port } = await start()
   await expect(startTestServer({ GRPC_PORT: String(port) })).rejects.toThrow(
     `gRPC cannot be served on 127.0.0.1 port ${port} (EADDRINUSE): change GRPC_HOST and GRPC_PORT`,
@@ -153,33 +153,33 @@ test('a port in use is refused in a sentence', async () => {
 describe('a connection', () => {
   async function sessionOf(port: number): Promise<ClientHttp2Session> {
     const session = connect(`http://127.0.0.1:${port}`)
-    ends.push(() => {
+    cleanups.push(() => {
       session.destroy()
     })
     await once(session, 'connect')
     return session
   }
 
-  test('is told to go when its age is reached, and its client connects anew', async () => {
+  test('gets GOAWAY at its maximum age, and its client reconnects', async () => {
     const server = await start({ GRPC_MAX_CONNECTION_AGE: '300ms' })
     const session = await sessionOf(server.port)
-    const [code] = (await inTime('GOAWAY', once(session, 'goaway'))) as [number]
+    const [code] = (await withinDeadline('GOAWAY', once(session, 'goaway'))) as [number]
     expect(code).toBe(0)
-    await inTime('its end', once(session, 'close'))
+    await withinDeadline('its close', once(session, 'close'))
     const client = clientOf(server.port)
-    const begunMs = performance.now()
-    while (performance.now() - begunMs < 1000) await client.call(request)
+    const startMs = performance.now()
+    while (performance.now() - startMs < 1000) await client.call(request)
     expect(server.calls.every(({ code }) => code === 'OK')).toBe(true)
   })
 
-  test('is cut after its grace though a call is under way', async () => {
+  test('is destroyed after its grace period, even with a call in flight', async () => {
     const env = { GRPC_MAX_CONNECTION_AGE: '100ms', GRPC_MAX_CONNECTION_AGE_GRACE: '100ms' }
     const server = await start(env, { decide: () => new Promise(() => undefined), closeMsMax: 0 })
-    const cut = clientOf(server.port, { 'grpc.enable_retries': 0 }).call(request)
-    await expect(cut).rejects.toMatchObject({ code: grpc.status.UNAVAILABLE })
+    const aborted = clientOf(server.port, { 'grpc.enable_retries': 0 }).call(request)
+    await expect(aborted).rejects.toMatchObject({ code: grpc.status.UNAVAILABLE })
   })
 
-  test('without end is what an age of 0 means', async () => {
+  test('has no maximum age with a setting of 0', async () => {
     const server = await start({ GRPC_MAX_CONNECTION_AGE: '0' })
     const session = await sessionOf(server.port)
     const goaway = once(session, 'goaway')
@@ -188,48 +188,48 @@ describe('a connection', () => {
   })
 })
 
-describe('the end', () => {
-  test('lets calls under way be answered, and takes no new ones', async () => {
-    let answer = () => undefined as unknown
-    let isAsked = false
+describe('the shutdown', () => {
+  test('completes calls in flight, and accepts no new ones', async () => {
+    let complete = () => undefined as unknown
+    let isCalled = false
     const server = await startTestServer(
       {},
       {
-        decide: async (asked) => {
-          isAsked = true
-          await new Promise<void>((resolve) => (answer = resolve))
-          return passAll(asked)
+        decide: async (limitRequest) => {
+          isCalled = true
+          await new Promise<void>((resolve) => (complete = resolve))
+          return passAll(limitRequest)
         },
       },
     )
     const client = clientOf(server.port)
     const answered = client.call(request)
-    await waitFor('the call', () => isAsked)
+    await waitFor('the call', () => isCalled)
     const closed = server.close()
     await expect(clientOf(server.port).call(request)).rejects.toMatchObject({
       code: grpc.status.UNAVAILABLE,
     })
-    answer()
+    complete()
     expect(await answered).toMatchObject({ overallCode: 'OK' })
     await closed
     expect(server.errors).toEqual([])
   })
 
-  test('cuts what is still under way when the time is over, and says so', async () => {
-    let isAsked = false
+  test('aborts calls that are in flight at its deadline, and reports it', async () => {
+    let isCalled = false
     const decide = () => {
-      isAsked = true
+      isCalled = true
       return new Promise<never>(() => undefined)
     }
     const server = await startTestServer({}, { decide, closeMsMax: 100 })
-    const cut = clientOf(server.port).call(request)
+    const aborted = clientOf(server.port).call(request)
     const idle = connect(`http://127.0.0.1:${server.port}`)
-    const refused = expect(cut).rejects.toMatchObject({ code: grpc.status.UNAVAILABLE })
+    const rejected = expect(aborted).rejects.toMatchObject({ code: grpc.status.UNAVAILABLE })
     await once(idle, 'connect')
-    await waitFor('the call', () => isAsked)
-    const gone = once(idle, 'close')
-    await inTime('the end', server.close(), 5000)
-    await Promise.all([refused, gone])
+    await waitFor('the call', () => isCalled)
+    const idleClosed = once(idle, 'close')
+    await withinDeadline('the shutdown', server.close(), 5000)
+    await Promise.all([rejected, idleClosed])
     expect(server.errors).toMatchObject([{ message: 'calls were still under way' }])
   })
 })

@@ -1,24 +1,23 @@
-// What breaks HTTP/2 on one stream alone resets that stream (RFC 9113 §5.4.2); others are
-// served on.
+// Stream errors reset only their stream (RFC 9113 §5.4.2); other streams are not affected.
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { frameTypes } from '../../src/grpc/http2/frames.ts'
 import { startTestServer, type TestServer } from './grpc-client.ts'
 import { callHeaders, callOn, emptyCall, frame, openFrames, opening } from './grpc-frames.ts'
 
-const ends: (() => unknown)[] = []
+const cleanups: (() => unknown)[] = []
 let server: TestServer
 beforeEach(async () => {
   server = await startTestServer({}, { closeMsMax: 0 })
 })
 afterEach(async () => {
-  for (const end of ends.splice(0)) end()
+  for (const end of cleanups.splice(0)) end()
   await server.close()
   expect(server.defects).toEqual([])
 })
 
 function open(...frames: readonly Buffer[]) {
   const client = openFrames(server.port, Buffer.concat([opening, ...frames]))
-  ends.push(() => client.socket.destroy())
+  cleanups.push(() => client.socket.destroy())
   return client
 }
 
@@ -29,10 +28,10 @@ const number = (value: number) => {
   bytes.writeUInt32BE(value)
   return bytes
 }
-// As RFC 9113 has them.
+// Error codes of RFC 9113 §7.
 const [PROTOCOL, FLOW, STREAM_CLOSED] = [1, 3, 5]
 
-test('a call whose body is not as long as its content-length is reset', async () => {
+test('a call whose body differs from its content-length is reset', async () => {
   const length = (text: string) =>
     Buffer.concat([callHeaders, Buffer.from(`\0\x0econtent-length${text}`)])
   const data = (stream: number, bytes: Buffer, flags = 1) =>
@@ -54,7 +53,7 @@ test('a call whose body is not as long as its content-length is reset', async ()
   expect(codes).toEqual([1, 3, 5, 7, 9, 11].map((stream) => [stream, PROTOCOL]))
 })
 
-test('a call that sends more after its end is reset once, unless it was reset before', async () => {
+test('a call that sends more after its end is reset once, unless it is already reset', async () => {
   const data = (stream: number) => frame({ type: frameTypes.data, flags: 1 }, stream, emptyCall)
   const noPath = Buffer.from('\x83\x86', 'latin1')
   const { frame: next, frames, socket } = open(callOn(1))
@@ -68,15 +67,15 @@ test('a call that sends more after its end is reset once, unless it was reset be
   ])
 })
 
-test('the padding of a call is checked after its answer too', async () => {
+test('the padding of a call is checked also after its response', async () => {
   const { ended } = open(
-    headers(1, 4, Buffer.from('\x83\x86\x84', 'latin1')), // answered with 415 at once
+    headers(1, 4, Buffer.from('\x83\x86\x84', 'latin1')), // gets 415 at once
     frame({ type: frameTypes.data, flags: 8 }, 1, Buffer.from([200, 0])),
   )
   expect(await ended()).toBe(PROTOCOL)
 })
 
-test('a call whose window is opened too wide is reset', async () => {
+test('a call whose window exceeds 2^31 - 1 is reset', async () => {
   const widest = frame({ type: frameTypes.windowUpdate }, 1, number(2 ** 31 - 1))
   const { frame: next } = open(headers(1), widest, callOn(3))
   expect((await next(frameTypes.rstStream, 1)).payload.readUInt32BE()).toBe(FLOW)

@@ -1,5 +1,5 @@
-// The gRPC listener over TLS: who is let in, and that a renewed certificate is served to who
-// connects from then on, while those before go on.
+// The gRPC listener over TLS: which clients it accepts; new connections get a renewed certificate
+// while existing ones stay open.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -19,15 +19,15 @@ const request = { domain: 'edge', descriptors: [{ entries: [{ key: 'k', value: '
 const authority = createAuthority('servers of the test')
 const clients = createAuthority('clients of the test')
 
-const ends: (() => unknown)[] = []
+const cleanups: (() => unknown)[] = []
 afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
+  for (const end of cleanups.splice(0).reverse()) await end()
 })
 
 /** A directory with a certificate in it, and the settings that name it. */
 function filesOf(issued: Issued, within = '') {
   const root = mkdtempSync(join(tmpdir(), 'curtail-tls-'))
-  ends.push(() => {
+  cleanups.push(() => {
     rmSync(root, { recursive: true })
   })
   const path = join(root, within)
@@ -48,7 +48,7 @@ function write(path: string, { cert, key }: Issued): void {
 
 async function start(env: Record<string, string>): Promise<TestServer> {
   const server = await startTestServer(env, { checkEveryMs: 30 })
-  ends.push(() => server.close())
+  cleanups.push(() => server.close())
   return server
 }
 
@@ -62,14 +62,14 @@ function clientOf(port: number, own?: Issued) {
     'grpc.ssl_target_name_override': 'localhost',
     'grpc.enable_retries': 0,
   })
-  ends.push(() => {
+  cleanups.push(() => {
     client.close()
   })
   return client
 }
 
-/** The serial number of the certificate that a new connection is shown. */
-function shown(port: number): Promise<string> {
+/** The serial number of the certificate that a new connection gets. */
+function serialNumberOf(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { port, host: '127.0.0.1', servername: 'localhost', ALPNProtocols: ['h2'] }
     const socket = connect({ ...options, ca: authority.cert }, () => {
@@ -83,28 +83,28 @@ function shown(port: number): Promise<string> {
 async function sessionTo(port: number): Promise<ClientHttp2Session> {
   const options = { ca: authority.cert, servername: 'localhost' }
   const session = connectHttp2(`https://127.0.0.1:${port}`, options)
-  ends.push(() => {
+  cleanups.push(() => {
     session.destroy()
   })
   await once(session, 'connect')
   return session
 }
 
-const refused = { code: grpc.status.UNAVAILABLE }
+const unavailable = { code: grpc.status.UNAVAILABLE }
 
 describe('TLS', () => {
-  test('is spoken, and nothing else', async () => {
+  test('is required', async () => {
     const server = await start(filesOf(authority.issue(['localhost'])).env)
     expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
     const plain = createTestClient(`127.0.0.1:${server.port}`)
-    ends.push(() => {
+    cleanups.push(() => {
       plain.close()
     })
-    await expect(plain.call(request)).rejects.toMatchObject(refused)
+    await expect(plain.call(request)).rejects.toMatchObject(unavailable)
     expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
   })
 
-  test('needs its files, each mistake in a sentence', async () => {
+  test('requires its files, with one error message for each mistake', async () => {
     const { env, root } = filesOf(authority.issue(['localhost']))
     const without = { ...env, GRPC_SERVER_TLS_KEY: '' }
     await expect(startTestServer(without)).rejects.toThrow(
@@ -130,35 +130,38 @@ describe('clients', () => {
     return start({ ...env, GRPC_CLIENT_TLS_CACERT: join(root, 'ca.crt'), ...more })
   }
 
-  test('are let in with a certificate of their authority, and not without', async () => {
+  test('are accepted only with a certificate of the configured CA', async () => {
     const { port } = await startMutual()
     const own = clients.issue(['envoy.test'])
     expect(await clientOf(port, own).call(request)).toMatchObject({ overallCode: 'OK' })
-    await expect(clientOf(port).call(request)).rejects.toMatchObject(refused)
+    await expect(clientOf(port).call(request)).rejects.toMatchObject(unavailable)
     const foreign = authority.issue(['envoy.test'])
-    await expect(clientOf(port, foreign).call(request)).rejects.toMatchObject(refused)
+    await expect(clientOf(port, foreign).call(request)).rejects.toMatchObject(unavailable)
   })
 
-  test('must have the name asked for, among their alternative names', async () => {
+  test('must have the configured name among their alternative names', async () => {
     const { port } = await startMutual({ GRPC_CLIENT_TLS_SAN: 'envoy.edge.test' })
     const named = clients.issue(['other.test', 'envoy.edge.test'])
     expect(await clientOf(port, named).call(request)).toMatchObject({ overallCode: 'OK' })
     const wild = clients.issue(['*.edge.test'])
     expect(await clientOf(port, wild).call(request)).toMatchObject({ overallCode: 'OK' })
     const other = clients.issue(['envoy.edge.test.example'])
-    await expect(clientOf(port, other).call(request)).rejects.toMatchObject(refused)
+    await expect(clientOf(port, other).call(request)).rejects.toMatchObject(unavailable)
   })
 })
 
 describe('a renewed certificate', () => {
-  test('is served to new connections, while old ones go on', async () => {
+  test('is used for new connections, while existing ones stay open', async () => {
     const { env, root } = filesOf(authority.issue(['localhost']))
     const server = await start(env)
     const old = await sessionTo(server.port)
     for (let renewals = 0; renewals < 2; renewals += 1) {
-      const before = await shown(server.port)
+      const before = await serialNumberOf(server.port)
       write(root, authority.issue(['localhost']))
-      await waitFor('the new certificate', async () => (await shown(server.port)) !== before)
+      await waitFor(
+        'the new certificate',
+        async () => (await serialNumberOf(server.port)) !== before,
+      )
     }
     await new Promise<void>((resolve, reject) => {
       old.ping((error) => {
@@ -171,52 +174,55 @@ describe('a renewed certificate', () => {
     expect(server.errors).toEqual([])
   })
 
-  test('is seen when a mounted Secret is swapped', async () => {
+  test('is loaded when a mounted Secret is swapped', async () => {
     const { env, root } = filesOf(authority.issue(['localhost']), '..v1')
     symlinkSync('..v1', join(root, '..data'))
     for (const name of ['tls.crt', 'tls.key']) symlinkSync(`..data/${name}`, join(root, name))
     const server = await start(env)
     for (const version of [2, 3]) {
-      const before = await shown(server.port)
+      const before = await serialNumberOf(server.port)
       mkdirSync(join(root, `..v${version}`))
       write(join(root, `..v${version}`), authority.issue(['localhost']))
       symlinkSync(`..v${version}`, join(root, '..data_tmp'))
       renameSync(join(root, '..data_tmp'), join(root, '..data'))
       rmSync(join(root, `..v${version - 1}`), { recursive: true })
-      await waitFor('the new certificate', async () => (await shown(server.port)) !== before)
+      await waitFor(
+        'the new certificate',
+        async () => (await serialNumberOf(server.port)) !== before,
+      )
     }
     expect(server.errors).toEqual([])
   })
 
-  test('that changes while it is read is read again, and nobody is told of the half', async () => {
+  test('that changes during a read is re-read, and never reported partially', async () => {
     const [first, second] = [authority.issue(['localhost']), authority.issue(['localhost'])]
     const { env, root } = filesOf(first)
     const [certificate, key] = [env.GRPC_SERVER_TLS_CERT, env.GRPC_SERVER_TLS_KEY]
-    const told: string[] = []
-    const following = watchTlsFiles({
+    const events: string[] = []
+    const watching = watchTlsFiles({
       files: { certificate, key, clientAuthorities: undefined },
       everyMs: 20,
-      onChange: ({ cert }) => told.push(cert.toString()),
-      onError: (error) => told.push(String(error)),
+      onChange: ({ cert }) => events.push(cert.toString()),
+      onError: (error) => events.push(String(error)),
     })
-    ends.push(() => following.stop())
-    await waitFor('the first', () => told.length === 1)
+    cleanups.push(() => watching.stop())
+    await waitFor('the first certificate', () => events.length === 1)
     rmSync(certificate)
-    execFileSync('mkfifo', [certificate]) // whoever reads it has half of it until we end it
+    execFileSync('mkfifo', [certificate]) // a read blocks until the test closes it
     const half = await open(certificate, 'w')
     await half.write('half a')
     writeFileSync(join(root, 'next.crt'), second.cert)
     renameSync(join(root, 'next.crt'), certificate)
     writeFileSync(key, second.key)
     await half.close()
-    await waitFor('the second', () => told.length > 1)
-    expect(told).toEqual([first.cert, second.cert])
+    await waitFor('the second certificate', () => events.length > 1)
+    expect(events).toEqual([first.cert, second.cert])
   })
 
-  test('that is bad or gone is reported once, and the old one goes on', async () => {
+  test('that is invalid is reported once, and the previous one stays in use', async () => {
     const { env, root } = filesOf(authority.issue(['localhost']))
     const server = await start(env)
-    const before = await shown(server.port)
+    const before = await serialNumberOf(server.port)
     const bad = [
       () => {
         writeFileSync(join(root, 'tls.crt'), 'half a')
@@ -228,10 +234,10 @@ describe('a renewed certificate', () => {
         rmSync(join(root, 'tls.key'))
       },
     ]
-    for (const [at, spoil] of bad.entries()) {
-      spoil()
+    for (const [at, invalidate] of bad.entries()) {
+      invalidate()
       await waitFor('the report', () => server.errors.length === at + 1)
-      expect(await shown(server.port)).toBe(before)
+      expect(await serialNumberOf(server.port)).toBe(before)
       expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
     }
     expect(server.errors).toMatchObject([
@@ -240,7 +246,7 @@ describe('a renewed certificate', () => {
       { message: expect.stringContaining('tls.key cannot be read') },
     ])
     write(root, authority.issue(['localhost']))
-    await waitFor('the new certificate', async () => (await shown(server.port)) !== before)
+    await waitFor('the new certificate', async () => (await serialNumberOf(server.port)) !== before)
     expect(server.errors).toHaveLength(3)
   })
 })

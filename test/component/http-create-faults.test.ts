@@ -1,5 +1,5 @@
-// POST /v1/urls of the real standalone process: what is refused, and by which words. Every answer
-// is held against /openapi.json.
+// POST /v1/urls of the real standalone process: the requests it rejects, and the problem documents.
+// Every response is validated against /openapi.json.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Client, openClient } from './client.ts'
 import { jsonOf } from './raw-http.ts'
@@ -47,7 +47,7 @@ const faults: Record<string, Fault> = {
   'long_url with a user': [{ long_url: 'https://u@e.com/' }, '/long_url', 'credentials'],
   'long_url with a password': [{ long_url: 'https://:p@e.com/' }, '/long_url', 'credentials'],
   'long_url after a space': [{ long_url: ` ${https}` }, '/long_url', 'surrounding-space'],
-  'long_url before a line end': [{ long_url: `${https}\n` }, '/long_url', 'surrounding-space'],
+  'long_url before a line break': [{ long_url: `${https}\n` }, '/long_url', 'surrounding-space'],
   'long_url before a NUL': [{ long_url: `${https}\u0000` }, '/long_url', 'surrounding-space'],
   'long_url before a wide space': [
     { long_url: `${https}\u3000` },
@@ -64,14 +64,18 @@ const faults: Record<string, Fault> = {
     '/long_url',
     'too-long',
   ],
-  'our own host': [{ long_url: 'https://cur.tl/abc' }, '/long_url', 'own-host'],
-  'our own host in capitals': [{ long_url: 'HTTPS://CUR.TL/abc' }, '/long_url', 'own-host'],
-  'our own host by another port': [{ long_url: 'http://cur.tl:81/' }, '/long_url', 'own-host'],
-  'our own host with a dot': [{ long_url: 'https://cur.tl./' }, '/long_url', 'own-host'],
-  'our own host in full width': [{ long_url: 'https://ｃｕｒ.tl/' }, '/long_url', 'own-host'],
-  'our own host in escapes': [{ long_url: 'https://%63ur.tl/' }, '/long_url', 'own-host'],
-  'another host of ours': [{ long_url: 'https://short.example/' }, '/long_url', 'own-host'],
-  'an address of ours': [{ long_url: 'http://[2001:DB8:0::1]:8/' }, '/long_url', 'own-host'],
+  'own host': [{ long_url: 'https://cur.tl/abc' }, '/long_url', 'own-host'],
+  'own host in capitals': [{ long_url: 'HTTPS://CUR.TL/abc' }, '/long_url', 'own-host'],
+  'own host with another port': [{ long_url: 'http://cur.tl:81/' }, '/long_url', 'own-host'],
+  'own host with a trailing dot': [{ long_url: 'https://cur.tl./' }, '/long_url', 'own-host'],
+  'own host in full-width characters': [
+    { long_url: 'https://ｃｕｒ.tl/' },
+    '/long_url',
+    'own-host',
+  ],
+  'own host percent-encoded': [{ long_url: 'https://%63ur.tl/' }, '/long_url', 'own-host'],
+  'another own host': [{ long_url: 'https://short.example/' }, '/long_url', 'own-host'],
+  'an own IPv6 address': [{ long_url: 'http://[2001:DB8:0::1]:8/' }, '/long_url', 'own-host'],
   'alias empty': [{ long_url: https, custom_alias: '' }, '/custom_alias', 'malformed'],
   'alias too long': [
     { long_url: https, custom_alias: 'a'.repeat(11) },
@@ -79,7 +83,7 @@ const faults: Record<string, Fault> = {
     'malformed',
   ],
   'alias with a slash': [{ long_url: https, custom_alias: 'a/b' }, '/custom_alias', 'malformed'],
-  'alias with a line end': [
+  'alias with a line break': [
     { long_url: https, custom_alias: 'ab\n' },
     '/custom_alias',
     'malformed',
@@ -95,7 +99,7 @@ const faults: Record<string, Fault> = {
   'ttl_days negative': [{ long_url: https, ttl_days: -1 }, '/ttl_days', 'out-of-range'],
   'ttl_days too large': [{ long_url: https, ttl_days: 3651 }, '/ttl_days', 'out-of-range'],
   'ttl_days a fraction': [{ long_url: https, ttl_days: 1.5 }, '/ttl_days', 'invalid-type'],
-  'ttl_days a text': [{ long_url: https, ttl_days: '1' }, '/ttl_days', 'invalid-type'],
+  'ttl_days a string': [{ long_url: https, ttl_days: '1' }, '/ttl_days', 'invalid-type'],
   'ttl_days true': [{ long_url: https, ttl_days: true }, '/ttl_days', 'invalid-type'],
   'ttl_days infinite': [
     '{"long_url":"https://e.com/","ttl_days":1e999}',
@@ -103,7 +107,11 @@ const faults: Record<string, Fault> = {
     'invalid-type',
   ],
   'another member': [{ long_url: https, extra: 1 }, '/extra', 'unknown-field'],
-  'a member to escape': [{ long_url: https, 'a/b~': 1 }, '/a~1b~0', 'unknown-field'],
+  'a member whose pointer needs escapes': [
+    { long_url: https, 'a/b~': 1 },
+    '/a~1b~0',
+    'unknown-field',
+  ],
   'the member __proto__': [
     '{"long_url":"https://e.com/","__proto__":{}}',
     '/__proto__',
@@ -112,7 +120,7 @@ const faults: Record<string, Fault> = {
   'the member constructor': [{ long_url: https, constructor: 1 }, '/constructor', 'unknown-field'],
   'JSON null': ['null', '', 'invalid-type'],
   'a JSON list': ['[]', '', 'invalid-type'],
-  'a JSON text': ['"https://example.com/"', '', 'invalid-type'],
+  'a JSON string': ['"https://example.com/"', '', 'invalid-type'],
   'a JSON number': ['1', '', 'invalid-type'],
   'the deepest nesting': [
     `{"long_url":${'['.repeat(8000)}${']'.repeat(8000)}}`,
@@ -123,9 +131,9 @@ const faults: Record<string, Fault> = {
 
 describe('422 invalid-request with a pointer', () => {
   test.each(Object.entries(faults))('%s', async (_, [body, pointer, code]) => {
-    const answer = await client.create(body)
-    expect(answer.status).toBe(422)
-    const problem = jsonOf(answer)
+    const response = await client.create(body)
+    expect(response.status).toBe(422)
+    const problem = jsonOf(response)
     expect(problem['type']).toBe('https://cur.tl/problems/invalid-request')
     const { errors } = problem as { errors: { pointer: string; code: string; detail: string }[] }
     expect(errors).toEqual([{ pointer, code, detail: expect.any(String) }])
@@ -143,7 +151,7 @@ describe('422 invalid-request with a pointer', () => {
     expect(jsonOf(await client.create(body))['detail']).toBe(detail)
   })
 
-  test('every fault is told at once', async () => {
+  test('one response reports every fault', async () => {
     const body = { long_url: 'x', custom_alias: '?', ttl_days: 0, more: 1 }
     const { errors } = jsonOf(await client.create(body)) as { errors: { pointer: string }[] }
     const pointers = errors.map(({ pointer }) => pointer)
@@ -166,20 +174,20 @@ describe('422 invalid-request with a pointer', () => {
     ],
     ...['static', 'health', 'healthz', 'livez', 'readyz', 'metrics', 'status', 'login', 'about'],
     ...['help', 'terms', 'abuse', 'HELP'],
-  ])('the alias %s is kept back', async (alias) => {
-    const answer = await client.create({ long_url: https, custom_alias: alias })
-    expect(answer.status).toBe(422)
-    expect(jsonOf(answer)['errors']).toEqual([
+  ])('the alias %s is reserved', async (alias) => {
+    const response = await client.create({ long_url: https, custom_alias: alias })
+    expect(response.status).toBe(422)
+    expect(jsonOf(response)['errors']).toEqual([
       { pointer: '/custom_alias', code: 'reserved', detail: expect.any(String) },
     ])
   })
 })
 
-const notJson: Record<string, string | Buffer> = {
+const malformedBodies: Record<string, string | Buffer> = {
   empty: '',
   'only white space': '  ',
-  'cut off': '{"long_url":',
-  'no JSON': 'long_url=https://e.com/',
+  truncated: '{"long_url":',
+  'form data': 'long_url=https://e.com/',
   'two values': '{"long_url":"https://e.com/"}{}',
   'single quotes': "{'long_url':'https://e.com/'}",
   'a trailing comma': '{"long_url":"https://e.com/",}',
@@ -187,16 +195,16 @@ const notJson: Record<string, string | Buffer> = {
     '7b226c6f6e675f75726c223a2268747470733a2f2f652e636f6d2fff227d',
     'hex',
   ),
-  'UTF-8 that is cut off': Buffer.from('{"long_url":"https://e.com/\u00fc').subarray(0, -1),
-  'a raw line end in a text': '{"long_url":"https://e.com/\n"}',
+  'truncated UTF-8': Buffer.from('{"long_url":"https://e.com/\u00fc').subarray(0, -1),
+  'a raw line break in a string': '{"long_url":"https://e.com/\n"}',
   'UTF-16': Buffer.from('{"long_url":"https://e.com/"}', 'utf16le'),
-  'the deepest nesting without end': '['.repeat(BODY_BYTES_MAX),
+  'the deepest nesting without closing brackets': '['.repeat(BODY_BYTES_MAX),
 }
 
-describe('a body that is refused', () => {
-  test.each(Object.entries(notJson))('400 malformed-json: %s', async (_, body) => {
-    const answer = await client.create(body)
-    expect(answer.status).toBe(400)
-    expect(jsonOf(answer)['type']).toBe('https://cur.tl/problems/malformed-json')
+describe('a body that is not JSON', () => {
+  test.each(Object.entries(malformedBodies))('400 malformed-json: %s', async (_, body) => {
+    const response = await client.create(body)
+    expect(response.status).toBe(400)
+    expect(jsonOf(response)['type']).toBe('https://cur.tl/problems/malformed-json')
   })
 })

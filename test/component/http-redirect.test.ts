@@ -1,12 +1,12 @@
-// GET and HEAD /{code} of the real standalone process: the redirect to the byte, what is no code,
-// and that links which cannot be followed all look alike. Every answer is held against
-// /openapi.json.
+// GET and HEAD /{code} of the real standalone process: the exact redirect, paths that are not
+// codes, and the same 404 for unknown, expired, disabled and deleted links. Every response is
+// validated against /openapi.json.
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { type Client, codeOf, createAsk, openClient } from './client.ts'
+import { type Client, codeOf, createLinkRequest, openClient } from './client.ts'
 import {
-  type Answer,
+  type RawResponse,
   headerOf,
   headersOf,
   jsonOf,
@@ -32,13 +32,13 @@ afterAll(async () => {
   await service.stop()
 }, START_MS_MAX)
 
-/** Headers but for those of the connection, and the request's id. */
-function ownHeaders(answer: Answer): (readonly [string, string])[] {
+/** The headers without those of the connection and the request id. */
+function ownHeaders(response: RawResponse): (readonly [string, string])[] {
   const others = ['connection', 'keep-alive', 'date', 'x-request-id']
-  return answer.headers.filter(([name]) => !others.includes(name.toLowerCase()))
+  return response.headers.filter(([name]) => !others.includes(name.toLowerCase()))
 }
 
-/** Moves the end of a link, in the database itself. */
+/** Changes the expiry of a link, directly in the database. */
 function setExpiry({ dataDir }: Standalone, code: string, expiresAtMs: number): void {
   const db = new DatabaseSync(join(dataDir, 'curtail.db'))
   db.prepare('UPDATE links SET expires_at = ? WHERE short_code = ?').run(expiresAtMs, code)
@@ -55,18 +55,18 @@ const redirectHeaders = [
 ]
 
 describe('a redirect', () => {
-  test('is 302 with the target byte for byte and these headers alone', async () => {
-    const answer = await client.follow('there')
-    expect(answer.status).toBe(302)
-    expect(ownHeaders(answer)).toEqual(redirectHeaders)
-    expect(answer.body.toString()).toBe(`Redirecting to ${target}\n`)
+  test('is 302 with the target byte for byte and only these headers', async () => {
+    const response = await client.resolve('there')
+    expect(response.status).toBe(302)
+    expect(ownHeaders(response)).toEqual(redirectHeaders)
+    expect(response.body.toString()).toBe(`Redirecting to ${target}\n`)
   })
 
-  test('has no body for HEAD, and the connection goes on', async () => {
+  test('has no body for HEAD, and the connection stays open', async () => {
     const connection = await openConnection(service.port)
-    const answer = await connection.exchange({ method: 'HEAD', path: '/there' })
-    expect(answer.status).toBe(302)
-    expect(ownHeaders(answer)).toEqual(redirectHeaders)
+    const response = await connection.exchange({ method: 'HEAD', path: '/there' })
+    expect(response.status).toBe(302)
+    expect(ownHeaders(response)).toEqual(redirectHeaders)
     expect((await connection.exchange({ path: '/there' })).status).toBe(302)
     expect(connection.rest).toHaveLength(0)
     connection.close()
@@ -75,14 +75,14 @@ describe('a redirect', () => {
   test.each([
     ...['/there?', '/there?q=1&r', '/there?https://elsewhere.example/', '/%74here', '/%74%68ere'],
     ...['http://127.0.0.1/there', 'http://other.example/there?q', 'HTTP://x:1/%74here'],
-  ])('is the same at %s', async (path) => {
+  ])('is the same for %s', async (path) => {
     for (const method of ['GET', 'HEAD']) {
-      const answer = await client.ask({ method, path })
-      expect([answer.status, ...headersOf(answer, 'Location')]).toEqual([302, target])
+      const response = await client.send({ method, path })
+      expect([response.status, ...headersOf(response, 'Location')]).toEqual([302, target])
     }
   })
 
-  test('is the same where a page is asked for, and with headers that mean nothing', async () => {
+  test('is the same with Accept: text/html and irrelevant headers', async () => {
     const headers = {
       Accept: 'text/html',
       Expect: 'something',
@@ -91,12 +91,12 @@ describe('a redirect', () => {
       'If-None-Match': '*',
       Range: 'bytes=0-1',
     }
-    const answer = await client.ask({ path: '/there', headers })
-    expect(answer.status).toBe(302)
-    expect(ownHeaders(answer)).toEqual(redirectHeaders)
+    const response = await client.send({ path: '/there', headers })
+    expect(response.status).toBe(302)
+    expect(ownHeaders(response)).toEqual(redirectHeaders)
   })
 
-  test('comes in order where requests are sent without waiting', async () => {
+  test('comes in order for pipelined requests', async () => {
     const codes = await Promise.all(
       Array.from({ length: 8 }, async (_, i) =>
         codeOf(await client.create({ long_url: `https://example.com/${i}` })),
@@ -105,27 +105,27 @@ describe('a redirect', () => {
     const paths = [...codes, 'nowhere', 'there', 'v1/urls', '', codes[0] ?? '']
     const connection = await openConnection(service.port)
     connection.send(Buffer.concat(paths.map((path) => requestBytes({ path: `/${path}` }))))
-    const seen: unknown[] = []
-    while (seen.length < paths.length) {
-      const answer = await connection.answer()
-      seen.push(headerOf(answer, 'Location') ?? answer.status)
+    const locations: unknown[] = []
+    while (locations.length < paths.length) {
+      const response = await connection.nextResponse()
+      locations.push(headerOf(response, 'Location') ?? response.status)
     }
     connection.close()
     const inOrder = codes.map((_, i) => `https://example.com/${i}`)
-    expect(seen).toEqual([...inOrder, 404, target, 405, 200, 'https://example.com/0'])
+    expect(locations).toEqual([...inOrder, 404, target, 405, 200, 'https://example.com/0'])
   })
 
-  test('is given to HTTP/1.0 without Host, and the connection ends', async () => {
+  test('is returned to HTTP/1.0 without Host, and the connection closes', async () => {
     const connection = await openConnection(service.port)
     connection.send('GET /there HTTP/1.0\r\n\r\n')
-    const answer = await connection.answer()
-    expect([answer.status, headerOf(answer, 'Location')]).toEqual([302, target])
-    expect(await connection.ended).toBe('end')
+    const response = await connection.nextResponse()
+    expect([response.status, headerOf(response, 'Location')]).toEqual([302, target])
+    expect(await connection.closed).toBe('end')
     connection.close()
   })
 })
 
-const nowhere: readonly string[] = [
+const notFoundPaths: readonly string[] = [
   ...['/there/', '/there/deeper', '/there//', '//there', '///', '/./there', '/../there', '/..'],
   ...['/THERE', '/ther', '/there.', '/there%20', '/there%', '/%zz', '/%', '/%2', '/%e4%f6', '/%00'],
   ...['/there%2F', '/%2Fthere', '/a%2Fb', '/12345678901', '/%74here%74here%74here', '/a.b', '/~'],
@@ -156,14 +156,14 @@ const nowhere: readonly string[] = [
 ]
 
 describe('404', () => {
-  test.each(nowhere)('%s', async (path) => {
-    const answer = await client.ask({ path })
-    expect(answer.status).toBe(404)
-    expect(headerOf(answer, 'Cache-Control')).toBe('no-store')
-    expect(jsonOf(answer)['type']).toBe(`${service.linkBase}/problems/not-found`)
-    const head = await client.ask({ method: 'HEAD', path })
-    expect([head.status, head.body.length]).toEqual([404, 0])
-    expect(ownHeaders(head).length).toBe(ownHeaders(answer).length)
+  test.each(notFoundPaths)('%s', async (path) => {
+    const response = await client.send({ path })
+    expect(response.status).toBe(404)
+    expect(headerOf(response, 'Cache-Control')).toBe('no-store')
+    expect(jsonOf(response)['type']).toBe(`${service.linkBase}/problems/not-found`)
+    const headResponse = await client.send({ method: 'HEAD', path })
+    expect([headResponse.status, headResponse.body.length]).toEqual([404, 0])
+    expect(ownHeaders(headResponse).length).toBe(ownHeaders(response).length)
   })
 
   test.each([
@@ -178,19 +178,19 @@ describe('404', () => {
     ['text/html;q=0', 'application/problem+json'],
     ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html; charset=utf-8'],
     ['nonsense;;q=x,,', 'application/problem+json'],
-  ])('Accept: %s gets %s', async (accept, type) => {
+  ])('Accept: %s returns %s', async (accept, type) => {
     for (const path of ['/nowhere', '/there/', '/%zz', '/problems/none']) {
       const headers = accept === undefined ? {} : { Accept: accept }
-      const answer = await client.ask({ path, headers })
-      expect(headerOf(answer, 'Content-Type')).toBe(type)
-      expect(headerOf(answer, 'Cache-Control')).toBe('no-store')
+      const response = await client.send({ path, headers })
+      expect(headerOf(response, 'Content-Type')).toBe(type)
+      expect(headerOf(response, 'Cache-Control')).toBe('no-store')
     }
   })
 
   test('is the same for unknown, expired, disabled and deleted links', async () => {
     const admin = async (method: string, path: string) => {
-      const done = await fetch(`${service.adminUrl}/admin/links/${path}`, { method })
-      expect(done.ok).toBe(true)
+      const response = await fetch(`${service.adminUrl}/admin/links/${path}`, { method })
+      expect(response.ok).toBe(true)
     }
     for (const alias of ['expired', 'disabled', 'deleted']) {
       const body = { long_url: target, custom_alias: alias, ttl_days: 1 }
@@ -200,29 +200,29 @@ describe('404', () => {
     await admin('POST', 'disabled/disable')
     await admin('DELETE', 'deleted')
     for (const headers of [{}, { Accept: 'text/html' }]) {
-      const unknown = await client.ask({ path: '/unknown', headers })
+      const unknown = await client.send({ path: '/unknown', headers })
       for (const code of ['expired', 'disabled', 'deleted']) {
-        const answer = await client.ask({ path: `/${code}`, headers })
-        expect([answer.status, ownHeaders(answer)]).toEqual([404, ownHeaders(unknown)])
-        expect(withoutId(answer)).toBe(withoutId(unknown))
+        const response = await client.send({ path: `/${code}`, headers })
+        expect([response.status, ownHeaders(response)]).toEqual([404, ownHeaders(unknown)])
+        expect(withoutId(response)).toBe(withoutId(unknown))
       }
     }
   })
 })
 
-const withoutId = (answer: Answer) =>
-  answer.body.toString().replaceAll(headerOf(answer, 'X-Request-Id') ?? '', 'id')
+const withoutId = (response: RawResponse) =>
+  response.body.toString().replaceAll(headerOf(response, 'X-Request-Id') ?? '', 'id')
 
-describe('the end of a link', () => {
-  test('is kept to the millisecond, also by what is in memory', async () => {
+describe('the expiry of a link', () => {
+  test('applies to the millisecond, also to a link in memory', async () => {
     await client.create({ long_url: target, custom_alias: 'ending', ttl_days: 1 })
     const expiresAtMs = Date.now() + 3000
     setExpiry(service, 'ending', expiresAtMs)
     const statuses = new Set<number>()
     for (let nowMs = Date.now(); !statuses.has(404); nowMs = Date.now()) {
-      const { status } = await client.follow('ending')
+      const { status } = await client.resolve('ending')
       statuses.add(status)
-      // It was judged between the two readings of the same clock.
+      // The service evaluated it between the two readings of the same clock.
       if (status === 302) expect(nowMs).toBeLessThan(expiresAtMs)
       else expect(Date.now()).toBeGreaterThanOrEqual(expiresAtMs)
     }
@@ -230,34 +230,36 @@ describe('the end of a link', () => {
   })
 
   test('keeps the alias reserved', async () => {
-    await client.create({ long_url: target, custom_alias: 'ended', ttl_days: 1 })
-    setExpiry(service, 'ended', Date.now() - 1)
-    expect((await client.follow('ended')).status).toBe(404)
-    const again = await client.ask(createAsk({ long_url: target, custom_alias: 'ended' }))
-    expect(again.status).toBe(409)
+    await client.create({ long_url: target, custom_alias: 'lapsed', ttl_days: 1 })
+    setExpiry(service, 'lapsed', Date.now() - 1)
+    expect((await client.resolve('lapsed')).status).toBe(404)
+    const second = await client.send(
+      createLinkRequest({ long_url: target, custom_alias: 'lapsed' }),
+    )
+    expect(second.status).toBe(409)
   })
 })
 
 test(
-  'REDIRECT_STATUS=301 answers 301, kept for 300 s or until the link ends',
+  'REDIRECT_STATUS=301 returns 301, cacheable for 300 s or until the link expires',
   async () => {
     const permanent = await startStandalone({ env: { REDIRECT_STATUS: '301' } })
-    const other = await openClient(permanent.port)
+    const permanentClient = await openClient(permanent.port)
     try {
-      await other.create({ long_url: target, custom_alias: 'for-ever' })
-      await other.create({ long_url: target, custom_alias: 'ending', ttl_days: 1 })
-      const kept = await other.follow('for-ever')
-      expect(kept.status).toBe(301)
-      expect(headerOf(kept, 'Location')).toBe(target)
-      expect(headerOf(kept, 'Cache-Control')).toBe('private, max-age=300')
+      await permanentClient.create({ long_url: target, custom_alias: 'permanent' })
+      await permanentClient.create({ long_url: target, custom_alias: 'ending', ttl_days: 1 })
+      const permanentResponse = await permanentClient.resolve('permanent')
+      expect(permanentResponse.status).toBe(301)
+      expect(headerOf(permanentResponse, 'Location')).toBe(target)
+      expect(headerOf(permanentResponse, 'Cache-Control')).toBe('private, max-age=300')
       setExpiry(permanent, 'ending', Date.now() + 100_000)
-      const ending = headerOf(await other.follow('ending'), 'Cache-Control') ?? ''
+      const ending = headerOf(await permanentClient.resolve('ending'), 'Cache-Control') ?? ''
       const seconds = Number(/^private, max-age=(\d+)$/.exec(ending)?.[1])
       expect(seconds).toBeGreaterThan(80)
       expect(seconds).toBeLessThanOrEqual(100)
-      expect(headerOf(await other.follow('none'), 'Cache-Control')).toBe('no-store')
+      expect(headerOf(await permanentClient.resolve('none'), 'Cache-Control')).toBe('no-store')
     } finally {
-      other.close()
+      permanentClient.close()
       await permanent.stop()
     }
   },

@@ -1,5 +1,5 @@
-// The image as a container sees it: built twice it is the same, every role runs in it as nobody on
-// a read-only root, each loads little, and it says what it is made of.
+// The container image: the build is reproducible, every role runs in it unprivileged on a read-only
+// root and loads only its own dependencies, and it contains a bill of materials.
 import { once } from 'node:events'
 import { createHash } from 'node:crypto'
 import { lstat, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { buildImage } from '../../k8s/image/build.ts'
 import { bundle } from '../../k8s/image/bundle.ts'
 import { type ImageRoot, openImage } from '../parts/image-root.ts'
 import { freePort } from '../parts/free-ports.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
 const BUILD_MS_MAX = 180_000
 const TEST_MS_MAX = 90_000
@@ -25,27 +25,27 @@ beforeAll(async () => {
 
 afterAll(() => image.close())
 
-/** Runs a command of the image to its end. */
+/** Runs a command of the image until it exits. */
 async function runInside(args: readonly string[], env?: Record<string, string>) {
   const child = image.start(args, env)
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr]) {
-    stream?.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
   }
-  const [code] = (await inTime(args.join(' '), once(child, 'close'))) as [number | null]
-  return { code, said }
+  const [exitCode] = (await withinDeadline(args.join(' '), once(child, 'close'))) as [number | null]
+  return { exitCode, output }
 }
 
 test(
-  'it is small, of two layers, and the same whenever it is built',
+  'is small, has two layers, and is built reproducibly',
   async () => {
     const { baseBytes, appBytes } = image.layerBytes
     const sizes = [baseBytes, appBytes].map((bytes) => (bytes / MEBIBYTE).toFixed(1))
     process.stdout.write(`image: base ${String(sizes[0])} MiB, app ${String(sizes[1])} MiB\n`)
     expect(appBytes).toBeLessThan(APP_BYTES_MAX)
-    const folder = await mkdtemp(join(tmpdir(), 'curtail-image-again-'))
+    const folder = await mkdtemp(join(tmpdir(), 'curtail-image-second-'))
     try {
-      const path = join(folder, 'again.tar')
+      const path = join(folder, 'second.tar')
       await buildImage({ names: ['localhost/curtail:test'], path })
       const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
       expect(digest(await readFile(path))).toBe(digest(image.archiveBytes))
@@ -56,7 +56,7 @@ test(
   BUILD_MS_MAX,
 )
 
-test('it holds no shell, and nothing that its user could change', async () => {
+test('contains no shell, and no file that its user can change except in /tmp', async () => {
   expect(image.config.User).toBe('65532:65532')
   const paths = await readdir(image.folder, { recursive: true })
   expect(paths.filter((path) => /(^|\/)(sh|bash|busybox|apt|dpkg)$/.test(path))).toEqual([
@@ -64,8 +64,8 @@ test('it holds no shell, and nothing that its user could change', async () => {
   ])
   const writable: string[] = []
   for (const path of paths) {
-    const facts = await lstat(join(image.folder, path))
-    if (facts.uid !== 0 || (!facts.isSymbolicLink() && (facts.mode & 0o022) !== 0)) {
+    const stats = await lstat(join(image.folder, path))
+    if (stats.uid !== 0 || (!stats.isSymbolicLink() && (stats.mode & 0o022) !== 0)) {
       writable.push(path)
     }
   }
@@ -73,14 +73,14 @@ test('it holds no shell, and nothing that its user could change', async () => {
 })
 
 test(
-  'every role runs in it and says how it is used',
+  'every role runs in it and prints its usage',
   async () => {
-    const { said } = await runInside(['--help'])
-    const roles = [...said.matchAll(/^ {2}([\w-]+) /gm)].map(([, role = '']) => role)
+    const { output } = await runInside(['--help'])
+    const roles = [...output.matchAll(/^ {2}([\w-]+) /gm)].map(([, role = '']) => role)
     expect(roles).toEqual(expect.arrayContaining(['standalone', 'create', 'redirect', 'ratelimit']))
     for (const role of roles) {
-      const { code, said: help } = await runInside([role, '--help'])
-      expect([role, code, help.split('\n')[0]]).toEqual([
+      const { exitCode, output: help } = await runInside([role, '--help'])
+      expect([role, exitCode, help.split('\n')[0]]).toEqual([
         role,
         0,
         expect.stringContaining(`Usage: curtail ${role}`),
@@ -91,7 +91,7 @@ test(
 )
 
 test(
-  'standalone serves from it: a link is made and followed, pages and their files are there',
+  'standalone runs in it: creates a link, redirects, and serves the pages and their assets',
   async () => {
     const [port, adminPort] = [await freePort(), await freePort()]
     const child = image.start(['standalone'], {
@@ -99,10 +99,10 @@ test(
       ADMIN_PORT: String(adminPort),
       DATA_DIR: '/tmp/data',
     })
-    let said = ''
-    child.stdout?.on('data', (chunk: Buffer) => (said += chunk.toString()))
-    child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()))
-    const ended = once(child, 'close')
+    let output = ''
+    child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    const exited = once(child, 'close')
     const base = `http://127.0.0.1:${port}`
     const isReady = () =>
       fetch(`http://127.0.0.1:${adminPort}/readyz`).then(
@@ -115,7 +115,7 @@ test(
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ long_url: 'https://example.com/' }),
     })
-    expect([created.status, said]).toEqual([201, expect.not.stringContaining('Warning')])
+    expect([created.status, output]).toEqual([201, expect.not.stringContaining('Warning')])
     const { pathname } = new URL(created.headers.get('Location') ?? '')
     expect((await fetch(`${base}${pathname}`, { redirect: 'manual' })).status).toBe(302)
     for (const path of ['/', '/docs', '/favicon.ico', '/assets/page.css', '/openapi.json']) {
@@ -125,12 +125,12 @@ test(
     const rss = Number(/^process_resident_memory_bytes (\S+)/m.exec(metrics)?.[1])
     process.stdout.write(`standalone in the image: ${(rss / MEBIBYTE).toFixed(0)} MiB resident\n`)
     child.kill('SIGTERM')
-    expect(await inTime('the end of standalone', ended)).toEqual([0, null])
+    expect(await withinDeadline('standalone to exit', exited)).toEqual([0, null])
   },
   TEST_MS_MAX,
 )
 
-test('its bill of materials names Node.js, the base and every package, with terms', async () => {
+test('its bill of materials lists Node.js, the base and every package, with licences', async () => {
   const text = await readFile(join(image.folder, 'app', 'sbom.json'), 'utf8')
   const sbom = JSON.parse(text) as {
     bomFormat: string
@@ -146,10 +146,10 @@ test('its bill of materials names Node.js, the base and every package, with term
   for (const name of ['express', 'ioredis', 'cassandra-driver', '%40grpc/grpc-js', 'zod']) {
     expect(purls.filter((purl) => purl.startsWith(`pkg:npm/${name}@`))).toHaveLength(1)
   }
-  const terms = await readdir(join(image.folder, 'app', 'licences'))
+  const licences = await readdir(join(image.folder, 'app', 'licences'))
   const npm = sbom.components.filter(({ purl }) => purl.startsWith('pkg:npm/'))
   const named = npm.map(({ name, version }) => `${name}@${version}`.split('/')[0] ?? '')
-  expect(named.filter((one) => !terms.includes(one))).toEqual([])
+  expect(named.filter((name) => !licences.includes(name))).toEqual([])
 })
 
 const sqlite = /stores\/sqlite\//
@@ -159,11 +159,11 @@ const express = /node_modules\/express\//
 const kubernetes = /node_modules\/@kubernetes\/|src\/kube\//
 const secret = /codes\/permutation|refill-settings/
 const grpcJs = /node_modules\/@grpc\/grpc-js\//
-/** Its API is what others speak to, and does nothing by itself. */
+/** Without the API package, which other packages import and which does nothing by itself. */
 const telemetry = /node_modules\/@opentelemetry\/(?!api\/)/
 
 test(
-  'each role loads its own dependencies and no other',
+  'each role loads only its own dependencies',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'curtail-bundle-'))
     try {
@@ -183,7 +183,7 @@ test(
         load(entry?.[0] ?? '')
         return [...loaded].flatMap((file) => Object.keys(metafile.outputs[file]?.inputs ?? {}))
       }
-      const lacks = {
+      const notLoaded = {
         redirect: [sqlite, kubernetes, secret, grpcJs, telemetry],
         create: [sqlite, kubernetes, secret, grpcJs, telemetry],
         refill: [sqlite, kubernetes, express, redis, telemetry],
@@ -191,10 +191,12 @@ test(
         ratelimit: [sqlite, kubernetes, cassandra, secret, telemetry],
         standalone: [kubernetes, cassandra, redis, grpcJs, telemetry],
       }
-      for (const [role, parts] of Object.entries(lacks)) {
+      for (const [role, dependencies] of Object.entries(notLoaded)) {
         const loaded = loadedBy(role)
         expect(loaded).toContain(`src/roles/${role}.ts`)
-        for (const part of parts) expect(loaded.filter((place) => part.test(place))).toEqual([])
+        for (const pattern of dependencies) {
+          expect(loaded.filter((file) => pattern.test(file))).toEqual([])
+        }
       }
     } finally {
       await rm(folder, { recursive: true })

@@ -1,5 +1,5 @@
-// CodePools at a real API server: which it takes, what it says of those it refuses, and that the
-// controller needs no more rights than the manual names.
+// CodePools on a real API server: which of them it accepts, the errors for those it rejects, and
+// that the controller needs no more permissions than the manual lists.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
@@ -15,7 +15,7 @@ import { PoolKeeper } from '../parts/pool-keeper.ts'
 import { PATHS } from '../parts/pool-world.ts'
 import { waitFor } from './wait-for.ts'
 
-const START_MS_MAX = 40 * 60_000 // where Kubernetes is still to be built
+const START_MS_MAX = 40 * 60_000 // may have to build Kubernetes
 const TEST_MS_MAX = 60_000
 const CRD = 'charts/curtail-crds/templates/codepools.yaml'
 const CRD_PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/codepools.curtail.dev'
@@ -28,7 +28,7 @@ beforeAll(async () => {
   admin = server.as('admin')
   const crd: unknown = parse(readFileSync(CRD, 'utf8'))
   await admin.call({ method: 'PATCH', path: CRD_PATH, body: crd, ...APPLY })
-  await waitFor('the definition to hold', async () => {
+  await waitFor('the CRD to be established', async () => {
     const { status } = (await admin.call({ method: 'GET', path: CRD_PATH })) as {
       status?: { conditions?: { type: string; status: string }[] }
     }
@@ -50,21 +50,21 @@ const poolOf = (name: string, spec: object) => ({
   metadata: { name },
   spec: { lowWater: 2000, target: 5000, codeSecret: { name: 'secret' }, ...spec },
 })
-/** What the server says to a CodePool; `taken` where it has no objection. */
-const answerTo = async (body: object) => {
+/** The server's error for a CodePool, or `accepted`. */
+const acceptanceOf = async (body: object) => {
   const query = { dryRun: 'All', fieldValidation: 'Strict' }
   try {
     await admin.call({ method: 'POST', path: PATHS.pools, body, query })
-    return 'taken'
+    return 'accepted'
   } catch (error) {
     return (error as Error).message
   }
 }
 
 test.each<readonly [object, string]>([
-  [{}, 'taken'],
-  [{ headroomHours: 24, paused: true, storeName: 'default' }, 'taken'],
-  [{ job: { resources: { limits: { cpu: 1, memory: '128Mi' } } } }, 'taken'],
+  [{}, 'accepted'],
+  [{ headroomHours: 24, paused: true, storeName: 'default' }, 'accepted'],
+  [{ job: { resources: { limits: { cpu: 1, memory: '128Mi' } } } }, 'accepted'],
   [{ target: 2999 }, 'spec.target must be at least spec.lowWater + 1000'],
   [{ lowWater: 999 }, 'spec.lowWater in body should be greater than or equal to 1000'],
   [{ target: 100_000_001 }, 'should be less than or equal to 100000000'],
@@ -75,23 +75,23 @@ test.each<readonly [object, string]>([
   [{ codeSecret: { name: 'a', key: '/' } }, 'spec.codeSecret.key in body should match'],
   [{ job: { activeDeadlineSeconds: 1 } }, 'should be greater than or equal to 60'],
   [{ targets: 1 }, 'unknown field "spec.targets"'],
-])('%j: %s', async (spec, answer) => {
-  expect(await answerTo(poolOf('p', spec))).toContain(answer)
+])('%j: %s', async (spec, result) => {
+  expect(await acceptanceOf(poolOf('p', spec))).toContain(result)
 })
 
-test('a name that no Job can be named after is refused', async () => {
-  const answer = await answerTo(poolOf('p'.repeat(64), {}))
-  expect(answer).toContain('metadata.name must have at most 63 characters')
+test('a name too long for a Job is rejected', async () => {
+  const response = await acceptanceOf(poolOf('p'.repeat(64), {}))
+  expect(response).toContain('metadata.name must have at most 63 characters')
 })
 
-test('which pool of the store it is does not change; defaults are put in', async () => {
+test('storeName is immutable; the API server sets defaults', async () => {
   const path = `${PATHS.pools}/fixed`
-  const made = await admin.call({
+  const created = await admin.call({
     method: 'POST',
     path: PATHS.pools,
     body: poolOf('fixed', { job: {} }),
   })
-  expect(made).toMatchObject({
+  expect(created).toMatchObject({
     spec: { paused: false, codeSecret: { key: 'secret' }, job: { activeDeadlineSeconds: 3600 } },
   })
   const contentType = 'application/merge-patch+json'
@@ -102,7 +102,7 @@ test('which pool of the store it is does not change; defaults are put in', async
   await admin.call({ method: 'DELETE', path })
 })
 
-/** What the controller may do in a namespace that it watches; charts/curtail renders the same. */
+/** The controller's permissions in a watched namespace; charts/curtail renders the same. */
 const RULES = [
   { apiGroups: ['curtail.dev'], resources: ['codepools'], verbs: ['list', 'watch'] },
   { apiGroups: ['curtail.dev'], resources: ['codepools/status'], verbs: ['patch'] },
@@ -122,7 +122,7 @@ const RULES = [
   },
 ]
 
-describe('the controller with its rights alone', () => {
+describe('the controller with only its own permissions', () => {
   let keeper: PoolKeeper
   const metrics = createMetrics()
 
@@ -149,32 +149,32 @@ describe('the controller with its rights alone', () => {
   interface Pool {
     readonly status?: { readonly conditions?: { type: string; status: string; reason: string }[] }
   }
-  const says = (name: string, type: string, what: string) =>
-    waitFor(`${type} ${what}`, async () => {
+  const waitForCondition = (name: string, type: string, expected: string) =>
+    waitFor(`${type} ${expected}`, async () => {
       const path = `${PATHS.pools}/${name}`
       const { status } = (await admin.call({ method: 'GET', path })) as Pool
       const found = status?.conditions?.find((one) => one.type === type)
-      return `${found?.status ?? ''} ${found?.reason ?? ''}` === what
+      return `${found?.status ?? ''} ${found?.reason ?? ''}` === expected
     })
   const jobs = async () => {
     const list = await admin.call({ method: 'GET', path: PATHS.jobs })
     return (list as { items: { metadata: { name: string; creationTimestamp: string } }[] }).items
   }
-  const callsOf = async (isSuch: (method: unknown) => boolean) => {
+  const callsOf = async (matches: (method: unknown) => boolean) => {
     const { values } = await metrics.apiRequests.get()
-    const such = values.filter(({ labels }) => isSuch(labels.method))
-    return such.reduce((sum, { value }) => sum + value, 0)
+    const matching = values.filter(({ labels }) => matches(labels.method))
+    return matching.reduce((sum, { value }) => sum + value, 0)
   }
-  const written = () => callsOf((method) => method !== 'GET')
-  const posted = () => callsOf((method) => method === 'POST')
+  const writeCount = () => callsOf((method) => method !== 'GET')
+  const postCount = () => callsOf((method) => method === 'POST')
 
   test(
-    'fills a pool by a Job that the API server takes, says so, and then writes nothing',
+    'fills a pool with a Job that the API server accepts, reports it, and then writes nothing',
     async () => {
       await admin.call({ method: 'POST', path: PATHS.pools, body: poolOf('p', {}) })
-      await says('p', 'Refilling', 'True JobRunning')
+      await waitForCondition('p', 'Refilling', 'True JobRunning')
       const [job] = await jobs()
-      if (job === undefined) throw new Error('there is no Job')
+      if (job === undefined) throw new Error('no Job found')
       expect(await jobs()).toHaveLength(1)
       keeper.setRow('n/p', { minted: 5 })
       const time = new Date().toISOString().replace(/\.\d+/, '')
@@ -194,8 +194,8 @@ describe('the controller with its rights alone', () => {
         body: { status },
         contentType: 'application/merge-patch+json',
       })
-      await says('p', 'Ready', 'True LevelSufficient')
-      await says('p', 'Refilling', 'False NotNeeded')
+      await waitForCondition('p', 'Ready', 'True LevelSufficient')
+      await waitForCondition('p', 'Refilling', 'False NotNeeded')
       await waitFor('its events', async () => {
         const list = await admin.call({ method: 'GET', path: PATHS.events })
         const { items } = list as { items: { reason: string; regarding: { kind: string } }[] }
@@ -207,29 +207,29 @@ describe('the controller with its rights alone', () => {
             .join() === 'RefillBegun,RefillSucceeded'
         )
       })
-      await waitFor('its owner', () => keeper.rows.get('n/p')?.owner === 'n/p')
-      // Events are there before they are counted, which they are once the server has answered.
-      await waitFor('the count of a Job and two events', async () => (await posted()) === 3)
-      const before = await written()
+      await waitFor('the owner of the pool', () => keeper.rows.get('n/p')?.owner === 'n/p')
+      // An event exists before it is counted, which happens after the response.
+      await waitFor('the count of a Job and two events', async () => (await postCount()) === 3)
+      const before = await writeCount()
       for (let i = 0; i < 20; i++) await keeper.levels.refresh()
-      expect(await written()).toBe(before)
+      expect(await writeCount()).toBe(before)
       expect(await metrics.registry.metrics()).not.toMatch(/requests_total\{code="403"/)
     },
     TEST_MS_MAX,
   )
 
   test(
-    'ends a Job of another spec',
+    'deletes a Job of an earlier spec',
     async () => {
       await admin.call({ method: 'POST', path: PATHS.pools, body: poolOf('q', {}) })
-      await says('q', 'Refilling', 'True JobRunning')
-      const of = async () => (await jobs()).map(({ metadata }) => metadata.name)
-      const before = (await of()).find((name) => name.startsWith('q-'))
+      await waitForCondition('q', 'Refilling', 'True JobRunning')
+      const jobNames = async () => (await jobs()).map(({ metadata }) => metadata.name)
+      const before = (await jobNames()).find((name) => name.startsWith('q-'))
       const body = { spec: { codeSecret: { name: 'right' } } }
       const contentType = 'application/merge-patch+json'
       await admin.call({ method: 'PATCH', path: `${PATHS.pools}/q`, body, contentType })
       await waitFor('another Job', async () => {
-        const names = (await of()).filter((name) => name.startsWith('q-'))
+        const names = (await jobNames()).filter((name) => name.startsWith('q-'))
         return names.length === 1 && names[0] !== before
       })
       expect(await metrics.registry.metrics()).not.toMatch(/requests_total\{code="403"/)
@@ -237,7 +237,7 @@ describe('the controller with its rights alone', () => {
     TEST_MS_MAX,
   )
 
-  test('a pod that cannot begin says why, by an event about it alone', async () => {
+  test('the problem of a pod that cannot start comes from its own events only', async () => {
     const labels = { 'batch.kubernetes.io/job-name': 'slow' }
     const container = { name: 'refill', image: 'none' }
     const pod = (await admin.call({
@@ -248,7 +248,7 @@ describe('the controller with its rights alone', () => {
         spec: { containers: [container], automountServiceAccountToken: false },
       },
     })) as { metadata: { uid: string } }
-    const tell = (name: string, uid: string, note: string) =>
+    const createEvent = (name: string, uid: string, note: string) =>
       admin.call({
         method: 'POST',
         path: PATHS.events,
@@ -259,8 +259,8 @@ describe('the controller with its rights alone', () => {
           regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'n', name: 'slow-x', uid },
         },
       })
-    await tell('one', pod.metadata.uid, 'MountVolume.SetUp failed: secret "s" not found')
-    await tell('other', 'another-uid', 'another pod')
+    await createEvent('one', pod.metadata.uid, 'MountVolume.SetUp failed: secret "s" not found')
+    await createEvent('other', 'another-uid', 'another pod')
     const { signal } = new AbortController()
     const api = server.as('controller', metrics)
     expect(await readPodProblem(api, { namespace: 'n', job: 'slow', signal })).toEqual({
@@ -269,7 +269,7 @@ describe('the controller with its rights alone', () => {
     })
   })
 
-  test('a Lease is taken, renewed and released', async () => {
+  test('a Lease is acquired, renewed and released', async () => {
     const election = createElection({
       api: server.as('controller', metrics),
       namespace: 'n',
@@ -282,15 +282,15 @@ describe('the controller with its rights alone', () => {
       log: quietLog,
       times: { leaseMs: 15_000, renewMs: 10_000, retryMs: 100 },
     })
-    const ending = new AbortController()
-    expect(await election.acquire(ending.signal)).toBe(true)
-    const keeping = election.renew(ending.signal)
+    const stopping = new AbortController()
+    expect(await election.acquire(stopping.signal)).toBe(true)
+    const renewing = election.renew(stopping.signal)
     const path = '/apis/coordination.k8s.io/v1/namespaces/n/leases/curtail-controller'
     const read = async () => (await admin.call({ method: 'GET', path })) as { spec: object }
     const first = await read()
     await waitFor('a renewal', async () => JSON.stringify(await read()) !== JSON.stringify(first))
-    ending.abort()
-    expect(await keeping).toBe('stopped')
+    stopping.abort()
+    expect(await renewing).toBe('stopped')
     await election.release()
     expect(await read()).toMatchObject({ spec: { holderIdentity: '', leaseDurationSeconds: 1 } })
   })

@@ -1,5 +1,5 @@
-// Leadership among several candidates at a fake API server, each with a clock of its own; and the
-// events and status conditions that a leader writes.
+// Leader election among several candidates on a fake API server, each with its own clock, and the
+// events that a leader writes.
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { createEventRecorder } from '../../src/kube/events.ts'
 import { createElection, type Election } from '../../src/kube/lease.ts'
@@ -12,25 +12,25 @@ import { waitFor } from './wait-for.ts'
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/n/leases'
 let fake: FakeKubeApi
-const closing: (() => void)[] = []
+const cleanUps: (() => void)[] = []
 
 beforeEach(async () => {
   fake = await startFakeKubeApi()
 })
 afterEach(async () => {
-  for (const close of closing.splice(0)) close()
+  for (const close of cleanUps.splice(0)) close()
   await fake.stop()
 })
 
 interface Candidate {
   readonly election: Election
   readonly clock: FakeScheduler
-  readonly ending: AbortController
-  /** What it has come to so far. */
-  readonly told: string[]
+  readonly stopping: AbortController
+  /** The outcomes of `acquire` and `renew` so far. */
+  readonly outcomes: string[]
 }
 
-/** Seeks to lead, and then keeps it. */
+/** Acquires the Lease, and then renews it. */
 function candidate(identity: string, skewMs = 0): Candidate {
   const clock = createFakeScheduler()
   const { api, close } = callFake(fake)
@@ -45,98 +45,98 @@ function candidate(identity: string, skewMs = 0): Candidate {
     metrics: createMetrics(),
     log: quietLog,
   })
-  const ending = new AbortController()
-  const told: string[] = []
+  const stopping = new AbortController()
+  const outcomes: string[] = []
   const run = async () => {
-    if (!(await election.acquire(ending.signal))) return
-    told.push('won')
-    told.push(await election.renew(ending.signal))
+    if (!(await election.acquire(stopping.signal))) return
+    outcomes.push('won')
+    outcomes.push(await election.renew(stopping.signal))
   }
   void run()
-  closing.push(() => {
-    ending.abort()
+  cleanUps.push(() => {
+    stopping.abort()
     close()
   })
-  return { election, clock, ending, told }
+  return { election, clock, stopping, outcomes }
 }
 
 const holder = () =>
   (fake.store.get(LEASES, 'lease')?.['spec'] as { holderIdentity?: string } | undefined)
     ?.holderIdentity
-/** Lets time pass until its next call has been answered. */
+/** Advances the candidate's clock until its next call has completed. */
 async function step({ clock }: Candidate, ms: number) {
   const before = fake.calls.length
   await clock.advance(ms)
   if (clock.waiting() > 0) await waitFor('a call', () => fake.calls.length > before)
-  await waitFor('its answer', async () => {
+  await waitFor('the response', async () => {
     await clock.advance(0)
     return clock.waiting() === 1
   })
 }
 
-test('one leads, and writes times in six digits', async () => {
+test('one candidate leads, and writes times with six fractional digits', async () => {
   const one = candidate('one')
-  await waitFor('the lead', () => one.told[0] === 'won')
+  await waitFor('leadership', () => one.outcomes[0] === 'won')
   expect([holder(), one.election.isLeading()]).toEqual(['one', true])
   const spec = fake.store.get(LEASES, 'lease')?.['spec'] as Record<string, unknown>
   expect(spec).toMatchObject({ leaseDurationSeconds: 15, leaseTransitions: 0 })
   expect(spec['renewTime']).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
 })
 
-test('another takes it 15 s after it saw the last renewal, whatever the clocks say', async () => {
+test('another acquires it 15 s after the last observed renewal, despite clock skew', async () => {
   const one = candidate('one', -3_600_000)
-  await waitFor('the lead', () => one.told[0] === 'won')
+  await waitFor('leadership', () => one.outcomes[0] === 'won')
   const two = candidate('two', 3_600_000)
-  await waitFor('its first look', () => two.clock.waiting() === 1)
+  await waitFor('the first read of the Lease', () => two.clock.waiting() === 1)
   for (let i = 0; i < 6; i++) await step(two, 2200)
-  expect([holder(), two.told]).toEqual(['one', []])
+  expect([holder(), two.outcomes]).toEqual(['one', []])
   await step(two, 2200)
   expect(holder()).toBe('two')
   expect(two.clock.nowMs()).toBeLessThan(20_000)
 })
 
-test('who renews keeps it', async () => {
+test('a leader that renews keeps the Lease', async () => {
   const one = candidate('one')
-  await waitFor('the lead', () => one.told[0] === 'won')
+  await waitFor('leadership', () => one.outcomes[0] === 'won')
   const two = candidate('two')
-  await waitFor('its first look', () => two.clock.waiting() === 1)
+  await waitFor('the first read of the Lease', () => two.clock.waiting() === 1)
   for (let i = 0; i < 12; i++) {
     await step(one, 2000)
     await step(two, 2200)
   }
-  expect([holder(), one.election.isLeading(), two.told]).toEqual(['one', true, []])
+  expect([holder(), one.election.isLeading(), two.outcomes]).toEqual(['one', true, []])
 })
 
-test('one that slept past its time leads no more, and says so before it asks', async () => {
+test('a leader that stalls longer than the Lease loses leadership without a call', async () => {
   const one = candidate('one')
-  await waitFor('the lead', () => one.told[0] === 'won')
+  await waitFor('leadership', () => one.outcomes[0] === 'won')
   fake.refuse = () => ({ status: 500, reason: 'InternalError' })
-  const sleeping = one.clock.advance(10_000)
-  await waitFor('the loss', async () => {
+  const stalling = one.clock.advance(10_000)
+  await waitFor('the loss of leadership', async () => {
     await one.clock.advance(100)
-    return one.told.includes('lost')
+    return one.outcomes.includes('lost')
   })
-  await sleeping
+  await stalling
   expect(one.election.isLeading()).toBe(false)
   expect(one.clock.nowMs()).toBeLessThan(14_000)
 })
 
-test('a Lease that somebody else wrote to is not lost', async () => {
+test('a change of the Lease by another writer does not lose leadership', async () => {
   const one = candidate('one')
-  await waitFor('the lead', () => one.told[0] === 'won')
+  await waitFor('leadership', () => one.outcomes[0] === 'won')
   fake.store.patch(LEASES, 'lease', { metadata: { labels: { by: 'kubectl' } } })
   await step(one, 2000)
   await step(one, 2000)
-  expect([one.told, one.election.isLeading(), holder()]).toEqual([['won'], true, 'one'])
+  expect([one.outcomes, one.election.isLeading(), holder()]).toEqual([['won'], true, 'one'])
 })
 
-test('released, it is taken at the next look', async () => {
+test('a released Lease is acquired at the next read', async () => {
   const one = candidate('one')
-  await waitFor('the lead', () => one.told[0] === 'won')
+  await waitFor('leadership', () => one.outcomes[0] === 'won')
   const two = candidate('two')
-  await waitFor('its first look', () => two.clock.waiting() === 1)
-  one.ending.abort()
-  await waitFor('its end', () => one.told.includes('stopped'))
+  await waitFor('the first read of the Lease', () => two.clock.waiting() === 1)
+  one.stopping.abort()
+  await waitFor('it to stop', () => one.outcomes.includes('stopped'))
   await one.election.release()
   expect([holder(), one.election.isLeading()]).toEqual(['', false])
   await step(two, 2200)
@@ -144,19 +144,19 @@ test('released, it is taken at the next look', async () => {
   expect(fake.store.get(LEASES, 'lease')?.['spec']).toMatchObject({ leaseTransitions: 1 })
 })
 
-test('released after a stop that cut off a renewal, it is free all the same', async () => {
+test('release after a stop that aborted a renewal still frees the Lease', async () => {
   const one = candidate('one')
-  await waitFor('the lead', () => one.told[0] === 'won')
-  const unheard = fake.store.listen(() => {
-    one.ending.abort() // the server has done it, and its answer is not heard
+  await waitFor('leadership', () => one.outcomes[0] === 'won')
+  const stopListening = fake.store.listen(() => {
+    one.stopping.abort() // the server applied the write, and its response is not received
   })
   await one.clock.advance(2000)
-  await waitFor('its end', () => one.told.includes('stopped'))
-  unheard()
+  await waitFor('it to stop', () => one.outcomes.includes('stopped'))
+  stopListening()
   expect(holder()).toBe('one')
   let writes = 0
   fake.refuse = ({ method }) => {
-    // Somebody else writes to it between our look and our write.
+    // Another writer changes it between our read and our write.
     const labels = { by: 'kubectl' }
     if (method === 'PUT' && ++writes === 1)
       fake.store.patch(LEASES, 'lease', { metadata: { labels } })
@@ -166,18 +166,18 @@ test('released after a stop that cut off a renewal, it is free all the same', as
   expect([holder(), writes]).toEqual(['', 2])
 })
 
-test('of two that begin at once one leads', async () => {
+test('of several candidates that start at the same time one leads', async () => {
   const all = ['a', 'b', 'c', 'd'].map((name) => candidate(name))
   await waitFor('a holder', () => holder() !== undefined)
   await waitFor('all', () => all.every(({ clock }) => clock.waiting() === 1))
   expect(all.filter(({ election }) => election.isLeading())).toHaveLength(1)
 })
 
-test('events said again are counted; too many, or of who does not lead, are dropped', async () => {
+test('repeated events form a series; too many, or those of a non-leader, are dropped', async () => {
   const { api, close } = callFake(fake)
-  closing.push(close)
+  cleanUps.push(close)
   let nowMs = 1_000_000
-  let leads = true
+  let isLeader = true
   const metrics = createMetrics()
   const events = createEventRecorder({
     api,
@@ -187,29 +187,29 @@ test('events said again are counted; too many, or of who does not lead, are drop
     wallMs: () => nowMs,
     metrics,
     log: quietLog,
-    mayWrite: () => leads,
+    mayWrite: () => isLeader,
   })
   const regarding = { apiVersion: 'a/v1', kind: 'K', namespace: 'n', name: 'o', uid: 'u' }
-  const tell = (note: string) => {
+  const emit = (note: string) => {
     events.emit({ regarding, type: 'Normal', reason: 'R', action: 'A', note })
   }
-  tell('one')
-  tell('one')
+  emit('one')
+  emit('one')
   nowMs += 61_000
-  tell('one')
+  emit('one')
   await events.flush()
   expect(fake.store.list(PATHS.events)).toMatchObject([
     { regarding, note: 'one', series: { count: 3 }, eventTime: expect.stringMatching(/\.\d{6}Z$/) },
   ])
-  for (let i = 0; i < 40; i++) tell(`note ${i}`)
+  for (let i = 0; i < 40; i++) emit(`note ${i}`)
   await events.flush()
   expect(fake.store.list(PATHS.events)).toHaveLength(25)
-  leads = false
+  isLeader = false
   nowMs += 3_600_000
-  tell('late')
+  emit('not leading')
   await events.flush()
   expect(fake.store.list(PATHS.events)).toHaveLength(25)
-  const text = await metrics.registry.metrics()
-  expect(text).toContain('events_dropped_total{reason="too-many"} 16')
-  expect(text).toContain('events_dropped_total{reason="not-leading"} 1')
+  const output = await metrics.registry.metrics()
+  expect(output).toContain('events_dropped_total{reason="too-many"} 16')
+  expect(output).toContain('events_dropped_total{reason="not-leading"} 1')
 })

@@ -1,26 +1,26 @@
-// The controller's part of the catalogue of metrics: each has been seen with a value on a fake API
-// server, in the controller alone and in its role. Defects and what cannot succeed are counted in
-// src/kube/work-queue.test.ts, where both can be had.
+// The controller's metrics in the catalogue: each one has a value on a fake API server, in the
+// controller alone or in its role. src/kube/work-queue.test.ts tests the metrics of panics and
+// terminal errors.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
-import { isOfController, namesSeen } from '../parts/metric-names.ts'
+import { isOfController, observedNames } from '../parts/metric-names.ts'
 import { TEMPLATE } from '../parts/pool-keeper.ts'
 import { PATHS, type PoolWorld, startPoolWorld } from '../parts/pool-world.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
 import { waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 120_000
-/** The role looks at its pools every 15 s. */
-const SEEN_MS_MAX = 60_000
-/** Seen in src/kube/work-queue.test.ts. */
-const elsewhere = [
+/** The role reconciles its pools every 15 s. */
+const METRICS_MS_MAX = 60_000
+/** Tested in src/kube/work-queue.test.ts. */
+const testedElsewhere = [
   'controller_runtime_terminal_reconcile_errors_total',
   'controller_runtime_reconcile_panics_total',
 ]
 
-const oops = { status: 500, reason: 'InternalError' }
+const internalError = { status: 500, reason: 'InternalError' }
 const noEvents = ({ path }: { path: string }) =>
   path === PATHS.events ? { status: 403, reason: 'Forbidden' } : undefined
 
@@ -37,7 +37,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** The role, in the same namespace of the same API server; no store is there for it. */
+/** The role, in the same namespace of the same API server, without a store. */
 async function startController(): Promise<RoleProcess> {
   const [kubeconfig, template] = [join(folder, 'kubeconfig'), join(folder, 'template.yaml')]
   const config = {
@@ -62,7 +62,7 @@ async function startController(): Promise<RoleProcess> {
 }
 
 test(
-  'every metric of the controller has been seen with a value',
+  'every metric of the controller has a value',
   async () => {
     world.onJob = (job) => {
       setImmediate(() => {
@@ -72,10 +72,11 @@ test(
     world.fake.refuse = noEvents
     world.makePool('p')
     await waitFor('a failed refill', () => world.condition('p', 'Degraded').startsWith('True'))
-    world.isStoreAway = true
+    world.isStoreUnavailable = true
     await world.levels.refresh()
-    world.isStoreAway = false
-    world.fake.refuse = ({ method, path }) => (method === 'PATCH' ? oops : noEvents({ path }))
+    world.isStoreUnavailable = false
+    world.fake.refuse = ({ method, path }) =>
+      method === 'PATCH' ? internalError : noEvents({ path })
     world.fake.expire()
     world.makePool('q')
     const role = await startController()
@@ -83,16 +84,17 @@ test(
       const all = await world.metrics.registry.getMetricsAsJSON()
       let missing = all
         .map(({ name }) => name)
-        .filter((name) => isOfController(name) && !elsewhere.includes(name))
+        .filter((name) => isOfController(name) && !testedElsewhere.includes(name))
       expect(missing.length).toBeGreaterThan(15)
       const adminUrl = `http://127.0.0.1:${String(role.ready['adminPort'])}`
-      const isSeen = async () => {
+      const areAllSet = async () => {
         const ofRole = await (await fetch(`${adminUrl}/metrics`)).text()
-        const seen = namesSeen(`${await world.metrics.registry.metrics()}\n${ofRole}`)
+        const seen = observedNames(`${await world.metrics.registry.metrics()}\n${ofRole}`)
         missing = missing.filter((name) => !seen.has(name))
         return missing.length === 0
       }
-      await waitFor('every metric', isSeen, SEEN_MS_MAX).catch(() => undefined) // told below
+      // A timeout is reported by the expectation below.
+      await waitFor('every metric', areAllSet, METRICS_MS_MAX).catch(() => undefined)
       expect(missing).toEqual([])
     } finally {
       await role.stop()

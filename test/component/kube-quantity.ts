@@ -1,5 +1,5 @@
-// Adds up what pods request, in CPUs and bytes, as the scheduler does: what an init container
-// requests is free when the others start; a sidecar container keeps its share.
+// Sums the resource requests of pods, in CPUs and bytes, as the scheduler does: the requests of an
+// init container are free when the other containers start; a sidecar container keeps its requests.
 import { containersOf, type KubeObject, podsOf } from './chart-render.ts'
 
 const units: Readonly<Record<string, number>> = {
@@ -13,29 +13,29 @@ const units: Readonly<Record<string, number>> = {
   Gi: 1024 ** 3,
 }
 
-/** The number that a quantity such as `100m` or `1Gi` stands for. Throws where it is none. */
+/** The value of a quantity such as `100m` or `1Gi`. Throws if the string is not a quantity. */
 function parseQuantity(text: string | number): number {
   const [, digits = '', unit = ''] = /^([\d.]+)([a-zA-Z]*)$/.exec(String(text)) ?? []
   const factor = units[unit]
-  if (digits === '' || factor === undefined) throw new Error(`${text} is no quantity`)
+  if (digits === '' || factor === undefined) throw new Error(`${text} is not a quantity`)
   return Number(digits) * factor
 }
 
-/** What all pods of these objects ask for together. */
-export function amountsOf(objects: readonly KubeObject[]): { cpu: number; memoryBytes: number } {
+/** The sum of the requests of all pods of these objects. */
+export function sumRequests(objects: readonly KubeObject[]): { cpu: number; memoryBytes: number } {
   const pods = podsOf(objects)
-  const sumOf = (what: string) =>
+  const sumOf = (resource: string) =>
     pods.reduce((sum, pod) => {
       const amounts = containersOf(pod).map(({ name, restartPolicy, resources }) => ({
-        isFirst:
+        isInit:
           restartPolicy !== 'Always' &&
           (pod.spec.initContainers ?? []).some((one) => one.name === name),
-        amount: parseQuantity(resources?.requests?.[what] ?? 0),
+        amount: parseQuantity(resources?.requests?.[resource] ?? 0),
       }))
-      const first = amounts.filter(({ isFirst }) => isFirst).map(({ amount }) => amount)
-      const rest = amounts.filter(({ isFirst }) => !isFirst)
-      const together = rest.reduce((all, { amount }) => all + amount, 0)
-      return sum + pod.replicas * Math.max(together, ...first)
+      const init = amounts.filter(({ isInit }) => isInit).map(({ amount }) => amount)
+      const regular = amounts.filter(({ isInit }) => !isInit)
+      const concurrent = regular.reduce((all, { amount }) => all + amount, 0)
+      return sum + pod.replicas * Math.max(concurrent, ...init)
     }, 0)
   return { cpu: sumOf('cpu'), memoryBytes: sumOf('memory') }
 }

@@ -1,5 +1,5 @@
-// The role `controller` with a real Cassandra: the Jobs that it makes at a fake API server are run
-// as the real `refill`, until the pool is full, or the secret is another one.
+// The role `controller` with a real Cassandra: the test runs the Jobs that it creates on a fake API
+// server as the real `refill`, until the pool is full or the code secret is wrong.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -78,16 +78,16 @@ interface JobSpec {
   }
 }
 
-/** Does what a node does with a Job: runs it, and says how it ended. */
+/** Acts as the kubelet: runs a Job, and writes its result to the status of pod and Job. */
 async function run({ metadata, ...job }: FakeObject): Promise<void> {
   const { template } = job['spec'] as JobSpec
-  const given = template.spec.containers[0]?.env.map(({ name, value }) => [name, value]) ?? []
+  const variables = template.spec.containers[0]?.env.map(({ name, value }) => [name, value]) ?? []
   const secret = template.spec.volumes[0]?.secret.secretName ?? ''
   const running = startJob({
     role: 'refill',
     env: {
       ...environmentOf(node.cluster, KEYSPACE),
-      ...(Object.fromEntries(given) as Record<string, string>),
+      ...(Object.fromEntries(variables) as Record<string, string>),
       CODE_SECRET_FILE: join(folder, secret),
     },
   })
@@ -109,23 +109,24 @@ async function run({ metadata, ...job }: FakeObject): Promise<void> {
   })
 }
 
-interface Told {
+interface PoolStatus {
   readonly conditions?: readonly { type: string; status: string; reason: string; message: string }[]
   readonly level?: number
   readonly refills?: number
 }
-const statusOf = (name: string) => (fake.store.get(PATHS.pools, name)?.['status'] ?? {}) as Told
+const statusOf = (name: string) =>
+  (fake.store.get(PATHS.pools, name)?.['status'] ?? {}) as PoolStatus
 const condition = (name: string, type: string) => {
   const found = statusOf(name).conditions?.find((one) => one.type === type)
   return `${found?.status ?? ''} ${found?.reason ?? ''}`
 }
-const says = (name: string, type: string, what: string) =>
-  waitFor(`${type} ${what}`, () => condition(name, type) === what, WAIT_MS_MAX)
+const waitForCondition = (name: string, type: string, expected: string) =>
+  waitFor(`${type} ${expected}`, () => condition(name, type) === expected, WAIT_MS_MAX)
 const rowOf = async (pool: string) =>
   (await readPools(node.cassandra)).find((row) => row.pool === pool)
 
 test(
-  'a pool is filled by one Job and owned; drained, it is filled again; another secret is refused',
+  'one Job fills and owns a pool; a drained pool is refilled; another secret is rejected',
   async () => {
     const codes = createCassandraCodeStore(node.cassandra)
     fake.store.create(PATHS.pools, {
@@ -135,38 +136,42 @@ test(
         codeSecret: { name: 'right', key: 'secret' },
       },
     })
-    await says('p', 'Ready', 'True LevelSufficient')
-    await says('p', 'Refilling', 'False NotNeeded')
-    await waitFor('its owner', async () => (await rowOf('default'))?.owner === 'n/p', WAIT_MS_MAX)
+    await waitForCondition('p', 'Ready', 'True LevelSufficient')
+    await waitForCondition('p', 'Refilling', 'False NotNeeded')
+    await waitFor(
+      'the owner of the pool',
+      async () => (await rowOf('default'))?.owner === 'n/p',
+      WAIT_MS_MAX,
+    )
     expect(await rowOf('default')).toMatchObject({ minted: 5, lowWater: 2000, target: 5000 })
     expect([jobs.length, statusOf('p').level]).toEqual([1, 5000])
-    // The start has found the store, and the refill is in the log.
+    // The controller reached the store at the start, and logged the refill.
     expect(controller.log.filter(({ level }) => level === 'warn')).toEqual([])
     const logged = controller.log.map(({ msg }) => msg)
     expect(logged).toEqual(expect.arrayContaining(['refill started', 'refill completed']))
 
-    const contentOf = (name: string) => ({ codeSecret: { name, key: 'secret' } })
-    fake.store.patch(PATHS.pools, 'p', { spec: contentOf('wrong') })
+    const secretSpec = (name: string) => ({ codeSecret: { name, key: 'secret' } })
+    fake.store.patch(PATHS.pools, 'p', { spec: secretSpec('wrong') })
     for (let from = 0; from < 4; from++)
       await codes.claimNext({ pool: 'default', from, writerId: crypto.randomUUID() })
     await waitFor(
-      'the refusal',
+      'the rejection',
       () => JSON.stringify(statusOf('p')).includes('was first filled with another code secret'),
       WAIT_MS_MAX,
     )
     expect(condition('p', 'Degraded').startsWith('True')).toBe(true)
     expect((await rowOf('default'))?.minted).toBe(5)
 
-    fake.store.patch(PATHS.pools, 'p', { spec: contentOf('right') })
-    await says('p', 'Ready', 'True LevelSufficient')
-    await says('p', 'Degraded', 'False AsExpected')
+    fake.store.patch(PATHS.pools, 'p', { spec: secretSpec('right') })
+    await waitForCondition('p', 'Ready', 'True LevelSufficient')
+    await waitForCondition('p', 'Degraded', 'False AsExpected')
     expect((await rowOf('default'))?.minted).toBe(9)
   },
   TEST_MS_MAX,
 )
 
 test(
-  'a pool goes to nobody whom its owner was not replaced by, and is never made by owning it',
+  'only a CodePool that names the owner it replaces takes over a pool; owning creates no pool',
   async () => {
     const { cassandra } = node
     const codes = createCassandraCodeStore(cassandra)

@@ -1,5 +1,5 @@
-// The role `controller` as its own process, several of them, against a fake API server: how one
-// leads, how the next takes over, and how each ends.
+// Several processes of the role `controller` on a fake API server: one leads, another takes over,
+// and each stops cleanly.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,13 +8,13 @@ import { type FakeKubeApi, startFakeKubeApi } from '../parts/fake-kube-api.ts'
 import { TEMPLATE } from '../parts/pool-keeper.ts'
 import { PATHS } from '../parts/pool-world.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/n/leases'
 const TEST_MS_MAX = 90_000
-const ANSWER_MS_MAX = 5000
-/** It ends within 3 s of a SIGTERM; five times that. */
-const END_MS_MAX = 15_000
+const RESPONSE_MS_MAX = 5000
+/** It exits within 3 s of a SIGTERM; five times that. */
+const EXIT_MS_MAX = 15_000
 
 let fake: FakeKubeApi
 let folder: string
@@ -32,7 +32,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true })
 })
 
-async function start(more: Readonly<Record<string, string>> = {}): Promise<RoleProcess> {
+async function start(extraEnv: Readonly<Record<string, string>> = {}): Promise<RoleProcess> {
   const [kubeconfig, template] = [join(folder, 'kubeconfig'), join(folder, 'template.yaml')]
   const cluster = { server: fake.url, 'insecure-skip-tls-verify': true }
   const context = { cluster: 'c', user: 'u', namespace: 'n' }
@@ -52,9 +52,9 @@ async function start(more: Readonly<Record<string, string>> = {}): Promise<RoleP
       REFILL_POD_TEMPLATE: template,
       ADMIN_PORT: '0',
       CASSANDRA_CONTACT_POINTS: '127.0.0.1',
-      CASSANDRA_PORT: '1', // nobody is there
+      CASSANDRA_PORT: '1', // no Cassandra listens there
       CASSANDRA_LOCAL_DC: 'dc1',
-      ...more,
+      ...extraEnv,
     },
   })
   running.push(role)
@@ -65,20 +65,22 @@ const holder = () =>
   (fake.store.get(LEASES, 'lease')?.['spec'] ??
     fake.store.get(LEASES, 'curtail-controller')?.['spec'] ??
     {}) as { holderIdentity?: string; renewTime?: string }
-/** It holds the Lease and has heard so: a candidate held between the two never led. */
+/** It holds the Lease and logged `leading`: a candidate stopped in between never led. */
 const leads = (role: RoleProcess) =>
   holder().holderIdentity === role.ready['identity'] &&
   role.log.some(({ msg }) => msg === 'leading')
-const ask = async (role: RoleProcess, path: string) => {
+const getAdmin = async (role: RoleProcess, path: string) => {
   const url = `http://127.0.0.1:${String(role.ready['adminPort'])}${path}`
-  const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
-  return { status: answer.status, text: await answer.text() }
+  const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_MS_MAX) })
+  return { status: response.status, text: await response.text() }
 }
-/** How it ends; says what it logged last where it does not. */
-const endOf = (role: RoleProcess) => {
-  return inTime('the end', role.ended, END_MS_MAX).catch((error: unknown) => {
-    throw new Error(JSON.stringify(role.log.slice(-10)), { cause: error })
-  })
+/** Its exit code; throws its last log lines if it does not exit. */
+const exitCodeOf = (role: RoleProcess) => {
+  return withinDeadline('the controller to exit', role.ended, EXIT_MS_MAX).catch(
+    (error: unknown) => {
+      throw new Error(JSON.stringify(role.log.slice(-10)), { cause: error })
+    },
+  )
 }
 const makePool = (name: string) =>
   fake.store.create(PATHS.pools, {
@@ -96,29 +98,32 @@ const reasonOf = (name: string) => {
 }
 
 test(
-  'it is ready once it has read all, leads, and says what is wrong; SIGTERM ends it in good order',
+  'it is ready after all lists, leads, and reports problems; SIGTERM stops it cleanly',
   async () => {
     fake.refuse = ({ path }) =>
       path === PATHS.pools ? { status: 404, reason: 'NotFound' } : undefined
     makePool('p')
     const role = await start()
-    await waitFor('the missing kind to be said', async () =>
-      (await ask(role, '/readyz')).text.includes('"codepools":"down"'),
+    await waitFor('the missing CRD to be reported', async () =>
+      (await getAdmin(role, '/readyz')).text.includes('"codepools":"down"'),
     )
-    expect((await ask(role, '/readyz')).status).toBe(503)
-    expect((await ask(role, '/livez')).status).toBe(200)
+    expect((await getAdmin(role, '/readyz')).status).toBe(503)
+    expect((await getAdmin(role, '/livez')).status).toBe(200)
     expect(holder().holderIdentity).toBeUndefined()
     fake.refuse = () => undefined
-    await waitFor('readiness', async () => (await ask(role, '/readyz')).status === 200)
-    await waitFor('the lead', () => leads(role))
-    await waitFor('the store to be said', () => reasonOf('p') === 'StoreUnavailable')
-    const { text } = await ask(role, '/metrics')
+    await waitFor('readiness', async () => (await getAdmin(role, '/readyz')).status === 200)
+    await waitFor('leadership', () => leads(role))
+    await waitFor(
+      'the unavailable store to be reported',
+      () => reasonOf('p') === 'StoreUnavailable',
+    )
+    const { text } = await getAdmin(role, '/metrics')
     expect(text).toContain('leader_election_master_status{name="curtail-controller"} 1')
     expect(text).toMatch(/rest_client_requests_total\{code="404",method="GET",host="127/)
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     role.child.kill('SIGTERM')
-    expect(await endOf(role)).toBe(0)
-    process.stdout.write(`ended ${Math.round(performance.now() - begunMs)} ms after SIGTERM\n`)
+    expect(await exitCodeOf(role)).toBe(0)
+    process.stdout.write(`exited ${Math.round(performance.now() - startedMs)} ms after SIGTERM\n`)
     expect(holder().holderIdentity).toBe('')
     expect(JSON.stringify(role.log)).not.toContain('secret-token')
   },
@@ -126,46 +131,49 @@ test(
 )
 
 test(
-  'released it is taken at once, hung within 20 s; who slept past its time writes nothing',
+  'a released Lease is acquired at once, that of a stalled leader within 20 s without its writes',
   async () => {
     const one = await start()
-    await waitFor('the lead', () => leads(one))
+    await waitFor('leadership', () => leads(one))
     const two = await start()
     const three = await start()
     await waitFor('all to be ready', async () => {
-      const states = await Promise.all([two, three].map((role) => ask(role, '/readyz')))
+      const states = await Promise.all([two, three].map((role) => getAdmin(role, '/readyz')))
       return states.every(({ status }) => status === 200)
     })
     makePool('p')
-    await waitFor('its status', () => reasonOf('p') === 'StoreUnavailable')
+    await waitFor('the status', () => reasonOf('p') === 'StoreUnavailable')
 
-    let begunMs = performance.now()
+    let startedMs = performance.now()
     one.child.kill('SIGTERM')
-    await waitFor('the next', () => leads(two) || leads(three))
-    const releasedMs = performance.now() - begunMs
-    expect(await endOf(one)).toBe(0)
+    await waitFor('the next leader', () => leads(two) || leads(three))
+    const releasedMs = performance.now() - startedMs
+    expect(await exitCodeOf(one)).toBe(0)
 
     const [second, third] = leads(two) ? [two, three] : [three, two]
-    begunMs = performance.now()
+    startedMs = performance.now()
     second.child.kill('SIGSTOP')
     makePool('q')
-    await waitFor('the third', () => leads(third), 30_000)
-    const sleptMs = performance.now() - begunMs
-    await waitFor('the new pool', () => reasonOf('q') === 'StoreUnavailable')
-    const told = () => fake.store.list(PATHS.events).filter((e) => e.metadata.name.startsWith('q.'))
-    await waitFor('its event', () => told().length === 1)
+    await waitFor('the third to lead', () => leads(third), 30_000)
+    const stalledMs = performance.now() - startedMs
+    await waitFor('the status of the new pool', () => reasonOf('q') === 'StoreUnavailable')
+    const eventsOfPool = () =>
+      fake.store.list(PATHS.events).filter((e) => e.metadata.name.startsWith('q.'))
+    await waitFor('the event', () => eventsOfPool().length === 1)
     const writes = fake.calls.length
     second.child.kill('SIGCONT')
-    expect(await endOf(second)).toBe(1)
+    expect(await exitCodeOf(second)).toBe(1)
     const after = fake.calls.slice(writes)
-    const others = after.filter(({ method, path }) => method !== 'GET' && !path.startsWith(LEASES))
-    expect(others).toEqual([])
+    const otherWrites = after.filter(
+      ({ method, path }) => method !== 'GET' && !path.startsWith(LEASES),
+    )
+    expect(otherWrites).toEqual([])
     expect(leads(third)).toBe(true)
     process.stdout.write(
-      `next after SIGTERM: ${Math.round(releasedMs)} ms, SIGSTOP: ${Math.round(sleptMs)} ms\n`,
+      `leader after SIGTERM: ${Math.round(releasedMs)} ms, SIGSTOP: ${Math.round(stalledMs)} ms\n`,
     )
     expect(releasedMs).toBeLessThan(15_000)
-    expect(sleptMs).toBeLessThan(30_000)
+    expect(stalledMs).toBeLessThan(30_000)
   },
   TEST_MS_MAX,
 )

@@ -1,8 +1,8 @@
-// A watcher against an API server that fails in every way known: nothing is missed, whatever comes.
+// A watcher of an API server that fails in every known way misses no change.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { type FakeKubeApi, startFakeKubeApi } from '../parts/fake-kube-api.ts'
 import { type KubeWatcher, startKubeWatcher, watchedWidgets } from '../parts/kube-watcher.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
 let fake: FakeKubeApi
 let watcher: KubeWatcher | undefined
@@ -28,7 +28,7 @@ const started = async () => {
 const types = (of: KubeWatcher) =>
   of.changes.map(({ type, object }) => `${type} ${object.metadata.name}`)
 
-test('it lists in pages, then watches, without what nobody reads', async () => {
+test('it lists in pages, then watches, and drops managedFields', async () => {
   for (let i = 0; i < 1201; i++) make(`w${i}`)
   const of = await started()
   expect(of.cache.size()).toBe(1201)
@@ -41,7 +41,7 @@ test('it lists in pages, then watches, without what nobody reads', async () => {
   expect(Number(watch?.query.get('timeoutSeconds'))).toBeLessThanOrEqual(600)
 })
 
-test('it tells what came, changed and went, each once', async () => {
+test('it reports each added, changed and deleted object once', async () => {
   const of = await started()
   make('a')
   change('a', 1)
@@ -50,7 +50,7 @@ test('it tells what came, changed and went, each once', async () => {
   expect(types(of)).toEqual(['added a', 'changed a', 'deleted a'])
 })
 
-describe('after a fault it goes on from where it was, with one list in all', () => {
+describe('after a fault it resumes the watch without another list', () => {
   const faults: readonly (readonly [string, () => void | Promise<void>])[] = [
     [
       'a half-open connection',
@@ -59,31 +59,31 @@ describe('after a fault it goes on from where it was, with one list in all', () 
       },
     ],
     [
-      'connections that are cut',
+      'connections that are destroyed',
       () => {
         fake.cut()
       },
     ],
     [
-      'a watch that the server ends',
+      'a watch that the server closes',
       () => {
         fake.endWatches()
       },
     ],
     [
-      'a line torn in its middle',
+      'a truncated line',
       () => {
         fake.nextEvent = 'torn'
       },
     ],
     [
-      'an event told twice',
+      'an event sent twice',
       () => {
         fake.nextEvent = 'twice'
       },
     ],
     [
-      'a server that starts anew',
+      'a server that restarts',
       async () => {
         await fake.stop()
         setTimeout(() => void fake.start(), 200)
@@ -101,23 +101,23 @@ describe('after a fault it goes on from where it was, with one list in all', () 
     expect(await of.lists()).toBe(1)
   })
 
-  test('429, whose wait is kept', async () => {
+  test('429, whose Retry-After it respects', async () => {
     const of = await started()
-    let refused = 0
+    let rejected = 0
     fake.refuse = () =>
-      refused++ < 2 ? { status: 429, reason: 'TooManyRequests', retryAfterSeconds: 1 } : undefined
-    const begunMs = performance.now()
+      rejected++ < 2 ? { status: 429, reason: 'TooManyRequests', retryAfterSeconds: 1 } : undefined
+    const startedMs = performance.now()
     fake.cut()
     make('a')
     await agrees(of)
-    expect(performance.now() - begunMs).toBeGreaterThan(1900)
+    expect(performance.now() - startedMs).toBeGreaterThan(1900)
     expect(await of.lists()).toBe(1)
   })
 
   test('500', async () => {
     const of = await started()
-    let refused = 0
-    fake.refuse = () => (refused++ < 3 ? { status: 500, reason: 'InternalError' } : undefined)
+    let rejected = 0
+    fake.refuse = () => (rejected++ < 3 ? { status: 500, reason: 'InternalError' } : undefined)
     fake.cut()
     make('a')
     await agrees(of)
@@ -125,7 +125,7 @@ describe('after a fault it goes on from where it was, with one list in all', () 
   })
 })
 
-describe('where its place is lost it lists anew, and tells what was missed', () => {
+describe('after its resourceVersion expired it relists and reports the missed changes', () => {
   test('410 within the watch', async () => {
     make('a')
     make('b')
@@ -140,12 +140,12 @@ describe('where its place is lost it lists anew, and tells what was missed', () 
     expect(await of.lists()).toBe(2)
   })
 
-  test('410 as the answer to the watch', async () => {
+  test('410 as the response to the watch', async () => {
     make('a')
     const of = await started()
-    let refused = 0
+    let rejected = 0
     fake.refuse = ({ query }) =>
-      query.has('watch') && refused++ < 1 ? { status: 410, reason: 'Expired' } : undefined
+      query.has('watch') && rejected++ < 1 ? { status: 410, reason: 'Expired' } : undefined
     fake.cut()
     remove('a')
     await agrees(of)
@@ -155,15 +155,15 @@ describe('where its place is lost it lists anew, and tells what was missed', () 
 
   test('410 between two pages', async () => {
     for (let i = 0; i < 700; i++) make(`w${i}`)
-    let refused = 0
+    let rejected = 0
     fake.refuse = ({ query }) =>
-      query.has('continue') && refused++ < 1 ? { status: 410, reason: 'Expired' } : undefined
+      query.has('continue') && rejected++ < 1 ? { status: 410, reason: 'Expired' } : undefined
     const of = await started()
     expect(of.cache.size()).toBe(700)
-    expect(refused).toBe(1)
+    expect(rejected).toBe(1)
   })
 
-  test('an object deleted and made again meanwhile is another one', async () => {
+  test('an object deleted and recreated meanwhile is a different object', async () => {
     make('a')
     const of = await started()
     fake.silence()
@@ -174,21 +174,21 @@ describe('where its place is lost it lists anew, and tells what was missed', () 
     expect(types(of)).toEqual(['added a', 'deleted a', 'added a'])
   })
 
-  test('a place that the server takes for a later one than its own', async () => {
+  test('a resourceVersion later than that of the server', async () => {
     const of = await started()
     fake.refuse = ({ query }) =>
       Number(query.get('resourceVersion')) > 1 ? { status: 504, reason: 'Timeout' } : undefined
     make('a')
     await waitFor('the event', () => of.changes.length === 1)
     fake.cut()
-    await waitFor('some refusals', () => fake.calls.filter((c) => c.status === 504).length > 3)
+    await waitFor('some rejections', () => fake.calls.filter((c) => c.status === 504).length > 3)
     fake.refuse = () => undefined
     make('b')
     await agrees(of)
   })
 })
 
-test('a kind that is not there is waited for, and said', async () => {
+test('it waits for a missing kind, and reports it', async () => {
   fake.refuse = () => ({ status: 404, reason: 'NotFound' })
   const of = (watcher = startKubeWatcher(fake))
   await waitFor('a failure', () => of.failures.length > 2)
@@ -200,14 +200,14 @@ test('a kind that is not there is waited for, and said', async () => {
   expect(of.failures.at(-1)).toBeUndefined()
 })
 
-test('stopped during a list it opens no watch', async () => {
+test('a watcher stopped during a list opens no watch', async () => {
   let release = (): void => undefined
   fake.holdLists = new Promise((resolve) => (release = resolve))
   const of = (watcher = startKubeWatcher(fake))
   await waitFor('the list', () => fake.listsHeld === 1)
   const stopping = of.stop()
   release()
-  await inTime('the end', stopping)
+  await withinDeadline('the watcher to stop', stopping)
   expect(fake.calls.some(({ query }) => query.has('watch'))).toBe(false)
   expect(fake.watches).toBe(0)
 })

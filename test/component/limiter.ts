@@ -1,4 +1,4 @@
-// Starts the real `ratelimit` role for a test, on free ports, with rules in a folder of its own.
+// Starts the real `ratelimit` role for a test, on free ports, with rules in a temporary folder.
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,24 +7,24 @@ import { createTestClient, type TestClient } from './grpc-client.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
 import { waitFor } from './wait-for.ts'
 
-/** A limiter that is ready. */
+/** A limiter that reported ready. */
 export interface Limiter extends RoleProcess {
   readonly client: TestClient
   readonly grpcPort: number
   readonly url: string
   readonly debugUrl: string
   readonly adminUrl: string
-  /** Writes a rules file; the limiter is to find it. */
+  /** Writes a rules file, which the limiter reloads. */
   writeRules(text: string, name?: string): Promise<void>
-  /** Asks about descriptors, each of one entry or several, in the domain `shop`. */
-  ask(...descriptors: readonly Asked[]): Promise<Answered>
+  /** Calls ShouldRateLimit with these descriptors in the domain `shop`. */
+  decide(...descriptors: readonly Descriptor[]): Promise<RateLimitReply>
 }
 
-/** A descriptor: its entries, or with what else belongs to it. */
-type Asked = Readonly<Record<string, string>> | { readonly entries: readonly unknown[] }
+/** A descriptor: its entries as one object, or the complete descriptor. */
+type Descriptor = Readonly<Record<string, string>> | { readonly entries: readonly unknown[] }
 
-/** An answer as protobufjs reads it. */
-export interface Answered {
+/** A RateLimitResponse as protobufjs decodes it. */
+export interface RateLimitReply {
   readonly overallCode: string
   readonly statuses: readonly {
     readonly code: string
@@ -36,7 +36,7 @@ export interface Answered {
   readonly dynamicMetadata: unknown
 }
 
-/** How to start one. */
+/** How to start a limiter. */
 interface LimiterOptions {
   readonly rules: string
   readonly redisPort: number
@@ -46,28 +46,30 @@ interface LimiterOptions {
 }
 
 /**
- * Starts one whose counts are exact: Redis is there before the first call, and a machine that
- * pauses does not make it late, or else a call would be counted apart.
+ * Starts a limiter whose counts are exact: Redis is available before the first call, and the
+ * deadlines tolerate a pause of the machine. A call that times out would count locally.
  */
-export async function startExactLimiter(given: LimiterOptions): Promise<Limiter> {
-  const env = { LIMIT_DEADLINE_MS: '5000', REDIS_TIMEOUT: '10s', ...given.env }
-  const limiter = await startLimiter({ ...given, env })
-  await waitFor('its Redis', () => limiter.log.some(({ msg }) => msg === 'Redis available'))
+export async function startExactLimiter(options: LimiterOptions): Promise<Limiter> {
+  const env = { LIMIT_DEADLINE_MS: '5000', REDIS_TIMEOUT: '10s', ...options.env }
+  const limiter = await startLimiter({ ...options, env })
+  await waitFor('Redis to be available', () =>
+    limiter.log.some(({ msg }) => msg === 'Redis available'),
+  )
   return limiter
 }
 
-/** Starts it. `redisPort` may be one where nobody listens. */
-export async function startLimiter(given: LimiterOptions): Promise<Limiter> {
+/** Starts a limiter. `redisPort` may be a port on which no Redis listens. */
+export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
   const root = await mkdtemp(join(tmpdir(), 'curtail-limiter-'))
   const folder = join(root, 'config')
   await mkdir(folder)
   const writeRules = (text: string, name = 'rules.yaml') => writeFile(join(folder, name), text)
-  await writeRules(given.rules)
+  await writeRules(options.rules)
   const running = await startRole({
     role: 'ratelimit',
-    ...(given.nodeOptions !== undefined && { nodeOptions: given.nodeOptions }),
-    ...(given.wrapper !== undefined && { wrapper: given.wrapper }),
-    env: { ...limiterEnvironment(root, given.redisPort), ...given.env },
+    ...(options.nodeOptions !== undefined && { nodeOptions: options.nodeOptions }),
+    ...(options.wrapper !== undefined && { wrapper: options.wrapper }),
+    env: { ...limiterEnvironment(root, options.redisPort), ...options.env },
   }).catch(async (error: unknown) => {
     await rm(root, { recursive: true })
     throw error
@@ -83,9 +85,9 @@ export async function startLimiter(given: LimiterOptions): Promise<Limiter> {
     debugUrl: urlOf(debugPort),
     adminUrl: urlOf(adminPort),
     writeRules,
-    async ask(...descriptors) {
+    async decide(...descriptors) {
       const request = { domain: 'shop', descriptors: descriptors.map(descriptorOf) }
-      return (await client.call(request)) as unknown as Answered
+      return (await client.call(request)) as unknown as RateLimitReply
     },
     async stop() {
       client.close()
@@ -95,7 +97,9 @@ export async function startLimiter(given: LimiterOptions): Promise<Limiter> {
   }
 }
 
-function descriptorOf(asked: Asked): unknown {
-  if (Array.isArray(asked.entries)) return asked
-  return { entries: Object.entries(asked).map(([key, value]) => ({ key, value: String(value) })) }
+function descriptorOf(descriptor: Descriptor): unknown {
+  if (Array.isArray(descriptor.entries)) return descriptor
+  return {
+    entries: Object.entries(descriptor).map(([key, value]) => ({ key, value: String(value) })),
+  }
 }

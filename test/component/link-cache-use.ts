@@ -1,4 +1,4 @@
-// Caches of links on the tests' own servers, opened as a role opens them.
+// Link caches on the Redis servers of the tests, opened in the same way as a role opens them.
 import type { Target } from '../../src/links/decide-redirect.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import { parseConfig } from '../../src/config/config.ts'
@@ -9,58 +9,58 @@ import { waitFor } from './wait-for.ts'
 
 const silent = () => undefined
 
-/** An open cache, and what it told of itself. */
-export interface UsedCache {
+/** An open cache, and the states and warnings that it reported. */
+export interface OpenedCache {
   readonly cache: OpenLinkCache
-  readonly told: string[]
+  readonly states: string[]
   readonly metrics: Metrics
-  /** The fields of each warning about entries. */
-  readonly warned: unknown[]
+  /** The fields of each logged warning about cache entries. */
+  readonly warnings: unknown[]
 }
 
-/** How long a command may take where its deadline is not what is tested: machines pause. */
-export const PATIENT_MS_MAX = 5000
+/** A deadline that tolerates a pause of the machine, for tests of anything but the deadline. */
+export const TOLERANT_MS_MAX = 5000
 
-/** How a cache is opened. */
-export interface UsedCacheOptions {
-  /** How long a command may take; unless told, as in production. */
+/** How to open a cache. */
+export interface OpenCacheOptions {
+  /** The deadline of a command; by default that of production. */
   readonly commandMsMax?: number
 }
 
-/** Opens a cache by its URL, or by settings of the environment; does not wait for it. */
+/** Opens a cache by its URL, or by environment variables; does not wait until it is available. */
 export function openCache(
-  where: string | Record<string, string>,
-  { commandMsMax }: UsedCacheOptions = {},
-): UsedCache {
-  const env = typeof where === 'string' ? { REDIS_URL: where } : where
+  address: string | Record<string, string>,
+  { commandMsMax }: OpenCacheOptions = {},
+): OpenedCache {
+  const env = typeof address === 'string' ? { REDIS_URL: address } : address
   const metrics = createMetrics()
-  const told: string[] = []
-  const warned: unknown[] = []
+  const states: string[] = []
+  const warnings: unknown[] = []
   const warn = (fields: unknown) => {
-    if (typeof fields === 'object' && fields !== null && 'reason' in fields) warned.push(fields)
+    if (typeof fields === 'object' && fields !== null && 'reason' in fields) warnings.push(fields)
   }
   const cache = openLinkCache({
     redis: planLinkCache(parseConfig(cacheSettings, env)),
     metrics,
     log: { debug: silent, info: silent, warn, error: silent },
-    onState: (state) => told.push(state),
+    onState: (state) => states.push(state),
     commandMsMax,
   })
-  return { cache, told, metrics, warned }
+  return { cache, states, metrics, warnings }
 }
 
-/** The same, once it answers. */
+/** Opens a cache and waits until it is available. */
 export async function openReadyCache(
-  where: string | Record<string, string>,
-  options?: UsedCacheOptions,
-): Promise<UsedCache> {
-  const used = openCache(where, options)
-  await waitFor('the cache', () => answers(used.cache))
-  return used
+  address: string | Record<string, string>,
+  options?: OpenCacheOptions,
+): Promise<OpenedCache> {
+  const opened = openCache(address, options)
+  await waitFor('the cache to be available', () => isAvailable(opened.cache))
+  return opened
 }
 
-/** Whether a cache answers and takes writes now. */
-export function answers(cache: OpenLinkCache): Promise<boolean> {
+/** Whether a cache responds and accepts writes. */
+export function isAvailable(cache: OpenLinkCache): Promise<boolean> {
   return cache.probe().then(
     () => true,
     (error: unknown) => {
@@ -70,22 +70,22 @@ export function answers(cache: OpenLinkCache): Promise<boolean> {
   )
 }
 
-/** What `store` puts into the cache. */
+/** The target that `store` writes to the cache. */
 export const target: Target = { longUrl: 'https://example.com/', expiresAtMs: null }
 
 let codesCreated = 0
 /** A code that no other test uses. */
 export const newCode = () => `code${String(codesCreated++)}`
 
-/** The lease that the first reader of a missing entry gets. */
-export async function leaseFor({ cache }: UsedCache, code: string): Promise<string> {
-  const seen = await cache.look(code)
-  if (seen.kind !== 'unknown' || seen.lease === undefined) throw new Error('there is no lease')
-  return seen.lease
+/** The lease that the cache returns to the first reader of a missing entry. */
+export async function leaseFor({ cache }: OpenedCache, code: string): Promise<string> {
+  const entry = await cache.lookUp(code)
+  if (entry.kind !== 'unknown' || entry.lease === undefined) throw new Error('no lease returned')
+  return entry.lease
 }
 
-/** Fills the cache as a reader does; whether the entry was stored. */
-export async function store(used: UsedCache, code: string): Promise<boolean> {
-  const lease = await leaseFor(used, code)
-  return used.cache.fill({ code, lease, target, nowMs: Date.now() })
+/** Fills the cache as a reader does; returns whether the entry was stored. */
+export async function store(opened: OpenedCache, code: string): Promise<boolean> {
+  const lease = await leaseFor(opened, code)
+  return opened.cache.fill({ code, lease, target, nowMs: Date.now() })
 }

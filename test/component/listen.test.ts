@@ -1,5 +1,5 @@
-// The listener that every role serves with, in this process: requests that come between the
-// opening of its port and the attaching of what answers them are kept.
+// The listener of every serving role, in this process: requests that arrive after the port opens
+// and before the handlers are attached are queued.
 import express from 'express'
 import { expect, test } from '@jest/globals'
 import { listen } from '../../src/http/serve.ts'
@@ -9,29 +9,29 @@ import { headerOf, openConnection, requestBytes } from './raw-http.ts'
 const TEST_MS_MAX = 20_000
 
 test(
-  'a request that comes before the handlers is answered by them',
+  'a request that arrives before the handlers are attached is handled by them',
   async () => {
     const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
     const early = await openConnection(listener.port)
     early.send(requestBytes({ path: '/early' }))
-    // What is no request is refused without handlers: once it is, the one before it has been read.
+    // Malformed HTTP is rejected without handlers: after that, the earlier request has been read.
     const other = await openConnection(listener.port)
     try {
       other.send('nonsense\r\n\r\n')
-      await other.ended
-      const answered: unknown[] = []
+      await other.closed
+      const handled: unknown[] = []
       listener.attach({
         baseUrl: 'http://localhost',
         app: express(),
         fastPath(req, res) {
-          answered.push(req.url)
-          res.writeHead(204, { 'X-Lane': 'yes' }).end()
+          handled.push(req.url)
+          res.writeHead(204, { 'X-Fast-Path': 'yes' }).end()
           return true
         },
       })
-      const answer = await early.answer()
-      expect([answer.status, headerOf(answer, 'X-Lane')]).toEqual([204, 'yes'])
-      expect(answered).toEqual(['/early'])
+      const response = await early.nextResponse()
+      expect([response.status, headerOf(response, 'X-Fast-Path')]).toEqual([204, 'yes'])
+      expect(handled).toEqual(['/early'])
     } finally {
       early.close()
       other.close()
@@ -42,7 +42,7 @@ test(
 )
 
 test(
-  'pipelined requests are handled one by one, each in a turn of the event loop',
+  'pipelined requests are handled one by one, each in its own turn of the event loop',
   async () => {
     const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
     const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
@@ -63,11 +63,11 @@ test(
     const other = await openConnection(listener.port)
     try {
       client.send(Buffer.concat(['/1', '/2', '/3'].map((path) => requestBytes({ path }))))
-      // By its response the requests that were sent before it have been parsed.
+      // After this response, the requests sent before it have been parsed.
       expect((await other.exchange({ path: '/other' })).status).toBe(204)
       expect(events.filter((event) => /^\/\d/.test(event))).toEqual(['/1'])
       release(undefined)
-      for (let i = 0; i < 3; i += 1) expect((await client.answer()).status).toBe(204)
+      for (let i = 0; i < 3; i += 1) expect((await client.nextResponse()).status).toBe(204)
       const own = events.filter((event) => !event.includes('/other'))
       expect(own.slice(0, 5)).toEqual(['/1', 'turn after /1', '/2', 'turn after /2', '/3'])
     } finally {

@@ -1,5 +1,5 @@
-// The log of a process whose reader is slow, hung or gone: lines stay in order, what is kept for it
-// has a bound, what is lost is told, and the process goes on.
+// The log of a process whose stdout is read slowly, not read, or closed: lines stay in order, the
+// buffer is bounded, dropped lines are reported, and the process continues.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
@@ -11,7 +11,7 @@ const LOG = new URL('../../src/telemetry/log.ts', import.meta.url).href
 const OUTPUT = new URL('../../src/telemetry/log-output.ts', import.meta.url).href
 const RUN_MS_MAX = 20_000
 
-/** A process with `log`, and `allWritten`, that runs `source` and exits. */
+/** A process with `log` and `allWritten` that runs `source` and exits. */
 function run(source: string): ChildProcessByStdio<null, Readable, Readable> {
   const script = `
     import { createLog } from ${JSON.stringify(LOG)}
@@ -34,7 +34,7 @@ function linesOf(output: string): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-test('a line is never overtaken by a later one, however busy the pool of threads', async () => {
+test('lines stay in order while the thread pool is busy', async () => {
   const child = run(`
     const { pbkdf2 } = await import('node:crypto')
     for (let i = 0; i < 8; i += 1) pbkdf2('a', 'b', 200000, 32, 'sha256', () => undefined)
@@ -43,7 +43,7 @@ test('a line is never overtaken by a later one, however busy the pool of threads
   expect(linesOf(output).map((line) => line['i'])).toEqual([0, 1, 2, 3, 4])
 })
 
-test('while nobody reads, 1 MiB is kept; what is lost is told once somebody reads', async () => {
+test('an unread stdout buffers 1 MiB; the count of dropped lines is logged later', async () => {
   const child = run(`
     for (let i = 0; i < 4000; i += 1) log.info({ i, text: 'x'.repeat(1000) }, 'line')
     process.stderr.write(String(process.stdout.writableLength))
@@ -67,18 +67,18 @@ test('while nobody reads, 1 MiB is kept; what is lost is told once somebody read
   ])
 })
 
-test('a reader that is hung or gone keeps no process from its end', async () => {
+test('a process exits although its stdout is not read, or closed', async () => {
   const busy = `for (let i = 0; i < 4000; i += 1) log.info('x'.repeat(1000))
     await allWritten()`
-  const [hung, left] = [run(busy), run(busy)]
-  left.stdout.destroy()
-  hung.stdout.pause()
-  const ended = [hung, left].map(async (child) => ((await once(child, 'exit')) as [number])[0])
-  expect(await Promise.all(ended)).toEqual([0, 0])
-  hung.stdout.destroy()
+  const [paused, closed] = [run(busy), run(busy)]
+  closed.stdout.destroy()
+  paused.stdout.pause()
+  const exits = [paused, closed].map(async (child) => ((await once(child, 'exit')) as [number])[0])
+  expect(await Promise.all(exits)).toEqual([0, 0])
+  paused.stdout.destroy()
 })
 
-test('the front door ends well though nobody reads what it says', async () => {
+test('the command line exits with 0 although its stdout is closed', async () => {
   const child = spawn(process.execPath, roleArguments('--help'), {
     stdio: ['ignore', 'pipe', 'inherit'],
     timeout: RUN_MS_MAX,

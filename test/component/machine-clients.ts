@@ -1,128 +1,142 @@
-// Clients of the distributed service in tests: they keep connections alive, and who creates repeats
-// at 503 with the same Idempotency-Key, also on another process, as a careful client does.
+// Clients of the distributed service in tests: they keep connections alive and retry a create after
+// 503 with the same Idempotency-Key, also at another process.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Asker, openAsker } from './asker.ts'
-import { codeOf, createAsk } from './client.ts'
+import { type HttpClient, openHttpClient } from './http-client.ts'
+import { codeOf, createLinkRequest } from './client.ts'
 import type { Machine } from './many-machines.ts'
-import { type Answer, type Ask, headerOf, jsonOf } from './raw-http.ts'
+import { type RawResponse, type RawRequest, headerOf, jsonOf } from './raw-http.ts'
 
-const REPEATS_MAX = 120
-const REPEAT_MS = 250
-const SILENCES_MAX = 20
+const RETRIES_MAX = 120
+const RETRY_MS = 250
+const LOOKUP_RETRIES_MAX = 20
 
-/** Askers of several processes. */
-export function openAskers(machines: readonly Machine[]): {
-  readonly all: readonly Asker[]
+/** Opens a client of each process. */
+export function openHttpClients(machines: readonly Machine[]): {
+  readonly all: readonly HttpClient[]
   readonly close: () => void
 } {
-  const all = machines.map(({ port }) => openAsker(port))
+  const all = machines.map(({ port }) => openHttpClient(port))
   const close = () => {
-    for (const asker of all) asker.close()
+    for (const httpClient of all) httpClient.close()
   }
   return { all, close }
 }
 
-/** A link that somebody wants, by a key. */
-export interface Wish {
+/** A link to create with an Idempotency-Key. */
+export interface LinkRequest {
   readonly key: string
   readonly target: string
   readonly alias?: string
   readonly ttlDays?: number
 }
 
-/** What came of it. */
-export interface Told {
-  readonly wish: Wish
-  /** The code of its link; none where its alias was taken. */
+/** The result of a create. */
+export interface CreateResult {
+  readonly request: LinkRequest
+  /** The code of the link; undefined if the alias was taken. */
   readonly code: string | undefined
   readonly isReplay: boolean
-  /** How often it was answered 503 before. */
-  readonly repeats: number
+  /** How many responses were 503 before. */
+  readonly retries: number
 }
 
-/** The request that a wish makes. */
-export function askOf({ key, target, alias, ttlDays }: Wish): Ask {
+/** The HTTP request that creates the link. */
+export function linkRequestOf({ key, target, alias, ttlDays }: LinkRequest): RawRequest {
   const body = {
     long_url: target,
     ...(alias !== undefined && { custom_alias: alias }),
     ...(ttlDays !== undefined && { ttl_days: ttlDays }),
   }
-  return createAsk(body, { 'Idempotency-Key': key })
+  return createLinkRequest(body, { 'Idempotency-Key': key })
 }
 
-/** Asks one process after the other until it is told 201 or 409. Throws at any other answer. */
-export async function createUntilTold(askers: readonly Asker[], wish: Wish): Promise<Told> {
-  const ask = askOf(wish)
-  for (let repeats = 0; repeats <= REPEATS_MAX; repeats++) {
-    const asker = askers[(wish.key.length + repeats) % askers.length]
-    if (asker === undefined) throw new Error('there is nobody to ask')
-    const answer = await asker.ask(ask)
-    if (answer.status === 201) {
-      const isReplay = headerOf(answer, 'Idempotency-Replayed') === 'true'
-      return { wish, code: codeOf(answer), isReplay, repeats }
+/** Sends the create to one process after the other until 201 or 409. Throws on other responses. */
+export async function createWithRetries(
+  httpClients: readonly HttpClient[],
+  request: LinkRequest,
+): Promise<CreateResult> {
+  const httpRequest = linkRequestOf(request)
+  for (let retries = 0; retries <= RETRIES_MAX; retries++) {
+    const httpClient = httpClients[(request.key.length + retries) % httpClients.length]
+    if (httpClient === undefined) throw new Error('no process to send the request to')
+    const response = await httpClient.send(httpRequest)
+    if (response.status === 201) {
+      const isReplay = headerOf(response, 'Idempotency-Replayed') === 'true'
+      return { request, code: codeOf(response), isReplay, retries }
     }
-    if (answer.status === 409) return { wish, code: undefined, isReplay: false, repeats }
-    if (answer.status !== 503) throw new Error(`${wish.key}: ${renderAnswer(answer)}`)
-    if (headerOf(answer, 'Retry-After') === undefined) throw new Error('503 without Retry-After')
-    await sleep(REPEAT_MS)
+    if (response.status === 409) return { request, code: undefined, isReplay: false, retries }
+    if (response.status !== 503) throw new Error(`${request.key}: ${describeResponse(response)}`)
+    if (headerOf(response, 'Retry-After') === undefined) throw new Error('503 without Retry-After')
+    await sleep(RETRY_MS)
   }
-  throw new Error(`${wish.key}: 503 for ever`)
+  throw new Error(`${request.key}: 503 after ${String(RETRIES_MAX)} retries`)
 }
 
-/** Status and the name of the problem, for an error's text. */
-export function renderAnswer(answer: Answer): string {
-  return `${String(answer.status)} ${answer.body.toString().slice(0, 300)}`
+/** The status and the start of the body, for an error message. */
+export function describeResponse(response: RawResponse): string {
+  return `${String(response.status)} ${response.body.toString().slice(0, 300)}`
 }
 
-/** The name of the problem that an answer tells of. */
-export function problemOf(answer: Answer): string {
-  const { type } = jsonOf(answer)
+/** The name of the problem type in a response. */
+export function problemOf(response: RawResponse): string {
+  const { type } = jsonOf(response)
   return typeof type === 'string' ? type.slice(type.lastIndexOf('/') + 1) : ''
 }
 
 /**
- * What a look-up comes to. On a busy machine one may run out of its deadline: 503 says nothing, and
- * it is put again, as the answer asks.
+ * The response to a lookup. On a busy machine a lookup may exceed its deadline: this retries after
+ * 503.
  */
-export async function follow(asker: Asker, code: string): Promise<Answer> {
-  for (let silences = 0; ; silences++) {
-    const answer = await asker.ask({ path: `/${code}` })
-    if (answer.status !== 503 || silences === SILENCES_MAX) return answer
-    if (headerOf(answer, 'Retry-After') === undefined) throw new Error('503 without Retry-After')
-    await sleep(REPEAT_MS)
+export async function resolveCode(httpClient: HttpClient, code: string): Promise<RawResponse> {
+  for (let retries = 0; ; retries++) {
+    const response = await httpClient.send({ path: `/${code}` })
+    if (response.status !== 503 || retries === LOOKUP_RETRIES_MAX) return response
+    if (headerOf(response, 'Retry-After') === undefined) throw new Error('503 without Retry-After')
+    await sleep(RETRY_MS)
   }
 }
 
-/** Throws where the code does not lead to its target. */
-export async function mustLeadTo(asker: Asker, code: string, target: string): Promise<void> {
-  expectTarget(await follow(asker, code), { code, target })
+/** Throws if the code does not redirect to its target. */
+export async function expectRedirect(
+  httpClient: HttpClient,
+  code: string,
+  target: string,
+): Promise<void> {
+  mustRedirectTo(await resolveCode(httpClient, code), { code, target })
 }
 
-/** Throws where one single look-up does not give the code's target. */
-export async function mustLeadAtOnce(asker: Asker, code: string, target: string): Promise<void> {
-  expectTarget(await asker.ask({ path: `/${code}` }), { code, target })
+/** Throws if a single lookup, without retries, does not redirect to the target. */
+export async function expectRedirectWithoutRetry(
+  httpClient: HttpClient,
+  code: string,
+  target: string,
+): Promise<void> {
+  mustRedirectTo(await httpClient.send({ path: `/${code}` }), { code, target })
 }
 
-function expectTarget(answer: Answer, { code, target }: { code: string; target: string }): void {
-  if (leadsTo(answer, target)) return
-  const location = String(headerOf(answer, 'Location'))
-  throw new Error(`/${code} is not ${target}, but ${renderAnswer(answer)} ${location}`)
+function mustRedirectTo(
+  response: RawResponse,
+  { code, target }: { code: string; target: string },
+): void {
+  if (isRedirectTo(response, target)) return
+  const location = String(headerOf(response, 'Location'))
+  throw new Error(`/${code} is not ${target}, but ${describeResponse(response)} ${location}`)
 }
 
-/** Whether an answer is the redirect to this target. */
-export function leadsTo(answer: Answer, target: string): boolean {
-  return answer.status === 302 && headerOf(answer, 'Location') === target
+/** Whether a response redirects to this target. */
+export function isRedirectTo(response: RawResponse, target: string): boolean {
+  return response.status === 302 && headerOf(response, 'Location') === target
 }
 
-/** Does `work` to every item, so many at once. */
+/** Runs `work` for every item, `flight` items at a time. */
 export async function inParallel<T>(
   flight: number,
   items: readonly T[],
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  const left = [...items].reverse()
+  const remaining = [...items].reverse()
   const worker = async () => {
-    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item)
+    for (let item = remaining.pop(); item !== undefined; item = remaining.pop()) await work(item)
   }
   await Promise.all(Array.from({ length: flight }, worker))
 }

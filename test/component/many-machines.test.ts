@@ -1,32 +1,32 @@
-// Two `create` and two `redirect` processes on three nodes of Cassandra and a Redis while parts of
-// it fail: the small sizes of the storms `alias`, `node-kill`, `cache-faults`, `pool-faults`,
-// `machine-drain` and `two-down`.
+// Two `create` and two `redirect` processes on three Cassandra nodes and one Redis while components
+// fail: the small sizes of the fault tests `alias`, `node-kill`, `cache-faults`, `pool-faults`,
+// `machine-drain` and `two-down` of test/storm.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { raceForKeys } from '../storm/alias.ts'
 import { cacheFaults, faultCache } from '../storm/cache-faults.ts'
 import { drainMachine } from '../storm/machine-drain.ts'
 import { createThroughTrouble } from '../storm/node-kill.ts'
 import {
-  cutRefill,
+  disconnectRefill,
   emptyPool,
-  killCreators,
+  killCreatePods,
   refillRounds,
-  refuseOtherSecret,
+  rejectOtherSecret,
   watchPoolLevels,
 } from '../storm/pool-faults.ts'
-import { takeTwoDown } from '../storm/two-down.ts'
+import { killTwoNodes } from '../storm/two-down.ts'
 import { expireRound } from './expired-links.ts'
 import { type ManyMachines, startManyMachines } from './many-machines.ts'
 import { createRandom, newSeed } from './random.ts'
 import { hangTwoNodes, killAllNodes } from './store-outage.ts'
 
-const SETUP_MS_MAX = 900_000 // Java, Maven, the jars and Redis may have to be fetched
+const SETUP_MS_MAX = 900_000 // may have to download Java, Maven, the jars and Redis
 const TEST_MS_MAX = 120_000
-/** So many answers get lost that a claim is among them, surely. */
+/** The ratio is high enough that some of the lost responses belong to claims. */
 const SIZE = { creates: 250, lostRatio: 0.2 }
 const FRESH_ROUNDS = 25
 const FAULTS = 3
-/** Those that are met every time; of all of them some more are drawn. */
+/** Faults of every run; each run also draws `FAULTS` random ones. */
 const FIXED_FAULTS: readonly string[] = ['stopped between store and cache']
 const LINKS = 10
 const KEY_ROUNDS = 25
@@ -41,8 +41,8 @@ afterAll(async () => {
   await machines.stop()
 }, TEST_MS_MAX)
 
-/** A seed, said aloud, so that a run can be repeated. */
-function saySeed(name: string): number {
+/** A new seed, printed so that the run can be reproduced. */
+function printSeed(name: string): number {
   const seed = newSeed()
   process.stdout.write(`${name}, seed ${String(seed)}\n`)
   return seed
@@ -60,11 +60,11 @@ describe('SIGTERM under load', () => {
   )
 })
 
-describe('creates that are repeated by their key', () => {
+describe('creates retried with their Idempotency-Key', () => {
   test(
-    'at the same moment, by 2 to 32 clients: one fresh 201, all others are its replays',
+    'by 2 to 32 clients concurrently: one fresh 201, all other responses are its replays',
     async () => {
-      const seed = saySeed('keys at once')
+      const seed = printSeed('keys at once')
       const { fresh, replayed } = await raceForKeys({ machines, rounds: KEY_ROUNDS, seed })
       expect([fresh, replayed]).toEqual([KEY_ROUNDS, (1 + 2 + 7 + 15 + 31) * 5])
     },
@@ -72,9 +72,9 @@ describe('creates that are repeated by their key', () => {
   )
 
   test(
-    'each lead to their own target, once, though a node of Cassandra was killed',
+    'create exactly one link each, with its own target, while a Cassandra node is killed',
     async () => {
-      const seed = saySeed('node-kill')
+      const seed = printSeed('node-kill')
       const trouble = 'killed node'
       const sum = await createThroughTrouble({ machines, trouble, ...SIZE, seed })
       expect(sum.told + sum.taken).toBeGreaterThanOrEqual(SIZE.creates)
@@ -83,9 +83,9 @@ describe('creates that are repeated by their key', () => {
   )
 
   test(
-    'the same while answers of Cassandra get lost: outcomes that are unknown are learnt',
+    'resolve unknown outcomes while responses from Cassandra are lost',
     async () => {
-      const seed = saySeed('lost answers')
+      const seed = printSeed('lost answers')
       const trouble = 'lost answers'
       const sum = await createThroughTrouble({ machines, trouble, ...SIZE, seed })
       expect(sum.lost).toBeGreaterThan(0)
@@ -95,11 +95,11 @@ describe('creates that are repeated by their key', () => {
   )
 })
 
-describe('a Redis that fails', () => {
+describe('faults of Redis', () => {
   test(
-    'never keeps a fresh link from those who asked for it before',
+    'never hide a fresh link whose code a pod looked up before',
     async () => {
-      const seed = saySeed('fresh links')
+      const seed = printSeed('fresh links')
       const run = { machines, freshRounds: FRESH_ROUNDS, faults: [], seed }
       const { raced, steady } = await faultCache(run)
       expect(raced).toBeGreaterThan(FRESH_ROUNDS)
@@ -109,9 +109,9 @@ describe('a Redis that fails', () => {
   )
 
   test(
-    'brings back no link that was disabled, and hides none that was made, beyond 5 s',
+    'neither restore a disabled link nor hide a created link for more than 5 s',
     async () => {
-      const seed = saySeed('cache faults')
+      const seed = printSeed('cache faults')
       const random = createRandom(seed)
       const fixed = cacheFaults.filter(({ fault }) => FIXED_FAULTS.includes(fault))
       const others = Array.from({ length: FAULTS }, () => random.pick(cacheFaults))
@@ -126,7 +126,7 @@ describe('a Redis that fails', () => {
 })
 
 test(
-  'a link is 404 from its end on, from memory, cache and store, though its row is still there',
+  'an expired link is 404 from memory, cache and store, while its row still exists',
   async () => {
     const { before, tiers } = await expireRound(machines)
     expect(before).toBeGreaterThan(0)
@@ -137,7 +137,7 @@ test(
 
 describe('a pool of codes', () => {
   test(
-    'that is empty refuses generated codes alone, until a refill',
+    'rejects only creates without an alias while it is empty, until a refill',
     async () => {
       expect(await emptyPool(machines)).toBeGreaterThan(900)
     },
@@ -145,28 +145,28 @@ describe('a pool of codes', () => {
   )
 
   test(
-    'is refilled with its own secret alone',
+    'accepts a refill only with its own code secret',
     async () => {
-      expect(await refuseOtherSecret(machines)).toMatch(/another code secret/)
+      expect(await rejectOtherSecret(machines)).toMatch(/another code secret/)
     },
     TEST_MS_MAX,
   )
 
   test(
-    'loses no block by four refills at once, killed at random, and little by a killed creator',
+    'loses no block to four killed refills, and few codes to a killed create pod',
     async () => {
-      const seed = saySeed('pool faults')
+      const seed = printSeed('pool faults')
       const { blocks } = await refillRounds({ machines, rounds: 2, seed, cutRatio: 0 })
       expect(blocks).toBeGreaterThan(0)
-      await killCreators({ machines, kills: 1, seed })
+      await killCreatePods({ machines, kills: 1, seed })
     },
     TEST_MS_MAX,
   )
 
   test(
-    'never says that a block is there which is not, while refills and claims run',
+    'never counts a block that does not exist, while refills and claims run',
     async () => {
-      const seed = saySeed('pool levels')
+      const seed = printSeed('pool levels')
       const { claimed, moved } = await watchPoolLevels({ machines, rounds: 2, seed })
       expect(claimed).toBeGreaterThan(0)
       expect(moved).toBeGreaterThan(0)
@@ -175,19 +175,19 @@ describe('a pool of codes', () => {
   )
 
   test(
-    'is refilled by a Job that ends, though its connections were cut',
+    'is refilled by a Job that completes although its connections were destroyed',
     async () => {
-      expect(await cutRefill(machines)).toMatch(/"filled"/)
+      expect(await disconnectRefill(machines)).toMatch(/"filled"/)
     },
     TEST_MS_MAX,
   )
 })
 
 test(
-  'two of three nodes down: what was seen redirects, nothing is a false 404, and all heals',
+  'two of three nodes down: resolved links still redirect, no false 404, and everything recovers',
   async () => {
-    const seed = saySeed('two-down')
-    const sum = await takeTwoDown({ machines, links: LINKS, seed })
+    const seed = printSeed('two-down')
+    const sum = await killTwoNodes({ machines, links: LINKS, seed })
     expect(sum.createsRefused).toBe(6)
     expect(sum.unseenRedirects + sum.unseenRefusals).toBe(2 * LINKS)
     expect(sum.foundOnReplica).toBe(2 * LINKS)
@@ -197,7 +197,7 @@ test(
 )
 
 test(
-  'two of three nodes hang: creates are rejected in time, at once when it is known, and recover',
+  'two of three nodes hang: creates time out, then are rejected without waiting, then recover',
   async () => {
     const { firstMsMax, knownMsMax, recoveryMs } = await hangTwoNodes(machines, 'h')
     process.stdout.write(
@@ -210,7 +210,7 @@ test(
 )
 
 test(
-  'all nodes killed at once: no acknowledged link is lost, nor its alias given away',
+  'all nodes killed at once: no acknowledged link is lost, and no alias is claimed twice',
   async () => {
     expect(await killAllNodes(machines, 'crash')).toBeGreaterThan(0)
   },

@@ -6,32 +6,32 @@ import { join } from 'node:path'
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
 import { type FaultProxy, startFaultProxy } from '../parts/fault-proxy.ts'
 import { type RedisServer, startRedis } from '../parts/redis.ts'
-import { NEVER_ALONE } from '../stack/part.ts'
+import { DIE_WITH_PARENT } from '../stack/component.ts'
 import { type PreparedLinks, prepareLinks } from '../stack/prepare-links.ts'
 import { type ServingRole, startServingRole } from '../stack/serving-role.ts'
 
-/** Short links of these processes begin so. */
+/** The base URL of the short links of these processes. */
 const MACHINES_BASE_URL = 'http://short.test'
 
-/** A process that serves. */
+/** A serving process. */
 export interface Machine extends ServingRole {
-  /** Between this process and Redis alone. */
+  /** A proxy between this process and Redis. */
   readonly redisProxy: FaultProxy
 }
 
-/** The whole of it. */
+/** The running service. */
 export interface ManyMachines extends Pick<PreparedLinks, 'startRefill' | 'makeSecret'> {
   readonly cassandra: CassandraCluster
   readonly redis: RedisServer
   readonly creates: readonly Machine[]
   readonly redirects: readonly Machine[]
-  /** A further process; `stop` ends it too. */
+  /** Starts another process; `stop` stops it too. */
   startMachine(role: Machine['role'], env?: Readonly<Record<string, string>>): Promise<Machine>
-  /** Ends all of it. */
+  /** Stops everything. */
   stop(): Promise<void>
 }
 
-/** Starts all of it, with so many codes in the pool `default`. Throws why it does not start. */
+/** Starts the service with `codes` codes in the pool `default`. Throws if it does not start. */
 export async function startManyMachines(given: { codes: number }): Promise<ManyMachines> {
   const closing: (() => Promise<void>)[] = []
   const stop = async () => {
@@ -73,7 +73,7 @@ async function openMachine(given: {
   const redisProxy = await startFaultProxy({ to: { host: '127.0.0.1', port: redis.port } })
   const running = await startServingRole({
     role,
-    wrapper: NEVER_ALONE,
+    wrapper: DIE_WITH_PARENT,
     env: {
       ...env,
       BASE_URL: MACHINES_BASE_URL,

@@ -1,8 +1,8 @@
-// Holds every answer of the public HTTP against the OpenAPI document that the service itself
+// Validates every response of the public HTTP against the OpenAPI document that the service
 // serves.
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { type Answer, type Ask, headerOf, headersOf, jsonOf } from './raw-http.ts'
+import { type RawResponse, type RawRequest, headerOf, headersOf, jsonOf } from './raw-http.ts'
 
 interface Media {
   readonly schema: { readonly $ref?: string }
@@ -21,8 +21,8 @@ interface OpenApi {
   readonly components: { readonly headers: Readonly<Record<string, Media>> }
 }
 
-/** Throws where the answer is not one that the document tells of. */
-export type OpenApiCheck = (ask: Ask, answer: Answer) => void
+/** Throws if the document does not describe the response. */
+export type OpenApiCheck = (request: RawRequest, response: RawResponse) => void
 
 type Validate = (pointer: string, value: unknown) => void
 type Responses = Readonly<Record<string, ResponseObject>>
@@ -32,29 +32,29 @@ const PROBLEM = 'application/problem+json'
 /** Pages and files, which are not part of the API that the document describes. */
 const pagePaths = /^\/((docs|openapi\.json|robots\.txt|favicon\.ico)?|(problems|assets)\/[^/]+)$/
 
-/** What every path that the document does not tell of may answer. */
+/** The responses of a path that the document does not contain. */
 const unknownPath: Responses = {
   default: { content: { [PROBLEM]: { schema: { $ref: '#/components/schemas/Problem' } } } },
 }
 
-/** Makes the check of a parsed document. */
+/** Creates the check from a parsed document. */
 export function createOpenApiCheck(document: unknown): OpenApiCheck {
   const api = document as OpenApi
   const validateBody = createValidate(document as object, false)
-  const validateHeader = createValidate(document as object, true) // headers come as text
-  return (ask, answer) => {
-    checkAlways(answer)
-    if (isPage(ask.path)) return
-    const response = responseOf(api, ask, answer)
-    for (const name of Object.keys(response.headers ?? {})) {
-      for (const value of headersOf(answer, name)) {
+  const validateHeader = createValidate(document as object, true) // headers are strings
+  return (request, response) => {
+    checkEvery(response)
+    if (isPage(request.path)) return
+    const documented = responseOf(api, request, response)
+    for (const name of Object.keys(documented.headers ?? {})) {
+      for (const value of headersOf(response, name)) {
         validateHeader(`/components/headers/${name}/schema`, value)
       }
     }
-    if (answer.body.length > 0) checkBody(response, answer, validateBody)
-    // What the service takes, the document must allow: clients are generated from it.
-    if (answer.status === 201 && ask.path === '/v1/urls') {
-      const sent = Buffer.from(ask.body ?? '')
+    if (response.body.length > 0) checkBody(documented, response, validateBody)
+    // The document must allow what the service accepts: clients are generated from it.
+    if (response.status === 201 && request.path === '/v1/urls') {
+      const sent = Buffer.from(request.body ?? '')
         .toString()
         .replace(/^\ufeff/, '')
       validateBody('/components/schemas/CreateLink', JSON.parse(sent))
@@ -62,7 +62,7 @@ export function createOpenApiCheck(document: unknown): OpenApiCheck {
   }
 }
 
-/** Validates by the schemas of the document, each compiled once. */
+/** Validates against the schemas of the document, each compiled once. */
 function createValidate(document: object, coerceTypes: boolean): Validate {
   const ajv = new Ajv2020({ strict: false, coerceTypes, allErrors: true })
   addFormats.default(ajv)
@@ -77,51 +77,52 @@ function createValidate(document: object, coerceTypes: boolean): Validate {
   }
 }
 
-/** What the document says of this status of this operation. */
-function responseOf(api: OpenApi, ask: Ask, answer: Answer): ResponseObject {
-  const path = templateOf(api, ask.path)
+/** The documented response of this operation with this status. */
+function responseOf(api: OpenApi, request: RawRequest, response: RawResponse): ResponseObject {
+  const path = templateOf(api, request.path)
   const item = path === undefined ? undefined : api.paths[path]
-  const method = (ask.method ?? 'GET').toLowerCase()
+  const method = (request.method ?? 'GET').toLowerCase()
   const operation = item?.[method] ?? (method === 'head' ? item?.['get'] : undefined)
   if (item !== undefined && operation === undefined) {
-    const isRefused = answer.status === 405 && headerOf(answer, 'Allow') !== undefined
-    if (!isRefused) throw new Error(`${method} ${ask.path} was answered ${answer.status}`)
+    const isRejected = response.status === 405 && headerOf(response, 'Allow') !== undefined
+    if (!isRejected) throw new Error(`${method} ${request.path} returned ${response.status}`)
   }
   const responses: Responses = operation?.responses ?? unknownPath
-  const response = responses[answer.status] ?? responses['default']
-  if (response === undefined) throw new Error(`no answer ${answer.status} is documented`)
-  return response
+  const documented = responses[response.status] ?? responses['default']
+  if (documented === undefined) throw new Error(`the status ${response.status} is not documented`)
+  return documented
 }
 
-/** What holds for every answer, whatever the path. */
-function checkAlways(answer: Answer): void {
-  const id = headerOf(answer, 'X-Request-Id')
+/** The checks that apply to every response, whatever the path. */
+function checkEvery(response: RawResponse): void {
+  const id = headerOf(response, 'X-Request-Id')
   if (id === undefined || !/^[\x21-\x7e]{1,128}$/.test(id)) throw new Error(`X-Request-Id is ${id}`)
-  const isRedirect = answer.status === 301 || answer.status === 302
-  if ((isRedirect || answer.status === 201) && headerOf(answer, 'Location') === undefined) {
-    throw new Error(`${answer.status} without Location`)
+  const isRedirect = response.status === 301 || response.status === 302
+  if ((isRedirect || response.status === 201) && headerOf(response, 'Location') === undefined) {
+    throw new Error(`${response.status} without Location`)
   }
-  if (answer.status === 503 && headerOf(answer, 'Retry-After') === undefined) {
+  if (response.status === 503 && headerOf(response, 'Retry-After') === undefined) {
     throw new Error('503 without Retry-After')
   }
-  if (answer.status !== 304 && headerOf(answer, 'Cache-Control') === undefined) {
-    throw new Error(`${answer.status} without Cache-Control`)
+  if (response.status !== 304 && headerOf(response, 'Cache-Control') === undefined) {
+    throw new Error(`${response.status} without Cache-Control`)
   }
 }
 
-function checkBody(response: ResponseObject, answer: Answer, validate: Validate): void {
-  const type = (headerOf(answer, 'Content-Type') ?? '').split(';')[0] ?? ''
-  const media = response.content?.[type]
-  // A browser may get a page where there is nothing; all else must be in the document.
-  if (media === undefined && !(type === 'text/html' && answer.status === 404)) {
-    throw new Error(`an answer ${answer.status} of type ${JSON.stringify(type)} is not documented`)
+function checkBody(documented: ResponseObject, response: RawResponse, validate: Validate): void {
+  const type = (headerOf(response, 'Content-Type') ?? '').split(';')[0] ?? ''
+  const media = documented.content?.[type]
+  // A 404 may be an HTML page; every other response must be in the document.
+  if (media === undefined && !(type === 'text/html' && response.status === 404)) {
+    throw new Error(`${response.status} of type ${JSON.stringify(type)} is not documented`)
   }
   if (!type.endsWith('json')) return
-  const value = jsonOf(answer)
+  const value = jsonOf(response)
   if (media?.schema.$ref !== undefined) validate(media.schema.$ref.slice(1), value)
   if (type !== PROBLEM) return
-  if (value['status'] !== answer.status) throw new Error(`the body says ${String(value['status'])}`)
-  if (value['request_id'] !== headerOf(answer, 'X-Request-Id')) {
+  if (value['status'] !== response.status)
+    throw new Error(`the body has ${String(value['status'])}`)
+  if (value['request_id'] !== headerOf(response, 'X-Request-Id')) {
     throw new Error('the body has another request id')
   }
 }
@@ -132,11 +133,11 @@ function isPage(target: string): boolean {
 }
 
 function pathOf(target: string): string {
-  const rest = target.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
-  return rest.split(/[?#]/)[0] ?? ''
+  const path = target.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
+  return path.split(/[?#]/)[0] ?? ''
 }
 
-/** The document's path that serves a target; `undefined` where it knows none. */
+/** The path template of the document that matches a request target; `undefined` if none does. */
 function templateOf(api: OpenApi, target: string): string | undefined {
   const path = pathOf(target)
   if (Object.hasOwn(api.paths, path)) return path
@@ -144,6 +145,6 @@ function templateOf(api: OpenApi, target: string): string | undefined {
     decodeURIComponent(path)
     return /^\/[0-9A-Za-z_-]{1,10}$/.test(decodeURIComponent(path)) ? '/{code}' : undefined
   } catch {
-    return undefined // an escape that stands for no character
+    return undefined // an escape that cannot be decoded
   }
 }

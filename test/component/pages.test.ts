@@ -200,11 +200,11 @@ test(
   'a refusal for too many requests says how long to wait; an answer that is no problem says so',
   async () => {
     const page = await home()
-    const answers = [
+    const responses = [
       { status: 429, headers: { 'Retry-After': '7' }, json: { detail: 'by rule' } },
       { status: 502, contentType: 'text/html', body: '<p>Bad gateway' },
     ]
-    await page.route('**/v1/urls', (route) => route.fulfill(answers.shift()))
+    await page.route('**/v1/urls', (route) => route.fulfill(responses.shift()))
     await submit(page, { long_url: 'https://example.com/' })
     await page.waitForSelector('#message:text("try again in 7 seconds")')
     await page.click('#submit')

@@ -1,5 +1,5 @@
-// A pool that is refilled and claimed from at the same time, while its level is read: it never
-// counts a block that is not there, whether the store is read or a process is asked.
+// Reads the level of a pool while refills and claims run: neither the rows in the store nor the
+// level that a process reports ever counts a block that does not exist.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BLOCK_SIZE } from '../../src/codes/block.ts'
 import { parseConfig } from '../../src/config/config.ts'
@@ -12,60 +12,60 @@ import { environmentOf, quiet } from '../contract/open-cassandra.ts'
 import type { Machine, ManyMachines } from './many-machines.ts'
 import { openPoolReader, type PoolReader } from './pool-rows.ts'
 import type { Random } from './random.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 const KEYSPACE = 'curtail'
 const CLAIMERS = 2
 const REFILLS = 2
 const JOB_MS_MAX = 60_000
-/** A refill is killed within this time, if at all. */
+/** A refill that is killed is killed within this time. */
 const KILL_MS = 2500
-/** Between a claimer's claims, so that blocks are there for a while. */
+/** The interval between a claimer's claims, so that blocks exist for a while. */
 const CLAIM_EVERY_MS = 30
 
-/** What a run gave. */
+/** The counts of a run. */
 export interface PoolLevels {
   readonly minted: number
   readonly claimed: number
-  /** How often the store was read, and processes were asked. */
-  readonly looks: number
-  /** Reads between which blocks were claimed or minted. */
+  /** How many times the store and the level that a process reports were compared. */
+  readonly checks: number
+  /** How many of these checks overlapped a claim or a refill. */
   readonly moved: number
 }
 
-/** Refills and claims, so many rounds. Throws what it found. */
-export async function watchLevels(given: {
+/** Refills and claims for `rounds` rounds. Throws if a level or a code is wrong. */
+export async function watchLevels(options: {
   machines: ManyMachines
   pool: string
   rounds: number
   random: Random
 }): Promise<PoolLevels> {
-  const { machines, pool, rounds, random } = given
+  const { machines, pool, rounds, random } = options
   const reader = openPoolReader(machines.cassandra)
-  const ending = new AbortController()
+  const stopping = new AbortController()
   const codes: string[] = []
   const target = 20 * BLOCK_SIZE
   try {
     await machines.startRefill({ pool, target: BLOCK_SIZE }).succeeded(JOB_MS_MAX)
     const claiming = Array.from({ length: CLAIMERS }, () =>
-      claimUntil(machines, { pool, codes, signal: ending.signal }),
+      claimUntil(machines, { pool, codes, signal: stopping.signal }),
     )
-    const watching = watch({ machines, reader, pool, signal: ending.signal })
+    const watching = watch({ machines, reader, pool, signal: stopping.signal })
     try {
       for (let round = 0; round < rounds && !watching.hasFailed(); round++) {
         await refillOnce(machines, { pool, target, random })
       }
     } finally {
-      ending.abort()
+      stopping.abort()
       await Promise.allSettled([...claiming, watching.ended])
     }
     await Promise.all(claiming)
     const sum = await watching.ended
     const rows = await reader.read(pool)
-    if (rows === undefined) throw new Error(`${pool} is gone`)
+    if (rows === undefined) throw new Error(`pool ${pool} does not exist`)
     const all = [...codes, ...rows.codes]
-    if (new Set(all).size !== all.length) throw new Error('a code was handed out twice')
-    // Of a claim whose outcome could not be learnt the block is lost.
+    if (new Set(all).size !== all.length) throw new Error('a code was issued twice')
+    // A claim with an unknown outcome loses its block.
     if (codes.length > rows.claimed * BLOCK_SIZE) {
       throw new Error(`${String(rows.claimed)} blocks claimed, but ${String(codes.length)} codes`)
     }
@@ -75,7 +75,7 @@ export async function watchLevels(given: {
   }
 }
 
-/** Some refills at once, one of which may be killed. */
+/** Runs refills concurrently; one of them may be killed. */
 async function refillOnce(
   machines: ManyMachines,
   { pool, target, random }: { pool: string; target: number; random: Random },
@@ -88,7 +88,7 @@ async function refillOnce(
           await Promise.race([sleep(random.int(KILL_MS)), job.ended])
           job.kill()
         }
-        const { how, stderr } = await inTime('a refill', job.ended, JOB_MS_MAX)
+        const { how, stderr } = await withinDeadline('a refill', job.ended, JOB_MS_MAX)
         if (how !== 0 && how !== 'SIGKILL') throw new Error(`a refill: ${String(how)} ${stderr}`)
       }),
     )
@@ -97,12 +97,12 @@ async function refillOnce(
   }
 }
 
-/** Claims block after block, as a process does that creates very many links. */
+/** Claims block after block, as a process that creates very many links does. */
 async function claimUntil(
   { cassandra: cluster }: ManyMachines,
-  given: { pool: string; codes: string[]; signal: AbortSignal },
+  options: { pool: string; codes: string[]; signal: AbortSignal },
 ): Promise<void> {
-  const { pool, codes, signal } = given
+  const { pool, codes, signal } = options
   const config = parseConfig(cassandraSettings, environmentOf(cluster, KEYSPACE))
   const cassandra = openCassandra({ config, metrics: createMetrics(), log: quiet })
   try {
@@ -119,37 +119,39 @@ async function claimUntil(
   }
 }
 
-function watch(given: {
+function watch(options: {
   machines: ManyMachines
   reader: PoolReader
   pool: string
   signal: AbortSignal
 }) {
-  const { machines, reader, pool, signal } = given
-  const sum = { looks: 0, moved: 0 }
+  const { machines, reader, pool, signal } = options
+  const sum = { checks: 0, moved: 0 }
   let hasFailed = false
-  const look = async () => {
+  const compare = async () => {
     for (let i = 0; !signal.aborted; i++) {
       const machine = machines.creates[i % machines.creates.length]
-      if (machine === undefined) throw new Error('there is nobody to ask')
+      if (machine === undefined) throw new Error('no create process to query')
       const before = await readWhole(reader, pool)
       const level = await levelAt(machine, pool)
       const after = await readWhole(reader, pool)
-      const most = (after.minted - before.claimed) * BLOCK_SIZE
-      const least = (before.minted - after.claimed) * BLOCK_SIZE
-      if (level < least || level > most) {
-        throw new Error(`a level of ${String(level)}, from ${String(least)} to ${String(most)}`)
+      const levelMax = (after.minted - before.claimed) * BLOCK_SIZE
+      const levelMin = (before.minted - after.claimed) * BLOCK_SIZE
+      if (level < levelMin || level > levelMax) {
+        throw new Error(
+          `a level of ${String(level)}, from ${String(levelMin)} to ${String(levelMax)}`,
+        )
       }
-      sum.looks++
+      sum.checks++
       if (after.minted !== before.minted || after.claimed !== before.claimed) sum.moved++
     }
     return sum
   }
-  const ended = look().catch((error: unknown) => {
+  const ended = compare().catch((error: unknown) => {
     hasFailed = true
     throw error
   })
-  ended.catch(() => undefined) // thrown again by who waits for it
+  ended.catch(() => undefined) // the caller that awaits it handles the error
   return { hasFailed: () => hasFailed, ended }
 }
 
@@ -157,14 +159,14 @@ async function readWhole(reader: PoolReader, pool: string) {
   const rows = await reader.read(pool)
   if (rows === undefined) throw new Error(`unknown pool ${pool}`)
   if (rows.absent.length === 0) return rows
-  throw new Error(`the level of ${pool} counts blocks that are not there: ${rows.absent.join()}`)
+  throw new Error(`the level of ${pool} counts blocks that do not exist: ${rows.absent.join()}`)
 }
 
-/** What a process says of the level. */
+/** The level that a process reports. */
 async function levelAt(machine: Machine, pool: string): Promise<number> {
-  const answer = await machine.admin({ path: '/pools' })
-  const pools = (await answer.json()) as { pool: string; level: number }[]
+  const response = await machine.admin({ path: '/pools' })
+  const pools = (await response.json()) as { pool: string; level: number }[]
   const level = pools.find((one) => one.pool === pool)?.level
-  if (level === undefined) throw new Error(`${machine.adminUrl} knows of no pool ${pool}`)
+  if (level === undefined) throw new Error(`${machine.adminUrl} does not report pool ${pool}`)
   return level
 }

@@ -1,4 +1,4 @@
-// What Cassandra really holds of a pool of codes, read past the service.
+// Reads the rows of a pool of codes directly from Cassandra, not through the service.
 import cassandra from 'cassandra-driver'
 import { unpackCodes } from '../../src/codes/block.ts'
 import type { CassandraCluster } from '../parts/cassandra.ts'
@@ -8,23 +8,23 @@ const { consistencies } = cassandra.types
 const READ_MS_MAX = 20_000
 const PARALLEL = 16
 
-/** A pool's counters, and the codes of every block that is minted and not claimed. */
+/** A pool's counters, and the codes of every block that is minted but not claimed. */
 export interface PoolRows {
   readonly minted: number
   readonly claimed: number
-  /** Numbers of blocks that the counters tell of and that are not there. */
+  /** Numbers of blocks that the counters include but that do not exist. */
   readonly absent: readonly number[]
   readonly codes: readonly string[]
 }
 
-/** Reads pools past the service. */
+/** Reads pools directly from Cassandra. */
 export interface PoolReader {
-  /** A pool as it stands; undefined where nobody has made it. Others may be at work on it. */
+  /** The pool's rows; undefined if it does not exist. Other processes may change it meanwhile. */
   read(pool: string): Promise<PoolRows | undefined>
   close(): Promise<void>
 }
 
-/** Opens one. */
+/** Opens a reader. */
 export function openPoolReader(cluster: CassandraCluster): PoolReader {
   const client = new cassandra.Client({
     contactPoints: [...cluster.contactPoints],
@@ -39,27 +39,27 @@ export function openPoolReader(cluster: CassandraCluster): PoolReader {
       const counters = await readCounters(client, pool)
       if (counters === undefined) return undefined
       const { minted, claimed } = counters
-      const missed: number[] = []
+      const missing: number[] = []
       const codes: string[] = []
-      const left = Array.from({ length: minted - claimed }, (_, i) => claimed + 1 + i)
+      const remaining = Array.from({ length: minted - claimed }, (_, i) => claimed + 1 + i)
       const reader = async () => {
-        for (let seq = left.pop(); seq !== undefined; seq = left.pop()) {
+        for (let seq = remaining.pop(); seq !== undefined; seq = remaining.pop()) {
           const found = await readBlock(client, pool, seq)
-          if (found === undefined) missed.push(seq)
+          if (found === undefined) missing.push(seq)
           else codes.push(...found)
         }
       }
       await Promise.all(Array.from({ length: PARALLEL }, reader))
-      // What was claimed meanwhile may be gone; a block goes only after that.
-      const since = missed.length === 0 ? undefined : await readCounters(client, pool)
-      const absent = missed.filter((seq) => seq > (since?.claimed ?? claimed))
+      // A block claimed meanwhile may be deleted; no block is deleted before it is claimed.
+      const since = missing.length === 0 ? undefined : await readCounters(client, pool)
+      const absent = missing.filter((seq) => seq > (since?.claimed ?? claimed))
       return { minted, claimed, absent, codes }
     },
     close: () => client.shutdown(),
   }
 }
 
-/** Reads a pool once. */
+/** Reads a pool once, on its own connection. */
 export async function readPoolRows(
   cluster: CassandraCluster,
   pool: string,
@@ -75,21 +75,21 @@ export async function readPoolRows(
 async function readCounters(client: cassandra.Client, pool: string) {
   const query = 'SELECT minted, claimed FROM code_pools WHERE pool = ?'
   const serial = { consistency: consistencies.localSerial }
-  // Among many who claim, a serial read may come out of turn until its time is up.
+  // While many processes claim, a serial read may lose the contention until it times out.
   const read = () => client.execute(query, [pool], serial)
-  const answers: Awaited<ReturnType<typeof read>>[] = []
+  const responses: Awaited<ReturnType<typeof read>>[] = []
   let failure: unknown
   const isRead = async () => {
     await read().then(
-      (answer) => answers.push(answer),
+      (response) => responses.push(response),
       (error: unknown) => (failure = error),
     )
-    return answers.length > 0
+    return responses.length > 0
   }
   await waitFor('a serial read', isRead).catch((error: unknown) => {
     throw new Error(String(failure), { cause: error })
   })
-  const row = answers[0]?.rows[0]
+  const row = responses[0]?.rows[0]
   return row && { minted: Number(row['minted']), claimed: Number(row['claimed']) }
 }
 

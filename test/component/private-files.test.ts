@@ -1,9 +1,9 @@
-// DATA_DIR holds the code secret: only its owner may read it, whatever the umask. What an earlier
-// version or an operator left open to others is tightened and logged.
+// DATA_DIR contains the code secret: only its owner may read it, whatever the umask. standalone
+// restricts the modes that an earlier version or an operator left too open, and logs it.
 import { chmod, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
-import { makeFolder } from '../contract/open-sqlite.ts'
+import { createTempFolder } from '../contract/open-sqlite.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
 
 let folder: string
@@ -14,12 +14,12 @@ afterEach(async () => {
 })
 
 async function newDataDir(): Promise<string> {
-  folder = await makeFolder()
+  folder = await createTempFolder()
   cleanUps.push(() => rm(folder, { recursive: true }))
   return join(folder, 'data')
 }
 
-/** Starts standalone with a umask that takes nothing from anybody. */
+/** Starts standalone with umask 0, which removes no permissions. */
 async function start(dataDir: string): Promise<RoleProcess> {
   const role = await startRole({
     role: 'standalone',
@@ -41,7 +41,7 @@ async function modesIn(dataDir: string): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all(modes))
 }
 
-/** What the log has of access by others. */
+/** The log lines about access by others. */
 function accessLinesOf({ log }: RoleProcess) {
   return log
     .filter(({ msg }) => String(msg).includes('access by others'))
@@ -64,7 +64,7 @@ test('a new folder has mode 0700 and its files 0600, and nothing is logged', asy
   expect(accessLinesOf(role)).toEqual([])
 })
 
-test('an existing folder and its files are tightened, each with a line of the log', async () => {
+test('restricts the modes of an existing folder and its files, and logs each', async () => {
   const dataDir = await newDataDir()
   await (await start(dataDir)).stop()
   await chmod(dataDir, 0o755)
@@ -78,7 +78,7 @@ test('an existing folder and its files are tightened, each with a line of the lo
   ])
 })
 
-test('a folder with files of others keeps its mode, which is logged', async () => {
+test('a folder with other files keeps its mode, which is logged', async () => {
   const dataDir = await newDataDir()
   await mkdir(dataDir)
   await chmod(dataDir, 0o755)

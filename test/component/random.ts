@@ -1,6 +1,6 @@
-// Random choices that a seed repeats, for tests that generate what they try.
+// A seeded random generator for tests that generate their input.
 
-/** A source of random choices. */
+/** A seeded random generator. */
 export interface Random {
   /** An integer from 0 to `below` - 1. */
   readonly int: (below: number) => number
@@ -8,11 +8,11 @@ export interface Random {
   readonly pick: <T>(items: readonly T[]) => T
   /** True with this probability. */
   readonly chance: (probability: number) => boolean
-  /** A list of 0 to `max` things that `make` gives. */
-  readonly list: <T>(max: number, make: () => T) => T[]
+  /** A list of 0 to `max` items; `create` returns each. */
+  readonly list: <T>(max: number, create: () => T) => T[]
 }
 
-/** Makes a source (mulberry32); the same seed gives the same choices. */
+/** Creates a generator (mulberry32); the same seed yields the same choices. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0
   const next = () => {
@@ -26,15 +26,15 @@ export function createRandom(seed: number): Random {
   return {
     int,
     pick<T>(items: readonly T[]): T {
-      if (items.length === 0) throw new Error('there is nothing to pick from')
+      if (items.length === 0) throw new Error('cannot pick from an empty list')
       return items[int(items.length)] as T
     },
     chance: (probability) => next() < probability,
-    list: (max, make) => Array.from({ length: int(max + 1) }, make),
+    list: (max, create) => Array.from({ length: int(max + 1) }, create),
   }
 }
 
-/** A seed for a run that was given none; print it, so that the run can be repeated. */
+/** A random seed. Print it, so that the run can be reproduced. */
 export function newSeed(): number {
   return Math.floor(Math.random() * 2 ** 31)
 }

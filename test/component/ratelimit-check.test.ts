@@ -1,4 +1,4 @@
-// `curtail ratelimit-check`, run as it is: what it prints and with which code it ends.
+// Runs `curtail ratelimit-check` as a process: its output and its exit code.
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ let folder: string
 const at = (name: string) => join(folder, name)
 const check = (...args: readonly string[]) => runCurtail(['ratelimit-check', ...args])
 
-/** The one line of an error, after its `curtail: `. */
+/** The single line of an error, without its prefix `curtail: `. */
 function errorLine(run: Run): string {
   expect(run.stdout).toBe('')
   expect(run.stderr).toMatch(/^curtail: [^\n]+\n$/)
@@ -42,7 +42,7 @@ afterAll(async () => {
 
 describe('ratelimit-check', () => {
   test(
-    'lists the rules of good files and explains descriptors',
+    'lists the rules of valid files and explains descriptors',
     async () => {
       const descriptor = 'route=create,client=192.0.2.1'
       const run = await check(shipped, '--descriptor', descriptor, '--descriptor=route=other')
@@ -58,9 +58,9 @@ describe('ratelimit-check', () => {
         '500',
         'creates-per-client',
       ])
-      expect(run.stdout.match(/^remark: .*/gm)).toEqual([
-        'remark: on Redis Cluster all-or-nothing holds only for keys with one hash tag; ' +
-          'rules it is asked of, by deny_consumes: 3 of 3',
+      expect(run.stdout.match(/^warning: .*/gm)).toEqual([
+        'warning: on Redis Cluster only keys with equal hash tags are counted atomically; ' +
+          'rules that require it (deny_consumes: false): 3 of 3',
       ])
       expect(run.stdout).toContain(
         `\ncurtail: ${descriptor}\n` +
@@ -68,13 +68,15 @@ describe('ratelimit-check', () => {
           `  client=192.0.2.1: any value of the key, a counter for each value, at ${path}\n` +
           `  hits ${path}: token_bucket, 50 per second, burst 500 (creates-per-client)\n`,
       )
-      expect(run.stdout).toMatch(/ {2}no rule: route leads nowhere; no other way is tried\n$/)
+      expect(run.stdout).toMatch(
+        / {2}no rule: no descriptor matches route; matching does not backtrack\n$/,
+      )
     },
     TEST_MS_MAX,
   )
 
   test(
-    'lists every fault with its file and line, and ends with 1',
+    'lists every fault with its file and line, and exits with 1',
     async () => {
       const run = await check(at('bad.yaml'), at('good.yaml'), shipped)
       expect(run).toEqual({
@@ -91,11 +93,11 @@ describe('ratelimit-check', () => {
   )
 
   test(
-    'a folder means its *.yaml, which may be parts of one domain',
+    'a folder stands for its *.yaml files, which may share one domain',
     async () => {
-      const apart = await check(at('two'))
-      expect(apart).toMatchObject({ exitCode: 1, stderr: '' })
-      expect(apart.stdout).toBe(`${at('two/b.yaml')}:1: duplicate domain 'd' in config file\n`)
+      const separate = await check(at('two'))
+      expect(separate).toMatchObject({ exitCode: 1, stderr: '' })
+      expect(separate.stdout).toBe(`${at('two/b.yaml')}:1: duplicate domain 'd' in config file\n`)
       const merged = await check(at('two'), '--merge-domains', '--domain=d', '--descriptor=b=1')
       expect(merged).toMatchObject({ exitCode: 0, stderr: '' })
       expect(merged.stdout).toMatch(/^no faults: 2 files, 2 rules, 1 domain \(d\)\n/)
@@ -105,13 +107,14 @@ describe('ratelimit-check', () => {
   )
 
   test(
-    'a domain that is named must have rules',
+    'the domain of --domain must have rules',
     async () => {
-      const place = at('good.yaml')
-      expect(await check(place, '--domain=d')).toMatchObject({ exitCode: 0, stderr: '' })
-      const run = await check(place, '--domain=edge')
-      const why = "no file has rules of the domain 'edge', which is required: the rules are of 'd'"
-      expect(run).toEqual({ exitCode: 1, stderr: '', stdout: `${place}:1: ${why}\n` })
+      const file = at('good.yaml')
+      expect(await check(file, '--domain=d')).toMatchObject({ exitCode: 0, stderr: '' })
+      const run = await check(file, '--domain=edge')
+      const message =
+        "no file has rules of the domain 'edge', which is required: the rules are of 'd'"
+      expect(run).toEqual({ exitCode: 1, stderr: '', stdout: `${file}:1: ${message}\n` })
     },
     TEST_MS_MAX,
   )
@@ -121,11 +124,11 @@ describe('ratelimit-check', () => {
     ['none', 'is a folder without any *.yaml file'],
     ['latin.yaml', 'cannot be read: it is not UTF-8'],
   ])(
-    '%s is no rules file, and the sentence says why',
-    async (name, why) => {
+    '%s is not a rules file, and the error states the cause',
+    async (name, cause) => {
       const run = await check(at(name))
       expect(run.exitCode).toBe(1)
-      expect(errorLine(run)).toBe(`${at(name)} ${why}`)
+      expect(errorLine(run)).toBe(`${at(name)} ${cause}`)
     },
     TEST_MS_MAX,
   )
@@ -145,11 +148,11 @@ describe('ratelimit-check', () => {
       '--domain must name the domain of the descriptors: curtail, d',
     ],
   ])(
-    'called wrongly it ends with 2: %j',
-    async (args, sentence) => {
+    'invalid arguments exit with 2: %j',
+    async (args, message) => {
       const run = await check(...args.map((arg) => (arg === 'GOOD' ? at('good.yaml') : arg)))
       expect(run.exitCode).toBe(2)
-      expect(errorLine(run)).toBe(sentence)
+      expect(errorLine(run)).toBe(message)
     },
     TEST_MS_MAX,
   )

@@ -1,5 +1,5 @@
-// Defects of other limiters that the real `ratelimit` role on a real Redis must not have, each by
-// every algorithm: counters that outlive their window, hits that are not weighed, limits of one.
+// Defects of other limiters that the `ratelimit` role on a real Redis must not have with any
+// algorithm: counters that outlive their window, ignored hit counts, limits of 1 that fail.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
 import { type Limiter, startExactLimiter } from './limiter.ts'
@@ -41,9 +41,9 @@ const fresh = () => `v${++values}`
 describe.each([
   ['short', 500],
   ['second', 1000],
-])('a counter of a %s window', (kind, windowMs) => {
+])('a counter with a %s window', (kind, windowMs) => {
   test.each(all)(
-    'is gone when it no longer matters: %s',
+    'expires after its window: %s',
     async (algorithm) => {
       const client = clientOf(redis.port)
       await client.flushall()
@@ -51,12 +51,12 @@ describe.each([
       const value = fresh()
       const codes: string[] = []
       for (let hit = 0; hit < 8; hit++)
-        codes.push((await limiter.ask({ [key]: value })).overallCode)
+        codes.push((await limiter.decide({ [key]: value })).overallCode)
       const [name = ''] = await client.keys('*')
-      const lifeMs = name === '' ? 0 : await client.pttl(name) // -2 if it has gone since
-      expect(lifeMs).not.toBe(-1)
-      expect(lifeMs).toBeLessThanOrEqual(2 * windowMs)
-      await waitFor('its end', async () => (await client.dbsize()) === 0, 5 * windowMs)
+      const ttlMs = name === '' ? 0 : await client.pttl(name) // -2 if it has expired meanwhile
+      expect(ttlMs).not.toBe(-1)
+      expect(ttlMs).toBeLessThanOrEqual(2 * windowMs)
+      await waitFor('its expiry', async () => (await client.dbsize()) === 0, 5 * windowMs)
       client.disconnect()
       expect(codes[0]).toBe('OK')
     },
@@ -69,18 +69,21 @@ const hits = (key: string, value: string, n: number) => ({
   hitsAddend: { value: n },
 })
 
-test.each(bursting)('hits are weighed, and those denied leave no debt: %s', async (algorithm) => {
-  const value = fresh()
-  const codes: string[] = []
-  for (const n of [7, 7, 7, 4, 3, 1]) {
-    codes.push((await limiter.ask(hits(`ten_${algorithm}`, value, n))).overallCode)
-  }
-  const denied = 'OVER_LIMIT'
-  expect(codes).toEqual(['OK', denied, denied, denied, 'OK', denied])
-})
+test.each(bursting)(
+  'a call counts all of its hits, and denied hits consume nothing: %s',
+  async (algorithm) => {
+    const value = fresh()
+    const codes: string[] = []
+    for (const n of [7, 7, 7, 4, 3, 1]) {
+      codes.push((await limiter.decide(hits(`ten_${algorithm}`, value, n))).overallCode)
+    }
+    const denied = 'OVER_LIMIT'
+    expect(codes).toEqual(['OK', denied, denied, denied, 'OK', denied])
+  },
+)
 
-test.each(all)('a limit of one lets one through: %s', async (algorithm) => {
-  const asked = { [`one_${algorithm}`]: fresh() }
-  const codes = [await limiter.ask(asked), await limiter.ask(asked)]
+test.each(all)('a limit of 1 admits one request: %s', async (algorithm) => {
+  const descriptor = { [`one_${algorithm}`]: fresh() }
+  const codes = [await limiter.decide(descriptor), await limiter.decide(descriptor)]
   expect(codes.map(({ overallCode }) => overallCode)).toEqual(['OK', 'OVER_LIMIT'])
 })

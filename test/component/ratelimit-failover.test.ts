@@ -1,16 +1,17 @@
-// Two replicas of the real `ratelimit` role behind Sentinel while the master is killed under their
-// calls: every call has its rule's answer in time, and soon after the election they count together.
+// Two replicas of the `ratelimit` role behind Sentinel while the Redis master is killed: every call
+// returns its rule's verdict within the deadline, and the replicas share counters soon after the
+// election.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { clientOf, FAILOVER_MS_MAX, startSentinel } from '../parts/redis.ts'
-import { lateCalls } from './late-calls.ts'
+import { callsOverDeadline } from './calls-over-deadline.ts'
 import { type Limiter, startLimiter } from './limiter.ts'
 import { waitFor } from './wait-for.ts'
 import { watchPauses } from './watch-pauses.ts'
 
 const TEST_MS_MAX = 2 * FAILOVER_MS_MAX
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
-/** Five times as soon as the shared count is to be back. */
-const BACK_MS_MAX = 5 * 1000
+/** Five times the target: the replicas share the count again within this time. */
+const RECOVERY_MS_MAX = 5 * 1000
 
 const rules = `
 domain: shop
@@ -19,7 +20,7 @@ descriptors:
   - {key: allow, rate_limit: {unit: hour, requests_per_unit: 0, on_store_error: allow}}
   - {key: deny, rate_limit: {unit: hour, requests_per_unit: 1000000, on_store_error: deny}}
 `
-/** By rule: what Redis says, and what is said without it. */
+/** By rule: the verdict from Redis, and the fallback. */
 const codes = {
   local: { shared: 'OK', fallback: 'OK' },
   allow: { shared: 'OVER_LIMIT', fallback: 'OK' },
@@ -30,8 +31,8 @@ const keys = Object.keys(codes) as Key[]
 
 interface Call {
   readonly key: Key
-  readonly begunMs: number
-  readonly endedMs: number
+  readonly startedMs: number
+  readonly completedMs: number
   readonly code: string
 }
 
@@ -52,82 +53,82 @@ afterAll(async () => {
 
 let values = 0
 
-/** Whether what one of them counts is known to the other. */
+/** Whether both replicas count in the same store. */
 async function isShared(): Promise<boolean> {
-  const asked = { local: `shared ${++values}` }
-  const left: number[] = []
+  const descriptor = { local: `shared ${++values}` }
+  const remaining: number[] = []
   for (const replica of replicas) {
-    left.push((await replica.ask(asked)).statuses[0]?.limitRemaining ?? 0)
+    remaining.push((await replica.decide(descriptor)).statuses[0]?.limitRemaining ?? 0)
   }
-  return left.join() === '999999,999998'
+  return remaining.join() === '999999,999998'
 }
 
 /**
- * Asks about one key after the other, one call at a time, until it is told to end: then once more
- * about each.
+ * Calls with each key in turn, one call at a time, until it is stopped; then it makes a last call
+ * for each key.
  */
-function beginCalls(replica: Limiter) {
+function startCalls(replica: Limiter) {
   const calls: Call[] = []
-  let isEnding = false
+  let isStopping = false
   const run = async () => {
     for (let at = 0, left = keys.length; left > 0; at++) {
-      if (isEnding) left--
+      if (isStopping) left--
       const key = keys[at % keys.length] ?? 'local'
-      const begunMs = performance.now()
-      const { overallCode: code } = await replica.ask({ [key]: 'v' })
-      calls.push({ key, begunMs, endedMs: performance.now(), code })
+      const startedMs = performance.now()
+      const { overallCode: code } = await replica.decide({ [key]: 'v' })
+      calls.push({ key, startedMs, completedMs: performance.now(), code })
     }
   }
-  const ended = run()
-  ended.catch(() => undefined) // awaited at the end
-  const end = async () => {
-    isEnding = true
-    await ended
+  const done = run()
+  done.catch(() => undefined) // awaited in stop()
+  const stop = async () => {
+    isStopping = true
+    await done
     return calls
   }
-  return { end }
+  return { stop }
 }
 
-/** Kills the master; gives when it was gone, and when the other was last seen to be none. */
-async function failOver(): Promise<{ goneMs: number; noMasterMs: number }> {
+/** Kills the master. Returns when it was killed, and when the replica was last not yet master. */
+async function failOver(): Promise<{ killedMs: number; noMasterMs: number }> {
   const client = clientOf(topology.replica.port)
   await topology.master.kill()
-  const goneMs = performance.now()
-  let noMasterMs = goneMs
+  const killedMs = performance.now()
+  let noMasterMs = killedMs
   const isElected = async () => {
-    const askedMs = performance.now()
+    const queriedMs = performance.now()
     const [role] = (await client.role()) as [string]
-    if (role !== 'master') noMasterMs = askedMs
+    if (role !== 'master') noMasterMs = queriedMs
     return role === 'master'
   }
   await waitFor('a new master', isElected, FAILOVER_MS_MAX)
   client.disconnect()
-  return { goneMs, noMasterMs }
+  return { killedMs, noMasterMs }
 }
 
 test(
-  'a failover holds nobody up, and the count is shared again soon after the election',
+  'a failover delays no call, and the replicas share the count soon after the election',
   async () => {
     await waitFor('the shared count', isShared)
     const pauses = watchPauses()
-    const callers = replicas.map(beginCalls)
-    const { goneMs, noMasterMs } = await failOver()
+    const callers = replicas.map(startCalls)
+    const { killedMs, noMasterMs } = await failOver()
     await waitFor('the shared count', isShared)
-    expect(performance.now() - noMasterMs).toBeLessThan(BACK_MS_MAX)
-    const byCaller = await Promise.all(callers.map(({ end }) => end()))
+    expect(performance.now() - noMasterMs).toBeLessThan(RECOVERY_MS_MAX)
+    const byCaller = await Promise.all(callers.map(({ stop }) => stop()))
     const pauseMs = pauses.longestMs()
     pauses.stop()
-    for (const made of byCaller) {
-      const tookMs = made.map((call) => call.endedMs - call.begunMs)
-      expect(lateCalls(tookMs, pauseMs)).toEqual([])
+    for (const own of byCaller) {
+      const tookMs = own.map((call) => call.completedMs - call.startedMs)
+      expect(callsOverDeadline(tookMs, pauseMs)).toEqual([])
     }
     const calls = byCaller.flat()
     for (const key of keys) {
       const during = calls.filter(
-        (call) => call.key === key && call.begunMs > goneMs && call.endedMs < noMasterMs,
+        (call) => call.key === key && call.startedMs > killedMs && call.completedMs < noMasterMs,
       )
-      const said = new Set(during.map(({ code }) => code))
-      expect([key, ...said]).toEqual([key, codes[key].fallback])
+      const observed = new Set(during.map(({ code }) => code))
+      expect([key, ...observed]).toEqual([key, codes[key].fallback])
       const last = calls.filter((call) => call.key === key).at(-1)
       expect([key, last?.code]).toEqual([key, codes[key].shared])
     }

@@ -1,19 +1,19 @@
-// The real `ratelimit` role while its Redis hangs, dies, comes back empty, is slow, refuses or is
-// full, or was never there: every call is answered in time by its rule's fallback, and the shared
-// count is back soon after Redis is.
+// The `ratelimit` role while its Redis hangs, dies, restarts empty, is slow, rejects scripts, is
+// full, or is unavailable at the start: every call returns its rule's fallback within the deadline,
+// and the shared count recovers soon after Redis does.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type FaultProxy, startFaultProxy } from '../parts/fault-proxy.ts'
 import { freePort } from '../parts/free-ports.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
-import { lateCalls } from './late-calls.ts'
+import { callsOverDeadline } from './calls-over-deadline.ts'
 import { type Limiter, startLimiter } from './limiter.ts'
 import { waitFor } from './wait-for.ts'
 import { watchPauses } from './watch-pauses.ts'
 
 const TEST_MS_MAX = 60_000
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
-/** How soon the shared count is to be back. */
-const BACK_MS_MAX = 1000
+/** The shared count recovers within this time. */
+const RECOVERY_MS_MAX = 1000
 
 const rules = `
 domain: shop
@@ -32,7 +32,7 @@ beforeAll(async () => {
   redis = await startRedis()
   proxy = await startFaultProxy({ to: { host: '127.0.0.1', port: redis.port } })
   limiter = await startLimiter({ rules, redisPort: proxy.port })
-  await timeCalls(100) // warms everything up
+  await timeCalls(100) // warm-up
 }, SETUP_MS_MAX)
 
 afterAll(async () => {
@@ -44,51 +44,51 @@ afterAll(async () => {
 let values = 0
 const fresh = () => `v${++values}`
 
-/** Whether counts are shared: what one value has used is in Redis. */
+/** Whether counts are shared: Redis decides the next call. */
 async function isShared(): Promise<boolean> {
   const text = await (await fetch(`${limiter.adminUrl}/metrics`)).text()
   if (!text.includes('curtail_limiter_store_unavailable 0')) return false
   const before = decisionsOf(text)
-  await limiter.ask({ local: fresh() })
+  await limiter.decide({ local: fresh() })
   const after = decisionsOf(await (await fetch(`${limiter.adminUrl}/metrics`)).text())
   return after > before
 }
 
-/** Decisions that Redis has made so far. */
+/** The number of decisions that came from Redis. */
 function decisionsOf(metrics: string): number {
   const counts = metrics.matchAll(/^curtail_limiter_decisions_total\{source="store",\S+ (\d+)$/gm)
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 
-/** Makes calls after one another; gives how many ms each took. */
+/** Makes calls one after another. Returns the duration of each in ms. */
 async function timeCalls(calls: number): Promise<readonly number[]> {
   const tookMs: number[] = []
   for (let call = 0; call < calls; call++) {
-    const begunMs = performance.now()
-    const answer = await limiter.ask({ local: fresh() })
-    tookMs.push(performance.now() - begunMs)
-    expect(answer.overallCode).toBe('OK')
+    const startedMs = performance.now()
+    const reply = await limiter.decide({ local: fresh() })
+    tookMs.push(performance.now() - startedMs)
+    expect(reply.overallCode).toBe('OK')
   }
   return tookMs
 }
 
-/** What each kind of rule does while Redis is away. */
-async function fallsBack(): Promise<void> {
+/** Verifies the fallback of each kind of rule while Redis is unavailable. */
+async function verifyFallbacks(): Promise<void> {
   const tight = { tight: fresh() }
   for (let call = 0; call < 4; call++) {
-    expect((await limiter.ask(tight)).overallCode).toBe('OK')
+    expect((await limiter.decide(tight)).overallCode).toBe('OK')
   }
-  expect((await limiter.ask(tight)).overallCode).toBe('OVER_LIMIT')
+  expect((await limiter.decide(tight)).overallCode).toBe('OVER_LIMIT')
   const allow = { allow: fresh() }
   for (let call = 0; call < 3; call++) {
-    expect((await limiter.ask(allow)).overallCode).toBe('OK')
+    expect((await limiter.decide(allow)).overallCode).toBe('OK')
   }
-  expect((await limiter.ask({ deny: fresh() })).overallCode).toBe('OVER_LIMIT')
+  expect((await limiter.decide({ deny: fresh() })).overallCode).toBe('OVER_LIMIT')
 }
 
 interface Fault {
-  readonly begin: () => void | Promise<void>
-  readonly end: () => void | Promise<void>
+  readonly inject: () => void | Promise<void>
+  readonly repair: () => void | Promise<void>
 }
 
 const admin = async (...command: [string, ...string[]]) => {
@@ -100,53 +100,53 @@ const admin = async (...command: [string, ...string[]]) => {
 
 const faults: Record<string, Fault> = {
   'that hangs': {
-    begin: () => {
+    inject: () => {
       redis.stop()
     },
-    end: () => {
+    repair: () => {
       redis.resume()
     },
   },
-  'that is killed and comes back empty': {
-    begin: () => redis.kill(),
-    end: () => redis.restart(),
+  'that is killed and restarts empty': {
+    inject: () => redis.kill(),
+    repair: () => redis.restart(),
   },
-  'that is slow by 200 ms': {
-    begin: () => {
+  'that delays replies by 200 ms': {
+    inject: () => {
       proxy.delay(200)
     },
-    end: () => {
+    repair: () => {
       proxy.delay(0)
     },
   },
-  'that refuses to run scripts': {
-    begin: () => admin('ACL', 'SETUSER', 'default', '-evalsha', '-eval'),
-    end: () => admin('ACL', 'SETUSER', 'default', '+@all'),
+  'that rejects scripts': {
+    inject: () => admin('ACL', 'SETUSER', 'default', '-evalsha', '-eval'),
+    repair: () => admin('ACL', 'SETUSER', 'default', '+@all'),
   },
-  'that has no memory left': {
-    begin: () => admin('CONFIG', 'SET', 'maxmemory', '1'),
-    end: () => admin('CONFIG', 'SET', 'maxmemory', '0'),
+  'that is out of memory': {
+    inject: () => admin('CONFIG', 'SET', 'maxmemory', '1'),
+    repair: () => admin('CONFIG', 'SET', 'maxmemory', '0'),
   },
 }
 
-describe.each(Object.entries(faults))('a Redis %s', (_, { begin, end }) => {
+describe.each(Object.entries(faults))('a Redis %s', (_, { inject, repair }) => {
   test(
-    'holds nobody up, and the shared count is back soon after it',
+    'delays no call, and the shared count recovers soon after the fault',
     async () => {
       await waitFor('the shared count', isShared)
-      await begin()
+      await inject()
       try {
         const pauses = watchPauses()
         const tookMs = await timeCalls(20)
         pauses.stop()
-        expect(lateCalls(tookMs, pauses.longestMs())).toEqual([])
-        await fallsBack()
+        expect(callsOverDeadline(tookMs, pauses.longestMs())).toEqual([])
+        await verifyFallbacks()
       } finally {
-        await end()
+        await repair()
       }
-      const backMs = performance.now()
+      const repairedMs = performance.now()
       await waitFor('the shared count', isShared)
-      expect(performance.now() - backMs).toBeLessThan(5 * BACK_MS_MAX)
+      expect(performance.now() - repairedMs).toBeLessThan(5 * RECOVERY_MS_MAX)
       expect(limiter.child.exitCode).toBeNull()
     },
     TEST_MS_MAX,
@@ -154,24 +154,24 @@ describe.each(Object.entries(faults))('a Redis %s', (_, { begin, end }) => {
 })
 
 test(
-  'a Redis that is not there at the start: it starts, answers, and finds it later',
+  'Redis unavailable at the start: the role starts, decides locally, and connects later',
   async () => {
     const port = await freePort()
     const own = await startLimiter({ rules, redisPort: port })
     try {
-      const before = await own.ask({ tight: 'a' })
+      const before = await own.decide({ tight: 'a' })
       expect([before.overallCode, before.statuses[0]?.limitRemaining]).toEqual(['OK', 3])
-      const late = await startRedis([], { port })
+      const server = await startRedis([], { port })
       try {
         await waitFor('counters in Redis', async () => {
-          await own.ask({ tight: fresh() })
+          await own.decide({ tight: fresh() })
           const client = clientOf(port)
           const size = await client.dbsize()
           client.disconnect()
           return size > 0
         })
       } finally {
-        await late.close()
+        await server.close()
       }
     } finally {
       await own.stop()

@@ -1,5 +1,6 @@
-// What the real `ratelimit` role tells gRPC health and /healthcheck while its Redis comes and goes:
-// nothing of it unless it is asked to, and then each change at once, without a call or a reload.
+// gRPC health and /healthcheck of the `ratelimit` role while its Redis fails and recovers: they
+// ignore Redis by default; REDIS_HEALTH_CHECK_ACTIVE_CONNECTION makes them report each change at
+// once, without a call or a reload.
 import { afterEach, expect, test } from '@jest/globals'
 import { freePort } from '../parts/free-ports.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
@@ -16,110 +17,114 @@ descriptors:
   - {key: k, rate_limit: {unit: hour, requests_per_unit: 1000000}}
 `
 
-const ends: (() => unknown)[] = []
+const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 }, TEST_MS_MAX)
 
-async function begin(env: Record<string, string>): Promise<{
+async function startWithRedis(env: Record<string, string>): Promise<{
   redis: RedisServer
   limiter: Limiter
   health: HealthClient
 }> {
   const redis = await startRedis()
-  ends.push(() => redis.close())
-  return { redis, ...(await beginAt(redis.port, env)) }
+  cleanUps.push(() => redis.close())
+  return { redis, ...(await startOnPort(redis.port, env)) }
 }
 
-async function beginAt(redisPort: number, env: Record<string, string>) {
+async function startOnPort(redisPort: number, env: Record<string, string>) {
   const limiter = await startLimiter({ rules, redisPort, env })
-  ends.push(() => limiter.stop())
+  cleanUps.push(() => limiter.stop())
   const health = createHealthClient(limiter.grpcPort)
-  ends.push(health.close)
+  cleanUps.push(health.close)
   return { limiter, health }
 }
 
-/** What `/healthcheck` and both names of gRPC health say now. */
-async function toldBy({ limiter, health }: { limiter: Limiter; health: HealthClient }) {
+/** What `/healthcheck` and both names of gRPC health report now. */
+async function healthOf({ limiter, health }: { limiter: Limiter; health: HealthClient }) {
   const { status } = await fetch(`${limiter.url}/healthcheck`)
   return [status, ...(await Promise.all(NAMES.map(health.check)))].join(' ')
 }
 
 const [GOOD, BAD] = ['200 SERVING SERVING', '500 NOT_SERVING NOT_SERVING']
 
-/** Whether Redis is left alone. */
-async function isAway({ adminUrl }: Limiter): Promise<boolean> {
+/** Whether the circuit breaker of Redis is open. */
+async function isBreakerOpen({ adminUrl }: Limiter): Promise<boolean> {
   const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
   return /^curtail_limiter_store_unavailable 1$/m.test(metrics)
 }
 
-/** Calls until it is. */
-async function callUntilAway(limiter: Limiter): Promise<void> {
-  await waitFor('Redis to be left alone', async () => {
-    await limiter.ask({ k: 'v' })
-    return isAway(limiter)
+/** Calls until it opens. */
+async function callUntilBreakerOpens(limiter: Limiter): Promise<void> {
+  await waitFor('the circuit breaker to open', async () => {
+    await limiter.decide({ k: 'v' })
+    return isBreakerOpen(limiter)
   })
 }
 
 test(
-  'Redis away or not, it serves: each call has its answer',
+  'it is healthy whether or not Redis is available: every call is decided',
   async () => {
-    const { redis, limiter, health } = await begin({})
+    const { redis, limiter, health } = await startWithRedis({})
     const watches = NAMES.map(health.watch)
-    await limiter.ask({ k: 'v' })
+    await limiter.decide({ k: 'v' })
     await redis.kill()
-    await callUntilAway(limiter)
-    expect(await toldBy({ limiter, health })).toBe(GOOD)
+    await callUntilBreakerOpens(limiter)
+    expect(await healthOf({ limiter, health })).toBe(GOOD)
     await redis.restart()
-    await waitFor('Redis', async () => !(await isAway(limiter)))
-    expect(await toldBy({ limiter, health })).toBe(GOOD)
-    expect(watches.map(({ seen }) => seen)).toEqual([['SERVING'], ['SERVING']])
+    await waitFor('Redis', async () => !(await isBreakerOpen(limiter)))
+    expect(await healthOf({ limiter, health })).toBe(GOOD)
+    expect(watches.map(({ statuses }) => statuses)).toEqual([['SERVING'], ['SERVING']])
   },
   TEST_MS_MAX,
 )
 
-const follows = { REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' }
+const redisRequired = { REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' }
 
 test(
-  'with REDIS_HEALTH_CHECK_ACTIVE_CONNECTION it serves only while Redis does',
+  'with REDIS_HEALTH_CHECK_ACTIVE_CONNECTION it is healthy only while Redis is available',
   async () => {
-    const { redis, limiter, health } = await begin(follows)
-    const isTold = (what: string) => async () => (await toldBy({ limiter, health })) === what
-    await waitFor('health with Redis', isTold(GOOD))
+    const { redis, limiter, health } = await startWithRedis(redisRequired)
+    const reports = (state: string) => async () => (await healthOf({ limiter, health })) === state
+    await waitFor('health with Redis', reports(GOOD))
     const watches = NAMES.map(health.watch)
-    await waitFor('watches', () => watches.every(({ seen }) => seen.length === 1))
+    await waitFor('watches', () => watches.every(({ statuses }) => statuses.length === 1))
 
-    await redis.kill() // and nobody calls
-    await waitFor('no health', () => watches.every(({ seen }) => seen.length === 2))
-    expect(await toldBy({ limiter, health })).toBe(BAD)
+    await redis.kill() // no call is in flight
+    await waitFor('the unhealthy state', () =>
+      watches.every(({ statuses }) => statuses.length === 2),
+    )
+    expect(await healthOf({ limiter, health })).toBe(BAD)
     await redis.restart()
-    await waitFor('health again', () => watches.every(({ seen }) => seen.length === 3))
-    expect(await toldBy({ limiter, health })).toBe(GOOD)
+    await waitFor('the healthy state', () => watches.every(({ statuses }) => statuses.length === 3))
+    expect(await healthOf({ limiter, health })).toBe(GOOD)
 
-    const admin = clientOf(redis.port) // a Redis that answers, and counts nothing
-    ends.push(() => {
+    const admin = clientOf(redis.port) // a Redis that responds but rejects writes
+    cleanUps.push(() => {
       admin.disconnect()
     })
     await admin.config('SET', 'maxmemory', '1')
-    await callUntilAway(limiter)
-    expect(await toldBy({ limiter, health })).toBe(BAD)
+    await callUntilBreakerOpens(limiter)
+    expect(await healthOf({ limiter, health })).toBe(BAD)
     await admin.config('SET', 'maxmemory', '0')
-    await waitFor('health a third time', () => watches.every(({ seen }) => seen.length === 5))
+    await waitFor('the third healthy state', () =>
+      watches.every(({ statuses }) => statuses.length === 5),
+    )
     const [up, down] = ['SERVING', 'NOT_SERVING']
-    for (const { seen } of watches) expect(seen).toEqual([up, down, up, down, up])
+    for (const { statuses } of watches) expect(statuses).toEqual([up, down, up, down, up])
   },
   TEST_MS_MAX,
 )
 
 test(
-  'with it, a Redis that is not there at the start is waited for',
+  'with it, the role is unhealthy until a Redis that was unavailable at the start connects',
   async () => {
     const port = await freePort()
-    const { limiter, health } = await beginAt(port, follows)
-    expect(await toldBy({ limiter, health })).toBe(BAD)
+    const { limiter, health } = await startOnPort(port, redisRequired)
+    expect(await healthOf({ limiter, health })).toBe(BAD)
     const redis = await startRedis([], { port })
-    ends.push(() => redis.close())
-    await waitFor('health', async () => (await toldBy({ limiter, health })) === GOOD)
+    cleanUps.push(() => redis.close())
+    await waitFor('health', async () => (await healthOf({ limiter, health })) === GOOD)
   },
   TEST_MS_MAX,
 )

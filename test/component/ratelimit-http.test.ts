@@ -1,4 +1,4 @@
-// The rate-limit service's HTTP fronts on real listeners: /json and /healthcheck, and the debug
+// The HTTP endpoints of the rate-limit service on real listeners: /json, /healthcheck and the debug
 // port.
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createRateLimitApp } from '../../src/http/ratelimit/app.ts'
@@ -10,9 +10,9 @@ import { LimitRequestError, type Verdict } from '../../src/limits/verdict.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 
 const log = createLog({ role: 'test', level: 'silent' })
-const ends: (() => Promise<void>)[] = []
+const cleanUps: (() => Promise<void>)[] = []
 afterEach(async () => {
-  for (const end of ends.splice(0)) await end()
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp()
 })
 
 type App = Parameters<Awaited<ReturnType<typeof listen>>['attach']>[0]['app']
@@ -27,7 +27,7 @@ async function serve(app: App): Promise<string> {
   })
   const baseUrl = `http://127.0.0.1:${listener.port}`
   listener.attach({ baseUrl, app })
-  ends.push(() => listener.drain())
+  cleanUps.push(() => listener.drain())
   return baseUrl
 }
 
@@ -41,10 +41,10 @@ const verdictOf = (code: Verdict['code']): Verdict => ({
 
 async function startApp(decide: (request: LimitRequest) => Promise<Verdict>, isHealthy = true) {
   const defects: unknown[] = []
-  const asked: LimitRequest[] = []
+  const requests: LimitRequest[] = []
   const app = createRateLimitApp({
     decide: (request) => {
-      asked.push(request)
+      requests.push(request)
       return decide(request)
     },
     isHealthy: () => isHealthy,
@@ -54,55 +54,55 @@ async function startApp(decide: (request: LimitRequest) => Promise<Verdict>, isH
   })
   const base = await serve(app)
   const post = async (body: string) => {
-    const answer = await fetch(`${base}/json`, { method: 'POST', body })
+    const response = await fetch(`${base}/json`, { method: 'POST', body })
     return {
-      status: answer.status,
-      type: answer.headers.get('content-type'),
-      body: await answer.text(),
+      status: response.status,
+      type: response.headers.get('content-type'),
+      body: await response.text(),
     }
   }
-  return { base, post, asked, defects }
+  return { base, post, requests, defects }
 }
 
 describe('POST /json', () => {
   const TEXT = 'text/plain; charset=utf-8'
   const foo = '{"domain": "foo"}'
-  const pass = () => Promise.resolve(verdictOf('OK'))
+  const admit = () => Promise.resolve(verdictOf('OK'))
 
-  test('lets pass and denies with the reference’s statuses and bodies', async () => {
-    const { post, asked } = await startApp(pass)
-    const answer = { status: 200, type: 'application/json', body: '{"overallCode":"OK"}' }
-    expect(await post(foo)).toEqual(answer)
-    expect(asked).toEqual([{ domain: 'foo', descriptors: [], hits: 1 }])
+  test('admits and denies with the statuses and bodies of the reference', async () => {
+    const { post, requests } = await startApp(admit)
+    const admitted = { status: 200, type: 'application/json', body: '{"overallCode":"OK"}' }
+    expect(await post(foo)).toEqual(admitted)
+    expect(requests).toEqual([{ domain: 'foo', descriptors: [], hits: 1 }])
     const denying = await startApp(() => Promise.resolve(verdictOf('OVER_LIMIT')))
     const denied = { status: 429, type: 'application/json', body: '{"overallCode":"OVER_LIMIT"}' }
     expect(await denying.post(foo)).toEqual(denied)
   })
 
-  test('says what is wrong with a request', async () => {
-    const { post, asked, defects } = await startApp(pass)
-    for (const [body, why] of [
+  test('reports what is wrong with a request', async () => {
+    const { post, requests, defects } = await startApp(admit)
+    for (const [body, message] of [
       ['', 'the body must be JSON: '],
       ['}', 'the body must be JSON: '],
       ['{"domain": 5}', 'domain must be a string of UTF-8: it is 5'],
     ] as const) {
-      const answer = await post(body)
-      expect(answer).toMatchObject({ status: 400, type: TEXT })
-      expect(answer.body).toMatch(/^Bad Request\n/)
-      expect(answer.body).toContain(why)
+      const response = await post(body)
+      expect(response).toMatchObject({ status: 400, type: TEXT })
+      expect(response.body).toMatch(/^Bad Request\n/)
+      expect(response.body).toContain(message)
     }
-    expect([asked, defects]).toEqual([[], []])
+    expect([requests, defects]).toEqual([[], []])
   })
 
-  test('says why a request cannot be decided', async () => {
-    const sentence = 'rate limit descriptor list must not be empty'
-    const { post, defects } = await startApp(() => Promise.reject(new LimitRequestError(sentence)))
-    const body = `Bad Request\n${sentence}\n`
+  test('reports why a request cannot be decided', async () => {
+    const message = 'rate limit descriptor list must not be empty'
+    const { post, defects } = await startApp(() => Promise.reject(new LimitRequestError(message)))
+    const body = `Bad Request\n${message}\n`
     expect(await post(foo)).toEqual({ status: 400, type: TEXT, body })
     expect(defects).toEqual([])
   })
 
-  test('says nothing of a defect, and goes on', async () => {
+  test('hides the details of an internal error, and keeps serving', async () => {
     const { post, defects } = await startApp(() => Promise.reject(new Error('redis://secret')))
     const failed = { status: 500, type: TEXT, body: 'Internal Server Error\n' }
     expect(await post(foo)).toEqual(failed)
@@ -111,33 +111,33 @@ describe('POST /json', () => {
   })
 
   test('reads no more than 16 KiB', async () => {
-    const { post, asked } = await startApp(pass)
+    const { post, requests } = await startApp(admit)
     const body = 'Request Entity Too Large\n'
     expect(await post(' '.repeat(17_000))).toEqual({ status: 413, type: TEXT, body })
     expect(await post(' '.repeat(10_000) + foo)).toMatchObject({ status: 200 })
-    expect(asked).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 
-  test('is the one method of the path', async () => {
-    const { base } = await startApp(pass)
-    const answer = await fetch(`${base}/json`)
-    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
+  test('is the only method of the path', async () => {
+    const { base } = await startApp(admit)
+    const response = await fetch(`${base}/json`)
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
     expect((await fetch(`${base}/other`)).status).toBe(404)
   })
 })
 
-test('GET /healthcheck is OK, or 500 without a word', async () => {
-  const pass = () => Promise.resolve(verdictOf('OK'))
+test('GET /healthcheck returns OK, or 500 with an empty body', async () => {
+  const admit = () => Promise.resolve(verdictOf('OK'))
   const read = async (base: string) => {
-    const answer = await fetch(`${base}/healthcheck`)
-    return [answer.status, await answer.text()]
+    const response = await fetch(`${base}/healthcheck`)
+    return [response.status, await response.text()]
   }
-  expect(await read((await startApp(pass)).base)).toEqual([200, 'OK'])
-  expect(await read((await startApp(pass, false)).base)).toEqual([500, ''])
+  expect(await read((await startApp(admit)).base)).toEqual([200, 'OK'])
+  expect(await read((await startApp(admit, false)).base)).toEqual([500, ''])
 })
 
 describe('the debug port', () => {
-  test('lists what it serves, and serves the texts it is given', async () => {
+  test('lists its paths, and serves the rules and the statistics', async () => {
     const base = await serve(
       createDebugApp({
         renderRules: () => 'a rule\n',
@@ -147,8 +147,8 @@ describe('the debug port', () => {
       }),
     )
     const read = async (path: string) => {
-      const answer = await fetch(base + path)
-      return [answer.status, answer.headers.get('content-type'), await answer.text()]
+      const response = await fetch(base + path)
+      return [response.status, response.headers.get('content-type'), await response.text()]
     }
     const type = 'text/plain; charset=utf-8'
     const list =
@@ -162,7 +162,7 @@ describe('the debug port', () => {
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
 
-  test('answers 500 where a text cannot be made, and goes on', async () => {
+  test('responds 500 if the rendering fails, and keeps serving', async () => {
     const renderStats = () => {
       throw new Error('secret')
     }

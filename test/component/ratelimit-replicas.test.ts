@@ -1,5 +1,5 @@
-// Three replicas of the real `ratelimit` role on one Redis, asked by many at once: together they
-// admit what the limit allows, never a hit more and never one too few, for each algorithm.
+// Three replicas of the `ratelimit` role on one Redis under concurrent calls: together they admit
+// exactly the limit, with each algorithm.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type RedisServer, startRedis } from '../parts/redis.ts'
 import { type Limiter, startExactLimiter } from './limiter.ts'
@@ -38,33 +38,33 @@ afterAll(async () => {
   await redis.close()
 }, TEST_MS_MAX)
 
-/** Asks as often as it can; how many were admitted, and how long it took. */
-async function storm(key: string): Promise<{ admitted: number; seconds: number }> {
-  const begunMs = performance.now()
+/** Calls all replicas concurrently. Returns how many calls were admitted, and the duration. */
+async function callConcurrently(key: string): Promise<{ admitted: number; seconds: number }> {
+  const startedMs = performance.now()
   const callers = Array.from({ length: CALLERS }, async (_, caller) => {
     let admitted = 0
     for (let call = 0; call < CALLS_EACH; call++) {
-      const answer = await replicas[(caller + call) % REPLICAS]?.ask({ [key]: 'one' })
-      if (answer?.overallCode === 'OK') admitted++
+      const reply = await replicas[(caller + call) % REPLICAS]?.decide({ [key]: 'one' })
+      if (reply?.overallCode === 'OK') admitted++
     }
     return admitted
   })
   const admitted = (await Promise.all(callers)).reduce((sum, each) => sum + each, 0)
-  return { admitted, seconds: (performance.now() - begunMs) / 1000 }
+  return { admitted, seconds: (performance.now() - startedMs) / 1000 }
 }
 
 test.each(['fixed_window', 'sliding_window_log', 'sliding_window_counter'])(
   '%s: exactly the limit',
   async (key) => {
-    expect((await storm(key)).admitted).toBe(100)
+    expect((await callConcurrently(key)).admitted).toBe(100)
   },
   TEST_MS_MAX,
 )
 
 test(
-  'token_bucket: the burst and what was refilled meanwhile',
+  'token_bucket: the burst and the tokens refilled meanwhile',
   async () => {
-    const { admitted, seconds } = await storm('token_bucket')
+    const { admitted, seconds } = await callConcurrently('token_bucket')
     expect(admitted).toBeGreaterThanOrEqual(100)
     expect(admitted).toBeLessThanOrEqual(100 + Math.ceil(seconds * 50))
   },
@@ -72,16 +72,16 @@ test(
 )
 
 test(
-  'leaky_bucket: one, and one more for each fiftieth of a second',
+  'leaky_bucket: one request, and one more every 20 ms',
   async () => {
-    const { admitted, seconds } = await storm('leaky_bucket')
+    const { admitted, seconds } = await callConcurrently('leaky_bucket')
     expect(admitted).toBeGreaterThanOrEqual(1)
     expect(admitted).toBeLessThanOrEqual(1 + Math.ceil(seconds * 50))
   },
   TEST_MS_MAX,
 )
 
-test('none of them fell back', async () => {
+test('no replica used its fallback', async () => {
   for (const { adminUrl } of replicas) {
     const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
     expect(metrics).not.toContain('source="fallback"')

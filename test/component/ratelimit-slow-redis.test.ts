@@ -1,5 +1,5 @@
-// Three replicas of the real `ratelimit` role whose Redis is slow, for all of them or for some, at
-// first or at times: together they never admit more than 1.2 times a limit and one hit each.
+// Three replicas of the `ratelimit` role with a slow Redis, for all replicas or for some, always or
+// at times: together they admit at most 1.2 times the limit and one hit for each replica.
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { type FaultProxy, startFaultProxy } from '../parts/fault-proxy.ts'
 import { type RedisServer, startRedis } from '../parts/redis.ts'
@@ -11,7 +11,7 @@ const SETUP_MS_MAX = 400_000 // Redis may have to be installed
 const REPLICAS = 3
 const LIMIT = 300
 const CALLERS = 12
-const ASK_MS = 1500
+const RUN_MS = 1500
 
 const rules = `
 domain: shop
@@ -50,44 +50,45 @@ afterAll(async () => {
   await redis.close()
 }, TEST_MS_MAX)
 
-/** Asks as often as it can while `change` is called every 100 ms; how many each key admitted. */
-async function storm(value: string, change: (turn: number) => void) {
-  const endMs = performance.now() + ASK_MS
+/** Calls concurrently while `change` runs every 100 ms. Returns the admitted hits of each key. */
+async function callConcurrently(value: string, change: (turn: number) => void) {
+  const endMs = performance.now() + RUN_MS
   const admitted = { window: 0, bucket: 0 }
   let turn = 0
   change(turn)
   const changing = setInterval(() => {
     change(++turn)
   }, 100)
-  const ask = async (caller: number, key: keyof typeof admitted) => {
+  const run = async (caller: number, key: keyof typeof admitted) => {
     for (let call = 0; performance.now() < endMs; call++) {
-      const answer = await replicas[(caller + call) % REPLICAS]?.ask({ [key]: value })
-      if (answer?.overallCode === 'OK') admitted[key]++
+      const reply = await replicas[(caller + call) % REPLICAS]?.decide({ [key]: value })
+      if (reply?.overallCode === 'OK') admitted[key]++
     }
   }
   const callers = Array.from({ length: CALLERS }, (_, caller) => caller)
   try {
-    await Promise.all(callers.flatMap((caller) => [ask(caller, 'window'), ask(caller, 'bucket')]))
+    await Promise.all(callers.flatMap((caller) => [run(caller, 'window'), run(caller, 'bucket')]))
   } finally {
     clearInterval(changing)
   }
   return admitted
 }
 
-/** How late Redis answers each replica at a turn. */
+/** The delay of Redis for a replica at a turn, in ms. */
 const cases: Record<string, (turn: number, replica: number) => number> = {
-  'always 30 ms late': () => 30,
-  'always 200 ms late': () => 200,
-  'late for one replica': (_, replica) => (replica === 0 ? 200 : 0),
-  'late at times': (turn) => (turn % 5 < 3 ? 100 : 0),
-  'late for each in turn': (turn, replica) => ((turn >> 1) % REPLICAS === replica ? 150 : 0),
-  'late from its middle on': (turn) => (turn < 2 ? 0 : 250),
+  'always delayed by 30 ms': () => 30,
+  'always delayed by 200 ms': () => 200,
+  'delayed for one replica': (_, replica) => (replica === 0 ? 200 : 0),
+  'delayed at times': (turn) => (turn % 5 < 3 ? 100 : 0),
+  'delayed for each replica in turn': (turn, replica) =>
+    (turn >> 1) % REPLICAS === replica ? 150 : 0,
+  'delayed after 200 ms': (turn) => (turn < 2 ? 0 : 250),
 }
 
 test.each(Object.entries(cases))(
   'a Redis that is %s: at most 1.2 times the limit',
   async (name, delay) => {
-    const admitted = await storm(name, (turn) => {
+    const admitted = await callConcurrently(name, (turn) => {
       proxies.forEach((proxy, replica) => {
         proxy.delay(delay(turn, replica))
       })

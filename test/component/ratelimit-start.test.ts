@@ -1,5 +1,5 @@
-// The real `ratelimit` role and rules that it must not use: those of another domain, or with a
-// fault. The last good set outlives a crash; without one the process is not ready and reports why.
+// The `ratelimit` role and rules that it must not load: of another domain, or with a fault. The
+// last valid set survives a crash; without one the process is not ready and reports the cause.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,14 +7,14 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { freePort } from '../parts/free-ports.ts'
 import { limiterEnvironment } from '../stack/limiter-environment.ts'
 import { type RoleProcess, startRole } from './role-process.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 const rulesOf = (domain: string, limit: number) =>
   `domain: ${domain}\ndescriptors:\n` +
   `  - {key: k, rate_limit: {unit: hour, requests_per_unit: ${String(limit)}}}\n`
-/** As the chart has it. */
-const careful = {
+/** The settings of the chart. */
+const chartSettings = {
   REQUIRED_DOMAIN: 'edge',
   FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
   HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true',
@@ -31,9 +31,9 @@ afterEach(async () => {
   await rm(root, { recursive: true })
 })
 
-const put = (text: string) => writeFile(join(root, 'config', 'rules.yaml'), text)
+const writeRules = (text: string) => writeFile(join(root, 'config', 'rules.yaml'), text)
 
-async function start(more: Readonly<Record<string, string>> = careful) {
+async function start(more: Readonly<Record<string, string>> = chartSettings) {
   const env = { ...limiterEnvironment(root, await freePort()), ...more } // no Redis is needed
   const role = await startRole({ role: 'ratelimit', env })
   started.push(role)
@@ -47,7 +47,7 @@ async function start(more: Readonly<Record<string, string>> = careful) {
     },
     health: async () => (await fetch(`${urlOf('port')}/healthcheck`)).status,
     config: async () => (await fetch(`${urlOf('debugPort')}/rlconfig`)).text(),
-    /** The limit of the domain `edge` that a call meets, or `none`. */
+    /** The limit that applies to a call in the domain `edge`, or `none`. */
     limit: async () => {
       const descriptors = [{ entries: [{ key: 'k', value: 'v' }] }]
       const body = JSON.stringify({ domain: 'edge', descriptors })
@@ -64,15 +64,15 @@ test.each([
   ['rules of another domain', rulesOf('shop', 5), "no rules of the domain 'edge'"],
   ['a fault', 'domain: edge\ndescriptors: [{ keys: k }]\n', 'rules.yaml:2'],
 ])(
-  'a start with %s is not ready and reports why; it becomes ready with good ones',
+  'a start with %s is not ready and reports the cause; valid rules make it ready',
   async (_, text, report) => {
-    await put(text)
+    await writeRules(text)
     const { role, readyz, health, config, limit } = await start()
     expect([await readyz(), await health()]).toEqual([[503, 'down'], 500])
-    const words = report.replace('no rules', 'no file has rules')
-    expect(await config()).toContain(words)
-    expect(JSON.stringify(role.log)).toContain(words)
-    await put(rulesOf('edge', 5))
+    const message = report.replace('no rules', 'no file has rules')
+    expect(await config()).toContain(message)
+    expect(JSON.stringify(role.log)).toContain(message)
+    await writeRules(rulesOf('edge', 5))
     await waitFor('readiness', async () => (await readyz())[0] === 200)
     expect([await readyz(), await health(), await limit()]).toEqual([[200, 'up'], 200, 5])
   },
@@ -80,49 +80,49 @@ test.each([
 )
 
 test(
-  'rules of another domain replace none; the last good ones outlive a crash',
+  'rules of another domain are rejected; the last valid rules survive a crash',
   async () => {
-    const env = { ...careful, RULES_COPY: join(root, 'copy.json') }
-    await put(rulesOf('edge', 5))
+    const env = { ...chartSettings, RULES_COPY: join(root, 'copy.json') }
+    await writeRules(rulesOf('edge', 5))
     const first = await start(env)
     expect([await first.readyz(), await first.limit()]).toEqual([[200, 'up'], 5])
-    await put(rulesOf('shop', 7))
-    await waitFor('the refusal', async () => (await first.readyz())[1] === 'down')
+    await writeRules(rulesOf('shop', 7))
+    await waitFor('the rejection', async () => (await first.readyz())[1] === 'down')
     expect([await first.readyz(), await first.limit()]).toEqual([[200, 'down'], 5])
     first.role.child.kill('SIGKILL')
-    await inTime('the crash', first.role.ended)
+    await withinDeadline('the crash', first.role.ended)
 
     const second = await start(env)
     expect([await second.readyz(), await second.health()]).toEqual([[200, 'down'], 200])
     expect(await second.limit()).toBe(5)
     const logged = second.role.log.map(({ msg }) => msg)
     expect(logged).toContain('last good rules loaded: the files have faults')
-    await put(rulesOf('edge', 9))
-    await waitFor('the next set', async () => (await second.limit()) === 9)
-    await waitFor('the report of it', async () => (await second.readyz())[1] === 'up')
+    await writeRules(rulesOf('edge', 9))
+    await waitFor('the new rules', async () => (await second.limit()) === 9)
+    await waitFor('the rules to be up', async () => (await second.readyz())[1] === 'up')
     expect(await readFile(join(root, 'copy.json'), 'utf8')).toContain('requests_per_unit: 9')
   },
   TEST_MS_MAX,
 )
 
 test.each([
-  ['cut off', '[{"name":"rules.yaml","te'],
+  ['truncated', '[{"name":"rules.yaml","te'],
   ['of another domain', JSON.stringify([{ name: 'r', text: rulesOf('shop', 5) }])],
 ])(
   'a copy that is %s is not used',
   async (_, copy) => {
     await writeFile(join(root, 'copy.json'), copy)
-    await put('bad')
-    const env = { ...careful, RULES_COPY: join(root, 'copy.json') }
+    await writeRules('bad')
+    const env = { ...chartSettings, RULES_COPY: join(root, 'copy.json') }
     expect(await (await start(env)).readyz()).toEqual([503, 'down'])
   },
   TEST_MS_MAX,
 )
 
 test(
-  'with the reference’s settings a first set with a fault stops the start',
+  'with the settings of the reference, an invalid first set fails the start',
   async () => {
-    await put(rulesOf('shop', 5))
+    await writeRules(rulesOf('shop', 5))
     await expect(start({ REQUIRED_DOMAIN: 'edge' })).rejects.toThrow(/the domain 'edge'/)
   },
   TEST_MS_MAX,

@@ -1,5 +1,5 @@
-// The end of the `ratelimit` role, run in this process: a part that cannot end keeps none of the
-// others from ending, and its error is what the end reports.
+// Stops the `ratelimit` role in this process: a component that cannot stop does not prevent the
+// others from stopping, and stop() throws its error.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ jest.unstable_mockModule('../../src/grpc/serve.ts', () => ({
     grpcPort = server.port
     const close = async () => {
       await server.close()
-      throw new Error('gRPC cannot end')
+      throw new Error('gRPC cannot stop')
     }
     return { ...server, close }
   },
@@ -28,8 +28,8 @@ jest.unstable_mockModule('../../src/grpc/serve.ts', () => ({
 let redisClosed = 0
 const { connectRedis } = await import('../../src/stores/redis/connection.ts')
 jest.unstable_mockModule('../../src/stores/redis/connection.ts', () => ({
-  connectRedis(...given: Parameters<typeof connectRedis>) {
-    const connection = connectRedis(...given)
+  connectRedis(...args: Parameters<typeof connectRedis>) {
+    const connection = connectRedis(...args)
     const close = () => {
       redisClosed++
       connection.close()
@@ -63,12 +63,12 @@ const start = (env: Record<string, string> = {}) =>
   })
 
 test(
-  'each part ends though one cannot, whose error is thrown',
+  'every component stops although one cannot, whose error is thrown',
   async () => {
     const started = await start()
-    if (!('stop' in started)) throw new Error('it did not start')
+    if (!('stop' in started)) throw new Error('the role did not start')
     expect(await canConnect(grpcPort)).toBe(true)
-    await expect(started.stop()).rejects.toThrow('gRPC cannot end')
+    await expect(started.stop()).rejects.toThrow('gRPC cannot stop')
     expect(await canConnect(grpcPort)).toBe(false)
     expect(redisClosed).toBe(1)
     expect(process.listenerCount('SIGHUP')).toBe(0)
@@ -77,7 +77,7 @@ test(
 )
 
 test(
-  'a start that fails says why, whatever cannot end then',
+  'a failed start throws its cause, even if a component then cannot stop',
   async () => {
     const taken = createServer().listen(0)
     await once(taken, 'listening')

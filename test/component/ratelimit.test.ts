@@ -1,11 +1,11 @@
-// The real `ratelimit` role on a real Redis: what it answers over gRPC, /json and the debug port,
-// how it follows its files, and what stops its start.
+// The `ratelimit` role on a real Redis: its replies over gRPC, /json and the debug port, the reload
+// of its files, and the errors that fail its start.
 import { rm, mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
-import { type Answered, type Limiter, startExactLimiter } from './limiter.ts'
+import { type RateLimitReply, type Limiter, startExactLimiter } from './limiter.ts'
 import { runCurtail } from './run-curtail.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -39,24 +39,24 @@ afterAll(async () => {
   await redis.close()
 }, TEST_MS_MAX)
 
-function headersOf({ responseHeadersToAdd }: Answered): Record<string, string> {
+function headersOf({ responseHeadersToAdd }: RateLimitReply): Record<string, string> {
   const names = responseHeadersToAdd.map(({ key }) => key)
   expect(new Set(names).size).toBe(names.length)
   return Object.fromEntries(responseHeadersToAdd.map(({ key, value }) => [key, value]))
 }
 
 describe('a call', () => {
-  test('says what is left, and over its limit when to come again', async () => {
-    const answers = [
-      await limiter.ask({ client: 'a' }),
-      await limiter.ask({ client: 'a' }),
-      await limiter.ask({ client: 'a' }),
+  test('returns the remaining hits, and over its limit the time of a retry', async () => {
+    const replies = [
+      await limiter.decide({ client: 'a' }),
+      await limiter.decide({ client: 'a' }),
+      await limiter.decide({ client: 'a' }),
     ]
-    expect(answers.map(({ overallCode }) => overallCode)).toEqual(['OK', 'OK', 'OVER_LIMIT'])
-    const remaining = answers.map((answer) => headersOf(answer)['X-RateLimit-Remaining'])
+    expect(replies.map(({ overallCode }) => overallCode)).toEqual(['OK', 'OK', 'OVER_LIMIT'])
+    const remaining = replies.map((reply) => headersOf(reply)['X-RateLimit-Remaining'])
     expect(remaining).toEqual(['1', '0', '0'])
-    const [, , denied] = answers
-    if (denied === undefined) throw new Error('there is no third answer')
+    const [, , denied] = replies
+    if (denied === undefined) throw new Error('the third reply is missing')
     const headers = headersOf(denied)
     const wait = Number(headers['Retry-After'])
     expect(wait).toBeGreaterThanOrEqual(1)
@@ -71,7 +71,7 @@ describe('a call', () => {
   })
 
   test(
-    'tells the reset by the clock of Redis, also where the clock of the pod is a minute slow',
+    'computes the reset from the clock of Redis, even if the clock of the pod is a minute slow',
     async () => {
       const slow = 'const now = Date.now; Date.now = () => now() - 60_000'
       const own = await startExactLimiter({
@@ -84,7 +84,7 @@ describe('a call', () => {
       })
       try {
         for (let call = 0; call < 4; call++) {
-          const headers = headersOf(await own.ask({ client: 'skew' }))
+          const headers = headersOf(await own.decide({ client: 'skew' }))
           const hourEnds = 3600 * Math.ceil(Date.now() / 3_600_000)
           expect(Number(headers['X-RateLimit-Reset']) - hourEnds).toBeGreaterThanOrEqual(-1)
           expect(Number(headers['X-RateLimit-Reset']) - hourEnds).toBeLessThanOrEqual(1)
@@ -96,41 +96,41 @@ describe('a call', () => {
     TEST_MS_MAX,
   )
 
-  test('has the metadata of the call and of the rules that let it pass', async () => {
-    const { dynamicMetadata } = await limiter.ask({ bucket: 'm' })
-    const text = JSON.stringify(dynamicMetadata)
-    for (const said of ['"rls"', '"ok"', '"shop"', '"bucket=m"', '"tier"', '"gold"']) {
-      expect(text).toContain(said)
+  test('returns the metadata of the call and of the rules that admitted it', async () => {
+    const { dynamicMetadata } = await limiter.decide({ bucket: 'm' })
+    const json = JSON.stringify(dynamicMetadata)
+    for (const field of ['"rls"', '"ok"', '"shop"', '"bucket=m"', '"tier"', '"gold"']) {
+      expect(json).toContain(field)
     }
   })
 
-  test('may ask about several descriptors, take several hits, look and give back', async () => {
+  test('may have several descriptors, add several hits, add none, and refund', async () => {
     const hits = (n: number, isNegative = false) => ({
       entries: [{ key: 'bucket', value: 'h' }],
       hitsAddend: { value: n },
       isNegativeHits: isNegative,
     })
-    const left = async (asked: ReturnType<typeof hits>) =>
-      (await limiter.ask(asked)).statuses[0]?.limitRemaining
-    expect(await left(hits(8))).toBe(2)
-    expect(await left(hits(0))).toBe(2)
-    expect(await left(hits(4, true))).toBe(6)
-    const both = await limiter.ask({ bucket: 'h' }, { path: '/a' })
+    const remainingAfter = async (descriptor: ReturnType<typeof hits>) =>
+      (await limiter.decide(descriptor)).statuses[0]?.limitRemaining
+    expect(await remainingAfter(hits(8))).toBe(2)
+    expect(await remainingAfter(hits(0))).toBe(2)
+    expect(await remainingAfter(hits(4, true))).toBe(6)
+    const both = await limiter.decide({ bucket: 'h' }, { path: '/a' })
     expect(both.statuses.map(({ limitRemaining }) => limitRemaining)).toEqual([5, 999])
   })
 
-  test('with an override of no known unit is refused, and nothing breaks', async () => {
+  test('with an override of an unknown unit is rejected, and the next call works', async () => {
     const override = { requestsPerUnit: 1, unit: 99 }
-    const asked = limiter.ask({
+    const call = limiter.decide({
       entries: [{ key: 'client', value: 'x' }],
       limit: override,
     } as never)
-    await expect(asked).rejects.toMatchObject({ code: 3 })
-    expect((await limiter.ask({ path: '/a' })).overallCode).toBe('OK')
+    await expect(call).rejects.toMatchObject({ code: 3 })
+    expect((await limiter.decide({ path: '/a' })).overallCode).toBe('OK')
   })
 })
 
-test('/json and /healthcheck answer as the reference does', async () => {
+test('/json and /healthcheck respond like the reference', async () => {
   const post = async (body: unknown) =>
     (await fetch(`${limiter.url}/json`, { method: 'POST', body: JSON.stringify(body) })).status
   const request = { domain: 'shop', descriptors: [{ entries: [{ key: 'client', value: 'j' }] }] }
@@ -139,33 +139,37 @@ test('/json and /healthcheck answer as the reference does', async () => {
   expect([health.status, await health.text()]).toEqual([200, 'OK'])
 })
 
-test('no counter lives longer than its window, and none without an end', async () => {
-  await limiter.ask({ client: 'ttl' }, { bucket: 'ttl' }, { path: '/a' })
+test('every counter expires, at the latest after its window', async () => {
+  await limiter.decide({ client: 'ttl' }, { bucket: 'ttl' }, { path: '/a' })
   const client = clientOf(redis.port)
   const keys = await client.keys('*')
-  const lives = await Promise.all(keys.map((key) => client.pttl(key)))
+  const ttls = await Promise.all(keys.map((key) => client.pttl(key)))
   client.disconnect()
   expect(keys.length).toBeGreaterThanOrEqual(3)
-  expect(Math.min(...lives)).toBeGreaterThan(0)
-  expect(Math.max(...lives)).toBeLessThanOrEqual(86_400_000)
+  expect(Math.min(...ttls)).toBeGreaterThan(0)
+  expect(Math.max(...ttls)).toBeLessThanOrEqual(86_400_000)
 })
 
 describe('rules', () => {
   test(
-    'that change come into force; those with faults do not, and are told',
+    'are reloaded on a change; rules with faults are rejected and reported',
     async () => {
       const own = await startExactLimiter({ rules, redisPort: redis.port })
       try {
-        const shown = async () => (await fetch(`${own.debugUrl}/rlconfig`)).text()
-        expect(await shown()).toContain('shop.client: unit=HOUR requests_per_unit=2')
+        const activeRules = async () => (await fetch(`${own.debugUrl}/rlconfig`)).text()
+        expect(await activeRules()).toContain('shop.client: unit=HOUR requests_per_unit=2')
         await own.writeRules(rules.replace('requests_per_unit: 2}', 'requests_per_unit: 5}'))
-        await waitFor('the new rules', async () => (await shown()).includes('requests_per_unit=5'))
-        await own.ask({ client: 'r' })
-        expect((await own.ask({ client: 'r' })).statuses[0]?.limitRemaining).toBe(3)
+        await waitFor('the new rules', async () =>
+          (await activeRules()).includes('requests_per_unit=5'),
+        )
+        await own.decide({ client: 'r' })
+        expect((await own.decide({ client: 'r' })).statuses[0]?.limitRemaining).toBe(3)
         await own.writeRules('domain: shop\ndescriptors:\n  - key: ""\n')
-        await waitFor('the fault', async () => (await shown()).includes('descriptor has empty key'))
-        expect(await shown()).toContain('requests_per_unit=5')
-        expect((await own.ask({ client: 'r' })).statuses[0]?.limitRemaining).toBe(2)
+        await waitFor('the fault', async () =>
+          (await activeRules()).includes('descriptor has empty key'),
+        )
+        expect(await activeRules()).toContain('requests_per_unit=5')
+        expect((await own.decide({ client: 'r' })).statuses[0]?.limitRemaining).toBe(2)
         expect(own.log.filter(({ level }) => level === 'error')).toHaveLength(1)
       } finally {
         await own.stop()
@@ -175,12 +179,12 @@ describe('rules', () => {
   )
 
   test(
-    'are read again at SIGHUP, which ends nothing',
+    'are reloaded on SIGHUP, which stops nothing',
     async () => {
       const own = await startExactLimiter({
         rules,
         redisPort: redis.port,
-        env: { RUNTIME_WATCH_ROOT: 'true' }, // no change of a file is noticed
+        env: { RUNTIME_WATCH_ROOT: 'true' }, // edits of a file are not watched
       })
       try {
         await own.writeRules(rules.replace('requests_per_unit: 2}', 'requests_per_unit: 7}'))
@@ -198,7 +202,7 @@ describe('rules', () => {
 })
 
 test(
-  'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: what was denied eats no raised quota',
+  'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: denied calls consume nothing of a raised quota',
   async () => {
     const quota = (requests: number) => {
       const limit = `{unit: year, requests_per_unit: ${requests}}`
@@ -207,12 +211,12 @@ test(
     const env = { STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' }
     const own = await startExactLimiter({ rules: quota(2), redisPort: redis.port, env })
     try {
-      for (let call = 0; call < 9; call++) await own.ask({ k: 'raised' })
+      for (let call = 0; call < 9; call++) await own.decide({ k: 'raised' })
       await own.writeRules(quota(5))
       await waitFor('the new rules', async () =>
         (await (await fetch(`${own.debugUrl}/rlconfig`)).text()).includes('requests_per_unit=5'),
       )
-      const { overallCode, statuses } = await own.ask({ k: 'raised' })
+      const { overallCode, statuses } = await own.decide({ k: 'raised' })
       expect([overallCode, statuses[0]?.limitRemaining]).toEqual(['OK', 2])
     } finally {
       await own.stop()
@@ -221,20 +225,20 @@ test(
   TEST_MS_MAX,
 )
 
-describe('the start is stopped by', () => {
-  const settings = async (text: string) => {
-    const root = await mkdtemp(join(tmpdir(), 'curtail-refused-'))
+describe('the start fails on', () => {
+  const settings = async (yaml: string) => {
+    const root = await mkdtemp(join(tmpdir(), 'curtail-rejected-'))
     await mkdir(join(root, 'config'))
-    await writeFile(join(root, 'config', 'rules.yaml'), text)
+    await writeFile(join(root, 'config', 'rules.yaml'), yaml)
     return { root, env: { RUNTIME_ROOT: root, REDIS_URL: '127.0.0.1:1', USE_STATSD: 'false' } }
   }
 
   test(
-    'rules with faults, all of them told with their lines',
+    'rules with faults, and reports each with its line',
     async () => {
-      const text =
+      const yaml =
         'domain: shop\ndescriptors:\n  - key: ""\n  - key: a\n    rate_limit: {unit: eon}\n'
-      const { root, env } = await settings(text)
+      const { root, env } = await settings(yaml)
       const run = await runCurtail(['ratelimit'], env)
       expect(run.exitCode).toBe(1)
       expect(run.stderr).toContain(':3: descriptor has empty key')
@@ -245,7 +249,7 @@ describe('the start is stopped by', () => {
   )
 
   test(
-    'what we do not do, each in a line',
+    'unsupported settings, and reports each in a line',
     async () => {
       const { root, env } = await settings(rules)
       const run = await runCurtail(['ratelimit'], {

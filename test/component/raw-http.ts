@@ -1,71 +1,73 @@
-// A client of HTTP/1.1 on a bare socket: what is sent and what comes back is seen byte for byte.
-// Text stands for bytes (latin1), so that a test can send whatever it likes.
+// An HTTP/1.1 client on a plain socket: a test controls each byte that it sends and reads each byte
+// that it receives. Strings are latin1 bytes, so that a test can send invalid HTTP.
 import { connect, type Socket } from 'node:net'
 
-/** One request; `Host` and `Content-Length` are added unless given (an empty list = none). */
-export interface Ask {
+/** A request; `Host` and `Content-Length` are added if absent (an empty list = no header). */
+export interface RawRequest {
   readonly method?: string
-  /** The request's target, as it is sent. */
+  /** The request target, unchanged. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string | readonly string[]>>
-  /** Text is sent as UTF-8. */
+  /** A string is sent as UTF-8. */
   readonly body?: string | Buffer
 }
 
-/** One answer. */
-export interface Answer {
+/** A response. */
+export interface RawResponse {
   readonly status: number
-  /** As they came: names in their case, in order, repeated where they were. */
+  /** As received: in order, names in their case, duplicates included. */
   readonly headers: readonly (readonly [string, string])[]
   readonly body: Buffer
 }
 
-/** How an answer is awaited. */
-export interface Await {
-  /** The answer to HEAD has no body, whatever its length says. */
+/** How to read a response. */
+export interface ResponseOptions {
+  /** A response to HEAD has no body, whatever its Content-Length. */
   readonly isHead?: boolean
   readonly msMax?: number
 }
 
-/** How long an answer is awaited unless told. */
-export const ANSWER_MS_MAX = 10_000
+/** The default deadline of a response. */
+export const RESPONSE_MS_MAX = 10_000
 
 /** The bytes of a request. */
-export function requestBytes(ask: Ask): Buffer {
-  const body = Buffer.from(ask.body ?? '')
-  const given = Object.entries(ask.headers ?? {})
-  const isGiven = (name: string) => given.some(([key]) => key.toLowerCase() === name)
-  const headers = given.flatMap(([name, value]) =>
+export function requestBytes(request: RawRequest): Buffer {
+  const body = Buffer.from(request.body ?? '')
+  const own = Object.entries(request.headers ?? {})
+  const isPresent = (name: string) => own.some(([key]) => key.toLowerCase() === name)
+  const headers = own.flatMap(([name, value]) =>
     (typeof value === 'string' ? [value] : value).map((one) => `${name}: ${one}\r\n`),
   )
-  if (!isGiven('host')) headers.unshift('Host: 127.0.0.1\r\n')
-  if (ask.body !== undefined && !isGiven('content-length') && !isGiven('transfer-encoding')) {
+  if (!isPresent('host')) headers.unshift('Host: 127.0.0.1\r\n')
+  const isSized = isPresent('content-length') || isPresent('transfer-encoding')
+  if (request.body !== undefined && !isSized) {
     headers.push(`Content-Length: ${body.length}\r\n`)
   }
-  const head = `${ask.method ?? 'GET'} ${ask.path} HTTP/1.1\r\n${headers.join('')}\r\n`
-  return Buffer.concat([Buffer.from(head, 'latin1'), body])
+  const { method = 'GET', path } = request
+  const start = `${method} ${path} HTTP/1.1\r\n${headers.join('')}\r\n`
+  return Buffer.concat([Buffer.from(start, 'latin1'), body])
 }
 
 /** Every value of a header, in order. */
-export function headersOf(answer: Answer, name: string): string[] {
-  return answer.headers.flatMap(([key, value]) =>
+export function headersOf(response: RawResponse, name: string): string[] {
+  return response.headers.flatMap(([key, value]) =>
     key.toLowerCase() === name.toLowerCase() ? [value] : [],
   )
 }
 
-/** The one value of a header; `undefined` where there is none. Throws where there are several. */
-export function headerOf(answer: Answer, name: string): string | undefined {
-  const values = headersOf(answer, name)
-  if (values.length > 1) throw new Error(`${name} came ${values.length} times`)
+/** The value of a header; `undefined` if it is absent. Throws if there are several. */
+export function headerOf(response: RawResponse, name: string): string | undefined {
+  const values = headersOf(response, name)
+  if (values.length > 1) throw new Error(`the response has ${values.length} headers ${name}`)
   return values[0]
 }
 
-/** The answer's body as JSON. */
-export function jsonOf(answer: Answer): Record<string, unknown> {
-  return JSON.parse(answer.body.toString()) as Record<string, unknown>
+/** The response body as JSON. */
+export function jsonOf(response: RawResponse): Record<string, unknown> {
+  return JSON.parse(response.body.toString()) as Record<string, unknown>
 }
 
-/** Opens a connection to `port` of this machine; `from` is the address that it comes from. */
+/** Opens a connection to `port` of this machine; `from` is its source address. */
 export function openConnection(port: number, from = '127.0.0.1'): Promise<RawConnection> {
   return new Promise((resolve, reject) => {
     const host = '127.0.0.1'
@@ -78,32 +80,32 @@ export function openConnection(port: number, from = '127.0.0.1'): Promise<RawCon
   })
 }
 
-interface Waiting {
+interface PendingResponse {
   readonly isHead: boolean
-  readonly resolve: (answer: Answer) => void
+  readonly resolve: (response: RawResponse) => void
   readonly reject: (error: Error) => void
   readonly timer: NodeJS.Timeout
 }
 
-/** How the other side ended the connection: in order, or by a reset. */
-export type End = 'end' | 'reset'
+/** How the server closed the connection: by a FIN (`end`) or by a reset. */
+export type CloseKind = 'end' | 'reset'
 
-/** One connection; answers are taken in the order they come. */
+/** A connection; it returns responses in the order of arrival. */
 export class RawConnection {
-  /** Resolves when the other side has ended the connection. */
-  readonly ended: Promise<End>
+  /** Resolves when the server has closed the connection. */
+  readonly closed: Promise<CloseKind>
   readonly socket: Socket
   #rest: Buffer = Buffer.alloc(0)
-  #end: End | undefined
-  readonly #waiting: Waiting[] = []
+  #closedBy: CloseKind | undefined
+  readonly #pending: PendingResponse[] = []
 
   constructor(socket: Socket) {
     this.socket = socket
-    this.ended = new Promise((resolve) => {
-      const finish = (how: End) => {
-        this.#end ??= how
+    this.closed = new Promise((resolve) => {
+      const finish = (kind: CloseKind) => {
+        this.#closedBy ??= kind
         this.#deliver()
-        resolve(this.#end)
+        resolve(this.#closedBy)
       }
       socket.on('end', () => {
         finish('end')
@@ -121,98 +123,102 @@ export class RawConnection {
     })
   }
 
-  /** Bytes that came and belong to no answer taken yet. */
+  /** Received bytes that belong to no returned response. */
   get rest(): Buffer {
     return this.#rest
   }
 
-  /** Whether the other side has ended it. */
-  get isEnded(): boolean {
-    return this.#end !== undefined
+  /** Whether the server has closed it. */
+  get isClosed(): boolean {
+    return this.#closedBy !== undefined
   }
 
-  /** Sends bytes as they are; text is latin1. */
+  /** Sends bytes unchanged; a string is latin1. */
   send(bytes: string | Buffer): void {
     if (!this.socket.destroyed) this.socket.write(bytes, 'latin1')
   }
 
-  /** The next answer. Throws where none comes in time, or the connection ends before. */
-  answer({ isHead = false, msMax = ANSWER_MS_MAX }: Await = {}): Promise<Answer> {
+  /** The next response. Throws at the deadline, or if the connection closes before. */
+  nextResponse(options: ResponseOptions = {}): Promise<RawResponse> {
+    const { isHead = false, msMax = RESPONSE_MS_MAX } = options
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.close()
-        reject(new Error(`no answer within ${msMax} ms`))
+        reject(new Error(`no response within ${msMax} ms`))
       }, msMax)
-      this.#waiting.push({ isHead, resolve, reject, timer })
+      this.#pending.push({ isHead, resolve, reject, timer })
       this.#deliver()
     })
   }
 
-  /** Sends a request and takes its answer. */
-  exchange(ask: Ask, msMax = ANSWER_MS_MAX): Promise<Answer> {
-    this.send(requestBytes(ask))
-    return this.answer({ isHead: ask.method === 'HEAD', msMax })
+  /** Sends a request and returns its response. */
+  exchange(request: RawRequest, msMax = RESPONSE_MS_MAX): Promise<RawResponse> {
+    this.send(requestBytes(request))
+    return this.nextResponse({ isHead: request.method === 'HEAD', msMax })
   }
 
-  /** Ends the connection at once. */
+  /** Destroys the connection. */
   close(): void {
     this.socket.destroy()
   }
 
   #deliver(): void {
-    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
-      let parsed: { answer: Answer; length: number } | undefined
+    for (let next = this.#pending[0]; next !== undefined; next = this.#pending[0]) {
+      let parsed: { response: RawResponse; length: number } | undefined
       try {
-        parsed = parseAnswer(this.#rest, next.isHead)
+        parsed = parseResponse(this.#rest, next.isHead)
       } catch (error) {
         this.#fail(next, error as Error)
         continue
       }
       if (parsed === undefined) {
-        if (this.#end === undefined) return
-        this.#fail(next, new Error(`the connection was closed (${this.#end}) without an answer`))
+        if (this.#closedBy === undefined) return
+        const closedBy = this.#closedBy
+        this.#fail(next, new Error(`the connection closed (${closedBy}) without a response`))
         continue
       }
       this.#rest = this.#rest.subarray(parsed.length)
-      this.#waiting.shift()
+      this.#pending.shift()
       clearTimeout(next.timer)
-      next.resolve(parsed.answer)
+      next.resolve(parsed.response)
     }
   }
 
-  #fail(waiting: Waiting, error: Error): void {
-    this.#waiting.shift()
-    clearTimeout(waiting.timer)
-    waiting.reject(error)
+  #fail(pending: PendingResponse, error: Error): void {
+    this.#pending.shift()
+    clearTimeout(pending.timer)
+    pending.reject(error)
   }
 }
 
-/** The first answer in `bytes`; `undefined` where it is not whole yet. Throws at other bytes. */
-function parseAnswer(
+/** The first response in `bytes`; `undefined` if it is incomplete. Throws if it is invalid. */
+function parseResponse(
   bytes: Buffer,
   isHead: boolean,
-): { answer: Answer; length: number } | undefined {
-  const headEnd = bytes.indexOf('\r\n\r\n')
-  if (headEnd < 0) return undefined
-  const [first = '', ...lines] = bytes.subarray(0, headEnd).toString('latin1').split('\r\n')
+): { response: RawResponse; length: number } | undefined {
+  const headersEnd = bytes.indexOf('\r\n\r\n')
+  if (headersEnd < 0) return undefined
+  const [first = '', ...lines] = bytes.subarray(0, headersEnd).toString('latin1').split('\r\n')
   const matched = /^HTTP\/1\.1 (\d{3}) [\x20-\x7e]*$/.exec(first)
-  if (matched === null) throw new Error(`this is no status line: ${JSON.stringify(first)}`)
+  if (matched === null) throw new Error(`not a status line: ${JSON.stringify(first)}`)
   const status = Number(matched[1])
   const headers = lines.map(parseHeader)
-  const answer = { status, headers, body: Buffer.alloc(0) }
-  const begin = headEnd + 4
-  if (isHead || status < 200 || status === 204 || status === 304) return { answer, length: begin }
-  const length = headerOf(answer, 'Content-Length')
-  if (length === undefined) throw new Error(`an answer ${status} without Content-Length`)
-  const end = begin + Number(length)
+  const response = { status, headers, body: Buffer.alloc(0) }
+  const bodyStart = headersEnd + 4
+  const hasBody = !isHead && status >= 200 && status !== 204 && status !== 304
+  if (!hasBody) return { response, length: bodyStart }
+  const length = headerOf(response, 'Content-Length')
+  if (length === undefined) throw new Error(`a response ${status} without Content-Length`)
+  const end = bodyStart + Number(length)
   if (bytes.length < end) return undefined
-  return { answer: { ...answer, body: Buffer.from(bytes.subarray(begin, end)) }, length: end }
+  const body = Buffer.from(bytes.subarray(bodyStart, end))
+  return { response: { ...response, body }, length: end }
 }
 
 function parseHeader(line: string): readonly [string, string] {
   const matched = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*$/.exec(
     line,
   )
-  if (matched === null) throw new Error(`this is no header: ${JSON.stringify(line)}`)
+  if (matched === null) throw new Error(`not a header: ${JSON.stringify(line)}`)
   return [matched[1] ?? '', matched[2] ?? '']
 }

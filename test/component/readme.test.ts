@@ -1,4 +1,4 @@
-// Runs the commands of README.md as they are printed, against a real process; only ports differ.
+// Runs the commands of README.md as printed, against a real process; only the ports differ.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -10,8 +10,8 @@ const readme = readFileSync('README.md', 'utf8')
 const commands = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap(([, block = '']) =>
   block.trim().split('\n'),
 )
-/** These two start everything and run every test; CI and start.test.ts execute them. */
-const elsewhere = ['npm start', 'npm test']
+/** The commands that start the service and run every test; CI and start.test.ts run them. */
+const testedElsewhere = ['npm start', 'npm test']
 
 let service: Standalone
 
@@ -23,20 +23,20 @@ afterAll(async () => {
   await service.stop()
 }, 30_000)
 
-test('the two commands that do everything are in it', () => {
-  expect(commands).toEqual(expect.arrayContaining(elsewhere))
+test('it has the commands to start the service and to run the tests', () => {
+  expect(commands).toEqual(expect.arrayContaining(testedElsewhere))
 })
 
 test('every other command works as printed', async () => {
   const outputs = new Map<string, string>()
-  for (const command of commands.filter((line) => !elsewhere.includes(line))) {
-    const here = command.replaceAll('localhost:8080', `localhost:${String(service.port)}`)
+  for (const command of commands.filter((line) => !testedElsewhere.includes(line))) {
+    const local = command.replaceAll('localhost:8080', `localhost:${String(service.port)}`)
     const env = { ...process.env, ADMIN_URL: service.adminUrl }
-    const { stdout } = await run('sh', ['-ec', here], { env, timeout: 30_000 })
+    const { stdout } = await run('sh', ['-ec', local], { env, timeout: 30_000 })
     outputs.set(command, stdout)
   }
-  const outputOf = (part: string) =>
-    [...outputs].find(([command]) => command.includes(part))?.[1] ?? `no command has ${part}`
+  const outputOf = (text: string) =>
+    [...outputs].find(([command]) => command.includes(text))?.[1] ?? `no command has ${text}`
   expect(outputOf('curl -X POST')).toContain('"short_url"')
   expect(outputOf('curl -i')).toMatch(
     /^HTTP\/1\.1 302 Found\r\nLocation: https:\/\/example\.com\/\r$/m,
@@ -48,7 +48,7 @@ test('every other command works as printed', async () => {
   expect(outputOf('standalone --help')).toContain('DATA_DIR')
 }, 120_000)
 
-test('every file that it points at is there', () => {
+test('every file that it links to exists', () => {
   for (const [, path = ''] of readme.matchAll(/\]\(([^)#]+)\)/g)) {
     expect(() => readFileSync(path)).not.toThrow(/ENOENT/)
   }

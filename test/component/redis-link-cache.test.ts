@@ -1,5 +1,5 @@
-// The link cache on a Redis that is absent, hangs, dies, forgets or is a replica: a call fails with
-// StoreError in its time, and Redis is used again when it is back.
+// The link cache on a Redis that is unavailable, hangs, dies, loses its data or is a replica: a
+// call fails with StoreError within its deadline, and succeeds once Redis has recovered.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import {
@@ -10,17 +10,17 @@ import { freePort } from '../parts/free-ports.ts'
 import {
   clientOf,
   FAILOVER_MS_MAX,
-  makeCertificate,
+  createCertificate,
   type RedisServer,
   startRedis,
   startSentinel,
 } from '../parts/redis.ts'
 import {
-  answers,
+  isAvailable,
   openCache,
   openReadyCache,
-  PATIENT_MS_MAX,
-  type UsedCache,
+  TOLERANT_MS_MAX,
+  type OpenedCache,
   leaseFor,
   newCode,
   store,
@@ -30,7 +30,7 @@ import { failureOf } from './redis-use.ts'
 import { waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
-const patient = { commandMsMax: PATIENT_MS_MAX }
+const tolerant = { commandMsMax: TOLERANT_MS_MAX }
 
 let server: RedisServer
 let url: string
@@ -40,73 +40,82 @@ beforeAll(async () => {
 }, 600_000)
 afterAll(() => server.close())
 
-async function isAway({ metrics }: UsedCache): Promise<boolean> {
+async function isUnavailable({ metrics }: OpenedCache): Promise<boolean> {
   return (await metrics.linkCacheUnavailable.get()).values[0]?.value === 1
 }
 
-/** Looks in vain until the cache is left alone. */
-async function untilAway(used: UsedCache): Promise<void> {
-  await waitFor('the breaker', async () => {
-    await failureOf(used.cache.look(newCode()))
-    return isAway(used)
+/** Reads until the circuit breaker of the cache opens. */
+async function waitForUnavailable(opened: OpenedCache): Promise<void> {
+  await waitFor('the circuit breaker', async () => {
+    await failureOf(opened.cache.lookUp(newCode()))
+    return isUnavailable(opened)
   })
 }
 
-async function untilBack(used: UsedCache, msMax?: number): Promise<void> {
-  await waitFor('the way back', async () => !(await isAway(used)) && answers(used.cache), msMax)
+async function waitForRecovery(opened: OpenedCache, msMax?: number): Promise<void> {
+  await waitFor(
+    'the recovery of the cache',
+    async () => !(await isUnavailable(opened)) && isAvailable(opened.cache),
+    msMax,
+  )
 }
 
-async function failuresOf({ metrics }: UsedCache): Promise<Record<string, number>> {
+async function failuresOf({ metrics }: OpenedCache): Promise<Record<string, number>> {
   const { values } = await metrics.linkCacheFailures.get()
   return Object.fromEntries(values.map(({ labels, value }) => [String(labels.reason), value]))
 }
 
-describe('Redis away', () => {
-  test('absent at the start: calls fail at once; it is used as soon as it is there', async () => {
+describe('Redis unavailable', () => {
+  test('at the start: calls fail at once; they succeed as soon as Redis is up', async () => {
     const port = await freePort()
-    const used = openCache(`redis://127.0.0.1:${String(port)}`)
-    const { error, tookMs } = await failureOf(used.cache.look('code'))
+    const opened = openCache(`redis://127.0.0.1:${String(port)}`)
+    const { error, tookMs } = await failureOf(opened.cache.lookUp('code'))
     expect(error.outcome).toBe('not-done')
     expect(tookMs).toBeLessThan(5 * COMMAND_MS_MAX)
-    expect((await failureOf(used.cache.forget('code'))).error.outcome).toBe('unknown')
-    const late = await startRedis([], { port })
-    await untilBack(used)
-    expect(await store(used, 'code')).toBe(true)
-    expect(used.told).toEqual(['down', 'up'])
-    await used.cache.close()
-    await late.close()
+    expect((await failureOf(opened.cache.invalidate('code'))).error.outcome).toBe('unknown')
+    const started = await startRedis([], { port })
+    await waitForRecovery(opened)
+    expect(await store(opened, 'code')).toBe(true)
+    expect(opened.states).toEqual(['down', 'up'])
+    await opened.cache.close()
+    await started.close()
   })
 
-  test('hung: calls end in their time, then are not made, until it goes on', async () => {
-    const used = await openReadyCache(url)
+  test('hung: calls fail within their deadline, then at once until Redis resumes', async () => {
+    const opened = await openReadyCache(url)
     const code = newCode()
-    await store(used, code)
+    await store(opened, code)
     server.stop()
     try {
-      const calls = [used.cache.look(code), used.cache.forget(newCode())]
+      const calls = [opened.cache.lookUp(code), opened.cache.invalidate(newCode())]
       for (const call of calls) {
         expect((await failureOf(call)).tookMs).toBeLessThan(5 * COMMAND_MS_MAX)
       }
-      await untilAway(used)
-      const before = await failuresOf(used)
-      await failureOf(used.cache.look(code))
-      expect(await failuresOf(used)).toEqual({ ...before, away: (before['away'] ?? 0) + 1 })
-      expect(before['late']).toBeGreaterThanOrEqual(5)
+      await waitForUnavailable(opened)
+      const before = await failuresOf(opened)
+      await failureOf(opened.cache.lookUp(code))
+      expect(await failuresOf(opened)).toEqual({
+        ...before,
+        unavailable: (before['unavailable'] ?? 0) + 1,
+      })
+      expect(before['timeout']).toBeGreaterThanOrEqual(5)
     } finally {
       server.resume()
     }
-    await untilBack(used)
-    expect(await used.cache.look(code)).toEqual({ kind: 'hit', target })
-    await used.cache.close()
+    await waitForRecovery(opened)
+    expect(await opened.cache.lookUp(code)).toEqual({ kind: 'hit', target })
+    await opened.cache.close()
   })
 
-  test('hung: no more calls wait than are allowed', async () => {
-    const used = await openReadyCache(url)
+  test('hung: the number of calls in flight is bounded', async () => {
+    const opened = await openReadyCache(url)
     server.stop()
     try {
-      const calls = Array.from({ length: COMMANDS_IN_FLIGHT_MAX }, () => used.cache.forget('code'))
+      const calls = Array.from({ length: COMMANDS_IN_FLIGHT_MAX }, () =>
+        opened.cache.invalidate('code'),
+      )
       const settled = Promise.allSettled(calls)
-      const { error } = await failureOf(used.cache.forget('code'))
+      const { error } = await failureOf(opened.cache.invalidate('code'))
       expect(error.message).toBe(
         `${String(COMMANDS_IN_FLIGHT_MAX)} commands wait for the link cache already`,
       )
@@ -114,73 +123,73 @@ describe('Redis away', () => {
     } finally {
       server.resume()
     }
-    await untilBack(used)
-    await used.cache.close()
+    await waitForRecovery(opened)
+    await opened.cache.close()
   })
 
-  test('killed and restarted empty: leases are gone, the script is sent anew', async () => {
-    const used = await openReadyCache(url, patient)
+  test('killed and restarted empty: leases are lost, the next call sends the script', async () => {
+    const opened = await openReadyCache(url, tolerant)
     const code = newCode()
-    expect(await store(used, newCode())).toBe(true)
-    const lease = await leaseFor(used, code)
+    expect(await store(opened, newCode())).toBe(true)
+    const lease = await leaseFor(opened, code)
     await server.kill()
-    await failureOf(used.cache.look(code))
+    await failureOf(opened.cache.lookUp(code))
     await server.restart()
-    await untilBack(used)
-    expect(await used.cache.fill({ code, lease, target, nowMs: Date.now() })).toBe(false)
-    expect(await store(used, newCode())).toBe(true)
-    await used.cache.close()
+    await waitForRecovery(opened)
+    expect(await opened.cache.fill({ code, lease, target, nowMs: Date.now() })).toBe(false)
+    expect(await store(opened, newCode())).toBe(true)
+    await opened.cache.close()
   })
 
-  test('flushed while an entry is on its way: it is refused', async () => {
-    const used = await openReadyCache(url, patient)
+  test('flushed before an entry is filled: the fill is rejected', async () => {
+    const opened = await openReadyCache(url, tolerant)
     const client = clientOf(server.port)
     const code = newCode()
-    const lease = await leaseFor(used, code)
+    const lease = await leaseFor(opened, code)
     await client.flushall()
     await client.script('FLUSH')
-    expect(await used.cache.fill({ code, lease, target, nowMs: Date.now() })).toBe(false)
-    expect(await store(used, code)).toBe(true)
+    expect(await opened.cache.fill({ code, lease, target, nowMs: Date.now() })).toBe(false)
+    expect(await store(opened, code)).toBe(true)
     client.disconnect()
-    await used.cache.close()
+    await opened.cache.close()
   })
 
-  test('become a replica: it is left alone although it answers, until it is a master', async () => {
+  test('demoted to a replica: the circuit breaker is open until it is a master', async () => {
     const replica = await startRedis()
-    const used = await openReadyCache(`redis://127.0.0.1:${String(replica.port)}`)
+    const opened = await openReadyCache(`redis://127.0.0.1:${String(replica.port)}`)
     const client = clientOf(replica.port)
     await client.replicaof('127.0.0.1', await freePort())
-    await expect(used.cache.forget('code')).rejects.toBeInstanceOf(StoreError)
-    await waitFor('the breaker', async () => {
-      await failureOf(used.cache.forget('code'))
-      return isAway(used)
+    await expect(opened.cache.invalidate('code')).rejects.toBeInstanceOf(StoreError)
+    await waitFor('the circuit breaker', async () => {
+      await failureOf(opened.cache.invalidate('code'))
+      return isUnavailable(opened)
     })
-    const refused = async () =>
+    const rejected = async () =>
       Number(/cmdstat_del:.*rejected_calls=(\d+)/.exec(await client.info('commandstats'))?.[1])
-    const before = await refused()
-    await waitFor('probes', async () => (await refused()) > before + 2)
-    expect(await isAway(used)).toBe(true)
+    const before = await rejected()
+    await waitFor('probes', async () => (await rejected()) > before + 2)
+    expect(await isUnavailable(opened)).toBe(true)
     await client.replicaof('NO', 'ONE')
-    await untilBack(used)
+    await waitForRecovery(opened)
     client.disconnect()
-    await used.cache.close()
+    await opened.cache.close()
     await replica.close()
   })
 
-  test('full: nothing is remembered, and what is not there is not known', async () => {
+  test('full: nothing is cached, and a read fails with StoreError', async () => {
     const full = await startRedis(['--maxmemory', '1', '--maxmemory-policy', 'noeviction'])
-    const used = openCache(`redis://127.0.0.1:${String(full.port)}`, patient)
-    await waitFor('the cache', () => answers(used.cache))
-    await expect(used.cache.look('code')).rejects.toBeInstanceOf(StoreError)
-    await used.cache.forget('code')
-    await used.cache.close()
+    const opened = openCache(`redis://127.0.0.1:${String(full.port)}`, tolerant)
+    await waitFor('the cache', () => isAvailable(opened.cache))
+    await expect(opened.cache.lookUp('code')).rejects.toBeInstanceOf(StoreError)
+    await opened.cache.invalidate('code')
+    await opened.cache.close()
     await full.close()
   })
 
   test('closed: calls fail', async () => {
-    const used = await openReadyCache(url)
-    await used.cache.close()
-    await expect(used.cache.look('code')).rejects.toBeInstanceOf(StoreError)
+    const opened = await openReadyCache(url)
+    await opened.cache.close()
+    await expect(opened.cache.lookUp('code')).rejects.toBeInstanceOf(StoreError)
   })
 })
 
@@ -188,17 +197,17 @@ test(
   'behind Sentinel the new master is used after a failover',
   async () => {
     const { master, sentinel, close } = await startSentinel()
-    const used = await openReadyCache(
+    const opened = await openReadyCache(
       `redis+sentinel://127.0.0.1:${String(sentinel.port)}/master`,
-      patient,
+      tolerant,
     )
-    expect(await store(used, 'code')).toBe(true)
+    expect(await store(opened, 'code')).toBe(true)
     await master.kill()
-    await failureOf(used.cache.look('code'))
-    await untilBack(used, FAILOVER_MS_MAX)
-    await used.cache.forget('code')
-    expect(await store(used, 'code')).toBe(true)
-    await used.cache.close()
+    await failureOf(opened.cache.lookUp('code'))
+    await waitForRecovery(opened, FAILOVER_MS_MAX)
+    await opened.cache.invalidate('code')
+    expect(await store(opened, 'code')).toBe(true)
+    await opened.cache.close()
     await close()
   },
   2 * FAILOVER_MS_MAX,
@@ -207,23 +216,23 @@ test(
 test(
   'over TLS, with a certificate of our own, a user and a password',
   async () => {
-    const { cert, key, close } = await makeCertificate()
+    const { cert, key, close } = await createCertificate()
     const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert]
     const user = ['--user', 'links', 'on', '>secret:1', '~curtail:*', '+@all']
     const secure = await startRedis([...files, ...user, '--user', 'default', 'off'], {
       isTls: true,
     })
-    const used = await openReadyCache(
+    const opened = await openReadyCache(
       {
         REDIS_URL: `rediss://links:secret%3A1@127.0.0.1:${String(secure.port)}`,
         REDIS_TLS_CACERT: cert,
         REDIS_TLS_CLIENT_CERT: cert,
         REDIS_TLS_CLIENT_KEY: key,
       },
-      patient,
+      tolerant,
     )
-    expect(await store(used, 'code')).toBe(true)
-    await used.cache.close()
+    expect(await store(opened, 'code')).toBe(true)
+    await opened.cache.close()
     await secure.close()
     await close()
   },

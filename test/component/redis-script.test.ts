@@ -1,5 +1,5 @@
-// The script that Redis runs decides as the algorithms do, step by step over random histories: the
-// same decisions, the same state and the same expiry, whatever the clock does.
+// The script that Redis runs decides like the algorithms in TypeScript, step by step over random
+// histories: the same decisions, the same state and the same expiry, whatever the clock does.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { Redis } from 'ioredis'
@@ -11,7 +11,7 @@ import {
   type Limit,
 } from '../../src/limits/algorithm.ts'
 import { algorithms } from '../../src/limits/algorithms.ts'
-import type { CounterCharge, Veto } from '../../src/limits/counter-store.ts'
+import type { CounterHits, Veto } from '../../src/limits/counter-store.ts'
 import { decideTogether } from '../../src/limits/decide-together.ts'
 import { decodeReply, encodeCalls } from '../../src/stores/redis/count-wire.ts'
 import { countScript } from '../../src/stores/redis/script.ts'
@@ -34,7 +34,7 @@ afterAll(async () => {
   await server.close()
 })
 
-interface Held {
+interface Entry {
   readonly state: CounterState
   readonly expiresAtUs: number
 }
@@ -57,7 +57,7 @@ const waits = fc.oneof(
   fc.integer({ min: -5_000_000, max: 0 }),
   fc.integer({ min: -(2 ** 33), max: 0 }),
 )
-const chargesOf = (keys: number) =>
+const countsOf = (keys: number) =>
   fc.array(
     fc.record({
       key: fc.integer({ min: 0, max: keys - 1 }),
@@ -70,7 +70,7 @@ const histories = (keys: number) =>
   fc.array(
     fc.record({
       waitUs: waits,
-      calls: fc.array(chargesOf(keys), { minLength: 1, maxLength: 3 }),
+      calls: fc.array(countsOf(keys), { minLength: 1, maxLength: 3 }),
     }),
     { maxLength: 30 },
   )
@@ -80,21 +80,21 @@ function limitOf(algorithm: Algorithm, shape: Limit): Limit {
   return { ...shape, burst: algorithm.takesBurst ? requests + burst : requests }
 }
 
-/** Puts what is held into Redis, runs the script, and reads what is held then, in one step. */
+/** Writes the state to Redis, runs the script and reads the new state, in one transaction. */
 async function runStep(given: {
-  calls: readonly (readonly CounterCharge[])[]
+  calls: readonly (readonly CounterHits[])[]
   nowUs: number
-  held: ReadonlyMap<string, Held>
+  stored: ReadonlyMap<string, Entry>
   keys: readonly { key: string; algorithm: Algorithm }[]
 }) {
-  const { calls, nowUs, held, keys } = given
-  const [begunMs, step] = [timeMs(await client.time()), client.multi()]
+  const { calls, nowUs, stored, keys } = given
+  const [startedMs, step] = [timeMs(await client.time()), client.multi()]
   for (const { key, algorithm } of keys) {
-    const state = held.get(key)?.state
+    const state = stored.get(key)?.state
     step.del(key)
     if (state === undefined || state.length === 0) continue
     if (algorithm.name === 'sliding_window_log') step.rpush(key, ...state)
-    else step.set(key, wholeTexts(state).join(' '))
+    else step.set(key, decimals(state).join(' '))
     step.pexpire(key, LONG_MS)
   }
   const [keyCount = '0', ...rest] = encodeCalls(calls, { keyPrefix: '', nowUs })
@@ -112,48 +112,48 @@ async function runStep(given: {
   return {
     decisions: decodeReply(replies.at(-2 * keys.length - 1), calls),
     after: keys.map((_, at) => ({ value: tail[2 * at], expiresAtMs: Number(tail[2 * at + 1]) })),
-    begunMs,
-    endedMs: timeMs(await client.time()),
+    startedMs,
+    completedMs: timeMs(await client.time()),
   }
 }
 
-/** A decision as Redis tells it: no time is beyond what it can count. */
-function seen({ admitted, remaining, over, ...times }: Decision) {
+/** A decision as Redis returns it: times are limited to the integers that it can count. */
+function bounded({ admitted, remaining, over, ...times }: Decision) {
   const retryAfterUs =
     times.retryAfterUs === Infinity ? Infinity : Math.min(COUNT_MAX, times.retryAfterUs)
   return { admitted, remaining, over, resetUs: Math.min(COUNT_MAX, times.resetUs), retryAfterUs }
 }
 
-/** What TIME answers, in whole milliseconds. */
+/** The reply of TIME in whole milliseconds. */
 function timeMs([seconds, us]: readonly (number | string)[]): number {
   return Number(seconds) * 1000 + Math.floor(Number(us) / 1000)
 }
 
 function valueOf(algorithm: Algorithm, state: CounterState | undefined) {
   if (algorithm.name === 'sliding_window_log') return (state ?? []).map(String)
-  return state === undefined ? null : wholeTexts(state).join(' ')
+  return state === undefined ? null : decimals(state).join(' ')
 }
 
-/** Numbers written out, however large. */
-function wholeTexts(state: CounterState): string[] {
+/** Numbers as decimal strings, without an exponent. */
+function decimals(state: CounterState): string[] {
   return state.map((number) => BigInt(number).toString())
 }
 
-/** Makes the calls on the model; returns their decisions and the expiry of what changed. */
+/** Applies the calls to the model. Returns their decisions and the expiry of changed counters. */
 function modelStep(
-  calls: readonly (readonly CounterCharge[])[],
+  calls: readonly (readonly CounterHits[])[],
   nowUs: number,
-  held: Map<string, Held>,
+  stored: Map<string, Entry>,
 ) {
   const expiries = new Map<string, number>()
   const decisions = calls.map((call) => {
-    const together = decideTogether(call, nowUs, (key) => held.get(key)?.state)
-    for (const [key, { state, expiresInUs }] of together.changes) {
-      if (expiresInUs > 0) held.set(key, { state, expiresAtUs: nowUs + expiresInUs })
-      else held.delete(key)
+    const result = decideTogether(call, nowUs, (key) => stored.get(key)?.state)
+    for (const [key, { state, expiresInUs }] of result.changes) {
+      if (expiresInUs > 0) stored.set(key, { state, expiresAtUs: nowUs + expiresInUs })
+      else stored.delete(key)
       expiries.set(key, expiresInUs)
     }
-    return together.decisions.map(seen)
+    return result.decisions.map(bounded)
   })
   return { decisions, expiries }
 }
@@ -165,29 +165,34 @@ async function compare(
     calls: { key: number; cost: number; veto: Veto }[][]
   }[],
 ) {
-  const held = new Map<string, Held>()
+  const stored = new Map<string, Entry>()
   let nowUs = START_US
   for (const { waitUs, calls: shapes } of history) {
     nowUs += waitUs
-    for (const [key, { expiresAtUs }] of held) if (expiresAtUs <= nowUs) held.delete(key)
+    for (const [key, { expiresAtUs }] of stored) if (expiresAtUs <= nowUs) stored.delete(key)
     const calls = shapes.map((call) =>
       call.flatMap(({ key, cost, veto }) => {
         const counter = keys[key]
         return counter === undefined ? [] : [{ ...counter, cost, veto, isPerSecond: false }]
       }),
     )
-    const { decisions, after, begunMs, endedMs } = await runStep({ calls, nowUs, held, keys })
-    const model = modelStep(calls, nowUs, held)
-    expect(decisions.map((call) => call.map(seen))).toEqual(model.decisions)
+    const { decisions, after, startedMs, completedMs } = await runStep({
+      calls,
+      nowUs,
+      stored,
+      keys,
+    })
+    const model = modelStep(calls, nowUs, stored)
+    expect(decisions.map((call) => call.map(bounded))).toEqual(model.decisions)
     keys.forEach(({ key, algorithm }, at) => {
-      const state = held.get(key)?.state
+      const state = stored.get(key)?.state
       expect(after[at]?.value).toEqual(valueOf(algorithm, state))
       if (state === undefined || state.length === 0) return
       const expiresInUs = model.expiries.get(key) ?? LONG_MS * 1000
       const ttlMs = Math.ceil(Math.min(COUNT_MAX, expiresInUs) / 1000)
       const setAtMs = (after[at]?.expiresAtMs ?? 0) - ttlMs
-      expect(setAtMs).toBeGreaterThanOrEqual(begunMs - 1)
-      expect(setAtMs).toBeLessThanOrEqual(endedMs + 1)
+      expect(setAtMs).toBeGreaterThanOrEqual(startedMs - 1)
+      expect(setAtMs).toBeLessThanOrEqual(completedMs + 1)
     })
   }
 }
@@ -197,7 +202,7 @@ process.stdout.write(`script, seed ${String(seed)}\n`)
 
 describe('over random histories', () => {
   test.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const))(
-    '%s decides in Redis as it does here',
+    '%s decides in Redis as in TypeScript',
     async (_, algorithm) => {
       const property = fc.asyncProperty(limits, histories(1), async (shape, history) => {
         const limit = limitOf(algorithm, shape)
@@ -209,11 +214,11 @@ describe('over random histories', () => {
   )
 
   test(
-    'so do calls of several charges, by any algorithms, with vetoes',
+    'calls of several counts, with any algorithms and vetoes, are decided as in TypeScript',
     async () => {
       const shapes = fc.array(limits, { minLength: 6, maxLength: 6 })
-      const property = fc.asyncProperty(shapes, histories(6), async (given, history) => {
-        const keys = given.flatMap((shape, at) => {
+      const property = fc.asyncProperty(shapes, histories(6), async (limitShapes, history) => {
+        const keys = limitShapes.flatMap((shape, at) => {
           const algorithm = algorithms[at % algorithms.length]
           if (algorithm === undefined) return []
           return [{ key: `key ${String(at)}`, algorithm, limit: limitOf(algorithm, shape) }]
@@ -226,9 +231,9 @@ describe('over random histories', () => {
   )
 })
 
-test('hits of a log leave at the very edge of the window', async () => {
+test('hits of a log expire exactly at the end of the window', async () => {
   const algorithm = algorithms.find(({ name }) => name === 'sliding_window_log')
-  if (algorithm === undefined) throw new Error('there is no log')
+  if (algorithm === undefined) throw new Error('no algorithm is called sliding_window_log')
   const limit = { requests: 10, windowUs: 4_000_000, burst: 10, denyConsumes: false }
   const hit = { key: 0, cost: 1, veto: 'alone' as const }
   const waitsUs = [0, 1_000_000, 1_000_000, 1_000_000, 1_000_000, 2_000_000]

@@ -1,77 +1,77 @@
-// A process that was connected behind Sentinel ends when it has closed its connection, whatever has
-// become of the sentinel, and says nothing on stderr meanwhile.
+// A process that was connected through Sentinel exits when it has closed its connection, whatever
+// the state of the sentinel, and writes nothing to stderr.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals'
 import { FAILOVER_MS_MAX, startSentinel } from '../parts/redis.ts'
-import { inTime, waitFor } from './wait-for.ts'
-import { tookBesidePauses } from './watch-pauses.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
+import { durationWithoutPauses } from './watch-pauses.ts'
 
 /** Redis may have to be installed. */
 jest.setTimeout(400_000)
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** Five times what a connection may take to close; the driver alone takes 2 s. */
-const END_MS_MAX = 1000
+/** Five times the target for a connection to close; the driver alone takes 2 s. */
+const EXIT_MS_MAX = 1000
 
-/** Connects, says what it is told of the connection, and closes it when its stdin ends. */
+/** Connects, prints the events of the connection, and closes it when its stdin ends. */
 const code = `
 import { connectRedis } from './src/stores/redis/connection.ts'
-const say = (what: string) => () => { process.stdout.write(what + '\\n') }
+const print = (event: string) => () => { process.stdout.write(event + '\\n') }
 const sentinels = [{ host: '127.0.0.1', port: Number(process.argv[1]) }]
 const target = { kind: 'sentinel', masterName: 'master', sentinels } as const
-const watch = { onUp: say('up'), onDown: say('down') }
+const watch = { onUp: print('up'), onDown: print('down') }
 const connection = connectRedis({ target, database: 0, timeoutMs: 1000 }, watch)
 process.stdin.once('end', () => { connection.close() }).resume()
 `
 
-let parts: Awaited<ReturnType<typeof startSentinel>>
+let topology: Awaited<ReturnType<typeof startSentinel>>
 
 beforeAll(async () => {
-  parts = await startSentinel()
+  topology = await startSentinel()
 })
 
-afterAll(() => parts.close())
+afterAll(() => topology.close())
 
-/** What becomes of the sentinel, one after the other; each may wait for what the process says. */
-test.each<[string, (saw: (what: string) => Promise<void>) => Promise<void>]>([
+/** Faults of the sentinel, one after another; each may wait for an event of the process. */
+test.each<[string, (printed: (events: string) => Promise<void>) => Promise<void>]>([
   [
     'hangs',
     () => {
-      parts.sentinel.stop()
+      topology.sentinel.stop()
       return Promise.resolve()
     },
   ],
   [
-    'has told of a failover',
-    async (saw) => {
-      await parts.master.kill()
-      await saw('down\nup\n')
+    'has reported a failover',
+    async (printed) => {
+      await topology.master.kill()
+      await printed('down\nup\n')
     },
   ],
-  ['was killed', () => parts.sentinel.kill()],
-])('behind a sentinel that %s', async (_, befall) => {
+  ['was killed', () => topology.sentinel.kill()],
+])('behind a sentinel that %s', async (_, inject) => {
   const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript']
-  const args = [...flags, '--eval', code, String(parts.sentinel.port)]
+  const args = [...flags, '--eval', code, String(topology.sentinel.port)]
   const child = spawn(process.execPath, args, { cwd: root, stdio: 'pipe' })
   try {
-    let [said, complained] = ['', '']
-    child.stdout.on('data', (data: Buffer) => (said += data.toString()))
-    child.stderr.on('data', (data: Buffer) => (complained += data.toString()))
-    const saw = (what: string) =>
-      waitFor(`${what} (${complained})`, () => said.includes(what), FAILOVER_MS_MAX)
-    await saw('up\n')
-    await befall(saw)
-    const tookMs = await tookBesidePauses(() => {
-      const ended = once(child, 'close')
+    let [stdout, stderr] = ['', '']
+    child.stdout.on('data', (data: Buffer) => (stdout += data.toString()))
+    child.stderr.on('data', (data: Buffer) => (stderr += data.toString()))
+    const printed = (events: string) =>
+      waitFor(`${events} (${stderr})`, () => stdout.includes(events), FAILOVER_MS_MAX)
+    await printed('up\n')
+    await inject(printed)
+    const tookMs = await durationWithoutPauses(() => {
+      const exited = once(child, 'close')
       child.stdin.end()
-      return inTime('the end of the process', ended)
+      return withinDeadline('the exit of the process', exited)
     })
-    expect(tookMs).toBeLessThan(END_MS_MAX)
-    expect([child.exitCode, complained]).toEqual([0, ''])
+    expect(tookMs).toBeLessThan(EXIT_MS_MAX)
+    expect([child.exitCode, stderr]).toEqual([0, ''])
   } finally {
     child.kill('SIGKILL')
-    parts.sentinel.resume()
+    topology.sentinel.resume()
   }
 })

@@ -1,5 +1,5 @@
-// Counters on a Redis Cluster, behind Sentinel, over TLS with passwords, on a unix socket and with
-// a Redis of their own for limits per second.
+// Counters on a Redis Cluster, behind Sentinel, over TLS with passwords, on a unix socket, and with
+// a separate Redis for limits per second.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,17 +11,17 @@ import { planRedis, redisSettings } from '../../src/stores/redis/settings.ts'
 import {
   clientOf,
   FAILOVER_MS_MAX,
-  makeCertificate,
+  createCertificate,
   startCluster,
   startRedis,
   startSentinel,
 } from '../parts/redis.ts'
-import { chargeOne, failureOf, newCharge } from './redis-use.ts'
+import { consumeOne, failureOf, newCount } from './redis-use.ts'
 import { waitFor } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
 
-/** Opens the store that these settings describe, as a role does; waits until it is connected. */
+/** Opens the store of these settings like a role does; waits until it is connected. */
 async function openFrom(env: Record<string, string>) {
   const { main, perSecond, keyPrefix } = planRedis(parseConfig(redisSettings, env))
   const watch = { onUp: () => undefined, onDown: () => undefined }
@@ -32,35 +32,35 @@ async function openFrom(env: Record<string, string>) {
 }
 
 test(
-  'on a Cluster a call goes to each slot; what a denied one took from the others is refunded',
+  'on a Cluster a call is sent to each slot; a denied call is refunded on the other slots',
   async () => {
     const nodes = await startCluster()
     const list = nodes.map(({ port }) => `127.0.0.1:${String(port)}`).join(',')
     const store = await openFrom({ REDIS_TYPE: 'cluster', REDIS_URL: list, CACHE_KEY_PREFIX: 'p_' })
     await store.probe()
-    const charges = Array.from({ length: 50 }, (_, at) => ({
-      ...newCharge('fixed_window', { key: `key ${String(at)}` }),
+    const counts = Array.from({ length: 50 }, (_, at) => ({
+      ...newCount('fixed_window', { key: `key ${String(at)}` }),
       cost: at % 10,
     }))
-    const decisions = await store.charge(charges)
-    const remaining = charges.map(({ cost }) => 10 - cost)
+    const decisions = await store.consume(counts)
+    const remaining = counts.map(({ cost }) => 10 - cost)
     expect(decisions.map((decision) => decision.remaining)).toEqual(remaining)
 
     const [free, full] = ['free', 'full'].map((name) =>
-      newCharge('token_bucket', { key: `{a}${name}` }),
+      newCount('token_bucket', { key: `{a}${name}` }),
     )
-    if (free === undefined || full === undefined) throw new Error('there are no charges')
-    await store.charge([{ ...full, cost: 10 }])
-    expect((await store.charge([free, full]))[1]).toMatchObject({ admitted: false })
-    expect(await chargeOne(store, { ...free, cost: 0 })).toMatchObject({ remaining: 10 })
+    if (free === undefined || full === undefined) throw new Error('no counts')
+    await store.consume([{ ...full, cost: 10 }])
+    expect((await store.consume([free, full]))[1]).toMatchObject({ admitted: false })
+    expect(await consumeOne(store, { ...free, cost: 0 })).toMatchObject({ remaining: 10 })
 
     const others = ['b', 'c', 'd', 'e', 'f'].map((name) =>
-      newCharge('token_bucket', { key: `{${name}}other` }),
+      newCount('token_bucket', { key: `{${name}}other` }),
     )
-    const denied = await store.charge([...others, full])
+    const denied = await store.consume([...others, full])
     expect(denied.map(({ remaining: left }) => left)).toEqual([10, 10, 10, 10, 10, 0])
     for (const other of others) {
-      expect(await chargeOne(store, { ...other, cost: 0 })).toMatchObject({ remaining: 10 })
+      expect(await consumeOne(store, { ...other, cost: 0 })).toMatchObject({ remaining: 10 })
     }
 
     const stored = nodes.map(async ({ port }) => {
@@ -84,16 +84,16 @@ test(
     const { master, sentinel, close } = await startSentinel()
     const url = `master,127.0.0.1:${String(sentinel.port)}`
     const store = await openFrom({ REDIS_TYPE: 'SENTINEL', REDIS_URL: url })
-    const charge = newCharge()
-    expect(await chargeOne(store, charge)).toMatchObject({ remaining: 9 })
+    const count = newCount()
+    expect(await consumeOne(store, count)).toMatchObject({ remaining: 9 })
     await master.kill()
-    await failureOf(store.charge([charge]))
-    const isCharged = () =>
-      store.charge([charge]).then(
+    await failureOf(store.consume([count]))
+    const isCounted = () =>
+      store.consume([count]).then(
         () => true,
         () => false,
       )
-    await waitFor('a charge by the new master', isCharged, FAILOVER_MS_MAX)
+    await waitFor('a count on the new master', isCounted, FAILOVER_MS_MAX)
     store.close()
     await close()
   },
@@ -103,7 +103,7 @@ test(
 test(
   'over TLS, with a certificate of our own, a user and a password',
   async () => {
-    const { cert, key, close } = await makeCertificate()
+    const { cert, key, close } = await createCertificate()
     const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert]
     const limiter = ['--user', 'limiter', 'on', '>secret:1', '~*', '+@all']
     const user = [...limiter, '--user', 'default', 'off']
@@ -117,12 +117,12 @@ test(
       REDIS_TLS_CLIENT_KEY: key,
     }
     const store = await openFrom(env)
-    expect(await chargeOne(store, newCharge())).toMatchObject({ remaining: 9 })
+    expect(await consumeOne(store, newCount())).toMatchObject({ remaining: 9 })
     store.close()
 
-    const refused = async (changed: Record<string, string>) => {
+    const rejection = async (changed: Record<string, string>) => {
       const { main } = planRedis(parseConfig(redisSettings, { ...env, ...changed }))
-      const told = await new Promise<Error>((resolve) => {
+      const failure = await new Promise<Error>((resolve) => {
         const connection = connectRedis(main, {
           onUp: () => undefined,
           onDown(error) {
@@ -131,12 +131,12 @@ test(
           },
         })
       })
-      return told.message
+      return failure.message
     }
-    expect(await refused({ REDIS_AUTH: 'limiter:wrong' })).toContain('WRONGPASS')
-    expect(await refused({ REDIS_TLS_CACERT: '' })).toContain('self-signed certificate')
+    expect(await rejection({ REDIS_AUTH: 'limiter:wrong' })).toContain('WRONGPASS')
+    expect(await rejection({ REDIS_TLS_CACERT: '' })).toContain('self-signed certificate')
     const host = `localhost:${String(server.port)}`
-    expect(await refused({ REDIS_URL: host })).toContain("does not match certificate's altnames")
+    expect(await rejection({ REDIS_URL: host })).toContain("does not match certificate's altnames")
     const unchecked = { REDIS_URL: host, REDIS_TLS_SKIP_HOSTNAME_VERIFICATION: 'true' }
     const lenient = await openFrom({ ...env, ...unchecked })
     await lenient.probe()
@@ -148,7 +148,7 @@ test(
 )
 
 test(
-  'limits per second have a Redis of their own, here on a unix socket',
+  'limits per second have a separate Redis, here on a unix socket',
   async () => {
     const dir = await mkdtemp(join(tmpdir(), 'curtail-socket-'))
     const socket = join(dir, 'redis.sock')
@@ -158,17 +158,17 @@ test(
       REDIS_PERSECOND: 'true',
       REDIS_PERSECOND_URL: socket,
     })
-    const quick = { ...newCharge('fixed_window'), isPerSecond: true }
-    const charges = [newCharge(), { ...quick, cost: 4 }, { ...newCharge(), cost: 2 }]
-    const decisions = await store.charge(charges)
+    const quick = { ...newCount('fixed_window'), isPerSecond: true }
+    const counts = [newCount(), { ...quick, cost: 4 }, { ...newCount(), cost: 2 }]
+    const decisions = await store.consume(counts)
     expect(decisions.map(({ remaining }) => remaining)).toEqual([9, 6, 8])
     const clients = [clientOf(main.port, { db: 3 }), clientOf(second.port)]
     const sizes = await Promise.all(clients.map((client) => client.dbsize()))
     expect(sizes).toEqual([2, 1])
 
     await second.kill()
-    await failureOf(store.charge([quick]))
-    expect(await chargeOne(store, newCharge())).toMatchObject({ admitted: true })
+    await failureOf(store.consume([quick]))
+    expect(await consumeOne(store, newCount())).toMatchObject({ admitted: true })
     await expect(store.probe()).rejects.toThrow('Redis did not respond to a PING')
     for (const client of clients) client.disconnect()
     store.close()

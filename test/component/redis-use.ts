@@ -1,7 +1,7 @@
-// Stores of counters on the tests' own servers, and charges to put on them.
+// Counter stores on the Redis servers of tests, and counts to consume.
 import type { Algorithm, Decision, Limit } from '../../src/limits/algorithm.ts'
 import { algorithms } from '../../src/limits/algorithms.ts'
-import type { CounterCharge } from '../../src/limits/counter-store.ts'
+import type { CounterHits } from '../../src/limits/counter-store.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import {
   connectRedis,
@@ -14,39 +14,42 @@ import {
 } from '../../src/stores/redis/counter-store.ts'
 import { waitFor } from './wait-for.ts'
 
-/** A store, its connection, and what the connection told of itself. */
-export interface UsedStore {
+/** A store, its connection and the events of the connection. */
+export interface TestStore {
   readonly store: RedisCounterStore
   readonly connection: RedisConnection
-  readonly told: string[]
+  readonly events: string[]
 }
 
-/** Opens a store on a server of the loopback; does not wait for it. */
-export function useStore(port: number, options: Partial<RedisConnectionOptions> = {}): UsedStore {
-  const told: string[] = []
-  const watch = { onDown: () => told.push('down'), onUp: () => told.push('up') }
-  const target = { kind: 'single' as const, host: '127.0.0.1', port }
-  const connection = connectRedis({ target, database: 0, timeoutMs: 1000, ...options }, watch)
-  return { store: createRedisCounterStore({ connection, keyPrefix: 'c:' }), connection, told }
-}
-
-/** The same, once it is connected. */
-export async function useReadyStore(
+/** Creates a store on a server of this machine; does not wait for the connection. */
+export function createStore(
   port: number,
   options: Partial<RedisConnectionOptions> = {},
-): Promise<UsedStore> {
-  const used = useStore(port, options)
+): TestStore {
+  const events: string[] = []
+  const watch = { onDown: () => events.push('down'), onUp: () => events.push('up') }
+  const target = { kind: 'single' as const, host: '127.0.0.1', port }
+  const connection = connectRedis({ target, database: 0, timeoutMs: 1000, ...options }, watch)
+  return { store: createRedisCounterStore({ connection, keyPrefix: 'c:' }), connection, events }
+}
+
+/** Creates a store and waits until it is connected. */
+export async function openReadyStore(
+  port: number,
+  options: Partial<RedisConnectionOptions> = {},
+): Promise<TestStore> {
+  const used = createStore(port, options)
   await waitFor('the connection', () => used.connection.isUp())
   return used
 }
 
-let keysMade = 0
+let keysCreated = 0
 
-/** A charge of one hit to a counter of its own, of 10 hits an hour. */
-export function newCharge(
+/** A count of one hit on a new counter with a limit of 10 hits an hour. */
+export function newCount(
   name = 'token_bucket',
-  { key = `counter ${String(keysMade++)}`, ...limit }: Partial<Limit> & { key?: string } = {},
-): CounterCharge {
+  { key = `counter ${String(keysCreated++)}`, ...limit }: Partial<Limit> & { key?: string } = {},
+): CounterHits {
   return {
     key,
     algorithm: algorithmOf(name),
@@ -59,42 +62,39 @@ export function newCharge(
 
 function algorithmOf(name: string): Algorithm {
   const algorithm = algorithms.find((one) => one.name === name)
-  if (algorithm === undefined) throw new Error(`there is no ${name}`)
+  if (algorithm === undefined) throw new Error(`no algorithm is called ${name}`)
   return algorithm
 }
 
-/** The decision of a charge that is alone in its call. */
-export async function chargeOne(
-  store: RedisCounterStore,
-  charge: CounterCharge,
-): Promise<Decision> {
-  const [decision] = await store.charge([charge])
-  if (decision === undefined) throw new Error('there is no decision')
+/** The decision of a call with one count. */
+export async function consumeOne(store: RedisCounterStore, count: CounterHits): Promise<Decision> {
+  const [decision] = await store.consume([count])
+  if (decision === undefined) throw new Error('the call returned no decision')
   return decision
 }
 
-/** The StoreError that a call ends with, and how long it took. */
+/** The StoreError of a call that must fail, and how long the call took. */
 export async function failureOf(
-  charging: Promise<unknown>,
+  call: Promise<unknown>,
 ): Promise<{ error: StoreError; tookMs: number }> {
-  const beganMs = performance.now()
+  const startedMs = performance.now()
   try {
-    await charging
+    await call
   } catch (error) {
-    if (error instanceof StoreError) return { error, tookMs: performance.now() - beganMs }
+    if (error instanceof StoreError) return { error, tookMs: performance.now() - startedMs }
     throw error
   }
   throw new Error('the call did not fail')
 }
 
-/** Resolves once a charge is made; gives how long that took. */
-export async function timeToCharge(store: RedisCounterStore): Promise<number> {
-  const beganMs = performance.now()
-  await waitFor('a charge that is made', () =>
-    store.charge([newCharge()]).then(
+/** Waits until the store consumes a count. Returns how long that took. */
+export async function timeToRecovery(store: RedisCounterStore): Promise<number> {
+  const startedMs = performance.now()
+  await waitFor('the recovery of the store', () =>
+    store.consume([newCount()]).then(
       () => true,
       () => false,
     ),
   )
-  return performance.now() - beganMs
+  return performance.now() - startedMs
 }

@@ -1,20 +1,20 @@
-// The memory of a process of this machine, as Linux counts it.
+// The resident memory of a process on this machine, as Linux reports it.
 import { readFile } from 'node:fs/promises'
 
-/** Its resident memory in bytes. Throws where there is no such process. */
+/** The resident memory in bytes. Throws if the process does not exist. */
 export async function residentBytes(pid: number): Promise<number> {
   return residentBytesIn(await readFile(`/proc/${pid}/status`, 'utf8'))
 }
 
-/** The same, from what /proc/PID/status says. Throws where it says nothing of memory. */
+/** The resident memory from /proc/PID/status. Throws if that has no memory field. */
 export function residentBytesIn(status: string): number {
   const found = /^VmRSS:\s+(\d+) kB$/m.exec(status)
-  if (found === null) throw new Error(`a process says nothing of its memory: ${status}`)
+  if (found === null) throw new Error(`no VmRSS in the status of a process: ${status}`)
   return Number(found[1]) * 1024
 }
 
-/** The most of each quarter of some samples. */
-export function mostByQuarter(samples: readonly number[]): readonly number[] {
+/** The maximum of each quarter of the samples. */
+export function maxByQuarter(samples: readonly number[]): readonly number[] {
   return [0, 1, 2, 3].map((quarter) => {
     const [from, to] = [quarter, quarter + 1].map((at) => Math.floor((at * samples.length) / 4))
     return Math.max(...samples.slice(from, to))

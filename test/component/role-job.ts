@@ -1,42 +1,48 @@
-// Runs a role that ends by itself, such as `refill` or `migrate`, as its own process for a test; it
-// can be killed at any moment.
+// Runs a role that exits by itself, such as `refill` or `migrate`, as a process for a test, which
+// can kill it at any moment.
 import { spawn } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { roleArguments } from './role-process.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 
-/** How it ended. */
-interface JobEnd {
-  /** Its exit code, or the signal that ended it. */
+/** The result of a job. */
+interface JobResult {
+  /** The exit code, or the signal that terminated the process. */
   readonly how: number | string
   readonly stdout: string
   readonly stderr: string
 }
 
-/** A role that is at work. */
+/** A running role. */
 export interface Job {
   readonly pid: number
-  readonly ended: Promise<JobEnd>
-  /** What it has said so far on stdout. */
+  readonly ended: Promise<JobResult>
+  /** Its output on stdout so far. */
   said(): string
-  /** Ends it at once, if it is still there. */
+  /** Kills the process if it still runs. */
   kill(): void
-  /** Resolves to its output once it has ended with 0. Throws what it said otherwise. */
+  /** Resolves to its stdout once it has exited with 0. Throws with its output otherwise. */
   succeeded(msMax: number): Promise<string>
 }
 
-/** Starts it. */
-export function startJob(given: {
+/** Starts the role as a process. */
+export function startJob(options: {
   role: string
   env: Readonly<Record<string, string>>
   args?: readonly string[]
 }): Job {
-  const { role, env, args = [] } = given
-  const line = ['setpriv', '--pdeathsig', 'KILL', process.execPath, ...roleArguments(role, ...args)]
-  const [command = '', ...rest] = line
+  const { role, env, args = [] } = options
+  const commandLine = [
+    'setpriv',
+    '--pdeathsig',
+    'KILL',
+    process.execPath,
+    ...roleArguments(role, ...args),
+  ]
+  const [command = '', ...rest] = commandLine
   const child = spawn(command, rest, {
     cwd: root,
     env: { PATH: process.env['PATH'], ...env },
@@ -46,7 +52,7 @@ export function startJob(given: {
   let stderr = ''
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
-  const ended = new Promise<JobEnd>((resolve, reject) => {
+  const ended = new Promise<JobResult>((resolve, reject) => {
     child.on('error', reject)
     child.on('close', (code, signal) => {
       resolve({ how: code ?? signal ?? 'unknown', stdout, stderr })
@@ -60,9 +66,10 @@ export function startJob(given: {
     kill,
     async succeeded(msMax) {
       try {
-        const end = await inTime(`the end of ${role}`, ended, msMax)
-        if (end.how === 0) return end.stdout
-        throw new Error(`${role} ended with ${String(end.how)}: ${end.stderr}${end.stdout}`)
+        const result = await withinDeadline(`the exit of ${role}`, ended, msMax)
+        if (result.how === 0) return result.stdout
+        const output = `${result.stderr}${result.stdout}`
+        throw new Error(`${role} exited with ${String(result.how)}: ${output}`)
       } finally {
         kill()
       }

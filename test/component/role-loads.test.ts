@@ -1,13 +1,13 @@
-// What each role loads: its own dependencies and no other's, so that it starts quickly, stays
-// small, and holds nothing that it must not hold.
+// The modules that each role loads: only its own dependencies, so that it starts quickly, stays
+// small and has no access to the code secret unless it needs it.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Prints the address of each module that is loaded, before the process does anything. */
-const telling = `data:text/javascript,${encodeURIComponent(`
+/** A module that prints the URL of each module that the process loads after it. */
+const loadReporter = `data:text/javascript,${encodeURIComponent(`
 import { registerHooks } from 'node:module'
 registerHooks({
   load(url, context, next) {
@@ -18,7 +18,7 @@ registerHooks({
 
 /** Files of the checkout and packages that a role loads before it starts. */
 function loadedBy(role: string): string[] {
-  const args = ['--import', telling, 'src/main.ts', role, '--help']
+  const args = ['--import', loadReporter, 'src/main.ts', role, '--help']
   const { stderr, status } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
   expect([role, status]).toEqual([role, 0])
   return [...stderr.matchAll(/^loaded (.*)$/gm)].map(([, url = '']) =>

@@ -1,5 +1,5 @@
-// Runs a role of the checkout as its own process for a test, as the npm scripts do, until it says
-// that it is ready; ends it.
+// Starts a role of the checkout as a process for a test, like the npm scripts do, waits until it is
+// ready, and stops it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,35 +10,35 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 export interface RoleProcess {
   readonly pid: number
   readonly child: ChildProcess
-  /** Lines of its log so far, parsed. */
+  /** The parsed lines of its log so far. */
   readonly log: Record<string, unknown>[]
-  /** The line by which it said that it is ready. */
+  /** The log line `ready`. */
   readonly ready: Readonly<Record<string, unknown>>
-  /** Resolves to its exit code, or to the signal that ended it. */
+  /** Resolves to its exit code, or to the signal that terminated it. */
   readonly ended: Promise<number | string>
-  /** Ends it by SIGTERM, and by SIGKILL if that takes too long. */
+  /** Stops it with SIGTERM, and with SIGKILL after a timeout. */
   stop(): Promise<void>
 }
 
-/** How to run it. */
+/** How to run a role. */
 export interface RoleOptions {
   readonly role: string
   readonly env: Readonly<Record<string, string>>
-  /** Options of Node.js in the place of those of the npm scripts. */
+  /** Options of Node.js that replace those of the npm scripts. */
   readonly nodeOptions?: readonly string[]
-  /** What to run before Node.js, such as `strace` and its arguments. */
+  /** A command that runs Node.js, such as `strace` and its arguments. */
   readonly wrapper?: readonly string[]
-  /** Told of the process before it is ready. */
+  /** Called with the process before it is ready. */
   readonly onSpawn?: (child: ChildProcess) => void
 }
 
 const START_MS_MAX = 60_000
 const STOP_MS_MAX = 20_000
 
-/** Arguments of Node.js that run a role of the checkout, as the npm scripts do. */
+/** The arguments of Node.js that run a role of the checkout, as in the npm scripts. */
 export function roleArguments(...args: readonly string[]): string[] {
   const bounds = ['--max-old-space-size=512', '--max-semi-space-size=16']
-  if (args[0] !== 'standalone') bounds.push('--single-threaded-gc') // as the script `curtail`
+  if (args[0] !== 'standalone') bounds.push('--single-threaded-gc') // like the script `curtail`
   return [...bounds, ...programArguments(args)]
 }
 
@@ -46,7 +46,7 @@ function programArguments(args: readonly string[]): string[] {
   return ['--import', join(root, 'src/telemetry/tracing.ts'), join(root, 'src/main.ts'), ...args]
 }
 
-/** Starts it and waits until it says that it is ready. Throws with its output if it ends before. */
+/** Starts a role and waits until it is ready. Throws with its output if it exits before. */
 export async function startRole(options: RoleOptions): Promise<RoleProcess> {
   const { role, nodeOptions } = options
   const own = nodeOptions && [...nodeOptions, ...programArguments([role])]
@@ -82,7 +82,7 @@ export async function startRole(options: RoleOptions): Promise<RoleProcess> {
   }
 }
 
-/** Collects the log's lines and waits for the one that says `ready`. */
+/** Collects the lines of the log and waits for the line `ready`. */
 function readLog({
   role,
   child,
@@ -99,9 +99,9 @@ function readLog({
     errors += chunk.toString()
   })
   const ready = new Promise<Record<string, unknown>>((resolve, reject) => {
-    const late = setTimeout(() => {
+    const timer = setTimeout(() => {
       child.kill('SIGKILL')
-      reject(new Error(`${role} was not ready in time: ${errors}`))
+      reject(new Error(`${role} was not ready within ${START_MS_MAX} ms: ${errors}`))
     }, START_MS_MAX)
     child.stdout?.on('data', (chunk: Buffer) => {
       const lines = (rest + chunk.toString()).split('\n')
@@ -110,15 +110,16 @@ function readLog({
         const entry = JSON.parse(line) as Record<string, unknown>
         log.push(entry)
         if (entry['msg'] !== 'ready') continue
-        clearTimeout(late)
+        clearTimeout(timer)
         resolve(entry)
       }
     })
-    void ended.then((how) => {
-      clearTimeout(late)
-      // Whoever talks to it sees only that nobody answers: say why.
-      if (typeof how === 'number' && how > 0) process.stderr.write(`${role} ended: ${errors}\n`)
-      reject(new Error(`${role} ended (${String(how)}) before it was ready: ${errors}`))
+    void ended.then((status) => {
+      clearTimeout(timer)
+      // A client of the process would report only a refused connection.
+      if (typeof status === 'number' && status > 0)
+        process.stderr.write(`${role} exited: ${errors}\n`)
+      reject(new Error(`${role} exited (${String(status)}) before it was ready: ${errors}`))
     })
   })
   return { log, ready }

@@ -1,5 +1,5 @@
-// Rule files in real folders, changed in every way that operators and Kubernetes change them: what
-// is in force follows, and a bad set changes nothing.
+// Rule files in real folders, changed in every way that operators and Kubernetes change them: the
+// active rules are reloaded, and an invalid set changes nothing.
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -21,7 +21,7 @@ function parse(files: readonly ReadFile[]): ParsedRules {
   const bad = files.filter(({ text }) => !/^[a-z0-9-]+\n$/.test(text) || text.startsWith('bad'))
   if (bad.length > 0)
     return { faults: bad.map(({ name }) => ({ file: name, line: 1, message: 'is bad' })) }
-  const level = {} as never // whose rules are nobody's business here
+  const level = {} as never // rules are not read in this test
   return { rules: new Map(files.map(({ text }) => [text.trim(), level])) }
 }
 
@@ -165,7 +165,7 @@ describe.each([
 })
 
 describe('a bad set', () => {
-  test('keeps the last good one, is told once, and is over when the file is mended', async () => {
+  test('keeps the last valid one, is reported once, and ends with a valid file', async () => {
     await mkdir(folder(), { recursive: true })
     await put('a.yaml', 'one')
     const { serves, refuses, refusals, source } = await watched()
@@ -182,7 +182,7 @@ describe('a bad set', () => {
     expect(source.state().faults).toEqual([])
   })
 
-  test('is also a folder that is gone for a while', async () => {
+  test('is also a folder that is missing for a while', async () => {
     await mkdir(folder(), { recursive: true })
     await put('a.yaml', 'one')
     const { serves, refuses, errors } = await watched()
@@ -197,7 +197,7 @@ describe('a bad set', () => {
     expect(errors).toEqual([])
   })
 
-  test('is also one of more bytes than are taken', async () => {
+  test('is also one above the size limit', async () => {
     await mkdir(folder(), { recursive: true })
     await put('a.yaml', 'one')
     const { serves, source } = await watched()
@@ -289,7 +289,7 @@ test('a change between the load at the start and the first look is not missed', 
   expect(history).toEqual(['one', 'two'])
 })
 
-test('SIGHUP’s reload() sees a change at once, though nobody watches', async () => {
+test('the reload() of SIGHUP loads a change at once, without a watch', async () => {
   await mkdir(folder(), { recursive: true })
   await put('a.yaml', 'one')
   const { source } = await watched({ pollMs: 3_600_000, isHidden: true })

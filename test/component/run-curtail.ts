@@ -1,4 +1,4 @@
-// Runs `curtail ROLE …` of the checkout to its end, as a process of its own.
+// Runs `curtail ROLE …` of the checkout as a process until it exits.
 import { spawn } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,14 +7,14 @@ import { roleArguments } from './role-process.ts'
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 const RUN_MS_MAX = 20_000
 
-/** How a run ended. */
+/** The result of a run. */
 export interface Run {
   readonly exitCode: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
-/** Runs it with these arguments and this environment alone; kills it after `msMax`. */
+/** Runs `curtail` with these arguments and only this environment; kills it after `msMax`. */
 export function runCurtail(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

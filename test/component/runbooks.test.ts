@@ -1,5 +1,5 @@
-// The commands of the runbooks and of the operations manual are real: programs know the words and
-// flags, the chart has the objects that they name, and every metric that they ask for is there.
+// The commands of the runbooks and of the operations manual are valid: the programs accept the
+// words and flags, the chart has the objects that they name, and every metric exists.
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -75,7 +75,7 @@ test('every block of every page is a command or an expression that is known here
   expect(pages.flatMap(expressionsOf).length).toBeGreaterThan(20)
 })
 
-test('every metric that an expression asks for is in the catalogue', async () => {
+test('every metric of an expression is in the catalogue', async () => {
   const own = (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name)
   const theirs = Object.values(edgeMetrics).map((name) => `envoy_${name}`)
   const known = new Set([...own, ...theirs, ...Object.values(otherMetrics)])
@@ -91,7 +91,7 @@ test('every metric that an expression asks for is in the catalogue', async () =>
 })
 
 test(
-  'kubectl and helm know every word and flag',
+  'kubectl and helm accept every word and flag',
   async () => {
     const helm = await findHelm(4)
     const before = (words: readonly string[]) => {
@@ -143,7 +143,7 @@ function has(kind: string, name: string): boolean {
   return objects.some((one) => one.kind === kind && one.metadata.name === name)
 }
 
-test('the chart has every object, component and container that kubectl is asked about', () => {
+test('the chart has every object, component and container of the kubectl commands', () => {
   const lines = callsOf('kubectl').map((words) => words.join(' '))
   for (const [shape, isThere] of asked) {
     const names = lines.flatMap((line) => shape.exec(line)?.[1] ?? [])
@@ -153,7 +153,7 @@ test('the chart has every object, component and container that kubectl is asked 
 })
 
 test(
-  'our own commands know what they are asked to do',
+  'our own commands have the actions of the runbooks',
   async () => {
     for (const words of callsOf('npm')) {
       const [role = '', action = ''] = words.slice(5)
@@ -171,11 +171,11 @@ test(
 )
 
 test(
-  'nodetool and Redis know what they are asked to do',
+  'nodetool and redis-cli have the commands of the runbooks',
   async () => {
     const { path } = await findJava()
     const classPath = await findCassandraJars()
-    // As bin/nodetool has it; its history goes where nobody looks for it.
+    // Like bin/nodetool; its history file goes to a temporary folder.
     const flags = [`@${cassandraFiles}/jvm.options`, `-Duser.home=${tmpdir()}`]
     const tool = [...flags, '-cp', classPath, 'org.apache.cassandra.tools.NodeTool', 'help']
     for (const words of callsOf('nodetool')) {

@@ -1,5 +1,5 @@
-// What is wrong with a role's settings is told at once, one line each, with exit code 2: also what
-// is wrong only with several of them together, of every store that the role uses.
+// A role reports all problems of its settings at once, one line each, with exit code 2: also those
+// of dependent settings, for every store that the role uses.
 import { expect, test } from '@jest/globals'
 import { runCurtail } from './run-curtail.ts'
 
@@ -10,7 +10,7 @@ const alone = {
   CASSANDRA_LOCAL_DC: 'dc1',
   CASSANDRA_PORT: '0',
 }
-const tied = {
+const dependent = {
   CASSANDRA_USERNAME: 'me',
   CASSANDRA_TLS_CA: '/nowhere',
   REDIS_TLS_CLIENT_CERT: '/nowhere',
@@ -34,7 +34,7 @@ test.each([
   ['refill', [...ofCassandra, /^curtail: CODE_SECRET_FILE /, /^curtail: POOL_TARGET /]],
   ['migrate', ofCassandra],
 ])('%s', async (role, faults) => {
-  const { exitCode, stderr, stdout } = await runCurtail([role], { ...alone, ...tied })
+  const { exitCode, stderr, stdout } = await runCurtail([role], { ...alone, ...dependent })
   const lines = stderr.trimEnd().split('\n')
   for (const fault of faults) expect(lines).toContainEqual(expect.stringMatching(fault))
   expect(lines).toHaveLength(faults.length)

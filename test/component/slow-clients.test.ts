@@ -1,14 +1,14 @@
-// Clients that are slow or silent, against the real standalone process: cut off in time, by 408
-// where there is a request, while others are served; an idle connection is kept. All wait at the
-// same time.
+// Slow or silent clients against the standalone process: disconnected at the deadline, with 408 if
+// there is a request, while others are served; an idle connection stays open. All wait
+// concurrently.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { type Answer, headerOf, jsonOf, openConnection, requestBytes } from './raw-http.ts'
-import { createAsk } from './client.ts'
+import { type RawResponse, headerOf, jsonOf, openConnection, requestBytes } from './raw-http.ts'
+import { createLinkRequest } from './client.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 const START_MS_MAX = 30_000
-/** Of serve.ts: a head is complete within 10 s of its first byte, a request within 20 s. */
+/** Of serve.ts: headers are complete within 10 s of their first byte, a request within 20 s. */
 const HEADERS_MS_MAX = 10_000
 const REQUEST_MS_MAX = 20_000
 const SLACK_MS = 15_000
@@ -20,7 +20,7 @@ let service: Standalone
 beforeAll(async () => {
   service = await startStandalone()
   const connection = await openConnection(service.port)
-  expect((await connection.exchange(createAsk(link))).status).toBe(201)
+  expect((await connection.exchange(createLinkRequest(link))).status).toBe(201)
   connection.close()
 }, START_MS_MAX)
 
@@ -29,7 +29,7 @@ afterAll(async () => {
 }, START_MS_MAX)
 
 interface CutOff {
-  readonly answer: Answer
+  readonly answer: RawResponse
   readonly tookMs: number
 }
 
@@ -42,9 +42,9 @@ async function cutOff(begin: string, drip?: string): Promise<CutOff> {
     if (drip !== undefined) connection.send(drip)
   }, TRICKLE_MS)
   try {
-    const answer = await connection.answer({ msMax: REQUEST_MS_MAX + SLACK_MS })
+    const answer = await connection.nextResponse({ msMax: REQUEST_MS_MAX + SLACK_MS })
     const tookMs = performance.now() - begunMs
-    await inTime('the end of the connection', connection.ended)
+    await withinDeadline('the end of the connection', connection.closed)
     return { answer, tookMs }
   } finally {
     clearInterval(dripping)
@@ -52,35 +52,35 @@ async function cutOff(begin: string, drip?: string): Promise<CutOff> {
   }
 }
 
-const post = requestBytes({ ...createAsk(link), body: Buffer.alloc(0) })
+const post = requestBytes({ ...createLinkRequest(link), body: Buffer.alloc(0) })
   .toString()
   .replace('Content-Length: 0\r\n', '')
   .slice(0, -2)
 
 const slow: Record<string, { begin: string; drip?: string; msMax: number }> = {
-  'a head that is dripped': {
+  'headers that trickle': {
     begin: 'GET /there HTTP/1.1\r\nHost: x\r\n',
     drip: 'X-Drip: 1\r\n',
     msMax: HEADERS_MS_MAX,
   },
-  'a head that stops': { begin: 'GET /there HTTP/1.1\r\nHo', msMax: HEADERS_MS_MAX },
+  'headers that stop': { begin: 'GET /there HTTP/1.1\r\nHo', msMax: HEADERS_MS_MAX },
   'a first byte alone': { begin: 'G', msMax: HEADERS_MS_MAX },
-  'a body that is dripped': {
+  'a body that trickles': {
     begin: `${post}Content-Length: 1000\r\n\r\n{`,
     drip: ' ',
     msMax: REQUEST_MS_MAX,
   },
   'a body that stops': { begin: `${post}Content-Length: 1000\r\n\r\n{`, msMax: REQUEST_MS_MAX },
-  'chunks that are dripped': {
+  'chunks that trickle': {
     begin: `${post}Transfer-Encoding: chunked\r\n\r\n`,
     drip: '1\r\n \r\n',
     msMax: REQUEST_MS_MAX,
   },
 }
 
-describe('while slow clients are cut off', () => {
+describe('while slow clients time out', () => {
   const cuts = new Map<string, Promise<CutOff>>()
-  let quiet: Promise<Answer>
+  let quiet: Promise<RawResponse>
   let after413: Promise<unknown>
   let isOver = false
   let served: Promise<number[]>
@@ -99,7 +99,7 @@ describe('while slow clients are cut off', () => {
   })
 
   test.each(Object.entries(slow))(
-    '%s: 408 and the end',
+    '%s: 408 and a close',
     async (name, { msMax }) => {
       const cut = await cuts.get(name)
       if (cut === undefined) throw new Error('it was not begun')
@@ -116,22 +116,22 @@ describe('while slow clients are cut off', () => {
   )
 
   test(
-    'an endless body that was refused: its connection ends',
+    'a rejected endless body: its connection closes',
     async () => {
-      await inTime('the end of the connection', after413, REQUEST_MS_MAX + SLACK_MS)
+      await withinDeadline('the end of the connection', after413, REQUEST_MS_MAX + SLACK_MS)
     },
     REQUEST_MS_MAX + 2 * SLACK_MS,
   )
 
   test(
-    'an idle connection outlives the time for heads, and is answered',
+    'an idle connection outlives the deadline of headers, and is served',
     async () => {
       expect((await quiet).status).toBe(302)
     },
     REQUEST_MS_MAX + 2 * SLACK_MS,
   )
 
-  test('everybody else was served all the while', async () => {
+  test('all other clients were served meanwhile', async () => {
     isOver = true
     const tookMs = await served
     expect(tookMs.length).toBeGreaterThan(50)
@@ -141,7 +141,7 @@ describe('while slow clients are cut off', () => {
 })
 
 /** One request, silence for longer than a head may take, and another request. */
-async function idleThenAsk(): Promise<Answer> {
+async function idleThenAsk(): Promise<RawResponse> {
   const connection = await openConnection(service.port)
   expect((await connection.exchange({ path: '/there' })).status).toBe(302)
   await new Promise((resolve) => setTimeout(resolve, HEADERS_MS_MAX + 5000))
@@ -159,8 +159,8 @@ async function endlessBody(): Promise<void> {
     connection.send(chunk)
   }, 20)
   try {
-    expect((await connection.answer()).status).toBe(413)
-    await connection.ended
+    expect((await connection.nextResponse()).status).toBe(413)
+    await connection.closed
   } finally {
     clearInterval(dripping)
     connection.close()
@@ -181,7 +181,7 @@ async function others(isOver: () => boolean): Promise<number[]> {
   return tookMs
 }
 
-test('half-open and reset connections leave nothing behind', async () => {
+test('half-open and reset connections are cleaned up', async () => {
   for (const bytes of ['', 'GET /there HTTP/1.1\r\n', `${post}Content-Length: 10\r\n\r\n{`]) {
     const reset = await openConnection(service.port)
     reset.send(bytes)
@@ -190,14 +190,14 @@ test('half-open and reset connections leave nothing behind', async () => {
     const halfOpen = await openConnection(service.port)
     halfOpen.send(bytes)
     halfOpen.socket.end()
-    await inTime('the end of a half-open connection', halfOpen.ended)
+    await withinDeadline('the end of a half-open connection', halfOpen.closed)
     halfOpen.close()
   }
   const whole = await openConnection(service.port)
   whole.send(requestBytes({ path: '/there' }))
   whole.socket.end()
-  expect((await whole.answer()).status).toBe(302)
-  await inTime('the end of the connection', whole.ended)
+  expect((await whole.nextResponse()).status).toBe(302)
+  await withinDeadline('the end of the connection', whole.closed)
   whole.close()
   expect(service.child.exitCode).toBeNull()
   expect(service.log.filter(({ level }) => level === 'error')).toEqual([])

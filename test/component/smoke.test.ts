@@ -1,12 +1,12 @@
-// The role `smoke` against a real standalone process: what it says of a service that works, and of
-// services that do not.
+// The role `smoke` against a real standalone process: its output for a working service and for
+// faulty ones.
 import { writeFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { startJob } from './role-job.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 /** Two steps of ten seconds each, on a slow machine. */
 const RUN_MS_MAX = 50_000
@@ -52,14 +52,14 @@ function smoke(service: Standalone, env: Readonly<Record<string, string>> = {}) 
 async function runSmoke(env: Readonly<Record<string, string>>) {
   const job = startJob({ role: 'smoke', env })
   try {
-    return await inTime('the end of smoke', job.ended, RUN_MS_MAX)
+    return await withinDeadline('the end of smoke', job.ended, RUN_MS_MAX)
   } finally {
     job.kill()
   }
 }
 
 describe('smoke', () => {
-  test('says what works, step by step, and ends with 0; also right after another run', async () => {
+  test('prints each step that works, and exits with 0; also right after another run', async () => {
     for (let run = 0; run < 2; run++) {
       const { how, stdout, stderr } = await smoke(limited)
       expect([how, stderr]).toEqual([0, ''])
@@ -72,13 +72,13 @@ describe('smoke', () => {
     }
   }, 60_000)
 
-  test('does not try to be refused where the limit is above what it may send', async () => {
+  test('skips the 429 step if the limit exceeds SMOKE_CREATES_MAX', async () => {
     const { how, stdout } = await smoke(limited, { SMOKE_CREATES_MAX: '5' })
     expect(how).toBe(0)
     expect(stdout).toMatch(/^ok is refused: (not tried: a client may create 20 at once|429 after)/m)
   }, 60_000)
 
-  test('fails, after it has tried for a while, and says why', async () => {
+  test('fails after its retries, and reports the cause', async () => {
     const [without, away, stranger] = await Promise.all([
       smoke(unlimited),
       smoke(unlimited, { SMOKE_URL: 'http://127.0.0.1:9' }),
@@ -92,7 +92,7 @@ describe('smoke', () => {
     expect(stranger.stderr).toMatch(/FAILED has codes: GET \/admin\/pools returned 401/)
   }, 60_000)
 
-  test('needs to be told whom to use', async () => {
+  test('requires SMOKE_URL', async () => {
     const { how, stderr } = await runSmoke({})
     expect([how, stderr]).toEqual([
       2,

@@ -1,5 +1,5 @@
-// A process on a database of its own, for sqlite.test.ts: it says on stdout what was acknowledged,
-// and goes on until it is killed or its disk is full.
+// A process with its own database, for sqlite.test.ts: it prints the acknowledged codes, and runs
+// until it is killed or its disk is full.
 // Arguments: DATA_DIR and `hold` | `insert` | `fill`.
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
@@ -11,7 +11,7 @@ const GROUP = 10
 const GROUPS_MAX = 10_000
 const [dataDir = '', task] = process.argv.slice(2)
 
-// Where a limit of the shell is reached, the write is to fail and not the process.
+// At the file-size limit of the shell, the write must fail, not the process.
 process.on('SIGXFSZ', () => undefined)
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const db = await openDatabase(dataDir, createMetrics())
@@ -22,7 +22,7 @@ if (task === 'hold') setInterval(() => undefined, 60_000)
 if (task === 'insert') await Promise.all(Array.from({ length: 8 }, insertForEver))
 if (task === 'fill') await fill()
 
-/** Inserts links one after the other, and says each code once it is acknowledged. */
+/** Inserts links one after another, and prints each code once it is acknowledged. */
 async function insertForEver(_: unknown, stream: number): Promise<void> {
   for (let i = 0; i < GROUPS_MAX; i++) {
     const link = sampleLink({ code: `${String(stream)}-${String(i)}` })
@@ -30,7 +30,7 @@ async function insertForEver(_: unknown, stream: number): Promise<void> {
   }
 }
 
-/** Inserts links in groups of one transaction each until one fails; then reads and tries again. */
+/** Inserts links in groups of one transaction each until one fails; then reads and retries. */
 async function fill(): Promise<void> {
   for (let group = 0; group < GROUPS_MAX; group++) {
     const codes = Array.from({ length: GROUP }, (_, i) => `${String(group)}-${String(i)}`)

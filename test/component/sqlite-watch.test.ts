@@ -1,4 +1,4 @@
-// What the standalone database tells whoever watches it: of groups, of reads, and of its end.
+// The events of the standalone database: of write groups, of reads and of its writer's stop.
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -6,7 +6,7 @@ import { afterEach, expect, test } from '@jest/globals'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { openDatabase } from '../../src/stores/sqlite/database.ts'
 import { createSqliteLinkStore } from '../../src/stores/sqlite/link-store.ts'
-import { makeFolder } from '../contract/open-sqlite.ts'
+import { createTempFolder } from '../contract/open-sqlite.ts'
 import { sampleLink } from '../contract/sample-link.ts'
 
 const cleanUps: (() => unknown)[] = []
@@ -17,7 +17,7 @@ afterEach(async () => {
 
 /** A database, what it has told since it was last asked, and another connection to meddle. */
 async function watched() {
-  const dataDir = await makeFolder()
+  const dataDir = await createTempFolder()
   cleanUps.push(() => rm(dataDir, { recursive: true }))
   const told: string[] = []
   const db = await openDatabase(dataDir, createMetrics(), {
@@ -35,7 +35,7 @@ async function watched() {
   return { db, links, other, toldSince: () => told.splice(0) }
 }
 
-test('a group that fails is told, and only one that writes tells that writing works', async () => {
+test('a failed group is reported, and only a group that writes reports a success', async () => {
   const { links, other, toldSince } = await watched()
   const link = sampleLink()
   other.exec('BEGIN IMMEDIATE')
@@ -50,7 +50,7 @@ test('a group that fails is told, and only one that writes tells that writing wo
   expect(toldSince()).toEqual([])
 })
 
-test('a read that fails is told, and one that works', async () => {
+test('a failed read is reported, and then a successful one', async () => {
   const { links, other, toldSince } = await watched()
   other.exec('ALTER TABLE links RENAME TO gone')
   const read = links.find('any')
@@ -61,7 +61,7 @@ test('a read that fails is told, and one that works', async () => {
   expect(toldSince()).toEqual(['read worked'])
 })
 
-test('a probe tells of both sides, and throws for neither', async () => {
+test('a probe reports both sides, and never throws', async () => {
   const { db, other, toldSince } = await watched()
   other.exec(
     `INSERT INTO code_pools (pool, pool_number, minted, claimed, secret_fingerprint)
@@ -79,7 +79,7 @@ test('a probe tells of both sides, and throws for neither', async () => {
   expect(toldSince().sort()).toEqual(['read worked', 'write failed: database is locked'])
 })
 
-test('an end that was asked for is told to nobody', async () => {
+test('a requested close is not reported', async () => {
   const { db, toldSince } = await watched()
   await db.close()
   await new Promise((resolve) => setImmediate(resolve))

@@ -1,5 +1,5 @@
-// The standalone database beyond the contract of the stores: what outlives a process, who may use a
-// folder, which writes share a transaction, and what a failing disk or a kill leaves behind.
+// The standalone database beyond the contract of the stores: durability, the lock of the folder,
+// the writes that share a transaction, and the data after a disk fault or a kill.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { createSqliteCodeStore, insertSecretIfAbsent } from '../../src/stores/sq
 import { type Database, openDatabase } from '../../src/stores/sqlite/database.ts'
 import { createSqliteIntentStore } from '../../src/stores/sqlite/intent-store.ts'
 import { createSqliteLinkStore } from '../../src/stores/sqlite/link-store.ts'
-import { makeFolder } from '../contract/open-sqlite.ts'
+import { createTempFolder } from '../contract/open-sqlite.ts'
 import { sampleLink } from '../contract/sample-link.ts'
 
 const program = join(dirname(fileURLToPath(import.meta.url)), 'sqlite-child.ts')
@@ -27,7 +27,7 @@ afterEach(async () => {
 })
 
 async function folder(): Promise<string> {
-  const dataDir = await makeFolder()
+  const dataDir = await createTempFolder()
   cleanUps.push(() => rm(dataDir, { recursive: true }))
   return dataDir
 }
@@ -88,7 +88,7 @@ function startChild(dataDir: string, task: string, limit?: number) {
 
 const samples = (count: number): Link[] => Array.from({ length: count }, () => sampleLink())
 
-test('what was stored is there when the folder is opened again', async () => {
+test('stored data is present after the folder is reopened', async () => {
   const dataDir = await folder()
   const first = await openDatabase(dataDir, createMetrics())
   const link = sampleLink({ creatorId: 5n, expiresAtMs: 1_890_000_000_000 })
@@ -113,7 +113,7 @@ test('what was stored is there when the folder is opened again', async () => {
   expect([...(await insertSecretIfAbsent(again, 'code', new Uint8Array([9])))]).toEqual([1, 2, 3])
 })
 
-test('a folder that a process uses is refused, and free once that is killed', async () => {
+test('a folder in use is rejected, and usable once its process is killed', async () => {
   const dataDir = await folder()
   const holder = startChild(dataDir, 'hold')
   await holder.untilLines(1)
@@ -123,7 +123,7 @@ test('a folder that a process uses is refused, and free once that is killed', as
   await opened(dataDir)
 })
 
-test('a database of a newer version is refused and left as it is', async () => {
+test('a database of a newer version is rejected and not changed', async () => {
   const dataDir = await folder()
   await (await openDatabase(dataDir, createMetrics())).close()
   const other = meddler(dataDir)
@@ -136,7 +136,7 @@ test('a database of a newer version is refused and left as it is', async () => {
   expect(meddler(dataDir).prepare('PRAGMA user_version').get()?.['user_version']).toBe(999)
 })
 
-test('a file that is no database, or no folder, is refused with a sentence', async () => {
+test('a file that is no database, or no folder, is rejected with an error', async () => {
   const dataDir = await folder()
   await writeFile(join(dataDir, 'curtail.db'), 'no database, but 100 bytes of text. '.repeat(9))
   const unusable = expect.stringMatching(/^DATA_DIR .* cannot be used/)
@@ -159,7 +159,7 @@ test('500 writes of one turn share one transaction', async () => {
   for (const link of given) expect(await links.find(link.code)).toEqual(link)
 })
 
-test('writes are done in the order they were given', async () => {
+test('writes are applied in the order of their calls', async () => {
   const links = createSqliteLinkStore(await opened(await folder()))
   const link = sampleLink()
   const { code } = link
@@ -174,7 +174,7 @@ test('writes are done in the order they were given', async () => {
   expect(seen).toEqual(erased)
 })
 
-test('close() ends after the writes given before it; later ones are refused', async () => {
+test('close() resolves after the pending writes; later writes are rejected', async () => {
   const dataDir = await folder()
   const db = await openDatabase(dataDir, createMetrics())
   const links = createSqliteLinkStore(db)
@@ -188,7 +188,7 @@ test('close() ends after the writes given before it; later ones are refused', as
   for (const link of given) expect(await again.find(link.code)).toEqual(link)
 })
 
-test('a transaction that fails takes its whole group with it, and the next one works', async () => {
+test('a failed transaction fails its whole group, and the next one succeeds', async () => {
   const dataDir = await folder()
   const links = createSqliteLinkStore(await opened(dataDir))
   const stored = sampleLink()
@@ -209,7 +209,7 @@ test('a transaction that fails takes its whole group with it, and the next one w
   expect(await links.insertIfAbsent(next)).toBe(next.writerId)
 })
 
-test('while another connection holds the lock writes fail and reads go on', async () => {
+test('while another connection holds the lock writes fail and reads succeed', async () => {
   const dataDir = await folder()
   const links = createSqliteLinkStore(await opened(dataDir))
   const stored = sampleLink()
@@ -223,7 +223,7 @@ test('while another connection holds the lock writes fail and reads go on', asyn
   expect(await links.insertIfAbsent(refused)).toBe(refused.writerId)
 })
 
-test('a full disk fails writes, and loses or halves nothing', async () => {
+test('a full disk fails writes, and loses or splits no group', async () => {
   const dataDir = await folder()
   const filling = startChild(dataDir, 'fill', 800)
   await filling.ended

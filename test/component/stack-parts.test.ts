@@ -1,13 +1,13 @@
-// How `npm run stack` reports and restarts its parts, with real processes, and what it prints.
+// How `npm run stack` reports and restarts its components, with real processes, and its output.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, expect, test } from '@jest/globals'
 import { describeStack } from '../stack/describe-stack.ts'
-import { isAlive, openPart, type Part } from '../stack/part.ts'
+import { isAlive, startComponent, type Component } from '../stack/component.ts'
 import { type Supervisor, supervise } from '../stack/supervise.ts'
 import { waitFor } from './wait-for.ts'
 
-const opened: Part[] = []
+const opened: Component[] = []
 let supervisor: Supervisor | undefined
 
 afterEach(async () => {
@@ -16,8 +16,8 @@ afterEach(async () => {
 })
 
 /** A part that is a process and nothing else; `start` may refuse to start it. */
-async function open(name: string, start: () => void = () => undefined): Promise<Part> {
-  const part = await openPart({
+async function open(name: string, start: () => void = () => undefined): Promise<Component> {
+  const part = await startComponent({
     name,
     where: 'http://127.0.0.1:1',
     begin: () => {
@@ -35,7 +35,7 @@ async function open(name: string, start: () => void = () => undefined): Promise<
   return part
 }
 
-test('a part that dies is reported once with the command, and restarted on demand', async () => {
+test('reports a dead component once with the command that restarts it', async () => {
   const said: string[] = []
   const parts = [await open('redirect-1'), await open('create-1')]
   const pids = parts.map((part) => part.pid())
@@ -56,7 +56,7 @@ test('a part that dies is reported once with the command, and restarted on deman
   await waitFor('another report', () => said.length === 4)
 })
 
-test('a part that cannot be restarted is reported, and the others are restarted', async () => {
+test('a component that cannot be restarted is reported, and the others are restarted', async () => {
   const said: string[] = []
   let isBroken = false
   const broken = await open('cache', () => {

@@ -1,5 +1,5 @@
-// Clients that do not take their answers, against the real listener with a short time: who takes
-// nothing is cut, who takes little at a time gets everything.
+// Clients that do not read their responses, against a listener with a short stall timeout: a client
+// that reads nothing is disconnected, a slow reader gets the whole response.
 import { connect } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import express from 'express'
 import { type Listener, listen } from '../../src/http/serve.ts'
 import { warn } from '../parts/warn.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
 const STALL_MS_MAX = 500
 const CHUNK_BYTES = 64 * 1024
@@ -16,7 +16,7 @@ const ANSWER_BYTES = 32 * 1024 * 1024
 const CHUNKS = ANSWER_BYTES / CHUNK_BYTES
 
 let listener: Listener
-/** Per path, whether its answer is still being sent. */
+/** By path, whether its response is in flight. */
 const isSending = new Map<string, boolean>()
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ function ask(path: string) {
   return socket
 }
 
-test('a client that takes nothing is cut off, and not before its time', async () => {
+test('a client that reads nothing is disconnected, not before the stall timeout', async () => {
   const begunMs = performance.now()
   const socket = ask('/nothing')
   await waitFor('the request', () => isSending.has('/nothing'))
@@ -65,15 +65,15 @@ function takeLittle(path: string) {
   return { ended, received: () => received }
 }
 
-test('a client that takes some bytes at a time gets the whole answer', async () => {
+test('a client that reads some bytes at a time gets the whole response', async () => {
   const begunMs = performance.now()
   const { ended, received } = takeLittle('/little')
-  expect(await inTime('the end', ended)).toBe(false)
+  expect(await withinDeadline('the end', ended)).toBe(false)
   expect(performance.now() - begunMs).toBeGreaterThan(4 * STALL_MS_MAX)
   expect(received()).toBeGreaterThan(ANSWER_BYTES)
 })
 
-test('also where this process is held up, so that nobody could take anything', async () => {
+test('also while this process is blocked, so that no client can read', async () => {
   const { ended, received } = takeLittle('/held')
   await waitFor('some bytes', () => received() > 0)
   for (let times = 0; times < 6; times++) {
@@ -81,6 +81,6 @@ test('also where this process is held up, so that nobody could take anything', a
     while (performance.now() < untilMs); // nothing else is done meanwhile
     await sleep(30)
   }
-  expect(await inTime('the end', ended)).toBe(false)
+  expect(await withinDeadline('the end', ended)).toBe(false)
   expect(received()).toBeGreaterThan(ANSWER_BYTES)
 })

@@ -1,10 +1,10 @@
-// Clients that stall at every point of a request, on every port: the process stops within its time
-// all the same, on either signal.
+// Clients that stall at every point of a request, on every port: the process stops within its
+// deadline on either signal.
 import { afterEach, expect, test } from '@jest/globals'
 import { openConnection, type RawConnection, requestBytes } from './raw-http.ts'
 import type { RoleProcess } from './role-process.ts'
 import { startStandalone } from './standalone.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 /** Of the contract: a process exits within this time of the signal. */
 const STOP_MS_MAX = 8000
@@ -43,11 +43,11 @@ async function stallAt(port: number, path: string): Promise<void> {
 
 async function stopped(process: RoleProcess, signal: NodeJS.Signals): Promise<unknown> {
   process.child.kill(signal)
-  return inTime(`the end by ${signal}`, process.ended, STOP_MS_MAX)
+  return withinDeadline(`the end by ${signal}`, process.ended, STOP_MS_MAX)
 }
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
-  'standalone stops in time on %s',
+  'standalone stops within the deadline on %s',
   async (signal) => {
     const service = await startStandalone()
     await stallAt(service.port, '/docs')

@@ -1,4 +1,4 @@
-// Starts the real standalone process for a test, on free ports and a folder of its own; ends it.
+// Starts a standalone process for a test, on free ports and a temporary folder, and stops it.
 import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,12 +8,12 @@ import { type RoleProcess, startRole } from './role-process.ts'
 /** A standalone process that is ready. */
 export interface Standalone extends RoleProcess {
   readonly baseUrl: string
-  /** The base of its short links, as it says itself. */
+  /** The base of its short links, from its log. */
   readonly linkBase: string
   readonly adminUrl: string
   readonly port: number
   readonly dataDir: string
-  /** Ends it by SIGTERM, and by SIGKILL if that takes too long; deletes its folder. */
+  /** Stops it with SIGTERM, and with SIGKILL after a timeout; deletes its folder. */
   stop(): Promise<void>
 }
 
@@ -22,13 +22,13 @@ export interface StandaloneOptions {
   readonly env?: Readonly<Record<string, string>>
   /** A folder that outlives the process; the caller deletes it. */
   readonly dataDir?: string
-  /** What to run before Node.js, such as `strace` and its arguments. */
+  /** A command that runs Node.js, such as `strace` and its arguments. */
   readonly wrapper?: readonly string[]
-  /** Told of the process before it is ready. */
+  /** Called with the process before it is ready. */
   readonly onSpawn?: (child: ChildProcess) => void
 }
 
-/** Starts it and waits until it says that it is ready. Throws with its output if it ends before. */
+/** Starts it and waits until it is ready. Throws with its output if it exits before. */
 export async function startStandalone(options: StandaloneOptions = {}): Promise<Standalone> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'curtail-')))
   const defaults = { PORT: '0', ADMIN_PORT: '0', RATE_LIMITS: 'off' }

@@ -1,5 +1,5 @@
-// A newcomer's first minute, with the packages of the product alone: `npm start` prints where it
-// listens and two commands, which a shell runs as they stand; Ctrl-C stops all of its processes.
+// A new user's first minute, with production packages only: `npm start` prints its address and two
+// commands, which a shell runs as printed; Ctrl-C stops all of its processes.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -57,7 +57,7 @@ async function groupOf(leader: number): Promise<number[]> {
 }
 
 test(
-  'npm start prints two commands that make a link and follow it; Ctrl-C stops it',
+  'npm start prints two commands that create a link and resolve it; Ctrl-C stops it',
   async () => {
     await findCurl()
     const checkout = join(folder, 'checkout')
@@ -83,7 +83,10 @@ test(
 
       process.kill(-leader, 'SIGINT')
       await ended
-      await waitFor('all of its processes to end', async () => (await groupOf(leader)).length === 0)
+      await waitFor(
+        'all of its processes to exit',
+        async () => (await groupOf(leader)).length === 0,
+      )
       expect(output.text).toContain('"msg":"stopped"')
       expect(output.text).not.toContain('installing packages')
       expect(output.text).not.toMatch(/npm (ERR|error)/i)
@@ -95,7 +98,7 @@ test(
 )
 
 test(
-  'the greeting names where it listens, and BASE_URL only where that is another',
+  'the greeting has the address, and BASE_URL only if that differs',
   async () => {
     await findCurl()
     for (const baseUrl of ['https://cur.tl', undefined]) {
@@ -130,7 +133,7 @@ test(
 )
 
 test(
-  'npm run -s curtail -- passes its arguments on and gives back the exit code',
+  'npm run -s curtail -- passes its arguments on and returns the exit code',
   async () => {
     const help = await run('npm', ['run', '-s', 'curtail', '--', 'pool', '--help'], { cwd: root })
     expect(help.stdout).toMatch(/^Usage: curtail pool status/)
@@ -140,7 +143,7 @@ test(
   TEST_MS_MAX,
 )
 
-test('a start that fails says so in one line, without the words of npm’s own', async () => {
+test('a failed start prints one line, without output of npm', async () => {
   const run = await runCurtail(['standalone'], { PORT: 'x', DATA_DIR: join(folder, 'unused') })
   expect(run.stderr).toMatch(/^curtail: PORT must be [^\n]+\n$/)
 })

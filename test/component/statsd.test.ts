@@ -1,13 +1,13 @@
-// The statsd sink against a real TCP server that listens, is absent, goes, comes back or takes
-// nothing: counts arrive as differences, none is lost, and nothing piles up.
+// The statsd sink against a TCP server that listens, is unavailable, restarts or reads nothing:
+// counts arrive as differences, none is lost, and memory is bounded.
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { RuleStats } from '../../src/limiter/stats/rule-stats.ts'
 import { readStats } from '../../src/limiter/stats/render-stats.ts'
 import { type StatsdSink, type StatsReading, startStatsd } from '../../src/telemetry/statsd.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 
-/** A statsd server that adds up what it is told. */
+/** A statsd server that sums the counts that it receives. */
 async function listening(port = 0) {
   const sockets = new Set<Socket>()
   const lines: string[] = []
@@ -35,7 +35,7 @@ async function listening(port = 0) {
     lines,
     total: (name: string) => totals.get(name) ?? 0,
     connections: () => sockets.size,
-    /** From now on it takes nothing. */
+    /** Stops reading from its connections. */
     pause() {
       isPaused = true
       for (const socket of sockets) socket.pause()
@@ -100,7 +100,7 @@ function start(
 
 const add = (n: number) => counters.set('hits', (counters.get('hits') ?? 0) + n)
 
-test('counters come as differences, gauges as they are, what did not move not at all', async () => {
+test('sends counters as differences, gauges as values, unchanged counters not', async () => {
   const server = await listen()
   gauges.set('entries', 7)
   counters.set('idle', 0)
@@ -116,12 +116,12 @@ test('counters come as differences, gauges as they are, what did not move not at
   expect(logged).toEqual([])
 })
 
-test('the limiter’s own statistics come by the reference’s names, with the tags', async () => {
+test('the statistics of the limiter have the names of the reference, with the tags', async () => {
   const server = await listen()
   const stats = new RuleStats({ nearLimitRatio: 0.8 })
   const hit = { hits: 2, admitted: false, remaining: 0, over: 1, capacity: 5 }
   stats.countersOf('d.k_v').record({ ...hit, isShadow: false, isFromDenyCache: false })
-  for (let i = 0; i < 1000; i++) stats.noteCall(1.5)
+  for (let i = 0; i < 1000; i++) stats.countCall(1.5)
   const tags = new Map([
     ['zone', 'a.b'],
     ['env', 'prod'],
@@ -139,7 +139,7 @@ test('the limiter’s own statistics come by the reference’s names, with the t
   expect(new Set(times)).toEqual(new Set([line]))
 })
 
-test('a server that is absent at the start is told all later, and logged once', async () => {
+test('a server that is unavailable at first receives all counts later; logged once', async () => {
   const server = await listen()
   const { port } = server
   await server.close()
@@ -152,14 +152,14 @@ test('a server that is absent at the start is told all later, and logged once', 
   expect(logged).toEqual(['statsd unavailable', 'statsd available'])
 })
 
-test('a server that goes and comes back is told what came meanwhile', async () => {
+test('a server that restarts receives the counts of the meantime', async () => {
   const server = await listen()
   add(1)
   start(server.port)
   await waitFor('the first', () => server.total('hits') === 1)
   await server.close()
   servers = []
-  // What was written before the end was known is lost: statsd acknowledges nothing.
+  // Data written before the close is detected is lost: statsd has no acknowledgements.
   await waitFor('the outage in the log', () => logged.length === 1)
   add(5)
   const back = await listen(server.port)
@@ -168,7 +168,7 @@ test('a server that goes and comes back is told what came meanwhile', async () =
   expect(logged).toEqual(['statsd unavailable', 'statsd available'])
 })
 
-test('a server that takes nothing is not waited for, and nothing piles up', async () => {
+test('a server that reads nothing is disconnected, and no batches queue up', async () => {
   const server = await listen()
   server.pause()
   // Far more than the system's buffers hold.
@@ -176,12 +176,12 @@ test('a server that takes nothing is not waited for, and nothing piles up', asyn
   const sink = start(server.port)
   await waitFor('its being cut off', () => logged.length === 1)
   const readsThen = reads
-  expect(readsThen).toBeLessThanOrEqual(2) // no second batch is made while one is under way
-  await inTime('its end', sink.stop(), 5000)
+  expect(readsThen).toBeLessThanOrEqual(2) // no second batch while one is in flight
+  await withinDeadline('its end', sink.stop(), 5000)
   sinks = []
 })
 
-test('the end tells what is left, though the next message would be an hour away', async () => {
+test('the stop sends the remaining counts, even if the next flush is due in an hour', async () => {
   const server = await listen()
   const sink = start(server.port, { flushMs: 3_600_000 })
   await waitFor('the first reading', () => reads === 1)
@@ -191,18 +191,18 @@ test('the end tells what is left, though the next message would be an hour away'
   await waitFor('the last count', () => server.total('hits') === 9)
 })
 
-test('the end does not wait for a server that is absent', async () => {
+test('the stop does not wait for an unavailable server', async () => {
   const server = await listen()
   await server.close()
   servers = []
   const sink = start(server.port, { flushMs: 3_600_000 })
   await waitFor('the outage in the log', () => logged.length === 1)
-  await inTime('the end', sink.stop(), 5000)
+  await withinDeadline('the end', sink.stop(), 5000)
   sinks = []
   expect(logged).toHaveLength(1)
 })
 
-test('a host that no name server knows is an outage and no crash', async () => {
+test('a host that does not resolve is an outage, not a crash', async () => {
   const sink = startStatsd({
     host: 'no-such-host.invalid',
     port: 8125,

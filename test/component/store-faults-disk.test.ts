@@ -1,16 +1,16 @@
-// The real standalone process on a disk that fills up, at work and at its start, on a folder that
-// cannot be, with its writing thread dead, and with a disk that hangs. The disk is a tmpfs that
-// only the process sees.
+// The standalone process on a disk that is full while it runs or at its start, with an unusable
+// folder, with a dead writer thread, and with a disk that hangs. The disk is a tmpfs in the mount
+// namespace of the process.
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
 import { openClient } from './client.ts'
-import { type Answer, headerOf, jsonOf } from './raw-http.ts'
+import { type RawResponse, headerOf, jsonOf } from './raw-http.ts'
 import { runCurtail } from './run-curtail.ts'
 import { startStandalone } from './standalone.ts'
-import { inTime, waitFor } from './wait-for.ts'
+import { withinDeadline, waitFor } from './wait-for.ts'
 import { watchPauses } from './watch-pauses.ts'
 
 const TEST_MS_MAX = 60_000
@@ -73,7 +73,7 @@ const NOT_CONFIRMED =
   'The store did not confirm the link: ' +
   'retry with the same Idempotency-Key, which creates no second link'
 
-function expectRefusal(answer: Answer, detail = NOTHING_STORED): void {
+function expectRefusal(answer: RawResponse, detail = NOTHING_STORED): void {
   const problem = jsonOf(answer)
   const name = String(problem['type']).split('/').at(-1)
   expect([answer.status, name]).toEqual([503, 'store-unavailable'])
@@ -82,7 +82,7 @@ function expectRefusal(answer: Answer, detail = NOTHING_STORED): void {
 }
 
 test(
-  'a full disk is told at once: to who creates, in the log and by /readyz; and so is its end',
+  'a full disk and its recovery are reported at once: to clients, in the log and by /readyz',
   async () => {
     const { service, client, linesOf, storeState } = await started({ disk: 6 })
     const made = await client.create({ ...body, custom_alias: 'there' })
@@ -103,12 +103,12 @@ test(
       expect(tookMs).toBeLessThan(REFUSAL_MS_MAX + pauses.longestMs())
     }
     expect(await storeState()).toEqual([200, 'down'])
-    expect((await client.follow('there')).status).toBe(302)
+    expect((await client.resolve('there')).status).toBe(302)
     expect(linesOf('store unavailable')).toMatchObject([
       { level: 'error', side: 'write', reason: 'database or disk is full' },
     ])
     await rm(ballast)
-    // Nobody creates anything: the process sees for itself.
+    // Without a create, the process detects it by a probe.
     await waitFor('the store to be up', async () => (await storeState())[1] === 'up')
     expect(linesOf('store available')).toHaveLength(1)
     expect((await client.create(body)).status).toBe(201)
@@ -121,7 +121,7 @@ test(
 test.each([
   ['', 8],
   ['in the pool', 200],
-])('a disk that is full at the start %s is told in one line', async (_, kib) => {
+])('a disk that is full at the start %s is reported in one line', async (_, kib) => {
   const dataDir = await folder()
   const wrapper = onSmallDisk(dataDir, 1)
   const preload = join(await folder(), 'fill.mjs')
@@ -143,10 +143,10 @@ test.each([
     (error: unknown) => error as Error,
   )
   const line = `curtail: DATA_DIR ${dataDir} cannot be used: [^\\n]*`
-  expect(failure.message).toMatch(new RegExp(`ended \\(1\\) before it was ready: ${line}\\n$`))
+  expect(failure.message).toMatch(new RegExp(`exited \\(1\\) before it was ready: ${line}\\n$`))
 })
 
-test('a folder that cannot be made is told at once', async () => {
+test('a folder that cannot be created is reported at once', async () => {
   const begunMs = performance.now()
   const run = await runCurtail(['standalone'], { DATA_DIR: '/proc/foo/data' })
   const words = /^curtail: DATA_DIR \/proc\/foo\/data cannot be used: ENOENT[^\n]*\n$/
@@ -154,14 +154,14 @@ test('a folder that cannot be made is told at once', async () => {
   expect(performance.now() - begunMs).toBeLessThan(10_000)
 })
 
-test('folders above DATA_DIR are made', async () => {
+test('parent folders of DATA_DIR are created', async () => {
   const dataDir = join(await folder(), 'a', 'b')
   const service = await startStandalone({ dataDir })
   cleanUps.push(() => service.stop())
   expect((await stat(join(dataDir, 'curtail.db'))).isFile()).toBe(true)
 })
 
-/** Does `what` in the writing thread from `begin` to `end`; gives how to begin and end it. */
+/** Runs `what` in the writer thread from `begin` to `end`. Returns both. */
 async function inWriterThread(what: (isMarked: string) => string) {
   const box = await folder()
   const [preload, mark, seen] = [join(box, 'break.mjs'), join(box, 'mark'), join(box, 'seen')]
@@ -188,13 +188,13 @@ test.each([
   ['throws', "throw new Error('broken by the test')", 'broken by the test'],
   ['exits', 'process.exit(0)', 'the writer thread has stopped'],
 ])(
-  'a writing thread that %s ends the process, for a restart to heal it',
+  'a writer thread that %s terminates the process, so that a restart repairs it',
   async (_, end, message) => {
     const { begin, env } = await inWriterThread(() => end)
     const { service, client, linesOf } = await started({ env })
     expect((await client.create(body)).status).toBe(201)
     await begin()
-    expect(await inTime('the end', service.ended)).toBe(1)
+    expect(await withinDeadline('the end', service.ended)).toBe(1)
     const words = 'the database cannot be written: exiting for a restart'
     expect(linesOf(words)).toMatchObject([{ level: 'fatal', err: { message } }])
   },
@@ -206,7 +206,7 @@ const hang = (isMarked: string) =>
   `while (${isMarked}) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)`
 
 test(
-  'while the disk hangs creates end in 503, redirects go on; it recovers by itself',
+  'while the disk hangs creates return 503, redirects work; it recovers by itself',
   async () => {
     const { begin, end, env } = await inWriterThread(hang)
     const { client, linesOf, storeState } = await started({ env })
@@ -217,14 +217,14 @@ test(
     await begin()
     const begunMs = performance.now()
     const first = client.create(aliased, byKey)
-    expect((await client.follow('there')).status).toBe(302)
-    expect((await client.follow('none')).status).toBe(404)
+    expect((await client.resolve('there')).status).toBe(302)
+    expect((await client.resolve('none')).status).toBe(404)
     expectRefusal(await first, NOT_CONFIRMED)
     expect(performance.now() - begunMs).toBeLessThan(5 * GROUP_MS_MAX)
     const nextMs = performance.now()
     expectRefusal(await client.create(body)) // at once: the hung group keeps the only thread
     expect(performance.now() - nextMs).toBeLessThan(REFUSAL_MS_MAX)
-    expect((await client.follow('there')).status).toBe(302)
+    expect((await client.resolve('there')).status).toBe(302)
     expect(await storeState()).toEqual([200, 'down'])
     expect(linesOf('store unavailable')).toMatchObject([
       { side: 'write', reason: 'SQLite did not respond within the deadline' },
@@ -243,14 +243,14 @@ test(
 )
 
 test(
-  'a stop while the disk hangs ends within 8 s',
+  'a stop while the disk hangs completes within 8 s',
   async () => {
     const { begin, env } = await inWriterThread(hang)
     const { service, client } = await started({ env })
     await begin()
     const created = Promise.allSettled([client.create(body)])
     process.kill(service.pid, 'SIGTERM')
-    expect(typeof (await inTime('the end', service.ended, STOP_MS_MAX))).toBe('number')
+    expect(typeof (await withinDeadline('the end', service.ended, STOP_MS_MAX))).toBe('number')
     await created
   },
   TEST_MS_MAX,

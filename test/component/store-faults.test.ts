@@ -1,11 +1,11 @@
-// The real standalone process with its store in trouble: another process holds the database, and
-// the pool of codes runs dry. 503 with Retry-After, what needs no store goes on, and all is well
-// after.
+// The standalone process with a failing store: another process locks the database, or the pool of
+// codes is empty. It responds 503 with Retry-After, keeps serving what needs no store, and
+// recovers.
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type Client, codeOf, openClient } from './client.ts'
-import { type Answer, headerOf, jsonOf } from './raw-http.ts'
+import { type RawResponse, headerOf, jsonOf } from './raw-http.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -31,15 +31,15 @@ afterAll(async () => {
   await service.stop()
 }, START_MS_MAX)
 
-const nameOf = (answer: Answer) => String(jsonOf(answer)['type']).split('/').at(-1)
-const isUnavailable = (answer: Answer) => {
+const nameOf = (answer: RawResponse) => String(jsonOf(answer)['type']).split('/').at(-1)
+const isUnavailable = (answer: RawResponse) => {
   expect([answer.status, nameOf(answer)]).toEqual([503, 'store-unavailable'])
   expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
   expect(answer.body.toString()).not.toMatch(/sqlite|locked|busy/i)
 }
 
 test(
-  'while the store cannot write: 503, nothing stored, redirects go on; a repeat by key is one link',
+  'while the store cannot write: 503, nothing stored, redirects work; a retry by key is one link',
   async () => {
     db.exec('BEGIN IMMEDIATE')
     const body = { long_url: target, custom_alias: 'by-key' }
@@ -52,23 +52,23 @@ test(
       ]
       const admin = await fetch(`${service.adminUrl}/admin/links/there`)
       expect([admin.status, admin.headers.get('Retry-After')]).toEqual([503, '1'])
-      expect((await client.follow('there')).status).toBe(302)
-      expect((await client.follow('none')).status).toBe(404)
+      expect((await client.resolve('there')).status).toBe(302)
+      expect((await client.resolve('none')).status).toBe(404)
       expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(200)
       for (const answer of await Promise.all(creates)) isUnavailable(answer)
     } finally {
       db.exec('ROLLBACK')
     }
-    expect((await client.follow('locked')).status).toBe(404)
+    expect((await client.resolve('locked')).status).toBe(404)
     expect(codeOf(await client.create(body, byKey))).toBe('by-key')
-    expect(headerOf(await client.follow('by-key'), 'Location')).toBe(target)
+    expect(headerOf(await client.resolve('by-key'), 'Location')).toBe(target)
     expect((await client.create({ long_url: target, custom_alias: 'locked' })).status).toBe(201)
   },
   TEST_MS_MAX,
 )
 
 test(
-  'while the pool is empty: 503 pool-empty, aliases and redirects go on; then it is filled again',
+  'while the pool is empty: 503 pool-empty, aliases and redirects work; then it is refilled',
   async () => {
     const { secret_fingerprint: fingerprint = '' } =
       db.prepare('SELECT secret_fingerprint FROM code_pools').get() ?? {}
@@ -87,11 +87,11 @@ test(
     expect(nameOf(await client.create({ long_url: target }, byKey))).toBe('pool-empty')
     const aliased = await client.create({ long_url: target, custom_alias: 'no-pool' })
     expect(codeOf(aliased)).toBe('no-pool')
-    expect((await client.follow('no-pool')).status).toBe(302)
+    expect((await client.resolve('no-pool')).status).toBe(302)
     expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(200)
 
     db.prepare('UPDATE code_pools SET secret_fingerprint = ?').run(fingerprint)
-    await waitFor('the pool to be filled again', async () => {
+    await waitFor('the refill of the pool', async () => {
       return (await client.create({ long_url: target }, byKey)).status === 201
     })
     expect((await client.create({ long_url: target })).status).toBe(201)
@@ -106,15 +106,15 @@ test(
     db.exec('ALTER TABLE links RENAME TO unreadable')
     try {
       for (const code of ['unread', 'unknown']) {
-        isUnavailable(await client.follow(code))
-        expect(headerOf(await client.follow(code), 'Cache-Control')).toBe('no-store')
+        isUnavailable(await client.resolve(code))
+        expect(headerOf(await client.resolve(code), 'Cache-Control')).toBe('no-store')
       }
-      expect((await client.follow('much-too-long')).status).toBe(404)
+      expect((await client.resolve('much-too-long')).status).toBe(404)
     } finally {
       db.exec('ALTER TABLE unreadable RENAME TO links')
     }
-    expect((await client.follow('unread')).status).toBe(302)
-    expect((await client.follow('unknown')).status).toBe(404)
+    expect((await client.resolve('unread')).status).toBe(302)
+    expect((await client.resolve('unknown')).status).toBe(404)
   },
   TEST_MS_MAX,
 )

@@ -1,5 +1,5 @@
-// Every storm can be loaded by Node.js alone, as `npm run storm` does: they run by hand, long after
-// what they import has changed.
+// Node.js alone can load every test of `npm run storm`: they run by hand, long after their imports
+// have changed.
 import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -12,7 +12,7 @@ const folder = join(dirname(dirname(fileURLToPath(import.meta.url))), 'storm')
 const LOAD_MS_MAX = 60_000
 
 test(
-  'every storm can be loaded',
+  'Node.js can load every fault and soak test',
   async () => {
     const files = readdirSync(folder).filter((file) => file !== 'run.ts')
     const names = JSON.stringify(files.map((file) => join(folder, file)))

@@ -1,5 +1,5 @@
-// Tracing of the real standalone process, received by a collector in this test: a sampled request
-// gives a span of its trace, another gives none; without the setting nothing of the SDK is loaded.
+// Traces of the standalone process, received by a collector in this test: a sampled request exports
+// a span, others export none; without the setting the SDK is not loaded.
 import { execFile } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { findPrometheus, scrapeTarget, startPrometheus } from '../parts/prometheus.ts'
-import { createAsk } from './client.ts'
+import { createLinkRequest } from './client.ts'
 import { openConnection } from './raw-http.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
 import { waitFor } from './wait-for.ts'
@@ -39,7 +39,7 @@ beforeAll(async () => {
     req.on('data', (chunk: Buffer) => chunks.push(chunk))
     req.on('end', () => {
       const type = req.headers['content-type'] ?? ''
-      if (req.url?.startsWith('/silent') === true) return // takes it and answers nothing
+      if (req.url?.startsWith('/silent') === true) return // never responds
       exports.push({ path: req.url ?? '', type, body: Buffer.concat(chunks) })
       res.writeHead(200, { 'Content-Type': type }).end()
     })
@@ -63,14 +63,14 @@ const tellsOf = (trace: string) =>
 async function askWith(service: Standalone, name: string, traceparent?: string) {
   const connection = await openConnection(service.port)
   const headers = traceparent === undefined ? {} : { traceparent }
-  const created = createAsk({ long_url: 'https://example.com/' }, headers)
+  const created = createLinkRequest({ long_url: 'https://example.com/' }, headers)
   expect((await connection.exchange(created)).status).toBe(201)
   expect((await connection.exchange({ path: `/${name}`, headers })).status).toBe(404)
   connection.close()
 }
 
 test(
-  'a sampled request gives a span of its trace; others give none',
+  'a sampled request exports a span of its trace; others export none',
   async () => {
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_BSP_SCHEDULE_DELAY: '100' }
     const service = await startStandalone({ env })
@@ -81,7 +81,7 @@ test(
     await askWith(service, 'nonsense', 'nonsense')
     await askWith(service, 'malformed', `00-${malformed}-${span}`)
     await askWith(service, 'sampled', `00-${sampled}-${span}-01`)
-    // Its end sends what has been recorded.
+    // The stop flushes the recorded spans.
     await service.stop()
     const spans = exports.filter(({ path }) => path === '/v1/traces')
     expect(spans.length).toBeGreaterThan(0)
@@ -93,7 +93,7 @@ test(
     for (const name of ['/unsampled', '/alone', '/nonsense', '/malformed']) {
       expect(text).not.toContain(name)
     }
-    // Two sampled requests, two spans: nothing of what the process does besides.
+    // Two sampled requests, two spans: background work exports none.
     expect(text.split(Buffer.from(sampled, 'hex').toString('latin1')).length - 1).toBe(2)
     expect(service.log.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
   },
@@ -101,7 +101,7 @@ test(
 )
 
 test(
-  'Prometheus learns from the histograms which traces their observations are of',
+  'Prometheus scrapes the trace ids of observations as exemplars of the histograms',
   async () => {
     const service = await startStandalone({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } })
     const target = { address: new URL(service.adminUrl).host, path: '/metrics', labels: {} }
@@ -135,7 +135,7 @@ test(
   TEST_MS_MAX,
 )
 
-test('a line of the log names the trace that it belongs to, and no other does', async () => {
+test('a log line within a span has its trace id, and other lines have none', async () => {
   const place = (name: string) =>
     JSON.stringify(new URL(`../../src/telemetry/${name}`, import.meta.url))
   const script = `
@@ -156,7 +156,7 @@ test('a line of the log names the trace that it belongs to, and no other does', 
 })
 
 test(
-  'a collector that is away holds up the end for less than 2 s, and is told in one line',
+  'an unavailable collector delays the stop by less than 2 s, and is reported in one line',
   async () => {
     for (const away of ['http://127.0.0.1:1', `${endpoint}/silent`]) {
       let words = ''
@@ -178,7 +178,7 @@ test(
   TEST_MS_MAX,
 )
 
-/** Packages that a process loads while it starts, by its module loader's own words. */
+/** Packages that a process loads at its start, from the debug output of the module loader. */
 async function packagesOf(env: Record<string, string>): Promise<Map<string, number>> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-loaded-'))
   let words = ''

@@ -1,16 +1,16 @@
-// Bodies that are not read: what is sent of one after its response is discarded within bounds, the
-// response reaches its client, and a client that waits for 100 gets the final response instead.
+// Unread request bodies: the server discards a bounded amount after its response, the response
+// reaches the client, and a client that waits for 100 gets the final response instead.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createAsk } from './client.ts'
-import { CHUNK, pour } from './pour.ts'
-import { type Answer, headerOf, openConnection, requestBytes } from './raw-http.ts'
+import { createLinkRequest } from './client.ts'
+import { CHUNK, sendUntilClosed } from './endless-body.ts'
+import { type RawResponse, headerOf, openConnection, requestBytes } from './raw-http.ts'
 import { type Standalone, startStandalone } from './standalone.ts'
-import { inTime } from './wait-for.ts'
+import { withinDeadline } from './wait-for.ts'
 
 const TEST_MS_MAX = 60_000
-/** Of lingering-close.ts, and what the system's buffers of both ends may hold besides. */
+/** The bound of lingering-close.ts, plus the socket buffers of both sides. */
 const ACCEPTED_BYTES_MAX = 64 * 1024 + 1024 * 1024
-/** Of lingering-close.ts: how long something is discarded. */
+/** The time limit of lingering-close.ts for discarding. */
 const DISCARD_MS_MAX = 2000
 
 let service: Standalone
@@ -42,59 +42,59 @@ const portOf = (isAdmin = false) =>
   isAdmin ? Number(new URL(service.adminUrl).port) : service.port
 
 describe.each(Object.entries(refused))('%s', (_, { head, status, admin }) => {
-  test('the response comes at once, and the connection closes whatever is sent', async () => {
+  test('the response is immediate, and the connection closes while the client sends', async () => {
     const connection = await openConnection(portOf(admin))
     connection.send(head)
-    const answered = connection.answer()
-    const poured = pour(connection, 64 * ACCEPTED_BYTES_MAX)
+    const answered = connection.nextResponse()
+    const poured = sendUntilClosed(connection, 64 * ACCEPTED_BYTES_MAX)
     const answer = await answered
     expect([answer.status, headerOf(answer, 'Connection')]).toEqual([status, 'close'])
-    expect(await inTime('the end', poured)).toBeLessThan(ACCEPTED_BYTES_MAX)
+    expect(await withinDeadline('the end', poured)).toBeLessThan(ACCEPTED_BYTES_MAX)
   }, 30_000)
 
-  test('a client that sends nothing more is closed, too', async () => {
+  test('the connection of a client that sends nothing more is closed, too', async () => {
     const connection = await openConnection(portOf(admin))
     connection.send(head)
-    expect((await connection.answer()).status).toBe(status)
-    await inTime('the end', connection.ended, 5 * DISCARD_MS_MAX)
+    expect((await connection.nextResponse()).status).toBe(status)
+    await withinDeadline('the end', connection.closed, 5 * DISCARD_MS_MAX)
     connection.close()
   }, 30_000)
 
   test('a client that waits for 100 gets the response instead', async () => {
     const connection = await openConnection(portOf(admin))
     connection.send(head.replace('\r\n\r\n', '\r\nExpect: 100-continue\r\n\r\n'))
-    const answer = await connection.answer()
+    const answer = await connection.nextResponse()
     expect([answer.status, headerOf(answer, 'Connection')]).toEqual([status, 'close'])
     connection.close()
   })
 })
 
-test('chunks without end: 413, and the connection closes', async () => {
+test('endless chunks: 413, and the connection closes', async () => {
   const connection = await openConnection(service.port)
   connection.send(headOf('/v1/urls', json, 'Transfer-Encoding: chunked'))
-  const answered = connection.answer()
+  const answered = connection.nextResponse()
   connection.send(`${CHUNK.length.toString(16)}\r\n${CHUNK.toString()}\r\nfffffff\r\n`)
-  const poured = pour(connection, 64 * ACCEPTED_BYTES_MAX)
+  const poured = sendUntilClosed(connection, 64 * ACCEPTED_BYTES_MAX)
   expect((await answered).status).toBe(413)
-  expect(await inTime('the end', poured)).toBeLessThan(ACCEPTED_BYTES_MAX)
+  expect(await withinDeadline('the end', poured)).toBeLessThan(ACCEPTED_BYTES_MAX)
 })
 
-test('a body that is wanted is asked for, and the connection goes on', async () => {
+test('an expected body is requested with 100, and the connection stays open', async () => {
   const connection = await openConnection(service.port)
-  const ask = createAsk({ long_url: 'https://example.com/' }, { Expect: '100-continue' })
+  const ask = createLinkRequest({ long_url: 'https://example.com/' }, { Expect: '100-continue' })
   const bytes = requestBytes(ask)
   const bodyAt = bytes.indexOf('\r\n\r\n') + 4
   connection.send(bytes.subarray(0, bodyAt))
-  expect((await connection.answer()).status).toBe(100)
+  expect((await connection.nextResponse()).status).toBe(100)
   connection.send(bytes.subarray(bodyAt))
-  expect((await connection.answer()).status).toBe(201)
+  expect((await connection.nextResponse()).status).toBe(201)
   expect((await connection.exchange({ path: '/robots.txt' })).status).toBe(200)
   connection.close()
 })
 
-test('a short body that was not read is skipped, and the connection goes on', async () => {
+test('a short unread body is skipped, and the connection stays open', async () => {
   const connection = await openConnection(service.port)
-  const statuses: Answer['status'][] = []
+  const statuses: RawResponse['status'][] = []
   for (const ask of [{ method: 'POST', path: '/no/such', body: 'x'.repeat(9000) }, { path: '/' }]) {
     statuses.push((await connection.exchange(ask)).status)
   }
@@ -102,11 +102,11 @@ test('a short body that was not read is skipped, and the connection goes on', as
   connection.close()
 })
 
-test('a short body that does not come closes its connection', async () => {
+test('a short body that does not arrive closes its connection', async () => {
   const connection = await openConnection(service.port)
   connection.send(headOf('/no/such', 'Content-Length: 10'))
-  expect((await connection.answer()).status).toBe(404)
-  await inTime('the end', connection.ended, 5 * DISCARD_MS_MAX)
+  expect((await connection.nextResponse()).status).toBe(404)
+  await withinDeadline('the end', connection.closed, 5 * DISCARD_MS_MAX)
   expect(connection.rest).toHaveLength(0)
   connection.close()
 })

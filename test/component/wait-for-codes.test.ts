@@ -1,5 +1,5 @@
-// The role `wait-for-codes` against a real node: it ends once the pool has its first codes, and
-// after its time in any case.
+// The role `wait-for-codes` against a real Cassandra node: it exits once the pool has its first
+// codes, and at its deadline in any case.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -31,19 +31,19 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-test('without codes it goes on after its time, and says what that means', async () => {
+test('without codes it exits with 0 at its deadline, and logs the consequence', async () => {
   const job = startJob({ role: 'wait-for-codes', env: { ...env, WAIT_SECONDS: '10' } })
   const said = await job.succeeded(JOB_MS_MAX)
   expect(said).toContain('waiting for the first codes')
   expect(said).toContain('only aliases can be created')
 })
 
-test('it ends once the pool has been given codes', async () => {
+test('it exits once the pool has codes', async () => {
   const secret = join(folder, 'secret')
   await writeFile(secret, randomBytes(32))
   const job = startJob({ role: 'wait-for-codes', env })
   try {
-    await waitFor('the wait to begin', () => Promise.resolve(job.said().includes('waiting')))
+    await waitFor('the wait to start', () => Promise.resolve(job.said().includes('waiting')))
     const pool = { CODE_SECRET_FILE: secret, POOL_TARGET: '1000' }
     await startJob({ role: 'refill', env: { ...env, ...pool } }).succeeded(JOB_MS_MAX)
     expect(await job.succeeded(JOB_MS_MAX)).toContain('pool filled')

@@ -1,10 +1,10 @@
-// Waits in tests: for a condition, never for a time; each with a deadline.
+// Waits of tests: for a condition, never for a fixed time, and always with a deadline.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const WAIT_MS_MAX = 20_000
 const LOOK_EVERY_MS = 20
 
-/** Resolves once `holds` gives true. Throws with `what` where it does not in time. */
+/** Resolves once `holds` returns true. Throws with `what` at the deadline. */
 export async function waitFor(
   what: string,
   holds: () => boolean | Promise<boolean>,
@@ -12,24 +12,24 @@ export async function waitFor(
 ): Promise<void> {
   const endMs = performance.now() + msMax
   while (!(await holds())) {
-    if (performance.now() > endMs) throw new Error(`waited ${msMax} ms in vain for ${what}`)
+    if (performance.now() > endMs) throw new Error(`timed out after ${msMax} ms: ${what}`)
     await sleep(LOOK_EVERY_MS)
   }
 }
 
-/** What `promise` gives. Throws with `what` where it does not settle in time. */
-export async function inTime<T>(
+/** The value of `promise`. Throws with `what` if it does not settle within the deadline. */
+export async function withinDeadline<T>(
   what: string,
   promise: Promise<T>,
   msMax = WAIT_MS_MAX,
 ): Promise<T> {
   const timer = new AbortController()
-  const late = sleep(msMax, undefined, { signal: timer.signal }).then(() => {
-    throw new Error(`waited ${msMax} ms in vain for ${what}`)
+  const timeout = sleep(msMax, undefined, { signal: timer.signal }).then(() => {
+    throw new Error(`timed out after ${msMax} ms: ${what}`)
   })
-  late.catch(() => undefined) // the wait that was won is given up
+  timeout.catch(() => undefined) // the timer is aborted below
   try {
-    return await Promise.race([promise, late])
+    return await Promise.race([promise, timeout])
   } finally {
     timer.abort()
   }

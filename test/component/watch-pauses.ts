@@ -1,19 +1,19 @@
-// Sees when this process is held up itself, as by a machine that stalls: no server can help that.
+// Measures pauses of this process itself, such as a stalled machine, which no server can prevent.
 
 const TICK_MS = 5
-/** Where a tick is so late the whole machine stood still. */
+/** A tick delayed by more than this means that the whole machine stalled. */
 const STILL_MS_MIN = 1000
 
 /** A running watch. */
 export interface PauseWatch {
   /** The longest pause so far, ms. */
   longestMs(): number
-  /** Whether the whole machine stood still after this time of `performance.now()`. */
-  stoodStillAfter(ms: number): boolean
+  /** Whether the whole machine stalled after this time of `performance.now()`. */
+  wasStalledAfter(ms: number): boolean
   stop(): void
 }
 
-/** Begins to watch. */
+/** Starts to watch. */
 export function watchPauses(): PauseWatch {
   let longestMs = 0
   let stillUntilMs = -Infinity
@@ -28,10 +28,10 @@ export function watchPauses(): PauseWatch {
   const tick = setInterval(look, TICK_MS)
   return {
     longestMs() {
-      look() // what waited may be heard before the tick
+      look() // events may be handled before the tick
       return longestMs
     },
-    stoodStillAfter(ms) {
+    wasStalledAfter(ms) {
       look()
       return stillUntilMs > ms
     },
@@ -41,13 +41,13 @@ export function watchPauses(): PauseWatch {
   }
 }
 
-/** How long `work` takes beyond the longest pause meanwhile, ms. */
-export async function tookBesidePauses(work: () => Promise<unknown>): Promise<number> {
+/** The duration of `work` minus the longest pause meanwhile, ms. */
+export async function durationWithoutPauses(work: () => Promise<unknown>): Promise<number> {
   const pauses = watchPauses()
-  const begunMs = performance.now()
+  const startedMs = performance.now()
   try {
     await work()
-    return performance.now() - begunMs - pauses.longestMs()
+    return performance.now() - startedMs - pauses.longestMs()
   } finally {
     pauses.stop()
   }

@@ -1,5 +1,5 @@
 // The reference's own client, a binary of its src/client_cmd that the operator has built, against
-// our service: its calls must get the answers that the rules of the reference's example ask for.
+// our service: its calls must get the responses that the rules of the reference's example define.
 import type { Outcome } from './outcome.ts'
 import { openStack } from './run-in-stack.ts'
 import type { TaskOf } from './scripts.ts'

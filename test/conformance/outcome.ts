@@ -1,4 +1,4 @@
-// What the parts of the conformance run say of what they tried.
+// The result type that all suites of the conformance run return.
 
 /** Whether one thing of the reference holds for ours. */
 export interface Outcome {

@@ -1,5 +1,5 @@
-// The tree of envoyproxy/ratelimit that the conformance run takes from REFERENCE_GIT, and what it
-// says itself of how its service is started. Nothing of it is kept after the run.
+// The source tree of envoyproxy/ratelimit that the conformance run takes from REFERENCE_GIT, and
+// the environment in which it starts its service. Nothing of it is kept after the run.
 import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -2,7 +2,7 @@
 // this process ends, however it does, so does the stack with all that it started.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { inTime } from '../component/wait-for.ts'
+import { withinDeadline } from '../component/wait-for.ts'
 import type { StackReport, StackTask } from './stack-task.ts'
 
 const program = fileURLToPath(new URL('stack.ts', import.meta.url))
@@ -13,16 +13,16 @@ const OPEN_MS_MAX = 300_000
 /** What a stack may take besides its commands, once it runs. */
 const CLOSE_MS_MAX = 60_000
 
-/** What came of the commands, or why they could not be run. */
+/** The results of the commands, or why they were not run. */
 export type StackEnd = Extract<StackReport, { kind: 'done' | 'failed' }>
 
 /** A stack that is up and waits, or that has failed. */
 export interface Stack {
-  /** Runs the commands; the stack is gone afterwards. */
+  /** Runs the commands, then stops the stack. */
   go(): Promise<StackEnd>
 }
 
-/** Brings a stack up. Never throws: what went wrong is told by `go`. */
+/** Starts a stack. Never throws: `go` returns the failure. */
 export async function openStack(task: StackTask): Promise<Stack> {
   const child = spawn('unshare', [...unshare, process.execPath, program], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -34,7 +34,7 @@ export async function openStack(task: StackTask): Promise<Stack> {
   const ask = async (message: object, msMax: number): Promise<StackReport> => {
     child.send(message, () => undefined) // a stack that is gone is told by its end
     try {
-      return await inTime('the stack', next(), msMax)
+      return await withinDeadline('the stack', next(), msMax)
     } catch (error) {
       return { kind: 'failed', why: (error as Error).message }
     }
@@ -50,7 +50,7 @@ export async function openStack(task: StackTask): Promise<Stack> {
   }
 }
 
-/** Gives the reports of a stack one by one; its end counts as the last. */
+/** Returns the reports of a stack one by one; its exit is the last report. */
 function reportsOf(child: ChildProcess): () => Promise<StackReport> {
   const waiting: ((report: StackReport) => void)[] = []
   const reports: StackReport[] = []

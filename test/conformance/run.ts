@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { roleArguments } from '../component/role-process.ts'
-import { findAptPart } from '../parts/apt-part.ts'
+import { findAptDependency } from '../parts/apt-part.ts'
 import { findCurl } from '../parts/curl.ts'
 import { findEnvoy } from '../parts/envoy.ts'
 import { runClient } from './client.ts'
@@ -67,7 +67,7 @@ async function prepareTasks(
   given: { reference: string; service: readonly string[] },
 ): Promise<TaskOf> {
   const [envoy, statsdExporter] = await Promise.all([findEnvoy(), findStatsdExporter()])
-  await findAptPart('redis-server')
+  await findAptDependency('redis-server')
   await findCurl()
   const hostsFile = join(folder, 'hosts')
   const resolverFile = join(folder, 'resolv.conf')

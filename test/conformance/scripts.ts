@@ -1,5 +1,5 @@
 // The reference's integration scripts, unmodified, each against a fresh stack. A script that fails
-// while Envoy went without answers that came too late is run again alone: that was the machine.
+// while calls of the service timed out in Envoy is retried alone: the machine was too slow.
 import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -40,7 +40,7 @@ export async function runScripts(given: {
     let end: StackEnd = first[at] ?? { kind: 'failed', why: 'it was not run' }
     let tries = 1
     while (isLate(end) && tries < TRIES_MAX) {
-      given.log(`again: ${script.name}, ${end.lateCalls} calls of the service were late`)
+      given.log(`again: ${script.name}, ${end.callsOverDeadline} calls of the service were late`)
       const [again] = await runTogether([script], given.taskOf)
       end = again ?? end
       tries++
@@ -74,13 +74,14 @@ function hasPassed(end: StackEnd): boolean {
 }
 
 function isLate(end: StackEnd): end is Extract<StackEnd, { kind: 'done' }> {
-  return !hasPassed(end) && end.kind === 'done' && end.lateCalls > 0
+  return !hasPassed(end) && end.kind === 'done' && end.callsOverDeadline > 0
 }
 
 function outcomeOf(name: string, end: StackEnd, tries: number): Outcome {
   if (end.kind === 'failed') return { name, hasPassed: false, detail: end.why }
-  const { lateCalls, stopped, isAlive, charges } = end
-  const late = lateCalls === 0 ? '' : `; ${lateCalls} calls of the service were late`
+  const { callsOverDeadline, stopped, isAlive, charges } = end
+  const late =
+    callsOverDeadline === 0 ? '' : `; ${callsOverDeadline} calls of the service were late`
   const ms = end.ended.reduce((sum, { ms: each }) => sum + each, 0)
   const facts = `${(ms / 1000).toFixed(1)} s, try ${tries}; service ${stopped}${late}`
   const alone = charges > 0 ? '' : '\nthe service counted nothing in Redis'

@@ -1,6 +1,6 @@
-// What run-in-stack.ts and stack.ts say to each other across the wall of the namespace.
+// The messages between run-in-stack.ts and stack.ts, which runs in its own namespaces.
 
-/** What a stack is to run, and with what. */
+/** The commands of a stack, and its environment. */
 export interface StackTask {
   /** Tree of the reference: its scripts and its configurations of Envoy, unmodified. */
   readonly reference: string
@@ -19,7 +19,7 @@ export interface StackTask {
   readonly commandMsMax: number
 }
 
-/** How one of the commands ended. */
+/** The result of one command. */
 export interface Ended {
   /** 0 = well; a text where a signal ended it. */
   readonly exitCode: number | string
@@ -28,7 +28,7 @@ export interface Ended {
   readonly ms: number
 }
 
-/** What a stack says: that it is up, that it could not, or what came of the commands. */
+/** The report of a stack: that it is ready, that it failed, or the results of the commands. */
 export type StackReport =
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly why: string }
@@ -36,7 +36,7 @@ export type StackReport =
       readonly kind: 'done'
       readonly ended: readonly Ended[]
       /** Calls of the service that failed or passed Envoy's 20 ms: Envoy let those through. */
-      readonly lateCalls: number
+      readonly callsOverDeadline: number
       /** Charges in Redis meanwhile; 0 = the service decided alone, so nothing was shown. */
       readonly charges: number
       readonly isAlive: boolean

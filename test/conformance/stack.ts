@@ -22,7 +22,7 @@ const ports = { redis: 6379, exporter: 9102, grpc: 8081, proxy: 8888, mockAdmin:
 /** A process of the stack. */
 interface Part {
   readonly name: string
-  /** How it ended; undefined while it runs. */
+  /** How it exited; undefined while it runs. */
   how(): string | undefined
   readonly ended: Promise<void>
   kill(signal: NodeJS.Signals): void
@@ -70,7 +70,7 @@ async function untilListening(part: Part, port: number): Promise<void> {
   await waitFor(`the ${part.name} to listen on port ${port}`, listens, START_MS_MAX)
 }
 
-/** Until the service has answered through Envoy often enough; Envoy lets through what is late. */
+/** Waits until the service responded through Envoy often enough; Envoy admits on a time-out. */
 async function warmUp(service: Part): Promise<void> {
   let answered = 0
   const isWarm = async () => {
@@ -119,7 +119,7 @@ async function startAll(task: StackTask): Promise<{ service: Part; proxy: Runnin
 }
 
 function runCommand(task: StackTask, argv: readonly string[]): Promise<Ended> {
-  const begunMs = performance.now()
+  const startedMs = performance.now()
   const [command = '', ...args] = argv
   const env = { PATH: process.env['PATH'] }
   const limits = { timeout: task.commandMsMax, killSignal: 'SIGKILL' } as const
@@ -134,25 +134,26 @@ function runCommand(task: StackTask, argv: readonly string[]): Promise<Ended> {
     child.on('error', reject)
     child.on('close', (code, signal) => {
       const exitCode = code ?? `ended by ${String(signal)}`
-      resolve({ exitCode, output, ms: Math.round(performance.now() - begunMs) })
+      resolve({ exitCode, output, ms: Math.round(performance.now() - startedMs) })
     })
   })
 }
 
-/** Ends the service as an operator would, and says how that went. */
+/** Stops the service like an operator, and returns how that went. */
 async function stopService(service: Part): Promise<string> {
   if (service.how() !== undefined) return `ended ${service.how()} before it was told to`
-  const begunMs = performance.now()
+  const startedMs = performance.now()
   service.kill('SIGTERM')
   const forced = setTimeout(() => {
     service.kill('SIGKILL')
   }, STOP_MS_MAX)
   await service.ended
   clearTimeout(forced)
-  return `ended ${service.how() ?? '?'} ${Math.round(performance.now() - begunMs)} ms after SIGTERM`
+  const ms = Math.round(performance.now() - startedMs)
+  return `stopped ${service.how() ?? '?'} ${ms} ms after SIGTERM`
 }
 
-/** Charges that Redis has made: the commands by which a limiter counts, without failed ones. */
+/** Successful counting commands in Redis: those with which a limiter counts hits. */
 async function countCharges(): Promise<number> {
   const client = clientOf(ports.redis)
   try {
@@ -173,11 +174,11 @@ async function runStack(task: StackTask): Promise<void> {
   const chargesBefore = await countCharges()
   const ended: Ended[] = []
   for (const argv of task.commands) ended.push(await runCommand(task, argv))
-  const lateCalls = (await proxy.stat('ratelimit\\.error$')) - lateBefore
+  const callsOverDeadline = (await proxy.stat('ratelimit\\.error$')) - lateBefore
   const charges = (await countCharges()) - chargesBefore
   const isAlive = service.how() === undefined
   const stopped = await stopService(service)
-  await say({ kind: 'done', ended, lateCalls, charges, isAlive, stopped })
+  await say({ kind: 'done', ended, callsOverDeadline, charges, isAlive, stopped })
 }
 
 function readLog(file: string): string {

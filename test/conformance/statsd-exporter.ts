@@ -1,9 +1,9 @@
-// The part `statsd_exporter`, of the version in the reference's compose file: on PATH by variable
-// STATSD_EXPORTER, else built once by Go from its module, whose checksum Go verifies.
+// The dependency `statsd_exporter`, of the version in the reference's compose file: on PATH by
+// variable STATSD_EXPORTER, else built once by Go from its module, whose checksum Go verifies.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { cachedPart } from '../parts/parts-cache.ts'
+import { cachedDependency } from '../parts/parts-cache.ts'
 
 const run = promisify(execFile)
 const VERSION = 'v0.18.0'
@@ -13,7 +13,7 @@ const BUILD_MS_MAX = 600_000
 export async function findStatsdExporter(): Promise<string> {
   const given = process.env['STATSD_EXPORTER']
   if (given !== undefined && given !== '') return given
-  const folder = await cachedPart(`statsd-exporter-${VERSION}`, async (into) => {
+  const folder = await cachedDependency(`statsd-exporter-${VERSION}`, async (into) => {
     const env = { ...process.env, GOBIN: into, GOFLAGS: '' }
     const module = `github.com/prometheus/statsd_exporter@${VERSION}`
     const options = { timeout: BUILD_MS_MAX, env, cwd: into }

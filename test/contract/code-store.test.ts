@@ -1,4 +1,4 @@
-// The stores of code pools, each under the one contract.
+// Runs the contract on every store of code pools.
 import { jest } from '@jest/globals'
 import { createCassandraCodeStore } from '../../src/stores/cassandra/code-store.ts'
 import { createMemoryCodeStore } from '../../src/stores/memory/code-store.ts'

@@ -1,5 +1,5 @@
-// What every store of code pools must do: the promises of src/codes/code-store.ts as tests. Knows
-// no store; code-store.test.ts lists them.
+// The contract of a store of code pools: the promises of src/codes/code-store.ts as tests.
+// Independent of the stores, which code-store.test.ts lists.
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { toBase62 } from '../../src/codes/base62.ts'
@@ -13,7 +13,7 @@ interface OpenedCodeStore {
   readonly close: () => Promise<void>
 }
 
-/** One member of the list. */
+/** A store that the contract is run on. */
 export interface CodeStoreCase {
   readonly name: string
   readonly open: () => Promise<OpenedCodeStore>
@@ -26,101 +26,106 @@ const writers = { one: randomUUID(), two: randomUUID() }
 /** Defines the tests of one store. */
 export function defineCodeStoreTests({ name, open }: CodeStoreCase): void {
   describe(name, () => {
-    const given = openCase({ name, open })
-    definePoolTests(given)
-    defineMintTests(given)
-    defineClaimTests(given)
-    defineBlockTests(given)
+    const opened = openCase({ name, open })
+    definePoolTests(opened)
+    defineMintTests(opened)
+    defineClaimTests(opened)
+    defineBlockTests(opened)
   })
 }
 
 const sampleCodes = (count: number) => Array.from({ length: count }, (_, i) => toBase62(i * 31_337))
 
-async function newPool(given: Opened, minted = 0): Promise<Pool> {
+async function newPool(opened: Opened, minted = 0): Promise<Pool> {
   const pool = `pool/${crypto.randomUUID()}`
-  const made = await given().codes.insertPoolIfAbsent({ pool, secretFingerprint: 'f00d' })
-  return minted === 0 ? made : given().codes.advanceMinted({ pool, from: 0, to: minted })
+  const created = await opened().codes.insertPoolIfAbsent({ pool, secretFingerprint: 'f00d' })
+  return minted === 0 ? created : opened().codes.advanceMinted({ pool, from: 0, to: minted })
 }
 
-function definePoolTests(given: Opened): void {
-  test('a new pool is empty, and is read back as it was made', async () => {
-    const made = await newPool(given)
-    expect(made).toMatchObject({ minted: 0, claimed: 0, writerId: null, secretFingerprint: 'f00d' })
-    expect(made.poolNumber).toBeGreaterThanOrEqual(0)
-    expect(await given().codes.readPoolSerial(made.pool)).toEqual(made)
+function definePoolTests(opened: Opened): void {
+  test('a new pool is empty, and a read returns it as created', async () => {
+    const created = await newPool(opened)
+    expect(created).toMatchObject({
+      minted: 0,
+      claimed: 0,
+      writerId: null,
+      secretFingerprint: 'f00d',
+    })
+    expect(created.poolNumber).toBeGreaterThanOrEqual(0)
+    expect(await opened().codes.readPoolSerial(created.pool)).toEqual(created)
   })
 
-  test('an unknown pool is not there', async () => {
-    expect(await given().codes.readPoolSerial('nowhere/pool')).toBeUndefined()
+  test('an unknown pool reads as undefined', async () => {
+    expect(await opened().codes.readPoolSerial('nowhere/pool')).toBeUndefined()
   })
 
-  test('making a pool again answers the row there, with its first fingerprint', async () => {
-    const { codes } = given()
-    const { pool } = await newPool(given, 3)
+  test('creating an existing pool returns its row, with the first fingerprint', async () => {
+    const { codes } = opened()
+    const { pool } = await newPool(opened, 3)
     const row = await codes.claimNext({ pool, from: 0, writerId: writers.one })
     expect(await codes.insertPoolIfAbsent({ pool, secretFingerprint: 'beef' })).toEqual(row)
     expect(await codes.readPoolSerial(pool)).toEqual(row)
   })
 
-  test('pools made at once have numbers of their own, and keep them', async () => {
-    const made = await Promise.all(Array.from({ length: 8 }, () => newPool(given)))
-    expect(new Set(made.map(({ poolNumber }) => poolNumber)).size).toBe(8)
-    for (const row of made) expect(await given().codes.readPoolSerial(row.pool)).toEqual(row)
+  test('pools that are created concurrently have unique, stable numbers', async () => {
+    const created = await Promise.all(Array.from({ length: 8 }, () => newPool(opened)))
+    expect(new Set(created.map(({ poolNumber }) => poolNumber)).size).toBe(8)
+    for (const row of created) expect(await opened().codes.readPoolSerial(row.pool)).toEqual(row)
   })
 
-  test('one pool made 16 times at once is one row', async () => {
+  test('creating one pool 16 times concurrently creates one row', async () => {
     const pool = `pool/${crypto.randomUUID()}`
     const rows = await Promise.all(
       Array.from({ length: 16 }, (_, i) =>
-        given().codes.insertPoolIfAbsent({ pool, secretFingerprint: String(i) }),
+        opened().codes.insertPoolIfAbsent({ pool, secretFingerprint: String(i) }),
       ),
     )
-    const stood = await given().codes.readPoolSerial(pool)
-    for (const row of rows) expect(row).toEqual(stood)
+    const stored = await opened().codes.readPoolSerial(pool)
+    for (const row of rows) expect(row).toEqual(stored)
   })
 }
 
-function defineMintTests(given: Opened): void {
-  test('advanceMinted() from what it is moves it and nothing else', async () => {
-    const { codes } = given()
-    const made = await newPool(given, 2)
-    expect(made.minted).toBe(2)
-    const moved = await codes.advanceMinted({ pool: made.pool, from: 2, to: 12 })
-    expect(moved).toEqual({ ...made, minted: 12 })
-    expect(await codes.readPoolSerial(made.pool)).toEqual(moved)
+function defineMintTests(opened: Opened): void {
+  test('advanceMinted() from the current number changes only that number', async () => {
+    const { codes } = opened()
+    const created = await newPool(opened, 2)
+    expect(created.minted).toBe(2)
+    const moved = await codes.advanceMinted({ pool: created.pool, from: 2, to: 12 })
+    expect(moved).toEqual({ ...created, minted: 12 })
+    expect(await codes.readPoolSerial(created.pool)).toEqual(moved)
   })
 
-  test('advanceMinted() from another number is refused and told the row', async () => {
-    const { codes } = given()
-    const row = await newPool(given, 2)
+  test('advanceMinted() from another number changes nothing and returns the row', async () => {
+    const { codes } = opened()
+    const row = await newPool(opened, 2)
     expect(await codes.advanceMinted({ pool: row.pool, from: 1, to: 9 })).toEqual(row)
     expect(await codes.advanceMinted({ pool: row.pool, from: 3, to: 9 })).toEqual(row)
     expect(await codes.readPoolSerial(row.pool)).toEqual(row)
   })
 
-  test('of concurrent advances from one number one wins', async () => {
-    const { codes } = given()
-    const { pool } = await newPool(given)
+  test('one of several concurrent advances from the same number wins', async () => {
+    const { codes } = opened()
+    const { pool } = await newPool(opened)
     const to = [1, 2, 3, 4, 5, 6, 7, 8]
     const rows = await Promise.all(to.map((n) => codes.advanceMinted({ pool, from: 0, to: n })))
-    const stood = await codes.readPoolSerial(pool)
-    expect(to).toContain(stood?.minted)
-    for (const row of rows) expect(row).toEqual(stood)
+    const stored = await codes.readPoolSerial(pool)
+    expect(to).toContain(stored?.minted)
+    for (const row of rows) expect(row).toEqual(stored)
   })
 }
 
-function defineClaimTests(given: Opened): void {
-  test('claimNext() claims for its writer and nothing else changes', async () => {
-    const { codes } = given()
-    const made = await newPool(given, 2)
-    const claimed = await codes.claimNext({ pool: made.pool, from: 0, writerId: writers.one })
-    expect(claimed).toEqual({ ...made, claimed: 1, writerId: writers.one })
-    expect(await codes.readPoolSerial(made.pool)).toEqual(claimed)
+function defineClaimTests(opened: Opened): void {
+  test('claimNext() claims for its writer and changes nothing else', async () => {
+    const { codes } = opened()
+    const created = await newPool(opened, 2)
+    const claimed = await codes.claimNext({ pool: created.pool, from: 0, writerId: writers.one })
+    expect(claimed).toEqual({ ...created, claimed: 1, writerId: writers.one })
+    expect(await codes.readPoolSerial(created.pool)).toEqual(claimed)
   })
 
-  test('claimNext() from another number is refused and told the row', async () => {
-    const { codes } = given()
-    const { pool } = await newPool(given, 3)
+  test('claimNext() from another number changes nothing and returns the row', async () => {
+    const { codes } = opened()
+    const { pool } = await newPool(opened, 3)
     const row = await codes.claimNext({ pool, from: 0, writerId: writers.one })
     expect(await codes.claimNext({ pool, from: 0, writerId: writers.two })).toEqual(row)
     expect(await codes.claimNext({ pool, from: 2, writerId: writers.two })).toEqual(row)
@@ -128,19 +133,19 @@ function defineClaimTests(given: Opened): void {
   })
 
   test('claimNext() never passes minted', async () => {
-    const { codes } = given()
-    const { pool } = await newPool(given, 1)
+    const { codes } = opened()
+    const { pool } = await newPool(opened, 1)
     const row = await codes.claimNext({ pool, from: 0, writerId: writers.one })
     expect(await codes.claimNext({ pool, from: 1, writerId: writers.two })).toEqual(row)
-    const empty = await newPool(given)
+    const empty = await newPool(opened)
     expect(await codes.claimNext({ pool: empty.pool, from: 0, writerId: writers.one })).toEqual(
       empty,
     )
   })
 
-  test('of 32 concurrent claims of one block one owns it, and all are told who', async () => {
-    const { codes } = given()
-    const { pool } = await newPool(given, 5)
+  test('one of 32 concurrent claims of a block wins, and all return its owner', async () => {
+    const { codes } = opened()
+    const { pool } = await newPool(opened, 5)
     const many = Array.from({ length: 32 }, () => randomUUID())
     const rows = await Promise.all(
       many.map((writerId) => codes.claimNext({ pool, from: 0, writerId })),
@@ -150,19 +155,19 @@ function defineClaimTests(given: Opened): void {
     expect(await codes.readPoolSerial(pool)).toEqual(rows[0])
   })
 
-  test('claims and advances of one pool do not touch another', async () => {
-    const { codes } = given()
-    const [one, other] = [await newPool(given, 2), await newPool(given, 2)]
+  test('claims and advances of one pool do not change another', async () => {
+    const { codes } = opened()
+    const [one, other] = [await newPool(opened, 2), await newPool(opened, 2)]
     await codes.claimNext({ pool: one.pool, from: 0, writerId: writers.one })
     await codes.advanceMinted({ pool: one.pool, from: 2, to: 4 })
     expect(await codes.readPoolSerial(other.pool)).toEqual(other)
   })
 }
 
-function defineBlockTests(given: Opened): void {
-  test('a block comes back as it was put, in order', async () => {
-    const { codes } = given()
-    const { pool } = await newPool(given)
+function defineBlockTests(opened: Opened): void {
+  test('a block is read as written, in order', async () => {
+    const { codes } = opened()
+    const { pool } = await newPool(opened)
     const thousand = sampleCodes(1000).reverse()
     await codes.putBlock({ pool, seq: 1, codes: thousand })
     await codes.putBlock({ pool, seq: 2, codes: sampleCodes(1) })
@@ -170,27 +175,27 @@ function defineBlockTests(given: Opened): void {
     expect(await codes.readBlock({ pool, seq: 2 })).toEqual(sampleCodes(1))
   })
 
-  test('a large block number is told from its neighbours', async () => {
-    const { codes } = given()
-    const { pool } = await newPool(given)
+  test('a large block number differs from the next one', async () => {
+    const { codes } = opened()
+    const { pool } = await newPool(opened)
     const seq = 55_000_000
     await codes.putBlock({ pool, seq, codes: sampleCodes(3) })
     expect(await codes.readBlock({ pool, seq })).toEqual(sampleCodes(3))
     expect(await codes.readBlock({ pool, seq: seq + 1 })).toBeUndefined()
   })
 
-  test('a block may be put again', async () => {
-    const { codes } = given()
-    const { pool } = await newPool(given)
+  test('writing a block is idempotent', async () => {
+    const { codes } = opened()
+    const { pool } = await newPool(opened)
     const block = { pool, seq: 1, codes: sampleCodes(5) }
     await Promise.all([codes.putBlock(block), codes.putBlock(block)])
     expect(await codes.readBlock(block)).toEqual(block.codes)
   })
 
-  test('a deleted block is gone, once or twice, and others are not', async () => {
-    const { codes } = given()
-    const { pool } = await newPool(given)
-    const other = await newPool(given)
+  test('deleting a block is idempotent and keeps other blocks', async () => {
+    const { codes } = opened()
+    const { pool } = await newPool(opened)
+    const other = await newPool(opened)
     for (const block of [
       { pool, seq: 1 },
       { pool, seq: 2 },

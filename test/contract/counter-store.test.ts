@@ -1,4 +1,4 @@
-// The stores of counters, each under the one contract.
+// Runs the contract on every counter store.
 import { jest } from '@jest/globals'
 import { createMemoryCounterStore } from '../../src/stores/memory/counter-store.ts'
 import { connectRedis } from '../../src/stores/redis/connection.ts'

@@ -1,20 +1,20 @@
-// What every store of counters must do: the promises of src/limits/counter-store.ts as tests, for
-// each algorithm. Knows no store; counter-store.test.ts lists them.
+// The contract of a counter store, for each algorithm: the promises of src/limits/counter-store.ts
+// as tests. Independent of the stores, which counter-store.test.ts lists.
 import { describe, expect, test } from '@jest/globals'
 import type { Algorithm, Decision } from '../../src/limits/algorithm.ts'
 import { algorithms } from '../../src/limits/algorithms.ts'
 import {
   fill,
-  newCharge,
+  newCount,
   type OpenedCounterStore,
-  roomOf,
+  capacityOf,
   type Use,
   useOf,
   WINDOW_US,
 } from './counter-use.ts'
 import { openCase } from './open-case.ts'
 
-/** One member of the list. */
+/** A store that the contract is run on. */
 export interface CounterStoreCase {
   readonly name: string
   readonly open: () => Promise<OpenedCounterStore>
@@ -23,11 +23,11 @@ export interface CounterStoreCase {
 const COST_MAX = 2 ** 32 - 1
 const HOUR_US = 3_600_000_000
 
-/** Until one hit more passes, of a limit used up a quarter into a window. */
+/** Wait for the next hit of a limit that is exhausted a quarter into a window. */
 const WAITS_US: Readonly<Record<string, number>> = {
   fixed_window: 750_000_000,
   sliding_window_log: WINDOW_US,
-  sliding_window_counter: 850_000_000, // a tenth of the next window, which still sees this one
+  sliding_window_counter: 850_000_000, // a tenth of the next window, which this one overlaps
   token_bucket: 100_000_000,
   leaky_bucket: 100_000_000,
 }
@@ -51,74 +51,74 @@ export function defineCounterStoreTests({ name, open }: CounterStoreCase): void 
 }
 
 function defineHits(algorithm: Algorithm, use: Use): void {
-  const room = roomOf(algorithm)
+  const capacity = capacityOf(algorithm)
 
-  test('admits what the limit says, telling what remains, and no more', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
-    for (let left = room - 1; left >= 0; left--) {
-      const admitted = { admitted: true, remaining: left, over: 0, retryAfterUs: 0 }
-      expect(await use.one(charge)).toMatchObject(admitted)
+  test('admits hits up to the limit, reports the remainder, and denies further hits', async () => {
+    use.resetClock()
+    const count = newCount(algorithm)
+    for (let remaining = capacity - 1; remaining >= 0; remaining--) {
+      const admitted = { admitted: true, remaining, over: 0, retryAfterUs: 0 }
+      expect(await use.one(count)).toMatchObject(admitted)
     }
     const denied = { admitted: false, remaining: 0, over: 1 }
-    expect(await use.one(charge)).toMatchObject(denied)
-    expect(await use.one(newCharge(algorithm))).toMatchObject({ admitted: true })
+    expect(await use.one(count)).toMatchObject(denied)
+    expect(await use.one(newCount(algorithm))).toMatchObject({ admitted: true })
   })
 
-  test('a look takes nothing, and says whether there is room', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
-    const look = { ...charge, cost: 0 }
-    expect(await use.one(look)).toMatchObject({ admitted: true, remaining: room })
-    expect(await use.one(look)).toMatchObject({ admitted: true, remaining: room })
-    await fill(use, charge)
-    expect(await use.one(look)).toMatchObject({ admitted: false, remaining: 0, over: 0 })
+  test('a peek consumes nothing, and returns whether one hit would be admitted', async () => {
+    use.resetClock()
+    const count = newCount(algorithm)
+    const peek = { ...count, cost: 0 }
+    expect(await use.one(peek)).toMatchObject({ admitted: true, remaining: capacity })
+    expect(await use.one(peek)).toMatchObject({ admitted: true, remaining: capacity })
+    await fill(use, count)
+    expect(await use.one(peek)).toMatchObject({ admitted: false, remaining: 0, over: 0 })
   })
 
-  test('what is given back can be taken again, and no more than was taken', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
-    await fill(use, charge)
-    expect(await use.one({ ...charge, cost: -1 })).toMatchObject({ admitted: true, remaining: 1 })
-    expect(await use.one(charge)).toMatchObject({ admitted: true, remaining: 0 })
-    const all = { ...charge, cost: -COST_MAX }
-    expect(await use.one(all)).toMatchObject({ admitted: true, remaining: room })
-    expect(await use.one({ ...charge, cost: 0 })).toMatchObject({ remaining: room })
+  test('refunded hits can be consumed, up to the number of consumed hits', async () => {
+    use.resetClock()
+    const count = newCount(algorithm)
+    await fill(use, count)
+    expect(await use.one({ ...count, cost: -1 })).toMatchObject({ admitted: true, remaining: 1 })
+    expect(await use.one(count)).toMatchObject({ admitted: true, remaining: 0 })
+    const all = { ...count, cost: -COST_MAX }
+    expect(await use.one(all)).toMatchObject({ admitted: true, remaining: capacity })
+    expect(await use.one({ ...count, cost: 0 })).toMatchObject({ remaining: capacity })
   })
 
   test('concurrent callers never exceed the limit', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
-    const decisions = await Promise.all(Array.from({ length: 200 }, () => use.one(charge)))
-    expect(decisions.filter(({ admitted }) => admitted)).toHaveLength(room)
+    use.resetClock()
+    const count = newCount(algorithm)
+    const decisions = await Promise.all(Array.from({ length: 200 }, () => use.one(count)))
+    expect(decisions.filter(({ admitted }) => admitted)).toHaveLength(capacity)
   })
 
-  test('hits beyond every limit are denied for good, and take nothing', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
-    const denied = { admitted: false, over: COST_MAX, retryAfterUs: Infinity, remaining: room }
-    expect(await use.one({ ...charge, cost: COST_MAX })).toMatchObject(denied)
-    expect(await use.one(charge)).toMatchObject({ admitted: true, remaining: room - 1 })
+  test('hits beyond any limit are denied with an infinite wait, and consume nothing', async () => {
+    use.resetClock()
+    const count = newCount(algorithm)
+    const denied = { admitted: false, over: COST_MAX, retryAfterUs: Infinity, remaining: capacity }
+    expect(await use.one({ ...count, cost: COST_MAX })).toMatchObject(denied)
+    expect(await use.one(count)).toMatchObject({ admitted: true, remaining: capacity - 1 })
   })
 
-  test('a limit of nothing denies all', async () => {
-    use.begin()
-    const charge = newCharge(algorithm, { requests: 0 })
+  test('a limit of 0 denies every hit', async () => {
+    use.resetClock()
+    const count = newCount(algorithm, { requests: 0 })
     const denied = { admitted: false, remaining: 0, retryAfterUs: Infinity }
-    expect(await use.one(charge)).toMatchObject(denied)
-    await use.one({ ...charge, cost: -5 })
+    expect(await use.one(count)).toMatchObject(denied)
+    await use.one({ ...count, cost: -5 })
     use.wait(3 * WINDOW_US)
-    expect(await use.one(charge)).toMatchObject(denied) // neither refund nor time undoes it
+    expect(await use.one(count)).toMatchObject(denied) // neither a refund nor time changes it
   })
 }
 
 function defineTime(algorithm: Algorithm, use: Use): void {
-  test('a limit that is raised lets more through at once, whatever was denied', async () => {
-    use.begin()
-    const charge = newCharge(algorithm, { requests: 7, burst: 7 })
-    for (let hit = 0; hit < 20; hit++) await use.one(charge)
-    const { retryAfterUs } = await use.one(charge)
-    const raised = { ...charge, limit: { ...charge.limit, requests: 60, burst: 60 } }
+  test('a raised limit admits more hits immediately, whatever was denied before', async () => {
+    use.resetClock()
+    const count = newCount(algorithm, { requests: 7, burst: 7 })
+    for (let hit = 0; hit < 20; hit++) await use.one(count)
+    const { retryAfterUs } = await use.one(count)
+    const raised = { ...count, limit: { ...count.limit, requests: 60, burst: 60 } }
     const decision = await use.one(raised)
     expect(decision.retryAfterUs).toBeLessThanOrEqual(retryAfterUs)
     if (algorithm.name !== 'leaky_bucket') {
@@ -126,116 +126,116 @@ function defineTime(algorithm: Algorithm, use: Use): void {
     }
   })
 
-  test('the wait is the one of its own kind of window', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
+  test('the reported wait follows the window of the algorithm', async () => {
+    use.resetClock()
+    const count = newCount(algorithm)
     use.wait(WINDOW_US / 4)
-    await fill(use, charge)
+    await fill(use, count)
     const retryAfterUs = WAITS_US[algorithm.name]
-    expect(await use.one(charge)).toMatchObject({ admitted: false, retryAfterUs })
+    expect(await use.one(count)).toMatchObject({ admitted: false, retryAfterUs })
   })
 
-  test('who waits as long as told is admitted, and no sooner', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
+  test('a retry after the reported wait is admitted, an earlier one is denied', async () => {
+    use.resetClock()
+    const count = newCount(algorithm)
     use.wait(WINDOW_US / 4)
-    await fill(use, charge)
+    await fill(use, count)
     use.wait(1)
-    const { retryAfterUs } = await use.one(charge)
+    const { retryAfterUs } = await use.one(count)
     use.wait(retryAfterUs - 1)
-    expect(await use.one(charge)).toMatchObject({ admitted: false, retryAfterUs: 1 })
+    expect(await use.one(count)).toMatchObject({ admitted: false, retryAfterUs: 1 })
     use.wait(1)
-    expect(await use.one(charge)).toMatchObject({ admitted: true })
+    expect(await use.one(count)).toMatchObject({ admitted: true })
   })
 
-  test('after the reset the counter is as new', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
-    await fill(use, charge)
-    const { resetUs } = await use.one({ ...charge, cost: 0 })
+  test('after the reset the counter behaves like a new one', async () => {
+    use.resetClock()
+    const count = newCount(algorithm)
+    await fill(use, count)
+    const { resetUs } = await use.one({ ...count, cost: 0 })
     use.wait(resetUs)
-    const look = await use.one({ ...charge, cost: 0 })
-    expect(look).toMatchObject({ admitted: true, remaining: roomOf(algorithm) })
+    const peek = await use.one({ ...count, cost: 0 })
+    expect(peek).toMatchObject({ admitted: true, remaining: capacityOf(algorithm) })
   })
 
-  test('a clock set back gives nothing', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
+  test('a clock that is set back admits no hits', async () => {
+    use.resetClock()
+    const count = newCount(algorithm)
     use.wait(WINDOW_US / 2)
-    await fill(use, charge)
+    await fill(use, count)
     use.wait(-WINDOW_US / 4)
-    expect(await use.one(charge)).toMatchObject({ admitted: false })
+    expect(await use.one(count)).toMatchObject({ admitted: false })
   })
 }
 
 function defineClockSteps(algorithm: Algorithm, use: Use): void {
   test('a clock that was an hour ahead denies for two windows at most', async () => {
-    use.begin()
+    use.resetClock()
     const windowUs = WINDOW_US / 100
-    const charge = newCharge(algorithm, { windowUs })
+    const count = newCount(algorithm, { windowUs })
     use.wait(HOUR_US)
-    await fill(use, charge)
+    await fill(use, count)
     use.wait(-HOUR_US)
-    const denied = await use.one(charge)
+    const denied = await use.one(count)
     expect(denied).toMatchObject({ admitted: false, remaining: 0 })
     expect(denied.retryAfterUs).toBeLessThanOrEqual(2 * windowUs)
-    use.wait(denied.retryAfterUs) // of a state that was kept at that call, not taken at each
-    expect(await use.one(charge)).toMatchObject({ admitted: true })
+    use.wait(denied.retryAfterUs) // of the state that the denied call stored
+    expect(await use.one(count)).toMatchObject({ admitted: true })
   })
 
-  test('a clock that was set forward an hour is as if the hour had passed', async () => {
-    use.begin()
-    const charge = newCharge(algorithm, { windowUs: WINDOW_US / 100 })
-    await fill(use, charge)
+  test('a clock that is set forward an hour has the effect of an elapsed hour', async () => {
+    use.resetClock()
+    const count = newCount(algorithm, { windowUs: WINDOW_US / 100 })
+    await fill(use, count)
     use.wait(HOUR_US)
-    const look = await use.one({ ...charge, cost: 0 })
-    expect(look).toMatchObject({ remaining: roomOf(algorithm) })
+    const peek = await use.one({ ...count, cost: 0 })
+    expect(peek).toMatchObject({ remaining: capacityOf(algorithm) })
   })
 }
 
 function defineCalls(algorithm: Algorithm, use: Use): void {
-  const room = roomOf(algorithm)
+  const capacity = capacityOf(algorithm)
 
-  test('a counter named twice in a call is charged twice', async () => {
-    use.begin()
-    const charge = newCharge(algorithm)
-    const charges = Array.from({ length: room }, () => charge)
-    const decisions = await use.charge(charges)
-    const remaining = charges.map((_, at) => room - 1 - at)
+  test('a counter that is listed twice in a call counts twice', async () => {
+    use.resetClock()
+    const count = newCount(algorithm)
+    const counts = Array.from({ length: capacity }, () => count)
+    const decisions = await use.consume(counts)
+    const remaining = counts.map((_, at) => capacity - 1 - at)
     expect(decisions.map((decision) => decision.remaining)).toEqual(remaining)
-    expect(await use.one(charge)).toMatchObject({ admitted: false })
+    expect(await use.one(count)).toMatchObject({ admitted: false })
   })
 
-  test('a call that is denied takes nothing, not even from a counter named twice', async () => {
-    use.begin()
-    const [charge, full] = [newCharge(algorithm), newCharge(algorithm)]
+  test('a denied call consumes nothing, also from a counter that is listed twice', async () => {
+    use.resetClock()
+    const [count, full] = [newCount(algorithm), newCount(algorithm)]
     await fill(use, full)
-    const decisions = await use.charge([charge, full, charge])
-    expect(decisions[0]).toMatchObject({ admitted: true, remaining: room })
+    const decisions = await use.consume([count, full, count])
+    expect(decisions[0]).toMatchObject({ admitted: true, remaining: capacity })
     expect(decisions[1]).toMatchObject({ admitted: false, over: 1 })
-    expect(await use.one({ ...charge, cost: 0 })).toMatchObject({ remaining: room })
-    const twice = Array.from({ length: room + 1 }, () => charge)
-    expect((await use.charge(twice)).at(-1)).toMatchObject({ admitted: false })
-    expect(await use.one({ ...charge, cost: 0 })).toMatchObject({ remaining: room })
+    expect(await use.one({ ...count, cost: 0 })).toMatchObject({ remaining: capacity })
+    const twice = Array.from({ length: capacity + 1 }, () => count)
+    expect((await use.consume(twice)).at(-1)).toMatchObject({ admitted: false })
+    expect(await use.one({ ...count, cost: 0 })).toMatchObject({ remaining: capacity })
   })
 
-  test('a call that is denied takes where the limit says so, and always gives back', async () => {
-    use.begin()
-    const full = newCharge(algorithm)
-    const counted = newCharge(algorithm, { denyConsumes: true })
-    const given = newCharge(algorithm)
+  test('a denied call consumes if denyConsumes is set, and always refunds', async () => {
+    use.resetClock()
+    const full = newCount(algorithm)
+    const counted = newCount(algorithm, { denyConsumes: true })
+    const refunded = newCount(algorithm)
     await fill(use, full)
-    await fill(use, given)
-    await use.charge([counted, { ...given, cost: -1 }, full])
-    expect(await use.one({ ...counted, cost: 0 })).toMatchObject({ remaining: room - 1 })
-    expect(await use.one({ ...given, cost: 0 })).toMatchObject({ remaining: 1 })
+    await fill(use, refunded)
+    await use.consume([counted, { ...refunded, cost: -1 }, full])
+    expect(await use.one({ ...counted, cost: 0 })).toMatchObject({ remaining: capacity - 1 })
+    expect(await use.one({ ...refunded, cost: 0 })).toMatchObject({ remaining: 1 })
   })
 
-  test('a call may hold 10,000 charges', async () => {
-    use.begin()
-    const limit = newCharge(algorithm).limit
-    const charges = Array.from({ length: 10_000 }, () => ({ ...newCharge(algorithm), limit }))
-    const decisions = await use.charge(charges)
+  test('a call may have 10,000 counts', async () => {
+    use.resetClock()
+    const limit = newCount(algorithm).limit
+    const counts = Array.from({ length: 10_000 }, () => ({ ...newCount(algorithm), limit }))
+    const decisions = await use.consume(counts)
     expect(decisions).toHaveLength(10_000)
     expect(decisions.every(({ admitted }) => admitted)).toBe(true)
   })
@@ -245,52 +245,51 @@ function defineVetoes(use: Use): void {
   const pairs = algorithms.flatMap((one) =>
     algorithms.map((other) => ({ title: `${one.name} and ${other.name}`, one, other })),
   )
-  test.each(pairs)(
-    '$title: one that never denies, and two that deny only together',
-    async ({ one, other }) => {
-      use.begin()
-      const free = newCharge(one)
-      const never = { ...newCharge(other), veto: 'never' as const }
-      await fill(use, never)
-      expect((await use.charge([free, never]))[1]).toMatchObject({ admitted: false })
-      expect(await use.one({ ...free, cost: 0 })).toMatchObject({ remaining: roomOf(one) - 1 })
+  test.each(pairs)('$title: the vetoes never and together', async ({ one, other }) => {
+    use.resetClock()
+    const free = newCount(one)
+    const never = { ...newCount(other), veto: 'never' as const }
+    await fill(use, never)
+    expect((await use.consume([free, never]))[1]).toMatchObject({ admitted: false })
+    expect(await use.one({ ...free, cost: 0 })).toMatchObject({ remaining: capacityOf(one) - 1 })
 
-      const [first, second] = [newCharge(one), newCharge(other)].map((charge) => ({
-        ...charge,
-        veto: 'together' as const,
-      }))
-      if (first === undefined || second === undefined) throw new Error('there are no charges')
-      await fill(use, second)
-      const passing = await use.charge([first, second])
-      expect(passing.map(({ admitted }) => admitted)).toEqual([true, false])
-      expect(await use.one({ ...first, cost: 0 })).toMatchObject({ remaining: roomOf(one) - 1 })
-    },
-  )
+    const [first, second] = [newCount(one), newCount(other)].map((count) => ({
+      ...count,
+      veto: 'together' as const,
+    }))
+    if (first === undefined || second === undefined)
+      throw new Error('Cannot destructure: two counts are expected')
+    await fill(use, second)
+    const decisions = await use.consume([first, second])
+    expect(decisions.map(({ admitted }) => admitted)).toEqual([true, false])
+    expect(await use.one({ ...first, cost: 0 })).toMatchObject({ remaining: capacityOf(one) - 1 })
+  })
 
-  test('a call without charges has no decisions', async () => {
-    expect(await use.charge([])).toEqual([])
+  test('a call without counts has no decisions', async () => {
+    expect(await use.consume([])).toEqual([])
   })
 }
 
 function defineWorkedExample(use: Use): void {
   test('the token bucket of the specification: capacity 10, refill 1 per second', async () => {
-    use.begin()
+    use.resetClock()
     const bucket = algorithms.find(({ name }) => name === 'token_bucket')
-    if (bucket === undefined) throw new Error('there is no token bucket')
-    const charge = newCharge(bucket, { requests: 1, windowUs: 1_000_000, burst: 10 })
-    const hits = async (count: number) => {
+    if (bucket === undefined)
+      throw new Error('the token bucket is missing from the list of algorithms')
+    const hit = newCount(bucket, { requests: 1, windowUs: 1_000_000, burst: 10 })
+    const countAdmitted = async (count: number) => {
       const decisions: Decision[] = []
-      for (let i = 0; i < count; i++) decisions.push(await use.one(charge))
+      for (let i = 0; i < count; i++) decisions.push(await use.one(hit))
       return decisions.filter(({ admitted }) => admitted).length
     }
-    expect(await hits(12)).toBe(10)
+    expect(await countAdmitted(12)).toBe(10)
     use.wait(10_000_000)
-    expect(await hits(12)).toBe(10)
+    expect(await countAdmitted(12)).toBe(10)
     for (let second = 0; second < 10; second++) {
       let admitted = 0
       for (let tenth = 0; tenth < 10; tenth++) {
         use.wait(100_000)
-        admitted += await hits(1)
+        admitted += await countAdmitted(1)
       }
       expect(admitted).toBe(1)
     }

@@ -1,6 +1,6 @@
-// How the contract of counters uses a store: charges of new counters, by a clock of the test's own.
+// How the contract uses a counter store: counts for new counters, by a clock that the test sets.
 import type { Algorithm, Decision, Limit } from '../../src/limits/algorithm.ts'
-import type { CounterCharge, CounterStore } from '../../src/limits/counter-store.ts'
+import type { CounterHits, CounterStore } from '../../src/limits/counter-store.ts'
 
 /** An open store whose clock the tests set. */
 export interface OpenedCounterStore {
@@ -9,46 +9,46 @@ export interface OpenedCounterStore {
   readonly close: () => Promise<void>
 }
 
-/** Requests of a limit that says nothing else. */
+/** Default requests of a limit. */
 const REQUESTS = 10
-/** Its window. */
+/** Default window. */
 export const WINDOW_US = 1_000_000_000
-/** A window begins here. */
+/** The start of a window. */
 const START_US = 1_790_000_000_000_000
 
-let keysMade = 0
+let keysCreated = 0
 
-/** A store, its clock, and charges to it. */
+/** A store and its clock. */
 export function useOf(opened: () => OpenedCounterStore) {
   let nowUs = START_US
-  const goTo = (toUs: number) => {
+  const setClock = (toUs: number) => {
     nowUs = toUs
     opened().setNowUs(toUs)
   }
   return {
-    begin() {
-      goTo(START_US)
+    resetClock() {
+      setClock(START_US)
     },
     wait(us: number) {
-      goTo(nowUs + us)
+      setClock(nowUs + us)
     },
-    charge: (charges: readonly CounterCharge[]) => opened().store.charge(charges),
-    async one(charge: CounterCharge): Promise<Decision> {
-      const [decision] = await opened().store.charge([charge])
-      if (decision === undefined) throw new Error('there is no decision')
+    consume: (counts: readonly CounterHits[]) => opened().store.consume(counts),
+    async one(count: CounterHits): Promise<Decision> {
+      const [decision] = await opened().store.consume([count])
+      if (decision === undefined) throw new Error('the store returned no decision')
       return decision
     },
   }
 }
 
-/** What `useOf` gives. */
+/** The result of `useOf`. */
 export type Use = ReturnType<typeof useOf>
 
-/** A charge of one hit to a counter of its own. */
-export function newCharge(algorithm: Algorithm, limit: Partial<Limit> = {}): CounterCharge {
+/** One hit for a new counter. */
+export function newCount(algorithm: Algorithm, limit: Partial<Limit> = {}): CounterHits {
   const shape = { requests: REQUESTS, windowUs: WINDOW_US, denyConsumes: false, ...limit }
   return {
-    key: `counter ${String(keysMade++)}`,
+    key: `counter ${String(keysCreated++)}`,
     algorithm,
     limit: { burst: shape.requests, ...shape },
     cost: 1,
@@ -57,12 +57,12 @@ export function newCharge(algorithm: Algorithm, limit: Partial<Limit> = {}): Cou
   }
 }
 
-/** Hits that come at once and are let through. */
-export function roomOf(algorithm: Algorithm): number {
+/** Hits that an unused counter admits at once. */
+export function capacityOf(algorithm: Algorithm): number {
   return algorithm.name === 'leaky_bucket' ? 1 : REQUESTS
 }
 
-/** Uses a new counter up. */
-export async function fill(use: Use, charge: CounterCharge): Promise<void> {
-  for (let i = 0; i < roomOf(charge.algorithm); i++) await use.one(charge)
+/** Exhausts a new counter. */
+export async function fill(use: Use, count: CounterHits): Promise<void> {
+  for (let i = 0; i < capacityOf(count.algorithm); i++) await use.one(count)
 }

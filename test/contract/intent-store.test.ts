@@ -1,4 +1,4 @@
-// The stores of intents, each under the one contract.
+// Runs the contract on every intent store.
 import { jest } from '@jest/globals'
 import { createCassandraIntentStore } from '../../src/stores/cassandra/intent-store.ts'
 import { createMemoryIntentStore } from '../../src/stores/memory/intent-store.ts'

@@ -1,5 +1,5 @@
-// What every store of intents must do: the promises of src/links/intent-store.ts as tests. Knows
-// no store; intent-store.test.ts lists them.
+// The contract of an intent store: the promises of src/links/intent-store.ts as tests. Independent
+// of the stores, which intent-store.test.ts lists.
 import { describe, expect, test } from '@jest/globals'
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../src/links/intent-store.ts'
 import type { SweptStore } from '../../src/links/link-store.ts'
@@ -8,14 +8,14 @@ import { openCase } from './open-case.ts'
 /** An open store. */
 interface OpenedIntentStore {
   readonly intents: IntentStore
-  /** Sets the clock by which intents age; absent where the store has a clock of its own. */
+  /** Sets the clock by which intents expire; absent if the store has its own clock. */
   readonly setNowMs?: (nowMs: number) => void
-  /** The same store where intents do not expire by themselves. */
+  /** The same store if intents do not expire by themselves. */
   readonly swept?: SweptStore
   readonly close: () => Promise<void>
 }
 
-/** One member of the list. */
+/** A store that the contract is run on. */
 export interface IntentStoreCase {
   readonly name: string
   readonly open: () => Promise<OpenedIntentStore>
@@ -29,10 +29,10 @@ export const START_MS = 1_790_000_000_000
 /** Defines the tests of one store. */
 export function defineIntentStoreTests({ name, open }: IntentStoreCase): void {
   describe(name, () => {
-    const given = openCase({ name, open })
-    defineInsertTests(given)
-    defineMoveTests(given)
-    defineAgeTests(given)
+    const opened = openCase({ name, open })
+    defineInsertTests(opened)
+    defineMoveTests(opened)
+    defineAgeTests(opened)
   })
 }
 
@@ -48,85 +48,87 @@ function sampleIntent(change: Partial<Intent> = {}): Intent {
   }
 }
 
-async function stored(given: Opened, change: Partial<Intent> = {}): Promise<Intent> {
+async function insertSample(opened: Opened, change: Partial<Intent> = {}): Promise<Intent> {
   const intent = sampleIntent(change)
-  expect(await given().intents.insertIfAbsent(intent)).toEqual(intent)
+  expect(await opened().intents.insertIfAbsent(intent)).toEqual(intent)
   return intent
 }
 
-function defineInsertTests(given: Opened): void {
-  test('insertIfAbsent() stores an intent whole, with and without an end', async () => {
+function defineInsertTests(opened: Opened): void {
+  test('insertIfAbsent() stores every field, with and without an expiry', async () => {
     for (const expiresAtMs of [null, START_MS + 1]) {
-      const intent = await stored(given, { expiresAtMs })
-      expect(await given().intents.readSerial(intent.keyHash)).toEqual(intent)
+      const intent = await insertSample(opened, { expiresAtMs })
+      expect(await opened().intents.readSerial(intent.keyHash)).toEqual(intent)
     }
   })
 
-  test('a key without an intent reads as none', async () => {
-    expect(await given().intents.readSerial(crypto.randomUUID())).toBeUndefined()
+  test('a key without an intent reads as undefined', async () => {
+    expect(await opened().intents.readSerial(crypto.randomUUID())).toBeUndefined()
   })
 
-  test('insertIfAbsent() on a used key answers the intent there and changes nothing', async () => {
-    const first = await stored(given)
+  test('insertIfAbsent() of a used key returns the stored intent and changes nothing', async () => {
+    const first = await insertSample(opened)
     const second = sampleIntent({ keyHash: first.keyHash, code: 'other', expiresAtMs: null })
-    expect(await given().intents.insertIfAbsent(second)).toEqual(first)
-    expect(await given().intents.readSerial(first.keyHash)).toEqual(first)
+    expect(await opened().intents.insertIfAbsent(second)).toEqual(first)
+    expect(await opened().intents.readSerial(first.keyHash)).toEqual(first)
   })
 
-  test('of 64 concurrent intents for one key one stands, and all are told it', async () => {
+  test('one of 64 concurrent intents for a key is stored, and all calls return it', async () => {
     const keyHash = crypto.randomUUID()
     const offered = Array.from({ length: 64 }, () => sampleIntent({ keyHash }))
-    const told = await Promise.all(offered.map((intent) => given().intents.insertIfAbsent(intent)))
-    const stood = await given().intents.readSerial(keyHash)
-    expect(offered).toContainEqual(stood)
-    for (const intent of told) expect(intent).toEqual(stood)
-  })
-}
-
-function defineMoveTests(given: Opened): void {
-  test('move() changes the code and nothing else', async () => {
-    const intent = await stored(given)
-    const moved = { ...intent, code: 'next' }
-    expect(await given().intents.move({ intent, to: 'next' })).toEqual(moved)
-    expect(await given().intents.readSerial(intent.keyHash)).toEqual(moved)
-  })
-
-  test('move() from a code no longer there is refused and told the one that is', async () => {
-    const intent = await stored(given)
-    const moved = await given().intents.move({ intent, to: 'next' })
-    expect(await given().intents.move({ intent, to: 'late' })).toEqual(moved)
-    expect(await given().intents.readSerial(intent.keyHash)).toEqual(moved)
-  })
-
-  test('move() of an intent by another writer is refused', async () => {
-    const intent = await stored(given)
-    const other = { ...intent, writerId: crypto.randomUUID() }
-    expect(await given().intents.move({ intent: other, to: 'next' })).toEqual(intent)
-  })
-
-  test('move() of an intent that is not there makes none', async () => {
-    const intent = sampleIntent()
-    expect(await given().intents.move({ intent, to: 'next' })).toBeUndefined()
-    expect(await given().intents.readSerial(intent.keyHash)).toBeUndefined()
-  })
-
-  test('of 16 concurrent moves one wins, and all are told its code', async () => {
-    const intent = await stored(given)
-    const moves = Array.from({ length: 16 }, (_, i) =>
-      given().intents.move({ intent, to: `next${String(i)}` }),
+    const results = await Promise.all(
+      offered.map((intent) => opened().intents.insertIfAbsent(intent)),
     )
-    const told = await Promise.all(moves)
-    const stood = await given().intents.readSerial(intent.keyHash)
-    expect(stood?.code).toMatch(/^next\d+$/)
-    for (const moved of told) expect(moved).toEqual(stood)
+    const stored = await opened().intents.readSerial(keyHash)
+    expect(offered).toContainEqual(stored)
+    for (const intent of results) expect(intent).toEqual(stored)
   })
 }
 
-function defineAgeTests(given: Opened): void {
-  test('an intent stands for INTENT_TTL_MS and is then absent for every call', async () => {
-    const { intents, setNowMs } = given()
-    if (setNowMs === undefined) return // this store ages its rows by a clock of its own
-    const intent = await stored(given)
+function defineMoveTests(opened: Opened): void {
+  test('move() changes the code and nothing else', async () => {
+    const intent = await insertSample(opened)
+    const moved = { ...intent, code: 'next' }
+    expect(await opened().intents.move({ intent, to: 'next' })).toEqual(moved)
+    expect(await opened().intents.readSerial(intent.keyHash)).toEqual(moved)
+  })
+
+  test('move() from an outdated code is rejected and returns the stored intent', async () => {
+    const intent = await insertSample(opened)
+    const moved = await opened().intents.move({ intent, to: 'next' })
+    expect(await opened().intents.move({ intent, to: 'late' })).toEqual(moved)
+    expect(await opened().intents.readSerial(intent.keyHash)).toEqual(moved)
+  })
+
+  test('move() of an intent of another writer is rejected', async () => {
+    const intent = await insertSample(opened)
+    const other = { ...intent, writerId: crypto.randomUUID() }
+    expect(await opened().intents.move({ intent: other, to: 'next' })).toEqual(intent)
+  })
+
+  test('move() of an absent intent creates none', async () => {
+    const intent = sampleIntent()
+    expect(await opened().intents.move({ intent, to: 'next' })).toBeUndefined()
+    expect(await opened().intents.readSerial(intent.keyHash)).toBeUndefined()
+  })
+
+  test('one of 16 concurrent moves wins, and all return its code', async () => {
+    const intent = await insertSample(opened)
+    const moves = Array.from({ length: 16 }, (_, i) =>
+      opened().intents.move({ intent, to: `next${String(i)}` }),
+    )
+    const results = await Promise.all(moves)
+    const stored = await opened().intents.readSerial(intent.keyHash)
+    expect(stored?.code).toMatch(/^next\d+$/)
+    for (const moved of results) expect(moved).toEqual(stored)
+  })
+}
+
+function defineAgeTests(opened: Opened): void {
+  test('an intent expires after INTENT_TTL_MS for every call', async () => {
+    const { intents, setNowMs } = opened()
+    if (setNowMs === undefined) return // this store expires its rows by its own clock
+    const intent = await insertSample(opened)
     setNowMs(START_MS + INTENT_TTL_MS - 1)
     expect(await intents.readSerial(intent.keyHash)).toEqual(intent)
     const moved = await intents.move({ intent, to: 'next' })
@@ -140,12 +142,13 @@ function defineAgeTests(given: Opened): void {
     setNowMs(START_MS)
   })
 
-  test('deleteEnded() takes intents past their life only, at most max at a time', async () => {
-    const { intents, swept } = given()
+  test('deleteEnded() deletes only expired intents, at most max at a time', async () => {
+    const { intents, swept } = opened()
     if (swept === undefined) return
     const old: Intent[] = []
-    for (let i = 0; i < 3; i++) old.push(await stored(given, { createdAtMs: START_MS - 1000 }))
-    const fresh = await stored(given, { createdAtMs: START_MS - 999 })
+    for (let i = 0; i < 3; i++)
+      old.push(await insertSample(opened, { createdAtMs: START_MS - 1000 }))
+    const fresh = await insertSample(opened, { createdAtMs: START_MS - 999 })
     const sweep = { beforeMs: START_MS - 1000 + INTENT_TTL_MS, max: 2 }
     expect(await swept.deleteEnded(sweep)).toBe(2)
     expect(await swept.deleteEnded(sweep)).toBe(1)

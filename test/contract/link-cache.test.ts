@@ -1,31 +1,31 @@
-// The shared caches of links, each under the one contract.
+// Runs the contract on every shared link cache.
 import { jest } from '@jest/globals'
 import { createMemoryLinkCache } from '../../src/stores/memory/link-cache.ts'
-import { openReadyCache, PATIENT_MS_MAX } from '../component/link-cache-use.ts'
+import { openReadyCache, TOLERANT_MS_MAX } from '../component/link-cache-use.ts'
 import { clientOf, type RedisServer, startCluster, startRedis } from '../parts/redis.ts'
 import { defineLinkCacheTests, type LinkCacheCase } from './link-cache.ts'
 import { type OnClose, openParts } from './open-parts.ts'
 
-/** Lets every key of a server grow older. */
-async function age(client: ReturnType<typeof clientOf>, ms: number): Promise<void> {
+/** Shortens the TTL of every key of a server. */
+async function ageKeys(client: ReturnType<typeof clientOf>, ms: number): Promise<void> {
   for (const key of await client.keys('*')) await client.pexpire(key, (await client.pttl(key)) - ms)
 }
 
-/** A cache on these servers. */
+/** Opens a cache on these servers. */
 async function openOn(servers: readonly RedisServer[], url: string, onClose: OnClose) {
-  const { cache } = await openReadyCache(url, { commandMsMax: PATIENT_MS_MAX })
+  const { cache } = await openReadyCache(url, { commandMsMax: TOLERANT_MS_MAX })
   onClose(() => cache.close())
   const clients = servers.map(({ port }) => clientOf(port))
   onClose(() => {
     for (const client of clients) client.disconnect()
   })
-  const pass = async (ms: number) => {
-    for (const client of clients) await age(client, ms)
+  const advance = async (ms: number) => {
+    for (const client of clients) await ageKeys(client, ms)
   }
-  return { cache, pass, isTimeReal: true }
+  return { cache, advance, usesRealTime: true }
 }
 
-/** A cluster of Redis may have to be installed, and takes some seconds to agree. */
+/** Redis may have to be installed, and a cluster takes some seconds to form. */
 const SETUP_MS_MAX = 400_000
 
 const caches: readonly LinkCacheCase[] = [
@@ -34,12 +34,12 @@ const caches: readonly LinkCacheCase[] = [
     open() {
       let nowMs = 0
       const cache = createMemoryLinkCache({ nowMs: () => nowMs })
-      const pass = (ms: number) => {
+      const advance = (ms: number) => {
         nowMs += ms
         return Promise.resolve()
       }
       const close = () => Promise.resolve()
-      return Promise.resolve({ cache, pass, isTimeReal: false, close })
+      return Promise.resolve({ cache, advance, usesRealTime: false, close })
     },
   },
   {

@@ -1,21 +1,21 @@
-// What every shared cache of links must do: the promises of src/links/link-cache.ts as tests. Knows
-// no cache; link-cache.test.ts lists them.
+// The contract of a shared link cache: the promises of src/links/link-cache.ts as tests.
+// Independent of the caches, which link-cache.test.ts lists.
 import { describe, expect, test } from '@jest/globals'
 import type { Target } from '../../src/links/decide-redirect.ts'
 import { type LinkCache, NEGATIVE_MS, LEASE_MS } from '../../src/links/link-cache.ts'
 import { openCase } from './open-case.ts'
 import { freshCode } from './sample-link.ts'
 
-/** An open cache whose time the tests let pass. */
+/** An open cache whose time the tests advance. */
 interface OpenedLinkCache {
   readonly cache: LinkCache
-  readonly pass: (ms: number) => Promise<void>
-  /** Whether time passes of itself too. */
-  readonly isTimeReal: boolean
+  readonly advance: (ms: number) => Promise<void>
+  /** Whether real time passes, too. */
+  readonly usesRealTime: boolean
   readonly close: () => Promise<void>
 }
 
-/** One member of the list. */
+/** A cache that the contract is run on. */
 export interface LinkCacheCase {
   readonly name: string
   readonly open: () => Promise<OpenedLinkCache>
@@ -25,165 +25,168 @@ type Opened = () => OpenedLinkCache
 
 const NOW_MS = 1_790_000_000_000
 const HOUR_MS = 3_600_000
-const REAL_LEFT_MS_MAX = 5000
+const REAL_MARGIN_MS_MAX = 5000
 const target: Target = { longUrl: 'https://example.com/a?b=c#d', expiresAtMs: null }
 
 /** Defines the tests of one cache. */
 export function defineLinkCacheTests({ name, open }: LinkCacheCase): void {
   describe(name, () => {
-    const given = openCase({ name, open })
-    definePermitTests(given)
-    defineEntryTests(given)
-    defineLifeTests(given)
+    const opened = openCase({ name, open })
+    defineLeaseTests(opened)
+    defineEntryTests(opened)
+    defineTtlTests(opened)
   })
 }
 
-/** Looks for the first time; gives the lease. */
-async function permitFor(given: Opened, code: string): Promise<string> {
-  const seen = await given().cache.look(code)
-  if (seen.kind !== 'unknown' || seen.lease === undefined) throw new Error('there is no lease')
-  return seen.lease
+/** Looks a code up for the first time and returns the lease. */
+async function acquireLease(opened: Opened, code: string): Promise<string> {
+  const result = await opened().cache.lookUp(code)
+  if (result.kind !== 'unknown' || result.lease === undefined) throw new Error('no lease')
+  return result.lease
 }
 
-async function fill(given: Opened, code: string, found: Target | undefined): Promise<boolean> {
-  const lease = await permitFor(given, code)
-  return given().cache.fill({ code, lease, target: found, nowMs: NOW_MS })
+async function fill(opened: Opened, code: string, found: Target | undefined): Promise<boolean> {
+  const lease = await acquireLease(opened, code)
+  return opened().cache.fill({ code, lease, target: found, nowMs: NOW_MS })
 }
 
 /**
- * How long before its end a life is looked at for the last time: just before it, or so much sooner
- * where time is real that a test which is held up does not come too late.
+ * How long before the expiry an entry is last verified: 1 ms, or in real time so much earlier that
+ * a slow test does not read after the expiry.
  */
-function leftOf(given: Opened, lifeMs: number): number {
-  return given().isTimeReal ? Math.min(lifeMs / 2, REAL_LEFT_MS_MAX) : 1
+function marginOf(opened: Opened, ttlMs: number): number {
+  return opened().usesRealTime ? Math.min(ttlMs / 2, REAL_MARGIN_MS_MAX) : 1
 }
 
-function definePermitTests(given: Opened): void {
-  const waits = { kind: 'unknown', lease: undefined }
+function defineLeaseTests(opened: Opened): void {
+  const leasedByAnother = { kind: 'unknown', lease: undefined }
 
-  test('who looks first gets a lease, who looks next gets none', async () => {
+  test('the first look-up of a code gets a lease, the next one none', async () => {
     const code = freshCode()
-    await permitFor(given, code)
-    expect(await given().cache.look(code)).toEqual(waits)
+    await acquireLease(opened, code)
+    expect(await opened().cache.lookUp(code)).toEqual(leasedByAnother)
   })
 
-  test('of 50 who look at once one gets a lease', async () => {
+  test('one of 50 concurrent look-ups gets a lease', async () => {
     const code = freshCode()
-    const seen = await Promise.all(Array.from({ length: 50 }, () => given().cache.look(code)))
-    const leases = seen.flatMap((one) => (one.kind === 'unknown' ? (one.lease ?? []) : ['?']))
+    const results = await Promise.all(Array.from({ length: 50 }, () => opened().cache.lookUp(code)))
+    const leases = results.flatMap((one) => (one.kind === 'unknown' ? (one.lease ?? []) : ['?']))
     expect(leases).toHaveLength(1)
   })
 
-  test('a lease is good for one entry', async () => {
+  test('a lease is valid for one fill', async () => {
     const code = freshCode()
-    const lease = await permitFor(given, code)
+    const lease = await acquireLease(opened, code)
     const entry = { code, lease, nowMs: NOW_MS }
-    expect(await given().cache.fill({ ...entry, target })).toBe(true)
-    expect(await given().cache.fill({ ...entry, target: undefined })).toBe(false)
-    expect(await given().cache.look(code)).toEqual({ kind: 'hit', target })
+    expect(await opened().cache.fill({ ...entry, target })).toBe(true)
+    expect(await opened().cache.fill({ ...entry, target: undefined })).toBe(false)
+    expect(await opened().cache.lookUp(code)).toEqual({ kind: 'hit', target })
   })
 
-  test('a lease of another look-up, or of another code, is refused', async () => {
+  test('a fill with the lease of another code is rejected', async () => {
     const [code, other] = [freshCode(), freshCode()]
-    const lease = await permitFor(given, other)
-    await permitFor(given, code)
-    expect(await given().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
-    expect(await given().cache.look(code)).toEqual(waits)
+    const lease = await acquireLease(opened, other)
+    await acquireLease(opened, code)
+    expect(await opened().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
+    expect(await opened().cache.lookUp(code)).toEqual(leasedByAnother)
   })
 
-  test('forget() ends a lease: what was read before the change is refused', async () => {
+  test('invalidate() revokes a lease: a fill with an outdated target is rejected', async () => {
     const code = freshCode()
-    const lease = await permitFor(given, code)
-    await given().cache.forget(code)
-    expect(await given().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
-    const next = await permitFor(given, code)
+    const lease = await acquireLease(opened, code)
+    await opened().cache.invalidate(code)
+    expect(await opened().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
+    const next = await acquireLease(opened, code)
     expect(next).not.toBe(lease)
-    expect(await given().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
+    expect(await opened().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
   })
 
-  test('a lease ends by itself after its time, and the next who looks gets one', async () => {
+  test('a lease expires after LEASE_MS, and the next look-up gets a new one', async () => {
     const code = freshCode()
-    const lease = await permitFor(given, code)
-    const leftMs = leftOf(given, LEASE_MS)
-    await given().pass(LEASE_MS - leftMs)
-    expect(await given().cache.look(code)).toEqual(waits)
-    await given().pass(leftMs)
-    expect(await given().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
-    await permitFor(given, code)
+    const lease = await acquireLease(opened, code)
+    const marginMs = marginOf(opened, LEASE_MS)
+    await opened().advance(LEASE_MS - marginMs)
+    expect(await opened().cache.lookUp(code)).toEqual(leasedByAnother)
+    await opened().advance(marginMs)
+    expect(await opened().cache.fill({ code, lease, target, nowMs: NOW_MS })).toBe(false)
+    await acquireLease(opened, code)
   })
 }
 
-function defineEntryTests(given: Opened): void {
+function defineEntryTests(opened: Opened): void {
   test.each<[string, Target]>([
-    ['for ever', target],
-    ['until it expires', { ...target, expiresAtMs: NOW_MS + 60_000 }],
-    ['as long as can be', { longUrl: `https://x/${'~'.repeat(2038)}`, expiresAtMs: null }],
-    ['of an upper-case scheme', { ...target, longUrl: 'HTTP://EXAMPLE.com' }],
-    ['with signs of every kind', { ...target, longUrl: 'https://x/!"#$%&()*+,-.:;<=>?@[]^_`{|}' }],
-  ])('a target is remembered: %s', async (_, found) => {
+    ['without an expiry', target],
+    ['with an expiry', { ...target, expiresAtMs: NOW_MS + 60_000 }],
+    ['of the maximum length', { longUrl: `https://x/${'~'.repeat(2038)}`, expiresAtMs: null }],
+    ['with an upper-case scheme', { ...target, longUrl: 'HTTP://EXAMPLE.com' }],
+    [
+      'with every punctuation character',
+      { ...target, longUrl: 'https://x/!"#$%&()*+,-.:;<=>?@[]^_`{|}' },
+    ],
+  ])('a target is cached: %s', async (_, found) => {
     const code = freshCode()
-    expect(await fill(given, code, found)).toBe(true)
+    expect(await fill(opened, code, found)).toBe(true)
     for (let i = 0; i < 2; i++) {
-      expect(await given().cache.look(code)).toEqual({ kind: 'hit', target: found })
+      expect(await opened().cache.lookUp(code)).toEqual({ kind: 'hit', target: found })
     }
   })
 
-  test('that there is nothing is remembered', async () => {
+  test('a miss is cached', async () => {
     const code = freshCode()
-    expect(await fill(given, code, undefined)).toBe(true)
-    expect(await given().cache.look(code)).toEqual({ kind: 'negative' })
+    expect(await fill(opened, code, undefined)).toBe(true)
+    expect(await opened().cache.lookUp(code)).toEqual({ kind: 'negative' })
   })
 
-  test.each([target, undefined])('forget() removes %j, and may be repeated', async (found) => {
+  test.each([target, undefined])('invalidate() removes %j, and is idempotent', async (found) => {
     const code = freshCode()
-    await fill(given, code, found)
-    await given().cache.forget(code)
-    await given().cache.forget(code)
-    await permitFor(given, code)
+    await fill(opened, code, found)
+    await opened().cache.invalidate(code)
+    await opened().cache.invalidate(code)
+    await acquireLease(opened, code)
   })
 
-  test('codes that differ in case only are different codes', async () => {
+  test('codes are case-sensitive', async () => {
     const code = freshCode()
-    await fill(given, `${code}a`, target)
-    await permitFor(given, `${code}A`)
+    await fill(opened, `${code}a`, target)
+    await acquireLease(opened, `${code}A`)
   })
 }
 
-function defineLifeTests(given: Opened): void {
-  test('a target is remembered for about an hour', async () => {
+function defineTtlTests(opened: Opened): void {
+  test('a target is cached for about an hour', async () => {
     const codes = Array.from({ length: 40 }, freshCode)
-    for (const code of codes) await fill(given, code, target)
-    await given().pass(HOUR_MS * 0.89)
-    for (const code of codes) expect((await given().cache.look(code)).kind).toBe('hit')
-    await given().pass(HOUR_MS * 0.11)
+    for (const code of codes) await fill(opened, code, target)
+    await opened().advance(HOUR_MS * 0.89)
+    for (const code of codes) expect((await opened().cache.lookUp(code)).kind).toBe('hit')
+    await opened().advance(HOUR_MS * 0.11)
     const kinds = await Promise.all(
-      codes.map(async (code) => (await given().cache.look(code)).kind),
+      codes.map(async (code) => (await opened().cache.lookUp(code)).kind),
     )
     expect(new Set(kinds)).toEqual(new Set(['hit', 'unknown'])) // not all at once
-    await given().pass(HOUR_MS * 0.1)
-    for (const code of codes) expect((await given().cache.look(code)).kind).toBe('unknown')
+    await opened().advance(HOUR_MS * 0.1)
+    for (const code of codes) expect((await opened().cache.lookUp(code)).kind).toBe('unknown')
   })
 
-  test('one that expires sooner, until then', async () => {
-    const [code, lifeMs] = [freshCode(), 30_000]
-    await fill(given, code, { ...target, expiresAtMs: NOW_MS + lifeMs })
-    const leftMs = leftOf(given, lifeMs)
-    await given().pass(lifeMs - leftMs)
-    expect((await given().cache.look(code)).kind).toBe('hit')
-    await given().pass(leftMs)
-    expect((await given().cache.look(code)).kind).toBe('unknown')
+  test('a target that expires sooner is cached until its expiry', async () => {
+    const [code, ttlMs] = [freshCode(), 30_000]
+    await fill(opened, code, { ...target, expiresAtMs: NOW_MS + ttlMs })
+    const marginMs = marginOf(opened, ttlMs)
+    await opened().advance(ttlMs - marginMs)
+    expect((await opened().cache.lookUp(code)).kind).toBe('hit')
+    await opened().advance(marginMs)
+    expect((await opened().cache.lookUp(code)).kind).toBe('unknown')
   })
 
   test.each<[string, Target | undefined]>([
-    ['that there is nothing', undefined],
-    ['a target that has expired', { ...target, expiresAtMs: NOW_MS }],
-  ])('%s is remembered for a minute', async (_, found) => {
+    ['a miss', undefined],
+    ['an expired target', { ...target, expiresAtMs: NOW_MS }],
+  ])('%s is cached for a minute', async (_, found) => {
     const code = freshCode()
-    await fill(given, code, found)
-    const leftMs = leftOf(given, NEGATIVE_MS)
-    await given().pass(NEGATIVE_MS - leftMs)
-    expect((await given().cache.look(code)).kind).toBe(found === undefined ? 'negative' : 'hit')
-    await given().pass(leftMs)
-    expect((await given().cache.look(code)).kind).toBe('unknown')
+    await fill(opened, code, found)
+    const marginMs = marginOf(opened, NEGATIVE_MS)
+    await opened().advance(NEGATIVE_MS - marginMs)
+    expect((await opened().cache.lookUp(code)).kind).toBe(found === undefined ? 'negative' : 'hit')
+    await opened().advance(marginMs)
+    expect((await opened().cache.lookUp(code)).kind).toBe('unknown')
   })
 }

@@ -1,4 +1,4 @@
-// The stores of links, each under the one contract.
+// Runs the contract on every link store.
 import { jest } from '@jest/globals'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import type { CassandraSession } from '../../src/stores/cassandra/client.ts'
@@ -9,27 +9,27 @@ import { defineLinkStoreTests, type LinkStoreCase } from './link-store.ts'
 import { openNode, SETUP_MS_MAX } from './open-cassandra.ts'
 import { openSqlite } from './open-sqlite.ts'
 
-/** A store that loses its connection with its first write, which arrives when it is told to. */
-function openLateStore(cassandra: CassandraSession) {
-  let held: (() => Promise<unknown>) | undefined
+/** A store whose connection is lost at its first write; `deliver` sends that write. */
+function openStoreWithDelayedWrite(cassandra: CassandraSession) {
+  let delayed: (() => Promise<unknown>) | undefined
   const links = createCassandraLinkStore(
     {
       warmUp: () => undefined,
       execute(kind, cql, values) {
-        if (held !== undefined)
-          return Promise.reject(new StoreError('gone', { outcome: 'not-done' }))
+        if (delayed !== undefined)
+          return Promise.reject(new StoreError('connection lost', { outcome: 'not-done' }))
         if (kind !== 'lwt') return cassandra.execute(kind, cql, values)
-        held = () => cassandra.execute(kind, cql, values)
-        return Promise.reject(new StoreError('gone', { outcome: 'unknown' }))
+        delayed = () => cassandra.execute(kind, cql, values)
+        return Promise.reject(new StoreError('connection lost', { outcome: 'unknown' }))
       },
     },
     { pause: () => Promise.resolve() },
   )
-  const arrive = async () => {
-    if (held === undefined) throw new Error('nothing was written')
-    await held()
+  const deliver = async () => {
+    if (delayed === undefined) throw new Error('there was no write to deliver')
+    await delayed()
   }
-  return { links, arrive }
+  return { links, deliver }
 }
 
 const stores: readonly LinkStoreCase[] = [
@@ -52,8 +52,8 @@ const stores: readonly LinkStoreCase[] = [
     name: 'cassandra',
     async open() {
       const { cassandra, close } = await openNode('links_contract')
-      const openLate = () => openLateStore(cassandra)
-      return { links: createCassandraLinkStore(cassandra), openLate, close }
+      const openDelayed = () => openStoreWithDelayedWrite(cassandra)
+      return { links: createCassandraLinkStore(cassandra), openDelayed, close }
     },
   },
 ]

@@ -1,24 +1,24 @@
-// What every store of links must do: the promises of src/links/link-store.ts as tests. Knows no
-// store; link-store.test.ts lists them.
+// The contract of a link store: the promises of src/links/link-store.ts as tests. Independent of
+// the stores, which link-store.test.ts lists.
 import { describe, expect, test } from '@jest/globals'
 import type { Link } from '../../src/links/link.ts'
 import type { LinkStore, SweptStore } from '../../src/links/link-store.ts'
 import { openCase } from './open-case.ts'
 import { freshCode, sampleLink } from './sample-link.ts'
 
-/** An open store. `swept` is the same store where it does not expire records by itself. */
+/** An open store. `swept` is the same store if it does not expire records by itself. */
 interface OpenedLinkStore {
   readonly links: LinkStore
   readonly swept?: SweptStore
   /**
-   * Where a write may be long on its way: the same links by another connection, which is gone after
-   * its first write; `arrive` lets that write arrive at last.
+   * If writes may be delayed: the same links over another connection, which is lost after its first
+   * write; `deliver` delivers that write.
    */
-  readonly openLate?: () => { readonly links: LinkStore; readonly arrive: () => Promise<void> }
+  readonly openDelayed?: () => { readonly links: LinkStore; readonly deliver: () => Promise<void> }
   readonly close: () => Promise<void>
 }
 
-/** One member of the list. */
+/** A store that the contract is run on. */
 export interface LinkStoreCase {
   readonly name: string
   readonly open: () => Promise<OpenedLinkStore>
@@ -29,72 +29,72 @@ type Opened = () => OpenedLinkStore
 /** Defines the tests of one store. */
 export function defineLinkStoreTests({ name, open }: LinkStoreCase): void {
   describe(name, () => {
-    const given = openCase({ name, open })
-    defineInsertTests(given)
-    defineColumnTests(given)
-    defineDisableTests(given)
-    defineEraseTests(given)
-    defineLateTests(given)
-    defineSweepTests(given)
+    const opened = openCase({ name, open })
+    defineInsertTests(opened)
+    defineColumnTests(opened)
+    defineDisableTests(opened)
+    defineEraseTests(opened)
+    defineLateTests(opened)
+    defineSweepTests(opened)
   })
 }
 
-async function stored(given: Opened, change: Partial<Link> = {}): Promise<Link> {
+async function insertSample(opened: Opened, change: Partial<Link> = {}): Promise<Link> {
   const link = sampleLink(change)
-  expect(await given().links.insertIfAbsent(link)).toBe(link.writerId)
+  expect(await opened().links.insertIfAbsent(link)).toBe(link.writerId)
   return link
 }
 
-async function expectStored(given: Opened, link: Link): Promise<void> {
-  expect(await given().links.find(link.code)).toEqual(link)
-  expect(await given().links.readSerial(link.code)).toEqual(link)
+async function expectStored(opened: Opened, link: Link): Promise<void> {
+  expect(await opened().links.find(link.code)).toEqual(link)
+  expect(await opened().links.readSerial(link.code)).toEqual(link)
 }
 
-function defineInsertTests(given: Opened): void {
-  test('insertIfAbsent() stores a link, which both reads see from then on', async () => {
-    await expectStored(given, await stored(given))
+function defineInsertTests(opened: Opened): void {
+  test('insertIfAbsent() stores a link that both reads return', async () => {
+    await expectStored(opened, await insertSample(opened))
   })
 
-  test('an unknown code is found by no read', async () => {
+  test('an unknown code reads as undefined', async () => {
     const code = freshCode()
-    expect(await given().links.find(code)).toBeUndefined()
-    expect(await given().links.readSerial(code)).toBeUndefined()
+    expect(await opened().links.find(code)).toBeUndefined()
+    expect(await opened().links.readSerial(code)).toBeUndefined()
   })
 
-  test('insertIfAbsent() on a used code answers its writer and changes nothing', async () => {
-    const first = await stored(given)
+  test('insertIfAbsent() of a used code returns its writer and changes nothing', async () => {
+    const first = await insertSample(opened)
     const second = sampleLink({ code: first.code, longUrl: 'https://example.org/other' })
-    expect(await given().links.insertIfAbsent(second)).toBe(first.writerId)
-    await expectStored(given, first)
+    expect(await opened().links.insertIfAbsent(second)).toBe(first.writerId)
+    await expectStored(opened, first)
   })
 
-  test('insertIfAbsent() repeated by its writer answers that writer', async () => {
-    const link = await stored(given)
-    expect(await given().links.insertIfAbsent(link)).toBe(link.writerId)
-    await expectStored(given, link)
+  test('a retried insertIfAbsent() returns its own writer', async () => {
+    const link = await insertSample(opened)
+    expect(await opened().links.insertIfAbsent(link)).toBe(link.writerId)
+    await expectStored(opened, link)
   })
 
-  test('of 64 concurrent claims of one code one wins, and all are told which', async () => {
+  test('one of 64 concurrent claims of a code wins, and all return its writer', async () => {
     const code = freshCode()
     const claims = Array.from({ length: 64 }, (_, i) =>
       sampleLink({ code, longUrl: `https://example.com/${String(i)}` }),
     )
-    const told = await Promise.all(claims.map((link) => given().links.insertIfAbsent(link)))
-    const winners = claims.filter((link, i) => told[i] === link.writerId)
-    expect(new Set(told).size).toBe(1)
+    const result = await Promise.all(claims.map((link) => opened().links.insertIfAbsent(link)))
+    const winners = claims.filter((link, i) => result[i] === link.writerId)
+    expect(new Set(result).size).toBe(1)
     expect(winners).toHaveLength(1)
-    expect(await given().links.readSerial(code)).toEqual(winners[0])
+    expect(await opened().links.readSerial(code)).toEqual(winners[0])
   })
 
-  test('codes that differ in case only are different codes', async () => {
-    const lower = await stored(given, { code: `${freshCode()}a` })
-    const upper = await stored(given, { code: `${lower.code.slice(0, -1)}A` })
-    await expectStored(given, lower)
-    await expectStored(given, upper)
+  test('codes are case-sensitive', async () => {
+    const lower = await insertSample(opened, { code: `${freshCode()}a` })
+    const upper = await insertSample(opened, { code: `${lower.code.slice(0, -1)}A` })
+    await expectStored(opened, lower)
+    await expectStored(opened, upper)
   })
 }
 
-function defineColumnTests(given: Opened): void {
+function defineColumnTests(opened: Opened): void {
   const cases: readonly [string, Partial<Link>][] = [
     ['no optional column', {}],
     [
@@ -112,44 +112,44 @@ function defineColumnTests(given: Opened): void {
       { createdAtMs: 8_640_000_000_000_000, expiresAtMs: 8_640_000_000_000_000 },
     ],
   ]
-  test.each(cases)('a link comes back whole: %s', async (_, change) => {
-    await expectStored(given, await stored(given, change))
+  test.each(cases)('a link is read as stored: %s', async (_, change) => {
+    await expectStored(opened, await insertSample(opened, change))
   })
 }
 
-function defineDisableTests(given: Opened): void {
-  test('setDisabled() disables, answers the record, and keeps the first time', async () => {
-    const link = await stored(given, { creatorId: 7n, expiresAtMs: 1_890_000_000_000 })
-    const { links } = given()
+function defineDisableTests(opened: Opened): void {
+  test('setDisabled() disables, returns the record, and keeps the first time', async () => {
+    const link = await insertSample(opened, { creatorId: 7n, expiresAtMs: 1_890_000_000_000 })
+    const { links } = opened()
     const disabled = { ...link, disabledAtMs: 1_790_000_001_000 }
     const change = { code: link.code, disabledAtMs: 1_790_000_001_000 }
     expect(await links.setDisabled(change)).toEqual(disabled)
     expect(await links.setDisabled({ ...change, disabledAtMs: 1_790_000_002_000 })).toEqual(
       disabled,
     )
-    await expectStored(given, disabled)
+    await expectStored(opened, disabled)
   })
 
-  test('setDisabled(null) enables, also twice, and a later disable has its own time', async () => {
-    const link = await stored(given, { disabledAtMs: 1_790_000_001_000 })
-    const { links } = given()
+  test('setDisabled(null) is idempotent, and a later disable has its own time', async () => {
+    const link = await insertSample(opened, { disabledAtMs: 1_790_000_001_000 })
+    const { links } = opened()
     const enable = { code: link.code, disabledAtMs: null }
     const enabled = { ...link, disabledAtMs: null }
     expect(await links.setDisabled(enable)).toEqual(enabled)
     expect(await links.setDisabled(enable)).toEqual(enabled)
-    await expectStored(given, enabled)
-    const again = { code: link.code, disabledAtMs: 1_790_000_003_000 }
-    expect(await links.setDisabled(again)).toEqual({ ...link, ...again })
+    await expectStored(opened, enabled)
+    const disableLater = { code: link.code, disabledAtMs: 1_790_000_003_000 }
+    expect(await links.setDisabled(disableLater)).toEqual({ ...link, ...disableLater })
   })
 
-  test("a disabled link's code stays taken", async () => {
-    const link = await stored(given, { disabledAtMs: 1_790_000_001_000 })
-    expect(await given().links.insertIfAbsent(sampleLink({ code: link.code }))).toBe(link.writerId)
+  test('the code of a disabled link stays reserved', async () => {
+    const link = await insertSample(opened, { disabledAtMs: 1_790_000_001_000 })
+    expect(await opened().links.insertIfAbsent(sampleLink({ code: link.code }))).toBe(link.writerId)
   })
 
-  test('disabling, enabling and erasing an unknown code makes no record', async () => {
+  test('disabling, enabling and erasing an unknown code creates no record', async () => {
     const code = freshCode()
-    const { links } = given()
+    const { links } = opened()
     expect(await links.setDisabled({ code, disabledAtMs: 1 })).toBeUndefined()
     expect(await links.setDisabled({ code, disabledAtMs: null })).toBeUndefined()
     expect(await links.erase({ code, deletedAtMs: 1 })).toBeUndefined()
@@ -157,29 +157,29 @@ function defineDisableTests(given: Opened): void {
   })
 }
 
-function defineEraseTests(given: Opened): void {
-  test('erase() takes the target, keeps code and writer, and keeps its first time', async () => {
-    const link = await stored(given, { creatorId: 7n, expiresAtMs: 1_890_000_000_000 })
-    const { links } = given()
+function defineEraseTests(opened: Opened): void {
+  test('erase() removes the target, and keeps code, writer and the first time', async () => {
+    const link = await insertSample(opened, { creatorId: 7n, expiresAtMs: 1_890_000_000_000 })
+    const { links } = opened()
     const erased = { ...link, longUrl: null, deletedAtMs: 1_790_000_001_000 }
     const change = { code: link.code, deletedAtMs: 1_790_000_001_000 }
     expect(await links.erase(change)).toEqual(erased)
     expect(await links.erase({ ...change, deletedAtMs: 1_790_000_002_000 })).toEqual(erased)
-    await expectStored(given, erased)
+    await expectStored(opened, erased)
   })
 
-  test("an erased link's code stays taken, and its own writer is still told so", async () => {
-    const link = await stored(given)
-    const { links } = given()
+  test('the code of an erased link stays reserved, also for its own writer', async () => {
+    const link = await insertSample(opened)
+    const { links } = opened()
     await links.erase({ code: link.code, deletedAtMs: 1_790_000_001_000 })
     expect(await links.insertIfAbsent(sampleLink({ code: link.code }))).toBe(link.writerId)
     expect(await links.insertIfAbsent(link)).toBe(link.writerId)
     expect((await links.readSerial(link.code))?.longUrl).toBeNull()
   })
 
-  test('disabling or enabling an erased link brings nothing back', async () => {
-    const link = await stored(given, { disabledAtMs: 1_790_000_000_500 })
-    const { links } = given()
+  test('disabling or enabling an erased link restores nothing', async () => {
+    const link = await insertSample(opened, { disabledAtMs: 1_790_000_000_500 })
+    const { links } = opened()
     const erased = await links.erase({ code: link.code, deletedAtMs: 1_790_000_001_000 })
     expect(erased?.disabledAtMs).toBe(1_790_000_000_500)
     expect(await links.setDisabled({ code: link.code, disabledAtMs: null })).toEqual(erased)
@@ -195,8 +195,8 @@ const disable: Change = (links, code) =>
 const enable: Change = (links, code) => links.setDisabled({ code, disabledAtMs: null })
 const erase: Change = (links, code) => links.erase({ code, deletedAtMs: 1_790_000_000_600 })
 
-/** What an operator was told to be done stays so, whatever arrives late of what was given up. */
-function defineLateTests(given: Opened): void {
+/** A confirmed change is not undone by the late write of an earlier, unconfirmed change. */
+function defineLateTests(opened: Opened): void {
   const off = { disabledAtMs: 5 }
   test.each<{ what: string; begin: Partial<Link>; late: Change; then: readonly Change[] }>([
     { what: 'disabling, after an enabling', begin: {}, late: disable, then: [enable] },
@@ -206,55 +206,58 @@ function defineLateTests(given: Opened): void {
     { what: 'erasure, after an enabling', begin: {}, late: erase, then: [enable] },
     { what: 'erasure, after a disabling', begin: {}, late: erase, then: [disable] },
     { what: 'disabling, after an erasure', begin: {}, late: disable, then: [erase] },
-  ])('what arrives late undoes nothing: $what', async ({ begin, late, then }) => {
-    const { links, openLate } = given()
-    if (openLate === undefined) return // this store's writes are done once they are answered
-    const { code } = await stored(given, begin)
-    const gone = openLate()
-    await expect(late(gone.links, code)).rejects.toMatchObject({ outcome: 'unknown' })
-    let told: Link | undefined
-    for (const change of then) told = await change(links, code)
-    await gone.arrive()
-    expect(await links.readSerial(code)).toEqual(told)
+  ])('a late write does not undo a later change: $what', async ({ begin, late, then }) => {
+    const { links, openDelayed } = opened()
+    if (openDelayed === undefined) return // this store has no delayed writes
+    const { code } = await insertSample(opened, begin)
+    const delayed = openDelayed()
+    await expect(late(delayed.links, code)).rejects.toMatchObject({ outcome: 'unknown' })
+    let result: Link | undefined
+    for (const change of then) result = await change(links, code)
+    await delayed.deliver()
+    expect(await links.readSerial(code)).toEqual(result)
   })
 
-  test('what arrives late is done where nothing came between', async () => {
-    const { links, openLate } = given()
-    if (openLate === undefined) return
-    const { code } = await stored(given)
-    const gone = openLate()
-    await expect(disable(gone.links, code)).rejects.toMatchObject({ outcome: 'unknown' })
-    await gone.arrive()
+  test('a late write is applied if no other change came before it', async () => {
+    const { links, openDelayed } = opened()
+    if (openDelayed === undefined) return
+    const { code } = await insertSample(opened)
+    const delayed = openDelayed()
+    await expect(disable(delayed.links, code)).rejects.toMatchObject({ outcome: 'unknown' })
+    await delayed.deliver()
     expect((await links.readSerial(code))?.disabledAtMs).toBe(1_790_000_000_500)
   })
 }
 
 /** Times before all other tests' links, so that only a sweep test's own records are swept. */
-const LONG_AGO_MS = 1_000_000
+const SWEEP_BEFORE_MS = 1_000_000
 
-function defineSweepTests(given: Opened): void {
-  test('deleteEnded() takes the ended, and nothing live, endless or erased', async () => {
-    const { links, swept } = given()
+function defineSweepTests(opened: Opened): void {
+  test('deleteEnded() deletes only expired links, and no erased ones', async () => {
+    const { links, swept } = opened()
     if (swept === undefined) return // this store's records expire by themselves
-    const ended = await stored(given, { expiresAtMs: LONG_AGO_MS - 1 })
-    const disabled = await stored(given, { expiresAtMs: LONG_AGO_MS - 1, disabledAtMs: 5 })
-    const onTheEdge = await stored(given, { expiresAtMs: LONG_AGO_MS })
-    const endless = await stored(given)
-    const erased = await stored(given, { expiresAtMs: LONG_AGO_MS - 1 })
-    await links.erase({ code: erased.code, deletedAtMs: LONG_AGO_MS - 5 })
-    expect(await swept.deleteEnded({ beforeMs: LONG_AGO_MS, max: 100 })).toBe(2)
+    const ended = await insertSample(opened, { expiresAtMs: SWEEP_BEFORE_MS - 1 })
+    const disabled = await insertSample(opened, {
+      expiresAtMs: SWEEP_BEFORE_MS - 1,
+      disabledAtMs: 5,
+    })
+    const onTheEdge = await insertSample(opened, { expiresAtMs: SWEEP_BEFORE_MS })
+    const endless = await insertSample(opened)
+    const erased = await insertSample(opened, { expiresAtMs: SWEEP_BEFORE_MS - 1 })
+    await links.erase({ code: erased.code, deletedAtMs: SWEEP_BEFORE_MS - 5 })
+    expect(await swept.deleteEnded({ beforeMs: SWEEP_BEFORE_MS, max: 100 })).toBe(2)
     expect(await links.readSerial(ended.code)).toBeUndefined()
     expect(await links.find(disabled.code)).toBeUndefined()
-    await expectStored(given, onTheEdge)
-    await expectStored(given, endless)
+    await expectStored(opened, onTheEdge)
+    await expectStored(opened, endless)
     expect((await links.find(erased.code))?.writerId).toBe(erased.writerId)
-    expect(await swept.deleteEnded({ beforeMs: LONG_AGO_MS, max: 100 })).toBe(0)
+    expect(await swept.deleteEnded({ beforeMs: SWEEP_BEFORE_MS, max: 100 })).toBe(0)
   })
 
   test('deleteEnded() deletes at most max at a time', async () => {
-    const { swept } = given()
+    const { swept } = opened()
     if (swept === undefined) return
-    for (let i = 0; i < 5; i++) await stored(given, { expiresAtMs: 10 })
+    for (let i = 0; i < 5; i++) await insertSample(opened, { expiresAtMs: 10 })
     const sweep = { beforeMs: 11, max: 2 }
     expect(await swept.deleteEnded(sweep)).toBe(2)
     expect(await swept.deleteEnded(sweep)).toBe(2)
@@ -262,10 +265,10 @@ function defineSweepTests(given: Opened): void {
     expect(await swept.deleteEnded(sweep)).toBe(0)
   })
 
-  test('a swept code can be claimed again', async () => {
-    const { links, swept } = given()
+  test('the code of a swept link can be claimed', async () => {
+    const { links, swept } = opened()
     if (swept === undefined) return
-    const ended = await stored(given, { expiresAtMs: 20 })
+    const ended = await insertSample(opened, { expiresAtMs: 20 })
     await swept.deleteEnded({ beforeMs: 21, max: 100 })
     const next = sampleLink({ code: ended.code })
     expect(await links.insertIfAbsent(next)).toBe(next.writerId)

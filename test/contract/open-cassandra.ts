@@ -1,5 +1,5 @@
-// Opens Cassandra for tests: one real node, and in it a keyspace of its own with our tables.
-// Closing ends the node.
+// Opens Cassandra for tests: one real node with a new keyspace that has our tables.
+// Closing stops the node.
 import { parseConfig } from '../../src/config/config.ts'
 import { pause } from '../../src/resilience/deadline.ts'
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
@@ -11,19 +11,19 @@ import { type CassandraConfig, cassandraSettings } from '../../src/stores/cassan
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
 import { openParts } from './open-parts.ts'
 
-/** For what starts a node: Java and the jars may have to be fetched first. */
+/** Timeout of a test set-up that starts a node: Java and the jars may have to be downloaded. */
 export const SETUP_MS_MAX = 900_000
-const LATE_MS_MAX = 20_000
-const REPEAT_MS = 50
+const RETRY_MS_MAX = 20_000
+const RETRY_PAUSE_MS = 50
 
-/** A logger that says nothing. */
+/** A logger that discards everything. */
 export const quiet = {
   debug: () => undefined,
   info: () => undefined,
   warn: () => undefined,
 }
 
-/** The environment by which a role finds a cluster. */
+/** The environment of a role that uses the cluster. */
 export function environmentOf(
   { contactPoints, port, localDc }: CassandraCluster,
   keyspace: string,
@@ -36,13 +36,13 @@ export function environmentOf(
   }
 }
 
-/** The configuration that such an environment comes to. */
+/** The configuration of that environment. */
 function configOf(cluster: CassandraCluster, keyspace: string): CassandraConfig {
   return parseConfig(cassandraSettings, environmentOf(cluster, keyspace))
 }
 
-/** Makes a keyspace with our tables, with as many replicas as there are nodes. */
-async function makeKeyspace(cluster: CassandraCluster, keyspace: string): Promise<void> {
+/** Creates a keyspace with our tables and one replica per node. */
+async function createMigratedKeyspace(cluster: CassandraCluster, keyspace: string): Promise<void> {
   const config = configOf(cluster, keyspace)
   const metrics = createMetrics()
   const cassandra = openCassandra({ config, inKeyspace: false, metrics, log: quiet })
@@ -62,7 +62,7 @@ async function makeKeyspace(cluster: CassandraCluster, keyspace: string): Promis
   }
 }
 
-/** A connection to a node of its own. */
+/** A connection to its own node. */
 export interface OpenedCassandra {
   readonly cassandra: Cassandra
   readonly cluster: CassandraCluster
@@ -72,39 +72,39 @@ export interface OpenedCassandra {
 }
 
 /**
- * The connection, but reads by key that the node was too late for are put again: it has just begun
- * and shares two cores with the tests, and what uses it here asks for answers, not for their time.
+ * The connection with retries of reads by key that time out: the node has just started and shares
+ * two cores with the tests, and these tests do not verify response times.
  */
-function repeatLateReads(cassandra: Cassandra): Cassandra {
+function retryTimedOutReads(cassandra: Cassandra): Cassandra {
   return {
     ...cassandra,
     async execute(kind, cql, values) {
       const isRead = kind.endsWith('-read')
-      const endMs = performance.now() + LATE_MS_MAX
+      const endMs = performance.now() + RETRY_MS_MAX
       for (;;) {
         try {
           return await cassandra.execute(kind, cql, values)
         } catch (error) {
-          const mayRepeat = isRead && error instanceof StoreError && performance.now() < endMs
-          if (!mayRepeat) throw error
-          await pause(REPEAT_MS)
+          const mayRetry = isRead && error instanceof StoreError && performance.now() < endMs
+          if (!mayRetry) throw error
+          await pause(RETRY_PAUSE_MS)
         }
       }
     },
   }
 }
 
-/** Starts a node, makes a keyspace and connects to it. */
+/** Starts a node, creates a keyspace and connects to it. */
 export function openNode(keyspace: string): Promise<OpenedCassandra> {
   return openParts(async (onClose) => {
     const cluster = await startCassandra({ nodes: 1 })
     onClose(() => cluster.stop())
-    await makeKeyspace(cluster, keyspace)
+    await createMigratedKeyspace(cluster, keyspace)
     const config = configOf(cluster, keyspace)
     const metrics = createMetrics()
     const cassandra = openCassandra({ config, metrics, log: quiet })
     onClose(() => cassandra.close())
     await cassandra.ready
-    return { cassandra: repeatLateReads(cassandra), cluster, config, metrics }
+    return { cassandra: retryTimedOutReads(cassandra), cluster, config, metrics }
   })
 }

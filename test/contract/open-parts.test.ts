@@ -1,11 +1,11 @@
-// What a contract's tests use is closed again, whatever became of its opening.
+// openParts() closes every dependency, also if opening a later one fails.
 import { expect, test } from '@jest/globals'
 import { openParts } from './open-parts.ts'
 
-test('openParts() closes from the last to the first, once', async () => {
+test('close() closes the dependencies once, the last one first', async () => {
   const closed: string[] = []
   const opened = await openParts((onClose) => {
-    for (const part of ['server', 'client']) onClose(() => closed.push(part))
+    for (const name of ['server', 'client']) onClose(() => closed.push(name))
     return Promise.resolve({ port: 1 })
   })
   expect([opened.port, closed]).toEqual([1, []])
@@ -14,7 +14,7 @@ test('openParts() closes from the last to the first, once', async () => {
   expect(closed).toEqual(['client', 'server'])
 })
 
-test('openParts() closes what was opened already where the rest does not open', async () => {
+test('openParts() closes the opened dependencies if another one fails to open', async () => {
   const closed: string[] = []
   const opening = openParts((onClose) => {
     onClose(() => closed.push('server'))

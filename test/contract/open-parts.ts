@@ -1,15 +1,15 @@
-// Opens what tests use part by part, and closes it again: also what was opened already where the
-// rest does not open, for a server that is left would keep the tests from ending. Knows no test.
+// Opens the dependencies of a test one after the other. If one fails to open, closes those that are
+// open already: a server that keeps running would keep the test process from exiting.
 
-/** Something open. */
+/** An open dependency. */
 export interface Closing {
   readonly close: () => Promise<void>
 }
 
-/** Notes what closes a part that was just opened. */
+/** Registers the function that closes a dependency. */
 export type OnClose = (close: () => unknown) => void
 
-/** Opens parts one after the other; `close` closes them from the last to the first. */
+/** Opens dependencies one after the other; `close` closes them in reverse order. */
 export async function openParts<T extends object>(
   open: (onClose: OnClose) => Promise<T>,
 ): Promise<T & Closing> {

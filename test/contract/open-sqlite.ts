@@ -1,4 +1,4 @@
-// Opens SQLite for tests, in a folder of its own among the system's temporary ones. Closing removes
+// Opens SQLite for tests, in a new folder among the system's temporary files. Closing removes
 // the folder.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,15 +15,15 @@ export interface OpenedSqlite {
   readonly close: () => Promise<void>
 }
 
-/** A new folder under the system's temporary one. */
-export function makeFolder(): Promise<string> {
+/** Creates a folder among the system's temporary files. */
+export function createTempFolder(): Promise<string> {
   return mkdtemp(join(tmpdir(), 'curtail-test-'))
 }
 
 /** Opens an empty database. */
 export function openSqlite(): Promise<OpenedSqlite> {
   return openParts(async (onClose) => {
-    const dataDir = await makeFolder()
+    const dataDir = await createTempFolder()
     onClose(() => rm(dataDir, { recursive: true }))
     const metrics = createMetrics()
     const db = await openDatabase(dataDir, metrics)

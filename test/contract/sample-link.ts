@@ -1,16 +1,16 @@
-// Links and codes for the tests of stores: every call gives a code that no other test uses.
+// Links and codes for store tests: every call returns a unique code.
 import type { Link } from '../../src/links/link.ts'
 
 const run = Date.now().toString(36).slice(-4)
 let count = 0
 
-/** A code of up to 10 characters that has not been given before, also not by an earlier run. */
+/** A code of up to 10 characters, unique also across test runs. */
 export function freshCode(): string {
   count++
   return `${run}_${count.toString(36)}`
 }
 
-/** A link that can be followed, changed by `change`. */
+/** A link that redirects, with the fields of `change`. */
 export function sampleLink(change: Partial<Link> = {}): Link {
   const code = change.code ?? freshCode()
   return {

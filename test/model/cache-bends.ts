@@ -115,7 +115,7 @@ const confirmedBy = (
     confirm: (code) =>
       confirm(
         () =>
-          cache.forget(code).then(
+          cache.invalidate(code).then(
             () => true,
             (error: unknown) => !(error instanceof StoreError),
           ),
@@ -151,13 +151,13 @@ export const answerAtOnce: BentCache = {
 export const repeatNothing: BentCache = {
   creator: (forgetter, cache) => ({
     ...forgetter,
-    invalidate: (code) => cache.forget(code).catch(() => undefined),
+    invalidate: (code) => cache.invalidate(code).catch(() => undefined),
   }),
 }
 
 /** The process that changes the record forgets nothing of it. */
 export const forgetNothing: BentCache = {
-  finder: (finder) => ({ ...finder, forget: () => undefined }),
+  finder: (finder) => ({ ...finder, invalidate: () => undefined }),
 }
 
 /** What is remembered goes, but a look-up under way is joined, and what it finds is kept. */
@@ -165,7 +165,7 @@ export const forgetMemoryOnly: BentCache = {
   finder(finder, nowMs) {
     const kept = new Map<string, { found: unknown; untilMs: number }>()
     return {
-      forget: (code) => kept.delete(code),
+      invalidate: (code) => kept.delete(code),
       async find(code, atMs) {
         const seen = kept.get(code)
         if (seen !== undefined && seen.untilMs > nowMs()) return seen.found as undefined

@@ -11,7 +11,7 @@ import {
   type CacheState,
   initialState,
 } from './cache-state.ts'
-import { create, creatorOf, operate, operatorOf } from './cache-writers.ts'
+import { create, createUseCase, operate, operatorOf } from './cache-writers.ts'
 import type { Model } from './explore.ts'
 import type { Ask, Process } from './replay.ts'
 
@@ -48,7 +48,7 @@ export function cacheScenario(setup: CacheSetup): {
   }
   if (isAlone) return { model, processes: [aloneOf(setup)] }
   const readers = pods.map((names, i) => podOf(`pod ${String(i)}`, names, setup))
-  const writers = creators.map((name) => creatorOf(name, bent))
+  const writers = creators.map((name) => createUseCase(name, bent))
   const operators = changes.map((to) => operatorOf(to, bent))
   return { model, processes: [...writers, ...operators, ...readers] }
 }
@@ -123,7 +123,7 @@ function aloneOf({ pods = [], creators = [], changes = [], bent = {} }: CacheSet
       const made = createLinkFinder(bent.find?.(deps) ?? deps)
       const finder = bent.finder?.(made, nowMs) ?? made
       const forget = () => {
-        finder.forget(CODE)
+        finder.invalidate(CODE)
       }
       const onStored = () => {
         forget()

@@ -26,22 +26,22 @@ const gone = { breaks: promises.gone, ...calm }
 /** Each rule of the protocol taken away in turn, and last what no rule can help. */
 export const cacheMutants: readonly CacheMutant[] = [
   {
-    name: 'a pod remembers misses',
+    name: 'a pod caches misses in memory',
     setup: { creators: ['c'], pods: onePod, begin: { ticks: 0 }, bent: bent.rememberMisses },
     ...fresh,
   },
   {
-    name: 'a miss is believed by who joined it',
+    name: 'a joined look-up returns the miss of an earlier one',
     setup: { creators: ['c'], pods: onePod, bent: bent.believeJoined },
     ...fresh,
   },
   {
-    name: 'a hit is believed by who joined it, however old',
+    name: 'a joined look-up returns a hit of any age',
     setup: { changes: ['off'], pods: onePod, begin: on, bent: bent.joinOld },
     ...gone,
   },
   {
-    name: 'memory counts from the answer',
+    name: 'the lifetime in memory starts at the response',
     setup: { changes: ['off'], pods: onePod, begin: on, bent: bent.countFromAnswer },
     ...gone,
   },
@@ -55,7 +55,7 @@ export const cacheMutants: readonly CacheMutant[] = [
     ...gone,
   },
   {
-    name: 'a miss of one replica is believed',
+    name: 'a miss of one replica counts as a majority read',
     setup: {
       pods: alike,
       begin: { ...on, majority: 'away', replica: 'none' },
@@ -79,18 +79,18 @@ export const cacheMutants: readonly CacheMutant[] = [
     ...gone,
   },
   {
-    name: 'writers put what they know',
+    name: 'writers fill the cache',
     setup: { creators: ['c', 'd'], changes: ['off'], pods: [['A1']], bent: bent.writersSet },
     ...gone,
   },
   {
-    name: 'a change is acknowledged though the cache did not answer',
+    name: 'a change is confirmed although the cache did not respond',
     setup: { changes: ['off'], pods: [['A1']], begin: filled, bent: bent.acknowledgeAnyway },
     ...gone,
     ...oneLost,
   },
   {
-    name: 'a change is told once',
+    name: 'a change invalidates once',
     setup: {
       changes: ['off'],
       pods: [['A1']],
@@ -100,7 +100,7 @@ export const cacheMutants: readonly CacheMutant[] = [
     ...gone,
   },
   {
-    name: 'enabling tells nobody',
+    name: 'enabling does not invalidate',
     setup: { changes: ['on'], pods: alike, begin: off, bent: bent.enableSilently },
     ...fresh,
   },
@@ -111,19 +111,19 @@ export const cacheMutants: readonly CacheMutant[] = [
     breaks: promises.early,
   },
   {
-    name: 'what the cache did not answer is not repeated',
+    name: 'a failed invalidation is not retried',
     setup: { creators: ['c'], pods: [], bent: bent.repeatNothing },
     ...oneLost,
     breaks: promises.never,
   },
   {
-    name: 'the cache is told before the store',
+    name: 'the cache is invalidated before the store is written',
     setup: { creators: ['c'], pods: [], bent: { tellsFirst: true } },
     ...calm,
     breaks: promises.early,
   },
   {
-    name: 'alone, what changes is not forgotten: a fresh link',
+    name: 'standalone, a change is not invalidated: a fresh link',
     setup: {
       isAlone: true,
       creators: ['c'],
@@ -134,7 +134,7 @@ export const cacheMutants: readonly CacheMutant[] = [
     ...fresh,
   },
   {
-    name: 'alone, a look-up under way is kept',
+    name: 'standalone, a look-up in flight is cached',
     setup: {
       isAlone: true,
       creators: ['c'],
@@ -145,7 +145,7 @@ export const cacheMutants: readonly CacheMutant[] = [
     ...fresh,
   },
   {
-    name: 'the cache comes back from an old copy',
+    name: 'the cache is restored from an old snapshot',
     setup: { pods: [['A1']], begin: { ...off, copy: hit, failover: 'copied' } },
     ...gone,
   },

@@ -26,7 +26,7 @@ export const cacheScenarios: readonly NamedCache[] = [
     ...calm,
   },
   {
-    name: 'fresh link, an answer is lost',
+    name: 'fresh link, a response is lost',
     setup: { creators: ['c'], pods: alike, begin: { ticks: 0 } },
     ...oneLost,
   },
@@ -41,7 +41,7 @@ export const cacheScenarios: readonly NamedCache[] = [
     ...calm,
   },
   {
-    name: 'disable, an answer is lost',
+    name: 'disable, a response is lost',
     setup: { changes: ['off'], pods: [['A1']], begin: on },
     ...oneLost,
   },
@@ -51,17 +51,17 @@ export const cacheScenarios: readonly NamedCache[] = [
     ...calm,
   },
   {
-    name: 'disable, the majority away and back, a replica that lags',
+    name: 'disable, the majority is unavailable and recovers, a replica lags',
     setup: { changes: ['off'], pods: [['A1']], begin: { ...on, replica: 'on', absences: 1 } },
     ...calm,
   },
   {
-    name: 'disable and enable at once',
+    name: 'disable and enable concurrently',
     setup: { changes: ['off', 'on'], pods: alike, begin: { ...on, ticks: 0 } },
     ...calm,
   },
   {
-    name: 'a creation repeated, disable',
+    name: 'a create retried, disable',
     setup: { creators: ['c', 'd'], changes: ['off'], pods: [['A1']] },
     ...calm,
   },
@@ -77,7 +77,7 @@ export const cacheScenarios: readonly NamedCache[] = [
   },
 ]
 
-/** Larger ones, for the storm. */
+/** Larger scenarios, for the fault tests. */
 export const largeCacheScenarios: readonly NamedCache[] = [
   ...cacheScenarios.map((small) => ({ ...small, unknowns: 1 })),
   {
@@ -91,7 +91,7 @@ export const largeCacheScenarios: readonly NamedCache[] = [
     ...calm,
   },
   {
-    name: 'disable, two look-ups on a pod, whose answers take their time',
+    name: 'disable, two look-ups on a pod with delayed responses',
     setup: { changes: ['off'], pods: onePod, isCacheSlow: true, begin: on },
     ...calm,
   },
@@ -117,13 +117,13 @@ export const largeCacheScenarios: readonly NamedCache[] = [
     ...calm,
   },
   {
-    name: 'disable and enable at once, two pods',
+    name: 'disable and enable concurrently, two pods',
     setup: { changes: ['off', 'on'], pods: alike, begin: on },
     ...calm,
   },
 ]
 
-/** Too many processes to see every interleaving: walked at random. */
+/** Too many processes to explore every interleaving: walked at random. */
 export const walkedCacheScenarios: readonly NamedCache[] = [
   {
     name: 'created twice, disabled and enabled, nine look-ups on three pods',

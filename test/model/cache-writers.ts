@@ -12,7 +12,7 @@ import type { Row } from './cache-state.ts'
 import type { Ask, Process } from './replay.ts'
 
 /** A request that creates the link, or repeats one that did. */
-export function creatorOf(name: string, bent: BentCache): Process {
+export function createUseCase(name: string, bent: BentCache): Process {
   return {
     name,
     async run(ask) {

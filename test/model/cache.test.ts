@@ -15,7 +15,7 @@ test.each(cacheScenarios)('caching holds: $name', async ({ name, setup, unknowns
 })
 
 test.each(cacheMutants)(
-  'the explorer sees: $name',
+  'the explorer finds: $name',
   async ({ setup, unknowns, crashes, breaks }) => {
     const scenario = { ...cacheScenario(setup), unknowns, crashes }
     const found = await explore(scenario, { stopAtFirst: true })

@@ -1,5 +1,5 @@
-// Operators who change one link as processes that run the real changes of Cassandra's store, over a
-// model of the one row: conditional writes that are done at once, late, or never.
+// Operators that change one link: processes that run the real changes of Cassandra's store over a
+// model of its row: conditional writes that are applied at once, late, or never.
 import type { Link } from '../../src/links/link.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import type { CassandraSession } from '../../src/stores/cassandra/client.ts'

@@ -21,20 +21,20 @@ const oneLost = { unknowns: 1, crashes: 0 }
 export const changeScenarios: readonly NamedChange[] = [
   { name: 'disable, enable', setup: { changes: ['disable', 'enable'] }, unknowns: 2, crashes: 0 },
   {
-    name: 'enable, disable, of one that is disabled',
+    name: 'enable, disable, of a disabled link',
     setup: { changes: ['enable', 'disable'], isDisabled: true },
     unknowns: 2,
     crashes: 0,
   },
   { name: 'disable twice', setup: { changes: ['disable', 'disable'] }, unknowns: 2, crashes: 0 },
   {
-    name: 'disable, enable, given up',
+    name: 'disable, enable, aborted',
     setup: { changes: ['disable', 'enable'], givesUp: true },
     unknowns: 2,
     crashes: 0,
   },
   {
-    name: 'erase, enable, given up',
+    name: 'erase, enable, aborted',
     setup: { changes: ['erase', 'enable'], givesUp: true },
     unknowns: 2,
     crashes: 0,
@@ -52,33 +52,33 @@ export const changeScenarios: readonly NamedChange[] = [
   },
 ]
 
-/** Larger ones, for the storm. */
+/** Larger scenarios, for the fault tests. */
 export const largeChangeScenarios: readonly NamedChange[] = [
   ...changeScenarios.map((one) => ({ ...one, unknowns: one.unknowns + 1, crashes: 1 })),
 ]
 
-/** Each clause of the protocol taken away in turn. */
+/** Mutants: each removes one clause of the protocol. */
 export const changeMutants: readonly ChangeMutant[] = [
   {
-    name: 'an erasure does not compare which change came before',
+    name: 'an erasure does not compare the previous change id',
     setup: { changes: ['erase', 'enable'], givesUp: true, bent: { comparesNoChange: true } },
     ...oneLost,
     breaks: undone,
   },
   {
-    name: 'a change does not compare which one came before',
+    name: 'a change does not compare the previous change id',
     setup: { changes: ['disable', 'enable'], bent: { comparesNoChange: true } },
     ...oneLost,
     breaks: undone,
   },
   {
-    name: 'a link that is as it shall be is not written',
+    name: 'a change to the current state is not written',
     setup: { changes: ['disable', 'enable'], givesUp: true, bent: { writesNoSame: true } },
     ...oneLost,
     breaks: undone,
   },
   {
-    name: 'who changes has one name for all its changes',
+    name: 'an operator uses one id for all its changes',
     setup: { changes: ['disable', 'enable', 'disable'], bent: { namesItself: true } },
     ...oneLost,
     breaks: undone,

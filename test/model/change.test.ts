@@ -14,7 +14,7 @@ test.each(changeScenarios)('changes hold: $name', async ({ name, setup, unknowns
 })
 
 test.each(changeMutants)(
-  'the explorer sees: $name',
+  'the explorer finds: $name',
   async ({ setup, unknowns, crashes, breaks }) => {
     const scenario = { ...changeScenario(setup), unknowns, crashes }
     const found = await explore(scenario, { stopAtFirst: true })

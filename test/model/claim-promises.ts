@@ -10,10 +10,10 @@ export function brokenClaims(
   const broken = [...groups.values()].flatMap((clients) => brokenForKey(state, clients))
   for (const [name, kind] of state.told) {
     if (kind === 'threw') broken.push('a request failed loudly')
-    const isRefused = kind === 'store-unavailable' || kind === 'outcome-unknown'
+    const isRejected = kind === 'store-unavailable' || kind === 'outcome-unknown'
     // Each step of a request has at least one retry before its deadline.
-    if (isRefused && seen.faults <= 1) broken.push('503 after one fault')
-    if (state.late.includes(name) && kind !== 'created' && !isRefused) {
+    if (isRejected && seen.faults <= 1) broken.push('503 after one fault')
+    if (state.late.includes(name) && kind !== 'created' && !isRejected) {
       broken.push('a repeat after a 201 was refused')
     }
   }

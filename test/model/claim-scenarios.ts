@@ -112,7 +112,7 @@ export const claimScenarios: readonly NamedClaim[] = [
   },
 ]
 
-/** Larger ones, for the storm. */
+/** Larger scenarios, for the fault tests. */
 export const largeClaimScenarios: readonly NamedClaim[] = [
   ...claimScenarios.map((one) => ({ ...one, unknowns: 2, crashes: 1 })),
   {
@@ -123,7 +123,7 @@ export const largeClaimScenarios: readonly NamedClaim[] = [
   },
 ]
 
-/** Too many requests to see every interleaving: walked at random. */
+/** Too many requests to explore every interleaving: walked at random. */
 export const walkedClaimScenarios: readonly NamedClaim[] = [
   {
     name: 'five requests of a key, two aliases, an operator',

@@ -14,7 +14,7 @@ test.each(claimScenarios)('claiming holds: $name', async ({ name, setup, unknown
 })
 
 test.each(claimMutants)(
-  'the explorer sees: $name',
+  'the explorer finds: $name',
   async ({ setup, unknowns, crashes, breaks }) => {
     const found = await explore({ ...claimScenario(setup), unknowns, crashes })
     expect([...found.violations.keys()]).toContain(breaks)

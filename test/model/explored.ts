@@ -1,7 +1,7 @@
-// One line about an exploration, for people.
+// Renders an exploration as one line.
 import type { Exploration } from './explore.ts'
 
-/** How much was seen, and the traces to whatever was broken. */
+/** The size of the exploration, and a trace to each broken promise. */
 export function explored(title: string, found: Exploration): string {
   const { states, executions, complete, violations } = found
   const counts = [String(states).padStart(8), String(executions).padStart(6)]

@@ -25,25 +25,25 @@ export const poolScenarios: readonly NamedPool[] = [
   { name: '3 Jobs, 1 pod', setup: { jobs: [1, 1, 1], pods: [1] }, unknowns: 1, crashes: 0 },
   { name: '1 Job x 2, 2 pods', setup: { jobs: [2], pods: [1, 1] }, unknowns: 1, crashes: 1 },
   {
-    name: '3 blocks there, 2 pods x 2',
+    name: '3 existing blocks, 2 pods x 2',
     setup: { jobs: [], pods: [2, 2], minted: 3 },
     unknowns: 1,
     crashes: 1,
   },
   {
-    name: '2 blocks there, 3 pods',
+    name: '2 existing blocks, 3 pods',
     setup: { jobs: [], pods: [1, 1, 1], minted: 2 },
     unknowns: 1,
     crashes: 0,
   },
 ]
 
-/** Larger ones, for the storm. */
+/** Larger scenarios, for the fault tests. */
 export const largePoolScenarios: readonly NamedPool[] = [
   ...poolScenarios.map((one) => ({ ...one, unknowns: 2, crashes: 1 })),
 ]
 
-/** Too many processes to see every interleaving: walked at random. */
+/** Too many processes to explore every interleaving: walked at random. */
 export const walkedPoolScenarios: readonly NamedPool[] = [
   {
     name: '3 Jobs x 4 blocks, 3 pods x 3',
@@ -95,7 +95,7 @@ const readStale = bendCodes((deps) => ({
   },
 }))
 
-/** Each clause of the protocol taken away in turn. */
+/** Mutants: each removes one clause of the protocol. */
 export const poolMutants: readonly PoolMutant[] = [
   {
     name: 'the writer is the pod, and the position is not compared',

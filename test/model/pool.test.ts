@@ -13,7 +13,10 @@ test.each(poolScenarios)('pools hold: $name', async ({ name, setup, unknowns, cr
   expect(found.complete).toBe(true)
 })
 
-test.each(poolMutants)('the explorer sees: $name', async ({ setup, unknowns, crashes, breaks }) => {
-  const found = await explore({ ...poolScenario(setup), unknowns, crashes })
-  expect([...found.violations.keys()]).toContain(breaks)
-})
+test.each(poolMutants)(
+  'the explorer finds: $name',
+  async ({ setup, unknowns, crashes, breaks }) => {
+    const found = await explore({ ...poolScenario(setup), unknowns, crashes })
+    expect([...found.violations.keys()]).toContain(breaks)
+  },
+)

@@ -1,8 +1,8 @@
-// Runs the real code of one process over given answers of its stores, and tells what it asks next.
-// Its local state is what it has been answered so far, so each history is run once and remembered.
+// Runs the real code of one process over chosen results of its stores, and returns its next calls.
+// Its local state is the history of results, so each history is run once and cached.
 import { StoreError } from '../../src/resilience/store-error.ts'
 
-/** What stores are asked and answer, in a form that can be compared. */
+/** Arguments and results of stores, in a comparable form. */
 export type Json = string | number | boolean | null | readonly Json[]
 
 /** One call of a store: its name and arguments. */
@@ -31,10 +31,10 @@ export interface PendingCall {
   readonly op: Op
 }
 
-/** An answer that was lost. */
+/** A result that was lost. */
 export const UNKNOWN = Symbol('unknown')
 
-/** What a store said. */
+/** The result of a call. */
 export type Answer = Json | typeof UNKNOWN
 
 /** A process after one history: what it waits for, or its outcome. */
@@ -47,7 +47,7 @@ export interface Point {
   readonly next: Map<string, Point>
 }
 
-/** Remembers every point that any run has reached. */
+/** Caches every point that any run has reached. */
 export interface Replayer {
   begin(process: Process): Promise<Point>
   /** The point after `answer` to the pending call `index`; a promise only if it is a new one. */
@@ -56,7 +56,7 @@ export interface Replayer {
   readonly executions: () => number
 }
 
-/** Makes a replayer that remembers nothing yet. */
+/** Creates a replayer without cached points. */
 export function createReplayer(): Replayer {
   let points = 0
   const reach = async (process: Process, history: Point['history']): Promise<Point> => {

@@ -4,7 +4,7 @@
 import { createDecideLimits } from '../../src/limiter/decide/decide-limits.ts'
 import type { GuardedStore, Undecided } from '../../src/limiter/decide/guard-store.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
-import type { CounterCharge } from '../../src/limits/counter-store.ts'
+import type { CounterHits } from '../../src/limits/counter-store.ts'
 import { parseRules } from '../../src/limits/rules.ts'
 import type { DecideLimits } from '../../src/limits/verdict.ts'
 import {
@@ -27,7 +27,7 @@ export interface Behaviour {
 }
 
 interface UnderWay {
-  readonly charges: readonly CounterCharge[]
+  readonly charges: readonly CounterHits[]
   readonly loses: Behaviour['loses']
   readonly countedAtMs: number
   readonly answeredAtMs: number
@@ -102,7 +102,7 @@ function openChannel({ clock, shared }: { clock: { ms: number }; shared: MemoryC
   const behaviour: Behaviour = { delayMs: 1, loses: 'nothing', isLeftAlone: false }
   let underWay: UnderWay[] = []
   let askedMs: number | undefined
-  const send = (charges: readonly CounterCharge[]) => {
+  const send = (charges: readonly CounterHits[]) => {
     askedMs ??= clock.ms
     const last = underWay.at(-1)
     const countedAtMs = Math.max(last?.countedAtMs ?? 0, clock.ms + behaviour.delayMs)
@@ -143,7 +143,7 @@ function openChannel({ clock, shared }: { clock: { ms: number }; shared: MemoryC
     while ((lateOnes[0]?.atMs ?? Infinity) <= clock.ms) lateOnes.shift()?.isLate()
     for (const one of underWay) {
       if (one.countedAtMs > clock.ms) break
-      if (!one.isCounted && one.loses !== 'before') one.decisions = shared.chargeNow(one.charges)
+      if (!one.isCounted && one.loses !== 'before') one.decisions = shared.consumeNow(one.charges)
       one.isCounted = true
     }
     const isDue = ({ answeredAtMs }: UnderWay) => answeredAtMs <= clock.ms

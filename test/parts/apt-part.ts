@@ -1,5 +1,5 @@
 // Finds a command of the machine that tests need, or installs it from the distribution's packages,
-// as root. Throws the reason where it cannot be had.
+// as root. Throws the reason if it is not available.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
@@ -10,10 +10,10 @@ const UPDATE_MS_MAX = 180_000
 const INSTALL_MS_MAX = 400_000
 
 /**
- * Makes sure that `command`, of the package of that name, can be run; `probe` are arguments with
- * which it ends well and does nothing.
+ * Makes sure that `command`, from the package of that name, can be run; `probe` are arguments with
+ * which it exits with 0 and does nothing.
  */
-export async function findAptPart(
+export async function findAptDependency(
   command: string,
   probe: readonly string[] = ['--version'],
 ): Promise<string> {
@@ -23,7 +23,7 @@ export async function findAptPart(
       () => false,
     )
   if (await canRun()) return command
-  await installPackages(`there is no ${command} on PATH`, [command])
+  await installPackages(`${command} is not on PATH`, [command])
   if (await canRun()) return command
   throw new Error(`${command} was installed, but cannot be run`)
 }

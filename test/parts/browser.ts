@@ -1,16 +1,16 @@
-// A browser for page tests. Each page notes what a healthy page never does: break the content
-// policy, throw, or ask another host for anything.
+// A browser for page tests. Each page records faults: violations of the content security policy,
+// exceptions, and requests to other hosts.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { chromiumArgs, findChromium } from './chromium.ts'
 
-/** A page and what it did wrong so far. */
+/** A page and its faults so far. */
 export interface WatchedPage {
   readonly page: Page
   readonly faults: readonly string[]
   readonly close: () => Promise<void>
 }
 
-/** Host name that leads to this machine and is no secure context, unlike localhost. */
+/** Host name that resolves to this machine and, unlike localhost, is no secure context. */
 export const INSECURE_HOST = 'insecure.test'
 
 const ACTION_MS_MAX = 10_000

@@ -1,9 +1,9 @@
-// Whether somebody listens on a port of this machine. Sends nothing.
+// Whether a process listens on a port of this machine. Sends nothing.
 import { connect } from 'node:net'
 
 const CONNECT_MS_MAX = 5000
 
-/** Connects to `port` and ends the connection; `false` where that does not work in time. */
+/** Connects to `port` and closes the connection; `false` if it fails or times out. */
 export function canConnect(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port, timeout: CONNECT_MS_MAX })

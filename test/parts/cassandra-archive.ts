@@ -1,25 +1,25 @@
-// The archive of classes with which a node starts in half the time: made once for each Java, by a
-// node that does a little of everything and ends in order.
+// The class archive (CDS) with which a node starts in half the time: created once for each Java, by
+// a node that runs statements of every kind and stops gracefully.
 import { once } from 'node:events'
 import { access, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import cassandra from 'cassandra-driver'
-import { inTime } from '../component/wait-for.ts'
+import { withinDeadline } from '../component/wait-for.ts'
 import { CASSANDRA_VERSION } from './cassandra-jars.ts'
 import { startNode } from './cassandra-node.ts'
-import { claimAddresses } from './loopback-block.ts'
+import { reserveAddresses } from './loopback-block.ts'
 import type { Java } from './java.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 
 const QUIET = ['-Xlog:cds=off', '-Xlog:cds+dynamic=off']
 const FILE = 'cassandra.jsa'
 const WRITE_MS_MAX = 300_000
 
-/** Flags with which a node uses the archive, which is made first where it is not there. */
+/** JVM flags for the archive, which is created first if it does not exist. */
 export async function findArchive(java: Java, classPath: string): Promise<readonly string[]> {
   const version = java.version.replaceAll(/[^\w.+-]/g, '_')
   const name = `cassandra-${CASSANDRA_VERSION}-classes-${version}`
-  const folder = await cachedPart(name, (unfinished) =>
+  const folder = await cachedDependency(name, (unfinished) =>
     makeArchive({ java, classPath, folder: unfinished }),
   )
   // A JVM that cannot use the archive starts without it, only slower.
@@ -34,7 +34,7 @@ async function makeArchive(given: {
   const { java, classPath, folder } = given
   const home = join(folder, 'home')
   await mkdir(home)
-  const block = await claimAddresses([1])
+  const block = await reserveAddresses([1])
   try {
     const [address = ''] = block.addresses
     const { port, storagePort } = block
@@ -48,7 +48,7 @@ async function makeArchive(given: {
       await useEverything(address, port)
       const ended = once(node.child, 'exit') // which writes the archive
       node.child.kill('SIGTERM')
-      await inTime('the archive of Cassandra’s classes', ended, WRITE_MS_MAX)
+      await withinDeadline('the archive of Cassandra’s classes', ended, WRITE_MS_MAX)
       await access(join(folder, FILE))
     } finally {
       await node.kill()
@@ -57,7 +57,10 @@ async function makeArchive(given: {
     await block.release()
     await rm(home, { recursive: true, force: true })
   }
-  await writeFile(join(folder, 'README'), 'Classes of a test part of Curtail; may be deleted.\n')
+  await writeFile(
+    join(folder, 'README'),
+    'Cassandra classes for the tests of Curtail; may be deleted.\n',
+  )
 }
 
 /** Statements of every kind, so that their classes are in the archive. */

@@ -1,5 +1,5 @@
-// The jars of Apache Cassandra, of one exact version: fetched once by Maven, and every one held
-// against the checksums of cassandra/jars.sha256. Starts nothing.
+// The jars of Apache Cassandra, of one exact version: downloaded once by Maven, and every one
+// verified against the checksums of cassandra/jars.sha256. Starts nothing.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -7,20 +7,20 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { findMaven } from './java.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 
 const run = promisify(execFile)
 
 /** The version of Cassandra that tests run on; cassandra/pom.xml names it too. */
 export const CASSANDRA_VERSION = '5.0.9'
-/** Folder of what belongs to the part and stands in the checkout. */
+/** Folder of Cassandra's files in the checkout. */
 export const cassandraFiles = join(dirname(fileURLToPath(import.meta.url)), 'cassandra')
 
 const FETCH_MS_MAX = 600_000
 
-/** The class path of a node: every jar, always in one order. Throws why they cannot be had. */
+/** The class path of a node: every jar, always in one order. Throws why they are unavailable. */
 export async function findCassandraJars(): Promise<string> {
-  const folder = await cachedPart(`cassandra-${CASSANDRA_VERSION}`, fetchJars)
+  const folder = await cachedDependency(`cassandra-${CASSANDRA_VERSION}`, fetchJars)
   const names = await readdir(folder)
   return names
     .sort()
@@ -53,5 +53,5 @@ async function checkJars(folder: string): Promise<void> {
   const missing = known.filter((line) => !found.includes(line))
   if (strange.length + missing.length === 0) return
   const all = [...strange.map((line) => `got ${line}`), ...missing.map((line) => `want ${line}`)]
-  throw new Error(`the jars of Cassandra are not those we know: ${all.join('; ')}`)
+  throw new Error(`the jars of Cassandra do not match jars.sha256: ${all.join('; ')}`)
 }

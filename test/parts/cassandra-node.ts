@@ -1,5 +1,5 @@
-// One process of Cassandra for tests: a folder with its own configuration, the JVM in it, and when
-// it is ready. Knows nothing of other nodes but their addresses.
+// One Cassandra process for tests: its folder and configuration, its JVM, and a check that it is
+// ready. Of other nodes it has only the addresses.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
@@ -22,18 +22,18 @@ export interface NodeOptions {
   readonly classPath: string
   /** Flags of the JVM besides those of its file, such as for its archive of classes. */
   readonly jvmFlags: readonly string[]
-  /** Its own folder, which is there. */
+  /** Its own folder, which exists. */
   readonly home: string
   /** Where it listens, to clients and to other nodes. */
   readonly address: string
-  /** Where it tells clients that it is, if that is elsewhere. */
+  /** The address that it announces to clients, if that differs. */
   readonly publicAddress: string
   readonly port: number
   readonly storagePort: number
   /** Addresses of all nodes, itself among them, and its place there. */
   readonly addresses: readonly string[]
   readonly place: number
-  /** What of cassandra.yaml is to be otherwise. */
+  /** Overrides of cassandra.yaml. */
   readonly settings: Readonly<Record<string, unknown>>
 }
 
@@ -41,11 +41,11 @@ export interface NodeOptions {
 export interface NodeProcess {
   readonly pid: number
   readonly child: ChildProcess
-  /** Resolves once it answers CQL and knows the tokens of so many others. Throws its log. */
+  /** Resolves when it serves CQL and has the tokens of `peers` others. Throws its log. */
   ready(peers: number): Promise<void>
-  /** Ends it in order, as an operator would. */
+  /** Stops it gracefully, like an operator. */
   end(): Promise<void>
-  /** Ends it at once. */
+  /** Kills it. */
   kill(): Promise<void>
 }
 
@@ -54,13 +54,13 @@ export function logPathOf({ home }: Pick<NodeOptions, 'home'>): string {
   return join(home, 'system.log')
 }
 
-/** Writes the folder's configuration, anew each time, and starts the process on its data. */
+/** Writes the configuration, and starts the process on its data. */
 export async function startNode(options: NodeOptions): Promise<NodeProcess> {
   const { home } = options
   await writeConfiguration(options)
   const log = openSync(logPathOf(options), 'a')
   const [command = '', ...args] = commandOf(options)
-  // Its own session: what ends a test from the keyboard does not end its parts in mid-test.
+  // Its own session: a Ctrl-C in the terminal stops the test, and does not signal the node.
   const child = spawn(command, args, { cwd: home, stdio: ['ignore', log, log], detached: true })
   closeSync(log)
   let failed: Error | undefined
@@ -87,7 +87,8 @@ export async function startNode(options: NodeOptions): Promise<NodeProcess> {
         if (known >= peers) return
         const late = performance.now() > endMs
         if (isGone() || late) {
-          const why = failed?.message ?? (isGone() ? 'it ended' : 'it was not ready in time')
+          const why =
+            failed?.message ?? (isGone() ? 'it exited' : 'it was not ready within the deadline')
           const text = await readFile(logPathOf(options), 'utf8')
           throw new Error(`Cassandra: ${why}; its log: ${text.slice(-LOG_CHARACTERS_MAX)}`)
         }
@@ -153,8 +154,8 @@ function commandOf({ java, classPath, jvmFlags, home }: NodeOptions): string[] {
 }
 
 /**
- * How many other nodes' tokens the node knows; -1 while it does not answer. It opens its port
- * before it has heard of the others, and a keyspace made in that moment has too few replicas.
+ * How many other nodes' tokens the node has; -1 while it is unavailable. It opens its port before
+ * it has discovered the others, and a keyspace created at that moment has too few replicas.
  */
 async function countPeers({ publicAddress, port, settings }: NodeOptions): Promise<number> {
   const { AllowListPolicy, RoundRobinPolicy } = cassandra.policies.loadBalancing
@@ -175,7 +176,7 @@ async function countPeers({ publicAddress, port, settings }: NodeOptions): Promi
     const { rows } = await client.execute('SELECT tokens FROM system.peers_v2')
     return rows.filter(({ tokens }) => tokens !== null).length
   } catch {
-    return -1 // not there yet
+    return -1 // not ready yet
   } finally {
     await client.shutdown()
   }

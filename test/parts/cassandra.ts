@@ -1,5 +1,6 @@
-// The part `cassandra`: clusters of one or three real nodes for tests, on addresses of their own,
-// with data in memory. Leaves no process and no data behind, also when the test dies.
+// The dependency `cassandra`: clusters of one or three real nodes for tests, on their own
+// addresses, with data in memory. No process and no data is left, even if the test process is
+// killed.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, statfs } from 'node:fs/promises'
@@ -10,7 +11,7 @@ import { findCassandraJars } from './cassandra-jars.ts'
 import { logPathOf, type NodeOptions, type NodeProcess, startNode } from './cassandra-node.ts'
 import { cqlFrameLength, type FaultProxy, startFaultProxy } from './fault-proxy.ts'
 import { findJava } from './java.ts'
-import { claimAddresses, type LoopbackBlock } from './loopback-block.ts'
+import { reserveAddresses, type LoopbackBlock } from './loopback-block.ts'
 
 /** Where memory looks like a disk. */
 const MEMORY_DISK = '/dev/shm'
@@ -24,21 +25,21 @@ const PRODUCTION_FLAGS =
 
 /** One node of a cluster. */
 interface CassandraNode {
-  /** Where clients find it: its proxy, where there is one. */
+  /** Its address for clients: that of its proxy, if it has one. */
   readonly address: string
   readonly pid: () => number
   /** Where it writes its log. */
   readonly logPath: string
-  /** Ends it at once (SIGKILL), as a crash would; resolves when it is gone. */
+  /** Kills it (SIGKILL), like a crash; resolves when the process has exited. */
   kill(): Promise<void>
-  /** Holds it (SIGSTOP), as a machine that hangs would. */
+  /** Suspends it (SIGSTOP), like a machine that hangs. */
   pause(): void
   resume(): void
-  /** Ends it if need be and starts it on its data; resolves once it answers CQL. */
+  /** Stops it if it runs, and starts it on its data; resolves when it serves CQL. */
   restart(): Promise<void>
 }
 
-/** A cluster that is ready: every node answers CQL and knows the others. */
+/** A cluster that is ready: every node serves CQL and has discovered the others. */
 export interface CassandraCluster {
   /** Addresses for clients, without the port. */
   readonly contactPoints: readonly string[]
@@ -47,7 +48,7 @@ export interface CassandraCluster {
   readonly nodes: readonly CassandraNode[]
   /** The node at this place, from 0. */
   node(at: number): CassandraNode
-  /** The proxy before the node at this place. Throws where none was asked for. */
+  /** The proxy before the node at this place. Throws if the cluster has no proxies. */
   proxy(at: number): FaultProxy
   /** Ends every node and deletes its data. */
   stop(): Promise<void>
@@ -78,9 +79,9 @@ export async function startCassandra(options: CassandraOptions): Promise<Cassand
   const isProxied = options.proxied === true
   const nodeParts = NODE_PARTS.slice(0, options.nodes)
   const proxyParts = isProxied ? PROXY_PARTS.slice(0, options.nodes) : []
-  const block = await claimAddresses([...nodeParts, ...proxyParts])
+  const block = await reserveAddresses([...nodeParts, ...proxyParts])
   const home = await mkdtemp(join(await diskOfMemory(), 'curtail-cassandra-'))
-  const remover = removeAtEnd(home)
+  const remover = removeOnExit(home)
   const members: Member[] = []
   const proxies: FaultProxy[] = []
   const stop = async () => {
@@ -195,8 +196,8 @@ async function diskOfMemory(): Promise<string> {
   return free >= MEMORY_BYTES_MIN ? MEMORY_DISK : tmpdir()
 }
 
-/** A companion that deletes a folder when it is told to, or when we are gone, however we went. */
-function removeAtEnd(folder: string): { removeNow: () => Promise<void> } {
+/** A process that deletes a folder on request, or when our process exits for any reason. */
+function removeOnExit(folder: string): { removeNow: () => Promise<void> } {
   // Nodes that die at the same moment may still write: it tries for a while.
   const script = 'cat; for i in $(seq 100); do rm -rf -- "$1" && exit 0; sleep 0.1; done; exit 1'
   const child: ChildProcess = spawn('sh', ['-c', script, 'sh', folder], {
@@ -204,7 +205,7 @@ function removeAtEnd(folder: string): { removeNow: () => Promise<void> } {
     detached: true,
   })
   const ended = once(child, 'exit')
-  ended.catch(() => undefined) // thrown again by who waits for it
+  ended.catch(() => undefined) // `removeNow` throws it
   return {
     async removeNow() {
       child.stdin?.end()

@@ -1,6 +1,6 @@
-// The part `collector`: the OpenTelemetry Collector, which no registry ships as a program and Go
-// builds once from its published modules, pinned by test/parts/collector/go.sum. It takes spans as
-// any does and gives them on to the test that started it, which sees them as the trees they are.
+// The dependency `collector`: the OpenTelemetry Collector, which no registry ships as a program and
+// Go builds once from its published modules, pinned by test/parts/collector/go.sum. It takes spans
+// as any does and gives them on to the test that started it, which sees them as the trees they are.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { waitFor } from '../component/wait-for.ts'
 import { canConnect } from './can-connect.ts'
 import { runGo } from './go-part.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 import { type ReceivedSpan, readSpans } from './received-spans.ts'
 import { freePort } from './free-ports.ts'
 
@@ -26,7 +26,7 @@ const module = fileURLToPath(new URL('collector', import.meta.url))
 
 /** Its path. Throws the reason where it cannot be built. */
 export async function findCollector(): Promise<string> {
-  const folder = await cachedPart(`collector-${VERSION}`, async (into) => {
+  const folder = await cachedDependency(`collector-${VERSION}`, async (into) => {
     const what = ['-trimpath', '-ldflags=-s -w', '-o', join(into, 'collector'), '.']
     await runGo(['build', ...what], { cwd: module, msMax: BUILD_MS_MAX })
   })

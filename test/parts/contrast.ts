@@ -8,7 +8,7 @@ interface ShownText {
   readonly grounds: readonly string[]
 }
 
-/** Runs in the page, whose types this program does not know: hence a text. */
+/** Runs in the page, whose types this program does not have: hence a string. */
 const collectTexts = `
   [...document.body.querySelectorAll('*')]
     .filter((element) => element.checkVisibility())

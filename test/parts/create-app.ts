@@ -1,5 +1,5 @@
-// The app of creating on a port of this process, over an outcome that the test chooses: for tests
-// of what is served, without any store.
+// The create app on a port of this process, with an outcome that the test chooses: for tests of the
+// HTTP responses, without a store.
 import { createCreateApp } from '../../src/http/create/app.ts'
 import { createBodySchema } from '../../src/http/create/create-request.ts'
 import { noLimits } from '../../src/http/limit-requests.ts'
@@ -14,7 +14,7 @@ export interface RunningCreateApp {
   /** Where it listens. Its BASE_URL is another: https://curtail.example. */
   readonly url: string
   readonly metrics: Metrics
-  /** What was asked to be created. */
+  /** The create requests so far. */
   readonly requests: readonly CreateRequest[]
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// The use case of creating over stores in memory, for unit tests: its clocks are the test's.
+// The create use case over in-memory stores, for unit tests: the test controls its clocks.
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import type { SuppliedCode } from '../../src/create/code-supply.ts'
@@ -9,8 +9,8 @@ import { createMemoryLinkStore } from '../../src/stores/memory/link-store.ts'
 /** Far fewer pauses fit into a deadline; after more of them a create would never end. */
 export const PAUSES_MAX = 500
 
-/** A creator with `codes` in its pool; `change` bends what it is given. */
-export function creatorOf(codes: string[] = [], change: Partial<CreateDeps> = {}) {
+/** The create use case with `codes` in its pool; `change` overrides its dependencies. */
+export function createUseCase(codes: string[] = [], change: Partial<CreateDeps> = {}) {
   const clock = { nowMs: 1_790_000_000_000, monotonicMs: 0 }
   const nowMs = () => clock.nowMs
   const links = createMemoryLinkStore()

@@ -1,7 +1,7 @@
-// The part `curl`: what a newcomer's first commands are run with.
-import { findAptPart } from './apt-part.ts'
+// The dependency `curl`: it runs the first commands of the README.
+import { findAptDependency } from './apt-part.ts'
 
 /** Makes sure that curl can be run. */
 export function findCurl(): Promise<string> {
-  return findAptPart('curl')
+  return findAptDependency('curl')
 }

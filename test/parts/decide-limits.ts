@@ -1,10 +1,10 @@
-// The use case of deciding over real rules and counters in memory, for unit tests: its clock is the
-// test's, and so is whether its store answers.
+// The decide use case with real rules and in-memory counters, for unit tests: the test controls its
+// clock and whether its store is available.
 import { createHeadersRenderer, renderMetadata } from '../../src/limiter/decide/response-headers.ts'
 import { createDecideLimits, type DecisionSource } from '../../src/limiter/decide/decide-limits.ts'
 import { createDenyCache } from '../../src/limiter/decide/deny-cache.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
-import type { CounterCharge } from '../../src/limits/counter-store.ts'
+import type { CounterHits } from '../../src/limits/counter-store.ts'
 import type { Descriptor } from '../../src/limits/descriptor.ts'
 import type { Check } from '../../src/limits/plan-checks.ts'
 import { parseRules } from '../../src/limits/rules.ts'
@@ -38,7 +38,7 @@ interface Options {
   readonly hasReferenceHeaders?: boolean
 }
 
-/** A limiter of these rules, its clock and its store in the test's hands. */
+/** A limiter with these rules; the test controls its clock and its store. */
 export function limiterOf(text: string, options: Options = {}) {
   const { isShadow = false, isQuota = false, replicas = 1, hasDenyCache = false } = options
   const { denyConsumes = true, hasReferenceHeaders = false } = options
@@ -46,8 +46,8 @@ export function limiterOf(text: string, options: Options = {}) {
   const nowUs = () => clock.nowUs
   const shared = createMemoryCounterStore({ nowUs })
   const local = createMemoryCounterStore({ nowUs })
-  const store = { isUnavailable: false, calls: [] as (readonly CounterCharge[])[] }
-  const countedLocally: (readonly CounterCharge[])[] = []
+  const store = { isUnavailable: false, calls: [] as (readonly CounterHits[])[] }
+  const countedLocally: (readonly CounterHits[])[] = []
   const recorded: [string, DecisionSource, boolean][] = []
   const unknownDomains: string[] = []
   let shadowed = 0
@@ -58,7 +58,7 @@ export function limiterOf(text: string, options: Options = {}) {
       decide: (charges) => {
         store.calls.push(charges)
         return Promise.resolve(
-          store.isUnavailable ? { later: undefined } : shared.chargeNow(charges),
+          store.isUnavailable ? { later: undefined } : shared.consumeNow(charges),
         )
       },
       isOpen: () => store.isUnavailable,
@@ -67,9 +67,9 @@ export function limiterOf(text: string, options: Options = {}) {
     },
     local: {
       ...local,
-      chargeNow(charges) {
+      consumeNow(charges) {
         countedLocally.push(charges)
-        return local.chargeNow(charges)
+        return local.consumeNow(charges)
       },
     },
     denied: hasDenyCache ? createDenyCache(100_000) : undefined,

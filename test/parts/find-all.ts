@@ -1,6 +1,6 @@
-// Finds every part that the tests use, and fetches or builds those that are not there yet: before
-// the tests, so that no time of theirs has a build in it. Each part keeps its own bound.
-import { findAptPart } from './apt-part.ts'
+// Finds every dependency of the tests, and downloads or builds the missing ones before the tests,
+// so that no test's time-out includes a build. Each dependency keeps its own bound.
+import { findAptDependency } from './apt-part.ts'
 import { findArchive } from './cassandra-archive.ts'
 import { findCassandraJars } from './cassandra-jars.ts'
 import { findChromium } from './chromium.ts'
@@ -17,10 +17,10 @@ import { findKubernetes } from './kubernetes.ts'
 import { findPrometheus } from './prometheus.ts'
 import { findStrace } from './strace.ts'
 
-const begunMs = performance.now()
+const startedMs = performance.now()
 
-function say(line: string): void {
-  const seconds = ((performance.now() - begunMs) / 1000).toFixed(0)
+function print(line: string): void {
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(0)
   process.stdout.write(`[${seconds.padStart(4)} s] ${line}\n`)
 }
 
@@ -28,8 +28,8 @@ type Part = readonly [name: string, find: () => Promise<unknown>]
 
 /** What is fetched; one after the other, for most go through apt's one lock. */
 const fetched: readonly Part[] = [
-  ['redis-server', () => findAptPart('redis-server')],
-  ['openssl', () => findAptPart('openssl', ['version'])],
+  ['redis-server', () => findAptDependency('redis-server')],
+  ['openssl', () => findAptDependency('openssl', ['version'])],
   ['curl', findCurl],
   ['strace', findStrace],
   ['chromium', findChromium],
@@ -43,20 +43,20 @@ const fetched: readonly Part[] = [
 ]
 /** What is built, on all cores. */
 const built: readonly Part[] = [
-  ['kubernetes', () => findKubernetes(say)],
+  ['kubernetes', () => findKubernetes(print)],
   ['k6', findK6],
   ['collector', findCollector],
   ['h2spec and grpcurl', findHttp2Tools],
 ]
 
-/** Finds them in their order; one that cannot be had is told with the reason and fails the run. */
+/** Finds them in order; reports one that is unavailable with the reason, and fails the run. */
 async function findEach(parts: readonly Part[]): Promise<void> {
   for (const [name, find] of parts) {
     try {
       await find()
     } catch (error) {
       process.exitCode = 1
-      say(`${name} cannot be had: ${reasonOf(error)}`)
+      print(`${name} is unavailable: ${reasonOf(error)}`)
     }
   }
 }
@@ -67,6 +67,6 @@ function reasonOf(error: unknown): string {
 }
 
 await Promise.all([findEach(fetched), findEach(built)])
-// Made by a node that runs, which is slow beside a build.
+// Created by a running node, which would be slow during a build.
 const archive = async () => findArchive(await findJava(), await findCassandraJars())
 await findEach([['the archive of Cassandra’s classes', archive]])

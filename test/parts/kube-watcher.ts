@@ -1,4 +1,5 @@
-// A reflector of one collection of the fake API server, quick to try again, with all that it tells.
+// A reflector of one collection of the fake API server, with short retry delays, and a record of
+// its events.
 import { createKubeApi, type KubeApi } from '../../src/kube/api.ts'
 import type { KubeError } from '../../src/kube/kube-error.ts'
 import { type Change, createObjectCache, type ObjectCache } from '../../src/kube/object-cache.ts'
@@ -15,7 +16,7 @@ const WIDGETS = { group: 'test.dev', version: 'v1', plural: 'widgets' } as const
 /** Its path. */
 export const WIDGETS_PATH = '/apis/test.dev/v1/namespaces/n/widgets'
 
-/** A log that says nothing. */
+/** A log that writes nothing. */
 export const quietLog = {
   debug: () => undefined,
   info: () => undefined,
@@ -51,7 +52,7 @@ export function callFake(
 /** Silence after which a watch counts as dead here. */
 const IDLE_MS = 600
 
-/** Begins to watch. */
+/** Starts to watch. */
 export function startKubeWatcher(fake: FakeKubeApi): KubeWatcher {
   const { api, close } = callFake(fake)
   const changes: Change<KubeObject>[] = []
@@ -93,7 +94,7 @@ export function startKubeWatcher(fake: FakeKubeApi): KubeWatcher {
   }
 }
 
-/** What tests do with the widgets of the fake API server of the moment, and see of them. */
+/** Operations of tests on the widgets of the current fake API server. */
 export function watchedWidgets(fakeNow: () => FakeKubeApi) {
   const versions = (objects: readonly KubeObject[]) =>
     objects.map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`).sort()
@@ -106,7 +107,7 @@ export function watchedWidgets(fakeNow: () => FakeKubeApi) {
     change: (name: string, size: number) =>
       fakeNow().store.patch(WIDGETS_PATH, name, { spec: { size } }),
     remove: (name: string) => fakeNow().store.remove(WIDGETS_PATH, name),
-    /** Waits until a watcher knows what there is, and nothing else. */
+    /** Waits until a watcher's cache has exactly the existing objects. */
     agrees: async (of: KubeWatcher) => {
       const isSame = () => versions(of.cache.list()).join() === there().join()
       await waitFor('the cache to agree', isSame)

@@ -1,9 +1,9 @@
-// The part `kubeconform`, which holds manifests against schemas: built once by Go from its module,
-// pinned by k8s/cluster/kubeconform/go.sum.
+// The dependency `kubeconform`, which validates manifests against schemas: built once by Go from
+// its module, pinned by k8s/cluster/kubeconform/go.sum.
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runGo } from './go-part.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 
 const VERSION = '0.8.0'
 const BUILD_MS_MAX = 300_000
@@ -11,7 +11,7 @@ const module = fileURLToPath(new URL('../../k8s/cluster/kubeconform', import.met
 
 /** Its path. Throws the reason where it cannot be built. */
 export async function findKubeconform(): Promise<string> {
-  const folder = await cachedPart(`kubeconform-${VERSION}`, async (into) => {
+  const folder = await cachedDependency(`kubeconform-${VERSION}`, async (into) => {
     const out = join(into, 'kubeconform')
     const what = ['-trimpath', '-ldflags=-s -w', '-o', out]
     const program = 'github.com/yannh/kubeconform/cmd/kubeconform'

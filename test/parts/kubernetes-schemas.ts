@@ -1,11 +1,11 @@
-// The part `kubernetes-schemas`: what the API server of our test cluster says of every kind, as
-// strict schemas that kubeconform reads. Comes from the file that Kubernetes publishes with its
+// The dependency `kubernetes-schemas`: what the API server of our test cluster says of every kind,
+// as strict schemas that kubeconform reads. Comes from the file that Kubernetes publishes with its
 // sources, so that charts can be checked where no cluster runs.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runGo } from './go-part.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 
 const FETCH_MS_MAX = 300_000
 
@@ -29,23 +29,23 @@ interface Schema {
   }[]
 }
 
-/** What an API server answers at /openapi/v2. */
+/** The response of an API server at /openapi/v2. */
 interface OpenApi {
   readonly definitions: Readonly<Record<string, Schema>>
 }
 
-/** What to tell kubeconform, so that it finds the schemas in `folder`. */
+/** The `-schema-location` of kubeconform for the schemas in `folder`. */
 export function schemaLocation(folder: string): string {
   return `${folder}/{{ .Group }}/{{ .ResourceKind }}-{{ .ResourceAPIVersion }}.json`
 }
 
-/** Folder of the schemas, made first where it is not there. Throws the reason. */
+/** Folder of the schemas, created first if it does not exist. Throws the reason. */
 export async function findKubernetesSchemas(): Promise<string> {
-  return cachedPart(`kubernetes-schemas-${KUBERNETES_VERSION}`, async (into) => {
+  return cachedDependency(`kubernetes-schemas-${KUBERNETES_VERSION}`, async (into) => {
     const args = ['mod', 'download', '-json', 'k8s.io/kubernetes']
     const told = await runGo(args, { cwd: kubernetesModule, msMax: FETCH_MS_MAX })
     const { Dir, Version } = JSON.parse(told) as { Dir: string; Version: string }
-    if (Version !== `v${KUBERNETES_VERSION}`) throw new Error(`go.mod says Kubernetes ${Version}`)
+    if (Version !== `v${KUBERNETES_VERSION}`) throw new Error(`go.mod pins Kubernetes ${Version}`)
     const text = await readFile(join(Dir, 'api', 'openapi-spec', 'swagger.json'), 'utf8')
     await writeSchemas(JSON.parse(text) as OpenApi, into)
   })

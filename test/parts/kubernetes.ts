@@ -1,14 +1,14 @@
-// The part `kubernetes`: the programs of the test cluster's one node, which no registry ships and
-// Go builds once from their published modules, every source pinned by k8s/cluster/go/go.sum.
-// A build that was cut short goes on where it stopped: Go keeps what it has compiled.
+// The dependency `kubernetes`: the programs of the test cluster's one node, which no registry ships
+// and Go builds once from their published modules, every source pinned by k8s/cluster/go/go.sum. A
+// build that was cut short goes on where it stopped: Go keeps what it has compiled.
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runGo } from './go-part.ts'
 import { KUBERNETES_VERSION, kubernetesModule } from './kubernetes-schemas.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 
-/** About 13 CPU minutes where nothing has been compiled yet; on two busy cores much longer. */
+/** About 13 CPU minutes if nothing is compiled yet; on two busy cores much longer. */
 const BUILD_MS_MAX = 30 * 60_000
 
 /** Names of the programs that are one binary, which looks at the name it is called by. */
@@ -28,11 +28,11 @@ const PROGRAMS = [
  */
 export async function findKubernetes(say: (line: string) => void): Promise<string> {
   const name = `kubernetes-${KUBERNETES_VERSION}-${await fingerprint()}`
-  return cachedPart(name, async (into) => {
+  return cachedDependency(name, async (into) => {
     say(`building Kubernetes ${KUBERNETES_VERSION}, once: 7 minutes on two idle cores`)
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     await build(into)
-    say(`built Kubernetes in ${Math.round((performance.now() - begunMs) / 1000)} s`)
+    say(`built Kubernetes in ${Math.round((performance.now() - startedMs) / 1000)} s`)
   })
 }
 

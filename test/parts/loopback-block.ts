@@ -1,5 +1,5 @@
-// Addresses of the loopback for a part that needs several: a block 127.x.y.* of its own with two
-// ports that are free on all of them, so that no two parts, nor a server of the machine, ever meet.
+// Loopback addresses for a dependency that needs several: a block 127.x.y.* with two ports that are
+// free on all of them, so that no two dependencies, nor a server of the machine, conflict.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
@@ -9,7 +9,7 @@ const PORT_MIN = 21_000
 /** Above it the system hands out ports by itself. */
 const PORT_MAX = 32_000
 
-/** A block that is ours until it is given back. */
+/** A block that is reserved until `release`. */
 export interface LoopbackBlock {
   /** One for each of the last parts asked for, in their order. */
   readonly addresses: readonly string[]
@@ -20,12 +20,12 @@ export interface LoopbackBlock {
 }
 
 /** Claims a block; `parts` are the last parts of the addresses that must be free. */
-export async function claimAddresses(parts: readonly number[]): Promise<LoopbackBlock> {
+export async function reserveAddresses(parts: readonly number[]): Promise<LoopbackBlock> {
   for (let attempt = 0; attempt < TRIES_MAX; attempt++) {
     const net = `127.${String(1 + randomBelow(254))}.${String(randomBelow(256))}`
     const port = PORT_MIN + randomBelow(PORT_MAX - PORT_MIN)
     const storagePort = port + 1
-    // Whoever listens on the block's last address has the block.
+    // The process that listens on the block's last address owns the block.
     const claim = await listenOn(`${net}.254`, PORT_MIN)
     if (claim === undefined) continue
     const addresses = parts.map((part) => `${net}.${String(part)}`)
@@ -58,7 +58,7 @@ export async function canListen({
   return true
 }
 
-/** A server that listens there; undefined where somebody else does, or nobody can. */
+/** A server that listens there; undefined if the address is in use or unavailable. */
 async function listenOn(host: string, port: number): Promise<Server | undefined> {
   const server = createServer((socket) => socket.destroy())
   server.listen(port, host)

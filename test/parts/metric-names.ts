@@ -18,7 +18,7 @@ export function isOfController(name: string): boolean {
 }
 
 /** The metrics that have a value in a scrape; a histogram by its own name too. */
-export function namesSeen(scrape: string): ReadonlySet<string> {
+export function observedNames(scrape: string): ReadonlySet<string> {
   const names = scrape.split('\n').flatMap((line) => {
     const name = /^[a-z]\w*/.exec(line)?.[0]
     return name === undefined ? [] : [name, name.replace(/_(bucket|sum|count)$/, '')]

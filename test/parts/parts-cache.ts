@@ -1,14 +1,14 @@
-// The folder of parts that tests fetch once: outside the checkout, a folder for each part. A part
-// is there whole or not at all, also when two processes fetch it at once.
+// The cache of dependencies that tests download or build once: outside the checkout, one folder
+// each. A folder appears only when it is complete, also if two processes fill it at the same time.
 import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * The folder of the part `name`, which has its version in it. Where it is not there yet, `fill`
+ * The folder of the dependency `name`, which includes its version. If it does not exist, `fill`
  * fills a new folder first. Throws what `fill` throws.
  */
-export async function cachedPart(
+export async function cachedDependency(
   name: string,
   fill: (folder: string) => Promise<void>,
 ): Promise<string> {

@@ -25,13 +25,13 @@ spec:
   volumes: [{ name: code-secret, secret: { secretName: none, defaultMode: 288 } }]
 `
 
-/** A controller that leads as long as it is told to. */
+/** A controller that leads while `isLeader` is true. */
 export class PoolKeeper {
   readonly rows = new Map<string, StoredPool>()
   readonly metrics: Metrics
   readonly levels: Levels
   template: PodTemplate | Problem = parseTemplate(TEMPLATE)
-  isStoreAway = false
+  isStoreUnavailable = false
   /** Reads of the store so far. */
   reads = 0
   /** The connection to the store; the constructor makes it unless it is asked not to. */
@@ -42,7 +42,7 @@ export class PoolKeeper {
   readonly #ending = new AbortController()
   readonly #ended: Promise<unknown>[] = []
 
-  /** Begins to watch the namespace `n`, and to lead. */
+  /** Starts to watch the namespace `n`, and to lead. */
   constructor(plain: KubeApi, metrics: Metrics, isConnected = true) {
     if (isConnected) this.connected.resolve(undefined)
     this.metrics = metrics
@@ -50,7 +50,7 @@ export class PoolKeeper {
     this.levels = createLevels({
       readPools: () => {
         this.reads++
-        return this.isStoreAway
+        return this.isStoreUnavailable
           ? Promise.reject(new Error('away'))
           : Promise.resolve([...this.rows.values()])
       },

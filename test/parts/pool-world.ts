@@ -1,5 +1,5 @@
-// A cluster of the fake API server in which CodePools are kept by the real controller; its refill
-// Jobs are run by hand or at once.
+// A cluster on the fake API server whose CodePools the real controller reconciles; the test
+// completes its refill Jobs, manually or at once.
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { type FakeKubeApi, startFakeKubeApi } from './fake-kube-api.ts'
 import type { FakeObject } from './fake-kube-store.ts'
@@ -19,7 +19,7 @@ type Status = Readonly<Record<string, unknown>> & {
   readonly conditions?: readonly { type: string; status: string; reason: string; message: string }[]
 }
 
-/** It all. */
+/** The cluster, its controller and its pools. */
 export class PoolWorld extends PoolKeeper {
   readonly fake: FakeKubeApi
   /** What becomes of a Job as soon as it is made. */
@@ -87,7 +87,7 @@ export class PoolWorld extends PoolKeeper {
     return found === undefined ? '' : `${found.status} ${found.reason}`
   }
 
-  /** Reasons of the events told so far, as they were told. */
+  /** Reasons of the events emitted so far, in order. */
   events(): string[] {
     return this.fake.store.history
       .filter(({ collection, type }) => collection === PATHS.events && type === 'ADDED')

@@ -1,12 +1,12 @@
-// The part `prometheus`: the server and promtool, of Debian's package, unpacked into the cache of
-// parts and not installed: no service of the machine's own begins. 2.42 or newer.
+// The dependency `prometheus`: the server and promtool, of Debian's package, unpacked into the
+// cache of parts and not installed: no service of the machine's own begins. 2.42 or newer.
 import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { waitFor } from '../component/wait-for.ts'
-import { cachedPart } from './parts-cache.ts'
+import { cachedDependency } from './parts-cache.ts'
 import { freePort } from './free-ports.ts'
 
 const run = promisify(execFile)
@@ -20,7 +20,7 @@ const HOUR_SECONDS = 3600
 /** The folder of `prometheus` and `promtool`. Throws the reason where they cannot be had. */
 export async function findPrometheus(): Promise<string> {
   const name = `prometheus-apt-${VERSION_MIN.join('.')}`
-  const folder = await cachedPart(name, async (into) => {
+  const folder = await cachedDependency(name, async (into) => {
     const limits = { cwd: into, timeout: FETCH_MS_MAX }
     try {
       await run('apt-get', ['update'], limits)
@@ -46,7 +46,7 @@ async function checkVersion(promtool: string): Promise<void> {
   throw new Error(`promtool ${VERSION_MIN.join('.')} or newer is needed: this is ${stdout}`)
 }
 
-/** Runs promtool; gives what it said, on both outputs, and its code. */
+/** Runs promtool; returns its output, on both streams, and its exit code. */
 export async function runPromtool(
   args: readonly string[],
 ): Promise<{ code: number; said: string }> {
@@ -79,7 +79,7 @@ interface Exemplar {
 
 /** A running Prometheus. */
 export interface RunningPrometheus {
-  /** What an expression gives now. Throws what Prometheus says is wrong with it. */
+  /** The current result of an expression. Throws the error that Prometheus returns. */
   query(expression: string): Promise<readonly Sample[]>
   /** The exemplars of a series in the last hour. */
   exemplars(series: string): Promise<readonly Exemplar[]>

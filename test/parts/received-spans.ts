@@ -1,4 +1,4 @@
-// Reads spans as OTLP in JSON tells them, and shows where each stands in its trace. Sends nothing.
+// Reads spans from OTLP JSON, and renders the path of each in its trace. Sends nothing.
 
 /** A span that was received. */
 export interface ReceivedSpan {
@@ -6,7 +6,7 @@ export interface ReceivedSpan {
   readonly id: string
   /** Empty: it is the first of its trace. */
   readonly parentId: string
-  /** Who made it. */
+  /** The service that created it. */
   readonly service: string
   readonly name: string
   readonly kind: 'internal' | 'server' | 'client' | 'other'
@@ -73,9 +73,9 @@ function textOf(value: Attribute['value']): string {
 }
 
 /** The way to a span from the first of its trace, such as `edge: ingress > create: POST /`. */
-export function wayTo(span: ReceivedSpan, trace: readonly ReceivedSpan[]): string {
+export function pathTo(span: ReceivedSpan, trace: readonly ReceivedSpan[]): string {
   const own = `${span.service.replace('curtail-', '')}: ${span.name}`
   if (span.parentId === '') return own
   const parent = trace.find(({ id }) => id === span.parentId)
-  return `${parent === undefined ? '(nobody)' : wayTo(parent, trace)} > ${own}`
+  return `${parent === undefined ? '(nobody)' : pathTo(parent, trace)} > ${own}`
 }

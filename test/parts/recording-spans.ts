@@ -1,9 +1,9 @@
-// Makes spans into a list, for tests of what makes them; every request with a `traceparent` is
-// traced, and what is asked of others is of the request under way, if there is one.
+// Records spans in a list, for tests of instrumented code; every request with a `traceparent` is
+// traced, and client spans belong to the current request, if there is one.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { OpenSpan, SpanAttributes, Spans, SpanStart } from '../../src/telemetry/spans.ts'
 
-/** What became of a span. */
+/** A recorded span. */
 export interface Recorded {
   name: string
   attributes: SpanAttributes

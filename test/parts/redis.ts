@@ -1,5 +1,5 @@
-// The part `redis-server`: servers of the tests' own, on free ports of the loopback, that keep
-// nothing on disk. No server of the machine is touched.
+// The dependency `redis-server`: servers of the tests' own, on free ports of the loopback, that
+// keep nothing on disk. No server of the machine is touched.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
-import { inTime, waitFor } from '../component/wait-for.ts'
-import { findAptPart } from './apt-part.ts'
+import { withinDeadline, waitFor } from '../component/wait-for.ts'
+import { findAptDependency } from './apt-part.ts'
 import { freePort } from './free-ports.ts'
 
 const run = promisify(execFile)
@@ -19,14 +19,14 @@ const SLOTS = 16_384
 export interface RedisServer {
   readonly port: number
   readonly pid: () => number
-  /** Holds it, as a machine that hangs would. */
+  /** Suspends it, like a machine that hangs. */
   stop(): void
   resume(): void
-  /** Ends it at once; resolves when it is gone. */
+  /** Kills it; resolves when the process has exited. */
   kill(): Promise<void>
-  /** Starts it anew on its port, empty. */
+  /** Restarts it on its port, empty. */
   restart(): Promise<void>
-  /** Ends it and removes its folder. */
+  /** Kills it and deletes its folder. */
   close(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ export async function startRedis(
   args: readonly string[] = [],
   given: RedisOptions = {},
 ): Promise<RedisServer> {
-  const [command, ...before] = [...(given.wrapper ?? []), await findAptPart('redis-server')]
+  const [command, ...before] = [...(given.wrapper ?? []), await findAptDependency('redis-server')]
   const port = given.port ?? (await freePort())
   const dir = mkdtempSync(join(tmpdir(), 'curtail-redis-'))
   const own = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', dir]
@@ -105,7 +105,7 @@ async function beginProcess(given: {
       reject(new Error(`redis-server ended: ${said}`))
     })
   })
-  await inTime('redis-server', ready).catch((error: unknown) => {
+  await withinDeadline('redis-server', ready).catch((error: unknown) => {
     endIt()
     throw error
   })
@@ -199,13 +199,13 @@ export async function startSentinel(): Promise<{
   return { master, replica, sentinel, close }
 }
 
-/** Files of a certificate for 127.0.0.1 that vouches for itself, and its key. */
-export async function makeCertificate(): Promise<{
+/** Files of a self-signed certificate for 127.0.0.1, and its key. */
+export async function createCertificate(): Promise<{
   readonly cert: string
   readonly key: string
   readonly close: () => Promise<void>
 }> {
-  const openssl = await findAptPart('openssl', ['version'])
+  const openssl = await findAptDependency('openssl', ['version'])
   const dir = await mkdtemp(join(tmpdir(), 'curtail-tls-'))
   const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
   const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']

@@ -1,4 +1,4 @@
-// Rules files for unit tests: the usual frame around what a test is about, and their faults.
+// Rules files for unit tests: the usual frame around the tested lines, and their faults.
 import { renderFault } from '../../src/limits/rule-fault.ts'
 import { parseRules } from '../../src/limits/rules.ts'
 

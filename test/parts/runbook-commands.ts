@@ -7,7 +7,7 @@ export interface Page {
   readonly text: string
 }
 
-/** What each variable of the pages stands for here. */
+/** The value of each variable of the pages in tests. */
 const variables: readonly (readonly [RegExp, string])[] = [
   [/\$NS\b/g, 'store'],
   [/\$R\b/g, 'shop-curtail'],
@@ -15,10 +15,10 @@ const variables: readonly (readonly [RegExp, string])[] = [
 const programs = /^(cd|curl|export|helm|k6\/k6|kubectl|nodetool|npm|openssl|redis-cli)(?=\s)/
 /** A fenced block without a language. */
 const block = /^```\n([^]*?)^```$/gm
-/** What only cuts the output of the command before it. */
+/** Commands that only filter the output of the command before them. */
 const filters = /^(base64|grep|head|sort|tail|uniq)\b/
 
-/** Commands in the order of the page; of a pipe, and behind `--` or in `$(…)`, each for itself. */
+/** Commands in page order; those of a pipe, after `--` or in `$(…)` are separate entries. */
 export function commandsOf(page: Page): readonly (readonly string[])[] {
   return [...linesOf(page), ...spansOf(page)].flatMap((line) => {
     if (!programs.test(line)) return []
@@ -33,7 +33,7 @@ export function commandsOf(page: Page): readonly (readonly string[])[] {
   })
 }
 
-/** Commands of the fenced blocks in the order of the page, as they stand there. */
+/** Commands of the fenced blocks in the order of the page, unchanged. */
 export function scriptsOf(page: Page): readonly string[] {
   return bareLinesOf(page).filter((line) => programs.test(line))
 }
@@ -53,7 +53,7 @@ function bareLinesOf({ text }: Page): readonly string[] {
   return blocks.flatMap((inner) => inner.split('\n')).filter((line) => line.trim() !== '')
 }
 
-/** What stands as code within sentences. */
+/** Inline code within sentences. */
 function spansOf({ text }: Page): readonly string[] {
   return [...text.replaceAll(block, '').matchAll(/`([^`\n]+)`/g)].map(([, span = '']) =>
     fillIn(span),

@@ -5,7 +5,7 @@ import { KubeError } from '../../src/kube/kube-error.ts'
 import { createElection, type Election, type LeaseOptions } from '../../src/kube/lease.ts'
 import type { KubeResponse, KubeRequest } from '../../src/kube/transport.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
-import { FakeKubeStore, FakeRefusal } from './fake-kube-store.ts'
+import { FakeKubeStore, FakeApiError } from './fake-kube-store.ts'
 import { createFakeScheduler, type FakeScheduler } from './fake-scheduler.ts'
 import { quietLog } from './kube-watcher.ts'
 
@@ -19,7 +19,7 @@ export interface Delays {
 
 type DelaysOf = (call: { readonly method: string; readonly nth: number }) => Delays
 
-/** A candidate, and what became of it: `won 0`, `lost 12000`, with the time in ms. */
+/** A candidate, and its reports: `won 0`, `lost 12000`, with the time in ms. */
 export interface Candidate {
   readonly election: Election
   readonly reported: string[]
@@ -85,7 +85,7 @@ export class SlowLeases {
     return candidate
   }
 
-  /** Writes the Lease as somebody else would, whatever its version. */
+  /** Writes the Lease like another client, regardless of its version. */
   write(spec: object): void {
     const isThere = this.store.get(COLLECTION, 'lease') !== undefined
     if (isThere) this.store.patch(COLLECTION, 'lease', { spec })
@@ -107,7 +107,7 @@ export class SlowLeases {
     return all.filter(([, { election }]) => election.isLeading()).map(([identity]) => identity)
   }
 
-  /** Lets time pass, and looks ten times a second who leads. */
+  /** Advances the clock, and records the leaders ten times a second. */
   async advance(ms: number): Promise<void> {
     const endMs = this.clock.nowMs() + ms
     do {
@@ -143,7 +143,7 @@ export class SlowLeases {
       const lease = this.store.get(COLLECTION, 'lease')
       return lease === undefined ? answerOf(404, { kind: 'Status' }) : answerOf(200, lease)
     } catch (error) {
-      if (!(error instanceof FakeRefusal)) throw error
+      if (!(error instanceof FakeApiError)) throw error
       return answerOf(error.code, { kind: 'Status', code: error.code, reason: error.reason })
     }
   }

@@ -1,9 +1,9 @@
-// The part `strace`: shows in which order a process writes, syncs and answers.
-import { findAptPart } from './apt-part.ts'
+// The dependency `strace`: shows in which order a process writes, syncs and responds.
+import { findAptDependency } from './apt-part.ts'
 
 /** Makes sure that strace can be run. */
 export function findStrace(): Promise<string> {
-  return findAptPart('strace')
+  return findAptDependency('strace')
 }
 
 /** One system call; its place in the trace when it began and when it ended. */

@@ -1,6 +1,6 @@
-// What tests do with an error that nobody expects: it shows, as a warning of the process.
+// Reports an unexpected error of a test as a warning of the process.
 
-/** Shows an error. */
+/** Reports an error. */
 export function warn(error: unknown): void {
   process.emitWarning(error instanceof Error ? error : String(error))
 }

@@ -1,16 +1,16 @@
-// What `npm run stack` prints of a stack that is ready: each part, and how to use it and break it.
-import type { Part } from './part.ts'
+// What `npm run stack` prints when the stack is ready: its components, how to use and break them.
+import type { Component } from './component.ts'
 
-/** What it needs of a stack. */
-export interface Described {
-  readonly parts: readonly Pick<Part, 'name' | 'pid' | 'where'>[]
+/** The fields of a stack that are printed. */
+export interface DescribedStack {
+  readonly parts: readonly Pick<Component, 'name' | 'pid' | 'where'>[]
   readonly url: string
   readonly folder: string
   readonly adminToken: string
 }
 
-/** The lines; `restartCommand` restarts the parts that have died. */
-export function describeStack(stack: Described, restartCommand: string): readonly string[] {
+/** The lines to print; `restartCommand` restarts the components that died. */
+export function describeStack(stack: DescribedStack, restartCommand: string): readonly string[] {
   const { parts, url, folder, adminToken } = stack
   const rows = parts.map(({ name, pid, where }) => [name, `pid ${String(pid())}`, where])
   const widths = [0, 1].map((at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
@@ -25,7 +25,7 @@ export function describeStack(stack: Described, restartCommand: string): readonl
     `  curl -i ${url}/v1/urls ${body}`,
     `  curl -i ${url}/CODE`,
     `admin API of create-1 and create-2: ADMIN_TOKEN=${adminToken}`,
-    'to kill a part: kill -9 PID; to restart the parts that have died:',
+    'to kill a component: kill -9 PID; to restart the components that died:',
     `  ${restartCommand}`,
   ]
 }

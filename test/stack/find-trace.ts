@@ -1,12 +1,12 @@
-// Finds the trace of a request that an edge has answered, by the edge's log, among the spans that a
-// collector received. Asks again where a busy machine lost it.
+// Finds the trace of a request by the edge's access log, among the spans that a collector received.
+// Sends another request if a busy machine lost spans.
 import { readFile } from 'node:fs/promises'
 import { expect } from '@jest/globals'
-import { type Answer, headerOf, openConnection } from '../component/raw-http.ts'
+import { type RawResponse, headerOf, openConnection } from '../component/raw-http.ts'
 import { waitFor } from '../component/wait-for.ts'
 import type { RunningCollector } from '../parts/collector.ts'
-import { type ReceivedSpan, wayTo } from '../parts/received-spans.ts'
-import { askFrom, newAddress } from './edge-client.ts'
+import { type ReceivedSpan, pathTo } from '../parts/received-spans.ts'
+import { requestFrom, newAddress } from './edge-client.ts'
 import type { Edge } from './start-edge.ts'
 
 /** Envoy sends its spans every five seconds; those that are lost are not waited for longer. */
@@ -19,9 +19,9 @@ export interface TracedEdge {
 }
 
 /** A request. */
-export type Asked = Parameters<typeof askFrom>[1]
+export type Asked = Parameters<typeof requestFrom>[1]
 
-/** What is asked until a trace is as it is wanted. */
+/** The requests to send until a trace matches. */
 interface Tries {
   /** Each is tried once. */
   readonly asks: readonly Asked[]
@@ -35,10 +35,10 @@ interface Tries {
  * The first answer whose trace has a span at the end of each way and is as it is wanted. Throws
  * what was missing in the last one where there is none.
  */
-export async function traceOfOne(
+export async function findTrace(
   traced: TracedEdge,
   { asks, status, ways, isWanted = (trace) => attemptsOf(trace).length === 1 }: Tries,
-): Promise<{ answer: Answer; trace: readonly ReceivedSpan[] }> {
+): Promise<{ answer: RawResponse; trace: readonly ReceivedSpan[] }> {
   let fault: unknown
   for (const request of asks) {
     const answer = await askAt(traced.edgeNow().port, request)
@@ -46,7 +46,7 @@ export async function traceOfOne(
     try {
       const trace = await traceOf(traced, answer, ways)
       if (isWanted(trace)) return { answer, trace }
-      fault = new Error(`there is:\n${trace.map((span) => wayTo(span, trace)).join('\n')}`)
+      fault = new Error(`there is:\n${trace.map((span) => pathTo(span, trace)).join('\n')}`)
     } catch (error) {
       fault = error
     }
@@ -57,7 +57,7 @@ export async function traceOfOne(
 /** The trace of a request, found by the edge's log, once it has a span at the end of each way. */
 async function traceOf(
   { edgeNow, collectorNow }: TracedEdge,
-  answer: Answer,
+  answer: RawResponse,
   ways: readonly string[],
 ): Promise<readonly ReceivedSpan[]> {
   let traceId = ''
@@ -71,7 +71,7 @@ async function traceOf(
   await waitFor('the line of the request', isLogged, TRACE_MS_MAX)
   const seen = () => {
     const trace = collectorNow().spans(traceId)
-    return trace.map((span) => wayTo(span, trace))
+    return trace.map((span) => pathTo(span, trace))
   }
   const wanted = ['edge: ingress', ...ways]
   const isWhole = () => wanted.every((way) => seen().includes(way))
@@ -84,16 +84,16 @@ async function traceOf(
 }
 
 /** Asks the edge at this port, as a client of its own. */
-export async function askAt(port: number, request: Asked): Promise<Answer> {
+export async function askAt(port: number, request: Asked): Promise<RawResponse> {
   const connection = await openConnection(port)
   const headers = { 'Content-Type': 'application/json', ...request.headers }
-  const answer = await connection.exchange(askFrom(newAddress(), { ...request, headers }))
+  const answer = await connection.exchange(requestFrom(newAddress(), { ...request, headers }))
   connection.close()
   return answer
 }
 
 /** The id of the request that was answered. */
-export function idOf(answer: Answer): string {
+export function idOf(answer: RawResponse): string {
   return headerOf(answer, 'X-Request-Id') ?? ''
 }
 

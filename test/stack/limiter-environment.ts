@@ -1,7 +1,7 @@
-// The settings of a `ratelimit` process for tests: free ports on the loopback, rules in a folder of
-// its own, no statsd.
+// The settings of a `ratelimit` process for tests: free ports on the loopback, rules in its own
+// folder, no statsd.
 
-/** The settings; `root` holds the folder `config`. Redis may be a port where nobody listens. */
+/** The settings; `root` holds the folder `config`. No Redis needs to listen on `redisPort`. */
 export function limiterEnvironment(root: string, redisPort: number): Record<string, string> {
   return {
     HOST: '127.0.0.1',

@@ -1,10 +1,10 @@
-// A load on the edge while something fails: clients that keep their connections, open another where
-// they are told to close, and note every answer that is not the one they want.
+// A load on the edge during a fault: clients that keep their connections, reconnect when the server
+// closes one, and record every response that is not the expected one.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { renderAnswer } from '../component/machine-clients.ts'
+import { describeResponse } from '../component/machine-clients.ts'
 import {
-  type Answer,
-  type Ask,
+  type RawResponse,
+  type RawRequest,
   headerOf,
   openConnection,
   type RawConnection,
@@ -12,35 +12,35 @@ import {
 import { waitFor } from '../component/wait-for.ts'
 import { watchPauses } from '../component/watch-pauses.ts'
 
-/** What to ask, where, and what is a good answer. */
+/** Which requests to send, where, and which response is expected. */
 export interface LoadOptions {
   /** Where the next connection goes. */
   readonly port: () => number
-  readonly ask: () => Ask
-  readonly isGood: (answer: Answer) => boolean
+  readonly ask: () => RawRequest
+  readonly isGood: (answer: RawResponse) => boolean
   /** @default 6 */
   readonly clients?: number
 }
 
-/** What a load saw. */
-export interface LoadSeen {
+/** The result of a load. */
+export interface LoadResult {
   readonly asked: number
   readonly failed: readonly string[]
-  /** How many failed besides, as the whole machine stood still: no server can help that. */
+  /** How many more failed while the whole machine stalled, which no server can prevent. */
   readonly excused: number
-  /** Longest answer, and the one that 99 of 100 were faster than, in ms. */
+  /** Longest response time, and the 99th percentile, in ms. */
   readonly msMax: number
   readonly msP99: number
 }
 
-/** A load that goes on. */
+/** A running load. */
 export interface Load {
-  /** Answers so far. */
+  /** Responses so far. */
   answered(): number
-  /** Waits for so many answers more. */
+  /** Waits for this many more responses. */
   more(answers: number): Promise<void>
-  /** Ends it. */
-  stop(): Promise<LoadSeen>
+  /** Stops it. */
+  stop(): Promise<LoadResult>
 }
 
 const CLIENTS = 6
@@ -50,8 +50,8 @@ const MORE_MS_MAX = 60_000
 /** What clients have under way while the machine stands still three times; more have failed. */
 const EXCUSED_MAX = 3 * CLIENTS
 
-/** Does `work` under the load, and ends the load whatever comes of it. */
-export async function underLoad<T>(load: Load, work: () => Promise<T>): Promise<[LoadSeen, T]> {
+/** Runs `work` under the load, and stops the load in any case. */
+export async function underLoad<T>(load: Load, work: () => Promise<T>): Promise<[LoadResult, T]> {
   try {
     const result = await work()
     return [await load.stop(), result]
@@ -67,21 +67,21 @@ export function startLoad(options: LoadOptions): Load {
   const pauses = watchPauses()
   let excused = 0
   let isOver = false
-  const fail = (why: string, begunMs: number) => {
-    if (excused < EXCUSED_MAX && pauses.stoodStillAfter(begunMs)) excused++
+  const fail = (why: string, startedMs: number) => {
+    if (excused < EXCUSED_MAX && pauses.wasStalledAfter(startedMs)) excused++
     else failed.push(why)
   }
   const exchange = async (connection: RawConnection) => {
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     const answer = await connection.exchange(options.ask())
-    times.push(performance.now() - begunMs)
-    if (!options.isGood(answer)) fail(renderAnswer(answer), begunMs)
+    times.push(performance.now() - startedMs)
+    if (!options.isGood(answer)) fail(describeResponse(answer), startedMs)
     return headerOf(answer, 'Connection') !== 'close'
   }
   const work = async () => {
     let connection: RawConnection | undefined
     while (!isOver) {
-      const begunMs = performance.now()
+      const startedMs = performance.now()
       try {
         connection ??= await openConnection(options.port())
         if (!(await exchange(connection))) {
@@ -89,7 +89,7 @@ export function startLoad(options: LoadOptions): Load {
           connection = undefined
         }
       } catch (error) {
-        fail(String(error), begunMs)
+        fail(String(error), startedMs)
         connection?.close()
         connection = undefined
       }

@@ -1,4 +1,4 @@
-// The logs of the stack's processes, a file for each in one folder, and what is new in them.
+// The logs of the stack's processes, one file each in one folder, and a reader of new lines.
 import type { ChildProcess } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -7,28 +7,28 @@ import { join } from 'node:path'
 const LOOK_EVERY_MS = 200
 const READ_BYTES_MAX = 1024 * 1024
 
-/** A log and whose it is. */
+/** The log of one component. */
 export interface LogFile {
   readonly name: string
   readonly path: string
 }
 
-/** Where the part `name` writes its log. */
+/** Path of the log of the component `name`. */
 export function logFileOf(folder: string, name: string): string {
   return join(folder, `${name}.log`)
 }
 
-/** Gives what adds all that a process says to its file. */
-export function logInto(folder: string, name: string): (child: ChildProcess) => void {
+/** Returns a function that appends the output of a process to its log file. */
+export function logToFile(folder: string, name: string): (child: ChildProcess) => void {
   return (child) => {
     const file = createWriteStream(logFileOf(folder, name), { flags: 'a' })
-    file.on('error', () => undefined) // the folder goes before the last word of who was killed
+    file.on('error', () => undefined) // the folder may be deleted before the last output arrives
     for (const said of [child.stdout, child.stderr]) said?.on('data', (data) => file.write(data))
     child.once('close', () => file.end())
   }
 }
 
-/** Tells every line that comes to the files from now on; gives what ends that. */
+/** Calls back with every new line of the files; returns a function that stops it. */
 export function followFiles(
   files: readonly LogFile[],
   tell: (name: string, line: string) => void,
@@ -53,7 +53,7 @@ export function followFiles(
   }
 }
 
-/** What a file holds from there on; nothing where there is no file yet, or no longer. */
+/** The bytes of a file from this position; none if the file does not exist. */
 async function readFrom(path: string, at: number): Promise<Buffer> {
   const file = await open(path).catch(() => undefined)
   if (file === undefined) return Buffer.alloc(0)

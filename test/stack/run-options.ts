@@ -1,7 +1,7 @@
 // The options of `npm run stack`. Decides what is allowed; starts nothing.
 import { parseArgs } from 'node:util'
 
-/** What was asked for. */
+/** The options of a run. */
 export interface RunOptions {
   readonly isSmall: boolean
   readonly showsLogs: boolean
@@ -11,7 +11,7 @@ export interface RunOptions {
   readonly codes: number
 }
 
-/** A mistake in the options, in one sentence. */
+/** An invalid option, explained in one sentence. */
 export class OptionError extends Error {
   override readonly name = 'OptionError'
 }
@@ -21,10 +21,10 @@ export const runHelp = `Usage: npm run stack -- [--small] [--logs] [--port N] [-
        [--target CODES]
 
 Starts the whole distributed service on this machine, until Ctrl-C.
-  --small           one node of Cassandra in place of three
-  --logs            shows what every process says
+  --small           one Cassandra node instead of three
+  --logs            prints the logs of all processes
   --port N          where Envoy listens; default 8080
-  --trusted-hops N  proxies before Envoy whose X-Forwarded-For is believed; default 0
+  --trusted-hops N  trusted proxies before Envoy that set X-Forwarded-For; default 0
   --target CODES    codes in the pool; default 20000
 `
 
@@ -37,7 +37,7 @@ const options = {
   target: { type: 'string', default: '20000' },
 } as const
 
-/** Reads them. Throws OptionError. */
+/** Parses the command line. Throws OptionError. */
 export function parseRunOptions(args: readonly string[]): RunOptions | 'help' {
   const values = valuesOf(args)
   if (values.help) return 'help'

@@ -1,5 +1,5 @@
-// `npm run stack`: starts the whole service on this machine and prints where everything is; parts
-// that died are restarted on SIGUSR2, and Ctrl-C stops all of it and leaves nothing.
+// `npm run stack`: starts the whole service on this machine and prints the addresses of all
+// components. SIGUSR2 restarts the components that died; Ctrl-C stops all and deletes their files.
 import { stopOnSignal } from '../../src/process/stop.ts'
 import { canListen } from '../parts/loopback-block.ts'
 import { followFiles } from './log-files.ts'
@@ -8,41 +8,41 @@ import { OptionError, parseRunOptions, runHelp, type RunOptions } from './run-op
 import { type Stack, startStack } from './start-stack.ts'
 import { supervise } from './supervise.ts'
 
-/** Restarts what has died; a signal, as reading a terminal would stop a stack in the background. */
+/** A signal, because a process in the background is stopped when it reads from the terminal. */
 const RESTART_SIGNAL = 'SIGUSR2'
 const restartCommand = `kill -USR2 ${String(process.pid)}`
-/** Databases take their time to stop; what was abandoned would stay behind. */
+/** Databases stop slowly; a process that is not waited for would keep running. */
 const STOP_MS_MAX = 120_000
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
 async function run({ isSmall, showsLogs, port, trustedHops, codes }: RunOptions): Promise<void> {
   if (!(await canListen({ address: '127.0.0.1', port }))) {
-    throw new Error(`port ${String(port)} is in use: choose another by --port`)
+    throw new Error(`port ${String(port)} is in use: choose another one with --port`)
   }
   const ending = new AbortController()
   const cassandraNodes = isSmall ? 1 : 3
   const { signal } = ending
-  const starting = startStack({ cassandraNodes, codes, port, trustedHops, signal, onStep: say })
+  const starting = startStack({ cassandraNodes, codes, port, trustedHops, signal, onStep: print })
   const running = starting.then((stack) => {
-    for (const line of describeStack(stack, restartCommand)) say(line)
+    for (const line of describeStack(stack, restartCommand)) print(line)
     return { stack, quiet: watch(stack, showsLogs) }
   })
   stopOnSignal({
     stop: async () => {
       ending.abort()
-      say('stopping')
-      const started = await running.catch(() => undefined) // it has ended what it had started
+      print('stopping')
+      const started = await running.catch(() => undefined) // it has already stopped what it started
       await started?.quiet()
       await started?.stack.stop()
-      say('stopped')
+      print('stopped')
       return 0
     },
     onFailure: complain,
     onTimeout: (ms) => {
-      say(`not stopped within ${String(ms)} ms: exiting`)
+      print(`not stopped within ${String(ms)} ms: exiting`)
     },
     msMax: () => STOP_MS_MAX,
   })
@@ -51,14 +51,14 @@ async function run({ isSmall, showsLogs, port, trustedHops, codes }: RunOptions)
   })
 }
 
-/** Follows parts that die, and the logs if that is wanted; returns what ends that. */
+/** Reports components that die, and prints the logs if requested; returns how to stop it. */
 function watch({ parts, logs }: Stack, showsLogs: boolean): () => Promise<void> {
-  const supervisor = supervise({ parts, how: restartCommand, say })
+  const supervisor = supervise({ parts, how: restartCommand, say: print })
   const restart = () => void supervisor.restartDead()
   process.on(RESTART_SIGNAL, restart)
   const unfollow = showsLogs
     ? followFiles(logs, (name, line) => {
-        say(`${name} | ${line}`)
+        print(`${name} | ${line}`)
       })
     : () => undefined
   return async () => {

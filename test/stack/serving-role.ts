@@ -1,8 +1,7 @@
-// A process of `create` or `redirect` for tests: where it listens, what it counts, and its admin
-// API.
+// A process of `create` or `redirect` for tests: its port, its metrics and its admin API.
 import { type RoleOptions, type RoleProcess, startRole } from '../component/role-process.ts'
 
-/** What the admin API of a process of `create` requires. */
+/** The bearer token that the admin API of `create` requires. */
 export const ADMIN_TOKEN = 'token-of-the-stack'
 
 /** A process that serves the public HTTP. */
@@ -10,13 +9,13 @@ export interface ServingRole extends RoleProcess {
   readonly role: 'create' | 'redirect'
   readonly port: number
   readonly adminUrl: string
-  /** The sum of all series of a metric whose line has all these texts in it. */
+  /** The sum of all series of a metric whose line contains all of `parts`, such as labels. */
   metric(name: string, ...parts: readonly string[]): Promise<number>
-  /** Asks its admin API, with the token. */
+  /** Sends a request to its admin API, with the token. */
   admin(ask: { method?: string; path: string }): Promise<Response>
 }
 
-/** Starts it, on any free ports unless `env` names some. */
+/** Starts it, on free ports unless `env` names them. */
 export async function startServingRole(
   options: RoleOptions & { readonly role: ServingRole['role'] },
 ): Promise<ServingRole> {

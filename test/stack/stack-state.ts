@@ -1,14 +1,14 @@
-// What the tests of the stack wait for: that Envoy sends requests to every pod again, and that
-// limits are shared.
+// Conditions that the tests of the stack wait for: Envoy sends requests to every pod, and the
+// limiters share their limits.
 import { readFile } from 'node:fs/promises'
-import { codeOf, createAsk } from '../component/client.ts'
-import { openAsker } from '../component/asker.ts'
-import { type Answer, headerOf } from '../component/raw-http.ts'
+import { codeOf, createLinkRequest } from '../component/client.ts'
+import { openHttpClient } from '../component/http-client.ts'
+import { type RawResponse, headerOf } from '../component/raw-http.ts'
 import { waitFor } from '../component/wait-for.ts'
-import { askFrom, newAddress } from './edge-client.ts'
+import { requestFrom, newAddress } from './edge-client.ts'
 import { type Load, startLoad, underLoad } from './load.ts'
 import { logFileOf } from './log-files.ts'
-import { isAlive } from './part.ts'
+import { isAlive } from './component.ts'
 import type { Stack } from './start-stack.ts'
 
 const WHOLE_MS_MAX = 60_000
@@ -16,54 +16,55 @@ const WHOLE_MS_MAX = 60_000
 const ANSWERS = 300
 const target = 'https://example.com/followed'
 
-/** Whether the answer was decided by the limiters, over all of them. */
-export function isShared(answer: Answer): boolean {
+/** Whether the limiters decided the response with their shared counters. */
+export function isShared(answer: RawResponse): boolean {
   return headerOf(answer, 'X-RateLimit-Limit') !== undefined && !isLocal(answer)
 }
 
-/** Whether the edge refused by itself, as the limiters were silent. */
-export function isLocal(answer: Answer): boolean {
+/** Whether the edge itself denied the request, because the limiters did not respond. */
+export function isLocal(answer: RawResponse): boolean {
   return answer.status === 429 && answer.body.includes('"rule":"local"')
 }
 
-/** How many of a service's processes Envoy sends requests to. */
+/** The number of healthy endpoints of an Envoy cluster. */
 export function healthyOf(stack: Stack, cluster: 'create' | 'redirect' | 'ratelimit') {
   return stack.edge.envoy.now().stat(`^cluster.${cluster}.membership_healthy$`)
 }
 
-/** Starts what is dead; waits until Envoy uses every pod, and the limiters decided an answer. */
+/** Restarts dead components; waits until Envoy uses every pod and limits are shared. */
 export async function untilWhole(stack: Stack): Promise<void> {
   for (const part of stack.parts) if (!isAlive(part.pid())) await part.restart()
   for (const cluster of ['create', 'redirect', 'ratelimit'] as const) {
     const isWhole = async () => (await healthyOf(stack, cluster)) === 2
     await waitFor(`two of ${cluster}`, isWhole, WHOLE_MS_MAX)
   }
-  await untilSharedAgain(stack)
+  await waitForSharedLimits(stack)
 }
 
-/** Waits until a redirect was decided by the limiters; gives how long that took, in ms. */
-export async function untilSharedAgain(stack: Stack): Promise<number> {
-  const asker = openAsker(stack.port)
-  const begunMs = performance.now()
-  const ask = async () => isShared(await asker.ask(askFrom(newAddress(), { path: '/none' })))
+/** Waits until the limiters decide a redirect; resolves to the duration in ms. */
+export async function waitForSharedLimits(stack: Stack): Promise<number> {
+  const httpClient = openHttpClient(stack.port)
+  const startedMs = performance.now()
+  const ask = async () =>
+    isShared(await httpClient.send(requestFrom(newAddress(), { path: '/none' })))
   await waitFor('limits to be shared', ask, WHOLE_MS_MAX)
-  asker.close()
-  return Math.round(performance.now() - begunMs)
+  httpClient.close()
+  return Math.round(performance.now() - startedMs)
 }
 
-/** Makes links, and gives their codes. */
+/** Creates links; resolves to their codes. */
 export async function makeLinks(stack: Stack, count: number): Promise<readonly string[]> {
-  const asker = openAsker(stack.port)
+  const httpClient = openHttpClient(stack.port)
   const codes: string[] = []
   while (codes.length < count) {
-    const ask = askFrom(newAddress(), createAsk({ long_url: target }))
-    codes.push(codeOf(await asker.ask(ask)))
+    const ask = requestFrom(newAddress(), createLinkRequest({ long_url: target }))
+    codes.push(codeOf(await httpClient.send(ask)))
   }
-  asker.close()
+  httpClient.close()
   return codes
 }
 
-/** Clients of many addresses that follow links of the tests. */
+/** Clients with many addresses that resolve links of the tests. */
 export function startRedirects(codes: readonly string[], port: () => number): Load {
   const from = Array.from({ length: 50 }, newAddress)
   let at = 0
@@ -71,7 +72,9 @@ export function startRedirects(codes: readonly string[], port: () => number): Lo
     port,
     ask: () => {
       at++
-      return askFrom(from[at % from.length] ?? '', { path: `/${codes[at % codes.length] ?? ''}` })
+      return requestFrom(from[at % from.length] ?? '', {
+        path: `/${codes[at % codes.length] ?? ''}`,
+      })
     },
     isGood: (answer) => answer.status === 302 && headerOf(answer, 'Location') === target,
   })
@@ -81,7 +84,7 @@ export function startRedirects(codes: readonly string[], port: () => number): Lo
  * Does something to the stack under a load, which it gets going before and after; prints what the
  * load saw, and what `happens` says. Fails where a client saw it.
  */
-export async function seeFault(
+export async function injectFault(
   { folder }: Stack,
   { fault, load }: { fault: string; load: Load },
   happens: (load: Load) => Promise<string>,

@@ -1,24 +1,24 @@
-// The whole service behind Envoy, as real processes: one start for all chapters, the last of which
-// leave parts of it dead.
+// The whole service behind Envoy, as real processes: all suites share one stack. The last suites
+// leave components of it stopped.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll } from '@jest/globals'
 import { type RunningCollector, startCollector } from '../parts/collector.ts'
-import { describeCatalogue } from './catalogue-chapter.ts'
-import { describeContract } from './contract-chapter.ts'
-import { describeLimiterFaults } from './limiter-faults-chapter.ts'
-import { describeLimits } from './limits-chapter.ts'
-import { describeLoad } from './load-chapter.ts'
-import { describeMonitoring } from './monitoring-chapter.ts'
-import { describePodFaults } from './pod-faults-chapter.ts'
+import { describeCatalogue } from './catalogue-suite.ts'
+import { describeContract } from './contract-suite.ts'
+import { describeLimiterFaults } from './limiter-faults-suite.ts'
+import { describeLimits } from './limits-suite.ts'
+import { describeLoad } from './load-suite.ts'
+import { describeMonitoring } from './monitoring-suite.ts'
+import { describePodFaults } from './pod-faults-suite.ts'
 import { untilWhole } from './stack-state.ts'
 import { type Stack, startStack } from './start-stack.ts'
-import { describeTracing } from './tracing-chapter.ts'
+import { describeTracing } from './tracing-suite.ts'
 
-// Java, Maven, the jars, Envoy and Redis may have to be fetched, and the collector to be built.
+// The setup may download Java, Maven, the jars, Envoy and Redis, and build the collector.
 const SETUP_MS_MAX = 1_800_000
 const STOP_MS_MAX = 120_000
-/** A key that the rules know. */
+/** An API key that the rules file lists. */
 const API_KEY = 'key-of-the-tests'
 
 let stack: Stack

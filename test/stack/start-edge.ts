@@ -1,38 +1,37 @@
-// The edge of the stack: an Envoy with the product's own bootstrap, and the sidecar that drains
-// it.
+// The edge of the stack: an Envoy with the product's own bootstrap, and the sidecar that drains it.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Endpoint } from '../../envoy/edge-settings.ts'
 import { renderBootstrap } from '../../envoy/render-bootstrap.ts'
 import { type RoleProcess, startRole } from '../component/role-process.ts'
 import { findEnvoy, type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
-import { logFileOf, logInto } from './log-files.ts'
-import { NEVER_ALONE, openPart, type Part } from './part.ts'
+import { logFileOf, logToFile } from './log-files.ts'
+import { DIE_WITH_PARENT, startComponent, type Component } from './component.ts'
 
 /** An Envoy and its sidecar. */
 export interface Edge {
-  /** Where clients find it. */
+  /** The URL for clients. */
   readonly url: string
   readonly port: number
   readonly metricsUrl: string
   /** Its access log. */
   readonly accessLogPath: string
-  readonly envoy: Part & { now(): RunningEnvoy }
-  readonly sidecar: Part & { now(): RoleProcess }
-  /** Drains it as the kubelet does, by SIGTERM to its sidecar; resolves to the log entry of it. */
+  readonly envoy: Component & { now(): RunningEnvoy }
+  readonly sidecar: Component & { now(): RoleProcess }
+  /** Drains it like the kubelet, by SIGTERM to its sidecar; resolves to the sidecar's log entry. */
   drain(): Promise<Record<string, unknown>>
 }
 
-/** What an edge needs. */
+/** How to start an edge. */
 export interface EdgeOptions {
-  /** Ends the names of its parts. */
+  /** The number at the end of its components' names. */
   readonly place: number
   readonly folder: string
   readonly baseUrl: string
   readonly trustedHops: number
-  /** Where it sends the spans of every request, over gRPC; absent: nothing is traced. */
+  /** gRPC port that receives the spans of every request; absent: tracing is off. */
   readonly tracingPort?: number
-  /** Where it listens: HTTP, metrics, admin, and its sidecar. */
+  /** Its ports: HTTP, metrics, admin, and the sidecar's. */
   readonly ports: {
     readonly http: number
     readonly metrics: number
@@ -44,11 +43,11 @@ export interface EdgeOptions {
   readonly limiterEndpoints: readonly Endpoint[]
 }
 
-/** Bounds of a drain: on one machine everybody learns at once where the new edge is. */
+/** Short bounds of a drain: on one machine all clients use the new edge at once. */
 const DRAIN_SECONDS = 15
 const DRAIN_QUIET_SECONDS = 1
 
-/** Starts it; resolves once both are ready. */
+/** Starts both; resolves when both are ready. */
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const { place, folder, ports } = options
   const url = urlOf(ports.http)
@@ -56,7 +55,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const configPath = join(folder, `${envoyName}.yaml`)
   const accessLogPath = logFileOf(folder, `${envoyName}-access`)
   await writeFile(configPath, bootstrapOf(options, accessLogPath))
-  const envoy = await openPart({
+  const envoy = await startComponent({
     name: envoyName,
     where: `${url}, metrics ${urlOf(ports.metrics)}, admin ${urlOf(ports.admin)}`,
     begin: async () =>
@@ -64,19 +63,19 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
         path: await findEnvoy(),
         configPath,
         args: ['--drain-time-s', '60', '--file-flush-interval-msec', '500'],
-        wrapper: NEVER_ALONE,
-        onSpawn: logInto(folder, envoyName),
+        wrapper: DIE_WITH_PARENT,
+        onSpawn: logToFile(folder, envoyName),
       }),
   })
   const drainName = `drain-${String(place)}`
-  const sidecar = await openPart({
+  const sidecar = await startComponent({
     name: drainName,
     where: urlOf(ports.drain),
     begin: () =>
       startRole({
         role: 'drain',
-        wrapper: NEVER_ALONE,
-        onSpawn: logInto(folder, drainName),
+        wrapper: DIE_WITH_PARENT,
+        onSpawn: logToFile(folder, drainName),
         env: {
           ENVOY_ADMIN_URL: urlOf(ports.admin),
           DRAIN_PORT: String(ports.drain),
@@ -102,10 +101,10 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   }
 }
 
-/** The entry by which the sidecar reports a drain. Throws if there is none. */
+/** The log entry in which the sidecar reports the drain. Throws if there is none. */
 function drainEntryOf(log: RoleProcess['log']): Record<string, unknown> {
   const entry = log.find(({ msg }) => msg === 'drain of Envoy completed')
-  if (entry === undefined) throw new Error('the sidecar has not drained Envoy')
+  if (entry === undefined) throw new Error('the sidecar did not report a drain of Envoy')
   return entry
 }
 

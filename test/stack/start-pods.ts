@@ -1,27 +1,27 @@
-// The processes of the stack that are ours: two of `create` and `redirect`, two limiters, and the
-// two Redis that they use. Each keeps its ports when it is started anew.
+// Our own processes of the stack: two of `create` and `redirect`, two limiters, and the two Redis
+// that they use. Each keeps its ports when it is restarted.
 import { type RoleProcess, startRole } from '../component/role-process.ts'
 import { startRedis } from '../parts/redis.ts'
 import { limiterEnvironment } from './limiter-environment.ts'
-import { logInto } from './log-files.ts'
-import { NEVER_ALONE, openPart, type Part } from './part.ts'
+import { logToFile } from './log-files.ts'
+import { DIE_WITH_PARENT, startComponent, type Component } from './component.ts'
 import { type ServingRole, startServingRole } from './serving-role.ts'
 
 type Environment = Readonly<Record<string, string>>
 
-/** A process that answers on `port`. */
-interface PodPart<R> extends Part {
+/** A component that serves `port`. */
+interface PodComponent<R> extends Component {
   readonly port: number
   now(): R
 }
 
 /** A process of `create` or `redirect`. */
-export type ServingPod = PodPart<ServingRole>
+export type ServingPod = PodComponent<ServingRole>
 
-/** A limiter; its port is gRPC's. */
-export type LimiterPod = PodPart<RoleProcess>
+/** A limiter; its port serves gRPC. */
+export type LimiterPod = PodComponent<RoleProcess>
 
-/** Where a pod of the stack listens, and its log. */
+/** The ports of a pod of the stack, and the folder of its log. */
 interface PodOptions {
   readonly place: number
   readonly folder: string
@@ -37,11 +37,11 @@ export async function startServingPod(
   const { place, folder, port, adminPort } = given
   const name = `${role}-${String(place)}`
   const env = { ...given.env, PORT: String(port), ADMIN_PORT: String(adminPort) }
-  const onSpawn = logInto(folder, name)
-  const part = await openPart({
+  const onSpawn = logToFile(folder, name)
+  const part = await startComponent({
     name,
     where: `${urlOf(port)}, admin ${urlOf(adminPort)}`,
-    begin: () => startServingRole({ role, wrapper: NEVER_ALONE, onSpawn, env }),
+    begin: () => startServingRole({ role, wrapper: DIE_WITH_PARENT, onSpawn, env }),
   })
   return { ...part, port }
 }
@@ -53,7 +53,7 @@ export async function startLimiterPod(
     readonly redisPort: number
     readonly baseUrl: string
     readonly replicas: number
-    /** Settings besides. */
+    /** Additional settings. */
     readonly more: Environment
   },
 ): Promise<LimiterPod> {
@@ -67,30 +67,30 @@ export async function startLimiterPod(
     LIMIT_REPLICAS: String(given.replicas),
     ...given.more,
   }
-  const onSpawn = logInto(folder, name)
-  const part = await openPart({
+  const onSpawn = logToFile(folder, name)
+  const part = await startComponent({
     name,
     where: `gRPC 127.0.0.1:${String(port)}, admin ${urlOf(adminPort)}`,
-    begin: () => startRole({ role: 'ratelimit', wrapper: NEVER_ALONE, onSpawn, env }),
+    begin: () => startRole({ role: 'ratelimit', wrapper: DIE_WITH_PARENT, onSpawn, env }),
   })
   return { ...part, port }
 }
 
 const policies = { cache: 'allkeys-lfu', counters: 'noeviction' } as const
 
-/** Starts a Redis; it keeps nothing when it is started anew. */
+/** Starts a Redis without persistence: it is empty after a restart. */
 export async function startRedisPod(
   name: keyof typeof policies,
   given: { readonly folder: string; readonly port: number; readonly megabytes: number },
-): Promise<Part & { readonly port: number }> {
+): Promise<Component & { readonly port: number }> {
   const { folder, port, megabytes } = given
   const bounds = ['--maxmemory', `${String(megabytes)}mb`, '--maxmemory-policy', policies[name]]
-  const onSpawn = logInto(folder, name)
-  const part = await openPart({
+  const onSpawn = logToFile(folder, name)
+  const part = await startComponent({
     name,
     where: `redis://127.0.0.1:${String(port)}`,
     begin: async () => {
-      const server = await startRedis(bounds, { port, wrapper: NEVER_ALONE, onSpawn })
+      const server = await startRedis(bounds, { port, wrapper: DIE_WITH_PARENT, onSpawn })
       return { pid: server.pid(), stop: () => server.close() }
     },
   })

@@ -1,5 +1,5 @@
-// The whole distributed service on this machine: Cassandra, two Redis, two of each pod, two
-// limiters, and Envoy with its sidecar before them. Leaves no process and no file behind.
+// The whole distributed service on this machine: Cassandra, two Redis, two pods of each role, two
+// limiters, and Envoy with its sidecar. After it stops, no process and no file is left.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,9 +7,9 @@ import { type Stop, stopInTurn } from '../../src/process/stop.ts'
 import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
 import { findEnvoy } from '../parts/envoy.ts'
 import type { Job } from '../component/role-job.ts'
-import { claimPorts } from '../parts/free-ports.ts'
+import { reservePorts } from '../parts/free-ports.ts'
 import { type LogFile, logFileOf } from './log-files.ts'
-import type { Part } from './part.ts'
+import type { Component } from './component.ts'
 import { type PreparedLinks, prepareLinks } from './prepare-links.ts'
 import { ADMIN_TOKEN } from './serving-role.ts'
 import { type Edge, startEdge } from './start-edge.ts'
@@ -25,57 +25,57 @@ import { type Collector, type TracedRole, tracingEnvironment } from './tracing-e
 /** How to start the stack. */
 export interface StackOptions {
   readonly cassandraNodes: 1 | 3
-  /** Whether Cassandra's JVM is to be as in production, for what is measured. @default false */
+  /** Whether Cassandra's JVM runs as in production, for benchmarks. @default false */
   readonly isProductionJvm?: boolean
-  /** What the cache may hold. @default 64 */
+  /** Memory limit of the cache. @default 64 */
   readonly cacheMegabytes?: number
   /** Codes in the pool. @default 20_000 */
   readonly codes?: number
-  /** Where Envoy listens. @default any free port */
+  /** Port of Envoy. @default any free port */
   readonly port?: number
-  /** Proxies before Envoy whose X-Forwarded-For is believed. @default 0 */
+  /** Trusted proxies before Envoy that set X-Forwarded-For. @default 0 */
   readonly trustedHops?: number
-  /** The text of the limiters' rules file. @default envoy/rate-limits.yaml */
+  /** Content of the limiters' rules file. @default envoy/rate-limits.yaml */
   readonly rules?: string
-  /** Where the pods send spans; an edge sends any only where it is started so. */
+  /** Where the pods send spans; an edge sends spans only if it is started with `isTraced`. */
   readonly collector?: Collector
-  /** Ends the start, which then throws. */
+  /** Aborts the start, which then throws. */
   readonly signal?: AbortSignal
-  /** Told what is being done. */
+  /** Called with the description of each step. */
   readonly onStep?: (step: string) => void
 }
 
 /** A stack that is ready. */
 export interface Stack {
-  /** Where Envoy listens. */
+  /** The URL of Envoy. */
   readonly url: string
   readonly port: number
   readonly edge: Edge
   readonly creates: readonly ServingPod[]
   readonly redirects: readonly ServingPod[]
   readonly limiters: readonly LimiterPod[]
-  readonly cache: Part & { readonly port: number }
-  readonly counters: Part & { readonly port: number }
+  readonly cache: Component & { readonly port: number }
+  readonly counters: Component & { readonly port: number }
   readonly cassandra: CassandraCluster
-  readonly cassandraNodes: readonly Part[]
-  /** All of them, in the order in which they were started. */
-  readonly parts: readonly Part[]
-  /** What the admin API of `create` requires. */
+  readonly cassandraNodes: readonly Component[]
+  /** All components, in the order in which they were started. */
+  readonly parts: readonly Component[]
+  /** The bearer token that the admin API of `create` requires. */
   readonly adminToken: string
-  /** Folder of the logs of all but Cassandra. */
+  /** Folder of the logs, except those of Cassandra. */
   readonly folder: string
   readonly logs: readonly LogFile[]
-  /** Starts another Envoy with its sidecar before the same pods; `stop` ends it too. */
+  /** Starts another Envoy with its sidecar before the same pods; `stop` stops it too. */
   startEdge(options?: EdgeChoice): Promise<Edge>
-  /** Starts a refill Job, which fills the pool up to so many codes. */
+  /** Starts a refill Job, which fills the pool up to `target` codes. */
   startRefill(target: number): Job
-  /** Puts other rules in place of the limiters'; they find them by themselves. */
+  /** Replaces the limiters' rules file; the limiters reload it themselves. */
   writeRules(text: string): Promise<void>
-  /** Ends all of it and removes what it left behind. */
+  /** Stops all components and deletes their files. */
   stop(): Promise<void>
 }
 
-/** What may be chosen of another edge. */
+/** Options of another edge. */
 interface EdgeChoice {
   readonly trustedHops?: number
   /** Whether it traces every request; needs a collector. @default false */
@@ -84,11 +84,11 @@ interface EdgeChoice {
 
 const CODES = 20_000
 const REDIS_MEGABYTES = 64
-/** Ports of all pods and of five edges. */
+/** Ports for all pods and for five edges. */
 const PORTS = 2 * 6 + 2 + 4 * 5
 const shippedRules = new URL('../../envoy/rate-limits.yaml', import.meta.url)
 
-/** What the steps of the start share. */
+/** State that the steps of the start share. */
 interface Ground {
   readonly options: StackOptions
   readonly folder: string
@@ -96,19 +96,19 @@ interface Ground {
   readonly port: number
   /** The next free port. */
   readonly nextPort: () => number
-  /** What ends with the stack, the last one first. */
+  /** Functions that stop the components, called in reverse order. */
   readonly closing: Stop[]
   readonly step: (step: string) => void
 }
 
-/** Starts it. Throws why it does not start, after it has ended what had been started. */
+/** Starts the stack. If that fails, stops what it started and throws the reason. */
 export async function startStack(options: StackOptions): Promise<Stack> {
   const closing: Stop[] = []
   const stop = () => stopInTurn(closing.splice(0).reverse())
   try {
     const folder = await mkdtemp(join(tmpdir(), 'curtail-stack-'))
     closing.push(() => rm(folder, { recursive: true, force: true }))
-    const ports = [...(await claimPorts(PORTS))]
+    const ports = [...(await reservePorts(PORTS))]
     const nextPort = () => ports.shift() ?? 0
     const port = options.port ?? nextPort()
     const baseUrl = `http://127.0.0.1:${String(port)}`
@@ -125,7 +125,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
 
 async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   const { options, folder, port, closing, step } = ground
-  step('looking for Envoy, Redis and Cassandra, which are fetched where they are not there')
+  step('finding Envoy, Redis and Cassandra; downloading what is not installed')
   await findEnvoy()
   const redis = async (name: 'cache' | 'counters', megabytes: number) => {
     const part = await startRedisPod(name, { folder, port: ground.nextPort(), megabytes })
@@ -134,7 +134,7 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   }
   const cache = await redis('cache', options.cacheMegabytes ?? REDIS_MEGABYTES)
   const counters = await redis('counters', REDIS_MEGABYTES)
-  step(`starting ${String(options.cassandraNodes)} of Cassandra`)
+  step(`starting Cassandra, ${String(options.cassandraNodes)} node(s)`)
   const cassandra = await unlessAborted(
     startCassandra({
       nodes: options.cassandraNodes,
@@ -143,7 +143,7 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
     options.signal,
   )
   closing.push(() => cassandra.stop())
-  step('making tables and codes')
+  step('creating tables and codes')
   const links = await prepareLinks({ cassandra, folder, codes: options.codes ?? CODES })
   step('starting the pods')
   const pods = await startPods(ground, { links, cache: cache.port, counters: counters.port })
@@ -161,7 +161,9 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   step('starting Envoy')
   const edge = await openEdge({ port })
   const { creates, redirects, limiters } = pods
-  const cassandraNodes = cassandra.nodes.map((node, at) => partOfNode(node, at, cassandra.port))
+  const cassandraNodes = cassandra.nodes.map((node, at) =>
+    componentOfNode(node, at, cassandra.port),
+  )
   const ours = [cache, counters, ...limiters, ...creates, ...redirects]
   const parts = [...cassandraNodes, ...ours, edge.envoy, edge.sidecar]
   return {
@@ -175,11 +177,11 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   }
 }
 
-/** What `starting` gives; where the start is ended it ends by itself, with our process. */
+/** Awaits `starting` unless aborted; an aborted start is killed when our process exits. */
 async function unlessAborted<T>(starting: Promise<T>, signal: AbortSignal | undefined) {
   const aborted = new Promise<never>((_, reject) => {
     signal?.addEventListener('abort', () => {
-      reject(new Error('the start was ended'))
+      reject(new Error('the start was aborted'))
     })
   })
   return Promise.race([starting, aborted])
@@ -187,7 +189,7 @@ async function unlessAborted<T>(starting: Promise<T>, signal: AbortSignal | unde
 
 function logsOf(
   folder: string,
-  { cassandra, names }: { cassandra: CassandraCluster; names: readonly Part[] },
+  { cassandra, names }: { cassandra: CassandraCluster; names: readonly Component[] },
 ): LogFile[] {
   const nodes = cassandra.nodes.map(({ logPath }, place) => {
     return { name: `cassandra-${String(place + 1)}`, path: logPath }
@@ -217,7 +219,7 @@ async function startPods(
     BASE_URL: baseUrl,
     REDIS_URL: `redis://127.0.0.1:${String(given.cache)}`,
   }
-  const started = async <P extends Part>(starting: Promise<P>) => {
+  const started = async <P extends Component>(starting: Promise<P>) => {
     const pod = await starting
     closing.push(() => pod.stop())
     return pod
@@ -229,7 +231,7 @@ async function startPods(
     started(startLimiterPod({ ...at(place), ...limits, more: tracing('ratelimit') }))
   const serving = (role: 'create' | 'redirect', place: number) =>
     started(startServingPod(role, { ...at(place), env: { ...env, ...tracing(role) } }))
-  // Two at a time: a machine with two cores starts six slower than that.
+  // Two at a time: with two cores this is faster than starting all six at once.
   const limiters = await Promise.all([limiter(1), limiter(2)])
   const creates = await Promise.all([serving('create', 1), serving('create', 2)])
   const redirects = await Promise.all([serving('redirect', 1), serving('redirect', 2)])
@@ -259,7 +261,11 @@ function startEdgeOf(
   })
 }
 
-function partOfNode(node: CassandraCluster['nodes'][number], place: number, port: number): Part {
+function componentOfNode(
+  node: CassandraCluster['nodes'][number],
+  place: number,
+  port: number,
+): Component {
   return {
     name: `cassandra-${String(place + 1)}`,
     where: `CQL ${node.address}:${String(port)}, log ${node.logPath}`,

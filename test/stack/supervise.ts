@@ -1,19 +1,19 @@
-// Watches the parts of a running stack: reports each that dies, and restarts those on demand.
-import { isAlive, type Part } from './part.ts'
+// Watches the components of a running stack: reports each that dies, and restarts them on demand.
+import { isAlive, type Component } from './component.ts'
 
 const LOOK_EVERY_MS = 500
 
 /** Watches until it is stopped. */
 export interface Supervisor {
-  /** Restarts every part that is dead, one after the other; calls that overlap share a run. */
+  /** Restarts every dead component, one after the other; concurrent calls share one run. */
   restartDead(): Promise<void>
-  /** Ends the watch; resolves when no restart is under way. */
+  /** Stops watching; resolves when no restart is in progress. */
   stop(): Promise<void>
 }
 
-/** Starts to watch; `how` is the command that restarts the dead, for the reports. */
+/** Starts to watch; the reports name `how`, the command that restarts dead components. */
 export function supervise(given: {
-  readonly parts: readonly Pick<Part, 'name' | 'pid' | 'restart'>[]
+  readonly parts: readonly Pick<Component, 'name' | 'pid' | 'restart'>[]
   readonly how: string
   readonly say: (line: string) => void
 }): Supervisor {
@@ -37,7 +37,7 @@ export function supervise(given: {
     }
   }
   const looking = setInterval(() => {
-    if (restarting !== undefined) return // a part is down on purpose
+    if (restarting !== undefined) return // a component is down on purpose
     for (const { name, pid } of parts) {
       if (reported.has(name) || isAlive(pid())) continue
       reported.add(name)

@@ -1,13 +1,13 @@
-// The settings by which a pod of the stack sends its spans to a collector: the ones that answer
-// HTTP by HTTP, and the limiters by gRPC, so that both ways are gone.
+// The settings with which a pod of the stack sends spans to a collector: the HTTP roles send them
+// over HTTP and the limiters over gRPC, so that both protocols are covered.
 
-/** Where a collector takes spans. */
+/** The ports on which a collector receives spans. */
 export interface Collector {
   readonly grpcPort: number
   readonly httpPort: number
 }
 
-/** Who sends spans. */
+/** A role that sends spans. */
 export type TracedRole = 'create' | 'redirect' | 'ratelimit'
 
 /** The settings; none without a collector. */

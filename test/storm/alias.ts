@@ -2,12 +2,12 @@
 // others are rejected with 409, and the link is the winner's. With one Idempotency-Key, exactly one
 // response is a fresh 201 and all others are its replays, also over several processes that contend
 // for the rows of three nodes of Cassandra.
-import { codeOf, createAsk } from '../component/client.ts'
+import { codeOf, createLinkRequest } from '../component/client.ts'
 import { problemOf } from '../component/machine-clients.ts'
 import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import { createRandom } from '../component/random.ts'
 import {
-  type Answer,
+  type RawResponse,
   headerOf,
   openConnection,
   type RawConnection,
@@ -16,12 +16,12 @@ import {
 import { startStandalone } from '../component/standalone.ts'
 
 const CLIENTS = 64
-const STORM_ROUNDS = 200
+const FULL_ROUNDS = 200
 /** Clients of a key at the same moment; rounds take these sizes in turn. */
 const KEY_CLIENTS = [2, 3, 8, 16, 32]
 const KEY_CLIENTS_MAX = Math.max(...KEY_CLIENTS)
 
-/** What the rounds gave. */
+/** The result of the rounds. */
 export interface AliasRaces {
   readonly rounds: number
   readonly created: number
@@ -55,11 +55,11 @@ export async function raceForAliases(given: {
 async function runRound(connections: readonly RawConnection[], alias: string) {
   const targetOf = (i: number) => `https://example.com/${alias}/${String(i)}`
   const requests = connections.map((_, i) =>
-    requestBytes(createAsk({ long_url: targetOf(i), custom_alias: alias })),
+    requestBytes(createLinkRequest({ long_url: targetOf(i), custom_alias: alias })),
   )
   // All are written before the first answer is looked at.
   requests.forEach((bytes, i) => connections[i]?.send(bytes))
-  const answers = await Promise.all(connections.map((connection) => connection.answer()))
+  const answers = await Promise.all(connections.map((connection) => connection.nextResponse()))
   const winners = answers.flatMap((answer, i) => (answer.status === 201 ? [i] : []))
   const refused = answers.filter(({ status }) => status === 409).length
   if (winners.length !== 1 || refused !== answers.length - 1) {
@@ -78,13 +78,13 @@ async function runRound(connections: readonly RawConnection[], alias: string) {
   return { created: winners.length, refused }
 }
 
-function statusesOf(answers: readonly Answer[]): string {
+function statusesOf(answers: readonly RawResponse[]): string {
   const counts = new Map<number, number>()
   for (const { status } of answers) counts.set(status, (counts.get(status) ?? 0) + 1)
   return JSON.stringify(Object.fromEntries(counts))
 }
 
-/** What the rounds of one key gave. */
+/** The result of the rounds with one key. */
 export interface KeyRaces {
   readonly rounds: number
   readonly fresh: number
@@ -127,10 +127,10 @@ async function runKeyRound(
   connections: readonly RawConnection[],
   { name, body }: { name: string; body: object },
 ): Promise<{ replayed: number; ms: number }> {
-  const bytes = requestBytes(createAsk(body, { 'Idempotency-Key': name }))
+  const bytes = requestBytes(createLinkRequest(body, { 'Idempotency-Key': name }))
   const sentMs = performance.now()
   for (const connection of connections) connection.send(bytes)
-  const answers = await Promise.all(connections.map((connection) => connection.answer()))
+  const answers = await Promise.all(connections.map((connection) => connection.nextResponse()))
   const ms = performance.now() - sentMs
   const failed = answers.find(({ status }) => status !== 201)
   if (failed !== undefined) {
@@ -150,7 +150,7 @@ async function runKeyRound(
 export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const service = await startStandalone()
   try {
-    const sum = await raceForAliases({ port: service.port, rounds: STORM_ROUNDS, seed: given.seed })
+    const sum = await raceForAliases({ port: service.port, rounds: FULL_ROUNDS, seed: given.seed })
     given.log(
       `${sum.rounds} rounds of ${CLIENTS} clients: ${sum.created} × 201, ${sum.refused} × 409`,
     )
@@ -159,7 +159,7 @@ export async function storm(given: { seed: number; log: (line: string) => void }
   }
   const machines = await startManyMachines({ codes: 10_000 })
   try {
-    const sum = await raceForKeys({ machines, rounds: STORM_ROUNDS, seed: given.seed })
+    const sum = await raceForKeys({ machines, rounds: FULL_ROUNDS, seed: given.seed })
     given.log(
       `${sum.rounds} rounds of one key, three nodes, ${KEY_CLIENTS.join(', ')} clients in turn: ` +
         `${sum.fresh} fresh 201, ${sum.replayed} replays, at most ${sum.msMax} ms`,

@@ -1,16 +1,20 @@
-// A Redis that is stopped, killed, flushed or cut off from one process: redirects stay right, a
-// fresh link redirects at once though its code was asked for just before, a disabled one stops.
-import { freshRound, type FreshFault, unluckyCreate } from '../component/fresh-links.ts'
+// A Redis that is stopped, killed, flushed or partitioned from one process: redirects stay correct,
+// a fresh link redirects at once although its code was a miss just before, a disabled link stops.
+import { freshRound, type FreshFault, createDuringFault } from '../component/fresh-links.ts'
 import { disableRound, type DisableFault } from '../component/disabled-links.ts'
-import type { Asker } from '../component/asker.ts'
-import { mustLeadAtOnce, openAskers, createUntilTold } from '../component/machine-clients.ts'
+import type { HttpClient } from '../component/http-client.ts'
+import {
+  expectRedirectWithoutRetry,
+  openHttpClients,
+  createWithRetries,
+} from '../component/machine-clients.ts'
 import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import { createRandom } from '../component/random.ts'
 
-const STORM_FRESH_ROUNDS = 1000
-const STORM_FAULT_ROUNDS = 10
+const FULL_FRESH_ROUNDS = 1000
+const FULL_FAULT_ROUNDS = 10
 
-/** A fault of Redis while a link is made or disabled. */
+/** A fault of Redis while a link is created or disabled. */
 export type CacheFault =
   | { readonly of: 'create'; readonly fault: FreshFault }
   | { readonly of: 'disable'; readonly fault: DisableFault }
@@ -20,18 +24,18 @@ export const cacheFaults: readonly CacheFault[] = [
   { of: 'create', fault: 'stopped' },
   { of: 'create', fault: 'killed' },
   { of: 'create', fault: 'stopped between store and cache' },
-  { of: 'create', fault: 'cut off from the writer' },
-  { of: 'create', fault: 'cut off from a reader' },
+  { of: 'create', fault: 'partitioned from the writer' },
+  { of: 'create', fault: 'partitioned from a reader' },
   { of: 'disable', fault: 'none' },
   { of: 'disable', fault: 'flushed' },
   { of: 'disable', fault: 'stopped' },
   { of: 'disable', fault: 'stopped between store and cache' },
   { of: 'disable', fault: 'killed' },
-  { of: 'disable', fault: 'cut off from a reader' },
-  { of: 'disable', fault: 'cut off from the writer' },
+  { of: 'disable', fault: 'partitioned from a reader' },
+  { of: 'disable', fault: 'partitioned from the writer' },
 ]
 
-/** What a run gave. */
+/** The result of a run. */
 export interface CacheFaults {
   readonly freshRounds: number
   /** Answers to readers who asked before and while the link was made. */
@@ -60,8 +64,8 @@ export async function faultCache(given: {
       .int(36 ** 6)
       .toString(36)
       .padStart(6, '0')
-  const creators = openAskers(machines.creates)
-  const readers = openAskers(machines.redirects)
+  const creators = openHttpClients(machines.creates)
+  const readers = openHttpClients(machines.redirects)
   const sum = { raced: 0, flushes: 0, createFaults: 0, disables: 0, goneMsMax: 0 }
   const steady = watchSteady(readers.all, await makeSteady(creators.all, name()))
   try {
@@ -74,7 +78,7 @@ export async function faultCache(given: {
     for (const fault of faults) {
       if (steady.hasFailed()) break
       if (fault.of === 'create') {
-        await unluckyCreate({ machines, alias: `c-${name()}`, fault: fault.fault })
+        await createDuringFault({ machines, alias: `c-${name()}`, fault: fault.fault })
         sum.createFaults++
       } else {
         const goneMs = await disableRound({ machines, alias: `d-${name()}`, fault: fault.fault })
@@ -95,20 +99,20 @@ interface Steady {
   readonly target: string
 }
 
-async function makeSteady(creators: readonly Asker[], alias: string): Promise<Steady> {
+async function makeSteady(creators: readonly HttpClient[], alias: string): Promise<Steady> {
   const target = `https://example.com/steady/${alias}`
-  await createUntilTold(creators, { key: `steady-${alias}`, target, alias: `s-${alias}` })
+  await createWithRetries(creators, { key: `steady-${alias}`, target, alias: `s-${alias}` })
   return { code: `s-${alias}`, target }
 }
 
 /** Follows one link without pause, through every process, until it is told to end. */
-function watchSteady(readers: readonly Asker[], { code, target }: Steady) {
+function watchSteady(readers: readonly HttpClient[], { code, target }: Steady) {
   let isEnding = false
   let count = 0
   let failure: unknown
-  const follow = async (reader: Asker) => {
+  const follow = async (reader: HttpClient) => {
     while (!isEnding && failure === undefined) {
-      await mustLeadAtOnce(reader, code, target).catch((error: unknown) => {
+      await expectRedirectWithoutRetry(reader, code, target).catch((error: unknown) => {
         failure = error
       })
       count++
@@ -139,8 +143,8 @@ export function renderCacheFaults(sum: CacheFaults): string {
 export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const machines = await startManyMachines({ codes: 10_000 })
   try {
-    const faults = Array.from({ length: STORM_FAULT_ROUNDS }, () => cacheFaults).flat()
-    const size = { freshRounds: STORM_FRESH_ROUNDS, faults }
+    const faults = Array.from({ length: FULL_FAULT_ROUNDS }, () => cacheFaults).flat()
+    const size = { freshRounds: FULL_FRESH_ROUNDS, faults }
     given.log(renderCacheFaults(await faultCache({ machines, ...size, seed: given.seed })))
   } finally {
     await machines.stop()

@@ -1,10 +1,10 @@
-// Generated requests on keep-alive connections: never a 5xx, never a hang, and every link of a 201
-// redirects byte for byte to what the contract says is stored.
+// Generated requests on keep-alive connections: no 5xx, no hang, and every link of a 201 redirects
+// byte for byte to the target that the contract defines.
 import { createOpenApiCheck, type OpenApiCheck } from '../component/openapi-check.ts'
 import { brokenBytes, type FuzzCase, nextCase } from '../component/fuzz-cases.ts'
 import { createRandom, type Random } from '../component/random.ts'
 import {
-  type Answer,
+  type RawResponse,
   headerOf,
   jsonOf,
   openConnection,
@@ -12,11 +12,11 @@ import {
   requestBytes,
 } from '../component/raw-http.ts'
 import { startStandalone } from '../component/standalone.ts'
-import { inTime } from '../component/wait-for.ts'
+import { withinDeadline } from '../component/wait-for.ts'
 
 const WORKERS = 12
-const STORM_CASES = 100_000
-const ANSWER_MS_MAX = 5000
+const FULL_CASES = 100_000
+const RESPONSE_MS_MAX = 5000
 const CODES_KEPT = 50
 /** Of the cases, those whose very bytes are broken; each takes a connection of its own. */
 const BROKEN = 0.03
@@ -94,11 +94,11 @@ class Worker {
     throw new Error(`/${code} is ${answer.status} ${String(location)} instead of ${target}`)
   }
 
-  async #exchange(ask: FuzzCase['ask']): Promise<Answer> {
-    if (this.#connection?.isEnded !== false) {
+  async #exchange(ask: FuzzCase['ask']): Promise<RawResponse> {
+    if (this.#connection?.isClosed !== false) {
       this.#connection = await openConnection(this.#given.port)
     }
-    const answer = await this.#connection.exchange(ask, ANSWER_MS_MAX)
+    const answer = await this.#connection.exchange(ask, RESPONSE_MS_MAX)
     if (headerOf(answer, 'Connection') === 'close') {
       this.#connection.close()
       this.#connection = undefined
@@ -113,7 +113,7 @@ class Worker {
     const connection = await openConnection(this.#given.port)
     connection.send(bytes)
     connection.socket.end()
-    await inTime('the end of a connection', connection.ended, ANSWER_MS_MAX)
+    await withinDeadline('the end of a connection', connection.closed, RESPONSE_MS_MAX)
     const text = connection.rest.toString('latin1')
     for (const [, status] of text.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)) {
       if (Number(status) >= 500) throw new Error(`broken bytes were answered ${text}`)
@@ -121,7 +121,7 @@ class Worker {
     connection.close()
   }
 
-  #count({ status, body }: Answer): void {
+  #count({ status, body }: RawResponse): void {
     const { byStatus } = this.#given.counts
     byStatus.set(status, (byStatus.get(status) ?? 0) + 1)
     if (status >= 500) throw new Error(`answered ${status} ${body.toString()}`)
@@ -151,10 +151,10 @@ export function renderCounts(counts: FuzzCounts): string {
 export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const service = await startStandalone({ env: { OWN_HOSTS: 'localhost' } })
   try {
-    const counts = await fuzz({ port: service.port, cases: STORM_CASES, seed: given.seed })
+    const counts = await fuzz({ port: service.port, cases: FULL_CASES, seed: given.seed })
     given.log(renderCounts(counts))
     const errors = service.log.filter(({ level }) => level === 'error')
-    if (errors.length > 0) throw new Error(`the log tells of errors: ${JSON.stringify(errors[0])}`)
+    if (errors.length > 0) throw new Error(`the log has errors: ${JSON.stringify(errors[0])}`)
   } finally {
     await service.stop()
   }

@@ -1,5 +1,5 @@
-// Malformed and hostile calls against the real `ratelimit` role on a real Redis: nothing takes it
-// down, and whole calls are answered.
+// Malformed and hostile calls against the real `ratelimit` role on a real Redis: it does not crash,
+// and valid calls get a response.
 import { hostileCalls, renderHostileCounts } from '../component/grpc-hostile.ts'
 import { startLimiter } from '../component/limiter.ts'
 import { startRedis } from '../parts/redis.ts'
@@ -11,13 +11,13 @@ descriptors:
   - {key: k, rate_limit: {unit: hour, requests_per_unit: 5}}
 `
 
-/** The storm. */
+/** The full size. */
 export async function storm({ seed, log }: { seed: number; log: (line: string) => void }) {
   const redis = await startRedis()
   const limiter = await startLimiter({ rules, redisPort: redis.port })
   try {
     log(renderHostileCounts(await hostileCalls({ port: limiter.grpcPort, calls: CALLS, seed })))
-    const answer = await limiter.ask({ k: 'after' })
+    const answer = await limiter.decide({ k: 'after' })
     if (answer.overallCode !== 'OK') throw new Error(`afterwards: ${JSON.stringify(answer)}`)
     const metrics = await (await fetch(`${limiter.adminUrl}/metrics`)).text()
     const series = metrics.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length

@@ -1,5 +1,5 @@
-// Changed sequences of HTTP/2 frames against a gRPC listener of its own process, while an honest
-// client calls: the process lives, its memory is bounded, and each honest call is answered.
+// Mutated sequences of HTTP/2 frames against a gRPC listener in its own process, while a valid
+// client calls: the process survives, its memory is bounded, and each valid call gets a response.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -7,10 +7,10 @@ import { createTestClient } from '../component/grpc-client.ts'
 import { fuzzConnection } from '../component/grpc-fuzz.ts'
 import { createRandom } from '../component/random.ts'
 import { residentBytes } from '../component/resident-bytes.ts'
-import { inTime } from '../component/wait-for.ts'
+import { withinDeadline } from '../component/wait-for.ts'
 
 const WORKERS = 8
-const STORM_CONNECTIONS = 1_000_000
+const FULL_CONNECTIONS = 1_000_000
 const RSS_BYTES_MAX = 384 * 1024 * 1024
 const program = fileURLToPath(new URL('../component/grpc-child.ts', import.meta.url))
 
@@ -34,7 +34,7 @@ export async function fuzzHttp2(given: {
   child.stderr.on('data', (text: Buffer) => (errors = (errors + text.toString()).slice(0, 10_000)))
   const ended = once(child, 'exit')
   try {
-    const [line] = (await inTime('its port', once(child.stdout, 'data'))) as [Buffer]
+    const [line] = (await withinDeadline('its port', once(child.stdout, 'data'))) as [Buffer]
     const port = Number(line.toString())
     const state = { isOver: false }
     const honest = callOften(port, state, counts)
@@ -47,7 +47,7 @@ export async function fuzzHttp2(given: {
   } finally {
     child.stdin.end()
   }
-  const [code] = (await inTime('its end', ended)) as [number | null]
+  const [code] = (await withinDeadline('its end', ended)) as [number | null]
   if (code !== 0 || errors !== '') throw new Error(`it ended with ${String(code)}: ${errors}`)
   return counts
 }
@@ -103,5 +103,5 @@ export function renderHttp2FuzzCounts(counts: Http2FuzzCounts): string {
 
 /** The full size. */
 export async function storm({ seed, log }: { seed: number; log: (line: string) => void }) {
-  log(renderHttp2FuzzCounts(await fuzzHttp2({ connections: STORM_CONNECTIONS, seed })))
+  log(renderHttp2FuzzCounts(await fuzzHttp2({ connections: FULL_CONNECTIONS, seed })))
 }

@@ -19,7 +19,7 @@ descriptors:
   - {key: k, rate_limit: {unit: hour, requests_per_unit: 5}}
 `
 
-/** The storm. */
+/** The full size. */
 export async function storm({ log }: { log: (line: string) => void }): Promise<void> {
   const redis = await startRedis()
   const faults: string[] = []

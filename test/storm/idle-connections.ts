@@ -1,11 +1,11 @@
-// Connections that say nothing, and heads that come a byte at a time, before a real Envoy with the
-// product's bootstrap: others are served meanwhile, the slow are cut, and memory has its bound.
+// Idle connections, and headers that arrive a byte at a time, before a real Envoy with the
+// product's bootstrap: other clients are served, slow headers get 408, and memory is bounded.
 import { type Edge, startEdge, startPod } from '../component/edge.ts'
 import { openConnection, type RawConnection } from '../component/raw-http.ts'
 import { residentBytes } from '../component/resident-bytes.ts'
 import { freePort } from '../parts/free-ports.ts'
 
-const STORM_SIZE = { idle: 10_000, slow: 500, asked: 5000 }
+const FULL_SIZE = { idle: 10_000, slow: 500, asked: 5000 }
 /** Opened at once: more would overflow what the kernel lets wait. */
 const OPENING = 256
 const ASKING = 8
@@ -34,14 +34,14 @@ interface Size {
 }
 
 /** Opens them before an edge whose time for a head is short. Throws what it found. */
-export async function standIdle(edge: Edge, size: Size): Promise<IdleOutcome> {
+export async function holdIdleConnections(edge: Edge, size: Size): Promise<IdleOutcome> {
   await askMany(edge, size.asked) // what serving itself takes is taken before
   const bytesBefore = await residentBytes(edge.envoy.pid)
   const idle = await openMany(edge.port, size.idle)
   const slow = await openMany(edge.port, size.slow)
   const stopDripping = drip(slow)
   try {
-    const cutting = slow.map((connection) => connection.answer({ msMax: CUT_MS_MAX }))
+    const cutting = slow.map((connection) => connection.nextResponse({ msMax: CUT_MS_MAX }))
     const slowestMs = await askMany(edge, size.asked)
     const cut = (await Promise.all(cutting)).filter(({ status }) => status === 408).length
     if (cut < size.slow) throw new Error(`${cut} of ${size.slow} slow heads were cut`)
@@ -72,7 +72,7 @@ function drip(connections: readonly RawConnection[]): () => void {
   for (const connection of connections) connection.send(slowHead)
   const timer = setInterval(() => {
     for (const connection of connections) {
-      if (!connection.isEnded) connection.send('x')
+      if (!connection.isClosed) connection.send('x')
     }
   }, BYTE_EVERY_MS)
   return () => {
@@ -87,28 +87,28 @@ async function askMany(edge: Edge, count: number): Promise<number> {
   const ask = async () => {
     while (asked < count) {
       const client = `198.51.100.${asked++ % 250}`
-      const begunMs = performance.now()
-      const { status } = await edge.ask({ path: '/a', client })
+      const startedMs = performance.now()
+      const { status } = await edge.send({ path: '/a', client })
       if (status !== 302) throw new Error(`a request was answered ${status}`)
-      slowestMs = Math.max(slowestMs, performance.now() - begunMs)
+      slowestMs = Math.max(slowestMs, performance.now() - startedMs)
     }
   }
   await Promise.all(Array.from({ length: ASKING }, ask))
   return slowestMs
 }
 
-/** The storm. */
+/** The full size. */
 export async function storm({ log }: { log: (line: string) => void }): Promise<void> {
   const pod = await startPod()
   const limiterPorts = [await freePort()] // nobody listens: limits are the edge's own
   const settings = { requestHeadersTimeout: '2s', redirectBurst: 1e6, redirectPerSecond: 1e6 }
   const edge = await startEdge({ podPort: pod.port, limiterPorts, settings })
   try {
-    const outcome = await standIdle(edge, STORM_SIZE)
+    const outcome = await holdIdleConnections(edge, FULL_SIZE)
     const { open, cut, slowestMs, bytesBefore, bytesAfter } = outcome
     const [before, after] = [bytesBefore, bytesAfter].map((bytes) => (bytes / 2 ** 20).toFixed(0))
     log(`${open} connections open, ${cut} slow heads cut; Envoy had ${before} MiB, has ${after}`)
-    log(`${STORM_SIZE.asked} requests of others, the slowest ${slowestMs.toFixed(0)} ms`)
+    log(`${FULL_SIZE.asked} requests of others, the slowest ${slowestMs.toFixed(0)} ms`)
   } finally {
     await edge.stop()
     pod.close()

@@ -1,15 +1,15 @@
-// Keys without end against the real `ratelimit` role: as many counters as there are callers cost
-// its memory and its metrics nothing, neither with Redis nor, in the local fallback, without it.
-import { type Answered, type Limiter, startExactLimiter } from '../component/limiter.ts'
+// Unbounded distinct keys against the real `ratelimit` role: one counter per caller does not grow
+// its memory or its metrics, neither with Redis nor, in the local fallback, without it.
+import { type RateLimitReply, type Limiter, startExactLimiter } from '../component/limiter.ts'
 import { createRandom, type Random } from '../component/random.ts'
-import { mostByQuarter, residentBytes } from '../component/resident-bytes.ts'
+import { maxByQuarter, residentBytes } from '../component/resident-bytes.ts'
 import { clientOf, type RedisServer, startRedis } from '../parts/redis.ts'
 
 /**
  * The memory of the fallback holds 100,000: with more than these it only replaces. The warm-up is
  * longer than what is judged: in less time the collector of garbage has not found its rhythm.
  */
-const STORM_SIZE = {
+const FULL_SIZE = {
   shared: { warmUp: 1_500_000, keys: 1_000_000 },
   local: { warmUp: 600_000, keys: 400_000 },
 }
@@ -17,7 +17,7 @@ const WORKERS = 8
 const DESCRIPTORS_MAX = 48
 const SAMPLES = 200
 /** For the full size, in which memory has its size after the warm-up. */
-const STORM_GROWTH_MAX = 1.1
+const FULL_GROWTH_MAX = 1.1
 const SERIES_MAX = 1000
 const LONG_CHARACTERS = 2000
 
@@ -69,7 +69,7 @@ interface Size {
 }
 
 /** Asks for so many keys with Redis, then for others without. Throws what is out of bounds. */
-export async function askForKeys(given: {
+export async function requestManyKeys(given: {
   readonly shared: Size
   readonly local: Size
   /** The most of the last quarter of the samples, as part of the most of the second one. */
@@ -147,7 +147,7 @@ async function askPhase(given: {
   random: Random
 }): Promise<{ samples: readonly number[]; seconds: number }> {
   const { limiter, names, keys, random } = given
-  const begunMs = performance.now()
+  const startedMs = performance.now()
   const samples: number[] = []
   let asked = 0
   const workers = Array.from({ length: WORKERS }, async () => {
@@ -158,7 +158,7 @@ async function askPhase(given: {
       const descriptors = Array.from({ length: count }, () => next(random, names(random)))
       asked += count
       const answer = (await limiter.client.call({ domain: 'shop', descriptors })) as unknown
-      const { statuses } = answer as Answered
+      const { statuses } = answer as RateLimitReply
       if (statuses.some(({ currentLimit }) => currentLimit === null) || statuses.length !== count) {
         throw new Error(`a key met no limit: ${JSON.stringify([descriptors, statuses])}`)
       }
@@ -167,7 +167,7 @@ async function askPhase(given: {
     }
   })
   await Promise.all(workers)
-  return { samples, seconds: (performance.now() - begunMs) / 1000 }
+  return { samples, seconds: (performance.now() - startedMs) / 1000 }
 }
 
 /** Of a rule, or with a limit that the caller brings. */
@@ -203,13 +203,13 @@ function fallbacksIn(metrics: string): number {
 
 /** The most of each quarter. Throws where the last one is more than the second allows. */
 function flatQuarters(samples: readonly number[], growthMax: number): readonly number[] {
-  const most = mostByQuarter(samples)
+  const most = maxByQuarter(samples)
   const [, second = 0, , last = Infinity] = most
   if (last > second * growthMax) throw new Error(`RSS grows by quarters: ${most.join(', ')}`)
   return most
 }
 
-/** The storm. */
+/** The full size. */
 export async function storm({ seed, log }: { seed: number; log: (line: string) => void }) {
-  log(renderKeysOutcome(await askForKeys({ ...STORM_SIZE, growthMax: STORM_GROWTH_MAX, seed })))
+  log(renderKeysOutcome(await requestManyKeys({ ...FULL_SIZE, growthMax: FULL_GROWTH_MAX, seed })))
 }

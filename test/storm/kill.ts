@@ -1,24 +1,29 @@
-// `kill -9` at random moments under 64 creates in flight: every link whose 201 was sent is there
-// after the restart, a repeat by key gives the same link, and no code is ever given out twice.
+// `kill -9` at random moments under 64 creates in flight: every link whose 201 was sent exists
+// after the restart, a retry with the same key returns the same link, and no code is issued twice.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, createAsk } from '../component/client.ts'
+import { codeOf, createLinkRequest } from '../component/client.ts'
 import { createRandom, type Random } from '../component/random.ts'
-import { type Ask, headerOf, openConnection, type RawConnection } from '../component/raw-http.ts'
+import {
+  type RawRequest,
+  headerOf,
+  openConnection,
+  type RawConnection,
+} from '../component/raw-http.ts'
 import { type Standalone, startStandalone } from '../component/standalone.ts'
 
 const CLIENTS = 64
 const CHECKERS = 16
-const STORM_ROUNDS = 40
+const FULL_ROUNDS = 40
 const KILL_AFTER_MS_MAX = 1500
 /** A start takes about this long; some are killed within it. */
 const START_MS = 600
 
 /** One request to create a link, and the code that its 201 told; none where no answer came. */
 interface Sent {
-  readonly ask: Ask
+  readonly ask: RawRequest
   readonly target: string
   readonly hasKey: boolean
   code?: string
@@ -57,7 +62,7 @@ export async function killRounds(given: {
       sum.kills++
       const told = sent.flatMap(({ code }) => (code === undefined ? [] : [code]))
       for (const code of told) {
-        if (codes.has(code)) throw new Error(`the code ${code} was given out twice`)
+        if (codes.has(code)) throw new Error(`the code ${code} was issued twice`)
         codes.add(code)
       }
       sum.acknowledged += told.length
@@ -116,7 +121,7 @@ async function createWithoutEnd(
     const target = `https://example.com/${name}?q=%7e`
     const hasKey = given.random.chance(0.5)
     const body = { long_url: target, ...(given.random.chance(0.3) && { ttl_days: 1 }) }
-    const ask = createAsk(body, hasKey ? { 'Idempotency-Key': name } : {})
+    const ask = createLinkRequest(body, hasKey ? { 'Idempotency-Key': name } : {})
     const one: Sent = { ask, target, hasKey }
     given.sent.push(one)
     try {
@@ -145,7 +150,7 @@ async function check(
   connection: RawConnection,
   { ask, target, hasKey, code }: Sent,
 ): Promise<void> {
-  if (code !== undefined) await mustLeadTo(connection, { code, target })
+  if (code !== undefined) await expectRedirect(connection, { code, target })
   if (!hasKey) return
   const again = await connection.exchange(ask)
   const codeNow = codeOf(again)
@@ -153,10 +158,10 @@ async function check(
   if (code !== undefined && headerOf(again, 'Idempotency-Replayed') !== 'true') {
     throw new Error(`${code} was made anew by its key`)
   }
-  await mustLeadTo(connection, { code: codeNow, target })
+  await expectRedirect(connection, { code: codeNow, target })
 }
 
-async function mustLeadTo(
+async function expectRedirect(
   connection: RawConnection,
   { code, target }: { code: string; target: string },
 ): Promise<void> {
@@ -168,7 +173,7 @@ async function mustLeadTo(
 
 /** The full size. */
 export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
-  const sum = await killRounds({ ...given, rounds: STORM_ROUNDS })
+  const sum = await killRounds({ ...given, rounds: FULL_ROUNDS })
   given.log(
     `${sum.kills} kills under load, ${sum.killedStarts} while starting: ` +
       `${sum.acknowledged} links told and none lost, ${sum.unanswered} requests without an answer`,

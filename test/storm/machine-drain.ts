@@ -1,38 +1,38 @@
-// SIGTERM to a `create` and to a `redirect` process under load: every request that was accepted is
-// answered, and well; then the process ends with 0, with its drivers closed after the last answer.
-import { createAsk, codeOf } from '../component/client.ts'
-import { leadsTo, mustLeadTo, openAskers } from '../component/machine-clients.ts'
+// SIGTERM to a `create` and to a `redirect` process under load: every accepted request gets a
+// correct response; then the process exits with 0, and closes its drivers after the last response.
+import { createLinkRequest, codeOf } from '../component/client.ts'
+import { isRedirectTo, expectRedirect, openHttpClients } from '../component/machine-clients.ts'
 import { type Machine, type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import {
-  type Answer,
-  type Ask,
+  type RawResponse,
+  type RawRequest,
   headerOf,
   openConnection,
   type RawConnection,
 } from '../component/raw-http.ts'
-import { inTime, waitFor } from '../component/wait-for.ts'
+import { withinDeadline, waitFor } from '../component/wait-for.ts'
 
 const CLIENTS = 32
-const STORM_ROUNDS = 20
+const FULL_ROUNDS = 20
 /** Requests that are answered before the signal. */
 const WARM = 200
 const END_MS_MAX = 40_000
 
-/** What a run gave. */
+/** The result of a run. */
 export interface MachineDrain {
   readonly answered: number
-  /** Answers that came after the signal. */
+  /** Responses after the signal. */
   readonly late: number
   readonly endMs: number
 }
 
-/** Ends one further process of a role under load. Throws what it found. */
+/** Stops one more process of a role under load. Throws what it found. */
 export async function drainMachine(
   machines: ManyMachines,
   role: Machine['role'],
 ): Promise<MachineDrain> {
   const machine = await machines.startMachine(role)
-  const readers = openAskers(machines.redirects)
+  const readers = openHttpClients(machines.redirects)
   const made: { code: string; target: string }[] = []
   const load = role === 'create' ? createLoad(made) : await redirectLoad(machines)
   let answered = 0
@@ -61,15 +61,15 @@ export async function drainMachine(
     isEnding = true
     const signalledMs = performance.now()
     machine.child.kill('SIGTERM')
-    await inTime('the last answers', Promise.all(working), END_MS_MAX)
-    const how = await inTime('the end', machine.ended, END_MS_MAX)
+    await withinDeadline('the last answers', Promise.all(working), END_MS_MAX)
+    const how = await withinDeadline('the end', machine.ended, END_MS_MAX)
     const said = machine.log.map(({ msg }) => msg)
     if (how !== 0) throw new Error(`${role} ended with ${String(how)}: ${said.join(', ')}`)
     if (said.at(-1) !== 'stopped') throw new Error(`${role} said ${said.join(', ')}`)
     const ills = machine.log.filter(({ level }) => level === 'error' || level === 'fatal')
     if (ills.length > 0) throw new Error(`${role} said ${JSON.stringify(ills)}`)
     for (const { code, target } of made) {
-      for (const reader of readers.all) await mustLeadTo(reader, code, target)
+      for (const reader of readers.all) await expectRedirect(reader, code, target)
     }
     return { answered, late, endMs: Math.round(performance.now() - signalledMs) }
   } finally {
@@ -78,16 +78,16 @@ export async function drainMachine(
 }
 
 interface Load {
-  readonly next: () => Ask
-  /** Throws where the answer is not a good one. */
-  readonly check: (ask: Ask, answer: Answer) => void
+  readonly next: () => RawRequest
+  /** Throws if the response is not the expected one. */
+  readonly check: (ask: RawRequest, answer: RawResponse) => void
 }
 
 function createLoad(made: { code: string; target: string }[]): Load {
   const run = Math.floor(Math.random() * 2 ** 31).toString(36)
   let requests = 0
   return {
-    next: () => createAsk({ long_url: `https://example.com/${run}/${String(requests++)}` }),
+    next: () => createLinkRequest({ long_url: `https://example.com/${run}/${String(requests++)}` }),
     check(ask, answer) {
       const { long_url: target } = JSON.parse(String(ask.body)) as { long_url: string }
       made.push({ code: codeOf(answer), target })
@@ -96,9 +96,9 @@ function createLoad(made: { code: string; target: string }[]): Load {
 }
 
 async function redirectLoad({ creates }: ManyMachines): Promise<Load> {
-  const { all, close } = openAskers(creates)
+  const { all, close } = openHttpClients(creates)
   const target = 'https://example.com/drained'
-  const answer = await all[0]?.ask(createAsk({ long_url: target }))
+  const answer = await all[0]?.send(createLinkRequest({ long_url: target }))
   close()
   if (answer === undefined) throw new Error('there is nobody to ask')
   const code = codeOf(answer)
@@ -109,7 +109,7 @@ async function redirectLoad({ creates }: ManyMachines): Promise<Load> {
     check({ path }, got) {
       // On a busy machine the look-up of a code that is not there may run out of its deadline.
       const isAbsent = got.status === 404 || got.status === 503
-      const isWell = path === `/${code}` ? leadsTo(got, target) : isAbsent
+      const isWell = path === `/${code}` ? isRedirectTo(got, target) : isAbsent
       if (!isWell) throw new Error(`${path}: ${String(got.status)}`)
     },
   }
@@ -140,7 +140,7 @@ export function renderDrain(role: string, sum: MachineDrain): string {
 export async function storm({ log }: { log: (line: string) => void }): Promise<void> {
   const machines = await startManyMachines({ codes: 50_000 })
   try {
-    for (let round = 0; round < STORM_ROUNDS; round++) {
+    for (let round = 0; round < FULL_ROUNDS; round++) {
       for (const role of ['create', 'redirect'] as const) {
         log(renderDrain(role, await drainMachine(machines, role)))
       }

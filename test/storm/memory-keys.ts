@@ -1,10 +1,10 @@
-// Ten million distinct keys into the store of counters in memory, in the process of the storm: it
-// holds no more of them than it may, and the process has no more memory at the end than before.
+// Ten million distinct keys in the in-memory counter store, in this process: the store keeps at
+// most its bound of counters, and the memory of the process does not grow.
 import { algorithms } from '../../src/limits/algorithms.ts'
-import type { CounterCharge } from '../../src/limits/counter-store.ts'
+import type { CounterHits } from '../../src/limits/counter-store.ts'
 import { createMemoryCounterStore } from '../../src/stores/memory/counter-store.ts'
 import { createRandom } from '../component/random.ts'
-import { mostByQuarter } from '../component/resident-bytes.ts'
+import { maxByQuarter } from '../component/resident-bytes.ts'
 
 const COUNTERS_MAX = 100_000
 /** After so many the heap has the size that the rhythm of its collector gives it. */
@@ -16,7 +16,7 @@ const GROWTH_MAX = 1.1
 const CHARGES_MAX = 4
 const DAY_US = 86_400_000_000
 
-/** The storm. */
+/** The full size. */
 export function storm({ seed, log }: { seed: number; log: (line: string) => void }): Promise<void> {
   const random = createRandom(seed)
   const store = createMemoryCounterStore({
@@ -24,7 +24,7 @@ export function storm({ seed, log }: { seed: number; log: (line: string) => void
     countersMax: COUNTERS_MAX,
   })
   let keys = 0
-  const nextCharge = (): CounterCharge => {
+  const nextCharge = (): CounterHits => {
     const limit = { requests: 10, windowUs: DAY_US, burst: 10, denyConsumes: random.chance(0.5) }
     const algorithm = random.pick(algorithms)
     const key = `shop|route=redirect|client=${(keys++).toString(36)}`
@@ -34,7 +34,7 @@ export function storm({ seed, log }: { seed: number; log: (line: string) => void
   const charge = (upTo: number): readonly number[] => {
     const samples: number[] = []
     for (let next = keys; keys < upTo;) {
-      store.chargeNow(Array.from({ length: 1 + random.int(CHARGES_MAX) }, nextCharge))
+      store.consumeNow(Array.from({ length: 1 + random.int(CHARGES_MAX) }, nextCharge))
       if (keys < next) continue
       next += SAMPLE_EVERY_KEYS
       samples.push(process.memoryUsage.rss())
@@ -45,7 +45,7 @@ export function storm({ seed, log }: { seed: number; log: (line: string) => void
   const samples = charge(WARM_UP_KEYS + KEYS)
   const held = store.counterCount()
   if (held > COUNTERS_MAX) throw new Error(`${held} counters are held, of ${COUNTERS_MAX}`)
-  const quarters = mostByQuarter(samples)
+  const quarters = maxByQuarter(samples)
   const text = quarters.map((bytes) => (bytes / 2 ** 20).toFixed(0)).join(', ')
   log(`${keys} keys charged, ${held} counters held; most RSS by quarters: ${text} MiB`)
   const [first = 0, , , last = Infinity] = quarters

@@ -1,5 +1,5 @@
 // The protocol models in full: every interleaving of the larger scenarios up to a bound, every
-// mutant, and random walks through scenarios too large to see whole.
+// mutant, and random walks through scenarios that are too large to explore completely.
 import { cacheScenario } from '../model/cache-model.ts'
 import { cacheMutants } from '../model/cache-mutants.ts'
 import { largeCacheScenarios, walkedCacheScenarios } from '../model/cache-scenarios.ts'

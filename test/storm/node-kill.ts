@@ -1,31 +1,31 @@
-// Creates while a node of Cassandra dies, and while its answers get lost on the way: every 201
-// leads to its own target afterwards, no alias has two winners, no key two links, no code two keys.
-import type { Asker } from '../component/asker.ts'
+// Creates while a Cassandra node is killed, and while its responses are lost: every 201 redirects
+// to its own target, no alias has two owners, no key two links, no code two keys.
+import type { HttpClient } from '../component/http-client.ts'
 import {
-  createUntilTold,
+  createWithRetries,
   inParallel,
-  mustLeadTo,
-  openAskers,
-  type Told,
-  type Wish,
+  expectRedirect,
+  openHttpClients,
+  type CreateResult,
+  type LinkRequest,
 } from '../component/machine-clients.ts'
 import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import { createRandom, type Random } from '../component/random.ts'
 
 const FLIGHT = 64
-const STORM_CREATES = 5000
-const STORM_LOST_RATIO = 0.05
+const FULL_CREATES = 5000
+const FULL_LOST_RATIO = 0.05
 const CONTENDERS = 4
 
-/** What is wrong with the machines in the middle third of the creates. */
+/** The fault of the cluster during the middle third of the creates. */
 export type Trouble = 'killed node' | 'lost answers'
 
-/** What a run gave. */
+/** The result of a run. */
 export interface NodeKill {
   readonly told: number
   readonly taken: number
   readonly repeats: number
-  /** Claims whose outcome was unknown and then learnt. */
+  /** Claims whose outcome was unknown and then resolved. */
   readonly resolved: number
   readonly lost: number
   readonly seconds: number
@@ -41,21 +41,21 @@ export async function createThroughTrouble(given: {
   seed: number
 }): Promise<NodeKill> {
   const { machines, trouble, creates, lostRatio, seed } = given
-  const begunMs = performance.now()
+  const startedMs = performance.now()
   const random = createRandom(seed)
-  const wishes = makeWishes(creates, random)
+  const requests = makeWishes(creates, random)
   const before = await resolvedOf(machines)
-  const { all: askers, close } = openAskers(machines.creates)
-  const all: Told[] = []
+  const { all: askers, close } = openHttpClients(machines.creates)
+  const all: CreateResult[] = []
   const run = troubleOf(machines, trouble, { lostRatio, random })
   const steps = new Map([
-    [Math.floor(wishes.length / 3), run.begin],
-    [Math.floor((wishes.length * 2) / 3), run.end],
+    [Math.floor(requests.length / 3), run.begin],
+    [Math.floor((requests.length * 2) / 3), run.end],
   ])
   const stepping: Promise<void>[] = []
   try {
-    await inParallel(FLIGHT, wishes, async (wish) => {
-      all.push(await createUntilTold(askers, wish))
+    await inParallel(FLIGHT, requests, async (request) => {
+      all.push(await createWithRetries(askers, request))
       const step = steps.get(all.length)
       if (step !== undefined) stepping.push(step())
     })
@@ -68,21 +68,21 @@ export async function createThroughTrouble(given: {
   return {
     told: all.filter(({ code }) => code !== undefined).length,
     taken: all.filter(({ code }) => code === undefined).length,
-    repeats: all.reduce((sum, { repeats }) => sum + repeats, 0),
+    repeats: all.reduce((sum, { retries }) => sum + retries, 0),
     resolved: (await resolvedOf(machines)) - before,
     lost: run.lost(),
-    seconds: Math.round((performance.now() - begunMs) / 1000),
+    seconds: Math.round((performance.now() - startedMs) / 1000),
   }
 }
 
 /** What is wanted: links with and without life, some keys twice at once, contended aliases. */
-function makeWishes(count: number, random: Random): Wish[] {
+function makeWishes(count: number, random: Random): LinkRequest[] {
   const run = random.int(36 ** 3).toString(36)
-  const wishes: Wish[] = []
-  while (wishes.length < count) {
-    const i = wishes.length
+  const requests: LinkRequest[] = []
+  while (requests.length < count) {
+    const i = requests.length
     const key = `${run}-${String(i)}`
-    const wish = {
+    const request = {
       key,
       target: `https://example.com/${key}?q=%7e`,
       ...(random.chance(0.3) && { ttlDays: 1 + random.int(3650) }),
@@ -90,15 +90,19 @@ function makeWishes(count: number, random: Random): Wish[] {
     if (random.chance(0.05)) {
       const alias = `${run}-${i.toString(36)}`
       for (let c = 0; c < CONTENDERS; c++) {
-        const own = { key: `${key}-${String(c)}`, target: `${wish.target}&c=${String(c)}`, alias }
-        wishes.push(own)
+        const own = {
+          key: `${key}-${String(c)}`,
+          target: `${request.target}&c=${String(c)}`,
+          alias,
+        }
+        requests.push(own)
       }
     } else {
-      wishes.push(wish)
-      if (random.chance(0.2)) wishes.push(wish)
+      requests.push(request)
+      if (random.chance(0.2)) requests.push(request)
     }
   }
-  return wishes
+  return requests
 }
 
 interface Run {
@@ -113,13 +117,13 @@ function troubleOf(
   { lostRatio, random }: { lostRatio: number; random: Random },
 ): Run {
   const proxies = cassandra.nodes.map((_, at) => cassandra.proxy(at))
-  const lostSoFar = () => proxies.reduce((sum, proxy) => sum + proxy.swallowed(), 0)
+  const lostSoFar = () => proxies.reduce((sum, proxy) => sum + proxy.droppedResponses(), 0)
   const before = lostSoFar()
   if (trouble === 'lost answers') {
     const isSuch = (message: Buffer) => message.includes('[applied]') && random.chance(lostRatio)
     return {
       begin: () => {
-        for (const proxy of proxies) proxy.swallow({ isSuch })
+        for (const proxy of proxies) proxy.dropResponses({ isSuch })
         return Promise.resolve()
       },
       end: async () => {
@@ -140,34 +144,34 @@ async function resolvedOf({ creates }: ManyMachines): Promise<number> {
 
 async function checkAll(given: {
   machines: ManyMachines
-  askers: readonly Asker[]
-  all: readonly Told[]
+  askers: readonly HttpClient[]
+  all: readonly CreateResult[]
 }): Promise<void> {
   const { machines, askers, all } = given
   const codes = new Map<string, string>()
   const keys = new Map<string, string>()
-  for (const { wish, code } of all) {
+  for (const { request, code } of all) {
     if (code === undefined) {
-      if (wish.alias === undefined) throw new Error(`${wish.key}: 409 without an alias`)
+      if (request.alias === undefined) throw new Error(`${request.key}: 409 without an alias`)
       continue
     }
-    const { key, alias } = wish
+    const { key, alias } = request
     if ((codes.get(code) ?? key) !== key) throw new Error(`${code} belongs to two keys`)
     if ((keys.get(key) ?? code) !== code) throw new Error(`${key} has two links`)
     if (alias !== undefined && alias !== code) throw new Error(`${alias} was made as ${code}`)
     codes.set(code, key)
     keys.set(key, code)
   }
-  const lost = all.filter(({ wish }) => wish.alias !== undefined && !codes.has(wish.alias))
-  if (lost[0] !== undefined) throw new Error(`nobody won ${String(lost[0].wish.alias)}`)
-  const { all: readers, close } = openAskers(machines.redirects)
+  const lost = all.filter(({ request }) => request.alias !== undefined && !codes.has(request.alias))
+  if (lost[0] !== undefined) throw new Error(`nobody won ${String(lost[0].request.alias)}`)
+  const { all: readers, close } = openHttpClients(machines.redirects)
   try {
-    await inParallel(16, all, async ({ wish, code }) => {
+    await inParallel(16, all, async ({ request, code }) => {
       if (code === undefined) return
-      for (const reader of readers) await mustLeadTo(reader, code, wish.target)
-      const again = await createUntilTold(askers, wish)
-      if (again.code !== code) throw new Error(`${wish.key} is now ${String(again.code)}`)
-      if (!again.isReplay) throw new Error(`${wish.key} was made anew`)
+      for (const reader of readers) await expectRedirect(reader, code, request.target)
+      const again = await createWithRetries(askers, request)
+      if (again.code !== code) throw new Error(`${request.key} is now ${String(again.code)}`)
+      if (!again.isReplay) throw new Error(`${request.key} was made anew`)
     })
   } finally {
     close()
@@ -185,10 +189,10 @@ export function renderNodeKill(trouble: Trouble, sum: NodeKill): string {
 
 /** The full size. */
 export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
-  const machines = await startManyMachines({ codes: 4 * STORM_CREATES })
+  const machines = await startManyMachines({ codes: 4 * FULL_CREATES })
   try {
     for (const trouble of ['killed node', 'lost answers'] as const) {
-      const size = { creates: STORM_CREATES, lostRatio: STORM_LOST_RATIO }
+      const size = { creates: FULL_CREATES, lostRatio: FULL_LOST_RATIO }
       const sum = await createThroughTrouble({ machines, trouble, ...size, seed: given.seed })
       given.log(renderNodeKill(trouble, sum))
       if (trouble === 'lost answers' && sum.resolved === 0) {

@@ -1,25 +1,25 @@
-// Pools of codes that run empty, refills that are killed at any moment, creators killed with codes
-// in hand: no code twice, no block lost by a refill, and little lost by a killed creator.
+// Pools that run empty, refills that are killed at any moment, create pods killed while they hold
+// codes: no code twice, no block lost by a refill, and few codes lost by a killed create pod.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { codeOf, createAsk } from '../component/client.ts'
-import { type Asker, openAsker } from '../component/asker.ts'
+import { codeOf, createLinkRequest } from '../component/client.ts'
+import { type HttpClient, openHttpClient } from '../component/http-client.ts'
 import {
-  askOf,
-  mustLeadTo,
-  openAskers,
+  linkRequestOf,
+  expectRedirect,
+  openHttpClients,
   problemOf,
-  renderAnswer,
+  describeResponse,
 } from '../component/machine-clients.ts'
 import { type Machine, type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import { type PoolLevels, watchLevels } from '../component/pool-levels.ts'
 import { readPoolRows } from '../component/pool-rows.ts'
 import { createRandom, type Random } from '../component/random.ts'
-import { type Answer, headerOf } from '../component/raw-http.ts'
-import { inTime, waitFor } from '../component/wait-for.ts'
+import { type RawResponse, headerOf } from '../component/raw-http.ts'
+import { withinDeadline, waitFor } from '../component/wait-for.ts'
 
-const STORM_REFILL_ROUNDS = 200
-const STORM_KILLS = 40
-const STORM_LEVEL_ROUNDS = 40
+const FULL_REFILL_ROUNDS = 200
+const FULL_KILLS = 40
+const FULL_LEVEL_ROUNDS = 40
 const FLIGHT = 64
 const BLOCK = 1000
 const REFILLS = 4
@@ -40,33 +40,35 @@ export async function emptyPool(machines: ManyMachines): Promise<number> {
   const pool = newPool('empty')
   await machines.startRefill({ pool, target: BLOCK }).succeeded(JOB_MS_MAX)
   const machine = await machines.startMachine('create', { CODE_POOL: pool })
-  const creator = openAsker(machine.port)
-  const readers = openAskers(machines.redirects)
+  const creator = openHttpClient(machine.port)
+  const readers = openHttpClients(machines.redirects)
   try {
     const codes: string[] = []
-    const refusals: Answer[] = []
+    const refusals: RawResponse[] = []
     const drain = async () => {
       while (refusals.length === 0) {
-        const answer = await creator.ask(createAsk({ long_url: aTarget(pool) }))
+        const answer = await creator.send(createLinkRequest({ long_url: aTarget(pool) }))
         if (answer.status === 201) codes.push(codeOf(answer))
         else if (answer.status === 503) refusals.push(answer)
-        else throw new Error(`a create: ${renderAnswer(answer)}`)
+        else throw new Error(`a create: ${describeResponse(answer)}`)
       }
     }
     await Promise.all(Array.from({ length: FLIGHT }, drain))
     for (const answer of refusals) {
       const says = [problemOf(answer), Number(headerOf(answer, 'Retry-After')) > 0]
-      if (says.join() !== 'pool-empty,true') throw new Error(`empty: ${renderAnswer(answer)}`)
+      if (says.join() !== 'pool-empty,true') throw new Error(`empty: ${describeResponse(answer)}`)
     }
     mustBeDistinct(codes)
     const alias = `e-${String(Math.floor(Math.random() * 1e7))}`
     // At the first try: who wants an alias does not wait for codes.
-    const made = await creator.ask(createAsk({ long_url: aTarget(alias), custom_alias: alias }))
+    const made = await creator.send(
+      createLinkRequest({ long_url: aTarget(alias), custom_alias: alias }),
+    )
     if (codeOf(made) !== alias) throw new Error(`${alias} was made as ${codeOf(made)}`)
     await createByKeyOnce(creator, `k${alias}`)
     for (const reader of readers.all) {
-      await mustLeadTo(reader, alias, aTarget(alias))
-      for (const code of codes.slice(-3)) await mustLeadTo(reader, code, aTarget(pool))
+      await expectRedirect(reader, alias, aTarget(alias))
+      for (const code of codes.slice(-3)) await expectRedirect(reader, code, aTarget(pool))
     }
     const { status } = await fetch(`${machine.adminUrl}/readyz`)
     if (status !== 200) throw new Error(`/readyz is ${String(status)} while the pool is empty`)
@@ -80,18 +82,18 @@ export async function emptyPool(machines: ManyMachines): Promise<number> {
   }
 }
 
-/** An alias wanted by a key is made at the first try, and said again. */
-async function createByKeyOnce(creator: Asker, alias: string): Promise<void> {
-  const ask = askOf({ key: `alias-${alias}`, target: aTarget(alias), alias })
+/** A create with a key and an alias succeeds at the first attempt, and a retry replays it. */
+async function createByKeyOnce(creator: HttpClient, alias: string): Promise<void> {
+  const ask = linkRequestOf({ key: `alias-${alias}`, target: aTarget(alias), alias })
   for (const replayed of [undefined, 'true']) {
-    const answer = await creator.ask(ask)
+    const answer = await creator.send(ask)
     const isReplayed = headerOf(answer, 'Idempotency-Replayed') === replayed
-    if (codeOf(answer) !== alias || !isReplayed) throw new Error(renderAnswer(answer))
+    if (codeOf(answer) !== alias || !isReplayed) throw new Error(describeResponse(answer))
   }
 }
 
-async function isCreated(creator: Asker, target: string): Promise<boolean> {
-  return (await creator.ask(createAsk({ long_url: target }))).status === 201
+async function isCreated(creator: HttpClient, target: string): Promise<boolean> {
+  return (await creator.send(createLinkRequest({ long_url: target }))).status === 201
 }
 
 function mustBeDistinct(codes: readonly string[]): void {
@@ -102,7 +104,7 @@ function mustBeDistinct(codes: readonly string[]): void {
   }
 }
 
-/** What rounds of refills gave. */
+/** The result of the refill rounds. */
 export interface RefillRounds {
   readonly rounds: number
   readonly killed: number
@@ -110,7 +112,7 @@ export interface RefillRounds {
   readonly blocks: number
 }
 
-/** Four refills of one pool at once, some killed, some with their connections cut. */
+/** Four concurrent refills of one pool, some killed, some with their connections reset. */
 export async function refillRounds(given: {
   machines: ManyMachines
   rounds: number
@@ -155,11 +157,13 @@ async function refillAtOnce(given: {
           await Promise.race([sleep(afterMs), job.ended])
           job.kill()
         }
-        const { how, stderr, stdout } = await inTime('a refill', job.ended, JOB_MS_MAX).catch(
-          (error: unknown) => {
-            throw new Error(`a refill of ${String(target)} said: ${job.said()}`, { cause: error })
-          },
-        )
+        const { how, stderr, stdout } = await withinDeadline(
+          'a refill',
+          job.ended,
+          JOB_MS_MAX,
+        ).catch((error: unknown) => {
+          throw new Error(`a refill of ${String(target)} said: ${job.said()}`, { cause: error })
+        })
         if (how === 'SIGKILL') sum.killed++
         else if (how === 0) sum.ended++
         else throw new Error(`a refill ended with ${String(how)}: ${stderr}${stdout}`)
@@ -189,14 +193,14 @@ export function watchPoolLevels(given: {
 }
 
 /** Cuts every connection of a refill at work, once: it fills the pool and ends all the same. */
-export async function cutRefill(machines: ManyMachines): Promise<string> {
+export async function disconnectRefill(machines: ManyMachines): Promise<string> {
   const job = machines.startRefill({ pool: newPool('cut'), target: 100 * BLOCK })
   await waitFor('the first blocks', () => job.said().includes('"minted"'), JOB_MS_MAX)
   await cutAll(machines, 0)
   return job.succeeded(END_MS_MAX)
 }
 
-/** The pool as the store holds it. Throws where its level counts a block that is not there. */
+/** The pool as stored. Throws if its level counts a block that does not exist. */
 async function readWhole({ cassandra }: ManyMachines, pool: string) {
   const rows = await readPoolRows(cassandra, pool)
   if (rows === undefined) return { minted: 0, claimed: 0, codes: [] }
@@ -204,20 +208,20 @@ async function readWhole({ cassandra }: ManyMachines, pool: string) {
   return rows
 }
 
-/** A refill with another secret says so and changes nothing. */
-export async function refuseOtherSecret(machines: ManyMachines): Promise<string> {
+/** A refill with another secret reports that and changes nothing. */
+export async function rejectOtherSecret(machines: ManyMachines): Promise<string> {
   const pool = newPool('secret')
   await machines.startRefill({ pool, target: BLOCK }).succeeded(JOB_MS_MAX)
   const secretFile = await machines.makeSecret()
   const job = machines.startRefill({ pool, target: 3 * BLOCK, secretFile })
-  const { how, stderr } = await inTime('the refusal', job.ended, JOB_MS_MAX)
+  const { how, stderr } = await withinDeadline('the refusal', job.ended, JOB_MS_MAX)
   const { minted } = await readWhole(machines, pool)
   if (how === 3 && stderr.includes('another code secret') && minted === 1) return stderr.trim()
   throw new Error(`another secret: ${String(how)}, ${String(minted)} blocks, ${stderr}`)
 }
 
-/** What killed creators gave. */
-export interface KilledCreators {
+/** The result of killing create pods. */
+export interface KilledCreatePods {
   readonly kills: number
   readonly told: number
   /** Codes of claimed blocks that nobody was told: the most that one process took with it. */
@@ -227,12 +231,12 @@ export interface KilledCreators {
 /** What one process may take with it: what it holds, one claim in flight, requests in flight. */
 const LOST_MAX = 1.2 * BLOCK + BLOCK + FLIGHT
 
-/** Kills one creator after the other under load; throws where one loses more than it may hold. */
-export async function killCreators(given: {
+/** Kills one create pod after the other under load; throws if one loses more than it may hold. */
+export async function killCreatePods(given: {
   machines: ManyMachines
   kills: number
   seed: number
-}): Promise<KilledCreators> {
+}): Promise<KilledCreatePods> {
   const { machines, kills } = given
   const random = createRandom(given.seed)
   const pool = newPool('killed')
@@ -254,13 +258,15 @@ export async function killCreators(given: {
 }
 
 async function createUntilKilled(machine: Machine, toldMin: number): Promise<string[]> {
-  const asker = openAsker(machine.port)
+  const httpClient = openHttpClient(machine.port)
   const codes: string[] = []
   const work = async () => {
     for (;;) {
-      const answer = await asker.ask(createAsk({ long_url: aTarget('killed') })).catch(() => {
-        return undefined // it is dead
-      })
+      const answer = await httpClient
+        .send(createLinkRequest({ long_url: aTarget('killed') }))
+        .catch(() => {
+          return undefined // it is dead
+        })
       if (answer === undefined) return
       codes.push(codeOf(answer))
     }
@@ -271,7 +277,7 @@ async function createUntilKilled(machine: Machine, toldMin: number): Promise<str
   machine.child.kill('SIGKILL')
   await machine.ended
   await working
-  asker.close()
+  httpClient.close()
   return codes
 }
 
@@ -281,12 +287,12 @@ export async function storm(given: { seed: number; log: (line: string) => void }
   const machines = await startManyMachines({ codes: 2000 })
   try {
     log(`emptied after ${String(await emptyPool(machines))} codes`)
-    log(await refuseOtherSecret(machines))
-    log(await cutRefill(machines))
-    const levels = { machines, rounds: STORM_LEVEL_ROUNDS, seed }
+    log(await rejectOtherSecret(machines))
+    log(await disconnectRefill(machines))
+    const levels = { machines, rounds: FULL_LEVEL_ROUNDS, seed }
     log(JSON.stringify(await watchPoolLevels(levels)))
-    log(JSON.stringify(await killCreators({ machines, kills: STORM_KILLS, seed })))
-    const refills = { machines, rounds: STORM_REFILL_ROUNDS, seed }
+    log(JSON.stringify(await killCreatePods({ machines, kills: FULL_KILLS, seed })))
+    const refills = { machines, rounds: FULL_REFILL_ROUNDS, seed }
     log(JSON.stringify(await refillRounds(refills)))
   } finally {
     await machines.stop()

@@ -25,7 +25,7 @@ const log = (line: string) => {
 }
 log(`storm ${name}, seed ${String(seed)}`)
 const { storm } = (await import(join(folder, `${name}.ts`))) as Storm
-const begunMs = performance.now()
+const startedMs = performance.now()
 await storm({ seed, log })
-log(`storm ${name} held, ${((performance.now() - begunMs) / 1000).toFixed(0)} s`)
+log(`storm ${name} held, ${((performance.now() - startedMs) / 1000).toFixed(0)} s`)
 process.exit() // whatever a driver may have left running after its nodes were killed

@@ -1,19 +1,19 @@
-// Two of three nodes of Cassandra dead, then Redis too: links seen lately redirect, of others
-// nobody says 404, not even where the node that is left never heard of them; creates are refused in
-// time, and all of it heals without a restart.
-import { createAsk } from '../component/client.ts'
-import type { Asker } from '../component/asker.ts'
+// Two of three Cassandra nodes are down, then Redis too: recently resolved links redirect, others
+// get no 404, even if the remaining node does not have them; creates are rejected within the
+// deadline, and everything recovers without a restart.
+import { createLinkRequest } from '../component/client.ts'
+import type { HttpClient } from '../component/http-client.ts'
 import {
-  askOf,
-  createUntilTold,
+  linkRequestOf,
+  createWithRetries,
   inParallel,
-  leadsTo,
-  mustLeadAtOnce,
-  mustLeadTo,
-  openAskers,
+  isRedirectTo,
+  expectRedirectWithoutRetry,
+  expectRedirect,
+  openHttpClients,
   problemOf,
-  renderAnswer,
-  type Wish,
+  describeResponse,
+  type LinkRequest,
 } from '../component/machine-clients.ts'
 import { type ManyMachines, startManyMachines } from '../component/many-machines.ts'
 import { createRandom } from '../component/random.ts'
@@ -21,15 +21,15 @@ import { headerOf } from '../component/raw-http.ts'
 import {
   hangTwoNodes,
   killAllNodes,
-  mustHaveSeenDown,
+  mustReportDown,
   mustReject,
-  rejectedAtOnce,
-  untilStoreIs,
+  longestFastRejection,
+  waitForStoreState,
 } from '../component/store-outage.ts'
 import { waitFor } from '../component/wait-for.ts'
 
-const STORM_LINKS = 200
-const STORM_ROUNDS = 5
+const FULL_LINKS = 200
+const FULL_ROUNDS = 5
 const HEAL_MS_MAX = 60_000
 /** A node takes some 20 s until it has given up others; before, it asks them as well as itself. */
 const ALONE_MS_MAX = 60_000
@@ -37,12 +37,12 @@ const ALONE_MS_MAX = 60_000
 const AWAY_MS = 5000
 
 interface Link {
-  readonly wish: Wish
+  readonly request: LinkRequest
   readonly code: string
 }
 
-/** What a run gave. */
-export interface TwoDown {
+/** The result of a run. */
+export interface TwoNodesDown {
   readonly seenRedirects: number
   readonly unseenRedirects: number
   readonly unseenRefusals: number
@@ -58,17 +58,17 @@ export interface TwoDown {
 }
 
 /** Takes two nodes down once. Throws what it found. */
-export async function takeTwoDown(given: {
+export async function killTwoNodes(given: {
   machines: ManyMachines
   links: number
   seed: number
-}): Promise<TwoDown> {
+}): Promise<TwoNodesDown> {
   const { machines, links, seed } = given
   const { cassandra, redis } = machines
   const random = createRandom(seed)
   const run = random.int(36 ** 4).toString(36)
-  const creators = openAskers(machines.creates)
-  const readers = openAskers(machines.redirects)
+  const creators = openHttpClients(machines.creates)
+  const readers = openHttpClients(machines.redirects)
   const keeps = random.int(3)
   const down = cassandra.nodes.filter((_, at) => at !== keeps)
   try {
@@ -76,7 +76,7 @@ export async function takeTwoDown(given: {
     const unseen = await makeLinks(creators.all, `unseen-${run}`, links)
     await followAll(readers.all, seen)
     await Promise.all(down.map((node) => node.kill()))
-    const refused = refuseCreates(creators.all, run)
+    const refused = rejectCreates(creators.all, run)
     refused.catch(() => undefined) // thrown where it is awaited
     await followAll(readers.all, seen)
     const others = await askUnseen(readers.all, unseen)
@@ -86,9 +86,9 @@ export async function takeTwoDown(given: {
     let seenRedirects = 0
     while (performance.now() < endMs) seenRedirects += await followAll(readers.all, seen)
     const foundOnReplica = await findOnReplica(readers.all, unseen)
-    const { wishes, msMax } = await refused
-    const knownMsMax = await rejectedAtOnce(machines.creates, run)
-    await mustHaveSeenDown(machines.creates, addressesOf(down))
+    const { requests, msMax } = await refused
+    const knownMsMax = await longestFastRejection(machines.creates, run)
+    await mustReportDown(machines.creates, addressesOf(down))
     // Made while the node that was left hangs: those that come back without it never send them on.
     cassandra.node(keeps).pause()
     await Promise.all([...down.map((node) => node.restart()), redis.restart()])
@@ -102,10 +102,12 @@ export async function takeTwoDown(given: {
     const never = [...unseen, ...missed]
     const healMs = await heal({ machines, down, readers: readers.all, unseen: never, run })
     // What was refused is made by the same key, and what was there is still there.
-    const made = await Promise.all(wishes.map((wish) => createUntilTold(creators.all, wish)))
-    for (const { wish, code } of made) {
-      if (code === undefined) throw new Error(`${wish.key} is taken`)
-      for (const reader of readers.all) await mustLeadTo(reader, code, wish.target)
+    const made = await Promise.all(
+      requests.map((request) => createWithRetries(creators.all, request)),
+    )
+    for (const { request, code } of made) {
+      if (code === undefined) throw new Error(`${request.key} is taken`)
+      for (const reader of readers.all) await expectRedirect(reader, code, request.target)
     }
     await followAll(readers.all, seen)
     return {
@@ -113,7 +115,7 @@ export async function takeTwoDown(given: {
       ...others,
       foundOnReplica,
       missed: ofMissed.unseenRefusals,
-      createsRefused: wishes.length,
+      createsRefused: requests.length,
       refusalMsMax: Math.round(msMax),
       knownMsMax: Math.round(knownMsMax),
       healMs: Math.round(healMs),
@@ -125,48 +127,57 @@ export async function takeTwoDown(given: {
   }
 }
 
-async function makeLinks(askers: readonly Asker[], name: string, count: number): Promise<Link[]> {
+async function makeLinks(
+  askers: readonly HttpClient[],
+  name: string,
+  count: number,
+): Promise<Link[]> {
   const links: Link[] = []
-  const wishes = Array.from({ length: count }, (_, i) => {
+  const requests = Array.from({ length: count }, (_, i) => {
     const key = `${name}-${String(i)}`
     return { key, target: `https://example.com/${key}` }
   })
-  await inParallel(16, wishes, async (wish) => {
-    const { code } = await createUntilTold(askers, wish)
-    if (code !== undefined) links.push({ wish, code })
+  await inParallel(16, requests, async (request) => {
+    const { code } = await createWithRetries(askers, request)
+    if (code !== undefined) links.push({ request, code })
   })
   return links
 }
 
-async function followAll(readers: readonly Asker[], links: readonly Link[]): Promise<number> {
+async function followAll(readers: readonly HttpClient[], links: readonly Link[]): Promise<number> {
   for (const reader of readers) {
-    await inParallel(8, links, ({ code, wish }) => mustLeadAtOnce(reader, code, wish.target))
+    await inParallel(8, links, ({ code, request }) =>
+      expectRedirectWithoutRetry(reader, code, request.target),
+    )
   }
   return readers.length * links.length
 }
 
 /** A link that no reader has seen: its redirect where the node that is left has it, else 503. */
-async function askUnseen(readers: readonly Asker[], links: readonly Link[]) {
+async function askUnseen(readers: readonly HttpClient[], links: readonly Link[]) {
   const sum = { unseenRedirects: 0, unseenRefusals: 0 }
   for (const reader of readers) {
-    await inParallel(8, links, async ({ code, wish }) => {
-      const answer = await reader.ask({ path: `/${code}` })
-      if (leadsTo(answer, wish.target)) sum.unseenRedirects++
+    await inParallel(8, links, async ({ code, request }) => {
+      const answer = await reader.send({ path: `/${code}` })
+      if (isRedirectTo(answer, request.target)) sum.unseenRedirects++
       else if (answer.status === 503 && problemOf(answer) === 'store-unavailable') {
         sum.unseenRefusals++
-      } else throw new Error(`unseen /${code}: ${renderAnswer(answer)}`)
+      } else throw new Error(`unseen /${code}: ${describeResponse(answer)}`)
     })
   }
   return sum
 }
 
 /** Waits until every reader follows them all: one replica's word is enough for that. */
-async function findOnReplica(readers: readonly Asker[], links: readonly Link[]): Promise<number> {
+async function findOnReplica(
+  readers: readonly HttpClient[],
+  links: readonly Link[],
+): Promise<number> {
   for (const reader of readers) {
-    await inParallel(8, links, ({ code, wish }) =>
+    await inParallel(8, links, ({ code, request }) =>
       waitFor(
         `${code} from one replica`,
-        async () => leadsTo(await reader.ask({ path: `/${code}` }), wish.target),
+        async () => isRedirectTo(await reader.send({ path: `/${code}` }), request.target),
         ALONE_MS_MAX,
       ),
     )
@@ -174,40 +185,40 @@ async function findOnReplica(readers: readonly Asker[], links: readonly Link[]):
   return readers.length * links.length
 }
 
-/** Nobody can know whether such a code exists. */
-async function mustNotKnow(readers: readonly Asker[], code: string): Promise<void> {
+/** No replica can prove that such a code does not exist: 503. */
+async function mustNotKnow(readers: readonly HttpClient[], code: string): Promise<void> {
   for (const reader of readers) {
-    const answer = await reader.ask({ path: `/${code}` })
+    const answer = await reader.send({ path: `/${code}` })
     if (answer.status === 503 && headerOf(answer, 'Retry-After') !== undefined) continue
-    throw new Error(`/${code}, which nobody made: ${renderAnswer(answer)}`)
+    throw new Error(`/${code}, which nobody made: ${describeResponse(answer)}`)
   }
 }
 
-/** Creates while no majority is there, with keys and without: every one is refused in time. */
-async function refuseCreates(askers: readonly Asker[], run: string) {
-  const wishes: Wish[] = [0, 1, 2, 3, 4, 5].map((i) => ({
+/** Creates without a majority, with keys and without: all are rejected within the deadline. */
+async function rejectCreates(askers: readonly HttpClient[], run: string) {
+  const requests: LinkRequest[] = [0, 1, 2, 3, 4, 5].map((i) => ({
     key: `refused-${run}-${String(i)}`,
     target: `https://example.com/refused/${run}/${String(i)}`,
     ...(i % 2 === 0 && { alias: `r${String(i)}-${run}` }),
   }))
   const target = `https://example.com/refused/${run}`
   const keyless = [{}, { custom_alias: `k-${run}` }].map((more) =>
-    createAsk({ long_url: target, ...more }),
+    createLinkRequest({ long_url: target, ...more }),
   )
-  const asks = [...wishes.map(askOf), ...keyless]
+  const asks = [...requests.map(linkRequestOf), ...keyless]
   const each = asks.map((ask, i) => mustReject(askers[i % askers.length], ask))
-  return { wishes, msMax: Math.max(...(await Promise.all(each))) }
+  return { requests, msMax: Math.max(...(await Promise.all(each))) }
 }
 
 function addressesOf(nodes: ManyMachines['cassandra']['nodes']): string[] {
   return nodes.map(({ address }) => address)
 }
 
-/** Brings everything back; how long it took from then on until every process was well again. */
+/** Restarts everything; resolves to the time until every process has recovered. */
 async function heal(given: {
   machines: ManyMachines
   down: ManyMachines['cassandra']['nodes']
-  readers: readonly Asker[]
+  readers: readonly HttpClient[]
   unseen: readonly Link[]
   run: string
 }): Promise<number> {
@@ -217,13 +228,13 @@ async function heal(given: {
   let ill = ''
   const isWell = async () => {
     for (const [at, reader] of readers.entries()) {
-      const absent = await reader.ask({ path: `/no-${run}` })
-      ill = `process ${String(at)}: ${renderAnswer(absent)}`
+      const absent = await reader.send({ path: `/no-${run}` })
+      ill = `process ${String(at)}: ${describeResponse(absent)}`
       if (absent.status !== 404) return false
-      for (const { code, wish } of unseen) {
-        const answer = await reader.ask({ path: `/${code}` })
-        ill = `process ${String(at)}: ${renderAnswer(answer)}`
-        if (!leadsTo(answer, wish.target)) return false
+      for (const { code, request } of unseen) {
+        const answer = await reader.send({ path: `/${code}` })
+        ill = `process ${String(at)}: ${describeResponse(answer)}`
+        if (!isRedirectTo(answer, request.target)) return false
       }
     }
     return true
@@ -232,7 +243,7 @@ async function heal(given: {
     throw new Error(`not healed: ${ill}`, { cause: error })
   })
   const healMs = performance.now() - backMs
-  await untilStoreIs([...machines.creates, ...machines.redirects], 'up')
+  await waitForStoreState([...machines.creates, ...machines.redirects], 'up')
   for (const { child, role } of [...machines.creates, ...machines.redirects]) {
     if (child.exitCode !== null) throw new Error(`a ${role} ended`)
   }
@@ -240,7 +251,7 @@ async function heal(given: {
 }
 
 /** One line of figures. */
-export function renderTwoDown(sum: TwoDown): string {
+export function renderTwoNodesDown(sum: TwoNodesDown): string {
   return Object.entries(sum)
     .map(([name, value]) => `${name} ${String(value)}`)
     .join(', ')
@@ -250,9 +261,9 @@ export function renderTwoDown(sum: TwoDown): string {
 export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const machines = await startManyMachines({ codes: 20_000 })
   try {
-    for (let round = 0; round < STORM_ROUNDS; round++) {
-      const run = { machines, links: STORM_LINKS, seed: given.seed + round }
-      given.log(renderTwoDown(await takeTwoDown(run)))
+    for (let round = 0; round < FULL_ROUNDS; round++) {
+      const run = { machines, links: FULL_LINKS, seed: given.seed + round }
+      given.log(renderTwoNodesDown(await killTwoNodes(run)))
       const hung = await hangTwoNodes(machines, `h${String(round)}`)
       given.log(`two nodes hang: ${JSON.stringify(hung)}`)
       const links = await killAllNodes(machines, `c${String(round)}`)

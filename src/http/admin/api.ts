@@ -4,7 +4,7 @@ import { isCode } from '../../links/alias.ts'
 import { type Link, stateOf } from '../../links/link.ts'
 import type { Clock } from '../../resilience/deadline.ts'
 import type { LinkResult, LinkOperations } from '../../admin/set-link-state.ts'
-import type { PoolStanding } from '../../pools/watch-pools.ts'
+import type { PoolStatus } from '../../pools/watch-pools.ts'
 import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { sendProblem } from '../problem.ts'
 import { rejectOtherMethods } from './reject-other-methods.ts'
@@ -13,7 +13,7 @@ import { rejectOtherMethods } from './reject-other-methods.ts'
 export interface AdminApiDeps {
   readonly operations: LinkOperations
   /** Reads the status of the pools. Throws StoreError. */
-  readonly readPools: () => Promise<readonly PoolStanding[]>
+  readonly readPools: () => Promise<readonly PoolStatus[]>
   readonly nowMs: Clock
 }
 
@@ -73,13 +73,13 @@ function renderLink(link: Link, nowMs: number) {
 }
 
 /** A pool in the admin API's format: levels in codes, the rate in codes per second. */
-function renderPool(standing: PoolStanding) {
+function renderPool(status: PoolStatus) {
   return {
-    pool: standing.pool,
-    level: standing.level,
-    low_water: standing.lowWater,
-    target: standing.target,
-    claim_rate: standing.claimRate,
-    seconds_to_empty: standing.secondsToEmpty,
+    pool: status.pool,
+    level: status.level,
+    low_water: status.lowWater,
+    target: status.target,
+    claim_rate: status.claimRate,
+    seconds_to_empty: status.secondsToEmpty,
   }
 }

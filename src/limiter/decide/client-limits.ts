@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
 import { clientOf } from '../../limits/client-address.ts'
-import type { CounterCharge } from '../../limits/counter-store.ts'
+import type { CounterHits } from '../../limits/counter-store.ts'
 import { type Check, planChecks } from '../../limits/plan-checks.ts'
 import type { RuleSet } from '../../limits/rule.ts'
 import {
@@ -22,7 +22,7 @@ type LimitedRoute = 'create' | 'redirect' | 'unknown'
 /** Limits that one request counts against, decided together. */
 interface PlannedLimits {
   readonly checks: readonly Check[]
-  readonly charges: readonly CounterCharge[]
+  readonly counts: readonly CounterHits[]
 }
 
 /** A client and the limits of its requests; shared by all its connections. */
@@ -63,14 +63,14 @@ const unlimited: ClientVerdict = { admitted: true, reported: undefined }
 /** Creates the limits of one process. */
 export function createClientLimits(deps: {
   readonly rules: RuleSet
-  readonly store: { chargeNow(charges: readonly CounterCharge[]): readonly Decision[] }
+  readonly store: { consumeNow(counts: readonly CounterHits[]): readonly Decision[] }
 }): ClientLimits {
   const { rules, store } = deps
   const clients = new LRUCache<string, LimitedClient>({ max: CLIENTS_MAX })
 
-  const count = ({ checks, charges }: PlannedLimits): ClientVerdict => {
-    if (charges.length === 0) return unlimited
-    const decisions = store.chargeNow(charges)
+  const countRequest = ({ checks, counts }: PlannedLimits): ClientVerdict => {
+    if (counts.length === 0) return unlimited
+    const decisions = store.consumeNow(counts)
     const checked: CheckedLimit[] = []
     for (let at = 0; at < checks.length; at++) {
       const [check, decision] = [checks[at], decisions[at]]
@@ -90,13 +90,13 @@ export function createClientLimits(deps: {
       }
       return client
     },
-    countCreate: ({ create }) => count(create),
+    countCreate: ({ create }) => countRequest(create),
     countLookup({ lookup, missPeek }) {
-      const peeked = count(missPeek)
-      return peeked.admitted ? count(lookup) : peeked
+      const peeked = countRequest(missPeek)
+      return peeked.admitted ? countRequest(lookup) : peeked
     },
     countMiss({ miss }) {
-      count(miss)
+      countRequest(miss)
     },
   }
 }
@@ -120,9 +120,9 @@ function planClient(rules: RuleSet, client: string): LimitedClient {
 }
 
 function limitsOf(checks: readonly Check[]): PlannedLimits {
-  return { checks, charges: checks.map(({ charge }) => charge) }
+  return { checks, counts: checks.map(({ count }) => count) }
 }
 
 function peekOf(check: Check): Check {
-  return { ...check, hits: 0, charge: { ...check.charge, cost: 0 } }
+  return { ...check, hits: 0, count: { ...check.count, cost: 0 } }
 }

@@ -1,7 +1,7 @@
 // The use case of a rate-limit call: plan its checks, decide them in the store or, if it does not
 // respond, by `on_store_error` of each rule, and build the verdict. Independent of wire and driver.
 import type { Decision } from '../../limits/algorithm.ts'
-import { type CounterCharge, partOf } from '../../limits/counter-store.ts'
+import { type CounterHits, partOf } from '../../limits/counter-store.ts'
 import type { LimitRequest } from '../../limits/descriptor.ts'
 import { type Check, type Plan, planChecks, type PlanOptions } from '../../limits/plan-checks.ts'
 import type { JsonObject, RuleSet } from '../../limits/rule.ts'
@@ -65,11 +65,11 @@ async function decideChecks(
 ): Promise<readonly Decision[]> {
   if (deps.denied === undefined) return decideInStore(deps, checks)
   const nowUs = deps.nowUs()
-  const cached = checks.map(({ charge }) => deps.denied?.find(charge, nowUs))
+  const cached = checks.map(({ count }) => deps.denied?.find(count, nowUs))
   if (cached.every((decision) => decision === undefined)) return decideInStore(deps, checks)
   // A cached denial may deny the call; its other checks then count only what a denied call counts.
-  const isCached = (veto: CounterCharge['veto']) =>
-    checks.flatMap(({ charge }, at) => (charge.veto === veto ? [cached[at] !== undefined] : []))
+  const isCached = (veto: CounterHits['veto']) =>
+    checks.flatMap(({ count }, at) => (count.veto === veto ? [cached[at] !== undefined] : []))
   const together = isCached('together')
   const isDenied =
     isCached('alone').includes(true) || (together.length > 0 && !together.includes(false))
@@ -86,32 +86,32 @@ async function decideChecks(
 }
 
 /** Whether a call counts against a counter only once; otherwise its own hits may deny it. */
-function isAlone(checks: readonly Check[], { charge }: Check): boolean {
-  return checks.length === 1 || checks.filter((one) => one.charge.key === charge.key).length === 1
+function isAlone(checks: readonly Check[], { count }: Check): boolean {
+  return checks.length === 1 || checks.filter((one) => one.count.key === count.key).length === 1
 }
 
 /** The check as part of a denied call: cost 0, unless the limit counts denied hits. */
 function asDenied(check: Check): Check {
-  const { charge } = check
-  if (charge.limit.denyConsumes || charge.cost <= 0) return check
-  return { ...check, charge: { ...charge, cost: 0 } }
+  const { count } = check
+  if (count.limit.denyConsumes || count.cost <= 0) return check
+  return { ...check, count: { ...count, cost: 0 } }
 }
 
 async function decideInStore(
   deps: SharedDeps,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
-  const charges = checks.map(({ charge }) => charge)
-  const decisions = await deps.store.decide(charges)
+  const counts = checks.map(({ count }) => count)
+  const decisions = await deps.store.decide(counts)
   if (deps.denied !== undefined) invalidateRefunded(deps.denied, checks)
   if (isUndecided(decisions)) return decideWithoutStore(deps, checks, decisions)
-  deps.shares.note(charges, decisions)
+  deps.shares.note(counts, decisions)
   const nowUs = deps.denied === undefined ? 0 : deps.nowUs()
   return checks.map((check, at) => {
     const decision = decisions[at]
     if (decision === undefined) throw new Error('Cannot decide: the store gave too few decisions')
     if (!decision.admitted && isAlone(checks, check)) {
-      deps.denied?.note(check.charge, decision, nowUs)
+      deps.denied?.note(check.count, decision, nowUs)
     }
     deps.record(check, decision, 'store')
     return decision
@@ -120,7 +120,7 @@ async function decideInStore(
 
 /** Runs after the store's reply, when a denial decided before the refund is already cached. */
 function invalidateRefunded(denied: DenyCache, checks: readonly Check[]): void {
-  for (const { charge } of checks) if (charge.cost < 0) denied.invalidate(charge.key)
+  for (const { count } of checks) if (count.cost < 0) denied.invalidate(count.key)
 }
 
 /** Decides each check by its rule: allow, deny, or count locally against this process's share. */
@@ -130,23 +130,22 @@ function decideWithoutStore(
   { later }: Undecided,
 ): readonly Decision[] {
   const isLocal = (_: unknown, at: number) => checks[at]?.rule.onStoreError === 'local'
-  const charges = checks.map(({ charge }) => charge)
+  const counts = checks.map(({ count }) => count)
   const local = deps.shares.decide(
-    partOf(charges.filter(isLocal), charges),
+    partOf(counts.filter(isLocal), counts),
     later?.then((decisions) => decisions?.filter(isLocal)),
   )
   let next = 0
   return checks.map((check) => {
     const mode = check.rule.onStoreError
-    const decision =
-      mode === 'local' ? local[next++] : fixedDecision(mode === 'allow', check.charge)
+    const decision = mode === 'local' ? local[next++] : fixedDecision(mode === 'allow', check.count)
     if (decision === undefined) throw new Error('Cannot decide: a local decision is missing')
     deps.record(check, decision, 'fallback')
     return decision
   })
 }
 
-function fixedDecision(admitted: boolean, { cost, limit }: CounterCharge): Decision {
+function fixedDecision(admitted: boolean, { cost, limit }: CounterHits): Decision {
   return {
     admitted: admitted || cost < 0,
     remaining: admitted ? Math.max(limit.burst, limit.requests) : 0,

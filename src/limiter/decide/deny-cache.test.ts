@@ -1,11 +1,11 @@
 // The deny cache returns a denial as long as it certainly holds, 1 s at most.
 import { expect, test } from '@jest/globals'
 import { fixedWindow } from '../../limits/fixed-window.ts'
-import type { CounterCharge } from '../../limits/counter-store.ts'
+import type { CounterHits } from '../../limits/counter-store.ts'
 import { createDenyCache } from './deny-cache.ts'
 
 const limit = { requests: 5, windowUs: 60_000_000, burst: 5, denyConsumes: true }
-const chargeOf = (key: string, cost = 1): CounterCharge => ({
+const countOf = (key: string, cost = 1): CounterHits => ({
   key,
   algorithm: fixedWindow,
   limit,
@@ -26,48 +26,48 @@ const NOW_US = 1_790_000_000_000_000
 
 test('an entry expires with its retry time, after 1 s at most, and reports the rest', () => {
   const denied = createDenyCache(10_000)
-  denied.note(chargeOf('long'), denial(30_000_000), NOW_US)
-  denied.note(chargeOf('short'), denial(500), NOW_US)
-  expect(denied.find(chargeOf('long'), NOW_US + 999_999)).toMatchObject({
+  denied.note(countOf('long'), denial(30_000_000), NOW_US)
+  denied.note(countOf('short'), denial(500), NOW_US)
+  expect(denied.find(countOf('long'), NOW_US + 999_999)).toMatchObject({
     admitted: false,
     resetUs: 29_000_001,
     retryAfterUs: 29_000_001,
   })
-  expect(denied.find(chargeOf('long'), NOW_US + 1_000_000)).toBeUndefined()
-  expect(denied.find(chargeOf('short'), NOW_US + 499)).toBeDefined()
-  expect(denied.find(chargeOf('short'), NOW_US + 500)).toBeUndefined()
+  expect(denied.find(countOf('long'), NOW_US + 1_000_000)).toBeUndefined()
+  expect(denied.find(countOf('short'), NOW_US + 499)).toBeDefined()
+  expect(denied.find(countOf('short'), NOW_US + 500)).toBeUndefined()
 })
 
 test('fewer hits than denied, peeks and refunds go to the store', () => {
   const denied = createDenyCache(10_000)
-  denied.note(chargeOf('k', 3), denial(1_000_000), NOW_US)
+  denied.note(countOf('k', 3), denial(1_000_000), NOW_US)
   for (const cost of [2, 1, 0, -1]) {
-    expect(denied.find(chargeOf('k', cost), NOW_US)).toBeUndefined()
+    expect(denied.find(countOf('k', cost), NOW_US)).toBeUndefined()
   }
-  expect(denied.find(chargeOf('k', 3), NOW_US)).toBeDefined()
-  expect(denied.find(chargeOf('k', 4), NOW_US)).toMatchObject({ over: 4 })
+  expect(denied.find(countOf('k', 3), NOW_US)).toBeDefined()
+  expect(denied.find(countOf('k', 4), NOW_US)).toMatchObject({ over: 4 })
 })
 
 test('the store’s clock advances with the elapsed time', () => {
   const denied = createDenyCache(10_000)
-  denied.note(chargeOf('k'), { ...denial(1_000_000), decidedAtUs: NOW_US + 60_000_000 }, NOW_US)
-  expect(denied.find(chargeOf('k'), NOW_US + 7)?.decidedAtUs).toBe(NOW_US + 60_000_007)
+  denied.note(countOf('k'), { ...denial(1_000_000), decidedAtUs: NOW_US + 60_000_000 }, NOW_US)
+  expect(denied.find(countOf('k'), NOW_US + 7)?.decidedAtUs).toBe(NOW_US + 60_000_007)
 })
 
 test('a denied peek is not cached', () => {
   const denied = createDenyCache(10_000)
-  denied.note(chargeOf('k', 0), denial(1_000_000), NOW_US)
-  expect(denied.find(chargeOf('k'), NOW_US)).toBeUndefined()
+  denied.note(countOf('k', 0), denial(1_000_000), NOW_US)
+  expect(denied.find(countOf('k'), NOW_US)).toBeUndefined()
 })
 
 test('is bounded and evicts the oldest denials', () => {
   const denied = createDenyCache(256 * 10)
-  for (let n = 0; n < 1000; n++) denied.note(chargeOf(`k${n}`), denial(1_000_000), NOW_US)
-  const found = Array.from({ length: 1000 }, (_, n) => denied.find(chargeOf(`k${n}`), NOW_US))
+  for (let n = 0; n < 1000; n++) denied.note(countOf(`k${n}`), denial(1_000_000), NOW_US)
+  const found = Array.from({ length: 1000 }, (_, n) => denied.find(countOf(`k${n}`), NOW_US))
   expect(found.filter((decision) => decision !== undefined)).toHaveLength(10)
   expect(found[999]).toBeDefined()
   denied.clear()
-  expect(denied.find(chargeOf('k999'), NOW_US)).toBeUndefined()
+  expect(denied.find(countOf('k999'), NOW_US)).toBeUndefined()
 })
 
 test.each([
@@ -77,14 +77,14 @@ test.each([
   [512, 2],
 ])('%i bytes hold %i denials', (bytes, count) => {
   const denied = createDenyCache(bytes)
-  for (const key of ['a', 'b', 'c']) denied.note(chargeOf(key), denial(1_000_000), NOW_US)
-  const found = ['c', 'b', 'a'].map((key) => denied.find(chargeOf(key), NOW_US) !== undefined)
+  for (const key of ['a', 'b', 'c']) denied.note(countOf(key), denial(1_000_000), NOW_US)
+  const found = ['c', 'b', 'a'].map((key) => denied.find(countOf(key), NOW_US) !== undefined)
   expect(found).toEqual([true, count === 2, false])
 })
 
 test('its cost does not grow with its size', () => {
   const denied = createDenyCache(256 * 20_000)
   const startMs = performance.now()
-  for (let n = 0; n < 20_000; n++) denied.note(chargeOf(`k${n}`), denial(1_000_000), NOW_US)
+  for (let n = 0; n < 20_000; n++) denied.note(countOf(`k${n}`), denial(1_000_000), NOW_US)
   expect(performance.now() - startMs).toBeLessThan(1000) // a scan of all entries takes far longer
 })

@@ -2,7 +2,7 @@
 // an entry lives 1 s at most, because another process may refund hits.
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
-import type { CounterCharge } from '../../limits/counter-store.ts'
+import type { CounterHits } from '../../limits/counter-store.ts'
 
 const TTL_US_MAX = 1_000_000
 /** Approximate memory of a counter's key and its entry. */
@@ -23,11 +23,11 @@ interface Denied {
 /** A cache of denials. */
 export interface DenyCache {
   /** The cached denial of these hits, or `undefined`. */
-  find(charge: CounterCharge, nowUs: number): Decision | undefined
+  find(count: CounterHits, nowUs: number): Decision | undefined
   /** Drops the entry of a counter, because hits are refunded to it. */
   invalidate(key: string): void
   /** Stores a denial. */
-  note(charge: CounterCharge, decision: Decision, nowUs: number): void
+  note(count: CounterHits, decision: Decision, nowUs: number): void
   /** Drops all entries, because the rules have changed. */
   clear(): void
 }
@@ -38,14 +38,14 @@ export function createDenyCache(bytesMax: number): DenyCache {
     max: Math.max(1, Math.floor(bytesMax / ENTRY_BYTES)),
   })
   return {
-    find(charge, nowUs) {
-      const denied = entries.get(charge.key)
-      if (denied === undefined || denied.untilUs <= nowUs || charge.cost < denied.cost) return
-      if (charge.limit.requests > denied.requests) return
+    find(count, nowUs) {
+      const denied = entries.get(count.key)
+      if (denied === undefined || denied.untilUs <= nowUs || count.cost < denied.cost) return
+      if (count.limit.requests > denied.requests) return
       return {
         admitted: false,
         remaining: 0,
-        over: charge.cost,
+        over: count.cost,
         resetUs: denied.resetAtUs - nowUs,
         retryAfterUs: denied.retryAtUs - nowUs,
         next: undefined,

@@ -38,7 +38,7 @@ function openBreaker() {
   }
   const breaker = guardStore({
     store: {
-      charge: () => {
+      consume: () => {
         store.calls++
         return behave([])
       },

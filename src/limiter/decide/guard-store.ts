@@ -1,6 +1,6 @@
 // Bounds the time a call waits for a counter store that is slow, hung or unavailable.
 import type { Decision } from '../../limits/algorithm.ts'
-import type { CounterCharge, CounterStore } from '../../limits/counter-store.ts'
+import type { CounterHits, CounterStore } from '../../limits/counter-store.ts'
 import {
   createCircuitBreaker,
   type CircuitBreaker,
@@ -14,7 +14,7 @@ export type Undecided = TimedOut<readonly Decision[]>
 /** A store behind a circuit breaker. */
 export interface GuardedStore extends Omit<CircuitBreaker, 'run' | 'runWithLateResult'> {
   /** Returns the decisions within the deadline. Never rejects. */
-  decide(charges: readonly CounterCharge[]): Promise<readonly Decision[] | Undecided>
+  decide(counts: readonly CounterHits[]): Promise<readonly Decision[] | Undecided>
 }
 
 /** Whether the store returned no decisions within the deadline. */
@@ -34,7 +34,7 @@ export function guardStore({
     probe: () => store.probe(),
   })
   return {
-    decide: (charges) => runWithLateResult(() => store.charge(charges)),
+    decide: (counts) => runWithLateResult(() => store.consume(counts)),
     isOpen,
     isUnresponsive,
     stop,

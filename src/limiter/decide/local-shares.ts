@@ -3,7 +3,7 @@
 // from that share, until the store reports the remainder after them.
 import { LRUCache } from 'lru-cache'
 import type { Decision, Limit } from '../../limits/algorithm.ts'
-import type { CounterCharge } from '../../limits/counter-store.ts'
+import type { CounterHits } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 
 /** The store's decisions for one call; `undefined`: it failed, or was not called. */
@@ -11,9 +11,9 @@ type StoreDecisions = readonly Decision[] | undefined
 
 /** Counters of this process only. */
 export interface LocalCounters {
-  chargeNow(charges: readonly CounterCharge[]): readonly Decision[]
+  consumeNow(counts: readonly CounterHits[]): readonly Decision[]
   /** Overwrites a counter so that `remaining` hits, or the whole limit if it is less, remain. */
-  keepRemaining(charge: CounterCharge, remaining: number): void
+  keepRemaining(count: CounterHits, remaining: number): void
 }
 
 /** Dependencies of the shares. */
@@ -30,10 +30,10 @@ export interface LocalSharesOptions {
 /** The shares of this process. */
 export interface LocalShares {
   /** Records what the store decided. */
-  note(charges: readonly CounterCharge[], decisions: readonly Decision[]): void
+  note(counts: readonly CounterHits[], decisions: readonly Decision[]): void
   /** Decides a call without the store; `later` resolves to the store's decisions for it. */
   decide(
-    charges: readonly CounterCharge[],
+    counts: readonly CounterHits[],
     later: Promise<StoreDecisions> | undefined,
   ): readonly Decision[]
 }
@@ -73,36 +73,36 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
     known.untilUs = Math.max(known.untilUs, atUs + resetUs) // pending hits may reset later
     known.sharedAs = undefined
   }
-  const noteAll = (charges: readonly CounterCharge[], decisions: readonly Decision[]) => {
+  const noteAll = (counts: readonly CounterHits[], decisions: readonly Decision[]) => {
     const atUs = nowUs()
     decisions.forEach((decision, at) => {
-      const charge = charges[at]
-      if (charge !== undefined) note(charge.key, decision, atUs)
+      const count = counts[at]
+      if (count !== undefined) note(count.key, decision, atUs)
     })
   }
   /** Sets the local counter to its share, unless it is set already. */
-  const prepare = (charge: CounterCharge): KnownCounter => {
+  const prepare = (count: CounterHits): KnownCounter => {
     const [mode, atUs] = [isUnresponsive() ? 'unresponsive' : 'slow', nowUs()] as const
-    let known = counters.get(charge.key)
+    let known = counters.get(count.key)
     if (known === undefined || known.untilUs <= atUs) {
-      known = knownCounterOf(freshRemaining(charge, atUs), atUs)
-      counters.set(charge.key, known)
+      known = knownCounterOf(freshRemaining(count, atUs), atUs)
+      counters.set(count.key, known)
     }
     if (known.sharedAs !== mode) {
-      local.keepRemaining(shareFor(charge), allowed(known, { mode, replicas }))
+      local.keepRemaining(shareFor(count), allowed(known, { mode, replicas }))
       known.sharedAs = mode
     }
     return known
   }
   return {
     note: noteAll,
-    decide(charges, later) {
-      const known = charges.map(prepare)
-      const decisions = local.chargeNow(charges.map(shareFor))
-      const isAdmitted = !isDenied(charges, decisions)
+    decide(counts, later) {
+      const known = counts.map(prepare)
+      const decisions = local.consumeNow(counts.map(shareFor))
+      const isAdmitted = !isDenied(counts, decisions)
       const pending = known.map((one, at) => {
         const { admitted = false, resetUs = 0 } = decisions[at] ?? {}
-        const hits = isAdmitted && admitted ? Math.max(0, charges[at]?.cost ?? 0) : 0
+        const hits = isAdmitted && admitted ? Math.max(0, counts[at]?.cost ?? 0) : 0
         one.pending += hits
         one.untilUs = Math.max(one.untilUs, nowUs() + resetUs)
         return hits
@@ -113,7 +113,7 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
         known.forEach((one, at) => {
           one.pending -= pending[at] ?? 0
         })
-        noteAll(charges, stored)
+        noteAll(counts, stored)
       })
       return decisions
     },
@@ -135,22 +135,22 @@ function allowed(
 }
 
 /** The remainder of an unused counter. */
-function freshRemaining({ algorithm, limit }: CounterCharge, nowUs: number): number {
+function freshRemaining({ algorithm, limit }: CounterHits, nowUs: number): number {
   return algorithm.decide({ state: undefined, cost: 0, nowUs, limit }).remaining
 }
 
 /** Replaces the limit by the share of one of several processes. */
-function sharedAmong(replicas: number): (charge: CounterCharge) => CounterCharge {
-  if (replicas === 1) return (charge) => charge
+function sharedAmong(replicas: number): (count: CounterHits) => CounterHits {
+  if (replicas === 1) return (count) => count
   const shares = new WeakMap<Limit, Limit>() // dropped with the rules
   const portion = (whole: number) => (whole === 0 ? 0 : Math.max(1, Math.floor(whole / replicas)))
-  return (charge) => {
-    const { limit } = charge
+  return (count) => {
+    const { limit } = count
     let share = shares.get(limit)
     if (share === undefined) {
       share = { ...limit, requests: portion(limit.requests), burst: portion(limit.burst) }
       shares.set(limit, share)
     }
-    return { ...charge, limit: share }
+    return { ...count, limit: share }
   }
 }

@@ -16,7 +16,7 @@ export interface ParseTask {
 /** Messages of the thread: first the errors or the warnings, then slices; the last is empty. */
 export type Parsed =
   | { readonly faults: readonly RuleFault[] }
-  | { readonly remarks: readonly RuleFault[] }
+  | { readonly warnings: readonly RuleFault[] }
   | { readonly slice: readonly RuleRecord[] }
 
 /** A parser that runs in a thread. */
@@ -63,7 +63,7 @@ export function createThreadParser(options: ParseOptions, msMax = PARSE_MS_MAX):
 
 function collect(thread: Worker): Promise<ParsedRuleFiles> {
   const builder = new RuleBuilder()
-  let remarks: readonly RuleFault[] = []
+  let warnings: readonly RuleFault[] = []
   // Deferred, so that the event loop runs between two slices, however fast the thread is.
   const requestNext = () => {
     setImmediate(() => {
@@ -74,9 +74,9 @@ function collect(thread: Worker): Promise<ParsedRuleFiles> {
     const handle = (message: Parsed) => {
       if ('faults' in message) resolve({ faults: message.faults })
       else if ('slice' in message && message.slice.length === 0) {
-        resolve({ rules: builder.rules, remarks })
+        resolve({ rules: builder.rules, warnings })
       } else {
-        if ('remarks' in message) remarks = message.remarks
+        if ('warnings' in message) warnings = message.warnings
         else for (const record of message.slice) builder.add(record)
         requestNext()
       }

@@ -14,7 +14,7 @@ export type ParsedRules =
   | {
       readonly rules: RuleSet
       /** Warnings about valid rules that probably do not mean what was intended. */
-      readonly remarks?: readonly RuleFault[]
+      readonly warnings?: readonly RuleFault[]
     }
   | { readonly faults: readonly RuleFault[] }
 
@@ -92,9 +92,9 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     activate(parsed.rules)
     if (copy !== undefined) await withTimeout(copy.write(files), 'writing the copy of the rules')
     log.info({ folder, domains: rules.size }, 'rules loaded')
-    const { remarks = [] } = parsed
-    if (remarks.length > 0)
-      log.warn({ folder, ...faultFields(remarks) }, 'rules loaded with warnings')
+    const { warnings = [] } = parsed
+    if (warnings.length > 0)
+      log.warn({ folder, ...faultFields(warnings) }, 'rules loaded with warnings')
     return 'loaded'
   }
   /** Bounds access to the copy: the disk may hang, and the rules do not wait for it. */

@@ -27,5 +27,5 @@ port.on('message', () => {
   port.postMessage({ slice } satisfies Parsed)
 })
 port.postMessage(
-  ('faults' in parsed ? { faults: parsed.faults } : { remarks: parsed.remarks }) satisfies Parsed,
+  ('faults' in parsed ? { faults: parsed.faults } : { warnings: parsed.warnings }) satisfies Parsed,
 )

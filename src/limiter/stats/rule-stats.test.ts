@@ -87,7 +87,7 @@ describe('bounds', () => {
   })
 
   test('unknown domains beyond the bound count as one', () => {
-    for (const domain of ['a', 'b', 'c', 'd', 'a']) stats.noteUnknownDomain(domain)
+    for (const domain of ['a', 'b', 'c', 'd', 'a']) stats.countUnknownDomain(domain)
     expect(stats.listUnknownDomains()).toEqual([
       ['a', 2],
       ['b', 1],
@@ -114,9 +114,9 @@ describe('names', () => {
 
   test('/stats has one sorted line per counter, and one for the response times', () => {
     stats.countersOf('d.k_v').record(hit)
-    stats.noteUnknownDomain('nobody')
+    stats.countUnknownDomain('nobody')
     stats.service.configLoadSuccess++
-    for (const ms of [1, 2, 3, 4]) stats.noteCall(ms)
+    for (const ms of [1, 2, 3, 4]) stats.countCall(ms)
     const lines = renderStats(stats, () => ({ 'ratelimit.localcache.entryCount': 7 })).split('\n')
     expect(lines.pop()).toBe('')
     expect(lines).toEqual([...lines].sort())
@@ -182,7 +182,7 @@ describe('Prometheus', () => {
     collectStats(flooded, metrics)
     for (let i = 0; i < 20_000; i++) {
       flooded.countersOf(`d.k_${i}`).record(hit)
-      flooded.noteUnknownDomain(`d${i}`)
+      flooded.countUnknownDomain(`d${i}`)
     }
     const page = await registry.metrics()
     const series = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'))

@@ -98,7 +98,7 @@ export class RuleStats {
   }
 
   /** Counts a call for a domain without rules. */
-  noteUnknownDomain(domain: string): void {
+  countUnknownDomain(domain: string): void {
     const sanitized = sanitizedPathOf(domain)
     const isKnown = this.#unknownDomains.has(sanitized)
     const name = isKnown || this.#unknownDomains.size < this.#domainsMax ? sanitized : OTHER_PATH
@@ -106,7 +106,7 @@ export class RuleStats {
   }
 
   /** Counts a call of ShouldRateLimit and its response time. */
-  noteCall(milliseconds: number): void {
+  countCall(milliseconds: number): void {
     this.service.totalRequests++
     this.responseTimes.observe(milliseconds)
   }

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { LRUCache } from 'lru-cache'
 import type { CounterState } from '../../limits/algorithm.ts'
 import { algorithms } from '../../limits/algorithms.ts'
-import type { CounterCharge, Veto } from '../../limits/counter-store.ts'
+import type { CounterHits, Veto } from '../../limits/counter-store.ts'
 import { decideTogether } from '../../limits/decide-together.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { tokenBucket } from '../../limits/token-bucket.ts'
@@ -16,13 +16,13 @@ const START_US = 1_790_000_000_000_000
 /** The simplest store: decides with decideTogether, and deletes expired counters on access. */
 function createModel(nowUs: () => number) {
   const counters = new Map<string, { state: CounterState; expiresAtUs: number }>()
-  return (charges: readonly CounterCharge[]) => {
+  return (counts: readonly CounterHits[]) => {
     const atUs = nowUs()
-    for (const { key } of charges) {
+    for (const { key } of counts) {
       if ((counters.get(key)?.expiresAtUs ?? Infinity) <= atUs) counters.delete(key)
     }
     const stateOf = (key: string) => counters.get(key)?.state
-    const { decisions, changes } = decideTogether(charges, atUs, stateOf)
+    const { decisions, changes } = decideTogether(counts, atUs, stateOf)
     for (const [key, { state, expiresInUs }] of changes) {
       if (expiresInUs > 0) counters.set(key, { state, expiresAtUs: atUs + expiresInUs })
       else counters.delete(key)
@@ -37,7 +37,7 @@ const shapes = fc.record({
   windowUs: fc.constantFrom(1_000_000, 7_000_003),
   denyConsumes: fc.boolean(),
 })
-const charges = fc.array(
+const counts = fc.array(
   fc.record({
     key: fc.integer({ min: 0, max: KEYS - 1 }),
     cost: fc.integer({ min: -2, max: 4 }),
@@ -46,11 +46,11 @@ const charges = fc.array(
   { maxLength: 3 },
 )
 const history = fc.array(
-  fc.record({ waitUs: fc.integer({ min: -500_000, max: 4_000_000 }), charges }),
+  fc.record({ waitUs: fc.integer({ min: -500_000, max: 4_000_000 }), counts }),
   { maxLength: 40 },
 )
 
-test('calls of any number of charges are decided as in the model', () => {
+test('calls with any number of counts are decided as in the model', () => {
   const limited = fc.array(shapes, { minLength: KEYS, maxLength: KEYS })
   fc.assert(
     fc.property(limited, history, (counters, steps) => {
@@ -59,43 +59,43 @@ test('calls of any number of charges are decided as in the model', () => {
       const model = createModel(() => nowUs)
       for (const step of steps) {
         nowUs += step.waitUs
-        const call = step.charges.flatMap(({ key, cost, veto }) => {
+        const call = step.counts.flatMap(({ key, cost, veto }) => {
           const counter = counters[key]
           if (counter === undefined) return []
           const { algorithm, ...shape } = counter
           const limit = { ...shape, burst: shape.requests }
           return [{ key: String(key), algorithm, limit, cost, veto, isPerSecond: false }]
         })
-        expect(store.chargeNow(call)).toEqual(model(call))
+        expect(store.consumeNow(call)).toEqual(model(call))
       }
     }),
     { numRuns: 300 },
   )
 })
 
-function hit(key: string): CounterCharge {
+function hit(key: string): CounterHits {
   const limit = { requests: 10, windowUs: 1_000_000, burst: 10, denyConsumes: false }
   return { key, algorithm: fixedWindow, limit, cost: 1, veto: 'alone', isPerSecond: false }
 }
 
-function bucketHit(key: string): CounterCharge {
+function bucketHit(key: string): CounterHits {
   return { ...hit(key), algorithm: tokenBucket }
 }
 
 test('never holds more counters than its maximum, and keeps those in use', () => {
   const store = createMemoryCounterStore({ nowUs: () => START_US, countersMax: 100 })
   for (let i = 0; i < 10_000; i++) {
-    store.chargeNow([hit(`key ${String(i)}`)])
-    if (i % 50 === 0 && i < 500) store.chargeNow([hit('used')])
+    store.consumeNow([hit(`key ${String(i)}`)])
+    if (i % 50 === 0 && i < 500) store.consumeNow([hit('used')])
     expect(store.counterCount()).toBeLessThanOrEqual(100)
-    if (i === 500) expect(store.chargeNow([hit('used')])[0]?.remaining).toBe(0)
+    if (i === 500) expect(store.consumeNow([hit('used')])[0]?.remaining).toBe(0)
   }
   expect(store.counterCount()).toBe(100)
 })
 
 test('holds 100,000 counters by default', () => {
   const store = createMemoryCounterStore({ nowUs: () => START_US })
-  for (let i = 0; i < 100_001; i++) store.chargeNow([hit(String(i))])
+  for (let i = 0; i < 100_001; i++) store.consumeNow([hit(String(i))])
   expect(store.counterCount()).toBe(100_000)
 })
 
@@ -106,8 +106,8 @@ test('an expired counter is overwritten: nothing is deleted or cleared', () => {
   ]
   let nowUs = START_US
   const store = createMemoryCounterStore({ nowUs: () => nowUs })
-  const remaining = (...charges: readonly CounterCharge[]) =>
-    store.chargeNow(charges).map((decision) => decision.remaining)
+  const remaining = (...counts: readonly CounterHits[]) =>
+    store.consumeNow(counts).map((decision) => decision.remaining)
   expect(remaining(hit('a'))).toEqual([9])
   nowUs += 1_000_000
   expect(remaining({ ...hit('a'), cost: 0 })).toEqual([10])
@@ -124,15 +124,15 @@ test('an expired counter is overwritten: nothing is deleted or cleared', () => {
   jest.restoreAllMocks()
 })
 
-test('a charge that leaves nothing to count stores no counter', () => {
+test('a peek or refund of an unused counter stores no counter', () => {
   const store = createMemoryCounterStore({ nowUs: () => START_US })
-  store.chargeNow([{ ...bucketHit('b'), cost: 0 }])
-  store.chargeNow([{ ...bucketHit('b'), cost: -1 }])
+  store.consumeNow([{ ...bucketHit('b'), cost: 0 }])
+  store.consumeNow([{ ...bucketHit('b'), cost: -1 }])
   expect(store.counterCount()).toBe(0)
 })
 
-test('charge() decides as chargeNow() does', async () => {
+test('consume() decides as consumeNow() does', async () => {
   const store = createMemoryCounterStore({ nowUs: () => START_US })
-  expect(await store.charge([hit('a')])).toMatchObject([{ remaining: 9 }])
-  expect(store.chargeNow([])).toEqual([])
+  expect(await store.consume([hit('a')])).toMatchObject([{ remaining: 9 }])
+  expect(store.consumeNow([])).toEqual([])
 })

@@ -3,15 +3,15 @@
 // not deleted: LRUCache's `delete` of the last entry clears arrays of COUNTERS_MAX.
 import { LRUCache } from 'lru-cache'
 import type { CounterState, Decision } from '../../limits/algorithm.ts'
-import type { CounterCharge, CounterStore } from '../../limits/counter-store.ts'
+import type { CounterHits, CounterStore } from '../../limits/counter-store.ts'
 import { decideTogether } from '../../limits/decide-together.ts'
 
 /** Counters in memory. */
 export interface MemoryCounterStore extends CounterStore {
-  /** `charge` without the promise; never throws. */
-  chargeNow(charges: readonly CounterCharge[]): readonly Decision[]
-  /** Sets a counter so that `remaining` hits are left of its limit, or all if that is fewer. */
-  keepRemaining(charge: CounterCharge, remaining: number): void
+  /** `consume` without the promise; never throws. */
+  consumeNow(counts: readonly CounterHits[]): readonly Decision[]
+  /** Sets a counter so that `remaining` hits remain, or the whole limit if it is less. */
+  keepRemaining(count: CounterHits, remaining: number): void
   /** The number of counters, including expired ones. */
   counterCount(): number
 }
@@ -37,44 +37,44 @@ export function createMemoryCounterStore({
 }): MemoryCounterStore {
   const counters: Counters = new LRUCache({ max: countersMax })
 
-  const chargeOne = (charge: CounterCharge) => {
+  const consumeOne = (count: CounterHits) => {
     const atUs = nowUs()
-    const stored = counters.get(charge.key)
+    const stored = counters.get(count.key)
     const state = liveState(stored, atUs)
-    let decision = decide(charge, state, atUs)
-    if (!decision.admitted && charge.veto !== 'never') {
-      decision = withoutConsumption(decision, { charge, state, atUs })
+    let decision = decide(count, state, atUs)
+    if (!decision.admitted && count.veto !== 'never') {
+      decision = withoutConsumption(decision, { count, state, atUs })
     }
     const { next, expiresInUs } = decision
     if (next !== undefined)
-      writeCounter(counters, charge.key, { stored, state: next, atUs, expiresInUs })
+      writeCounter(counters, count.key, { stored, state: next, atUs, expiresInUs })
     return [decision]
   }
-  const chargeSeveral = (charges: readonly CounterCharge[]) => {
+  const consumeSeveral = (counts: readonly CounterHits[]) => {
     const atUs = nowUs()
     const stateOf = (key: string) => liveState(counters.get(key), atUs)
-    const { decisions, changes } = decideTogether(charges, atUs, stateOf)
+    const { decisions, changes } = decideTogether(counts, atUs, stateOf)
     for (const [key, { state, expiresInUs }] of changes) {
       writeCounter(counters, key, { stored: counters.get(key), state, atUs, expiresInUs })
     }
     return decisions
   }
-  const chargeNow = (charges: readonly CounterCharge[]): readonly Decision[] => {
-    const [charge] = charges
-    return charge !== undefined && charges.length === 1 ? chargeOne(charge) : chargeSeveral(charges)
+  const consumeNow = (counts: readonly CounterHits[]): readonly Decision[] => {
+    const [count] = counts
+    return count !== undefined && counts.length === 1 ? consumeOne(count) : consumeSeveral(counts)
   }
   return {
-    chargeNow,
-    charge: (charges) => Promise.resolve(chargeNow(charges)),
-    keepRemaining(charge, remaining) {
+    consumeNow,
+    consume: (counts) => Promise.resolve(consumeNow(counts)),
+    keepRemaining(count, remaining) {
       const atUs = nowUs()
-      const stored = counters.get(charge.key)
+      const stored = counters.get(count.key)
       if (stored !== undefined) stored.expiresAtUs = EXPIRED
-      const cost = decide({ ...charge, cost: 0 }, undefined, atUs).remaining - remaining
+      const cost = decide({ ...count, cost: 0 }, undefined, atUs).remaining - remaining
       if (cost <= 0) return
-      const { next, expiresInUs } = decide({ ...charge, cost }, undefined, atUs)
+      const { next, expiresInUs } = decide({ ...count, cost }, undefined, atUs)
       if (next !== undefined)
-        writeCounter(counters, charge.key, { stored, state: next, atUs, expiresInUs })
+        writeCounter(counters, count.key, { stored, state: next, atUs, expiresInUs })
     },
     counterCount: () => counters.size,
   }
@@ -103,10 +103,10 @@ function writeCounter(
   }
 }
 
-// The functions below do for one charge what decideTogether does for many, without its lists.
+// The functions below decide one count as decideTogether decides many, without its lists.
 
 function decide(
-  { algorithm, limit, cost }: CounterCharge,
+  { algorithm, limit, cost }: CounterHits,
   state: CounterState | undefined,
   atUs: number,
 ): Decision {
@@ -116,9 +116,9 @@ function decide(
 /** The decision when its call is denied: nothing is consumed, except with `denyConsumes`. */
 function withoutConsumption(
   decision: Decision,
-  of: { charge: CounterCharge; state: CounterState | undefined; atUs: number },
+  of: { count: CounterHits; state: CounterState | undefined; atUs: number },
 ): Decision {
-  const { algorithm, limit, cost } = of.charge
+  const { algorithm, limit, cost } = of.count
   if (cost <= 0 || limit.denyConsumes) return decision
   const { admitted, over, retryAfterUs } = decision
   const peek = { state: of.state, cost: 0, nowUs: of.atUs, limit }

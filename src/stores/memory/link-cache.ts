@@ -20,7 +20,7 @@ export function createMemoryLinkCache(options: {
     return found !== undefined && found.untilMs > nowMs() ? found : undefined
   }
   return {
-    look(code) {
+    lookUp(code) {
       const found = readLive(code)
       if (found === undefined) {
         const lease = String(leases++)
@@ -40,7 +40,7 @@ export function createMemoryLinkCache(options: {
       }
       return Promise.resolve(hasLease)
     },
-    forget(code) {
+    invalidate(code) {
       entries.delete(code)
       return Promise.resolve()
     },

@@ -1,12 +1,12 @@
 // The script's arguments and the validation of its reply.
 import { describe, expect, test } from '@jest/globals'
-import type { CounterCharge } from '../../limits/counter-store.ts'
+import type { CounterHits } from '../../limits/counter-store.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { tokenBucket } from '../../limits/token-bucket.ts'
 import { decodeReply, encodeCalls } from './count-wire.ts'
 
 const limit = { requests: 2, windowUs: 1_000_000_000_000_000, burst: 4, denyConsumes: true }
-const count: CounterCharge = {
+const count: CounterHits = {
   key: 'a',
   algorithm: fixedWindow,
   limit,

@@ -1,11 +1,11 @@
-// The arguments of the script that counts hits, as charge-calls.lua reads them, and its reply,
+// The arguments of the script that counts hits, as count-calls.lua reads them, and its reply,
 // which is fully validated.
 import type { Decision, Limit } from '../../limits/algorithm.ts'
-import type { CounterCharge } from '../../limits/counter-store.ts'
+import type { CounterHits } from '../../limits/counter-store.ts'
 import { partsOf } from '../../limits/token-bucket.ts'
 
 /** The counts of one call: hits, each for one counter. */
-export type Call = readonly CounterCharge[]
+export type Call = readonly CounterHits[]
 
 /** A limit is deduplicated against this many of the preceding limits. */
 const LIMITS_SEARCHED_MAX = 16
@@ -21,7 +21,7 @@ export function encodeCalls(
   { keyPrefix, nowUs }: { keyPrefix: string; nowUs?: number | undefined },
 ): string[] {
   const keys: string[] = []
-  const limited: CounterCharge[] = []
+  const limited: CounterHits[] = []
   const callArguments: string[] = []
   for (const call of calls) {
     callArguments.push(String(call.length))
@@ -36,7 +36,7 @@ export function encodeCalls(
 }
 
 /** The number of a count's limit, from 1; appends a new limit. */
-function numberOf(count: CounterCharge, limited: CounterCharge[]): number {
+function numberOf(count: CounterHits, limited: CounterHits[]): number {
   const { limit, algorithm, veto } = count
   const lastIndex = limited.length - 1
   for (let at = lastIndex; at >= 0 && at > lastIndex - LIMITS_SEARCHED_MAX; at--) {
@@ -50,7 +50,7 @@ function numberOf(count: CounterCharge, limited: CounterCharge[]): number {
 
 const numbersOfLimit = new WeakMap<Limit, readonly string[]>()
 
-function limitArguments({ algorithm, limit, veto }: CounterCharge): readonly string[] {
+function limitArguments({ algorithm, limit, veto }: CounterHits): readonly string[] {
   let numbers = numbersOfLimit.get(limit)
   if (numbers === undefined) {
     const { requests, windowUs, burst, denyConsumes } = limit

@@ -3,7 +3,7 @@
 // limits per Redis: it is then split into concurrent groups, and the hits that other groups have
 // counted for a denied call are refunded.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
-import { type CounterCharge, type CounterStore, partOf } from '../../limits/counter-store.ts'
+import { type CounterHits, type CounterStore, partOf } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { within } from '../../resilience/deadline.ts'
@@ -36,7 +36,7 @@ export interface RedisCounterStoreOptions {
 }
 
 /** The probe counts hits: a Redis that is out of memory responds to PING but rejects writes. */
-const probes: readonly CounterCharge[] = [true, false].map((isPerSecond) => ({
+const probes: readonly CounterHits[] = [true, false].map((isPerSecond) => ({
   key: 'probe',
   algorithm: fixedWindow,
   limit: { requests: COUNT_MAX, windowUs: 1_000_000, burst: COUNT_MAX, denyConsumes: true },
@@ -45,7 +45,7 @@ const probes: readonly CounterCharge[] = [true, false].map((isPerSecond) => ({
   isPerSecond,
 }))
 
-type CountAll = (counts: readonly CounterCharge[]) => Promise<readonly Decision[]>
+type CountAll = (counts: readonly CounterHits[]) => Promise<readonly Decision[]>
 
 /** Creates the store; it sends nothing before the first call. */
 export function createRedisCounterStore(options: RedisCounterStoreOptions): RedisCounterStore {
@@ -57,7 +57,7 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
       ? countMain
       : routed([countMain, counterOf(perSecond, options)], options.onFailure)
   return {
-    charge: (counts) => (counts.length === 0 ? Promise.resolve([]) : countAll(counts)),
+    consume: (counts) => (counts.length === 0 ? Promise.resolve([]) : countAll(counts)),
     async probe() {
       await Promise.all(connections.map(ping))
       const timeoutError = () => new StoreError('Redis did not count', { outcome: 'unknown' })
@@ -73,7 +73,7 @@ function counterOf(connection: RedisConnection, options: RedisCounterStoreOption
   const { keyPrefix, onFailure } = options
   const batches = traceBatches(createBatches({ ...options, connection }))
   if (!connection.isCluster) return (counts) => batches.add(0, counts)
-  const groupOf = ({ key }: CounterCharge) => keySlot(keyPrefix + key)
+  const groupOf = ({ key }: CounterHits) => keySlot(keyPrefix + key)
   const countGroup: CountGroup = (slot, counts) => batches.add(slot, counts)
   return (counts) => countInGroups(counts, { groupOf, countGroup, onFailure })
 }
@@ -83,22 +83,22 @@ function routed(
   pools: readonly [CountAll, CountAll],
   onFailure: RedisCounterStoreOptions['onFailure'],
 ): CountAll {
-  const groupOf = ({ isPerSecond }: CounterCharge) => (isPerSecond ? 1 : 0)
+  const groupOf = ({ isPerSecond }: CounterHits) => (isPerSecond ? 1 : 0)
   const countGroup: CountGroup = (group, counts) => pools[group === 1 ? 1 : 0](counts)
   return (counts) => countInGroups(counts, { groupOf, countGroup, onFailure })
 }
 
-type CountGroup = (group: number, counts: readonly CounterCharge[]) => Promise<readonly Decision[]>
+type CountGroup = (group: number, counts: readonly CounterHits[]) => Promise<readonly Decision[]>
 
 /** Counts each group concurrently; returns the decisions in the order of the counts. */
 async function countInGroups(
-  counts: readonly CounterCharge[],
+  counts: readonly CounterHits[],
   {
     groupOf,
     countGroup,
     onFailure,
   }: {
-    groupOf: (count: CounterCharge) => number
+    groupOf: (count: CounterHits) => number
     countGroup: CountGroup
     onFailure: RedisCounterStoreOptions['onFailure']
   },

@@ -9,9 +9,9 @@ local function fixed_window(state, cost, now, limit)
     start, count = state[1], state[2]
   end
   local after = math.min(COUNT_MAX, math.max(0, count + cost))
-  local asked = (cost == 0 and not consumes) and count + 1 or after
-  local admitted = cost < 0 or asked <= requests
-  local kept = (admitted or consumes) and after or count
+  local requested = (cost == 0 and not consumes) and count + 1 or after
+  local admitted = cost < 0 or requested <= requests
+  local stored = (admitted or consumes) and after or count
   local reset = start + limit.window - now
   local over, retry = 0, 0
   if not admitted then
@@ -19,8 +19,8 @@ local function fixed_window(state, cost, now, limit)
     retry = cost <= requests and reset or NEVER
   end
   local changed = nil
-  if kept ~= count or clamped then
-    changed = { start, kept }
+  if stored ~= count or clamped then
+    changed = { start, stored }
   end
-  return admitted, math.max(0, requests - kept), over, reset, retry, changed, reset
+  return admitted, math.max(0, requests - stored), over, reset, retry, changed, reset
 end

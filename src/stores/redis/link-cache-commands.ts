@@ -45,8 +45,9 @@ export function createLinkCacheCommands(options: LinkCacheCommandsOptions): Comm
     probe: () => connection.del([keyOf('')]),
     callMsMax: options.commandMsMax ?? COMMAND_MS_MAX,
     nowMs: () => performance.now(),
-    onFailure(why) {
-      metrics.linkCacheFailures.inc({ reason: why === 'late' || why === 'away' ? why : 'error' })
+    onFailure(reason) {
+      const isError = reason !== 'timeout' && reason !== 'unavailable'
+      metrics.linkCacheFailures.inc({ reason: isError ? 'error' : reason })
     },
     onOpenChange(isOpen) {
       metrics.linkCacheUnavailable.set(isOpen ? 1 : 0)
@@ -120,11 +121,11 @@ function createCallLimit() {
       inFlight -= count
     },
     bounded:
-      <A, T>(call: (given: A) => Promise<T>) =>
-      async (given: A): Promise<T> => {
+      <A, T>(call: (input: A) => Promise<T>) =>
+      async (input: A): Promise<T> => {
         limit.start()
         try {
-          return await call(given)
+          return await call(input)
         } finally {
           limit.complete(1)
         }

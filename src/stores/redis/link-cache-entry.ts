@@ -1,7 +1,7 @@
 // The values of the shared link cache. An entry contains its code, its length and a checksum, which
 // every read verifies, because a redirect goes to the entry's target.
 import { crc32 } from 'node:zlib'
-import type { CacheAnswer } from '../../links/link-cache.ts'
+import type { CacheResult } from '../../links/link-cache.ts'
 import type { Target } from '../../links/decide-redirect.ts'
 import { TARGET_LENGTH_MAX } from '../../links/target-url.ts'
 
@@ -60,11 +60,11 @@ function checksumOf(kind: string, rest: string): string {
     .padStart(8, '0')
 }
 
-const negative: CacheAnswer = { kind: 'negative' }
-const leased: CacheAnswer = { kind: 'unknown', lease: undefined }
+const negative: CacheResult = { kind: 'negative' }
+const leased: CacheResult = { kind: 'unknown', lease: undefined }
 
 /** Decodes the value at the key of `code`, one character per byte. */
-export function decodeEntry(code: string, value: string): CacheAnswer | InvalidEntry {
+export function decodeEntry(code: string, value: string): CacheResult | InvalidEntry {
   if (value.startsWith(LEASE)) return leased
   const content = verify(value)
   if (typeof content === 'string') return { kind: 'invalid', reason: content }
@@ -88,7 +88,7 @@ function verify(value: string): { kind: string; rest: string } | InvalidReason {
 /** A checksum does not authenticate the writer, so the URL is validated like other input. */
 const redirectable = /^https?:\/\/[!-~]+$/i
 
-function decodeTarget(value: string): CacheAnswer | undefined {
+function decodeTarget(value: string): CacheResult | undefined {
   const space = value.indexOf(' ')
   const longUrl = value.slice(space + 1)
   if (space < 0 || longUrl.length > TARGET_LENGTH_MAX || !redirectable.test(longUrl)) return

@@ -2,7 +2,7 @@
 // one atomic command, so it is correct for any number of processes, however slow they are;
 // test/model/cache.test.ts verifies it. Never reads from replicas.
 import { randomUUID } from 'node:crypto'
-import { type CacheAnswer, type LinkCache, lifeMsOf, LEASE_MS } from '../../links/link-cache.ts'
+import { type CacheResult, type LinkCache, lifeMsOf, LEASE_MS } from '../../links/link-cache.ts'
 import {
   decodeEntry,
   encodeEntry,
@@ -32,17 +32,17 @@ export interface RedisLinkCacheOptions {
 }
 
 const toUndefined = () => undefined
-const miss: CacheAnswer = { kind: 'unknown', lease: undefined }
+const miss: CacheResult = { kind: 'unknown', lease: undefined }
 
 /** Creates the cache on the given commands. */
 export function createRedisLinkCache(options: RedisLinkCacheOptions): LinkCache {
   const { commands, onInvalid, newLease = randomUUID, random = Math.random } = options
   /** Stores a lease with `put`, which succeeds for one of several concurrent readers. */
-  const acquireLease = async (put: (value: string) => Promise<boolean>): Promise<CacheAnswer> => {
+  const acquireLease = async (put: (value: string) => Promise<boolean>): Promise<CacheResult> => {
     const token = newLease()
     return (await put(encodeLease(token))) ? { kind: 'unknown', lease: token } : miss
   }
-  const read = (code: string, value: string): CacheAnswer | Promise<CacheAnswer> => {
+  const read = (code: string, value: string): CacheResult | Promise<CacheResult> => {
     const decoded = decodeEntry(code, value)
     if (decoded.kind !== 'invalid') return decoded
     onInvalid(decoded.reason)
@@ -54,7 +54,7 @@ export function createRedisLinkCache(options: RedisLinkCacheOptions): LinkCache 
   const leaseMissingKey = (key: string) =>
     acquireLease((value) => commands.putIfAbsent({ key, value, ms: LEASE_MS }))
   return {
-    look(code) {
+    lookUp(code) {
       const key = keyOf(code)
       return commands
         .get(key)
@@ -69,6 +69,6 @@ export function createRedisLinkCache(options: RedisLinkCacheOptions): LinkCache 
         ms: lifeMsOf(entry, random),
       })
     },
-    forget: (code) => commands.del(keyOf(code)).then(toUndefined),
+    invalidate: (code) => commands.del(keyOf(code)).then(toUndefined),
   }
 }

@@ -51,7 +51,7 @@ export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
   const cache = createRedisLinkCache({ commands, onInvalid: createInvalidReport(metrics, log) })
   return {
     ...cache,
-    probe: () => cache.forget(''),
+    probe: () => cache.invalidate(''),
     async close() {
       await commands.stop()
       connection.close()

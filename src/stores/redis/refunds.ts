@@ -1,13 +1,13 @@
 // Refunds for a call that one Redis or hash slot denies after others have counted its hits.
 import type { Decision } from '../../limits/algorithm.ts'
-import type { CounterCharge } from '../../limits/counter-store.ts'
+import type { CounterHits } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 
 /** The counts of a call in one hash slot or Redis, with their decisions. */
 export interface CountedGroup {
   /** The index of each in the call. */
   readonly places: readonly number[]
-  readonly counts: readonly CounterCharge[]
+  readonly counts: readonly CounterHits[]
   readonly decisions: readonly Decision[]
 }
 
@@ -18,10 +18,10 @@ export interface CountedGroup {
 const REFUND_US_MIN = 100_000
 
 /** The refunds of the hits a group counted for a denied call; corrects the call's `decisions`. */
-export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly CounterCharge[] {
+export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly CounterHits[] {
   const { places, counts, decisions: decided } = group
   if (isDenied(counts, decided)) return [] // the group has counted nothing
-  return counts.flatMap((count, at): CounterCharge[] => {
+  return counts.flatMap((count, at): CounterHits[] => {
     const [decision, place] = [decided[at], places[at]]
     if (decision?.admitted !== true || place === undefined) return []
     if (count.cost <= 0 || count.limit.denyConsumes || endsSoon(count, decision)) return []
@@ -31,6 +31,6 @@ export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly 
 }
 
 /** A window starts when the time until the counter is empty is a whole number of windows. */
-function endsSoon({ limit: { windowUs } }: CounterCharge, { resetUs }: Decision): boolean {
+function endsSoon({ limit: { windowUs } }: CounterHits, { resetUs }: Decision): boolean {
   return resetUs % windowUs < Math.min(REFUND_US_MIN, windowUs / 10)
 }

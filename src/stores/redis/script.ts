@@ -19,7 +19,7 @@ export const countScript: string = [
   constants,
   ...names.map((name) => read(name.replaceAll('_', '-'))),
   `local algorithms = { ${names.map((name) => `${name} = ${name}`).join(', ')} }`,
-  read('charge-calls'),
+  read('count-calls'),
 ].join('\n')
 
 /** The script's SHA-1, for EVALSHA. */

@@ -2,54 +2,54 @@
 -- in the previous window}.
 local function sliding_window_counter(state, cost, now, limit)
   local requests, window = limit.requests, limit.window
-  local start, current, before = now - now % window, 0, 0
+  local start, current, previous = now - now % window, 0, 0
   local clamped = state and state[1] > now + window
   if state then
-    local seen_start = clamped and start or state[1]
-    start = math.max(start, seen_start)
-    local passed = (start - seen_start) / window
+    local stored_start = clamped and start or state[1]
+    start = math.max(start, stored_start)
+    local passed = (start - stored_start) / window
     if passed == 0 then
-      current, before = state[2], state[3] or 0
+      current, previous = state[2], state[3] or 0
     elseif passed == 1 then
-      before = state[2]
+      previous = state[2]
     end
   end
   local elapsed = now - start -- negative if the clock was set back
-  local in_view = (before * (window - math.max(0, elapsed))) / window
-  local asked = math.max(1, cost)
-  local admitted = cost < 0 or current + in_view + asked <= requests
+  local overlapping = (previous * (window - math.max(0, elapsed))) / window
+  local requested = math.max(1, cost)
+  local admitted = cost < 0 or current + overlapping + requested <= requests
   local after = admitted and math.max(0, current + cost) or current
   local reset = 0
   if after > 0 then
     reset = 2 * window - elapsed
-  elseif before > 0 then
+  elseif previous > 0 then
     reset = window - elapsed
   end
   local retry = 0
-  if not admitted and asked > requests then
+  if not admitted and requested > requests then
     retry = NEVER
   elseif not admitted then
-    local room, fit = requests - current - asked, window
-    if room >= 0 then
-      fit = before <= room and elapsed
-        or math.max(elapsed, math.ceil(window - (room * window) / before))
+    local available, fit = requests - current - requested, window
+    if available >= 0 then
+      fit = previous <= available and elapsed
+        or math.max(elapsed, math.ceil(window - (available * window) / previous))
     end
     if fit < window then
       retry = fit - elapsed
     else
       -- In the next window this one is the previous window.
-      room, fit = requests - asked, 0
-      if current > room then
-        fit = math.max(0, math.ceil(window - (room * window) / current))
+      available, fit = requests - requested, 0
+      if current > available then
+        fit = math.max(0, math.ceil(window - (available * window) / current))
       end
       retry = window - elapsed + fit
     end
   end
   local changed = nil
   if after ~= current or clamped then
-    changed = { start, after, before }
+    changed = { start, after, previous }
   end
-  local remaining = math.max(0, math.floor(requests - (after + in_view)))
+  local remaining = math.max(0, math.floor(requests - (after + overlapping)))
   local expires = start + 2 * window - now
   return admitted, remaining, admitted and 0 or cost, reset, retry, changed, expires
 end

@@ -16,16 +16,16 @@ local function sliding_window_log(state, cost, now, limit)
     end
     return high
   end
-  local seen = last - first + added
-  local clamped = seen > 0 and newest > now + window
+  local stored_hits = last - first + added
+  local clamped = stored_hits > 0 and newest > now + window
   if clamped then
-    local good = first_beyond(now + window)
-    newest = good > first and math.max(now, hit_at(good - 1)) or now
-    added, last = added + last - good, good
+    local first_ahead = first_beyond(now + window)
+    newest = first_ahead > first and math.max(now, hit_at(first_ahead - 1)) or now
+    added, last = added + last - first_ahead, first_ahead
   end
-  local at = seen > 0 and math.max(now, newest) or now
+  local at = stored_hits > 0 and math.max(now, newest) or now
   local edge = at - window
-  if seen > 0 and newest <= edge then
+  if stored_hits > 0 and newest <= edge then
     first, added = last, 0
   elseif first < last and hit_at(first) <= edge then
     first = first_beyond(edge)
@@ -35,20 +35,20 @@ local function sliding_window_log(state, cost, now, limit)
   if cost <= 0 then admitted = cost < 0 or live < requests else admitted = live + cost <= requests end
   local retry = 0
   if not admitted then
-    local asked = math.max(1, cost)
-    retry = asked > requests and NEVER or hit_at(first + live + asked - requests - 1) + window - now
+    local requested = math.max(1, cost)
+    retry = requested > requests and NEVER or hit_at(first + live + requested - requests - 1) + window - now
   elseif cost > 0 then
     added, newest = added + cost, at
   elseif cost < 0 then
-    local less = math.min(live, -cost)
-    local less_added = math.min(added, less)
-    added, last = added - less_added, last - (less - less_added)
+    local removed = math.min(live, -cost)
+    local removed_added = math.min(added, removed)
+    added, last = added - removed_added, last - (removed - removed_added)
     if added == 0 and last > first then newest = hit_at(last - 1) end
   end
   local after = last - first + added
   local reset = after > 0 and newest + window - now or 0
   local changed = nil
-  if after ~= seen or cost > 0 or clamped then
+  if after ~= stored_hits or cost > 0 or clamped then
     changed = {
       key = key, stored = state.stored, first = first, last = last, added = added, newest = newest,
     }

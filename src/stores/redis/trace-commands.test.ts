@@ -9,7 +9,7 @@ const commands: LinkCacheCommands & { isOpen(): boolean } = {
   get: () => Promise.resolve('value'),
   putIfAbsent: () => Promise.resolve(true),
   replace: () => Promise.resolve(true),
-  del: () => Promise.reject(new StoreError('away', { outcome: 'not-done' })),
+  del: () => Promise.reject(new StoreError('unavailable', { outcome: 'not-done' })),
   isOpen: () => false,
 }
 const batches = { add: () => Promise.resolve([]) }
@@ -26,7 +26,7 @@ test('commands of a traced request have spans without their keys', async () => {
     await traced.get('key')
     await traced.putIfAbsent({ key: 'key', value: 'v', ms: 1 })
     await traced.replace({ key: 'key', from: 'a', value: 'v', ms: 1 })
-    await expect(traced.del('key')).rejects.toThrow('away')
+    await expect(traced.del('key')).rejects.toThrow('unavailable')
     await traceBatches(batches, spans).add(0, [])
   }
   const request = spans.startServerSpan(

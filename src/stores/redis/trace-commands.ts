@@ -30,7 +30,7 @@ export function traceBatches(
   const run = createTracer(spans)
   return {
     add: (slot, call) =>
-      run('EVALSHA', () => batches.add(slot, call), { 'curtail.charges': call.length }),
+      run('EVALSHA', () => batches.add(slot, call), { 'curtail.counters': call.length }),
   }
 }
 

@@ -1,5 +1,5 @@
-// Command coredns answers the names of the test cluster: CoreDNS with the few plugins that its
-// configuration names (k8s/cluster/manifests). All of them would draw in three clouds' libraries.
+// Command coredns is the DNS server of the test cluster: CoreDNS with only the plugins that its
+// configuration uses (k8s/cluster/manifests.yaml). All plugins would add three cloud SDKs.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command kube is every Go program of the test cluster's node in one binary: it is the program by
-// whose name it is called. They share nearly all of their packages, so that one binary costs one
-// link and a quarter of the disk. CoreDNS is not in it: its flags would get in kubectl's way.
+// Command kube contains every Go program of the test cluster's node in one binary and runs the one
+// whose name it is called by. They share most packages, so that one binary links once and needs a
+// quarter of the disk space. It excludes CoreDNS, whose flags conflict with kubectl's.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command pause holds the namespaces of a pod open until it is told to end, and buries the orphans
-// of pods whose containers share their process namespace.
+// Command pause holds the namespaces of a pod open until it receives a signal, and reaps orphans in
+// pods whose containers share their process namespace.
 package main
 
 import (
@@ -9,15 +9,15 @@ import (
 )
 
 func main() {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGINT, syscall.SIGTERM)
-	died := make(chan os.Signal, 1)
-	signal.Notify(died, syscall.SIGCHLD)
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	exited := make(chan os.Signal, 1)
+	signal.Notify(exited, syscall.SIGCHLD)
 	for {
 		select {
-		case <-told:
+		case <-stop:
 			return
-		case <-died:
+		case <-exited:
 			for pid := 1; pid > 0; {
 				pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 			}

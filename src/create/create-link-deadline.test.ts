@@ -1,0 +1,73 @@
+// Every create completes by its deadline, whatever the store does.
+import { expect, test } from '@jest/globals'
+import type { Link } from '../links/link.ts'
+import { monotonicMs } from '../resilience/deadline.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'
+import { createMemoryLinkStore } from '../stores/memory/link-store.ts'
+import { CREATE_MS_MAX, createLinkCreator, type LinkCreatorDeps } from './create-link.ts'
+
+const request = { longUrl: 'https://x.example/', alias: 'a', ttlDays: 1, idempotencyKey: undefined }
+
+function linkCreatorOf(change: Partial<LinkCreatorDeps> = {}) {
+  const errors: unknown[] = []
+  const stored: string[] = []
+  const create = createLinkCreator({
+    links: createMemoryLinkStore(),
+    intents: createMemoryIntentStore(Date.now),
+    supply: { take: () => ({ kind: 'pool-empty' }) },
+    onStored(code) {
+      stored.push(code)
+      return undefined
+    },
+    onLateError: (error) => errors.push(error),
+    nowMs: Date.now,
+    monotonicMs,
+    metrics: createMetrics(),
+    ...change,
+  })
+  return { create, errors, stored }
+}
+
+test('a create times out on a hung store; onStored is called for its later result', async () => {
+  const hung = Promise.withResolvers<undefined>()
+  const insertIfAbsent = ({ writerId }: Link) => hung.promise.then(() => writerId)
+  const links = { ...createMemoryLinkStore(), insertIfAbsent }
+  const { create, stored } = linkCreatorOf({ links })
+  const startMs = performance.now()
+  expect(await create(request)).toEqual({ kind: 'outcome-unknown' })
+  const tookMs = performance.now() - startMs
+  expect(CREATE_MS_MAX).toBeLessThan(3000)
+  expect(tookMs).toBeGreaterThan(CREATE_MS_MAX - 5)
+  expect(tookMs).toBeLessThan(5 * CREATE_MS_MAX)
+  expect(stored).toEqual([])
+  hung.resolve(undefined)
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(stored).toEqual(['a'])
+}, 20_000)
+
+test('while the store is unavailable no call is made and no code is taken', async () => {
+  const never = () => Promise.reject(new Error('the store was called'))
+  const links = { insertIfAbsent: never, readSerial: never }
+  const take = () => {
+    throw new Error('a code was taken')
+  }
+  const { create } = linkCreatorOf({ links, supply: { take }, isStoreAvailable: () => false })
+  expect(await create({ ...request, alias: undefined })).toEqual({ kind: 'store-unavailable' })
+})
+
+test('a defect fails the request, or is reported if it occurs after the response', async () => {
+  const hung = Promise.withResolvers<string>()
+  const links = { ...createMemoryLinkStore(), insertIfAbsent: () => hung.promise }
+  const { create, errors } = linkCreatorOf({ links })
+  const early = create(request)
+  hung.reject(new TypeError('a defect'))
+  await expect(early).rejects.toThrow('a defect')
+  expect(errors).toEqual([])
+  const late = Promise.withResolvers<string>()
+  const other = linkCreatorOf({ links: { ...links, insertIfAbsent: () => late.promise } })
+  expect(await other.create(request)).toEqual({ kind: 'outcome-unknown' })
+  late.reject(new TypeError('a late defect'))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(other.errors).toEqual([new TypeError('a late defect')])
+}, 20_000)

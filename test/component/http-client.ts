@@ -1,0 +1,73 @@
+// An HTTP/1.1 client of one process that keeps its connections alive, as a careful client does: a
+// connection that the process has closed, or that failed, is closed and never reused.
+import {
+  type RawResponse,
+  type RawRequest,
+  headerOf,
+  openConnection,
+  type RawConnection,
+} from './raw-http.ts'
+
+/** For processes whose stores may fail during the test. */
+const SLOW_RESPONSE_MS_MAX = 30_000
+
+/** Options of a client. */
+export interface HttpClientOptions {
+  /** The local address of its connections. */
+  readonly from?: string | undefined
+  /** The response timeout of requests that set none. */
+  readonly msMax?: number
+}
+
+/** Sends requests to one process; any number at once, each on its own connection. */
+export interface HttpClient {
+  /** Throws if no response arrives within `msMax` ms. */
+  send(request: RawRequest, msMax?: number): Promise<RawResponse>
+  /** Closes every connection, also those with a request in flight, whose responses are lost. */
+  close(): void
+}
+
+/** Opens a client; it connects when it sends the first request. */
+export function openHttpClient(
+  port: number,
+  { from, msMax: defaultMsMax = SLOW_RESPONSE_MS_MAX }: HttpClientOptions = {},
+): HttpClient {
+  const idle: RawConnection[] = []
+  const open = new Set<RawConnection>()
+  let isClosed = false
+  const closeConnection = (connection: RawConnection) => {
+    open.delete(connection)
+    connection.close()
+  }
+  const take = async () => {
+    for (const connection of idle.splice(0)) {
+      if (connection.isClosed) closeConnection(connection)
+      else idle.push(connection)
+    }
+    const reused = idle.pop()
+    if (reused !== undefined) return reused
+    const connection = await openConnection(port, from)
+    open.add(connection)
+    if (isClosed) closeConnection(connection)
+    return connection
+  }
+  return {
+    async send(request, msMax = defaultMsMax) {
+      const connection = await take()
+      let isReusable = false
+      try {
+        const response = await connection.exchange(request, msMax)
+        isReusable = headerOf(response, 'Connection') !== 'close'
+        return response
+      } finally {
+        if (isReusable) idle.push(connection)
+        else closeConnection(connection)
+      }
+    },
+    close() {
+      isClosed = true
+      idle.length = 0
+      for (const connection of open) closeConnection(connection)
+    },
+  }
+}
