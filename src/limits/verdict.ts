@@ -9,7 +9,7 @@ export type Code = 'OK' | 'OVER_LIMIT'
 /** The response for one descriptor. */
 export interface DescriptorStatus {
   readonly code: Code
-  /** The limit that decided; `undefined` if existing is none, or it is unlimited. */
+  /** The limit that decided; `undefined`: there is no limit, or it is unlimited. */
   readonly currentLimit:
     | {
         readonly requestsPerUnit: number
@@ -20,7 +20,7 @@ export interface DescriptorStatus {
     | undefined
   /** From 0 to 2^32 - 1. */
   readonly limitRemaining: number
-  /** Whole seconds, rounded up; `undefined` if existing is no limit. */
+  /** Whole seconds, rounded up; `undefined` without a limit. */
   readonly resetSeconds: number | undefined
 }
 
