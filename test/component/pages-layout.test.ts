@@ -142,7 +142,7 @@ test(
   'the reference needs no script and leads to the problem types',
   async () => {
     const page = await visit('/docs', { javaScriptEnabled: false })
-    expect(await page.textContent('#createLink h3')).toBe('Make a short link')
+    expect(await page.textContent('#createLink h3')).toBe('Create a short link')
     expect(await page.textContent('#createLink pre')).toContain('/v1/urls')
     expect(await page.locator('script').count()).toBe(0)
     await page.click('a[href="/problems/alias-taken"]')
