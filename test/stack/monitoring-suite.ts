@@ -146,7 +146,7 @@ function testRunbooks(prometheusNow: () => RunningPrometheus): void {
   test(
     'Prometheus evaluates every expression of the runbooks',
     async () => {
-      const folder = new URL('../../docs/runbooks', import.meta.url)
+      const folder = new URL('../../docs/runbooks/', import.meta.url)
       const names = await readdir(folder)
       const expressions = await Promise.all(
         names.map(async (name) => {
