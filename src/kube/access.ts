@@ -63,20 +63,21 @@ export async function openAccess(
 }
 
 function accessOf(load: () => KubeConfig): ClusterAccess {
-  let config = load()
+  let config: KubeConfig | undefined = load()
   let cached: { readonly credentials: Credentials; readonly untilMs: number } | undefined
   const context = config.getContextObject(config.getCurrentContext())
   return {
-    namespace: context?.namespace ?? 'default',
+    namespace: context?.namespace?.trim() ?? 'default',
     async read() {
       if (cached !== undefined && performance.now() < cached.untilMs) return cached.credentials
+      config ??= load()
       const credentials = await credentialsOf(config)
       cached = { credentials, untilMs: performance.now() + CREDENTIALS_MS_MAX }
       return credentials
     },
     invalidate() {
       cached = undefined
-      config = load() // without the token that the library has cached
+      config = undefined // the library caches tokens: the next read loads without them
     },
   }
 }

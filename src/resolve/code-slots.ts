@@ -13,6 +13,7 @@ export interface CodeSlots {
   isFree(slot: number): boolean
   /** Assigns a slot to the code. */
   take(slot: number): void
+  /** Frees a slot; -1, which `find` returns for none, changes nothing. */
   free(slot: number): void
   /** The same codes in twice as many slots; `onMove` is called with both slots of each code. */
   doubled(onMove: (from: number, to: number) => void): CodeSlots
@@ -74,7 +75,7 @@ export function createCodeSlots(count: number): CodeSlots {
       lows[slot] = low
     },
     free(slot) {
-      highs[slot] = 0
+      if (slot >= 0) highs[slot] = 0
     },
     doubled(onMove) {
       const more = createCodeSlots(count * 2)

@@ -89,7 +89,7 @@ export function createStaleLinks(bounds: {
       if (!slots.select(code)) return
       const existing = slots.find()
       if (link.longUrl.length > Math.min(LENGTH_MAX, bounds.targetBytesMax)) {
-        if (existing >= 0) slots.free(existing)
+        slots.free(existing)
         return
       }
       const slot = existing >= 0 ? existing : slotFor(code)
@@ -102,7 +102,7 @@ export function createStaleLinks(bounds: {
       numbers[slot * NUMBERS + POSITION] = position
     },
     delete(code) {
-      if (slots.select(code) && slots.find() >= 0) slots.free(slots.find())
+      if (slots.select(code)) slots.free(slots.find())
     },
   }
 }

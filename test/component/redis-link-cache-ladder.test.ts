@@ -186,7 +186,7 @@ test(
     expect(await createPod.queued()).toBe(1)
     expect(await pod(code)).toBe(302) // without the cache
     server.resume()
-    await waitFor('the cache to be told', async () => (await createPod.queued()) === 0)
+    await waitFor('the invalidation of the cache', async () => (await createPod.queued()) === 0)
     await waitFor('the pod to use it', async () => (await (await openRedirectPod())(code)) === 302)
     client.disconnect()
   },
@@ -225,7 +225,7 @@ test(
     expect(await createPod.operations.disable(code)).toEqual({ kind: 'store-unavailable' })
     expect(await createPod.queued()).toBe(1)
     await proxy.heal()
-    await waitFor('the cache to be told', async () => (await createPod.queued()) === 0)
+    await waitFor('the invalidation of the cache', async () => (await createPod.queued()) === 0)
     expect(await createPod.operations.disable(code)).toMatchObject({ kind: 'link' })
     const next = await openRedirectPod()
     expect(await next(code)).toBe(404)

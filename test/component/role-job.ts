@@ -21,7 +21,7 @@ export interface Job {
   readonly pid: number
   readonly ended: Promise<JobResult>
   /** Its output on stdout so far. */
-  said(): string
+  output(): string
   /** Kills the process if it still runs. */
   kill(): void
   /** Resolves to its stdout once it has exited with 0. Throws with its output otherwise. */
@@ -62,7 +62,7 @@ export function startJob(options: {
   return {
     pid: child.pid ?? 0,
     ended,
-    said: () => stdout,
+    output: () => stdout,
     kill,
     async succeeded(msMax) {
       try {

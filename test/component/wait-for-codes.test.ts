@@ -43,7 +43,7 @@ test('it exits once the pool has codes', async () => {
   await writeFile(secret, randomBytes(32))
   const job = startJob({ role: 'wait-for-codes', env })
   try {
-    await waitFor('the wait to start', () => Promise.resolve(job.said().includes('waiting')))
+    await waitFor('the wait to start', () => Promise.resolve(job.output().includes('waiting')))
     const pool = { CODE_SECRET_FILE: secret, POOL_TARGET: '1000' }
     await startJob({ role: 'refill', env: { ...env, ...pool } }).succeeded(JOB_MS_MAX)
     expect(await job.succeeded(JOB_MS_MAX)).toContain('pool filled')

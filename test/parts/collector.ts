@@ -1,6 +1,6 @@
 // The dependency `collector`: the OpenTelemetry Collector, which no registry ships as a program and
-// Go builds once from its published modules, pinned by test/parts/collector/go.sum. It takes spans
-// as any does and gives them on to the test that started it, which sees them as the trees they are.
+// Go builds once from its published modules, pinned by test/parts/collector/go.sum. It forwards
+// the spans that it receives to the test that started it, which reads them as trees.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'

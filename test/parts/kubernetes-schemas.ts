@@ -1,4 +1,4 @@
-// The dependency `kubernetes-schemas`: what the API server of our test cluster says of every kind,
+// The dependency `kubernetes-schemas`: the schema of every kind from our test cluster's API server,
 // as strict schemas that kubeconform reads. Comes from the file that Kubernetes publishes with its
 // sources, so that charts can be checked where no cluster runs.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'

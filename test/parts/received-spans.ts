@@ -77,5 +77,5 @@ export function pathTo(span: ReceivedSpan, trace: readonly ReceivedSpan[]): stri
   const own = `${span.service.replace('curtail-', '')}: ${span.name}`
   if (span.parentId === '') return own
   const parent = trace.find(({ id }) => id === span.parentId)
-  return `${parent === undefined ? '(nobody)' : pathTo(parent, trace)} > ${own}`
+  return `${parent === undefined ? '(no parent)' : pathTo(parent, trace)} > ${own}`
 }

@@ -89,7 +89,7 @@ function testWays(traced: Traced): void {
         ways: [limits, ...parts.map((part) => `${follows} > redirect: ${part}`)],
       })
       const ways = trace.map((span) => pathTo(span, trace))
-      expect(ways.filter((way) => way.includes('(nobody)'))).toEqual([])
+      expect(ways.filter((way) => way.includes('(no parent)'))).toEqual([])
       expect(spanOf(trace, 'ingress').facts).toMatchObject({ 'http.status_code': '302' })
       const { redirects, limiters } = traced.stackNow()
       const named = await exemplarsOf([...redirects, ...limiters], trace[0]?.traceId ?? '')

@@ -156,7 +156,7 @@ async function check(
   const codeNow = codeOf(again)
   if (code !== undefined && codeNow !== code) throw new Error(`${code} is ${codeNow} by its key`)
   if (code !== undefined && headerOf(again, 'Idempotency-Replayed') !== 'true') {
-    throw new Error(`${code} was made anew by its key`)
+    throw new Error(`${code} was created twice with its key`)
   }
   await expectRedirect(connection, { code: codeNow, target })
 }

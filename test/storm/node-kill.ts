@@ -163,7 +163,7 @@ async function checkAll(given: {
     keys.set(key, code)
   }
   const lost = all.filter(({ request }) => request.alias !== undefined && !codes.has(request.alias))
-  if (lost[0] !== undefined) throw new Error(`nobody won ${String(lost[0].request.alias)}`)
+  if (lost[0] !== undefined) throw new Error(`no request won ${String(lost[0].request.alias)}`)
   const { all: readers, close } = openHttpClients(machines.redirects)
   try {
     await inParallel(16, all, async ({ request, code }) => {
@@ -171,7 +171,7 @@ async function checkAll(given: {
       for (const reader of readers) await expectRedirect(reader, code, request.target)
       const again = await createWithRetries(askers, request)
       if (again.code !== code) throw new Error(`${request.key} is now ${String(again.code)}`)
-      if (!again.isReplay) throw new Error(`${request.key} was made anew`)
+      if (!again.isReplay) throw new Error(`${request.key} was created twice`)
     })
   } finally {
     close()

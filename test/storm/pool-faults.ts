@@ -162,7 +162,7 @@ async function refillAtOnce(given: {
           job.ended,
           JOB_MS_MAX,
         ).catch((error: unknown) => {
-          throw new Error(`a refill of ${String(target)} said: ${job.said()}`, { cause: error })
+          throw new Error(`a refill of ${String(target)} said: ${job.output()}`, { cause: error })
         })
         if (how === 'SIGKILL') sum.killed++
         else if (how === 0) sum.ended++
@@ -195,7 +195,7 @@ export function watchPoolLevels(given: {
 /** Cuts every connection of a refill at work, once: it fills the pool and ends all the same. */
 export async function disconnectRefill(machines: ManyMachines): Promise<string> {
   const job = machines.startRefill({ pool: newPool('cut'), target: 100 * BLOCK })
-  await waitFor('the first blocks', () => job.said().includes('"minted"'), JOB_MS_MAX)
+  await waitFor('the first blocks', () => job.output().includes('"minted"'), JOB_MS_MAX)
   await cutAll(machines, 0)
   return job.succeeded(END_MS_MAX)
 }

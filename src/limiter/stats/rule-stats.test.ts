@@ -114,7 +114,7 @@ describe('names', () => {
 
   test('/stats has one sorted line per counter, and one for the response times', () => {
     stats.countersOf('d.k_v').record(hit)
-    stats.countUnknownDomain('nobody')
+    stats.countUnknownDomain('unknown')
     stats.service.configLoadSuccess++
     for (const ms of [1, 2, 3, 4]) stats.countCall(ms)
     const lines = renderStats(stats, () => ({ 'ratelimit.localcache.entryCount': 7 })).split('\n')
@@ -122,7 +122,7 @@ describe('names', () => {
     expect(lines).toEqual([...lines].sort())
     expect(lines).toContain('ratelimit.service.rate_limit.d.k_v.total_hits: 1')
     expect(lines).toContain('ratelimit.service.rate_limit.d.k_v.over_limit: 0')
-    expect(lines).toContain('ratelimit.service.rate_limit.nobody.domain_not_found: 1')
+    expect(lines).toContain('ratelimit.service.rate_limit.unknown.domain_not_found: 1')
     expect(lines).toContain('ratelimit.service.config_load_success: 1')
     expect(lines).toContain('ratelimit.localcache.entryCount: 7')
     expect(lines).toContain('ratelimit_server.ShouldRateLimit.total_requests: 4')
