@@ -167,7 +167,8 @@ test(
     expect(await currentRules()).toBe(before)
     await waitUntilLimited()
     // The next upgrade replaces the Job and deletes its own.
-    await upgradeRelease('--set-string', 'ratelimit.rules=domain: edge\ndescriptors: []')
+    await upgradeRelease('--set-json', `ratelimit.rules=${JSON.stringify(before)}`)
+    expect(await currentRules()).toBe(before)
     const left = await kubectl('get', 'jobs,sa,cm', '-n', RELEASE, '-o', 'name')
     expect(left).not.toContain('check-rules')
   },
