@@ -48,7 +48,7 @@ test('docs/cassandra.md lists every setting that migrate checks, and what is req
 test.each([
   'charts/curtail/files/cassandra/cassandra.yaml',
   'charts/curtail/templates/_k8ssandra.tpl',
-  'test/parts/cassandra/cassandra.yaml',
+  'test/dependencies/cassandra/cassandra.yaml',
 ])('%s sets what docs/cassandra.md requires', (path) => {
   const lines = readFileSync(path, 'utf8').matchAll(/^ *([a-z_]+): ([^\n]+)$/gm)
   const settings = new Map([...lines].map(([, name = '', value = '']) => [name, value]))

@@ -109,7 +109,10 @@ async function main(level: string | undefined): Promise<number> {
   counts.push(await runJest(['unit'], env))
   if (level === 'all') {
     counts.push(
-      await runCheck('dependencies', ['test/parts/find-all.ts'], { env, timeout: PARTS_MS_MAX }),
+      await runCheck('dependencies', ['test/dependencies/find-all.ts'], {
+        env,
+        timeout: PARTS_MS_MAX,
+      }),
     )
     for (const projects of [['contract', 'component'], ['stack']]) {
       counts.push(await runJest(projects, env))

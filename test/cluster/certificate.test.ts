@@ -3,8 +3,8 @@
 import { Agent, request } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { createAuthority } from '../component/grpc-certificates.ts'
-import { waitFor } from '../component/wait-for.ts'
+import { createAuthority } from '../kit/ratelimit/grpc-certificates.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { getObject, kubectl } from './cluster.ts'
 import { storeCertificate } from './faults.ts'
 import {

@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
-import { findHelm, type HelmMajor } from '../parts/helm.ts'
+import { findHelm, type HelmMajor } from '../dependencies/helm.ts'
 
 const run = promisify(execFile)
 const RUN_MS_MAX = 15 * 60_000

@@ -5,7 +5,7 @@ import type { KubeApi } from '../../src/kube/api.ts'
 import { CODE_POOLS, type CodePool } from '../../src/kube/code-pool/code-pool.ts'
 import { JOBS } from '../../src/kube/code-pool/refill-jobs.ts'
 import { type KubeObject, pathOf } from '../../src/kube/objects.ts'
-import { waitFor } from '../component/wait-for.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { applyObjects } from './cluster.ts'
 import { FULL_NAME, RELEASE } from './release.ts'
 

@@ -1,8 +1,8 @@
 // Controllers that stop, crash and hang, and an API server that hangs: another controller leads
 // within the deadline, and no refill is lost or done twice.
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
-import { withinDeadline, waitFor } from '../component/wait-for.ts'
-import { durationWithoutPauses } from '../component/watch-pauses.ts'
+import { withinDeadline, waitFor } from '../kit/wait-for.ts'
+import { durationWithoutPauses } from '../kit/watch-pauses.ts'
 import { kubectl, runOnNode } from './cluster.ts'
 import { CODE_SECRET, type CodePoolClient, createCodePoolClient } from './code-pools.ts'
 import { type CreatePod, startCreatePod } from './create-pod.ts'

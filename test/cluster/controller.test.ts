@@ -2,7 +2,7 @@
 // pods, a missing Secret; its conditions and events for these; and that it uses exactly the
 // permissions that its Role grants.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { waitFor } from '../component/wait-for.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { getObject, kubectl } from './cluster.ts'
 import {
   CODE_SECRET,

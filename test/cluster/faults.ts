@@ -1,6 +1,6 @@
 // Injects faults into the release: suspended pods, an empty pool, missing permissions. Each
 // returned clean-up also works if the fault is already repaired.
-import type { Issued } from '../component/grpc-certificates.ts'
+import type { Issued } from '../kit/ratelimit/grpc-certificates.ts'
 import { applyObjects, getObject, kubectl } from './cluster.ts'
 import { CODE_SECRET, type CodePoolClient, createCodePoolClient } from './code-pools.ts'
 import { startCreatePod } from './create-pod.ts'

@@ -3,8 +3,8 @@
 // minutes: `npm run test:cluster -- incidents`.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type Stop, stopInTurn } from '../../src/process/stop.ts'
-import { waitFor } from '../component/wait-for.ts'
-import { scriptsOf } from '../parts/runbook-commands.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import { scriptsOf } from '../kit/runbook-commands.ts'
 import { startLoad } from './request-load.ts'
 import { incidents, type IncidentContext } from './incidents.ts'
 import { createRunbookRunner, readPages } from './runbook-runner.ts'

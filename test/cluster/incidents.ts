@@ -2,8 +2,8 @@
 // of the runbooks that repair the release.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openUnfinishedRequests } from '../component/unfinished-requests.ts'
-import { createAuthority } from '../component/grpc-certificates.ts'
+import { openUnfinishedRequests } from '../kit/http/unfinished-requests.ts'
+import { createAuthority } from '../kit/ratelimit/grpc-certificates.ts'
 import { getObject, kubectl } from './cluster.ts'
 import { createCodeSecret } from './code-pools.ts'
 import {

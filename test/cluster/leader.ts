@@ -1,5 +1,5 @@
 // The leading controller pod of the release, and signals to the process of a controller.
-import { residentBytesIn } from '../component/resident-bytes.ts'
+import { residentBytesIn } from '../kit/resident-bytes.ts'
 import { getObject, runOnNode } from './cluster.ts'
 import { RELEASE } from './release.ts'
 

@@ -1,7 +1,7 @@
 // The NetworkPolicies of a release: each pod reaches the ports that it needs, and every other
 // connection is rejected.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { waitFor } from '../component/wait-for.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { applyObjects, kubectl, tryRun } from './cluster.ts'
 import { restrictedPod } from './pods.ts'
 import {

@@ -1,6 +1,6 @@
 // The test cluster itself: it has the properties that the tests of the charts rely on.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { waitFor } from '../component/wait-for.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import {
   applyObjects,
   deleteNamespace,

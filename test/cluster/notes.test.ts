@@ -1,7 +1,7 @@
 // The commands of README.md and of the chart's notes, run as printed and in order: each succeeds
 // and has the described effect. Only the placeholders POD and CODE are filled in.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { waitFor } from '../component/wait-for.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { helm, pathWithHelm, tryRun } from './cluster.ts'
 import { createPortForwards } from './port-forward.ts'
 import { installByReadme } from './install-by-readme.ts'

@@ -2,10 +2,10 @@
 // CodePool CRD or the CRD itself: no request fails, no code is lost, no deletion hangs.
 import { readFile } from 'node:fs/promises'
 import { beforeAll, expect, test } from '@jest/globals'
-import { chartFolder } from '../component/chart-render.ts'
-import { waitFor } from '../component/wait-for.ts'
-import { findHelm } from '../parts/helm.ts'
-import { scriptsOf } from '../parts/runbook-commands.ts'
+import { chartFolder } from '../kit/chart/chart-render.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import { findHelm } from '../dependencies/helm.ts'
+import { scriptsOf } from '../kit/runbook-commands.ts'
 import { getObject, helm, kubectl, createNamespace, mustRun, tryRun } from './cluster.ts'
 import { startLoad } from './request-load.ts'
 import {

@@ -1,8 +1,8 @@
 // Runs `kubectl port-forward … &` as a page prints it, for the commands that follow it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { waitFor } from '../component/wait-for.ts'
-import { canConnect } from '../parts/can-connect.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import { canConnect } from '../dependencies/can-connect.ts'
 
 const PORT_MS_MAX = 30_000
 

@@ -2,7 +2,7 @@
 // documents remain, and the new release has the same links and code secret. It is installed with
 // Helm 3; the other tests use Helm 4.
 import { beforeAll, expect, test } from '@jest/globals'
-import { waitFor } from '../component/wait-for.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { getObject, kubectl } from './cluster.ts'
 import {
   edgeUrl,

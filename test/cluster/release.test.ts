@@ -2,7 +2,7 @@
 // request succeeds, `helm test` passes, each client has its own rate limit, and an Envoy keeps
 // serving when its sidecar hangs and recovers when its sidecar stops.
 import { beforeAll, expect, test } from '@jest/globals'
-import { waitFor } from '../component/wait-for.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { applyObjects, getObject, helm, kubectl, mustRun } from './cluster.ts'
 import { suspend, terminate } from './suspend-pods.ts'
 import { restrictedPod } from './pods.ts'

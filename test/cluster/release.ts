@@ -1,8 +1,8 @@
 // The one release of the chart that all cluster tests share, because the machine cannot run two.
 // The first test file installs it; a test that uninstalls it installs it afterwards.
 import { fileURLToPath } from 'node:url'
-import { waitFor } from '../component/wait-for.ts'
-import type { HelmMajor } from '../parts/helm.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import type { HelmMajor } from '../dependencies/helm.ts'
 import { getObject, helm, kubectl, createNamespace, mustRun, tryRun } from './cluster.ts'
 
 /** Name of the release, and of its namespace. */

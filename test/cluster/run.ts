@@ -9,11 +9,11 @@ import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Cluster, startCluster } from '../../k8s/cluster/start-cluster.ts'
 import { buildImage } from '../../k8s/image/build.ts'
-import { helmMajors, findHelm } from '../parts/helm.ts'
-import { buildServerImages } from '../parts/images.ts'
-import { findNodePackages } from '../parts/kubernetes-packages.ts'
-import { findKubernetes } from '../parts/kubernetes.ts'
-import { findPrometheus } from '../parts/prometheus.ts'
+import { helmMajors, findHelm } from '../dependencies/helm.ts'
+import { buildServerImages } from '../dependencies/images.ts'
+import { findNodePackages } from '../dependencies/kubernetes-packages.ts'
+import { findKubernetes } from '../dependencies/kubernetes.ts'
+import { findPrometheus } from '../dependencies/prometheus.ts'
 
 const TESTS_MS_MAX = 60 * 60_000
 /** The incidents take about twenty minutes and run only if a pattern selects them. */

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Page } from '../parts/runbook-commands.ts'
+import type { Page } from '../kit/runbook-commands.ts'
 import { type CommandResult, getObject, pathWithHelm, tryRun } from './cluster.ts'
 import { FULL_NAME, podsOf, RELEASE } from './release.ts'
 

@@ -3,9 +3,9 @@
 import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { createAuthority } from '../component/grpc-certificates.ts'
-import { waitFor } from '../component/wait-for.ts'
-import { scriptsOf } from '../parts/runbook-commands.ts'
+import { createAuthority } from '../kit/ratelimit/grpc-certificates.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import { scriptsOf } from '../kit/runbook-commands.ts'
 import { kubectl } from './cluster.ts'
 import { CODE_SECRET } from './code-pools.ts'
 import { createPortForwards } from './port-forward.ts'
@@ -30,8 +30,11 @@ const shippedRules = new URL('../../envoy/rate-limits.yaml', import.meta.url)
 const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/^helm \S+ \S+ rollback /, 'rollout.test.ts rolls back, under load'],
   [/ top pods$/, 'needs the metrics server, which is not part of the product'],
-  [/ -- nodetool /, 'the image of the tests has none; test/component/runbooks.test.ts checks it'],
-  [/^npm /, 'needs a checkout; test/component/runbooks.test.ts checks it'],
+  [
+    / -- nodetool /,
+    'the image of the tests has none; test/component/chart/runbooks.test.ts checks it',
+  ],
+  [/^npm /, 'needs a checkout; test/component/chart/runbooks.test.ts checks it'],
   [
     /cronjob\/|job\/refill-now/,
     'pool-modes.test.ts runs it with a CronJob, which this mode does not have',

@@ -1,9 +1,9 @@
 // Invalid values and missing dependencies on a working release: each is reported where an operator
 // looks, no pod restarts in a loop without a message, and the release continues to serve.
 import { afterEach, beforeAll, expect, test } from '@jest/globals'
-import { waitFor } from '../component/wait-for.ts'
-import { chartFolder } from '../component/chart-render.ts'
-import { findHelm } from '../parts/helm.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import { chartFolder } from '../kit/chart/chart-render.ts'
+import { findHelm } from '../dependencies/helm.ts'
 import {
   deleteNamespace,
   getObject,

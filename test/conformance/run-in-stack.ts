@@ -2,7 +2,7 @@
 // this process ends, however it does, so does the stack with all that it started.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { withinDeadline } from '../component/wait-for.ts'
+import { withinDeadline } from '../kit/wait-for.ts'
 import type { StackReport, StackTask } from './stack-task.ts'
 
 const program = fileURLToPath(new URL('stack.ts', import.meta.url))

@@ -4,11 +4,11 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type RunningEnvoy, startEnvoy } from '../parts/envoy.ts'
-import { clientOf, startRedis } from '../parts/redis.ts'
-import { waitFor } from '../component/wait-for.ts'
+import { type RunningEnvoy, startEnvoy } from '../dependencies/envoy.ts'
+import { clientOf, startRedis } from '../dependencies/redis.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import type { Ended, StackReport, StackTask } from './stack-task.ts'
-import { canConnect } from '../parts/can-connect.ts'
+import { canConnect } from '../dependencies/can-connect.ts'
 
 const START_MS_MAX = 60_000
 const STOP_MS_MAX = 15_000

@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { cachedDependency } from '../parts/parts-cache.ts'
+import { cachedDependency } from '../dependencies/dependency-cache.ts'
 
 const run = promisify(execFile)
 const VERSION = 'v0.18.0'

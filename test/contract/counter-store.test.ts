@@ -3,10 +3,10 @@ import { jest } from '@jest/globals'
 import { createMemoryCounterStore } from '../../src/stores/memory/counter-store.ts'
 import { connectRedis } from '../../src/stores/redis/connection.ts'
 import { createRedisCounterStore } from '../../src/stores/redis/counter-store.ts'
-import { waitFor } from '../component/wait-for.ts'
-import { startRedis } from '../parts/redis.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import { startRedis } from '../dependencies/redis.ts'
 import { type CounterStoreCase, defineCounterStoreTests } from './counter-store.ts'
-import { openParts } from './open-parts.ts'
+import { openDependencies } from './open-dependencies.ts'
 
 /** Redis may have to be installed. */
 const SETUP_MS_MAX = 600_000
@@ -33,7 +33,7 @@ const stores: readonly CounterStoreCase[] = [
   {
     name: 'redis',
     open: () =>
-      openParts(async (onClose) => {
+      openDependencies(async (onClose) => {
         const { nowUs, setNowUs } = fakeClock()
         const server = await startRedis()
         onClose(() => server.close())

@@ -1,10 +1,10 @@
 // Runs the contract on every shared link cache.
 import { jest } from '@jest/globals'
 import { createMemoryLinkCache } from '../../src/stores/memory/link-cache.ts'
-import { openReadyCache, TOLERANT_MS_MAX } from '../component/link-cache-use.ts'
-import { clientOf, type RedisServer, startCluster, startRedis } from '../parts/redis.ts'
+import { openReadyCache, TOLERANT_MS_MAX } from '../kit/links/link-cache-use.ts'
+import { clientOf, type RedisServer, startCluster, startRedis } from '../dependencies/redis.ts'
 import { defineLinkCacheTests, type LinkCacheCase } from './link-cache.ts'
-import { type OnClose, openParts } from './open-parts.ts'
+import { type OnClose, openDependencies } from './open-dependencies.ts'
 
 /** Shortens the TTL of every key of a server. */
 async function ageKeys(client: ReturnType<typeof clientOf>, ms: number): Promise<void> {
@@ -45,7 +45,7 @@ const caches: readonly LinkCacheCase[] = [
   {
     name: 'redis',
     open: () =>
-      openParts(async (onClose) => {
+      openDependencies(async (onClose) => {
         const server = await startRedis()
         onClose(() => server.close())
         return openOn([server], `redis://127.0.0.1:${String(server.port)}`, onClose)
@@ -54,7 +54,7 @@ const caches: readonly LinkCacheCase[] = [
   {
     name: 'redis cluster',
     open: () =>
-      openParts(async (onClose) => {
+      openDependencies(async (onClose) => {
         const servers = await startCluster()
         for (const server of servers) onClose(() => server.close())
         const list = servers.map(({ port }) => `127.0.0.1:${String(port)}`).join(',')

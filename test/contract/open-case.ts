@@ -1,6 +1,6 @@
 // Opens a store for the tests of a contract, and closes it after them.
 import { afterAll, beforeAll } from '@jest/globals'
-import type { Closing } from './open-parts.ts'
+import type { Closing } from './open-dependencies.ts'
 
 /** Opens a store for the enclosing tests; returns the function by which they get it. */
 export function openCase<T extends Closing>(testCase: {

@@ -8,8 +8,8 @@ import { type Cassandra, openCassandra } from '../../src/stores/cassandra/client
 import { migrate } from '../../src/stores/cassandra/migrations.ts'
 import { createKeyspace } from '../../src/stores/cassandra/schema.ts'
 import { type CassandraConfig, cassandraSettings } from '../../src/stores/cassandra/settings.ts'
-import { type CassandraCluster, startCassandra } from '../parts/cassandra.ts'
-import { openParts } from './open-parts.ts'
+import { type CassandraCluster, startCassandra } from '../dependencies/cassandra.ts'
+import { openDependencies } from './open-dependencies.ts'
 
 /** Timeout of a test set-up that starts a node: Java and the jars may have to be downloaded. */
 export const SETUP_MS_MAX = 900_000
@@ -96,7 +96,7 @@ function retryTimedOutReads(cassandra: Cassandra): Cassandra {
 
 /** Starts a node, creates a keyspace and connects to it. */
 export function openNode(keyspace: string): Promise<OpenedCassandra> {
-  return openParts(async (onClose) => {
+  return openDependencies(async (onClose) => {
     const cluster = await startCassandra({ nodes: 1 })
     onClose(() => cluster.stop())
     await createMigratedKeyspace(cluster, keyspace)

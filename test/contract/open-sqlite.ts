@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
 import { type Database, openDatabase } from '../../src/stores/sqlite/database.ts'
-import { openParts } from './open-parts.ts'
+import { openDependencies } from './open-dependencies.ts'
 
 /** An open database, its folder and its metrics. */
 export interface OpenedSqlite {
@@ -22,7 +22,7 @@ export function createTempFolder(): Promise<string> {
 
 /** Opens an empty database. */
 export function openSqlite(): Promise<OpenedSqlite> {
-  return openParts(async (onClose) => {
+  return openDependencies(async (onClose) => {
     const dataDir = await createTempFolder()
     onClose(() => rm(dataDir, { recursive: true }))
     const metrics = createMetrics()

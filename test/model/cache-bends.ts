@@ -2,7 +2,7 @@
 // taken away by each.
 import { HIT_MS_MAX } from '../../src/resolve/link-memory.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
-import { type BentCache, HIT } from './cache-parts.ts'
+import { type BentCache, HIT } from './cache-processes.ts'
 
 /** A pod that remembers misses. */
 export const rememberMisses: BentCache = { find: (deps) => ({ ...deps, missMs: HIT_MS_MAX }) }

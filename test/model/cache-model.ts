@@ -3,7 +3,7 @@
 // A mutant bends what the real code is given.
 import { createLinkFinder, type FindDeps, type LinkFinder } from '../../src/resolve/find-link.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
-import { type BentCache, cacheOf, CODE, linksOf, metrics } from './cache-parts.ts'
+import { type BentCache, cacheOf, CODE, linksOf, metrics } from './cache-processes.ts'
 import {
   applyCacheOp,
   brokenCaches,

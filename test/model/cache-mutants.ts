@@ -1,7 +1,7 @@
 // The mutants of the caching of links: each takes one rule of the protocol away from what the real
 // code is given, and breaks a promise by it. cache.test.ts sees that it does.
 import * as bent from './cache-bends.ts'
-import { HIT } from './cache-parts.ts'
+import { HIT } from './cache-processes.ts'
 import type { NamedCache } from './cache-scenarios.ts'
 import { promises } from './cache-state.ts'
 

@@ -1,5 +1,5 @@
 // Which readers, creators and operators meet which faults: the scenarios that must hold.
-// cache.test.ts runs the small ones, test/storm/models.ts all.
+// cache.test.ts runs the small ones, test/soak/models.ts all.
 import type { CacheSetup } from './cache-model.ts'
 
 /** A scenario by its name. */

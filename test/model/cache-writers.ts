@@ -7,7 +7,7 @@ import {
   type InvalidateDeps,
 } from '../../src/admin/invalidate-link.ts'
 import { createLinkOperations } from '../../src/admin/set-link-state.ts'
-import { type BentCache, cacheOf, CODE, linkOf, metrics } from './cache-parts.ts'
+import { type BentCache, cacheOf, CODE, linkOf, metrics } from './cache-processes.ts'
 import type { Row } from './cache-state.ts'
 import type { Ask, Process } from './replay.ts'
 

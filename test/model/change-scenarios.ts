@@ -1,5 +1,5 @@
 // Which changes of a link meet which faults: the scenarios that must hold, and mutants that must
-// not. change.test.ts runs the small ones, test/storm/models.ts all.
+// not. change.test.ts runs the small ones, test/soak/models.ts all.
 import { type ChangeSetup, undone } from './change-model.ts'
 
 /** A scenario by its name. */

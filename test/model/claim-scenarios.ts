@@ -1,5 +1,5 @@
 // Which requests meet which faults, and must hold. claim.test.ts runs the small ones,
-// test/storm/models.ts all.
+// test/soak/models.ts all.
 import type { ClaimSetup } from './claim-model.ts'
 import type { Client } from './claim-state.ts'
 

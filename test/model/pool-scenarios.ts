@@ -1,5 +1,5 @@
 // Which Jobs and pods meet which faults: the scenarios that must hold, and mutants that must not,
-// each with the promise that it breaks. pool.test.ts runs the small ones, test/storm/models.ts all.
+// each with the promise that it breaks. pool.test.ts runs the small ones, test/soak/models.ts all.
 import type { ClaimBlockDeps } from '../../src/create/claim-block.ts'
 import type { PoolSetup } from './pool-model.ts'
 

@@ -2,7 +2,7 @@
 // one hit for each limiter; and what is below the limit is admitted nearly always.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createRandom, newSeed } from '../component/random.ts'
+import { createRandom, newSeed } from '../kit/random.ts'
 import { type Behaviour, simulate } from './slow-store.ts'
 
 const TEST_MS_MAX = 60_000

@@ -1,18 +1,18 @@
 // The catalogue of metrics against the whole service: every documented metric has a value after all
 // counted events have happened. Metrics of standalone are read from a standalone process; the
-// controller's metrics are verified in test/component/kube-metrics.test.ts.
+// controller's metrics are verified in test/component/controller/kube-metrics.test.ts.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from '@jest/globals'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
-import { createLinkRequest } from '../component/client.ts'
-import { createTestClient } from '../component/grpc-client.ts'
-import { openHttpClient } from '../component/http-client.ts'
-import { type Standalone, startStandalone } from '../component/standalone.ts'
-import { waitFor } from '../component/wait-for.ts'
-import { isOfController, observedNames } from '../parts/metric-names.ts'
-import { clientOf } from '../parts/redis.ts'
+import { createLinkRequest } from '../kit/http/client.ts'
+import { createTestClient } from '../kit/ratelimit/grpc-client.ts'
+import { openHttpClient } from '../kit/http/http-client.ts'
+import { type Standalone, startStandalone } from '../kit/processes/standalone.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import { isOfController, observedNames } from '../kit/metric-names.ts'
+import { clientOf } from '../dependencies/redis.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import { underLoad } from './load.ts'
 import { makeLinks, startRedirects, untilWhole } from './stack-state.ts'

@@ -1,5 +1,5 @@
 // One process of the stack: it can be killed, paused, stopped, and restarted on the same ports.
-import { waitFor } from '../component/wait-for.ts'
+import { waitFor } from '../kit/wait-for.ts'
 
 /**
  * Wrapper command for a process: it is killed when our process dies, and does not receive the

@@ -1,7 +1,7 @@
 // The public contract through the edge: every response with its headers, each exactly once.
 import { describe, expect, test } from '@jest/globals'
-import { codeOf } from '../component/client.ts'
-import { type RawResponse, headerOf, headersOf, jsonOf } from '../component/raw-http.ts'
+import { codeOf } from '../kit/http/client.ts'
+import { type RawResponse, headerOf, headersOf, jsonOf } from '../kit/http/raw-http.ts'
 import { type EdgeClient, newAddress, openEdgeClient } from './edge-client.ts'
 import type { Stack } from './start-stack.ts'
 

@@ -1,14 +1,9 @@
 // Clients of the edge in the stack's tests: each has its own address, in the X-Forwarded-For of a
 // trusted proxy, so that no two tests share a limit.
-import { openHttpClient } from '../component/http-client.ts'
-import { createLinkRequest } from '../component/client.ts'
-import { createOpenApiCheck } from '../component/openapi-check.ts'
-import {
-  type RawResponse,
-  RESPONSE_MS_MAX,
-  type RawRequest,
-  jsonOf,
-} from '../component/raw-http.ts'
+import { openHttpClient } from '../kit/http/http-client.ts'
+import { createLinkRequest } from '../kit/http/client.ts'
+import { createOpenApiCheck } from '../kit/http/openapi-check.ts'
+import { type RawResponse, RESPONSE_MS_MAX, type RawRequest, jsonOf } from '../kit/http/raw-http.ts'
 
 /** A client. */
 export interface EdgeClient {

@@ -2,10 +2,10 @@
 // Sends another request if a busy machine lost spans.
 import { readFile } from 'node:fs/promises'
 import { expect } from '@jest/globals'
-import { type RawResponse, headerOf, openConnection } from '../component/raw-http.ts'
-import { waitFor } from '../component/wait-for.ts'
-import type { RunningCollector } from '../parts/collector.ts'
-import { type ReceivedSpan, pathTo } from '../parts/received-spans.ts'
+import { type RawResponse, headerOf, openConnection } from '../kit/http/raw-http.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import type { RunningCollector } from '../dependencies/collector.ts'
+import { type ReceivedSpan, pathTo } from '../kit/received-spans.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import type { Edge } from './start-edge.ts'
 

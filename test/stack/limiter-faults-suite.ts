@@ -1,10 +1,10 @@
 // Limiters and their Redis fail under load: no client request fails, and limits are shared again
 // soon after they recover.
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { createLinkRequest } from '../component/client.ts'
-import { openHttpClient } from '../component/http-client.ts'
-import { headerOf, jsonOf } from '../component/raw-http.ts'
-import { withinDeadline, waitFor } from '../component/wait-for.ts'
+import { createLinkRequest } from '../kit/http/client.ts'
+import { openHttpClient } from '../kit/http/http-client.ts'
+import { headerOf, jsonOf } from '../kit/http/raw-http.ts'
+import { withinDeadline, waitFor } from '../kit/wait-for.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import type { Load } from './load.ts'
 import {

@@ -1,17 +1,17 @@
 // Limits at the edge, counted by two limiters together: exact bursts, limits per client and per API
 // key, and the limit for clients that guess codes.
 import { describe, expect, test } from '@jest/globals'
-import { codeOf, createLinkRequest } from '../component/client.ts'
-import { type HttpClient, openHttpClient } from '../component/http-client.ts'
-import { inParallel, problemOf } from '../component/machine-clients.ts'
+import { codeOf, createLinkRequest } from '../kit/http/client.ts'
+import { type HttpClient, openHttpClient } from '../kit/http/http-client.ts'
+import { inParallel, problemOf } from '../kit/http/machine-clients.ts'
 import {
   type RawResponse,
   type RawRequest,
   headerOf,
   headersOf,
   jsonOf,
-} from '../component/raw-http.ts'
-import { waitFor } from '../component/wait-for.ts'
+} from '../kit/http/raw-http.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import { isShared } from './stack-state.ts'
 import type { LimiterPod } from './start-pods.ts'

@@ -2,8 +2,8 @@
 // thresholds and reports them as JSON and JUnit. Throughput is measured by the benchmarks.
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { scenarios } from '../../loadtest/copy-to-chart.ts'
-import { findK6, runK6, runK6Job } from '../parts/k6.ts'
-import { objectOf, podsOf, renderChart } from '../component/chart-render.ts'
+import { findK6, runK6, runK6Job } from '../dependencies/k6.ts'
+import { objectOf, podsOf, renderChart } from '../kit/chart/chart-render.ts'
 import type { Stack } from './start-stack.ts'
 
 const BUILD_MS_MAX = 900_000

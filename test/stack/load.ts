@@ -1,16 +1,16 @@
 // A load on the edge during a fault: clients that keep their connections, reconnect when the server
 // closes one, and record every response that is not the expected one.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describeResponse } from '../component/machine-clients.ts'
+import { describeResponse } from '../kit/http/machine-clients.ts'
 import {
   type RawResponse,
   type RawRequest,
   headerOf,
   openConnection,
   type RawConnection,
-} from '../component/raw-http.ts'
-import { waitFor } from '../component/wait-for.ts'
-import { watchPauses } from '../component/watch-pauses.ts'
+} from '../kit/http/raw-http.ts'
+import { waitFor } from '../kit/wait-for.ts'
+import { watchPauses } from '../kit/watch-pauses.ts'
 
 /** Which requests to send, where, and which response is expected. */
 export interface LoadOptions {

@@ -5,16 +5,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { renderRules } from '../../charts/dashboards/alerts.ts'
 import { boards } from '../../charts/dashboards/files-for-chart.ts'
 import { edgeMetrics, otherMetrics } from '../../charts/dashboards/series.ts'
-import { createLinkRequest } from '../component/client.ts'
-import { openHttpClient } from '../component/http-client.ts'
-import { waitFor } from '../component/wait-for.ts'
+import { createLinkRequest } from '../kit/http/client.ts'
+import { openHttpClient } from '../kit/http/http-client.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import {
   findPrometheus,
   type RunningPrometheus,
   scrapeTarget,
   startPrometheus,
-} from '../parts/prometheus.ts'
-import { expressionsOf } from '../parts/runbook-commands.ts'
+} from '../dependencies/prometheus.ts'
+import { expressionsOf } from '../kit/runbook-commands.ts'
 import { newAddress, openEdgeClient } from './edge-client.ts'
 import { underLoad } from './load.ts'
 import type { Component } from './component.ts'

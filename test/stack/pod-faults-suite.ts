@@ -1,10 +1,10 @@
 // Pods, the cache, a Cassandra node and Envoy itself fail or are replaced under load: no client
 // sees an error, or it retries and gets its link exactly once.
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type HttpClient, openHttpClient } from '../component/http-client.ts'
-import { createWithRetries, inParallel } from '../component/machine-clients.ts'
-import { type RawResponse, headerOf } from '../component/raw-http.ts'
-import { waitFor } from '../component/wait-for.ts'
+import { type HttpClient, openHttpClient } from '../kit/http/http-client.ts'
+import { createWithRetries, inParallel } from '../kit/http/machine-clients.ts'
+import { type RawResponse, headerOf } from '../kit/http/raw-http.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import type { Load } from './load.ts'
 import { makeLinks, startRedirects, injectFault, untilWhole } from './stack-state.ts'
@@ -70,7 +70,7 @@ function testPods({ stackNow, load }: Faulty): void {
         async (running) => {
           const pod = firstOf(stack.redirects).now()
           await firstOf(stack.redirects).stop()
-          expect(await pod.ended).toBe(0)
+          expect(await pod.exited).toBe(0)
           await running.more(ANSWERS)
           await firstOf(stack.redirects).restart()
           return ''

@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Job, startJob } from '../component/role-job.ts'
-import type { CassandraCluster } from '../parts/cassandra.ts'
+import { type Job, startJob } from '../kit/processes/role-job.ts'
+import type { CassandraCluster } from '../dependencies/cassandra.ts'
 
 const JOB_MS_MAX = 120_000
 const SECRET_BYTES = 32

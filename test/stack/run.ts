@@ -1,7 +1,7 @@
 // `npm run stack`: starts the whole service on this machine and prints the addresses of all
 // components. SIGUSR2 restarts the components that died; Ctrl-C stops all and deletes their files.
 import { stopOnSignal } from '../../src/process/stop.ts'
-import { canListen } from '../parts/loopback-block.ts'
+import { canListen } from '../dependencies/loopback-block.ts'
 import { followFiles } from './log-files.ts'
 import { describeStack } from './describe-stack.ts'
 import { OptionError, parseRunOptions, runHelp, type RunOptions } from './run-options.ts'

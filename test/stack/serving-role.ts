@@ -1,5 +1,5 @@
 // A process of `create` or `redirect` for tests: its port, its metrics and its admin API.
-import { type RoleOptions, type RoleProcess, startRole } from '../component/role-process.ts'
+import { type RoleOptions, type RoleProcess, startRole } from '../kit/processes/role-process.ts'
 
 /** The bearer token that the admin API of `create` requires. */
 export const ADMIN_TOKEN = 'token-of-the-stack'

@@ -1,10 +1,10 @@
 // Conditions that the tests of the stack wait for: Envoy sends requests to every pod, and the
 // limiters share their limits.
 import { readFile } from 'node:fs/promises'
-import { codeOf, createLinkRequest } from '../component/client.ts'
-import { openHttpClient } from '../component/http-client.ts'
-import { type RawResponse, headerOf } from '../component/raw-http.ts'
-import { waitFor } from '../component/wait-for.ts'
+import { codeOf, createLinkRequest } from '../kit/http/client.ts'
+import { openHttpClient } from '../kit/http/http-client.ts'
+import { type RawResponse, headerOf } from '../kit/http/raw-http.ts'
+import { waitFor } from '../kit/wait-for.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import { type Load, startLoad, underLoad } from './load.ts'
 import { logFileOf } from './log-files.ts'

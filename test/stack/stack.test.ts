@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll } from '@jest/globals'
-import { type RunningCollector, startCollector } from '../parts/collector.ts'
+import { type RunningCollector, startCollector } from '../dependencies/collector.ts'
 import { describeCatalogue } from './catalogue-suite.ts'
 import { describeContract } from './contract-suite.ts'
 import { describeLimiterFaults } from './limiter-faults-suite.ts'

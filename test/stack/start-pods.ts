@@ -1,7 +1,7 @@
 // Our own processes of the stack: two of `create` and `redirect`, two limiters, and the two Redis
 // that they use. Each keeps its ports when it is restarted.
-import { type RoleProcess, startRole } from '../component/role-process.ts'
-import { startRedis } from '../parts/redis.ts'
+import { type RoleProcess, startRole } from '../kit/processes/role-process.ts'
+import { startRedis } from '../dependencies/redis.ts'
 import { limiterEnvironment } from './limiter-environment.ts'
 import { logToFile } from './log-files.ts'
 import { DIE_WITH_PARENT, startComponent, type Component } from './component.ts'

@@ -1,9 +1,9 @@
 // One request, one trace: from Envoy to Cassandra and, through the limiter, to Redis, as an
 // OpenTelemetry collector received it. Failures and retries are spans, and the logs have its id.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createLinkRequest } from '../component/client.ts'
-import type { RunningCollector } from '../parts/collector.ts'
-import { type ReceivedSpan, pathTo } from '../parts/received-spans.ts'
+import { createLinkRequest } from '../kit/http/client.ts'
+import type { RunningCollector } from '../dependencies/collector.ts'
+import { type ReceivedSpan, pathTo } from '../kit/received-spans.ts'
 import { askAt, type Asked, attemptsOf, idOf, findTrace, type TracedEdge } from './find-trace.ts'
 import { makeLinks, untilWhole } from './stack-state.ts'
 import type { Edge } from './start-edge.ts'

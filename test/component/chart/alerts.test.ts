@@ -1,0 +1,140 @@
+// Alerts, evaluated by promtool: each fires on its problem, clears after it, and has a runbook. The
+// chart's rules file is the one that the code generates.
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from '@jest/globals'
+import { alerts, renderRules } from '../../../charts/dashboards/alerts.ts'
+import { findPrometheus, runPromtool } from '../../dependencies/prometheus.ts'
+import { type AlertCase, alertCases } from '../../kit/chart/alert-cases.ts'
+
+const FETCH_MS_MAX = 300_000
+const TEST_MS_MAX = 120_000
+const BROKEN_MINUTES = 20
+const HEALED_MINUTES = 40
+const root = new URL('../../../', import.meta.url)
+const rulesFile = new URL('charts/curtail/files/alerts.yaml', root)
+const names = alerts.map(({ alert }) => alert)
+
+beforeAll(findPrometheus, FETCH_MS_MAX)
+
+test('the chart contains the generated rules, and promtool accepts them', async () => {
+  expect(await readFile(rulesFile, 'utf8')).toBe(renderRules())
+  const { code, said } = await runPromtool(['check', 'rules', rulesFile.pathname])
+  expect({ code, said }).toMatchObject({ code: 0, said: expect.stringContaining('SUCCESS') })
+})
+
+test('every alert has a case and a runbook, and every case and runbook has an alert', async () => {
+  expect(Object.keys(alertCases).sort()).toEqual([...names].sort())
+  const pages = (await readdir(new URL('docs/runbooks', root))).filter(
+    (page) => page !== 'README.md',
+  )
+  expect(pages.sort()).toEqual(names.map((name) => `${name.toLowerCase()}.md`).sort())
+  for (const { alert, severity } of alerts) {
+    const page = new URL(`docs/runbooks/${alert.toLowerCase()}.md`, root)
+    const text = await readFile(page, 'utf8')
+    expect(text).toContain(`# ${alert}`)
+    expect(text).toContain(severity)
+    expect(text.split('\n').filter((line) => line.startsWith('## '))).toEqual([
+      '## Meaning',
+      '## Diagnosis',
+      '## Mitigation',
+    ])
+    expect(text).toMatch(/```/)
+  }
+})
+
+test(
+  'every alert fires on its problem, and clears after it',
+  async () => {
+    const failed = await runCases(alertCases)
+    expect(failed).toEqual([])
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'slow redirects fire also if histogram bounds end in .0, as in Prometheus 3',
+  async () => {
+    const { series, ...rest } = alertCases.CurtailRedirectBurnFast
+    const withDotZero = series.map((one) => ({
+      ...one,
+      series: one.series.replace('le="100"', 'le="100.0"'),
+    }))
+    expect(withDotZero).not.toEqual(series)
+    expect(await runCases({ CurtailRedirectBurnFast: { ...rest, series: withDotZero } })).toEqual(
+      [],
+    )
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'the check detects an alert that does not fire',
+  async () => {
+    const none: AlertCase = { series: [{ series: 'nothing', broken: '0x', healed: '0x' }] }
+    expect(await runCases({ CurtailPoolEmpty: none })).not.toEqual([])
+  },
+  TEST_MS_MAX,
+)
+
+/** Runs the cases with promtool; returns the failures that it reports. */
+async function runCases(cases: Readonly<Record<string, AlertCase>>): Promise<string[]> {
+  const steps = new Set(Object.values(cases).map(stepOf))
+  const failed = await Promise.all(
+    [...steps].map((step) => {
+      const ofStep = Object.entries(cases).filter(([, one]) => stepOf(one) === step)
+      return runCasesOfStep(step, ofStep)
+    }),
+  )
+  return failed.flat()
+}
+
+const stepOf = ({ stepMinutes = 1 }: AlertCase) => stepMinutes
+
+async function runCasesOfStep(step: number, cases: [string, AlertCase][]): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'curtail-alerts-'))
+  try {
+    const file = {
+      rule_files: [rulesFile.pathname],
+      // Recording rules first: by default promtool evaluates groups in any order.
+      group_eval_order: ['RELEASE-burn-rates', 'RELEASE-alerts'],
+      evaluation_interval: `${String(step)}m`,
+      tests: cases.map(([alert, one]) => testOf(alert, one)),
+    }
+    const path = join(folder, 'tests.yaml')
+    await writeFile(path, JSON.stringify(file))
+    const { code, said } = await runPromtool(['test', 'rules', path])
+    return code === 0 ? [] : said.split('\n')
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+function testOf(alert: string, alertCase: AlertCase): object {
+  const { brokenMinutes = BROKEN_MINUTES, healedMinutes = HEALED_MINUTES, series } = alertCase
+  const firing = `count(ALERTS{alertname="${alert}",alertstate="firing"})`
+  const at = (minutes: number, samples: readonly object[]) => ({
+    expr: firing,
+    eval_time: `${String(minutes)}m`,
+    exp_samples: samples,
+  })
+  return {
+    name: alert,
+    interval: `${String(stepOf(alertCase))}m`,
+    input_series: series.map((one) => ({ series: one.series, values: valuesOf(one, alertCase) })),
+    promql_expr_test: [
+      at(brokenMinutes, [{ labels: '{}', value: 1 }]),
+      at(brokenMinutes + healedMinutes, []),
+    ],
+  }
+}
+
+/** After it has healed, a counter continues from its last value. */
+function valuesOf({ broken, healed }: AlertCase['series'][number], alertCase: AlertCase): string {
+  const { brokenMinutes = BROKEN_MINUTES, healedMinutes = HEALED_MINUTES } = alertCase
+  const [steps, after] = [brokenMinutes / stepOf(alertCase), healedMinutes / stepOf(alertCase)]
+  const [, perStep] = /^0\+([\d.]+)x$/.exec(broken) ?? []
+  const first = perStep === undefined ? '' : String(Number(perStep) * steps)
+  return `${broken}${String(steps)} ${first}${healed}${String(after)}`
+}

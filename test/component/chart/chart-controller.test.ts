@@ -1,0 +1,216 @@
+// The controller as the chart deploys it: its RBAC rules are exactly those of the manual, each pool
+// of the values is a valid CodePool, and other modes of the pools deploy no controller.
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from '@jest/globals'
+import { parse } from 'yaml'
+import { helmMajors } from '../../dependencies/helm.ts'
+import { chartCases } from '../../kit/chart/chart-cases.ts'
+import {
+  type GivenValues,
+  type KubeObject,
+  objectOf,
+  podsOf,
+  refillJobsOf,
+  renderChart,
+} from '../../kit/chart/chart-render.ts'
+
+const NAME = 'shop-curtail-controller'
+
+interface Rule {
+  readonly apiGroups: readonly string[]
+  readonly resources: readonly string[]
+  readonly resourceNames?: readonly string[]
+  readonly verbs: readonly string[]
+}
+
+/** The rules in the manual: those for each watched namespace, and those for its own namespace. */
+function rulesOfManual(): [readonly Rule[], readonly Rule[]] {
+  const [, rights = ''] = readFileSync('docs/controller.md', 'utf8').split('## Rights')
+  const blocks = [...rights.matchAll(/```yaml\n(.*?)```/gs)].map(([, text = '']) => text)
+  expect(blocks).toHaveLength(2)
+  const [each = '', own = ''] = blocks
+  return [parse(each) as Rule[], parse(own) as Rule[]]
+}
+
+const caseOf = (name: string) => renderChart({ major: 4, ...chartCases[name] })
+const rulesIn = (objects: readonly KubeObject[], namespace: string) => {
+  const roles = objects.filter(
+    ({ kind, metadata }) => kind === 'Role' && metadata.namespace === namespace,
+  )
+  return roles.flatMap((role) => (role as unknown as { rules: readonly Rule[] }).rules)
+}
+
+describe('rights', () => {
+  test('are those of the manual, in the namespace of the release', async () => {
+    const objects = await caseOf('default')
+    const [each, own] = rulesOfManual()
+    expect(rulesIn(objects, 'store')).toEqual([...each, ...own])
+    expect(objects.filter(({ kind }) => kind.startsWith('ClusterRole'))).toEqual([])
+  })
+
+  test('cover each watched namespace, without Leases', async () => {
+    const objects = await caseOf('pools of several namespaces and clusters')
+    const [each, own] = rulesOfManual()
+    const named = own.map((rule) =>
+      rule.resourceNames === undefined ? rule : { ...rule, resourceNames: ['links'] },
+    )
+    expect(rulesIn(objects, 'store')).toEqual([...each, ...named])
+    for (const namespace of ['one', 'two']) expect(rulesIn(objects, namespace)).toEqual(each)
+    const bindings = objects.filter(({ kind }) => kind === 'RoleBinding')
+    expect(bindings.map(({ metadata }) => metadata.namespace)).toEqual(['store', 'one', 'two'])
+    for (const binding of bindings) {
+      expect(binding).toMatchObject({
+        roleRef: { kind: 'Role', name: NAME },
+        subjects: [{ kind: 'ServiceAccount', name: NAME, namespace: 'store' }],
+      })
+    }
+  })
+})
+
+describe('the pod', () => {
+  const controllerOf = (objects: readonly KubeObject[]) => {
+    const pod = podsOf(objects).find(({ of }) => of.metadata.name === NAME)
+    const [container] = pod?.spec.containers ?? []
+    if (pod === undefined || container === undefined) throw new Error('no controller is rendered')
+    return { pod, container }
+  }
+
+  test('has no code secret and little memory, and waits for the schema', async () => {
+    const { pod, container } = controllerOf(await caseOf('default'))
+    expect(pod.replicas).toBe(2)
+    expect(pod.spec.terminationGracePeriodSeconds).toBe(15)
+    expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['wait-for-schema'])
+    expect(container.command).toContain('--max-old-space-size=128')
+    expect(container.resources).toMatchObject({ limits: { memory: '192Mi' } })
+    expect(JSON.stringify(pod.spec)).not.toContain('code-secret')
+    expect(container).toMatchObject({
+      livenessProbe: { httpGet: { path: '/livez', port: 'metrics' } },
+      readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
+    })
+  })
+
+  test('gets the namespaces, the cluster and the Lease that the values set', async () => {
+    const several = controllerOf(await caseOf('pools of several namespaces and clusters'))
+    expect(several.container.env).toEqual(
+      expect.arrayContaining([
+        { name: 'WATCH_NAMESPACES', value: 'store,one,two' },
+        { name: 'CLUSTER_NAME', value: 'east' },
+        { name: 'LEASE_NAME', value: 'links' },
+      ]),
+    )
+    const names = controllerOf(await caseOf('default')).container.env?.map(({ name }) => name)
+    expect(names).not.toContain('WATCH_NAMESPACES')
+    expect(names).not.toContain('CLUSTER_NAME')
+  })
+
+  test.each<readonly [string, object]>([
+    ['default', { ports: [443, 6443].map((port) => ({ protocol: 'TCP', port })) }],
+    [
+      'policies with peers',
+      { ports: [{ protocol: 'TCP', port: 8443 }], to: [{ ipBlock: { cidr: '192.0.2.1/32' } }] },
+    ],
+  ])('is the only pod that may connect to the API server: %s', async (name, rule) => {
+    const objects = await caseOf(name)
+    const egressOf = (policy: KubeObject) => (policy.spec?.['egress'] ?? []) as object[]
+    const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy')
+    const reaching = policies.filter((policy) =>
+      egressOf(policy).some((one) => JSON.stringify(one) === JSON.stringify(rule)),
+    )
+    expect(reaching.map(({ metadata }) => metadata.name)).toEqual([NAME])
+  })
+
+  test('has a PodDisruptionBudget if it has several replicas, and none if it has one', async () => {
+    const budgets = async (name: string) =>
+      (await caseOf(name))
+        .filter(({ kind, metadata }) => kind === 'PodDisruptionBudget' && metadata.name === NAME)
+        .map(({ spec }) => spec?.['maxUnavailable'])
+    expect(await budgets('default')).toEqual([1])
+    expect(await budgets('one pod of each')).toEqual([])
+  })
+
+  test.each([
+    ['pods watched by Prometheus', 'PodMonitor'],
+    ['services watched by Prometheus', 'ServiceMonitor'],
+  ])('is scraped: %s', async (name, kind) => {
+    const objects = await caseOf(name)
+    const { spec } = objectOf(objects, kind, NAME)
+    expect(JSON.stringify(spec)).toContain('"port":"metrics","path":"/metrics"')
+    if (kind === 'ServiceMonitor') objectOf(objects, 'Service', NAME)
+  })
+})
+
+describe('pools', () => {
+  const poolsOf = (objects: readonly KubeObject[]) =>
+    objects.filter(({ kind }) => kind === 'CodePool')
+
+  test('are one CodePool each, with the name that the create pods use', async () => {
+    const pools = poolsOf(await caseOf('several pools'))
+    expect(pools.map(({ spec }) => spec)).toMatchObject([
+      { storeName: 'shop/Prod_1', lowWater: 1000, target: 2000 },
+      { storeName: 'a'.repeat(128), lowWater: 50_000_000, target: 100_000_000, headroomHours: 24 },
+      { storeName: 'low', lowWater: 1500, target: 2500 },
+    ])
+    const [first] = poolsOf(await caseOf('default'))
+    expect(first?.metadata.name).toBe('shop-curtail-default')
+    expect(first?.spec).toEqual({
+      storeName: 'default',
+      lowWater: 100_000,
+      target: 200_000,
+      codeSecret: { name: 'shop-curtail-code-secret', key: 'secret' },
+      job: { activeDeadlineSeconds: 900 },
+    })
+  })
+
+  test('satisfy the validation rule of the CRD on low water and target', async () => {
+    for (const name of Object.keys(chartCases)) {
+      for (const { spec } of poolsOf(await caseOf(name))) {
+        const room = Number(spec?.['target']) - Number(spec?.['lowWater'])
+        expect([name, room >= 1000]).toEqual([name, true])
+      }
+    }
+  }, 60_000)
+
+  test('are filled by Jobs with the pool, the target and the secret', async () => {
+    const [pod] = podsOf(refillJobsOf(await caseOf('the user’s own secrets and rules')))
+    if (pod === undefined) throw new Error('no Job is rendered')
+    const { spec, labels } = pod
+    expect(labels['app.kubernetes.io/component']).toBe('pools')
+    expect(spec.serviceAccountName).toBe('shop-curtail-pools')
+    expect(spec.containers[0]?.env).toEqual(
+      expect.arrayContaining([
+        { name: 'CODE_POOL', value: 'default' },
+        { name: 'POOL_TARGET', value: '200000' },
+      ]),
+    )
+    expect(spec.volumes).toContainEqual({
+      name: 'code-secret',
+      secret: { secretName: 'code', defaultMode: 288, items: [{ key: 'bytes', path: 'secret' }] },
+    })
+  })
+
+  test.each(helmMajors)(
+    'make the create pods wait for codes in every mode but off: Helm %d',
+    async (major) => {
+      const waits = async (mode: string) => {
+        const values: GivenValues = { pools: { mode } }
+        const objects = await renderChart({ major, values })
+        const create = podsOf(objects).find(({ of }) => of.metadata.name === 'shop-curtail-create')
+        return create?.spec.initContainers?.some(({ name }) => name === 'wait-for-codes')
+      }
+      expect(await Promise.all(['controller', 'cron', 'off'].map(waits))).toEqual([
+        true,
+        true,
+        false,
+      ])
+    },
+  )
+})
+
+test.each(['pools filled by CronJobs', 'pools filled by another process'])(
+  'no controller is rendered with %s',
+  async (name) => {
+    const objects = await caseOf(name)
+    expect(objects.filter(({ kind }) => /^(CodePool|Role|RoleBinding)$/.test(kind))).toEqual([])
+    expect(objects.filter(({ metadata }) => metadata.name.includes('controller'))).toEqual([])
+  },
+)

@@ -1,0 +1,157 @@
+// The edge as the chart deploys it: the bootstrap is the same byte for byte as everywhere else,
+// Envoy accepts it, and the rate limiter accepts its rules.
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { completeEdgeSettings, type EdgeSettings } from '../../../envoy/edge-settings.ts'
+import { renderBootstrap, renderCertificate } from '../../../envoy/render-bootstrap.ts'
+import { findEnvoy } from '../../dependencies/envoy.ts'
+import { helmMajors } from '../../dependencies/helm.ts'
+import { chartCases } from '../../kit/chart/chart-cases.ts'
+import {
+  chartFolder,
+  type KubeObject,
+  objectOf,
+  podsOf,
+  renderChart,
+} from '../../kit/chart/chart-render.ts'
+import { runCurtail } from '../../kit/processes/run-curtail.ts'
+
+const run = promisify(execFile)
+const VALIDATE_MS_MAX = 30_000
+
+let folder = ''
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'curtail-chart-edge-'))
+})
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true })
+})
+
+const host = (name: string) => `shop-curtail-${name}.store.svc.cluster.local`
+
+/** The settings that the chart's defaults result in. */
+const base = {
+  baseUrl: 'http://localhost:8080',
+  redirectEndpoints: [{ host: host('redirect'), port: 8080 }],
+  createEndpoints: [{ host: host('create'), port: 8080 }],
+  limiterEndpoints: [{ host: host('ratelimit'), port: 8081 }],
+} as const
+
+const cases: readonly [string, Partial<EdgeSettings>][] = [
+  ['default', {}],
+  ['TLS at the edge', { baseUrl: 'https://cur.tl', tls: true }],
+  [
+    'a load balancer with the PROXY protocol',
+    {
+      proxyProtocol: true,
+      failClosed: true,
+      tracingHost: 'collector.tracing',
+      tracingSamplePercent: 0.5,
+    },
+  ],
+  ['behind a proxy, by a port of the nodes', { trustedHops: 2 }],
+]
+
+describe.each(cases)('%s', (name, settings) => {
+  const expected = completeEdgeSettings({ ...base, ...settings })
+
+  test.each(helmMajors)(
+    'Helm %d renders what renderBootstrap renders, byte for byte',
+    async (major) => {
+      const objects = await renderChart({ major, ...chartCases[name] })
+      const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-edge')
+      expect(data['envoy.yaml']).toBe(renderBootstrap(expected))
+      expect(data['certificate.yaml']).toBe(expected.tls ? renderCertificate(expected) : undefined)
+    },
+  )
+
+  test('Envoy accepts the bootstrap', async () => {
+    const objects = await renderChart({ major: 4, ...chartCases[name] })
+    const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-edge')
+    const mounted = '/etc/curtail/edge/'
+    const at = await mkdtemp(join(folder, 'config-'))
+    for (const [file, text] of Object.entries(data)) {
+      await writeFile(join(at, file), text.replaceAll(mounted, `${at}/`))
+    }
+    const args = ['--mode', 'validate', '--config-path', join(at, 'envoy.yaml')]
+    const quiet = ['-c', 'exec "$0" "$@" >/dev/null', await findEnvoy()] // it opens /dev/stdout
+    await run('sh', [...quiet, ...args], { timeout: VALIDATE_MS_MAX }).catch((error: unknown) => {
+      const { stderr } = error as { stderr: string }
+      throw new Error(`Envoy rejects it: ${stderr.slice(-1000)}`)
+    })
+  }, 60_000)
+})
+
+test('the chart sets every setting of the edge', async () => {
+  const text = await readFile(join(chartFolder, 'templates', '_edge.tpl'), 'utf8')
+  const given = [...text.matchAll(/^(\w+): /gm)].map(([, name]) => name)
+  expect(given.sort()).toEqual(Object.keys(completeEdgeSettings(base)).sort())
+})
+
+describe('the rules', () => {
+  test('that the chart ships are valid, and limit a client', async () => {
+    const objects = await renderChart({ major: 4 })
+    const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-ratelimit')
+    const file = join(folder, 'rate-limits.yaml')
+    await writeFile(file, data['rate-limits.yaml'] ?? '')
+    const client = ['--descriptor', 'route=create,client=192.0.2.1/32']
+    const { exitCode, stdout, stderr } = await runCurtail(['ratelimit-check', file, ...client])
+    expect([exitCode, stderr]).toEqual([0, ''])
+    expect(stdout).toContain('creates-per-client')
+  }, 30_000)
+
+  const checks = (objects: readonly KubeObject[]) =>
+    objects.filter(({ metadata }) => metadata.name === 'shop-curtail-check-rules')
+
+  test('of the user are checked by a Job before the release changes', async () => {
+    const rules = 'domain: edge\ndescriptors: [{ keys: client }]\n'
+    const objects = checks(await renderChart({ major: 4, values: { ratelimit: { rules } } }))
+    const hooks = objects.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'])
+    expect(hooks.map(({ kind }) => kind).sort()).toEqual(['ConfigMap', 'Job', 'ServiceAccount'])
+    for (const { metadata } of hooks) {
+      expect(metadata.annotations).toMatchObject({
+        'helm.sh/hook': 'pre-install,pre-upgrade',
+        'helm.sh/hook-delete-policy': 'before-hook-creation,hook-succeeded',
+      })
+    }
+    const { spec } = objectOf(objects, 'Job', 'shop-curtail-check-rules')
+    expect(spec).toMatchObject({ backoffLimit: 0, activeDeadlineSeconds: 240 })
+    // The command of the Job reports the error.
+    const command = podsOf(objects)[0]?.spec.containers[0]?.command ?? []
+    const given = command.slice(command.indexOf('/app/main.js') + 1)
+    const file = join(folder, 'rate-limits.yaml')
+    const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-check-rules')
+    await writeFile(file, data['rate-limits.yaml'] ?? '')
+    const args = given.map((arg) => arg.replace('/etc/curtail/rules/rate-limits.yaml', file))
+    const { exitCode, stdout } = await runCurtail(args)
+    expect([exitCode, stdout]).toEqual([1, expect.stringContaining('rate-limits.yaml:2: ')])
+  }, 30_000)
+
+  test('of the chart, or of an existing ConfigMap, are checked by no Job', async () => {
+    for (const ratelimit of [{}, { existingRules: 'mine' }]) {
+      expect(checks(await renderChart({ major: 4, values: { ratelimit } }))).toEqual([])
+    }
+  })
+})
+
+test('only the kubelet can start a drain, and Envoy is stopped after it', async () => {
+  const objects = await renderChart({ major: 4 })
+  const pods = podsOf(objects).filter(({ of }) => of.metadata.name === 'shop-curtail-edge')
+  const [pod] = pods
+  const { initContainers = [], containers = [], terminationGracePeriodSeconds } = pod?.spec ?? {}
+  // The kubelet stops sidecar containers once the others have exited.
+  expect(initContainers.map(({ name, restartPolicy }) => [name, restartPolicy])).toEqual([
+    ['envoy', 'Always'],
+  ])
+  expect(containers.map(({ name }) => name)).toEqual(['drain'])
+  const hooks = [...initContainers, ...containers].filter(({ lifecycle }) => lifecycle)
+  expect(hooks).toEqual([])
+  const seconds = containers[0]?.env?.find(({ name }) => name === 'DRAIN_SECONDS')?.value
+  expect(terminationGracePeriodSeconds).toBeGreaterThanOrEqual(Number(seconds) + 10)
+})

@@ -1,0 +1,292 @@
+// The values of the chart: which are rejected and with which error, and that schema, README and
+// templates contain the same values.
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { readValues, type Value } from '../../../charts/read-values.ts'
+import { renderedFiles } from '../../../charts/render.ts'
+import { helmMajors } from '../../dependencies/helm.ts'
+import {
+  chartFolder,
+  type GivenValues,
+  someImage,
+  tryRender,
+} from '../../kit/chart/chart-render.ts'
+
+/** Invalid values, with the path and the allowed values that the error must name. */
+interface Rejected {
+  readonly values: GivenValues
+  readonly path: string
+  readonly allowed: RegExp
+}
+
+const rejected: readonly [string, Rejected][] = [
+  [
+    'no image',
+    { values: { image: {} }, path: 'image.repository', allowed: /does not match pattern/i },
+  ],
+  [
+    'an image in capitals',
+    { values: { image: { repository: 'A' } }, path: 'image.repository', allowed: /pattern/ },
+  ],
+  ['an unknown value', { values: { edges: {} }, path: 'edges', allowed: /not allowed/ }],
+  [
+    'an unknown value below',
+    { values: { edge: { replica: 3 } }, path: 'edge.replica', allowed: /not allowed/ },
+  ],
+  [
+    'an unknown kind of Service',
+    {
+      values: { edge: { service: { type: 'External' } } },
+      path: 'edge.service.type',
+      allowed: /ClusterIP.*NodePort.*LoadBalancer/,
+    },
+  ],
+  [
+    'negative hops',
+    { values: { edge: { trustedHops: -1 } }, path: 'edge.trustedHops', allowed: /\b0\b/ },
+  ],
+  [
+    'too many hops',
+    { values: { edge: { trustedHops: 11 } }, path: 'edge.trustedHops', allowed: /\b10\b/ },
+  ],
+  [
+    'a string for a number',
+    { values: { create: { replicas: 'two' } }, path: 'create.replicas', allowed: /integer/ },
+  ],
+  [
+    'a string for a boolean',
+    { values: { edge: { failClosed: 'yes' } }, path: 'edge.failClosed', allowed: /boolean/ },
+  ],
+  [
+    'a base URL with a path',
+    { values: { baseUrl: 'https://cur.tl/x' }, path: 'baseUrl', allowed: /pattern/ },
+  ],
+  [
+    'another status',
+    { values: { redirect: { status: 307 } }, path: 'redirect.status', allowed: /301.*302/ },
+  ],
+  [
+    'a pool without a target',
+    {
+      values: { pools: { list: [{ name: 'a' }] } },
+      path: 'pools.list.0',
+      allowed: /target/,
+    },
+  ],
+  [
+    'an unknown mode',
+    { values: { pools: { mode: 'jobs' } }, path: 'pools.mode', allowed: /controller.*cron.*off/ },
+  ],
+  [
+    'a low water below a block of codes',
+    {
+      values: { pools: { list: [{ name: 'a', target: 5000, lowWater: 999 }] } },
+      path: 'pools.list.0.lowWater',
+      allowed: /1,?000/,
+    },
+  ],
+  [
+    'no controller',
+    { values: { controller: { replicas: 0 } }, path: 'controller.replicas', allowed: /\b1\b/ },
+  ],
+  [
+    'an invalid namespace',
+    {
+      values: { controller: { watchNamespaces: ['A'] } },
+      path: 'controller.watchNamespaces.0',
+      allowed: /pattern/,
+    },
+  ],
+  [
+    'an unknown store',
+    {
+      values: { cassandra: { mode: 'mysql' } },
+      path: 'cassandra.mode',
+      allowed: /bundled.*external.*k8ssandra/,
+    },
+  ],
+  [
+    'a password in a URL',
+    {
+      values: { cache: { external: { url: 'redis://:secret@host' } } },
+      path: 'cache.external.url',
+      allowed: /pattern/,
+    },
+  ],
+  [
+    'no port',
+    {
+      values: { counters: { external: { ports: [] } } },
+      path: 'counters.external.ports',
+      allowed: /1/,
+    },
+  ],
+  [
+    'a keyspace in capitals',
+    {
+      values: { cassandra: { keyspace: 'Curtail' } },
+      path: 'cassandra.keyspace',
+      allowed: /pattern/,
+    },
+  ],
+  [
+    'an unknown field of pods',
+    {
+      values: { redirect: { pod: { node: 'a' } } },
+      path: 'redirect.pod.node',
+      allowed: /not allowed/,
+    },
+  ],
+  [
+    'invalid resources',
+    {
+      values: { edge: { resources: { requests: { cpu: 'lots' } } } },
+      path: 'edge.resources.requests.cpu',
+      allowed: /pattern/,
+    },
+  ],
+  [
+    'an unknown log level',
+    { values: { logLevel: 'loud' }, path: 'logLevel', allowed: /trace.*silent/ },
+  ],
+]
+
+/** Whether the error names the path: Helm 3 prints it as it is, Helm 4 as a JSON pointer. */
+function namesPath(error: string, path: string): boolean {
+  const parts = path.split('.')
+  const last = parts.at(-1) ?? ''
+  const above = parts.slice(0, -1)
+  return [
+    path, // Helm 3
+    `'/${parts.join('/')}'`, // Helm 4
+    `${above.join('.') || '(root)'}: Additional property ${last}`,
+    `'${above.length === 0 ? '' : `/${above.join('/')}`}': additional properties '${last}'`,
+  ].some((form) => error.includes(form))
+}
+
+describe.each(helmMajors)('Helm %d rejects', (major) => {
+  test.each(rejected)(
+    '%s',
+    async (_, { values, path, allowed }) => {
+      const { exitCode, error } = await tryRender({
+        major,
+        values: { image: someImage, ...values },
+      })
+      expect(exitCode).not.toBe(0)
+      expect([error, namesPath(error, path)]).toEqual([error, true])
+      expect(error).toMatch(allowed)
+    },
+    30_000,
+  )
+
+  test('values that contradict each other, with all errors at once', async () => {
+    const values = {
+      image: someImage,
+      edge: { tls: { enabled: true } },
+      ratelimit: { rules: 'domain: edge', existingRules: 'mine' },
+      redirect: { autoscaling: { minReplicas: 9, maxReplicas: 3, enabled: true } },
+      create: { codePool: 'other' },
+      cassandra: { mode: 'external', tls: { enabled: true } },
+      cache: { mode: 'external' },
+      counters: { mode: 'external', external: { url: 'redis:6379', authKey: 'auth' } },
+      pools: {
+        list: [
+          { name: 'a', target: 5000, lowWater: 4001 },
+          { name: 'a', target: 5000 },
+        ],
+      },
+      controller: { watchNamespaces: ['store'] },
+    }
+    const { exitCode, error } = await tryRender({ major, values })
+    expect(exitCode).not.toBe(0)
+    const messages = [
+      'edge.tls.existingSecret must name a Secret',
+      'ratelimit.rules must be empty',
+      'redirect.autoscaling.minReplicas must not be above redirect.autoscaling.maxReplicas, 3',
+      'cassandra.external.contactPoints must name 1 to 64 hosts',
+      'cassandra.tls.existingSecret must name a Secret',
+      'either cache.external.url or cache.external.existingSecret must be given',
+      'counters.external.existingSecret must name the Secret',
+      'pools.list must name each pool once: a occurs twice',
+      'create.codePool must be one of pools.list (a): it is other',
+      'the target of a must be at least 5001, 1,000 above its lowWater',
+      'controller.watchNamespaces must not name store',
+    ]
+    for (const message of messages) expect(error).toContain(message)
+  }, 30_000)
+
+  test.each([
+    ['domain: shop\ndescriptors: []', 'must have the domain edge, which Envoy sends: with shop'],
+    ['descriptors: []', 'must have the domain edge, which Envoy sends: with none'],
+    ['domain: edge\ndescriptor: []', 'must have a list of descriptors'],
+    ['domain: edge\n descriptors: [', 'must be YAML: '],
+  ])('rules that would admit everything: %j', async (rules, message) => {
+    const values = { image: someImage, ratelimit: { rules } }
+    const { exitCode, error } = await tryRender({ major, values })
+    expect([exitCode === 0, error]).toEqual([false, expect.stringContaining(message)])
+  })
+
+  test('a controller that watches namespaces whose pods cannot reach its stores', async () => {
+    const values = { image: someImage, controller: { watchNamespaces: ['other'] } }
+    const { exitCode, error } = await tryRender({ major, values })
+    expect(exitCode).not.toBe(0)
+    expect(error).toContain('must be empty if cassandra.mode is bundled')
+  }, 30_000)
+
+  test('a cluster without the required kinds, if renderMode is failIfMissing', async () => {
+    const rules = { enabled: true, renderMode: 'failIfMissing' }
+    const values = { image: someImage, monitoring: { rules } }
+    const { exitCode, error } = await tryRender({ major, values })
+    expect(exitCode).not.toBe(0)
+    expect(error).toContain('knows no PrometheusRule')
+  }, 30_000)
+})
+
+describe('one list of values', () => {
+  test('schema, README and copies of the edge are as `npm run render` generates them', async () => {
+    for (const [path, wanted] of await renderedFiles()) {
+      const found = await readFile(path, 'utf8').catch(() => 'the file does not exist')
+      expect([path, found]).toEqual([path, wanted])
+    }
+  })
+
+  test('templates read every value, and no unknown one', async () => {
+    const values = readValues(await readFile(join(chartFolder, 'values.yaml'), 'utf8'))
+    const leaves = values.flatMap(leavesOf)
+    const texts = await readTemplates()
+    const paths = values.flatMap(pathsOf)
+    const whole = texts.join('\n')
+    const read = [...whole.matchAll(/\.Values\.([A-Za-z0-9.]+)/g)].map(([, path = '']) => path)
+    const isKnown = (path: string) => {
+      const above = path.split('.').slice(0, -1).join('.')
+      return paths.includes(path) || leaves.some((leaf) => leaf.path === above && hasShape(leaf))
+    }
+    expect(read.filter((path) => !isKnown(path))).toEqual([])
+    // A value counts as read if its name occurs as a word.
+    const unread = leaves.filter(({ path }) => {
+      const last = path.split('.').at(-1) ?? ''
+      return !new RegExp(`\\b${last}\\b`).test(whole)
+    })
+    expect(unread.map(({ path }) => path)).toEqual([])
+  })
+})
+
+async function readTemplates(): Promise<string[]> {
+  const folder = join(chartFolder, 'templates')
+  const names = await readdir(folder, { recursive: true })
+  const files = names.filter((name) => /\.(yaml|tpl|txt)$/.test(name))
+  return Promise.all(files.map((name) => readFile(join(folder, name), 'utf8')))
+}
+
+function pathsOf({ path, children }: Value): string[] {
+  return [path, ...(children ?? []).flatMap(pathsOf)]
+}
+
+function leavesOf(value: Value): Value[] {
+  return value.children === undefined ? [value] : value.children.flatMap(leavesOf)
+}
+
+function hasShape({ schema }: Value): boolean {
+  return '$ref' in schema
+}

@@ -1,0 +1,206 @@
+// The container image: the build is reproducible, every role runs in it unprivileged on a read-only
+// root and loads only its own dependencies, and it contains a bill of materials.
+import { once } from 'node:events'
+import { createHash } from 'node:crypto'
+import { lstat, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { buildImage } from '../../../k8s/image/build.ts'
+import { bundle } from '../../../k8s/image/bundle.ts'
+import { type ImageRoot, openImage } from '../../dependencies/image-root.ts'
+import { freePort } from '../../dependencies/free-ports.ts'
+import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
+
+const BUILD_MS_MAX = 180_000
+const TEST_MS_MAX = 90_000
+const MEBIBYTE = 1024 * 1024
+const APP_BYTES_MAX = 32 * MEBIBYTE
+
+let image: ImageRoot
+
+beforeAll(async () => {
+  image = await openImage()
+}, BUILD_MS_MAX)
+
+afterAll(() => image.close())
+
+/** Runs a command of the image until it exits. */
+async function runInside(args: readonly string[], env?: Record<string, string>) {
+  const child = image.start(args, env)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  }
+  const [exitCode] = (await withinDeadline(args.join(' '), once(child, 'close'))) as [number | null]
+  return { exitCode, output }
+}
+
+test(
+  'is small, has two layers, and is built reproducibly',
+  async () => {
+    const { baseBytes, appBytes } = image.layerBytes
+    const sizes = [baseBytes, appBytes].map((bytes) => (bytes / MEBIBYTE).toFixed(1))
+    process.stdout.write(`image: base ${String(sizes[0])} MiB, app ${String(sizes[1])} MiB\n`)
+    expect(appBytes).toBeLessThan(APP_BYTES_MAX)
+    const folder = await mkdtemp(join(tmpdir(), 'curtail-image-second-'))
+    try {
+      const path = join(folder, 'second.tar')
+      await buildImage({ names: ['localhost/curtail:test'], path })
+      const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+      expect(digest(await readFile(path))).toBe(digest(image.archiveBytes))
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  },
+  BUILD_MS_MAX,
+)
+
+test('contains no shell, and no file that its user can change except in /tmp', async () => {
+  expect(image.config.User).toBe('65532:65532')
+  const paths = await readdir(image.folder, { recursive: true })
+  expect(paths.filter((path) => /(^|\/)(sh|bash|busybox|apt|dpkg)$/.test(path))).toEqual([
+    'var/lib/dpkg',
+  ])
+  const writable: string[] = []
+  for (const path of paths) {
+    const stats = await lstat(join(image.folder, path))
+    if (stats.uid !== 0 || (!stats.isSymbolicLink() && (stats.mode & 0o022) !== 0)) {
+      writable.push(path)
+    }
+  }
+  expect(writable).toEqual(['tmp'])
+})
+
+test(
+  'every role runs in it and prints its usage',
+  async () => {
+    const { output } = await runInside(['--help'])
+    const roles = [...output.matchAll(/^ {2}([\w-]+) /gm)].map(([, role = '']) => role)
+    expect(roles).toEqual(expect.arrayContaining(['standalone', 'create', 'redirect', 'ratelimit']))
+    for (const role of roles) {
+      const { exitCode, output: help } = await runInside([role, '--help'])
+      expect([role, exitCode, help.split('\n')[0]]).toEqual([
+        role,
+        0,
+        expect.stringContaining(`Usage: curtail ${role}`),
+      ])
+    }
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'standalone runs in it: creates a link, redirects, and serves the pages and their assets',
+  async () => {
+    const [port, adminPort] = [await freePort(), await freePort()]
+    const child = image.start(['standalone'], {
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      DATA_DIR: '/tmp/data',
+    })
+    let output = ''
+    child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    const exited = once(child, 'close')
+    const base = `http://127.0.0.1:${port}`
+    const isReady = () =>
+      fetch(`http://127.0.0.1:${adminPort}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    await waitFor('standalone to be ready', isReady)
+    const created = await fetch(`${base}/v1/urls`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ long_url: 'https://example.com/' }),
+    })
+    expect([created.status, output]).toEqual([201, expect.not.stringContaining('Warning')])
+    const { pathname } = new URL(created.headers.get('Location') ?? '')
+    expect((await fetch(`${base}${pathname}`, { redirect: 'manual' })).status).toBe(302)
+    for (const path of ['/', '/docs', '/favicon.ico', '/assets/page.css', '/openapi.json']) {
+      expect([path, (await fetch(`${base}${path}`)).status]).toEqual([path, 200])
+    }
+    const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
+    const rss = Number(/^process_resident_memory_bytes (\S+)/m.exec(metrics)?.[1])
+    process.stdout.write(`standalone in the image: ${(rss / MEBIBYTE).toFixed(0)} MiB resident\n`)
+    child.kill('SIGTERM')
+    expect(await withinDeadline('standalone to exit', exited)).toEqual([0, null])
+  },
+  TEST_MS_MAX,
+)
+
+test('its bill of materials lists Node.js, the base and every package, with licences', async () => {
+  const text = await readFile(join(image.folder, 'app', 'sbom.json'), 'utf8')
+  const sbom = JSON.parse(text) as {
+    bomFormat: string
+    components: { name: string; version: string; purl: string; licenses?: unknown }[]
+  }
+  expect(sbom.bomFormat).toBe('CycloneDX')
+  const purls = sbom.components.map(({ purl }) => purl)
+  expect(new Set(purls).size).toBe(purls.length)
+  expect(purls).toContain(`pkg:github/nodejs/node@${process.version}`)
+  for (const name of ['libc6', 'libstdc%2B%2B6', 'ca-certificates']) {
+    expect(purls.filter((purl) => purl.startsWith(`pkg:deb/debian/${name}@`))).toHaveLength(1)
+  }
+  for (const name of ['express', 'ioredis', 'cassandra-driver', '%40grpc/grpc-js', 'zod']) {
+    expect(purls.filter((purl) => purl.startsWith(`pkg:npm/${name}@`))).toHaveLength(1)
+  }
+  const licences = await readdir(join(image.folder, 'app', 'licences'))
+  const npm = sbom.components.filter(({ purl }) => purl.startsWith('pkg:npm/'))
+  const named = npm.map(({ name, version }) => `${name}@${version}`.split('/')[0] ?? '')
+  expect(named.filter((name) => !licences.includes(name))).toEqual([])
+})
+
+const sqlite = /stores\/sqlite\//
+const cassandra = /node_modules\/cassandra-driver\/|stores\/cassandra\//
+const redis = /node_modules\/ioredis\/|stores\/redis\//
+const express = /node_modules\/express\//
+const kubernetes = /node_modules\/@kubernetes\/|src\/kube\//
+const secret = /codes\/permutation|refill-settings/
+const grpcJs = /node_modules\/@grpc\/grpc-js\//
+/** Without the API package, which other packages import and which does nothing by itself. */
+const telemetry = /node_modules\/@opentelemetry\/(?!api\/)/
+
+test(
+  'each role loads only its own dependencies',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'curtail-bundle-'))
+    try {
+      const { metafile } = await bundle(folder)
+      const loadedBy = (role: string) => {
+        const entry = Object.entries(metafile.outputs).find(
+          ([, { entryPoint }]) => entryPoint === `src/roles/${role}.ts`,
+        )
+        const loaded = new Set<string>()
+        const load = (file: string) => {
+          if (loaded.has(file)) return
+          loaded.add(file)
+          for (const { path, kind } of metafile.outputs[file]?.imports ?? []) {
+            if (kind !== 'dynamic-import') load(path)
+          }
+        }
+        load(entry?.[0] ?? '')
+        return [...loaded].flatMap((file) => Object.keys(metafile.outputs[file]?.inputs ?? {}))
+      }
+      const notLoaded = {
+        redirect: [sqlite, kubernetes, secret, grpcJs, telemetry],
+        create: [sqlite, kubernetes, secret, grpcJs, telemetry],
+        refill: [sqlite, kubernetes, express, redis, telemetry],
+        migrate: [sqlite, kubernetes, express, redis, secret, telemetry],
+        ratelimit: [sqlite, kubernetes, cassandra, secret, telemetry],
+        standalone: [kubernetes, cassandra, redis, grpcJs, telemetry],
+      }
+      for (const [role, dependencies] of Object.entries(notLoaded)) {
+        const loaded = loadedBy(role)
+        expect(loaded).toContain(`src/roles/${role}.ts`)
+        for (const pattern of dependencies) {
+          expect(loaded.filter((file) => pattern.test(file))).toEqual([])
+        }
+      }
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  },
+  TEST_MS_MAX,
+)

@@ -1,0 +1,80 @@
+// The listener of every serving role, in this process: requests that arrive after the port opens
+// and before the handlers are attached are queued.
+import express from 'express'
+import { expect, test } from '@jest/globals'
+import { listen } from '../../../src/http/serve.ts'
+import { warn } from '../../kit/warn.ts'
+import { headerOf, openConnection, requestBytes } from '../../kit/http/raw-http.ts'
+
+const TEST_MS_MAX = 20_000
+
+test(
+  'a request that arrives before the handlers are attached is handled by them',
+  async () => {
+    const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
+    const early = await openConnection(listener.port)
+    early.send(requestBytes({ path: '/early' }))
+    // Malformed HTTP is rejected without handlers: after that, the earlier request has been read.
+    const other = await openConnection(listener.port)
+    try {
+      other.send('nonsense\r\n\r\n')
+      await other.closed
+      const handled: unknown[] = []
+      listener.attach({
+        baseUrl: 'http://localhost',
+        app: express(),
+        fastPath(req, res) {
+          handled.push(req.url)
+          res.writeHead(204, { 'X-Fast-Path': 'yes' }).end()
+          return true
+        },
+      })
+      const response = await early.nextResponse()
+      expect([response.status, headerOf(response, 'X-Fast-Path')]).toEqual([204, 'yes'])
+      expect(handled).toEqual(['/early'])
+    } finally {
+      early.close()
+      other.close()
+      await listener.drain()
+    }
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'pipelined requests are handled one by one, each in its own turn of the event loop',
+  async () => {
+    const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
+    const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
+    const events: string[] = []
+    listener.attach({
+      baseUrl: 'http://localhost',
+      app: express(),
+      fastPath(req, res) {
+        const path = req.url ?? ''
+        events.push(path)
+        setImmediate(() => events.push(`turn after ${path}`))
+        if (path === '/1') void released.then(() => res.writeHead(204).end())
+        else res.writeHead(204).end()
+        return true
+      },
+    })
+    const client = await openConnection(listener.port)
+    const other = await openConnection(listener.port)
+    try {
+      client.send(Buffer.concat(['/1', '/2', '/3'].map((path) => requestBytes({ path }))))
+      // After this response, the requests sent before it have been parsed.
+      expect((await other.exchange({ path: '/other' })).status).toBe(204)
+      expect(events.filter((event) => /^\/\d/.test(event))).toEqual(['/1'])
+      release(undefined)
+      for (let i = 0; i < 3; i += 1) expect((await client.nextResponse()).status).toBe(204)
+      const own = events.filter((event) => !event.includes('/other'))
+      expect(own.slice(0, 5)).toEqual(['/1', 'turn after /1', '/2', 'turn after /2', '/3'])
+    } finally {
+      client.close()
+      other.close()
+      await listener.drain()
+    }
+  },
+  TEST_MS_MAX,
+)

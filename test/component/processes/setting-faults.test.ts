@@ -1,0 +1,42 @@
+// A role reports all problems of its settings at once, one line each, with exit code 2: also those
+// of dependent settings, for every store that the role uses.
+import { expect, test } from '@jest/globals'
+import { runCurtail } from '../../kit/processes/run-curtail.ts'
+
+const PEM = 'must name a readable file in PEM: current value is /nowhere'
+
+const alone = {
+  CASSANDRA_CONTACT_POINTS: 'a b',
+  CASSANDRA_LOCAL_DC: 'dc1',
+  CASSANDRA_PORT: '0',
+}
+const dependent = {
+  CASSANDRA_USERNAME: 'me',
+  CASSANDRA_TLS_CA: '/nowhere',
+  REDIS_TLS_CLIENT_CERT: '/nowhere',
+}
+const ofCassandra = [
+  /^curtail: CASSANDRA_CONTACT_POINTS must be .*: current value is "a b"$/,
+  /^curtail: CASSANDRA_PORT must be .*: current value is "0"$/,
+  new RegExp(`^curtail: CASSANDRA_TLS_CA ${PEM}$`),
+  /^curtail: CASSANDRA_PASSWORD is required beside CASSANDRA_USERNAME: a string$/,
+]
+const ofRedis = [
+  /^curtail: REDIS_URL is required: /,
+  /^curtail: REDIS_TLS_CLIENT_KEY is required beside REDIS_TLS_CLIENT_CERT: a file$/,
+  new RegExp(`^curtail: REDIS_TLS_CLIENT_CERT ${PEM}$`),
+]
+const ofAddress = [/^curtail: BASE_URL is required: /]
+
+test.each([
+  ['create', [...ofAddress, ...ofCassandra, ...ofRedis]],
+  ['redirect', [...ofAddress, ...ofCassandra, ...ofRedis]],
+  ['refill', [...ofCassandra, /^curtail: CODE_SECRET_FILE /, /^curtail: POOL_TARGET /]],
+  ['migrate', ofCassandra],
+])('%s', async (role, faults) => {
+  const { exitCode, stderr, stdout } = await runCurtail([role], { ...alone, ...dependent })
+  const lines = stderr.trimEnd().split('\n')
+  for (const fault of faults) expect(lines).toContainEqual(expect.stringMatching(fault))
+  expect(lines).toHaveLength(faults.length)
+  expect([exitCode, stdout]).toEqual([2, ''])
+})

@@ -1,0 +1,149 @@
+// A new user's first minute, with production packages only: `npm start` prints its address and two
+// commands, which a shell runs as printed; Ctrl-C stops all of its processes.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { findCurl } from '../../dependencies/curl.ts'
+import { runCurtail } from '../../kit/processes/run-curtail.ts'
+import { roleArguments } from '../../kit/processes/role-process.ts'
+import { waitFor } from '../../kit/wait-for.ts'
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const TEST_MS_MAX = 60_000
+const INSTALL_MS_MAX = 600_000
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'curtail-start-'))
+})
+
+afterAll(async () => {
+  await rm(folder, { recursive: true })
+})
+
+/** A copy of the checkout with the packages that `npm ci --omit=dev` installs. */
+async function copyWithoutDevPackages(to: string): Promise<void> {
+  const tracked = (await run('git', ['ls-files'], { cwd: root })).stdout.trim().split('\n')
+  const top = new Set(tracked.map((path) => path.split('/')[0] ?? ''))
+  for (const name of top) await cp(join(root, name), join(to, name), { recursive: true })
+  const install = ['ci', '--omit=dev', '--loglevel=error']
+  await run('npm', install, { cwd: to, timeout: INSTALL_MS_MAX })
+}
+
+/** Collects what a process prints. */
+function outputOf(child: ChildProcess): { text: string } {
+  const output = { text: '' }
+  const collect = (chunk: Buffer) => (output.text += chunk.toString())
+  child.stdout?.on('data', collect)
+  child.stderr?.on('data', collect)
+  return output
+}
+
+/** Ids of the processes of a group that still run. */
+async function groupOf(leader: number): Promise<number[]> {
+  const found: number[] = []
+  for (const name of await readdir('/proc')) {
+    const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '')
+    const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (/^\d+$/.test(name) && Number(group) === leader && state !== 'Z') found.push(Number(name))
+  }
+  return found
+}
+
+test(
+  'npm start prints two commands that create a link and resolve it; Ctrl-C stops it',
+  async () => {
+    await findCurl()
+    const checkout = join(folder, 'checkout')
+    await copyWithoutDevPackages(checkout)
+    const env = { ...process.env, PORT: '0', ADMIN_PORT: '0', DATA_DIR: join(folder, 'start') }
+    // A group of its own, as a terminal gives it, so that Ctrl-C reaches npm and all it started.
+    const child = spawn('npm', ['start'], { cwd: checkout, env, detached: true })
+    const leader = child.pid ?? 0
+    const output = outputOf(child)
+    const ended = new Promise((resolve) => child.on('exit', resolve))
+    try {
+      await waitFor('the greeting', () => output.text.includes('Ctrl-C stops it.'))
+      const base = /Curtail listens on (http:\/\/localhost:\d+)\./.exec(output.text)?.[1] ?? ''
+      const commands = output.text.split('\n').filter((line) => line.startsWith('  curl '))
+      expect(commands).toHaveLength(2)
+      const [create = '', follow = ''] = commands
+      const made = JSON.parse((await run('sh', ['-c', create])).stdout) as Record<string, unknown>
+      expect(follow).toContain(String(made['short_url']))
+      expect(String(made['short_url']).startsWith(`${base}/`)).toBe(true)
+      const followed = (await run('sh', ['-c', follow])).stdout
+      expect(followed).toMatch(/^HTTP\/1\.1 302 /)
+      expect(followed).toMatch(/^location: https:\/\/example\.com\/\r$/im)
+
+      process.kill(-leader, 'SIGINT')
+      await ended
+      await waitFor(
+        'all of its processes to exit',
+        async () => (await groupOf(leader)).length === 0,
+      )
+      expect(output.text).toContain('"msg":"stopped"')
+      expect(output.text).not.toContain('installing packages')
+      expect(output.text).not.toMatch(/npm (ERR|error)/i)
+    } finally {
+      for (const pid of await groupOf(leader)) process.kill(pid, 'SIGKILL')
+    }
+  },
+  TEST_MS_MAX + INSTALL_MS_MAX,
+)
+
+test(
+  'the greeting has the address, and BASE_URL only if that differs',
+  async () => {
+    await findCurl()
+    for (const baseUrl of ['https://cur.tl', undefined]) {
+      const env = { PORT: '0', ADMIN_PORT: '0', DATA_DIR: join(folder, `greet-${baseUrl?.length}`) }
+      const child = spawn(process.execPath, roleArguments('standalone', '--greet'), {
+        cwd: root,
+        env: {
+          PATH: process.env['PATH'],
+          ...env,
+          ...(baseUrl !== undefined && { BASE_URL: baseUrl }),
+        },
+      })
+      const ended = new Promise((resolve) => child.on('exit', resolve))
+      const output = outputOf(child)
+      try {
+        await waitFor('the greeting', () => output.text.includes('Ctrl-C stops it.'))
+        const port = /"port":(\d+)/.exec(output.text)?.[1] ?? 'none'
+        const here = `http://localhost:${port}`
+        expect(output.text).toContain(`Curtail listens on ${here}. `)
+        const [create = '', follow = ''] = output.text.match(/^ {2}curl .*$/gm) ?? []
+        expect(JSON.parse((await run('sh', ['-c', create])).stdout)).toHaveProperty('short_url')
+        expect((await run('sh', ['-c', follow])).stdout).toMatch(/^HTTP\/1\.1 302 /)
+        const named = /^Short links start with (.*)\.$/m.exec(output.text)?.[1]
+        expect(named).toBe(baseUrl)
+      } finally {
+        child.kill('SIGTERM')
+        await ended
+      }
+    }
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'npm run -s curtail -- passes its arguments on and returns the exit code',
+  async () => {
+    const help = await run('npm', ['run', '-s', 'curtail', '--', 'pool', '--help'], { cwd: root })
+    expect(help.stdout).toMatch(/^Usage: curtail pool status/)
+    const failed = run('npm', ['run', '-s', 'curtail', '--', 'link', 'burn', 'x'], { cwd: root })
+    await expect(failed).rejects.toMatchObject({ code: 2, stdout: '' })
+  },
+  TEST_MS_MAX,
+)
+
+test('a failed start prints one line, without output of npm', async () => {
+  const run = await runCurtail(['standalone'], { PORT: 'x', DATA_DIR: join(folder, 'unused') })
+  expect(run.stderr).toMatch(/^curtail: PORT must be [^\n]+\n$/)
+})

@@ -1,0 +1,159 @@
+// Runs `curtail ratelimit-check` as a process: its output and its exit code.
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type Run, runCurtail } from '../../kit/processes/run-curtail.ts'
+
+const START_MS_MAX = 30_000
+const TEST_MS_MAX = 30_000
+const shipped = 'src/limits/standalone.yaml'
+
+let folder: string
+const at = (name: string) => join(folder, name)
+const check = (...args: readonly string[]) => runCurtail(['ratelimit-check', ...args])
+
+/** The single line of an error, without its prefix `curtail: `. */
+function errorLine(run: Run): string {
+  expect(run.stdout).toBe('')
+  expect(run.stderr).toMatch(/^curtail: [^\n]+\n$/)
+  return run.stderr.slice('curtail: '.length, -1)
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'curtail-check-'))
+  await writeFile(
+    at('bad.yaml'),
+    'domain: d\ndescriptors:\n- key: a\n  ratelimit: {}\n- value: v\n',
+  )
+  await writeFile(at('good.yaml'), 'domain: d\ndescriptors:\n- key: a\n')
+  await mkdir(at('two'))
+  await mkdir(at('none'))
+  const limit = 'rate_limit: {unit: day, requests_per_unit: 5}'
+  await writeFile(at('two/a.yaml'), `domain: d\ndescriptors:\n- {key: a, ${limit}}\n`)
+  await writeFile(at('two/b.yaml'), `domain: d\ndescriptors:\n- {key: b, ${limit}}\n`)
+  await writeFile(at('two/notes.txt'), 'not a rule')
+  await writeFile(at('latin.yaml'), Buffer.from([0x64, 0xe9]))
+}, START_MS_MAX)
+
+afterAll(async () => {
+  await rm(folder, { recursive: true })
+}, START_MS_MAX)
+
+describe('ratelimit-check', () => {
+  test(
+    'lists the rules of valid files and explains descriptors',
+    async () => {
+      const descriptor = 'route=create,client=192.0.2.1'
+      const run = await check(shipped, '--descriptor', descriptor, '--descriptor=route=other')
+      expect(run).toMatchObject({ exitCode: 0, stderr: '' })
+      const path = 'curtail.route_create.client'
+      const lines = run.stdout.split('\n')
+      expect(lines[0]).toBe('no faults: 1 file, 3 rules, 1 domain (curtail)')
+      expect(lines[2]?.split(/ {2,}/)).toEqual([
+        path,
+        'token_bucket',
+        '50',
+        'second',
+        '500',
+        'creates-per-client',
+      ])
+      expect(run.stdout.match(/^warning: .*/gm)).toEqual([
+        'warning: on Redis Cluster only keys with equal hash tags are counted atomically; ' +
+          'rules that require it (deny_consumes: false): 3 of 3',
+      ])
+      expect(run.stdout).toContain(
+        `\ncurtail: ${descriptor}\n` +
+          '  route=create: exact value, at curtail.route_create\n' +
+          `  client=192.0.2.1: any value of the key, a counter for each value, at ${path}\n` +
+          `  hits ${path}: token_bucket, 50 per second, burst 500 (creates-per-client)\n`,
+      )
+      expect(run.stdout).toMatch(
+        / {2}no rule: no descriptor matches route; matching does not backtrack\n$/,
+      )
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'lists every fault with its file and line, and exits with 1',
+    async () => {
+      const run = await check(at('bad.yaml'), at('good.yaml'), shipped)
+      expect(run).toEqual({
+        exitCode: 1,
+        stderr: '',
+        stdout: [
+          `${at('bad.yaml')}:4: config error, unknown key 'ratelimit'\n`,
+          `${at('bad.yaml')}:5: descriptor has empty key\n`,
+          `${at('good.yaml')}:1: duplicate domain 'd' in config file\n`,
+        ].join(''),
+      })
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'a folder stands for its *.yaml files, which may share one domain',
+    async () => {
+      const separate = await check(at('two'))
+      expect(separate).toMatchObject({ exitCode: 1, stderr: '' })
+      expect(separate.stdout).toBe(`${at('two/b.yaml')}:1: duplicate domain 'd' in config file\n`)
+      const merged = await check(at('two'), '--merge-domains', '--domain=d', '--descriptor=b=1')
+      expect(merged).toMatchObject({ exitCode: 0, stderr: '' })
+      expect(merged.stdout).toMatch(/^no faults: 2 files, 2 rules, 1 domain \(d\)\n/)
+      expect(merged.stdout).toContain('  hits d.b: fixed_window, 5 per day\n')
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'the domain of --domain must have rules',
+    async () => {
+      const file = at('good.yaml')
+      expect(await check(file, '--domain=d')).toMatchObject({ exitCode: 0, stderr: '' })
+      const run = await check(file, '--domain=edge')
+      const message =
+        "no file has rules of the domain 'edge', which is required: the rules are of 'd'"
+      expect(run).toEqual({ exitCode: 1, stderr: '', stdout: `${file}:1: ${message}\n` })
+    },
+    TEST_MS_MAX,
+  )
+
+  test.each([
+    ['missing.yaml', 'cannot be read: there is no such file'],
+    ['none', 'is a folder without any *.yaml file'],
+    ['latin.yaml', 'cannot be read: it is not UTF-8'],
+  ])(
+    '%s is not a rules file, and the error states the cause',
+    async (name, cause) => {
+      const run = await check(at(name))
+      expect(run.exitCode).toBe(1)
+      expect(errorLine(run)).toBe(`${at(name)} ${cause}`)
+    },
+    TEST_MS_MAX,
+  )
+
+  test.each([
+    [[], 'ratelimit-check must be followed by one or more FILES or folders'],
+    [
+      [shipped, '--descriptor', 'create'],
+      '--descriptor must be key=value,key=value ...: it is "create"',
+    ],
+    [
+      [shipped, '--quick'],
+      "ratelimit-check takes --descriptor, --domain and --merge-domains: Unknown option '--quick'",
+    ],
+    [
+      [shipped, 'GOOD', '--descriptor', 'a=b'],
+      '--domain must name the domain of the descriptors: curtail, d',
+    ],
+  ])(
+    'invalid arguments exit with 2: %j',
+    async (args, message) => {
+      const run = await check(...args.map((arg) => (arg === 'GOOD' ? at('good.yaml') : arg)))
+      expect(run.exitCode).toBe(2)
+      expect(errorLine(run)).toBe(message)
+    },
+    TEST_MS_MAX,
+  )
+})

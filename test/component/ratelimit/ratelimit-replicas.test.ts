@@ -1,0 +1,89 @@
+// Three replicas of the `ratelimit` role on one Redis under concurrent calls: together they admit
+// exactly the limit, with each algorithm.
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { type RedisServer, startRedis } from '../../dependencies/redis.ts'
+import { type Limiter, startExactLimiter } from '../../kit/ratelimit/limiter.ts'
+
+const TEST_MS_MAX = 60_000
+const SETUP_MS_MAX = 400_000 // Redis may have to be installed
+const REPLICAS = 3
+const CALLERS = 48
+const CALLS_EACH = 40
+
+const rules = `
+domain: shop
+descriptors:
+  - {key: fixed_window, rate_limit: {unit: year, requests_per_unit: 100}}
+  - key: sliding_window_log
+    rate_limit: {algorithm: sliding_window_log, unit: hour, requests_per_unit: 100}
+  - key: sliding_window_counter
+    rate_limit: {algorithm: sliding_window_counter, unit: year, requests_per_unit: 100}
+  - key: token_bucket
+    rate_limit: {algorithm: token_bucket, unit: second, requests_per_unit: 50, burst: 100}
+  - {key: leaky_bucket, rate_limit: {algorithm: leaky_bucket, unit: second, requests_per_unit: 50}}
+`
+
+let redis: RedisServer
+let replicas: readonly Limiter[]
+
+beforeAll(async () => {
+  redis = await startRedis()
+  replicas = await Promise.all(
+    Array.from({ length: REPLICAS }, () => startExactLimiter({ rules, redisPort: redis.port })),
+  )
+}, SETUP_MS_MAX)
+
+afterAll(async () => {
+  for (const replica of replicas) await replica.stop()
+  await redis.close()
+}, TEST_MS_MAX)
+
+/** Calls all replicas concurrently. Returns how many calls were admitted, and the duration. */
+async function callConcurrently(key: string): Promise<{ admitted: number; seconds: number }> {
+  const startedMs = performance.now()
+  const callers = Array.from({ length: CALLERS }, async (_, caller) => {
+    let admitted = 0
+    for (let call = 0; call < CALLS_EACH; call++) {
+      const reply = await replicas[(caller + call) % REPLICAS]?.decide({ [key]: 'one' })
+      if (reply?.overallCode === 'OK') admitted++
+    }
+    return admitted
+  })
+  const admitted = (await Promise.all(callers)).reduce((sum, each) => sum + each, 0)
+  return { admitted, seconds: (performance.now() - startedMs) / 1000 }
+}
+
+test.each(['fixed_window', 'sliding_window_log', 'sliding_window_counter'])(
+  '%s: exactly the limit',
+  async (key) => {
+    expect((await callConcurrently(key)).admitted).toBe(100)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'token_bucket: the burst and the tokens refilled meanwhile',
+  async () => {
+    const { admitted, seconds } = await callConcurrently('token_bucket')
+    expect(admitted).toBeGreaterThanOrEqual(100)
+    expect(admitted).toBeLessThanOrEqual(100 + Math.ceil(seconds * 50))
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'leaky_bucket: one request, and one more every 20 ms',
+  async () => {
+    const { admitted, seconds } = await callConcurrently('leaky_bucket')
+    expect(admitted).toBeGreaterThanOrEqual(1)
+    expect(admitted).toBeLessThanOrEqual(1 + Math.ceil(seconds * 50))
+  },
+  TEST_MS_MAX,
+)
+
+test('no replica used its fallback', async () => {
+  for (const { adminUrl } of replicas) {
+    const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+    expect(metrics).not.toContain('source="fallback"')
+  }
+})

@@ -1,0 +1,120 @@
+// A closed Cassandra client leaves no connection and opens none, whatever happened to the cluster
+// before the close or happens during it.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals'
+import { createMetrics } from '../../../src/telemetry/metrics.ts'
+import { openCassandra } from '../../../src/stores/cassandra/client.ts'
+import { createCassandraLinkStore } from '../../../src/stores/cassandra/link-store.ts'
+import { BACK_OFF } from '../../../src/stores/cassandra/driver-options.ts'
+import {
+  type OpenedCassandra,
+  openNode,
+  quiet,
+  SETUP_MS_MAX,
+} from '../../contract/open-cassandra.ts'
+import { type FaultProxy, startFaultProxy } from '../../kit/fault-proxy.ts'
+import { createRandom, newSeed } from '../../kit/random.ts'
+import { waitFor } from '../../kit/wait-for.ts'
+
+jest.setTimeout(SETUP_MS_MAX)
+
+const CLIENTS = 8
+const OUTAGES = 6
+/** The longest time that the node stays down, or up; a client reconnects after 250 ms. */
+const PHASE_MS_MAX = 600
+
+let node: OpenedCassandra
+const proxies: FaultProxy[] = []
+
+beforeAll(async () => {
+  node = await openNode('closes')
+})
+afterEach(async () => {
+  for (const proxy of proxies.splice(0)) await proxy.close()
+})
+afterAll(() => node.close())
+
+/** Opens a proxy to the node. */
+async function openProxy(at?: { host: string; port: number }): Promise<FaultProxy> {
+  const to = { host: node.cluster.node(0).address, port: node.cluster.port }
+  const proxy = await startFaultProxy({ to, ...(at !== undefined && { at }) })
+  proxies.push(proxy)
+  return proxy
+}
+
+/** Opens a client whose contact points are these proxies. */
+function openThrough(
+  contactPoints: readonly FaultProxy[],
+  options: { localDc?: string; onFault?: () => void } = {},
+) {
+  const { localDc, onFault } = options
+  return openCassandra({
+    config: {
+      ...node.config,
+      CASSANDRA_CONTACT_POINTS: contactPoints.map(({ host }) => host),
+      CASSANDRA_PORT: contactPoints[0]?.port ?? 0,
+      ...(localDc !== undefined && { CASSANDRA_LOCAL_DC: localDc }),
+    },
+    metrics: createMetrics(),
+    log: quiet,
+    ...(onFault !== undefined && { onFault }),
+  })
+}
+
+const countConnections = () => proxies.reduce((sum, proxy) => sum + proxy.connections(), 0)
+
+/**
+ * Waits until all connections are closed, and verifies that none opens within a reconnect delay.
+ */
+async function expectNoConnections(): Promise<void> {
+  await waitFor('all connections to be closed', () => countConnections() === 0)
+  const endMs = performance.now() + BACK_OFF.maxMs + PHASE_MS_MAX
+  while (performance.now() < endMs) {
+    expect(countConnections()).toBe(0)
+    await sleep(20)
+  }
+}
+
+test('a client that is closed while it reconnects', async () => {
+  const proxy = await openProxy()
+  const cassandra = openThrough([proxy])
+  await cassandra.ready
+  proxy.blackHole()
+  proxy.cut()
+  await waitFor('the client to report the node as down', () => !cassandra.isUp())
+  await waitFor('a connection attempt', () => proxy.connections() > 0)
+  await cassandra.close()
+  await proxy.heal()
+  await expectNoConnections()
+})
+
+test('a client that is closed before it could use any of its contact points', async () => {
+  const proxy = await openProxy()
+  const other = await openProxy({ host: '127.0.0.2', port: proxy.port })
+  let faults = 0
+  const cassandra = openThrough([proxy, other], { localDc: 'nowhere', onFault: () => faults++ })
+  await waitFor('connection attempts', () => faults > 2)
+  await cassandra.close()
+  await expectNoConnections()
+})
+
+test('a client that is closed after several outages of its node, at random moments', async () => {
+  const seed = newSeed()
+  process.stdout.write(`closes of clients, seed ${String(seed)}\n`)
+  const random = createRandom(seed)
+  const closes = Array.from({ length: CLIENTS }, async () => {
+    const proxy = await openProxy()
+    const cassandra = openThrough([proxy])
+    await cassandra.ready
+    await createCassandraLinkStore(cassandra).find('none') // it is re-prepared after each outage
+    for (let i = 0; i < OUTAGES; i++) {
+      await proxy.refuse()
+      await sleep(random.int(PHASE_MS_MAX))
+      await proxy.heal()
+      await sleep(random.int(PHASE_MS_MAX))
+    }
+    await cassandra.close()
+  })
+  await Promise.all(closes)
+  await expectNoConnections()
+})

@@ -1,0 +1,205 @@
+// Counters in Redis while Redis is unavailable, hangs, dies, loses its data, is full or has foreign
+// keys: a call is decided or fails with StoreError within its deadline, and succeeds once Redis has
+// recovered.
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
+import { algorithms } from '../../../src/limits/algorithms.ts'
+import { CALLS_IN_FLIGHT_MAX } from '../../../src/stores/redis/batches.ts'
+import { freePort } from '../../dependencies/free-ports.ts'
+import { clientOf, type RedisServer, startRedis } from '../../dependencies/redis.ts'
+import {
+  consumeOne,
+  failureOf,
+  newCount,
+  timeToRecovery,
+  openReadyStore,
+  createStore,
+} from '../../kit/ratelimit/redis-use.ts'
+import { waitFor } from '../../kit/wait-for.ts'
+import { watchPauses } from '../../kit/watch-pauses.ts'
+
+const TIMEOUT_MS = 300
+/** Five times the promised recovery time of one second. */
+const RECOVERY_MS_MAX = 5000
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+}, 600_000)
+afterAll(() => server.close())
+
+describe('Redis unavailable', () => {
+  test('at the start: calls fail at once; they succeed as soon as Redis is up', async () => {
+    const port = await freePort()
+    const { store, events } = createStore(port)
+    const pauses = watchPauses()
+    const { error, tookMs } = await failureOf(store.consume([newCount()]))
+    pauses.stop()
+    expect([error.message, error.outcome]).toEqual(['Redis is not connected', 'not-done'])
+    expect(tookMs).toBeLessThan(TIMEOUT_MS + pauses.longestMs())
+    await expect(store.probe()).rejects.toThrow('Redis did not respond to a PING')
+    await waitFor('the down event', () => events.includes('down'))
+    const started = await startRedis([], { port })
+    expect(await timeToRecovery(store)).toBeLessThan(RECOVERY_MS_MAX)
+    await store.probe()
+    expect(events).toEqual(['down', 'up'])
+    store.close()
+    await started.close()
+  })
+
+  test('hung: calls fail within their deadline; they succeed once Redis resumes', async () => {
+    const { store } = await openReadyStore(server.port, { timeoutMs: TIMEOUT_MS })
+    server.stop()
+    const { error, tookMs } = await failureOf(store.consume([newCount()]))
+    expect(error.message).toMatch(/^Redis did not/)
+    expect(tookMs).toBeLessThan(5 * TIMEOUT_MS)
+    await expect(store.probe()).rejects.toThrow('Redis did not respond to a PING')
+    server.resume()
+    expect(await timeToRecovery(store)).toBeLessThan(RECOVERY_MS_MAX)
+    store.close()
+  })
+
+  test('hung: the number of calls in flight is bounded', async () => {
+    const { store } = await openReadyStore(server.port, { timeoutMs: 1000 })
+    server.stop()
+    const count = newCount()
+    const calls = Array.from({ length: CALLS_IN_FLIGHT_MAX }, () => store.consume([count]))
+    const settled = Promise.allSettled(calls)
+    const { error } = await failureOf(store.consume([count]))
+    expect(error.message).toBe(`${String(CALLS_IN_FLIGHT_MAX)} calls wait for Redis already`)
+    expect((await settled).every(({ status }) => status === 'rejected')).toBe(true)
+    server.resume()
+    await timeToRecovery(store)
+    store.close()
+  })
+
+  test('killed and restarted empty: the script is sent with the next call', async () => {
+    const { store } = await openReadyStore(server.port)
+    await consumeOne(store, newCount())
+    await server.kill()
+    await failureOf(store.consume([newCount()]))
+    await server.restart()
+    expect(await timeToRecovery(store)).toBeLessThan(RECOVERY_MS_MAX)
+    store.close()
+  })
+
+  test('a flushed script is sent with the next call, and no call fails', async () => {
+    const { store } = await openReadyStore(server.port)
+    const client = clientOf(server.port)
+    const count = newCount()
+    await consumeOne(store, count)
+    await client.script('FLUSH')
+    const decisions = await Promise.all([1, 2, 3].map(() => consumeOne(store, count)))
+    expect(decisions.map(({ remaining }) => remaining)).toEqual([8, 7, 6])
+    client.disconnect()
+    store.close()
+  })
+
+  test('closed: calls fail', async () => {
+    const { store } = await openReadyStore(server.port)
+    store.close()
+    expect((await failureOf(store.consume([newCount()]))).error.outcome).toBe('not-done')
+  })
+})
+
+describe('Redis returning errors', () => {
+  test('out of memory: calls fail, reads without a hit succeed', async () => {
+    const full = await startRedis(['--maxmemory', '1', '--maxmemory-policy', 'noeviction'])
+    const { store } = await openReadyStore(full.port)
+    const count = newCount()
+    const { error } = await failureOf(store.consume([count]))
+    expect(error.message).toContain('OOM')
+    await expect(store.probe()).rejects.toThrow('OOM') // though it replies to PING
+    expect(await consumeOne(store, { ...count, cost: 0 })).toMatchObject({ remaining: 10 })
+    store.close()
+    await full.close()
+  })
+
+  test('demoted to a replica: calls fail; they succeed once it is a master', async () => {
+    const client = clientOf(server.port)
+    const { store, events } = await openReadyStore(server.port)
+    await client.replicaof('127.0.0.1', await freePort())
+    const { error } = await failureOf(store.consume([newCount()]))
+    expect(error.message).toContain('READONLY')
+    await waitFor('a new connection', () => events.includes('down'))
+    await client.replicaof('NO', 'ONE')
+    expect(await timeToRecovery(store)).toBeLessThan(RECOVERY_MS_MAX)
+    client.disconnect()
+    store.close()
+  })
+})
+
+describe('keys', () => {
+  const foreign = ['string', 'numbers', 'long', 'list', 'hash']
+  const cases = algorithms.flatMap(({ name }) => foreign.map((kind) => [name, kind] as const))
+
+  test.each(cases)('%s: a foreign %s under its key counts as zero', async (name, kind) => {
+    const { store } = await openReadyStore(server.port)
+    const client = clientOf(server.port)
+    const count = newCount(name)
+    const key = `c:${count.key}`
+    if (kind === 'string') await client.set(key, 'what is this')
+    if (kind === 'numbers') await client.set(key, '-1 1e400')
+    if (kind === 'long') await client.set(key, `${'9'.repeat(5000)} 1`)
+    if (kind === 'list') await client.rpush(key, 'what', 'is', 'this')
+    if (kind === 'hash') await client.hset(key, 'what', 'is this')
+    const remaining = name === 'leaky_bucket' ? 0 : 9
+    expect(await consumeOne(store, count)).toMatchObject({ admitted: true, remaining })
+    expect(await client.pttl(key)).toBeGreaterThan(0)
+    if (remaining > 0) expect(await consumeOne(store, count)).toMatchObject({ remaining: 8 })
+    client.disconnect()
+    store.close()
+  })
+
+  test('every key expires, and a read without a hit creates none', async () => {
+    const client = clientOf(server.port)
+    await client.flushall()
+    const { store } = await openReadyStore(server.port)
+    const counts = algorithms.map(({ name }) => newCount(name))
+    await store.consume(counts.map((count) => ({ ...count, cost: 0 })))
+    expect(await client.dbsize()).toBe(0)
+    for (const cost of [1, 3, -1, 2, 1, 5]) {
+      await Promise.all(counts.map((count) => store.consume([{ ...count, cost }])))
+      await store.consume(counts)
+    }
+    const keys = await client.keys('*')
+    expect(keys).toHaveLength(algorithms.length)
+    for (const key of keys) expect(await client.pttl(key)).toBeGreaterThan(0)
+    await store.consume(counts.map((count) => ({ ...count, cost: -100 })))
+    expect(await client.keys('*')).toEqual([expect.any(String), expect.any(String)])
+    client.disconnect()
+    store.close()
+  })
+
+  test('calls of one turn share a script call; three replicas share the count', async () => {
+    const client = clientOf(server.port)
+    await client.config('RESETSTAT')
+    const stores = await Promise.all([1, 2, 3].map(() => openReadyStore(server.port)))
+    const count = newCount('sliding_window_counter')
+    const calls = stores.flatMap(({ store }) =>
+      Array.from({ length: 40 }, () => consumeOne(store, count)),
+    )
+    const admitted = (await Promise.all(calls)).filter((decision) => decision.admitted)
+    expect(admitted).toHaveLength(10)
+    const stats = /cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats'))
+    expect(Number(stats?.[1])).toBe(3)
+    for (const { store } of stores) store.close()
+    client.disconnect()
+  })
+})
+
+test.each(algorithms.map(({ name }) => name))(
+  '%s: the clock is that of Redis, whatever the clock of a replica',
+  async (name) => {
+    const { store } = await openReadyStore(server.port)
+    const count = newCount(name)
+    for (let hit = 0; hit < 10; hit++) await consumeOne(store, count)
+    const aheadMs = Date.now() + 24 * 3_600_000
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(aheadMs)
+    try {
+      expect(await consumeOne(store, count)).toMatchObject({ admitted: false })
+    } finally {
+      clock.mockRestore()
+      store.close()
+    }
+  },
+)

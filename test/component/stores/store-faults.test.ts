@@ -1,0 +1,120 @@
+// The standalone process with a failing store: another process locks the database, or the pool of
+// codes is empty. It responds 503 with Retry-After, keeps serving what needs no store, and
+// recovers.
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { type Client, codeOf, openClient } from '../../kit/http/client.ts'
+import { type RawResponse, headerOf, jsonOf } from '../../kit/http/raw-http.ts'
+import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
+import { waitFor } from '../../kit/wait-for.ts'
+
+const START_MS_MAX = 30_000
+const TEST_MS_MAX = 60_000
+const CODES_HELD_MAX = 1200
+const target = 'https://example.com/'
+
+let service: Standalone
+let client: Client
+let db: DatabaseSync
+
+beforeAll(async () => {
+  service = await startStandalone()
+  client = await openClient(service.port)
+  db = new DatabaseSync(join(service.dataDir, 'curtail.db'), { timeout: 5000 })
+  await client.create({ long_url: target, custom_alias: 'there' })
+}, START_MS_MAX)
+
+afterAll(async () => {
+  db.close()
+  client.close()
+  await service.stop()
+}, START_MS_MAX)
+
+const nameOf = (answer: RawResponse) => String(jsonOf(answer)['type']).split('/').at(-1)
+const isUnavailable = (answer: RawResponse) => {
+  expect([answer.status, nameOf(answer)]).toEqual([503, 'store-unavailable'])
+  expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
+  expect(answer.body.toString()).not.toMatch(/sqlite|locked|busy/i)
+}
+
+test(
+  'while the store cannot write: 503, nothing stored, redirects work; a retry by key is one link',
+  async () => {
+    db.exec('BEGIN IMMEDIATE')
+    const body = { long_url: target, custom_alias: 'by-key' }
+    const byKey = { 'Idempotency-Key': 'while-away' }
+    try {
+      const creates = [
+        client.create({ long_url: target }),
+        client.create({ long_url: target, custom_alias: 'locked' }),
+        client.create(body, byKey),
+      ]
+      const admin = await fetch(`${service.adminUrl}/admin/links/there`)
+      expect([admin.status, admin.headers.get('Retry-After')]).toEqual([503, '1'])
+      expect((await client.resolve('there')).status).toBe(302)
+      expect((await client.resolve('none')).status).toBe(404)
+      expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(200)
+      for (const answer of await Promise.all(creates)) isUnavailable(answer)
+    } finally {
+      db.exec('ROLLBACK')
+    }
+    expect((await client.resolve('locked')).status).toBe(404)
+    expect(codeOf(await client.create(body, byKey))).toBe('by-key')
+    expect(headerOf(await client.resolve('by-key'), 'Location')).toBe(target)
+    expect((await client.create({ long_url: target, custom_alias: 'locked' })).status).toBe(201)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'while the pool is empty: 503 pool-empty, aliases and redirects work; then it is refilled',
+  async () => {
+    const { secret_fingerprint: fingerprint = '' } =
+      db.prepare('SELECT secret_fingerprint FROM code_pools').get() ?? {}
+    // A pool of another secret is not refilled.
+    db.exec("UPDATE code_pools SET claimed = minted, secret_fingerprint = 'another'")
+    let answer = await client.create({ long_url: target })
+    for (let made = 0; answer.status === 201 && made < 2 * CODES_HELD_MAX; made += 32) {
+      const answers = await Promise.all(
+        Array.from({ length: 32 }, () => client.create({ long_url: target })),
+      )
+      answer = answers.find(({ status }) => status !== 201) ?? answer
+    }
+    expect([answer.status, nameOf(answer)]).toEqual([503, 'pool-empty'])
+    expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
+    const byKey = { 'Idempotency-Key': 'while-empty' }
+    expect(nameOf(await client.create({ long_url: target }, byKey))).toBe('pool-empty')
+    const aliased = await client.create({ long_url: target, custom_alias: 'no-pool' })
+    expect(codeOf(aliased)).toBe('no-pool')
+    expect((await client.resolve('no-pool')).status).toBe(302)
+    expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(200)
+
+    db.prepare('UPDATE code_pools SET secret_fingerprint = ?').run(fingerprint)
+    await waitFor('the refill of the pool', async () => {
+      return (await client.create({ long_url: target }, byKey)).status === 201
+    })
+    expect((await client.create({ long_url: target })).status).toBe(201)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'while the store cannot read: a redirect is 503, never 404',
+  async () => {
+    await client.create({ long_url: target, custom_alias: 'unread' })
+    db.exec('ALTER TABLE links RENAME TO unreadable')
+    try {
+      for (const code of ['unread', 'unknown']) {
+        isUnavailable(await client.resolve(code))
+        expect(headerOf(await client.resolve(code), 'Cache-Control')).toBe('no-store')
+      }
+      expect((await client.resolve('much-too-long')).status).toBe(404)
+    } finally {
+      db.exec('ALTER TABLE unreadable RENAME TO links')
+    }
+    expect((await client.resolve('unread')).status).toBe(302)
+    expect((await client.resolve('unknown')).status).toBe(404)
+  },
+  TEST_MS_MAX,
+)

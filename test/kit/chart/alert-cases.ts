@@ -1,0 +1,198 @@
+// For each alert: series under which it must fire, and then clear. Contains no test.
+import { nameOf, type CatalogueMetric } from '../../../charts/dashboards/series.ts'
+
+/** The values of a series, one for each step: while it is broken, and after it has healed. */
+interface CaseSeries {
+  readonly series: string
+  readonly broken: string
+  readonly healed: string
+}
+
+/** One alert's case. */
+export interface AlertCase {
+  /** Minutes between values, and between evaluations. @default 1 */
+  readonly stepMinutes?: number
+  /** @default 20 */
+  readonly brokenMinutes?: number
+  /** How many minutes after the series has healed the alert must have cleared. @default 40 */
+  readonly healedMinutes?: number
+  readonly series: readonly CaseSeries[]
+}
+
+const pod = (name: string) => `namespace="NAMESPACE",pod="RELEASE-${name}-1"`
+
+/** A gauge with one value and then another; or a counter with one rate a minute, then another. */
+const gauge = (series: string, broken: number, healed: number): CaseSeries => ({
+  series,
+  broken: `${String(broken)}x`,
+  healed: `${String(healed)}x`,
+})
+const counter = (series: string, broken: number, healed: number): CaseSeries => ({
+  series,
+  broken: `0+${String(broken)}x`,
+  healed: `+${String(healed)}x`,
+})
+
+const ours = (
+  metric: CatalogueMetric,
+  {
+    of,
+    labels = '',
+    suffix = '',
+  }: {
+    of: string
+    labels?: string
+    suffix?: string
+  },
+) => `${nameOf(metric)}${suffix}{${pod(of)}${labels === '' ? '' : `,${labels}`}}`
+
+const edge = (name: string, labels = '') =>
+  `envoy_${name}{${pod('edge')}${labels === '' ? '' : `,${labels}`}}`
+
+const responses = (cluster: string, group: number) =>
+  edge(
+    'cluster_upstream_rq_xx',
+    `envoy_cluster_name="${cluster}",envoy_response_code_class="${String(group)}"`,
+  )
+const latencies = (suffix: string, labels = '') =>
+  edge(`cluster_upstream_rq_time_${suffix}`, `envoy_cluster_name="redirect"${labels}`)
+
+/** 10,000 redirects a minute, of which `failed` fail and `slow` exceed the latency objective. */
+function redirects({ failed, slow }: { failed: number; slow: number }): CaseSeries[] {
+  const all = 10_000
+  return [
+    counter(responses('redirect', 3), all - failed, all),
+    counter(responses('redirect', 5), failed, 0),
+    counter(latencies('count'), all, all),
+    counter(latencies('bucket', ',le="100"'), all - slow, all),
+  ]
+}
+
+/** 10,000 creates a minute, of which `failed` fail at the edge. */
+function creates(failed: number): CaseSeries[] {
+  return [
+    counter(ours('creates', { of: 'create', labels: 'result="created"' }), 10_000 - failed, 10_000),
+    counter(responses('create', 5), failed, 0),
+  ]
+}
+
+const pool = 'pool="default"'
+const level = ours('poolLevel', { of: 'create', labels: pool })
+const jobs = (result: string) =>
+  ours('refillJobs', { of: 'controller', labels: `result="${result}"` })
+const calls = (result: string) =>
+  ours('cassandraCallSeconds', {
+    of: 'create',
+    labels: `statement="lwt",result="${result}"`,
+    suffix: '_count',
+  })
+const lag = (le: string) =>
+  ours('loopLagSeconds', { of: 'redirect', suffix: '_bucket', labels: `le="${le}"` })
+
+const info = (role: string) => ours('buildInfo', { of: role, labels: `role="${role}"` })
+const HOUR = 60
+
+/** The cases, by the name of the alert. */
+export const alertCases = {
+  CurtailRedirectBurnFast: {
+    ...{ brokenMinutes: 70, healedMinutes: 60 },
+    series: redirects({ failed: 0, slow: 200 }),
+  },
+  CurtailRedirectBurnSlow: {
+    ...{ stepMinutes: 10, brokenMinutes: 30 * HOUR, healedMinutes: 13 * HOUR },
+    series: redirects({ failed: 25, slow: 0 }),
+  },
+  CurtailCreateBurnFast: {
+    ...{ brokenMinutes: 70, healedMinutes: 60 },
+    series: creates(300),
+  },
+  CurtailCreateBurnSlow: {
+    ...{ stepMinutes: 10, brokenMinutes: 30 * HOUR, healedMinutes: 13 * HOUR },
+    series: creates(50),
+  },
+  CurtailPoolEmpty: { series: [gauge(level, 0, 50_000)] },
+  CurtailPoolRunningOut: {
+    brokenMinutes: 90,
+    series: [
+      gauge(level, 100_000, 2_000_000),
+      counter(ours('poolClaimed', { of: 'create', labels: pool }), 1, 1),
+    ],
+  },
+  CurtailRefillFailing: {
+    series: [counter(jobs('failed'), 1, 0), counter(jobs('succeeded'), 0, 1)],
+  },
+  CurtailPoolDegraded: {
+    series: [
+      gauge(
+        ours('poolConditions', {
+          of: 'controller',
+          labels: 'type="Degraded",status="True",reason="JobFailed"',
+        }),
+        ...([1, 0] as const),
+      ),
+    ],
+  },
+  CurtailLimiterUnavailable: {
+    series: [
+      counter(edge('cluster_ratelimit_ok', 'envoy_cluster_name="redirect"'), 900, 1000),
+      counter(edge('cluster_ratelimit_error', 'envoy_cluster_name="redirect"'), 100, 0),
+    ],
+  },
+  CurtailLimiterFallback: {
+    series: [gauge(ours('limiterStoreUnavailable', { of: 'ratelimit' }), 1, 0)],
+  },
+  CurtailRulesRejected: { series: [counter(ours('configLoadError', { of: 'ratelimit' }), 1, 0)] },
+  CurtailDomainWithoutRules: {
+    series: [counter(ours('domainNotFound', { of: 'ratelimit', labels: 'domain="edge"' }), 9, 0)],
+  },
+  CurtailStoreUnavailable: {
+    series: [gauge(ours('cassandraMajority', { of: 'create' }), 0, 1), gauge(info('create'), 1, 1)],
+  },
+  CurtailStoreDegraded: {
+    series: [counter(calls('ok'), 95, 100), counter(calls('unknown'), 5, 0)],
+  },
+  CurtailStaleRedirects: {
+    series: [
+      counter(
+        ours('lookups', { of: 'redirect', labels: 'tier="stale",result="hit"' }),
+        ...([5, 0] as const),
+      ),
+    ],
+  },
+  CurtailCacheUnavailable: {
+    series: [gauge(ours('linkCacheUnavailable', { of: 'redirect' }), 1, 0)],
+  },
+  CurtailCacheInvalidationStuck: {
+    series: [gauge(ours('linkCacheInvalidationsQueued', { of: 'create' }), 3, 0)],
+  },
+  CurtailNoHealthyPods: {
+    series: [gauge(edge('cluster_membership_healthy', 'envoy_cluster_name="redirect"'), 0, 2)],
+  },
+  CurtailEdgeOverloaded: {
+    series: [gauge(edge('overload_envoy_overload_actions_stop_accepting_requests_active'), 1, 0)],
+  },
+  CurtailCertificateExpiring: {
+    brokenMinutes: 2 * HOUR,
+    series: [gauge(edge('server_days_until_first_cert_expiring'), 5, 89)],
+  },
+  CurtailControllerWithoutLeader: {
+    series: [{ series: ours('isLeader', { of: 'controller' }), broken: '1x5 0x', healed: '1x' }],
+  },
+  CurtailReconcileErrors: {
+    brokenMinutes: 40,
+    series: [
+      counter(
+        ours('reconcileErrors', { of: 'controller', labels: 'controller="codepool"' }),
+        ...([1, 0] as const),
+      ),
+    ],
+  },
+  CurtailEventLoopSlow: {
+    series: [
+      counter(lag('0.1'), 2900, 3000),
+      counter(lag('0.25'), 3000, 3000),
+      counter(lag('+Inf'), 3000, 3000),
+    ],
+  },
+  CurtailPodNotScraped: { series: [gauge(`up{${pod('edge')}}`, 0, 1)] },
+} satisfies Readonly<Record<string, AlertCase>>

@@ -1,0 +1,49 @@
+// A browser for page tests. Each page records faults: violations of the content security policy,
+// exceptions, and requests to other hosts.
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { chromiumArgs, findChromium } from '../../dependencies/chromium.ts'
+
+/** A page and its faults so far. */
+export interface WatchedPage {
+  readonly page: Page
+  readonly faults: readonly string[]
+  readonly close: () => Promise<void>
+}
+
+/** Host name that resolves to this machine and, unlike localhost, is no secure context. */
+export const INSECURE_HOST = 'insecure.test'
+
+const ACTION_MS_MAX = 10_000
+
+/** Starts the browser, installed first where there is none. */
+export async function openBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: await findChromium(),
+    args: [...chromiumArgs, `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`],
+  })
+}
+
+/** Opens a page in a context of its own. */
+export async function openPage(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<WatchedPage> {
+  const context = await browser.newContext(options)
+  context.setDefaultTimeout(ACTION_MS_MAX)
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('pageerror', (error) => faults.push(error.message))
+  page.on('console', (message) => {
+    const text = message.text()
+    // The browser itself notes every 4xx; those are what some tests are about.
+    if (message.type() === 'error' && !text.startsWith('Failed to load resource')) faults.push(text)
+  })
+  page.on('request', (request) => {
+    const { hostname } = new URL(request.url())
+    if (!['127.0.0.1', 'localhost', INSECURE_HOST].includes(hostname)) faults.push(request.url())
+  })
+  page.on('requestfailed', (request) => {
+    if (request.resourceType() !== 'fetch') faults.push(`${request.url()} failed`)
+  })
+  return { page, faults, close: () => context.close() }
+}

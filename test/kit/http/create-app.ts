@@ -1,0 +1,66 @@
+// The create app on a port of this process, with an outcome that the test chooses: for tests of the
+// HTTP responses, without a store.
+import { createCreateApp } from '../../../src/http/create/app.ts'
+import { createBodySchema } from '../../../src/http/create/create-request.ts'
+import { noLimits } from '../../../src/http/limit-requests.ts'
+import { listen } from '../../../src/http/serve.ts'
+import { warn } from '../warn.ts'
+import { createLog } from '../../../src/telemetry/log.ts'
+import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts'
+import type { CreateOutcome, CreateRequest } from '../../../src/create/create-link.ts'
+
+/** A running app. */
+export interface RunningCreateApp {
+  /** Where it listens. Its BASE_URL is another: https://curtail.example. */
+  readonly url: string
+  readonly metrics: Metrics
+  /** The create requests so far. */
+  readonly requests: readonly CreateRequest[]
+  stop(): Promise<void>
+}
+
+/** The base of its short links. */
+export const BASE_URL = 'https://curtail.example'
+
+/** Starts the app; `outcome` is what every valid request comes to. */
+export async function startCreateApp(
+  outcome: (request: CreateRequest) => CreateOutcome,
+): Promise<RunningCreateApp> {
+  const metrics = createMetrics()
+  const requests: CreateRequest[] = []
+  const deps = {
+    baseUrl: BASE_URL,
+    schema: createBodySchema(new Set(['curtail.example'])),
+    create: (request: CreateRequest) => {
+      requests.push(request)
+      return Promise.resolve(outcome(request))
+    },
+    limits: noLimits,
+    metrics,
+    log: createLog({ role: 'test', level: 'silent' }),
+  }
+  const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
+  listener.attach({ baseUrl: BASE_URL, app: createCreateApp(deps) })
+  return {
+    url: `http://127.0.0.1:${listener.port}`,
+    metrics,
+    requests,
+    stop: () => listener.drain(),
+  }
+}
+
+/** The outcome that a link was created, as asked, at the start of the year 2027. */
+export function createdAsAsked({ longUrl, alias, ttlDays }: CreateRequest): CreateOutcome {
+  const createdAtMs = Date.UTC(2027, 0, 1)
+  const link = {
+    code: alias ?? 'abc1234',
+    longUrl,
+    createdAtMs,
+    expiresAtMs: ttlDays === undefined ? null : createdAtMs + ttlDays * 86_400_000,
+    creatorId: null,
+    writerId: 'w',
+    disabledAtMs: null,
+    deletedAtMs: null,
+  }
+  return { kind: 'created', link, replayed: false }
+}

@@ -1,0 +1,157 @@
+// Candidates for one Lease at an API server whose requests and responses take as long as a test
+// demands, on a clock that the test advances. Two leaders at one time are noted.
+import { createKubeApi } from '../../../src/kube/api.ts'
+import { KubeError } from '../../../src/kube/kube-error.ts'
+import { createElection, type Election, type LeaseOptions } from '../../../src/kube/lease.ts'
+import type { KubeResponse, KubeRequest } from '../../../src/kube/transport.ts'
+import { createMetrics } from '../../../src/telemetry/metrics.ts'
+import { FakeKubeStore, FakeApiError } from './fake-kube-store.ts'
+import { createFakeScheduler, type FakeScheduler } from '../fake-scheduler.ts'
+import { quietLog } from './kube-watcher.ts'
+
+/** How long one call takes; `Infinity` loses the request, or its response. */
+export interface Delays {
+  readonly requestMs?: number
+  readonly responseMs?: number
+  /** The status of the response, though the request was carried out. */
+  readonly failsWith?: number
+}
+
+type DelaysOf = (call: { readonly method: string; readonly nth: number }) => Delays
+
+/** A candidate, and its reports: `won 0`, `lost 12000`, with the time in ms. */
+export interface Candidate {
+  readonly election: Election
+  readonly reported: string[]
+  /** Warnings that it logged. */
+  readonly warnings: string[]
+  /** The value of the metric that reports leadership. */
+  readonly gauge: () => Promise<number | undefined>
+  /** Calls so far. */
+  readonly calls: { readonly method: string; readonly atMs: number }[]
+  /** Ends the seeking or keeping; does not release. */
+  readonly stop: () => void
+}
+
+const COLLECTION = '/apis/coordination.k8s.io/v1/namespaces/n/leases'
+const STEP_MS = 100
+
+/** The Lease, its candidates and their clock. */
+export class SlowLeases {
+  readonly clock: FakeScheduler = createFakeScheduler()
+  readonly store = new FakeKubeStore()
+  /** Times at which more than one candidate led, with their names. */
+  readonly overlaps: string[] = []
+  /** The wall clocks, which decide nothing. */
+  wallMs: () => number = () => 0
+  readonly #candidates = new Map<string, Candidate>()
+
+  /** Adds a candidate, which seeks to lead and then keeps it. */
+  add(identity: string, delaysOf: DelaysOf = () => ({}), times?: LeaseOptions['times']): Candidate {
+    const metrics = createMetrics()
+    const calls: { method: string; atMs: number }[] = []
+    const warnings: string[] = []
+    const warn = (_fields: unknown, msg = '') => {
+      warnings.push(msg)
+    }
+    const send = (request: KubeRequest) => {
+      calls.push({ method: request.method, atMs: this.clock.nowMs() })
+      return this.#send(request, delaysOf({ method: request.method, nth: calls.length }))
+    }
+    const transport = { send, host: () => 'fake' }
+    const election = createElection({
+      api: createKubeApi({ transport, scheduler: this.clock, metrics }),
+      ...{ namespace: 'n', name: 'lease', identity, scheduler: this.clock, random: () => 0.5 },
+      ...{ wallMs: () => this.wallMs(), metrics, ...(times && { times }) },
+      log: { ...quietLog, warn },
+    })
+    const ending = new AbortController()
+    const reported: string[] = []
+    const report = (what: string) => reported.push(`${what} ${this.clock.nowMs()}`)
+    const run = async () => {
+      if (!(await election.acquire(ending.signal))) return
+      report('won')
+      report(await election.renew(ending.signal))
+    }
+    void run()
+    const candidate: Candidate = {
+      ...{ election, reported, calls, warnings },
+      gauge: async () => (await metrics.isLeader.get()).values[0]?.value,
+      stop() {
+        ending.abort()
+      },
+    }
+    this.#candidates.set(identity, candidate)
+    return candidate
+  }
+
+  /** Writes the Lease like another client, regardless of its version. */
+  write(spec: object): void {
+    const isThere = this.store.get(COLLECTION, 'lease') !== undefined
+    if (isThere) this.store.patch(COLLECTION, 'lease', { spec })
+    else this.store.create(COLLECTION, { metadata: { name: 'lease' }, spec })
+  }
+
+  /** Deletes the Lease. */
+  remove(): void {
+    this.store.remove(COLLECTION, 'lease')
+  }
+
+  /** `spec` of the Lease. */
+  spec(): { readonly holderIdentity?: string; readonly leaseDurationSeconds?: number } {
+    return this.store.get(COLLECTION, 'lease')?.['spec'] ?? {}
+  }
+
+  leaders(): string[] {
+    const all = [...this.#candidates]
+    return all.filter(([, { election }]) => election.isLeading()).map(([identity]) => identity)
+  }
+
+  /** Advances the clock, and records the leaders ten times a second. */
+  async advance(ms: number): Promise<void> {
+    const endMs = this.clock.nowMs() + ms
+    do {
+      await this.clock.advance(Math.min(STEP_MS, endMs - this.clock.nowMs()))
+      const leaders = this.leaders()
+      if (leaders.length > 1) this.overlaps.push(`${this.clock.nowMs()} ${leaders.join(' ')}`)
+    } while (this.clock.nowMs() < endMs)
+  }
+
+  #send(request: KubeRequest, delays: Delays): Promise<KubeResponse> {
+    const { requestMs = 0, responseMs = 0, failsWith } = delays
+    const cutOff = new KubeError('cut off', { status: 0, reason: 'Unreachable' })
+    return new Promise((resolve, reject) => {
+      request.signal.addEventListener('abort', () => {
+        reject(cutOff)
+      })
+      // The server carries it out whether or not the caller still waits.
+      this.clock.after(requestMs, () => {
+        const done = this.#operate(request)
+        const answer = failsWith === undefined ? done : answerOf(failsWith, { kind: 'Status' })
+        this.clock.after(responseMs, () => {
+          resolve(answer)
+        })
+      })
+    })
+  }
+
+  #operate({ method, body = '{}' }: KubeRequest): KubeResponse {
+    const document = JSON.parse(body) as Record<string, unknown>
+    try {
+      if (method === 'POST') return answerOf(201, this.store.create(COLLECTION, document))
+      if (method === 'PUT') return answerOf(200, this.store.replace(COLLECTION, 'lease', document))
+      const lease = this.store.get(COLLECTION, 'lease')
+      return lease === undefined ? answerOf(404, { kind: 'Status' }) : answerOf(200, lease)
+    } catch (error) {
+      if (!(error instanceof FakeApiError)) throw error
+      return answerOf(error.code, { kind: 'Status', code: error.code, reason: error.reason })
+    }
+  }
+}
+
+function answerOf(status: number, document: object): KubeResponse {
+  async function* pieces() {
+    yield await Promise.resolve(Buffer.from(JSON.stringify(document)))
+  }
+  return { status, headers: {}, body: pieces() }
+}

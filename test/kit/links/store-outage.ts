@@ -1,0 +1,177 @@
+// The `create` processes while nodes of Cassandra are down: `/readyz`, the log, the metrics, and
+// creates that are rejected at once; and the links that survive a crash of all nodes.
+import { CREATE_MS_MAX } from '../../../src/create/create-link.ts'
+import { PROBE_EVERY_MS } from '../../../src/stores/cassandra/majority.ts'
+import type { HttpClient } from '../http/http-client.ts'
+import { codeOf, createLinkRequest } from '../http/client.ts'
+import { openHttpClients, problemOf, describeResponse } from '../http/machine-clients.ts'
+import type { Machine, ManyMachines } from '../processes/many-machines.ts'
+import type { RawRequest } from '../http/raw-http.ts'
+import { waitFor } from '../wait-for.ts'
+
+/** Five times the deadline of the service. */
+const REFUSAL_MS_MAX = 5 * CREATE_MS_MAX
+const KNOWN_REFUSAL_MS_MAX = 5 * 300
+const RECOVERY_MS_MAX = 5 * (2 * PROBE_EVERY_MS)
+/** A hung node is detected by a create that timed out and two rounds of probes. */
+const KNOWN_MS_MAX = 5 * (CREATE_MS_MAX + 2 * PROBE_EVERY_MS)
+const HUNG_CREATES = 12
+const CRASHED_CREATES = 8
+
+async function storeStateOf({ adminUrl }: Machine): Promise<string> {
+  const answer = await fetch(`${adminUrl}/readyz`)
+  const { dependencies } = (await answer.json()) as { dependencies: { store: string } }
+  return `${String(answer.status)} ${dependencies.store}`
+}
+
+/** Waits until each of them reports this state of the store; they stay ready. */
+export async function waitForStoreState(
+  machines: readonly Machine[],
+  state: 'up' | 'no-majority',
+  msMax = KNOWN_MS_MAX,
+): Promise<void> {
+  for (const machine of machines) {
+    const isSo = async () => (await storeStateOf(machine)) === `200 ${state}`
+    await waitFor(`${machine.role}: store ${state}`, isSo, msMax)
+  }
+}
+
+/** The time until this create was rejected. Throws if it succeeded or exceeded `msMax`. */
+export async function mustReject(
+  httpClient: HttpClient | undefined,
+  request: RawRequest,
+  msMax = REFUSAL_MS_MAX,
+): Promise<number> {
+  if (httpClient === undefined) throw new Error('there is no process to ask')
+  const sentMs = performance.now()
+  const answer = await httpClient.send(request, 2 * msMax)
+  const tookMs = performance.now() - sentMs
+  if (answer.status === 201) throw new Error(`${codeOf(answer)} was created by a minority`)
+  if (answer.status !== 503 || problemOf(answer) !== 'store-unavailable') {
+    throw new Error(`a create: ${describeResponse(answer)}`)
+  }
+  if (tookMs > msMax) throw new Error(`a rejection took ${tookMs.toFixed(0)} ms`)
+  return tookMs
+}
+
+/** A create with a key, one without, or one with an alias. */
+function someCreate(name: string, i: number): RawRequest {
+  const body = { long_url: `https://example.com/${name}/${String(i)}` }
+  if (i % 3 === 0) return createLinkRequest(body)
+  if (i % 3 === 1) return createLinkRequest(body, { 'Idempotency-Key': `${name}-${String(i)}` })
+  return createLinkRequest({ ...body, custom_alias: `${name}${String(i)}`.slice(-10) })
+}
+
+/** The longest rejection of some creates, once every process has detected the lost majority. */
+export async function longestFastRejection(
+  machines: readonly Machine[],
+  name: string,
+): Promise<number> {
+  await waitForStoreState(machines, 'no-majority')
+  const askers = openHttpClients(machines)
+  try {
+    const each = Array.from({ length: HUNG_CREATES }, (_, i) => {
+      const httpClient = askers.all[i % askers.all.length]
+      return mustReject(httpClient, someCreate(name, i), KNOWN_REFUSAL_MS_MAX)
+    })
+    return Math.max(...(await Promise.all(each)))
+  } finally {
+    askers.close()
+  }
+}
+
+/** Throws unless every process has logged and counted that these nodes went down. */
+export async function mustReportDown(
+  machines: readonly Machine[],
+  addresses: readonly string[],
+): Promise<void> {
+  const isDown = (machine: Machine, address: string) =>
+    machine.log.some(
+      ({ msg, address: of }) => msg === 'Cassandra node down' && String(of).includes(address),
+    )
+  for (const machine of machines) {
+    await waitFor(`${machine.role} to log nodes that are down`, () =>
+      addresses.every((address) => isDown(machine, address)),
+    )
+    const changes = 'curtail_cassandra_node_changes_total'
+    if ((await machine.metric(changes, 'state="down"')) < addresses.length) {
+      throw new Error(`${machine.role} did not count nodes that went down`)
+    }
+    if ((await machine.metric('curtail_cassandra_majority')) !== 0) {
+      throw new Error(`${machine.role} reports a majority`)
+    }
+  }
+}
+
+/**
+ * Kills all nodes at once right after creates were acknowledged. Every link must be found after the
+ * restart, and its alias must not be given to another target. Returns how many there were.
+ */
+export async function killAllNodes(machines: ManyMachines, name: string): Promise<number> {
+  const { creates, cassandra } = machines
+  const askers = openHttpClients(creates)
+  const httpClient = askers.all[0]
+  try {
+    if (httpClient === undefined) throw new Error('there is no process to ask')
+    const aliases = Array.from({ length: CRASHED_CREATES }, (_, i) => `${name}-${String(i)}`)
+    const claim = (alias: string, target: string) =>
+      httpClient.send(
+        createLinkRequest({ long_url: `https://example.com/${target}`, custom_alias: alias }),
+      )
+    const made = await Promise.all(aliases.map((alias) => claim(alias, alias)))
+    await Promise.all(cassandra.nodes.map((node) => node.kill()))
+    const acknowledged = made.map(codeOf)
+    await Promise.all(cassandra.nodes.map((node) => node.restart()))
+    await waitForStoreState(creates, 'up')
+    for (const alias of acknowledged) {
+      const answer = await claim(alias, 'another')
+      if (answer.status !== 409) throw new Error(`${alias} was lost: ${describeResponse(answer)}`)
+      const found = await creates[0]?.admin({ path: `/links/${alias}` })
+      const { long_url: target } = ((await found?.json()) ?? {}) as { long_url?: string }
+      if (target !== `https://example.com/${alias}`)
+        throw new Error(`${alias} is ${String(target)}`)
+    }
+    return acknowledged.length
+  } finally {
+    askers.close()
+  }
+}
+
+/** The result of a run with two hung nodes. */
+export interface HungNodes {
+  /** The longest rejection of a create, before its process detected the outage and after. */
+  readonly firstMsMax: number
+  readonly knownMsMax: number
+  /** From the resumption of the nodes until a create succeeded. */
+  readonly recoveryMs: number
+}
+
+/** Stops two of three nodes with SIGSTOP and resumes them. Throws on a violation. */
+export async function hangTwoNodes(machines: ManyMachines, name: string): Promise<HungNodes> {
+  const { creates, cassandra } = machines
+  const hung = cassandra.nodes.slice(1)
+  const askers = openHttpClients(creates)
+  await waitForStoreState(creates, 'up')
+  try {
+    for (const node of hung) node.pause()
+    const first = Array.from({ length: HUNG_CREATES }, (_, i) =>
+      mustReject(askers.all[i % askers.all.length], someCreate(`f${name}`, i)),
+    )
+    const firstMsMax = Math.max(...(await Promise.all(first)))
+    const knownMsMax = await longestFastRejection(creates, `k${name}`)
+    for (const node of hung) node.resume()
+    const resumedMs = performance.now()
+    const isCreated = async () => (await askers.all[0]?.send(someCreate(name, 1)))?.status === 201
+    await waitFor('a create after the nodes resumed', isCreated, RECOVERY_MS_MAX)
+    const recoveryMs = performance.now() - resumedMs
+    await waitForStoreState(creates, 'up')
+    return {
+      firstMsMax: Math.round(firstMsMax),
+      knownMsMax: Math.round(knownMsMax),
+      recoveryMs: Math.round(recoveryMs),
+    }
+  } finally {
+    for (const node of hung) node.resume()
+    askers.close()
+  }
+}

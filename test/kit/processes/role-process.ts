@@ -1,0 +1,126 @@
+// Starts a role of the checkout as a process for a test, like the npm scripts do, waits until it is
+// ready, and stops it.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** A role that is ready. */
+export interface RoleProcess {
+  readonly pid: number
+  readonly child: ChildProcess
+  /** The parsed lines of its log so far. */
+  readonly log: Record<string, unknown>[]
+  /** The log line `ready`. */
+  readonly ready: Readonly<Record<string, unknown>>
+  /** Resolves to its exit code, or to the signal that terminated it. */
+  readonly exited: Promise<number | string>
+  /** Stops it with SIGTERM, and with SIGKILL after a timeout. */
+  stop(): Promise<void>
+}
+
+/** How to run a role. */
+export interface RoleOptions {
+  readonly role: string
+  readonly env: Readonly<Record<string, string>>
+  /** Options of Node.js that replace those of the npm scripts. */
+  readonly nodeOptions?: readonly string[]
+  /** A command that runs Node.js, such as `strace` and its arguments. */
+  readonly wrapper?: readonly string[]
+  /** Called with the process before it is ready. */
+  readonly onSpawn?: (child: ChildProcess) => void
+}
+
+const START_MS_MAX = 60_000
+const STOP_MS_MAX = 20_000
+
+/** The arguments of Node.js that run a role of the checkout, as in the npm scripts. */
+export function roleArguments(...args: readonly string[]): string[] {
+  const bounds = ['--max-old-space-size=512', '--max-semi-space-size=16']
+  if (args[0] !== 'standalone') bounds.push('--single-threaded-gc') // like the script `curtail`
+  return [...bounds, ...programArguments(args)]
+}
+
+function programArguments(args: readonly string[]): string[] {
+  return ['--import', join(root, 'src/telemetry/tracing.ts'), join(root, 'src/main.ts'), ...args]
+}
+
+/** Starts a role and waits until it is ready. Throws with its output if it exits before. */
+export async function startRole(options: RoleOptions): Promise<RoleProcess> {
+  const { role, nodeOptions } = options
+  const own = nodeOptions && [...nodeOptions, ...programArguments([role])]
+  const [command = process.execPath, ...args] = [
+    ...(options.wrapper ?? []),
+    process.execPath,
+    ...(own ?? roleArguments(role)),
+  ]
+  const child = spawn(command, args, {
+    cwd: root,
+    env: { PATH: process.env['PATH'], ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  options.onSpawn?.(child)
+  const exited = new Promise<number | string>((resolve) => {
+    child.on('exit', (code, signal) => {
+      resolve(code ?? signal ?? 'unknown')
+    })
+  })
+  const { log, ready } = readLog({ role, child, exited })
+  return {
+    pid: child.pid ?? 0,
+    child,
+    log,
+    ready: await ready,
+    exited,
+    async stop() {
+      child.kill('SIGTERM')
+      const forced = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
+      await exited
+      clearTimeout(forced)
+    },
+  }
+}
+
+/** Collects the lines of the log and waits for the line `ready`. */
+function readLog({
+  role,
+  child,
+  exited: ended,
+}: {
+  role: string
+  child: ChildProcess
+  exited: Promise<number | string>
+}): { log: Record<string, unknown>[]; ready: Promise<Record<string, unknown>> } {
+  const log: Record<string, unknown>[] = []
+  let rest = ''
+  let errors = ''
+  child.stderr?.on('data', (chunk: Buffer) => {
+    errors += chunk.toString()
+  })
+  const ready = new Promise<Record<string, unknown>>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL')
+      reject(new Error(`${role} was not ready within ${START_MS_MAX} ms: ${errors}`))
+    }, START_MS_MAX)
+    child.stdout?.on('data', (chunk: Buffer) => {
+      const lines = (rest + chunk.toString()).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) {
+        const entry = JSON.parse(line) as Record<string, unknown>
+        log.push(entry)
+        if (entry['msg'] !== 'ready') continue
+        clearTimeout(timer)
+        resolve(entry)
+      }
+    })
+    void ended.then((status) => {
+      clearTimeout(timer)
+      // A client of the process would report only a refused connection.
+      if (typeof status === 'number' && status > 0)
+        process.stderr.write(`${role} exited: ${errors}\n`)
+      reject(new Error(`${role} exited (${String(status)}) before it was ready: ${errors}`))
+    })
+  })
+  return { log, ready }
+}

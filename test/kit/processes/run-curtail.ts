@@ -1,0 +1,39 @@
+// Runs `curtail ROLE …` of the checkout as a process until it exits.
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { roleArguments } from './role-process.ts'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const RUN_MS_MAX = 20_000
+
+/** The result of a run. */
+export interface Run {
+  readonly exitCode: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs `curtail` with these arguments and only this environment; kills it after `msMax`. */
+export function runCurtail(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  msMax = RUN_MS_MAX,
+): Promise<Run> {
+  const child = spawn(process.execPath, roleArguments(...args), {
+    cwd: root,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: msMax,
+    killSignal: 'SIGKILL',
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (exitCode) => {
+      resolve({ exitCode, stdout, stderr })
+    })
+  })
+}

@@ -1,0 +1,134 @@
+// The decide use case with real rules and in-memory counters, for unit tests: the test controls its
+// clock and whether its store is available.
+import {
+  createHeadersRenderer,
+  renderMetadata,
+} from '../../../src/limiter/decide/response-headers.ts'
+import {
+  createDecideLimits,
+  type DecisionSource,
+} from '../../../src/limiter/decide/decide-limits.ts'
+import { createDenyCache } from '../../../src/limiter/decide/deny-cache.ts'
+import type { Decision } from '../../../src/limits/algorithm.ts'
+import type { CounterHits } from '../../../src/limits/counter-store.ts'
+import type { Descriptor } from '../../../src/limits/descriptor.ts'
+import type { Check } from '../../../src/limits/plan-checks.ts'
+import { parseRules } from '../../../src/limits/rules.ts'
+import { createMemoryCounterStore } from '../../../src/stores/memory/counter-store.ts'
+
+/** The initial time of its clock. */
+export const START_US = 1_790_000_000_000_000
+
+/** Parses rules that have no faults. */
+function rulesOf(text: string) {
+  const parsed = parseRules([{ name: 'rules.yaml', text }], { mergeDomains: false })
+  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults))
+  return parsed.rules
+}
+
+const referenceNames = {
+  limit: 'RateLimit-Limit',
+  remaining: 'RateLimit-Remaining',
+  reset: 'RateLimit-Reset',
+}
+
+interface Options {
+  readonly isShadow?: boolean
+  readonly isQuota?: boolean
+  readonly replicas?: number
+  readonly hasDenyCache?: boolean
+  readonly hasReferenceMetadata?: boolean
+  readonly hasMetadata?: boolean
+  readonly denyConsumes?: boolean
+  /** With the headers of envoyproxy/ratelimit too, by its names. */
+  readonly hasReferenceHeaders?: boolean
+}
+
+/** A limiter with these rules; the test controls its clock and its store. */
+export function limiterOf(text: string, options: Options = {}) {
+  const { isShadow = false, isQuota = false, replicas = 1, hasDenyCache = false } = options
+  const { denyConsumes = true, hasReferenceHeaders = false } = options
+  const clock = { nowUs: START_US }
+  const nowUs = () => clock.nowUs
+  const shared = createMemoryCounterStore({ nowUs })
+  const local = createMemoryCounterStore({ nowUs })
+  const store = { isUnavailable: false, calls: [] as (readonly CounterHits[])[] }
+  const countedLocally: (readonly CounterHits[])[] = []
+  const recorded: [string, DecisionSource, boolean][] = []
+  const unknownDomains: string[] = []
+  let shadowed = 0
+  const rules = rulesOf(text)
+  const decide = createDecideLimits({
+    rules: () => rules,
+    store: {
+      decide: (charges) => {
+        store.calls.push(charges)
+        return Promise.resolve(
+          store.isUnavailable ? { later: undefined } : shared.consumeNow(charges),
+        )
+      },
+      isOpen: () => store.isUnavailable,
+      isUnresponsive: () => store.isUnavailable,
+      stop: () => Promise.resolve(),
+    },
+    local: {
+      ...local,
+      consumeNow(charges) {
+        countedLocally.push(charges)
+        return local.consumeNow(charges)
+      },
+    },
+    denied: hasDenyCache ? createDenyCache(100_000) : undefined,
+    record: ({ rule }: Check, { admitted }: Decision, by) => {
+      recorded.push([rule.path, by, admitted])
+    },
+    onUnknownDomain: (domain) => unknownDomains.push(domain),
+    onGlobalShadow: () => {
+      shadowed++
+    },
+    renderHeaders: createHeadersRenderer({
+      hasHeaders: true,
+      referenceHeaders: hasReferenceHeaders ? referenceNames : undefined,
+      areAllQuotas: isQuota,
+      renderBody: ({ rule }) => ({ type: 'application/problem+json', body: `{"rule":"${rule}"}` }),
+      nowMs: () => clock.nowUs / 1000,
+    }),
+    renderMetadata: (source) =>
+      renderMetadata(
+        {
+          hasReference: options.hasReferenceMetadata ?? false,
+          hasOwn: options.hasMetadata ?? true,
+        },
+        source,
+      ),
+    nowUs,
+    options: { isShadow, isQuota, denyConsumes, replicas },
+  })
+  const request = (...descriptors: readonly (Record<string, string> | Descriptor)[]) =>
+    decide({
+      domain: 'shop',
+      descriptors: descriptors.map(
+        (one) => ('entries' in one ? one : entriesOf(one)) as Descriptor,
+      ),
+      hits: 1,
+    })
+  const seen = { recorded, countedLocally, unknownDomains, shadowed: () => shadowed }
+  return { decide, request, clock, store, ...seen }
+}
+
+/** A descriptor of these entries. */
+export function entriesOf(pairs: Record<string, string>, hits?: number): Descriptor {
+  const entries = Object.entries(pairs).map(([key, value]) => ({ key, value }))
+  return { entries, hits }
+}
+
+/** Two rules that many tests use. */
+export const perClient = `
+domain: shop
+descriptors:
+  - key: client
+    rate_limit: {unit: minute, requests_per_unit: 2}
+  - key: total
+    rate_limit:
+      {name: total, algorithm: token_bucket, unit: second, requests_per_unit: 1, burst: 10}
+`

@@ -1,0 +1,100 @@
+// Counter stores on the Redis servers of tests, and counts to consume.
+import type { Algorithm, Decision, Limit } from '../../../src/limits/algorithm.ts'
+import { algorithms } from '../../../src/limits/algorithms.ts'
+import type { CounterHits } from '../../../src/limits/counter-store.ts'
+import { StoreError } from '../../../src/resilience/store-error.ts'
+import {
+  connectRedis,
+  type RedisConnection,
+  type RedisConnectionOptions,
+} from '../../../src/stores/redis/connection.ts'
+import {
+  createRedisCounterStore,
+  type RedisCounterStore,
+} from '../../../src/stores/redis/counter-store.ts'
+import { waitFor } from '../wait-for.ts'
+
+/** A store, its connection and the events of the connection. */
+export interface TestStore {
+  readonly store: RedisCounterStore
+  readonly connection: RedisConnection
+  readonly events: string[]
+}
+
+/** Creates a store on a server of this machine; does not wait for the connection. */
+export function createStore(
+  port: number,
+  options: Partial<RedisConnectionOptions> = {},
+): TestStore {
+  const events: string[] = []
+  const watch = { onDown: () => events.push('down'), onUp: () => events.push('up') }
+  const target = { kind: 'single' as const, host: '127.0.0.1', port }
+  const connection = connectRedis({ target, database: 0, timeoutMs: 1000, ...options }, watch)
+  return { store: createRedisCounterStore({ connection, keyPrefix: 'c:' }), connection, events }
+}
+
+/** Creates a store and waits until it is connected. */
+export async function openReadyStore(
+  port: number,
+  options: Partial<RedisConnectionOptions> = {},
+): Promise<TestStore> {
+  const used = createStore(port, options)
+  await waitFor('the connection', () => used.connection.isUp())
+  return used
+}
+
+let keysCreated = 0
+
+/** A count of one hit on a new counter with a limit of 10 hits an hour. */
+export function newCount(
+  name = 'token_bucket',
+  { key = `counter ${String(keysCreated++)}`, ...limit }: Partial<Limit> & { key?: string } = {},
+): CounterHits {
+  return {
+    key,
+    algorithm: algorithmOf(name),
+    limit: { requests: 10, windowUs: 3_600_000_000, burst: 10, denyConsumes: false, ...limit },
+    cost: 1,
+    veto: 'alone',
+    isPerSecond: false,
+  }
+}
+
+function algorithmOf(name: string): Algorithm {
+  const algorithm = algorithms.find((one) => one.name === name)
+  if (algorithm === undefined) throw new Error(`no algorithm is called ${name}`)
+  return algorithm
+}
+
+/** The decision of a call with one count. */
+export async function consumeOne(store: RedisCounterStore, count: CounterHits): Promise<Decision> {
+  const [decision] = await store.consume([count])
+  if (decision === undefined) throw new Error('the call returned no decision')
+  return decision
+}
+
+/** The StoreError of a call that must fail, and how long the call took. */
+export async function failureOf(
+  call: Promise<unknown>,
+): Promise<{ error: StoreError; tookMs: number }> {
+  const startedMs = performance.now()
+  try {
+    await call
+  } catch (error) {
+    if (error instanceof StoreError) return { error, tookMs: performance.now() - startedMs }
+    throw error
+  }
+  throw new Error('the call did not fail')
+}
+
+/** Waits until the store consumes a count. Returns how long that took. */
+export async function timeToRecovery(store: RedisCounterStore): Promise<number> {
+  const startedMs = performance.now()
+  await waitFor('the recovery of the store', () =>
+    store.consume([newCount()]).then(
+      () => true,
+      () => false,
+    ),
+  )
+  return performance.now() - startedMs
+}
