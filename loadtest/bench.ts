@@ -85,6 +85,6 @@ try {
   await main(process.argv.slice(2))
 } catch (error) {
   process.stderr.write(`curtail: ${error instanceof Error ? error.message : String(error)}\n`)
-  const asked = error instanceof UsageError || error instanceof TypeError
-  process.exitCode = asked ? 2 : 1
+  const isUsageError = error instanceof UsageError || error instanceof TypeError
+  process.exitCode = isUsageError ? 2 : 1
 }

@@ -24,7 +24,7 @@ export function createLink(address: string): RefinedResponse<'text'> {
 }
 
 /** Follows a code as the client at `address`, and not the redirect. */
-export function followCode(code: string, address: string): RefinedResponse<ResponseType> {
+export function resolveCode(code: string, address: string): RefinedResponse<ResponseType> {
   return http.get(`${given.baseUrl}/${code}`, {
     headers: { 'X-Forwarded-For': address },
     redirects: 0,
@@ -34,8 +34,8 @@ export function followCode(code: string, address: string): RefinedResponse<Respo
 }
 
 /** Whether it is the redirect of a link of this run, or of a file of codes. */
-export function checkRedirect(answer: RefinedResponse<ResponseType>): boolean {
-  return check(answer, {
+export function checkRedirect(response: RefinedResponse<ResponseType>): boolean {
+  return check(response, {
     'redirected to the target': ({ status, headers }) => {
       const location = headers['Location']
       const isRight = fileCodes.length > 0 ? location !== undefined : location === target
@@ -45,8 +45,8 @@ export function checkRedirect(answer: RefinedResponse<ResponseType>): boolean {
 }
 
 /** Whether it is a new link. */
-export function checkCreated(answer: RefinedResponse<'text'>): boolean {
-  return check(answer, { created: ({ status }) => status === 201 })
+export function checkCreated(response: RefinedResponse<'text'>): boolean {
+  return check(response, { created: ({ status }) => status === 201 })
 }
 
 /** Codes of links that are there already, one a line, of the file that `CODES_FILE` names. */
@@ -64,14 +64,14 @@ export interface Links {
 }
 
 /** Makes the links of a run, each by another client. Ends the run where one is refused. */
-export function makeLinks(): Links {
+export function createLinks(): Links {
   if (fileCodes.length > 0) return { codes: [] }
   const codes: string[] = []
   for (let i = 0; i < given.links; i++) {
-    const answer = createLink(addressOf(i))
-    const url = answer.status === 201 ? answer.json('short_url') : undefined
+    const response = createLink(addressOf(i))
+    const url = response.status === 201 ? response.json('short_url') : undefined
     if (typeof url !== 'string') {
-      throw new Error(`link ${i} of ${given.links} was not made: ${answer.status} ${answer.body}`)
+      throw new Error(`link ${i} of ${given.links} was not made: ${response.status} ${response.body}`)
     }
     codes.push(url.slice(url.lastIndexOf('/') + 1))
   }

@@ -4,7 +4,7 @@ import { check } from 'k6'
 import { scenario } from 'k6/execution'
 import http from 'k6/http'
 import { Counter } from 'k6/metrics'
-import { addressOf, checkRedirect, codeAt, followCode, type Links, makeLinks } from './clients.ts'
+import { addressOf, checkRedirect, codeAt, resolveCode, type Links, createLinks } from './clients.ts'
 import { durationOf, given, readyUsers, redirectThresholds, trends } from './shapes.ts'
 import { summariesOf } from './summaries.ts'
 
@@ -64,21 +64,21 @@ export function setup(): Walk {
   // Another network in every run: what the last run used up does not count. It is chosen here, as
   // users that begin in different seconds must be one walker.
   const network = (Math.floor(Date.now() / 1000) & 0xffff).toString(16)
-  return { ...makeLinks(), network }
+  return { ...createLinks(), network }
 }
 
 /** Read by k6: tries one code. */
 export function walk({ network }: Walk): void {
-  const answer = followCode(newCode(), `2001:db8:${network}::1`)
-  check(answer, { 'unknown or refused': ({ status }) => status === 404 || status === 429 })
-  if (answer.status === 404) seen.add(1)
-  if (answer.status === 429) refused.add(1)
+  const response = resolveCode(newCode(), `2001:db8:${network}::1`)
+  check(response, { 'unknown or refused': ({ status }) => status === 404 || status === 429 })
+  if (response.status === 404) seen.add(1)
+  if (response.status === 429) refused.add(1)
 }
 
 /** Read by k6: follows a link, as somebody else. */
 export function follow(links: Links): void {
   const at = scenario.iterationInTest
-  checkRedirect(followCode(codeAt(links, at), addressOf(at)))
+  checkRedirect(resolveCode(codeAt(links, at), addressOf(at)))
 }
 
 /** Read by k6. */

@@ -2,13 +2,13 @@
 // their limits.
 import { scenario } from 'k6/execution'
 import { addressOf, checkCreated, createLink } from './clients.ts'
-import { arrivals, createThresholds, CREATES_PART, wholeLoad, trends } from './shapes.ts'
+import { arrivals, createThresholds, CREATES_SHARE, wholeLoad, trends } from './shapes.ts'
 import { summariesOf } from './summaries.ts'
 
 /** Read by k6. */
 export const options = {
   summaryTrendStats: trends,
-  scenarios: { creates: arrivals(CREATES_PART) },
+  scenarios: { creates: arrivals(CREATES_SHARE) },
   thresholds: { ...wholeLoad, ...createThresholds('creates') },
 }
 

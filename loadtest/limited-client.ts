@@ -36,14 +36,14 @@ http.setResponseCallback(http.expectedStatuses(201, 429))
 
 /** Read by k6: creates until it is refused, then waits and is let in. */
 export default function createAgain(): void {
-  const answer = createLink(address)
-  if (answer.status !== 429) {
-    check(answer, { 'created or refused': ({ status }) => status === 201 })
+  const response = createLink(address)
+  if (response.status !== 429) {
+    check(response, { 'created or refused': ({ status }) => status === 201 })
     return
   }
   refused.add(1)
-  const waitSeconds = Number(answer.headers['Retry-After'])
-  const isTold = check(answer, {
+  const waitSeconds = Number(response.headers['Retry-After'])
+  const isTold = check(response, {
     'told when to come back': () => Number.isInteger(waitSeconds) && waitSeconds >= 1,
     'nothing remains': ({ headers }) => headers['X-Ratelimit-Remaining'] === '0',
   })

@@ -7,14 +7,14 @@ import {
   checkRedirect,
   codeAt,
   createLink,
-  followCode,
+  resolveCode,
   type Links,
-  makeLinks,
+  createLinks,
 } from './clients.ts'
 import {
   arrivals,
   createThresholds,
-  CREATES_PART,
+  CREATES_SHARE,
   redirectThresholds,
   wholeLoad,
   trends,
@@ -22,15 +22,15 @@ import {
 import { summariesOf } from './summaries.ts'
 
 const HOT_LINKS = 20
-const HOT_PART = 0.9
+const HOT_SHARE = 0.9
 
 /** Read by k6. */
 export const options = {
   summaryTrendStats: trends,
   scenarios: {
-    redirects_hot: arrivals(HOT_PART, { exec: 'followHot' }),
-    redirects_cold: arrivals(1 - HOT_PART, { exec: 'followCold' }),
-    creates: arrivals(CREATES_PART, { exec: 'create' }),
+    redirects_hot: arrivals(HOT_SHARE, { exec: 'followHot' }),
+    redirects_cold: arrivals(1 - HOT_SHARE, { exec: 'followCold' }),
+    creates: arrivals(CREATES_SHARE, { exec: 'create' }),
   },
   thresholds: {
     ...wholeLoad,
@@ -41,18 +41,18 @@ export const options = {
 }
 
 /** Read by k6. */
-export const setup = makeLinks
+export const setup = createLinks
 
 /** Read by k6: one arrival. */
-export function followHot(links: Links): void {
+export function redirectHot(links: Links): void {
   const at = scenario.iterationInTest
-  checkRedirect(followCode(codeAt(links, at % HOT_LINKS), addressOf(at)))
+  checkRedirect(resolveCode(codeAt(links, at % HOT_LINKS), addressOf(at)))
 }
 
 /** Read by k6: one arrival. */
-export function followCold(links: Links): void {
+export function redirectCold(links: Links): void {
   const at = scenario.iterationInTest
-  checkRedirect(followCode(codeAt(links, HOT_LINKS + at), addressOf(at)))
+  checkRedirect(resolveCode(codeAt(links, HOT_LINKS + at), addressOf(at)))
 }
 
 /** Read by k6: one arrival. */

@@ -2,7 +2,7 @@
 // shared cache or from the store; from the store alone where there are more links (`LINKS`,
 // `CODES_FILE`) than arrivals.
 import { scenario } from 'k6/execution'
-import { addressOf, checkRedirect, codeAt, followCode, type Links, makeLinks } from './clients.ts'
+import { addressOf, checkRedirect, codeAt, resolveCode, type Links, createLinks } from './clients.ts'
 import { arrivals, redirectThresholds, wholeLoad, trends } from './shapes.ts'
 import { summariesOf } from './summaries.ts'
 
@@ -14,12 +14,12 @@ export const options = {
 }
 
 /** Read by k6. */
-export const setup = makeLinks
+export const setup = createLinks
 
 /** Read by k6: one arrival. */
-export default function followCold(links: Links): void {
+export default function redirectCold(links: Links): void {
   const at = scenario.iterationInTest
-  checkRedirect(followCode(codeAt(links, at), addressOf(at)))
+  checkRedirect(resolveCode(codeAt(links, at), addressOf(at)))
 }
 
 /** Read by k6. */

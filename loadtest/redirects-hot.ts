@@ -1,6 +1,6 @@
 // k6: few links followed by many, as a link in the news is. Every tier but the memory is spared.
 import { scenario } from 'k6/execution'
-import { addressOf, checkRedirect, codeAt, followCode, type Links, makeLinks } from './clients.ts'
+import { addressOf, checkRedirect, codeAt, resolveCode, type Links, createLinks } from './clients.ts'
 import { arrivals, redirectThresholds, wholeLoad, trends } from './shapes.ts'
 import { summariesOf } from './summaries.ts'
 
@@ -14,12 +14,12 @@ export const options = {
 }
 
 /** Read by k6. */
-export const setup = makeLinks
+export const setup = createLinks
 
 /** Read by k6: one arrival. */
-export default function followHot(links: Links): void {
+export default function redirectHot(links: Links): void {
   const at = scenario.iterationInTest
-  checkRedirect(followCode(codeAt(links, at % HOT_LINKS), addressOf(at)))
+  checkRedirect(resolveCode(codeAt(links, at % HOT_LINKS), addressOf(at)))
 }
 
 /** Read by k6. */

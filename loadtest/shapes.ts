@@ -68,7 +68,7 @@ const shapes: Readonly<Record<string, Shape>> = {
 export const trends: string[] = ['med', 'p(95)', 'p(99)', 'p(99.9)', 'max']
 
 /** Of a shape's requests, how many are creates: one in a hundred. */
-export const CREATES_PART = 0.01
+export const CREATES_SHARE = 0.01
 
 /**
  * One scenario of the shape that the environment names, with this part of its requests. Throws

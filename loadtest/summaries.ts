@@ -12,49 +12,49 @@ interface Measured {
   readonly thresholds?: Readonly<Record<string, { readonly ok: boolean }>>
 }
 
-interface Judged {
+interface ThresholdResult {
   readonly name: string
-  readonly isKept: boolean
+  readonly isPassed: boolean
   readonly found: string
 }
 
 /** The `handleSummary` of the scenario `name`: writes NAME.json and NAME.xml into `OUT_FOLDER`. */
 export function summariesOf(name: string): (data: RunData) => Record<string, string> {
   return (data) => {
-    const judged = judge(data)
+    const results = thresholdResultsOf(data)
     const path = `${given.outFolder}/${name}`
     return {
       [`${path}.json`]: JSON.stringify(data, undefined, 2),
-      [`${path}.xml`]: renderJunit(name, judged),
-      stdout: renderLines(name, judged),
+      [`${path}.xml`]: renderJunit(name, results),
+      stdout: renderLines(name, results),
     }
   }
 }
 
-function judge({ metrics }: RunData): Judged[] {
+function thresholdResultsOf({ metrics }: RunData): ThresholdResult[] {
   return Object.entries(metrics).flatMap(([metric, { values, thresholds = {} }]) => {
     const found = Object.entries(values)
       .map(([figure, value]) => `${figure}=${Number(value.toFixed(4))}`)
       .join(' ')
     return Object.entries(thresholds).map(([rule, { ok }]) => {
-      return { name: `${metric} ${rule}`, isKept: ok, found }
+      return { name: `${metric} ${rule}`, isPassed: ok, found }
     })
   })
 }
 
-function renderLines(name: string, judged: readonly Judged[]): string {
-  const lines = judged.map((one) => `${one.isKept ? 'kept' : 'FAILED'} ${one.name}: ${one.found}`)
+function renderLines(name: string, results: readonly ThresholdResult[]): string {
+  const lines = results.map((one) => `${one.isPassed ? 'kept' : 'FAILED'} ${one.name}: ${one.found}`)
   return [`${name}, shape ${given.shape}, at ${given.baseUrl}`, ...lines, ''].join('\n')
 }
 
-function renderJunit(name: string, judged: readonly Judged[]): string {
-  const failed = judged.filter(({ isKept }) => !isKept).length
-  const cases = judged.map((one) => {
+function renderJunit(name: string, results: readonly ThresholdResult[]): string {
+  const failed = results.filter(({ isPassed }) => !isPassed).length
+  const cases = results.map((one) => {
     const begin = `    <testcase classname="${escape(name)}" name="${escape(one.name)}"`
-    if (one.isKept) return `${begin}/>`
+    if (one.isPassed) return `${begin}/>`
     return `${begin}><failure message="${escape(one.found)}"/></testcase>`
   })
-  const counts = `tests="${judged.length}" failures="${failed}"`
+  const counts = `tests="${results.length}" failures="${failed}"`
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<testsuites ${counts}>`,

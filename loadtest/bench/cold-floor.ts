@@ -3,10 +3,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Client, ExecutionProfile, types } from 'cassandra-driver'
-import type { FloorAnswer } from './follow-links.ts'
+import type { FloorResponse } from './follow-links.ts'
 
 /** What the floor is told. */
-export interface ColdFloorTask extends FloorAnswer {
+export interface ColdFloorTask extends FloorResponse {
   readonly contactPoints: readonly string[]
   readonly port: number
   readonly localDc: string

@@ -1,14 +1,14 @@
 // Redirects of codes that neither the process nor Redis has seen: Redis asked, Cassandra read,
 // Redis filled; against bare node:http with the driver doing the same read, turn by turn, on
 // one core.
-import { startRole } from '../../test/component/role-process.ts'
-import { KEYSPACE, startCassandraParts } from './cassandra-parts.ts'
+import { startRole } from '../../test/kit/processes/role-process.ts'
+import { KEYSPACE, startCassandraSetup } from './cassandra-setup.ts'
 import type { ColdFloorTask } from './cold-floor.ts'
 import { compare } from './compare.ts'
 import type { Load } from './drive.ts'
 import { filledCode, fillLinks } from './fill-links.ts'
 import { startFloor } from './floor-process.ts'
-import { followLoad, sampleAnswer } from './follow-links.ts'
+import { redirectLoad, sampleResponse } from './follow-links.ts'
 import { moveToGeneratorCore, onServerCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
 
@@ -24,7 +24,7 @@ export async function benchCold(options: BenchOptions): Promise<Report> {
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const stops: (() => Promise<void>)[] = []
   try {
-    const { cassandra, env } = await startCassandraParts(stops, { codes: 0 })
+    const { cassandra, env } = await startCassandraSetup(stops, { codes: 0 })
     const { contactPoints, port, localDc } = cassandra
     const spans = options.repetitions * options.seconds
     const count = LINKS_A_SECOND * (spans + SECONDS_OF_WARM_UP)
@@ -35,13 +35,13 @@ export async function benchCold(options: BenchOptions): Promise<Report> {
     const floor = startFloor('cold-floor.ts')
     stops.unshift(() => floor.stop())
     const ourPort = Number(ours.ready['port'])
-    const sample = await sampleAnswer(`http://127.0.0.1:${ourPort}/${codes[0] ?? ''}`)
+    const sample = await sampleResponse(`http://127.0.0.1:${ourPort}/${codes[0] ?? ''}`)
     const task: ColdFloorTask = { ...sample, contactPoints, port, localDc, keyspace: KEYSPACE }
-    const told = (await floor.ask(task)) as { port: number }
+    const reply = (await floor.request(task)) as { port: number }
     return await compare({
       bench: 'cold',
       goal: GOAL,
-      floor: { name: 'node:http + read', pid: floor.pid, load: coldLoad(told.port, codes) },
+      floor: { name: 'node:http + read', pid: floor.pid, load: coldLoad(reply.port, codes) },
       ours: { name: 'redirect', pid: ours.pid, load: coldLoad(ourPort, codes) },
       options,
       conditions: { ...conditions, links: count, 'Cassandra nodes': 1 },
@@ -57,17 +57,17 @@ export function coldLoad(
   codes: readonly string[],
   expectedStatuses: readonly number[] = [302],
 ): Omit<Load, 'msMax'> {
-  const load = followLoad(port, codes)
-  let asked = 0
+  const load = redirectLoad(port, codes)
+  let sent = 0
   return {
     ...load,
     expectedStatuses,
     request: () => {
-      asked++
+      sent++
       return load.request()
     },
     get requestsMax() {
-      return Math.max(0, codes.length - 1 - asked)
+      return Math.max(0, codes.length - 1 - sent)
     },
   }
 }

@@ -57,8 +57,8 @@ async function measure({ pid, load }: Contender, msMax: number): Promise<Span> {
   return { ...driven, cpuUs: cpuUsOf(pid) - beforeUs }
 }
 
-function cpuUsEach({ cpuUs, answers }: Span): number {
-  return cpuUs / answers
+function cpuUsEach({ cpuUs, responses }: Span): number {
+  return cpuUs / responses
 }
 
 function reportOf(

@@ -3,7 +3,7 @@
 import { connect, type Socket } from 'node:net'
 
 /** One answer, its head and body still in one text. */
-export interface Answer {
+export interface RawResponse {
   readonly status: number
   readonly text: string
 }
@@ -15,7 +15,7 @@ export interface Connection {
 }
 
 const READ_BYTES = 64 * 1024
-const ANSWER_BYTES_MAX = 1024 * 1024
+const RESPONSE_BYTES_MAX = 1024 * 1024
 const contentLength = /\r\ncontent-length: (\d+)\r\n/i
 
 /** Connects to `port` on this machine. Whatever goes wrong afterwards goes to `onFault`. */
@@ -23,19 +23,19 @@ export async function openConnection(options: {
   readonly port: number
   /** The address that it comes from. */
   readonly from?: string
-  readonly onAnswer: (answer: Answer) => void
+  readonly onResponse: (response: RawResponse) => void
   readonly onFault: (error: Error) => void
 }): Promise<Connection> {
   let rest = ''
   let closing = false
   const take = (bytes: number, buffer: Uint8Array) => {
     rest += (buffer as Buffer).toString('latin1', 0, bytes)
-    const answer = parseAnswer(rest)
-    if (answer === 'malformed' || rest.length > ANSWER_BYTES_MAX) {
+    const response = parseResponse(rest)
+    if (response === 'malformed' || rest.length > RESPONSE_BYTES_MAX) {
       options.onFault(new Error(`an answer cannot be read: ${rest.slice(0, 200)}`))
-    } else if (answer !== 'incomplete') {
+    } else if (response !== 'incomplete') {
       rest = ''
-      options.onAnswer(answer)
+      options.onResponse(response)
     }
     return true
   }
@@ -59,12 +59,12 @@ export async function openConnection(options: {
   }
 }
 
-function parseAnswer(text: string): Answer | 'incomplete' | 'malformed' {
-  const headEnd = text.indexOf('\r\n\r\n')
-  if (headEnd < 0) return 'incomplete'
+function parseResponse(text: string): RawResponse | 'incomplete' | 'malformed' {
+  const headersEnd = text.indexOf('\r\n\r\n')
+  if (headersEnd < 0) return 'incomplete'
   const length = contentLength.exec(text)?.[1]
   if (length === undefined) return 'malformed'
-  const missing = headEnd + 4 + Number(length) - text.length
+  const missing = headersEnd + 4 + Number(length) - text.length
   if (missing > 0) return 'incomplete'
   return missing < 0 ? 'malformed' : { status: Number(text.slice(9, 12)), text }
 }

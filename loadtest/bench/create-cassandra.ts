@@ -1,8 +1,8 @@
 // Creates on one real Cassandra node against bare node:http with the driver doing the same insert,
 // turn by turn, by the CPU time of the process that creates; and the conditional writes that a
 // create takes, counted by the server.
-import { startRole } from '../../test/component/role-process.ts'
-import { KEYSPACE, startCassandraParts } from './cassandra-parts.ts'
+import { startRole } from '../../test/kit/processes/role-process.ts'
+import { KEYSPACE, startCassandraSetup } from './cassandra-setup.ts'
 import { compare, type Contender } from './compare.ts'
 import { countConditionalWrites } from './conditional-writes.ts'
 import type { CassandraFloorTask } from './create-cassandra-floor.ts'
@@ -29,7 +29,7 @@ export async function benchCreateCassandra(options: BenchOptions): Promise<Repor
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const stops: (() => Promise<void>)[] = []
   try {
-    const { env, cassandra } = await startCassandraParts(stops, { codes: CODES })
+    const { env, cassandra } = await startCassandraSetup(stops, { codes: CODES })
     const ours = await startRole({ role: 'create', wrapper: onServerCore, env })
     stops.unshift(() => ours.stop())
     const floor = startFloor('create-cassandra-floor.ts')
@@ -79,8 +79,8 @@ async function startServing(
     keyspace: KEYSPACE,
     headers: [...sample.headers].filter(([name]) => !own.has(name)).flat(),
   }
-  const answer = (await floor.ask(task)) as { port: number }
-  return answer.port
+  const response = (await floor.request(task)) as { port: number }
+  return response.port
 }
 
 function contender({ name, pid, port }: { name: string; pid: number; port: number }): Contender {
@@ -101,20 +101,20 @@ function keyedRequest(): Buffer {
 async function lwtsEach(port: number, request: () => Buffer): Promise<number> {
   const before = await countConditionalWrites()
   const driver = await prepareLoad({ ...loadOf(port, request, COUNTED), msMax: JOB_MS_MAX })
-  const { answers } = await driver.run()
-  return ((await countConditionalWrites()) - before) / answers
+  const { responses } = await driver.run()
+  return ((await countConditionalWrites()) - before) / responses
 }
 
 function withLwts(report: Report, lwts: { without: number; withKey: number }): Report {
-  const said = (what: string, each: number, goal: number) =>
+  const verdictOf = (what: string, each: number, goal: number) =>
     `Conditional writes at the server for a create ${what}: ${each.toFixed(4)}; ` +
     `goal at most ${goal}: ${each <= goal ? 'reached' : 'NOT reached'}`
   return {
     ...report,
     verdict: [
       ...report.verdict,
-      said('without an Idempotency-Key', lwts.without, GOALS_LWT.without),
-      said('with one', lwts.withKey, GOALS_LWT.withKey),
+      verdictOf('without an Idempotency-Key', lwts.without, GOALS_LWT.without),
+      verdictOf('with one', lwts.withKey, GOALS_LWT.withKey),
     ],
     figures: { ...(report.figures as object), lwts },
   }

@@ -18,7 +18,7 @@ export interface FloorTask {
 
 /** What they took. */
 export interface FloorSpan {
-  readonly wallMs: number
+  readonly elapsedMs: number
   readonly cpuUs: number
 }
 
@@ -26,7 +26,7 @@ const folder = mkdtempSync(join(tmpdir(), 'curtail-floor-'))
 const db = new DatabaseSync(join(folder, 'floor.db'))
 db.exec(durablePragmas)
 for (const sql of migrations) db.exec(sql)
-const begin = db.prepare('BEGIN IMMEDIATE')
+const startTransaction = db.prepare('BEGIN IMMEDIATE')
 const insert = db.prepare(
   withNumberedParameters(operations.insertLink, operations.insertLink.write).sql,
 )
@@ -34,7 +34,7 @@ const commit = db.prepare('COMMIT')
 
 let created = 0
 
-function makeRow() {
+function buildRow() {
   const id = String(++created).padStart(12, '0')
   const [, ...values] = writeOf('insertLink', {
     code: randomBytes(5).toString('base64url'), // 7 characters in random order, as ours are
@@ -50,12 +50,12 @@ function makeRow() {
 }
 
 function run({ creates, group }: FloorTask): FloorSpan {
-  const rows = Array.from({ length: creates }, makeRow)
+  const rows = Array.from({ length: creates }, buildRow)
   const before = process.cpuUsage()
-  const begunMs = performance.now()
+  const startMs = performance.now()
   let done = 0
   for (let groups = 1; done < creates; groups++) {
-    begin.run()
+    startTransaction.run()
     // Whole groups whose mean is `group`, which need not be whole.
     for (const end = Math.min(creates, Math.round(groups * group)); done < end; done++) {
       const row = rows[done]
@@ -64,7 +64,7 @@ function run({ creates, group }: FloorTask): FloorSpan {
     commit.run()
   }
   const { user, system } = process.cpuUsage(before)
-  return { wallMs: performance.now() - begunMs, cpuUs: user + system }
+  return { elapsedMs: performance.now() - startMs, cpuUs: user + system }
 }
 
 process.on('message', (task: FloorTask) => {

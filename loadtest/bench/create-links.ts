@@ -50,7 +50,7 @@ export function prepareCreates(given: {
     requestsMax: linksMax,
     msMax,
     ...(onCode !== undefined && {
-      onAnswer: ({ text }) => {
+      onResponse: ({ text }) => {
         onCode(locationCode.exec(text)?.[1] ?? '')
       },
     }),

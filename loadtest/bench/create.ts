@@ -1,6 +1,6 @@
 // Durable creates of standalone over HTTP against node:sqlite alone, turn by turn on one core. In
 // each turn the floor does as many creates as ours did, in transactions of ours' mean size.
-import type { Standalone } from '../../test/component/standalone.ts'
+import type { Standalone } from '../../test/kit/processes/standalone.ts'
 import type { FloorSpan, FloorTask } from './create-floor.ts'
 import { CREATE_CONNECTIONS, prepareCreates } from './create-links.ts'
 import type { Driven } from './drive.ts'
@@ -50,8 +50,8 @@ async function takeTurn(ours: Standalone, floor: FloorProcess, msMax: number): P
   const groupsAfter = await groupsOf(ours)
   const groups = groupsAfter.count - groupsBefore.count
   const group = (groupsAfter.sum - groupsBefore.sum) / groups
-  const task: FloorTask = { creates: driven.answers, group }
-  const span = (await floor.ask(task)) as FloorSpan
+  const task: FloorTask = { creates: driven.responses, group }
+  const span = (await floor.request(task)) as FloorSpan
   return { ours: { ...driven, cpuUs, group }, floor: span }
 }
 
@@ -65,15 +65,15 @@ async function groupsOf({ adminUrl }: Standalone): Promise<{ sum: number; count:
 
 /** Durable creates per wall second, ours to the floor's. */
 function ratioOf({ ours, floor }: Turn): number {
-  return floor.wallMs / ours.wallMs // both did the same number
+  return floor.elapsedMs / ours.elapsedMs // both did the same number
 }
 
 function reportOf(turns: readonly Turn[], conditions: Report['conditions']): Report {
   const median = (figure: (turn: Turn) => number) => medianOf(turns.map(figure))
   const ratio = median(ratioOf)
   const cpuRatio = median(({ ours, floor }) => floor.cpuUs / ours.cpuUs)
-  const oursUs = median(({ ours }) => ours.cpuUs / ours.answers)
-  const floorUs = median(({ ours, floor }) => floor.cpuUs / ours.answers)
+  const oursUs = median(({ ours }) => ours.cpuUs / ours.responses)
+  const floorUs = median(({ ours, floor }) => floor.cpuUs / ours.responses)
   const each = turns.map((turn) => ratioOf(turn).toFixed(2)).join(' ')
   return {
     bench: 'create',
@@ -89,7 +89,7 @@ function reportOf(turns: readonly Turn[], conditions: Report['conditions']): Rep
     rows: [
       [
         'node:sqlite alone',
-        median(({ ours, floor }) => (ours.answers / floor.wallMs) * 1000).toFixed(0),
+        median(({ ours, floor }) => (ours.responses / floor.elapsedMs) * 1000).toFixed(0),
         floorUs.toFixed(1),
         (1e6 / floorUs).toFixed(0),
         '',
@@ -97,7 +97,7 @@ function reportOf(turns: readonly Turn[], conditions: Report['conditions']): Rep
       ],
       [
         'standalone, HTTP',
-        median(({ ours }) => (ours.answers / ours.wallMs) * 1000).toFixed(0),
+        median(({ ours }) => (ours.responses / ours.elapsedMs) * 1000).toFixed(0),
         oursUs.toFixed(1),
         (1e6 / oursUs).toFixed(0),
         median(({ ours }) => ours.p50Ms).toFixed(2),

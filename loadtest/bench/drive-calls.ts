@@ -34,29 +34,29 @@ export async function prepareCalls(load: CallLoad): Promise<{ run(): Promise<Dri
   if (firstRequest === undefined) throw new Error('a load needs at least one request')
   const codes = { ok: 0, over: 0, failed: 0 }
   const latenciesMs = new Float64Array(CALLS_MAX)
-  const begunMs = new Float64Array(load.inFlight)
-  let asked = 0
-  let answered = 0
+  const callStartMs = new Float64Array(load.inFlight)
+  let sent = 0
+  let completed = 0
   let endMs = Infinity
-  const ending = Promise.withResolvers<undefined>()
-  ending.promise.catch(() => undefined) // a fault before `run` is told by `run`
+  const finished = Promise.withResolvers<undefined>()
+  finished.promise.catch(() => undefined) // a fault before `run` is told by `run`
 
   const connections: GrpcConnection[] = []
   const next = (slot: number, nowMs: number) => {
-    begunMs[slot] = nowMs
-    const call: Call | undefined = calls[asked++ % calls.length]
+    callStartMs[slot] = nowMs
+    const call: Call | undefined = calls[sent++ % calls.length]
     if (call !== undefined) connections[slot % connections.length]?.add(slot, call)
   }
-  const onAnswer = (slot: number, code: OverallCode) => {
+  const onResponse = (slot: number, code: OverallCode) => {
     const nowMs = performance.now()
-    latenciesMs[answered++] = nowMs - (begunMs[slot] ?? 0)
+    latenciesMs[completed++] = nowMs - (callStartMs[slot] ?? 0)
     codes[code]++
-    if (code === 'failed') ending.reject(new Error('a call got no answer'))
-    if (nowMs < endMs && asked < CALLS_MAX) next(slot, nowMs)
-    else if (answered === asked) ending.resolve(undefined)
+    if (code === 'failed') finished.reject(new Error('a call got no answer'))
+    if (nowMs < endMs && sent < CALLS_MAX) next(slot, nowMs)
+    else if (completed === sent) finished.resolve(undefined)
   }
   const open = () =>
-    openGrpcConnection({ port: load.port, firstRequest, onAnswer, onFault: ending.reject })
+    openGrpcConnection({ port: load.port, firstRequest, onResponse, onFault: finished.reject })
   const count = Math.min(load.connections, load.inFlight)
   connections.push(...(await Promise.all(Array.from({ length: count }, open))))
 
@@ -64,18 +64,18 @@ export async function prepareCalls(load: CallLoad): Promise<{ run(): Promise<Dri
     async run() {
       const startMs = performance.now()
       endMs = startMs + load.msMax
-      const silence = watchSilence(() => answered, ending.reject)
+      const silence = watchSilence(() => completed, finished.reject)
       try {
         for (let slot = 0; slot < load.inFlight; slot++) next(slot, startMs)
         for (const connection of connections) connection.flush()
-        await ending.promise
+        await finished.promise
       } finally {
         clearInterval(silence)
         for (const connection of connections) connection.close()
       }
-      const wallMs = performance.now() - startMs
-      const quantile = quantilesOf(latenciesMs, answered)
-      return { answers: answered, codes, wallMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
+      const elapsedMs = performance.now() - startMs
+      const quantile = quantilesOf(latenciesMs, completed)
+      return { responses: completed, codes, elapsedMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
     },
   }
 }

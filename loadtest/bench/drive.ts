@@ -1,6 +1,6 @@
 // The load generator: a fixed number of connections, each with one request under way (a closed
 // loop), until a count or a time is reached. Only to this machine; any fault ends the run.
-import { type Answer, type Connection, openConnection } from './connection.ts'
+import { type RawResponse, type Connection, openConnection } from './connection.ts'
 import { quantilesOf } from './report.ts'
 
 /** What to send, and when to stop. */
@@ -14,14 +14,14 @@ export interface Load {
   readonly expectedStatuses: readonly number[]
   readonly requestsMax: number
   readonly msMax: number
-  readonly onAnswer?: (answer: Answer) => void
+  readonly onResponse?: (response: RawResponse) => void
 }
 
 /** What came of it. */
 export interface Driven {
-  readonly answers: number
+  readonly responses: number
   readonly statuses: Readonly<Record<number, number>>
-  readonly wallMs: number
+  readonly elapsedMs: number
   readonly p50Ms: number
   readonly p99Ms: number
 }
@@ -40,59 +40,59 @@ export async function prepareLoad(load: Load): Promise<Driver> {
   const statuses: Record<number, number> = {}
   const latenciesMs = new Float64Array(load.requestsMax)
   let sent = 0
-  let answered = 0
+  let completed = 0
   let endMs = Infinity
   let finish: () => void = () => undefined
   let fail: (error: Error) => void = () => undefined
-  const ended = new Promise<void>((resolve, reject) => {
+  const finished = new Promise<void>((resolve, reject) => {
     finish = resolve
     fail = reject
   })
-  ended.catch(() => undefined) // a fault before `run` is told by `run`
+  finished.catch(() => undefined) // a fault before `run` is told by `run`
 
-  const lane = async (_: unknown, at: number): Promise<Lane> => {
-    let begunMs = 0
+  const openWorker = async (_: unknown, at: number): Promise<Worker> => {
+    let startMs = 0
     const connection = await openConnection({
       port: load.port,
       from: clientAddress(at % (load.clients ?? 1)),
       onFault: fail,
-      onAnswer(answer) {
+      onResponse(response) {
         const nowMs = performance.now()
-        latenciesMs[answered++] = nowMs - begunMs
-        statuses[answer.status] = (statuses[answer.status] ?? 0) + 1
-        if (!load.expectedStatuses.includes(answer.status)) {
-          fail(new Error(`an answer was not expected: ${answer.text.slice(0, 500)}`))
+        latenciesMs[completed++] = nowMs - startMs
+        statuses[response.status] = (statuses[response.status] ?? 0) + 1
+        if (!load.expectedStatuses.includes(response.status)) {
+          fail(new Error(`an answer was not expected: ${response.text.slice(0, 500)}`))
           return
         }
-        load.onAnswer?.(answer)
+        load.onResponse?.(response)
         if (nowMs < endMs && sent < load.requestsMax) next()
-        else if (answered === sent) finish()
+        else if (completed === sent) finish()
       },
     })
     const next = () => {
       sent++
-      begunMs = performance.now()
+      startMs = performance.now()
       connection.send(load.request())
     }
     return { connection, next }
   }
-  const lanes = await Promise.all(Array.from({ length: load.connections }, lane))
+  const workers = await Promise.all(Array.from({ length: load.connections }, openWorker))
 
   return {
     async run() {
-      const begunMs = performance.now()
-      endMs = begunMs + load.msMax
-      const watch = watchSilence(() => answered, fail)
+      const startMs = performance.now()
+      endMs = startMs + load.msMax
+      const watch = watchSilence(() => completed, fail)
       try {
-        for (const { next } of lanes) if (sent < load.requestsMax) next()
-        await ended
+        for (const { next } of workers) if (sent < load.requestsMax) next()
+        await finished
       } finally {
         clearInterval(watch)
-        for (const { connection } of lanes) connection.close()
+        for (const { connection } of workers) connection.close()
       }
-      const wallMs = performance.now() - begunMs
-      const quantile = quantilesOf(latenciesMs, answered)
-      return { answers: answered, statuses, wallMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
+      const elapsedMs = performance.now() - startMs
+      const quantile = quantilesOf(latenciesMs, completed)
+      return { responses: completed, statuses, elapsedMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
     },
   }
 }
@@ -102,16 +102,16 @@ function clientAddress(client: number): string {
   return `127.0.${String(1 + (client >> 8))}.${String(client & 255)}`
 }
 
-interface Lane {
+interface Worker {
   readonly connection: Connection
   readonly next: () => void
 }
 
 /** Fails where nothing was answered for too long; to be cleared at the end. */
-export function watchSilence(answered: () => number, fail: (error: Error) => void): NodeJS.Timeout {
+export function watchSilence(completed: () => number, fail: (error: Error) => void): NodeJS.Timeout {
   let before = -1
   return setInterval(() => {
-    if (answered() === before) fail(new Error('no answer for too long'))
-    before = answered()
+    if (completed() === before) fail(new Error('no answer for too long'))
+    before = completed()
   }, SILENCE_MS_MAX)
 }

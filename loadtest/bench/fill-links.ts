@@ -40,7 +40,7 @@ export async function fillLinks(
   },
 ): Promise<void> {
   const { from = 0, count } = given
-  const begunMs = performance.now()
+  const startMs = performance.now()
   const times = Math.ceil((count - from) / BATCH)
   await workOn(given, { times, atOnce: BATCHES_AT_ONCE }, (client, i) => {
     const first = from + i * BATCH
@@ -52,7 +52,7 @@ export async function fillLinks(
     })
     return client.batch(inserts, { prepare: true, logged: false })
   })
-  const seconds = (performance.now() - begunMs) / 1000
+  const seconds = (performance.now() - startMs) / 1000
   given.log(`${count - from} links written in ${seconds.toFixed(0)} s`)
 }
 

@@ -8,12 +8,12 @@ import { onServerCore } from './pinning.ts'
 export interface FloorProcess {
   readonly pid: number
   /** Sends a message and resolves to the answer to it. One at a time. */
-  ask(message: object): Promise<unknown>
+  request(message: object): Promise<unknown>
   /** Ends it. */
   stop(): Promise<void>
 }
 
-const ANSWER_MS_MAX = 120_000
+const RESPONSE_MS_MAX = 120_000
 const STOP_MS_MAX = 10_000
 
 /** Starts the program in `file`, which stands beside this one; on the server's core by default. */
@@ -23,24 +23,24 @@ export function startFloor(file: string, wrapper: readonly string[] = onServerCo
   const child: ChildProcess = spawn(command, args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
-  const ended = new Promise<void>((resolve) => {
+  const exited = new Promise<void>((resolve) => {
     child.on('exit', () => {
       resolve()
     })
   })
   return {
     pid: child.pid ?? 0,
-    ask: (message) =>
+    request: (message) =>
       new Promise((resolve, reject) => {
-        const late = setTimeout(() => {
+        const timer = setTimeout(() => {
           reject(new Error(`${file} did not answer in time`))
-        }, ANSWER_MS_MAX)
-        child.once('message', (answer) => {
-          clearTimeout(late)
-          resolve(answer)
+        }, RESPONSE_MS_MAX)
+        child.once('message', (response) => {
+          clearTimeout(timer)
+          resolve(response)
         })
-        void ended.then(() => {
-          clearTimeout(late)
+        void exited.then(() => {
+          clearTimeout(timer)
           reject(new Error(`${file} ended before it answered`))
         })
         child.send(message)
@@ -48,7 +48,7 @@ export function startFloor(file: string, wrapper: readonly string[] = onServerCo
     async stop() {
       child.disconnect() // it tidies up and ends
       const forced = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
-      await ended
+      await exited
       clearTimeout(forced)
     },
   }

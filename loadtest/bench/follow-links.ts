@@ -2,7 +2,7 @@
 import type { Load } from './drive.ts'
 
 /** What a floor answers: what ours did, less what node:http adds itself. */
-export interface FloorAnswer {
+export interface FloorResponse {
   readonly status: number
   /** Names and values in turn. */
   readonly headers: readonly string[]
@@ -15,7 +15,7 @@ const REQUESTS_MAX = 2_000_000
 const nodeHeaders = new Set(['date', 'connection', 'keep-alive'])
 
 /** Asks once, for the floor to answer the same. */
-export async function sampleAnswer(url: string): Promise<FloorAnswer> {
+export async function sampleResponse(url: string): Promise<FloorResponse> {
   const sample = await fetch(url, { redirect: 'manual' })
   return {
     status: sample.status,
@@ -25,7 +25,7 @@ export async function sampleAnswer(url: string): Promise<FloorAnswer> {
 }
 
 /** A load that follows the codes in turn, and expects nothing but redirects. */
-export function followLoad(
+export function redirectLoad(
   port: number,
   codes: readonly string[],
   clients = 1,

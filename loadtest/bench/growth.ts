@@ -1,8 +1,8 @@
 // Whether creating and cold redirects stay as cheap and as quick when links become many: measured
 // with a tenth of the links in one Cassandra node, and with all of them.
 import { Redis } from 'ioredis'
-import { type RoleProcess, startRole } from '../../test/component/role-process.ts'
-import { type CassandraParts, startCassandraParts } from './cassandra-parts.ts'
+import { type RoleProcess, startRole } from '../../test/kit/processes/role-process.ts'
+import { type CassandraSetup, startCassandraSetup } from './cassandra-setup.ts'
 import { coldLoad } from './cold.ts'
 import { CREATE_CONNECTIONS, createRequest } from './create-links.ts'
 import { type Load, prepareLoad } from './drive.ts'
@@ -27,7 +27,7 @@ const WARM_UP_MS = 3000
 interface Span {
   readonly cpuUs: number
   /** Requests that the store did not answer in time: 503. */
-  readonly refused: number
+  readonly unavailable: number
   readonly p50Ms: number
   readonly p99Ms: number
 }
@@ -46,9 +46,9 @@ export async function benchGrowth(options: BenchOptions & { links?: number }): P
   const conditions = { ...conditionsOf(), ...repetitionOf(options) }
   const stops: (() => Promise<void>)[] = []
   try {
-    const parts = await startCassandraParts(stops, { codes: CODES })
+    const setup = await startCassandraSetup(stops, { codes: CODES })
     const start = async (role: string) => {
-      const running = await startRole({ role, wrapper: onServerCore, env: parts.env })
+      const running = await startRole({ role, wrapper: onServerCore, env: setup.env })
       stops.unshift(() => running.stop())
       return running
     }
@@ -56,9 +56,9 @@ export async function benchGrowth(options: BenchOptions & { links?: number }): P
     const sizes: Size[] = []
     let written = 0
     for (const count of [Math.ceil(links / 10), links]) {
-      written = await fillTo({ count, written, parts, options })
-      await untilSettled(parts.cassandra.nodes, options.log)
-      sizes.push(await measureSize({ links: written, options, parts, roles }))
+      written = await fillTo({ count, written, setup, options })
+      await untilSettled(setup.cassandra.nodes, options.log)
+      sizes.push(await measureSize({ links: written, options, setup, roles }))
     }
     return reportOf(sizes, { ...conditions, 'Cassandra nodes': 1, 'cold codes each': COLD })
   } finally {
@@ -70,10 +70,10 @@ export async function benchGrowth(options: BenchOptions & { links?: number }): P
 async function fillTo(given: {
   count: number
   written: number
-  parts: CassandraParts
+  setup: CassandraSetup
   options: BenchOptions
 }): Promise<number> {
-  const { contactPoints, port, localDc } = given.parts.cassandra
+  const { contactPoints, port, localDc } = given.setup.cassandra
   const { log } = given.options
   const endMs = performance.now() + FILL_MS_MAX
   let { written } = given
@@ -88,11 +88,11 @@ async function fillTo(given: {
 async function measureSize(given: {
   links: number
   options: BenchOptions
-  parts: CassandraParts
+  setup: CassandraSetup
   roles: { create: RoleProcess; redirect: RoleProcess }
 }): Promise<Size> {
-  const { links, options, parts, roles } = given
-  const redis = new Redis({ host: '127.0.0.1', port: parts.redis.port })
+  const { links, options, setup, roles } = given
+  const redis = new Redis({ host: '127.0.0.1', port: setup.redis.port })
   await redis.flushall() // what is cold is cold at every size
   redis.disconnect()
   const stride = links / COLD
@@ -121,9 +121,9 @@ async function measureSize(given: {
 async function measure(pid: number, load: Omit<Load, 'msMax'>, msMax: number): Promise<Span> {
   const driver = await prepareLoad({ ...load, msMax })
   const beforeUs = cpuUsOf(pid)
-  const { answers, statuses, p50Ms, p99Ms } = await driver.run()
-  const cpuUs = (cpuUsOf(pid) - beforeUs) / answers
-  return { cpuUs, refused: statuses[503] ?? 0, p50Ms, p99Ms }
+  const { responses, statuses, p50Ms, p99Ms } = await driver.run()
+  const cpuUs = (cpuUsOf(pid) - beforeUs) / responses
+  return { cpuUs, unavailable: statuses[503] ?? 0, p50Ms, p99Ms }
 }
 
 function reportOf(sizes: readonly Size[], conditions: Report['conditions']): Report {
@@ -132,7 +132,7 @@ function reportOf(sizes: readonly Size[], conditions: Report['conditions']): Rep
     median(spans, ({ cpuUs }) => cpuUs).toFixed(1),
     median(spans, ({ p50Ms }) => p50Ms).toFixed(2),
     median(spans, ({ p99Ms }) => p99Ms).toFixed(2),
-    String(spans.reduce((sum, { refused }) => sum + refused, 0)),
+    String(spans.reduce((sum, { unavailable }) => sum + unavailable, 0)),
   ]
   const rows = sizes.flatMap(({ links, creates, redirects }) => [
     [String(links), 'create', ...cells(creates)],
@@ -143,7 +143,7 @@ function reportOf(sizes: readonly Size[], conditions: Report['conditions']): Rep
     few === undefined || many === undefined
       ? Number.NaN
       : median(of(many), what) / median(of(few), what)
-  const said = (name: string, of: (size: Size) => readonly Span[]) =>
+  const verdictOf = (name: string, of: (size: Size) => readonly Span[]) =>
     `From the fewer to the more links a ${name} takes ` +
     `${growth(of, ({ cpuUs }) => cpuUs).toFixed(2)} times the CPU time and ` +
     `${growth(of, ({ p50Ms }) => p50Ms).toFixed(2)} times the time (median).`
@@ -152,7 +152,10 @@ function reportOf(sizes: readonly Size[], conditions: Report['conditions']): Rep
     conditions,
     headings: ['links', 'request', 'CPU µs a request', 'p50 ms', 'p99 ms', '503s'],
     rows,
-    verdict: [said('create', (size) => size.creates), said('cold redirect', (s) => s.redirects)],
+    verdict: [
+      verdictOf('create', ({ creates }) => creates),
+      verdictOf('cold redirect', ({ redirects }) => redirects),
+    ],
     figures: sizes,
   }
 }

@@ -42,7 +42,7 @@ const firstHeaders = Buffer.concat([
   literal(0x44, METHOD_PATH),
   literal(0x41, 'bench'), // the authority
   literal(0x5f, 'application/grpc'),
-  Buffer.concat([Buffer.from([0x40]), text('te'), text('trailers')]),
+  Buffer.concat([Buffer.from([0x40]), stringLiteral('te'), stringLiteral('trailers')]),
 ])
 /** The same six, by their places in the table: the last that was added is the 62nd. */
 const laterHeaders = Buffer.from([0x83, 0x86, 0xc1, 0xc0, 0xbf, 0xbe])
@@ -53,12 +53,12 @@ function bytesOf(number: number): Buffer {
   return bytes
 }
 
-function text(value: string): Buffer {
+function stringLiteral(value: string): Buffer {
   return Buffer.concat([Buffer.from([value.length]), Buffer.from(value)])
 }
 
 function literal(nameAt: number, value: string): Buffer {
-  return Buffer.concat([Buffer.from([nameAt]), text(value)])
+  return Buffer.concat([Buffer.from([nameAt]), stringLiteral(value)])
 }
 
 /** The frames of a call with this request, serialised. */
@@ -70,9 +70,9 @@ function framesOf(headers: Buffer, request: Buffer): Call {
   const message = Buffer.alloc(5 + request.length) // not compressed; its length; the message
   message.writeUInt32BE(request.length, 1)
   request.copy(message, 5)
-  const head = frameOf(frameTypes.headers, FLAG_END_HEADERS, headers)
-  const data = frameOf(frameTypes.data, FLAG_END_STREAM, message)
-  return { frames: Buffer.concat([head, data]), dataBytes: message.length }
+  const headersFrame = frameOf(frameTypes.headers, FLAG_END_HEADERS, headers)
+  const dataFrame = frameOf(frameTypes.data, FLAG_END_STREAM, message)
+  return { frames: Buffer.concat([headersFrame, dataFrame]), dataBytes: message.length }
 }
 
 /**
@@ -82,27 +82,27 @@ function framesOf(headers: Buffer, request: Buffer): Call {
 export async function openGrpcConnection(options: {
   readonly port: number
   readonly firstRequest: Buffer
-  readonly onAnswer: (slot: number, code: OverallCode) => void
+  readonly onResponse: (slot: number, code: OverallCode) => void
   readonly onFault: (error: Error) => void
 }): Promise<GrpcConnection> {
   const socket = connect({ host: '127.0.0.1', port: options.port, noDelay: true })
   let fail = options.onFault
-  let answer: (slot: number, code: OverallCode) => void = () => undefined
-  const streams = speakHttp2(socket, {
-    onAnswer: (slot, code) => {
-      answer(slot, code)
+  let deliver: (slot: number, code: OverallCode) => void = () => undefined
+  const streams = startHttp2(socket, {
+    onResponse: (slot, code) => {
+      deliver(slot, code)
     },
     onFault: (error) => {
       fail(error)
     },
   })
   await new Promise<void>((resolve, reject) => {
-    const late = setTimeout(() => {
+    const timer = setTimeout(() => {
       reject(new Error('the server does not answer'))
     }, CONNECT_MS_MAX)
     fail = reject
-    answer = (_slot, code) => {
-      clearTimeout(late)
+    deliver = (_slot, code) => {
+      clearTimeout(timer)
       if (code === 'failed') reject(new Error('the first call failed'))
       else resolve()
     }
@@ -113,16 +113,16 @@ export async function openGrpcConnection(options: {
     throw error
   })
   fail = options.onFault
-  answer = options.onAnswer
+  deliver = options.onResponse
   return streams
 }
 
 interface Listeners {
-  readonly onAnswer: (slot: number, code: OverallCode) => void
+  readonly onResponse: (slot: number, code: OverallCode) => void
   readonly onFault: (error: Error) => void
 }
 
-function speakHttp2(socket: Socket, on: Listeners): GrpcConnection {
+function startHttp2(socket: Socket, on: Listeners): GrpcConnection {
   const opening = [PREFACE, frameOf(frameTypes.settings, 0, Buffer.alloc(0)), moreWindow]
   let waiting: Buffer[] = [Buffer.concat(opening)]
   let lastStream = -1
@@ -133,10 +133,10 @@ function speakHttp2(socket: Socket, on: Listeners): GrpcConnection {
     socket.write(waiting.length === 1 ? (waiting[0] ?? PREFACE) : Buffer.concat(waiting))
     waiting = []
   }
-  const answers = collectAnswers(on.onAnswer, (frame) => void waiting.push(frame))
+  const responses = collectResponses(on.onResponse, (frame) => void waiting.push(frame))
   const take = (frame: Frame) => {
     const isAck = (frame.flags & FLAG_ACK) !== 0
-    if (frame.type === frameTypes.data || frame.type === frameTypes.headers) answers.take(frame)
+    if (frame.type === frameTypes.data || frame.type === frameTypes.headers) responses.take(frame)
     else if (frame.type === frameTypes.windowUpdate) {
       if (frame.stream === 0) peerWindowBytes += frame.payload.readUInt32BE()
     } else if (frame.type === frameTypes.settings) {
@@ -156,7 +156,7 @@ function speakHttp2(socket: Socket, on: Listeners): GrpcConnection {
   return {
     add(slot, { frames, dataBytes }) {
       lastStream += 2
-      answers.expect(lastStream, slot)
+      responses.expect(lastStream, slot)
       peerWindowBytes -= dataBytes
       if (peerWindowBytes < 0) on.onFault(new Error('the server opens its window too late'))
       waiting.push(numbered(frames, lastStream))
@@ -189,7 +189,7 @@ function readFrames(
 }
 
 /** Finds the overall code in the frames of each answer; opens the window as it is used up. */
-function collectAnswers(onAnswer: Listeners['onAnswer'], send: (frame: Buffer) => void) {
+function collectResponses(onResponse: Listeners['onAnswer'], send: (frame: Buffer) => void) {
   const slots = new Map<number, { readonly slot: number; code: OverallCode }>()
   let readBytes = 0
   return {
@@ -211,7 +211,7 @@ function collectAnswers(onAnswer: Listeners['onAnswer'], send: (frame: Buffer) =
       }
       if ((flags & FLAG_END_STREAM) === 0) return
       slots.delete(stream)
-      if (entry !== undefined) onAnswer(entry.slot, entry.code)
+      if (entry !== undefined) onResponse(entry.slot, entry.code)
     },
   }
 }

@@ -24,16 +24,16 @@ export function frameOf(type: number, flags: number, payload: Buffer): Buffer {
   return frame
 }
 
-/** The frame that begins at `at`; undefined where it is not there whole. */
+/** The frame at offset `at`; undefined if it is incomplete. */
 export function readFrame(bytes: Buffer, at: number): Frame | undefined {
-  const begins = at + FRAME_HEADER_BYTES
-  if (begins > bytes.length) return undefined
-  const ends = begins + bytes.readUIntBE(at, 3)
-  if (ends > bytes.length) return undefined
+  const start = at + FRAME_HEADER_BYTES
+  if (start > bytes.length) return undefined
+  const end = start + bytes.readUIntBE(at, 3)
+  if (end > bytes.length) return undefined
   return {
     type: bytes[at + 3] ?? 0,
     flags: bytes[at + 4] ?? 0,
     stream: bytes.readUInt32BE(at + 5) & 0x7fffffff,
-    payload: bytes.subarray(begins, ends),
+    payload: bytes.subarray(start, end),
   }
 }

@@ -1,7 +1,7 @@
 // The standalone process of the benchmarks: on the server's core, with limits that count every
 // request and refuse none.
 import { fileURLToPath } from 'node:url'
-import { type Standalone, startStandalone } from '../../test/component/standalone.ts'
+import { type Standalone, startStandalone } from '../../test/kit/processes/standalone.ts'
 import { onServerCore } from './pinning.ts'
 
 const rules = fileURLToPath(new URL('limits.yaml', import.meta.url))

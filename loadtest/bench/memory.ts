@@ -9,8 +9,8 @@ import { type BenchOptions, conditionsOf, type Report } from './report.ts'
 
 const GOAL_MB = 250
 const LINKS = 1_000_000
-const FOLLOWS = 3_000_000
-const FOLLOW_MS_MAX = 300_000
+const REDIRECTS = 3_000_000
+const REDIRECT_MS_MAX = 300_000
 const CONNECTIONS = 64
 /** Every so many requests one asks for a code that does not exist. */
 const UNKNOWN_EVERY = 10
@@ -22,18 +22,18 @@ export async function benchMemory(options: BenchOptions): Promise<Report> {
   const ours = await startLimited()
   try {
     const idle = residentMbOf(ours.pid)
-    const begunMs = performance.now()
+    const startMs = performance.now()
     const codes = await createLinks({ port: ours.port, links: LINKS })
-    const seconds = (performance.now() - begunMs) / 1000
+    const seconds = (performance.now() - startMs) / 1000
     const created = residentMbOf(ours.pid)
     options.log(`created ${LINKS} links in ${seconds.toFixed(0)} s`)
-    const driven = await follow(ours.port, codes)
-    const followed = residentMbOf(ours.pid)
+    const driven = await requestCodes(ours.port, codes)
+    const redirected = residentMbOf(ours.pid)
     return {
       bench: 'memory',
-      conditions: { ...conditions, links: LINKS, follows: driven.answers },
+      conditions: { ...conditions, links: LINKS, follows: driven.responses },
       headings: ['after', 'resident MB', 'peak so far MB'],
-      rows: Object.entries({ start: idle, creating: created, following: followed }).map(
+      rows: Object.entries({ start: idle, creating: created, following: redirected }).map(
         ([name, { nowMb, peakMb }]) => [name, nowMb.toFixed(0), peakMb.toFixed(0)],
       ),
       verdict: [
@@ -41,21 +41,21 @@ export async function benchMemory(options: BenchOptions): Promise<Report> {
           Object.entries(driven.statuses)
             .map(([status, count]) => `${count} × ${status}`)
             .join(', '),
-        `Peak ${followed.peakMb.toFixed(0)} MB (10⁶ bytes); goal below ${GOAL_MB} MB: ` +
-          (followed.peakMb < GOAL_MB ? 'reached' : 'NOT reached'),
+        `Peak ${redirected.peakMb.toFixed(0)} MB (10⁶ bytes); goal below ${GOAL_MB} MB: ` +
+          (redirected.peakMb < GOAL_MB ? 'reached' : 'NOT reached'),
       ],
-      figures: { goalMb: GOAL_MB, idle, created, followed, createSeconds: seconds, driven },
+      figures: { goalMb: GOAL_MB, idle, created, redirected, createSeconds: seconds, driven },
     }
   } finally {
     await ours.stop()
   }
 }
 
-async function follow(port: number, codes: readonly string[]): Promise<Driven> {
-  let asked = 0
+async function requestCodes(port: number, codes: readonly string[]): Promise<Driven> {
+  let sent = 0
   const request = () => {
-    const isKnown = ++asked % UNKNOWN_EVERY !== 0
-    const code = isKnown ? codes[zipfRank(codes.length)] : unknownCode()
+    const exists = ++sent % UNKNOWN_EVERY !== 0
+    const code = exists ? codes[zipfRank(codes.length)] : unknownCode()
     return Buffer.from(`GET /${code ?? ''} HTTP/1.1\r\nHost: s.example\r\n\r\n`)
   }
   const driver = await prepareLoad({
@@ -63,8 +63,8 @@ async function follow(port: number, codes: readonly string[]): Promise<Driven> {
     connections: CONNECTIONS,
     request,
     expectedStatuses: [302, 404],
-    requestsMax: FOLLOWS,
-    msMax: FOLLOW_MS_MAX,
+    requestsMax: REDIRECTS,
+    msMax: REDIRECT_MS_MAX,
   })
   return driver.run()
 }

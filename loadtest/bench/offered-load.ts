@@ -1,6 +1,6 @@
 // The open load generator: requests fall due at a fixed rate whether or not answers come, as those
 // of many clients do. What finds no free connection is counted as not sent, never put off.
-import { type Answer, type Connection, openConnection } from './connection.ts'
+import { type RawResponse, type Connection, openConnection } from './connection.ts'
 import { quantilesOf } from './report.ts'
 
 /** What is offered, and to whom on this machine. */
@@ -20,110 +20,110 @@ export interface Offered {
   /** Due while every connection was busy. */
   readonly notSent: number
   /** Sent, and the connection broke or stayed silent. */
-  readonly unanswered: number
+  readonly lost: number
   readonly statuses: Readonly<Record<number, number>>
   readonly p50Ms: number
   readonly p99Ms: number
   readonly p999Ms: number
 }
 
-const ANSWER_MS_MAX = 5000
+const RESPONSE_MS_MAX = 5000
 const TICK_MS = 1
 
 /** Offers the load and waits for the answers. Throws where no connection can be made. */
 export async function offerLoad(load: OfferedLoad): Promise<Offered> {
-  const idle: Lane[] = []
+  const idle: Slot[] = []
   const statuses: Record<number, number> = {}
   const dueMax = Math.floor(load.requestsASecond * load.seconds)
   const latenciesMs = new Float64Array(dueMax)
-  let answered = 0
+  let completed = 0
   let broken = 0
-  const onAnswer = (lane: Lane, { status }: Answer) => {
-    latenciesMs[answered++] = performance.now() - lane.dueMs
+  const onResponse = (slot: Slot, { status }: RawResponse) => {
+    latenciesMs[completed++] = performance.now() - slot.dueMs
     statuses[status] = (statuses[status] ?? 0) + 1
-    idle.push(lane)
+    idle.push(slot)
   }
-  const lanes = await Promise.all(
+  const slots = await Promise.all(
     Array.from({ length: load.connectionsMax }, () =>
-      openLane({
+      openSlot({
         port: load.port,
-        onAnswer,
-        onBroken(lane) {
-          if (lane.isBusy) broken++
-          else idle.splice(idle.indexOf(lane), 1)
+        onResponse,
+        onBroken(slot) {
+          if (slot.isBusy) broken++
+          else idle.splice(idle.indexOf(slot), 1)
         },
       }),
     ),
   )
-  idle.push(...lanes)
+  idle.push(...slots)
   try {
     const { sent, notSent } = await sendAsDue({ load, dueMax, idle })
-    const endMs = performance.now() + ANSWER_MS_MAX
-    while (answered + broken < sent && performance.now() < endMs) await tick()
-    const quantile = quantilesOf(latenciesMs, answered)
+    const endMs = performance.now() + RESPONSE_MS_MAX
+    while (completed + broken < sent && performance.now() < endMs) await tick()
+    const quantile = quantilesOf(latenciesMs, completed)
     return {
       due: dueMax,
       notSent,
-      unanswered: sent - answered,
+      lost: sent - completed,
       statuses,
       p50Ms: quantile(0.5),
       p99Ms: quantile(0.99),
       p999Ms: quantile(0.999),
     }
   } finally {
-    for (const lane of lanes) lane.connection.close()
+    for (const slot of slots) slot.connection.close()
   }
 }
 
-interface Lane {
+interface Slot {
   readonly connection: Connection
   isBusy: boolean
   /** When its last request was due, on the clock of `performance.now`. */
   dueMs: number
 }
 
-async function openLane(given: {
+async function openSlot(given: {
   readonly port: number
-  readonly onAnswer: (lane: Lane, answer: Answer) => void
-  readonly onBroken: (lane: Lane) => void
-}): Promise<Lane> {
+  readonly onResponse: (slot: Slot, response: RawResponse) => void
+  readonly onBroken: (slot: Slot) => void
+}): Promise<Slot> {
   let isBroken = false
-  const lane = { isBusy: false, dueMs: 0 } as { -readonly [K in keyof Lane]: Lane[K] }
-  lane.connection = await openConnection({
+  const slot = { isBusy: false, dueMs: 0 } as { -readonly [K in keyof Slot]: Slot[K] }
+  slot.connection = await openConnection({
     port: given.port,
-    onAnswer(answer) {
-      lane.isBusy = false
-      given.onAnswer(lane, answer)
+    onResponse(response) {
+      slot.isBusy = false
+      given.onResponse(slot, response)
     },
     onFault() {
-      if (!isBroken) given.onBroken(lane)
+      if (!isBroken) given.onBroken(slot)
       isBroken = true
     },
   })
-  return lane
+  return slot
 }
 
 async function sendAsDue(given: {
   readonly load: OfferedLoad
   readonly dueMax: number
-  readonly idle: Lane[]
+  readonly idle: Slot[]
 }): Promise<{ sent: number; notSent: number }> {
   const { load, dueMax, idle } = given
   const everyMs = 1000 / load.requestsASecond
-  const begunMs = performance.now()
+  const startMs = performance.now()
   let due = 0
   let notSent = 0
   while (due < dueMax) {
-    const until = Math.min(dueMax, Math.ceil((performance.now() - begunMs) / everyMs))
+    const until = Math.min(dueMax, Math.ceil((performance.now() - startMs) / everyMs))
     for (; due < until; due++) {
-      const lane = idle.pop()
-      if (lane === undefined) {
+      const slot = idle.pop()
+      if (slot === undefined) {
         notSent++
         continue
       }
-      lane.isBusy = true
-      lane.dueMs = begunMs + due * everyMs
-      lane.connection.send(load.request())
+      slot.isBusy = true
+      slot.dueMs = startMs + due * everyMs
+      slot.connection.send(load.request())
     }
     await tick()
   }

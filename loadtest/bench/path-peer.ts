@@ -1,12 +1,12 @@
 // What the whole path is compared with: the same Envoy with the reference limiter, which it asks
 // about every request, and bare node:http that answers what our redirect does.
 import type { Stop } from '../../src/process/stop.ts'
-import { reservePorts } from '../../test/parts/free-ports.ts'
+import { reservePorts } from '../../test/dependencies/free-ports.ts'
 import type { Edge } from '../../test/stack/start-edge.ts'
 import { startEdge } from '../../test/stack/start-edge.ts'
 import type { Stack } from '../../test/stack/start-stack.ts'
 import { startFloor } from './floor-process.ts'
-import { sampleAnswer } from './follow-links.ts'
+import { sampleResponse } from './follow-links.ts'
 import { type LimiterServer, startLimiter } from './ratelimit-server.ts'
 
 /** The shipped limits of redirects in the reference's words; its windows are fixed. */
@@ -49,12 +49,12 @@ export async function startPathPeer(given: {
     wrapper: ['setpriv', '--pdeathsig', 'KILL'],
   })
   closing.push(() => limiter.stop())
-  const sample = await sampleAnswer(sampleUrl)
+  const sample = await sampleResponse(sampleUrl)
   const upstreams = Array.from({ length: UPSTREAMS }, () =>
     startFloor('redirect-floor.ts', ['setpriv', '--pdeathsig', 'KILL']),
   )
   closing.push(...upstreams.map((upstream) => () => upstream.stop()))
-  const told = await Promise.all(upstreams.map((upstream) => upstream.ask(sample)))
+  const replies = await Promise.all(upstreams.map((upstream) => upstream.request(sample)))
   const at = (port: number) => ({ host: '127.0.0.1', port })
   const [http = 0, metrics = 0, admin = 0, drain = 0] = await reservePorts(PORTS)
   const edge = await startEdge({
@@ -63,7 +63,7 @@ export async function startPathPeer(given: {
     baseUrl: stack.url,
     trustedHops: 1,
     ports: { http, metrics, admin, drain },
-    redirectEndpoints: told.map((each) => at((each as { port: number }).port)),
+    redirectEndpoints: replies.map((each) => at((each as { port: number }).port)),
     createEndpoints: stack.creates.map(({ port }) => at(port)),
     limiterEndpoints: [at(limiter.port)],
   })

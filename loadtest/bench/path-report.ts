@@ -19,7 +19,7 @@ const GOAL = 0.9
 const P99_GOAL_MS = 100
 /** A rate is carried where so much of it was answered by a redirect. */
 const CARRIED_SHARE = 0.999
-const parts = ['envoy', 'limiter', 'counters', 'redirect', 'cache', 'create', 'cassandra'] as const
+const components = ['envoy', 'limiter', 'counters', 'redirect', 'cache', 'create', 'cassandra'] as const
 
 /** The report; ratios where there is a peer. */
 export function pathReportOf(given: {
@@ -33,7 +33,7 @@ export function pathReportOf(given: {
     conditions,
     headings: [
       ...['who', 'links in Redis', 'offered/s', 'creates/s', '302/s', '429', 'other', 'not sent'],
-      ...parts.map((part) => `${part} µs`),
+      ...components.map((component) => `${component} µs`),
       ...['sum µs', 'generator µs', 'p50 ms', 'p99 ms', 'p99.9 ms', 'create p99 ms'],
     ],
     rows: groups.map(rowOf),
@@ -53,7 +53,8 @@ function rowOf(group: readonly PathSpan[]): string[] {
   const median = (figure: (span: PathSpan) => number, digits = 0) =>
     medianOf(group.map(figure)).toFixed(digits)
   const seconds = first.redirects.due / first.redirectsASecond
-  const partUs = (part: string) => (span: PathSpan) => (span.cpuUs[part] ?? 0) / answersOf(span)
+  const componentUs = (component: string) => (span: PathSpan) =>
+    (span.cpuUs[component] ?? 0) / responsesOf(span)
   const hasCreates = first.creates !== undefined
   return [
     first.contender,
@@ -64,9 +65,9 @@ function rowOf(group: readonly PathSpan[]): string[] {
     median(({ redirects }) => redirects.statuses[429] ?? 0),
     median(othersOf),
     median(({ redirects }) => redirects.notSent),
-    ...parts.map((part) => (part in first.cpuUs ? median(partUs(part), 1) : '')),
+    ...components.map((name) => (name in first.cpuUs ? median(componentUs(name), 1) : '')),
     median(sumUsOf, 1),
-    median(partUs('generator'), 1),
+    median(componentUs('generator'), 1),
     median(({ redirects }) => redirects.p50Ms, 1),
     median(({ redirects }) => redirects.p99Ms, 1),
     median(({ redirects }) => redirects.p999Ms, 1),
@@ -74,19 +75,19 @@ function rowOf(group: readonly PathSpan[]): string[] {
   ]
 }
 
-function answersOf({ redirects }: PathSpan): number {
+function responsesOf({ redirects }: PathSpan): number {
   return Object.values(redirects.statuses).reduce((sum, count) => sum + count, 0)
 }
 
 function othersOf(span: PathSpan): number {
-  const { 302: followed = 0, 429: limited = 0 } = span.redirects.statuses
-  return answersOf(span) - followed - limited + span.redirects.unanswered
+  const { 302: redirected = 0, 429: limited = 0 } = span.redirects.statuses
+  return responsesOf(span) - redirected - limited + span.redirects.lost
 }
 
-/** CPU µs for a redirect, over all parts but the generator. */
+/** CPU µs for a redirect, summed over all components except the generator. */
 function sumUsOf(span: PathSpan): number {
-  const us = parts.reduce((sum, part) => sum + (span.cpuUs[part] ?? 0), 0)
-  return us / answersOf(span)
+  const us = components.reduce((sum, component) => sum + (span.cpuUs[component] ?? 0), 0)
+  return us / responsesOf(span)
 }
 
 function ratiosOf(spans: readonly PathSpan[]): string[] {

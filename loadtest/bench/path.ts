@@ -4,7 +4,7 @@
 // all of it and the generator share the machine, and the table says who took how much of it. First
 // the cache knows a tenth of the links, then all of them, as after days in which each was followed.
 import { type Stop, stopInTurn } from '../../src/process/stop.ts'
-import { createRandom } from '../../test/component/random.ts'
+import { createRandom } from '../../test/kit/random.ts'
 import { startStack, type Stack } from '../../test/stack/start-stack.ts'
 import { fillCache, fillLinks, filledCode, readLinks } from './fill-links.ts'
 import { offerLoad } from './offered-load.ts'
@@ -161,7 +161,7 @@ async function startContenders(
 }
 
 function pidsOf(stack: Stack): Contender['pids'] {
-  const of = (parts: readonly { pid: () => number }[]) => parts.map((part) => part.pid())
+  const of = (processes: readonly { pid: () => number }[]) => processes.map((each) => each.pid())
   return {
     envoy: of([stack.edge.envoy]),
     limiter: of(stack.limiters),
@@ -175,7 +175,7 @@ function pidsOf(stack: Stack): Contender['pids'] {
 
 /** Requests without end, serialised. */
 interface Requests {
-  readonly follow: () => Buffer
+  readonly redirect: () => Buffer
   readonly create: () => Buffer
 }
 
@@ -184,7 +184,7 @@ function requestsOf(): Requests {
   const fraction = 2 ** 31
   const random = () => int(fraction) / fraction
   const draw = drawZipf({ count: LINKS, exponent: ZIPF_EXPONENT, random })
-  const head = () => {
+  const headers = () => {
     const client = int(CLIENTS)
     const address = `10.${client >> 12}.${(client >> 6) & 63}.${client & 63}`
     return `Host: 127.0.0.1\r\nX-Forwarded-For: ${address}\r\n`
@@ -192,8 +192,8 @@ function requestsOf(): Requests {
   const body = JSON.stringify({ long_url: 'https://example.com/a/path/of/usual/length?id=new' })
   const rest = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   return {
-    follow: () => Buffer.from(`GET /${filledCode(draw())} HTTP/1.1\r\n${head()}\r\n`, 'latin1'),
-    create: () => Buffer.from(`POST /v1/urls HTTP/1.1\r\n${head()}${rest}`, 'latin1'),
+    redirect: () => Buffer.from(`GET /${filledCode(draw())} HTTP/1.1\r\n${headers()}\r\n`, 'latin1'),
+    create: () => Buffer.from(`POST /v1/urls HTTP/1.1\r\n${headers()}${rest}`, 'latin1'),
   }
 }
 
@@ -217,7 +217,7 @@ async function measureSpan(given: {
       ...shared,
       requestsASecond: offer.redirectsASecond,
       connectionsMax: CONNECTIONS_MAX,
-      request: requests.follow,
+      request: requests.redirect,
     }),
     offer.createsASecond === 0
       ? undefined
@@ -241,8 +241,8 @@ async function measureSpan(given: {
 
 function renderSpan({ contender, redirectsASecond, redirects }: PathSpan): string {
   const { statuses, notSent, p99Ms } = redirects
-  const told = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
+  const counts = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
   const lost = notSent === 0 ? '' : `, ${notSent} not sent`
   const p99 = `p99 ${p99Ms.toFixed(1)} ms`
-  return `${contender} at ${redirectsASecond}/s: ${told.join(', ')}${lost}, ${p99}`
+  return `${contender} at ${redirectsASecond}/s: ${counts.join(', ')}${lost}, ${p99}`
 }

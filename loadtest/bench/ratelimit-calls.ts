@@ -41,20 +41,20 @@ export function requestsOf(shape: Shape): Buffer[] {
   const clients = shape === 'hot' ? 1 : CLIENTS
   return Array.from({ length: clients }, (_, client) => {
     const descriptors = descriptorsOf(shape, client).map((entries) => {
-      const pairs = entries.map(([key, value]) => field(1, [text(1, key), text(2, value)]))
+      const pairs = entries.map(([key, value]) => field(1, [stringField(1, key), stringField(2, value)]))
       return field(2, pairs)
     })
-    return Buffer.concat([text(1, 'bench'), ...descriptors])
+    return Buffer.concat([stringField(1, 'bench'), ...descriptors])
   })
 }
 
 /** A field of the wire type 2, shorter than 128 bytes each part of it. */
-function field(number: number, parts: readonly Buffer[]): Buffer {
-  const body = Buffer.concat(parts)
+function field(number: number, fields: readonly Buffer[]): Buffer {
+  const body = Buffer.concat(fields)
   if (body.length > 127) throw new Error(`a field of ${body.length} bytes is too long here`)
   return Buffer.concat([Buffer.from([(number << 3) | 2, body.length]), body])
 }
 
-function text(number: number, value: string): Buffer {
+function stringField(number: number, value: string): Buffer {
   return field(number, [Buffer.from(value)])
 }

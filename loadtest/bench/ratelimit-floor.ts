@@ -14,8 +14,8 @@ export interface LimitFloorTask {
 
 /** What it did. */
 export interface LimitFloorSpan {
-  readonly answers: number
-  readonly wallMs: number
+  readonly responses: number
+  readonly elapsedMs: number
   readonly cpuUs: number
   readonly p50Ms: number
   readonly p99Ms: number
@@ -38,27 +38,27 @@ async function count(task: LimitFloorTask): Promise<LimitFloorSpan> {
     descriptorsOf(task.shape, client).map((entries) => `bench:${entries.join(':')}`),
   )
   const latenciesMs = new Float64Array(CALLS_MAX)
-  let asked = 0
-  let answered = 0
+  let sent = 0
+  let completed = 0
   const cpuBefore = process.cpuUsage()
-  const begunMs = performance.now()
-  const endMs = begunMs + task.ms
-  const lane = async () => {
-    for (let nowMs = performance.now(); nowMs < endMs && asked < CALLS_MAX;) {
-      const mine = keys[asked++ % CLIENTS] ?? []
+  const startMs = performance.now()
+  const endMs = startMs + task.ms
+  const worker = async () => {
+    for (let nowMs = performance.now(); nowMs < endMs && sent < CALLS_MAX;) {
+      const mine = keys[sent++ % CLIENTS] ?? []
       await redis.evalsha(sha, mine.length, ...mine, WINDOW_MS)
       const thenMs = performance.now()
-      latenciesMs[answered++] = thenMs - nowMs
+      latenciesMs[completed++] = thenMs - nowMs
       nowMs = thenMs
     }
   }
-  await Promise.all(Array.from({ length: task.inFlight }, lane))
-  const wallMs = performance.now() - begunMs
+  await Promise.all(Array.from({ length: task.inFlight }, worker))
+  const elapsedMs = performance.now() - startMs
   const { user, system } = process.cpuUsage(cpuBefore)
   redis.disconnect()
-  const quantile = quantilesOf(latenciesMs, answered)
+  const quantile = quantilesOf(latenciesMs, completed)
   const latencies = { p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
-  return { answers: answered, wallMs, cpuUs: user + system, ...latencies }
+  return { responses: completed, elapsedMs, cpuUs: user + system, ...latencies }
 }
 
 process.on('message', (task: LimitFloorTask) => {

@@ -4,8 +4,8 @@ import { medianOf, type Report } from './report.ts'
 
 /** What one turn of one contender in one cell showed; times are of the whole span. */
 export interface LimitSpan {
-  readonly answers: number
-  readonly wallMs: number
+  readonly responses: number
+  readonly elapsedMs: number
   readonly p50Ms: number
   readonly p99Ms: number
   /** CPU of the limiter, of its Redis, and of the load generator. */
@@ -26,7 +26,7 @@ export interface CellFigures {
 
 type Figure = (span: LimitSpan) => number
 
-const cpuEach: Figure = ({ cpuUs, answers }) => cpuUs / answers
+const cpuEach: Figure = ({ cpuUs, responses }) => cpuUs / responses
 const p99: Figure = ({ p99Ms }) => p99Ms
 
 const fallbackPercent: Figure = ({ fallbackShare }) => fallbackShare * 100
@@ -96,11 +96,11 @@ function rowsOf(cell: CellFigures, peer: string): string[][] {
       name,
       median(cpuEach).toFixed(1),
       ratios.length === 0 ? '' : medianOf(ratios).toFixed(2),
-      median(({ answers, wallMs }) => (answers / wallMs) * 1000).toFixed(0),
+      median(({ responses, elapsedMs }) => (responses / elapsedMs) * 1000).toFixed(0),
       median(({ p50Ms }) => p50Ms).toFixed(2),
       median(p99).toFixed(2),
-      median(({ redisUs, answers }) => redisUs / answers).toFixed(1),
-      median(({ generatorUs, answers }) => generatorUs / answers).toFixed(1),
+      median(({ redisUs, responses }) => redisUs / responses).toFixed(1),
+      median(({ generatorUs, responses }) => generatorUs / responses).toFixed(1),
       median(fallbackPercent).toFixed(2),
     ]
   })
@@ -125,11 +125,11 @@ function verdictOf(cells: readonly CellFigures[], goal: (typeof goals)[number]):
   const fallback = Math.max(...spans.map(fallbackPercent))
   const outcome = ratio <= goal.goal ? 'reached' : 'NOT reached'
   const percent = fallback.toFixed(1)
-  const judged = `NOT judged: ${percent} % of a turn's decisions were made without Redis`
+  const results = `NOT judged: ${percent} % of a turn's decisions were made without Redis`
   const what = `${goal.shape}${goal.isCached ? ', local cache' : ''}`
   return (
     `Ratio of ${goal.figure}, ours to Go, ${what}, ${GOAL_IN_FLIGHT} in flight, median of ` +
     `${ratios.length}: ${ratio.toFixed(3)} (${ratios.map((each) => each.toFixed(2)).join(' ')}); ` +
-    `goal at most ${goal.goal}: ${fallback > FALLBACK_PERCENT_MAX ? judged : outcome}`
+    `goal at most ${goal.goal}: ${fallback > FALLBACK_PERCENT_MAX ? results : outcome}`
   )
 }

@@ -5,9 +5,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { waitFor } from '../../test/component/wait-for.ts'
-import { freePort } from '../../test/parts/free-ports.ts'
-import { startRedis } from '../../test/parts/redis.ts'
+import { waitFor } from '../../test/kit/wait-for.ts'
+import { freePort } from '../../test/dependencies/free-ports.ts'
+import { startRedis } from '../../test/dependencies/redis.ts'
 import { openGrpcConnection } from './grpc-connection.ts'
 import { onServerCore } from './pinning.ts'
 import { benchRules, requestsOf } from './ratelimit-calls.ts'
@@ -71,28 +71,28 @@ export async function startLimiter(
   }
   child.stdout.on('data', take)
   child.stderr.on('data', take)
-  let hasEnded = false
-  const ended = new Promise<void>((resolve) => {
+  let hasExited = false
+  const exited = new Promise<void>((resolve) => {
     child.on('error', take)
     child.on('close', () => {
-      hasEnded = true
+      hasExited = true
       resolve()
     })
   })
   const stop = async () => {
     child.kill('SIGTERM')
     const forced = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
-    await ended
+    await exited
     clearTimeout(forced)
     await redis.close()
     await rm(folder, { recursive: true, force: true })
   }
-  const answers = () => {
-    if (hasEnded) throw new Error('it ended')
-    return canAnswer(port)
+  const isReady = () => {
+    if (hasExited) throw new Error('the limiter exited')
+    return isResponding(port)
   }
   try {
-    await waitFor('answers', answers, START_MS_MAX)
+    await waitFor('a response', isReady, START_MS_MAX)
   } catch (error) {
     await stop()
     throw new Error(`${argv[0] ?? ''} does not start: ${output}`, { cause: error })
@@ -140,10 +140,10 @@ async function environmentOf(given: {
   }
 }
 
-async function canAnswer(port: number): Promise<boolean> {
+async function isResponding(port: number): Promise<boolean> {
   const [firstRequest = Buffer.alloc(0)] = requestsOf('one')
   const nothing = () => undefined
-  const open = openGrpcConnection({ port, firstRequest, onAnswer: nothing, onFault: nothing })
+  const open = openGrpcConnection({ port, firstRequest, onResponse: nothing, onFault: nothing })
   return open.then(
     (connection) => {
       connection.close()

@@ -1,8 +1,8 @@
 // ShouldRateLimit on Redis: our role against the reference that REFERENCE_RATELIMIT names, or,
 // where it names none, against Redis's script floor; turn by turn on one core. The generator and
 // a Redis for each limiter share the other core.
-import { roleArguments } from '../../test/component/role-process.ts'
-import { startRedis } from '../../test/parts/redis.ts'
+import { roleArguments } from '../../test/kit/processes/role-process.ts'
+import { startRedis } from '../../test/dependencies/redis.ts'
 import { prepareCalls } from './drive-calls.ts'
 import { startFloor } from './floor-process.ts'
 import { moveToGeneratorCore } from './pinning.ts'
@@ -87,7 +87,7 @@ async function takeTurns(
       }
       cell.turns.push(turn)
       const each = Object.entries(turn).map(
-        ([name, { cpuUs, answers }]) => `${name} ${(cpuUs / answers).toFixed(1)}`,
+        ([name, { cpuUs, responses }]) => `${name} ${(cpuUs / responses).toFixed(1)}`,
       )
       const what = `${cell.shape}${cell.isCached ? ' cached' : ''}, ${cell.inFlight} in flight`
       options.log(`${what}: CPU µs a call: ${each.join(', ')}`)
@@ -137,7 +137,7 @@ async function measureLimiter(
   const fallbackShare = fallbacks / Math.max(1, decisions.all - decisionsBefore.all)
   const { ok, over } = driven.codes
   // The hot key admits a few at first; whatever else is refused or let through is a fault.
-  const wrong = isHot ? ok - driven.answers / 100 : over
+  const wrong = isHot ? ok - driven.responses / 100 : over
   if (wrong > 0) throw new Error(`wrong verdicts: ${ok} calls were let through, ${over} refused`)
   return { ...driven, cpuUs, redisUs, fallbackShare, generatorUs: own.user + own.system }
 }
@@ -151,7 +151,7 @@ async function openFloor(): Promise<Contender> {
       if (isCached) return undefined // answered without Redis: there is no floor of Redis
       const task: LimitFloorTask = { redisPort: redis.port, shape, inFlight, ms }
       const redisBefore = cpuUsOf(redis.pid())
-      const span = (await floor.ask(task)) as LimitFloorSpan
+      const span = (await floor.request(task)) as LimitFloorSpan
       return {
         ...span,
         redisUs: cpuUsOf(redis.pid()) - redisBefore,

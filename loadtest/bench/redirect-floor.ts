@@ -2,8 +2,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-process.once('message', (answer: { status: number; headers: string[]; body: string }) => {
-  const { status, headers, body } = answer
+process.once('message', (response: { status: number; headers: string[]; body: string }) => {
+  const { status, headers, body } = response
   const server = createServer((_req, res) => {
     res.writeHead(status, headers)
     res.end(body)

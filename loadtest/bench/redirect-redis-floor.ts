@@ -3,10 +3,10 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Redis } from 'ioredis'
-import type { FloorAnswer } from './follow-links.ts'
+import type { FloorResponse } from './follow-links.ts'
 
 /** What the floor is told. */
-export interface RedisFloorTask extends FloorAnswer {
+export interface RedisFloorTask extends FloorResponse {
   readonly redisPort: number
   /** Before the code in a key. */
   readonly prefix: string

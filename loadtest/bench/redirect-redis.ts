@@ -2,13 +2,13 @@
 // by ioredis, turn by turn, on one core. So many links in turn that memory has forgotten each
 // before it is asked for again.
 import { keyOf } from '../../src/stores/redis/link-cache-entry.ts'
-import { startRole } from '../../test/component/role-process.ts'
-import { startCassandra } from '../../test/parts/cassandra.ts'
-import { startRedis } from '../../test/parts/redis.ts'
+import { startRole } from '../../test/kit/processes/role-process.ts'
+import { startCassandra } from '../../test/dependencies/cassandra.ts'
+import { startRedis } from '../../test/dependencies/redis.ts'
 import { compare } from './compare.ts'
 import { fillCache, filledCode } from './fill-links.ts'
 import { startFloor } from './floor-process.ts'
-import { followLoad, sampleAnswer } from './follow-links.ts'
+import { redirectLoad, sampleResponse } from './follow-links.ts'
 import type { RedisFloorTask } from './redirect-redis-floor.ts'
 import { moveToGeneratorCore, onServerCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
@@ -46,14 +46,14 @@ export async function benchRedirectRedis(options: BenchOptions): Promise<Report>
     const floor = startFloor('redirect-redis-floor.ts')
     stops.unshift(() => floor.stop())
     const port = Number(ours.ready['port'])
-    const sample = await sampleAnswer(`http://127.0.0.1:${port}/${codes[0] ?? ''}`)
+    const sample = await sampleResponse(`http://127.0.0.1:${port}/${codes[0] ?? ''}`)
     const task: RedisFloorTask = { ...sample, redisPort: redis.port, prefix: keyOf('') }
-    const told = (await floor.ask(task)) as { port: number }
+    const reply = (await floor.request(task)) as { port: number }
     return await compare({
       bench: 'redirect-redis',
       goal: GOAL,
-      floor: { name: 'node:http + GET', pid: floor.pid, load: followLoad(told.port, codes) },
-      ours: { name: 'redirect', pid: ours.pid, load: followLoad(port, codes) },
+      floor: { name: 'node:http + GET', pid: floor.pid, load: redirectLoad(reply.port, codes) },
+      ours: { name: 'redirect', pid: ours.pid, load: redirectLoad(port, codes) },
       options,
       conditions: { ...conditions, links: LINKS },
     })

@@ -3,7 +3,7 @@
 import { compare } from './compare.ts'
 import { createLinks } from './create-links.ts'
 import { startFloor } from './floor-process.ts'
-import { followLoad, sampleAnswer } from './follow-links.ts'
+import { redirectLoad, sampleResponse } from './follow-links.ts'
 import { startLimited } from './limited-standalone.ts'
 import { moveToGeneratorCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
@@ -23,13 +23,13 @@ export async function benchRedirect(
   const floor = startFloor('redirect-floor.ts')
   try {
     const codes = await createLinks({ port: ours.port, links: LINKS })
-    const answer = await sampleAnswer(`${ours.baseUrl}/${codes[0] ?? ''}`)
-    const { port } = (await floor.ask(answer)) as { port: number }
+    const response = await sampleResponse(`${ours.baseUrl}/${codes[0] ?? ''}`)
+    const { port } = (await floor.request(response)) as { port: number }
     return await compare({
       bench: 'redirect',
       goal: GOAL,
-      floor: { name: 'node:http', pid: floor.pid, load: followLoad(port, codes, clients) },
-      ours: { name: 'standalone', pid: ours.pid, load: followLoad(ours.port, codes, clients) },
+      floor: { name: 'node:http', pid: floor.pid, load: redirectLoad(port, codes, clients) },
+      ours: { name: 'standalone', pid: ours.pid, load: redirectLoad(ours.port, codes, clients) },
       options,
       conditions: { ...conditions, links: LINKS, clients },
     })

@@ -1,10 +1,10 @@
 // What tracing costs a redirect that is not traced: the same process with the preload on and with
 // it off, turn by turn, on one core. Every request says, as the edge would, that it is not sampled.
 import { fileURLToPath } from 'node:url'
-import { type Standalone, startStandalone } from '../../test/component/standalone.ts'
+import { type Standalone, startStandalone } from '../../test/kit/processes/standalone.ts'
 import { compare } from './compare.ts'
 import { createLinks } from './create-links.ts'
-import { followLoad } from './follow-links.ts'
+import { redirectLoad } from './follow-links.ts'
 import { moveToGeneratorCore, onServerCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
 
@@ -44,13 +44,13 @@ export async function benchTracing(options: BenchOptions): Promise<Report> {
   }
 }
 
-function unsampledLoad(port: number, codes: readonly string[]): ReturnType<typeof followLoad> {
-  const head = `HTTP/1.1\r\nHost: s.example\r\ntraceparent: ${traceparent}\r\n\r\n`
-  const requests = codes.map((code) => Buffer.from(`GET /${code} ${head}`))
+function unsampledLoad(port: number, codes: readonly string[]): ReturnType<typeof redirectLoad> {
+  const headers = `HTTP/1.1\r\nHost: s.example\r\ntraceparent: ${traceparent}\r\n\r\n`
+  const requests = codes.map((code) => Buffer.from(`GET /${code} ${headers}`))
   let next = 0
   const request = () => {
     next = (next + 1) % requests.length
     return requests[next] ?? Buffer.alloc(0)
   }
-  return { ...followLoad(port, codes), request }
+  return { ...redirectLoad(port, codes), request }
 }

@@ -13,12 +13,12 @@ export async function untilSettled(
   log: (line: string) => void,
 ): Promise<void> {
   const cpuUs = () => nodes.reduce((sum, node) => sum + cpuUsOf(node.pid()), 0)
-  const begunMs = performance.now()
-  while (performance.now() - begunMs < SETTLE_MS_MAX) {
+  const startMs = performance.now()
+  while (performance.now() - startMs < SETTLE_MS_MAX) {
     const beforeUs = cpuUs()
     await setTimeout(STEP_MS)
     if (cpuUs() - beforeUs >= SETTLED_SHARE * STEP_MS * 1000) continue
-    log(`the store settled in ${((performance.now() - begunMs) / 1000).toFixed(0)} s`)
+    log(`the store settled in ${((performance.now() - startMs) / 1000).toFixed(0)} s`)
     return
   }
   log(`the store has not settled in ${SETTLE_MS_MAX / 1000} s: its figures tell of that too`)

@@ -143,7 +143,7 @@ test('the cancel of an older Job does not replace the outcome of a newer one', (
 
 test('a started Job that is absent counts as deleted, also after a known one', () => {
   const past = { ...finished('Succeeded'), started: 2 }
-  expect(plan({ history: past }).history.last).toMatchObject({ refill: 2, reason: 'JobGone' })
+  expect(plan({ history: past }).history.last).toMatchObject({ refill: 2, reason: 'JobDeleted' })
   expect(plan({ history: { ...past, started: 1 } }).history).toEqual({ ...past, started: 1 })
 })
 

@@ -139,7 +139,7 @@ test('a failure counts with its reason; a success resets the count', () => {
 
 test('a Job deleted by another client counts as failed', () => {
   const { history: now, retryAtMs } = plan({ history: { started: 2, last: null, failures: 0 } })
-  expect(now.last).toMatchObject({ refill: 2, outcome: 'Failed', reason: 'JobGone' })
+  expect(now.last).toMatchObject({ refill: 2, outcome: 'Failed', reason: 'JobDeleted' })
   expect(retryAtMs).toBe(NOW + 5000)
 })
 

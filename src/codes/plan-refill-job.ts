@@ -160,7 +160,7 @@ function newOutcomes({ jobs, history }: ObservedPool, nowMs: number): RefillOutc
     outcome: 'Failed',
     startedMs: nowMs,
     finishedMs: nowMs,
-    reason: 'JobGone',
+    reason: 'JobDeleted',
     message: 'the Job was deleted by another client before it completed',
   } as const
   return [...finished, lost]

@@ -1,7 +1,7 @@
 // Creating links while a store fails, rejects work, or the system clock is set back: each create
 // completes by its deadline, and reports only what the store has confirmed.
 import { describe, expect, test } from '@jest/globals'
-import { createUseCase, PAUSES_MAX, unknown } from '../../test/parts/creator.ts'
+import { createUseCase, PAUSES_MAX, unknown } from '../../test/kit/links/creator.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createMemoryIntentStore } from '../stores/memory/intent-store.ts'

@@ -1,7 +1,7 @@
 // Creating links over stores in memory: what is stored, what is reported, and when. test/model
 // explores faults and concurrency.
 import { describe, expect, test } from '@jest/globals'
-import { createUseCase } from '../../test/parts/creator.ts'
+import { createUseCase } from '../../test/kit/links/creator.ts'
 import { INTENT_TTL_MS } from '../links/intent-store.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { createMemoryLinkStore } from '../stores/memory/link-store.ts'

@@ -1,6 +1,6 @@
 // Which gRPC calls get a span, and which status it records.
 import { expect, test } from '@jest/globals'
-import { recordSpans } from '../../test/parts/recording-spans.ts'
+import { recordSpans } from '../../test/kit/recording-spans.ts'
 import { traceCalls } from './trace-calls.ts'
 import type { UnaryMethod } from './unary-call.ts'
 

@@ -2,7 +2,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, test } from '@jest/globals'
-import { recordSpans } from '../../test/parts/recording-spans.ts'
+import { recordSpans } from '../../test/kit/recording-spans.ts'
 import { traceRequests } from './trace-requests.ts'
 
 /** A request to `url` without a connection. */

@@ -177,12 +177,12 @@ function errorOfResponse({ status, headers }: KubeResponse, body: string): KubeE
 }
 
 function protocolError(message: string): KubeError {
-  return new KubeError(message, { status: 0, reason: 'Torn' })
+  return new KubeError(message, { status: 0, reason: 'Truncated' })
 }
 
 /** `error` as a KubeError; `timeout` is the message if a deadline caused it. */
 function toKubeError(error: unknown, timeout: string | false): KubeError {
-  if (timeout !== false) return new KubeError(timeout, { status: 0, reason: 'Late', cause: error })
+  if (timeout !== false) return new KubeError(timeout, { status: 0, reason: 'Timeout', cause: error })
   if (error instanceof KubeError) return error
   const message = error instanceof Error ? error.message : String(error)
   return new KubeError(message, { status: 0, reason: 'Unreachable', cause: error })

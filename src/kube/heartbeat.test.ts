@@ -1,6 +1,6 @@
 // Hangs are detected: a heartbeat, and the loops of this folder whose calls never return.
 import { expect, test } from '@jest/globals'
-import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
+import { createFakeScheduler } from '../../test/kit/fake-scheduler.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { createPoolController } from './code-pool/pool-controller.ts'

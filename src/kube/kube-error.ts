@@ -4,7 +4,7 @@
 export interface KubeFailure {
   /** The HTTP status; 0 without a response. */
   readonly status: number
-  /** The API's reason, such as `AlreadyExists`; ours are `Unreachable`, `Late`, `Torn`. */
+  /** The API's reason, such as `AlreadyExists`; ours are `Unreachable`, `Timeout`, `Truncated`. */
   readonly reason: string
   /** The delay before the next call, if the server sent one. */
   readonly retryAfterMs?: number | undefined

@@ -2,7 +2,7 @@
 // and responses are delayed.
 import { beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { type Candidate, type Delays, SlowLeases } from '../../test/parts/slow-leases.ts'
+import { type Candidate, type Delays, SlowLeases } from '../../test/kit/kube/slow-leases.ts'
 
 const LOST: Delays = { requestMs: Infinity }
 let world: SlowLeases

@@ -1,7 +1,7 @@
 // A reflector on a fake clock, with an API server whose pages and lines the test defines: back-off
 // after failures, when it lists again, and which responses it rejects.
 import { beforeEach, expect, test } from '@jest/globals'
-import { createFakeScheduler, type FakeScheduler } from '../../test/parts/fake-scheduler.ts'
+import { createFakeScheduler, type FakeScheduler } from '../../test/kit/fake-scheduler.ts'
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
 import { KubeError, type KubeFailure } from './kube-error.ts'
@@ -130,10 +130,10 @@ test.each<readonly [string, KubeError, number]>([
   ['410', fault({ status: 410 }), 2],
   ['400', fault({ status: 400 }), 2],
   ['404', fault({ status: 404 }), 2],
-  ['an error within the watch', fault({ status: 0, reason: 'Refused' }), 2],
+  ['an error within the watch', fault({ status: 0, reason: 'Rejected' }), 2],
   ['429', fault({ status: 429 }), 1],
   ['500', fault({ status: 500 }), 1],
-  ['a broken connection', fault({ status: 0, reason: 'Torn' }), 1],
+  ['a broken connection', fault({ status: 0, reason: 'Truncated' }), 1],
 ])(
   'after %s all objects are listed again if the version is lost: %#',
   async (_name, error, count) => {
@@ -213,7 +213,7 @@ test('50,000 objects are accepted, one more is rejected', async () => {
   cache = createObjectCache({ onChange: () => undefined })
   await run(0)
   expect([cache.size(), reflector.hasSynced()]).toEqual([0, false])
-  expect(failures.at(-1)?.reason).toBe('Refused')
+  expect(failures.at(-1)?.reason).toBe('Rejected')
 })
 
 test.each([
@@ -222,7 +222,7 @@ test.each([
 ])('%s is rejected', async (_name, page) => {
   list = () => Promise.resolve(page)
   await run(0)
-  expect([reflector.hasSynced(), failures.at(-1)?.reason]).toEqual([false, 'Refused'])
+  expect([reflector.hasSynced(), failures.at(-1)?.reason]).toEqual([false, 'Rejected'])
 })
 
 test('a list without items is empty', async () => {
@@ -236,7 +236,7 @@ test.each(['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type
   async (malformed) => {
     watch = (nth, call) => (nth === 1 ? yielding([malformed]) : silent)(nth, call)
     await run(1000)
-    expect([failures[2]?.reason, watchedVersions(), lists.length]).toEqual(['Torn', ['5', '5'], 1])
+    expect([failures[2]?.reason, watchedVersions(), lists.length]).toEqual(['Truncated', ['5', '5'], 1])
   },
 )
 

@@ -1,5 +1,5 @@
 // Keeps a cache in sync with the API server: lists all objects, watches from that version, and
-// resumes broken watches; lists again only if the server no longer has that version.
+// resumes broken watches; relists only if the server no longer has that version.
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
@@ -48,9 +48,9 @@ const IDLE_MS_MAX = 90_000
 const WATCH_SECONDS_MIN = 300
 /** Without a page, a line or a new iteration for so long, it hangs. */
 const ITERATION_MS_MAX = 300_000
-/** A watch that ends sooner without an event has failed. */
+/** A watch that closes sooner without an event has failed. */
 const WATCH_MS_MIN = 1000
-/** After so many consecutive broken watches without an event, all objects are listed again. */
+/** After so many consecutive broken watches without an event, all objects are relisted. */
 const BROKEN_WATCHES_MAX = 5
 
 /** The version from which the next watch starts; `undefined`: list first. */
@@ -116,7 +116,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
 /** Whether the server no longer has the version or rejects it: only a list helps. */
 function mustRelist({ status, reason }: KubeError): boolean {
-  return reason === 'Refused' || (status >= 400 && status < 500 && status !== 429)
+  return reason === 'Rejected' || (status >= 400 && status < 500 && status !== 429)
 }
 
 function labelOf({ status, reason }: KubeError): string {
@@ -207,7 +207,7 @@ async function watchFrom<T extends KubeObject>(
     onEvent()
   }
   if (!hasEvent && scheduler.nowMs() - startedMs < WATCH_MS_MIN)
-    throw new KubeError('a watch closed at once', { status: 0, reason: 'Torn' })
+    throw new KubeError('a watch closed without an event', { status: 0, reason: 'Truncated' })
 }
 
 /** Applies an event to the cache; returns the version after it. Throws KubeError. */
@@ -217,9 +217,9 @@ function applyEvent<T extends KubeObject>(
 ): string {
   if (type === 'ERROR') {
     const error = errorOfStatus(object, { status: 0 })
-    // Whatever the status, events before the next watch may be missing.
+    // With any status, events before the next watch may be missing.
     const { status, retryAfterMs, message } = error
-    throw new KubeError(message, { status, reason: 'Refused', retryAfterMs, cause: error })
+    throw new KubeError(message, { status, reason: 'Rejected', retryAfterMs, cause: error })
   }
   if (type === 'DELETED') cache.remove(trim(object))
   else if (type === 'ADDED' || type === 'MODIFIED') cache.put(trim(withoutManagedFields(object)))
@@ -233,9 +233,9 @@ function parseEvent(line: string): WatchEvent {
     if (isEvent && (event.type === 'ERROR' || event.object.metadata.resourceVersion !== ''))
       return event
   } catch (cause) {
-    throw new KubeError('a line of a watch is torn', { status: 0, reason: 'Torn', cause })
+    throw new KubeError('a line of a watch is not JSON', { status: 0, reason: 'Truncated', cause })
   }
-  throw new KubeError('a line of a watch is no event', { status: 0, reason: 'Torn' })
+  throw new KubeError('a line of a watch is not an event', { status: 0, reason: 'Truncated' })
 }
 
 function withoutManagedFields(object: KubeObject): KubeObject {
@@ -246,5 +246,5 @@ function withoutManagedFields(object: KubeObject): KubeObject {
 }
 
 function listError(message: string): KubeError {
-  return new KubeError(message, { status: 0, reason: 'Refused' })
+  return new KubeError(message, { status: 0, reason: 'Rejected' })
 }

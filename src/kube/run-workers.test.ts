@@ -1,6 +1,6 @@
 // Workers that take keys from a queue: retries, deadlines and metrics.
 import { expect, test } from '@jest/globals'
-import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
+import { createFakeScheduler } from '../../test/kit/fake-scheduler.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { KubeError } from './kube-error.ts'
 import { runWorkers, TerminalError, type WorkersOptions } from './run-workers.ts'
@@ -61,7 +61,7 @@ test('workers requeue failed keys, not terminal ones, and survive a defect', asy
         seen.push(key)
         const count = seen.filter((one) => one === key).length
         if (key === 'fault' && count < 3)
-          return Promise.reject(new KubeError('away', { status: 500, reason: 'Internal' }))
+          return Promise.reject(new KubeError('unavailable', { status: 500, reason: 'Internal' }))
         if (key === 'terminal') return Promise.reject(new TerminalError('never'))
         if (key === 'defect' && count < 2) return Promise.reject(new TypeError('oops'))
         return Promise.resolve(key === 'later' && count < 2 ? { requeueAfterMs: 60_000 } : {})
@@ -101,7 +101,7 @@ test('a reconcile is aborted after a minute', async () => {
         new Promise((_, reject) => {
           signal.addEventListener('abort', () => {
             aborted++
-            reject(new KubeError('late', { status: 0, reason: 'Late' }))
+            reject(new KubeError('timeout', { status: 0, reason: 'Timeout' }))
           })
         }),
       scheduler,

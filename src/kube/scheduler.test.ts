@@ -1,7 +1,7 @@
 // Pauses and deadlines: each ends at its time or with its signal, and leaks no timer or listener.
 import { getEventListeners } from 'node:events'
 import { expect, test } from '@jest/globals'
-import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
+import { createFakeScheduler } from '../../test/kit/fake-scheduler.ts'
 import { deadlineOn, completesWithin, pauseOn, systemScheduler, untilAborted } from './scheduler.ts'
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length

@@ -1,7 +1,7 @@
 // The queue of keys, on a fake clock.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createFakeScheduler } from '../../test/parts/fake-scheduler.ts'
+import { createFakeScheduler } from '../../test/kit/fake-scheduler.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { createWorkQueue } from './work-queue.ts'
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { FAULTS_MAX, renderFault } from './rule-fault.ts'
 import { DEPTH_MAX, DESCRIPTORS_MAX, parseRules, TEXT_LENGTH_MAX } from './rules.ts'
-import { faultsOf, file, limit } from '../../test/parts/rules-file.ts'
+import { faultsOf, file, limit } from '../../test/kit/rules-file.ts'
 
 describe('faults in the structure', () => {
   const loading = 'error loading config file:'

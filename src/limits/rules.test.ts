@@ -1,7 +1,7 @@
 // Faults of a rules file, with message and line; messages of the reference are equal to its own.
 import { describe, expect, test } from '@jest/globals'
 import { parseRules } from './rules.ts'
-import { faultsOf, file, limit } from '../../test/parts/rules-file.ts'
+import { faultsOf, file, limit } from '../../test/kit/rules-file.ts'
 
 describe('faults that the reference reports too', () => {
   test.each([

@@ -103,7 +103,7 @@ function openComponents(config: Config, service: Service) {
     cache,
     monotonicMs,
     metrics,
-    onError: onError('forget-link'),
+    onError: onError('invalidate-link'),
   })
   const pools = watchPools({
     readPools: () => readPools(cassandra),

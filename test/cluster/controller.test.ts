@@ -70,8 +70,8 @@ test(
     await kubectl('delete', 'job', job, '--namespace', RELEASE, '--wait=false')
     await createCodeSecret(MISSING)
     await waitFor(
-      'JobGone',
-      async () => (await describePool(DEGRADED)).includes('JobGone'),
+      'JobDeleted',
+      async () => (await describePool(DEGRADED)).includes('JobDeleted'),
       WAIT_MS_MAX,
     )
     await pools.waitForCondition(DEGRADED, 'Ready', 'True LevelSufficient')
@@ -119,7 +119,7 @@ test(
       lastRefill: { refill: 2, outcome: 'Succeeded' },
     })
     const description = await describePool(SMALL)
-    for (const reason of ['RefillBegun', 'RefillSucceeded', 'LevelSufficient', 'NotNeeded'])
+    for (const reason of ['RefillStarted', 'RefillSucceeded', 'LevelSufficient', 'NotNeeded'])
       expect(description).toContain(reason)
     process.stdout.write(`${codes.length} links created\n`)
   },

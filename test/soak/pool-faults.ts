@@ -161,16 +161,16 @@ async function refillAtOnce(given: {
           await Promise.race([sleep(afterMs), job.exited])
           job.kill()
         }
-        const { exitStatus: how, stderr, stdout } = await withinDeadline(
+        const { exitStatus, stderr, stdout } = await withinDeadline(
           'a refill',
           job.exited,
           JOB_MS_MAX,
         ).catch((error: unknown) => {
           throw new Error(`a refill of ${String(target)} said: ${job.output()}`, { cause: error })
         })
-        if (how === 'SIGKILL') sum.killed++
-        else if (how === 0) sum.ended++
-        else throw new Error(`a refill ended with ${String(how)}: ${stderr}${stdout}`)
+        if (exitStatus === 'SIGKILL') sum.killed++
+        else if (exitStatus === 0) sum.ended++
+        else throw new Error(`a refill ended with ${String(exitStatus)}: ${stderr}${stdout}`)
       }),
     )
   } finally {
@@ -218,10 +218,10 @@ export async function rejectOtherSecret(machines: ManyMachines): Promise<string>
   await machines.startRefill({ pool, target: BLOCK }).succeeded(JOB_MS_MAX)
   const secretFile = await machines.makeSecret()
   const job = machines.startRefill({ pool, target: 3 * BLOCK, secretFile })
-  const { exitStatus: how, stderr } = await withinDeadline('the refusal', job.exited, JOB_MS_MAX)
+  const { exitStatus, stderr } = await withinDeadline('the refusal', job.exited, JOB_MS_MAX)
   const { minted } = await readWhole(machines, pool)
-  if (how === 3 && stderr.includes('another code secret') && minted === 1) return stderr.trim()
-  throw new Error(`another secret: ${String(how)}, ${String(minted)} blocks, ${stderr}`)
+  if (exitStatus === 3 && stderr.includes('another code secret') && minted === 1) return stderr.trim()
+  throw new Error(`another secret: ${String(exitStatus)}, ${String(minted)} blocks, ${stderr}`)
 }
 
 /** The result of killing create pods. */

@@ -4,7 +4,7 @@ import {
   createdAsAsked,
   type RunningCreateApp,
   startCreateApp,
-} from '../../../test/parts/create-app.ts'
+} from '../../../test/kit/http/create-app.ts'
 
 let app: RunningCreateApp
 

@@ -5,7 +5,7 @@ import {
   createdAsAsked,
   type RunningCreateApp,
   startCreateApp,
-} from '../../../test/parts/create-app.ts'
+} from '../../../test/kit/http/create-app.ts'
 import { problemTypes } from '../problem.ts'
 
 let app: RunningCreateApp

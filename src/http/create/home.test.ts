@@ -5,7 +5,7 @@ import {
   createdAsAsked,
   type RunningCreateApp,
   startCreateApp,
-} from '../../../test/parts/create-app.ts'
+} from '../../../test/kit/http/create-app.ts'
 import type { CreateOutcome } from '../../create/create-link.ts'
 
 let app: RunningCreateApp

@@ -1,7 +1,7 @@
 // The response of POST /v1/urls when the store does not confirm a link. What it stores is tested in
 // src/create, and everything else with real stores in test/component.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { type RunningCreateApp, startCreateApp } from '../../../test/parts/create-app.ts'
+import { type RunningCreateApp, startCreateApp } from '../../../test/kit/http/create-app.ts'
 import type { CreateOutcome } from '../../create/create-link.ts'
 
 const notConfirmed =

@@ -29,11 +29,11 @@ export function emitEvents(
     logOutcome(log, { namespace, pool: name }, outcome)
   }
   if (hasStarted(pool, status)) {
-    metrics.refillJobs.inc({ result: 'begun' })
+    metrics.refillJobs.inc({ result: 'started' })
     const start = plan.steps.find((step) => step.kind === 'start')
     const aim = start === undefined ? '' : `, up to ${start.fillTo} codes`
     const note = `Refill ${status.refills ?? 0} has started${aim}`
-    emit({ type: 'Normal', reason: 'RefillBegun', action: 'Refill', note })
+    emit({ type: 'Normal', reason: 'RefillStarted', action: 'Refill', note })
     const { refills: refill, level } = status
     log.info({ namespace, pool: name, refill, level, fillTo: start?.fillTo }, 'refill started')
   }

@@ -45,7 +45,7 @@ async function reconcile(given: Given) {
       steps.push(method)
       const code = given.statuses?.[method]
       if (code !== undefined)
-        return Promise.reject(new KubeError('refused', { status: code, reason: 'R' }))
+        return Promise.reject(new KubeError('rejected', { status: code, reason: 'R' }))
       if (method === 'PATCH') status = (body as { status: CodePoolStatus }).status
       return Promise.resolve({ items: [], metadata: { ...metadata, resourceVersion: '8' } })
     },
@@ -88,7 +88,7 @@ async function reconcile(given: Given) {
 test('a Job is created if the fresh level requires it', async () => {
   const { steps, events, outcome } = await reconcile({ levels: [row(1000), row(1999)] })
   expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8'])
-  expect([events, outcome]).toEqual([['RefillBegun'], { requeueAfterMs: 15_000 }])
+  expect([events, outcome]).toEqual([['RefillStarted'], { requeueAfterMs: 15_000 }])
 })
 
 test('no Job is created if the fresh level requires none, whatever was cached', async () => {
@@ -135,7 +135,7 @@ test.each([400, 403, 404, 422])('a Job rejected with %i is reported, not counted
   const given = { levels: [row(0), row(0)], statuses: { POST: code } } as const
   const { steps, status, degraded, outcome } = await reconcile(given)
   expect(steps).toEqual(['refresh', 'POST', 'PATCH', 'cache 8'])
-  expect([status.refills, degraded?.reason]).toEqual([0, 'JobRefused'])
+  expect([status.refills, degraded?.reason]).toEqual([0, 'JobRejected'])
   expect(outcome).toMatchObject({ status: code })
 })
 

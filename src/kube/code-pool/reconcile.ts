@@ -82,7 +82,7 @@ function rejectedPlan(plan: RefillPlan, error: unknown): RefillPlan | undefined 
   const start = plan.steps.find((step) => step.kind === 'start')
   if (start === undefined || !(error instanceof KubeError)) return undefined
   if (![400, 403, 404, 422].includes(error.status)) return undefined
-  const blocker = { reason: 'JobRefused', message: error.message }
+  const blocker = { reason: 'JobRejected', message: error.message }
   return { ...plan, blocker, history: { ...plan.history, started: start.refill - 1 }, steps: [] }
 }
 

@@ -1,6 +1,6 @@
 // A call from its descriptors to its verdict: over real rules and counters in memory.
 import { describe, expect, test } from '@jest/globals'
-import { START_US, entriesOf, limiterOf, perClient } from '../../../test/parts/decide-limits.ts'
+import { START_US, entriesOf, limiterOf, perClient } from '../../../test/kit/ratelimit/decide-limits.ts'
 import type { Descriptor } from '../../limits/descriptor.ts'
 import { LimitRequestError } from '../../limits/verdict.ts'
 

@@ -1,6 +1,6 @@
 // Calls decided without the store, because it is unavailable or because the denial is cached.
 import { describe, expect, test } from '@jest/globals'
-import { limiterOf, perClient } from '../../../test/parts/decide-limits.ts'
+import { limiterOf, perClient } from '../../../test/kit/ratelimit/decide-limits.ts'
 
 const quotas = `
 domain: shop

@@ -1,7 +1,7 @@
 // Rules in shadow mode deny no call, take no hits from other rules, and set no header: over the
 // store, from the deny cache, and while the store is unavailable.
 import { describe, expect, test } from '@jest/globals'
-import { limiterOf } from '../../../test/parts/decide-limits.ts'
+import { limiterOf } from '../../../test/kit/ratelimit/decide-limits.ts'
 
 /** A rule that is always over its limit, and a bucket that counts only admitted calls. */
 const shadowedBeside = (mode: string) => `

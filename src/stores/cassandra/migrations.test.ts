@@ -1,5 +1,5 @@
 // The schema version during a migration. The migration itself needs a real node: see
-// test/component/cassandra-migrate.test.ts.
+// test/component/stores/cassandra-migrate.test.ts.
 import { expect, test } from '@jest/globals'
 import { StoreError } from '../../resilience/store-error.ts'
 import { readSchemaVersion } from './migrations.ts'

@@ -1,7 +1,7 @@
 // Attributes of a statement's span; a statement outside a traced request has no span.
 import { expect, test } from '@jest/globals'
 import { StoreError } from '../../resilience/store-error.ts'
-import { recordSpans } from '../../../test/parts/recording-spans.ts'
+import { recordSpans } from '../../../test/kit/recording-spans.ts'
 import { traceStatements } from './trace-statements.ts'
 
 const READ = 'SELECT long_url\n  FROM links WHERE short_code = ?'

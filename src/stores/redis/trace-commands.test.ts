@@ -1,6 +1,6 @@
 // Each Redis command of a traced request has a span; outside a traced request none has.
 import { expect, test } from '@jest/globals'
-import { recordSpans } from '../../../test/parts/recording-spans.ts'
+import { recordSpans } from '../../../test/kit/recording-spans.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import type { LinkCacheCommands } from './link-cache.ts'
 import { traceBatches, traceCommands } from './trace-commands.ts'

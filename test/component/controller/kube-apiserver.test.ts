@@ -204,7 +204,7 @@ describe('the controller with only its own permissions', () => {
           ours
             .map(({ reason }) => reason)
             .sort()
-            .join() === 'RefillBegun,RefillSucceeded'
+            .join() === 'RefillStarted,RefillSucceeded'
         )
       })
       await waitFor('the owner of the pool', () => keeper.rows.get('n/p')?.owner === 'n/p')

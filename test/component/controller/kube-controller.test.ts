@@ -41,7 +41,7 @@ test('a new pool is filled by one Job and owned by its CodePool', async () => {
     lastRefill: { refill: 1, outcome: 'Succeeded' },
   })
   await waitFor('events', () => world.events().length === 2)
-  expect(world.events()).toEqual(['RefillBegun', 'RefillSucceeded'])
+  expect(world.events()).toEqual(['RefillStarted', 'RefillSucceeded'])
 })
 
 test('each time the level falls below low water, exactly one Job refills the pool', async () => {
@@ -122,9 +122,9 @@ test('a corrected spec replaces a stuck Job', async () => {
   expect(world.jobs().map(({ metadata }) => metadata.name)).not.toContain(stuck?.metadata.name)
   await waitFor('events', () => world.events().length === 4)
   expect(world.events()).toEqual([
-    'RefillBegun',
+    'RefillStarted',
     'RefillCancelled',
-    'RefillBegun',
+    'RefillStarted',
     'RefillSucceeded',
   ])
 })
@@ -188,7 +188,7 @@ test('the status reports why a pod does not start until one has started', async 
   patchJob({}, { ready: 1 })
   await waitForCondition('p', 'Degraded', 'False AsExpected')
   await waitFor('events', () => world.events().length === 3)
-  expect(world.events()).toEqual(['RefillBegun', 'PodNotStarted', 'Recovered'])
+  expect(world.events()).toEqual(['RefillStarted', 'PodNotStarted', 'Recovered'])
 })
 
 test('a deleted Job is recreated', async () => {
@@ -196,7 +196,7 @@ test('a deleted Job is recreated', async () => {
   await waitForCondition('p', 'Refilling', 'True JobRunning')
   world.onJob = completeJob
   world.fake.store.remove(PATHS.jobs, world.jobs()[0]?.metadata.name ?? '')
-  await waitForCondition('p', 'Degraded', 'True JobGone')
+  await waitForCondition('p', 'Degraded', 'True JobDeleted')
   await waitForCondition('p', 'Ready', 'True LevelSufficient')
   expect(world.statusOf('p')).toMatchObject({ refills: 2 })
 }, 20_000)
@@ -245,8 +245,8 @@ test('the status reports a Job that the API server rejects; the Job is retried',
   world.fake.reject = ({ method, path }) =>
     method === 'POST' && path === PATHS.jobs ? { status: 403, reason: 'exceeded quota' } : undefined
   world.makePool('p')
-  await waitForCondition('p', 'Degraded', 'True JobRefused')
-  expect(world.condition('p', 'Refilling')).toBe('False JobRefused')
+  await waitForCondition('p', 'Degraded', 'True JobRejected')
+  expect(world.condition('p', 'Refilling')).toBe('False JobRejected')
   expect(world.statusOf('p')['refills']).toBe(0)
   world.fake.reject = () => undefined
   world.onJob = completeJob

@@ -92,8 +92,8 @@ async function run({ metadata, ...job }: FakeObject): Promise<void> {
     },
   })
   jobs.push(running)
-  const { exitStatus: how, stdout, stderr } = await running.exited
-  const state = { terminated: { exitCode: how, message: `${stdout}${stderr}` } }
+  const { exitStatus, stdout, stderr } = await running.exited
+  const state = { terminated: { exitCode: exitStatus, message: `${stdout}${stderr}` } }
   fake.store.create(PATHS.pods, {
     metadata: {
       name: `${metadata.name}-x`,
@@ -101,7 +101,7 @@ async function run({ metadata, ...job }: FakeObject): Promise<void> {
     },
     status: { containerStatuses: [{ name: 'refill', state }] },
   })
-  const type = how === 0 ? 'Complete' : 'Failed'
+  const type = exitStatus === 0 ? 'Complete' : 'Failed'
   const lastTransitionTime = new Date().toISOString()
   if (fake.store.get(PATHS.jobs, metadata.name) === undefined) return
   fake.store.patch(PATHS.jobs, metadata.name, {

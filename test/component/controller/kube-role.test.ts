@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   for (const { child } of running) child.kill('SIGKILL')
-  await Promise.all(running.map(({ exited: ended }) => ended))
+  await Promise.all(running.map(({ exited }) => exited))
   running = []
   await fake.stop()
   await rm(folder, { recursive: true })

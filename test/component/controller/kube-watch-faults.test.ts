@@ -69,7 +69,7 @@ describe('many changes and faults', () => {
       fake.endWatches()
     },
     () => {
-      fake.nextEvent = 'torn'
+      fake.nextEvent = 'truncated'
     },
     () => {
       fake.nextEvent = 'twice'

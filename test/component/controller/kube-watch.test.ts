@@ -73,7 +73,7 @@ describe('after a fault it resumes the watch without another list', () => {
     [
       'a truncated line',
       () => {
-        fake.nextEvent = 'torn'
+        fake.nextEvent = 'truncated'
       },
     ],
     [

@@ -61,8 +61,8 @@ async function runSmoke(env: Readonly<Record<string, string>>) {
 describe('smoke', () => {
   test('prints each step that works, and exits with 0; also right after another run', async () => {
     for (let run = 0; run < 2; run++) {
-      const { exitStatus: how, stdout, stderr } = await smoke(limited)
-      expect([how, stderr]).toEqual([0, ''])
+      const { exitStatus, stdout, stderr } = await smoke(limited)
+      expect([exitStatus, stderr]).toEqual([0, ''])
       const [shortened, followed, refused, codes, ...more] = stdout.trim().split('\n')
       expect(shortened).toMatch(/^ok shortens: .* of 20 creates \d+ are left$/)
       expect(followed).toMatch(/^ok follows: \/\w{7} leads to .* \(302\), limit 200$/)
@@ -73,8 +73,8 @@ describe('smoke', () => {
   }, 60_000)
 
   test('skips the 429 step if the limit exceeds SMOKE_CREATES_MAX', async () => {
-    const { exitStatus: how, stdout } = await smoke(limited, { SMOKE_CREATES_MAX: '5' })
-    expect(how).toBe(0)
+    const { exitStatus, stdout } = await smoke(limited, { SMOKE_CREATES_MAX: '5' })
+    expect(exitStatus).toBe(0)
     expect(stdout).toMatch(/^ok is refused: (not tried: a client may create 20 at once|429 after)/m)
   }, 60_000)
 
@@ -93,8 +93,8 @@ describe('smoke', () => {
   }, 60_000)
 
   test('requires SMOKE_URL', async () => {
-    const { exitStatus: how, stderr } = await runSmoke({})
-    expect([how, stderr]).toEqual([
+    const { exitStatus, stderr } = await runSmoke({})
+    expect([exitStatus, stderr]).toEqual([
       2,
       'curtail: SMOKE_URL is required: an http:// or https:// URL\n',
     ])

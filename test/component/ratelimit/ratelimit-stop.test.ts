@@ -14,7 +14,7 @@ import { limiterEnvironment } from '../../stack/limiter-environment.ts'
 const TEST_MS_MAX = 30_000
 const real = await import('../../../src/grpc/serve.ts')
 let grpcPort = 0
-jest.unstable_mockModule('../../src/grpc/serve.ts', () => ({
+jest.unstable_mockModule('../../../src/grpc/serve.ts', () => ({
   async serveGrpc(deps: GrpcServeDeps) {
     const server = await real.serveGrpc(deps)
     grpcPort = server.port
@@ -27,7 +27,7 @@ jest.unstable_mockModule('../../src/grpc/serve.ts', () => ({
 }))
 let redisClosed = 0
 const { connectRedis } = await import('../../../src/stores/redis/connection.ts')
-jest.unstable_mockModule('../../src/stores/redis/connection.ts', () => ({
+jest.unstable_mockModule('../../../src/stores/redis/connection.ts', () => ({
   connectRedis(...args: Parameters<typeof connectRedis>) {
     const connection = connectRedis(...args)
     const close = () => {

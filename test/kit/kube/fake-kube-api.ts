@@ -54,7 +54,7 @@ export class FakeKubeApi {
   /** Number of lists that have waited so far. */
   listsHeld = 0
   /** How the next event is written to each watch. */
-  nextEvent: 'whole' | 'torn' | 'twice' = 'whole'
+  nextEvent: 'whole' | 'truncated' | 'twice' = 'whole'
   bookmarkMs = BOOKMARK_MS
   port = 0
   readonly #watches = new Set<Watch>()
@@ -147,7 +147,7 @@ export class FakeKubeApi {
       const fault = this.reject({ method, path, query })
       if (fault !== undefined) {
         note(fault.status)
-        refuseWith(res, fault)
+        rejectWith(res, fault)
         return
       }
       const body = await bodyOf(req)
@@ -228,7 +228,7 @@ export class FakeKubeApi {
     this.nextEvent = 'whole'
     for (const watch of this.#watches) {
       if (watch.isSilent) continue
-      if (delivery === 'torn') {
+      if (delivery === 'truncated') {
         const line = JSON.stringify({ type: event.type, object: event.object })
         watch.res.write(line.slice(0, Math.floor(line.length / 2)))
         watch.res.socket?.end()
@@ -288,7 +288,7 @@ function send(res: ServerResponse, status: number, document: unknown): void {
   res.end(JSON.stringify(document))
 }
 
-function refuseWith(res: ServerResponse, { status, reason, retryAfterSeconds }: FakeFault): void {
+function rejectWith(res: ServerResponse, { status, reason, retryAfterSeconds }: FakeFault): void {
   if (retryAfterSeconds !== undefined) res.setHeader('Retry-After', String(retryAfterSeconds))
   send(res, status, { kind: 'Status', code: status, reason, message: reason })
 }

@@ -88,8 +88,8 @@ async function refillOnce(
           await Promise.race([sleep(random.int(KILL_MS)), job.exited])
           job.kill()
         }
-        const { exitStatus: how, stderr } = await withinDeadline('a refill', job.exited, JOB_MS_MAX)
-        if (how !== 0 && how !== 'SIGKILL') throw new Error(`a refill: ${String(how)} ${stderr}`)
+        const { exitStatus, stderr } = await withinDeadline('a refill', job.exited, JOB_MS_MAX)
+        if (exitStatus !== 0 && exitStatus !== 'SIGKILL') throw new Error(`a refill: ${String(exitStatus)} ${stderr}`)
       }),
     )
   } finally {

@@ -86,7 +86,7 @@ export async function startRole(options: RoleOptions): Promise<RoleProcess> {
 function readLog({
   role,
   child,
-  exited: ended,
+  exited,
 }: {
   role: string
   child: ChildProcess
@@ -114,7 +114,7 @@ function readLog({
         resolve(entry)
       }
     })
-    void ended.then((status) => {
+    void exited.then((status) => {
       clearTimeout(timer)
       // A client of the process would report only a refused connection.
       if (typeof status === 'number' && status > 0)
