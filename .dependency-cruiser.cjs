@@ -1,4 +1,4 @@
-// The import rules: which module may import which. A module is a folder of src/.
+// The import rules: the modules that each module may import. A module is a folder of src/.
 const only = (module, mayImport) => ({
   name: `${module}-imports`,
   severity: 'error',

@@ -12,7 +12,7 @@ RUN npm ci --ignore-scripts
 COPY LICENSE ./
 COPY src ./src
 COPY k8s/image ./k8s/image
-# The bill of materials lists the packages of the base.
+# The bill of materials also lists the packages of the base image.
 COPY --from=base / /base
 RUN node k8s/image/write-app.ts /out /base
 

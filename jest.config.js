@@ -1,5 +1,5 @@
-// Jest on swc, as ES modules. Projects are the levels of test: `unit` needs Node alone,
-// the others start processes. test/run.ts chooses among them.
+// Jest with swc, as ES modules. Each project is a test level: `unit` needs only Node.js, the others
+// start processes. test/run.ts selects the projects to run.
 const shared = {
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironment: 'node',
@@ -13,7 +13,7 @@ const shared = {
 }
 
 export default {
-  // Tolerates a machine that stalls for seconds; waits in tests have their own deadlines.
+  // Long enough for a machine that stalls for seconds; waits in tests have their own deadlines.
   testTimeout: 30_000,
   reporters: ['default', '<rootDir>/test/open-handle-reporter.ts'],
   projects: [

@@ -20,9 +20,10 @@ const ANNOTATION = '@schema '
 /** Returns the values in file order. Throws an error with the path of an invalid value. */
 export function readValues(source: string): readonly Value[] {
   const document = parseDocument(source)
-  const [fault] = document.errors
-  if (fault !== undefined) throw fault
-  if (!isMap(document.contents)) throw new Error('values.yaml must hold a map')
+  const [error] = document.errors
+  if (error !== undefined) throw error
+  if (!isMap(document.contents))
+    throw new Error('Cannot read values.yaml: it must contain a mapping')
   return readMap(document.contents, '')
 }
 
@@ -38,7 +39,7 @@ function readPair(
   { key, value }: Pair,
   { path, inherited }: { path: string; inherited: string | undefined },
 ): Value {
-  if (!isScalar(key)) throw new Error(`a key below ${path} is no text`)
+  if (!isScalar(key)) throw new Error(`Cannot read values.yaml: a key of ${path} is not a scalar`)
   const name = String(key.value)
   const valuePath = path === '' ? name : `${path}.${name}`
   const { about, annotation } = readComment(key.commentBefore ?? inherited ?? '')
@@ -72,5 +73,7 @@ function typeOf(fallback: unknown, annotation: Schema, path: string): Schema {
     const isAnnotated = ['pattern', 'enum', 'type'].some((word) => word in annotation)
     if (isAnnotated) return { type: 'string' }
   }
-  throw new Error(`${path} of values.yaml must say what is allowed, in a line with ${ANNOTATION}`)
+  throw new Error(
+    `Cannot read ${path} of values.yaml: a line with ${ANNOTATION}must define the allowed values`,
+  )
 }

@@ -43,7 +43,7 @@ import type { ObjectMeta } from '../objects.ts'
 export async function renderTypes(): Promise<string> {
   const { spec } = parse(readFileSync(CRD_PATH, 'utf8')) as Definition
   const [version] = spec.versions
-  if (version === undefined) throw new Error('the definition has no version')
+  if (version === undefined) throw new Error('Cannot render the types: the CRD has no version')
   const { properties = {} } = version.schema.openAPIV3Schema
   const { group, names } = spec
   const { kind } = names
@@ -87,8 +87,8 @@ function docOf(description = ''): string {
 function fieldsOf({ properties = {}, required = [] }: Schema, isSpec: boolean): string {
   const fields = Object.entries(properties).map(([name, schema]) => {
     const isRequired = required.includes(name) || (isSpec && schema.default !== undefined)
-    const mark = isRequired ? '' : '?'
-    return `${docOf(schema.description)}readonly ${name}${mark}: ${typeOf(schema, isSpec)}`
+    const optional = isRequired ? '' : '?'
+    return `${docOf(schema.description)}readonly ${name}${optional}: ${typeOf(schema, isSpec)}`
   })
   return `{\n${fields.join('\n')}\n}`
 }

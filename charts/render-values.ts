@@ -51,7 +51,7 @@ function schemaOf({ about, schema, children }: Value): Schema {
   return { ...description, ...closed(propertiesOf(children)), ...rest }
 }
 
-const HEAD = `# Values of the chart curtail
+const HEADER = `# Values of the chart curtail
 
 [docs/install.md](../../docs/install.md) explains how to install it; \`values-staging.yaml\` and
 \`values-production.yaml\` are complete examples. \`npm run render\` renders this page from
@@ -69,7 +69,7 @@ function renderReadme(values: readonly Value[], shapes: Record<string, Schema>):
     ([name, shape]) => `- <a id="${name}"></a>**${name}**: ${allowedOf(shape)}\n`,
   )
   const last = `\n## Shapes\n\n${named.join('')}`
-  return [HEAD, `\n## General\n\n${renderTable(single)}`, ...sections, last].join('')
+  return [HEADER, `\n## General\n\n${renderTable(single)}`, ...sections, last].join('')
 }
 
 function leavesOf(values: readonly Value[]): Value[] {
@@ -84,8 +84,8 @@ function renderTable(values: readonly Value[]): string {
       .map((cell) => cell.replaceAll('|', '\\|'))
       .join(' | '),
   )
-  const head = ['value | default | allowed | meaning', '--- | --- | --- | ---']
-  return `${[...head, ...rows].map((row) => `| ${row} |`).join('\n')}\n`
+  const header = ['value | default | allowed | meaning', '--- | --- | --- | ---']
+  return `${[...header, ...rows].map((row) => `| ${row} |`).join('\n')}\n`
 }
 
 /** Describes the allowed values of a schema. */

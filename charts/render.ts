@@ -37,7 +37,7 @@ async function main(isChecking: boolean): Promise<number> {
     const found = await readFile(path, 'utf8').catch(() => undefined) // not rendered yet
     if (found === wanted) continue
     stale++
-    process.stdout.write(`${isChecking ? 'not as rendered' : 'rendered'}: ${path}\n`)
+    process.stdout.write(`${isChecking ? 'outdated' : 'rendered'}: ${path}\n`)
     if (!isChecking) await writeFile(path, wanted)
   }
   return isChecking && stale > 0 ? 1 : 0

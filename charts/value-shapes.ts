@@ -4,7 +4,7 @@
 /** A JSON Schema (draft 7) or subschema. */
 export type Schema = Readonly<Record<string, unknown>>
 
-const texts: Schema = { type: 'object', additionalProperties: { type: 'string' } }
+const stringMap: Schema = { type: 'object', additionalProperties: { type: 'string' } }
 const quantity: Schema = { type: ['string', 'number'], pattern: '^[0-9.]+([kKMGTPE]i?|m)?$' }
 const quantities: Schema = { type: 'object', additionalProperties: quantity }
 const percent: Schema = { type: 'integer', minimum: 1, maximum: 100 }
@@ -20,7 +20,7 @@ export const valueShapes: Readonly<Record<string, Schema>> = {
   objectName: { type: 'string', maxLength: 63, pattern: '^([a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$' },
   secretKey: { type: 'string', pattern: '^[A-Za-z0-9._-]+$' },
   optionalSecretKey: { type: 'string', pattern: '^[A-Za-z0-9._-]*$' },
-  texts,
+  stringMap,
   imageRepository: { type: 'string', pattern: '^[a-z0-9][A-Za-z0-9._:/-]*$' },
   imageTag: { type: 'string', pattern: '^([A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$' },
   imageDigest: { type: 'string', pattern: '^(sha256:[0-9a-f]{64})?$' },

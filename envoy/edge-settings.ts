@@ -1,6 +1,6 @@
-// The settings of the edge: names, defaults and bounds. Validates them; renders nothing.
+// The edge's settings: names, defaults and bounds. Validates them; renders nothing.
 
-/** The address of a service; its name may resolve to several addresses. */
+/** The endpoint of a service; its host name may resolve to several addresses. */
 export interface Endpoint {
   /** DNS name, or IP address. */
   readonly host: string
@@ -17,7 +17,7 @@ export interface EdgeSettings {
   readonly dualStack: boolean
   /** Port of plain HTTP/1.1 and HTTP/2. @default 8080 */
   readonly httpPort: number
-  /** Whether HTTPS is served too. @default false */
+  /** Whether the edge serves HTTPS too. @default false */
   readonly tls: boolean
   /** Port of HTTPS. @default 8443 */
   readonly httpsPort: number
@@ -27,7 +27,7 @@ export interface EdgeSettings {
   readonly certificateFolder: string
   /** Port of /stats/prometheus and /ready. @default 9090 */
   readonly metricsPort: number
-  /** Port of Envoy's admin on loopback; 0: any. @default 9901 */
+  /** Port of Envoy's admin interface on loopback; 0: any. @default 9901 */
   readonly adminPort: number
   /** Number of proxies before the edge whose X-Forwarded-For is trusted. @default 0 */
   readonly trustedHops: number
@@ -43,9 +43,9 @@ export interface EdgeSettings {
   readonly failClosed: boolean
   /** File of the access log; empty: no access log. @default /dev/stdout */
   readonly accessLogPath: string
-  /** Client connections at most. @default 20000 */
+  /** Maximum client connections. @default 20000 */
   readonly connectionsMax: number
-  /** Heap at most: near it the edge sheds idle connections, then requests. @default 400 MiB */
+  /** Maximum heap: near it Envoy closes idle connections and rejects requests. @default 400 MiB */
   readonly heapBytesMax: number
   /** Time in which a request's headers must arrive, such as `10s`. @default 10s */
   readonly requestHeadersTimeout: string
@@ -55,23 +55,23 @@ export interface EdgeSettings {
   readonly idleTimeout: string
   /** Maximum requests of one client per second, of any kind. @default 2000 */
   readonly ceilingPerSecond: number
-  /** While the limiter is unavailable: creates of one client at once. @default 20 */
+  /** While the limiter is unavailable: burst of creates of one client. @default 20 */
   readonly createBurst: number
-  /** While the limiter is unavailable: creates of one client each second. @default 2 */
+  /** While the limiter is unavailable: creates of one client per second. @default 2 */
   readonly createPerSecond: number
-  /** While the limiter is unavailable: creates of all clients at once. @default 1000 */
+  /** While the limiter is unavailable: burst of creates of all clients. @default 1000 */
   readonly createTotalBurst: number
-  /** While the limiter is unavailable: creates of all clients each second. @default 400 */
+  /** While the limiter is unavailable: creates of all clients per second. @default 400 */
   readonly createTotalPerSecond: number
-  /** While the limiter is unavailable: redirects of one client at once. @default 500 */
+  /** While the limiter is unavailable: burst of redirects of one client. @default 500 */
   readonly redirectBurst: number
-  /** While the limiter is unavailable: redirects of one client each second. @default 200 */
+  /** While the limiter is unavailable: redirects of one client per second. @default 200 */
   readonly redirectPerSecond: number
   /** Host of the OpenTelemetry collector (OTLP over gRPC); empty: no tracing. @default empty */
   readonly tracingHost: string
-  /** Its port. @default 4317 */
+  /** Port of the collector. @default 4317 */
   readonly tracingPort: number
-  /** Requests traced, in percent. @default 1 */
+  /** Traced requests, in percent. @default 1 */
   readonly tracingSamplePercent: number
 }
 
@@ -114,13 +114,13 @@ export const edgeDefaults: Omit<EdgeSettings, Required> = {
   tracingSamplePercent: 1,
 }
 
-/** A check of a value, and the end of the error message when it fails. */
+/** A check of a value, and the description of allowed values for the error message. */
 interface Rule {
   readonly allows: (value: unknown) => boolean
   readonly allowed: string
 }
 
-const text = (pattern: RegExp, allowed: string): Rule => ({
+const matching = (pattern: RegExp, allowed: string): Rule => ({
   allows: (value) => typeof value === 'string' && pattern.test(value),
   allowed,
 })
@@ -130,8 +130,8 @@ const integer = (min: number, max: number): Rule => ({
 })
 const flag: Rule = { allows: (value) => typeof value === 'boolean', allowed: 'true or false' }
 const hostShape = /^[0-9A-Za-z:._-]{1,253}$/
-const duration = text(/^(?:[1-9]\d{0,4}|0\.\d{1,3})s$/, 'seconds such as 10s or 0.5s')
-const path = text(/^\/[0-9A-Za-z/._-]{1,1000}$/, 'an absolute path of letters, digits and /._-')
+const duration = matching(/^(?:[1-9]\d{0,4}|0\.\d{1,3})s$/, 'seconds such as 10s or 0.5s')
+const path = matching(/^\/[0-9A-Za-z/._-]{1,1000}$/, 'an absolute path of letters, digits and /._-')
 const port = integer(1, 65_535)
 const perClient = integer(1, 1_000_000)
 const endpoints: Rule = {
@@ -147,9 +147,12 @@ function isEndpoint(value: unknown): boolean {
 }
 
 const rules: { readonly [name in keyof EdgeSettings]: Rule } = {
-  baseUrl: text(/^(?:https?:\/\/[0-9A-Za-z.:[\]-]{1,253})?$/, 'an origin such as https://cur.tl'),
+  baseUrl: matching(
+    /^(?:https?:\/\/[0-9A-Za-z.:[\]-]{1,253})?$/,
+    'an origin such as https://cur.tl',
+  ),
   dualStack: flag,
-  listenAddress: text(/^[0-9A-Fa-f:.]{2,45}$/, 'an IP address'),
+  listenAddress: matching(/^[0-9A-Fa-f:.]{2,45}$/, 'an IP address'),
   httpPort: port,
   tls: flag,
   httpsPort: port,
@@ -163,7 +166,7 @@ const rules: { readonly [name in keyof EdgeSettings]: Rule } = {
   createEndpoints: endpoints,
   limiterEndpoints: endpoints,
   failClosed: flag,
-  accessLogPath: text(/^(?:\/[0-9A-Za-z/._-]{1,1000})?$/, 'an absolute path, or empty'),
+  accessLogPath: matching(/^(?:\/[0-9A-Za-z/._-]{1,1000})?$/, 'an absolute path, or empty'),
   connectionsMax: integer(100, 1_000_000),
   heapBytesMax: integer(64 * 1024 * 1024, 64 * 1024 ** 3),
   requestHeadersTimeout: duration,
@@ -176,7 +179,7 @@ const rules: { readonly [name in keyof EdgeSettings]: Rule } = {
   createTotalPerSecond: perClient,
   redirectBurst: perClient,
   redirectPerSecond: perClient,
-  tracingHost: text(/^[0-9A-Za-z:._-]{0,253}$/, 'a host, or empty'),
+  tracingHost: matching(/^[0-9A-Za-z:._-]{0,253}$/, 'a host, or empty'),
   tracingPort: port,
   tracingSamplePercent: {
     allows: (value) => typeof value === 'number' && value >= 0 && value <= 100,
@@ -184,7 +187,7 @@ const rules: { readonly [name in keyof EdgeSettings]: Rule } = {
   },
 }
 
-/** All settings, with defaults. Throws an error that lists every invalid setting. */
+/** Returns all settings, with defaults. Throws an error that lists every invalid setting. */
 export function completeEdgeSettings(given: GivenEdgeSettings): EdgeSettings {
   const dualStack = (given.listenAddress ?? edgeDefaults.listenAddress) === '::'
   const settings: EdgeSettings = { ...edgeDefaults, dualStack, ...given }
@@ -194,7 +197,7 @@ export function completeEdgeSettings(given: GivenEdgeSettings): EdgeSettings {
     return rule.allows(value) ? [] : [`${name} must be ${rule.allowed}: it is ${show(value)}`]
   })
   const missing = Object.keys(rules).filter((name) => !Object.hasOwn(settings, name))
-  if (settings.dualStack && !dualStack) faults.push('dualStack needs listenAddress ::')
+  if (settings.dualStack && !dualStack) faults.push('dualStack requires listenAddress ::')
   faults.push(...missing.map((name) => `${name} is required`))
   if (faults.length === 0) return settings
   throw new Error(`Cannot configure the edge: ${faults.join('; ')}`)

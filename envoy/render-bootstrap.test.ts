@@ -1,6 +1,5 @@
 // Rendering of Envoy's files: invalid settings are rejected with messages, templates use only the
-// subset of the language, and copies of the product's own tables in them are equal to the
-// originals.
+// supported subset of the language, and values copied from the code equal the originals.
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -34,18 +33,18 @@ describe('renderTemplate()', () => {
     expect(renderTemplate(template, values)).toBe('x\na\nc\ny\n')
   })
 
-  test('repeats the lines of a list', () => {
+  test('renders the lines of a range for each item of the list', () => {
     const template = 'x\n{{- range .list }}\n- {{ .host | toJson }}\n{{- end }}\n'
     expect(renderTemplate(template, values)).toBe('x\n- "x"\n- "y"\n')
   })
 
   test.each([
-    ['{{ .there | toJson }}', /no setting there/],
+    ['{{ .absent | toJson }}', /no setting absent/],
     ['{{ .n }}', /n is not a string/],
     ['{{ include "x" . }}', /not a supported action/],
     ['a\n{{- if .yes }}\nb', /line 2: the block has no end/],
     ['a\n{{- end }}', /line 2: no block is open/],
-    ['a\n\n{{- if .yes }}\n{{- end }}', /line 3: it follows an empty line/],
+    ['a\n\n{{- if .yes }}\n{{- end }}', /line 3: after an empty line/],
   ])('rejects %j', (template, message) => {
     expect(() => renderTemplate(template, values)).toThrow(message)
   })
@@ -61,7 +60,7 @@ describe('renderBootstrap()', () => {
     [{ trustedHops: 11 }, 'trustedHops must be an integer from 0 to 10'],
     [{ accessLogPath: 'log' }, 'accessLogPath must be an absolute path, or empty'],
     [{ certificatePath: '/a"' }, 'certificatePath must be an absolute path'],
-    [{ listenAddress: '0.0.0.0', dualStack: true }, 'dualStack needs listenAddress ::'],
+    [{ listenAddress: '0.0.0.0', dualStack: true }, 'dualStack requires listenAddress ::'],
     [{ tracingSamplePercent: 101 }, 'tracingSamplePercent must be a number from 0 to 100'],
     [{ createHost: 'x' }, 'the edge has no setting createHost'],
   ])('rejects %j', (change, message) => {
@@ -90,7 +89,7 @@ test('docs/edge.md lists every setting with its default, and no other', () => {
     .flatMap((line) => /^\| `(\w+)` +\| (.*?) +\|/.exec(line)?.slice(1, 3).join(': ') ?? [])
   const shown = Object.entries(completeEdgeSettings(given)).map(([name, value]) => {
     if (name in edgeDefaults) return `${name}: ${value === '' ? 'empty' : `\`${String(value)}\``}`
-    return `${name}: ${name === 'dualStack' ? 'where it can be' : 'required'}`
+    return `${name}: ${name === 'dualStack' ? 'if `listenAddress` is `::`' : 'required'}`
   })
   expect(rows.sort()).toEqual(shown.sort())
 })
@@ -104,13 +103,13 @@ describe('envoy.yaml', () => {
       Object.hasOwn(problemTypes, name) ? [[name, title]] : [],
     )
     expect(titles.length).toBeGreaterThan(6)
-    const known = Object.entries(problemTypes).map(([name, { title }]) => [name, title])
-    for (const told of titles) expect(known).toContainEqual(told)
+    const expected = Object.entries(problemTypes).map(([name, { title }]) => [name, title])
+    for (const title of titles) expect(expected).toContainEqual(title)
   })
 
   test('routes exactly the paths that the pods parse as a code to the redirect pods', () => {
     const pattern = new RegExp(`^${/safe_regex: \{regex: '(\/.*)'\}/.exec(text)?.[1] ?? '^'}$`)
-    const signs = fc.constantFrom(
+    const tokens = fc.constantFrom(
       ...Array.from('aZ09_-.~%/:@[`{'),
       '%61',
       '%5f',
@@ -119,7 +118,7 @@ describe('envoy.yaml', () => {
       '%2f',
       '%zz',
     )
-    const paths = fc.array(signs, { maxLength: 12 }).map((parts) => `/${parts.join('')}`)
+    const paths = fc.array(tokens, { maxLength: 12 }).map((found) => `/${found.join('')}`)
     fc.assert(
       fc.property(paths, (path) => {
         expect([path, pattern.test(path)]).toEqual([path, parseCodePath(path) !== undefined])

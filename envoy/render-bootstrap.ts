@@ -1,5 +1,5 @@
-// Renders the edge's files byte for byte as Helm's `tpl` does, with the small subset of its
-// template language that they use. Reads the templates from its own folder; writes nothing.
+// Renders the edge's files byte for byte like Helm's `tpl`. Supports only the subset of the
+// template language that these files use. Reads the templates from its folder; writes nothing.
 import { readFileSync } from 'node:fs'
 import { completeEdgeSettings, type EdgeSettings, type GivenEdgeSettings } from './edge-settings.ts'
 
@@ -33,49 +33,55 @@ export function renderTemplate(template: string, values: Values): string {
   const lines = template.split('\n')
   const block = readBlock(lines, 0)
   if (block.next < lines.length) throw new Error(`line ${block.next + 1}: no block is open`)
-  return block.parts.flatMap((part) => part(values)).join('\n')
+  return block.nodes.flatMap((node) => node(values)).join('\n')
 }
 
 /** Renders the lines of one node of a template. */
-type Part = (values: Values) => readonly string[]
+type TemplateNode = (values: Values) => readonly string[]
+
+interface Block {
+  readonly nodes: readonly TemplateNode[]
+  /** Index of the line after the block. */
+  readonly next: number
+}
 
 /** Parses nodes up to an `end` or `else` of their block, or to the end of the template. */
-function readBlock(lines: readonly string[], from: number): { parts: Part[]; next: number } {
-  const parts: Part[] = []
+function readBlock(lines: readonly string[], from: number): Block {
+  const nodes: TemplateNode[] = []
   let at = from
   for (let line = lines[at]; line !== undefined; line = lines[at]) {
     const control = controlLine.exec(line)
     if (control === null) {
-      parts.push((values) => [fillLine(line, values)])
+      nodes.push((values) => [fillLine(line, values)])
       at++
       continue
     }
-    if (lines[at - 1]?.trim() === '') throw new Error(`line ${at + 1}: it follows an empty line`)
+    if (lines[at - 1]?.trim() === '') throw new Error(`line ${at + 1}: after an empty line`)
     const [, word, name = ''] = control
     if (word === undefined) break
     const read = readControl(lines, { at, word, name })
-    parts.push(read.part)
+    nodes.push(read.node)
     at = read.next
   }
-  return { parts, next: at }
+  return { nodes, next: at }
 }
 
 function readControl(
   lines: readonly string[],
   { at, word, name }: { at: number; word: string; name: string },
-): { part: Part; next: number } {
+): { node: TemplateNode; next: number } {
   const first = readBlock(lines, at + 1)
-  const isDivided = word === 'if' && wordOf(lines[first.next]) === 'else'
-  const second = isDivided ? readBlock(lines, first.next + 1) : { parts: [], next: first.next }
+  const hasElse = word === 'if' && wordOf(lines[first.next]) === 'else'
+  const second = hasElse ? readBlock(lines, first.next + 1) : { nodes: [], next: first.next }
   if (wordOf(lines[second.next]) !== 'end') throw new Error(`line ${at + 1}: the block has no end`)
   const next = second.next + 1
   if (word === 'if') {
-    const choose = (values: Values) => (isTrue(valueOf(values, name)) ? first : second).parts
-    return { part: (values) => choose(values).flatMap((part) => part(values)), next }
+    const choose = (values: Values) => (isTrue(valueOf(values, name)) ? first : second).nodes
+    return { node: (values) => choose(values).flatMap((node) => node(values)), next }
   }
   const each = (values: Values) => valueOf(values, name) as readonly Values[]
   return {
-    part: (values) => each(values).flatMap((one) => first.parts.flatMap((part) => part(one))),
+    node: (values) => each(values).flatMap((one) => first.nodes.flatMap((node) => node(one))),
     next,
   }
 }
@@ -96,7 +102,7 @@ function fillLine(line: string, values: Values): string {
 }
 
 function valueOf(values: Values, name: string): unknown {
-  if (!Object.hasOwn(values, name)) throw new Error(`there is no setting ${name}`)
+  if (!Object.hasOwn(values, name)) throw new Error(`no setting ${name}`)
   return values[name]
 }
 
@@ -105,7 +111,7 @@ function isTrue(value: unknown): boolean {
   return value !== false && value !== '' && value !== 0
 }
 
-/** JSON as Go encodes it: these five characters are escaped. */
+/** Encodes JSON as Go does, which escapes these five characters. */
 function renderJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[<>&\u2028\u2029]/g,

@@ -1,7 +1,7 @@
 // `npm run bench -- NAME [--json PATH] [--repetitions N] [--seconds N]`: runs one benchmark against
-// its floor, prints a table, and writes every figure as JSON, to PATH or after the table. With
-// `--links N` the benchmark `growth` fills Cassandra with so many links; with `--clients N`
-// `redirect` comes from so many addresses.
+// its floor, prints a table, and writes all figures as JSON to PATH or after the table. `--links N`
+// sets the number of links of the benchmark `growth`, `--clients N` the number of client addresses
+// of `redirect`.
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { benchCold } from './bench/cold.ts'
@@ -31,7 +31,7 @@ const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   tracing: benchTracing,
 }
 
-/** A tenth of them is measured too, by codes each of which is asked for once. */
+/** `growth` also measures a tenth of them, and requests each cold code only once. */
 const LINKS_MIN = 400_000
 const CLIENTS_MAX = 2000
 

@@ -1,5 +1,5 @@
-// The k6 scenarios that the chart carries as they are, with what they share: a chart can read
-// nothing outside its own folder. charts/render.ts writes them.
+// Copies the k6 scenarios and their shared modules into the chart, because Helm reads no files
+// outside the chart. charts/render.ts writes them.
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { stringify } from 'yaml'
 
 const here = dirname(fileURLToPath(import.meta.url))
 
-/** Names of the scenarios, each a file. */
+/** Names of the scenarios; each is a file. */
 export const scenarios = [
   'redirects-hot',
   'redirects-cold',
@@ -19,12 +19,12 @@ export const scenarios = [
 
 const shared = ['clients', 'shapes', 'summaries'] as const
 
-/** What the chart carries, by its path, with what it is to hold: the data of a ConfigMap. */
+/** The path and the content of the file for the chart: the data of a ConfigMap. */
 export async function scenariosForChart(chart: string): Promise<[string, string][]> {
   const files = [...scenarios, ...shared].map((name) => `${name}.ts`)
-  const texts = await Promise.all(
+  const sources = await Promise.all(
     files.map(async (file) => [file, await readFile(join(here, file), 'utf8')] as const),
   )
-  const text = stringify(Object.fromEntries(texts), { blockQuote: 'literal', lineWidth: 0 })
-  return [[join(chart, 'files', 'load-test.yaml'), text]]
+  const data = stringify(Object.fromEntries(sources), { blockQuote: 'literal', lineWidth: 0 })
+  return [[join(chart, 'files', 'load-test.yaml'), data]]
 }

@@ -1,4 +1,4 @@
-// k6: creates alone, one for every hundred redirects of the shape, by clients that all stay within
+// k6: creates only, one for every hundred redirects of the shape, from clients that stay within
 // their limits.
 import { scenario } from 'k6/execution'
 import { addressOf, checkCreated, createLink } from './clients.ts'

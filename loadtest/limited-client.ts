@@ -1,5 +1,5 @@
-// k6: one client that creates as fast as it can, expects to be refused, waits as long as it is told
-// and must then be let in. Not an open model: it is one client, and it is told to wait.
+// k6: one client that creates as fast as it can until it gets 429, waits for `Retry-After`, and
+// must then be admitted. A closed model: a single client that waits for its responses.
 import { check, sleep } from 'k6'
 import http from 'k6/http'
 import { Counter } from 'k6/metrics'
@@ -7,11 +7,11 @@ import { createLink } from './clients.ts'
 import { durationOf, trends } from './shapes.ts'
 import { summariesOf } from './summaries.ts'
 
-/** One of 203.0.113.0/24, another one in every run: what the last run used up does not count. */
+/** From 203.0.113.0/24; a new one in every run, so that its limit is not used up. */
 const address = `203.0.113.${Math.floor(Date.now() / 1000) % 256}`
 
-const refused = new Counter('limited_refused')
-const letIn = new Counter('limited_let_in')
+const denied = new Counter('limited_denied')
+const admitted = new Counter('limited_admitted')
 
 /** Read by k6. */
 export const options = {
@@ -27,30 +27,32 @@ export const options = {
   thresholds: {
     http_req_failed: ['rate==0'],
     checks: ['rate==1'],
-    limited_refused: ['count>0'],
-    limited_let_in: ['count>0'],
+    limited_denied: ['count>0'],
+    limited_admitted: ['count>0'],
   },
 }
 
 http.setResponseCallback(http.expectedStatuses(201, 429))
 
-/** Read by k6: creates until it is refused, then waits and is let in. */
-export default function createAgain(): void {
+/** Read by k6: one create; after a 429 also the wait and the next create. */
+export default function create(): void {
   const response = createLink(address)
   if (response.status !== 429) {
-    check(response, { 'created or refused': ({ status }) => status === 201 })
+    check(response, { 'created or denied': ({ status }) => status === 201 })
     return
   }
-  refused.add(1)
+  denied.add(1)
   const waitSeconds = Number(response.headers['Retry-After'])
-  const isTold = check(response, {
-    'told when to come back': () => Number.isInteger(waitSeconds) && waitSeconds >= 1,
-    'nothing remains': ({ headers }) => headers['X-Ratelimit-Remaining'] === '0',
+  const isComplete = check(response, {
+    'Retry-After is a number of seconds': () => Number.isInteger(waitSeconds) && waitSeconds >= 1,
+    'X-RateLimit-Remaining is 0': ({ headers }) => headers['X-Ratelimit-Remaining'] === '0',
   })
-  if (!isTold) return
+  if (!isComplete) return
   sleep(waitSeconds)
-  const isLetIn = check(createLink(address), { 'let in when told': ({ status }) => status === 201 })
-  if (isLetIn) letIn.add(1)
+  const isAdmitted = check(createLink(address), {
+    'admitted after Retry-After': ({ status }) => status === 201,
+  })
+  if (isAdmitted) admitted.add(1)
 }
 
 /** Read by k6. */

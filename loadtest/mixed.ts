@@ -1,5 +1,5 @@
-// k6: the whole traffic at once: nine of ten redirects hot, one cold, and creates alongside, each
-// judged for itself.
+// k6: the whole traffic together: nine of ten redirects hot, one cold, and creates; each with its
+// own thresholds.
 import { scenario } from 'k6/execution'
 import {
   addressOf,
@@ -7,9 +7,9 @@ import {
   checkRedirect,
   codeAt,
   createLink,
-  resolveCode,
-  type Links,
   createLinks,
+  type Links,
+  resolveCode,
 } from './clients.ts'
 import {
   arrivals,
@@ -28,8 +28,8 @@ const HOT_SHARE = 0.9
 export const options = {
   summaryTrendStats: trends,
   scenarios: {
-    redirects_hot: arrivals(HOT_SHARE, { exec: 'followHot' }),
-    redirects_cold: arrivals(1 - HOT_SHARE, { exec: 'followCold' }),
+    redirects_hot: arrivals(HOT_SHARE, { exec: 'redirectHot' }),
+    redirects_cold: arrivals(1 - HOT_SHARE, { exec: 'redirectCold' }),
     creates: arrivals(CREATES_SHARE, { exec: 'create' }),
   },
   thresholds: {

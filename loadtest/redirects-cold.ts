@@ -1,8 +1,14 @@
-// k6: links that nobody has followed for long, each in its turn, so that the answer comes from the
-// shared cache or from the store; from the store alone where there are more links (`LINKS`,
-// `CODES_FILE`) than arrivals.
+// k6: rarely requested links, each in turn, so that the shared cache or the store serves the
+// redirects; only the store if there are more links (`LINKS`, `CODES_FILE`) than arrivals.
 import { scenario } from 'k6/execution'
-import { addressOf, checkRedirect, codeAt, resolveCode, type Links, createLinks } from './clients.ts'
+import {
+  addressOf,
+  checkRedirect,
+  codeAt,
+  createLinks,
+  type Links,
+  resolveCode,
+} from './clients.ts'
 import { arrivals, redirectThresholds, wholeLoad, trends } from './shapes.ts'
 import { summariesOf } from './summaries.ts'
 

@@ -1,6 +1,13 @@
-// k6: few links followed by many, as a link in the news is. Every tier but the memory is spared.
+// k6: a few popular links that all clients request. The memory of the pods serves the redirects.
 import { scenario } from 'k6/execution'
-import { addressOf, checkRedirect, codeAt, resolveCode, type Links, createLinks } from './clients.ts'
+import {
+  addressOf,
+  checkRedirect,
+  codeAt,
+  createLinks,
+  type Links,
+  resolveCode,
+} from './clients.ts'
 import { arrivals, redirectThresholds, wholeLoad, trends } from './shapes.ts'
 import { summariesOf } from './summaries.ts'
 

@@ -1,13 +1,13 @@
-// What a run of k6 leaves behind: all its figures as JSON, its thresholds as JUnit tests, and a few
-// lines on the screen. Judges nothing itself.
+// The summaries of a k6 run: all metrics as JSON, its thresholds as JUnit tests, and a few lines on
+// stdout. k6 itself evaluates the thresholds.
 import { given } from './shapes.ts'
 
-/** What k6 gives at the end of a run, as far as it is used here. */
+/** The fields in use of the data that k6 passes to `handleSummary`. */
 export interface RunData {
-  readonly metrics: Readonly<Record<string, Measured>>
+  readonly metrics: Readonly<Record<string, MetricSummary>>
 }
 
-interface Measured {
+interface MetricSummary {
   readonly values: Readonly<Record<string, number>>
   readonly thresholds?: Readonly<Record<string, { readonly ok: boolean }>>
 }
@@ -43,16 +43,18 @@ function thresholdResultsOf({ metrics }: RunData): ThresholdResult[] {
 }
 
 function renderLines(name: string, results: readonly ThresholdResult[]): string {
-  const lines = results.map((one) => `${one.isPassed ? 'kept' : 'FAILED'} ${one.name}: ${one.found}`)
+  const lines = results.map(
+    (one) => `${one.isPassed ? 'passed' : 'FAILED'} ${one.name}: ${one.found}`,
+  )
   return [`${name}, shape ${given.shape}, at ${given.baseUrl}`, ...lines, ''].join('\n')
 }
 
 function renderJunit(name: string, results: readonly ThresholdResult[]): string {
   const failed = results.filter(({ isPassed }) => !isPassed).length
   const cases = results.map((one) => {
-    const begin = `    <testcase classname="${escape(name)}" name="${escape(one.name)}"`
-    if (one.isPassed) return `${begin}/>`
-    return `${begin}><failure message="${escape(one.found)}"/></testcase>`
+    const start = `    <testcase classname="${escape(name)}" name="${escape(one.name)}"`
+    if (one.isPassed) return `${start}/>`
+    return `${start}><failure message="${escape(one.found)}"/></testcase>`
   })
   const counts = `tests="${results.length}" failures="${failed}"`
   return [

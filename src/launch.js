@@ -80,7 +80,7 @@ function nodePath() {
   const cause =
     nodePackage in packagesOf('package-lock.json')
       ? `npm did not install ${nodePackage}: check its network and its setting 'omit'`
-      : `npm has no package of a newer one for ${process.platform}-${process.arch}`
+      : `npm has no newer Node.js package for ${process.platform}-${process.arch}`
   fail(
     `Cannot start: this is Node.js ${process.version}, and ${cause}; ` +
       `or install Node.js ${NODE_MAJOR} or newer`,

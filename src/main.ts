@@ -15,11 +15,11 @@ const roles: Readonly<Record<string, Entry>> = {
   controller: ['keeps pools of codes full, in Kubernetes', () => import('./roles/controller.ts')],
   refill: ['fills a pool of codes, as a Job', () => import('./roles/refill.ts')],
   migrate: ['creates or upgrades the tables in Cassandra', () => import('./roles/migrate.ts')],
-  ratelimit: ['the rate-limit service that Envoy asks', () => import('./roles/ratelimit.ts')],
-  drain: ['drains the Envoy beside it', () => import('./roles/drain.ts')],
+  ratelimit: ['the rate-limit service for Envoy', () => import('./roles/ratelimit.ts')],
+  drain: ['drains the Envoy of its pod', () => import('./roles/drain.ts')],
   'ratelimit-check': ['checks and explains rule files', () => import('./roles/ratelimit-check.ts')],
   'wait-for-codes': ['waits for a pool’s first codes', () => import('./roles/wait-for-codes.ts')],
-  smoke: ['uses a running service, to test it', () => import('./roles/smoke.ts')],
+  smoke: ['tests a running service as a client', () => import('./roles/smoke.ts')],
   link: ['shows, disables, enables or deletes a link', () => import('./roles/link.ts')],
   pool: ['shows the pools of codes', () => import('./roles/pool.ts')],
 }
@@ -72,7 +72,7 @@ async function main([name = '', ...args]: readonly string[]): Promise<void> {
 const flushStdout = () => flushed(process.stdout)
 
 function printError(error: unknown): void {
-  const expected = [ConfigError, UsageError, OperatorError].some((kind) => error instanceof kind)
+  const expected = [ConfigError, UsageError, OperatorError].some((type) => error instanceof type)
   const message = expected ? (error as Error).message : ((error as Error).stack ?? String(error))
   for (const line of message.split('\n')) process.stderr.write(`curtail: ${line}\n`)
 }

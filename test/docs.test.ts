@@ -7,7 +7,7 @@ import { createMetrics } from '../src/telemetry/metrics.ts'
 import type { Role } from '../src/process/role.ts'
 import { checkSettings, expectedSettings } from '../src/stores/cassandra/cluster-settings.ts'
 
-/** First cells of a document's tables, without their back-quotes, by row. */
+/** The cells of each row of a document's tables whose first cell is code, without back-quotes. */
 function rowsOf(path: string): string[][] {
   return readFileSync(path, 'utf8')
     .split('\n')
@@ -65,7 +65,7 @@ test('docs/configuration.md lists exactly the settings and the roles that read t
     }
   }
   const inCode = [...readers].map(([name, roles]) => `${name}: ${roles.sort().join(', ')}`)
-  // A name that means one thing to a role and another to the next has a row in two tables.
+  // A name with different meanings for two roles has a row in two tables.
   const documented = new Map<string, string[]>()
   for (const [name = '', roles = ''] of rowsOf('docs/configuration.md')) {
     documented.set(name, [...(documented.get(name) ?? []), ...roles.split(', ')])

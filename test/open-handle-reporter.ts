@@ -8,7 +8,7 @@ const SHOWN_MAX = 20
 const FRAMES_MAX = 4
 const FRAMES_KEPT = 40
 
-/** What can hold a process: Node.js's names, those that hold by themselves before sockets. */
+/** Node.js's names of the handles that can keep a process running; sockets come last. */
 const holders = [
   ...['PROCESSWRAP', 'WORKER', 'Timeout', 'TCPSERVERWRAP', 'PIPESERVERWRAP'],
   ...['FSEVENTWRAP', 'STATWATCHER', 'UDPWRAP', 'MESSAGEPORT', 'FSREQCALLBACK', 'FSREQPROMISE'],
@@ -18,11 +18,11 @@ const holders = [
 
 interface Resource {
   readonly pid?: number
-  /** Of a timer, in ms. */
+  /** The delay of a timer, in ms. */
   readonly _idleTimeout?: number
-  /** Of a timer that has run, or was cleared. */
+  /** Whether a timer has run or was cleared. */
   readonly _destroyed?: boolean
-  /** `undefined` where it is closed. */
+  /** Returns `undefined` if the handle is closed. */
   hasRef?(): boolean | undefined
 }
 
@@ -57,16 +57,16 @@ export default class OpenHandleReporter {
   }
 
   onRunComplete(): void {
-    const late = setTimeout(() => {
+    const timer = setTimeout(() => {
       const text = leftovers([...this.#opened.values()]).join('\n  ')
       process.stderr.write(`FAILED jest does not exit: tests left these handles open:\n  ${text}\n`)
       process.exit(1)
     }, END_MS_MAX)
-    late.unref()
+    timer.unref()
   }
 }
 
-/** The handles that keep this process alive: one line for each type and place. */
+/** The handles that keep this process running: one line for each type and place. */
 function leftovers(opened: readonly Opened[]): string[] {
   const counts = new Map<string, number>()
   for (const type of holders) {
@@ -82,13 +82,13 @@ function leftovers(opened: readonly Opened[]): string[] {
   return [...lines.slice(0, SHOWN_MAX), `Node.js: ${process.getActiveResourcesInfo().join(' ')}`]
 }
 
-/** Whether it is closed, or does not keep the process alive. */
+/** Whether the handle is closed, or does not keep the process running. */
 function isOver(resource: Resource): boolean {
   const holds = resource.hasRef === undefined || resource.hasRef() === true
   return resource._destroyed === true || !holds
 }
 
-/** The project's own frames of a stack; those of packages where it has none. */
+/** The project's own frames of a stack, or those of packages if it has none. */
 function placeOf(stack: string): string {
   const frames = stack.split('\n').slice(1)
   const ofCode = frames.filter((frame) => !/node:|open-handle-reporter|<anonymous>\)/.test(frame))

@@ -1,4 +1,4 @@
-// How a step of the tests failed is reported by its cause.
+// runNode() reports the cause of a failed step.
 import { expect, test } from '@jest/globals'
 import { runNode } from './run-node.ts'
 
@@ -9,7 +9,7 @@ test('a step that exits with 0 has not failed', async () => {
   expect(await runNode(['-e', ''], { env, timeout: TIMEOUT_MS })).toBeUndefined()
 })
 
-test('a step that takes too long is terminated and reported as a time-out', async () => {
+test('a step that exceeds its timeout is terminated, and the timeout is reported', async () => {
   const hangs = ['-e', 'setInterval(() => undefined, 1000)']
   expect(await runNode(hangs, { env, timeout: 600 })).toBe('timed out after 0.6 s')
 })

@@ -1,9 +1,9 @@
-// Runs Node.js as a step of the tests and reports how it failed, a time-out by that name.
+// Runs Node.js as a step of the tests and reports the cause of a failure, also of a timeout.
 import { spawn } from 'node:child_process'
 
 /**
- * Runs Node.js with `args` for at most `timeout` ms; resolves to how it failed, `undefined` if it
- * exited with 0.
+ * Runs Node.js with `args` for at most `timeout` ms; resolves to the cause of its failure, or
+ * `undefined` if it exited with 0.
  */
 export async function runNode(
   args: readonly string[],

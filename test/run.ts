@@ -1,5 +1,5 @@
-// Runs the tests: `ok` is the inner loop on Node alone, `all` runs every level below the cluster
-// too. Each check and each jest test counts as one; the last line is `N passed, N failed`.
+// Runs the tests: `ok` runs the levels that need only Node.js, `all` also every other level below
+// the cluster. Each check and each jest test counts as one; the last line is `N passed, N failed`.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -18,7 +18,7 @@ const CHECK_MS_MAX = 5 * 60_000
 const UNIT_MS_MAX = 10 * 60_000
 const LEVEL_MS_MAX = 50 * 60_000
 /** A first run downloads and builds everything: about ten minutes on two idle cores. */
-const PARTS_MS_MAX = 40 * 60_000
+const DEPENDENCIES_MS_MAX = 40 * 60_000
 
 const checks: Readonly<Record<string, readonly string[]>> = {
   lint: [bin('eslint/bin/eslint.js'), '--max-warnings=0', '.'],
@@ -95,10 +95,10 @@ async function main(level: string | undefined): Promise<number> {
     process.stderr.write('curtail: test/run.ts takes ok or all\n')
     return 2
   }
-  // Whatever the tests start runs on the same Node.js as they do.
+  // Processes that the tests start run on the same Node.js.
   const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}` }
   const counts: Count[] = []
-  // Two at a time, one for each core of the machine that CI has; the longest first.
+  // Two at a time, one for each core of the CI machine; the longest first.
   const left = Object.entries(checks).values()
   const runSome = async () => {
     for (const [name, args] of left) {
@@ -111,7 +111,7 @@ async function main(level: string | undefined): Promise<number> {
     counts.push(
       await runCheck('dependencies', ['test/dependencies/find-all.ts'], {
         env,
-        timeout: PARTS_MS_MAX,
+        timeout: DEPENDENCIES_MS_MAX,
       }),
     )
     for (const projects of [['contract', 'component'], ['stack']]) {

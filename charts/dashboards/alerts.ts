@@ -32,8 +32,7 @@ const poolAlerts: readonly Alert[] = [
   },
   {
     ...{ alert: 'CurtailPoolDegraded', severity: 'warning', forSpan: '15m' },
-    expr:
-      'max by (reason) ' + `(${ours('poolConditions', { type: 'Degraded', status: 'True' })}) > 0`,
+    expr: `max by (reason) (${ours('poolConditions', { type: 'Degraded', status: 'True' })}) > 0`,
     summary: '{{ $value }} CodePools are degraded: {{ $labels.reason }}',
   },
 ]
@@ -69,9 +68,9 @@ const limiterAlerts: readonly Alert[] = [
   },
 ]
 
-const doubtful = { tier: '~stale|replica', result: 'hit' }
-const calls = (matchers = {}) => ours('cassandraCallSeconds', matchers, '_count')
-const lost = calls({ result: '~unknown|not-done|defect' })
+const degradedLookups = { tier: '~stale|replica', result: 'hit' }
+const statements = (matchers = {}) => ours('cassandraCallSeconds', matchers, '_count')
+const failedStatements = statements({ result: '~unknown|not-done|defect' })
 
 const storeAlerts: readonly Alert[] = [
   {
@@ -79,16 +78,16 @@ const storeAlerts: readonly Alert[] = [
     expr:
       `max by (pod) (${ours('cassandraMajority')}) == 0 ` +
       `and on (pod) ${ours('buildInfo', { role: '~create|redirect' })}`,
-    summary: 'No majority of Cassandra responds to {{ $labels.pod }}',
+    summary: 'No majority of Cassandra replicas responds to {{ $labels.pod }}',
   },
   {
     ...{ alert: 'CurtailStoreDegraded', severity: 'warning', forSpan: '10m' },
-    expr: `sum(rate(${lost}[5m])) / sum(rate(${calls()}[5m])) > 0.01`,
+    expr: `sum(rate(${failedStatements}[5m])) / sum(rate(${statements()}[5m])) > 0.01`,
     summary: '{{ $value | humanizePercentage }} of Cassandra statements fail',
   },
   {
     ...{ alert: 'CurtailStaleRedirects', severity: 'warning', forSpan: '5m' },
-    expr: `sum(rate(${ours('lookups', doubtful)}[5m])) > 0`,
+    expr: `sum(rate(${ours('lookups', degradedLookups)}[5m])) > 0`,
     summary: 'Redirects are served without a majority of the store, or from memory only',
   },
   {
@@ -101,7 +100,7 @@ const storeAlerts: readonly Alert[] = [
     expr:
       `sum(${ours('linkCacheInvalidationsQueued')}) > 0 or ` +
       `sum(increase(${ours('linkCacheInvalidationsDropped')}[15m])) > 0`,
-    summary: 'The shared cache may have old entries of {{ $value }} changed links',
+    summary: 'The shared cache may have stale entries of {{ $value }} changed links',
   },
 ]
 
@@ -168,7 +167,7 @@ const HEADER = `# Rendered by charts/dashboards/alerts.ts (npm run render); do n
 # replaces NAMESPACE and RELEASE by the release, and RUNBOOKS/ by the address of the runbooks.
 `
 
-/** Renders Prometheus's rules file. `divide` shortens all durations by this factor, for tests. */
+/** Renders Prometheus's rules file. Tests pass `divide` to divide all durations. */
 export function renderRules({ divide = 1 } = {}): string {
   const release = { release: RELEASE }
   const shorter = (expr: string) =>

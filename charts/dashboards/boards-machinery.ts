@@ -19,8 +19,8 @@ export const limiter: Board = {
           queries: [rateBy(ours('limiterDecisions'), ['source', 'result'])],
         },
         {
-          title: 'Over the limit',
-          description: 'Hits over the limit, by rule.',
+          title: 'Exceeded limits',
+          description: 'Hits that exceed a limit, by rule.',
           unit: 'ops',
           queries: [rateBy(ours('ruleOverLimit'), ['rule'])],
         },
@@ -36,19 +36,19 @@ export const limiter: Board = {
       title: 'Health',
       panels: [
         {
-          title: 'Time of a call',
+          title: 'Duration of a call',
           description: 'After 20 ms the edge applies its local limits.',
           unit: 's',
           queries: times('limiterCallSeconds'),
         },
         {
-          title: 'Calls of the edge',
+          title: 'Calls from the edge',
           description: 'With a response, and without: timed out, failed or unavailable.',
           unit: 'ops',
           queries: [
-            { ...rateBy(edge('limiterOk')), legend: 'within' },
-            { ...rateBy(edge('limiterOver')), legend: 'over' },
-            { ...rateBy(edge('limiterErrors')), legend: 'silent' },
+            { ...rateBy(edge('limiterOk')), legend: 'admitted' },
+            { ...rateBy(edge('limiterOver')), legend: 'denied' },
+            { ...rateBy(edge('limiterErrors')), legend: 'no response' },
           ],
         },
         {
@@ -57,16 +57,16 @@ export const limiter: Board = {
           unit: 'short',
           queries: [
             rateBy(ours('limiterStoreFailures'), ['reason']),
-            line(`sum(${ours('limiterStoreUnavailable')})`, 'processes alone'),
+            line(`sum(${ours('limiterStoreUnavailable')})`, 'processes that count locally'),
           ],
         },
         {
           title: 'Rules',
-          description: 'Sets that were loaded, and sets that were rejected.',
+          description: 'Sets of rules that were loaded, and sets that were rejected.',
           unit: 'short',
           queries: [
-            line(`sum(${ours('configLoadSuccess')})`, 'in force'),
-            line(`sum(${ours('configLoadError')})`, 'refused'),
+            line(`sum(${ours('configLoadSuccess')})`, 'loaded'),
+            line(`sum(${ours('configLoadError')})`, 'rejected'),
           ],
         },
       ],
@@ -74,7 +74,7 @@ export const limiter: Board = {
   ],
 }
 
-/** Envoy. */
+/** The edge: Envoy. */
 export const edgeBoard: Board = {
   name: 'edge',
   title: 'Curtail / Edge',
@@ -83,7 +83,7 @@ export const edgeBoard: Board = {
       title: 'Clients',
       panels: [
         {
-          title: 'Time of a request',
+          title: 'Duration of a request',
           description: 'From the first byte of a request to the last byte of its response.',
           unit: 'ms',
           queries: [0.5, 0.99].map((ratio) =>
@@ -95,7 +95,7 @@ export const edgeBoard: Board = {
         },
         {
           title: 'Connections',
-          description: 'Open connections of clients, by edge.',
+          description: 'Open client connections, by edge pod.',
           unit: 'short',
           queries: [
             line(edge('connections', { envoy_http_conn_manager_prefix: 'edge' }), '{{pod}}'),
@@ -103,7 +103,7 @@ export const edgeBoard: Board = {
         },
         {
           title: 'Rejected by the local limits of the edge',
-          description: 'The fallback rejects only while the limiter is unavailable.',
+          description: 'The fallback limits apply when the limiter is unavailable.',
           unit: 'reqps',
           queries: [rateBy(edge('localRateLimited'), ['envoy_local_http_ratelimit_prefix'])],
         },
@@ -114,12 +114,12 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Healthy pods',
-          description: 'The lowest number that an edge reports.',
+          description: 'The lowest number that an edge pod reports.',
           unit: 'short',
           queries: [line(`min by (envoy_cluster_name) (${edge('healthyPods')})`, BY_CLUSTER)],
         },
         {
-          title: 'Responses of pods',
+          title: 'Responses from pods',
           description: 'By service and status class; 5 also if no pod responded.',
           unit: 'reqps',
           queries: [rateBy(edge('responses'), ['envoy_cluster_name', 'envoy_response_code_class'])],
@@ -131,7 +131,7 @@ export const edgeBoard: Board = {
           queries: [
             { ...rateBy(edge('retries')), legend: 'retries' },
             { ...rateBy(edge('timeouts')), legend: 'time-outs' },
-            line(`sum(${edge('ejected')})`, 'left out'),
+            line(`sum(${edge('ejected')})`, 'ejected'),
           ],
         },
       ],
@@ -141,13 +141,13 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Heap',
-          description: 'Part of its limit; from 0.95 requests are rejected.',
+          description: 'In percent of its limit; from 95 % Envoy rejects requests.',
           unit: 'short',
           queries: [line(edge('heapPressure'), '{{pod}} %')],
         },
         {
-          title: 'Days of the certificate',
-          description: 'Until it expires; a very large number if there is none.',
+          title: 'Certificate validity',
+          description: 'Days until expiry; a very large number without a certificate.',
           unit: 'd',
           isNumber: true,
           queries: [line(`min(${edge('certificateDays')})`, 'days')],
@@ -211,7 +211,7 @@ export const controller: Board = {
   ],
 }
 
-/** Cassandra and the cache. */
+/** Cassandra and the link cache. */
 export const dependencies: Board = {
   name: 'dependencies',
   title: 'Curtail / Dependencies',
@@ -220,7 +220,7 @@ export const dependencies: Board = {
       title: 'Cassandra',
       panels: [
         {
-          title: 'Time of a statement',
+          title: 'Duration of a statement',
           description: 'p99 over all its attempts, by kind.',
           unit: 's',
           queries: [
@@ -242,15 +242,15 @@ export const dependencies: Board = {
           unit: 'ops',
           queries: [
             rateBy(ours('cassandraErrors'), ['reason']),
-            { ...rateBy(ours('cassandraRetries')), legend: 'repeated' },
-            { ...rateBy(ours('cassandraSpeculativeExecutions')), legend: 'second replica' },
+            { ...rateBy(ours('cassandraRetries')), legend: 'retries' },
+            { ...rateBy(ours('cassandraSpeculativeExecutions')), legend: 'speculative executions' },
           ],
         },
         {
           title: 'Nodes',
           description:
-            'That each process is connected to, processes to which a majority of replicas ' +
-            'responds, and nodes that went down or came up in five minutes.',
+            'Nodes that each process is connected to, processes to which a majority of replicas ' +
+            'responds, and nodes that went down or came up within five minutes.',
           unit: 'short',
           queries: [
             line(ours('cassandraHosts'), '{{pod}}'),
@@ -260,7 +260,7 @@ export const dependencies: Board = {
         },
         {
           title: 'In flight',
-          description: 'Requests without a response yet.',
+          description: 'Requests that wait for a response.',
           unit: 'short',
           queries: [line(ours('cassandraInFlight'), '{{pod}}')],
         },
@@ -275,7 +275,7 @@ export const dependencies: Board = {
           unit: 'short',
           queries: [
             rateBy(ours('linkCacheFailures'), ['reason']),
-            line(`sum(${ours('linkCacheUnavailable')})`, 'pods without'),
+            line(`sum(${ours('linkCacheUnavailable')})`, 'pods without the cache'),
           ],
         },
         {
@@ -284,7 +284,7 @@ export const dependencies: Board = {
           unit: 'short',
           queries: [
             line(`sum(${ours('linkCacheInvalidationsQueued')})`, 'queued'),
-            line(`sum(${ours('linkCacheInvalidationsDropped')})`, 'given up'),
+            line(`sum(${ours('linkCacheInvalidationsDropped')})`, 'dropped'),
           ],
         },
         {

@@ -14,7 +14,7 @@ function burns(name: 'redirect' | 'create'): Query[] {
   )
 }
 
-const roles = '{{pod}}'
+const BY_POD = '{{pod}}'
 
 /** The state of the SLOs, and where to look on a violation. */
 export const overview: Board = {
@@ -82,13 +82,13 @@ export const overview: Board = {
           title: 'CPU',
           description: 'Cores in use; each process has one thread for requests.',
           unit: 'short',
-          queries: [line(`rate(${other('cpuSeconds')}[$__rate_interval])`, roles)],
+          queries: [line(`rate(${other('cpuSeconds')}[$__rate_interval])`, BY_POD)],
         },
         {
           title: 'Memory',
           description: 'Resident memory.',
           unit: 'bytes',
-          queries: [line(other('memoryBytes'), roles)],
+          queries: [line(other('memoryBytes'), BY_POD)],
         },
         {
           title: 'Lag of the event loop',
@@ -110,20 +110,20 @@ export const redirect: Board = {
       title: 'Responses',
       panels: [
         {
-          title: 'Responses of pods',
-          description: 'By status: 302 for a link, 404 for none.',
+          title: 'Responses from pods',
+          description: 'By status: 302 if the code has a link, 404 if it has none.',
           unit: 'reqps',
           queries: [rateBy(ours('requestSeconds', { route: 'code' }, '_count'), ['status'])],
         },
         {
-          title: 'Time in pods',
+          title: 'Duration in pods',
           description: 'From the headers of a request to the end of its response.',
           unit: 's',
           queries: times('requestSeconds', { route: 'code' }),
         },
         {
-          title: 'Time at the edge',
-          description: 'Time that the edge waited for redirect pods.',
+          title: 'Duration at the edge',
+          description: 'Time that the edge waits for redirect pods.',
           unit: 'ms',
           queries: [0.5, 0.99].map((ratio) =>
             quantile(ratio, edge('responseMs', redirects, '_bucket')),
@@ -142,7 +142,8 @@ export const redirect: Board = {
         },
         {
           title: 'Cache fills',
-          description: 'Entries written to the shared cache; rejected: the link changed meanwhile.',
+          description:
+            'Entries written to the shared cache; rejected: the link changed during the fill.',
           unit: 'ops',
           queries: [rateBy(ours('linkCacheFills'), ['result'])],
         },
@@ -175,8 +176,8 @@ export const create: Board = {
           queries: [rateBy(ours('creates'), ['result'])],
         },
         {
-          title: 'Time at the edge',
-          description: 'Time that the edge waited for create pods, including pages.',
+          title: 'Duration at the edge',
+          description: 'Time that the edge waits for create pods, including pages.',
           unit: 'ms',
           queries: [0.5, 0.99].map((ratio) =>
             quantile(ratio, edge('responseMs', creates, '_bucket')),

@@ -1,9 +1,9 @@
 // Subtracts IPv4 ranges in CIDR notation from one another. Pure.
 
 interface Range {
-  /** Its first address, as a number below 2^32. */
+  /** The first address, as a number below 2^32. */
   readonly first: number
-  /** Leading bits that all of its addresses share. */
+  /** Length of the prefix that all addresses share, in bits. */
   readonly bits: number
 }
 
@@ -37,12 +37,12 @@ const sizeOf = ({ bits }: Range) => 2 ** (BITS_MAX - bits)
 function parseRange(cidr: string): Range | undefined {
   const [, address = '', bits = ''] = /^(\d+\.\d+\.\d+\.\d+)\/(\d+)$/.exec(cidr) ?? []
   if (address === '') return undefined
-  const number = address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+  const number = address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
   const range = { first: number, bits: Number(bits) }
   return { ...range, first: Math.floor(number / sizeOf(range)) * sizeOf(range) }
 }
 
 function renderRange({ first, bits }: Range): string {
-  const parts = [24, 16, 8, 0].map((shift) => Math.floor(first / 2 ** shift) % 256)
-  return `${parts.join('.')}/${bits}`
+  const octets = [24, 16, 8, 0].map((shift) => Math.floor(first / 2 ** shift) % 256)
+  return `${octets.join('.')}/${bits}`
 }

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # usage: certificates.sh FOLDER
 # Creates the certificate authorities, keys and kubeconfigs of a short-lived cluster. Every component
-# has its own user, with the permissions that it has in any cluster.
+# has its own user, with its usual permissions.
 set -euo pipefail
 umask 077
 mkdir -p "$1/pki"
 cd "$1/pki"
 days=7
 
-make_key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
+create_key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
 
-# make_authority NAME
-make_authority() {
-  make_key "$1"
+# create_authority NAME
+create_authority() {
+  create_key "$1"
   openssl req -x509 -new -sha256 -days $days -key "$1.key" -subj "/CN=$1" -out "$1.crt" \
     -addext 'basicConstraints=critical,CA:TRUE' -addext 'keyUsage=critical,digitalSignature,keyCertSign'
 }
@@ -24,7 +24,7 @@ keyUsage=critical,digitalSignature
 extendedKeyUsage=$4"
   [ -z "${5:-}" ] || extensions+="
 subjectAltName=$5"
-  make_key "$2"
+  create_key "$2"
   openssl req -new -key "$2.key" -subj "$3" 2> /dev/null |
     openssl x509 -req -sha256 -days $days -CA "$1.crt" -CAkey "$1.key" -CAcreateserial \
       -extfile <(echo "$extensions") -out "$2.crt" 2> /dev/null
@@ -47,8 +47,8 @@ users:
 YAML
 }
 
-make_authority ca
-make_authority front-proxy-ca # authenticates the API server to aggregated APIs
+create_authority ca
+create_authority front-proxy-ca # authenticates the API server to aggregated APIs
 names=DNS:localhost,IP:127.0.0.1,IP:172.30.0.1,IP:10.96.0.1
 for name in kubernetes kubernetes.default kubernetes.default.svc kubernetes.default.svc.cluster.local; do
   names+=,DNS:$name

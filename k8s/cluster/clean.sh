@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # usage: clean.sh STATE GROUP_FOLDER...
-# Waits for the end of its stdin, that is until its parent process exits, normally or not. Then kills
+# Waits until its stdin is closed, that is until its parent process exits, normally or not. Then kills
 # the cluster of STATE and removes its control groups and files, which the kernel would keep.
 set -uo pipefail
 trap '' HUP INT TERM # Ctrl-C is for the parent process
 cat > /dev/null
 state=$1
 shift
-# The init process of the cluster's PID namespace: when it is killed, all others are.
+# The init process of the cluster's PID namespace: the kernel kills all other processes with it.
 if [ -s "$state/pid" ]; then
   pid=$(cat "$state/pid")
   if grep -qsF "$state" "/proc/$pid/cmdline"; then kill -KILL "$pid"; fi
@@ -21,7 +21,7 @@ for group in "$@"; do
     [ -d "$group" ] && sleep 0.1
   done
   [ -d "$group" ] && { echo "clean.sh: $group cannot be removed" >&2; failed=1; }
-  # Parent groups that were created for it: those of our memory group in other controllers.
+  # Parent groups that were created with it: the path of our memory group in other controllers.
   parent=$(dirname "$group")
   while [ "$parent" != /sys/fs/cgroup ] && [ ! -e "$parent/cgroup.sane_behavior" ]; do
     rmdir "$parent" 2> /dev/null || break

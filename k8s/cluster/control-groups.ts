@@ -50,9 +50,9 @@ async function presentControllers(): Promise<readonly string[]> {
 
 /** Copies the parent's CPUs and memory nodes: a new cpuset is empty, and no process can join it. */
 async function fillCpuset(mount: string, path: string): Promise<void> {
-  const parts = path.split('/').filter((part) => part !== '')
-  for (const depth of parts.keys()) {
-    const folder = join(mount, ...parts.slice(0, depth + 1))
+  const segments = path.split('/').filter((segment) => segment !== '')
+  for (const depth of segments.keys()) {
+    const folder = join(mount, ...segments.slice(0, depth + 1))
     for (const file of ['cpuset.cpus', 'cpuset.mems']) {
       if ((await readFile(join(folder, file), 'utf8')).trim() !== '') continue
       await writeFile(join(folder, file), await readFile(join(dirname(folder), file)))

@@ -1,7 +1,7 @@
 // usage: enforce-policies.ts PKI_FOLDER, in the network of the test cluster
-// Enforces NetworkPolicies with the node's iptables, because a bridge network enforces none. Lists
-// the objects from the API server's cache twice a second, and replaces all chains atomically when
-// they have changed. Runs until it is killed.
+// Enforces NetworkPolicies with the node's iptables, because a bridge network does not. Lists the
+// objects from the API server's cache twice a second, and replaces all chains atomically when they
+// have changed. Runs until it is killed.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
@@ -17,8 +17,8 @@ import {
   type Policy,
 } from './network-policy.ts'
 
-const LOOK_EVERY_MS = 500
-const ASK_MS_MAX = 5000
+const POLL_MS = 500
+const REQUEST_MS_MAX = 5000
 const RUN_MS_MAX = 20_000
 const HOOKS = ['FORWARD', 'INPUT']
 
@@ -27,12 +27,12 @@ const read = (name: string) => readFileSync(join(pki, name))
 const user = { ca: read('ca.crt'), cert: read('admin.crt'), key: read('admin.key') }
 const agent = new Agent({ keepAlive: true, ...user })
 
-/** Every object at `path`, from the API server's cache. */
+/** Lists every object at `path`, from the API server's cache. */
 function list<T>(path: string): Promise<readonly T[]> {
   const url = `https://127.0.0.1:6443${path}?resourceVersion=0`
-  const signal = AbortSignal.timeout(ASK_MS_MAX)
+  const signal = AbortSignal.timeout(REQUEST_MS_MAX)
   return new Promise((resolve, reject) => {
-    const asking = request(url, { agent, signal }, (res) => {
+    const req = request(url, { agent, signal }, (res) => {
       const chunks: Buffer[] = []
       res.on('data', (chunk: Buffer) => chunks.push(chunk))
       res.on('error', reject)
@@ -42,8 +42,8 @@ function list<T>(path: string): Promise<readonly T[]> {
         else reject(new Error(`${path}: ${String(res.statusCode)}`))
       })
     })
-    asking.on('error', reject)
-    asking.end()
+    req.on('error', reject)
+    req.end()
   })
 }
 
@@ -56,20 +56,19 @@ function run(command: string, args: readonly string[], input = ''): string {
 
 /** The input of iptables-restore: creates the wanted chains and deletes the stale ones. */
 function renderRestore(chains: Chains): string {
-  const there = run('iptables-save', ['-t', 'filter']).matchAll(/^:(\S+)/gm)
-  const ours = [...there]
+  const present = run('iptables-save', ['-t', 'filter']).matchAll(/^:(\S+)/gm)
+  const ours = [...present]
     .map(([, name = '']) => name)
     .filter((name) => name.startsWith(CHAIN_PREFIX))
-  const gone = ours.filter((name) => !chains.has(name))
+  const stale = ours.filter((name) => !chains.has(name))
   const rules = [...chains].flatMap(([name, all]) => all.map((rule) => `-A ${name} ${rule}`))
-  const declared = [...chains.keys(), ...gone].map((name) => `:${name} - [0:0]`)
-  return ['*filter', ...declared, ...rules, ...gone.map((name) => `-X ${name}`), 'COMMIT', ''].join(
-    '\n',
-  )
+  const declared = [...chains.keys(), ...stale].map((name) => `:${name} - [0:0]`)
+  const deletions = stale.map((name) => `-X ${name}`)
+  return ['*filter', ...declared, ...rules, ...deletions, 'COMMIT', ''].join('\n')
 }
 
 /** Applies the chains that the objects require, if they changed; resolves to the applied chains. */
-async function enforce(known: string): Promise<string> {
+async function enforce(applied: string): Promise<string> {
   const [pods, namespaces, policies] = await Promise.all([
     list<Pod>('/api/v1/pods'),
     list<Namespace>('/api/v1/namespaces'),
@@ -77,23 +76,23 @@ async function enforce(known: string): Promise<string> {
   ])
   const chains = planChains({ pods, namespaces, policies })
   const wanted = JSON.stringify([...chains])
-  if (wanted === known) return known
+  if (wanted === applied) return applied
   run('iptables-restore', ['--noflush'], renderRestore(chains))
   for (const hook of HOOKS) {
     const jump = [hook, '-j', ENTRY_CHAIN]
-    const isThere = spawnSync('iptables', ['-C', ...jump], { timeout: RUN_MS_MAX }).status === 0
-    if (!isThere) run('iptables', ['-I', hook, '1', '-j', ENTRY_CHAIN])
+    const isPresent = spawnSync('iptables', ['-C', ...jump], { timeout: RUN_MS_MAX }).status === 0
+    if (!isPresent) run('iptables', ['-I', hook, '1', '-j', ENTRY_CHAIN])
   }
   process.stdout.write(`${new Date().toISOString()} ${chains.size} chains\n`)
   return wanted
 }
 
-let known = ''
+let applied = ''
 for (;;) {
   try {
-    known = await enforce(known)
+    applied = await enforce(applied)
   } catch (error) {
     process.stderr.write(`${new Date().toISOString()} ${String(error)}\n`)
   }
-  await sleep(LOOK_EVERY_MS)
+  await sleep(POLL_MS)
 }

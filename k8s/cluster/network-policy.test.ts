@@ -26,7 +26,7 @@ const namespaces = [
 type Spec = Objects['policies'][number]['spec']
 const policyOf = (spec: Spec) => ({ metadata: { name: 'p', namespace: 'shop' }, spec })
 
-/** The rules of every chain but the first, less those by which a pod reaches itself. */
+/** The rules of every chain but the first, without the rules for traffic of a pod to itself. */
 function rulesOf(pods: readonly Pod[], ...specs: readonly Spec[]): readonly string[][] {
   const chains = planChains({ pods, namespaces, policies: specs.map(policyOf) })
   return [...chains]

@@ -1,6 +1,6 @@
-// What NetworkPolicies mean on the one node of the test cluster, in the language of
-// iptables-restore. Pure: objects of the API in, chains out. What the node itself sends to its pods
-// is not filtered, as the API says; what is refused is refused at once, so that no test waits.
+// Translates the NetworkPolicies of the single-node test cluster to iptables chains. Pure: API
+// objects in, chains out. Traffic from the node to its pods is not filtered, as the API specifies;
+// other traffic is rejected with an ICMP error, so that no test waits for a timeout.
 import { createHash } from 'node:crypto'
 import { subtractRanges } from './address-range.ts'
 
@@ -73,7 +73,7 @@ export interface Objects {
   readonly policies: readonly Policy[]
 }
 
-/** Chains by name, each with its rules without `-A NAME`; the first is the one packets enter. */
+/** Chains by name, each with its rules without `-A NAME`; packets enter the first chain. */
 export type Chains = ReadonlyMap<string, readonly string[]>
 
 /** The chain that packets are sent to. */
@@ -93,7 +93,7 @@ interface LivePod {
   readonly address: string
 }
 
-/** Whether a selector selects something with these labels. */
+/** Whether a selector selects an object with these labels. */
 export function isSelected(
   { matchLabels = {}, matchExpressions = [] }: Selector,
   labels: Readonly<Record<string, string>> = {},
@@ -114,8 +114,8 @@ export function planChains(objects: Objects): Chains {
   const { policies } = objects
   const live = objects.pods.flatMap((pod) => {
     const address = pod.status.podIP
-    const isOver = ['Succeeded', 'Failed'].includes(pod.status.phase ?? '')
-    return address === undefined || isOver || pod.spec.hostNetwork === true
+    const isTerminated = ['Succeeded', 'Failed'].includes(pod.status.phase ?? '')
+    return address === undefined || isTerminated || pod.spec.hostNetwork === true
       ? []
       : [{ pod, address }]
   })
@@ -139,11 +139,11 @@ export function planChains(objects: Objects): Chains {
 }
 
 function applies({ metadata, spec }: Policy, pod: Pod, { type }: Direction): boolean {
-  const isThere = metadata.namespace === pod.metadata.namespace && spec.policyTypes.includes(type)
-  return isThere && isSelected(spec.podSelector ?? {}, pod.metadata.labels)
+  const isInScope = metadata.namespace === pod.metadata.namespace && spec.policyTypes.includes(type)
+  return isInScope && isSelected(spec.podSelector ?? {}, pod.metadata.labels)
 }
 
-/** At most 28 characters, the limit of iptables. */
+/** The chain's name, of at most 28 characters, the limit of iptables. */
 function chainOf({ metadata }: Pod, { type }: Direction): string {
   const whole = `${metadata.namespace ?? ''}/${metadata.name}`
   const hash = createHash('sha256').update(whole).digest('hex').slice(0, 16)
@@ -201,14 +201,15 @@ function onePeer(peer: Peer, ports: readonly Port[], given: Given): readonly str
 
 function podsOf(peer: Peer, { policy, live, objects }: Given): readonly LivePod[] {
   const { namespaceSelector } = peer
-  const isThere = (namespace: string | undefined) => {
+  const isInNamespace = (namespace: string | undefined) => {
     if (namespaceSelector === undefined) return namespace === policy.metadata.namespace
     const found = objects.namespaces.find(({ metadata }) => metadata.name === namespace)
     return found !== undefined && isSelected(namespaceSelector, found.metadata.labels)
   }
   return live.filter(
     ({ pod }) =>
-      isThere(pod.metadata.namespace) && isSelected(peer.podSelector ?? {}, pod.metadata.labels),
+      isInNamespace(pod.metadata.namespace) &&
+      isSelected(peer.podSelector ?? {}, pod.metadata.labels),
   )
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: node.sh PROGRAMS STATE CGROUP NODEJS
-# The init process of the cluster's namespaces; start-cluster.ts starts it. Sets up mounts, sysctls
-# and network, and keeps every component running. When it exits, the kernel kills every process of
+# The init process of the cluster's namespaces, started by start-cluster.ts. Sets up mounts, sysctls
+# and network, and restarts components that exit. When it exits, the kernel kills every process of
 # the cluster and removes its mounts and its network.
 set -euo pipefail
 programs=$1 state=$2 cgroup=$3 nodejs=$4
@@ -10,8 +10,8 @@ export PATH="$programs:$PATH:/usr/sbin:/sbin"
 address=172.30.0.1
 services=10.96.0.0/16
 
-# Default paths of kubelet, containerd and CNI are the cluster's own: /run is empty, /var/lib and
-# /var/log are folders of STATE. Mounts stay in this namespace; pods' volumes propagate within it.
+# The default paths of kubelet, containerd and CNI are private to the cluster: /run is empty, /var/lib
+# and /var/log are folders of STATE. Mounts stay in this namespace; pods' volumes propagate within it.
 mount --make-rprivate /
 mount --make-rshared /
 mkdir -p "$state/node/lib" "$state/node/log"
@@ -21,8 +21,8 @@ mount --bind "$state/node/lib" /var/lib
 files=/var/lib/cluster
 mkdir -p /run/lock /run/pids /var/log/components $files/cni /var/lib/kubelet /var/lib/cni
 
-# The kubelet changes these settings of the whole machine unless they have the values that it wants:
-# bind mounts show it files with these values, and the machine keeps its own.
+# The kubelet changes these settings of the whole machine unless they have its preferred values. Bind
+# mounts present files with these values to it, so that the machine's settings stay unchanged.
 while read -r setting value; do
   mkdir -p "/run/sysctl/$(dirname "$setting")"
   echo "$value" > "/run/sysctl/$setting"
@@ -41,12 +41,12 @@ ip link set lo up
 ip link add node0 type bridge
 ip address add $address/24 dev node0
 ip link set node0 up
-# A Service address is translated after the route lookup, so that it needs a route. There is no
-# default route, so that connections to the outside fail immediately.
+# A Service address is translated after the route lookup, so it needs a route. There is no default
+# route, so that connections to the outside fail immediately.
 ip route add $services dev node0
 echo 1 > /proc/sys/net/ipv4/ip_forward
 echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables
-echo 0 > /proc/sys/net/ipv4/icmp_ratelimit # every rejected connection gets its ICMP error immediately
+echo 0 > /proc/sys/net/ipv4/icmp_ratelimit # every rejected connection gets an ICMP error immediately
 echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet # 127.0.0.1:NODEPORT, as on other test clusters
 
 cp "$here"/config/{containerd.toml,kubelet.yaml,kube-proxy.yaml,audit.yaml} $files/

@@ -1,5 +1,5 @@
-// Starts one Kubernetes node in its own Linux namespaces, and stops it without leftovers: the
-// machine's network, mounts and settings stay unchanged. Needs root, and Debian's containerd.
+// Starts one Kubernetes node in its own Linux namespaces, and stops it and removes everything. The
+// machine's network, mounts and settings stay unchanged. Needs root and Debian's containerd.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ const run = promisify(execFile)
 
 const READY_MS_MAX = 180_000
 const RUN_MS_MAX = 120_000
-const LOOK_EVERY_MS = 200
+const POLL_MS = 200
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 const LOG_CHARACTERS_MAX = 1500
 const VOLUMES = 16
@@ -56,7 +56,7 @@ export async function startCluster(programs: string): Promise<Cluster> {
   }
 }
 
-/** Creates the control groups, and the process that removes them when this one exits. */
+/** Creates the control groups, and a process that removes them when this process exits. */
 async function prepareCleanUp(
   state: string,
 ): Promise<{ group: string; clean: () => Promise<void> }> {
@@ -78,7 +78,7 @@ async function prepareCleanUp(
   }
 }
 
-/** Writes the images that the node itself needs: each contains one program only. */
+/** Writes the images that the node itself needs; each contains a single program. */
 async function writeNodeImages(programs: string, state: string): Promise<void> {
   const folder = join(state, 'images')
   for (const [program, user] of [
@@ -115,14 +115,14 @@ function startNode(
   return child
 }
 
-/** The pid, in our PID namespace, of the cluster's init process. */
+/** The pid of the cluster's init process, in the PID namespace of this process. */
 async function firstProcess(node: ChildProcess): Promise<number> {
   const pid = String(node.pid)
   for (let i = 0; i < 100; i++) {
     const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
     const child = Number(text.trim().split(' ')[0])
     if (child > 0) return child
-    await sleep(LOOK_EVERY_MS / 4)
+    await sleep(POLL_MS / 4)
   }
   throw new Error('unshare has started no process')
 }
@@ -172,7 +172,7 @@ async function waitUntilReady(cluster: Cluster, node: ChildProcess): Promise<voi
       if (node.exitCode !== null) throw new Error(`the node has exited: ${stderr}`)
       const what = `kubectl ${args.join(' ')}`
       if (performance.now() > endMs) throw new Error(`timed out: ${what}`, { cause: fault })
-      await sleep(LOOK_EVERY_MS)
+      await sleep(POLL_MS)
     }
   }
   const manifests = await readFile(file('manifests.yaml'), 'utf8')
@@ -218,11 +218,11 @@ function renderVolumes(): string {
 async function readLogTails(state: string): Promise<string> {
   const folder = join(state, 'node', 'log', 'components')
   const names = await readdir(folder).catch(() => []) // no component has started
-  const texts = await Promise.all(
+  const tails = await Promise.all(
     names.map(async (name) => {
       const text = await readFile(join(folder, name), 'utf8')
       return `${name}:\n${text.slice(-LOG_CHARACTERS_MAX)}`
     }),
   )
-  return texts.join('\n')
+  return tails.join('\n')
 }

@@ -33,13 +33,13 @@ export async function writeApp(folder: string, base: string, rewrite?: Rewrite):
   await writeFile(join(folder, 'sbom.json'), renderSbom(materials))
 }
 
-function at<T>(all: readonly T[], place: number): T {
-  const one = all[place]
-  if (one === undefined) throw new Error(`there is nothing at ${place}`)
+function at<T>(all: readonly T[], index: number): T {
+  const one = all[index]
+  if (one === undefined) throw new Error(`no element at ${index}`)
   return one
 }
 
-/** Two folders may hold the same version of one package. */
+/** Removes duplicates: two folders may contain the same version of one package. */
 function unique(packages: readonly NpmPackage[]): readonly NpmPackage[] {
   const byName = new Map(packages.map((one) => [`${one.name}@${one.version}`, one]))
   return [...byName].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one)
@@ -65,17 +65,17 @@ async function copyLicenceFiles(place: string, folder: string, license: string):
 /** Reads the Node.js and Debian packages of the base. */
 async function readBase(base: string) {
   const node = join(base, 'nodejs', 'bin', 'node')
-  const told = await run(node, ['-p', 'JSON.stringify(process.versions)'], {
+  const { stdout } = await run(node, ['-p', 'JSON.stringify(process.versions)'], {
     timeout: PROBE_MS_MAX,
   })
   const folder = join(base, PACKAGE_METADATA)
   const names = (await readdir(folder)).filter((name) => !name.endsWith('.md5sums'))
-  const texts = await Promise.all(names.sort().map((name) => readFile(join(folder, name), 'utf8')))
+  const files = await Promise.all(names.sort().map((name) => readFile(join(folder, name), 'utf8')))
   const release = await readFile(join(base, 'etc', 'os-release'), 'utf8')
   const id = /^VERSION_ID="?([^"\n]+)/m.exec(release)?.[1] ?? ''
   return {
-    nodeVersions: versions.parse(JSON.parse(told.stdout)),
-    basePackages: texts.map(parseMetadata),
+    nodeVersions: versions.parse(JSON.parse(stdout)),
+    basePackages: files.map(parseMetadata),
     distribution: `debian-${id}`,
   }
 }

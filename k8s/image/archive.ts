@@ -1,5 +1,5 @@
-// Writes container images as files, without a daemon and without a registry: reproducible layers,
-// and archives for `docker load`, `podman load` and `ctr images import`.
+// Writes container images as files, without a daemon or a registry: reproducible layers, and
+// archives for `docker load`, `podman load` and `ctr images import`.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const TAR_MS_MAX = 300_000
-/** GNU tar's flags: sorted names, no times, numeric owners. */
+/** Flags of GNU tar: sorted names, no times, numeric owners. */
 const REPRODUCIBLE = ['--sort=name', '--mtime=@0', '--numeric-owner', '--owner=0', '--group=0']
 const EPOCH = '1970-01-01T00:00:00Z'
 

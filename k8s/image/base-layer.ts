@@ -1,11 +1,11 @@
-// The base layer of our image: Node.js from npm, the Debian libraries that it links to, and the
+// The base layer of the image: Node.js from npm, the Debian libraries that it links to, and the
 // certificates of the public authorities. No shell and no package manager.
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { addFile, addLibraries, addPackageMetadata, createRoot, writeText } from './root-folder.ts'
 
-/** The user that containers run as; the number is that of the distroless images. */
+/** The user that containers run as; the id is the id of `nonroot` in the distroless images. */
 export const nonroot = { name: 'nonroot', id: 65_532 } as const
 
 const AUTHORITIES = '/usr/share/ca-certificates/mozilla'
@@ -19,9 +19,9 @@ export async function writeBase(root: string): Promise<void> {
   await addLibraries(root, [node])
   // From the package, not from /etc: the machine may trust more than the public authorities.
   const names = await readdir(AUTHORITIES)
-  const texts = await Promise.all(
+  const certificates = await Promise.all(
     names.sort().map((name) => readFile(join(AUTHORITIES, name), 'utf8')),
   )
-  await writeText(root, 'etc/ssl/certs/ca-certificates.crt', texts.join(''))
+  await writeText(root, 'etc/ssl/certs/ca-certificates.crt', certificates.join(''))
   await addPackageMetadata(root, 'ca-certificates')
 }

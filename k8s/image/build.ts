@@ -1,5 +1,5 @@
-// `npm run image [-- FILE]`: builds the image for amd64 from the checkout, without a daemon and
-// without a registry, as one file for `docker load`, `podman load` or `ctr images import`.
+// `npm run image [-- FILE]`: builds the image for amd64 from the checkout, without a daemon or a
+// registry, as one file for `docker load`, `podman load` or `ctr images import`.
 import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -12,7 +12,7 @@ import { type Rewrite, root } from './bundle.ts'
 
 const MEBIBYTE = 1024 * 1024
 
-/** Builds the image at `path` under every one of `names`; resolves to the bytes of its layers. */
+/** Builds the image at `path` with all `names`; resolves to the sizes of its layers. */
 export async function buildImage(given: {
   readonly names: readonly string[]
   readonly path: string

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { build, type Metafile, type Plugin } from 'esbuild'
 import { z } from 'zod'
 
-/** The checkout. */
+/** The root folder of the checkout. */
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /**
@@ -22,7 +22,7 @@ const ASSETS = /\.(lua|proto|yaml|css|ico)$|^web[/\\].*\.js$/
 /** Files that packages read at run time, without their examples. */
 const PROTO = /^(?!.*[/\\]sample[/\\]).*\.proto$/
 
-/** Files that are started by name; curtail.js loads the roles. */
+/** Entry points, which other files load by name; curtail.js loads the roles. */
 const ENTRY_POINTS: Readonly<Record<string, string>> = {
   curtail: 'src/main.ts',
   tracing: 'src/telemetry/tracing.ts',
@@ -56,7 +56,7 @@ export interface Bundle {
   readonly packages: readonly string[]
 }
 
-/** Changes the source at `place`, a path in the checkout, before it is bundled. For tests. */
+/** Changes the source at `place`, a path in the checkout, before esbuild bundles it. For tests. */
 export type Rewrite = (text: string, place: string) => string
 
 /** Writes the bundle to `folder`, which must be empty. Throws esbuild's errors. */
@@ -65,7 +65,7 @@ export async function bundle(folder: string, rewrite?: Rewrite): Promise<Bundle>
   const { metafile, outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: { ...ENTRY_POINTS },
-    // esbuild does not write it: source maps would contain the path of the build.
+    // esbuild does not write the files: source maps would contain the path of the build.
     outdir: join(root, 'bundle'),
     write: false,
     bundle: true,
@@ -74,7 +74,7 @@ export async function bundle(folder: string, rewrite?: Rewrite): Promise<Bundle>
     platform: 'node',
     target: 'node24',
     banner: { js: BANNER },
-    // Names are kept for stack traces.
+    // Names stay as they are, for stack traces.
     minifyWhitespace: true,
     minifySyntax: true,
     keepNames: true,
@@ -98,11 +98,11 @@ export async function bundle(folder: string, rewrite?: Rewrite): Promise<Bundle>
   return { metafile, packages: [...packages].sort() }
 }
 
-/** A source finds its files by its own place: it is told the one that it has below the bundle. */
+/** Rewrites `import.meta.url`, by which sources find their files, to a path in the bundle. */
 function rewriteSourcePaths(rewrite: Rewrite = (text) => text): Plugin {
   const sources = join(root, 'src')
   return {
-    name: 'places-of-sources',
+    name: 'rewrite-source-paths',
     setup(bundler) {
       bundler.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
         if (!path.startsWith(sources)) return undefined
@@ -114,7 +114,7 @@ function rewriteSourcePaths(rewrite: Rewrite = (text) => text): Plugin {
   }
 }
 
-/** The source with every `import.meta.url` told. Throws for a thread that is not in the bundle. */
+/** Replaces every `import.meta.url`. Throws an error for a thread that is not in the bundle. */
 function rewriteSource(text: string, place: string): string {
   const thread = /new URL\('\.\/([\w-]+)\.ts', import\.meta\.url\)/g
   return text
@@ -125,10 +125,10 @@ function rewriteSource(text: string, place: string): string {
     .replaceAll('import.meta.url', `(__bundleUrl + ${JSON.stringify(place)})`)
 }
 
-/** The same for packages that use `__dirname`; adds these packages to `found`. */
+/** Rewrites `__dirname` in packages in the same way; adds these packages to `found`. */
 function rewritePackagePaths(found: Set<string>): Plugin {
   return {
-    name: 'places-of-packages',
+    name: 'rewrite-package-paths',
     setup(bundler) {
       bundler.onLoad({ filter: /[/\\]node_modules[/\\].*\.[cm]?js$/ }, async ({ path }) => {
         const text = await readFile(path, 'utf8')
@@ -145,7 +145,7 @@ function rewritePackagePaths(found: Set<string>): Plugin {
 /** The folder of the package that a file below node_modules belongs to. */
 function packageOf(place: string): string {
   const found = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(place)?.[0]
-  if (found === undefined) throw new Error(`${place} belongs to no package`)
+  if (found === undefined) throw new Error(`${place} is not in a package`)
   return found
 }
 

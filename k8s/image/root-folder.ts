@@ -1,5 +1,5 @@
 // Builds the root file system of an image from programs of this machine, the shared libraries that
-// they link to, and the metadata of the Debian packages of these, for scanners.
+// they link to, and the metadata of the libraries' Debian packages, for vulnerability scanners.
 import { execFile } from 'node:child_process'
 import { chmod, copyFile, mkdir, realpath, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const RUN_MS_MAX = 60_000
-/** As in the distroless images: one file for each package, with its paragraph. */
+/** As in the distroless images: one file for each package, with the fields of its status. */
 export const PACKAGE_METADATA = 'var/lib/dpkg/status.d'
 
 /** The default user of an image's programs. */
@@ -16,7 +16,7 @@ export interface ImageUser {
   readonly id: number
 }
 
-/** Creates the files that every root needs: users, name services, /tmp. */
+/** Creates the files that every root file system needs: users, name services, /tmp. */
 export async function createRoot(root: string, user: ImageUser): Promise<void> {
   const id = String(user.id)
   await chmod(root, 0o755)
@@ -87,7 +87,7 @@ async function packageOf(path: string): Promise<string> {
     const found = result?.stdout.split(':')[0]
     if (found !== undefined) return found
   }
-  throw new Error(`${path} belongs to no package of Debian: images are built on Debian 12 alone`)
+  throw new Error(`${path} is not in a Debian package: images can only be built on Debian 12`)
 }
 
 /** Adds the metadata and the licence of a Debian package. */

@@ -40,7 +40,7 @@ interface Component {
   readonly [field: string]: unknown
 }
 
-/** Renders the document, deterministically. */
+/** Renders the document. The same materials give the same bytes. */
 export function renderSbom(materials: Materials): string {
   const { name, version, license, packages, nodeVersions, basePackages } = materials
   const app = component(`pkg:npm/${name}@${version}`, {
@@ -59,8 +59,8 @@ export function renderSbom(materials: Materials): string {
     components,
     dependencies: [{ ref: app['bom-ref'], dependsOn: [...new Set(refs)].sort() }],
   }
-  const head = { bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 }
-  const document = { ...head, serialNumber: serialOf(body), ...body }
+  const format = { bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 }
+  const document = { ...format, serialNumber: serialOf(body), ...body }
   return `${JSON.stringify(document, undefined, 2)}\n`
 }
 
@@ -83,16 +83,16 @@ function renderNpm({ name, version, license, integrity }: NpmPackage): Component
   })
 }
 
-/** Node.js, with the libraries in its binary as components. */
-function renderNode({ node = '', ...parts }: Readonly<Record<string, string>>): Component {
-  const held = Object.entries(parts).filter(([, version]) => /\d\.\d/.test(version))
+/** Renders Node.js, with the libraries in its binary as components. */
+function renderNode({ node = '', ...others }: Readonly<Record<string, string>>): Component {
+  const libraries = Object.entries(others).filter(([, version]) => /\d\.\d/.test(version))
   return component(`pkg:github/nodejs/node@v${node}`, {
     type: 'platform',
     name: 'node',
     version: node,
     licenses: [{ expression: 'MIT' }],
     cpe: `cpe:2.3:a:nodejs:node.js:${node}:*:*:*:-:*:*:*`,
-    components: held.map(([name, version]) =>
+    components: libraries.map(([name, version]) =>
       component(`pkg:generic/${name}@${version}`, { type: 'library', name, version }),
     ),
   })
@@ -109,6 +109,6 @@ function renderDebian(given: DebianPackage, distribution: string): Component {
 function serialOf(body: object): string {
   const hex = createHash('sha256').update(JSON.stringify(body)).digest('hex')
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16)
-  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]
-  return `urn:uuid:${[...parts, `${variant}${hex.slice(17, 20)}`, hex.slice(20, 32)].join('-')}`
+  const fields = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`]
+  return `urn:uuid:${[...fields, `${variant}${hex.slice(17, 20)}`, hex.slice(20, 32)].join('-')}`
 }

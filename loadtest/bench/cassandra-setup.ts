@@ -1,4 +1,5 @@
-// What the benchmarks on Cassandra stand on: one real node with our tables, a Redis, and codes.
+// The setup of the benchmarks on Cassandra: one real node with the tables, a Redis, and a pool of
+// codes.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,19 +9,19 @@ import { type CassandraCluster, startCassandra } from '../../test/dependencies/c
 import { type RedisServer, startRedis } from '../../test/dependencies/redis.ts'
 import { JMX_PORT } from './conditional-writes.ts'
 
-/** The keyspace of our tables. */
+/** The keyspace of the tables. */
 export const KEYSPACE = 'curtail'
 
 const JOB_MS_MAX = 300_000
 
-/** What runs, and how a role finds it. */
+/** The processes, and the environment for a role that uses them. */
 export interface CassandraSetup {
   readonly cassandra: CassandraCluster
   readonly redis: RedisServer
   readonly env: Readonly<Record<string, string>>
 }
 
-/** Starts all of it, with so many codes in the pool; what ends it is put before `stops`. */
+/** Starts them with `codes` codes in the pool; prepends the functions that stop them to `stops`. */
 export async function startCassandraSetup(
   stops: (() => Promise<void>)[],
   { codes }: { readonly codes: number },

@@ -1,11 +1,11 @@
-// The floor of a cold code: bare node:http, the driver reading the link as the service does, and
-// the bytes that it is told. No cache is looked at, and none is filled.
+// The floor for cold codes: bare node:http, the service's own read of the link through the driver,
+// and a fixed response. It neither reads nor fills a cache.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Client, ExecutionProfile, types } from 'cassandra-driver'
-import type { FloorResponse } from './follow-links.ts'
+import type { FloorResponse } from './redirect-load.ts'
 
-/** What the floor is told. */
+/** The task of the floor: where to read, and the response. */
 export interface ColdFloorTask extends FloorResponse {
   readonly contactPoints: readonly string[]
   readonly port: number

@@ -1,6 +1,6 @@
-// Redirects of codes that neither the process nor Redis has seen: Redis asked, Cassandra read,
-// Redis filled; against bare node:http with the driver doing the same read, turn by turn, on
-// one core.
+// Redirects of codes that neither the process nor Redis has cached: Redis is queried, Cassandra is
+// read, Redis is filled. Compared with bare node:http and the same read through the driver, in
+// turns on one core.
 import { startRole } from '../../test/kit/processes/role-process.ts'
 import { KEYSPACE, startCassandraSetup } from './cassandra-setup.ts'
 import type { ColdFloorTask } from './cold-floor.ts'
@@ -8,15 +8,15 @@ import { compare } from './compare.ts'
 import type { Load } from './drive.ts'
 import { filledCode, fillLinks } from './fill-links.ts'
 import { startFloor } from './floor-process.ts'
-import { redirectLoad, sampleResponse } from './follow-links.ts'
+import { redirectLoad, sampleResponse } from './redirect-load.ts'
 import { moveToGeneratorCore, onServerCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
 
-/** No goal was set; below this a cold code costs more than a second read would. */
+/** The design sets no goal; below this ratio a cold code costs more than two reads. */
 const GOAL = 0.5
-/** More than can be asked for in a second, as each code is cold but once. */
-const LINKS_A_SECOND = 8000
-const SECONDS_OF_WARM_UP = 4
+/** More than the service can resolve, because each code is cold only once. */
+const LINKS_PER_SECOND = 8000
+const WARM_UP_SECONDS = 4
 
 /** Runs the benchmark. */
 export async function benchCold(options: BenchOptions): Promise<Report> {
@@ -27,7 +27,7 @@ export async function benchCold(options: BenchOptions): Promise<Report> {
     const { cassandra, env } = await startCassandraSetup(stops, { codes: 0 })
     const { contactPoints, port, localDc } = cassandra
     const spans = options.repetitions * options.seconds
-    const count = LINKS_A_SECOND * (spans + SECONDS_OF_WARM_UP)
+    const count = LINKS_PER_SECOND * (spans + WARM_UP_SECONDS)
     await fillLinks({ contactPoints, port, localDc, count, log: options.log })
     const codes = Array.from({ length: count }, (_, i) => filledCode(i))
     const ours = await startRole({ role: 'redirect', wrapper: onServerCore, env })
@@ -51,7 +51,7 @@ export async function benchCold(options: BenchOptions): Promise<Report> {
   }
 }
 
-/** A load that asks for each code once, over all its spans, and then for none. */
+/** A load that requests each code once over all its spans. */
 export function coldLoad(
   port: number,
   codes: readonly string[],

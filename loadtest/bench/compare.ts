@@ -1,21 +1,22 @@
-// Compares a service with its floor: the same load on each in turn, on one core, by CPU time.
-import { type Driven, type Load, prepareLoad } from './drive.ts'
+// Compares the CPU time of a service with that of its floor, under the same load in turns on one
+// core.
+import { type LoadFigures, type Load, prepareLoad } from './drive.ts'
 import { cpuUsOf } from './process-figures.ts'
 import { type BenchOptions, medianOf, type Report } from './report.ts'
 
-/** A process under load, and what it is asked. */
+/** A process and its load. */
 export interface Contender {
   readonly name: string
   readonly pid: number
   readonly load: Omit<Load, 'msMax'>
 }
 
-/** What one turn of a contender showed. */
-export interface Span extends Driven {
+/** The figures of one turn of a contender. */
+export interface Span extends LoadFigures {
   readonly cpuUs: number
 }
 
-/** What is compared. */
+/** The parameters of a comparison. */
 interface Comparison {
   readonly bench: string
   readonly goal: number
@@ -23,15 +24,15 @@ interface Comparison {
   readonly ours: Contender
   readonly options: BenchOptions
   readonly conditions: Report['conditions']
-  /** How long each is asked before it is measured. @default WARM_UP_MS */
+  /** Duration of the load before the first turn. @default WARM_UP_MS */
   readonly warmUpMs?: number
-  /** Told after each turn. */
+  /** Called after each turn. */
   readonly onSpan?: (contender: Contender, span: Span) => void
 }
 
 const WARM_UP_MS = 3000
 
-/** Runs both in turn, the order reversed every time, so that a drift of the machine hits both. */
+/** Runs both in turns, each time in reverse order, so that drift of the machine affects both. */
 export async function compare(comparison: Comparison): Promise<Report> {
   const { floor, ours, options, onSpan, warmUpMs = WARM_UP_MS } = comparison
   const spans = new Map<Contender, Span[]>([
@@ -44,7 +45,7 @@ export async function compare(comparison: Comparison): Promise<Report> {
       const span = await measure(contender, options.seconds * 1000)
       spans.get(contender)?.push(span)
       onSpan?.(contender, span)
-      options.log(`${contender.name}: ${cpuUsEach(span).toFixed(2)} CPU µs a request`)
+      options.log(`${contender.name}: ${cpuUsEach(span).toFixed(2)} CPU µs per request`)
     }
   }
   return reportOf(comparison, spans)
@@ -84,10 +85,10 @@ function reportOf(
   return {
     bench,
     conditions,
-    headings: ['server', 'CPU µs a request', 'requests a CPU-second', 'p50 ms', 'p99 ms'],
+    headings: ['server', 'CPU µs per request', 'requests per CPU-second', 'p50 ms', 'p99 ms'],
     rows: [rowOf(floor), rowOf(ours)],
     verdict: [
-      `Ratio of requests a CPU-second, ${ours.name} to ${floor.name}, median of ` +
+      `Ratio of requests per CPU-second, ${ours.name} to ${floor.name}, median of ` +
         `${ratios.length}: ${ratio.toFixed(3)} ` +
         `(${ratios.map((each) => each.toFixed(2)).join(' ')}); ` +
         `goal at least ${goal}: ${ratio >= goal ? 'reached' : 'NOT reached'}`,

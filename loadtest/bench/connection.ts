@@ -1,14 +1,14 @@
-// One keep-alive connection of the load generator: sends requests that are serialised already and
-// tells each answer. Reads answers by Content-Length alone; knows nothing of what they mean.
+// One keep-alive connection of the load generator: sends serialised requests and reports each
+// response. It delimits responses by Content-Length only, and does not interpret them.
 import { connect, type Socket } from 'node:net'
 
-/** One answer, its head and body still in one text. */
+/** A response; `text` has its headers and body. */
 export interface RawResponse {
   readonly status: number
   readonly text: string
 }
 
-/** A connection with at most one request under way. */
+/** A connection with at most one request in flight. */
 export interface Connection {
   send(request: Buffer): void
   close(): void
@@ -18,10 +18,10 @@ const READ_BYTES = 64 * 1024
 const RESPONSE_BYTES_MAX = 1024 * 1024
 const contentLength = /\r\ncontent-length: (\d+)\r\n/i
 
-/** Connects to `port` on this machine. Whatever goes wrong afterwards goes to `onFault`. */
+/** Connects to `port` on loopback. Later errors go to `onFault`. */
 export async function openConnection(options: {
   readonly port: number
-  /** The address that it comes from. */
+  /** The local address. @default 127.0.0.1 */
   readonly from?: string
   readonly onResponse: (response: RawResponse) => void
   readonly onFault: (error: Error) => void
@@ -32,7 +32,7 @@ export async function openConnection(options: {
     rest += (buffer as Buffer).toString('latin1', 0, bytes)
     const response = parseResponse(rest)
     if (response === 'malformed' || rest.length > RESPONSE_BYTES_MAX) {
-      options.onFault(new Error(`an answer cannot be read: ${rest.slice(0, 200)}`))
+      options.onFault(new Error(`Cannot parse a response: ${rest.slice(0, 200)}`))
     } else if (response !== 'incomplete') {
       rest = ''
       options.onResponse(response)

@@ -1,17 +1,17 @@
-// The floor of creating on Cassandra: bare node:http, the body parsed, and the driver doing the
-// service's own insert with a code made on the spot. No validation, no pool, no claim to settle.
+// The floor for creates on Cassandra: bare node:http, the parsed body, and the service's own insert
+// through the driver with a random code. No validation, no pool, no claims.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Client, ExecutionProfile, policies, types } from 'cassandra-driver'
 
-/** What the floor is told. */
+/** The task of the floor: where to insert, and the headers of its responses. */
 export interface CassandraFloorTask {
   readonly contactPoints: readonly string[]
   readonly port: number
   readonly localDc: string
   readonly keyspace: string
-  /** Headers of an answer, names and values in turn. */
+  /** Headers of a response: names and values, alternating. */
   readonly headers: readonly string[]
 }
 

@@ -1,6 +1,5 @@
-// Creates on one real Cassandra node against bare node:http with the driver doing the same insert,
-// turn by turn, by the CPU time of the process that creates; and the conditional writes that a
-// create takes, counted by the server.
+// The CPU time of creates on one real Cassandra node, compared with bare node:http and the same
+// insert through the driver, in turns; and the server's count of conditional writes per create.
 import { startRole } from '../../test/kit/processes/role-process.ts'
 import { KEYSPACE, startCassandraSetup } from './cassandra-setup.ts'
 import { compare, type Contender } from './compare.ts'
@@ -14,12 +13,12 @@ import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './re
 
 const GOAL = 0.85
 const REQUESTS_MAX = 1_000_000
-/** More than the service can use up in a run. */
+/** More than a run consumes. */
 const CODES = 2_000_000
 const JOB_MS_MAX = 300_000
-/** Creates whose conditional writes are counted: some blocks of codes are claimed among them. */
+/** Creates whose conditional writes are counted, including the claims of some blocks. */
 const COUNTED = 20_000
-/** At the pace of one Cassandra node V8 needs this long to compile what is hot; the JVM too. */
+/** At the rate of one Cassandra node, V8 and the JVM need this time to compile hot code. */
 const WARM_UP_MS = 25_000
 const GOALS_LWT = { without: 1.01, withKey: 2.01 }
 
@@ -51,15 +50,15 @@ export async function benchCreateCassandra(options: BenchOptions): Promise<Repor
       },
     })
     return withLwts(report, {
-      without: await lwtsEach(port, () => createRequest()),
-      withKey: await lwtsEach(port, keyedRequest),
+      without: await lwtsPerCreate(port, () => createRequest()),
+      withKey: await lwtsPerCreate(port, keyedRequest),
     })
   } finally {
     for (const stop of stops) await stop()
   }
 }
 
-/** Tells the floor where to insert and what to answer; resolves to its port. */
+/** Sends the floor its task; resolves to its port. */
 async function startServing(
   floor: FloorProcess,
   ourPort: number,
@@ -97,8 +96,8 @@ function keyedRequest(): Buffer {
   return createRequest(`Idempotency-Key: bench-${(keys++).toString()}\r\n`)
 }
 
-/** Conditional writes that the server did for each of some creates. */
-async function lwtsEach(port: number, request: () => Buffer): Promise<number> {
+/** Conditional writes of the server per create, over some creates. */
+async function lwtsPerCreate(port: number, request: () => Buffer): Promise<number> {
   const before = await countConditionalWrites()
   const driver = await prepareLoad({ ...loadOf(port, request, COUNTED), msMax: JOB_MS_MAX })
   const { responses } = await driver.run()
@@ -107,7 +106,7 @@ async function lwtsEach(port: number, request: () => Buffer): Promise<number> {
 
 function withLwts(report: Report, lwts: { without: number; withKey: number }): Report {
   const verdictOf = (what: string, each: number, goal: number) =>
-    `Conditional writes at the server for a create ${what}: ${each.toFixed(4)}; ` +
+    `Conditional writes of the server per create ${what}: ${each.toFixed(4)}; ` +
     `goal at most ${goal}: ${each <= goal ? 'reached' : 'NOT reached'}`
   return {
     ...report,

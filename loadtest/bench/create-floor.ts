@@ -1,5 +1,6 @@
-// The floor of creating: node:sqlite alone, with the service's own pragmas, table and insert. No
-// HTTP, no thread, no codes to mint: rows made beforehand, so many in each durable transaction.
+// The floor for creates: only node:sqlite, with the service's own pragmas, table and insert; no
+// HTTP, threads or generated codes. It inserts prepared rows in durable transactions of a given
+// size.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { rmSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,13 +11,13 @@ import { operations } from '../../src/stores/sqlite/operations.ts'
 import { withNumberedParameters, writeOf } from '../../src/stores/sqlite/parameters.ts'
 import { migrations } from '../../src/stores/sqlite/schema.ts'
 
-/** What the floor is asked: this many creates, in transactions of `group` on average. */
+/** The task of the floor: creates, in transactions of `group` creates on average. */
 export interface FloorTask {
   readonly creates: number
   readonly group: number
 }
 
-/** What they took. */
+/** The time that the creates took. */
 export interface FloorSpan {
   readonly elapsedMs: number
   readonly cpuUs: number
@@ -37,7 +38,7 @@ let created = 0
 function buildRow() {
   const id = String(++created).padStart(12, '0')
   const [, ...values] = writeOf('insertLink', {
-    code: randomBytes(5).toString('base64url'), // 7 characters in random order, as ours are
+    code: randomBytes(5).toString('base64url'), // 7 random characters, like generated codes
     longUrl: `https://example.com/a/path/of/usual/length?id=${id}`,
     createdAtMs: Date.now(),
     expiresAtMs: null,
@@ -56,7 +57,7 @@ function run({ creates, group }: FloorTask): FloorSpan {
   let done = 0
   for (let groups = 1; done < creates; groups++) {
     startTransaction.run()
-    // Whole groups whose mean is `group`, which need not be whole.
+    // The mean group size is `group`, which can be a fraction.
     for (const end = Math.min(creates, Math.round(groups * group)); done < end; done++) {
       const row = rows[done]
       if (row !== undefined) insert.run(...row)

@@ -1,7 +1,7 @@
-// Creates links over the HTTP API with the load generator: the requests of the benchmarks.
-import { type Driven, prepareLoad } from './drive.ts'
+// Creates links over the HTTP API with the load generator, for the benchmarks.
+import { type LoadFigures, prepareLoad } from './drive.ts'
 
-/** How many connections create at a time. */
+/** The number of connections that create links. */
 export const CREATE_CONNECTIONS = 64
 
 const MS_MAX = 300_000
@@ -9,7 +9,7 @@ const locationCode = /\r\nlocation: [^\r]*\/([0-9A-Za-z]{7})\r\n/i
 
 let created = 0
 
-/** A request to create a link to a target of its own; `header`, with its line break, is added. */
+/** A request to create a link to a new target, with an optional `header` line (with its CRLF). */
 export function createRequest(header = ''): Buffer {
   const id = String(++created).padStart(12, '0')
   const target = `https://example.com/a/path/of/usual/length?id=${id}`
@@ -20,7 +20,7 @@ export function createRequest(header = ''): Buffer {
   )
 }
 
-/** Creates so many links and resolves to their codes. */
+/** Creates `links` links and resolves to their codes. */
 export async function createLinks(given: { port: number; links: number }): Promise<string[]> {
   const codes: string[] = []
   const driver = await prepareCreates({
@@ -30,17 +30,18 @@ export async function createLinks(given: { port: number; links: number }): Promi
     onCode: (code) => codes.push(code),
   })
   await driver.run()
-  if (codes.length !== given.links) throw new Error(`only ${codes.length} links were created`)
+  if (codes.length !== given.links)
+    throw new Error(`Cannot create ${given.links} links: only ${codes.length} were created`)
   return codes
 }
 
-/** Opens the connections of a load of creates, which ends by count or by time. */
+/** Opens the connections of a load of creates, which a count or a time limits. */
 export function prepareCreates(given: {
   port: number
   linksMax: number
   msMax: number
   onCode?: (code: string) => void
-}): Promise<{ run(): Promise<Driven> }> {
+}): Promise<{ run(): Promise<LoadFigures> }> {
   const { port, linksMax, msMax, onCode } = given
   return prepareLoad({
     port,

@@ -1,9 +1,9 @@
-// Durable creates of standalone over HTTP against node:sqlite alone, turn by turn on one core. In
-// each turn the floor does as many creates as ours did, in transactions of ours' mean size.
+// Durable creates of standalone over HTTP, compared with node:sqlite alone, in turns on one core.
+// In each turn the floor does as many creates as standalone, in transactions of the same mean size.
 import type { Standalone } from '../../test/kit/processes/standalone.ts'
 import type { FloorSpan, FloorTask } from './create-floor.ts'
 import { CREATE_CONNECTIONS, prepareCreates } from './create-links.ts'
-import type { Driven } from './drive.ts'
+import type { LoadFigures } from './drive.ts'
 import { type FloorProcess, startFloor } from './floor-process.ts'
 import { startLimited } from './limited-standalone.ts'
 import { moveToGeneratorCore } from './pinning.ts'
@@ -14,9 +14,9 @@ const GOAL = 0.7
 const WARM_UP_MS = 4000
 const LINKS_MAX = 2_000_000
 
-/** What one turn of ours and of the floor showed. */
+/** The figures of one turn of standalone and of the floor. */
 interface Turn {
-  readonly ours: Driven & { readonly cpuUs: number; readonly group: number }
+  readonly ours: LoadFigures & { readonly cpuUs: number; readonly group: number }
   readonly floor: FloorSpan
 }
 
@@ -55,7 +55,7 @@ async function takeTurn(ours: Standalone, floor: FloorProcess, msMax: number): P
   return { ours: { ...driven, cpuUs, group }, floor: span }
 }
 
-/** Operations and transactions so far, by the service's own metrics. */
+/** Operations and transactions so far, from the service's metrics. */
 async function groupsOf({ adminUrl }: Standalone): Promise<{ sum: number; count: number }> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text()
   const value = (suffix: string) =>
@@ -63,9 +63,9 @@ async function groupsOf({ adminUrl }: Standalone): Promise<{ sum: number; count:
   return { sum: value('sum'), count: value('count') }
 }
 
-/** Durable creates per wall second, ours to the floor's. */
+/** The ratio of durable creates per second: standalone to the floor. */
 function ratioOf({ ours, floor }: Turn): number {
-  return floor.elapsedMs / ours.elapsedMs // both did the same number
+  return floor.elapsedMs / ours.elapsedMs // same number of creates
 }
 
 function reportOf(turns: readonly Turn[], conditions: Report['conditions']): Report {
@@ -78,14 +78,7 @@ function reportOf(turns: readonly Turn[], conditions: Report['conditions']): Rep
   return {
     bench: 'create',
     conditions: { ...conditions, 'mean group': median(({ ours }) => ours.group).toFixed(1) },
-    headings: [
-      '',
-      'creates a second',
-      'CPU µs a create',
-      'creates a CPU-second',
-      'p50 ms',
-      'p99 ms',
-    ],
+    headings: ['', 'creates/s', 'CPU µs per create', 'creates per CPU-second', 'p50 ms', 'p99 ms'],
     rows: [
       [
         'node:sqlite alone',
@@ -105,10 +98,10 @@ function reportOf(turns: readonly Turn[], conditions: Report['conditions']): Rep
       ],
     ],
     verdict: [
-      `Ratio of durable creates a wall second, standalone to node:sqlite alone, median of ` +
+      `Ratio of durable creates per second, standalone to node:sqlite alone, median of ` +
         `${turns.length}: ${ratio.toFixed(3)} (${each}); goal at least ${GOAL}: ` +
         (ratio >= GOAL ? 'reached' : 'NOT reached'),
-      `Ratio of durable creates a CPU-second: ${cpuRatio.toFixed(3)} (no goal)`,
+      `Ratio of durable creates per CPU-second: ${cpuRatio.toFixed(3)} (no goal)`,
     ],
     figures: { ratio, cpuRatio, goal: GOAL, turns },
   }

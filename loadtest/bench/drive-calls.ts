@@ -1,6 +1,6 @@
-// The load generator of the limiter: a fixed number of gRPC calls under way (a closed loop) over a
-// few connections, until a time is reached. Only to this machine; any fault ends the run.
-import { type Driven, watchSilence } from './drive.ts'
+// The load generator for the limiter: a fixed number of gRPC calls in flight (a closed loop) over a
+// few connections, for a given time. It connects to loopback only; any error aborts the run.
+import { type LoadFigures, watchSilence } from './drive.ts'
 import {
   type Call,
   callOf,
@@ -10,28 +10,29 @@ import {
 } from './grpc-connection.ts'
 import { quantilesOf } from './report.ts'
 
-/** What to ask, and when to stop. */
+/** The calls, and when to stop. */
 export interface CallLoad {
   readonly port: number
   readonly connections: number
   readonly inFlight: number
-  /** Requests, serialised; asked in turn. */
+  /** Serialised requests, sent in turn. */
   readonly requests: readonly Buffer[]
   readonly msMax: number
 }
 
-/** What came of it. */
-export interface DrivenCalls extends Omit<Driven, 'statuses'> {
+/** The figures of a load of calls. */
+export interface CallFigures extends Omit<LoadFigures, 'statuses'> {
   readonly codes: Readonly<Record<OverallCode, number>>
 }
 
 const CALLS_MAX = 4_000_000
 
-/** Opens the connections, runs the load, waits for every answer. Throws what went wrong. */
-export async function prepareCalls(load: CallLoad): Promise<{ run(): Promise<DrivenCalls> }> {
+/** Opens the connections; `run` resolves after the last response, and rejects on an error. */
+export async function prepareCalls(load: CallLoad): Promise<{ run(): Promise<CallFigures> }> {
   const calls = load.requests.map(callOf)
   const [firstRequest] = load.requests
-  if (firstRequest === undefined) throw new Error('a load needs at least one request')
+  if (firstRequest === undefined)
+    throw new Error('Cannot prepare the load: it needs at least one request')
   const codes = { ok: 0, over: 0, failed: 0 }
   const latenciesMs = new Float64Array(CALLS_MAX)
   const callStartMs = new Float64Array(load.inFlight)
@@ -39,7 +40,7 @@ export async function prepareCalls(load: CallLoad): Promise<{ run(): Promise<Dri
   let completed = 0
   let endMs = Infinity
   const finished = Promise.withResolvers<undefined>()
-  finished.promise.catch(() => undefined) // a fault before `run` is told by `run`
+  finished.promise.catch(() => undefined) // `run` reports an earlier error
 
   const connections: GrpcConnection[] = []
   const next = (slot: number, nowMs: number) => {
@@ -51,7 +52,7 @@ export async function prepareCalls(load: CallLoad): Promise<{ run(): Promise<Dri
     const nowMs = performance.now()
     latenciesMs[completed++] = nowMs - (callStartMs[slot] ?? 0)
     codes[code]++
-    if (code === 'failed') finished.reject(new Error('a call got no answer'))
+    if (code === 'failed') finished.reject(new Error('a call failed'))
     if (nowMs < endMs && sent < CALLS_MAX) next(slot, nowMs)
     else if (completed === sent) finished.resolve(undefined)
   }

@@ -1,13 +1,13 @@
-// The load generator: a fixed number of connections, each with one request under way (a closed
-// loop), until a count or a time is reached. Only to this machine; any fault ends the run.
+// The load generator: a fixed number of connections, each with one request in flight (a closed
+// loop), up to a count or a time. It connects to loopback only; any error aborts the run.
 import { type RawResponse, type Connection, openConnection } from './connection.ts'
 import { quantilesOf } from './report.ts'
 
-/** What to send, and when to stop. */
+/** The requests, and when to stop. */
 export interface Load {
   readonly port: number
   readonly connections: number
-  /** Addresses that they come from, in turn. @default 1 */
+  /** The number of local addresses, used in turn. @default 1 */
   readonly clients?: number
   /** The next request, serialised. */
   readonly request: () => Buffer
@@ -17,8 +17,8 @@ export interface Load {
   readonly onResponse?: (response: RawResponse) => void
 }
 
-/** What came of it. */
-export interface Driven {
+/** The figures of a load. */
+export interface LoadFigures {
   readonly responses: number
   readonly statuses: Readonly<Record<number, number>>
   readonly elapsedMs: number
@@ -26,13 +26,13 @@ export interface Driven {
   readonly p99Ms: number
 }
 
-/** An answer must come this soon, or the run has failed. */
+/** The run fails after this time without a response. */
 const SILENCE_MS_MAX = 10_000
 
-/** A load under way: its connections are open, none has sent yet. */
+/** A prepared load: its connections are open and idle. */
 export interface Driver {
-  /** Sends until the end and waits for every answer. Throws what went wrong. */
-  run(): Promise<Driven>
+  /** Sends the load and resolves after the last response. Rejects on an error. */
+  run(): Promise<LoadFigures>
 }
 
 /** Opens the connections of a load. */
@@ -48,7 +48,7 @@ export async function prepareLoad(load: Load): Promise<Driver> {
     finish = resolve
     fail = reject
   })
-  finished.catch(() => undefined) // a fault before `run` is told by `run`
+  finished.catch(() => undefined) // `run` reports an earlier error
 
   const openWorker = async (_: unknown, at: number): Promise<Worker> => {
     let startMs = 0
@@ -61,7 +61,7 @@ export async function prepareLoad(load: Load): Promise<Driver> {
         latenciesMs[completed++] = nowMs - startMs
         statuses[response.status] = (statuses[response.status] ?? 0) + 1
         if (!load.expectedStatuses.includes(response.status)) {
-          fail(new Error(`an answer was not expected: ${response.text.slice(0, 500)}`))
+          fail(new Error(`unexpected response: ${response.text.slice(0, 500)}`))
           return
         }
         load.onResponse?.(response)
@@ -92,12 +92,18 @@ export async function prepareLoad(load: Load): Promise<Driver> {
       }
       const elapsedMs = performance.now() - startMs
       const quantile = quantilesOf(latenciesMs, completed)
-      return { responses: completed, statuses, elapsedMs, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
+      return {
+        responses: completed,
+        statuses,
+        elapsedMs,
+        p50Ms: quantile(0.5),
+        p99Ms: quantile(0.99),
+      }
     },
   }
 }
 
-/** An address of this machine for each client. */
+/** The loopback address of a client. */
 function clientAddress(client: number): string {
   return `127.0.${String(1 + (client >> 8))}.${String(client & 255)}`
 }
@@ -107,11 +113,14 @@ interface Worker {
   readonly next: () => void
 }
 
-/** Fails where nothing was answered for too long; to be cleared at the end. */
-export function watchSilence(completed: () => number, fail: (error: Error) => void): NodeJS.Timeout {
+/** Fails if no response arrives for too long. The caller clears the timer. */
+export function watchSilence(
+  completed: () => number,
+  fail: (error: Error) => void,
+): NodeJS.Timeout {
   let before = -1
   return setInterval(() => {
-    if (completed() === before) fail(new Error('no answer for too long'))
+    if (completed() === before) fail(new Error(`no response for ${SILENCE_MS_MAX} ms`))
     before = completed()
   }, SILENCE_MS_MAX)
 }

@@ -1,5 +1,5 @@
-// Puts many links into Cassandra and Redis for a benchmark, as the service writes them; into
-// Cassandra by plain writes, which the service itself never does.
+// Writes many links into Cassandra and Redis for a benchmark, in the service's formats. The writes
+// to Cassandra are unconditional, unlike the service's.
 import { Client, types } from 'cassandra-driver'
 import { Redis } from 'ioredis'
 import { encodeEntry, keyOf } from '../../src/stores/redis/link-cache-entry.ts'
@@ -7,14 +7,14 @@ import { encodeEntry, keyOf } from '../../src/stores/redis/link-cache-entry.ts'
 const INSERT = `INSERT INTO links (short_code, long_url, created_at, writer_id)
   VALUES (?, ?, ?, ?)`
 const READ = 'SELECT * FROM links WHERE short_code = ?'
-/** Links of one batch: on a single node it costs a fraction of as many writes. */
+/** Links per batch: on a single node a batch costs a fraction of its single writes. */
 const BATCH = 32
-const BATCHES_AT_ONCE = 16
-const READS_AT_ONCE = 64
+const CONCURRENT_BATCHES = 16
+const CONCURRENT_READS = 64
 const READ_MS_MAX = 10_000
-const CACHED_AT_ONCE = 1000
+const LINKS_PER_MSET = 1000
 
-/** The code of the link number `i`, from 0. */
+/** The code of link `i`, from 0. */
 export function filledCode(i: number): string {
   return `p${i.toString(36).padStart(6, '0')}`
 }
@@ -23,8 +23,8 @@ function targetOf(code: string): string {
   return `https://example.com/a/path/of/usual/length?id=${code}`
 }
 
-/** Where the links are. */
-interface LinksAt {
+/** The Cassandra node of the links. */
+interface LinkNode {
   readonly contactPoints: readonly string[]
   readonly port: number
   readonly localDc: string
@@ -32,7 +32,7 @@ interface LinksAt {
 
 /** Writes links `from` to `count` − 1 to the keyspace `curtail`. */
 export async function fillLinks(
-  given: LinksAt & {
+  given: LinkNode & {
     /** @default 0 */
     readonly from?: number
     readonly count: number
@@ -42,7 +42,7 @@ export async function fillLinks(
   const { from = 0, count } = given
   const startMs = performance.now()
   const times = Math.ceil((count - from) / BATCH)
-  await workOn(given, { times, atOnce: BATCHES_AT_ONCE }, (client, i) => {
+  await workOn(given, { times, concurrency: CONCURRENT_BATCHES }, (client, i) => {
     const first = from + i * BATCH
     const codes = Array.from({ length: Math.min(BATCH, count - first) }, (_, at) =>
       filledCode(first + at),
@@ -56,20 +56,20 @@ export async function fillLinks(
   given.log(`${count - from} links written in ${seconds.toFixed(0)} s`)
 }
 
-/** Reads links from `from` to `to` − 1, evenly: so the JVM has compiled what is hot. */
+/** Reads links evenly from `from` to `to` − 1, so that the JVM compiles its hot code. */
 export async function readLinks(
-  given: LinksAt & { readonly from: number; readonly to: number; readonly reads: number },
+  given: LinkNode & { readonly from: number; readonly to: number; readonly reads: number },
 ): Promise<void> {
   const { from, to, reads } = given
   const stride = (to - from) / reads
-  await workOn(given, { times: reads, atOnce: READS_AT_ONCE }, (client, i) =>
+  await workOn(given, { times: reads, concurrency: CONCURRENT_READS }, (client, i) =>
     client.execute(READ, [filledCode(from + Math.floor(i * stride))]),
   )
 }
 
 async function workOn(
-  { contactPoints, port, localDc }: LinksAt,
-  { times, atOnce }: { times: number; atOnce: number },
+  { contactPoints, port, localDc }: LinkNode,
+  { times, concurrency }: { times: number; concurrency: number },
   step: (client: Client, i: number) => Promise<unknown>,
 ): Promise<void> {
   const client = new Client({
@@ -86,18 +86,18 @@ async function workOn(
     while (next < times) await step(client, next++)
   }
   try {
-    await Promise.all(Array.from({ length: atOnce }, work))
+    await Promise.all(Array.from({ length: concurrency }, work))
   } finally {
     await client.shutdown()
   }
 }
 
-/** Puts links 0 to `count` − 1 into the Redis at `port`, without an end of their own. */
+/** Writes links 0 to `count` − 1 into the Redis at `port`; the links do not expire. */
 export async function fillCache(port: number, count: number): Promise<void> {
   const redis = new Redis({ host: '127.0.0.1', port })
   const codes = Array.from({ length: count }, (_, i) => filledCode(i))
-  for (let at = 0; at < codes.length; at += CACHED_AT_ONCE) {
-    const entries = codes.slice(at, at + CACHED_AT_ONCE).flatMap((code) => {
+  for (let at = 0; at < codes.length; at += LINKS_PER_MSET) {
+    const entries = codes.slice(at, at + LINKS_PER_MSET).flatMap((code) => {
       return [keyOf(code), encodeEntry(code, { longUrl: targetOf(code), expiresAtMs: null })]
     })
     await redis.mset(...entries)

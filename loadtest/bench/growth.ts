@@ -1,5 +1,5 @@
-// Whether creating and cold redirects stay as cheap and as quick when links become many: measured
-// with a tenth of the links in one Cassandra node, and with all of them.
+// The cost of creates and cold redirects as the number of links grows: measured with a tenth of the
+// links in one Cassandra node, and with all of them.
 import { Redis } from 'ioredis'
 import { type RoleProcess, startRole } from '../../test/kit/processes/role-process.ts'
 import { type CassandraSetup, startCassandraSetup } from './cassandra-setup.ts'
@@ -12,34 +12,34 @@ import { cpuUsOf } from './process-figures.ts'
 import { type BenchOptions, conditionsOf, medianOf, repetitionOf, type Report } from './report.ts'
 import { untilSettled } from './until-settled.ts'
 
-/** With `--links` others: ten millions take a quarter of an hour to be written. */
+/** The default of `--links`. Writing ten million links takes a quarter of an hour. */
 const LINKS = 1_000_000
-/** Writing ends then, with as many as there are. */
+/** After this time the benchmark continues with the links written so far. */
 const FILL_MS_MAX = 900_000
 const FILL_STEP = 50_000
 const CODES = 500_000
 const CREATES_MAX = 400_000
-/** Cold codes for each size, evenly from all that are there. */
-const COLD = 40_000
+/** Cold codes for each size, evenly from all links. */
+const COLD_CODES = 40_000
 const WARM_UP_MS = 3000
 
-/** What one span showed. */
+/** The figures of one span. */
 interface Span {
   readonly cpuUs: number
-  /** Requests that the store did not answer in time: 503. */
+  /** Responses 503: the store did not respond within its deadline. */
   readonly unavailable: number
   readonly p50Ms: number
   readonly p99Ms: number
 }
 
-/** What was measured with so many links. */
+/** The figures for one number of links. */
 interface Size {
   readonly links: number
   readonly creates: readonly Span[]
   readonly redirects: readonly Span[]
 }
 
-/** Runs the benchmark with so many links. */
+/** Runs the benchmark with `links` links. */
 export async function benchGrowth(options: BenchOptions & { links?: number }): Promise<Report> {
   moveToGeneratorCore()
   const { links = LINKS } = options
@@ -60,13 +60,13 @@ export async function benchGrowth(options: BenchOptions & { links?: number }): P
       await untilSettled(setup.cassandra.nodes, options.log)
       sizes.push(await measureSize({ links: written, options, setup, roles }))
     }
-    return reportOf(sizes, { ...conditions, 'Cassandra nodes': 1, 'cold codes each': COLD })
+    return reportOf(sizes, { ...conditions, 'Cassandra nodes': 1, 'cold codes each': COLD_CODES })
   } finally {
     for (const stop of stops) await stop()
   }
 }
 
-/** Writes links up to `count`, or until its time is up; resolves to how many there are. */
+/** Writes links up to `count` or a time limit; resolves to their number. */
 async function fillTo(given: {
   count: number
   written: number
@@ -93,10 +93,10 @@ async function measureSize(given: {
 }): Promise<Size> {
   const { links, options, setup, roles } = given
   const redis = new Redis({ host: '127.0.0.1', port: setup.redis.port })
-  await redis.flushall() // what is cold is cold at every size
+  await redis.flushall() // codes must be cold at each size
   redis.disconnect()
-  const stride = links / COLD
-  const codes = Array.from({ length: COLD }, (_, i) => filledCode(Math.floor(i * stride)))
+  const stride = links / COLD_CODES
+  const codes = Array.from({ length: COLD_CODES }, (_, i) => filledCode(Math.floor(i * stride)))
   const redirectLoad = coldLoad(Number(roles.redirect.ready['port']), codes, [302, 503])
   const createLoad = {
     port: Number(roles.create.ready['port']),
@@ -110,7 +110,7 @@ async function measureSize(given: {
   await measure(roles.create.pid, createLoad, WARM_UP_MS)
   for (let repetition = 0; repetition < options.repetitions; repetition++) {
     creates.push(await measure(roles.create.pid, createLoad, options.seconds * 1000))
-    if (redirectLoad.requestsMax > COLD / 10) {
+    if (redirectLoad.requestsMax > COLD_CODES / 10) {
       redirects.push(await measure(roles.redirect.pid, redirectLoad, options.seconds * 1000))
     }
   }
@@ -144,13 +144,13 @@ function reportOf(sizes: readonly Size[], conditions: Report['conditions']): Rep
       ? Number.NaN
       : median(of(many), what) / median(of(few), what)
   const verdictOf = (name: string, of: (size: Size) => readonly Span[]) =>
-    `From the fewer to the more links a ${name} takes ` +
+    `With all links, compared with a tenth of them, a ${name} takes ` +
     `${growth(of, ({ cpuUs }) => cpuUs).toFixed(2)} times the CPU time and ` +
     `${growth(of, ({ p50Ms }) => p50Ms).toFixed(2)} times the time (median).`
   return {
     bench: 'growth',
     conditions,
-    headings: ['links', 'request', 'CPU µs a request', 'p50 ms', 'p99 ms', '503s'],
+    headings: ['links', 'request', 'CPU µs per request', 'p50 ms', 'p99 ms', '503s'],
     rows,
     verdict: [
       verdictOf('create', ({ creates }) => creates),

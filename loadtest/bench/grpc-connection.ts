@@ -1,22 +1,22 @@
-// One HTTP/2 connection of the load generator that makes ShouldRateLimit calls: frames written by
-// hand and answers read for their first field alone, so that the generator costs a few µs a call.
-// No general client: what it does not expect of a server ends the run.
+// One HTTP/2 connection of the load generator for ShouldRateLimit calls. It writes frames directly
+// and reads only the first field of responses, so that the generator costs a few µs per call. An
+// unexpected frame aborts the run.
 import { connect, type Socket } from 'node:net'
 import { type Frame, frameOf, FRAME_HEADER_BYTES, frameTypes, readFrame } from './http2-frame.ts'
 
-/** The answer's overall code, as in RateLimitResponse.Code; `failed` = the call gave no answer. */
+/** The overall code of a RateLimitResponse; `failed`: the call has no response. */
 export type OverallCode = 'ok' | 'over' | 'failed'
 
-/** A connection with many calls under way. */
+/** A connection with many calls in flight. */
 export interface GrpcConnection {
-  /** Adds a call to what is sent next; `slot` comes back with its answer. */
+  /** Queues a call; `onResponse` gets the same `slot`. */
   add(slot: number, call: Call): void
-  /** Sends what has been added. */
+  /** Sends the queued calls. */
   flush(): void
   close(): void
 }
 
-/** A call's frames; all that differs between calls of one connection is the stream's number. */
+/** A call's frames; calls of one connection differ only in the stream identifier. */
 export interface Call {
   readonly frames: Buffer
   readonly dataBytes: number
@@ -24,8 +24,8 @@ export interface Call {
 
 const READ_BYTES = 64 * 1024
 const CONNECT_MS_MAX = 5000
-const WINDOW_BYTES = 2 ** 30
-const PEER_WINDOW_BYTES = 65_535
+const RECEIVE_WINDOW_SIZE = 2 ** 30
+const INITIAL_WINDOW_SIZE = 65_535
 const HEADER_TABLE_BYTES_MIN = 4096
 const FLAG_ACK = 1
 const FLAG_END_STREAM = 1
@@ -33,18 +33,18 @@ const FLAG_END_HEADERS = 4
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 const METHOD_PATH = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
 
-/** Lets the server send so much more on a connection. */
-const moreWindow = frameOf(frameTypes.windowUpdate, 0, bytesOf(WINDOW_BYTES))
+/** A WINDOW_UPDATE frame for the connection. */
+const windowUpdate = frameOf(frameTypes.windowUpdate, 0, bytesOf(RECEIVE_WINDOW_SIZE))
 
-/** Header fields that the first call adds to the server's table; 0x40 = literal, to be indexed. */
+/** The first call's fields, which enter the dynamic table; 0x40: literal with indexing. */
 const firstHeaders = Buffer.concat([
   Buffer.from([0x83, 0x86]), // POST, http
   literal(0x44, METHOD_PATH),
-  literal(0x41, 'bench'), // the authority
+  literal(0x41, 'bench'), // :authority
   literal(0x5f, 'application/grpc'),
   Buffer.concat([Buffer.from([0x40]), stringLiteral('te'), stringLiteral('trailers')]),
 ])
-/** The same six, by their places in the table: the last that was added is the 62nd. */
+/** The same six fields by their index; the newest entry of the dynamic table has index 62. */
 const laterHeaders = Buffer.from([0x83, 0x86, 0xc1, 0xc0, 0xbf, 0xbe])
 
 function bytesOf(number: number): Buffer {
@@ -57,17 +57,17 @@ function stringLiteral(value: string): Buffer {
   return Buffer.concat([Buffer.from([value.length]), Buffer.from(value)])
 }
 
-function literal(nameAt: number, value: string): Buffer {
-  return Buffer.concat([Buffer.from([nameAt]), stringLiteral(value)])
+function literal(nameIndex: number, value: string): Buffer {
+  return Buffer.concat([Buffer.from([nameIndex]), stringLiteral(value)])
 }
 
-/** The frames of a call with this request, serialised. */
+/** The frames of a call with this serialised request. */
 export function callOf(request: Buffer): Call {
   return framesOf(laterHeaders, request)
 }
 
 function framesOf(headers: Buffer, request: Buffer): Call {
-  const message = Buffer.alloc(5 + request.length) // not compressed; its length; the message
+  const message = Buffer.alloc(5 + request.length) // compressed flag 0, length, message
   message.writeUInt32BE(request.length, 1)
   request.copy(message, 5)
   const headersFrame = frameOf(frameTypes.headers, FLAG_END_HEADERS, headers)
@@ -76,8 +76,8 @@ function framesOf(headers: Buffer, request: Buffer): Call {
 }
 
 /**
- * Connects to `port` on this machine and makes one call, whose answer is not told. Throws where
- * that fails; whatever goes wrong afterwards goes to `onFault`.
+ * Connects to `port` on loopback and sends a first call, whose response is not reported. Throws if
+ * it fails; later errors go to `onFault`.
  */
 export async function openGrpcConnection(options: {
   readonly port: number
@@ -98,7 +98,7 @@ export async function openGrpcConnection(options: {
   })
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => {
-      reject(new Error('the server does not answer'))
+      reject(new Error(`the server did not respond within ${CONNECT_MS_MAX} ms`))
     }, CONNECT_MS_MAX)
     fail = reject
     deliver = (_slot, code) => {
@@ -123,26 +123,26 @@ interface Listeners {
 }
 
 function startHttp2(socket: Socket, on: Listeners): GrpcConnection {
-  const opening = [PREFACE, frameOf(frameTypes.settings, 0, Buffer.alloc(0)), moreWindow]
-  let waiting: Buffer[] = [Buffer.concat(opening)]
+  const preface = [PREFACE, frameOf(frameTypes.settings, 0, Buffer.alloc(0)), windowUpdate]
+  let queued: Buffer[] = [Buffer.concat(preface)]
   let lastStream = -1
-  let peerWindowBytes = PEER_WINDOW_BYTES
+  let sendWindow = INITIAL_WINDOW_SIZE
   let closing = false
   const flush = () => {
-    if (waiting.length === 0) return
-    socket.write(waiting.length === 1 ? (waiting[0] ?? PREFACE) : Buffer.concat(waiting))
-    waiting = []
+    if (queued.length === 0) return
+    socket.write(queued.length === 1 ? (queued[0] ?? PREFACE) : Buffer.concat(queued))
+    queued = []
   }
-  const responses = collectResponses(on.onResponse, (frame) => void waiting.push(frame))
+  const responses = collectResponses(on.onResponse, (frame) => void queued.push(frame))
   const take = (frame: Frame) => {
     const isAck = (frame.flags & FLAG_ACK) !== 0
     if (frame.type === frameTypes.data || frame.type === frameTypes.headers) responses.take(frame)
     else if (frame.type === frameTypes.windowUpdate) {
-      if (frame.stream === 0) peerWindowBytes += frame.payload.readUInt32BE()
+      if (frame.stream === 0) sendWindow += frame.payload.readUInt32BE()
     } else if (frame.type === frameTypes.settings) {
-      if (!isAck) waiting.push(acknowledge(frame))
+      if (!isAck) queued.push(acknowledge(frame))
     } else if (frame.type === frameTypes.ping) {
-      if (!isAck) waiting.push(frameOf(frameTypes.ping, FLAG_ACK, frame.payload))
+      if (!isAck) queued.push(frameOf(frameTypes.ping, FLAG_ACK, frame.payload))
     } else {
       const what = frame.payload.toString('latin1').slice(0, 200)
       on.onFault(new Error(`the server sent a frame of type ${frame.type}: ${what}`))
@@ -157,9 +157,9 @@ function startHttp2(socket: Socket, on: Listeners): GrpcConnection {
     add(slot, { frames, dataBytes }) {
       lastStream += 2
       responses.expect(lastStream, slot)
-      peerWindowBytes -= dataBytes
-      if (peerWindowBytes < 0) on.onFault(new Error('the server opens its window too late'))
-      waiting.push(numbered(frames, lastStream))
+      sendWindow -= dataBytes
+      if (sendWindow < 0) on.onFault(new Error('the server did not extend its flow-control window'))
+      queued.push(withStreamId(frames, lastStream))
     },
     flush,
     close() {
@@ -169,7 +169,7 @@ function startHttp2(socket: Socket, on: Listeners): GrpcConnection {
   }
 }
 
-/** Tells each frame as it comes whole, and when all that have come are taken. */
+/** Calls `take` for each complete frame, and `taken` after the last of a chunk. */
 function readFrames(
   socket: Socket,
   on: { take: (frame: Frame) => void; taken: () => void; onFault: (error: Error) => void },
@@ -188,8 +188,8 @@ function readFrames(
   })
 }
 
-/** Finds the overall code in the frames of each answer; opens the window as it is used up. */
-function collectResponses(onResponse: Listeners['onAnswer'], send: (frame: Buffer) => void) {
+/** Reads the overall code from the frames of each response; extends the window. */
+function collectResponses(onResponse: Listeners['onResponse'], send: (frame: Buffer) => void) {
   const slots = new Map<number, { readonly slot: number; code: OverallCode }>()
   let readBytes = 0
   return {
@@ -200,14 +200,14 @@ function collectResponses(onResponse: Listeners['onAnswer'], send: (frame: Buffe
       const entry = slots.get(stream)
       if (type === frameTypes.data) {
         readBytes += payload.length
-        // A message begins with 5 bytes of gRPC's; the overall code is the field 1, a varint.
+        // After gRPC's prefix of 5 bytes: field 1, a varint, is the overall code.
         if (entry !== undefined && payload[5] === 0x08) {
           entry.code = payload[6] === 1 ? 'ok' : payload[6] === 2 ? 'over' : 'failed'
         }
       }
-      if (readBytes > WINDOW_BYTES / 2) {
-        readBytes -= WINDOW_BYTES
-        send(moreWindow)
+      if (readBytes > RECEIVE_WINDOW_SIZE / 2) {
+        readBytes -= RECEIVE_WINDOW_SIZE
+        send(windowUpdate)
       }
       if ((flags & FLAG_END_STREAM) === 0) return
       slots.delete(stream)
@@ -216,8 +216,8 @@ function collectResponses(onResponse: Listeners['onAnswer'], send: (frame: Buffe
   }
 }
 
-/** A copy of a call's two frames with the stream's number in both. */
-function numbered(frames: Buffer, stream: number): Buffer {
+/** A copy of a call's two frames with the stream identifier in both. */
+function withStreamId(frames: Buffer, stream: number): Buffer {
   const copy = Buffer.allocUnsafe(frames.length)
   frames.copy(copy)
   copy.writeUInt32BE(stream, 5)
@@ -226,12 +226,12 @@ function numbered(frames: Buffer, stream: number): Buffer {
   return copy
 }
 
-/** The answer to the server's settings. Its table of headers must hold what we put there. */
+/** The SETTINGS ack. Throws if the server's header table is too small for the first call. */
 function acknowledge({ payload }: Frame): Buffer {
   for (let at = 0; at + 6 <= payload.length; at += 6) {
     const [name, value] = [payload.readUInt16BE(at), payload.readUInt32BE(at + 2)]
     if (name === 1 && value < HEADER_TABLE_BYTES_MIN) {
-      throw new Error(`the server keeps a table of headers of ${value} bytes only`)
+      throw new Error(`the server's header table is too small: ${value} bytes`)
     }
   }
   return frameOf(frameTypes.settings, FLAG_ACK, Buffer.alloc(0))

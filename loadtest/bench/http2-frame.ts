@@ -1,6 +1,6 @@
-// Frames of HTTP/2 as bytes (RFC 9113 §4.1); knows nothing of what they mean.
+// Reads and writes HTTP/2 frames (RFC 9113 §4.1) without interpreting their payload.
 
-/** The types of frames that the load generator knows. */
+/** The frame types that the load generator uses. */
 export const frameTypes = { data: 0, headers: 1, settings: 4, ping: 6, windowUpdate: 8 } as const
 
 /** One frame. */
@@ -11,7 +11,7 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-/** Bytes before the payload: its length in 3, type, flags, and the stream in 4. */
+/** Bytes before the payload: length (3), type, flags, stream identifier (4). */
 export const FRAME_HEADER_BYTES = 9
 
 /** A frame of stream 0. */

@@ -1,7 +1,7 @@
-// Resident memory of standalone with a million links: creates them over HTTP, then follows them as
-// the web does, a few very often and most seldom, with codes among them that nobody has.
+// Resident memory of standalone with a million links: creates them over HTTP, then requests them by
+// Zipf's law, a few very often and most rarely, mixed with unknown codes.
 import { createLinks } from './create-links.ts'
-import { type Driven, prepareLoad } from './drive.ts'
+import { type LoadFigures, prepareLoad } from './drive.ts'
 import { startLimited } from './limited-standalone.ts'
 import { moveToGeneratorCore } from './pinning.ts'
 import { residentMbOf } from './process-figures.ts'
@@ -12,10 +12,10 @@ const LINKS = 1_000_000
 const REDIRECTS = 3_000_000
 const REDIRECT_MS_MAX = 300_000
 const CONNECTIONS = 64
-/** Every so many requests one asks for a code that does not exist. */
+/** One of this many requests has an unknown code. */
 const UNKNOWN_EVERY = 10
 
-/** Runs the benchmark. Its size is fixed: the options of repetition do not apply. */
+/** Runs the benchmark. Its size is fixed: `--repetitions` and `--seconds` have no effect. */
 export async function benchMemory(options: BenchOptions): Promise<Report> {
   moveToGeneratorCore()
   const conditions = conditionsOf()
@@ -31,13 +31,13 @@ export async function benchMemory(options: BenchOptions): Promise<Report> {
     const redirected = residentMbOf(ours.pid)
     return {
       bench: 'memory',
-      conditions: { ...conditions, links: LINKS, follows: driven.responses },
+      conditions: { ...conditions, links: LINKS, requests: driven.responses },
       headings: ['after', 'resident MB', 'peak so far MB'],
-      rows: Object.entries({ start: idle, creating: created, following: redirected }).map(
+      rows: Object.entries({ start: idle, creating: created, redirecting: redirected }).map(
         ([name, { nowMb, peakMb }]) => [name, nowMb.toFixed(0), peakMb.toFixed(0)],
       ),
       verdict: [
-        `Links were created at ${(LINKS / seconds).toFixed(0)} a second; answers in following: ` +
+        `${(LINKS / seconds).toFixed(0)} creates per second; responses to requests for codes: ` +
           Object.entries(driven.statuses)
             .map(([status, count]) => `${count} × ${status}`)
             .join(', '),
@@ -51,7 +51,7 @@ export async function benchMemory(options: BenchOptions): Promise<Report> {
   }
 }
 
-async function requestCodes(port: number, codes: readonly string[]): Promise<Driven> {
+async function requestCodes(port: number, codes: readonly string[]): Promise<LoadFigures> {
   let sent = 0
   const request = () => {
     const exists = ++sent % UNKNOWN_EVERY !== 0
@@ -69,12 +69,12 @@ async function requestCodes(port: number, codes: readonly string[]): Promise<Dri
   return driver.run()
 }
 
-/** A rank below `count`, its probability about inverse to it (Zipf's law with exponent 1). */
+/** A rank below `count` by Zipf's law with exponent 1. */
 function zipfRank(count: number): number {
   return Math.floor(count ** Math.random()) - 1
 }
 
-/** A code that nobody has, since generated ones have 7 characters. */
+/** A code that does not exist: generated codes have 7 characters. */
 function unknownCode(): string {
   return Math.random().toString(36).slice(2, 8).padEnd(6, '0')
 }

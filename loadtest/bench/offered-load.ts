@@ -1,25 +1,26 @@
-// The open load generator: requests fall due at a fixed rate whether or not answers come, as those
-// of many clients do. What finds no free connection is counted as not sent, never put off.
+// The open-loop load generator: requests are due at a fixed rate that does not depend on the
+// responses, like those of many clients. A request that finds no idle connection is counted as not
+// sent and never delayed.
 import { type RawResponse, type Connection, openConnection } from './connection.ts'
 import { quantilesOf } from './report.ts'
 
-/** What is offered, and to whom on this machine. */
+/** The requests, and the loopback port that gets them. */
 export interface OfferedLoad {
   readonly port: number
-  readonly requestsASecond: number
+  readonly requestsPerSecond: number
   readonly seconds: number
-  /** Requests under way at once, at most. */
+  /** The maximum of requests in flight. */
   readonly connectionsMax: number
   /** The next request, serialised. */
   readonly request: () => Buffer
 }
 
-/** What came of it. Times count from the moment at which a request was due. */
-export interface Offered {
+/** The figures of an offered load. Latencies count from the time when a request was due. */
+export interface OfferedFigures {
   readonly due: number
   /** Due while every connection was busy. */
   readonly notSent: number
-  /** Sent, and the connection broke or stayed silent. */
+  /** Sent, but without a response: the connection failed or the request timed out. */
   readonly lost: number
   readonly statuses: Readonly<Record<number, number>>
   readonly p50Ms: number
@@ -30,14 +31,14 @@ export interface Offered {
 const RESPONSE_MS_MAX = 5000
 const TICK_MS = 1
 
-/** Offers the load and waits for the answers. Throws where no connection can be made. */
-export async function offerLoad(load: OfferedLoad): Promise<Offered> {
+/** Offers the load and waits for the responses. Throws if it cannot connect. */
+export async function offerLoad(load: OfferedLoad): Promise<OfferedFigures> {
   const idle: Slot[] = []
   const statuses: Record<number, number> = {}
-  const dueMax = Math.floor(load.requestsASecond * load.seconds)
+  const dueMax = Math.floor(load.requestsPerSecond * load.seconds)
   const latenciesMs = new Float64Array(dueMax)
   let completed = 0
-  let broken = 0
+  let failed = 0
   const onResponse = (slot: Slot, { status }: RawResponse) => {
     latenciesMs[completed++] = performance.now() - slot.dueMs
     statuses[status] = (statuses[status] ?? 0) + 1
@@ -48,8 +49,8 @@ export async function offerLoad(load: OfferedLoad): Promise<Offered> {
       openSlot({
         port: load.port,
         onResponse,
-        onBroken(slot) {
-          if (slot.isBusy) broken++
+        onFault(slot) {
+          if (slot.isBusy) failed++
           else idle.splice(idle.indexOf(slot), 1)
         },
       }),
@@ -59,7 +60,7 @@ export async function offerLoad(load: OfferedLoad): Promise<Offered> {
   try {
     const { sent, notSent } = await sendAsDue({ load, dueMax, idle })
     const endMs = performance.now() + RESPONSE_MS_MAX
-    while (completed + broken < sent && performance.now() < endMs) await tick()
+    while (completed + failed < sent && performance.now() < endMs) await tick()
     const quantile = quantilesOf(latenciesMs, completed)
     return {
       due: dueMax,
@@ -78,16 +79,16 @@ export async function offerLoad(load: OfferedLoad): Promise<Offered> {
 interface Slot {
   readonly connection: Connection
   isBusy: boolean
-  /** When its last request was due, on the clock of `performance.now`. */
+  /** When its last request was due, by `performance.now`. */
   dueMs: number
 }
 
 async function openSlot(given: {
   readonly port: number
   readonly onResponse: (slot: Slot, response: RawResponse) => void
-  readonly onBroken: (slot: Slot) => void
+  readonly onFault: (slot: Slot) => void
 }): Promise<Slot> {
-  let isBroken = false
+  let hasFailed = false
   const slot = { isBusy: false, dueMs: 0 } as { -readonly [K in keyof Slot]: Slot[K] }
   slot.connection = await openConnection({
     port: given.port,
@@ -96,8 +97,8 @@ async function openSlot(given: {
       given.onResponse(slot, response)
     },
     onFault() {
-      if (!isBroken) given.onBroken(slot)
-      isBroken = true
+      if (!hasFailed) given.onFault(slot)
+      hasFailed = true
     },
   })
   return slot
@@ -109,7 +110,7 @@ async function sendAsDue(given: {
   readonly idle: Slot[]
 }): Promise<{ sent: number; notSent: number }> {
   const { load, dueMax, idle } = given
-  const everyMs = 1000 / load.requestsASecond
+  const everyMs = 1000 / load.requestsPerSecond
   const startMs = performance.now()
   let due = 0
   let notSent = 0

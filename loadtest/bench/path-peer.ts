@@ -1,15 +1,15 @@
-// What the whole path is compared with: the same Envoy with the reference limiter, which it asks
-// about every request, and bare node:http that answers what our redirect does.
+// The peer of the benchmark `path`: the same Envoy, which calls the reference limiter for every
+// request, and bare node:http that sends the same redirect.
 import type { Stop } from '../../src/process/stop.ts'
 import { reservePorts } from '../../test/dependencies/free-ports.ts'
 import type { Edge } from '../../test/stack/start-edge.ts'
 import { startEdge } from '../../test/stack/start-edge.ts'
 import type { Stack } from '../../test/stack/start-stack.ts'
 import { startFloor } from './floor-process.ts'
-import { sampleResponse } from './follow-links.ts'
+import { sampleResponse } from './redirect-load.ts'
 import { type LimiterServer, startLimiter } from './ratelimit-server.ts'
 
-/** The shipped limits of redirects in the reference's words; its windows are fixed. */
+/** The shipped limits of redirects in the reference's format; its windows are fixed. */
 const rules = `domain: edge
 descriptors:
   - key: route
@@ -24,17 +24,17 @@ descriptors:
 `
 const PORTS = 4
 const UPSTREAMS = 2
-/** Beside the stack's own edge. */
-const EDGE_PLACE = 2
+/** The stack's own edge has a lower ordinal. */
+const EDGE_ORDINAL = 2
 
-/** The peer, ready. */
+/** The ready peer. */
 export interface PathPeer {
   readonly edge: Edge
   readonly limiter: LimiterServer
   readonly upstreamPids: readonly number[]
 }
 
-/** Starts it; what ends it goes to `closing`. `sampleUrl` redirects by our own service. */
+/** Starts the peer; adds the functions that stop it to `closing`. `sampleUrl` is our redirect. */
 export async function startPathPeer(given: {
   readonly reference: string
   readonly stack: Stack
@@ -58,7 +58,7 @@ export async function startPathPeer(given: {
   const at = (port: number) => ({ host: '127.0.0.1', port })
   const [http = 0, metrics = 0, admin = 0, drain = 0] = await reservePorts(PORTS)
   const edge = await startEdge({
-    place: EDGE_PLACE,
+    ordinal: EDGE_ORDINAL,
     folder: stack.folder,
     baseUrl: stack.url,
     trustedHops: 1,

@@ -1,27 +1,35 @@
-// The table of the whole path: what each part took of the processors for a redirect, at each rate.
-import type { Offered } from './offered-load.ts'
+// The table of the whole path: the CPU time of each component per redirect, at each rate.
+import type { OfferedFigures } from './offered-load.ts'
 import { medianOf, type Report } from './report.ts'
 
-/** One span of load on one of those compared. */
+/** The figures of one span of load on one contender. */
 export interface PathSpan {
   readonly contender: 'ours' | 'peer'
-  /** How many of the links, those followed most, were put into the cache. */
+  /** The number of most requested links that were written into the cache. */
   readonly cachedLinks: number
-  readonly redirectsASecond: number
-  readonly createsASecond: number
-  readonly redirects: Offered
-  readonly creates?: Offered
-  /** CPU time of each kind of process, and of the load generator. */
+  readonly redirectsPerSecond: number
+  readonly createsPerSecond: number
+  readonly redirects: OfferedFigures
+  readonly creates?: OfferedFigures
+  /** CPU time of each component and of the load generator. */
   readonly cpuUs: Readonly<Record<string, number>>
 }
 
 const GOAL = 0.9
 const P99_GOAL_MS = 100
-/** A rate is carried where so much of it was answered by a redirect. */
+/** The minimum share of redirects in the due requests at which a rate counts as carried. */
 const CARRIED_SHARE = 0.999
-const components = ['envoy', 'limiter', 'counters', 'redirect', 'cache', 'create', 'cassandra'] as const
+const components = [
+  'envoy',
+  'limiter',
+  'counters',
+  'redirect',
+  'cache',
+  'create',
+  'cassandra',
+] as const
 
-/** The report; ratios where there is a peer. */
+/** The report, with ratios if there is a peer. */
 export function pathReportOf(given: {
   readonly spans: readonly PathSpan[]
   readonly conditions: Report['conditions']
@@ -32,7 +40,16 @@ export function pathReportOf(given: {
     bench: 'path',
     conditions,
     headings: [
-      ...['who', 'links in Redis', 'offered/s', 'creates/s', '302/s', '429', 'other', 'not sent'],
+      ...[
+        'contender',
+        'links in Redis',
+        'offered/s',
+        'creates/s',
+        '302/s',
+        '429',
+        'other',
+        'not sent',
+      ],
       ...components.map((component) => `${component} µs`),
       ...['sum µs', 'generator µs', 'p50 ms', 'p99 ms', 'p99.9 ms', 'create p99 ms'],
     ],
@@ -43,8 +60,8 @@ export function pathReportOf(given: {
 }
 
 function keyOf(span: PathSpan): string {
-  const { cachedLinks, redirectsASecond, createsASecond, contender } = span
-  return [cachedLinks, redirectsASecond, createsASecond, contender].join(' ')
+  const { cachedLinks, redirectsPerSecond, createsPerSecond, contender } = span
+  return [cachedLinks, redirectsPerSecond, createsPerSecond, contender].join(' ')
 }
 
 function rowOf(group: readonly PathSpan[]): string[] {
@@ -52,15 +69,15 @@ function rowOf(group: readonly PathSpan[]): string[] {
   if (first === undefined) return []
   const median = (figure: (span: PathSpan) => number, digits = 0) =>
     medianOf(group.map(figure)).toFixed(digits)
-  const seconds = first.redirects.due / first.redirectsASecond
+  const seconds = first.redirects.due / first.redirectsPerSecond
   const componentUs = (component: string) => (span: PathSpan) =>
     (span.cpuUs[component] ?? 0) / responsesOf(span)
   const hasCreates = first.creates !== undefined
   return [
     first.contender,
     String(first.cachedLinks),
-    String(first.redirectsASecond),
-    String(first.createsASecond),
+    String(first.redirectsPerSecond),
+    String(first.createsPerSecond),
     median(({ redirects }) => (redirects.statuses[302] ?? 0) / seconds),
     median(({ redirects }) => redirects.statuses[429] ?? 0),
     median(othersOf),
@@ -84,7 +101,7 @@ function othersOf(span: PathSpan): number {
   return responsesOf(span) - redirected - limited + span.redirects.lost
 }
 
-/** CPU µs for a redirect, summed over all components except the generator. */
+/** CPU µs per redirect, summed over all components except the generator. */
 function sumUsOf(span: PathSpan): number {
   const us = components.reduce((sum, component) => sum + (span.cpuUs[component] ?? 0), 0)
   return us / responsesOf(span)
@@ -94,13 +111,13 @@ function ratiosOf(spans: readonly PathSpan[]): string[] {
   const peers = spans.filter(({ contender }) => contender === 'peer')
   if (peers.length === 0) return ['No peer: set REFERENCE_RATELIMIT to the reference limiter.']
   return [...Map.groupBy(peers, keyOf).values()].map((group) => {
-    const { cachedLinks = 0, redirectsASecond = 0 } = group[0] ?? {}
+    const { cachedLinks = 0, redirectsPerSecond = 0 } = group[0] ?? {}
     const ours = spans.filter((span) => {
       return (
         span.contender === 'ours' &&
-        span.createsASecond === 0 &&
+        span.createsPerSecond === 0 &&
         span.cachedLinks === cachedLinks &&
-        span.redirectsASecond === redirectsASecond
+        span.redirectsPerSecond === redirectsPerSecond
       )
     })
     const ratios = group.map((peer, i) => {
@@ -110,7 +127,7 @@ function ratiosOf(spans: readonly PathSpan[]): string[] {
     const ratio = medianOf(ratios)
     const all = ratios.map((each) => each.toFixed(2)).join(' ')
     return (
-      `At ${redirectsASecond}/s, ${cachedLinks} links in Redis, summed CPU a redirect, ` +
+      `At ${redirectsPerSecond}/s, ${cachedLinks} links in Redis, summed CPU per redirect, ` +
       `ours to the peer: ${ratio.toFixed(2)} (${all}); ` +
       `goal at most ${GOAL}: ${ratio <= GOAL ? 'reached' : 'NOT reached'}`
     )
@@ -120,14 +137,14 @@ function ratiosOf(spans: readonly PathSpan[]): string[] {
 function carriedBy(groups: readonly (readonly PathSpan[])[]): string[] {
   const carried = groups.filter((group) =>
     group.every((span) => {
-      const isOurs = span.contender === 'ours' && span.createsASecond === 0
+      const isOurs = span.contender === 'ours' && span.createsPerSecond === 0
       const { statuses, due, p99Ms } = span.redirects
       return isOurs && (statuses[302] ?? 0) >= CARRIED_SHARE * due && p99Ms < P99_GOAL_MS
     }),
   )
   const spans = carried.flatMap((group) => group.slice(0, 1))
   return [...Map.groupBy(spans, ({ cachedLinks }) => cachedLinks)].map(([cachedLinks, each]) => {
-    const rate = Math.max(...each.map(({ redirectsASecond }) => redirectsASecond))
+    const rate = Math.max(...each.map(({ redirectsPerSecond }) => redirectsPerSecond))
     return (
       `Highest offered rate carried in every turn with p99 under ${P99_GOAL_MS} ms, ` +
       `${cachedLinks} links in Redis: ${rate}/s`

@@ -1,8 +1,8 @@
 // The whole path of a redirect through Envoy at rising offered rates, for 10,000 clients and a
-// million links, with the shipped limits; turn by turn against the same Envoy with the reference
-// limiter that REFERENCE_RATELIMIT names and bare node:http, where it names one. Nothing is pinned:
-// all of it and the generator share the machine, and the table says who took how much of it. First
-// the cache knows a tenth of the links, then all of them, as after days in which each was followed.
+// million links, with the shipped limits. If REFERENCE_RATELIMIT names the reference limiter, it is
+// compared in turns with the same Envoy, that limiter and bare node:http. Nothing is pinned: the
+// table shows each component's share of the machine. The cache has first a tenth of the links, then
+// all of them, as after days of traffic.
 import { type Stop, stopInTurn } from '../../src/process/stop.ts'
 import { createRandom } from '../../test/kit/random.ts'
 import { startStack, type Stack } from '../../test/stack/start-stack.ts'
@@ -16,42 +16,39 @@ import { untilSettled } from './until-settled.ts'
 import { drawZipf } from './zipf.ts'
 
 const LINKS = 1_000_000
-/** A tenth of the links gets nine tenths of the requests. */
+/** With it, a tenth of the links gets nine tenths of the requests. */
 const ZIPF_EXPONENT = 1.08
 const CLIENTS = 10_000
 const RATES = [1000, 2000, 3000, 4000, 6000, 8000, 12_000] as const
 const CREATE_RATES = [40, 400] as const
-/** Rates offered once the cache knows every link. */
+/** The rates while the cache has every link. */
 const RATES_ALL_CACHED = [2000, 3000, 4000] as const
-/** Redirects a second beside which links are created. */
-const RATE_BESIDE_CREATES = 1000
+/** Redirects per second while links are created. */
+const REDIRECTS_WITH_CREATES = 1000
 const CONNECTIONS_MAX = 512
-/**
- * As long as V8 and the JVM need to compile what is hot: what is measured in seconds here runs for
- * days elsewhere.
- */
-const WARM_UP = { redirectsASecond: 2500, createsASecond: 0, seconds: 30 } as const
+/** Long enough for V8 and the JVM to compile hot code, because a service runs for days. */
+const WARM_UP = { redirectsPerSecond: 2500, createsPerSecond: 0, seconds: 30 } as const
 const WARM_UP_READS = 200_000
-/** The cache knows the tenth that is followed most. */
+/** The most requested tenth of the links. */
 const CACHED_LINKS = LINKS / 10
-/** Room for all of them. */
+/** Enough for all links. */
 const CACHE_MEGABYTES = 512
 const CODES = 200_000
 const SEED = 12_000
 
-/** One of those compared: where it listens, and its processes by what they are. */
+/** One of the compared services: its port and its processes by component. */
 interface Contender {
   readonly name: 'ours' | 'peer'
   readonly port: number
   readonly pids: Readonly<Record<string, readonly number[]>>
 }
 
-/** What is offered in one span. */
+/** The load of one span. */
 interface Offer {
-  readonly redirectsASecond: number
-  readonly createsASecond: number
+  readonly redirectsPerSecond: number
+  readonly createsPerSecond: number
   readonly seconds: number
-  /** How many of the links, those followed most, the cache knows. */
+  /** The number of most requested links in the cache. */
   readonly cachedLinks: number
 }
 
@@ -65,7 +62,7 @@ export async function benchPath(options: BenchOptions): Promise<Report> {
     const shared = { contenders, requests, options }
     const spans = await measureInTurn({ ...shared, offers: offersOf(options.seconds) })
     await fillCache(cachePort, LINKS)
-    options.log('the cache knows every link')
+    options.log('the cache has every link')
     const alone = { rates: RATES_ALL_CACHED, seconds: options.seconds, cachedLinks: LINKS }
     spans.push(...(await measureInTurn({ ...shared, offers: offersAlone(alone) })))
     return pathReportOf({
@@ -82,7 +79,7 @@ export async function benchPath(options: BenchOptions): Promise<Report> {
   }
 }
 
-/** Measures each offer on each contender, turn by turn, once all of them are warm. */
+/** Warms up all contenders, then measures each offer on each of them in turns. */
 async function measureInTurn(given: {
   readonly contenders: readonly Contender[]
   readonly offers: readonly Offer[]
@@ -99,7 +96,7 @@ async function measureInTurn(given: {
     const order = repetition % 2 === 0 ? contenders : contenders.toReversed()
     for (const offer of offers) {
       for (const contender of order) {
-        if (offer.createsASecond > 0 && contender.name !== 'ours') continue
+        if (offer.createsPerSecond > 0 && contender.name !== 'ours') continue
         const span = await measureSpan({ contender, offer, requests })
         spans.push(span)
         options.log(renderSpan(span))
@@ -115,15 +112,15 @@ function offersAlone(given: {
   readonly cachedLinks: number
 }): Offer[] {
   const { rates, ...shared } = given
-  return rates.map((redirectsASecond) => ({ redirectsASecond, createsASecond: 0, ...shared }))
+  return rates.map((redirectsPerSecond) => ({ redirectsPerSecond, createsPerSecond: 0, ...shared }))
 }
 
 function offersOf(seconds: number): Offer[] {
   const shared = { seconds, cachedLinks: CACHED_LINKS }
-  const beside = CREATE_RATES.map((createsASecond) => {
-    return { redirectsASecond: RATE_BESIDE_CREATES, createsASecond, ...shared }
+  const withCreates = CREATE_RATES.map((createsPerSecond) => {
+    return { redirectsPerSecond: REDIRECTS_WITH_CREATES, createsPerSecond, ...shared }
   })
-  return [...offersAlone({ rates: RATES, ...shared }), ...beside]
+  return [...offersAlone({ rates: RATES, ...shared }), ...withCreates]
 }
 
 async function startContenders(
@@ -173,7 +170,7 @@ function pidsOf(stack: Stack): Contender['pids'] {
   }
 }
 
-/** Requests without end, serialised. */
+/** Generators of serialised requests. */
 interface Requests {
   readonly redirect: () => Buffer
   readonly create: () => Buffer
@@ -192,7 +189,8 @@ function requestsOf(): Requests {
   const body = JSON.stringify({ long_url: 'https://example.com/a/path/of/usual/length?id=new' })
   const rest = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   return {
-    redirect: () => Buffer.from(`GET /${filledCode(draw())} HTTP/1.1\r\n${headers()}\r\n`, 'latin1'),
+    redirect: () =>
+      Buffer.from(`GET /${filledCode(draw())} HTTP/1.1\r\n${headers()}\r\n`, 'latin1'),
     create: () => Buffer.from(`POST /v1/urls HTTP/1.1\r\n${headers()}${rest}`, 'latin1'),
   }
 }
@@ -215,16 +213,16 @@ async function measureSpan(given: {
   const [redirects, creates] = await Promise.all([
     offerLoad({
       ...shared,
-      requestsASecond: offer.redirectsASecond,
+      requestsPerSecond: offer.redirectsPerSecond,
       connectionsMax: CONNECTIONS_MAX,
       request: requests.redirect,
     }),
-    offer.createsASecond === 0
+    offer.createsPerSecond === 0
       ? undefined
       : offerLoad({
           ...shared,
-          requestsASecond: offer.createsASecond,
-          connectionsMax: offer.createsASecond,
+          requestsPerSecond: offer.createsPerSecond,
+          connectionsMax: offer.createsPerSecond,
           request: requests.create,
         }),
   ])
@@ -239,10 +237,10 @@ async function measureSpan(given: {
   }
 }
 
-function renderSpan({ contender, redirectsASecond, redirects }: PathSpan): string {
+function renderSpan({ contender, redirectsPerSecond, redirects }: PathSpan): string {
   const { statuses, notSent, p99Ms } = redirects
   const counts = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
-  const lost = notSent === 0 ? '' : `, ${notSent} not sent`
+  const dropped = notSent === 0 ? '' : `, ${notSent} not sent`
   const p99 = `p99 ${p99Ms.toFixed(1)} ms`
-  return `${contender} at ${redirectsASecond}/s: ${counts.join(', ')}${lost}, ${p99}`
+  return `${contender} at ${redirectsPerSecond}/s: ${counts.join(', ')}${dropped}, ${p99}`
 }

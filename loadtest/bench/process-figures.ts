@@ -1,9 +1,9 @@
-// What the kernel says of a process: its CPU time and its memory. Linux only.
+// Reads the CPU time and the memory of a process from /proc. Linux only.
 import { readFileSync } from 'node:fs'
 
-/** Ticks a second of the times in /proc/PID/stat: USER_HZ, the same on every Linux of ours. */
-const TICKS_A_SECOND = 100
-/** Places of utime and stime after the name of the program, which may hold spaces itself. */
+/** USER_HZ, the unit of the times in /proc/PID/stat: 100 on all supported platforms. */
+const TICKS_PER_SECOND = 100
+/** Index of utime, before stime, after the program's name, which may contain spaces. */
 const UTIME_AT = 11
 
 /** User and system CPU time of all threads of a process so far, in µs; exact to 10 ms. */
@@ -11,10 +11,10 @@ export function cpuUsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const ticks = Number(fields[UTIME_AT]) + Number(fields[UTIME_AT + 1])
-  return (ticks / TICKS_A_SECOND) * 1e6
+  return (ticks / TICKS_PER_SECOND) * 1e6
 }
 
-/** Resident memory of a process, in MB (10⁶ bytes): now, and the most it ever was. */
+/** Resident memory of a process in MB (10⁶ bytes): now, and its peak. */
 export function residentMbOf(pid: number): { nowMb: number; peakMb: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const megabytes = (name: string) =>

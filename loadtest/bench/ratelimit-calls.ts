@@ -1,7 +1,7 @@
-// What the benchmark of the limiter asks, and the rules that both limiters are given, in the
-// grammar that both read.
+// The calls of the benchmark of the limiter, and the rules of both limiters in the format that both
+// support.
 
-/** The rules: fixed windows that the load does not fill, but for the hot key. */
+/** The rules: fixed windows whose limits the load does not reach, except that of the hot key. */
 export const benchRules = `domain: bench
 descriptors:
   - {key: ip, rate_limit: {unit: minute, requests_per_unit: 100000000}}
@@ -12,18 +12,18 @@ descriptors:
   - {key: hot, rate_limit: {unit: day, requests_per_unit: 10}}
 `
 
-/** What a call of a shape asks about. */
+/** The shapes of calls: one descriptor, three, or one that exceeds its limit. */
 export const shapes = ['one', 'three', 'hot'] as const
 
-/** One of them. */
+/** The shape of a call. */
 export type Shape = (typeof shapes)[number]
 
-/** Clients that ask in turn. */
+/** The number of clients, whose calls are sent in turn. */
 export const CLIENTS = 10_000
 
 type Entries = readonly (readonly [key: string, value: string])[]
 
-/** Descriptors of the call of a client. */
+/** The descriptors of a client's call. */
 export function descriptorsOf(shape: Shape, client: number): readonly Entries[] {
   const ip = `10.${(client >> 16) & 255}.${(client >> 8) & 255}.${client & 255}/32`
   const one: Entries = [['ip', ip]]
@@ -41,14 +41,16 @@ export function requestsOf(shape: Shape): Buffer[] {
   const clients = shape === 'hot' ? 1 : CLIENTS
   return Array.from({ length: clients }, (_, client) => {
     const descriptors = descriptorsOf(shape, client).map((entries) => {
-      const pairs = entries.map(([key, value]) => field(1, [stringField(1, key), stringField(2, value)]))
+      const pairs = entries.map(([key, value]) =>
+        field(1, [stringField(1, key), stringField(2, value)]),
+      )
       return field(2, pairs)
     })
     return Buffer.concat([stringField(1, 'bench'), ...descriptors])
   })
 }
 
-/** A field of the wire type 2, shorter than 128 bytes each part of it. */
+/** A field of wire type 2, shorter than 128 bytes. */
 function field(number: number, fields: readonly Buffer[]): Buffer {
   const body = Buffer.concat(fields)
   if (body.length > 127) throw new Error(`a field of ${body.length} bytes is too long here`)

@@ -1,10 +1,10 @@
-// The floor of the limiter: a bare process that counts the same descriptors in Redis by one script
-// a call, over ioredis with automatic pipelining; no gRPC, no rules, no metrics, no deadlines.
+// The floor for the limiter: a bare process that counts the same descriptors in Redis, with one
+// script per call over ioredis with automatic pipelining; no gRPC, rules, metrics or deadlines.
 import { Redis } from 'ioredis'
 import { CLIENTS, descriptorsOf, type Shape } from './ratelimit-calls.ts'
 import { quantilesOf } from './report.ts'
 
-/** What the floor is asked to do. */
+/** The task of the floor. */
 export interface LimitFloorTask {
   readonly redisPort: number
   readonly shape: Shape
@@ -12,7 +12,7 @@ export interface LimitFloorTask {
   readonly ms: number
 }
 
-/** What it did. */
+/** The figures of a task. */
 export interface LimitFloorSpan {
   readonly responses: number
   readonly elapsedMs: number
@@ -23,7 +23,7 @@ export interface LimitFloorSpan {
 
 const CALLS_MAX = 4_000_000
 const WINDOW_MS = '60000'
-/** Counts one hit on each key, in windows that begin with their first hit. */
+/** Counts one hit on each key, in windows that start at their first hit. */
 const script = `local counts = {}
 for i = 1, #KEYS do
   counts[i] = redis.call('INCRBY', KEYS[i], 1)

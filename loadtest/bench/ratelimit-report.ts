@@ -1,19 +1,19 @@
-// What the benchmark of the limiter says: medians for each cell, ratios of the same turn, and the
-// goals of the design. Measures nothing.
+// The report of the benchmark of the limiter: medians for each cell, ratios within each turn, and
+// the goals of the design.
 import { medianOf, type Report } from './report.ts'
 
-/** What one turn of one contender in one cell showed; times are of the whole span. */
-export interface LimitSpan {
+/** The figures of one turn of one contender in one cell; times are of the whole span. */
+export interface LimiterSpan {
   readonly responses: number
   readonly elapsedMs: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** CPU of the limiter, of its Redis, and of the load generator. */
+  /** CPU time of the limiter, of its Redis, and of the load generator. */
   readonly cpuUs: number
   readonly redisUs: number
   readonly generatorUs: number
-  /** Part of the decisions made without Redis, at the deadline or while it seemed away; 0 … 1. */
-  readonly fallbackShare: number
+  /** The ratio of decisions without Redis: past the deadline, or with an open circuit breaker. */
+  readonly fallbackRatio: number
 }
 
 /** The turns of one cell, by contender. */
@@ -21,29 +21,29 @@ export interface CellFigures {
   readonly shape: string
   readonly isCached: boolean
   readonly inFlight: number
-  readonly turns: readonly Readonly<Record<string, LimitSpan>>[]
+  readonly turns: readonly Readonly<Record<string, LimiterSpan>>[]
 }
 
-type Figure = (span: LimitSpan) => number
+type Figure = (span: LimiterSpan) => number
 
 const cpuEach: Figure = ({ cpuUs, responses }) => cpuUs / responses
 const p99: Figure = ({ p99Ms }) => p99Ms
 
-const fallbackPercent: Figure = ({ fallbackShare }) => fallbackShare * 100
-/** With more of them the figures are those of the fallback, and no goal is judged. */
+const fallbackPercent: Figure = ({ fallbackRatio }) => fallbackRatio * 100
+/** Above it the figures are those of the fallback, and the goals do not apply. */
 const FALLBACK_PERCENT_MAX = 1
 
-/** Ratios of ours to the reference that the design asks for, at most, all at 64 in flight. */
+/** The goals: maximum ratios of ours to the reference, all with 64 calls in flight. */
 const goals = [
-  { shape: 'one', isCached: false, figure: 'CPU a call', of: cpuEach, goal: 1.2 },
-  { shape: 'three', isCached: false, figure: 'CPU a call', of: cpuEach, goal: 1.05 },
-  { shape: 'hot', isCached: true, figure: 'CPU a call', of: cpuEach, goal: 1 },
+  { shape: 'one', isCached: false, figure: 'CPU per call', of: cpuEach, goal: 1.2 },
+  { shape: 'three', isCached: false, figure: 'CPU per call', of: cpuEach, goal: 1.05 },
+  { shape: 'hot', isCached: true, figure: 'CPU per call', of: cpuEach, goal: 1 },
   { shape: 'one', isCached: false, figure: 'p99', of: p99, goal: 1 },
   { shape: 'three', isCached: false, figure: 'p99', of: p99, goal: 1 },
 ] as const
 const GOAL_IN_FLIGHT = 64
 
-/** Makes the report. */
+/** The report. */
 export function limitsReportOf(given: {
   readonly conditions: Report['conditions']
   readonly cells: readonly CellFigures[]
@@ -62,13 +62,13 @@ export function limitsReportOf(given: {
       'descriptors',
       'in flight',
       'limiter',
-      'CPU µs a call',
+      'CPU µs per call',
       `× ${peer}`,
-      'calls a second',
+      'calls/s',
       'p50 ms',
       'p99 ms',
-      'Redis µs a call',
-      'generator µs a call',
+      'Redis µs per call',
+      'generator µs per call',
       'without Redis %',
     ],
     rows: cells.flatMap((cell) => rowsOf(cell, peer)),
@@ -82,7 +82,7 @@ export function limitsReportOf(given: {
 
 const floorSentence =
   'REFERENCE_RATELIMIT names no binary of envoyproxy/ratelimit, so there is no goal: the floor ' +
-  'is a bare Node.js process that counts the same descriptors by one EVALSHA a call over ioredis.'
+  'is a bare Node.js process that counts the same descriptors, one EVALSHA per call over ioredis.'
 
 function rowsOf(cell: CellFigures, peer: string): string[][] {
   const names = [...new Set(cell.turns.flatMap((turn) => Object.keys(turn)))].toSorted()
@@ -106,7 +106,7 @@ function rowsOf(cell: CellFigures, peer: string): string[][] {
   })
 }
 
-/** Ours to the peer, turn by turn. */
+/** The ratio of ours to the peer in each turn. */
 function ratiosOf(cell: CellFigures, peer: string, figure: Figure): number[] {
   return cell.turns.flatMap((turn) => {
     const [other, ours] = [turn[peer], turn['ours']]
@@ -123,13 +123,13 @@ function verdictOf(cells: readonly CellFigures[], goal: (typeof goals)[number]):
   const ratio = medianOf(ratios)
   const spans = cell?.turns.flatMap((turn) => turn['ours'] ?? []) ?? []
   const fallback = Math.max(...spans.map(fallbackPercent))
-  const outcome = ratio <= goal.goal ? 'reached' : 'NOT reached'
+  const result = ratio <= goal.goal ? 'reached' : 'NOT reached'
   const percent = fallback.toFixed(1)
-  const results = `NOT judged: ${percent} % of a turn's decisions were made without Redis`
+  const unusable = `NOT judged: ${percent} % of a turn's decisions were without Redis`
   const what = `${goal.shape}${goal.isCached ? ', local cache' : ''}`
   return (
     `Ratio of ${goal.figure}, ours to Go, ${what}, ${GOAL_IN_FLIGHT} in flight, median of ` +
     `${ratios.length}: ${ratio.toFixed(3)} (${ratios.map((each) => each.toFixed(2)).join(' ')}); ` +
-    `goal at most ${goal.goal}: ${fallback > FALLBACK_PERCENT_MAX ? results : outcome}`
+    `goal at most ${goal.goal}: ${fallback > FALLBACK_PERCENT_MAX ? unusable : result}`
   )
 }

@@ -1,5 +1,5 @@
-// Starts a limiter for its benchmark, ours or the reference, on the server's core with a Redis of
-// its own on the generator's. Both get the same environment, by the reference's names.
+// Starts a limiter for its benchmark, ours or the reference, on the server's core, and its Redis on
+// the generator's core. Both limiters get the same environment variables, those of the reference.
 import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,32 +17,32 @@ const START_MS_MAX = 20_000
 const STOP_MS_MAX = 10_000
 const OUTPUT_CHARACTERS_MAX = 4000
 
-/** One for each descriptor of a call; a fallback is one that was made without Redis. */
+/** The decisions, one per descriptor of a call; `fallbacks`: those without Redis. */
 export interface Decisions {
   readonly all: number
   readonly fallbacks: number
 }
 
-/** A limiter that answers. */
+/** A ready limiter. */
 export interface LimiterServer {
   readonly port: number
   readonly pid: number
   readonly redisPid: number
-  /** Its decisions so far, by its own metrics; the reference counts none. */
+  /** Its decisions so far, from its metrics; the reference does not count them. */
   decisions(): Promise<Decisions>
-  /** Ends it and its Redis. */
+  /** Stops the limiter and its Redis. */
   stop(): Promise<void>
 }
 
-/** How to start a limiter. */
+/** The options of a limiter. */
 interface LimiterOptions {
   /** 0: no local cache. */
   readonly localCacheBytes: number
-  /** The text of its rules file. @default the benchmark's of ShouldRateLimit */
+  /** The content of its rules file. @default `benchRules` */
   readonly rules?: string
-  /** Added to its environment. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>
-  /** What to run before it. @default what keeps it on the server's core */
+  /** The command prefix. @default `onServerCore` */
   readonly wrapper?: readonly string[]
 }
 
@@ -95,7 +95,7 @@ export async function startLimiter(
     await waitFor('a response', isReady, START_MS_MAX)
   } catch (error) {
     await stop()
-    throw new Error(`${argv[0] ?? ''} does not start: ${output}`, { cause: error })
+    throw new Error(`Cannot start ${argv[0] ?? ''}: ${output}`, { cause: error })
   }
   const decisions = () => countDecisions(env.PROMETHEUS_ADDR)
   return { port, pid: child.pid ?? 0, redisPid: redis.pid(), decisions, stop }
@@ -109,7 +109,7 @@ async function countDecisions(address: string): Promise<Decisions> {
     ...text.matchAll(/^curtail_limiter_decisions_total\{source="(\w+)",.*\} (\d+)$/gm),
   ]
   const sumOf = (some: typeof counts) => some.reduce((sum, [, , count]) => sum + Number(count), 0)
-  const fallbacks = sumOf(counts.filter(([, by]) => by === 'fallback'))
+  const fallbacks = sumOf(counts.filter(([, source]) => source === 'fallback'))
   return { all: sumOf(counts), fallbacks }
 }
 

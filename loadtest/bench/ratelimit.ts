@@ -1,6 +1,6 @@
-// ShouldRateLimit on Redis: our role against the reference that REFERENCE_RATELIMIT names, or,
-// where it names none, against Redis's script floor; turn by turn on one core. The generator and
-// a Redis for each limiter share the other core.
+// ShouldRateLimit on Redis: our role, compared with the reference that REFERENCE_RATELIMIT names or
+// otherwise with a floor that calls a Redis script; in turns on one core. The generator and a Redis
+// for each limiter share the other core.
 import { roleArguments } from '../../test/kit/processes/role-process.ts'
 import { startRedis } from '../../test/dependencies/redis.ts'
 import { prepareCalls } from './drive-calls.ts'
@@ -9,7 +9,7 @@ import { moveToGeneratorCore } from './pinning.ts'
 import { cpuUsOf, residentMbOf } from './process-figures.ts'
 import { requestsOf, type Shape } from './ratelimit-calls.ts'
 import type { LimitFloorSpan, LimitFloorTask } from './ratelimit-floor.ts'
-import { type CellFigures, limitsReportOf, type LimitSpan } from './ratelimit-report.ts'
+import { type CellFigures, limitsReportOf, type LimiterSpan } from './ratelimit-report.ts'
 import { type LimiterServer, startLimiter } from './ratelimit-server.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
 
@@ -18,19 +18,19 @@ const LOCAL_CACHE_BYTES = 16 * 1024 * 1024
 const WARM_UP_MS = 2000
 const WARM_UP_IN_FLIGHT = 64
 
-/** What is measured at once: a kind of call, with or without a local cache, and how many. */
+/** One measured case: the shape of calls, the local cache, and the calls in flight. */
 interface Cell {
   readonly shape: Shape
   readonly isCached: boolean
   readonly inFlight: number
 }
 
-/** One of the two that are compared. */
+/** One of the two compared limiters. */
 interface Contender {
   readonly name: string
-  /** Undefined where the cell has no meaning for it. */
-  measure(cell: Cell, msMax: number): Promise<LimitSpan | undefined>
-  /** Resident memory in MB (10⁶ bytes), without and with the local cache; none for the floor. */
+  /** Undefined if the cell does not apply to the contender. */
+  measure(cell: Cell, msMax: number): Promise<LimiterSpan | undefined>
+  /** Resident memory in MB (10⁶ bytes), without and with the local cache; empty for the floor. */
   residentMb(): readonly number[]
   stop(): Promise<void>
 }
@@ -57,7 +57,7 @@ export async function benchRatelimit(options: BenchOptions): Promise<Report> {
     contenders.push(await openLimiter('ours', ours))
     const measured = await takeTurns(contenders, options)
     return limitsReportOf({
-      conditions: { ...conditions, Redis: 'one each, on the core of the load generator' },
+      conditions: { ...conditions, Redis: 'one per limiter, on the core of the load generator' },
       cells: measured,
       isReference: reference !== '',
       residentMb: contenders.map((each) => ({ name: each.name, residentMb: each.residentMb() })),
@@ -67,7 +67,7 @@ export async function benchRatelimit(options: BenchOptions): Promise<Report> {
   }
 }
 
-/** Each cell by each contender in turn, the order reversed every time. */
+/** Measures each cell on each contender in turns; reverses the order each time. */
 async function takeTurns(
   contenders: readonly Contender[],
   options: BenchOptions,
@@ -76,11 +76,11 @@ async function takeTurns(
     const warming = { ...kind, inFlight: WARM_UP_IN_FLIGHT }
     for (const contender of contenders) await contender.measure(warming, WARM_UP_MS)
   }
-  const figures = cells.map((cell) => ({ ...cell, turns: [] as Record<string, LimitSpan>[] }))
+  const figures = cells.map((cell) => ({ ...cell, turns: [] as Record<string, LimiterSpan>[] }))
   for (let repetition = 0; repetition < options.repetitions; repetition++) {
     const order = repetition % 2 === 0 ? contenders : contenders.toReversed()
     for (const cell of figures) {
-      const turn: Record<string, LimitSpan> = {}
+      const turn: Record<string, LimiterSpan> = {}
       for (const contender of order) {
         const span = await contender.measure(cell, options.seconds * 1000)
         if (span !== undefined) turn[contender.name] = span
@@ -90,7 +90,7 @@ async function takeTurns(
         ([name, { cpuUs, responses }]) => `${name} ${(cpuUs / responses).toFixed(1)}`,
       )
       const what = `${cell.shape}${cell.isCached ? ' cached' : ''}, ${cell.inFlight} in flight`
-      options.log(`${what}: CPU µs a call: ${each.join(', ')}`)
+      options.log(`${what}: CPU µs per call: ${each.join(', ')}`)
     }
   }
   return figures
@@ -122,7 +122,7 @@ async function openLimiter(name: string, argv: readonly string[]): Promise<Conte
 async function measureLimiter(
   server: LimiterServer,
   load: { requests: readonly Buffer[]; inFlight: number; msMax: number; isHot: boolean },
-): Promise<LimitSpan> {
+): Promise<LimiterSpan> {
   const { isHot, ...rest } = load
   const driver = await prepareCalls({ ...rest, port: server.port, connections: CONNECTIONS })
   const decisionsBefore = await server.decisions()
@@ -134,12 +134,12 @@ async function measureLimiter(
   const redisUs = cpuUsOf(server.redisPid) - before.redisUs
   const decisions = await server.decisions()
   const fallbacks = decisions.fallbacks - decisionsBefore.fallbacks
-  const fallbackShare = fallbacks / Math.max(1, decisions.all - decisionsBefore.all)
+  const fallbackRatio = fallbacks / Math.max(1, decisions.all - decisionsBefore.all)
   const { ok, over } = driven.codes
-  // The hot key admits a few at first; whatever else is refused or let through is a fault.
+  // The hot key admits a few calls at first; any other unexpected verdict is an error.
   const wrong = isHot ? ok - driven.responses / 100 : over
-  if (wrong > 0) throw new Error(`wrong verdicts: ${ok} calls were let through, ${over} refused`)
-  return { ...driven, cpuUs, redisUs, fallbackShare, generatorUs: own.user + own.system }
+  if (wrong > 0) throw new Error(`wrong verdicts: ${ok} calls admitted, ${over} denied`)
+  return { ...driven, cpuUs, redisUs, fallbackRatio, generatorUs: own.user + own.system }
 }
 
 async function openFloor(): Promise<Contender> {
@@ -148,14 +148,14 @@ async function openFloor(): Promise<Contender> {
   return {
     name: 'floor',
     async measure({ shape, isCached, inFlight }, ms) {
-      if (isCached) return undefined // answered without Redis: there is no floor of Redis
+      if (isCached) return undefined // no Redis calls, so the floor does not apply
       const task: LimitFloorTask = { redisPort: redis.port, shape, inFlight, ms }
       const redisBefore = cpuUsOf(redis.pid())
       const span = (await floor.request(task)) as LimitFloorSpan
       return {
         ...span,
         redisUs: cpuUsOf(redis.pid()) - redisBefore,
-        fallbackShare: 0,
+        fallbackRatio: 0,
         generatorUs: 0,
       }
     },

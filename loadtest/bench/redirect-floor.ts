@@ -1,4 +1,5 @@
-// The floor of redirecting: bare node:http by default settings, one handler, the bytes it is told.
+// The floor for redirects: bare node:http with default settings and one handler that sends a fixed
+// response.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

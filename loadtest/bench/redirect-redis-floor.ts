@@ -1,14 +1,14 @@
-// The floor of redirecting from Redis: bare node:http, one GET by ioredis a request, and the bytes
-// that it is told.
+// The floor for redirects from Redis: bare node:http, one GET over ioredis per request, and a fixed
+// response.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Redis } from 'ioredis'
-import type { FloorResponse } from './follow-links.ts'
+import type { FloorResponse } from './redirect-load.ts'
 
-/** What the floor is told. */
+/** The task of the floor: where to read, and the response. */
 export interface RedisFloorTask extends FloorResponse {
   readonly redisPort: number
-  /** Before the code in a key. */
+  /** The key's prefix before the code. */
   readonly prefix: string
 }
 

@@ -1,6 +1,6 @@
-// Redirects of links that Redis knows and the process does not, against bare node:http with one GET
-// by ioredis, turn by turn, on one core. So many links in turn that memory has forgotten each
-// before it is asked for again.
+// Redirects of links that only Redis has cached, compared with bare node:http and one GET over
+// ioredis, in turns on one core. There are so many links that the process evicts each from its
+// memory before the next request for it.
 import { keyOf } from '../../src/stores/redis/link-cache-entry.ts'
 import { startRole } from '../../test/kit/processes/role-process.ts'
 import { startCassandra } from '../../test/dependencies/cassandra.ts'
@@ -8,7 +8,7 @@ import { startRedis } from '../../test/dependencies/redis.ts'
 import { compare } from './compare.ts'
 import { fillCache, filledCode } from './fill-links.ts'
 import { startFloor } from './floor-process.ts'
-import { redirectLoad, sampleResponse } from './follow-links.ts'
+import { redirectLoad, sampleResponse } from './redirect-load.ts'
 import type { RedisFloorTask } from './redirect-redis-floor.ts'
 import { moveToGeneratorCore, onServerCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
@@ -38,7 +38,7 @@ export async function benchRedirectRedis(options: BenchOptions): Promise<Report>
         CASSANDRA_CONTACT_POINTS: cassandra.contactPoints.join(','),
         CASSANDRA_PORT: String(cassandra.port),
         CASSANDRA_LOCAL_DC: cassandra.localDc,
-        CASSANDRA_KEYSPACE: 'system', // nothing is asked of it
+        CASSANDRA_KEYSPACE: 'system', // not queried
         REDIS_URL: `redis://127.0.0.1:${redis.port}`,
       },
     })

@@ -1,15 +1,15 @@
-// Redirects from memory against bare node:http that answers the same bytes, turn by turn, on one
+// Redirects from memory, compared with bare node:http that sends the same response, in turns on one
 // core.
 import { compare } from './compare.ts'
 import { createLinks } from './create-links.ts'
 import { startFloor } from './floor-process.ts'
-import { redirectLoad, sampleResponse } from './follow-links.ts'
+import { redirectLoad, sampleResponse } from './redirect-load.ts'
 import { startLimited } from './limited-standalone.ts'
 import { moveToGeneratorCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
 
 const GOAL = 0.9
-/** Links that are followed in turn: few, so that nearly every look-up is answered from memory. */
+/** Requested in turn; so few that memory serves almost every look-up. */
 const LINKS = 100
 
 /** Runs the benchmark, from `clients` addresses. */

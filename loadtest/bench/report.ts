@@ -1,28 +1,28 @@
-// What a benchmark says: its conditions, its figures by repetition, their medians, and the verdict.
+// The report of a benchmark: its conditions, medians and verdict, and all figures.
 import { cpus, loadavg } from 'node:os'
 import { renderTable } from '../../src/process/table.ts'
 
-/** The outcome of one benchmark. */
+/** The report of one benchmark. */
 export interface Report {
   readonly bench: string
   readonly conditions: Readonly<Record<string, string | number>>
   readonly headings: readonly string[]
   readonly rows: readonly (readonly string[])[]
-  /** Sentences: which ratio is meant, and whether the goal is reached. */
+  /** Sentences: each ratio, and whether its goal is reached. */
   readonly verdict: readonly string[]
   /** Every figure, for programs. */
   readonly figures: unknown
 }
 
-/** How a benchmark is to be run. */
+/** The options of a benchmark. */
 export interface BenchOptions {
   readonly repetitions: number
-  /** Length of one measured span of one server. */
+  /** Duration of one measured span. */
   readonly seconds: number
   readonly log: (line: string) => void
 }
 
-/** What every benchmark tells of the machine. */
+/** The conditions that every benchmark reports. */
 export function conditionsOf(): Record<string, string | number> {
   return {
     date: new Date().toISOString().slice(0, 10),
@@ -33,7 +33,7 @@ export function conditionsOf(): Record<string, string | number> {
   }
 }
 
-/** What the benchmarks that repeat tell besides. */
+/** Additional conditions of benchmarks with repetitions. */
 export function repetitionOf(options: BenchOptions): Record<string, string | number> {
   return {
     repetitions: options.repetitions,
@@ -42,7 +42,7 @@ export function repetitionOf(options: BenchOptions): Record<string, string | num
   }
 }
 
-/** The report as text. */
+/** Renders the report for a terminal. */
 export function renderReport(report: Report): string {
   const conditions = Object.entries(report.conditions).map(([name, value]) => `${name} ${value}`)
   return [
@@ -53,13 +53,13 @@ export function renderReport(report: Report): string {
   ].join('')
 }
 
-/** Reads quantiles of the first `count` figures, which it sorts in place; of none, NaN. */
+/** Returns quantiles of the first `count` figures, which it sorts in place; NaN without figures. */
 export function quantilesOf(figures: Float64Array, count: number): (q: number) => number {
   const sorted = figures.subarray(0, count).sort()
   return (q) => sorted[Math.floor(q * (sorted.length - 1))] ?? Number.NaN
 }
 
-/** The middle of some figures. */
+/** The median. */
 export function medianOf(figures: readonly number[]): number {
   const sorted = figures.toSorted((a, b) => a - b)
   const middle = Math.floor(sorted.length / 2)

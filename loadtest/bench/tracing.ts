@@ -1,18 +1,19 @@
-// What tracing costs a redirect that is not traced: the same process with the preload on and with
-// it off, turn by turn, on one core. Every request says, as the edge would, that it is not sampled.
+// The cost of tracing for redirects that are not sampled: the same process with and without an OTLP
+// endpoint, in turns on one core. Every request has a `traceparent` with the sampled flag 0, like
+// those of the edge.
 import { fileURLToPath } from 'node:url'
 import { type Standalone, startStandalone } from '../../test/kit/processes/standalone.ts'
 import { compare } from './compare.ts'
 import { createLinks } from './create-links.ts'
-import { redirectLoad } from './follow-links.ts'
+import { redirectLoad } from './redirect-load.ts'
 import { moveToGeneratorCore, onServerCore } from './pinning.ts'
 import { type BenchOptions, conditionsOf, repetitionOf, type Report } from './report.ts'
 
 /** At most 5 % of the CPU time. */
 const GOAL = 0.95
 const LINKS = 100
-/** Nobody listens: spans are sent where there are some, and here there are none. */
-const NOWHERE = 'http://127.0.0.1:9'
+/** A closed port: without sampled spans the process does not connect to it. */
+const CLOSED_ENDPOINT = 'http://127.0.0.1:9'
 const rules = fileURLToPath(new URL('limits.yaml', import.meta.url))
 const traceparent = `00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-00`
 
@@ -30,7 +31,7 @@ export async function benchTracing(options: BenchOptions): Promise<Report> {
   }
   try {
     const off = await start({})
-    const on = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: NOWHERE })
+    const on = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: CLOSED_ENDPOINT })
     return await compare({
       bench: 'tracing',
       goal: GOAL,

@@ -1,13 +1,13 @@
-// Lets a store come to rest between what was written into it and what is measured on it.
+// Waits until a store is idle between its writes and its measurement.
 import { setTimeout } from 'node:timers/promises'
 import { cpuUsOf } from './process-figures.ts'
 
-/** The store has settled once its nodes together take less than this part of a core. */
+/** The store has settled when its nodes together use less than this fraction of a core. */
 const SETTLED_SHARE = 0.2
 const SETTLE_MS_MAX = 180_000
 const STEP_MS = 3000
 
-/** Waits until the store no longer works on what was written, or says that it still does. */
+/** Waits until the store has settled; logs a message if it has not within the time limit. */
 export async function untilSettled(
   nodes: readonly { readonly pid: () => number }[],
   log: (line: string) => void,
@@ -21,5 +21,5 @@ export async function untilSettled(
     log(`the store settled in ${((performance.now() - startMs) / 1000).toFixed(0)} s`)
     return
   }
-  log(`the store has not settled in ${SETTLE_MS_MAX / 1000} s: its figures tell of that too`)
+  log(`the store has not settled in ${SETTLE_MS_MAX / 1000} s: its figures include that work`)
 }

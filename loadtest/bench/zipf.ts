@@ -1,10 +1,10 @@
-// Draws ranks as links are followed: few often, most seldom (Zipf's law).
+// Draws ranks of links by Zipf's law: a few often, most rarely.
 
-/** A rank from 0 to `count` − 1 at each call. Takes `count` × 8 bytes. */
+/** Returns a function that draws a rank from 0 to `count` − 1. Allocates `count` × 8 bytes. */
 export function drawZipf(given: {
   readonly count: number
   readonly exponent: number
-  /** Uniform from 0 to 1, 1 excluded. */
+  /** Uniform in [0, 1). */
   readonly random: () => number
 }): () => number {
   const { count, exponent, random } = given

@@ -114,7 +114,7 @@ test('confirm() retries within its time', async () => {
   expect(calls).toHaveLength(5)
 })
 
-test('a failed confirm() resolves to false in time, and is retried', async () => {
+test('a failed confirm() resolves to false within the deadline, and is retried', async () => {
   const { cache, clock, calls, invalidator, figures } = setUp()
   cache.isDown = true
   expect(await invalidator.confirm('a')).toBe(false)
@@ -162,7 +162,7 @@ test('a defect of the cache is reported and counts as unconfirmed', async () => 
   await until(async () => (await figures()).queued === 0)
 })
 
-test('confirm() of a stopping invalidator resolves to false at once', async () => {
+test('confirm() of a stopping invalidator resolves to false immediately', async () => {
   const { cache, calls, pauses, invalidator } = setUp()
   const confirming = invalidator.confirm('a') // between its first and its second invalidation
   await until(() => Promise.resolve(pauses.includes(CONFIRM_DELAY_MS)))

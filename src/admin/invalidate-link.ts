@@ -15,7 +15,7 @@ export interface CacheInvalidator {
   invalidate(code: string): Promise<void>
   /**
    * Invalidates twice, CONFIRM_DELAY_MS apart, because a failover may lose the first one. Resolves
-   * to whether the cache confirmed both, each within CONFIRM_MS_MAX; else it
+   * to whether the cache confirmed both, each within CONFIRM_MS_MAX; otherwise it
    * retries in the background.
    */
   confirm(code: string): Promise<boolean>
@@ -31,7 +31,7 @@ export interface InvalidateDeps {
     readonly linkCacheInvalidationsQueued: Pick<Metrics['linkCacheInvalidationsQueued'], 'set'>
     readonly linkCacheInvalidationsDropped: Pick<Metrics['linkCacheInvalidationsDropped'], 'inc'>
   }
-  /** Called for defects of the cache; a StoreError (no reply) is no defect. */
+  /** Called for defects of the cache; a StoreError (no reply) is not a defect. */
   readonly onError: (error: unknown) => void
   /** Waits before a retry; tests with a simulated clock replace it. */
   readonly pause?: Pause

@@ -75,7 +75,7 @@ test('a change of unknown outcome is invalidated: it may be stored', async () =>
   expect(await operations.show('d')).toEqual({ kind: 'store-unavailable' })
 })
 
-test('a defect of the store is no outage', async () => {
+test('a defect of the store is not an outage', async () => {
   const { operations } = operator({ erase: () => Promise.reject(new Error('a defect')) })
   await expect(operations.erase('a')).rejects.toThrow('a defect')
 })

@@ -14,7 +14,7 @@ function createSetup() {
   const lines: unknown[] = []
   const swept: { beforeMs: number; max: number }[] = []
   const intents = {
-    deleteEnded(given: { beforeMs: number; max: number }) {
+    deleteExpired(given: { beforeMs: number; max: number }) {
       swept.push(given)
       return Promise.resolve(0)
     },
@@ -54,9 +54,9 @@ test('many records are deleted in steps', async () => {
   }
   const steps: number[] = []
   const watched = {
-    deleteEnded(given: { beforeMs: number; max: number }) {
+    deleteExpired(given: { beforeMs: number; max: number }) {
       steps.push(given.max)
-      return links.deleteEnded(given)
+      return links.deleteExpired(given)
     },
   }
   await sweep({ ...deps, links: watched })

@@ -33,7 +33,7 @@ export async function sweep(deps: SweepDeps): Promise<void> {
 async function sweepStore(deps: SweepDeps, store: SweptStore, beforeMs: number): Promise<number> {
   let deleted = 0
   for (let step = 0; step < STEPS_MAX && !deps.signal.aborted; step++) {
-    const count = await store.deleteEnded({ beforeMs, max: STEP_MAX })
+    const count = await store.deleteExpired({ beforeMs, max: STEP_MAX })
     deleted += count
     if (count < STEP_MAX) break
     await pause(STEP_PAUSE_MS, deps.signal)

@@ -51,12 +51,12 @@ async function exchange(
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
     const detail = cause instanceof Error ? cause.message : String(cause)
     throw new OperatorError(
-      `the admin API at ${target.url} cannot be reached (${detail}): check ADMIN_URL`,
+      `cannot reach the admin API at ${target.url} (${detail}): check ADMIN_URL`,
     )
   }
 }
 
-/** Parses JSON; returns `text` itself if it is not JSON: then the admin API did not send it. */
+/** Parses JSON; returns `text` itself if it is not JSON: the admin API did not send it. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown

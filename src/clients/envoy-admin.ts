@@ -1,5 +1,5 @@
 // A client of Envoy's admin interface: readiness, load and drain. Every call has a deadline, and
-// none throws: an Envoy that has exited is a result too.
+// none throws: an Envoy that has exited is also a result.
 import { type EnvoyAdmin, type NoResponse, SERVICES, type ServedLoad } from '../drain/envoy.ts'
 
 const CALL_MS_MAX = 1000
@@ -25,7 +25,7 @@ export function createEnvoyAdmin(url: string): EnvoyAdmin {
       const response = await fetch(`${url}${path}`, { method, signal, redirect: 'manual' })
       return { status: response.status, body: await response.text() }
     } catch (error) {
-      return isConnectionRefused(error) ? 'gone' : 'silent'
+      return isConnectionRefused(error) ? 'exited' : 'unresponsive'
     }
   }
   return {
@@ -42,19 +42,21 @@ export function createEnvoyAdmin(url: string): EnvoyAdmin {
       for (const path of ['/healthcheck/fail', '/drain_listeners?graceful']) {
         const response = await send('POST', path)
         if (typeof response === 'string') return response
-        if (response.status !== 200) return 'silent'
+        if (response.status !== 200) return 'unresponsive'
       }
       return 'started'
     },
     async findUnreachable() {
       const response = await send('GET', `/stats?filter=${encodeURIComponent(MEMBERS_FILTER)}`)
       if (typeof response === 'string') return response
-      return response.status === 200 ? parseUnreachable(response.body) : 'silent'
+      return response.status === 200 ? parseUnreachable(response.body) : 'unresponsive'
     },
     async readServedLoad() {
       const response = await send('GET', `/stats?filter=${encodeURIComponent(LOAD_FILTER)}`)
       if (typeof response === 'string') return response
-      return (response.status === 200 ? parseServedLoad(response.body) : undefined) ?? 'silent'
+      return (
+        (response.status === 200 ? parseServedLoad(response.body) : undefined) ?? 'unresponsive'
+      )
     },
   }
 }

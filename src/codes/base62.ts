@@ -2,7 +2,7 @@
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Characters of a generated code. */
+/** Length of a generated code, in characters. */
 export const GENERATED_LENGTH = 7
 
 /** Number of possible generated codes: 62⁷. */

@@ -1,4 +1,4 @@
-// Blocks: content, no overlap, excluded codes; packed codes.
+// Blocks: their content, no overlap, excluded codes; and packed codes.
 import { createHash } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'

@@ -1,17 +1,17 @@
-// Blocks of codes. The content of a block depends only on the secret and the block number, so
-// minting is idempotent.
+// Blocks: the units in which codes are minted (generated) and claimed. The content of a block
+// depends only on the code secret and the block number, so minting is idempotent.
 import assert from 'node:assert/strict'
 import { CODE_SPACE, GENERATED_LENGTH, toBase62 } from './base62.ts'
 import { isOffensive } from './offensive.ts'
 import type { Permutation } from './permutation.ts'
 
-/** Indices in a block; must never change, or blocks would overlap. Some codes are filtered out. */
+/** Indices in a block; must never change, or blocks would overlap. Some codes are excluded. */
 export const BLOCK_SIZE = 1000
 
-/** Pools share the code space: each has one of these numbers, permanently. */
+/** Number of pools that can share the code space: each pool has one number, permanently. */
 export const POOL_NUMBERS = 64
 
-/** The last block that lies completely in the code space, for every pool. */
+/** The last block that is completely in the code space, for every pool. */
 export const SEQ_MAX = Math.floor(CODE_SPACE / BLOCK_SIZE / POOL_NUMBERS) - 1
 
 /** Identifies a block of a pool. `seq` starts at 1. */
@@ -20,7 +20,7 @@ export interface BlockId {
   readonly seq: number
 }
 
-/** The codes of a block in the order of their use, without those for which `isExcluded` is true. */
+/** The codes of a block in the order of use, without excluded and offensive codes. */
 export function mintBlock(
   permutation: Permutation,
   id: BlockId,
@@ -42,7 +42,7 @@ export function mintBlock(
     .filter((code) => !isExcluded(code) && !isOffensive(code))
 }
 
-/** Joins codes into one string, the format in the stores. */
+/** Joins codes into one string, as stored. */
 export function packCodes(codes: readonly string[]): string {
   return codes.join('')
 }
@@ -51,7 +51,7 @@ export function packCodes(codes: readonly string[]): string {
 export function unpackCodes(packed: string): string[] {
   assert(
     packed.length % GENERATED_LENGTH === 0,
-    `Cannot unpack codes as ${packed.length} characters are no whole number of codes`,
+    `Cannot unpack codes as ${packed.length} characters are not a whole number of codes`,
   )
   return Array.from({ length: packed.length / GENERATED_LENGTH }, (_, i) =>
     packed.slice(i * GENERATED_LENGTH, (i + 1) * GENERATED_LENGTH),

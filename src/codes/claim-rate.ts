@@ -1,16 +1,16 @@
-// Computes how fast a pool empties, from samples of the last minutes.
+// Computes how fast the codes of a pool are claimed, from samples of the last minutes.
 import { BLOCK_SIZE } from './block.ts'
 
-/** The number of claimed blocks of a pool at a time. */
+/** The number of claimed blocks of a pool at one time. */
 export interface ClaimSample {
   readonly atMs: number
   readonly claimed: number
 }
 
-/** Older samples do not count towards the current rate. */
+/** Older samples are dropped. */
 export const RATE_WINDOW_MS = 10 * 60_000
 
-/** Claims come in whole blocks: over a shorter span the rate would jump. */
+/** Minimum time span: over a shorter one the rate would vary, because blocks are claimed whole. */
 const RATE_SPAN_MS_MIN = 60_000
 
 const SAMPLES_MAX = 256
@@ -33,7 +33,7 @@ export function claimRateOf(samples: readonly ClaimSample[]): number {
   return ((last.claimed - first.claimed) * BLOCK_SIZE * 1000) / spanMs
 }
 
-/** Seconds until a level is used up at a rate; `null` if the rate is not positive. */
+/** Seconds until a pool is empty at a rate; `null` if the rate is not positive. */
 export function secondsToEmpty(level: number, claimRate: number): number | null {
   return claimRate > 0 ? Math.floor(level / claimRate) : null
 }

@@ -14,8 +14,8 @@ interface PoolSpec {
 
 /** The pool in the store. */
 export type ObservedStore =
-  /** The store is unavailable. */
-  | { readonly kind: 'unknown'; readonly why: string }
+  /** The level is unknown, because the store is unavailable. */
+  | { readonly kind: 'unknown'; readonly reason: string }
   /** The pool has never been filled. */
   | { readonly kind: 'absent' }
   | {
@@ -23,7 +23,7 @@ export type ObservedStore =
       readonly level: number
       /** Long-term claim rate in codes per second. */
       readonly rate: number
-      /** The owner recorded in the store; `null` if there is none. */
+      /** The owner recorded in the store; `null` if no owner is recorded. */
       readonly owner: string | null
       readonly lowWater: number | null
       readonly target: number | null
@@ -32,15 +32,15 @@ export type ObservedStore =
 /** A refill Job. */
 export interface ObservedJob {
   readonly name: string
-  /** The number of the refill: 1 for the first. */
+  /** Number of the refill, from 1. */
   readonly refill: number
-  /** Hash of the inputs that the Job was created from. */
+  /** Hash of the inputs from which the Job was created. */
   readonly inputs: string
   readonly state: 'running' | 'succeeded' | 'failed'
   readonly isDeleting: boolean
   readonly startedMs: number
   readonly finishedMs: number | null
-  /** Why it failed or does not start. */
+  /** Why the Job failed or does not start. */
   readonly problem: Problem | null
 }
 
@@ -58,7 +58,7 @@ export interface RefillOutcome {
   readonly outcome: 'Succeeded' | 'Failed' | 'Cancelled'
   readonly startedMs: number
   readonly finishedMs: number
-  /** Why it failed or was cancelled; empty otherwise. */
+  /** Why the refill failed or was cancelled; empty otherwise. */
   readonly message: string
   /** The cause in one word; empty if it succeeded. */
   readonly reason: string
@@ -70,7 +70,7 @@ export interface RefillHistory {
   readonly started: number
   /** The last refill that finished. */
   readonly last: RefillOutcome | null
-  /** Failures since the last success. */
+  /** Number of failures since the last success. */
   readonly failures: number
 }
 
@@ -84,7 +84,7 @@ export interface ObservedPool {
   readonly mayReplace: string | null
   /** An older CodePool of the same pool. */
   readonly conflictingOwner: string | null
-  /** Hash of the inputs of a new Job, or why no Job can be created. */
+  /** Hash of the inputs of a new Job, or the problem that prevents its creation. */
   readonly inputs: string | Problem
   readonly jobs: readonly ObservedJob[]
   readonly history: RefillHistory
@@ -92,25 +92,25 @@ export interface ObservedPool {
 
 /** One step of a plan; idempotent. */
 export type RefillStep =
-  /** Record the owner and the marks in the store. */
+  /** Record the owner, the low-water mark and the target in the store. */
   | { readonly kind: 'own'; readonly replaces: string | null }
   | { readonly kind: 'start'; readonly refill: number; readonly fillTo: number }
   /** Delete a running Job. */
-  | { readonly kind: 'cancel'; readonly job: string; readonly why: string }
-  /** Delete a Job whose outcome is recorded. */
+  | { readonly kind: 'cancel'; readonly job: string; readonly reason: string }
+  /** Delete a finished Job whose outcome is recorded. */
   | { readonly kind: 'remove'; readonly job: string }
 
 /** The steps to apply and the state to report. */
 export interface RefillPlan {
   readonly steps: readonly RefillStep[]
   readonly history: RefillHistory
-  /** Outcomes that are new in `history`. */
+  /** Outcomes that this plan adds to `history`. */
   readonly changes: readonly RefillOutcome[]
   /** Why no refill may start, at any level. */
   readonly blocker: Problem | null
   /** Whether the level requires a refill. */
   readonly isWanted: boolean
-  /** When a required refill may start after failures; `null` if none is waiting. */
+  /** When a required refill may start after failures; `null` if no refill is waiting. */
   readonly retryAtMs: number | null
   /** The running Job after the steps are applied, if any. */
   readonly running: ObservedJob | null

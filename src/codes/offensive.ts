@@ -1,5 +1,5 @@
-// Detects generated codes that contain an offensive short word, also with digits as look-alikes.
-// Custom aliases are not filtered: users choose them.
+// Detects generated codes that contain a short offensive word, also with look-alike digits. Custom
+// aliases are not filtered, because users choose them.
 
 const stems = [
   ...[
@@ -44,7 +44,7 @@ const lookalikes: Readonly<Record<string, string>> = {
   l: 'li1',
 }
 
-// One regular expression for all stems, because minting tests every code.
+// One regular expression for all stems, because minting checks every code.
 const patterns = stems.map((stem) =>
   stem.replace(/[oieastl]/g, (letter) => `[${lookalikes[letter] ?? letter}]`),
 )

@@ -1,11 +1,11 @@
 // A keyed permutation of the code space: a Feistel network over two unequal halves, similar to FF1
-// (NIST SP 800-38G), with AES as the round function. Consecutive inputs visit every code once, and
-// the next code is unpredictable without the secret. Must never change: an index always maps to the
-// same code.
+// (NIST SP 800-38G), with AES as the round function. Each index maps to a different code, and the
+// next code is unpredictable without the code secret, its key. Must never change: an index always
+// maps to the same code.
 import assert from 'node:assert/strict'
 import { createCipheriv } from 'node:crypto'
 
-/** Bytes of the secret. */
+/** Length of the code secret in bytes. */
 export const SECRET_BYTES = 32
 
 const ROUNDS = 10
@@ -38,7 +38,7 @@ export function createPermutation(secret: Uint8Array, halves: Halves = codeHalve
     range(start, count) {
       assert(
         [start, count].every((n) => Number.isInteger(n) && n >= 0) && start + count <= left * right,
-        `Cannot permute as ${start} and the ${count} after it leave the space`,
+        `Cannot permute as ${count} indices from ${start} exceed the code space`,
       )
       const indices = Array.from({ length: count }, (_, i) => start + i)
       // a and b swap each round: their sizes are (left, right), then (right, left), …
@@ -70,7 +70,7 @@ function roundValues(given: {
     plain.writeUInt32BE(size, i * AES_BLOCK_BYTES + 4)
     plain.writeUInt32BE(input, i * AES_BLOCK_BYTES + 12)
   })
-  // Each input is one separate block: ECB is the plain block cipher, as a round needs.
+  // Each input is one separate block: ECB applies the plain block cipher, which a round needs.
   const cipher = createCipheriv('aes-256-ecb', secret, null).setAutoPadding(false)
   const sealed = cipher.update(plain)
   return inputs.map((_, i) => {

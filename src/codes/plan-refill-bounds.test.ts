@@ -1,4 +1,4 @@
-// The bounds of a refill plan: back-off and retention to the millisecond, marks, and outcomes that
+// The bounds of a refill plan: back-off and retention to the millisecond, levels, and outcomes that
 // are recorded once although they are observed twice.
 import { expect, test } from '@jest/globals'
 import { planRefillJob, refillMarks } from './plan-refill-job.ts'
@@ -58,7 +58,7 @@ test('a refill of unknown inputs backs off like one of the current inputs', () =
   expect(plan({ ...low, history: lost }).steps).toEqual([])
 })
 
-test('a cancelled refill is no failure and causes no back-off', () => {
+test('a cancelled refill is not a failure and causes no back-off', () => {
   const { history: now } = plan(
     { jobs: [job({ inputs: 'b' })], history: finished('Failed', 2) },
     NOW,
@@ -104,7 +104,7 @@ test('a reconcile is requeued when the next step is due, at least a second later
   expect(plan({ jobs: [{ ...kept(4000), isDeleting: true }] }).requeueAfterMs).toBeUndefined()
 })
 
-test('the owner is written down over the one that may be replaced, and over no other', () => {
+test('the owner is recorded if the store has none, or one that may be replaced', () => {
   const own = (more: object, mayReplace: string | null = null) =>
     plan({ stored: present(5000, more), mayReplace }).steps
   expect(own({})).toEqual([])
@@ -115,7 +115,7 @@ test('the owner is written down over the one that may be replaced, and over no o
 
 test('an older CodePool is reported before the owner in the store', () => {
   const { blocker } = plan({ conflictingOwner: 'n/r', stored: present(0, { owner: 'n/q' }) })
-  expect(blocker?.message).toContain('the CodePool n/r')
+  expect(blocker?.message).toContain('the older CodePool n/r')
 })
 
 test('of two running Jobs the newer one continues', () => {
@@ -141,14 +141,14 @@ test('the cancel of an older Job does not replace the outcome of a newer one', (
   expect([now.last?.refill, now.failures, changes.length]).toEqual([2, 1, 2])
 })
 
-test('a started Job that is absent counts as deleted, also after a known one', () => {
+test('a started Job that is absent counts as deleted, also after a recorded refill', () => {
   const past = { ...finished('Succeeded'), started: 2 }
   expect(plan({ history: past }).history.last).toMatchObject({ refill: 2, reason: 'JobDeleted' })
   expect(plan({ history: { ...past, started: 1 } }).history).toEqual({ ...past, started: 1 })
 })
 
 test('an unknown level blocks refills and is the reported reason', () => {
-  const { isWanted, blocker, steps } = plan({ stored: { kind: 'unknown', why: 'w' } })
+  const { isWanted, blocker, steps } = plan({ stored: { kind: 'unknown', reason: 'w' } })
   expect([isWanted, blocker, steps]).toEqual([
     ...[false, { reason: 'StoreUnavailable', message: 'w' }, []],
   ])

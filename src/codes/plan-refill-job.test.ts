@@ -53,7 +53,11 @@ test.each<readonly [string, Partial<ObservedPool>, readonly string[]]>([
   ['below low water a refill starts', {}, ['start']],
   ['at low water nothing starts', { stored: present(2000) }, []],
   ['an absent pool is filled', { stored: { kind: 'absent' } }, ['start']],
-  ['while the store is unavailable nothing starts', { stored: { kind: 'unknown', why: '' } }, []],
+  [
+    'while the store is unavailable nothing starts',
+    { stored: { kind: 'unknown', reason: '' } },
+    [],
+  ],
   [
     'a pool without owner is claimed first',
     { stored: present(0, { owner: null }) },
@@ -102,7 +106,7 @@ test.each<readonly [string, Partial<ObservedPool>, readonly string[]]>([
     ['cancel'],
   ],
   ['after a failure it backs off', { history: failed(1) }, ['start'].slice(1)],
-  ['changed inputs end the back-off', { history: failed(9, { inputs: 'b' }) }, ['start']],
+  ['changed inputs cancel the back-off', { history: failed(9, { inputs: 'b' }) }, ['start']],
   ['the first back-off lasts 5 s', { history: failed(1, { finishedMs: NOW - 5000 }) }, ['start']],
 ])('%s', (_name, given, kinds) => {
   expect(stepsOf(given)).toEqual(kinds)
@@ -186,13 +190,13 @@ class Simulation {
   cache: ObservedJob[] = []
 
   observe(): ObservedPool {
-    // Like observe(): a started refill that is not in the cache is read from the API.
-    const known = Math.max(
+    // Like observe(): a started refill that is not in the cache is read from the API server.
+    const newestObserved = Math.max(
       this.recorded.last?.refill ?? 0,
       ...this.cache.map(({ refill }) => refill),
     )
     const fetched = this.jobs.filter(
-      ({ refill }) => refill === this.recorded.started && this.recorded.started > known,
+      ({ refill }) => refill === this.recorded.started && this.recorded.started > newestObserved,
     )
     return observe({
       spec: { ...spec, isPaused: this.isPaused },
@@ -275,7 +279,7 @@ test('never two running refills despite stale or partial steps; it converges', (
     fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
       const simulation = new Simulation()
       for (const act of actions) act(simulation)
-      // No more faults from here: the pool must fill up, then no steps remain.
+      // Without further faults, the pool must be filled, and then no steps remain.
       simulation.isPaused = false
       for (let i = 0; i < 12; i++) {
         simulation.nowMs += 11 * 60_000

@@ -1,5 +1,5 @@
 // Plans the refills of a pool from its observed state; pure, so that tests cover every case. One
-// refill runs at a time, started when the level requires it; a changed spec cancels it.
+// refill runs at a time: it starts when the level requires it, and a changed spec cancels it.
 import type {
   ObservedPool,
   RefillHistory,
@@ -11,10 +11,10 @@ import type {
   Problem,
 } from './observed-state.ts'
 
-/** Upper limits of a fill by forecast: a multiple of the target, and codes. */
+/** Maximum fill level by forecast: as a multiple of the target, and in codes. */
 const FORECAST_TARGETS_MAX = 10
 const FILL_CODES_MAX = 100_000_000
-/** Hysteresis: a fill by forecast exceeds the need, so that no refill follows immediately. */
+/** Hysteresis: a fill by forecast exceeds the need, so that no other refill follows immediately. */
 const FORECAST_MARGIN = 1.25
 const FORECAST_THRESHOLD = 0.8
 
@@ -40,14 +40,14 @@ export function refillMarks(
 
 type Check = (observed: ObservedPool) => Problem | undefined
 
-/** Ownership conflicts: running Jobs must be cancelled. The first match is reported. */
+/** Ownership conflicts, in which running Jobs are cancelled. The first match is reported. */
 const ownershipChecks: readonly Check[] = [
   ({ conflictingOwner }) =>
     conflictingOwner === null
       ? undefined
       : {
           reason: 'OtherOwner',
-          message: `the CodePool ${conflictingOwner} stands for the same pool and is older`,
+          message: `the older CodePool ${conflictingOwner} refers to the same pool`,
         },
   ({ stored, self, mayReplace }) =>
     isOwnedByOther(stored, self) && stored.owner !== mayReplace
@@ -63,7 +63,7 @@ const ownershipChecks: readonly Check[] = [
 /** Reasons why no refill can start now. */
 const startChecks: readonly Check[] = [
   ({ stored }) =>
-    stored.kind === 'unknown' ? { reason: 'StoreUnavailable', message: stored.why } : undefined,
+    stored.kind === 'unknown' ? { reason: 'StoreUnavailable', message: stored.reason } : undefined,
   ({ inputs }) => (typeof inputs === 'string' ? undefined : inputs),
 ]
 
@@ -81,7 +81,7 @@ function isOwnedByOther(stored: ObservedStore, self: string): stored is PresentP
   return stored.kind === 'present' && stored.owner !== null && stored.owner !== self
 }
 
-/** Plans the next steps. The plan is idempotent: after its steps it contains no new ones. */
+/** Plans the next steps. Idempotent: after these steps a new plan contains no steps. */
 export function planRefillJob(observed: ObservedPool, nowMs: number): RefillPlan {
   const ownershipProblem = firstOf(ownershipChecks, observed)
   const blocker = ownershipProblem ?? firstOf(startChecks, observed)
@@ -105,7 +105,7 @@ export function planRefillJob(observed: ObservedPool, nowMs: number): RefillPlan
   return {
     steps: [
       ...planOwning(observed, ownershipProblem),
-      ...cancels.map(({ job, why }) => ({ kind: 'cancel', job: job.name, why }) as const),
+      ...cancels.map(({ job, reason }) => ({ kind: 'cancel', job: job.name, reason }) as const),
       ...starts,
       ...planRemovals(observed, nowMs),
     ],
@@ -143,16 +143,16 @@ function needsRefill({ spec, stored }: ObservedPool): boolean {
   return stored.level < refillMarks(spec, stored.rate).from
 }
 
-/** Outcomes not recorded yet: of finished Jobs in order, and of a Job that was deleted. */
+/** Outcomes that are not recorded yet: of finished Jobs in order, and of a deleted Job. */
 function newOutcomes({ jobs, history }: ObservedPool, nowMs: number): RefillOutcome[] {
-  const known = history.last?.refill ?? 0
+  const lastRecorded = history.last?.refill ?? 0
   const finished = jobs
-    .filter(({ state, refill }) => state !== 'running' && refill > known)
+    .filter(({ state, refill }) => state !== 'running' && refill > lastRecorded)
     .sort((a, b) => a.refill - b.refill)
     .map(outcomeOfFinished)
-  const newest = Math.max(known, ...jobs.map(({ refill }) => refill))
+  const newest = Math.max(lastRecorded, ...jobs.map(({ refill }) => refill))
   if (history.started <= newest) return finished
-  // Started, but neither observed nor recorded: another client deleted the Job.
+  // The Job was started, but is neither observed nor recorded: another client has deleted it.
   const lost = {
     refill: history.started,
     job: '',
@@ -183,16 +183,16 @@ function outcomeOfFinished(job: ObservedJob): RefillOutcome {
 
 interface Cancel {
   readonly job: ObservedJob
-  readonly why: string
+  readonly reason: string
 }
 
-/** Cancels not recorded before: a stale cache shows a cancelled Job as running. */
+/** Cancels that are not recorded yet: a stale cache contains a cancelled Job as running. */
 function newCancels({ history }: ObservedPool, cancels: readonly Cancel[]): Cancel[] {
-  const known = history.last?.refill ?? 0
-  return cancels.filter(({ job }) => job.refill > known)
+  const lastRecorded = history.last?.refill ?? 0
+  return cancels.filter(({ job }) => job.refill > lastRecorded)
 }
 
-function outcomeOfCancel({ job, why }: Cancel, nowMs: number): RefillOutcome {
+function outcomeOfCancel({ job, reason }: Cancel, nowMs: number): RefillOutcome {
   const { name, refill, inputs, startedMs } = job
   return {
     refill,
@@ -202,7 +202,7 @@ function outcomeOfCancel({ job, why }: Cancel, nowMs: number): RefillOutcome {
     startedMs,
     finishedMs: nowMs,
     reason: 'Cancelled',
-    message: why,
+    message: reason,
   }
 }
 
@@ -217,19 +217,19 @@ function record(history: RefillHistory, outcome: RefillOutcome): RefillHistory {
   }
 }
 
-/** Running Jobs to cancel: a change must win over a Job that may be stuck. */
+/** Running Jobs to cancel: a change takes effect even if a Job is stuck. */
 function planCancels(observed: ObservedPool, ownershipProblem: Problem | null): Cancel[] {
   const { spec, inputs } = observed
   return runningJobsOf(observed).flatMap((job, i) => {
-    if (ownershipProblem !== null) return [{ job, why: ownershipProblem.message }]
-    if (spec.isPaused) return [{ job, why: 'the CodePool is paused' }]
+    if (ownershipProblem !== null) return [{ job, reason: ownershipProblem.message }]
+    if (spec.isPaused) return [{ job, reason: 'the CodePool is paused' }]
     if (typeof inputs === 'string' && job.inputs !== inputs)
-      return [{ job, why: 'the CodePool or the pod template has changed' }]
-    return i > 0 ? [{ job, why: 'a newer Job is at work' }] : []
+      return [{ job, reason: 'the CodePool or the pod template has changed' }]
+    return i > 0 ? [{ job, reason: 'a newer Job is running' }] : []
   })
 }
 
-/** When the next refill may start: backs off after failures; `null` (now) after a change. */
+/** The earliest start of the next refill: backs off after failures; `null` (now) after a change. */
 function retryTimeOf({ failures, last }: RefillHistory, inputs: string | Problem): number | null {
   if (failures === 0 || last?.outcome !== 'Failed') return null
   if (last.inputs !== '' && last.inputs !== inputs) return null
@@ -241,7 +241,7 @@ function planStart({ spec, stored }: ObservedPool, { started }: RefillHistory) {
   return { kind: 'start', refill: started + 1, fillTo: refillMarks(spec, rate).to } as const
 }
 
-/** A step to record owner and marks in the store, if they differ. */
+/** A step to record owner, low-water mark and target in the store, if they differ. */
 function planOwning(
   { spec, stored, self }: ObservedPool,
   ownershipProblem: Problem | null,

@@ -1,4 +1,4 @@
-// The long-term rate used for headroom.
+// The long-term claim rate, for headroomHours.
 import { expect, test } from '@jest/globals'
 import type { ClaimSample } from './claim-rate.ts'
 import { addLongTermSample, sustainedRateOf } from './plan-refill-rate.ts'

@@ -1,5 +1,5 @@
-// Computes the long-term claim rate of a pool, for headroom in hours. Claims come in whole blocks,
-// so the result is a lower bound: only codes that were certainly used count.
+// Computes the long-term claim rate of a pool, for headroomHours. Blocks are claimed whole, so the
+// result is a lower bound: it counts only codes that were certainly used.
 import { BLOCK_SIZE } from './block.ts'
 import type { ClaimSample } from './claim-rate.ts'
 
@@ -7,7 +7,7 @@ import type { ClaimSample } from './claim-rate.ts'
 const WINDOW_MS = 3 * 3600_000
 /** Samples closer than this are merged. */
 const SPACING_MS = 60_000
-/** Over a shorter span the rate is 0. */
+/** Minimum time span; over a shorter one the rate is 0. */
 const SPAN_MS_MIN = 5 * 60_000
 
 /** Appends a sample to `samples`, oldest first. */
@@ -23,7 +23,7 @@ export function addLongTermSample(
 
 /**
  * Codes per second that were certainly used: of the blocks claimed between the first and the last
- * sample, one may still be in use. 0 with too few samples.
+ * sample, the last one may be partly unused. 0 with too few samples.
  */
 export function sustainedRateOf(samples: readonly ClaimSample[]): number {
   const first = samples[0]

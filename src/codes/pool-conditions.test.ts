@@ -52,7 +52,7 @@ const cases: [Partial<ObservedPool>, string][] = [
   [{ stored: present(0) }, 'False Empty, True JobRunning, False AsExpected'],
   [{ stored: { kind: 'absent' } }, 'False NeverFilled, True JobRunning, False AsExpected'],
   [
-    { stored: { kind: 'unknown', why: 'timeout' } },
+    { stored: { kind: 'unknown', reason: 'timeout' } },
     'Unknown StoreUnavailable, False StoreUnavailable, True StoreUnavailable',
   ],
   [

@@ -1,14 +1,14 @@
-// Builds the conditions of a pool: Ready (creates get codes from it), Refilling and Degraded. Pure;
+// Builds the conditions of a CodePool: Ready (codes are available), Refilling and Degraded. Pure;
 // no other module builds these conditions.
 import type { ObservedPool, RefillPlan, Problem } from './observed-state.ts'
 
-/** One condition, without its times. */
+/** One condition, without its timestamps. */
 export interface PoolCondition extends Problem {
   readonly type: 'Ready' | 'Refilling' | 'Degraded'
   readonly status: 'True' | 'False' | 'Unknown'
 }
 
-/** A Job that has not started after this time counts as a problem. */
+/** Time after which a Job that has not started counts as a problem. */
 const START_MS_MAX = 30_000
 
 /** Builds the conditions of a pool from its observed state and its plan. */
@@ -34,14 +34,14 @@ function readyOf({ spec, stored }: ObservedPool, { blocker }: RefillPlan): PoolC
   if (blocker?.reason === 'OtherOwner') return condition('Ready', 'False', blocker)
   switch (stored.kind) {
     case 'unknown':
-      return ready('Unknown', 'StoreUnavailable', stored.why)
+      return ready('Unknown', 'StoreUnavailable', stored.reason)
     case 'absent':
       return ready('False', 'NeverFilled', 'the pool has never been filled')
     case 'present':
       if (stored.level <= 0) return ready('False', 'Empty', 'no code is left')
       if (stored.level < spec.lowWater)
-        return ready('False', 'BelowLowWater', 'fewer codes are left than spec.lowWater')
-      return ready('True', 'LevelSufficient', 'at least spec.lowWater codes are left')
+        return ready('False', 'BelowLowWater', 'the level is below spec.lowWater')
+      return ready('True', 'LevelSufficient', 'the level is at least spec.lowWater')
   }
 }
 
@@ -52,15 +52,15 @@ function refillingOf({ spec }: ObservedPool, plan: RefillPlan): PoolCondition {
   const start = plan.steps.find((step) => step.kind === 'start')
   if (start !== undefined || running !== null) {
     const refill = start?.refill ?? running?.refill ?? 0
-    const message = `refill ${refill} is at work`
+    const message = `refill ${refill} is running`
     return condition('Refilling', 'True', { reason: 'JobRunning', message })
   }
   if (spec.isPaused) return not('Paused', 'spec.paused is true')
   if (blocker !== null) return condition('Refilling', 'False', blocker)
   if (retryAtMs !== null)
     return not('BackingOff', 'the last refill failed; the next one starts after a back-off')
-  if (isWanted) return not('Waiting', 'a Job that is being deleted still exists')
-  return not('NotNeeded', 'the level asks for no refill')
+  if (isWanted) return not('Waiting', 'a Job is being deleted')
+  return not('NotNeeded', 'the level requires no refill')
 }
 
 type ProblemCheck = (given: {
@@ -85,5 +85,5 @@ function degradedOf(observed: ObservedPool, plan: RefillPlan, nowMs: number): Po
     const problem = check({ observed, plan, nowMs })
     if (problem !== null) return condition('Degraded', 'True', problem)
   }
-  return condition('Degraded', 'False', { reason: 'AsExpected', message: 'nothing is wrong' })
+  return condition('Degraded', 'False', { reason: 'AsExpected', message: 'no problem' })
 }

@@ -24,7 +24,7 @@ test.each([
   expect(planRefill(pool, { lowWater: 20_000, target: 40_000 })).toBe(blocks)
 })
 
-test('planRefill() reaches the target within a block, or mints nothing', () => {
+test('planRefill() reaches the target within one block, or mints nothing', () => {
   const pools = fc
     .nat({ max: 1e6 })
     .chain((minted) => fc.record({ minted: fc.constant(minted), claimed: fc.nat({ max: minted }) }))

@@ -1,4 +1,5 @@
-// A pool of minted codes: two counters that only increase, blocks minted and blocks claimed.
+// A pool: a named supply of generated codes. Two counters that only increase count its minted and
+// its claimed blocks.
 import { createHash } from 'node:crypto'
 import { BLOCK_SIZE, SEQ_MAX } from './block.ts'
 
@@ -11,11 +12,11 @@ export interface Pool {
   readonly claimed: number
   /** The writer of the last claim; `null` before the first. */
   readonly writerId: string | null
-  /** From `fingerprintOf`: minting with a different secret must fail. */
+  /** From `fingerprintOf`, so that minting with a different secret fails. */
   readonly secretFingerprint: string
 }
 
-/** Codes left: minted and not yet claimed. */
+/** The level of a pool: codes that are minted and not claimed. */
 export function levelOf(pool: Pick<Pool, 'minted' | 'claimed'>): number {
   return (pool.minted - pool.claimed) * BLOCK_SIZE
 }
@@ -26,7 +27,7 @@ export interface PoolMarks {
   readonly target: number
 }
 
-/** Number of blocks to mint: none at or above `lowWater`, else as many as reach `target`. */
+/** Number of blocks to mint: 0 at or above `lowWater`, else as many as reach `target`. */
 export function planRefill(pool: Pick<Pool, 'minted' | 'claimed'>, marks: PoolMarks): number {
   if (levelOf(pool) >= marks.lowWater) return 0
   const blocks = Math.ceil((marks.target - levelOf(pool)) / BLOCK_SIZE)

@@ -1,4 +1,4 @@
-// Configuration: all problems at once; secrets from files, never displayed; empty means absent.
+// Configuration: all problems together; secrets from files, never displayed; empty means absent.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ const secret: Setting<string> = {
 const settings = {
   PORT: integerSetting('the port', { min: 0, max: 65_535, fallback: 8080 }),
   WORKERS: integerSetting('workers', { min: 1, max: 9, fallback: 2 }),
-  NAME: stringSetting('the name', 'nobody'),
+  NAME: stringSetting('the name', 'unnamed'),
   TOKEN: secret,
 } as const
 const TOKEN = '0123456789abcdef'
@@ -50,12 +50,12 @@ function problemsOf(env: Environment): readonly string[] {
 }
 
 test('values are parsed; absent and empty ones have the default', () => {
-  const expected = { PORT: 0, WORKERS: 2, NAME: 'nobody', TOKEN }
+  const expected = { PORT: 0, WORKERS: 2, NAME: 'unnamed', TOKEN }
   expect(parseConfig(settings, { PORT: '0', NAME: '', WORKERS: '', TOKEN })).toEqual(expected)
   expect(parseConfig(settings, { PORT: '0', TOKEN, OTHER: 'ignored' })).toEqual(expected)
 })
 
-test('all problems are listed at once, one line each', () => {
+test('all problems are listed together, one line each', () => {
   const problems = problemsOf({ PORT: '65536', WORKERS: 'many', TOKEN: undefined })
   expect(problems).toEqual([
     'PORT must be an integer from 0 to 65535: current value is "65536"',
@@ -70,7 +70,7 @@ test('problems of dependent settings are listed only if each is valid alone', ()
   const checks: unknown[] = []
   const dependent = dependentSettings({ PORT, WORKERS }, (config) => {
     checks.push(config)
-    return config.PORT > config.WORKERS ? ['PORT is above WORKERS', 'again'] : []
+    return config.PORT > config.WORKERS ? ['PORT is above WORKERS', 'second'] : []
   })
   const parse = (env: Environment) => {
     try {
@@ -80,7 +80,7 @@ test('problems of dependent settings are listed only if each is valid alone', ()
     }
   }
   const required = 'TOKEN is required: at least 16 characters'
-  expect(parse({ PORT: '9' })).toEqual([required, 'PORT is above WORKERS', 'again'])
+  expect(parse({ PORT: '9' })).toEqual([required, 'PORT is above WORKERS', 'second'])
   expect(parse({ PORT: '1', TOKEN })).toMatchObject({ PORT: 1 })
   expect(checks).toHaveLength(2)
   expect(parse({ PORT: 'x' })).toEqual([expect.stringMatching(/^PORT must be/), required])
@@ -105,20 +105,20 @@ test('a secret may come from a file, without its final newline', () => {
 
 test('only a secret is read from a file', () => {
   const NAME_FILE = fileWith('name', 'from a file')
-  expect(parseConfig(settings, { TOKEN, NAME_FILE }).NAME).toBe('nobody')
+  expect(parseConfig(settings, { TOKEN, NAME_FILE }).NAME).toBe('unnamed')
 })
 
-test('a missing file is a problem, and so is a value beside a file', () => {
+test('a missing file is a problem, and so is a value in addition to a file', () => {
   const TOKEN_FILE = join(folder, 'nowhere')
   expect(problemsOf({ TOKEN_FILE })).toEqual([
     `TOKEN_FILE must name a readable file: current value is ${TOKEN_FILE}`,
   ])
   expect(problemsOf({ TOKEN, TOKEN_FILE: fileWith('token', TOKEN) })).toEqual([
-    'TOKEN and TOKEN_FILE are both set: choose one',
+    'TOKEN and TOKEN_FILE are both set: remove one',
   ])
 })
 
-test('an invalid secret is never displayed, whatever its source', () => {
+test('an invalid secret is never displayed, from any source', () => {
   const bad = 'hunter2'
   for (const env of [{ TOKEN: bad }, { TOKEN_FILE: fileWith('bad', bad) }]) {
     const problems = problemsOf(env)
@@ -135,6 +135,6 @@ test('--help lists every setting with its allowed values and its default', () =>
   const help = renderSettings(settings)
   for (const [name, { about, allowed, fallback }] of Object.entries(settings)) {
     expect(help).toContain(name)
-    for (const part of [about, allowed, fallback]) expect(help).toContain(part)
+    for (const text of [about, allowed, fallback]) expect(help).toContain(text)
   }
 })

@@ -1,5 +1,5 @@
-// Reads a role's configuration from the environment: checks every value and lists all problems at
-// once, one line each. Defines no settings; each role declares its own.
+// Reads a role's configuration from the environment: checks every value and lists all problems
+// together, one line each. Defines no settings; each role declares its own.
 import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
 
@@ -11,7 +11,7 @@ export interface Setting<T> {
   readonly allowed: string
   /** The default, as displayed. */
   readonly fallback: string
-  /** What the setting is for. */
+  /** The purpose of the setting. */
   readonly about: string
   /** A secret is never displayed, and may come from the file in `NAME_FILE`. */
   readonly secret?: boolean
@@ -63,7 +63,7 @@ function rawValueOf(name: string, secret: boolean, env: Environment): string | u
   const raw = valueOf(name)
   const file = secret ? valueOf(`${name}_FILE`) : undefined
   if (file === undefined) return raw
-  if (raw !== undefined) throw new Error(`${name} and ${name}_FILE are both set: choose one`)
+  if (raw !== undefined) throw new Error(`${name} and ${name}_FILE are both set: remove one`)
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
   } catch {

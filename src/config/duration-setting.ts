@@ -43,7 +43,7 @@ export function durationSetting(
   )
   return {
     about,
-    allowed: `a time such as 1h30m or 500ms, from ${bounds.min} to ${bounds.max}`,
+    allowed: `a duration such as 1h30m or 500ms, from ${bounds.min} to ${bounds.max}`,
     fallback: bounds.fallback,
     schema: z
       .string()

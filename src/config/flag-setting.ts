@@ -14,6 +14,8 @@ export function flagSetting(about: string, fallback: boolean): Setting<boolean> 
     schema: z
       .enum([...on, ...off])
       .optional()
-      .transform((value) => (value === undefined ? fallback : on.some((word) => word === value))),
+      .transform((value) =>
+        value === undefined ? fallback : on.some((keyword) => keyword === value),
+      ),
   }
 }

@@ -11,21 +11,21 @@ import {
   retryUntilStopped,
 } from '../resilience/retry-until-deadline.ts'
 
-/** The codes of a claimed block, or the reason why there are none. */
+/** The codes of a claimed block, or the reason why no block was claimed. */
 export type BlockClaim =
   | { readonly kind: 'block'; readonly seq: number; readonly codes: string[] }
   | { readonly kind: 'empty' }
   | { readonly kind: 'rejected' }
   | { readonly kind: 'stopped' }
 
-/** What claiming a block needs. */
+/** Dependencies of a claim. */
 export interface ClaimBlockDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial' | 'claimNext' | 'readBlock' | 'deleteBlock'>
   readonly pool: string
   /** Aborts the wait for an unavailable store. */
   readonly signal: AbortSignal
   readonly newWriterId?: () => string
-  /** How to wait before a retry; tests with a simulated clock pass their own. */
+  /** Waits before a retry; tests with a simulated clock replace it. */
   readonly pause?: Pause
 }
 
@@ -54,12 +54,12 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
     }
     if (row === 'stopped') return { kind: 'stopped' }
     if (isOwnClaim(row, { seq: from + 1, writerId })) return takeBlock(deps, from + 1)
-    // Still unclaimed: retry the same claim with the same id. Claimed by another: a new one.
+    // Still unclaimed: retry the same claim with the same id. Claimed by another process: a new id.
     if (row?.claimed !== from) writerId = newWriterId()
   }
 }
 
-/** Both must match: the number alone may be another's claim, the id alone an earlier one. */
+/** Both must match: the number alone may be another's claim, the id alone an earlier claim. */
 function isOwnClaim(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
   return row?.claimed === claim.seq && row.writerId === claim.writerId
 }

@@ -15,7 +15,7 @@ import {
 /** Result of a claim. Unless it is `claimed` or `taken`, the same `writerId` may retry. */
 export type ClaimOutcome = 'claimed' | 'taken' | FailedOutcome
 
-/** What claiming needs. */
+/** Dependencies of a claim. */
 export interface ClaimDeps extends RetryDeps {
   readonly links: Pick<LinkStore, 'insertIfAbsent' | 'readSerial'>
   readonly monotonicMs: Clock
@@ -43,7 +43,7 @@ export async function claimCode(
   }
 }
 
-/** `claimed` if the record is `writerId`'s, else `taken`. */
+/** `claimed` if the writer of the record is that of `link`, otherwise `taken`. */
 function settle(deps: ClaimDeps, link: Link, writerId: string): ClaimOutcome {
   const outcome = writerId === link.writerId ? 'claimed' : 'taken'
   deps.metrics.claims.labels(outcome).inc()

@@ -102,7 +102,7 @@ test('an empty pool is reported, re-read after a second, and then used', async (
   expect(await take()).toEqual({ kind: 'code', code: codesOf(1)[0] })
 })
 
-test('the deadline of take() follows the monotonic clock', async () => {
+test('the deadline of take() uses the monotonic clock', async () => {
   const { supply, clock } = await supplyOf(1, () => ({
     readPoolSerial: () => new Promise(() => undefined),
   }))

@@ -1,12 +1,12 @@
 // The codes of this process, in memory only: it returns them one by one, and claims the next block
-// in the background before the last one is used up. Codes left when the process stops are lost.
+// in the background before the current one is used up. Codes left when the process stops are lost.
 import { BLOCK_SIZE } from '../codes/block.ts'
 import { type Clock, within } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 import { type BlockClaim, claimBlock, type ClaimBlockDeps } from './claim-block.ts'
 
-/** A code, or the reason why there is none: the pool is empty, or the store timed out. */
+/** A code, or the reason why no code was returned: an empty pool, or an unavailable store. */
 export type SuppliedCode =
   | { readonly kind: 'code'; readonly code: string }
   | { readonly kind: 'pool-empty' }
@@ -20,7 +20,7 @@ export interface CodeSupply {
   failWaiting(): void
 }
 
-/** What the supply needs in addition to claiming blocks. */
+/** Dependencies of the supply. */
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
@@ -29,7 +29,7 @@ export interface SupplyDeps extends ClaimBlockDeps {
   readonly onError: (error: unknown) => void
 }
 
-/** The next block is claimed when no more codes than this are left. */
+/** The next block is claimed when at most this many codes are left. */
 const CODES_LEFT_MIN = BLOCK_SIZE / 5
 
 /** Pause before the next claim after an empty pool or a rejection by the store. */

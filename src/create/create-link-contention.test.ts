@@ -1,4 +1,4 @@
-// Many creates with one Idempotency-Key at once, on a store whose calls contend: each may fail
+// Concurrent creates with one Idempotency-Key, on a store whose calls contend: each may fail
 // before or after it took effect, as rounds of Paxos do. The clock is simulated.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -34,7 +34,7 @@ function createSimulatedClock() {
         if (running.isDone) return done
         timers.sort((one, other) => one.atMs - other.atMs)
         const next = timers.shift()
-        if (next === undefined) throw new Error('the work waits for nothing')
+        if (next === undefined) throw new Error('the work is not waiting')
         nowMs = next.atMs
         next.wake()
       }

@@ -1,4 +1,4 @@
-// Every create completes by its deadline, whatever the store does.
+// Every create completes by its deadline, in any state of the store.
 import { expect, test } from '@jest/globals'
 import type { Link } from '../links/link.ts'
 import { monotonicMs } from '../resilience/deadline.ts'
@@ -20,7 +20,7 @@ function linkCreatorOf(change: Partial<LinkCreatorDeps> = {}) {
       stored.push(code)
       return undefined
     },
-    onLateError: (error) => errors.push(error),
+    onErrorAfterResponse: (error) => errors.push(error),
     nowMs: Date.now,
     monotonicMs,
     metrics: createMetrics(),
@@ -29,7 +29,7 @@ function linkCreatorOf(change: Partial<LinkCreatorDeps> = {}) {
   return { create, errors, stored }
 }
 
-test('a create times out on a hung store; onStored is called for its later result', async () => {
+test('a create times out on a hung store; onStored is called for its delayed result', async () => {
   const hung = Promise.withResolvers<undefined>()
   const insertIfAbsent = ({ writerId }: Link) => hung.promise.then(() => writerId)
   const links = { ...createMemoryLinkStore(), insertIfAbsent }
@@ -46,7 +46,7 @@ test('a create times out on a hung store; onStored is called for its later resul
   expect(stored).toEqual(['a'])
 }, 20_000)
 
-test('while the store is unavailable no call is made and no code is taken', async () => {
+test('while the store is unavailable no call is sent and no code is taken', async () => {
   const never = () => Promise.reject(new Error('the store was called'))
   const links = { insertIfAbsent: never, readSerial: never }
   const take = () => {
@@ -64,10 +64,10 @@ test('a defect fails the request, or is reported if it occurs after the response
   hung.reject(new TypeError('a defect'))
   await expect(early).rejects.toThrow('a defect')
   expect(errors).toEqual([])
-  const late = Promise.withResolvers<string>()
-  const other = linkCreatorOf({ links: { ...links, insertIfAbsent: () => late.promise } })
+  const delayed = Promise.withResolvers<string>()
+  const other = linkCreatorOf({ links: { ...links, insertIfAbsent: () => delayed.promise } })
   expect(await other.create(request)).toEqual({ kind: 'outcome-unknown' })
-  late.reject(new TypeError('a late defect'))
+  delayed.reject(new TypeError('a delayed defect'))
   await new Promise((resolve) => setImmediate(resolve))
-  expect(other.errors).toEqual([new TypeError('a late defect')])
+  expect(other.errors).toEqual([new TypeError('a delayed defect')])
 }, 20_000)

@@ -85,7 +85,7 @@ describe('while the system clock is set back by an hour each time a create waits
     expect(clock.monotonicMs).toBe(CREATE_MS_MAX)
   })
 
-  test('a claim that succeeds after retries has the dates of the wall clock', async () => {
+  test('a claim that succeeds after retries has the dates of the system clock', async () => {
     let failures = 3
     const links = createMemoryLinkStore()
     const insertIfAbsent = links.insertIfAbsent.bind(links)
@@ -102,12 +102,12 @@ describe('while the system clock is set back by an hour each time a create waits
 test('a call that the store rejects is not retried', async () => {
   const rejects = () => Promise.reject(new StoreError('no majority', { outcome: 'not-done' }))
   const intents = { ...createMemoryIntentStore(() => 0), readSerial: rejects }
-  const early = createUseCase(['gggggg1'], { intents })
-  expect(await early.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
+  const unread = createUseCase(['gggggg1'], { intents })
+  expect(await unread.create({ idempotencyKey: 'k' })).toEqual({ kind: 'store-unavailable' })
   const links = { insertIfAbsent: unknown, readSerial: rejects }
-  const late = createUseCase(['gggggg1'], { links })
-  expect(await late.create({ idempotencyKey: 'k' })).toEqual({ kind: 'outcome-unknown' })
-  expect([...early.pauses, ...late.pauses]).toEqual([])
+  const unclaimed = createUseCase(['gggggg1'], { links })
+  expect(await unclaimed.create({ idempotencyKey: 'k' })).toEqual({ kind: 'outcome-unknown' })
+  expect([...unread.pauses, ...unclaimed.pauses]).toEqual([])
 })
 
 test('a defect of the store is thrown and not reported as an outage', async () => {

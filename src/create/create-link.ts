@@ -32,7 +32,7 @@ export type CreateOutcome =
   | { readonly kind: 'store-unavailable' }
   | { readonly kind: 'outcome-unknown' }
 
-/** What creating needs. */
+/** Dependencies of a create. */
 export interface CreateDeps extends ClaimDeps {
   /** For dates only; a deadline by it would move when the system clock is set. */
   readonly nowMs: Clock
@@ -46,18 +46,18 @@ export interface CreateDeps extends ClaimDeps {
   readonly newWriterId?: () => string
 }
 
-/** Deadline of a response, whatever the store does; clients may rely on 3 s. */
+/** Deadline of a response, in any state of the store; clients may rely on 3 s. */
 export const CREATE_MS_MAX = 2800
 
 /** A pool's code may be taken by an alias, but not this many in a row. */
 const ATTEMPTS_MAX = 10
 
-/** What creating within a deadline needs in addition. */
+/** Dependencies of a create with a deadline. */
 export interface LinkCreatorDeps extends CreateDeps {
   /** Whether a create can succeed now. @default always */
   readonly isStoreAvailable?: () => boolean
   /** Called with a defect that occurs after the response. */
-  readonly onLateError: (error: unknown) => void
+  readonly onErrorAfterResponse: (error: unknown) => void
 }
 
 /**
@@ -67,7 +67,7 @@ export interface LinkCreatorDeps extends CreateDeps {
 export function createLinkCreator(
   deps: LinkCreatorDeps,
 ): (request: CreateRequest) => Promise<CreateOutcome> {
-  const { isStoreAvailable = () => true, onLateError } = deps
+  const { isStoreAvailable = () => true, onErrorAfterResponse } = deps
   const deadlines = createDeadlineQueue(CREATE_MS_MAX, deps.monotonicMs)
   return (request) =>
     new Promise((resolve, reject) => {
@@ -86,7 +86,7 @@ export function createLinkCreator(
         (error: unknown) => {
           if (deadlines.remove(waiting))
             reject(error instanceof Error ? error : new Error(String(error)))
-          else onLateError(error)
+          else onErrorAfterResponse(error)
         },
       )
     })
@@ -176,10 +176,10 @@ async function finish(
 }
 
 /**
- * The link of an intent that has expired: returned if it was stored, but never stored
- * now, as it would be expired. Only a link with a life of one day expires before its intent, which
- * lives for 25 hours while clients may rely on 24. Until the intent expires its key cannot get
- * another link, which would be a second one for the same key; after that, a retry is a new request.
+ * The link of an intent whose link has expired: returned if it was stored, but never stored now,
+ * because it would already be expired. Only a link with a life of one day expires before its
+ * intent, which lives for 25 hours while clients may rely on 24. Until the intent expires its key
+ * cannot get another link, the second one for the same key; after that, a retry is a new request.
  */
 async function replayOnly(
   deps: CreateDeps,

@@ -4,7 +4,7 @@ import type { Setting } from '../config/config.ts'
 
 /** CODE_POOL. */
 export const codePoolSetting: Setting<string> = {
-  about: 'which pool codes come from',
+  about: 'pool of the generated codes',
   allowed: '1 to 128 of the characters A-Z, a-z, 0-9, dot, _, - and /',
   fallback: 'default',
   schema: z

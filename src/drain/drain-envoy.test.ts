@@ -6,10 +6,13 @@ import type { ServedLoad } from './envoy.ts'
 const log = { debug: () => 0, info: () => 0, warn: () => 0, error: () => 0 } as never
 const quiet: ServedLoad = { connections: 0, requests: 0, accepted: 7 }
 
-type Load = ServedLoad | 'gone' | 'silent'
+type Load = ServedLoad | 'exited' | 'unresponsive'
 
 /** An Envoy that returns scripted responses in order, the last one forever. */
-function scriptedEnvoy(script: { starts?: ('started' | 'gone' | 'silent')[]; loads: Load[] }) {
+function scriptedEnvoy(script: {
+  starts?: ('started' | 'exited' | 'unresponsive')[]
+  loads: Load[]
+}) {
   const calls = { starts: 0, reads: 0 }
   const at = <T>(list: readonly T[], i: number) => list[Math.min(i, list.length - 1)] as T
   const envoy: DrainDeps['envoy'] = {
@@ -54,7 +57,7 @@ test('a connection that opens and closes between polls restarts the quiet time',
 test.each([
   ['idle', { connections: 3, requests: 0, accepted: 9 }],
   ['busy', { connections: 3, requests: 2, accepted: 9 }],
-] as const)('what is left at the deadline makes the outcome %s', async (outcome, served) => {
+] as const)('the load at the deadline determines the outcome %s', async (outcome, served) => {
   expect(await drainWith([served])).toEqual({ outcome, served, tookMs: 30_000 })
 })
 
@@ -63,8 +66,8 @@ test('a stream of new connections does not extend the deadline', async () => {
   expect(await drainWith(loads)).toMatchObject({ outcome: 'drained', tookMs: 30_000 })
 })
 
-test('an Envoy that never responds is waited for; the outcome is unknown', async () => {
-  const { envoy, calls } = scriptedEnvoy({ starts: ['silent'], loads: [quiet] })
+test('with an Envoy that never responds the drain waits; the outcome is unknown', async () => {
+  const { envoy, calls } = scriptedEnvoy({ starts: ['unresponsive'], loads: [quiet] })
   const result = await drain(envoy, { msMax: 1000 })
   expect(result).toEqual({ outcome: 'unknown', served: undefined, tookMs: 1000 })
   expect(calls).toEqual({ starts: 11, reads: 0 })
@@ -72,7 +75,7 @@ test('an Envoy that never responds is waited for; the outcome is unknown', async
 
 test('the drain command is retried until Envoy confirms it', async () => {
   const { envoy, calls } = scriptedEnvoy({
-    starts: ['silent', 'silent', 'started'],
+    starts: ['unresponsive', 'unresponsive', 'started'],
     loads: [quiet],
   })
   expect((await drain(envoy)).outcome).toBe('drained')
@@ -81,9 +84,9 @@ test('the drain command is retried until Envoy confirms it', async () => {
 
 test('a timed-out poll keeps the last reported load', async () => {
   const served = { connections: 1, requests: 1, accepted: 7 }
-  expect(await drainWith([served, 'silent'])).toMatchObject({ outcome: 'busy', served })
+  expect(await drainWith([served, 'unresponsive'])).toMatchObject({ outcome: 'busy', served })
 })
 
-test('an Envoy that has exited ends the drain at once', async () => {
-  expect(await drainWith(['gone'])).toMatchObject({ outcome: 'gone', tookMs: 0 })
+test('an Envoy that has exited completes the drain immediately', async () => {
+  expect(await drainWith(['exited'])).toMatchObject({ outcome: 'exited', tookMs: 0 })
 })

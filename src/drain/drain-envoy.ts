@@ -7,9 +7,9 @@ import type { EnvoyAdmin, ServedLoad } from './envoy.ts'
 /**
  * The outcome of a drain. `drained`: no connection is left. At the deadline: `idle`: connections
  * are left, but no request is in flight; `busy`: requests are in flight; `unknown`: Envoy did not
- * report its load. `gone`: Envoy has exited.
+ * report its load. `exited`: Envoy has exited.
  */
-type DrainOutcome = 'drained' | 'idle' | 'busy' | 'gone' | 'unknown'
+type DrainOutcome = 'drained' | 'idle' | 'busy' | 'exited' | 'unknown'
 
 /** A completed drain. */
 interface DrainResult {
@@ -20,10 +20,10 @@ interface DrainResult {
   readonly tookMs: number
 }
 
-/** What a drain needs. */
+/** Dependencies of a drain. */
 export interface DrainDeps {
   readonly envoy: Pick<EnvoyAdmin, 'startDrain' | 'readServedLoad'>
-  /** Time after which the drain ends, whatever is left. */
+  /** Time after which the drain stops, even with open connections. */
   readonly msMax: number
   /** How long no new connection may arrive before Envoy counts as drained. */
   readonly quietMs: number
@@ -63,9 +63,9 @@ async function drain(
   let quietSinceMs = nowMs()
   for (;;) {
     const load = await poll()
-    if (load === 'gone') return { outcome: 'gone', served }
+    if (load === 'exited') return { outcome: 'exited', served }
     if (typeof load === 'object') {
-      // Load balancers may not have noticed yet: new connections still arrive, and are served.
+      // Load balancers may not have detected it yet: new connections still arrive, and are served.
       if (load.connections > 0 || load.accepted !== served?.accepted) quietSinceMs = nowMs()
       served = load
       if (nowMs() - quietSinceMs >= quietMs && load.connections === 0) {

@@ -13,8 +13,8 @@ export interface ServedLoad {
   readonly accepted: number
 }
 
-/** `gone`: connection refused, Envoy has exited. `silent`: no valid response by the deadline. */
-export type NoResponse = 'gone' | 'silent'
+/** `exited`: Envoy refuses connections. `unresponsive`: no valid response within the deadline. */
+export type NoResponse = 'exited' | 'unresponsive'
 
 /** The admin interface of one Envoy. */
 export interface EnvoyAdmin {
@@ -22,7 +22,7 @@ export interface EnvoyAdmin {
   readReadiness(): Promise<'ready' | 'draining' | 'not-ready' | NoResponse>
   /** Starts the drain: health checks fail, and each response closes its connection. */
   startDrain(): Promise<'started' | NoResponse>
-  /** Makes Envoy exit at once; an Envoy that does not respond continues to run. */
+  /** Stops Envoy immediately; an Envoy that does not respond continues to run. */
   quit(): Promise<void>
   /** Those of `SERVICES` that have no pod to which Envoy would send a request. */
   findUnreachable(): Promise<readonly string[] | NoResponse>

@@ -2,15 +2,15 @@
 import { expect, test } from '@jest/globals'
 import { stopLeftoverEnvoy, LEFTOVER_MS_MAX } from './stop-leftover.ts'
 
-type Readiness = 'ready' | 'draining' | 'not-ready' | 'gone' | 'silent'
+type Readiness = 'ready' | 'draining' | 'not-ready' | 'exited' | 'unresponsive'
 
-/** Starts beside an Envoy that returns scripted responses in order, the last one forever. */
-async function startBeside(responses: readonly Readiness[]) {
+/** Starts with an Envoy that returns scripted responses in order, the last one forever. */
+async function startWith(responses: readonly Readiness[]) {
   let [nowMs, polls, quits, warned] = [5000, 0, 0, 0]
   await stopLeftoverEnvoy({
     envoy: {
       readReadiness: () =>
-        Promise.resolve(responses[Math.min(polls++, responses.length - 1)] ?? 'silent'),
+        Promise.resolve(responses[Math.min(polls++, responses.length - 1)] ?? 'unresponsive'),
       quit: () => {
         quits++
         return Promise.resolve()
@@ -26,18 +26,18 @@ async function startBeside(responses: readonly Readiness[]) {
   return { polls, quits, warned, tookMs: nowMs - 5000 }
 }
 
-test.each(['ready', 'not-ready', 'gone'] as const)(
+test.each(['ready', 'not-ready', 'exited'] as const)(
   'an Envoy that is %s keeps running',
   async (state) => {
-    expect(await startBeside([state])).toEqual({ polls: 1, quits: 0, warned: 0, tookMs: 0 })
+    expect(await startWith([state])).toEqual({ polls: 1, quits: 0, warned: 0, tookMs: 0 })
   },
 )
 
 test('quit is retried until a draining Envoy has exited, with one warning', async () => {
-  const result = await startBeside(['silent', 'draining', 'silent', 'draining', 'gone'])
+  const result = await startWith(['unresponsive', 'draining', 'unresponsive', 'draining', 'exited'])
   expect(result).toEqual({ polls: 5, quits: 2, warned: 1, tookMs: 400 })
 })
 
 test('an Envoy that does not respond is polled for a bounded time and not stopped', async () => {
-  expect(await startBeside(['silent'])).toMatchObject({ quits: 0, tookMs: LEFTOVER_MS_MAX })
+  expect(await startWith(['unresponsive'])).toMatchObject({ quits: 0, tookMs: LEFTOVER_MS_MAX })
 })

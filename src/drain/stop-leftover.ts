@@ -1,5 +1,5 @@
 // Stops an Envoy that already drains when its sidecar starts. An earlier sidecar started that drain
-// and was then restarted alone, for example by a liveness probe: in a terminating pod no container
+// and was restarted without Envoy, such as by a liveness probe: in a terminating pod no container
 // restarts. A drain cannot be reverted, so this Envoy must exit; the kubelet starts a new one.
 import { type Clock, pause as wait, type Pause } from '../resilience/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -21,7 +21,7 @@ export async function stopLeftoverEnvoy(options: {
   let isLogged = false
   for (;;) {
     const readiness = await envoy.readReadiness()
-    if (readiness !== 'silent' && readiness !== 'draining') return
+    if (readiness !== 'unresponsive' && readiness !== 'draining') return
     if (readiness === 'draining') {
       if (!isLogged)
         log.warn(

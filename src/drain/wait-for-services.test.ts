@@ -6,58 +6,61 @@ import {
   waitForServices,
 } from './wait-for-services.ts'
 
-type Response = readonly string[] | 'gone' | 'silent'
+type Response = readonly string[] | 'exited' | 'unresponsive'
 
 const allMissing = ['create', 'redirect']
 
-/** Waits beside an Envoy that returns scripted responses in order, the last one forever. */
+/** Waits for an Envoy that returns scripted responses in order, the last one forever. */
 async function waitWith(responses: readonly Response[]) {
   let [nowMs, polls] = [5000, 0]
   const warned: object[] = []
   const wait = waitForServices({
     envoy: {
       findUnreachable: () =>
-        Promise.resolve(responses[Math.min(polls++, responses.length - 1)] ?? 'silent'),
+        Promise.resolve(responses[Math.min(polls++, responses.length - 1)] ?? 'unresponsive'),
     },
     nowMs: () => nowMs,
     signal: new AbortController().signal,
     log: { warn: (given: object) => warned.push(given) } as never,
     pause: (ms) => {
       nowMs += ms
-      expect(wait.isOver()).toBe(false)
+      expect(wait.isComplete()).toBe(false)
       return Promise.resolve()
     },
   })
   await wait.settled
-  return { isOver: wait.isOver(), polls, tookMs: nowMs - 5000, warned }
+  return { isComplete: wait.isComplete(), polls, tookMs: nowMs - 5000, warned }
 }
 
-test('the wait is over with the first poll that finds every service', async () => {
-  const result = await waitWith(['gone', 'silent', allMissing, ['create'], []])
-  expect(result).toEqual({ isOver: true, polls: 5, tookMs: 1000, warned: [] })
+test('the wait completes with the first poll that finds every service', async () => {
+  const result = await waitWith(['exited', 'unresponsive', allMissing, ['create'], []])
+  expect(result).toEqual({ isComplete: true, polls: 5, tookMs: 1000, warned: [] })
 })
 
 test('a missing service has a deadline from when another is found, then a warning', async () => {
   const result = await waitWith([allMissing, allMissing, ['create'], allMissing, ['create']])
   expect(result).toMatchObject({
     ...{
-      isOver: true,
+      isComplete: true,
       tookMs: 500 + REMAINING_SERVICES_MS_MAX,
       warned: [{ unreached: ['create'] }],
     },
   })
 })
 
-test.each([[allMissing], ['silent'] as const])('%j has the longest wait', async (response) => {
-  const result = await waitWith([response])
-  expect(result).toMatchObject({
-    isOver: true,
-    tookMs: NO_SERVICE_MS_MAX,
-    warned: [{ unreached: response }],
-  })
-})
+test.each([[allMissing], ['unresponsive'] as const])(
+  '%j has the longest wait',
+  async (response) => {
+    const result = await waitWith([response])
+    expect(result).toMatchObject({
+      isComplete: true,
+      tookMs: NO_SERVICE_MS_MAX,
+      warned: [{ unreached: response }],
+    })
+  },
+)
 
-test('a stop ends the wait', async () => {
+test('a stop completes the wait', async () => {
   const stopping = new AbortController()
   stopping.abort()
   const wait = waitForServices({
@@ -65,5 +68,5 @@ test('a stop ends the wait', async () => {
     ...{ nowMs: () => 0, signal: stopping.signal, log: { warn: () => undefined } as never },
   })
   await wait.settled
-  expect(wait.isOver()).toBe(false)
+  expect(wait.isComplete()).toBe(false)
 })

@@ -1,4 +1,4 @@
-// Waits for the services behind a starting Envoy: until it has pods of each, or a deadline passes,
+// Waits for the services behind a starting Envoy: until each has a pod, or a deadline passes,
 // because the edge must serve the available services even if another never starts.
 import { type Clock, pause as realPause, type Pause } from '../resilience/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -6,14 +6,14 @@ import { type EnvoyAdmin, SERVICES } from './envoy.ts'
 
 /** The wait while no service is available, as in a new installation without a store yet. */
 export const NO_SERVICE_MS_MAX = 300_000
-/** The wait for the rest once one is available: longer than DNS caches a negative answer. */
+/** The wait for the rest once one is available: longer than the TTL of a negative DNS response. */
 export const REMAINING_SERVICES_MS_MAX = 120_000
 const POLL_EVERY_MS = 250
 
 /** The wait for the services behind one Envoy. */
 export interface ServiceWait {
-  /** Whether the wait is over; it never restarts. */
-  isOver(): boolean
+  /** Whether the wait has completed; it never restarts. */
+  isComplete(): boolean
   readonly settled: Promise<void>
 }
 
@@ -28,7 +28,7 @@ export function waitForServices(options: {
   const { envoy, nowMs, signal, log, pause = realPause } = options
   const startMs = nowMs()
   let firstFoundMs: number | undefined
-  let isOver = false
+  let isSettled = false
   const poll = async () => {
     const unreached = await envoy.findUnreachable()
     const hasService = typeof unreached !== 'string' && unreached.length < SERVICES.length
@@ -44,10 +44,10 @@ export function waitForServices(options: {
   }
   const wait = async () => {
     while (!signal.aborted) {
-      isOver = await poll()
-      if (isOver) return
+      isSettled = await poll()
+      if (isSettled) return
       await pause(POLL_EVERY_MS, signal)
     }
   }
-  return { isOver: () => isOver, settled: wait() }
+  return { isComplete: () => isSettled, settled: wait() }
 }

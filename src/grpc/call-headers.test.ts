@@ -90,7 +90,7 @@ describe('malformed', () => {
   test.each(Object.entries(malformed))('%s', (_, pairs) => {
     expect(parse(...pairs)).toEqual({ kind: 'malformed' })
   })
-  test('a field that HTTP/2 forbids', () => {
+  test('a field that HTTP/2 does not allow', () => {
     expect(parseCallHeaders([{ name: 'X', value: '', bytes: 0, isValid: false }])).toEqual({
       kind: 'malformed',
     })

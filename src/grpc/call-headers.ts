@@ -38,13 +38,13 @@ const unitMs: Readonly<Record<string, number>> = {
 const malformed: HeaderFault = { kind: 'malformed' }
 const invalidTimeout = grpcFault(
   'INTERNAL',
-  'grpc-timeout must be 1 to 8 digits and a unit of H M S m u n',
+  'grpc-timeout must be 1 to 8 digits and a unit: H, M, S, m, u or n',
 )
-const notPost = grpcFault('UNIMPLEMENTED', 'a method is called by POST')
-const metadataTooLarge = grpcFault('RESOURCE_EXHAUSTED', 'the metadata may have at most 16 KiB')
+const notPost = grpcFault('UNIMPLEMENTED', 'the request method must be POST')
+const metadataTooLarge = grpcFault('RESOURCE_EXHAUSTED', 'the metadata must have at most 16 KiB')
 const unsupportedEncoding = grpcFault(
   'UNIMPLEMENTED',
-  'messages may be packed by identity, gzip or deflate',
+  'grpc-encoding must be identity, gzip or deflate',
 )
 
 function grpcFault(code: CallFault['code'], details: string): HeaderFault {
@@ -61,7 +61,7 @@ interface RawHeaders {
   traceparent: string | undefined
 }
 
-/** Parses the fields of a call; undefined: they exceed the size limit. */
+/** Parses the fields of a call; `undefined`: they exceed the size limit. */
 export function parseCallHeaders(
   fields: readonly HeaderField[] | undefined,
 ): CallHeaders | HeaderFault {
@@ -79,7 +79,7 @@ export function parseCallHeaders(
   return { path: headers.path, encoding, timeoutMs, traceparent: headers.traceparent }
 }
 
-/** The relevant fields; undefined if HTTP/2 forbids one of the fields (RFC 9113 §8). */
+/** The relevant fields; `undefined` if HTTP/2 does not allow one of the fields (RFC 9113 §8). */
 function collect(fields: readonly HeaderField[]): RawHeaders | undefined {
   const headers: RawHeaders = {
     method: undefined,

@@ -8,31 +8,31 @@ import type { CallFault } from './http2/status-codes.ts'
 const DECOMPRESSED_BYTES_MAX = 4 * 1024 * 1024
 /** The default of 16 KiB would take many turns of the event loop. */
 const CHUNK_BYTES = 256 * 1024
-/** Messages decompressed concurrently in this process: the size of the thread pool. */
-const AT_ONCE = 4
+/** Maximum number of messages decompressed concurrently: the size of the thread pool. */
+const CONCURRENT_MAX = 4
 let running = 0
-/** Queue of waiting messages; bounded by the number of calls. */
+/** Queue of messages; its length is bounded by the number of calls. */
 const waiting: (() => void)[] = []
 const options = { maxOutputLength: DECOMPRESSED_BYTES_MAX, chunkSize: CHUNK_BYTES }
 
 const tooLarge: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
-  details: `a message may have at most ${DECOMPRESSED_BYTES_MAX} bytes when it is unpacked`,
+  details: `a decompressed message must have at most ${DECOMPRESSED_BYTES_MAX} bytes`,
 }
-const broken: CallFault = { code: 'INTERNAL', details: 'a message cannot be unpacked' }
-const dropped: CallFault = { code: 'INTERNAL', details: 'the call is over' }
+const broken: CallFault = { code: 'INTERNAL', details: 'a message cannot be decompressed' }
+const dropped: CallFault = { code: 'INTERNAL', details: 'the call is closed' }
 const encodingMissing: CallFault = {
   code: 'INTERNAL',
   details: 'a message is compressed but grpc-encoding is missing',
 }
 const unknownFlag: CallFault = {
   code: 'INTERNAL',
-  details: 'a message starts with an unknown flag',
+  details: 'the compressed flag of a message must be 0 or 1',
 }
 
 /**
- * Decompresses a message whose flag is not 0, once a thread is free; a message that is then no
- * longer wanted is dropped. Resolves to a fault on error, and never rejects.
+ * Decompresses a message whose flag is not 0 once a thread is free; drops it if it is no longer
+ * wanted at that time. Resolves to a fault on error; never rejects.
  */
 export function decompress(given: {
   readonly message: Buffer
@@ -62,7 +62,7 @@ export function decompress(given: {
         else resolve(error.code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge : broken)
       })
     }
-    if (running >= AT_ONCE) waiting.push(start)
+    if (running >= CONCURRENT_MAX) waiting.push(start)
     else {
       running += 1
       start()

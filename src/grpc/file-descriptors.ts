@@ -26,7 +26,7 @@ interface File {
   readonly service?: readonly { readonly method?: readonly Method[] }[]
 }
 
-/** The same definitions, with descriptors that any client can link. */
+/** The same definitions, with file descriptors that any client can link. */
 export function withLinkedFiles(loaded: PackageDefinition): PackageDefinition {
   const codec = loadSync('google/protobuf/descriptor.proto')['google.protobuf.FileDescriptorProto']
   if (codec === undefined || !isMessage(codec)) {
@@ -95,7 +95,7 @@ function withNested(name: string, message: Message): (readonly [string, Message]
   return [[name, message], ...nested]
 }
 
-/** Names each map's entry after its field, as protoc does: some_field is SomeFieldEntry. */
+/** Names each map entry after its field, as protoc does: SomeFieldEntry for some_field. */
 function nameMapEntries({ field = [], nestedType: nested = [] }: Message): void {
   for (const entry of nested) {
     if (entry.options?.mapEntry !== true) continue
@@ -107,13 +107,13 @@ function nameMapEntries({ field = [], nestedType: nested = [] }: Message): void 
   }
 }
 
-/** The full name of a relative one, resolved from its scope outwards. */
-function resolveName(name: string, scope: string, known: ReadonlyMap<string, string>): string {
+/** Resolves a relative name to a full name, from the innermost scope outwards. */
+function resolveName(name: string, scope: string, fileOf: ReadonlyMap<string, string>): string {
   if (name.startsWith('.')) return name
-  const parts = scope.split('.')
-  for (let length = parts.length; length >= 0; length -= 1) {
-    const full = [...parts.slice(0, length), name].join('.')
-    if (known.has(full)) return `.${full}`
+  const scopes = scope.split('.')
+  for (let length = scopes.length; length >= 0; length -= 1) {
+    const full = [...scopes.slice(0, length), name].join('.')
+    if (fileOf.has(full)) return `.${full}`
   }
-  throw new Error(`Cannot link ${scope}: the type ${name} is in no file`)
+  throw new Error(`Cannot link ${scope}: no file defines the type ${name}`)
 }

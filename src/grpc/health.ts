@@ -1,5 +1,5 @@
-// grpc.health.v1 for the services that Envoy and load balancers check. A watch is removed with its
-// call, and all watches complete when the service closes, so that none delays a stop.
+// grpc.health.v1 for the services that Envoy and load balancers check. A watch is removed when its
+// call closes, and all watches complete when the service closes, so that they delay no shutdown.
 import type { CallStream } from './http2/call-stream.ts'
 import type { CallFault, UnaryResponse } from './http2/status-codes.ts'
 import type { StreamingMethod } from './streaming-call.ts'
@@ -21,15 +21,18 @@ type Status = keyof typeof numbers
 
 const unknown: CallFault = {
   code: 'NOT_FOUND',
-  details: 'no service of this name is served here',
+  details: 'unknown service',
 }
-const malformed: CallFault = { code: 'INTERNAL', details: 'the bytes are no HealthCheckRequest' }
+const malformed: CallFault = {
+  code: 'INTERNAL',
+  details: 'the message is not a valid HealthCheckRequest',
+}
 
 /** The status that health checks report. */
 export interface HealthService {
-  /** Sets the status, and sends it to watches. */
+  /** Sets the status and sends it to all watches. */
   readonly set: (isServing: boolean) => void
-  /** Sets NOT_SERVING for good, and completes all watches. */
+  /** Sets NOT_SERVING permanently and completes all watches. */
   close(): void
   /** The methods of grpc.health.v1.Health. */
   readonly check: (message: Buffer) => UnaryResponse
@@ -39,17 +42,17 @@ export interface HealthService {
 
 /** Creates a health service with status NOT_SERVING. */
 export function createHealthService(): HealthService {
-  /** Watches of known services. */
-  const knownWatches = new Set<CallStream>()
-  /** Watches of unknown services: their status never changes. */
-  const unknownWatches = new Set<CallStream>()
+  /** Watches of the services in NAMES. */
+  const servedWatches = new Set<CallStream>()
+  /** Watches of other services, whose status never changes. */
+  const otherWatches = new Set<CallStream>()
   let reported: Status = 'NOT_SERVING'
   let isClosed = false
   const report = (isServing: boolean) => {
     const next: Status = isServing ? 'SERVING' : 'NOT_SERVING'
     if (isClosed || next === reported) return
     reported = next
-    for (const stream of knownWatches) {
+    for (const stream of servedWatches) {
       // A client that has not read earlier updates must start a new watch.
       if (stream.isBlocked) stream.reject(unread)
       else stream.write(renderStatus(reported))
@@ -59,19 +62,19 @@ export function createHealthService(): HealthService {
     message(message) {
       const name = parseName(message)
       if (name === undefined) return malformed
-      if (knownWatches.has(stream) || unknownWatches.has(stream)) return singleMessage
-      const isKnown = NAMES.includes(name)
-      ;(isKnown ? knownWatches : unknownWatches).add(stream)
-      stream.write(renderStatus(isKnown ? reported : 'SERVICE_UNKNOWN'))
+      if (servedWatches.has(stream) || otherWatches.has(stream)) return singleMessage
+      const isServed = NAMES.includes(name)
+      ;(isServed ? servedWatches : otherWatches).add(stream)
+      stream.write(renderStatus(isServed ? reported : 'SERVICE_UNKNOWN'))
       if (isClosed) stream.end()
       return undefined
     },
     halfClosed() {
-      return knownWatches.has(stream) || unknownWatches.has(stream) ? undefined : singleMessage
+      return servedWatches.has(stream) || otherWatches.has(stream) ? undefined : singleMessage
     },
     closed() {
-      knownWatches.delete(stream)
-      unknownWatches.delete(stream)
+      servedWatches.delete(stream)
+      otherWatches.delete(stream)
     },
   })
   return {
@@ -79,7 +82,7 @@ export function createHealthService(): HealthService {
     close() {
       report(false)
       isClosed = true
-      for (const stream of [...knownWatches, ...unknownWatches]) stream.end()
+      for (const stream of [...servedWatches, ...otherWatches]) stream.end()
     },
     check(message) {
       const name = parseName(message)
@@ -93,11 +96,14 @@ export function createHealthService(): HealthService {
 
 const unread: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
-  details: 'earlier updates have not been read',
+  details: 'the client has not read earlier updates',
 }
-const singleMessage: CallFault = { code: 'UNIMPLEMENTED', details: 'this method takes one message' }
+const singleMessage: CallFault = {
+  code: 'UNIMPLEMENTED',
+  details: 'the method accepts exactly one message',
+}
 
-/** The service of a request; undefined if the request is malformed. */
+/** The service of a request; `undefined` if the request is malformed. */
 function parseName(message: Buffer): string | undefined {
   const reader = new WireReader(message)
   let name = ''
@@ -108,7 +114,7 @@ function parseName(message: Buffer): string | undefined {
       else reader.skip(tag)
     }
   } catch {
-    return undefined // any error here is the caller's
+    return undefined // every error here means a malformed request
   }
   return name
 }

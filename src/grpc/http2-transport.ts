@@ -1,4 +1,4 @@
-// The transport on our own HTTP/2 (ADR 0011 explains why): serves ShouldRateLimit, health and
+// The transport on our own HTTP/2 implementation (ADR 0011): serves ShouldRateLimit, health and
 // reflection. Selects the method and the deadline of each call.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -19,15 +19,15 @@ import { traceCalls } from './trace-calls.ts'
 import type { ConnectionAge, RateLimitTransport } from './transport.ts'
 import { UnaryCall, type UnaryMethod } from './unary-call.ts'
 
-/** Upper bounds of a call's deadline: unary calls, reflection, watches. */
+/** Maximum durations of unary calls, reflection calls and watches. */
 const UNARY_MS_MAX = 10_000
 const REFLECTION_MS_MAX = 60_000
 const WATCH_MS_MAX = 3_600_000
 /** Interval of the deadline checks. */
 const CHECK_EVERY_MS = 100
-/** A check yields to the event loop after this time. */
+/** Time after which a check yields to the event loop. */
 const CHECK_MS_MAX = 2
-/** Ages vary by ±10 %, so that clients do not all reconnect at once. */
+/** Ages vary by ±10 %, so that clients do not all reconnect at the same time. */
 const AGE_SPREAD = 0.1
 
 const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
@@ -49,9 +49,9 @@ interface Method {
 /** The dependencies of the transport. */
 export type TransportDeps = CallDeps &
   ConnectionAge & {
-    /** Called when a connection is shed, or denied more than its share of the process bounds. */
+    /** Called when a connection is shed, or exceeds its share of the process bounds. */
     readonly onShed?: (kind: BoundKind) => void
-    /** @default bounds of its own */
+    /** @default new bounds with `processMax` */
     readonly bounds?: ProcessBounds
   }
 
@@ -65,7 +65,7 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
   const turns = new Turns(nowMs)
   let isShuttingDown = false
   let timer: NodeJS.Timeout | undefined
-  /** Checks all connections, and yields in between. */
+  /** Checks all connections; yields to the event loop in between. */
   const checkDeadlines = (at = [...connections].values()) => {
     const startedMs = nowMs()
     for (const connection of at) {
@@ -93,7 +93,7 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
         connection.shed()
       })
       if (share === undefined) {
-        socket.on('error', () => undefined).destroy() // the client sees the close
+        socket.on('error', () => undefined).destroy() // the bounds reject the connection
         return
       }
       const connection: Http2Connection = openConnection(socket, deps, {
@@ -126,7 +126,7 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
   }
 }
 
-/** Opens a connection that shuts down at its maximum age, and is destroyed after its grace. */
+/** Opens a connection that shuts down at its maximum age, and is destroyed after `graceMs`. */
 function openConnection(
   socket: Duplex,
   { ageMsMax, graceMs }: ConnectionAge,
@@ -199,7 +199,7 @@ const unknownMethodHandler: Method = {
   msMax: UNARY_MS_MAX,
 }
 
-/** The client's address; clients of a unix socket share one. */
+/** The client's address; all clients of a unix socket share one. */
 function addressOf(socket: Duplex): string {
   return socket instanceof Socket ? (socket.remoteAddress ?? 'unix') : 'unix'
 }

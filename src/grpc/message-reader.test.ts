@@ -75,7 +75,7 @@ test('compressed messages are decompressed up to a limit', async () => {
   expect(await read(bomb, 'gzip')).toMatchObject({ code: 'RESOURCE_EXHAUSTED' })
 })
 
-test('few messages are decompressed at once, the others wait', async () => {
+test('few messages are decompressed concurrently, the others wait', async () => {
   let started = 0
   const hook = createHook({ init: (_, type) => (started += type === 'ZLIB' ? 1 : 0) }).enable()
   try {
@@ -85,12 +85,12 @@ test('few messages are decompressed at once, the others wait', async () => {
       reader.add(compressed)
       return Promise.resolve(reader.next())
     })
-    const startedAtOnce = started
+    const startedImmediately = started
     const lengths = (await Promise.all(decompressed)).map(
       (one) => Buffer.isBuffer(one) && one.length,
     )
     expect(new Set(lengths)).toEqual(new Set([100_000]))
-    expect([startedAtOnce - 1, started - 1]).toEqual([4, 100]) // one to compress
+    expect([startedImmediately - 1, started - 1]).toEqual([4, 100]) // one to compress
   } finally {
     hook.disable()
   }

@@ -1,5 +1,5 @@
-// Assembles gRPC messages from chunks. The memory for incomplete messages is bounded in total, and
-// at most twice their size. Parses no message.
+// Assembles gRPC messages from chunks. The memory of incomplete messages is bounded in total and at
+// most twice their size. Does not parse messages.
 import { decompress } from './decompress.ts'
 import type { Encoding } from './call-headers.ts'
 import type { Budget } from './http2/process-bounds.ts'
@@ -9,20 +9,20 @@ import type { CallFault } from './http2/status-codes.ts'
 export const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
 /** The prefix of a message: its compressed flag, and its length in 4 bytes. */
 const PREFIX_BYTES = 5
-const BYTES_AT_FIRST = 256
+const INITIAL_BYTES = 256
 const EMPTY = Buffer.alloc(0)
-/** Buffers from this size on are reused: allocation and collection cost more than a copy. */
+/** Buffers of at least this size are reused: allocation and collection cost more than a copy. */
 const REUSED_BYTES_MIN = 16 * 1024
-/** Maximum bytes kept for reuse in the process. */
+/** Maximum number of bytes that the process keeps for reuse. */
 const UNUSED_BYTES_MAX = 16 * 1024 * 1024
 
 const tooLarge: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
-  details: `a message may have at most ${MESSAGE_BYTES_MAX} bytes`,
+  details: `a message must have at most ${MESSAGE_BYTES_MAX} bytes`,
 }
 const overBudget: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
-  details: 'too many messages are under way that are not whole',
+  details: 'too many incomplete messages are in flight',
 }
 
 /** The message, if these bytes are exactly one uncompressed message. */
@@ -45,7 +45,7 @@ function allocate(size: number): Buffer {
   return buffer
 }
 
-/** Keeps a buffer for reuse; it must not be referenced any more. */
+/** Keeps a buffer for reuse; no reference to it may remain. */
 function release(buffer: Buffer): void {
   const { length } = buffer
   if (length < REUSED_BYTES_MIN || unusedBytes + length > UNUSED_BYTES_MAX) return
@@ -67,12 +67,12 @@ export class MessageReader {
     this.encoding = encoding
   }
 
-  /** Bytes received but not returned as part of a message. */
+  /** Received bytes that are not returned in a message yet. */
   get bufferedBytes(): number {
     return this.length
   }
 
-  /** Bytes of the next message with its prefix; undefined while unknown. */
+  /** Bytes of the next message with its prefix; `undefined` until the prefix is complete. */
   get nextBytes(): number | undefined {
     return this.length < PREFIX_BYTES ? undefined : PREFIX_BYTES + this.bytes.readUInt32BE(1)
   }
@@ -81,7 +81,7 @@ export class MessageReader {
   add(chunk: Buffer): CallFault | undefined {
     const length = this.length + chunk.length
     if (length > this.bytes.length) {
-      const size = Math.max(2 ** Math.ceil(Math.log2(length)), BYTES_AT_FIRST)
+      const size = Math.max(2 ** Math.ceil(Math.log2(length)), INITIAL_BYTES)
       if (!this.budget.acquire(size - this.bytes.length)) return overBudget
       const larger = allocate(size)
       this.bytes.copy(larger, 0, 0, this.length)
@@ -94,7 +94,7 @@ export class MessageReader {
   }
 
   /**
-   * The next message, decompressed; undefined while it is incomplete. `isWanted` is called when a
+   * The next message, decompressed; `undefined` while it is incomplete. `isWanted` is called when a
    * thread is free to decompress the message.
    */
   next(isWanted = () => true): Buffer | CallFault | Promise<Buffer | CallFault> | undefined {

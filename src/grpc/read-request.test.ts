@@ -1,4 +1,4 @@
-// The parser accepts what protobufjs encodes, in any form of protobuf, and survives any bytes.
+// The parser accepts all that protobufjs encodes, in any form of protobuf, and rejects other bytes.
 import { describe, expect, test } from '@jest/globals'
 import { loadSync } from '@grpc/proto-loader'
 import type { ServiceDefinition } from '@grpc/grpc-js'
@@ -46,10 +46,10 @@ const delimitedField = (varintField: number, ...value: number[]) => [
 ]
 const varintField = (at: number, value: bigint) => [...varint(BigInt(at * 8)), ...varint(value)]
 const stringField = (at: number, value: string) => delimitedField(at, ...Buffer.from(value))
-const read = (...parts: number[][]) => readRequest(Buffer.from(parts.flat()))
-const fault = (...parts: number[][]) => {
+const read = (...fields: number[][]) => readRequest(Buffer.from(fields.flat()))
+const fault = (...fields: number[][]) => {
   try {
-    read(...parts)
+    read(...fields)
   } catch (error) {
     if (error instanceof LimitRequestError) return error.message
     throw error
@@ -136,7 +136,7 @@ describe('fields', () => {
     ).toEqual(expected)
   })
 
-  test('with a known number but another type are unknown too', () => {
+  test('with the number of a field but another type are unknown, too', () => {
     expect(
       read(varintField(1, 5n), varintField(2, 5n), stringField(3, 'x'), ...validFields),
     ).toEqual(expected)
@@ -246,10 +246,10 @@ describe('rejected with a message', () => {
     'a length of more than 32 bits': [10, ...varint(2n ** 40n)],
   }
   test.each(Object.entries(malformed))('%s', (_, bytes) => {
-    expect(fault(bytes)).toMatch(/^the bytes are no RateLimitRequest: .* \(byte \d+\)$/)
+    expect(fault(bytes)).toMatch(/^the message is not a valid RateLimitRequest: .* \(byte \d+\)$/)
   })
 
-  test('the replacement character is valid if it was sent', () => {
+  test('the replacement character is valid if the client sent it', () => {
     expect(read(stringField(1, 'a\ufffd')).domain).toBe('a\ufffd')
     expect(read(stringField(1, '\ufeffa')).domain).toBe('\ufeffa')
   })

@@ -1,5 +1,5 @@
-// Parses Envoy's RateLimitRequest v3 by protobuf's rules: fields in any order, the last one wins,
-// messages merge, unknown fields are skipped. Decides no limit.
+// Parses Envoy's RateLimitRequest v3 by the rules of protobuf: fields in any order, the last value
+// wins, messages merge, unknown fields are skipped. Decides no limits.
 import {
   type Descriptor,
   DESCRIPTORS_MAX,
@@ -117,7 +117,7 @@ function readLimit(reader: WireReader, target: SentDescriptor): void {
   reader.finish(end)
 }
 
-/** Reads a UInt64Value; `before` is the value of an earlier one of the same field. */
+/** Reads a UInt64Value; `before` is the value of an earlier occurrence of the field. */
 function readWrapped(reader: WireReader, before: number): number {
   let value = before
   const end = reader.endOfField()
@@ -152,9 +152,9 @@ function negative(hits: number): number {
 function unitOf(number: number): Unit {
   const unit = unitOfNumber.get(number)
   if (unit === undefined) {
-    const known = Object.entries(units).map(([name, its]) => `${its} ${name}`)
+    const allowed = Object.entries(units).map(([name, value]) => `${value} ${name}`)
     throw new LimitRequestError(
-      `the unit of a descriptor’s limit must be one of ${known.join(', ')}: it is ${number}`,
+      `the unit of a descriptor’s limit must be one of ${allowed.join(', ')}: it is ${number}`,
     )
   }
   return unit

@@ -1,5 +1,5 @@
 // Server reflection v1 and v1alpha, for tools such as grpcurl. @grpc/reflection produces the
-// responses; the streams are ours, so that no second gRPC server is needed.
+// responses; the streams are this transport's, so that no second gRPC server is needed.
 import { EventEmitter } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { MethodDefinition, UntypedServiceImplementation } from '@grpc/grpc-js'
@@ -19,10 +19,10 @@ type Handler = (stream: ReflectionStream) => void
 
 const malformed: CallFault = {
   code: 'INTERNAL',
-  details: 'the bytes are no ServerReflectionRequest',
+  details: 'the message is not a valid ServerReflectionRequest',
 }
 
-/** What a message spends of the abuse budget: its response is expensive. */
+/** Amount of the abuse budget that a message spends: its response is expensive. */
 const MESSAGE_COST = 10
 
 /** Both versions of the method by path. */
@@ -44,7 +44,7 @@ export function createReflection(): ReadonlyMap<string, OpenReflection> {
   return methods
 }
 
-/** A stream as the package expects it. */
+/** A stream with the interface that the package expects. */
 class ReflectionStream extends EventEmitter {
   readonly write: (message: unknown) => void
   readonly end: () => void
@@ -77,7 +77,7 @@ function openMethod(
       try {
         message = definition.requestDeserialize(bytes)
       } catch {
-        return malformed // any error here is the caller's
+        return malformed // every error here means a malformed request
       }
       emitter.emit('data', message)
       return undefined

@@ -1,5 +1,5 @@
 // The gRPC listener: a port or a unix socket, optional TLS, a limit on connections, and a graceful
-// stop. It passes each connection to the transport, which implements HTTP/2.
+// shutdown. Passes each connection to the transport, which implements HTTP/2.
 import { lstat, rm } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
@@ -16,7 +16,7 @@ import type { RateLimitTransport } from './transport.ts'
 export interface GrpcServer {
   /** 0 on a unix socket. */
   readonly port: number
-  /** Sets the status of health checks: whether calls can be decided; initially false. */
+  /** Sets the status of health checks: whether the limiter can decide calls; initially false. */
   setServing(isServing: boolean): void
   /** Stops accepting, completes calls in flight, and closes the rest at the deadline. */
   close(): Promise<void>
@@ -27,7 +27,7 @@ export interface GrpcServeDeps extends CallDeps {
   readonly config: GrpcConfig
   /** Called with errors outside of calls, such as an unreadable certificate. */
   readonly onError: (error: unknown) => void
-  /** Called when a connection is shed, or denied more than its share of the process bounds. */
+  /** Called when a connection is shed, or exceeds its share of the process bounds. */
   readonly onShed?: (kind: BoundKind) => void
   readonly createTransport?: (deps: TransportDeps) => RateLimitTransport
   /** Interval of the checks of the TLS files. @default 1000 */
@@ -36,12 +36,12 @@ export interface GrpcServeDeps extends CallDeps {
   readonly closeMsMax?: number
 }
 
-/** More than the transport serves, so that it can choose; also bounds TLS handshakes. */
+/** More than the transport serves, so that its bounds decide; also bounds TLS handshakes. */
 const CONNECTIONS_MAX = 5000
 const HANDSHAKE_MS_MAX = 10_000
 const CHECK_EVERY_MS = 1000
 const CLOSE_MS_MAX = 4000
-/** Timeout of the probe whether a unix socket is in use. */
+/** Timeout of the probe that checks whether a unix socket is in use. */
 const PROBE_MS_MAX = 1000
 
 /** Opens the listener and starts to serve. Throws OperatorError. */
@@ -66,7 +66,7 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
     await stopWatching?.()
     throw error
   }
-  server.on('error', onError) // a connection that could not be accepted
+  server.on('error', onError) // a connection cannot be accepted
   const address = server.address()
   return {
     port: isAddress(address) ? address.port : 0,
@@ -80,7 +80,7 @@ export async function serveGrpc(deps: GrpcServeDeps): Promise<GrpcServer> {
         })
       })
       transport.close()
-      const timedOut = () => new Error('calls were still under way')
+      const timedOut = () => new Error('calls were still in flight at the deadline')
       await within(deps.closeMsMax ?? CLOSE_MS_MAX, closed, timedOut).catch(onError)
       for (const connection of connections) connection.destroy()
       await stopWatching?.()
@@ -137,12 +137,12 @@ function tlsFilesOf(config: GrpcConfig): TlsFiles {
   const { GRPC_SERVER_TLS_CERT: certificate, GRPC_SERVER_TLS_KEY: key } = config
   if (certificate === '' || key === '') {
     throw new OperatorError(
-      'GRPC_SERVER_USE_TLS needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: set both',
+      'GRPC_SERVER_USE_TLS requires GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: set both',
     )
   }
   const authorities = config.GRPC_CLIENT_TLS_CACERT
   if (config.GRPC_CLIENT_TLS_SAN !== '' && authorities === '') {
-    throw new OperatorError('GRPC_CLIENT_TLS_SAN needs GRPC_CLIENT_TLS_CACERT: set it too')
+    throw new OperatorError('GRPC_CLIENT_TLS_SAN requires GRPC_CLIENT_TLS_CACERT: set it, too')
   }
   return { certificate, key, clientAuthorities: authorities === '' ? undefined : authorities }
 }
@@ -154,8 +154,8 @@ async function open(server: Server, config: GrpcConfig): Promise<void> {
     const fail = (error: NodeJS.ErrnoException) => {
       const what = path === '' ? `${host} port ${port}` : path
       const setting = path === '' ? 'GRPC_HOST and GRPC_PORT' : 'GRPC_UDS'
-      const why = error.code ?? error.message
-      reject(new OperatorError(`gRPC cannot be served on ${what} (${why}): change ${setting}`))
+      const reason = error.code ?? error.message
+      reject(new OperatorError(`Cannot serve gRPC on ${what}: ${reason}; change ${setting}`))
     }
     server.once('error', fail)
     server.listen(path === '' ? { host, port } : { path }, () => {
@@ -165,7 +165,7 @@ async function open(server: Server, config: GrpcConfig): Promise<void> {
   })
 }
 
-/** Removes a stale unix socket; fails if another process serves it. */
+/** Removes a stale unix socket; throws OperatorError if another process serves it. */
 async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined)
   if (found === undefined) return
@@ -173,7 +173,9 @@ async function removeStaleSocket(path: string): Promise<void> {
     throw new OperatorError(`GRPC_UDS must not name an existing file: current value is ${path}`)
   }
   if (await isServed(path)) {
-    throw new OperatorError(`${path} is in use: stop what serves it, or change GRPC_UDS`)
+    throw new OperatorError(
+      `${path} is in use: stop the process that serves it, or change GRPC_UDS`,
+    )
   }
   await rm(path, { force: true })
 }

@@ -1,4 +1,4 @@
-// The listener's settings and defaults are the reference limiter's; each invalid one is reported.
+// The listener's settings have the defaults of envoyproxy/ratelimit; each invalid one is reported.
 import { expect, test } from '@jest/globals'
 import { ConfigError, parseConfig } from '../config/config.ts'
 import { grpcSettings } from './settings.ts'
@@ -26,7 +26,7 @@ test('an age longer than a timer allows is rejected', () => {
   } catch (error) {
     if (error instanceof ConfigError) ({ problems } = error)
   }
-  const allowed = 'must be a time such as 1h30m or 500ms, from 0s to 480h'
+  const allowed = 'must be a duration such as 1h30m or 500ms, from 0s to 480h'
   expect(problems).toEqual([
     `GRPC_MAX_CONNECTION_AGE ${allowed}: current value is "1000h"`,
     `GRPC_MAX_CONNECTION_AGE_GRACE ${allowed}: current value is "soon"`,

@@ -1,10 +1,10 @@
-// The settings of the gRPC listener, with the reference limiter's names.
+// The settings of the gRPC listener, with the names of envoyproxy/ratelimit.
 import type { ConfigOf } from '../config/config.ts'
 import { durationSetting } from '../config/duration-setting.ts'
 import { flagSetting } from '../config/flag-setting.ts'
 import { portSetting, stringSetting } from '../config/settings.ts'
 
-/** Settings of the listener; the timers of Node allow at most 20 days. */
+/** Settings of the listener; durations are at most 20 days, which Node's timers support. */
 export const grpcSettings = {
   GRPC_HOST: stringSetting('address on which gRPC is served', '0.0.0.0'),
   GRPC_PORT: portSetting('port on which gRPC is served', 8081),
@@ -16,7 +16,7 @@ export const grpcSettings = {
     'PEM file of the CA certificates of clients; without it clients need no certificate',
     '',
   ),
-  GRPC_CLIENT_TLS_SAN: stringSetting('host name that a client’s certificate must be for', ''),
+  GRPC_CLIENT_TLS_SAN: stringSetting('host name that a client’s certificate must contain', ''),
   GRPC_MAX_CONNECTION_AGE: durationSetting(
     'time after which a client must reconnect, plus or minus a tenth; 0 = never',
     { min: '0s', max: '480h', fallback: '24h' },

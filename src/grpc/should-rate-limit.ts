@@ -1,5 +1,5 @@
-// A call of ShouldRateLimit: parses the request, decides, and encodes the response. Errors become
-// responses too: the caller's with their message, our defects without. Independent of transports.
+// A call of ShouldRateLimit: parses the request, decides, and encodes the response. An error also
+// results in a response; that of a defect has no details. Independent of transports.
 import { type DecideLimits, LimitRequestError } from '../limits/verdict.ts'
 import { readRequest } from './read-request.ts'
 import type { UnaryResponse } from './http2/status-codes.ts'
@@ -16,14 +16,14 @@ export interface CallDeps {
   readonly decide: DecideLimits
   /** Called for every completed call. */
   readonly onCall: (call: { readonly seconds: number; readonly code: CallCode }) => void
-  /** Called with every error that no caller caused. */
+  /** Called with every internal error, which no client caused. */
   readonly onDefect: (error: unknown) => void
 }
 
-/** Longer messages for the caller are truncated. */
+/** Longer messages for the client are truncated. */
 const DETAILS_CHARACTERS_MAX = 1000
 
-/** Creates the handler of calls, which never throws. */
+/** Creates the handler of calls, which never rejects. */
 export function createCallHandler(deps: CallDeps): (message: Buffer) => Promise<CallResponse> {
   return async (message) => {
     const startedMs = performance.now()
@@ -41,11 +41,11 @@ async function handleCall({ decide, onDefect }: CallDeps, message: Buffer): Prom
       return { code: 'INVALID_ARGUMENT', details: detailsOf(error) }
     }
     onDefect(error)
-    return { code: 'INTERNAL', details: 'the limits could not be decided' }
+    return { code: 'INTERNAL', details: 'the limiter cannot decide the call' }
   }
 }
 
-/** A lone surrogate would crash the process where gRPC writes it. */
+/** The message without lone surrogates, which would crash the process when gRPC encodes them. */
 function detailsOf(error: LimitRequestError): string {
   return error.message.slice(0, DETAILS_CHARACTERS_MAX).toWellFormed()
 }

@@ -1,4 +1,4 @@
-// A call with several requests or responses: delivers each complete message to the method, and none
+// A call with several requests or responses: passes each complete message to the method, but none
 // while responses are pending. Independent of the messages.
 import type { CallListener, CallStream } from './http2/call-stream.ts'
 import type { Encoding } from './call-headers.ts'
@@ -9,7 +9,7 @@ import type { CallFault } from './http2/status-codes.ts'
 export interface StreamingMethod {
   /** Handles a message; a returned fault aborts the call. */
   message(message: Buffer): CallFault | undefined
-  /** Called at the end of the requests; a returned fault aborts the call. */
+  /** Called after the last request; a returned fault aborts the call. */
   halfClosed(): CallFault | undefined
   /** Called when the call is closed by either side. */
   closed?(): void
@@ -18,11 +18,11 @@ export interface StreamingMethod {
 /** The dependencies that streaming calls share. */
 export interface StreamingDeps {
   readonly open: (stream: CallStream) => StreamingMethod
-  /** Called with errors that no client caused. */
+  /** Called with internal errors, which no client caused. */
   readonly onDefect: (error: unknown) => void
 }
 
-const incomplete: CallFault = { code: 'INTERNAL', details: 'a message is not whole' }
+const incomplete: CallFault = { code: 'INTERNAL', details: 'the last message is incomplete' }
 const defect: CallFault = { code: 'INTERNAL', details: 'the call failed' }
 
 /** Listens to the stream of one call. */
@@ -41,7 +41,7 @@ export class StreamingCall implements CallListener {
     this.method = deps.open(stream)
     this.reader = new MessageReader(stream.messages, encoding)
     this.onDefect = deps.onDefect
-    stream.done() // the call is in progress only while the stream is open
+    stream.done() // frees the slot as soon as the stream is closed
   }
 
   receive(bytes: Buffer, isLast: boolean): void {
@@ -77,7 +77,7 @@ export class StreamingCall implements CallListener {
     }
   }
 
-  /** Each message has its own turn of the event loop. */
+  /** Handles each message in its own turn of the event loop. */
   private advanceLater(): void {
     this.isDeferred = true
     this.stream.runLater(() => {

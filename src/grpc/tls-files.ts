@@ -1,5 +1,5 @@
-// The TLS files: read, validated, and reloaded when they change, also when the directory of a
-// mounted Secret is swapped. An invalid set never replaces a valid one. Opens no socket.
+// Reads and validates the TLS files, and reloads them when they change, also when the directory of
+// a mounted Secret is swapped. An invalid set never replaces a valid one. Opens no socket.
 import { X509Certificate } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { createSecureContext, type TLSSocket } from 'node:tls'
@@ -9,7 +9,7 @@ import { type Background, runInBackground } from '../resilience/background.ts'
 export interface TlsFiles {
   readonly certificate: string
   readonly key: string
-  /** Authorities of the clients; `undefined`: clients need no certificate. */
+  /** Certificate authorities of the clients; `undefined`: clients need no certificate. */
   readonly clientAuthorities: string | undefined
 }
 
@@ -36,20 +36,22 @@ export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
   try {
     createSecureContext({ cert, key })
   } catch (error) {
-    const why = (error as Error).message
-    throw new TlsFilesError(`${files.certificate} and ${files.key} are no certificate: ${why}`)
+    const reason = (error as Error).message
+    throw new TlsFilesError(
+      `${files.certificate} and ${files.key} are not a certificate and its key: ${reason}`,
+    )
   }
   if (ca !== undefined) checkAuthorities(ca, clientAuthorities ?? '')
   return { cert, key, ca }
 }
 
-/** OpenSSL reads a file without a certificate as an empty list, which would reject all clients. */
+/** OpenSSL accepts a file without certificates, which would then reject all clients. */
 function checkAuthorities(ca: Buffer, path: string): void {
   try {
     new X509Certificate(ca)
     createSecureContext({ ca })
   } catch (error) {
-    throw new TlsFilesError(`${path} holds no certificates: ${(error as Error).message}`)
+    throw new TlsFilesError(`${path} contains no valid certificates: ${(error as Error).message}`)
   }
 }
 
@@ -57,14 +59,14 @@ async function readPem(path: string): Promise<Buffer> {
   try {
     return await readFile(path)
   } catch (error) {
-    throw new TlsFilesError(`${path} cannot be read: ${(error as Error).message}`)
+    throw new TlsFilesError(`Cannot read ${path}: ${(error as Error).message}`)
   }
 }
 
 /**
  * Checks the files every `everyMs`. Calls `onChange` with their contents once they have changed and
- * then stayed the same for two checks; initially without a change. Reports an invalid set to
- * `onError` once.
+ * two checks in succession have found the same state; the initial state counts as a change. Passes
+ * an invalid set to `onError` once.
  */
 export function watchTlsFiles(options: {
   readonly files: TlsFiles
@@ -84,7 +86,7 @@ export function watchTlsFiles(options: {
       previous = state
       if (!isSettled || state === loaded) return
       const [outcome] = await Promise.allSettled([readTlsFiles(files)])
-      // A change during the read may give a mixed set: the next checks reload it.
+      // A change during the read may result in a mixed set: the next checks reload the files.
       if ((await fingerprintOf(files)) !== state) return
       loaded = state
       if (outcome.status === 'rejected') throw outcome.reason
@@ -93,7 +95,7 @@ export function watchTlsFiles(options: {
   })
 }
 
-/** A fingerprint of the files' state; follows symlinks. */
+/** A fingerprint of the files' state; resolves symbolic links. */
 async function fingerprintOf(files: TlsFiles): Promise<string> {
   const paths = [files.certificate, files.key, files.clientAuthorities ?? '']
   const states = paths

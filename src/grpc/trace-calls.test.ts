@@ -29,9 +29,9 @@ test('a traced call has a span, with child spans of its requests', async () => {
     {
       name: 'a.B/C',
       attributes: { 'rpc.service': 'a.B', 'rpc.method': 'C', 'rpc.grpc.status_code': 0 },
-      isEnded: true,
+      isClosed: true,
     },
-    { name: 'EVALSHA', within: 'a.B/C', isEnded: true },
+    { name: 'EVALSHA', within: 'a.B/C', isClosed: true },
   ])
   expect(spans.recorded[0]?.failure).toBeUndefined()
 })
@@ -49,5 +49,5 @@ test('a span also ends if the method throws', async () => {
   const spans = recordSpans()
   const method = () => Promise.reject(new Error('no'))
   await expect(traceCalls(method, spans)(headersOf('sampled'))(message)).rejects.toThrow('no')
-  expect(spans.recorded[0]?.isEnded).toBe(true)
+  expect(spans.recorded[0]?.isClosed).toBe(true)
 })

@@ -1,11 +1,11 @@
-// Wraps a method in a span for each traced call. If tracing is off, or the caller's trace is not
-// sampled, the method is called directly.
+// Wraps a method in a span for each traced call. If tracing is disabled or the caller's trace is
+// not sampled, the method is called directly.
 import { type Spans, installedSpans } from '../telemetry/spans.ts'
 import type { CallHeaders } from './call-headers.ts'
 import { statusCodes } from './http2/status-codes.ts'
 import type { UnaryMethod } from './unary-call.ts'
 
-/** Status codes that are no failure of the service. */
+/** Status codes that are not failures of the service. */
 const callerCodes: ReadonlySet<string> = new Set(['OK', 'INVALID_ARGUMENT', 'NOT_FOUND'])
 
 /** Returns, for the headers of a call, the method that handles it. */

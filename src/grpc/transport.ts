@@ -6,16 +6,16 @@ import type { Duplex } from 'node:stream'
 export interface RateLimitTransport {
   /** Serves a connection, after its TLS handshake if any, until either side closes it. */
   readonly serve: (connection: Duplex) => void
-  /** Sets the status of health checks: whether calls can be decided; initially false. */
+  /** Sets the status of health checks: whether the limiter can decide calls; initially false. */
   setServing(isServing: boolean): void
-  /** Shuts down gracefully: closes each connection after its calls in flight. */
+  /** Shuts down gracefully: closes each connection once its calls in flight are complete. */
   close(): void
 }
 
 /** Limits on the age of connections. */
 export interface ConnectionAge {
-  /** Age at which a connection shuts down gracefully, ±10 %; 0: never. */
+  /** Age at which a connection is shut down gracefully, ±10 %; 0: never. */
   readonly ageMsMax: number
-  /** Time after that until the connection is destroyed. */
+  /** Time from the start of the shutdown until the connection is destroyed. */
   readonly graceMs: number
 }

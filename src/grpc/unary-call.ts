@@ -11,22 +11,25 @@ export type UnaryMethod = (message: Buffer) => UnaryResponse | Promise<UnaryResp
 /** The dependencies that unary calls share. */
 export interface UnaryDeps {
   readonly method: UnaryMethod
-  /** Called with errors that no client caused. */
+  /** Called with internal errors, which no client caused. */
   readonly onDefect: (error: unknown) => void
 }
 
-/** A message spends one unit of the abuse budget per this many bytes. */
+/** A message spends 1 of the abuse budget for each of this many bytes. */
 const LARGE_BYTES = 32 * 1024
-/** A larger message counts this many times its size while in progress, up to a maximum. */
+/** A larger message in progress counts as a multiple of its size, up to a maximum. */
 const HELD_BYTES_MIN = 8 * 1024
 const READ_FACTOR = 8
 const HELD_BYTES_MAX = 8 * 1024 * 1024
 const overBudget: CallFault = {
   code: 'RESOURCE_EXHAUSTED',
-  details: 'too many large messages are under way',
+  details: 'too many large messages are in flight',
 }
-const singleMessage: CallFault = { code: 'UNIMPLEMENTED', details: 'this method takes one message' }
-const incomplete: CallFault = { code: 'INTERNAL', details: 'the message is not whole' }
+const singleMessage: CallFault = {
+  code: 'UNIMPLEMENTED',
+  details: 'the method accepts exactly one message',
+}
+const incomplete: CallFault = { code: 'INTERNAL', details: 'the message is incomplete' }
 const defect: CallFault = { code: 'INTERNAL', details: 'the call failed' }
 
 /** Listens to the stream of one call. */
@@ -51,7 +54,7 @@ export class UnaryCall implements CallListener {
   }
 
   closed(): void {
-    if (this.isRunning) return // its bytes count until it is decompressed or dropped
+    if (this.isRunning) return // counted until it is decompressed or dropped
     this.reader?.clear()
     this.stream.done()
   }
@@ -65,14 +68,14 @@ export class UnaryCall implements CallListener {
       this.stream.reject(singleMessage)
     } else if (isLast) {
       const message = reader.next(() => !this.stream.isClosed)
-      // Its bytes count until it is decompressed, which may have to wait for a thread.
+      // Its bytes stay counted until it is decompressed, which may wait for a thread.
       if (!(message instanceof Promise)) reader.clear()
       if (message === undefined) this.stream.reject(incomplete)
       else void this.run(message)
     }
   }
 
-  /** The parsed message counts until the response is sent. */
+  /** Counts the memory of the parsed message until the response is sent. */
   private async respond(message: Buffer): Promise<void> {
     const { stream } = this
     const { length } = message

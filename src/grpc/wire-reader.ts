@@ -1,5 +1,5 @@
-// Reads protobuf's wire format for hand-written parsers; independent of the messages. A malformed
-// byte is an error of the caller with a message, never a crash.
+// Reads protobuf's wire format for hand-written parsers; independent of the messages. Malformed
+// bytes result in a LimitRequestError, never in a crash.
 import { isUtf8 } from 'node:buffer'
 import { LimitRequestError } from '../limits/verdict.ts'
 import { DELIMITED, DOUBLE, VARINT } from './wire-types.ts'
@@ -7,9 +7,9 @@ import { DELIMITED, DOUBLE, VARINT } from './wire-types.ts'
 /** Wire types of unknown fields only. */
 const GROUP = 3
 const FLOAT = 5
-/** Maximum depth of nested groups to skip; no known client sends any. */
+/** Maximum depth of nested groups to skip; Envoy sends none. */
 const GROUP_DEPTH_MAX = 32
-/** Short strings of larger messages are substrings of one string: decoding each costs more. */
+/** In larger messages short strings are substrings of one string: decoding each costs more. */
 const LARGE_BYTES = 4096
 /** V8 copies a substring of at most 12 characters; a longer one would keep the whole message. */
 const SUBSTRING_CHARACTERS_MAX = 12
@@ -40,29 +40,29 @@ export class WireReader {
   }
 
   private longVarint(first: number | undefined): number {
-    if (first === undefined) this.fail('it is truncated within a field')
+    if (first === undefined) this.fail('truncated within a field')
     let low = first & 127
     let high = 0
     for (let shift = 7; shift < 70; shift += 7) {
       const byte = this.bytes[this.at++]
-      if (byte === undefined) this.fail('it is truncated within a number')
+      if (byte === undefined) this.fail('truncated within a varint')
       const bits = byte & 127
       if (shift < 32) low |= bits << shift
       if (shift === 28) high = bits >>> 4
       else if (shift > 28) high |= bits << (shift - 32)
       if (byte < 128) {
-        if (shift === 63 && byte > 1) this.fail('a number has more than 64 bits')
+        if (shift === 63 && byte > 1) this.fail('a varint has more than 64 bits')
         this.high = high >>> 0
         return low >>> 0
       }
     }
-    this.fail('a number has more than 64 bits')
+    this.fail('a varint has more than 64 bits')
   }
 
   /** Reads a tag: field number times 8 plus wire type. */
   tag(): number {
     const tag = this.varint()
-    if (tag < 8 || this.high !== 0) this.fail('it has a field number that there cannot be')
+    if (tag < 8 || this.high !== 0) this.fail('invalid field number')
     return tag
   }
 
@@ -70,7 +70,7 @@ export class WireReader {
   endOfField(): number {
     const length = this.varint()
     const end = this.at + length
-    if (this.high !== 0 || end > this.length) this.fail('a field is longer than the message')
+    if (this.high !== 0 || end > this.length) this.fail('a field extends beyond the message')
     return end
   }
 
@@ -102,16 +102,16 @@ export class WireReader {
     else if (type === DOUBLE) this.advance(8)
     else if (type === FLOAT) this.advance(4)
     else if (type === GROUP) this.skipGroup(tag, depth + 1)
-    else this.fail('it has a wire type that there cannot be')
+    else this.fail('invalid wire type')
   }
 
   private advance(count: number): void {
     this.at += count
-    if (this.at > this.length) this.fail('it is truncated within a field')
+    if (this.at > this.length) this.fail('truncated within a field')
   }
 
   private skipGroup(start: number, depth: number): void {
-    if (depth > GROUP_DEPTH_MAX) this.fail(`it has more than ${GROUP_DEPTH_MAX} groups in groups`)
+    if (depth > GROUP_DEPTH_MAX) this.fail(`more than ${GROUP_DEPTH_MAX} nested groups`)
     for (;;) {
       const tag = this.tag()
       if (tag === start + 1) return
@@ -121,12 +121,14 @@ export class WireReader {
 
   /** Throws unless the field ends at `end`. */
   finish(end: number): void {
-    if (this.at !== end) this.fail('a message is truncated within one of its fields')
+    if (this.at !== end) this.fail('a field extends beyond its message')
   }
 
-  private fail(why: string): never {
+  private fail(reason: string): never {
     const at = Math.min(this.at, this.length)
-    throw new LimitRequestError(`the bytes are no RateLimitRequest: ${why} (byte ${at})`)
+    throw new LimitRequestError(
+      `the message is not a valid RateLimitRequest: ${reason} (byte ${at})`,
+    )
   }
 }
 

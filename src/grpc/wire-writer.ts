@@ -1,7 +1,7 @@
 // Writes protobuf's wire format into a reused buffer; independent of the messages. The length of a
 // nested message is written when it is closed.
 
-const BYTES_AT_FIRST = 4096
+const INITIAL_BYTES = 4096
 /** A larger buffer is released after its message. */
 const BYTES_KEPT_MAX = 64 * 1024
 /** Bytes of the longest varint. */
@@ -11,12 +11,12 @@ const SHORT_STRING_MAX = 40
 
 /** Writes one message at a time; all methods are synchronous. */
 export class WireWriter {
-  private bytes = Buffer.allocUnsafeSlow(BYTES_AT_FIRST)
+  private bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES)
   private at = 0
 
   /** Starts a message. */
   start(): void {
-    if (this.bytes.length > BYTES_KEPT_MAX) this.bytes = Buffer.allocUnsafeSlow(BYTES_AT_FIRST)
+    if (this.bytes.length > BYTES_KEPT_MAX) this.bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES)
     this.at = 0
   }
 
@@ -25,7 +25,7 @@ export class WireWriter {
     return Buffer.from(this.bytes.subarray(0, this.at))
   }
 
-  /** Writes a varint field: an integer from 0 to 2^53 - 1; any other value is a defect. */
+  /** Writes a varint field: an integer from 0 to 2^53 - 1. Throws RangeError for other values. */
   number(tag: number, value: number): void {
     if (!Number.isSafeInteger(value) || value < 0) {
       throw new RangeError(`Cannot write ${value} as a varint: it must be from 0 to 2^53 - 1`)
@@ -87,7 +87,7 @@ export class WireWriter {
       this.bytes[opened] = length
       return
     }
-    // The length takes more than the one reserved byte: moves the content.
+    // The length takes more than the one reserved byte, so the content is moved.
     const extra = varintBytes(length) - 1
     this.reserve(extra)
     this.bytes.copyWithin(start + extra, start, this.at)
@@ -107,7 +107,7 @@ export class WireWriter {
     this.at = at
   }
 
-  /** Reserves room for more bytes. */
+  /** Reserves `count` more bytes. */
   private reserve(count: number): void {
     const length = this.at + count
     if (length <= this.bytes.length) return

@@ -132,7 +132,7 @@ test('the shortest response has two bytes', () => {
   expect([...writeVerdict(empty)]).toEqual([8, 1])
 })
 
-test('headers use value, because Envoy drops raw_value', () => {
+test('headers use value, because Envoy ignores raw_value', () => {
   const bytes = writeVerdict({ ...empty, responseHeaders: [['a', 'b']] })
   expect([...bytes]).toEqual([8, 1, 26, 6, 10, 1, 97, 18, 1, 98])
 })

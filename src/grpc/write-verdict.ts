@@ -1,4 +1,4 @@
-// Encodes a verdict as Envoy's RateLimitResponse v3. Headers use `value`, because Envoy drops
+// Encodes a verdict as Envoy's RateLimitResponse v3. Headers use `value`, because Envoy ignores
 // `raw_value`. Fields with their default value are omitted.
 import { units } from '../limits/descriptor.ts'
 import type { Json, JsonObject } from '../limits/rule.ts'

@@ -29,7 +29,7 @@ function sendFailure(
   if (res.headersSent) {
     res.destroy() // the response has started
   } else {
-    const detail = 'The request failed; it was logged under this request id'
+    const detail = 'The request failed; the error was logged with this request id'
     sendProblem(res, { name: 'internal', detail }, deps.baseUrl)
   }
 }

@@ -7,21 +7,21 @@ import { lingeringClose, isClosing } from './lingering-close.ts'
 import { type Problem, problemHeaders, problemTypes, renderProblem } from './problem.ts'
 
 const problemOfError: Readonly<Record<string, Problem>> = {
-  HPE_INVALID_METHOD: { name: 'bad-request', detail: 'The method is none that is known here' },
+  HPE_INVALID_METHOD: { name: 'bad-request', detail: 'The method is not supported' },
   HPE_HEADER_OVERFLOW: {
     name: 'headers-too-large',
     detail: 'The request line and headers have more than 16 KiB',
   },
   ERR_HTTP_REQUEST_TIMEOUT: {
     name: 'request-timeout',
-    detail: 'The request was not complete in time',
+    detail: 'The request was not complete within the time limit',
   },
 }
 
 /**
  * Writes a problem document to a connection whose next bytes are not a request, and closes it. If
  * complete requests before them await responses, those are sent and no problem is: the client would
- * take it for one of theirs.
+ * assign it to one of them.
  */
 export function handleClientError(given: {
   readonly error: NodeJS.ErrnoException
@@ -41,7 +41,7 @@ export function handleClientError(given: {
   }
   const problem = problemOfError[error.code ?? ''] ?? {
     name: 'bad-request',
-    detail: 'The bytes received are no request of HTTP/1.1',
+    detail: 'The bytes received are not an HTTP/1.1 request',
   }
   const requestId = requestIdFrom(undefined)
   const body = renderProblem(problem, { baseUrl, requestId })

@@ -1,5 +1,5 @@
 // Rate limits by client address: checked before the work, reported in response headers, and
-// enforced with 429. Knows rules only by their names.
+// enforced with 429. Refers to rules only by name.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientLimits, ClientVerdict, LimitedClient } from '../limiter/decide/client-limits.ts'
@@ -53,8 +53,8 @@ export function createRequestLimits(deps: {
   // Reading the address and planning its counters happen once per connection.
   const clients = new WeakMap<Socket, LimitedClient>()
   const clientOf = ({ socket }: IncomingMessage): LimitedClient => {
-    const known = clients.get(socket)
-    if (known !== undefined) return known
+    const cached = clients.get(socket)
+    if (cached !== undefined) return cached
     const client = limits.clientOf(socket.remoteAddress ?? '')
     clients.set(socket, client)
     return client
@@ -81,7 +81,7 @@ export function createRequestLimits(deps: {
   }
 }
 
-/** Renders numbers and caches the last one: a limit and its reset often repeat. */
+/** Renders numbers and caches the last one: a limit and its reset rarely change. */
 function createRenderer(): (value: number) => string {
   let last = Number.NaN
   let rendered = ''

@@ -1,5 +1,5 @@
 // Lingering close, for a connection whose client may still be sending. After an immediate close the
-// kernel answers unread bytes with a reset, which can discard the response.
+// kernel resets a connection with unread bytes, which can discard the response.
 import type { Duplex } from 'node:stream'
 
 /** Bounds on the bytes and the time that are discarded after the last response. */

@@ -1,5 +1,5 @@
 // What every process that serves public HTTP shares: a log, metrics, health, the public and the
-// admin port, and an ordered shutdown. Knows no route and no store.
+// admin port, and an ordered shutdown. Independent of routes and stores.
 import type { Logger } from 'pino'
 import { createHealth, type Health } from '../process/health.ts'
 import { createLog } from '../telemetry/log.ts'

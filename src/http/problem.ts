@@ -10,23 +10,23 @@ export interface ProblemType {
   readonly meaning: string
 }
 
-const noUseInRetrying = 'Repeating the same request unchanged gives the same response.'
+const retryIsUseless = 'A retry of the unchanged request gets the same response.'
 
 /** The table; names and statuses are the contract. openapi.ts and `/problems/{name}` read it. */
 export const problemTypes = {
   'malformed-json': {
     status: 400,
     title: 'The body is not JSON',
-    meaning: `The body could not be read as JSON in UTF-8. ${noUseInRetrying}`,
+    meaning: `The body could not be read as JSON in UTF-8. ${retryIsUseless}`,
   },
   'bad-request': {
     status: 400,
     title: 'The request is not HTTP',
-    meaning: `The request could not be read as HTTP/1.1. ${noUseInRetrying}`,
+    meaning: `The request could not be read as HTTP/1.1. ${retryIsUseless}`,
   },
   unauthorized: {
     status: 401,
-    title: 'The admin API wants its token',
+    title: 'The admin API requires its token',
     meaning:
       'Send the token of ADMIN_TOKEN as Authorization: Bearer. Only the admin port returns this.',
   },
@@ -56,22 +56,21 @@ export const problemTypes = {
   'alias-taken': {
     status: 409,
     title: 'The alias is taken',
-    meaning:
-      'Another link has this alias. Nothing was stored. Choose another one, or leave it out.',
+    meaning: 'Another link has this alias. Nothing was stored. Choose another one, or omit it.',
   },
   'body-too-large': {
     status: 413,
     title: 'The body is too large',
-    meaning: `A body may have at most 16 KiB. ${noUseInRetrying}`,
+    meaning: `A body may have at most 16 KiB. ${retryIsUseless}`,
   },
   'unsupported-media-type': {
     status: 415,
     title: 'The body is of another type',
-    meaning: `The body must be application/json, without content encoding. ${noUseInRetrying}`,
+    meaning: `The body must be application/json, without content encoding. ${retryIsUseless}`,
   },
   'invalid-request': {
     status: 422,
-    title: 'A field breaks its rule',
+    title: 'A field violates its rule',
     meaning:
       'The list of errors has the field, as a JSON pointer into the body, and what is allowed.',
   },
@@ -85,33 +84,33 @@ export const problemTypes = {
     title: 'Too many requests',
     meaning:
       'A limit is used up; the member rule names it. Retry after Retry-After seconds. ' +
-      'The X-RateLimit headers of every response have what is left.',
+      'The X-RateLimit headers of every response report what remains.',
   },
   'headers-too-large': {
     status: 431,
     title: 'The headers are too large',
-    meaning: `The request line and headers may have at most 16 KiB together. ${noUseInRetrying}`,
+    meaning: `The request line and headers may have at most 16 KiB together. ${retryIsUseless}`,
   },
   internal: {
     status: 500,
-    title: 'A defect of ours',
-    meaning: 'Something failed that should not. It was logged under the request id.',
+    title: 'Internal error',
+    meaning: 'The service failed unexpectedly. The error was logged with the request id.',
   },
   'pool-empty': {
     status: 503,
     title: 'No generated code is left',
-    meaning: 'Codes are being generated. Retry after Retry-After; custom aliases work meanwhile.',
+    meaning: 'Codes are being generated. Retry after Retry-After; custom aliases still work.',
   },
   'store-unavailable': {
     status: 503,
-    title: 'The store cannot answer',
+    title: 'The store is unavailable',
     meaning:
       'The store is unavailable, or the outcome is unknown. Retry after Retry-After; ' +
       'with the same Idempotency-Key this creates no second link.',
   },
   unavailable: {
     status: 503,
-    title: 'The service cannot answer',
+    title: 'The service is unavailable',
     meaning: 'No service behind the edge responded within the time-out. Retry after Retry-After.',
   },
 } as const satisfies Readonly<Record<string, ProblemType>>
@@ -119,7 +118,7 @@ export const problemTypes = {
 /** Name of a problem type: the last segment of its `type`. */
 export type ProblemName = keyof typeof problemTypes
 
-/** One broken rule of `invalid-request`. */
+/** One violated rule of `invalid-request`. */
 export interface FieldFault {
   /** JSON pointer into the body; empty = the body itself. */
   readonly pointer: string

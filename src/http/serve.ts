@@ -1,5 +1,5 @@
-// The HTTP listener: limits on what a client can consume, and a graceful shutdown. Knows no route:
-// a fast path handles what it can, and the Express app behind it handles the rest.
+// The HTTP listener: limits on what a client can consume, and a graceful shutdown. It defines no
+// routes: a fast path handles what it can, and the Express app behind it handles the rest.
 import {
   createServer,
   IncomingMessage,
@@ -106,7 +106,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         boundUnreadBody(req, res)
         if (req.headers.host === undefined && req.httpVersion === '1.1') {
           res.setHeader('X-Request-Id', requestIdFrom(req.headers['x-request-id']))
-          const detail = 'A request of HTTP/1.1 must have a Host header'
+          const detail = 'An HTTP/1.1 request must have a Host header'
           sendProblem(res, { name: 'bad-request', detail }, baseUrl)
           return
         }
@@ -117,7 +117,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
           sendUnhandled(req, res, baseUrl)
         })
       })
-      // Node.js parses a chunk's pipelined requests at once. Each is handled after the previous
+      // Node.js parses a chunk's pipelined requests together. Each is handled after the previous
       // response, in a separate turn, or one client could occupy the event loop for seconds.
       const dispatch = (req: IncomingMessage, res: ServerResponse) => {
         if (res.socket === null) res.once('socket', () => setImmediate(handle, req, res))
@@ -188,7 +188,7 @@ function boundUnreadBody(req: IncomingMessage, res: ServerResponse): void {
 }
 
 /**
- * Express changes the prototype of every request and response, which makes them slow. Here they
+ * Express changes the prototype of every request and response, which slows them down. Here they
  * are created with that prototype, so that the change has no effect.
  */
 function presetPrototypes(app: Express, classes: ReturnType<typeof messageClasses>): void {
@@ -213,7 +213,7 @@ async function startListening(
     const fail = (error: NodeJS.ErrnoException) => {
       const message =
         error.code === 'EADDRINUSE'
-          ? `port ${port} is in use: stop what uses it, or set ${setting} to another`
+          ? `port ${port} is in use: stop the process that uses it, or set ${setting} to another`
           : `port ${port} cannot be opened (${error.code ?? ''}): set ${setting} to another`
       reject(new OperatorError(message))
     }
@@ -239,7 +239,7 @@ function trackConnections(server: Server): ReadonlySet<Socket> {
 }
 
 /**
- * Destroys connections with pending writes that made no progress between two checks. A timer per
+ * Destroys connections with pending writes without progress between two checks. A timer per
  * connection, reset by every byte, would cost 6 % of a redirect.
  */
 function destroyStalled(
@@ -250,7 +250,7 @@ function destroyStalled(
   let checkedMs = performance.now()
   const checks = setInterval(() => {
     const nowMs = performance.now()
-    // While this process was blocked, no client could make progress: only record that state.
+    // While this process was blocked, no client could progress: only record that state.
     const isOverdue = nowMs - checkedMs > OVERDUE_INTERVALS * msMax
     checkedMs = nowMs
     for (const socket of connections) {

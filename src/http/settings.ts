@@ -28,24 +28,24 @@ export const publicBaseSetting: Setting<string> = {
 
 /** The same for problem documents only; without it they contain just the path. */
 export const problemBaseSetting: Setting<string> = {
-  about: 'public base of the addresses in problem documents',
+  about: 'public base of the URLs in problem documents',
   allowed: 'an http:// or https:// URL without path, query or user',
-  fallback: 'none: the path alone',
+  fallback: 'none: only the path',
   schema: baseUrlSetting.schema.transform((origin) => origin ?? ''),
 }
 
 /** The service's own hosts besides BASE_URL's, as `parseHost` normalizes them. */
 export const ownHostsSetting: Setting<readonly string[]> = {
-  about: 'further hosts that are ours: no link may point at them',
+  about: 'further hosts of this service: no link may point to them',
   allowed: 'host names separated by commas',
   fallback: 'none',
   schema: z
     .string()
     .optional()
     .transform((value, context) => {
-      const hosts = (value ?? '').split(',').flatMap((part) => {
-        if (part.trim() === '') return []
-        const host = parseHost(part.trim())
+      const hosts = (value ?? '').split(',').flatMap((item) => {
+        if (item.trim() === '') return []
+        const host = parseHost(item.trim())
         if (host === undefined) context.addIssue({ code: 'custom', message: 'no host' })
         return host === undefined ? [] : [host]
       })
@@ -55,7 +55,7 @@ export const ownHostsSetting: Setting<readonly string[]> = {
 
 /** The status of redirects. */
 export const redirectStatusSetting: Setting<301 | 302> = {
-  about: 'status of redirects; browsers keep a 301 for up to 5 minutes',
+  about: 'status of redirects; browsers cache a 301 for up to 5 minutes',
   allowed: '302 or 301',
   fallback: '302',
   schema: z
@@ -74,9 +74,9 @@ export const adminPortSetting = portSetting(
 
 /** ADMIN_TOKEN; `undefined` if unset. */
 export const adminTokenSetting: Setting<string | undefined> = {
-  about: 'bearer token that the admin API demands',
+  about: 'bearer token that the admin API requires',
   allowed: '1 to 256 visible ASCII characters',
-  fallback: 'unset: no admin API, but in standalone on loopback',
+  fallback: 'unset: the admin API is disabled (standalone: enabled on loopback)',
   secret: true,
   schema: z
     .string()

@@ -20,7 +20,7 @@ function spanOf(url: string, { status = 200, isComplete = true } = {}) {
     response.statusCode = status
   }, spans)(req, res)
   Object.defineProperty(res, 'writableFinished', { value: isComplete })
-  expect(spans.recorded[0]?.isEnded).toBe(false)
+  expect(spans.recorded[0]?.isClosed).toBe(false)
   res.emit('close')
   return spans.recorded[0]
 }
@@ -40,7 +40,7 @@ test.each([
   ['/a/b', 'GET'],
 ])('the span of %s is named %s', (url, name) => {
   const span = spanOf(url)
-  expect(span).toMatchObject({ name, isEnded: true })
+  expect(span).toMatchObject({ name, isClosed: true })
   expect(span?.attributes).toMatchObject({
     'url.path': url.replace(/\?.*/, ''),
     'http.request.header.x-request-id': ['id-1'],

@@ -32,7 +32,7 @@ export interface ClusterAccess {
   readonly invalidate: () => void
 }
 
-/** How long credentials are used before they are read again: token and CA files are rotated. */
+/** How long credentials are used before they are re-read: token and CA files are rotated. */
 const CREDENTIALS_MS_MAX = 10_000
 
 /** Opens the access through KUBECONFIG or the pod's service account. Throws OperatorError. */

@@ -47,7 +47,7 @@ export const APPLY = {
 const CALL_MS_MAX = 10_000
 const RESPONSE_BYTES_MAX = 64 * 1024 * 1024
 const LINE_BYTES_MAX = 8 * 1024 * 1024
-/** A longer Retry-After is cut to this. */
+/** The maximum Retry-After; longer ones are capped. */
 const RETRY_AFTER_MS_MAX = 60_000
 
 /** Creates an API client over a transport. */
@@ -132,11 +132,11 @@ async function* readLines(input: {
     }
     if (rest.length > 0) throw protocolError('a watch closed within a line')
   } catch (error) {
-    throw toKubeError(error, state.isIdle && `nothing came for ${call.idleMsMax} ms`)
+    throw toKubeError(error, state.isIdle && `no data for ${call.idleMsMax} ms`)
   } finally {
     cancel()
     call.signal.removeEventListener('abort', onAbort)
-    closing.abort() // a caller that stops reading closes the connection
+    closing.abort() // the connection closes when the caller stops reading
   }
 }
 
@@ -182,7 +182,8 @@ function protocolError(message: string): KubeError {
 
 /** `error` as a KubeError; `timeout` is the message if a deadline caused it. */
 function toKubeError(error: unknown, timeout: string | false): KubeError {
-  if (timeout !== false) return new KubeError(timeout, { status: 0, reason: 'Timeout', cause: error })
+  if (timeout !== false)
+    return new KubeError(timeout, { status: 0, reason: 'Timeout', cause: error })
   if (error instanceof KubeError) return error
   const message = error instanceof Error ? error.message : String(error)
   return new KubeError(message, { status: 0, reason: 'Unreachable', cause: error })

@@ -25,7 +25,7 @@ test('jitter adds up to 100 % of the delay', () => {
   expect([backOff.nextMs(), backOff.nextMs()]).toEqual([1600, 3200])
 })
 
-test('no delay exceeds the bound, whatever the jitter', () => {
+test('no delay exceeds the bound, for any jitter', () => {
   const backOff = createBackOff(WATCH_BACK_OFF, { scheduler: { nowMs: () => 0 }, random: () => 1 })
   const delays = Array.from({ length: 2000 }, () => backOff.nextMs())
   expect(delays.slice(3, 6)).toEqual([12_800, 25_600, 30_000])

@@ -57,7 +57,7 @@ const dropped = async (reason: string) => {
 }
 const methods = () => calls.map(({ method }) => method).join(' ')
 
-test('a repeated event within ten minutes of the last is counted, once a minute', async () => {
+test('a duplicate event within ten minutes of the last is counted, once a minute', async () => {
   emit('one')
   nowMs += MINUTE_MS - 1
   emit('one')
@@ -108,7 +108,7 @@ test('another note or another object is a separate event', async () => {
   expect(methods()).toBe('POST POST POST')
 })
 
-test('an object may have 25 events at once, then one every five minutes', async () => {
+test('an object may have 25 events in a burst, then one every five minutes', async () => {
   for (let i = 0; i < 27; i++) emit(`note ${i}`)
   emit('other', { uid: 'v' })
   await events.flush()

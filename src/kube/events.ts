@@ -1,4 +1,4 @@
-// Events for `kubectl describe`. A repeated event increments the count of the existing one; events
+// Events for `kubectl describe`. A duplicate event increments the count of the existing one; events
 // that would flood the API server are dropped and counted. Emitting an event never blocks.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -36,7 +36,7 @@ export interface EventRecorder {
   readonly flush: () => Promise<void>
 }
 
-/** An event repeated within this time belongs to the same series. */
+/** A duplicate event within this time belongs to the same series. */
 const SERIES_MS = 10 * 60_000
 /** The minimum interval between two writes of a count. */
 const SERIES_WRITE_MS = 60_000

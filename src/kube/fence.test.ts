@@ -1,4 +1,4 @@
-// The fence around the API server: reads always pass, writes only while `mayWrite` returns true.
+// The fence around the API server: it admits every read, and a write if `mayWrite` returns true.
 import { expect, test } from '@jest/globals'
 import type { KubeApi } from './api.ts'
 import { KubeError } from './kube-error.ts'

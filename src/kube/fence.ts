@@ -1,4 +1,4 @@
-// A fence that allows writes to the API server only while leading. It is checked right before each
+// A fence around the API server: rejects writes unless this replica leads. Checked before each
 // call, so a process that stalled longer than the Lease cannot write.
 import type { KubeApi } from './api.ts'
 import { KubeError } from './kube-error.ts'
@@ -9,7 +9,7 @@ export function fence(mayWrite: () => boolean, api: KubeApi): KubeApi {
     lines: api.lines,
     call(call) {
       if (call.method === 'GET' || mayWrite()) return api.call(call)
-      const message = 'not leading: another may write'
+      const message = 'not leading: write rejected'
       return Promise.reject(new KubeError(message, { status: 0, reason: 'NotLeading' }))
     },
   }

@@ -24,12 +24,12 @@ test('a heartbeat is stale after its bound, and not once stopped', async () => {
   const heartbeat = createHeartbeat(scheduler, 1000)
   await scheduler.advance(5000)
   expect(heartbeat.isStale()).toBe(false)
-  heartbeat.beat()
+  heartbeat.update()
   await scheduler.advance(1000)
   expect(heartbeat.isStale()).toBe(false)
   await scheduler.advance(1)
   expect(heartbeat.isStale()).toBe(true)
-  heartbeat.beat()
+  heartbeat.update()
   expect(heartbeat.isStale()).toBe(false)
   await scheduler.advance(5000)
   heartbeat.stop()
@@ -100,7 +100,7 @@ test('a controller is stuck once its watch hangs, not before', async () => {
   expect(controller.isStuck()).toBe(true)
 })
 
-test('a controller whose reconcile hangs is stuck, and still stops when asked', async () => {
+test('a controller whose reconcile hangs is stuck, and still stops on a signal', async () => {
   const { controller, scheduler, stopping, leading } = controllerOf(never)
   await scheduler.advance(120_000)
   expect(controller.isStuck()).toBe(false)

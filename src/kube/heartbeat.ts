@@ -4,23 +4,23 @@ import type { Scheduler } from './scheduler.ts'
 /** The heartbeat of one loop. */
 export interface Heartbeat {
   /** The loop has started an iteration. */
-  readonly beat: () => void
-  /** The loop has stopped: no further beats are expected. */
+  readonly update: () => void
+  /** The loop has stopped: no further updates are expected. */
   readonly stop: () => void
-  /** Whether the loop is running and its last beat is too old. */
+  /** Whether the loop is running and its last update is too old. */
   readonly isStale: () => boolean
 }
 
-/** The heartbeat of a stopped loop; a running loop must beat at least every `msMax`. */
+/** The heartbeat of a stopped loop; a running loop must update it at least every `msMax`. */
 export function createHeartbeat(scheduler: Pick<Scheduler, 'nowMs'>, msMax: number): Heartbeat {
-  let beatAtMs: number | undefined
+  let updatedAtMs: number | undefined
   return {
-    beat() {
-      beatAtMs = scheduler.nowMs()
+    update() {
+      updatedAtMs = scheduler.nowMs()
     },
     stop() {
-      beatAtMs = undefined
+      updatedAtMs = undefined
     },
-    isStale: () => beatAtMs !== undefined && scheduler.nowMs() - beatAtMs > msMax,
+    isStale: () => updatedAtMs !== undefined && scheduler.nowMs() - updatedAtMs > msMax,
   }
 }

@@ -1,5 +1,5 @@
-// Leader election with a slow API server: two candidates never lead at once, however long requests
-// and responses are delayed.
+// Leader election with a slow API server: two candidates never lead at the same time, for any delay
+// of requests and responses.
 import { beforeEach, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Candidate, type Delays, SlowLeases } from '../../test/kit/kube/slow-leases.ts'
@@ -81,7 +81,7 @@ test('a renewal that was applied but returned 500 is not lost', async () => {
   expect([one.reported, world.leaders()]).toEqual([['won 0'], ['one']])
 })
 
-test('a leader that sees another holder stops leading at once', async () => {
+test('a leader that observes another holder stops leading immediately', async () => {
   const one = world.add('one')
   await world.advance(1000)
   world.write({ holderIdentity: 'two', leaseDurationSeconds: 15 })
@@ -102,7 +102,7 @@ test('a leader past its renew deadline sends nothing', async () => {
 test('a leader stopped while it cannot renew reports stopped, not lost', async () => {
   const slowRead = [{}, {}, { failsWith: 500 }, { responseMs: 5000 }]
   const one = world.add('one', calls(slowRead, { responseMs: Infinity }))
-  await world.advance(12_000) // leadership ended at 10 s
+  await world.advance(12_000) // leadership was lost at 10 s
   one.stop()
   await world.advance(0)
   expect(one.reported).toEqual(['won 0', 'stopped 12000'])
@@ -249,7 +249,7 @@ const delays: fc.Arbitrary<Delays> = fc.record(
   { requiredKeys: ['requestMs', 'responseMs'] },
 )
 
-test('two candidates never lead at once, and one leads once the server recovers', async () => {
+test('two candidates never lead concurrently, and one leads once the server recovers', async () => {
   const given = fc.record({
     slow: fc.array(delays, { minLength: 1, maxLength: 60 }),
     stops: fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 3 }),

@@ -102,7 +102,7 @@ export function createElection(options: LeaseOptions): Election {
     isLeading,
     isStuck: heartbeat.isStale,
     async acquire(signal) {
-      while (beatUnlessAborted(heartbeat, signal)) {
+      while (updateHeartbeat(heartbeat, signal)) {
         if ((await attempt(signal, times.renewMs)) === 'held' && isLeading()) {
           metrics.isLeader.set({ name }, 1)
           log.info({ lease: name, identity }, 'leading')
@@ -113,7 +113,7 @@ export function createElection(options: LeaseOptions): Election {
       return false
     },
     async renew(signal) {
-      while (beatUnlessAborted(heartbeat, signal)) {
+      while (updateHeartbeat(heartbeat, signal)) {
         await pauseOn(scheduler, times.retryMs, signal)
         if (isStopping(signal)) return 'stopped'
         const leftMs = times.renewMs - (scheduler.nowMs() - renewedMs)
@@ -142,9 +142,9 @@ export function createElection(options: LeaseOptions): Election {
 }
 
 /** Whether a loop continues; updates its heartbeat. */
-function beatUnlessAborted(heartbeat: Heartbeat, { aborted }: AbortSignal): boolean {
+function updateHeartbeat(heartbeat: Heartbeat, { aborted }: AbortSignal): boolean {
   if (aborted) heartbeat.stop()
-  else heartbeat.beat()
+  else heartbeat.update()
   return !aborted
 }
 
@@ -199,7 +199,7 @@ function createLeaseLock(options: LeaseOptions, { leaseMs, renewMs }: LeaseTimes
     async release(): Promise<void> {
       const at = { msMax: RELEASE_MS_MAX }
       for (let attempts = 1; ; attempts++) {
-        // The stop may have aborted a renewal: only the server knows whether it was applied.
+        // The stop may have aborted a renewal that the server applied: re-read it.
         if (latest === undefined) observe((await api.call({ method: 'GET', path, ...at })) as Lease)
         const before = latest?.spec
         if (before?.holderIdentity !== identity) return
@@ -209,7 +209,7 @@ function createLeaseLock(options: LeaseOptions, { leaseMs, renewMs }: LeaseTimes
           return
         } catch (error) {
           latest = undefined
-          // The renewal was applied only now, or another client wrote: retry with a fresh read.
+          // The renewal was applied after the read, or another client wrote: read and retry.
           if (!isStatus(error, 409) || attempts === RELEASE_ATTEMPTS_MAX) throw error
         }
       }

@@ -1,5 +1,5 @@
 // A reflector on a fake clock, with an API server whose pages and lines the test defines: back-off
-// after failures, when it lists again, and which responses it rejects.
+// after failures, when it relists, and which responses it rejects.
 import { beforeEach, expect, test } from '@jest/globals'
 import { createFakeScheduler, type FakeScheduler } from '../../test/kit/fake-scheduler.ts'
 import { createMetrics, type Metrics } from '../telemetry/metrics.ts'
@@ -47,7 +47,7 @@ async function* silent(_nth: number, { onOpen }: Lines): AsyncGenerator<string, 
   yield await never()
 }
 
-/** Yields these lines, then fails or ends. */
+/** Yields these lines, then fails or closes. */
 const yielding = (lines: readonly string[], error?: Error) =>
   async function* (_nth: number, { onOpen }: Lines): AsyncGenerator<string, void> {
     onOpen?.()
@@ -102,14 +102,14 @@ test('after failures a watch waits 0.8 s, then twice as long each time', async (
   expect(watches.map(({ atMs }) => atMs)).toEqual([0, 800, 2400, 5600])
 })
 
-test('a Retry-After of the server extends the delay and never shortens it', async () => {
+test('a Retry-After of the server extends the delay and never reduces it', async () => {
   watch = (nth, call) =>
     yielding([], fault({ status: 429, retryAfterMs: nth === 1 ? 5000 : 1 }))(nth, call)
   await run(6700)
   expect(watches.map(({ atMs }) => atMs)).toEqual([0, 5000, 6600])
 })
 
-test('a watch without an event has failed if it ends within a second', async () => {
+test('a watch without an event has failed if it closes within a second', async () => {
   const endsAfter = (ms: number) =>
     async function* (nth: number): AsyncGenerator<string, void> {
       if (nth > 1) yield await never()
@@ -134,16 +134,13 @@ test.each<readonly [string, KubeError, number]>([
   ['429', fault({ status: 429 }), 1],
   ['500', fault({ status: 500 }), 1],
   ['a broken connection', fault({ status: 0, reason: 'Truncated' }), 1],
-])(
-  'after %s all objects are listed again if the version is lost: %#',
-  async (_name, error, count) => {
-    watch = (nth, call) => (nth === 1 ? yielding([], error) : silent)(nth, call)
-    await run(1000)
-    expect([lists.length, watches.length]).toEqual([count, 2])
-  },
-)
+])('after %s all objects are relisted if the version is lost: %#', async (_name, error, count) => {
+  watch = (nth, call) => (nth === 1 ? yielding([], error) : silent)(nth, call)
+  await run(1000)
+  expect([lists.length, watches.length]).toEqual([count, 2])
+})
 
-test('an error within a watch leads to a list, whatever its status', async () => {
+test('an error within a watch leads to a list, with any status', async () => {
   const error = line('ERROR', { kind: 'Status', code: 500, reason: 'InternalError' })
   watch = (nth, call) => (nth === 1 ? yielding([error]) : silent)(nth, call)
   await run(1000)
@@ -236,7 +233,11 @@ test.each(['{"type":"ADDED"', '{"type":1,"object":{}}', '{"object":{}}', '{"type
   async (malformed) => {
     watch = (nth, call) => (nth === 1 ? yielding([malformed]) : silent)(nth, call)
     await run(1000)
-    expect([failures[2]?.reason, watchedVersions(), lists.length]).toEqual(['Truncated', ['5', '5'], 1])
+    expect([failures[2]?.reason, watchedVersions(), lists.length]).toEqual([
+      'Truncated',
+      ['5', '5'],
+      1,
+    ])
   },
 )
 

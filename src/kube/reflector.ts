@@ -69,7 +69,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   let brokenWatches = 0
   const listAndWatch = async (signal: AbortSignal) => {
     if (resume.version === undefined) {
-      resume.version = await listAll({ ...options, onPage: heartbeat.beat }, signal)
+      resume.version = await listAll({ ...options, onPage: heartbeat.update }, signal)
       hasSynced = true
       brokenWatches = 0
       metrics.watchLists.inc({ resource })
@@ -81,7 +81,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       onOpen: () => onState?.(undefined),
       onEvent: () => {
         brokenWatches = 0
-        heartbeat.beat()
+        heartbeat.update()
       },
     })
   }
@@ -100,7 +100,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     async run(signal) {
       const isStopping = () => signal.aborted
       while (!isStopping()) {
-        heartbeat.beat()
+        heartbeat.update()
         try {
           await listAndWatch(signal)
         } catch (error) {

@@ -13,7 +13,7 @@ export function reportReads(
     health.note(resource, failure === undefined ? 'up' : 'down')
     if (failure === undefined) {
       onRead()
-      if (failing.delete(resource)) log.info({ resource }, 'read again')
+      if (failing.delete(resource)) log.info({ resource }, 'watched resource available again')
     } else if (!failing.has(resource)) {
       failing.add(resource)
       log.warn({ err: failure, resource }, 'watched resource unreadable: retrying')

@@ -25,9 +25,9 @@ function start(
   const recorded: string[] = []
   const recording: WorkersOptions['queue'] = {
     ...queue,
-    forget(key) {
-      recorded.push(`forget ${key}`)
-      queue.forget(key)
+    resetFailures(key) {
+      recorded.push(`reset ${key}`)
+      queue.resetFailures(key)
     },
     addFailed(key) {
       recorded.push(`failed ${key}`)
@@ -51,15 +51,15 @@ function start(
 
 test('workers requeue failed keys, not terminal ones, and survive a defect', async () => {
   const { queue, scheduler, metrics } = open()
-  const seen: string[] = []
+  const reconciled: string[] = []
   const working = runWorkers(
     {
       name: 'test',
       queue,
       workers: 2,
       reconcile: (key) => {
-        seen.push(key)
-        const count = seen.filter((one) => one === key).length
+        reconciled.push(key)
+        const count = reconciled.filter((other) => other === key).length
         if (key === 'fault' && count < 3)
           return Promise.reject(new KubeError('unavailable', { status: 500, reason: 'Internal' }))
         if (key === 'terminal') return Promise.reject(new TerminalError('never'))
@@ -74,11 +74,11 @@ test('workers requeue failed keys, not terminal ones, and survive a defect', asy
   )
   for (const key of ['fault', 'terminal', 'defect', 'later']) queue.add(key)
   await scheduler.advance(30_000)
-  expect(seen.toSorted()).toEqual([
+  expect(reconciled.toSorted()).toEqual([
     ...['defect', 'defect', 'fault', 'fault', 'fault', 'later', 'terminal'],
   ])
   await scheduler.advance(31_000)
-  expect(seen.filter((key) => key === 'later')).toHaveLength(2)
+  expect(reconciled.filter((key) => key === 'later')).toHaveLength(2)
   queue.shutDown()
   await working
   const exposition = await metrics.registry.metrics()
@@ -133,13 +133,13 @@ test('a success or a terminal error resets the failures of a key', async () => {
   )
   queue.add('a')
   await scheduler.advance(5) // the failure, then the success
-  expect(recorded.splice(0)).toEqual(['failed a', 'forget a'])
+  expect(recorded.splice(0)).toEqual(['failed a', 'reset a'])
   queue.add('a')
   await scheduler.advance(1000)
-  expect(recorded.splice(0)).toEqual(['forget a'])
+  expect(recorded.splice(0)).toEqual(['reset a'])
   queue.add('a')
   await scheduler.advance(7)
-  expect(recorded).toEqual(['forget a', 'after 0 a', 'forget a', 'after 7 a', 'forget a'])
+  expect(recorded).toEqual(['reset a', 'after 0 a', 'reset a', 'after 7 a', 'reset a'])
   await stop()
   expect(scheduler.waiting()).toBe(0) // no deadline is pending
 })

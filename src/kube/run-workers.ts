@@ -8,7 +8,7 @@ import type { WorkQueue } from './work-queue.ts'
 
 /** The result of a reconcile. */
 export interface ReconcileResult {
-  /** When to reconcile again without a change; never if absent. */
+  /** The delay before the next reconcile if nothing changes; none if absent. */
   readonly requeueAfterMs?: number | undefined
 }
 
@@ -21,7 +21,7 @@ export class TerminalError extends Error {
 export interface WorkersOptions {
   /** Name of the controller in metrics. */
   readonly name: string
-  readonly queue: Pick<WorkQueue, 'take' | 'done' | 'forget' | 'addAfter' | 'addFailed'>
+  readonly queue: Pick<WorkQueue, 'take' | 'done' | 'resetFailures' | 'addAfter' | 'addFailed'>
   readonly workers: number
   /** Idempotent; returns soon after `signal` aborts. */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<ReconcileResult>
@@ -74,7 +74,7 @@ async function reconcileOne(
   }
   try {
     const { requeueAfterMs } = await options.reconcile(key, deadline.signal)
-    queue.forget(key)
+    queue.resetFailures(key)
     count(requeueAfterMs === undefined ? 'success' : 'requeue_after')
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs)
   } catch (error) {
@@ -92,7 +92,7 @@ function handleError(options: WorkersOptions, key: string, error: unknown): void
   const { name: controller, queue, metrics, log, isFault = isKubeError } = options
   if (error instanceof TerminalError) {
     metrics.terminalReconcileErrors.inc({ controller })
-    queue.forget(key)
+    queue.resetFailures(key)
     log.error({ err: error, key }, 'reconcile failed: not retried until the object changes')
     return
   }
@@ -100,7 +100,7 @@ function handleError(options: WorkersOptions, key: string, error: unknown): void
     log.warn({ err: error, key }, 'reconcile failed')
   } else {
     metrics.reconcilePanics.inc({ controller })
-    log.error({ err: error, key }, 'reconcile failed by a defect')
+    log.error({ err: error, key }, 'reconcile failed because of a defect')
   }
   queue.addFailed(key)
 }

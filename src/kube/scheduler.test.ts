@@ -1,4 +1,4 @@
-// Pauses and deadlines: each ends at its time or with its signal, and leaks no timer or listener.
+// Pauses and deadlines: each completes at its time or with its signal and leaks no timer.
 import { getEventListeners } from 'node:events'
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../test/kit/fake-scheduler.ts'
@@ -14,7 +14,7 @@ async function hasSettled(promise: Promise<unknown>): Promise<boolean> {
   return is
 }
 
-test('a pause ends at its time', async () => {
+test('a pause completes at its time', async () => {
   const scheduler = createFakeScheduler()
   const { signal } = new AbortController()
   const pause = pauseOn(scheduler, 1000, signal)
@@ -25,7 +25,7 @@ test('a pause ends at its time', async () => {
   expect(listeners(signal)).toBe(0)
 })
 
-test('a pause ends with its signal, also if it has aborted already', async () => {
+test('a pause completes with its signal, also if it has aborted already', async () => {
   const scheduler = createFakeScheduler()
   const stopping = new AbortController()
   const pause = pauseOn(scheduler, 1000, stopping.signal)
@@ -76,7 +76,7 @@ test('a cleared deadline leaks no timer or listener', async () => {
   expect([deadline.signal.aborted, deadline.timedOut()]).toEqual([false, false])
 })
 
-test('waiting for a signal ends when it aborts, or at once if it has already', async () => {
+test('waiting for a signal completes when it aborts, or immediately if it is aborted', async () => {
   const stopping = new AbortController()
   const waiting = untilAborted(stopping.signal)
   expect(await hasSettled(waiting)).toBe(false)
@@ -85,7 +85,7 @@ test('waiting for a signal ends when it aborts, or at once if it has already', a
   expect(await hasSettled(untilAborted(stopping.signal))).toBe(true)
 })
 
-test('a delay beyond the limit of a timer does not fire at once', async () => {
+test('a delay beyond the limit of a timer does not fire immediately', async () => {
   let hasFired = false
   const cancel = systemScheduler.after(2 ** 40, () => (hasFired = true))
   // A Node.js timer whose delay is too long fires after 1 ms; this one is due later.

@@ -25,8 +25,8 @@ export const controllerSettings = {
   ),
   WATCH_NAMESPACES: {
     about: 'namespaces whose CodePools are reconciled',
-    allowed: `1 to ${NAMESPACES_MAX} names of namespaces, separated by commas`,
-    fallback: 'that of the pod',
+    allowed: `1 to ${NAMESPACES_MAX} namespace names, separated by commas`,
+    fallback: 'the namespace of the pod',
     schema: z
       .string()
       .transform((value) => [...new Set(value.split(',').map((item) => item.trim()))])

@@ -1,5 +1,5 @@
-// HTTP/1.1 transport to the API server over a small pool of keep-alive connections. Knows no
-// resources; callers set the deadlines.
+// HTTP/1.1 transport to the API server over a small pool of keep-alive connections. It is
+// independent of resources; callers set the deadlines.
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { ClusterAccess, Credentials } from './access.ts'
@@ -34,7 +34,7 @@ export interface Transport {
 
 const SOCKETS_MAX = 64
 const FREE_SOCKETS_MAX = 8
-/** TCP keepalive detects a peer that vanished without closing. */
+/** TCP keepalive detects a peer that disappeared without closing the connection. */
 const TCP_KEEPALIVE_MS = 30_000
 const FREE_SOCKET_MS_MAX = 50_000
 

@@ -55,7 +55,7 @@ test('a failed key waits 5 ms, twice as long at each failure, at most 1000 s', a
     waits.push(scheduler.nowMs() - startedMs)
     queue.done((await queue.take()) ?? '')
     if (i > 2) await scheduler.advance(200_000)
-    if (i === 8) queue.forget('a')
+    if (i === 8) queue.resetFailures('a')
   }
   expect(waits.slice(0, 4)).toEqual([5, 10, 20, 40])
   expect(waits.slice(8, 11)).toEqual([1280, 5, 10])
@@ -68,7 +68,7 @@ test('a failed key waits 5 ms, twice as long at each failure, at most 1000 s', a
   expect(clock.nowMs()).toBe(30_000_000)
 })
 
-test('of many keys that fail at once, 100 are due at once, then 10 per second', async () => {
+test('of many keys that fail together, 100 are due immediately, then 10 per second', async () => {
   const { queue, scheduler } = open()
   for (let i = 0; i < 130; i++) queue.addFailed(`k${i}`)
   await scheduler.advance(10)
@@ -119,13 +119,13 @@ test('after shutdown a queue returns no keys and leaks no timer', async () => {
   expect([await taking, await queue.take(), scheduler.waiting()]).toEqual([undefined, undefined, 0])
 })
 
-test('shutdown drops queued keys, and later ones are not accepted', async () => {
+test('shutdown drops queued keys, and no new ones are accepted', async () => {
   const { queue, scheduler, metrics } = open()
   queue.add('waits')
   queue.shutDown()
-  queue.add('late')
-  queue.addAfter('late', 10)
-  queue.addFailed('late')
+  queue.add('dropped')
+  queue.addAfter('dropped', 10)
+  queue.addFailed('dropped')
   expect([queue.depth(), scheduler.waiting()]).toEqual([0, 0])
   expect((await metrics.queueAdds.get()).values[0]?.value).toBe(1)
 })
@@ -152,9 +152,9 @@ test('100,000 keys may be queued, readded ones included; one more is a defect', 
   queue.add('k1') // both are queued already
   expect(() => {
     queue.add('one too many')
-  }).toThrow('over 100000 keys wait')
+  }).toThrow('over 100000 keys are queued')
   await queue.take()
-  queue.add('one too many') // there is room
+  queue.add('one too many') // not full
   expect(queue.depth()).toBe(99_999)
 })
 
@@ -163,14 +163,14 @@ test('100,000 keys may be delayed; one of them may be moved earlier', async () =
   for (let i = 0; i < 100_000; i++) queue.addAfter(`k${i}`, 1000 + i)
   expect(() => {
     queue.addAfter('one too many', 1)
-  }).toThrow('over 100000 keys wait')
+  }).toThrow('over 100000 keys are delayed')
   queue.addAfter('k99999', 10)
   await scheduler.advance(10)
   expect([queue.depth(), await queue.take()]).toEqual([1, 'k99999'])
-  queue.addAfter('one too many', 1) // there is room
+  queue.addAfter('one too many', 1) // not full
 })
 
-test('old failures make delays of new ones neither longer nor shorter', async () => {
+test('old failures do not change the delays of new ones', async () => {
   const { queue, scheduler } = open()
   for (let i = 0; i < 100; i++) queue.addFailed(`a${i}`)
   await scheduler.advance(60_000)

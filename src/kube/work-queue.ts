@@ -24,7 +24,7 @@ export interface WorkQueue {
   /** Adds a key after a delay that grows with each failure of the key. */
   readonly addFailed: (key: string) => void
   /** Resets the failures of a key. */
-  readonly forget: (key: string) => void
+  readonly resetFailures: (key: string) => void
   /** The next key, to be passed to `done` afterwards; `undefined` after shutdown. */
   readonly take: () => Promise<string | undefined>
   readonly done: (key: string) => void
@@ -63,7 +63,7 @@ export function createWorkQueue(deps: QueueDeps): WorkQueue {
       metrics.queueRetries.inc({ name })
       timers.set(key, failures.nextMs(key))
     },
-    forget: failures.forget,
+    resetFailures: failures.reset,
     shutDown() {
       timers.shutDown()
       keys.shutDown()
@@ -89,7 +89,7 @@ function createKeys({ name, scheduler, metrics }: QueueDeps) {
   }
   const add = (key: string) => {
     if (isShutDown || queued.has(key) || readded.has(key)) return
-    if (queued.size + readded.size >= KEYS_MAX) throw new Error(`over ${KEYS_MAX} keys wait`)
+    if (queued.size + readded.size >= KEYS_MAX) throw new Error(`over ${KEYS_MAX} keys are queued`)
     metrics.queueAdds.inc({ name })
     if (processing.has(key)) {
       readded.add(key)
@@ -152,7 +152,7 @@ function createTimers(scheduler: Scheduler, onDue: (key: string) => void) {
       const current = timers.get(key)
       if (current !== undefined && current.atMs <= atMs) return
       if (current === undefined && timers.size >= KEYS_MAX)
-        throw new Error(`over ${KEYS_MAX} keys wait for their time`)
+        throw new Error(`over ${KEYS_MAX} keys are delayed`)
       current?.cancel()
       const cancel = scheduler.after(ms, () => {
         timers.delete(key)
@@ -183,7 +183,7 @@ function createFailureDelays(scheduler: Pick<Scheduler, 'nowMs'>) {
       const sharedMs = Math.max(0, dueMs - FAILED_BURST * intervalMs - nowMs)
       return Math.max(Math.min(FAILED_MS_FIRST * 2 ** count, FAILED_MS_MAX), sharedMs)
     },
-    forget: (key: string): void => {
+    reset: (key: string): void => {
       counts.delete(key)
     },
   }

@@ -1,31 +1,31 @@
-// A rate-limit algorithm: a pure function of a counter's state, the time and the hits.
-// In Redis the .lua file of the same name makes the same decision. All times are microseconds.
+// A rate-limit algorithm: a pure function of a counter's state, the time and the hits. In Redis the
+// .lua file of the same name returns the same decision. All times are in microseconds.
 
 /** Maximum of a count, so that every number stays an exact integer. */
 export const COUNT_MAX = 2 ** 52
 
-/** A limit as an algorithm counts it. */
+/** The parameters of an algorithm for one rule. */
 export interface Limit {
-  /** Hits that are admitted, or refilled, per window. */
+  /** Hits admitted per window; for a bucket, hits refilled per window. */
   readonly requests: number
   readonly windowUs: number
-  /** Hits admitted at once; equal to `requests` if the algorithm has no burst. */
+  /** Hits admitted in one burst; equal to `requests` if the algorithm has no burst. */
   readonly burst: number
   /**
-   * Whether the hits of a denied call count. If so, a fixed window also counts hits that it denies
-   * itself; the other algorithms only hits that another limit of the call denies.
+   * Whether the hits of a denied call count. If so, a fixed window also counts the hits that it
+   * denies itself; the other algorithms count only hits that another limit of the call denies.
    */
   readonly denyConsumes: boolean
 }
 
-/** State of one counter: numbers that only its algorithm reads; never longer than `requests`. */
+/** State of one counter: numbers that only its algorithm reads. */
 export type CounterState = readonly number[]
 
 /** Input of a decision: the counter's state and the hits to count. */
 export interface DecisionInput {
-  /** The stored state; `undefined`: none, or it has expired. */
+  /** The stored state; `undefined`: it does not exist or has expired. */
   readonly state: CounterState | undefined
-  /** Hits; 0 only reads, a negative number refunds hits. */
+  /** Hits; 0 only reads the counter, a negative number refunds hits. */
   readonly cost: number
   readonly nowUs: number
   readonly limit: Limit
@@ -34,25 +34,25 @@ export interface DecisionInput {
 /** Decision for one counter. */
 export interface Decision {
   readonly admitted: boolean
-  /** Whole hits that would still be admitted now. */
+  /** Whole hits that would still be admitted. */
   readonly remaining: number
-  /** Of the hits, how many were over the limit; 0 if they are admitted. */
+  /** How many of the hits exceeded the limit; 0 if they are admitted. */
   readonly over: number
-  /** Until the whole limit is available, if no more hits arrive. */
+  /** Time until the whole limit is available, without further hits. */
   readonly resetUs: number
-  /** Until these hits are admitted if no others arrive; 0: they are now, Infinity: never. */
+  /** Time until these hits are admitted, without further hits; 0: now, Infinity: never. */
   readonly retryAfterUs: number
-  /** State to store, or `undefined`: unchanged. */
+  /** The state to store; `undefined`: unchanged. */
   readonly next: CounterState | undefined
   /** Lifetime of `next`. */
   readonly expiresInUs: number
-  /** The store's clock at the decision, if it is another machine's. */
+  /** The store's clock at the decision, if the store has its own clock. */
   readonly decidedAtUs?: number
 }
 
 /**
- * Whether a time in a state is more than a window ahead: the store's clock was set back from a
- * wrong time. Such a state keeps its hits and takes the current time, or it would deny until then.
+ * Whether a time in a state is more than a window in the future, because the clock was set back.
+ * Such a state keeps its hits but gets the current time: otherwise it would deny until that time.
  */
 export function isTooFarAhead(stateUs: number, { nowUs, limit }: DecisionInput): boolean {
   return stateUs > nowUs + limit.windowUs

@@ -1,4 +1,4 @@
-// Properties that every algorithm has, over random histories.
+// Properties of every algorithm over random histories.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { CounterState, Limit } from './algorithm.ts'
@@ -11,7 +11,7 @@ const limits = fc.record({
 })
 const steps = fc.array(
   fc.record({
-    // A clock may also be set back.
+    // The clock may also be set back.
     waitUs: fc.oneof(
       fc.integer({ min: 0, max: 2_000_000 }),
       fc.integer({ min: 0, max: 2 ** 33 }),
@@ -130,7 +130,7 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
       )
     })
 
-    test('the remaining hits are admitted at once, and one more is denied', () => {
+    test('the remaining hits are admitted in one call, and one more is denied', () => {
       fc.assert(
         fc.property(limits, steps, (shape, history) => {
           const limit = limitOf(shape)
@@ -151,7 +151,7 @@ describe.each(algorithms.map((algorithm) => [algorithm.name, algorithm] as const
               nowUs,
               limit,
             })
-            // An empty leaky bucket admits a call of several hits, each with its time.
+            // An empty leaky bucket admits one call of several hits.
             const admitsMore = algorithm.name === 'leaky_bucket' && decision.remaining > 0
             if (!admitsMore) expect(more.admitted).toBe(false)
           })

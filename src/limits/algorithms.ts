@@ -1,5 +1,5 @@
-// The algorithms that rules may name: the one list. The contract suite, the documentation and the
-// check of rules follow it.
+// The list of all algorithms that rules may name. The contract suite, the documentation and the
+// validation of rules are derived from it.
 import type { Algorithm } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { leakyBucket } from './leaky-bucket.ts'

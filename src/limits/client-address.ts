@@ -1,16 +1,16 @@
-// The client key of a limit by address: an IPv4 address, or the /64 of an IPv6 address, because a
-// client may choose any address in its /64. Written as Envoy writes masked addresses.
+// The client key of a limit by address: an IPv4 address, or the /64 network of an IPv6 address,
+// because a client may use any address in its /64. Formatted like Envoy's masked addresses.
 
 const GROUPS = 8
 /** Groups of 16 bits that a /64 keeps. */
 const GROUPS_KEPT = 4
 
-/** `203.0.113.7/32` or `2001:db8:1:2::/64` for the address of a peer; others unchanged. */
+/** The client of a peer address: `203.0.113.7/32` or `2001:db8:1:2::/64`; others unchanged. */
 export function clientOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return `${mapped}/32`
   if (!address.includes(':')) return address.includes('.') ? `${address}/32` : address
-  const [bare = ''] = address.split('%') // a zone names one of our own interfaces
+  const [bare = ''] = address.split('%') // without the zone, an interface of this machine
   const kept = groupsOf(bare).slice(0, GROUPS_KEPT)
   while (kept.at(-1) === 0) kept.pop()
   return `${kept.map((group) => group.toString(16)).join(':')}::/64`

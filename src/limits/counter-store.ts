@@ -1,44 +1,44 @@
-// Interface of a counter store. test/contract/counter-store.ts runs every algorithm on each.
+// Interface of a counter store. test/contract/counter-store.ts tests every implementation.
 import type { Algorithm, Decision, Limit } from './algorithm.ts'
 
 /**
- * Effect of denied hits on their call: `alone` denies it, `together` denies it if all hits with
- * that veto are denied, `never` admits it.
+ * Effect of denied hits on their call: `alone` denies it; `together` denies it if all hits with
+ * that veto are denied; `never` does not deny it.
  */
 export type Veto = 'alone' | 'together' | 'never'
 
 /** Hits to count in one counter, by the algorithm of its rule. */
 export interface CounterHits {
-  /** Names the counter: rule, value and window; no two rules share one. */
+  /** Identifies the counter by rule, value and window; no two rules share one. */
   readonly key: string
   readonly algorithm: Algorithm
   readonly limit: Limit
-  /** Hits; 0 only reads, a negative number refunds hits. Its amount is below 2^32. */
+  /** Hits; 0 only reads the counter, a negative number refunds hits. Its amount is below 2^32. */
   readonly cost: number
   readonly veto: Veto
-  /** Whether the counter lives for at most a second, and may be in a separate Redis. */
+  /** Whether its window is at most a second, so that it may be in a separate Redis. */
   readonly isPerSecond: boolean
 }
 
-/** Counters by key. A counter's state expires once it has no effect. */
+/** Counters by key. The state of a counter expires once it has no effect. */
 export interface CounterStore {
   /**
    * Counts the hits of one call by the store's clock, as `decideTogether` does, in one atomic
-   * step. Returns decisions in the order of `counts`. Throws StoreError: the result is unknown.
+   * step. Returns decisions in the order of `counts`. After a StoreError the result is unknown.
    */
   consume(counts: readonly CounterHits[]): Promise<readonly Decision[]>
 }
 
 /**
- * The counts of a call that are decided apart from the others. Only all quotas together deny a
- * call, so if some quotas are missing from `part`, the others in it deny nothing.
+ * The counts of a call that are decided separately. Quotas deny a call only if all of them are
+ * exhausted: if the subset lacks some quotas of the call, its other quotas deny nothing.
  */
-export function partOf(
-  part: readonly CounterHits[],
+export function subsetOf(
+  subset: readonly CounterHits[],
   whole: readonly CounterHits[],
 ): readonly CounterHits[] {
   const quotas = (counts: readonly CounterHits[]) =>
     counts.filter(({ veto }) => veto === 'together').length
-  if (quotas(part) === quotas(whole)) return part
-  return part.map((count) => (count.veto === 'together' ? { ...count, veto: 'never' } : count))
+  if (quotas(subset) === quotas(whole)) return subset
+  return subset.map((count) => (count.veto === 'together' ? { ...count, veto: 'never' } : count))
 }

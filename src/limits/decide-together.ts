@@ -1,4 +1,4 @@
-// Decides the counts of one call together: a denied call counts only hits that denials consume.
+// Decides the counts of one call together: a denied call counts only in limits with `denyConsumes`.
 // The script of stores/redis does the same in one atomic step.
 import type { CounterState, Decision } from './algorithm.ts'
 import type { CounterHits } from './counter-store.ts'
@@ -14,7 +14,7 @@ interface NewState {
 export interface CallDecision {
   /** In the order of the counts. */
   readonly decisions: readonly Decision[]
-  /** The counters that change, by key. */
+  /** The changed counters by key. */
   readonly changes: ReadonlyMap<string, NewState>
 }
 
@@ -51,12 +51,12 @@ function decideEach(
   return { decisions, changes }
 }
 
-/** Whether hits count although their call is denied; refunds always do. */
+/** Whether hits count although their call is denied; refunds always count. */
 function countsWhenDenied({ cost, limit }: CounterHits): boolean {
   return cost < 0 || limit.denyConsumes
 }
 
-/** Whether the decisions of its counts deny a call. */
+/** Whether the decisions of the counts deny their call. */
 export function isDenied(counts: readonly CounterHits[], decisions: readonly Decision[]): boolean {
   const deniedOf = (veto: CounterHits['veto']) =>
     decisions.filter(({ admitted }, at) => counts[at]?.veto === veto && !admitted).length

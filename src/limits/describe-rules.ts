@@ -1,5 +1,5 @@
-// Describes rules and matches for authors of rules: what a rule allows, and why a descriptor
-// matches it. Decides nothing: it matches with the same functions as a call.
+// Describes rules and matches for the authors of rules: what a rule allows, and why a descriptor
+// matches it. Matches with the same functions as a call, and decides nothing.
 import { findNode, matchDescriptor, type MatchRequest, valueToMatch } from './match.ts'
 import { fixedWindow } from './fixed-window.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
@@ -12,7 +12,7 @@ const windowUnits = [
   ['s', 1_000_000],
 ] as const
 
-/** A span as rules write it, such as `30s`. */
+/** A duration in the syntax of rules, such as `30s`. */
 export function renderWindow(windowUs: number): string {
   const [unit, us] = windowUnits.find(([, each]) => windowUs % each === 0) ?? ['ms', 1000]
   return `${windowUs / us}${unit}`
@@ -43,9 +43,9 @@ function notesOf({ limit, algorithm, ...rule }: Rule): readonly string[] {
   ]
 }
 
-/** The rules of a set as people read them. */
+/** The rules of a set, rendered for people. */
 interface DescribedRules {
-  /** A row for each: path, algorithm, limit, window, burst, name and notes. */
+  /** A row for each rule: path, algorithm, limit, window, burst, name and notes. */
   readonly rows: readonly (readonly string[])[]
   /** Warnings for the author, each once. */
   readonly warnings: readonly string[]
@@ -70,7 +70,7 @@ function rowOf(rule: Rule): readonly string[] {
   return [path, algorithm.name, String(limit.requests), window, burst, name, notes]
 }
 
-/** Explains step by step which rule each entry of a descriptor matches; one line each. */
+/** Explains step by step which rule a descriptor matches, with one line for each entry. */
 export function explainMatch(request: MatchRequest): readonly string[] {
   const { rules, domain, descriptor } = request
   const match = matchDescriptor(request)

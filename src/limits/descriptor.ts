@@ -1,6 +1,6 @@
-// The request of a caller: a domain and descriptors, as Envoy sends them.
+// A rate-limit request: a domain and descriptors, as Envoy sends them.
 
-/** The units of a limit, by the names and numbers of Envoy's API. */
+/** The units of a limit, with the names and numbers of Envoy's API. */
 export const units = {
   SECOND: 1,
   MINUTE: 2,
@@ -34,17 +34,17 @@ export interface Entry {
 /** A descriptor of a request. */
 export interface Descriptor {
   readonly entries: readonly Entry[]
-  /** A limit from the caller; it overrides the rules. */
+  /** A limit from the client, which overrides the rules. */
   readonly override?: { readonly requestsPerUnit: number; readonly unit: Unit } | undefined
-  /** Hits of this descriptor, 0 = read, negative = refund; `undefined`: the request's. */
+  /** Hits of this descriptor: 0 = read, negative = refund; `undefined`: those of the request. */
   readonly hits?: number | undefined
 }
 
-/** Descriptors of one call at most; Envoy sends a handful. */
+/** Maximum number of descriptors in one call; Envoy sends a few. */
 export const DESCRIPTORS_MAX = 100
-/** Entries of one descriptor at most. */
+/** Maximum number of entries in one descriptor. */
 export const ENTRIES_MAX = 100
-/** Hits of one descriptor at most; more are counted as these. */
+/** Maximum hits of one descriptor; larger values count as this one. */
 export const HITS_MAX = 2 ** 32 - 1
 
 /** One call. */

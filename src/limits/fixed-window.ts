@@ -1,5 +1,5 @@
-// Fixed window: counts hits per interval of the clock. Admits up to twice the limit across a
-// boundary. The default of a rule without `algorithm`, counted as the reference does.
+// Fixed window: counts hits per interval of the clock. Admits up to twice the limit across the
+// boundary of two windows. The default algorithm; it counts like envoyproxy/ratelimit.
 import { type Algorithm, type DecisionInput, COUNT_MAX, isTooFarAhead } from './algorithm.ts'
 
 /** State: [start of the window, hits in it]. */
@@ -28,7 +28,7 @@ export const fixedWindow: Algorithm = {
   },
 }
 
-/** The current window; a clock that is set back starts no new one. */
+/** The current window; setting the clock back starts no new one. */
 function windowOf(input: DecisionInput): { startUs: number; count: number; isClamped: boolean } {
   const { state, nowUs, limit } = input
   const [storedStartUs = -Infinity, storedCount = 0] = state ?? []

@@ -1,5 +1,5 @@
-// Compares the rule tree with a model that searches the descriptors of the file: random files,
-// random requests.
+// Compares the rule tree with a model that searches the descriptors of the file, for random files
+// and random requests.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { stringify } from 'yaml'

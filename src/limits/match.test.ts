@@ -1,5 +1,5 @@
-// The rules, counters and metric names that a descriptor matches: the cases of the reference's own
-// tests, and its defects.
+// The rules, counters and metric names that a descriptor matches: the cases of the tests of
+// envoyproxy/ratelimit, and its defects.
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import type { Entry } from './descriptor.ts'
@@ -208,7 +208,7 @@ describe('hashed values', () => {
     expect(counterOf(rules, 'api_key=a,n=1')).not.toBe(counterOf(rules, 'api_key=b,n=1'))
   })
 
-  test('never appear in plain, at any depth', () => {
+  test('never appear in plain text, at any depth', () => {
     const deep = file(`- {key: n, descriptors: [{key: api_key, hashed: true, ${limit}}]}`)
     const match = hit(rules, 'api_key=hidden,n=1')
     expect(match.metricPath).toBe(`d.api_key_${sha('hidden')}.n`)
@@ -226,7 +226,7 @@ describe('hashed values', () => {
   })
 })
 
-describe('a limit override of the caller', () => {
+describe('a limit override of the client', () => {
   const rules = file(`- {key: k, ${limit}, shadow_mode: true}`)
   const matchOverride = (
     text: string,

@@ -1,18 +1,18 @@
-// Finds the rules that a descriptor matches, and the counter of each. Runs for each call; pure.
+// Finds the rules that a descriptor matches, and the counter of each rule. Runs in each call; pure.
 import { hash } from 'node:crypto'
 import { type Descriptor, type Entry, unitSeconds } from './descriptor.ts'
 import { fixedWindow } from './fixed-window.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { lengthPrefixed } from './rule-tree.ts'
-import { matchesParts } from './wildcard.ts'
+import { matchesSegments } from './wildcard.ts'
 
 /** The rules that a descriptor matches. */
 export interface Match {
   /** At least one. */
   readonly rules: readonly Rule[]
-  /** The counter of each rule: the values that the rule itself does not contain. */
+  /** The values of the request that, together with a rule, identify its counter. */
   readonly values: string
-  /** Its name in metrics. */
+  /** The path of the rule in metrics. */
   readonly metricPath: string
 }
 
@@ -21,7 +21,7 @@ export interface MatchRequest {
   readonly rules: RuleSet
   readonly domain: string
   readonly descriptor: Descriptor
-  /** Whether denied hits count in a limit that the caller sends. @default true */
+  /** Whether denied hits count in a limit override of the client. @default true */
   readonly denyConsumes?: boolean
 }
 
@@ -51,27 +51,27 @@ export function matchDescriptor(request: MatchRequest): Match | 'unknown-domain'
   return { rules: node.rules, values, metricPath }
 }
 
-/** The match of an entry: its exact value, else the first wildcard of the file, else any value. */
+/** The match of an entry: its exact value, else the first wildcard in the file, else any value. */
 export function findNode(level: RuleLevel, key: string, value: string): RuleNode | undefined {
   const exact = level.exact.get(key)?.get(value)
   if (exact !== undefined) return exact
-  for (const { node, parts } of level.wildcards) {
-    if (node.key === key && matchesParts(parts, value)) return node
+  for (const { node, segments } of level.wildcards) {
+    if (node.key === key && matchesSegments(segments, value)) return node
   }
   return level.any.get(key)
 }
 
-/** The value to match: `sha256:` and its hash for a hashed key. */
+/** The value to match; for a hashed key, `sha256:` and the hash of the value. */
 export function valueToMatch(hashedKeys: ReadonlySet<string>, { key, value }: Entry): string {
   return hashedKeys.size > 0 && hashedKeys.has(key) ? `sha256:${hash('sha256', value)}` : value
 }
 
-/** The name of one counter: no two rules, windows or values share one; 22 characters, 132 bits. */
+/** The key of one counter, unique for rule, window and values: 22 characters with 132 bits. */
 export function counterKey(rule: Rule, values: string): string {
   return hash('sha256', lengthPrefixed(rule.identity) + values, 'base64url').slice(0, 22)
 }
 
-/** A path with values of the request: those of the flagged descriptors, or all. */
+/** A path with values of the request: those of descriptors with `value_to_metric`, or all. */
 function metricPathOf(request: MatchRequest, top: RuleLevel, isDetailed: boolean): string {
   let path = request.domain
   let level = top
@@ -86,7 +86,7 @@ function metricPathOf(request: MatchRequest, top: RuleLevel, isDetailed: boolean
   return path
 }
 
-/** The rule of a limit that the caller sends. The whole domain shares its metrics. */
+/** The rule of a limit override from the client. The overrides of a domain share their metrics. */
 function matchOverride(request: MatchRequest, top: RuleLevel): Match {
   const { domain, descriptor, denyConsumes = true } = request
   const { requestsPerUnit: requests = 0, unit = 'SECOND' } = descriptor.override ?? {}

@@ -1,22 +1,22 @@
-// Reads the fields of one mapping of a rules file: strings, flags and numbers; or reports a fault
-// with what is allowed. The callers define which fields exist.
+// Reads the fields of one mapping in a rules file: strings, flags and numbers. Reports a fault with
+// the allowed values for an invalid field. The callers define which fields exist.
 import type { Json, JsonObject } from './rule.ts'
 import type { Diagnostics } from './rule-fault.ts'
 import type { YamlNode, YamlMap } from './parse-yaml.ts'
 
-/** A mapping, and the list of its faults. */
+/** A mapping and the diagnostics of its file. */
 export interface Fields {
   readonly map: YamlMap
   readonly diagnostics: Diagnostics
 }
 
-/** A string, and its line. */
+/** A string and its line. */
 export interface StringField {
   readonly text: string
   readonly line: number
 }
 
-/** Values in one `metadata` at most, with aliases expanded. */
+/** Maximum number of values in one `metadata`, with aliases expanded. */
 const METADATA_VALUES_MAX = 1000
 
 const kindNames: Readonly<Record<YamlNode['kind'], string>> = {
@@ -36,7 +36,7 @@ export function fieldOf({ map }: Fields, key: string): YamlNode | undefined {
   return entry === undefined || entry.value.kind === 'null' ? undefined : entry.value
 }
 
-/** The line of a field, or of the mapping without it. */
+/** The line of a field; the line of the mapping if the field is absent. */
 export function lineOf(fields: Fields, key: string): number {
   return fieldOf(fields, key)?.line ?? fields.map.line
 }
@@ -54,8 +54,8 @@ function showKind(value: YamlNode): string {
   return `${kindNames[value.kind]}${source}`
 }
 
-/** A string; numbers and flags are read as written. Empty if it is absent. */
-export function readText(fields: Fields, key: string): StringField {
+/** A string; numbers and flags are read as they are written. Empty if it is absent. */
+export function readString(fields: Fields, key: string): StringField {
   const value = fieldOf(fields, key)
   const absent = { text: '', line: value?.line ?? fields.map.line }
   if (value === undefined || value.kind === 'float' || value.kind === 'time') return absent
@@ -101,7 +101,7 @@ export function readMaps(fields: Fields, key: string): readonly YamlMap[] {
   return []
 }
 
-/** The free mapping of `metadata`; `undefined` if it is absent or empty. */
+/** The arbitrary mapping of `metadata`; `undefined` if it is absent or empty. */
 export function readMetadata(fields: Fields): JsonObject | undefined {
   const value = fieldOf(fields, 'metadata')
   if (value === undefined) return undefined
@@ -112,7 +112,7 @@ export function readMetadata(fields: Fields): JsonObject | undefined {
   const budget = { left: METADATA_VALUES_MAX }
   const json = objectOf(value, { fields, budget })
   if (budget.left >= 0) return value.entries.length === 0 ? undefined : json
-  const message = `metadata may have ${METADATA_VALUES_MAX} values: it has more`
+  const message = `metadata must have at most ${METADATA_VALUES_MAX} values: it has more`
   fields.diagnostics.fault(value.line, `error parsing metadata: ${message}`)
   return undefined
 }
@@ -124,11 +124,11 @@ interface MetadataContext {
 
 function objectOf(map: YamlMap, context: MetadataContext): JsonObject {
   return Object.fromEntries(
-    map.entries.map(({ key, value }) => [keyText(key, context), jsonOf(value, context)]),
+    map.entries.map(({ key, value }) => [keyString(key, context), jsonOf(value, context)]),
   )
 }
 
-function keyText(key: YamlNode, { fields }: MetadataContext): string {
+function keyString(key: YamlNode, { fields }: MetadataContext): string {
   if ('text' in key) return key.text
   fields.diagnostics.fault(key.line, 'error parsing metadata: a key must be a string')
   return ''

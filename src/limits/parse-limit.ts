@@ -1,4 +1,4 @@
-// Reads one `rate_limit` of a rules file. The caller places it in the tree.
+// Reads one `rate_limit` of a rules file. The caller adds it to the tree.
 import { type Algorithm, COUNT_MAX, type Limit } from './algorithm.ts'
 import { algorithms } from './algorithms.ts'
 import { type Unit, units, unitSeconds } from './descriptor.ts'
@@ -12,11 +12,11 @@ import {
   readFlag,
   readMaps,
   readOptionalFlag,
-  readText,
+  readString,
 } from './parse-fields.ts'
 import { type StoreErrorMode, storeErrorModes } from './rule.ts'
 import { slidingWindowLog } from './sliding-window-log.ts'
-import { partsOf, tokenBucket } from './token-bucket.ts'
+import { bucketUnitsOf, tokenBucket } from './token-bucket.ts'
 
 /** The content of one `rate_limit`. */
 export interface ParsedLimit {
@@ -29,7 +29,7 @@ export interface ParsedLimit {
   readonly onStoreError: StoreErrorMode
 }
 
-/** Maximum hits of a limit: the maximum of Envoy's API. */
+/** Maximum hits of a limit, from Envoy's API. */
 const REQUESTS_MAX = 2 ** 32 - 1
 /** Maximum hits of a `sliding_window_log`, which stores the time of each. */
 const LOG_REQUESTS_MAX = 10_000
@@ -37,7 +37,7 @@ const LOG_REQUESTS_MAX = 10_000
 const WINDOW_MS_MIN = 1
 /** Maximum `window`, in milliseconds: 366 days. */
 const WINDOW_MS_MAX = 366 * 86_400_000
-/** Names in `replaces` at most. */
+/** Maximum number of names in `replaces`. */
 const REPLACES_MAX = 100
 
 const windowForm = /^([0-9]{1,12})(ms|s|m|h|d)$/
@@ -48,14 +48,14 @@ const windowUnitMs: Readonly<Record<string, number>> = {
   h: 3_600_000,
   d: 86_400_000,
 }
-const wordsOfLimits = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
+const limitFields = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
 
 /**
- * Reads it; faults are added to the diagnostics, and a harmless value replaces an invalid one.
+ * Reads a limit. Adds faults to the diagnostics and replaces invalid values by valid ones.
  * `denyConsumes` is the default of `deny_consumes` for a fixed window.
  */
 export function parseLimit(fields: Fields, denyConsumes: boolean): ParsedLimit {
-  const name = readText(fields, 'name').text
+  const name = readString(fields, 'name').text
   const replaces = readReplaces(fields, name)
   const isUnlimited = readFlag(fields, 'unlimited')
   if (isUnlimited) checkUnlimited(fields)
@@ -74,11 +74,11 @@ function isUnit(text: string): text is Unit {
 }
 
 function checkUnlimited(fields: Fields): void {
-  const unit = readText(fields, 'unit')
+  const unit = readString(fields, 'unit')
   if (isUnit(unit.text.toUpperCase())) {
     fields.diagnostics.fault(unit.line, 'should not specify rate limit unit when unlimited')
   }
-  for (const field of wordsOfLimits) {
+  for (const field of limitFields) {
     if (fieldOf(fields, field) !== undefined) {
       const message = `should not specify ${field} when unlimited`
       fields.diagnostics.fault(lineOf(fields, field), message)
@@ -90,12 +90,12 @@ function readReplaces(fields: Fields, ownName: string): readonly string[] {
   const entries = readMaps(fields, 'replaces')
   const { diagnostics } = fields
   if (entries.length > REPLACES_MAX) {
-    const message = `replaces may have ${REPLACES_MAX} names: it has ${entries.length}`
+    const message = `replaces must have at most ${REPLACES_MAX} names: it has ${entries.length}`
     diagnostics.fault(lineOf(fields, 'replaces'), message)
     return []
   }
   return entries.map((map) => {
-    const { text, line } = readText({ map, diagnostics }, 'name')
+    const { text, line } = readString({ map, diagnostics }, 'name')
     if (text === '') diagnostics.fault(line, 'should not have an empty replaces entry')
     else if (text === ownName) {
       diagnostics.fault(line, 'replaces should not contain name of same descriptor')
@@ -105,7 +105,7 @@ function readReplaces(fields: Fields, ownName: string): readonly string[] {
 }
 
 function readAlgorithm(fields: Fields): Algorithm {
-  const { text, line } = readText(fields, 'algorithm')
+  const { text, line } = readString(fields, 'algorithm')
   if (text === '') return fixedWindow
   const algorithm = algorithms.find(({ name }) => name === text)
   if (algorithm !== undefined) return algorithm
@@ -115,7 +115,7 @@ function readAlgorithm(fields: Fields): Algorithm {
 }
 
 function readStoreErrorMode(fields: Fields): StoreErrorMode {
-  const { text, line } = readText(fields, 'on_store_error')
+  const { text, line } = readString(fields, 'on_store_error')
   if (text === '') return 'local'
   const mode = storeErrorModes.find((each) => each === text)
   if (mode !== undefined) return mode
@@ -135,7 +135,7 @@ function readWindow(fields: Fields): Window {
     const message = 'unit and window are alternatives: only one of them is allowed'
     fields.diagnostics.fault(lineOf(fields, 'window'), message)
   }
-  const { text, line } = readText(fields, 'window')
+  const { text, line } = readString(fields, 'window')
   const [, count, unit = ''] = windowForm.exec(text) ?? []
   const windowMs = Number(count) * (windowUnitMs[unit] ?? NaN)
   if (windowMs >= WINDOW_MS_MIN && windowMs <= WINDOW_MS_MAX) {
@@ -147,7 +147,7 @@ function readWindow(fields: Fields): Window {
 }
 
 function readUnit(fields: Fields): Window {
-  const { text, line } = readText(fields, 'unit')
+  const { text, line } = readString(fields, 'unit')
   const unit = text.toUpperCase()
   if (isUnit(unit)) return { windowUs: unitSeconds[unit] * 1_000_000, unit }
   fields.diagnostics.fault(line, `invalid rate limit unit '${text}'`)
@@ -186,11 +186,11 @@ function readBurst(fields: Fields, algorithm: Algorithm): number | undefined {
   return undefined
 }
 
-/** Buckets count whole fractions of a hit: too many if the numbers have no common divisor. */
+/** Checks that the level of a full bucket, in whole units, is an exact integer. */
 function checkPrecision(fields: Fields, algorithm: Algorithm, limit: Limit): void {
   if (algorithm !== tokenBucket && algorithm !== leakyBucket) return
-  if (limit.requests === 0 || limit.burst * partsOf(limit).hitParts <= COUNT_MAX) return
+  if (limit.requests === 0 || limit.burst * bucketUnitsOf(limit).hitUnits <= COUNT_MAX) return
   const message = `${algorithm.name} cannot count ${limit.requests} per window exactly`
-  const remedy = `choose a rounder number, or a shorter window`
+  const remedy = 'choose a rounder number or a shorter window'
   fields.diagnostics.fault(lineOf(fields, 'requests_per_unit'), `${message}: ${remedy}`)
 }

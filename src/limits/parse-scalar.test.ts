@@ -1,4 +1,4 @@
-// Plain scalars of YAML have the same type and value as in the reference's parser.
+// Plain YAML scalars have the same type and value as in the parser of envoyproxy/ratelimit.
 import { expect, test } from '@jest/globals'
 import { resolvePlain } from './parse-scalar.ts'
 

@@ -1,10 +1,10 @@
-// The type of a plain scalar of YAML, resolved as the reference's parser does (gopkg.in/yaml.v2),
+// Resolves a plain YAML scalar like the parser of envoyproxy/ratelimit (gopkg.in/yaml.v2) does,
 // so that a file has the same meaning: `yes` is true, `012` is ten, and `1.5` is not a string.
 
 /** The type of a scalar. */
 type ScalarKind = 'null' | 'bool' | 'int' | 'float' | 'time' | 'string'
 
-/** A scalar, resolved. */
+/** A resolved scalar. */
 export interface Scalar {
   readonly kind: ScalarKind
   readonly text: string
@@ -35,7 +35,7 @@ const floatForm = /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/
 const intForm = /^([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))$/
 const timeForm = /^\d{4}-\d{1,2}-\d{1,2}([Tt ]\s*\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?.*)?$/
 
-/** Resolves a scalar that is written without quotes and without a tag. */
+/** Resolves a scalar without quotes and without a tag. */
 export function resolvePlain(text: string): Scalar {
   const word = keywords.get(text)
   if (word !== undefined) return { ...word, text }
@@ -50,11 +50,11 @@ export function resolvePlain(text: string): Scalar {
   return { kind: 'string', text, value: undefined }
 }
 
-/** A whole number of 64 bits in any base; `undefined` for anything else, larger ones included. */
+/** A whole number of 64 bits in any base; `undefined` for all other strings and larger numbers. */
 function parseInteger(plain: string): number | undefined {
-  const parts = intForm.exec(plain)
-  if (parts === null) return undefined
-  const [, sign, hex, binary, octal, decimal = '0'] = parts
+  const groups = intForm.exec(plain)
+  if (groups === null) return undefined
+  const [, sign, hex, binary, octal, decimal = '0'] = groups
   const digits =
     hex !== undefined
       ? `0x${hex}`

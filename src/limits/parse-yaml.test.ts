@@ -1,4 +1,4 @@
-// Parsing YAML into a tree with line numbers: valid and invalid files, and the bounds.
+// Parses YAML into a tree with line numbers: valid files, invalid files and the bounds.
 import { describe, expect, test } from '@jest/globals'
 import { FILE_BYTES_MAX, DEPTH_MAX, type YamlNode, parseYaml } from './parse-yaml.ts'
 import { createDiagnostics } from './rule-fault.ts'
@@ -80,7 +80,7 @@ describe('rejects', () => {
     expect(parse(text)).toEqual({ tree: undefined, faults: [`1: ${message}`] })
   })
 
-  const tooDeep = `lists and mappings may be nested ${DEPTH_MAX} levels deep`
+  const tooDeep = `lists and mappings must be nested at most ${DEPTH_MAX} levels deep`
   test.each([
     ['deeply nested lists', `${'['.repeat(DEPTH_MAX + 1)}${']'.repeat(DEPTH_MAX + 1)}`],
     [

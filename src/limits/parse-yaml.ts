@@ -1,5 +1,5 @@
-// Parses a YAML file into a tree with line numbers, with all aliases resolved and all bounds
-// checked. Independent of rules.
+// Parses a YAML file into a tree with line numbers. Resolves all aliases and checks all bounds.
+// Independent of rules.
 import {
   type Alias,
   type Document,
@@ -15,7 +15,7 @@ import {
 import { resolvePlain, type Scalar } from './parse-scalar.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
-/** A value of a file, and its line. */
+/** A value in a file and its line. */
 export type YamlNode = YamlMap | YamlList | YamlScalar
 
 /** A mapping with unique keys. */
@@ -47,11 +47,11 @@ interface YamlScalar extends Scalar {
   readonly depth: 0
 }
 
-/** Bytes of a file at most. */
+/** Maximum size of a file in bytes. */
 export const FILE_BYTES_MAX = 1024 * 1024
-/** Nested levels of lists and mappings at most, with aliases resolved. */
+/** Maximum number of nested lists and mappings, with aliases resolved. */
 export const DEPTH_MAX = 100
-/** Entries that `<<` copies in one file at most. */
+/** Maximum number of entries that `<<` copies in one file. */
 const MERGED_ENTRIES_MAX = 100_000
 
 const SYNTAX_FAULTS_MAX = 20
@@ -84,8 +84,8 @@ export function parseYaml(text: string, diagnostics: Diagnostics): YamlNode | un
   const parsed = parseAllDocuments(text, {
     lineCounter,
     prettyErrors: false,
-    uniqueKeys: false, // quadratic there; checked below
-    schema: 'failsafe', // resolved below, as the reference does
+    uniqueKeys: false, // takes quadratic time; checked below
+    schema: 'failsafe', // resolved below, like envoyproxy/ratelimit
     resolveKnownTags: false,
     logLevel: 'error',
   })
@@ -116,7 +116,7 @@ interface SyntaxFault {
   readonly pos: readonly [number, number]
 }
 
-/** The message of the reference's parser for its most common case, else our parser's. */
+/** The message of envoyproxy/ratelimit's parser for the most common error, else our parser's. */
 function syntaxMessage(error: SyntaxFault, line: number, text: string): string {
   const isTruncated = error.code === 'MISSING_CHAR' && error.pos[0] >= text.length
   return `yaml: line ${line}: ${isTruncated ? 'found unexpected end of stream' : error.message}`
@@ -215,7 +215,7 @@ function isMergeKey(key: ParsedNode | null): boolean {
   return isScalar(key) && key.source === '<<' && key.type === 'PLAIN'
 }
 
-/** The mappings that `<<` merges: one, or those of a list, of which the first takes precedence. */
+/** The entries that `<<` merges: of one mapping, or of a list; earlier mappings take precedence. */
 function mergedEntries(value: YamlNode, { conversion, line }: Context): readonly YamlEntry[] {
   const maps = value.kind === 'list' ? value.items : [value]
   return maps.flatMap((map) => {
@@ -249,7 +249,7 @@ function bounded(node: YamlMap | YamlList, context: Context): YamlNode {
 }
 
 function tooDeep({ conversion, line }: Context): YamlNode {
-  const message = `lists and mappings may be nested ${DEPTH_MAX} levels deep`
+  const message = `lists and mappings must be nested at most ${DEPTH_MAX} levels deep`
   conversion.diagnostics.fault(line, `error loading config file: ${message}`)
   return emptyScalar(line)
 }

@@ -1,5 +1,5 @@
 // Plans the checks of a call: which rules it hits, which of them replace others, and the effect of
-// each denial. Counts nothing itself.
+// each denial. Counts nothing.
 import type { CounterHits } from './counter-store.ts'
 import type { Descriptor, LimitRequest } from './descriptor.ts'
 import { counterKey, matchDescriptor } from './match.ts'
@@ -8,11 +8,11 @@ import { LimitRequestError, type UncheckedReason } from './verdict.ts'
 
 /** One limit that a call hits. */
 export interface Check {
-  /** Which descriptor of the call, from 0. */
+  /** Index of the descriptor in the call. */
   readonly at: number
   readonly rule: Rule
   readonly hits: number
-  /** Name of its metrics. */
+  /** The path of the rule in metrics. */
   readonly metricPath: string
   readonly count: CounterHits
 }
@@ -20,18 +20,18 @@ export interface Check {
 /** The checks of a call. */
 export interface Plan {
   readonly checks: readonly Check[]
-  /** Of each descriptor, why it may have no check. */
+  /** For each descriptor, the reason if it has no check. */
   readonly uncheckedReasons: readonly UncheckedReason[]
-  readonly isDomainKnown: boolean
+  readonly domainHasRules: boolean
 }
 
-/** Settings for all rules. */
+/** Settings that apply to all rules. */
 export interface PlanOptions {
   /** No rule denies anything. */
   readonly isShadow: boolean
   /** Every rule is a quota. */
   readonly isQuota: boolean
-  /** Whether denied hits count in limits of callers, and in rules without `deny_consumes`. */
+  /** Whether denied hits count in limit overrides. */
   readonly denyConsumes: boolean
 }
 
@@ -48,12 +48,12 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
   const checks: Check[] = []
   const uncheckedReasons: UncheckedReason[] = []
   const replaced = new Set<string>()
-  let isDomainKnown = true
+  let domainHasRules = true
   for (const [at, descriptor] of request.descriptors.entries()) {
     const match = matchDescriptor({ rules, domain, descriptor, denyConsumes })
     uncheckedReasons.push('no-limit')
     if (typeof match === 'string') {
-      if (match === 'unknown-domain') isDomainKnown = false
+      if (match === 'unknown-domain') domainHasRules = false
       continue
     }
     const hits = hitsOf(request, descriptor)
@@ -81,7 +81,7 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
   }
   const isReplaced = ({ rule }: Check) => rule.name !== undefined && replaced.has(rule.name)
   const counting = replaced.size === 0 ? checks : checks.filter((check) => !isReplaced(check))
-  return { checks: counting, uncheckedReasons, isDomainKnown }
+  return { checks: counting, uncheckedReasons, domainHasRules }
 }
 
 function hitsOf(request: LimitRequest, descriptor: Descriptor): number {

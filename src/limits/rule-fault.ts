@@ -1,10 +1,10 @@
 // Collects all faults and warnings of rule files, up to a bound.
 import type { RuleFault } from './rule.ts'
 
-/** Faults listed at most. */
+/** Maximum number of listed faults. */
 export const FAULTS_MAX = 1000
 
-/** Characters of one message at most; values in a file may be longer. */
+/** Maximum length of a message, because values in a file may be longer. */
 const MESSAGE_LENGTH_MAX = 1000
 
 /** A fault as `file:line: message`. */
@@ -14,9 +14,9 @@ export function renderFault({ file, line, message }: RuleFault): string {
 
 /** Faults and warnings of one file. */
 export interface Diagnostics {
-  /** Adds a fault, which rejects the set of rules. */
+  /** Adds a fault; a set of rules with faults is rejected. */
   readonly fault: (line: number, message: string) => void
-  /** Adds a warning: accepted by the reference too, but probably not what the author meant. */
+  /** Adds a warning about valid rules that are probably a mistake. */
   readonly warn: (line: number, message: string) => void
 }
 
@@ -30,7 +30,7 @@ export interface AllDiagnostics {
   warnings(): readonly RuleFault[]
 }
 
-/** An empty list. */
+/** Creates empty diagnostics. */
 export function createDiagnostics(): AllDiagnostics {
   const faults: RuleFault[][] = []
   const warnings: RuleFault[][] = []
@@ -40,7 +40,7 @@ export function createDiagnostics(): AllDiagnostics {
         const list: RuleFault[] = []
         lists.push(list)
         return (line: number, message: string) => {
-          if (list.length <= FAULTS_MAX) list.push({ file, line, message: shortened(message) })
+          if (list.length <= FAULTS_MAX) list.push({ file, line, message: truncated(message) })
         }
       }
       return { fault: collector(faults), warn: collector(warnings) }
@@ -50,7 +50,7 @@ export function createDiagnostics(): AllDiagnostics {
   }
 }
 
-function shortened(message: string): string {
+function truncated(message: string): string {
   const { length } = message
   return length <= MESSAGE_LENGTH_MAX ? message : `${message.slice(0, MESSAGE_LENGTH_MAX)}...`
 }
@@ -59,6 +59,6 @@ function listOf(lists: readonly (readonly RuleFault[])[]): readonly RuleFault[] 
   const all = lists.flatMap((list) => list.toSorted((a, b) => a.line - b.line))
   const beyond = all[FAULTS_MAX]
   if (beyond === undefined) return all
-  const message = `more than ${FAULTS_MAX} faults: the rest is not listed`
+  const message = `more than ${FAULTS_MAX} faults: the others are not listed`
   return [...all.slice(0, FAULTS_MAX), { ...beyond, message }]
 }

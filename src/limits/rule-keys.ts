@@ -1,12 +1,12 @@
-// The keys of a rules file, and where each is allowed. Faults have the reference's messages. The
-// reference checks keys but not their places: a key that it ignores is a warning here.
+// The keys of a rules file and the places where each is allowed. Faults have the messages of
+// envoyproxy/ratelimit, which does not check the places: a key that it ignores is a warning here.
 import type { YamlNode, YamlMap } from './parse-yaml.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
-/** Place of a mapping; `nowhere`: below a key that may not have a mapping. */
+/** Place of a mapping; `nowhere`: below a key whose value must not be a mapping. */
 type Place = 'file' | 'descriptor' | 'limit' | 'replaced' | 'nowhere'
 
-/** Keys of the reference's files, by the places where they have a meaning. */
+/** The reference's keys, with the places where they have an effect. */
 const referenceKeys: Readonly<Record<string, readonly Place[]>> = {
   domain: ['file'],
   descriptors: ['file', 'descriptor'],
@@ -26,7 +26,7 @@ const referenceKeys: Readonly<Record<string, readonly Place[]>> = {
   replaces: ['limit'],
 }
 
-/** Our additional keys. */
+/** The additional keys of Curtail. */
 const ourKeys: Readonly<Record<string, readonly Place[]>> = {
   rate_limits: ['descriptor'],
   hashed: ['descriptor'],
@@ -54,7 +54,7 @@ const placesBelow: Readonly<Record<string, Place>> = {
 
 const SHOWN_ITEMS_MAX = 10
 
-/** Checks the keys of a file, each mapping once, however many aliases refer to it. */
+/** Checks the keys of a file: each mapping once, even if many aliases refer to it. */
 export function checkKeys(root: YamlMap, diagnostics: Diagnostics): void {
   const checked = new Set<YamlMap>()
   const checkMap = (map: YamlMap, place: Place) => {
@@ -96,9 +96,9 @@ function checkKey(key: YamlNode, place: Place, diagnostics: Diagnostics): string
   if (places === undefined) diagnostics.fault(key.line, `config error, unknown key '${name}'`)
   else if (!places.includes(place) && place !== 'nowhere') {
     const allowed = places.map((each) => placeNames[each]).join(' or ')
-    const message = `key '${name}' belongs in ${allowed}`
+    const message = `key '${name}' is allowed only in ${allowed}`
     if (referencePlaces === undefined) diagnostics.fault(key.line, `config error, ${message}`)
-    else diagnostics.warn(key.line, `${message}: it is ignored here`)
+    else diagnostics.warn(key.line, `${message}: it is ignored`)
   }
   return name
 }
@@ -107,7 +107,7 @@ function showItem(value: YamlNode): string {
   return value.kind === 'list' ? '[...]' : show(value)
 }
 
-/** A value as in the reference's messages, except for long or deep ones. */
+/** A value as in the reference's messages, but long or nested values are truncated. */
 function show(value: YamlNode): string {
   switch (value.kind) {
     case 'null':

@@ -12,10 +12,10 @@ import type { YamlMap } from './parse-yaml.ts'
 import type { Rule } from './rule.ts'
 import { lengthPrefixed } from './rule-tree.ts'
 
-/** Limits of one descriptor at most. */
+/** Maximum number of limits in one descriptor. */
 const LIMITS_MAX = 8
 
-/** Reads the limits of a descriptor; `identity` is the descriptor's, `denyConsumes` as above. */
+/** Reads the rules of a descriptor with this path and identity. */
 export function rulesOf(
   fields: Fields,
   { path, identity, denyConsumes }: { path: string; identity: string; denyConsumes: boolean },
@@ -60,7 +60,7 @@ function readLimits(fields: Fields): readonly YamlMap[] {
   if (length === 0 || length > LIMITS_MAX) {
     fields.diagnostics.fault(
       value.line,
-      `${key} may have 1 to ${LIMITS_MAX} limits: it has ${length}`,
+      `${key} must have 1 to ${LIMITS_MAX} limits: it has ${length}`,
     )
     return []
   }

@@ -1,14 +1,14 @@
 // Converts a set of rules to small plain records and back, so that another thread can parse the
-// files while this one builds the rules in slices.
+// files while the main thread builds the rules in slices.
 import { algorithms } from './algorithms.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { addNode, emptyLevel, type OpenLevel } from './rule-tree.ts'
 
 /** One level, with its parent descriptor. Contains no functions. */
 export interface RuleRecord {
-  /** Number of the level of that descriptor, in the order of the records; -1: a domain. */
+  /** Index of the parent's level, in the order of the records; -1: the record is a domain. */
   readonly parent: number
-  /** Of the level itself. */
+  /** `hashedKeys` of the level itself. */
   readonly hashedKeys: readonly string[]
   readonly hashedKeysBelow: readonly string[]
   readonly domain?: string
@@ -22,7 +22,7 @@ type PlainRule = Omit<Rule, 'algorithm'> & { readonly algorithm: string }
 export function* recordsOf(rules: RuleSet): Generator<RuleRecord> {
   let count = 0
   function* below(level: RuleLevel, own: number): Generator<RuleRecord> {
-    // In the order of the file: the first matching wildcard decides.
+    // In the order of the file, because the first matching wildcard decides.
     const exact = [...level.exact.values()].flatMap((values) => [...values.values()])
     for (const node of [...exact, ...level.any.values()]) {
       const { rules: limits, below: inner, ...plain } = node

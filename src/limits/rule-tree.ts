@@ -5,7 +5,7 @@ import { splitPattern } from './wildcard.ts'
 /** A level under construction. */
 export interface OpenLevel extends RuleLevel {
   readonly exact: Map<string, Map<string, RuleNode>>
-  readonly wildcards: { readonly node: RuleNode; readonly parts: readonly string[] }[]
+  readonly wildcards: { readonly node: RuleNode; readonly segments: readonly string[] }[]
   readonly any: Map<string, RuleNode>
   readonly hashedKeys: Set<string>
   readonly hashedKeysBelow: Set<string>
@@ -23,8 +23,8 @@ export function emptyLevel(): OpenLevel {
 }
 
 /**
- * Adds a descriptor. Adds nothing and returns `duplicate` if its key and value exist, `mixed`
- * if its key exists with the other setting of `hashed`.
+ * Adds a descriptor. Adds nothing and returns `duplicate` if its key and value exist, or `mixed` if
+ * its key exists with the other setting of `hashed`.
  */
 export function addNode(
   level: OpenLevel,
@@ -33,22 +33,22 @@ export function addNode(
 ): 'added' | 'duplicate' | 'mixed' {
   const { key, value } = node
   const values = level.exact.get(key)
-  const isKnown = values !== undefined || level.any.has(key)
+  const keyExists = values !== undefined || level.any.has(key)
   if (value === '' ? level.any.has(key) : values?.has(value) === true) return 'duplicate'
-  if (isKnown && level.hashedKeys.has(key) !== isHashed) return 'mixed'
+  if (keyExists && level.hashedKeys.has(key) !== isHashed) return 'mixed'
   if (isHashed) level.hashedKeys.add(key)
   if (isHashed) level.hashedKeysBelow.add(key)
   for (const each of node.below.hashedKeysBelow) level.hashedKeysBelow.add(each)
   if (value === '') level.any.set(key, node)
   else {
     level.exact.set(key, (values ?? new Map<string, RuleNode>()).set(value, node))
-    const parts = splitPattern(value)
-    if (parts.length > 1) level.wildcards.push({ node, parts })
+    const segments = splitPattern(value)
+    if (segments.length > 1) level.wildcards.push({ node, segments })
   }
   return 'added'
 }
 
-/** Every rule of a set; in each level first those of exact values, then those of any value. */
+/** Every rule of a set; on each level first the rules of exact values, then those of any value. */
 export function listRules(rules: RuleSet): readonly Rule[] {
   return [...eachRule(rules)]
 }

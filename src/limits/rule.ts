@@ -1,4 +1,4 @@
-// The parsed rules of an operator, in the tree that matches requests.
+// The parsed rules, as the tree in which requests are matched.
 import type { Algorithm, Limit } from './algorithm.ts'
 import type { Unit } from './descriptor.ts'
 
@@ -8,7 +8,7 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 /** A mapping of YAML. */
 export type JsonObject = Readonly<{ [key: string]: Json }>
 
-/** Decision while the store is unavailable. */
+/** The decisions of a rule while the store is unavailable. */
 export const storeErrorModes = ['local', 'allow', 'deny'] as const
 
 /** One of `storeErrorModes`. */
@@ -18,7 +18,7 @@ export type StoreErrorMode = (typeof storeErrorModes)[number]
 export interface Rule {
   /** Its path, `domain.key_value.key`, as in /rlconfig, metrics and logs. */
   readonly path: string
-  /** Unique for each rule, whatever characters its fields contain; part of each counter key. */
+  /** Unique for each rule, for any characters in its fields; contained in each counter key. */
   readonly identity: string
   /** `name:` in the file. */
   readonly name: string | undefined
@@ -27,16 +27,16 @@ export interface Rule {
   readonly algorithm: Algorithm
   /** `undefined` = unlimited. */
   readonly limit: Limit | undefined
-  /** The unit of the window, if it is one; `undefined` for a window such as 30 s. */
+  /** The unit of the window; `undefined` for a window such as 30 s. */
   readonly unit: Unit | undefined
   /** Shadow mode: counts and reports what it would deny, and denies nothing. */
   readonly isShadow: boolean
-  /** Denies a call only if all the rules of this kind are over their limit. */
+  /** Quota: a call is denied only if all its quotas are exhausted. */
   readonly isQuota: boolean
   readonly onStoreError: StoreErrorMode
-  /** Returned to the caller if the rule admits. */
+  /** Returned to the client if the rule admits the call. */
   readonly metadata: JsonObject | undefined
-  /** Whether its metrics name the whole request instead of the rule. */
+  /** Whether its metrics contain all values of the request. */
   readonly hasDetailedMetric: boolean
 }
 
@@ -45,9 +45,9 @@ export interface RuleNode {
   readonly key: string
   /** Empty: any value. May contain `*` for zero or more characters. */
   readonly value: string
-  /** The rules of a descriptor whose last entry matches this one: none, one or several limits. */
+  /** The rules of a request whose last entry matches this descriptor. */
   readonly rules: readonly Rule[]
-  /** `domain.key_value.key`: the name in metrics that contain no value of a request. */
+  /** `domain.key_value.key`: the path in metrics without values of requests. */
   readonly path: string
   /** Whether each matching value of a request has a separate counter. */
   readonly isVariable: boolean
@@ -62,9 +62,9 @@ export interface RuleNode {
 export interface RuleLevel {
   /** By key, then by exact value. */
   readonly exact: ReadonlyMap<string, ReadonlyMap<string, RuleNode>>
-  /** Those with `*`, in the order of the file. */
-  readonly wildcards: readonly { readonly node: RuleNode; readonly parts: readonly string[] }[]
-  /** Those without a value, by key. */
+  /** Descriptors with `*`, in the order of the file. */
+  readonly wildcards: readonly { readonly node: RuleNode; readonly segments: readonly string[] }[]
+  /** Descriptors without a value, by key. */
   readonly any: ReadonlyMap<string, RuleNode>
   /** Keys whose values are replaced by `sha256:<hex>` before they are matched. */
   readonly hashedKeys: ReadonlySet<string>
@@ -75,7 +75,7 @@ export interface RuleLevel {
 /** All rules, by domain. */
 export type RuleSet = ReadonlyMap<string, RuleLevel>
 
-/** A fault of a file, and its location. */
+/** A fault in a file and its location. */
 export interface RuleFault {
   readonly file: string
   /** From 1. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { FAULTS_MAX, renderFault } from './rule-fault.ts'
-import { DEPTH_MAX, DESCRIPTORS_MAX, parseRules, TEXT_LENGTH_MAX } from './rules.ts'
+import { DEPTH_MAX, DESCRIPTORS_MAX, parseRules, STRING_LENGTH_MAX } from './rules.ts'
 import { faultsOf, file, limit } from '../../test/kit/rules-file.ts'
 
 describe('faults in the structure', () => {
@@ -18,12 +18,12 @@ describe('faults in the structure', () => {
       ],
     ],
     [
-      'descriptors that are no list',
+      'descriptors that are not a list',
       'domain: d\ndescriptors: some\n',
       [`2: ${loading} descriptors must be a list: it is a string 'some'`],
     ],
     [
-      'a limit that is no mapping',
+      'a limit that is not a mapping',
       file('rate_limit: 5'),
       [`4: ${loading} rate_limit must be a mapping or a list of mappings: it is a number '5'`],
     ],
@@ -52,8 +52,8 @@ describe('faults in the structure', () => {
     ],
     [
       'a string that is too long',
-      file(`value: ${'v'.repeat(TEXT_LENGTH_MAX + 1)}`),
-      [`4: value may have ${TEXT_LENGTH_MAX} characters: it has ${TEXT_LENGTH_MAX + 1}`],
+      file(`value: ${'v'.repeat(STRING_LENGTH_MAX + 1)}`),
+      ['4: value must have at most 1024 characters: it has 1025'],
     ],
   ])('%s', (_, text, faults) => {
     expect(faultsOf(text)).toEqual(faults)
@@ -79,13 +79,13 @@ test('all faults of all files are listed together, in the order of their lines',
   ])
 })
 
-test('a probable mistake that the reference accepts is a warning', () => {
+test('a probable mistake that envoyproxy/ratelimit accepts is a warning', () => {
   const text = limit('unit: day', 'shadow_mode: true') + '---\ndomain: other\n'
   const parsed = parseRules([{ name: 'f', text }], { mergeDomains: false })
   if ('faults' in parsed) throw new Error('rejected')
   expect(parsed.warnings.map(renderFault)).toEqual([
     'f:5: requests_per_unit is missing, which means 0: every request is denied',
-    "f:6: key 'shadow_mode' belongs in a descriptor: it is ignored here",
+    "f:6: key 'shadow_mode' is allowed only in a descriptor: it is ignored",
     'f:7: only the first YAML document of a file is read',
   ])
   expect([...parsed.rules.keys()]).toEqual(['d'])
@@ -125,10 +125,10 @@ test('any input results in rules or faults', () => {
     '~',
     '\u{1f600}',
   ]
-  const texts = fc.array(fc.constantFrom(...words, ...marks, ...others), { maxLength: 40 })
+  const tokens = fc.array(fc.constantFrom(...words, ...marks, ...others), { maxLength: 40 })
   fc.assert(
-    fc.property(texts, fc.boolean(), (parts, isBelow) => {
-      const text = `${isBelow ? 'domain: d\ndescriptors:\n- key: k\n  ' : ''}${parts.join('')}`
+    fc.property(tokens, fc.boolean(), (sequence, isBelow) => {
+      const text = `${isBelow ? 'domain: d\ndescriptors:\n- key: k\n  ' : ''}${sequence.join('')}`
       const parsed = parseRules([{ name: 'f', text }], { mergeDomains: true })
       if ('faults' in parsed) expect(parsed.faults[0]?.line).toBeGreaterThan(0)
       else expect(parsed.rules.size).toBe(1)
@@ -138,13 +138,13 @@ test('any input results in rules or faults', () => {
 })
 
 describe('bounds', () => {
-  test('descriptors may be nested up to a depth', () => {
+  test('descriptors can be nested up to a maximum depth', () => {
     const nested = (depth: number): string =>
       `{key: k${depth > 1 ? `, descriptors: [${nested(depth - 1)}]` : ''}}`
     const text = (depth: number) => `domain: d\ndescriptors: [${nested(depth)}]\n`
     expect(faultsOf(text(DEPTH_MAX))).toEqual([])
     expect(faultsOf(text(DEPTH_MAX + 1))).toEqual([
-      `2: descriptors may be nested ${DEPTH_MAX} deep`,
+      `2: descriptors must be nested at most ${DEPTH_MAX} levels deep`,
     ])
   })
 
@@ -163,7 +163,7 @@ describe('bounds', () => {
     ['limits', 8, (n: number) => file(listOf('rate_limit', n, () => '{unlimited: true}'))],
     ['names in replaces', 100, replaces],
     ['metadata', 1000, (n: number) => file(`metadata: {${listOf('a', n - 1, () => '1')}}`)],
-    ['characters', TEXT_LENGTH_MAX, (n: number) => file(`value: ${'v'.repeat(n)}`)],
+    ['characters', STRING_LENGTH_MAX, (n: number) => file(`value: ${'v'.repeat(n)}`)],
     ['requests', 2 ** 32 - 1, (n: number) => limit('unit: day', `requests_per_unit: ${n}`)],
     ['requests of a log', 10_000, log],
   ])('%s: exactly %i are accepted, one more is a fault', (_, max, text) => {
@@ -178,7 +178,9 @@ describe('bounds', () => {
       return `- &x${i + 1} {key: l${i}, descriptors: ${twice}}\n`
     })
     expect(faultsOf(`domain: d\ndescriptors:\n${leaf}${layers.join('')}`)).toEqual([
-      expect.stringContaining(`all files together may have ${DESCRIPTORS_MAX} descriptors`),
+      expect.stringContaining(
+        `all files must have at most ${DESCRIPTORS_MAX} descriptors in total`,
+      ),
     ])
   })
 
@@ -186,7 +188,7 @@ describe('bounds', () => {
     const layers = Array.from({ length: 15 }, (_, i) => `x${i + 1}: &x${i + 1} [*x${i}, *x${i}]`)
     const lines = ['metadata:', '  x0: &x0 [1]', ...layers.map((line) => `  ${line}`)]
     expect(faultsOf(file(...lines))).toEqual([
-      '5: error parsing metadata: metadata may have 1000 values: it has more',
+      '5: error parsing metadata: metadata must have at most 1000 values: it has more',
     ])
   })
 
@@ -201,6 +203,6 @@ describe('bounds', () => {
     const text = `domain: d\ndescriptors:\n${'- value: v\n'.repeat(FAULTS_MAX + 500)}`
     const faults = faultsOf(text)
     expect(faults).toHaveLength(FAULTS_MAX + 1)
-    expect(faults.at(-1)).toBe(`1003: more than ${FAULTS_MAX} faults: the rest is not listed`)
+    expect(faults.at(-1)).toBe(`1003: more than ${FAULTS_MAX} faults: the others are not listed`)
   })
 })

@@ -1,16 +1,16 @@
-// The rules that the fields of a file define, including the shipped file.
+// The rules that the fields of a file define, and those of the shipped file.
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import type { Rule } from './rule.ts'
 import { matchDescriptor } from './match.ts'
 import { type ParsedRuleFiles, parseRules } from './rules.ts'
 
-function parse(...texts: string[]): ParsedRuleFiles {
-  const files = texts.map((text, at) => ({ name: `f${at}`, text }))
+function parse(...contents: string[]): ParsedRuleFiles {
+  const files = contents.map((text, at) => ({ name: `f${at}`, text }))
   return parseRules(files, { mergeDomains: false })
 }
 
-/** The rules of the one descriptor of a file, whose lines these are. */
+/** The rules of the only descriptor in a file with these lines. */
 function rulesOf(...lines: string[]): readonly Rule[] {
   const body = lines.map((line) => `  ${line}\n`).join('')
   const parsed = parse(`domain: d\ndescriptors:\n- key: k\n${body}`)
@@ -21,7 +21,7 @@ function rulesOf(...lines: string[]): readonly Rule[] {
 const limitOf = (fields: string) => rulesOf(`rate_limit: {${fields}}`)[0]
 
 describe('a limit', () => {
-  test('in the syntax of the reference is a fixed window that counts denied hits', () => {
+  test('in the syntax of envoyproxy/ratelimit is a fixed window that counts denied hits', () => {
     expect(limitOf('unit: minute, requests_per_unit: 20')).toMatchObject({
       path: 'd.k',
       name: undefined,
@@ -91,12 +91,12 @@ describe('a limit', () => {
     expect(limitOf(`${bucket}, burst: 5`)?.limit?.burst).toBe(5)
   })
 
-  test('may be unlimited, whatever its number of requests is', () => {
+  test('may be unlimited, for any number of requests', () => {
     const rule = limitOf('unlimited: true, requests_per_unit: 5, name: free')
     expect(rule).toMatchObject({ limit: undefined, unit: undefined, name: 'free' })
   })
 
-  test('accepts the number formats of the reference', () => {
+  test('accepts the number formats of envoyproxy/ratelimit', () => {
     const numbers = ['0', '1_000', '0x10', '010', '4294967295'].map(
       (number) => limitOf(`unit: day, requests_per_unit: ${number}`)?.limit?.requests,
     )

@@ -1,9 +1,9 @@
-// Faults of a rules file, with message and line; messages of the reference are equal to its own.
+// Faults of a rules file, with message and line; those of envoyproxy/ratelimit have its messages.
 import { describe, expect, test } from '@jest/globals'
 import { parseRules } from './rules.ts'
 import { faultsOf, file, limit } from '../../test/kit/rules-file.ts'
 
-describe('faults that the reference reports too', () => {
+describe('faults that envoyproxy/ratelimit also reports', () => {
   test.each([
     ['no domain', 'descriptors:\n', ['1: config file cannot have empty domain']],
     ['an empty file', '', ['1: config file cannot have empty domain']],
@@ -147,7 +147,7 @@ describe('faults in our additional fields', () => {
       limit('unit: year', 'requests_per_unit: 4294967291', 'algorithm: token_bucket'),
       [
         '6: token_bucket cannot count 4294967291 per window exactly: ' +
-          'choose a rounder number, or a shorter window',
+          'choose a rounder number or a shorter window',
       ],
     ],
     [
@@ -165,7 +165,7 @@ describe('faults in our additional fields', () => {
       file('quota_mode: true', 'rate_limits:', `- {${minute}, ${five}}`, `- {unit: day, ${five}}`),
       ['4: quota_mode cannot be used with several limits'],
     ],
-    ['no limits', file('rate_limit: []'), ['4: rate_limit may have 1 to 8 limits: it has 0']],
+    ['no limits', file('rate_limit: []'), ['4: rate_limit must have 1 to 8 limits: it has 0']],
     [
       'rate_limit and rate_limits',
       file('rate_limit: {unlimited: true}', 'rate_limits: [{unlimited: true}]'),
@@ -179,7 +179,7 @@ describe('faults in our additional fields', () => {
     [
       'our fields in a wrong place',
       file('algorithm: token_bucket'),
-      ["4: config error, key 'algorithm' belongs in rate_limit"],
+      ["4: config error, key 'algorithm' is allowed only in rate_limit"],
     ],
     [
       'a key that is hashed in one descriptor only',

@@ -1,5 +1,5 @@
-// The grammar of rule files: parses YAML into the tree of rules, or reports every fault of every
-// file at once. Does no I/O.
+// The grammar of rule files: parses YAML into the tree of rules, or reports all faults of all
+// files. Does no I/O.
 import { rulesOf } from './rule-limits.ts'
 import {
   type Fields,
@@ -7,7 +7,7 @@ import {
   type StringField,
   readFlag,
   readMaps,
-  readText,
+  readString,
 } from './parse-fields.ts'
 import { type YamlMap, parseYaml } from './parse-yaml.ts'
 import { type AllDiagnostics, createDiagnostics, type Diagnostics } from './rule-fault.ts'
@@ -15,12 +15,12 @@ import { checkKeys } from './rule-keys.ts'
 import type { RuleFault, RuleNode, RuleSet } from './rule.ts'
 import { addNode, emptyLevel, lengthPrefixed, type OpenLevel } from './rule-tree.ts'
 
-/** Nested descriptors at most. */
+/** Maximum depth of nested descriptors. */
 export const DEPTH_MAX = 32
-/** Descriptors of all files at most, with aliases resolved. */
+/** Maximum number of descriptors in all files, with aliases resolved. */
 export const DESCRIPTORS_MAX = 100_000
-/** Characters of a domain, a key or a value at most. */
-export const TEXT_LENGTH_MAX = 1024
+/** Maximum length of a domain, a key or a value. */
+export const STRING_LENGTH_MAX = 1024
 
 /** A file to parse. */
 export interface RuleFile {
@@ -33,7 +33,7 @@ export interface RuleFile {
 export type ParsedRuleFiles =
   | {
       readonly rules: RuleSet
-      /** Warnings: accepted by the reference too, but probably not what the author meant. */
+      /** Warnings about valid rules that are probably a mistake. */
       readonly warnings: readonly RuleFault[]
     }
   | { readonly faults: readonly RuleFault[] }
@@ -77,7 +77,7 @@ function loadFile(parsing: Parsing, { name, text }: RuleFile): void {
   const map: YamlMap = root.kind === 'map' ? root : { ...root, kind: 'map', entries: [] }
   checkKeys(map, diagnostics)
   const fields: Fields = { map, diagnostics }
-  const domain = readText(fields, 'domain')
+  const domain = readString(fields, 'domain')
   checkLength('domain', domain, diagnostics)
   const level = levelOf(parsing, domain, diagnostics)
   const identity = lengthPrefixed(domain.text)
@@ -85,17 +85,17 @@ function loadFile(parsing: Parsing, { name, text }: RuleFile): void {
   for (const each of readMaps(fields, 'descriptors')) loadDescriptor({ map: each, diagnostics }, at)
 }
 
-/** The level for the descriptors of a file; if the domain is invalid, a level of no rule set. */
+/** The level for the descriptors of a file; if the domain is invalid, a level outside the set. */
 function levelOf(
   { rules, mergeDomains }: Parsing,
   { text, line }: { text: string; line: number },
   diagnostics: Diagnostics,
 ): OpenLevel {
   const level = emptyLevel()
-  const known = rules.get(text)
+  const existing = rules.get(text)
   if (text === '') diagnostics.fault(line, 'config file cannot have empty domain')
-  else if (known === undefined) rules.set(text, level)
-  else if (mergeDomains) return known
+  else if (existing === undefined) rules.set(text, level)
+  else if (mergeDomains) return existing
   else diagnostics.fault(line, `duplicate domain '${text}' in config file`)
   return level
 }
@@ -118,8 +118,8 @@ function loadDescriptor(fields: Fields, at: DescriptorContext): void {
   const composite = value === '' ? key : `${key}_${value}`
   const path = `${at.path}.${composite}`
   const isShared = readShared(fields, composite, value)
-  const parts = [key, value, isShared ? 'shared' : '']
-  const identity = at.identity + parts.map(lengthPrefixed).join('')
+  const components = [key, value, isShared ? 'shared' : '']
+  const identity = at.identity + components.map(lengthPrefixed).join('')
   const node: RuleNode = {
     key,
     value,
@@ -154,24 +154,27 @@ function isWithinBounds(
   { parsing, depth }: DescriptorContext,
 ): boolean {
   if (depth > DEPTH_MAX) {
-    diagnostics.fault(map.line, `descriptors may be nested ${DEPTH_MAX} deep`)
+    diagnostics.fault(map.line, `descriptors must be nested at most ${DEPTH_MAX} levels deep`)
     return false
   }
   parsing.descriptorsLeft -= 1
   if (parsing.descriptorsLeft === -1) {
-    diagnostics.fault(map.line, `all files together may have ${DESCRIPTORS_MAX} descriptors`)
+    diagnostics.fault(
+      map.line,
+      `all files must have at most ${DESCRIPTORS_MAX} descriptors in total`,
+    )
   }
   return parsing.descriptorsLeft >= 0
 }
 
 function checkLength(name: string, { text, line }: StringField, diagnostics: Diagnostics): void {
-  if (text.length <= TEXT_LENGTH_MAX) return
-  const message = `${name} may have ${TEXT_LENGTH_MAX} characters: it has ${text.length}`
+  if (text.length <= STRING_LENGTH_MAX) return
+  const message = `${name} must have at most ${STRING_LENGTH_MAX} characters: it has ${text.length}`
   diagnostics.fault(line, message)
 }
 
 function readKey(fields: Fields): string {
-  const key = readText(fields, 'key')
+  const key = readString(fields, 'key')
   const { text, line } = key
   checkLength('key', key, fields.diagnostics)
   if (text === '') fields.diagnostics.fault(line, 'descriptor has empty key')
@@ -184,9 +187,9 @@ function readKey(fields: Fields): string {
 const hashedForm = /^sha256:[0-9a-f]{64}$/
 const hashedPattern = /^(\*|sha256:.*\*)/
 
-/** Reads a value. If it must be hashed and is not, it is a secret and is never printed. */
+/** Reads a value. A value that must be hashed but is not is a secret and is never printed. */
 function readValue(fields: Fields, isHashed: boolean): { value: string; isRejected: boolean } {
-  const field = readText(fields, 'value')
+  const field = readString(fields, 'value')
   const { text, line } = field
   checkLength('value', field, fields.diagnostics)
   if (!isHashed || text === '' || hashedForm.test(text) || hashedPattern.test(text)) {

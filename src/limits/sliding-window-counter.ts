@@ -1,5 +1,5 @@
-// Sliding window counter: the hits of this window, and the overlapping share of the previous one.
-// Approximate, in constant memory, without the burst at a boundary.
+// Sliding window counter: the hits of the current window plus the overlapping share of the previous
+// one. Approximate, in constant memory, without the burst at a boundary.
 import { type Algorithm, isTooFarAhead } from './algorithm.ts'
 
 /** State: [start of the window, hits in it, hits in the previous one]. */
@@ -46,7 +46,7 @@ interface Snapshot {
   readonly windowUs: number
   readonly current: number
   readonly previous: number
-  /** Elapsed time of the window; below 0 if the clock was set back before its start. */
+  /** Elapsed time of the window; negative if the clock was set back before its start. */
   readonly elapsedUs: number
 }
 
@@ -54,13 +54,13 @@ function estimate({ windowUs, current, previous, elapsedUs }: Snapshot): number 
   return current + (previous * (windowUs - Math.max(0, elapsedUs))) / windowUs
 }
 
-/** Until no counted hit overlaps the window. */
+/** Time until no counted hit overlaps the window. */
 function resetOf({ windowUs, current, previous, elapsedUs }: Snapshot): number {
   if (current > 0) return 2 * windowUs - elapsedUs
   return previous > 0 ? windowUs - elapsedUs : 0
 }
 
-/** Until `cost` hits fit: later in this window, or in the next one, which overlaps this one. */
+/** Time until `cost` hits fit: in the current window, or in the next one, which overlaps it. */
 function waitUs(window: Snapshot, cost: number): number {
   const { requests, windowUs, current, elapsedUs } = window
   if (cost > requests) return Infinity
@@ -70,7 +70,7 @@ function waitUs(window: Snapshot, cost: number): number {
   return windowUs - elapsedUs + firstFit(next, cost)
 }
 
-/** The first elapsed time of the window at which the hits fit; at least its length if none. */
+/** The first elapsed time of the window at which the hits fit; at least its length if never. */
 function firstFit(
   { requests, windowUs, current, previous, elapsedUs }: Snapshot,
   cost: number,

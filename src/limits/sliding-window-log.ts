@@ -1,4 +1,4 @@
-// Sliding window log: keeps the time of each admitted hit and counts those within the window.
+// Sliding window log: stores the time of each admitted hit and counts those within the window.
 // Exact, with memory proportional to the limit, which rules therefore bound.
 import { type Algorithm, type DecisionInput, isTooFarAhead } from './algorithm.ts'
 
@@ -10,7 +10,7 @@ export const slidingWindowLog: Algorithm = {
     const { cost, nowUs, limit } = input
     const { requests, windowUs } = limit
     const { stored, isClamped } = clamped(input)
-    const atUs = Math.max(nowUs, stored.at(-1) ?? nowUs) // a clock that was set back drops no hits
+    const atUs = Math.max(nowUs, stored.at(-1) ?? nowUs) // setting the clock back drops no hits
     const hits = stored.filter((hitUs) => hitUs > atUs - windowUs)
     const admitted = cost <= 0 ? cost < 0 || hits.length < requests : hits.length + cost <= requests
     const after = !admitted || cost === 0 ? hits : changed(hits, cost, atUs)
@@ -28,7 +28,7 @@ export const slidingWindowLog: Algorithm = {
   },
 }
 
-/** The hits; those too far ahead get the time of the last one before them, at least now. */
+/** The hits; those too far ahead get the time of the last hit before them, at least `nowUs`. */
 function clamped(input: DecisionInput): { stored: readonly number[]; isClamped: boolean } {
   const stored = input.state ?? []
   if (!isTooFarAhead(stored.at(-1) ?? 0, input)) return { stored, isClamped: false }
@@ -43,7 +43,7 @@ function changed(hits: readonly number[], cost: number, atUs: number): number[] 
   return [...hits, ...Array.from({ length: cost }, () => atUs)]
 }
 
-/** When enough of the hits have left the window. */
+/** The time at which enough hits have left the window. */
 function waitUs(input: {
   hits: readonly number[]
   cost: number

@@ -1,7 +1,7 @@
-// Token bucket: admits a burst, then hits at the refill rate. Refill is continuous and capped.
+// Token bucket: admits a burst, then hits at the refill rate. Refills continuously up to the burst.
 import { type Algorithm, type DecisionInput, type Decision, isTooFarAhead } from './algorithm.ts'
 
-/** State: [time of the write, used parts of the bucket at that time, parts per hit]. */
+/** State: [time of the write, level of the bucket at that time, units of the level per hit]. */
 export const tokenBucket: Algorithm = {
   name: 'token_bucket',
   takesBurst: true,
@@ -9,74 +9,74 @@ export const tokenBucket: Algorithm = {
 }
 
 /**
- * The bucket as a level that hits raise and time lowers. A hit adds `hitParts` parts, and a
- * microsecond drains `drainParts`: whole numbers, so that nothing is lost by rounding.
+ * The bucket has a level that hits raise and time lowers. A hit adds `hitUnits` and a microsecond
+ * drains `drainUnits`: whole numbers, so that no rounding errors accumulate.
  */
 export function decideByDrain(
   input: DecisionInput,
-  /** Hits that are admitted at once; `singleHits`: of these, hits admitted one by one. */
+  /** Hits admitted in one call; `singleHits`: hits admitted one by one. */
   { burst, singleHits = burst }: { burst: number; singleHits?: number },
 ): Decision {
   const { cost, nowUs, limit } = input
-  if (limit.requests === 0) return bannedDecision(cost)
-  const { hitParts, drainParts } = partsOf(limit)
-  const { stateTimeUs, usedParts, isClamped } = lastWrite(input, hitParts)
-  const atUs = Math.max(nowUs, stateTimeUs) // a clock set back refills nothing
-  const level = Math.max(0, usedParts - (atUs - stateTimeUs) * drainParts)
-  const full = burst * hitParts
-  const requested = level + Math.max(1, cost) * hitParts
+  if (limit.requests === 0) return zeroLimitDecision(cost)
+  const { hitUnits, drainUnits } = bucketUnitsOf(limit)
+  const { stateTimeUs, usedUnits, isClamped } = lastWrite(input, hitUnits)
+  const atUs = Math.max(nowUs, stateTimeUs) // setting the clock back refills nothing
+  const level = Math.max(0, usedUnits - (atUs - stateTimeUs) * drainUnits)
+  const full = burst * hitUnits
+  const requested = level + Math.max(1, cost) * hitUnits
   const admitted = cost < 0 || requested <= full
-  const after = admitted ? Math.max(0, level + cost * hitParts) : level
+  const after = admitted ? Math.max(0, level + cost * hitUnits) : level
   // If the clock was set back, nothing drains until it reaches the time of the state.
-  const untilUs = (parts: number) => atUs - nowUs + Math.ceil(parts / drainParts)
+  const untilUs = (units: number) => atUs - nowUs + Math.ceil(units / drainUnits)
   const resetUs = after === 0 ? 0 : untilUs(after)
   return {
     admitted,
-    remaining: Math.max(0, Math.floor((singleHits * hitParts - after) / hitParts)),
+    remaining: Math.max(0, Math.floor((singleHits * hitUnits - after) / hitUnits)),
     over: admitted ? 0 : cost,
     resetUs,
     retryAfterUs: admitted ? 0 : cost > burst ? Infinity : untilUs(requested - full),
-    next: after === level && !isClamped ? undefined : [atUs, after, hitParts],
+    next: after === level && !isClamped ? undefined : [atUs, after, hitUnits],
     expiresInUs: resetUs,
   }
 }
 
-/** The time of the state, and the used parts at that time, in parts of the current limit. */
-function lastWrite(input: DecisionInput, hitParts: number) {
+/** The time of the state and its level, converted to the units of the current limit. */
+function lastWrite(input: DecisionInput, hitUnits: number) {
   const { state, nowUs } = input
-  const [stateUs = nowUs, storedParts = 0, ofParts = hitParts] = state ?? []
+  const [stateUs = nowUs, storedUnits = 0, storedHitUnits = hitUnits] = state ?? []
   const isClamped = isTooFarAhead(stateUs, input)
-  // If the number of requests has changed, so have the parts per hit; used hits stay used.
-  const usedParts =
-    ofParts === hitParts ? storedParts : Math.ceil((storedParts / ofParts) * hitParts)
-  return { stateTimeUs: isClamped ? nowUs : stateUs, usedParts, isClamped }
+  // If the number of requests has changed, so have the units per hit; used hits stay used.
+  const usedUnits =
+    storedHitUnits === hitUnits ? storedUnits : Math.ceil((storedUnits / storedHitUnits) * hitUnits)
+  return { stateTimeUs: isClamped ? nowUs : stateUs, usedUnits, isClamped }
 }
 
-/** Parts of a hit and of a microsecond. */
-interface Parts {
-  readonly hitParts: number
-  readonly drainParts: number
+/** Units of the level for a hit and for a microsecond. */
+interface BucketUnits {
+  readonly hitUnits: number
+  readonly drainUnits: number
 }
 
-const partsKnown = new WeakMap<object, Parts>()
+const unitsCache = new WeakMap<object, BucketUnits>()
 
-/** Parts of a limit: `windowUs` and `requests` without their common divisor, computed once. */
-export function partsOf(limit: { requests: number; windowUs: number }): Parts {
-  let parts = partsKnown.get(limit)
-  if (parts === undefined) {
+/** The units of a limit: `windowUs` and `requests` without their common divisor; cached. */
+export function bucketUnitsOf(limit: { requests: number; windowUs: number }): BucketUnits {
+  let units = unitsCache.get(limit)
+  if (units === undefined) {
     const divisor = commonDivisor(limit.windowUs, limit.requests)
-    parts = { hitParts: limit.windowUs / divisor, drainParts: limit.requests / divisor }
-    partsKnown.set(limit, parts)
+    units = { hitUnits: limit.windowUs / divisor, drainUnits: limit.requests / divisor }
+    unitsCache.set(limit, units)
   }
-  return parts
+  return units
 }
 
 function commonDivisor(a: number, b: number): number {
   return b === 0 ? a : commonDivisor(b, a % b)
 }
 
-/** A limit of 0 requests: a bucket that never drains. */
-function bannedDecision(cost: number): Decision {
+/** The decision for a limit of 0 requests, whose bucket never drains. */
+function zeroLimitDecision(cost: number): Decision {
   const admitted = cost < 0
   const retryAfterUs = admitted ? 0 : Infinity
   const over = admitted ? 0 : cost

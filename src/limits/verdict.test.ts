@@ -92,7 +92,7 @@ describe('codeOf()', () => {
     expect(codeOf(checked, false)).toBe(code)
   })
 
-  test('if all rules are quotas, a call is admitted if one of them admits it', () => {
+  test('if all rules are quotas, one that admits is sufficient to admit the call', () => {
     expect(codeOf([decided({ decision: denied }), decided({})], true)).toBe('OK')
     expect(codeOf([decided({ decision: denied })], true)).toBe('OVER_LIMIT')
   })
@@ -134,7 +134,7 @@ describe('reportedLimitOf()', () => {
     })
   })
 
-  test('a quota is reported only if no other limit denies: the one that resets first', () => {
+  test('a quota is reported only if no other limit denies: the first one to reset', () => {
     const quota = (name: string, retryAfterUs: number) =>
       decided({ rule: { name, isQuota: true }, decision: { ...denied, retryAfterUs } })
     const rate = decided({ rule: { name: 'rate' }, decision: { ...denied, retryAfterUs: 1 } })

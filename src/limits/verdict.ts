@@ -6,10 +6,10 @@ import type { Json, JsonObject, Rule } from './rule.ts'
 /** Whether a call, or one of its descriptors, is admitted. */
 export type Code = 'OK' | 'OVER_LIMIT'
 
-/** The response for one descriptor. */
+/** The status of one descriptor in the response. */
 export interface DescriptorStatus {
   readonly code: Code
-  /** The limit that decided; `undefined`: there is no limit, or it is unlimited. */
+  /** The deciding limit; `undefined`: no limit applies, or it is unlimited. */
   readonly currentLimit:
     | {
         readonly requestsPerUnit: number
@@ -29,19 +29,19 @@ export interface Verdict {
   readonly code: Code
   /** In the order of the descriptors. */
   readonly statuses: readonly DescriptorStatus[]
-  /** For the client of the proxy, whether the call is admitted or denied. */
+  /** Headers for the client of the proxy, if the call is admitted and if it is denied. */
   readonly responseHeaders: readonly (readonly [name: string, value: string])[]
   /** Body of the proxy's own response if the call is denied. */
   readonly body: string | undefined
   readonly dynamicMetadata: JsonObject | undefined
 }
 
-/** Decides a call. Throws LimitRequestError, or any other error for a defect. */
+/** Decides a call. Throws LimitRequestError; any other error is a defect. */
 export type DecideLimits = (request: LimitRequest) => Promise<Verdict>
 
 /**
- * A call that cannot be decided; the caller gets the message. It has no stack trace: that would
- * take most of the time of an invalid call.
+ * An invalid call; the client gets the message. The error has no stack trace, which would take most
+ * of the time of an invalid call.
  */
 export class LimitRequestError extends Error {
   override readonly name = 'LimitRequestError'
@@ -56,14 +56,14 @@ export class LimitRequestError extends Error {
 
 /** One limit that a call hits, and its decision. */
 export interface CheckedLimit {
-  /** Which descriptor of the call, from 0. */
+  /** Index of the descriptor in the call. */
   readonly at: number
   readonly rule: Rule
   readonly hits: number
   readonly decision: Decision
 }
 
-/** Why a descriptor counts against no limit. */
+/** The reason why a descriptor counts against no limit. */
 export type UncheckedReason = 'unlimited' | 'no-limit'
 
 const UINT32_MAX = 2 ** 32 - 1
@@ -73,7 +73,7 @@ export interface LimitState {
   /** Maximum number of requests; for a bucket, its burst. */
   readonly limit: number
   readonly remaining: number
-  /** Until the whole limit is available. */
+  /** Time until the whole limit is available. */
   readonly resetUs: number
   /** Time of the decision by the store's clock; `undefined`: now. */
   readonly decidedAtUs?: number | undefined
@@ -88,7 +88,7 @@ export interface ReportedLimit extends LimitState {
 }
 
 /**
- * Whether a call is admitted: not if one limit denies it, nor if all quotas are exhausted.
+ * Whether a call is admitted: if no limit denies it and not all quotas are exhausted.
  * `areAllQuotas`: every limit is a quota.
  */
 export function codeOf(checked: readonly CheckedLimit[], areAllQuotas: boolean): Code {
@@ -106,9 +106,9 @@ export function codeOf(checked: readonly CheckedLimit[], areAllQuotas: boolean):
 }
 
 /**
- * The limit to report to the client: if the call is admitted, the one with the least remaining of
- * those that counted hits; else the one with the longest wait of those that deny it alone,
- * or with the shortest of the quotas that deny it together.
+ * The limit to report to the client. If the call is admitted: the limit with the least remaining
+ * among those that counted hits. If it is denied: the limit with the longest wait among those that
+ * deny it alone, else the quota with the shortest wait.
  */
 export function reportedLimitOf(
   checked: readonly CheckedLimit[],
@@ -136,7 +136,8 @@ export function reportedLimitOf(
 
 /**
  * The limit that the headers of envoyproxy/ratelimit report, including limits in shadow mode and
- * peeked ones: the last that denies and is no quota, else the first with the least remaining.
+ * peeked limits: the last one that denies and is not a quota, else the first one with the least
+ * remaining.
  */
 export function referenceLimitStateOf(
   checked: readonly CheckedLimit[],
@@ -156,7 +157,7 @@ export function referenceLimitStateOf(
   return { limit: capacityOf(reported.rule), remaining: least, resetUs: reported.decision.resetUs }
 }
 
-/** Whether `one` is reported instead of `other`: the longest wait, or the first quota to reset. */
+/** Whether `one` is reported instead of `other`: a longer wait, or the first quota to reset. */
 function outranks(areAllQuotas: boolean): (one: CheckedLimit, other: CheckedLimit) => boolean {
   const isQuota = ({ rule }: CheckedLimit) => areAllQuotas || rule.isQuota
   return (one, other) => {
@@ -165,7 +166,7 @@ function outranks(areAllQuotas: boolean): (one: CheckedLimit, other: CheckedLimi
   }
 }
 
-/** When the whole limit is available, in seconds since the Unix epoch, rounded up. */
+/** The time at which the whole limit is available, in Unix seconds, rounded up. */
 export function resetAtOf(
   { resetUs, decidedAtUs }: Pick<ReportedLimit, 'resetUs' | 'decidedAtUs'>,
   nowMs: number,
@@ -173,7 +174,7 @@ export function resetAtOf(
   return Math.ceil(((decidedAtUs ?? nowMs * 1000) + resetUs) / 1_000_000)
 }
 
-/** Hits that an unused rule admits at once. */
+/** Hits that an unused rule admits in one burst. */
 export function capacityOf({ algorithm, limit }: Rule): number {
   if (limit === undefined) return UINT32_MAX
   return algorithm.takesBurst ? limit.burst : limit.requests
@@ -184,7 +185,7 @@ function nameOf({ name, path }: Rule): string {
   return name ?? path
 }
 
-/** Whether `one` precedes `other`: it denies longest, or has least remaining. */
+/** Whether `one` precedes `other`: it denies longer, or has less remaining. */
 function isBefore(one: CheckedLimit, other: CheckedLimit): boolean {
   const [a, b] = [one.decision, other.decision]
   if (a.admitted !== b.admitted) return !a.admitted
@@ -201,7 +202,7 @@ function waitSecondsOf({ limit }: Rule, { retryAfterUs }: Decision): number {
   return Math.max(1, secondsOf(us))
 }
 
-/** The responses for the descriptors, in their order. */
+/** The statuses of the descriptors, in their order. */
 export function statusesOf(
   uncheckedReasons: readonly (UncheckedReason | undefined)[],
   checked: readonly CheckedLimit[],
@@ -252,7 +253,7 @@ function statusOf(one: CheckedLimit): DescriptorStatus {
   }
 }
 
-/** Metadata of the rules that admit, merged; the first of two different values wins. */
+/** The merged metadata of the rules that admit the call; of two different values the first wins. */
 export function metadataOf(
   checked: readonly CheckedLimit[],
   statuses: readonly DescriptorStatus[],

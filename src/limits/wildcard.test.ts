@@ -1,9 +1,9 @@
-// Wildcards of rule values, compared with equivalent regular expressions.
+// Wildcards in rule values, compared with equivalent regular expressions.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { matchesParts, splitPattern } from './wildcard.ts'
+import { matchesSegments, splitPattern } from './wildcard.ts'
 
-const matches = (pattern: string, value: string) => matchesParts(splitPattern(pattern), value)
+const matches = (pattern: string, value: string) => matchesSegments(splitPattern(pattern), value)
 
 test.each([
   ['foo*', ['foo', 'foo1', 'foofoo'], ['fo', 'xfoo', '']],
@@ -22,8 +22,10 @@ test.each([
 
 /** A naive matcher: each `*` is `.*` of a regular expression. */
 function naive(pattern: string, value: string): boolean {
-  const parts = pattern.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-  return new RegExp(`^${parts.join('[^]*')}$`, 'u').test(value)
+  const segments = pattern
+    .split('*')
+    .map((segment) => segment.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(`^${segments.join('[^]*')}$`, 'u').test(value)
 }
 
 test('matches the same values as a regular expression', () => {
@@ -44,7 +46,7 @@ test('matches the same values as a regular expression', () => {
 test('a long hostile value is matched in bounded time', () => {
   const pattern = splitPattern(`${'*a'.repeat(2000)}*b`)
   const startedNs = process.hrtime.bigint()
-  expect(matchesParts(pattern, 'a'.repeat(100_000))).toBe(false)
-  expect(matchesParts(splitPattern('a*ab*c*'), 'a'.repeat(100_000))).toBe(false)
+  expect(matchesSegments(pattern, 'a'.repeat(100_000))).toBe(false)
+  expect(matchesSegments(splitPattern('a*ab*c*'), 'a'.repeat(100_000))).toBe(false)
   expect(Number(process.hrtime.bigint() - startedNs) / 1e6).toBeLessThan(500)
 })

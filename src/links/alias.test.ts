@@ -1,4 +1,4 @@
-// Codes as texts: what can be one, what may be asked for, what a path names.
+// The syntax of codes, the aliases that clients may request, and the code in a path.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { aliasFault, CODE_LENGTH_MAX, isCode, parseCodePath } from './alias.ts'
@@ -37,13 +37,13 @@ test.each(['', 'a b', 'elevenchars', 'robots.txt', 'a/b'])('%j is malformed', (a
 })
 
 test.each(['spring-26', 'apis', '-', '_', 'v', 'v1x', 'xv1', 'Doc'])(
-  '%j can be asked for',
+  '%j can be requested',
   (alias) => {
     expect(aliasFault(alias)).toBeUndefined()
   },
 )
 
-test('parseCodePath() finds every code, plain and with any of its characters escaped', () => {
+test('parseCodePath() finds every code, plain and with escaped characters', () => {
   const hex = (character: string) => character.charCodeAt(0).toString(16).padStart(2, '0')
   fc.assert(
     fc.property(codes, fc.array(fc.boolean(), { minLength: 10 }), (code, escaped) => {

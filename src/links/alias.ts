@@ -1,28 +1,28 @@
-// Syntax of codes and aliases: which are valid, which a caller may request.
+// The syntax of codes and aliases, and which aliases a client may request.
 import { isReserved } from './reserved.ts'
 
-/** The longest code, in characters. */
+/** Maximum length of a code, in characters. */
 export const CODE_LENGTH_MAX = 10
 
-const codeShape = /^[0-9A-Za-z_-]{1,10}$/
+const codeSyntax = /^[0-9A-Za-z_-]{1,10}$/
 
-/** Whether `text` has the shape of a code, generated or custom. */
+/** Whether `text` has the syntax of a code, generated or custom. */
 export function isCode(text: string): boolean {
-  return codeShape.test(text)
+  return codeSyntax.test(text)
 }
 
 /** The fault of an alias. */
 export type AliasFault = 'malformed' | 'reserved'
 
-/** Why `alias` cannot be claimed; `undefined` if it can. */
+/** The fault of `alias`; `undefined` if it can be claimed (reserved by a conditional insert). */
 export function aliasFault(alias: string): AliasFault | undefined {
   if (!isCode(alias)) return 'malformed'
   return isReserved(alias) ? 'reserved' : undefined
 }
 
 /**
- * The code in a request's path (no query), or `undefined` if the path cannot be one: deeper paths,
- * a trailing slash, other characters, and invalid escapes.
+ * The code in the path of a request (without query); `undefined` for deeper paths, trailing
+ * slashes, other characters and invalid escapes.
  */
 export function parseCodePath(path: string): string | undefined {
   if (!path.startsWith('/')) return undefined
@@ -33,6 +33,6 @@ export function parseCodePath(path: string): string | undefined {
     const decoded = decodeURIComponent(segment)
     return isCode(decoded) ? decoded : undefined
   } catch {
-    return undefined // an escape that stands for no character
+    return undefined // an invalid escape
   }
 }

@@ -1,4 +1,4 @@
-// When links end, in which state they are, and which of them redirect.
+// The expiry and the state of links, and which links redirect.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { sampleLink } from '../../test/contract/sample-link.ts'
@@ -53,8 +53,8 @@ test('a link redirects exactly while it is active', () => {
     fc.property(time, time, time, (expiresAtMs, disabledAtMs, deletedAtMs) => {
       const longUrl = deletedAtMs === null ? 'http://a/' : null
       const link = sampleLink({ expiresAtMs, disabledAtMs, deletedAtMs, longUrl })
-      const goes = decideRedirect(targetOf(link), NOW_MS) !== undefined
-      expect(goes).toBe(stateOf(link, NOW_MS) === 'active')
+      const redirects = decideRedirect(targetOf(link), NOW_MS) !== undefined
+      expect(redirects).toBe(stateOf(link, NOW_MS) === 'active')
     }),
   )
 })

@@ -1,15 +1,15 @@
-// When links expire. Every read in every tier compares `expiresAtMs` with the clock; deletion is
-// only housekeeping.
+// The expiry of links. Every read in every cache tier compares `expiresAtMs` with the clock;
+// deletion is only cleanup.
 
-/** The longest life of a link, in days. */
+/** Maximum lifetime of a link, in days. */
 export const TTL_DAYS_MAX = 3650
 
 const DAY_MS = 86_400_000
 
-/** How long an expired link's record is kept, so that its code is not claimed again too soon. */
+/** How long the record of an expired link is kept, so that its code cannot be claimed too soon. */
 export const QUARANTINE_MS = 31 * DAY_MS
 
-/** The time at which a link created now expires; `null` = never. */
+/** The expiry time of a link; `null` = never. */
 export function expiryOf(createdAtMs: number, ttlDays: number | undefined): number | null {
   return ttlDays === undefined ? null : createdAtMs + ttlDays * DAY_MS
 }

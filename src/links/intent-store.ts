@@ -1,18 +1,18 @@
-// Intents: what a create request with an Idempotency-Key set out to do, written before it is done,
-// so that a retry with the same key completes the same creation.
+// Intents: the planned effect of a create request with an Idempotency-Key. An intent is written
+// before the link, so that a retry with the same key completes the same create.
 
-/** How long an intent is kept: the promised day, and an hour for requests in flight at its end. */
+/** Lifetime of an intent: 24 hours by contract, and one hour for requests in flight at its end. */
 export const INTENT_TTL_MS = 25 * 3_600_000
 
-/** One intent. The key is stored as a hash only. */
+/** One intent. Only a hash of the key is stored. */
 export interface Intent {
   /** SHA-256 of the Idempotency-Key, in hex. */
   readonly keyHash: string
   /** SHA-256 of the validated body, in hex. */
   readonly bodyHash: string
-  /** The code to be claimed; moves only if an alias already has it. */
+  /** The code to claim; replaced only if an alias already has it. */
   readonly code: string
-  /** Writer of the link to be. */
+  /** `writerId` of the link to create. */
   readonly writerId: string
   readonly createdAtMs: number
   readonly expiresAtMs: number | null
@@ -20,10 +20,10 @@ export interface Intent {
 
 /** Intents by their keys; each expires INTENT_TTL_MS after its creation. */
 export interface IntentStore {
-  /** Stores `intent` unless its key has one; resolves to the intent then there. */
+  /** Stores `intent` unless its key has one; resolves to the stored intent. */
   insertIfAbsent(intent: Intent): Promise<Intent>
-  /** The key's intent after every write under way has been decided. */
+  /** Serial read: the intent of the key after all writes in flight are decided. */
   readSerial(keyHash: string): Promise<Intent | undefined>
-  /** Replaces code `from` by `to` if it is still `from`; resolves to the intent then there. */
+  /** Replaces the intent's code by `to` if it is unchanged; resolves to the stored intent. */
   move(change: { intent: Intent; to: string }): Promise<Intent | undefined>
 }

@@ -1,20 +1,21 @@
-// Interface of a link cache shared by several processes. It never restores what a writer has
-// changed: readers fill it only with a lease, and writers invalidate. Faults are StoreError.
+// Interface of a link cache that several processes share. Stale reads of the store never fill it: a
+// reader needs a lease (a token that allows one fill), and a writer invalidates the entry and its
+// lease. Faults are StoreError.
 import type { Target } from './decide-redirect.ts'
 
-/** Result of a cache look-up. */
+/** Result of a cache lookup. */
 export type CacheResult =
-  /** A target, which may have expired: the reader checks it. */
+  /** A target. The reader must check its expiry. */
   | { readonly kind: 'hit'; readonly target: Target }
   /** A negative entry: the store has no link that redirects. */
   | { readonly kind: 'negative' }
-  /** Not cached. With a lease, the caller may fill it. */
+  /** Miss. With a lease, the caller may fill the entry. */
   | { readonly kind: 'unknown'; readonly lease: string | undefined }
 
-/** A result of a majority read of the store. */
+/** The result of a majority read of the store. */
 export interface CacheEntry {
   readonly code: string
-  /** From the `lookUp` before the store was read. */
+  /** From the `lookUp` before the read of the store. */
   readonly lease: string
   /** `undefined`: no link that redirects. */
   readonly target: Target | undefined
@@ -24,11 +25,11 @@ export interface CacheEntry {
 
 /** A shared cache of links. */
 export interface LinkCache {
-  /** Reads a code; if it is neither cached nor leased, the result has a lease for the caller. */
+  /** Reads a code. If it is neither cached nor leased, the result has a lease for the caller. */
   lookUp(code: string): Promise<CacheResult>
   /**
-   * Stores an entry if its lease is still valid: a target until it expires at most, an expired
-   * one as long as a negative entry. Resolves to whether it was stored.
+   * Stores an entry if its lease is still valid: a target at most until it expires, an expired
+   * target as long as a negative entry. Resolves to whether the entry was stored.
    */
   fill(entry: CacheEntry): Promise<boolean>
   /** Removes the entry and any lease; resolves once the cache has confirmed it. */
@@ -44,7 +45,7 @@ export const NEGATIVE_MS = 60_000
 const HIT_MS = 3_600_000
 const JITTER = 0.1
 
-/** Lifetime of an entry; jittered by `random`, so that hits do not expire together. */
+/** Lifetime of an entry, with jitter from `random`, so that entries do not expire together. */
 export function lifeMsOf({ target, nowMs }: CacheEntry, random: () => number): number {
   if (target === undefined) return NEGATIVE_MS
   const leftMs = target.expiresAtMs === null ? Infinity : target.expiresAtMs - nowMs

@@ -1,32 +1,32 @@
-// Interface of a link store. test/contract/link-store.ts runs one suite on every one of them.
-// Operating faults are StoreError (process/store-error.ts); all else is a return value.
+// Interface of a link store. test/contract/link-store.ts tests every implementation. Faults of the
+// store are StoreError; all other outcomes are return values.
 import type { Link } from './link.ts'
 
-/** Links by their codes. Every write is atomic and durable when it resolves. */
+/** Links by code. Every write is atomic, and durable once it resolves. */
 export interface LinkStore {
-  /** Stores `link` unless its code has a record; resolves to the `writerId` that then stands. */
+  /** Stores `link` unless its code has a record; resolves to the stored record's `writerId`. */
   insertIfAbsent(link: Link): Promise<string>
-  /** The record as the hot path reads it: every write that resolved before is seen. */
+  /** The read of the hot path: it observes every write that resolved before. */
   find(code: string): Promise<Link | undefined>
-  /** The record after every write under way has been decided, also those of unknown outcome. */
+  /** Serial read: the record after all writes, also those of unknown outcome, are decided. */
   readSerial(code: string): Promise<Link | undefined>
-  /** Disables (a time) or enables (`null`) a link; resolves to its record afterwards, if any. */
+  /** Disables (a time) or enables (`null`) a link; resolves to the new record, if any. */
   setDisabled(change: { code: string; disabledAtMs: number | null }): Promise<Link | undefined>
-  /** Erases the target for good and keeps the code and its writer; a first erasure's time stays. */
+  /** Erases the target permanently; keeps code, writer and the time of the first erasure. */
   erase(change: { code: string; deletedAtMs: number }): Promise<Link | undefined>
 }
 
-/** A store without expiry of its own, which must be swept. */
+/** A store without native expiry, whose expired records must be deleted. */
 export interface SweptStore {
-  /** Deletes up to `max` records that ended before `beforeMs`; resolves to how many it deleted. */
-  deleteEnded(sweep: { beforeMs: number; max: number }): Promise<number>
+  /** Deletes at most `max` records that expired before `beforeMs`; resolves to their number. */
+  deleteExpired(sweep: { beforeMs: number; max: number }): Promise<number>
 }
 
-/** A store of several replicas, for when no majority is available. */
+/** A replicated store, for reads while no majority is available. */
 export interface ReplicatedStore {
   /**
-   * Reads from any one replica. A target in it is valid, because targets never change; but it may
-   * be older than completed writes, so a miss is not reliable.
+   * Reads from any one replica. A found target is valid, because targets never change; but the
+   * replica may lack recent writes, so a miss is not reliable.
    */
   findOnReplica(code: string): Promise<Link | undefined>
 }

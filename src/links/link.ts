@@ -1,23 +1,23 @@
-// A link as it is stored, and the states that follow from it.
+// A stored link, and its state.
 import { isExpired } from './expiry.ts'
 
 /** A stored link. Times are milliseconds since the Unix epoch; `null` = absent. */
 export interface Link {
-  /** The only look-up key; up to 10 characters. */
+  /** The lookup key; at most 10 characters. */
   readonly code: string
-  /** The target; `null` once an operator has deleted the link: the code stays reserved. */
+  /** The target; `null` once an operator has deleted the link. The code stays reserved. */
   readonly longUrl: string | null
   readonly createdAtMs: number
   readonly expiresAtMs: number | null
-  /** Reserved by the specification; nothing fills it yet. */
+  /** Reserved by the specification; always `null` so far. */
   readonly creatorId: bigint | null
-  /** Who wrote the record: fresh for each request, so that an unknown outcome can be resolved. */
+  /** Identifies the write: unique for each request, so that an unknown outcome can be resolved. */
   readonly writerId: string
   readonly disabledAtMs: number | null
   readonly deletedAtMs: number | null
 }
 
-/** State of a link as operators see it. */
+/** State of a link, as the admin API reports it. */
 export type LinkState = 'active' | 'expired' | 'disabled' | 'deleted'
 
 /** The state of `link` at `nowMs`. */

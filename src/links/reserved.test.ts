@@ -1,4 +1,4 @@
-// The words that no link can have: the contract's list, in every case.
+// The reserved words: the list of the contract, in any case.
 import { expect, test } from '@jest/globals'
 import { isReserved, servedSegments } from './reserved.ts'
 
@@ -14,7 +14,7 @@ test.each(contract)('%j is reserved, in any case', (word) => {
 })
 
 test.each(['v', 'v1a', 'av1', 'v-1', 'api1', '-api', 'apis', 'Abuses', 'abc1234'])(
-  '%j is nobody’s',
+  '%j is not reserved',
   (word) => {
     expect(isReserved(word)).toBe(false)
   },

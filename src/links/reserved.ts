@@ -1,7 +1,7 @@
-// The reserved words, which are never codes, in any case: the one list. An alias cannot be revoked,
-// so a word is added here before the service serves it.
+// The list of reserved words, which are never codes, in any case. An alias cannot be revoked, so a
+// word must be added here before the service serves it.
 
-/** First path segments that the service serves itself. http/ may serve no other. */
+/** First path segments that the service itself serves. http/ must not serve others. */
 export const servedSegments = [
   'v1',
   'docs',
@@ -12,11 +12,11 @@ export const servedSegments = [
   'assets',
 ] as const
 
-const keptBack = [
+const furtherWords = [
   ...['api', 'admin', 'app', 'assets', 'static', 'health', 'healthz', 'livez', 'readyz', 'metrics'],
   ...['status', 'login', 'about', 'help', 'terms', 'abuse'],
 ]
-const words = new Set<string>([...servedSegments, ...keptBack])
+const words = new Set<string>([...servedSegments, ...furtherWords])
 const versionSegment = /^v[0-9]+$/
 
 /** Whether `code` is a reserved word. */

@@ -1,4 +1,4 @@
-// The rules of the contract's long_url row, one table for each.
+// The rules of the contract for long_url, one table for each rule.
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { parseHost, parseTargetUrl, TARGET_LENGTH_MAX } from './target-url.ts'
@@ -62,7 +62,7 @@ test.each([
   ['http://example.com/\u007fx', 'http://example.com/%7Fx'],
   ['http://example.com/\ud800', 'http://example.com/%EF%BF%BD'],
   ['http://example.com/😀', 'http://example.com/%F0%9F%98%80'],
-])('%j is stored as the parser writes it', (text, longUrl) => {
+])('%j is stored as the parser serialises it', (text, longUrl) => {
   expect(parse(text)).toEqual({ longUrl })
 })
 
@@ -87,10 +87,10 @@ test.each([
     'http://%/',
   ],
   ...['http://a%00b/', 'http://a^b/', 'http://a|b/', 'http://\u00ad/', 'http://a%zz.b/'],
-  // A host of dots only has no name; an @ in escapes or in full width is no @ of the syntax.
+  // A host of dots only has no name; an escaped or full-width @ has no meaning in the syntax.
   ...['http://.', 'http://../', 'http://...:80/', 'http://%2e/', 'http://。。/a', 'http://\\.\\a'],
   ...['http://a%40b/', 'http://a＠b/', 'http://@/', 'http://:@/'],
-])('%j is no URL', (text) => {
+])('%j is not a URL', (text) => {
   expect(parse(text)).toEqual({ fault: 'not-a-url' })
 })
 
@@ -112,7 +112,7 @@ const spaces = [
   ...['\u2028', '\u2029', '\u202f', '\u205f', '\u3000', '\ufeff'],
 ]
 
-test.each(spaces)('white space %j at either end is an error, and not trimmed', (space) => {
+test.each(spaces)('white space %j at either end is an error and is not trimmed', (space) => {
   expect(parse(`${space}http://example.com/`)).toEqual({ fault: 'surrounding-space' })
   expect(parse(`http://example.com/${space}`)).toEqual({ fault: 'surrounding-space' })
   expect(parse(space)).toEqual({ fault: 'surrounding-space' })
@@ -122,12 +122,12 @@ test.each([
   ...['http://user@example.com/', 'http://user:pw@example.com/', 'http://:pw@example.com/'],
   ...['http://a@b@example.com/', 'https://cur.tl@example.com/', 'http://%20@example.com/'],
   ...['http://ä@example.com/', 'http://user:@cur.tl/', 'http:///user@example.com'],
-  // The parser drops an empty user name and password: the @ is there as written all the same.
+  // The parser drops an empty user name and password, but the @ as sent is rejected.
   ...['http://@example.com/', 'http://:@example.com/', 'http://@@example.com', 'http://@cur.tl/'],
   ...['http://\\@example.com/', 'http:///\\/@example.com', 'http://\t@example.com/'],
   ...['http://:\n@example.com/', 'http:///\r\\\t@example.com/', 'HTTPS://:@EXAMPLE.com:80\\a'],
   ...['http://@[::1]/', 'http://:@1.2.3.4/', 'http://@%65xample.com/', 'http://@。/'],
-])('%j holds credentials', (text) => {
+])('%j contains credentials', (text) => {
   expect(parse(text)).toEqual({ fault: 'credentials' })
 })
 
@@ -168,7 +168,7 @@ test.each([
     'http://127.0.0.1./',
   ],
   ...['http://kürzer.example/', 'http://KÜRZER.example', 'http://xn--krzer-kva.example./'],
-])('%j points at ourselves', (text) => {
+])('%j has a host of this service', (text) => {
   expect(parse(text)).toEqual({ fault: 'own-host' })
 })
 
@@ -201,11 +201,11 @@ test.each([
   'a:b',
   '[::1',
   '%',
-])('parseHost(%j) is no host', (text) => {
+])('parseHost(%j) is undefined', (text) => {
   expect(parseHost(text)).toBeUndefined()
 })
 
-test('the length counts as sent', () => {
+test('the length is limited as sent', () => {
   const base = 'http://example.com/'
   const longest = base + 'x'.repeat(TARGET_LENGTH_MAX - base.length)
   expect(parse(longest)).toEqual({ longUrl: longest })
@@ -215,37 +215,37 @@ test('the length counts as sent', () => {
   expect(parse(dots)).toEqual({ fault: 'too-long' })
 })
 
-test('the length counts as stored, too', () => {
+test('the length is also limited as stored', () => {
   const base = 'http://example.com/'
-  const room = Math.floor((TARGET_LENGTH_MAX - base.length) / '%C3%A4'.length)
-  expect(parse(base + 'ä'.repeat(room))).toEqual({ longUrl: base + '%C3%A4'.repeat(room) })
-  expect(parse(base + 'ä'.repeat(room + 1))).toEqual({ fault: 'too-long' })
+  const letters = Math.floor((TARGET_LENGTH_MAX - base.length) / '%C3%A4'.length)
+  expect(parse(base + 'ä'.repeat(letters))).toEqual({ longUrl: base + '%C3%A4'.repeat(letters) })
+  expect(parse(base + 'ä'.repeat(letters + 1))).toEqual({ fault: 'too-long' })
 })
 
-test('whatever is stored is visible ASCII, short enough, and never our own', () => {
-  const texts = fc.oneof(
+test('a stored target is visible ASCII, short enough, and not of an own host', () => {
+  const targets = fc.oneof(
     fc.string({ unit: 'binary' }).map((text) => `http://example.com/${text}`),
     fc.string({ unit: 'binary' }).map((text) => `https://${text}`),
     fc.tuple(fc.string({ maxLength: 3 }), fc.string()).map(([a, b]) => `http://${a}cur.tl${b}`),
     fc.webUrl({ withFragments: true, withQueryParameters: true }),
   )
   fc.assert(
-    fc.property(texts, (text) => {
+    fc.property(targets, (text) => {
       const parsed = parse(text)
       if ('fault' in parsed) return
       expect(parsed.longUrl).toMatch(/^https?:\/\/[\x21-\x7e]+$/i)
       expect(parsed.longUrl.length).toBeLessThanOrEqual(TARGET_LENGTH_MAX)
       const { hostname, href } = new URL(parsed.longUrl)
       expect(own.has(hostname.replace(/\.+$/, ''))).toBe(false)
-      expect(href).toBe(new URL(text).href) // as sent or not: the same place
+      expect(href).toBe(new URL(text).href) // the stored form has the same meaning
       expect(parse(parsed.longUrl)).toEqual(parsed)
     }),
     { numRuns: 1000 },
   )
 })
 
-test('an @ of the authority is rejected, and no other one', () => {
-  const parts = [
+test('an @ in the authority is rejected, elsewhere it is accepted', () => {
+  const fragments = [
     '@',
     '@',
     ':',
@@ -262,20 +262,20 @@ test('an @ of the authority is rejected, and no other one', () => {
     '＠',
     '[::1]',
   ]
-  const texts = fc
-    .tuple(fc.constantFrom('http://', 'HTTPS://'), fc.array(fc.constantFrom(...parts)))
+  const targets = fc
+    .tuple(fc.constantFrom('http://', 'HTTPS://'), fc.array(fc.constantFrom(...fragments)))
     .map(([scheme, rest]) => `${scheme}${rest.join('')}e`)
   let [rejected, accepted] = [0, 0]
   fc.assert(
-    fc.property(texts, (text) => {
+    fc.property(targets, (text) => {
       const url = URL.parse(text)
       if (url === null) return
-      // In the authority, a letter in its place makes another host; elsewhere the host stays.
+      // If the @ is in the authority, replacing it by a letter changes the host.
       const other = URL.parse(text.replaceAll('@', 'x'))
-      const isOfAuthority = other?.host !== url.host
+      const isInAuthority = other?.host !== url.host
       const parsed = parse(text)
-      expect('fault' in parsed && parsed.fault === 'credentials').toBe(isOfAuthority)
-      if (isOfAuthority) rejected++
+      expect('fault' in parsed && parsed.fault === 'credentials').toBe(isInAuthority)
+      if (isInAuthority) rejected++
       else if (text.includes('@') && 'longUrl' in parsed) accepted++
     }),
     { numRuns: 10_000 },
@@ -283,16 +283,16 @@ test('an @ of the authority is rejected, and no other one', () => {
   expect(Math.min(rejected, accepted)).toBeGreaterThan(50)
 })
 
-test('many dots within a host cost no more than at its end', () => {
+test('the parse time of many dots does not depend on their position in the host', () => {
   const dots = '.'.repeat(TARGET_LENGTH_MAX - 'http://aa'.length)
-  const texts = [`http://a${dots}a`, `http://aa${dots}`]
-  // The quickest of many: whatever else the machine does, one of them runs alone.
-  const quickest = texts.map(() => Infinity)
+  const targets = [`http://a${dots}a`, `http://aa${dots}`]
+  // The minimum of many runs, because other processes delay some of them.
+  const quickest = targets.map(() => Infinity)
   for (let times = 0; times < 500; times++) {
-    texts.forEach((text, at) => {
-      const begunMs = performance.now()
+    targets.forEach((text, at) => {
+      const startedMs = performance.now()
       parse(text)
-      quickest[at] = Math.min(quickest[at] ?? Infinity, performance.now() - begunMs)
+      quickest[at] = Math.min(quickest[at] ?? Infinity, performance.now() - startedMs)
     })
   }
   const [inside = 0, atEnd = 0] = quickest

@@ -1,9 +1,9 @@
-// Which URLs a link may point at, and in which form they are stored.
+// The URLs that a link may have as target, and their stored form.
 
-/** The longest target, in characters, as sent and as stored. */
+/** Maximum length of a target, in characters, as sent and as stored. */
 export const TARGET_LENGTH_MAX = 2048
 
-/** The fault of a target; clients may compare these codes. */
+/** The fault of a target; the API returns these codes. */
 export type TargetFault =
   'too-long' | 'surrounding-space' | 'not-absolute-http' | 'not-a-url' | 'credentials' | 'own-host'
 
@@ -13,14 +13,14 @@ export type ParsedTarget = { readonly longUrl: string } | { readonly fault: Targ
 const surroundingSpace = /^[\s\p{White_Space}\u0000-\u0020]|[\s\p{White_Space}\u0000-\u0020]$/u
 const bothSlashes = /^https?:\/\//i
 const visibleAscii = /^[\x21-\x7e]+$/
-/** Characters that the parser removes everywhere. */
+/** Characters that the parser removes at any position. */
 const removedByParser = /[\t\n\r]/g
-/** The authority as the parser delimits it: after any number of slashes, a backslash being one. */
+/** The authority as the parser delimits it: after any number of slashes or backslashes. */
 const authority = /^https?:[/\\]*([^/\\?#]*)/i
 
 /**
- * Checks `text` with the WHATWG URL parser. It is stored exactly as sent if it is all visible
- * ASCII, else in the parser's form. `ownHosts` are names by `parseHost`.
+ * Validates `text` with the WHATWG URL parser. A target is stored exactly as sent if all characters
+ * are visible ASCII, else in the parser's serialised form. `ownHosts` are results of `parseHost`.
  */
 export function parseTargetUrl(text: string, ownHosts: ReadonlySet<string>): ParsedTarget {
   if (text.length > TARGET_LENGTH_MAX) return { fault: 'too-long' }
@@ -36,7 +36,7 @@ export function parseTargetUrl(text: string, ownHosts: ReadonlySet<string>): Par
   return longUrl.length > TARGET_LENGTH_MAX ? { fault: 'too-long' } : { longUrl }
 }
 
-/** The name of a host as the parser normalises it, without port and trailing dots. */
+/** The name of a host, normalised by the parser, without port and trailing dots. */
 export function parseHost(text: string): string | undefined {
   const url = URL.parse(`http://${text}`)
   const isBare = url?.pathname === '/' && url.search === '' && url.hash === ''
@@ -45,7 +45,7 @@ export function parseHost(text: string): string | undefined {
   return host === '' ? undefined : host
 }
 
-/** Whether the authority contains `@` as sent: the parser drops one at its start. */
+/** Whether the authority contains `@` as sent, because the parser drops empty credentials. */
 function hasUserinfo(text: string): boolean {
   return authority.exec(text.replace(removedByParser, ''))?.[1]?.includes('@') === true
 }

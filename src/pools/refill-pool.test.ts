@@ -72,7 +72,7 @@ test('a pool of another secret and an unknown pool are rejected before any write
   expect(await codes.readBlock({ pool: POOL, seq: 1 })).toBeUndefined()
 })
 
-test('a stopping process mints no codes', async () => {
+test('a stopping process generates no codes', async () => {
   const { deps, stopping } = await setUpPool()
   stopping.abort()
   expect(await refillPool(deps, { lowWater: 1000, target: 9000 })).toMatchObject({ minted: 0 })

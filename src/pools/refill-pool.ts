@@ -1,5 +1,5 @@
-// Generates codes into a pool up to its target. It may be killed at any moment and may run twice at
-// once: the codes of a block follow from its number, so nothing is lost or generated twice.
+// Generates codes into a pool up to its target. It may be killed at any moment and may run
+// concurrently: a block's number determines its codes, so none is lost or generated twice.
 import { mintBlock } from '../codes/block.ts'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Permutation } from '../codes/permutation.ts'
@@ -7,12 +7,12 @@ import { type Pool, type PoolMarks, planRefill } from '../codes/pool.ts'
 import { isReserved } from '../links/reserved.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
-/** The secret differs from the one that the pool was first filled with. */
+/** The pool was first filled with another secret. */
 export class OtherSecretError extends Error {
   override readonly name = 'OtherSecretError'
 }
 
-/** What refilling needs. */
+/** Dependencies of a refill. */
 export interface RefillDeps {
   readonly codes: Pick<CodeStore, 'readPoolSerial' | 'putBlock' | 'advanceMinted'>
   readonly pool: string
@@ -30,7 +30,7 @@ const BLOCKS_PER_ADVANCE_MAX = 10
 
 /**
  * Fills the pool up to `marks.target` if it is below `marks.lowWater`; resolves to its row. Throws
- * StoreError if the store fails (run it again), OtherSecretError.
+ * StoreError if the store fails (rerun it), OtherSecretError.
  */
 export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Pool> {
   let pool = await readPool(deps)
@@ -52,7 +52,7 @@ async function readPool(deps: RefillDeps): Promise<Pool> {
   if (pool === undefined) throw new Error(`unknown pool ${deps.pool}`)
   if (pool.secretFingerprint !== deps.secretFingerprint) {
     throw new OtherSecretError(
-      `pool ${deps.pool} was first filled with another code secret: use that one`,
+      `pool ${deps.pool} was first filled with another code secret: use that secret`,
     )
   }
   return pool

@@ -33,6 +33,6 @@ function readSecret(path: string): Buffer | undefined {
   try {
     return readFileSync(path)
   } catch {
-    return undefined // the caller reports it, with what is allowed
+    return undefined // the caller reports it, with the allowed values
   }
 }

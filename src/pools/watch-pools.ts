@@ -1,4 +1,4 @@
-// Watches pools: the level of each at every read, and how long it will last.
+// Watches pools: the level of each at every read, and how long it lasts.
 import {
   addClaimSample,
   claimRateOf,

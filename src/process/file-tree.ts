@@ -71,7 +71,7 @@ export async function listTree(tree: FileTree): Promise<Listing> {
       if (entries > ENTRIES_MAX) throw tooMany(tree, ENTRIES_MAX, 'entries')
       const key = `${keyPath}${entry.name}`
       const path = join(folder, entry.name)
-      if (isVersionLink(entry)) links.push(`${key} ${(await symlinkStamp(path)) ?? 'gone'}`)
+      if (isVersionLink(entry)) links.push(`${key} ${(await symlinkStamp(path)) ?? 'deleted'}`)
       if (isIgnored(entry.name, tree)) continue
       if (entry.isDirectory()) {
         if (depth < DEPTH_MAX && mayContain(key, tree))
@@ -129,7 +129,7 @@ async function readUnchanged({ key, path, stamp }: ListedFile): Promise<string |
   }
 }
 
-/** The resolved folder: a symlink to it that is replaced meanwhile must not mix two folders. */
+/** The resolved folder: a symlink that is replaced in the meantime must not mix two folders. */
 async function resolveFolder({ folder }: FileTree): Promise<string> {
   try {
     return await realpath(folder)
@@ -168,7 +168,7 @@ export async function isFolder(path: string): Promise<boolean> {
   return stats?.isDirectory() ?? false
 }
 
-/** Identity and creation time of a symlink; `undefined` if it is none. Never throws. */
+/** Identity and creation time of a symlink; `undefined` if it is not one. Never throws. */
 export async function symlinkStamp(path: string): Promise<string | undefined> {
   const stats = await lstat(path, { bigint: true }).catch(() => undefined) // it does not exist
   return stats?.isSymbolicLink() === true ? `${stats.ino} ${stats.ctimeNs}` : undefined
@@ -188,7 +188,7 @@ function mayContain(key: string, { keyPrefix }: FileTree): boolean {
 }
 
 function tooMany({ folder }: FileTree, max: number, what: string): FileTreeError {
-  return new FileTreeError(folder, `the folder holds more than ${max} ${what}`)
+  return new FileTreeError(folder, `the folder contains more than ${max} ${what}`)
 }
 
 function isAbsent(error: unknown): boolean {

@@ -29,9 +29,9 @@ export async function stopStarted(starting: Promise<StartedRole>): Promise<numbe
   return 0
 }
 
-/** A role as main.ts sees it. */
+/** A role, as main.ts uses it. */
 export interface Role {
-  /** What `--help` prints. */
+  /** The output of `--help`. */
   readonly help: string
   /** The settings that it reads; a test compares the documentation with them. */
   readonly settings: Settings
@@ -51,7 +51,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Throws UsageError if a role without arguments got some. */
+/** Throws UsageError if a role without arguments received any. */
 export function rejectArguments(role: string, args: readonly string[]): void {
   if (args.length > 0) throw new UsageError(`${role} takes no arguments: ${args.join(' ')}`)
 }

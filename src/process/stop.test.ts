@@ -1,4 +1,4 @@
-// Signals: the first stops gracefully, its duplicate is ignored, a second one exits at once.
+// Signals: the first stops gracefully, its duplicate is ignored, a second one exits immediately.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { stopInTurn, stopOnSignal } from './stop.ts'
 
@@ -112,7 +112,7 @@ test('the duplicate of a Ctrl-C is not a second signal', () => {
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)('a second %s exits at once', (name, code) => {
+] as const)('a second %s exits immediately', (name, code) => {
   const { seen, signal } = startProcess()
   nowMs = 1000
   signal('SIGTERM')

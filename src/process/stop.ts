@@ -1,4 +1,4 @@
-// Stops a process: the first signal shuts it down gracefully, a second one at once.
+// Stops a process: the first signal shuts it down gracefully, a second one immediately.
 
 /** Stops one component; resolves when it has stopped. Call it once only. */
 export type Stop = () => Promise<void>
@@ -30,7 +30,7 @@ const STOP_MS_MAX = 7000
 
 /**
  * Calls `stop` on SIGTERM or SIGINT, then exits with the code that it resolves to. A second signal
- * or the end of `msMax` terminates the process at once.
+ * or the deadline `msMax` terminates the process immediately.
  */
 export function stopOnSignal(options: {
   readonly stop: () => Promise<number>

@@ -1,5 +1,5 @@
-// Detects changes of files: events of the operating system make it fast, and polling every few
-// seconds makes it reliable. Never reads a file's contents; `onChange` reads them.
+// Detects changes of files: by events of the operating system, for speed, and by polling every few
+// seconds, for reliability. Never reads a file's contents; `onChange` reads them.
 import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { runInBackground } from '../resilience/background.ts'
@@ -7,7 +7,7 @@ import { pause, within } from '../resilience/deadline.ts'
 
 /** What to watch, and what to call. */
 export interface WatchOptions {
-  /** The state of the files as a string that changes when they do. An error is a state too. */
+  /** The state of the files as a string that changes when they do. An error is also a state. */
   readonly readState: () => Promise<string>
   /** Folders whose events are used: those that contain the files, or the symlink to them. */
   readonly folders: () => Promise<readonly string[]>
@@ -82,14 +82,14 @@ async function readStateOnce(readState: () => Promise<string>): Promise<string> 
     return await within(
       READ_STATE_MS_MAX,
       readState(),
-      () => new Error('looking at the files took too long'),
+      () => new Error('listing the files took too long'),
     )
   } catch (error) {
     return `error: ${(error as Error).message}`
   }
 }
 
-/** Events of the operating system for some folders; a replaced folder is watched afresh. */
+/** Events of the operating system for some folders; a replaced folder gets a new watch. */
 function watchFolders(on: { onEvent: () => void; onError: (error: unknown) => void }) {
   const watches = new Map<string, { readonly watcher: FSWatcher; readonly identity: string }>()
   let isClosed = false
@@ -102,7 +102,7 @@ function watchFolders(on: { onEvent: () => void; onError: (error: unknown) => vo
     try {
       const watcher = watch(folder, { persistent: false }, on.onEvent)
       watcher.on('error', () => {
-        unwatch(folder) // the next poll watches the folder again
+        unwatch(folder) // the next poll restores the watch
       })
       watches.set(folder, { watcher, identity })
     } catch (error) {
@@ -129,10 +129,9 @@ function watchFolders(on: { onEvent: () => void; onError: (error: unknown) => vo
   }
 }
 
-/** The identity of the folder at a path; `undefined` if there is none. */
+/** The identity of the folder at a path; `undefined` if it is missing. */
 async function identityOf(folder: string): Promise<string | undefined> {
-  // The next poll finds a folder that is missing. Inode numbers are reused, birth times are
-  // not.
+  // The next poll finds a missing folder. Inode numbers are reused, birth times are not.
   const stats = await stat(folder, { bigint: true }).catch(() => undefined)
   return stats === undefined ? undefined : `${stats.dev} ${stats.ino} ${stats.birthtimeNs}`
 }

@@ -1,16 +1,16 @@
 // A circuit breaker with a deadline for each call, so that a slow, hung or unreachable dependency
-// blocks no caller. It opens after repeated failures and closes when a probe succeeds. A dependency
-// whose late results are usable is slow while they arrive: calls continue, and none waits for it.
+// blocks no caller. It opens after consecutive failures and closes when a probe succeeds. A
+// dependency whose delayed results are usable is slow while they arrive: calls continue unblocked.
 import { createDeadlineQueue } from './deadline-queue.ts'
 import { pause, within } from './deadline.ts'
 
 /** A call that did not complete by its deadline. */
 export interface TimedOut<T> {
   /**
-   * The late result, or `undefined` if the call failed; never rejects, and is bounded by the call
-   * itself. Absent: the circuit was open.
+   * The delayed result, or `undefined` if the call failed; never rejects, and is bounded by the
+   * call itself. Absent: the circuit was open.
    */
-  readonly later: Promise<T | undefined> | undefined
+  readonly delayedResult: Promise<T | undefined> | undefined
 }
 
 /** Runs the calls of one dependency. */
@@ -20,17 +20,17 @@ export interface CircuitBreaker {
    * latest: the dependency did not respond. Never rejects.
    */
   readonly run: <T>(call: () => Promise<T>) => Promise<T | undefined>
-  /** As `run`, for calls whose late results are usable: while they arrive, calls continue. */
-  readonly runWithLateResult: <T>(call: () => Promise<T>) => Promise<T | TimedOut<T>>
+  /** As `run`, for calls whose delayed results are usable: while they arrive, calls continue. */
+  readonly runWithDelayedResult: <T>(call: () => Promise<T>) => Promise<T | TimedOut<T>>
   /** Whether no call has had a response for UNRESPONSIVE_MS. */
   readonly isUnresponsive: () => boolean
-  /** Whether no calls are made until a probe succeeds. */
+  /** Whether no calls are sent until a probe succeeds. */
   readonly isOpen: () => boolean
   /** Stops the probes. */
   readonly stop: () => Promise<void>
 }
 
-/** What a circuit breaker needs. */
+/** Options of a circuit breaker. */
 export interface CircuitBreakerOptions {
   /** Resolves if the dependency has recovered; times out after PROBE_MS_MAX. */
   readonly probe: () => Promise<unknown>
@@ -46,10 +46,10 @@ export interface CircuitBreakerOptions {
 
 /**
  * Consecutive periods of `callMsMax` with failures and no response after which the breaker opens.
- * Failures within one period count once: a stall of this process makes many calls time out.
+ * Failures within one period count once: in a stall of this process many calls time out.
  */
 const FAILED_PERIODS_MAX = 5
-/** A dependency is slow, not hung, if its last late result is no older than this. */
+/** A dependency is slow, not hung, if its last delayed result is no older than this. */
 const UNRESPONSIVE_MS = 1000
 /** A recovered dependency is detected within the sum of both. */
 const PROBE_EVERY_MS = 100
@@ -68,20 +68,20 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
     try {
       const result = await deadlines.within(started)
       if (result === undefined) noteFailure('timeout')
-      else noteResult('on time')
+      else noteResult('in-deadline')
       return result
     } catch (error) {
       noteFailure(error)
       return undefined
     }
   }
-  const waitForLate = async <T>(started: Promise<T>): Promise<T | undefined> => {
+  const waitForDelayed = async <T>(started: Promise<T>): Promise<T | undefined> => {
     try {
       const result = await started
-      noteResult('late')
+      noteResult('delayed')
       return result
     } catch {
-      return undefined // already reported: as this failure, or as a timeout
+      return undefined // already reported, as this failure or as a timeout
     }
   }
   return {
@@ -90,15 +90,15 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
       options.onFailure('unavailable')
       return undefined
     },
-    async runWithLateResult(call) {
+    async runWithDelayedResult(call) {
       if (isOpen()) {
         options.onFailure('unavailable')
-        return { later: undefined }
+        return { delayedResult: undefined }
       }
       const started = start(call)
       const waiting = waitFor(started)
       const result = isSlow() ? undefined : await waiting
-      return result ?? { later: waiting.then((early) => early ?? waitForLate(started)) }
+      return result ?? { delayedResult: waiting.then((early) => early ?? waitForDelayed(started)) }
     },
     isUnresponsive,
     isOpen,
@@ -110,7 +110,7 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
 interface State extends Pick<CircuitBreaker, 'isUnresponsive' | 'isOpen' | 'stop'> {
   readonly isSlow: () => boolean
   readonly noteCall: () => void
-  readonly noteResult: (when: 'on time' | 'late') => void
+  readonly noteResult: (when: 'in-deadline' | 'delayed') => void
   readonly noteFailure: (reason: unknown) => void
 }
 
@@ -150,9 +150,9 @@ function trackState(options: CircuitBreakerOptions): State {
     noteCall() {
       unresponsiveSinceMs ??= nowMs()
     },
-    noteResult(when: 'on time' | 'late') {
+    noteResult(when: 'in-deadline' | 'delayed') {
       unresponsiveSinceMs = undefined
-      isSlow = when === 'late'
+      isSlow = when === 'delayed'
       if (isSlow) probing?.cancel()
       else failedPeriods = 0
     },

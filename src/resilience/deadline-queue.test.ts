@@ -1,4 +1,4 @@
-// One timer for all calls: each times out at its own deadline, whatever order they complete in.
+// One timer for all calls: each times out at its own deadline, in any order of completion.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, test } from '@jest/globals'
 import { createDeadlineQueue } from './deadline-queue.ts'

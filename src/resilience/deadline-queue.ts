@@ -1,6 +1,6 @@
 // One deadline for many concurrent calls: all have the same timeout, so one timer serves them in
 // order. A timer for each call would cost more than the call itself; and a completed call is
-// removed at once, so that its memory is not retained until its deadline.
+// removed immediately, so that its memory is not retained until its deadline.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { installedSpans } from '../telemetry/spans.ts'
 

@@ -35,7 +35,7 @@ test('a rejection after the deadline is ignored', async () => {
   await thrown
 })
 
-test('pause() resolves when its signal aborts, at once if it has aborted before', async () => {
+test('pause() resolves when its signal aborts, immediately if it is aborted', async () => {
   jest.useRealTimers()
   const stopping = new AbortController()
   const waiting = pause(3_600_000, stopping.signal)

@@ -1,4 +1,4 @@
-// Deadlines and pauses. Every wait for another component goes through one of these.
+// Deadlines and pauses. Every wait for another component uses one of these.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
@@ -12,7 +12,7 @@ export const monotonicMs: Clock = () => performance.now()
 
 /**
  * Microseconds since the Unix epoch of a monotonic clock, for rate-limit counters:
- * after a backward step they would stop until the clock reached their time.
+ * after a backward step of the system clock they would stop until the clock reached their time.
  */
 export const steadyNowUs = (): number => (performance.timeOrigin + performance.now()) * 1000
 

@@ -4,7 +4,7 @@
 import { type Clock, pause, type Pause } from './deadline.ts'
 import { type FailedOutcome, StoreError } from './store-error.ts'
 
-/** How to wait before a retry; tests with a simulated clock pass their own. */
+/** How to wait before a retry; tests with a simulated clock replace it. */
 export interface RetryDeps {
   readonly pause?: Pause
   /** From 0 to 1. @default Math.random */

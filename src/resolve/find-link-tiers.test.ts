@@ -102,7 +102,7 @@ describe('the shared cache', () => {
     expect(await countsOf()).toMatchObject(counts)
   })
 
-  test('an expired target of the cache is found: the decision judges it', async () => {
+  test('an expired target of the cache is found: the decision checks its expiry', async () => {
     const { replies, clock, find, other } = setUp()
     replies.store = { ...link, expiresAtMs: clock.nowMs - 1 }
     await find()
@@ -127,7 +127,7 @@ describe('the shared cache', () => {
     expect(fills).toEqual([])
   })
 
-  test('while unavailable, it is not filled and the store is read at once', async () => {
+  test('while unavailable, it is not filled and the store is read immediately', async () => {
     const { replies, calls, fills, find, countsOf } = setUp()
     replies.cache = 'unavailable'
     expect(await find()).toEqual(target)
@@ -184,7 +184,7 @@ describe('while no majority is available', () => {
     await expect(find()).rejects.toBeInstanceOf(StoreError)
   })
 
-  test('a defect is no outage', async () => {
+  test('a defect is not an outage', async () => {
     const { replies, find } = setUp()
     Object.defineProperty(replies, 'store', {
       get() {

@@ -55,7 +55,7 @@ const target = targetOf(link)
 /** Waits until all settled promises have run their handlers. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('a link that was found is returned from memory at once', async () => {
+test('a link that was found is returned from memory synchronously', async () => {
   const { find, cacheResult, reads } = setUp()
   expect(await cacheResult(link)).toMatchObject(target ?? {})
   expect(find()).toMatchObject(target ?? {})

@@ -6,7 +6,7 @@ import { createLinkMemory, HIT_MS_MAX } from './link-memory.ts'
 
 /** Resolves a code to its target; `undefined` = no link that redirects. */
 export interface LinkFinder {
-  /** Returns the target from memory, else a promise, which may reject with StoreError. */
+  /** Returns the target from memory, or a promise, which may reject with StoreError. */
   find(code: string, nowMs: number): Target | undefined | Promise<Target | undefined>
   /** Invalidates the memory of a code whose record this process has changed. */
   invalidate(code: string): void
@@ -39,7 +39,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
   const memoryMisses = metrics.lookups.labels('memory', 'miss')
   const staleHits = metrics.lookups.labels('stale', 'hit')
 
-  /** The stale target, for when all tiers are unavailable. */
+  /** The stale target, served when all tiers are unavailable. */
   const staleTarget = (code: string, startedMs: number): Target | undefined => {
     const target = memory.staleTarget(code, nowMs())
     if (target === undefined) return undefined

@@ -1,5 +1,5 @@
 // The in-process cache of links: targets for seconds and, if this process alone creates links,
-// negative entries. Targets are kept longer as stale targets for when all tiers are unavailable.
+// negative entries. Targets are kept longer as stale targets, for when all tiers are unavailable.
 // Bounded in bytes; the reader checks the expiry of a link itself.
 import { LRUCache } from 'lru-cache'
 import type { Target } from '../links/decide-redirect.ts'
@@ -34,7 +34,7 @@ export interface LinkMemory {
   set(code: string, target: Target | undefined, startedMs: number): void
   /** The stale target, if it is not too old and the link has not expired. */
   staleTarget(code: string, nowMs: number): Target | undefined
-  /** Lets `get` return the stale target for EXTENSION_MS from `startedMs`. */
+  /** Allows `get` to return the stale target for EXTENSION_MS from `startedMs`. */
   extend(code: string, startedMs: number): void
   /** Removes a code. */
   delete(code: string): void

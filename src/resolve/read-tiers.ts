@@ -22,8 +22,8 @@ export class AllTiersUnavailable extends StoreError {}
 
 /**
  * Looks a code up once. `isCurrent` returns, after the store's reply, whether this process has not
- * changed the record meanwhile: else the cache is not filled. Rejects with StoreError if no tier
- * returned a reliable result.
+ * changed the record in the meantime: otherwise the cache is not filled. Rejects with StoreError if
+ * no tier returned a reliable result.
  */
 export type ReadTiers = (code: string, isCurrent: () => boolean) => Promise<Target | undefined>
 
@@ -74,7 +74,7 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
         throw error
       }
     },
-    /** A target never changes, so any replica's is valid; a miss may be outdated. */
+    /** A target never changes, so that of any replica is valid; a miss may be outdated. */
     async findOnReplica(
       code: string,
       fault: unknown,

@@ -4,7 +4,7 @@ import { integerSetting } from '../config/settings.ts'
 
 /** STALE_SECONDS, in seconds. */
 export const staleSecondsSetting: Setting<number> = integerSetting(
-  'seconds for which a link that was served is redirected while store and cache are both ' +
+  'seconds for which a stale target may be served while store and cache are both ' +
     'unavailable; 0 = never',
   { min: 0, max: 2_592_000, fallback: 86_400 },
 )

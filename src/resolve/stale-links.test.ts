@@ -93,7 +93,7 @@ describe('the bounds', () => {
     expect(kept.length).toBeGreaterThan(last.length * 0.9)
   })
 
-  test('of bytes evict the oldest target, unless it is stored again', () => {
+  test('of bytes evict the oldest target, unless it is re-stored', () => {
     const links = createStaleLinks({ linksMax: 2 ** 12, targetBytesMax: 4096 })
     const target = (i: number) => `https://x.example/${String(i).padStart(82, '0')}`
     for (let i = 0; i < 200; i++) {

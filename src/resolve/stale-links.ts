@@ -22,7 +22,7 @@ export interface StaleLinks {
    * the clock was set back, so its age is unknown.
    */
   getFresh(code: string, nowMs: number): StaleLink | undefined
-  /** The target, whatever its times. */
+  /** The target, regardless of its times. */
   get(code: string): StaleLink | undefined
   /** Stores or replaces a target of visible ASCII; one that is too long is not stored. */
   put(code: string, link: StaleLink): void

@@ -1,5 +1,5 @@
 // Keeps CodePools full: the leader of several replicas watches them and their Jobs, and creates a
-// refill Job when a level is low. Has no code secret and mints no codes itself.
+// refill Job when a level is low. It has no code secret and generates no codes.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
@@ -48,8 +48,8 @@ type Config = ConfigOf<typeof settings>
 export const role = defineRole({
   usage: 'controller',
   about:
-    'Keeps the CodePools of its namespaces full by refill Jobs. Several may run: one leads.\n' +
-    'In a pod it needs no more than REFILL_POD_TEMPLATE and CASSANDRA_*.',
+    'Keeps the CodePools of its namespaces full by refill Jobs. Of several replicas one leads.\n' +
+    'In a pod it requires only REFILL_POD_TEMPLATE and CASSANDRA_*.',
   settings,
   dependent: cassandraDependentSettings,
   run: async ({ config, args }) => {
@@ -207,7 +207,7 @@ function openSources(base: Base, onChange: (pools: readonly string[] | 'all') =>
   return { cassandra, levels, template }
 }
 
-/** Opens the controller and its sources besides the API server. */
+/** Opens the controller and its sources other than the API server. */
 function openController(base: Base, given: ControllerDeps): PoolController {
   const { config, log, metrics, closing } = base
   const { api, election, identity, namespace, onSynced } = given
@@ -273,7 +273,7 @@ function runUntilStopped(
     if (!(await election.acquire(leading.signal))) return
     const working = controller.lead(leading.signal)
     if ((await election.renew(leading.signal)) === 'lost')
-      exit(new OperatorError('another may lead now'))
+      exit(new OperatorError('lost leadership: another replica may lead'))
     await working
     await election.release()
   }

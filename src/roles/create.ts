@@ -1,5 +1,5 @@
 // The create pods: the API, the pages and the admin API on Cassandra, with codes from a pool. They
-// have no code secret: only the refill Job mints codes.
+// have no code secret: only the refill Job generates codes.
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
@@ -52,7 +52,7 @@ export const role = defineRole({
   usage: 'create',
   about:
     'Serves POST /v1/urls and the pages, with links in Cassandra and codes from the pool\n' +
-    'CODE_POOL. The admin API is off unless ADMIN_TOKEN is set.',
+    'CODE_POOL. The admin API is disabled unless ADMIN_TOKEN is set.',
   settings,
   dependent: [...cassandraDependentSettings, ...cacheDependentSettings],
   run: async ({ config, args }) => {
@@ -156,7 +156,7 @@ function attach(given: { config: Config; service: Service; components: Component
     metrics,
     onStored: (code: string) => invalidator.invalidate(code),
     isStoreAvailable: components.isStoreAvailable,
-    onLateError: components.onError('create-link'),
+    onErrorAfterResponse: components.onError('create-link'),
   }
   const creating = {
     baseUrl,

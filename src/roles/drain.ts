@@ -1,5 +1,5 @@
 // The sidecar of Envoy, which does not drain by itself: on SIGTERM this role drains Envoy and exits
-// when no connection is left. Independent of links and limits.
+// when no connection is open. Independent of links and limits.
 import { createDrainApp } from '../http/drain/app.ts'
 import { drainEnvoy } from '../drain/drain-envoy.ts'
 import { stopLeftoverEnvoy } from '../drain/stop-leftover.ts'
@@ -20,8 +20,8 @@ const AFTER_DRAIN_MS = 7000
 export const role = defineRole({
   usage: 'drain',
   about:
-    'Runs beside an Envoy. On SIGTERM it drains Envoy and exits once no connection is left, or\n' +
-    'after DRAIN_SECONDS; stop Envoy after it has exited. No request can start a drain.',
+    'Runs in the pod of an Envoy. On SIGTERM it drains Envoy and exits once no connection is\n' +
+    'open, or after DRAIN_SECONDS; stop Envoy after it has exited. No request can start a drain.',
   settings: drainSettings,
   run: async ({ config, args }) => {
     rejectArguments('drain', args)

@@ -31,7 +31,7 @@ export const role = defineRole({
   about:
     'Shows, disables, enables or deletes one link. A disabled or deleted link stops redirecting\n' +
     'within 5 seconds; a deleted one cannot be restored, and its code stays reserved.\n' +
-    'A CODE that starts with - comes after --, as in: curtail link show -- -ab',
+    'A CODE that starts with - requires -- before it, as in: curtail link show -- -ab',
   settings: clientSettings,
   run: async ({ config, args }) => {
     const { verb, code, json } = parseLinkArgs(args)
@@ -52,14 +52,14 @@ function parseLinkArgs(args: readonly string[]): { verb: Verb; code: string; jso
   const unknown = Object.keys(values).find((name) => name !== 'json')
   if (unknown !== undefined) {
     const option = `${unknown.length === 1 ? '-' : '--'}${unknown}`
-    const hint = 'a CODE that starts with - comes after --'
-    throw new UsageError(`link takes --json alone, not ${option}; ${hint}`)
+    const hint = 'a CODE that starts with - requires -- before it'
+    throw new UsageError(`link takes only --json, not ${option}; ${hint}`)
   }
   const [verb = '', code = '', ...rest] = positionals
   if (!isVerb(verb))
-    throw new UsageError(`link must be followed by one of ${verbs}: it is ${JSON.stringify(verb)}`)
+    throw new UsageError(`link requires one of ${verbs}: it is ${JSON.stringify(verb)}`)
   if (!isCode(code) || rest.length > 0) {
-    throw new UsageError(`link ${verb} must be followed by one CODE of 1 to 10 characters`)
+    throw new UsageError(`link ${verb} requires one CODE of 1 to 10 characters`)
   }
   return { verb, code, json: values.json === true }
 }

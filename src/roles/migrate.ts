@@ -30,13 +30,13 @@ export const role = defineRole({
   usage: 'migrate [--wait]',
   about:
     'Creates or upgrades the tables in Cassandra; the keyspace if CASSANDRA_REPLICATION is set;\n' +
-    'reports each setting of the cluster that differs from what links need, with its cost.\n' +
-    '--wait changes nothing: it exits once the tables are as new as this version needs.',
+    'reports each setting of the cluster that differs from the required one, with its cost.\n' +
+    '--wait changes nothing: it exits once the tables have the version that this release needs.',
   settings,
   dependent: cassandraDependentSettings,
   run: async ({ config, args, signal }) => {
     const unknown = args.find((arg) => arg !== '--wait')
-    if (unknown !== undefined) throw new UsageError(`migrate takes --wait alone, not ${unknown}`)
+    if (unknown !== undefined) throw new UsageError(`migrate takes only --wait, not ${unknown}`)
     const log = createLog({ role: 'migrate', level: config.LOG_LEVEL })
     const isWaiting = args.includes('--wait')
     const stop = new AbortController()
@@ -80,7 +80,7 @@ const PAUSE = { firstMs: 250, maxMs: 5000 }
 const SETTINGS_MS_MAX = 10_000
 
 function logStopped(log: Log): ExitResult {
-  log.info('stopped before it completed')
+  log.info('stopped before completion')
   return { exitCode: 1 }
 }
 
@@ -97,7 +97,8 @@ async function untilDone(
     } catch (err) {
       if (!(err instanceof StoreError)) throw err
       const rejection = rejectionOf(err.cause)
-      if (rejection !== undefined) throw new OperatorError(`Cassandra rejects it: ${rejection}`)
+      if (rejection !== undefined)
+        throw new OperatorError(`Cassandra rejects the migration: ${rejection}`)
       log.warn({ err }, 'Cassandra unavailable: retrying')
     }
     await pause(pauseMs * (0.5 + Math.random() / 2), signal)
@@ -162,7 +163,7 @@ async function ensureKeyspace({ config, cassandra, log }: Run): Promise<void> {
 
 /** Logs cluster settings that differ from the required ones; unreadable settings are no failure. */
 async function reportSettings({ cassandra, log }: Run): Promise<void> {
-  const onTimeout = () => new StoreError('no settings in time', { outcome: 'not-done' })
+  const onTimeout = () => new StoreError('no settings within the deadline', { outcome: 'not-done' })
   const problems = await within(SETTINGS_MS_MAX, readSettingProblems(cassandra), onTimeout).catch(
     (error: unknown) => {
       if (error instanceof StoreError) return 'unreadable' as const

@@ -23,9 +23,9 @@ export const role = defineRole({
   settings: clientSettings,
   run: async ({ config, args }) => {
     const json = args.includes('--json')
-    const words = args.filter((arg) => arg !== '--json')
-    if (words.join(' ') !== 'status')
-      throw new UsageError('pool must be followed by status, and may be by --json')
+    const positionals = args.filter((arg) => arg !== '--json')
+    if (positionals.join(' ') !== 'status')
+      throw new UsageError('pool requires status, and takes only --json')
     const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
     const request = { method: 'GET', path: '/admin/pools' }
     const pools = await callAdminApi(target, request, poolsShape)
@@ -38,8 +38,8 @@ function renderPools(pools: z.output<typeof poolsShape>): string {
   const rows = pools.map((pool) => [
     pool.pool,
     String(pool.level),
-    pool.low_water === null ? 'not told' : String(pool.low_water),
-    pool.target === null ? 'not told' : String(pool.target),
+    pool.low_water === null ? 'not set' : String(pool.low_water),
+    pool.target === null ? 'not set' : String(pool.target),
     pool.claim_rate.toFixed(1),
     pool.seconds_to_empty === null ? 'not in use' : `${String(pool.seconds_to_empty)} s`,
   ])

@@ -27,8 +27,8 @@ export const role = defineRole({
     'Checks rule files of the rate limiter: lists every fault as file:line: message, or all\n' +
     'rules with their numbers, and which rule each descriptor matches and why. A folder among\n' +
     'FILES means its *.yaml. --domain is that of the descriptors and must have rules; it may be\n' +
-    'left out if the files have one domain alone;\n' +
-    '--merge-domains lets several files define one domain, as MERGE_DOMAIN_CONFIG does.\n' +
+    'omitted if the files have only one domain. --merge-domains allows several files to define\n' +
+    'one domain, as MERGE_DOMAIN_CONFIG does.\n' +
     'Exits with 0, with 1 if it finds faults, with 2 if the arguments are wrong.',
   settings: {},
   run: async ({ args }) => {
@@ -60,7 +60,7 @@ interface CheckRequest {
 function parseCheckArgs(args: readonly string[]): CheckRequest {
   const { values, positionals } = splitArgs(args)
   if (positionals.length === 0) {
-    throw new UsageError('ratelimit-check must be followed by one or more FILES or folders')
+    throw new UsageError('ratelimit-check requires one or more FILES or folders')
   }
   return {
     paths: positionals,
@@ -100,7 +100,7 @@ async function readFiles(paths: readonly string[]): Promise<readonly RuleFile[]>
   const names: string[] = []
   for (const path of paths) names.push(...(await filesOf(path)))
   if (names.length > FILES_MAX) {
-    throw new OperatorError(`there may be ${FILES_MAX} files: there are ${names.length}`)
+    throw new OperatorError(`at most ${FILES_MAX} files are allowed: there are ${names.length}`)
   }
   const files: RuleFile[] = []
   for (const name of names) files.push({ name, text: await readSource(name) })
@@ -118,9 +118,9 @@ async function filesOf(path: string): Promise<readonly string[]> {
 
 async function readSource(path: string): Promise<string> {
   const status = await readOrThrow(path, () => stat(path))
-  if (!status.isFile()) throw new OperatorError(`${path} cannot be read: it is no file`)
+  if (!status.isFile()) throw new OperatorError(`${path} cannot be read: it is not a file`)
   if (status.size > FILE_BYTES_MAX) {
-    const bound = `may have ${FILE_BYTES_MAX} bytes`
+    const bound = `may have at most ${FILE_BYTES_MAX} bytes`
     throw new OperatorError(`${path} ${bound}: it has ${status.size}`)
   }
   const bytes = await readOrThrow(path, () => readFile(path))
@@ -132,8 +132,8 @@ async function readSource(path: string): Promise<string> {
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  EACCES: 'permission is denied',
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
   ENOTDIR: 'a component of the path is not a folder',
 }
 
@@ -172,6 +172,6 @@ function explainAll(rules: RuleSet, { descriptors, domain }: CheckRequest): read
 function onlyDomain(rules: RuleSet): string {
   const [first, second] = [...rules.keys()]
   if (first !== undefined && second === undefined) return first
-  const known = [...rules.keys()].join(', ')
-  throw new UsageError(`--domain must name the domain of the descriptors: ${known}`)
+  const domains = [...rules.keys()].join(', ')
+  throw new UsageError(`--domain must name the domain of the descriptors: ${domains}`)
 }

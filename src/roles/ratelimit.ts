@@ -69,8 +69,8 @@ interface Base {
 export const role = defineRole({
   usage: 'ratelimit',
   about:
-    'The rate-limit service that Envoy asks, in the place of envoyproxy/ratelimit: the same\n' +
-    'settings, ports and rule files. Rules lie in RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/config.',
+    'The rate-limit service for Envoy, a replacement of envoyproxy/ratelimit: the same\n' +
+    'settings, ports and rule files. Rules are in RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/config.',
   settings,
   run: async ({ config, args }) => {
     if (args.length > 0) throw new UsageError(`ratelimit takes no arguments: ${args.join(' ')}`)
@@ -147,11 +147,11 @@ function openStore(base: Base, plan: RedisPlan): GuardedStore {
   const watch = (redis: string): RedisWatch => ({
     onDown: (err) => {
       log.warn({ err, redis }, 'Redis unavailable')
-      storeHealth.noteConnection(redis, false)
+      storeHealth.setConnection(redis, false)
     },
     onUp: () => {
       log.info({ redis }, 'Redis available')
-      storeHealth.noteConnection(redis, true)
+      storeHealth.setConnection(redis, true)
     },
   })
   const connection = connectRedis(plan.main, watch('counters'))
@@ -168,7 +168,7 @@ function openStore(base: Base, plan: RedisPlan): GuardedStore {
     nowMs: monotonicMs,
     onFailure,
     onOpenChange: (isOpen) => {
-      storeHealth.noteCircuit(isOpen)
+      storeHealth.setCircuit(isOpen)
       metrics.limiterStoreUnavailable.set(isOpen ? 1 : 0)
       if (isOpen) log.error('counting locally until Redis responds')
       else log.info('counting in Redis')

@@ -46,8 +46,8 @@ const PROBE_CODE = '----------'
 export const role = defineRole({
   usage: 'redirect',
   about:
-    'Serves GET and HEAD /{code}: from memory, the cache at REDIS_URL, and Cassandra. Goes on\n' +
-    'from what it has served while any of them is unavailable.',
+    'Serves GET and HEAD /{code}: from memory, the cache at REDIS_URL, and Cassandra. While\n' +
+    'these are unavailable, it continues with the links that it has served.',
   settings,
   dependent: [...cassandraDependentSettings, ...cacheDependentSettings],
   run: async ({ config, args }) => {

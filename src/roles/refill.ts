@@ -1,5 +1,5 @@
-// Mints codes into a pool up to its target, then exits. Runs as a Job; only this role has the code
-// secret. May be killed at any time; concurrent runs are safe.
+// Fills a pool with codes up to its target, then exits. Runs as a Job; only this role has the code
+// secret. It may be killed at any time; concurrent runs are safe.
 import type { CodeStore } from '../codes/code-store.ts'
 import { createPermutation } from '../codes/permutation.ts'
 import { fingerprintOf, levelOf, type Pool } from '../codes/pool.ts'
@@ -32,8 +32,8 @@ export const role = defineRole({
   usage: 'refill',
   about:
     'Fills the pool CODE_POOL up to POOL_TARGET codes and exits. Prints its progress and, last,\n' +
-    'a line with the level; exits with 1 if the store stays unavailable, with 3 if the secret\n' +
-    'is not the one that the pool was first filled with.',
+    'a line with the level; exits with 1 if the store stays unavailable, with 3 if the pool\n' +
+    'was first filled with another secret.',
   settings,
   dependent: cassandraDependentSettings,
   run: async ({ config, args, signal }) => {

@@ -1,5 +1,5 @@
 // `curtail smoke`: tests a running service as a client and reports what fails; `helm test` runs it.
-// Leaves one link, which expires after a day.
+// It creates one link, which expires after a day.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { clientSettings } from '../http/admin/client-settings.ts'
@@ -11,7 +11,7 @@ import { integerSetting } from '../config/settings.ts'
 import { codePoolSetting } from '../create/settings.ts'
 
 const urlSetting: Setting<string> = {
-  about: 'the service that is used, at its edge',
+  about: 'URL of the edge of the service to test',
   allowed: 'an http:// or https:// URL',
   fallback: 'required',
   schema: z.url({ protocol: /^https?$/ }),
@@ -19,7 +19,7 @@ const urlSetting: Setting<string> = {
 
 const settings = {
   SMOKE_URL: urlSetting,
-  SMOKE_CREATES_MAX: integerSetting('creates that it sends until one is rejected', {
+  SMOKE_CREATES_MAX: integerSetting('maximum creates to send until one is rejected', {
     min: 1,
     max: 10_000,
     fallback: 200,
@@ -39,21 +39,21 @@ const RESPONSE_MS_MAX = 5000
 export const role = defineRole({
   usage: 'smoke',
   about:
-    'Creates a link, requests it, reads the rate-limit headers, creates until it is limited,\n' +
-    'and reads the level of the code pool. Each step is retried for 10 s. Exits with 1 at the\n' +
-    'first that fails, and prints the reason.',
+    'Creates a link, requests it, reads the rate-limit headers, sends creates until a limit\n' +
+    'denies one, and reads the level of the code pool. Each step is retried for 10 s. Exits\n' +
+    'with 1 at the first step that fails, and prints the reason.',
   settings,
   run: async ({ config, args, signal }) => {
     rejectArguments('smoke', args)
-    const link = await step('shortens', signal, () => createLink(config))
-    await step('follows', signal, () => requestLink(config, link))
-    await step('is refused', signal, () => exceedLimit(config, signal))
+    const link = await step('creates', signal, () => createLink(config))
+    await step('resolves', signal, () => requestLink(config, link))
+    await step('is limited', signal, () => exceedLimit(config, signal))
     await step('has codes', signal, () => readPool(config))
     return { exitCode: 0 }
   },
 })
 
-/** The failure of a step; the step is retried until its time is over. */
+/** The failure of a step; the step is retried until its deadline. */
 class StepError extends Error {
   override readonly name = 'StepError'
   /** The delay before the retry, in milliseconds. */
@@ -108,7 +108,7 @@ async function send(url: URL, init: RequestInit): Promise<HttpResponse> {
     return { status: response.status, headers: response.headers, body: await response.text() }
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-    throw new StepError(`${url.href} does not answer (${String(cause)})`)
+    throw new StepError(`no response from ${url.href} (${String(cause)})`)
   }
 }
 
@@ -129,12 +129,12 @@ async function createLink(config: Config): Promise<StepResult<string>> {
   const response = await postLink(config, body, { 'Idempotency-Key': idempotencyKey })
   if (response.status === 429) {
     const seconds = Number(response.headers.get('retry-after'))
-    throw new StepError('POST /v1/urls is answered 429', Math.max(seconds * 1000, PAUSE_MS))
+    throw new StepError('POST /v1/urls returned 429', Math.max(seconds * 1000, PAUSE_MS))
   }
   if (response.status !== 201)
-    throw new StepError(`POST /v1/urls is answered ${show(response)}, not 201`)
+    throw new StepError(`POST /v1/urls returned ${show(response)}, not 201`)
   const link = linkShape.safeParse(parseJson(response.body))
-  if (!link.success) throw new StepError(`POST /v1/urls is answered 201 with ${response.body}`)
+  if (!link.success) throw new StepError(`POST /v1/urls returned 201 with ${response.body}`)
   const limits = limitsOf(response)
   const { short_url: shortUrl } = link.data
   const left = `of ${limits.limit} creates ${limits.remaining} are left`
@@ -146,7 +146,7 @@ async function requestLink(config: Config, path: string): Promise<StepResult<und
   const response = await send(new URL(path, config.SMOKE_URL), {})
   const location = response.headers.get('location')
   if (![301, 302].includes(response.status) || location !== longUrl) {
-    throw new StepError(`GET ${path} is answered ${show(response)}, not with the link's target`)
+    throw new StepError(`GET ${path} returned ${show(response)}, not the link's target`)
   }
   const { limit } = limitsOf(response)
   const sentence = `${path} leads to ${longUrl} (${response.status}), limit ${limit}`
@@ -163,9 +163,9 @@ function limitsOf({ status, headers }: HttpResponse): Limits {
   const numberOf = (name: string) => {
     const value = headers.get(name)
     if (value === null) {
-      throw new StepError(`an answer ${status} lacks ${name}: does the rate limiter answer Envoy?`)
+      throw new StepError(`a response ${status} lacks ${name}: is the rate limiter available?`)
     }
-    if (!/^\d+$/.test(value)) throw new StepError(`an answer ${status} has ${name}: ${value}`)
+    if (!/^\d+$/.test(value)) throw new StepError(`a response ${status} has ${name}: ${value}`)
     return Number(value)
   }
   const limit = numberOf('x-ratelimit-limit')
@@ -189,23 +189,22 @@ async function exceedLimit(config: Config, signal: AbortSignal): Promise<StepRes
     if (response.status === 422) {
       const { limit } = limitsOf(response)
       if (limit <= maxCreates) continue
-      const why = `a client may create ${limit} at once, and SMOKE_CREATES_MAX is ${maxCreates}`
-      return { value: undefined, sentence: `not tried: ${why}` }
+      const reason = `the limit is ${limit} creates, and SMOKE_CREATES_MAX is ${maxCreates}`
+      return { value: undefined, sentence: `skipped: ${reason}` }
     }
-    if (response.status !== 429)
-      throw new StepError(`a create is answered ${show(response)}, not 422`)
+    if (response.status !== 429) throw new StepError(`a create returned ${show(response)}, not 422`)
     const { limit, remaining } = limitsOf(response)
     const rejection = rejectionShape.safeParse(parseJson(response.body))
     const retryAfter = response.headers.get('retry-after') ?? 'nothing'
     if (!rejection.success || remaining !== 0 || !/^[1-9]\d*$/.test(retryAfter)) {
       const found = `${response.body}, ${remaining} left, Retry-After ${retryAfter}`
-      throw new StepError(`a refusal is not as promised: ${found}`)
+      throw new StepError(`a 429 is not as specified: ${found}`)
     }
     const { rule } = rejection.data
     const sentence = `429 after ${tried} by ${rule}, limit ${limit}, Retry-After ${retryAfter}`
     return { value: undefined, sentence }
   }
-  throw new StepError(`${maxCreates} creates in a row were let pass`)
+  throw new StepError(`${maxCreates} creates in a row were admitted`)
 }
 
 const poolsShape = z.array(
@@ -215,7 +214,7 @@ const poolsShape = z.array(
 async function readPool(config: Config): Promise<StepResult<undefined>> {
   const target = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
   const pools = await callAdminApi(target, { method: 'GET', path: '/admin/pools' }, poolsShape)
-  const pool = pools.find((one) => one.pool === config.CODE_POOL)
+  const pool = pools.find(({ pool: name }) => name === config.CODE_POOL)
   if (pool === undefined) throw new StepError(`unknown pool ${config.CODE_POOL}`)
   const minLevel = pool.low_water ?? 1
   if (pool.level < minLevel) {

@@ -59,12 +59,11 @@ export const role = defineRole({
   usage: 'standalone [--greet]',
   about:
     'The whole service in one process, on an SQLite database in DATA_DIR.\n' +
-    '--greet prints where it listens and two commands to try.',
+    '--greet prints its address and two commands to try.',
   settings,
   run: async ({ config, args }) => {
     const unknown = args.find((arg) => arg !== '--greet')
-    if (unknown !== undefined)
-      throw new UsageError(`standalone takes --greet alone, not ${unknown}`)
+    if (unknown !== undefined) throw new UsageError(`standalone takes only --greet, not ${unknown}`)
     const service = await startService(config)
     if (args.includes('--greet')) process.stdout.write(greeting(service))
     return { stop: service.stop }
@@ -107,7 +106,7 @@ function limitsOf(rules: RuleSet | 'off', metrics: Metrics): RequestLimits {
 
 type Components = Awaited<ReturnType<typeof openComponents>>
 
-/** Opens the database and its stores, with codes minted for the first requests. */
+/** Opens the database and its stores, with codes generated for the first requests. */
 async function openComponents(config: Config, { log, health, metrics }: Service) {
   const onWriterStopped = (err: Error) => {
     log.fatal({ err }, 'the database cannot be written: exiting for a restart')
@@ -123,7 +122,7 @@ async function openComponents(config: Config, { log, health, metrics }: Service)
       intents: createSqliteIntentStore(db, Date.now),
       codes,
       pools,
-      /** Keeps the pool filled, and probes a failed store so that its recovery is noticed. */
+      /** Keeps the pool filled, and probes a failed store so that its recovery is detected. */
       maintain: async () => {
         if (watch.isDown()) await db.probe()
         await refill()
@@ -210,7 +209,7 @@ function attach(given: {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
     limits,
-    create: createLinkCreator({ ...createDeps, onLateError: onError('create-link') }),
+    create: createLinkCreator({ ...createDeps, onErrorAfterResponse: onError('create-link') }),
     metrics,
     log,
   }

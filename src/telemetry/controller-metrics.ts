@@ -15,11 +15,9 @@ function queueMetrics({ counter, gauge, histogram }: MetricFactory) {
   return {
     queueDepth: gauge('workqueue_depth', 'Keys that wait for a worker.', ['name']),
     queueAdds: counter('workqueue_adds_total', 'Keys that were added.', ['name']),
-    queueRetries: counter(
-      'workqueue_retries_total',
-      'Keys that were added again after a failure.',
-      ['name'],
-    ),
+    queueRetries: counter('workqueue_retries_total', 'Keys that were re-added after a failure.', [
+      'name',
+    ]),
     queueWaitSeconds: histogram(
       'workqueue_queue_duration_seconds',
       'Time that a key waited for a worker.',
@@ -37,7 +35,7 @@ function queueMetrics({ counter, gauge, histogram }: MetricFactory) {
     ),
     queueLongestSeconds: gauge(
       'workqueue_longest_running_processor_seconds',
-      'Time that the worker longest at one key has spent on it.',
+      'The longest time that a worker has spent on its current key.',
       ['name'],
     ),
   }
@@ -61,7 +59,7 @@ function reconcileMetrics({ counter, gauge, histogram }: MetricFactory) {
     ),
     reconcilePanics: counter(
       'controller_runtime_reconcile_panics_total',
-      'Reconciles that failed by a defect.',
+      'Reconciles that failed because of a defect.',
       ['controller'],
     ),
     reconcileSeconds: histogram(

@@ -5,7 +5,7 @@ import { Counter, Histogram, Registry } from 'prom-client'
 import { LabelledCounter, LabelledHistogram } from './labelled-metrics.ts'
 
 const NAME = 'a_metric'
-const HELP = 'What it tells.'
+const HELP = 'The help.'
 const labelNames = ['tier', 'outcome'] as const
 const buckets = [0.001, 0.1, 1]
 const labels = fc.record({

@@ -27,8 +27,8 @@ class SeriesMap<L extends string, S> {
 
   find(values: readonly (string | number | undefined)[]): S {
     const key = values.join('\n')
-    const known = this.#byKey.get(key)
-    if (known !== undefined) return known.series
+    const existing = this.#byKey.get(key)
+    if (existing !== undefined) return existing.series
     const named = this.#labelNames.map((name, i) => [name, String(values[i])] as const)
     const created = { labels: Object.fromEntries(named) as Labels<L>, series: this.#create() }
     this.#byKey.set(key, created)
@@ -90,7 +90,7 @@ interface HistogramOptions<L extends string> extends MetricOptions<L> {
   readonly currentTraceId?: (() => string | undefined) | undefined
 }
 
-/** A histogram. A bucket's exemplar is its last observation that was made within a trace. */
+/** A histogram. A bucket's exemplar is its last observation within a trace. */
 export class LabelledHistogram<L extends string = never> {
   readonly name: string
   readonly help: string

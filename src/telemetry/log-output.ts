@@ -1,12 +1,12 @@
-// Writes log lines at once and in order while the reader keeps up, buffers them up to a bound while
-// it does not, and drops them beyond it: logging never blocks.
+// Writes log lines immediately and in order, buffers them up to a bound while the reader does not
+// keep up, and drops them beyond that bound: logging never blocks.
 import type { Writable } from 'node:stream'
 import { pause } from '../resilience/deadline.ts'
 
 const BUFFERED_BYTES_MAX = 1_048_576
 const FLUSH_MS_MAX = 1000
 
-/** What a logger writes to. */
+/** The output of a logger. */
 export interface LogOutput {
   readonly write: (line: string) => void
 }

@@ -11,5 +11,5 @@ test('an error is logged without the command that a driver attached', () => {
 })
 
 test('a value that is not an error is logged unchanged', () => {
-  expect(describeError('late')).toBe('late')
+  expect(describeError('text')).toBe('text')
 })

@@ -58,7 +58,7 @@ function linkCacheMetrics({ counter, gauge }: MetricFactory) {
     ),
     linkCacheInvalidationsDropped: counter(
       'curtail_link_cache_invalidations_dropped_total',
-      'Invalidations of links that were dropped, as too many were queued.',
+      'Invalidations of links that were dropped because too many were queued.',
     ),
   }
 }
@@ -67,7 +67,7 @@ function codeMetrics({ counter, gauge }: MetricFactory) {
   return {
     claims: counter(
       'curtail_code_claims_total',
-      'Claims of a code in the store, by result; unknown-resolved were unknown until read back.',
+      'Claims of a code in the store, by result; unknown-resolved: unknown until re-read.',
       ['result'],
     ),
     blocksClaimed: counter(
@@ -104,14 +104,14 @@ function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory)
     collected(`ratelimit_service_rate_limit_${name}`, `Of each rule: ${help}.`, RULE_LABELS)
   return {
     ruleTotalHits: ofRule('total_hits', 'hits requested'),
-    ruleOverLimit: ofRule('over_limit', 'hits over the limit'),
+    ruleOverLimit: ofRule('over_limit', 'hits that exceed the limit'),
     ruleNearLimit: ofRule('near_limit', 'hits within the limit, but near it'),
     ruleOverLimitWithLocalCache: ofRule(
       'over_limit_with_local_cache',
       'hits denied by the deny cache, without Redis',
     ),
     ruleWithinLimit: ofRule('within_limit', 'hits within the limit'),
-    ruleShadowMode: ofRule('shadow_mode', 'hits over the limit of a rule in shadow mode'),
+    ruleShadowMode: ofRule('shadow_mode', 'hits that exceed the limit of a rule in shadow mode'),
     domainNotFound: collected(
       'ratelimit_service_rate_limit_domain_not_found',
       'Descriptors of a domain without rules.',
@@ -140,7 +140,7 @@ function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory)
     ),
     globalShadowMode: collected(
       'ratelimit_service_global_shadow_mode',
-      'Calls admitted by SHADOW_MODE alone.',
+      'Calls admitted only because of SHADOW_MODE.',
     ),
     limiterSheds: counter(
       'curtail_limiter_sheds_total',
@@ -217,7 +217,7 @@ function processMetrics({ counter, gauge, histogram }: MetricFactory) {
     ),
     linksPurged: counter(
       'curtail_links_purged_total',
-      'Records deleted more than the retention time after they expired.',
+      'Records deleted because they had expired more than 31 days ago.',
     ),
     sqliteGroup: histogram(
       'curtail_sqlite_group_operations',
@@ -264,7 +264,7 @@ export type Metrics = ReturnType<typeof createMetrics>
 /**
  * Adds prom-client's process metrics (CPU, memory) and measures the event loop lag for the life of
  * the process: prom-client's own lag metric resets on each scrape, so that each of two scrapers
- * would see only the time since the other's scrape.
+ * would read only the time since the other's scrape.
  */
 export function collectProcessMetrics(metrics: Pick<Metrics, 'registry' | 'loopLagSeconds'>): void {
   collectDefaultMetrics({ register: metrics.registry })

@@ -10,7 +10,7 @@ interface TimingSource {
   /** Number of durations since the start of the process. */
   readonly count: number
   /** The durations after the first `count`: their number, and the most recent values. */
-  since(count: number): { readonly values: readonly number[]; readonly seen: number }
+  since(count: number): { readonly values: readonly number[]; readonly total: number }
 }
 
 /** All metrics, by statsd name. */
@@ -35,7 +35,7 @@ export interface StatsdOptions {
 
 /** A running statsd client. */
 export interface StatsdSink {
-  /** Sends what is left and stops; within 3.5 s if the server accepts nothing. */
+  /** Sends the pending increments and stops; within 3.5 s if the server accepts nothing. */
   stop(): Promise<void>
 }
 
@@ -78,7 +78,7 @@ export function startStatsd(options: StatsdOptions): StatsdSink {
         await within(
           WRITE_MS_MAX,
           writeTo(socket, batch.lines),
-          () => new Error('it takes nothing'),
+          () => new Error('the server accepts no data'),
         )
         batch.confirm()
       }
@@ -94,7 +94,7 @@ export function startStatsd(options: StatsdOptions): StatsdSink {
   })
   return {
     async stop() {
-      const timeoutError = () => new Error('it takes nothing')
+      const timeoutError = () => new Error('the server accepts no data')
       await within(WRITE_MS_MAX, flushing.stop(), timeoutError).catch(noteFailure)
       if (!isUnavailable) await flush()
       socket?.destroySoon()
@@ -128,16 +128,16 @@ class Increments {
       counters.set(name, isSent ? total : before)
     }
     for (const [name, value] of reading.gauges) add(name, `${value}|g`)
-    const seenBy = new Map<string, number>()
+    const countByName = new Map<string, number>()
     for (const [name, times] of reading.timings) {
-      const { values, seen } = times.since(this.#timings.get(name) ?? 0)
-      const rate = values.length < seen ? `|@${(values.length / seen).toPrecision(6)}` : ''
+      const { values, total } = times.since(this.#timings.get(name) ?? 0)
+      const rate = values.length < total ? `|@${(values.length / total).toPrecision(6)}` : ''
       for (const ms of values) add(name, `${Number(ms.toFixed(3))}|ms${rate}`)
-      seenBy.set(name, times.count)
+      countByName.set(name, times.count)
     }
     const confirm = () => {
       this.#counters = counters
-      for (const [name, seen] of seenBy) this.#timings.set(name, seen)
+      for (const [name, count] of countByName) this.#timings.set(name, count)
     }
     return { lines: lines.join(''), confirm }
   }
@@ -163,7 +163,7 @@ async function connectTo(to: { host: string; port: number }): Promise<Socket> {
     socket.once('error', reject)
   })
   try {
-    return await within(CONNECT_MS_MAX, connected, () => new Error('no connection in time'))
+    return await within(CONNECT_MS_MAX, connected, () => new Error('connect timeout'))
   } catch (error) {
     socket.destroy()
     throw error

@@ -42,11 +42,11 @@ async function startTracing(): Promise<void> {
  */
 export async function stopTracing(): Promise<void> {
   if (shutdown === undefined) return
-  const timeoutError = () => new Error(`the collector did not take it within ${STOP_MS_MAX} ms`)
+  const timeoutError = () => new Error(`the collector did not accept them within ${STOP_MS_MAX} ms`)
   try {
     await within(STOP_MS_MAX, shutdown(), timeoutError)
   } catch (error) {
     const [reason] = String(error instanceof Error ? error.message : error).split('\n')
-    process.stderr.write(`curtail: what was traced last is lost: ${reason}\n`)
+    process.stderr.write(`curtail: the last spans are lost: ${reason}\n`)
   }
 }

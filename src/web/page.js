@@ -1,25 +1,25 @@
-// Spares the reload on the page to shorten a link: sends the form to the API, shows the answer in
-// the elements that the server rendered, and copies the short link. Without this file the form
-// works too. It talks to /v1/urls of its own origin and to nobody else.
+// Avoids the reload of the home page: sends the form to the API, shows the result in the elements
+// that the server rendered, and copies the short link. The form also works without this file. It
+// sends requests only to /v1/urls of its own origin.
 
-/** How long an answer is waited for; the server itself gives up sooner. */
-const ANSWER_MS_MAX = 15_000
+/** The deadline of a response; the server's own deadline is earlier. */
+const RESPONSE_MS_MAX = 15_000
 const COPIED_MS = 2000
 
 /** @template {HTMLElement} T @param {string} id @returns {T} */
-const part = (id) => /** @type {T} */ (document.getElementById(id))
+const element = (id) => /** @type {T} */ (document.getElementById(id))
 
 /** @type {HTMLFormElement} */
-const form = part('shorten')
+const form = element('create')
 /** @type {HTMLButtonElement} */
-const submit = part('submit')
+const submit = element('submit')
 /** @type {HTMLButtonElement} */
-const copy = part('copy')
+const copy = element('copy')
 /** @type {HTMLAnchorElement} */
-const short = part('short')
-const result = part('result')
-const message = part('message')
-const statusLine = part('status')
+const short = element('short')
+const result = element('result')
+const message = element('message')
+const statusLine = element('status')
 
 const inputs = /** @type {HTMLInputElement[]} */ ([...form.querySelectorAll('input')])
 
@@ -29,7 +29,7 @@ let attempt = { body: '', key: '' }
 
 form.addEventListener('submit', (event) => {
   event.preventDefault()
-  if (!isPending) void shorten()
+  if (!isPending) void create()
 })
 for (const input of inputs) {
   input.addEventListener('input', () => {
@@ -39,20 +39,20 @@ for (const input of inputs) {
 copy.addEventListener('click', () => void copyLink())
 copy.hidden = false
 
-async function shorten() {
+async function create() {
   const body = bodyOf(form)
   const { long_url: longUrl } = JSON.parse(body)
   if (attempt.body !== body) attempt = { body, key: newKey() }
   setPending(true)
-  const answer = await send(attempt)
+  const outcome = await send(attempt)
   setPending(false)
   clearFaults()
-  if ('created' in answer) {
+  if ('created' in outcome) {
     attempt = { body: '', key: '' }
-    showLink({ ...answer.created, longUrl })
+    showLink({ ...outcome.created, longUrl })
   } else {
     result.hidden = true
-    showProblem(answer)
+    showProblem(outcome)
   }
 }
 
@@ -63,13 +63,14 @@ async function shorten() {
 function bodyOf(from) {
   const filled = [...new FormData(from)].filter(([, value]) => value !== '')
   const { ttl_days: days, ...rest } = Object.fromEntries(filled)
-  // What is no finite number would be null in JSON, and so absent: the service shall refuse it.
+  // A value that is not a finite number is sent as a string, which the service rejects; as a JSON
+  // number it would be null, and so absent.
   const isInteger = typeof days === 'string' && /^[0-9]+(\.0+)?$/.test(days)
   const isNumber = isInteger && Number.isFinite(Number(days))
   return JSON.stringify({ ...rest, ttl_days: isNumber ? Number(days) : days })
 }
 
-/** A key that nobody else has. `randomUUID` is missing where the page came by plain HTTP. */
+/** A unique key. `randomUUID` is missing if the page was loaded over plain HTTP. */
 function newKey() {
   if (typeof crypto.randomUUID === 'function') return crypto.randomUUID()
   const bytes = crypto.getRandomValues(new Uint8Array(16))
@@ -81,7 +82,7 @@ function newKey() {
 /** @typedef {{ type?: string, detail?: string, errors?: Fault[] }} Problem */
 
 /**
- * What the API answered: the link, or sentences by field ('' = the whole form).
+ * The API's response: the link, or sentences by field ('' = the whole form).
  * @param {{ body: string, key: string }} request
  * @returns {Promise<{ created: Created } | { faults: Map<string, string> }>}
  */
@@ -91,14 +92,14 @@ async function send({ body, key }) {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', 'Idempotency-Key': key },
       body,
-      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+      signal: AbortSignal.timeout(RESPONSE_MS_MAX),
     })
-    const answer = await response.json().catch(() => ({}))
-    if (typeof answer.short_url !== 'string') return { faults: faultsOf(response, answer) }
-    return { created: { shortUrl: answer.short_url, expiresAt: answer.expires_at } }
+    const json = await response.json().catch(() => ({}))
+    if (typeof json.short_url !== 'string') return { faults: faultsOf(response, json) }
+    return { created: { shortUrl: json.short_url, expiresAt: json.expires_at } }
   } catch {
-    const text = 'No answer came: the connection may be down. Please try again;'
-    return { faults: new Map([['', `${text} it will not make a second link.`]]) }
+    const text = 'No response arrived: the connection may be down. Please retry;'
+    return { faults: new Map([['', `${text} a retry creates no second link.`]]) }
   }
 }
 
@@ -110,13 +111,13 @@ function faultsOf(response, problem) {
   const name = String(problem.type ?? '')
     .split('/')
     .at(-1)
-  const detail = problem.detail ?? `The service answered with the status ${response.status}.`
+  const detail = problem.detail ?? `The service responded with status ${response.status}.`
   const faults = new Map()
   if (response.status === 429) faults.set('', tooManySentence(response.headers.get('Retry-After')))
   else if (name === 'alias-taken') faults.set('custom_alias', detail)
   else if (name === 'store-unavailable') {
     const text = 'The link could not be confirmed.'
-    faults.set('', `${text} Please try again in a moment; it will not make a second link.`)
+    faults.set('', `${text} Please retry in a moment; a retry creates no second link.`)
   } else {
     for (const fault of problem.errors ?? []) {
       const input = inputs.find(({ id }) => `/${id}` === fault.pointer)
@@ -131,15 +132,15 @@ function faultsOf(response, problem) {
 /** @param {string | null} seconds */
 function tooManySentence(seconds) {
   const wait = seconds === '1' ? '1 second' : `${seconds ?? 'a few'} seconds`
-  return `Too many links were made from here just now. Please try again in ${wait}.`
+  return `Too many links were created from this address. Please retry in ${wait}.`
 }
 
 /** @param {HTMLInputElement} input @param {string} detail */
 function withSubject(input, detail) {
-  return `${part(`${input.id}-fault`).dataset.subject} ${detail}`
+  return `${element(`${input.id}-fault`).dataset.subject} ${detail}`
 }
 
-/** @param {{ faults: Map<string, string> }} answer */
+/** @param {{ faults: Map<string, string> }} outcome */
 function showProblem({ faults }) {
   message.textContent = faults.get('') ?? ''
   for (const input of inputs) showFault(input, faults.get(input.id) ?? '')
@@ -149,7 +150,7 @@ function showProblem({ faults }) {
 
 /** @param {HTMLInputElement} input @param {string} text */
 function showFault(input, text) {
-  part(`${input.id}-fault`).textContent = text
+  element(`${input.id}-fault`).textContent = text
   if (text === '') input.removeAttribute('aria-invalid')
   else input.setAttribute('aria-invalid', 'true')
 }
@@ -163,12 +164,12 @@ function clearFaults() {
 function showLink({ shortUrl, longUrl, expiresAt }) {
   short.href = shortUrl
   short.textContent = shortUrl
-  part('target').textContent = longUrl
-  part('until').replaceChildren(...untilOf(expiresAt))
+  element('target').textContent = longUrl
+  element('until').replaceChildren(...untilOf(expiresAt))
   statusLine.textContent = `Your short link is ready: ${shortUrl}`
   copy.textContent = 'Copy'
   form.reset()
-  for (const input of inputs) input.value = '' // a form that came back faulty resets to its values
+  for (const input of inputs) input.value = '' // a faulty form from the server resets to its values
   result.hidden = false
   result.focus()
 }
@@ -191,7 +192,7 @@ function untilOf(expiresAt) {
 function setPending(pending) {
   isPending = pending
   submit.setAttribute('aria-disabled', String(pending))
-  submit.textContent = pending ? 'Shortening…' : 'Shorten'
+  submit.textContent = pending ? 'Creating…' : 'Create'
 }
 
 async function copyLink() {
@@ -206,7 +207,7 @@ async function copyLink() {
 /** @param {string} text */
 async function writeClipboard(text) {
   try {
-    await navigator.clipboard.writeText(text) // absent where the page came by plain HTTP
+    await navigator.clipboard.writeText(text) // absent if the page was loaded over plain HTTP
     return true
   } catch {
     getSelection()?.selectAllChildren(short)

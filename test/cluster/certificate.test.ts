@@ -18,7 +18,7 @@ import {
 } from './release.ts'
 
 const TEST_MS_MAX = 8 * 60_000
-/** The kubelet syncs Secrets about once a minute, later when it is busy. */
+/** The kubelet syncs Secrets about once a minute, less often when it is busy. */
 const RENEWED_MS_MAX = 180_000
 const REQUEST_EVERY_MS = 50
 const REQUEST_MS_MAX = 10_000

@@ -55,7 +55,7 @@ export function kubectl(...args: readonly string[]): Promise<string> {
   return mustRun('kubectl', args)
 }
 
-/** Gets an object, or a list of objects, of the API. */
+/** Gets an object, or a list of objects, from the API. */
 export async function getObject<T>(...args: readonly string[]): Promise<T> {
   return JSON.parse(await kubectl('get', ...args, '-o', 'json')) as T
 }

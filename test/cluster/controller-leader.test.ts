@@ -56,7 +56,7 @@ async function waitForLeader(): Promise<Leader> {
   return leader
 }
 
-/** Waits for another leader; resolves to the time that took, without pauses of the machine, ms. */
+/** Waits for another leader; resolves to the duration in ms, without pauses of the machine. */
 function waitForTakeover({ identity }: Leader): Promise<number> {
   const isAnother = async () => {
     const current = await readLeader()

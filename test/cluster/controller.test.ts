@@ -20,7 +20,7 @@ const WAIT_MS_MAX = 120_000
 const SERIES_MS = 61_000
 const LOW_WATER = 2000
 const TARGET = 5000
-/** Filled by the controller, used up by a create pod. */
+/** The controller fills it, and a create pod empties it. */
 const SMALL = 'small'
 /** Degraded whenever its Secret is missing. */
 const DEGRADED = 'degraded'
@@ -78,7 +78,7 @@ test(
     await pools.waitForCondition(DEGRADED, 'Degraded', 'False AsExpected')
     recoveredMs = Date.now()
     expect((await pools.get(DEGRADED)).status).toMatchObject({ refills: 2, failures: 0 })
-    // Prepares the test of the missing Secret, which then has less to wait for.
+    // Prepares the test of the missing Secret, to reduce its wait.
     await pools.patch(DEGRADED, {
       ...{ lowWater: 2 * TARGET, target: 3 * TARGET },
       codeSecret: { name: 'nonexistent' },
@@ -112,7 +112,7 @@ test(
     await pools.waitForCondition(SMALL, 'Ready', 'True LevelSufficient')
     const more = await createPod.createUntil((created) => created >= 100)
     expect(new Set([...codes, ...more]).size).toBe(codes.length + more.length)
-    // One for the first codes, one at low water.
+    // One Job for the first codes, and one at low water.
     expect(await createdJobsOf(SMALL)).toHaveLength(2)
     expect((await pools.get(SMALL)).status).toMatchObject({
       ...{ refills: 2, failures: 0, storeName: SMALL },

@@ -102,7 +102,7 @@ export async function createPool(name: string, codeSecret: object = CODE_SECRET)
 /** Deletes a CodePool; its pool in the store remains. */
 export const deletePool = (name: string) => kubectl('delete', 'codepool', name, ...inNamespace)
 
-/** Uses up every code of a pool with a create pod of its own. */
+/** Consumes every code of a pool with its own create pod. */
 export async function emptyPool(pool: string): Promise<CleanUp> {
   const createPod = await startCreatePod(pool)
   while ((await createPod.levelOf(pool)) > 0) {

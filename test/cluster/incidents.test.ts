@@ -32,7 +32,7 @@ let context: IncidentContext
 /** The code of a link that clients resolve during all incidents. */
 let code: string
 let watches: { normal: AlertWatch; slow: AlertWatch }
-/** In the order in which they run. */
+/** The clean-ups in the order in which they run. */
 const cleanUps: Stop[] = []
 
 beforeAll(async () => {

@@ -109,7 +109,7 @@ const storeIncidents: readonly Incident[] = [
 
 const limitIncidents: readonly Incident[] = [
   {
-    title: 'Redis of the counters hangs',
+    title: "the counters' Redis hangs",
     alerts: ['CurtailLimiterFallback'],
     breakRelease: () => suspendAll([`${FULL_NAME}-counters-0`]),
     remedy: [command('kubectl -n $NS rollout restart statefulset/$R-counters')],

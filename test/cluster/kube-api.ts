@@ -27,7 +27,7 @@ export function requiredVariable(name: string): string {
 /** One call from the audit log. */
 export interface AuditedCall {
   readonly verb: string
-  /** With its API group, such as `batch/jobs` or `curtail.dev/codepools/status`. */
+  /** The resource with its API group, such as `batch/jobs` or `curtail.dev/codepools/status`. */
   readonly resource: string
   readonly name: string
   readonly code: number
@@ -85,7 +85,9 @@ function parseAuditEvent({ verb, user, objectRef = {}, ...event }: AuditEvent): 
   const code = event.responseStatus?.code ?? 0
   return {
     verb,
-    resource: [apiGroup, resource, subresource].filter((part) => part !== undefined).join('/'),
+    resource: [apiGroup, resource, subresource]
+      .filter((segment) => segment !== undefined)
+      .join('/'),
     name,
     code,
     isForbidden: code === 403 || event.annotations?.['authorization.k8s.io/decision'] === 'forbid',
@@ -94,7 +96,7 @@ function parseAuditEvent({ verb, user, objectRef = {}, ...event }: AuditEvent): 
   }
 }
 
-/** Those of the calls that write, Lease updates excepted. */
+/** The calls that write, without updates of Leases. */
 export function writeCalls(calls: readonly AuditedCall[]): readonly AuditedCall[] {
   return calls.filter(
     ({ verb, resource }) =>

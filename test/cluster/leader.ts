@@ -14,7 +14,7 @@ interface Lease {
   readonly spec?: { readonly holderIdentity?: string }
 }
 
-/** The holder of the Lease; `undefined` while it has none. */
+/** The holder of the Lease; `undefined` while no controller holds it. */
 export async function readLeader(): Promise<Leader | undefined> {
   const { spec } = await getObject<Lease>(
     ...['lease', 'curtail-controller', '--namespace', RELEASE],

@@ -14,14 +14,14 @@ import { readAuditedCalls, openKubeApi, writeCalls } from './kube-api.ts'
 import { findPid, readLeader, residentBytes } from './leader.ts'
 import { ensureRelease, FULL_NAME, INSTALL_MS_MAX, podsOf, RELEASE } from './release.ts'
 
-/** The most that the controller reconciles, pools of the release and of other tests included. */
+/** The total number of pools, including those of the release and of other tests. */
 const POOLS = 1000
 const STEADY_MS = Number(process.env['STEADY_SECONDS'] ?? 60) * 1000
 const TEST_MS_MAX = 5 * 60_000 + STEADY_MS
 const WAIT_MS_MAX = 4 * 60_000
 const RECONCILED_MS_MAX = 30_000
 const RESIDENT_BYTES_MAX = 200e6
-const CALLS_AT_ONCE = 16
+const CONCURRENCY = 16
 const LABELS = { 'curtail.dev/test': 'many-pools' }
 const selected = { labelSelector: 'curtail.dev/test=many-pools' }
 
@@ -31,7 +31,7 @@ const INSERT_KEPT = `INSERT INTO code_pools
   VALUES (?, ?, ?, 5, 0, 2000, 5000, 'none')`
 const path = pathOf(CODE_POOLS, { namespace: RELEASE })
 
-/** Names of the pools that this file creates, and of their CodePools. */
+/** The names of the pools that this file creates, and of their CodePools. */
 let names: readonly string[] = []
 let api: KubeApi
 let close: () => void
@@ -59,13 +59,13 @@ afterAll(async () => {
   close()
 }, TEST_MS_MAX)
 
-/** Calls `act` for each pool, with at most CALLS_AT_ONCE calls in flight. */
+/** Calls `act` for each pool, with at most CONCURRENCY calls in flight. */
 async function forEachName(act: (name: string, i: number) => Promise<unknown>): Promise<void> {
   const left = names.entries()
   const work = async () => {
     for (const [i, name] of left) await act(name, i)
   }
-  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, work))
+  await Promise.all(Array.from({ length: CONCURRENCY }, work))
 }
 
 async function listPools(): Promise<readonly CodePool[]> {
@@ -124,7 +124,7 @@ test(
 test(
   `in the steady state only the Lease is written for ${STEADY_MS / 1000} s`,
   async () => {
-    // Otherwise the TTL of other tests' Jobs would cause writes.
+    // The Jobs of other tests would cause writes when their TTL expires.
     await kubectl('delete', 'jobs', '-l', JOB_SELECTOR, '--namespace', RELEASE)
     const lastWrite = async (sinceMs: number) => writeCalls(await readAuditedCalls(sinceMs)).at(-1)
     await waitFor(

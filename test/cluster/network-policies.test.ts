@@ -65,7 +65,7 @@ test.each(needs)(
   async (from, needed) => {
     const pod = from === OTHER_APP ? from : ((await podsOf(from))[0] ?? '')
     const container = from === 'edge' ? 'drain' : from
-    // A Service of its own component may lead a pod to itself, which no policy covers.
+    // The Service of a pod's own component may route to the same pod, which no policy covers.
     const reached = (await reach(pod, container)).filter((name) => !name.startsWith(from))
     expect(reached).toEqual([...needed].sort())
   },

@@ -1,4 +1,4 @@
-// The test cluster itself: it has the properties that the tests of the charts rely on.
+// The properties of the test cluster that the chart tests need.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { waitFor } from '../kit/wait-for.ts'
 import {
@@ -42,15 +42,15 @@ test('a pod that violates the restricted Pod Security Standard is rejected', asy
 test(
   'our image runs standalone in a restricted pod and responds through a Service',
   async () => {
-    const pod = restrictedPod('alone', {
+    const pod = restrictedPod('standalone', {
       args: ['standalone'],
-      env: { DATA_DIR: '/data', BASE_URL: 'http://alone' },
+      env: { DATA_DIR: '/data', BASE_URL: 'http://standalone' },
       writable: ['/data'],
     })
-    await applyObjects(...inNamespace(pod, serviceOf('alone', { port: 80, targetPort: 8080 })))
+    await applyObjects(...inNamespace(pod, serviceOf('standalone', { port: 80, targetPort: 8080 })))
     const wait = ['--for=condition=Ready', '--timeout=60s', '--namespace', NAMESPACE]
-    await kubectl('wait', 'pod/alone', ...wait)
-    const address = await addressOf('alone')
+    await kubectl('wait', 'pod/standalone', ...wait)
+    const address = await addressOf('standalone')
     const responds = () =>
       fetch(`http://${address}/robots.txt`).then(
         ({ ok }) => ok,
@@ -76,7 +76,7 @@ test(
 test(
   'a NetworkPolicy is enforced until it is deleted',
   async () => {
-    const address = await addressOf('alone')
+    const address = await addressOf('standalone')
     const client = restrictedPod('client', {
       command: ['/nodejs/bin/node', '-e', 'setInterval(() => undefined, 1000)'],
     })
@@ -97,7 +97,7 @@ test(
       apiVersion: 'networking.k8s.io/v1',
       kind: 'NetworkPolicy',
       metadata: { name: 'deny-all' },
-      spec: { podSelector: { matchLabels: { app: 'alone' } }, policyTypes: ['Ingress'] },
+      spec: { podSelector: { matchLabels: { app: 'standalone' } }, policyTypes: ['Ingress'] },
     }
     await applyObjects(...inNamespace(policy))
     await waitFor('the connection to be rejected', async () => (await send()) === 'rejected')

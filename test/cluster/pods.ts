@@ -1,5 +1,5 @@
 // Manifests for tests: pods of our image that meet the restricted Pod Security Standard, and
-// Services for them. Pure.
+// Services for them. Pure functions.
 
 /** A pod named `name` with the label `app: name`; runs our image by default. */
 export function restrictedPod(

@@ -87,7 +87,7 @@ test(
     expect(await listNames('cronjobs')).toBe('')
     await waitUntilPoolReady()
     const { level = 0, refills = 0 } = await poolStatus()
-    // The pool was never low, so that no refill was due; it kept its codes.
+    // The pool was never low, so no refill was due, and it kept its codes.
     expect(refills).toBe(0)
     expect(level).toBeGreaterThan(before.level / 2)
     expect((await codeSecret()).data).toEqual(before.secret)

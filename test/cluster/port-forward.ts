@@ -1,4 +1,4 @@
-// Runs `kubectl port-forward … &` as a page prints it, for the commands that follow it.
+// Runs `kubectl port-forward … &` as printed in a page, for the page's next commands.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { waitFor } from '../kit/wait-for.ts'
@@ -8,7 +8,7 @@ const PORT_MS_MAX = 30_000
 
 /** The port forwards of one page. */
 export interface PortForwards {
-  /** Runs one in the background until `stop`. Throws if its local port is in use. */
+  /** Runs a command in the background until `stop`. Throws if its local port is in use. */
   readonly start: (command: string) => Promise<void>
   readonly stop: () => Promise<void>
 }

@@ -72,7 +72,7 @@ test(
 )
 
 test(
-  'when only the sidecar stops, its Envoy is restarted and the pod serves again',
+  'when only the sidecar stops, its Envoy is restarted and the pod becomes ready',
   async () => {
     const [pod = ''] = await podsOf('edge')
     const before = await restartsOf(pod)
@@ -170,12 +170,12 @@ async function createUntilDenied(
       body: JSON.stringify({ long_url: 'https://example.com/bucket' }),
     })
     let created = 0
-    const begunMs = performance.now()
+    const startedMs = performance.now()
     for (;;) {
       const response = await send()
       await response.arrayBuffer()
       if (response.status === 201 && created < 100) { created += 1; continue }
-      const seconds = (performance.now() - begunMs) / 1000
+      const seconds = (performance.now() - startedMs) / 1000
       const retryAfter = response.headers.get('Retry-After')
       console.log(JSON.stringify({ created, seconds, retryAfter }))
       break

@@ -1,15 +1,15 @@
-// The one release of the chart that all cluster tests share, because the machine cannot run two.
-// The first test file installs it; a test that uninstalls it installs it afterwards.
+// The release of the chart that all cluster tests share, because the machine cannot run two. The
+// first test file installs it; a test that uninstalls it also reinstalls it.
 import { fileURLToPath } from 'node:url'
 import { waitFor } from '../kit/wait-for.ts'
 import type { HelmMajor } from '../dependencies/helm.ts'
 import { getObject, helm, kubectl, createNamespace, mustRun, tryRun } from './cluster.ts'
 
-/** Name of the release, and of its namespace. */
+/** The name of the release and of its namespace. */
 export const RELEASE = 'shop'
 /** The prefix of its objects' names. */
 export const FULL_NAME = 'shop-curtail'
-/** How long an installation may take on a busy machine. */
+/** The deadline of an installation on a busy machine. */
 export const INSTALL_MS_MAX = 12 * 60_000
 
 const chart = fileURLToPath(new URL('../../charts/curtail', import.meta.url))

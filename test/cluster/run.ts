@@ -67,7 +67,7 @@ function addDefect(text: string, place: string): string {
   return text.replace(line, `if (Date.now() > 0) throw new Error('a defect')\n${line}`)
 }
 
-/** The variables by which tests and people find the cluster. */
+/** The environment of the cluster tests, with the variables that identify the cluster. */
 function environmentOf(cluster: Cluster, programs: string): NodeJS.ProcessEnv {
   const folders = [programs, dirname(process.execPath), process.env['PATH'] ?? '', '/usr/sbin']
   return {

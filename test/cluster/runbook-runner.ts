@@ -12,7 +12,7 @@ const COMMAND_SECONDS_MAX = 120
 const runbooks = new URL('../../docs/runbooks/', import.meta.url)
 const chart = fileURLToPath(new URL('../../charts/curtail', import.meta.url))
 
-/** Runs commands in the operator's place. */
+/** Runs the commands of an operator. */
 export interface RunbookRunner {
   /** The folder of the operator's files, such as `tls.crt`. */
   readonly folder: string

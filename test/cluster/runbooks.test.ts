@@ -29,7 +29,7 @@ const shippedRules = new URL('../../envoy/rate-limits.yaml', import.meta.url)
 /** Commands that this file does not run, and why. */
 const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/^helm \S+ \S+ rollback /, 'rollout.test.ts rolls back, under load'],
-  [/ top pods$/, 'needs the metrics server, which is not part of the product'],
+  [/ top pods$/, 'needs the metrics server, which the chart does not install'],
   [
     / -- nodetool /,
     'the image of the tests has none; test/component/chart/runbooks.test.ts checks it',

@@ -71,7 +71,7 @@ async function pidsOf(pod: string, container?: string): Promise<readonly number[
   const running = (await readdir('/proc')).map(Number).filter((pid) => pid > 0)
   const found = await Promise.all(
     running.map(async (pid) => {
-      // The process may have exited since.
+      // The process may have exited after readdir().
       const groups = await readFile(`/proc/${String(pid)}/cgroup`, 'utf8').catch(() => '')
       return ids.some((id) => groups.includes(id)) ? [pid] : []
     }),

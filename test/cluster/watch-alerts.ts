@@ -1,5 +1,5 @@
-// Runs Prometheus beside the release: it discovers the pods over HTTP from the API server's objects
-// and evaluates the chart's alerts with all durations divided.
+// Runs Prometheus next to the release: it discovers the pods over HTTP from the API server's
+// objects and evaluates the chart's alerts with all durations divided.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

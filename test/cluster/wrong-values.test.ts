@@ -146,7 +146,7 @@ const patchRules = async (text = '') =>
   kubectl('patch', ...RULES, '-p', JSON.stringify({ data: { 'rate-limits.yaml': text } }))
 /** Retries, because a response has no rate-limit headers when the limiter times out. */
 const waitUntilLimited = () =>
-  waitFor('the limit of the rules before', async () => {
+  waitFor('the limit of the previous rules', async () => {
     const response = await fetch(`${edge}/${code}`, { redirect: 'manual' })
     return response.headers.get('X-RateLimit-Limit') === '500'
   })

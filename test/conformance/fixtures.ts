@@ -1,23 +1,23 @@
-// The reference's configuration fixtures: every file of its test/config through our check must get
-// the verdict and the message that its config_test.go expects; the latter are read from there.
+// The reference's configuration fixtures: for every file of its test/config, our check must return
+// the result and the message that its config_test.go expects. The run parses that file for them.
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Outcome } from './outcome.ts'
 
 const CHECK_MS_MAX = 30_000
-/** What a valid set of files ends with; 1 = a fault in them. */
+/** The exit codes of the check. */
 const VALID = 0
 const FAULTY = 1
 
 interface Expectation {
   readonly files: readonly string[]
   readonly mergesDomains: boolean
-  /** Undefined where the files are valid. */
+  /** The expected error; undefined if the files are valid. */
   readonly message: string | undefined
 }
 
-/** Checks them all; `check` is the command line of our check, to which the files are added. */
+/** Checks all fixtures; `check` is the command line of our check, without the files. */
 export async function checkFixtures(
   reference: string,
   check: readonly string[],
@@ -27,7 +27,7 @@ export async function checkFixtures(
   return Promise.all(expectations.map((expected) => checkOne(folder, check, expected)))
 }
 
-/** The expected faults, and the files that none is expected of: those are valid. */
+/** The expected faults; all other files must be valid. */
 async function readExpectations(folder: string): Promise<Expectation[]> {
   const source = await readFile(join(folder, 'config_test.go'), 'utf8')
   const calls = source.split('expectConfigPanic(').slice(2) // the first is its definition
@@ -48,7 +48,7 @@ async function readExpectations(folder: string): Promise<Expectation[]> {
   return [...faults, ...single, merged]
 }
 
-/** Valid alone and together, faulty only when given twice. */
+/** These files are valid alone and together, and faulty only if the same file is passed twice. */
 function isMerged(file: string): boolean {
   return file.startsWith('merge_domain')
 }
@@ -70,22 +70,22 @@ function checkOne(
       [...args, ...merging, ...files],
       options,
       (_error, stdout, stderr) => {
-        const said = `${stdout}${stderr}`
+        const output = `${stdout}${stderr}`
         const exitCode = child.exitCode
         const isExpected =
           message === undefined
             ? exitCode === VALID
-            : exitCode === FAULTY && isSaid(said, files.at(-1) ?? '', message)
+            : exitCode === FAULTY && isReported(output, files.at(-1) ?? '', message)
         const wanted = message === undefined ? 'valid' : `the fault: ${message}`
-        const got = `expected ${wanted}\ngot exit code ${String(exitCode)}: ${said.trim()}`
+        const got = `expected ${wanted}\ngot exit code ${String(exitCode)}: ${output.trim()}`
         resolve({ name, hasPassed: isExpected, detail: isExpected ? wanted : got })
       },
     )
   })
 }
 
-/** Ours puts the line of the fault between the file and the reference's words. */
-function isSaid(said: string, file: string, message: string): boolean {
-  const words = message.startsWith(`${file}: `) ? message.slice(file.length + 2) : message
-  return said.split('\n').some((line) => line.includes(file) && line.includes(words))
+/** Our check prints the line number between the file name and the reference's message. */
+function isReported(output: string, file: string, message: string): boolean {
+  const expectedText = message.startsWith(`${file}: `) ? message.slice(file.length + 2) : message
+  return output.split('\n').some((line) => line.includes(file) && line.includes(expectedText))
 }

@@ -1,9 +1,9 @@
 // The result type that all suites of the conformance run return.
 
-/** Whether one thing of the reference holds for ours. */
+/** The result of one conformance check. */
 export interface Outcome {
   readonly name: string
   readonly hasPassed: boolean
-  /** Facts, or why it failed; may have several lines. */
+  /** The facts, or the reason of the failure; may have several lines. */
   readonly detail: string
 }

@@ -1,5 +1,5 @@
-// The source tree of envoyproxy/ratelimit that the conformance run takes from REFERENCE_GIT, and
-// the environment in which it starts its service. Nothing of it is kept after the run.
+// The source tree of envoyproxy/ratelimit that the conformance run reads from REFERENCE_GIT, and
+// the environment in which it starts its service. The run deletes its copy when it stops.
 import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,10 +10,10 @@ const run = promisify(execFile)
 const GIT_MS_MAX = 60_000
 const paths = ['integration-test', 'examples', 'test/config']
 
-/** What the run was given does not let it begin; told in one sentence, exit code 2. */
+/** The input of the run is invalid: it prints one sentence and exits with code 2. */
 export class CannotRun extends Error {}
 
-/** Unpacks what is needed of its newest commit into `folder`; resolves to that commit's name. */
+/** Unpacks the test files of the newest commit into `folder`; resolves to the commit's name. */
 export async function unpackReference(git: string, folder: string): Promise<string> {
   const archive = join(folder, 'reference.tar')
   const args = ['archive', '--format=tar', `--output=${archive}`, 'HEAD', ...paths]
@@ -29,7 +29,7 @@ export async function unpackReference(git: string, folder: string): Promise<stri
   }
 }
 
-/** Environment of the service in the reference's own compose file of the integration tests. */
+/** The service's environment in the reference's compose file of the integration tests. */
 export async function readServiceEnv(reference: string): Promise<Record<string, string>> {
   const file = join(reference, 'integration-test/docker-compose-integration-test.yml')
   const compose = parse(await readFile(file, 'utf8')) as {

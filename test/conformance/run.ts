@@ -1,7 +1,7 @@
-// `npm run conformance [-- --against COMMAND] [PART...]`: envoyproxy/ratelimit's own fixtures,
-// client and scripts against our role `ratelimit`, or its client and scripts against the service
-// that COMMAND starts. By hand, as root on Linux: its source, which REFERENCE_GIT names, is not
-// in CI.
+// `npm run conformance [-- --against COMMAND] [SUITE...]`: runs the fixtures, client and scripts of
+// envoyproxy/ratelimit against our role `ratelimit`, or its client and scripts against the service
+// that COMMAND starts. Run it manually, as root on Linux: CI does not have the source that
+// REFERENCE_GIT names.
 import { execFileSync } from 'node:child_process'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,48 +20,48 @@ import { runScripts, type TaskOf } from './scripts.ts'
 import { findStatsdExporter } from './statsd-exporter.ts'
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
-/** The whole run, parts already fetched, ends within this; else it has failed. */
+/** The deadline of the whole run, without the download of dependencies. */
 const RUN_MS_MAX = 25 * 60_000
 const hosts = '127.0.0.1 localhost redis statsd ratelimit envoy-proxy envoy-mock\n'
-/** Fails at once for names that the hosts file does not have. */
+/** Fails immediately for names that are not in the hosts file. */
 const resolver = 'options timeout:1 attempts:1\n'
 
 const log = (line: string) => void process.stdout.write(`${line}\n`)
 
-const parts = ['fixtures', 'client', 'scripts'] as const
+const suites = ['fixtures', 'client', 'scripts'] as const
 
 function readRequest() {
   const options = { against: { type: 'string' } } as const
   const { values, positionals } = parseArgs({ options, allowPositionals: true })
-  const odd = positionals.find((part) => !parts.some((known) => known === part))
-  if (odd !== undefined) {
-    throw new CannotRun(`PART must be one of ${parts.join(', ')}: it is '${odd}'`)
+  const unknown = positionals.find((suite) => !suites.some((name) => name === suite))
+  if (unknown !== undefined) {
+    throw new CannotRun(`SUITE must be one of ${suites.join(', ')}: it is '${unknown}'`)
   }
   const git = process.env['REFERENCE_GIT']
   if (git === undefined || git === '') {
     throw new CannotRun(
-      'REFERENCE_GIT must name a git directory of envoyproxy/ratelimit, whose tests are run: ' +
-        'git clone --bare https://github.com/envoyproxy/ratelimit gives one',
+      'REFERENCE_GIT must name a git directory of envoyproxy/ratelimit: create it with ' +
+        'git clone --bare https://github.com/envoyproxy/ratelimit',
     )
   }
   if (process.platform !== 'linux' || process.getuid?.() !== 0) {
-    throw new CannotRun('the conformance run needs Linux and root: it makes namespaces')
+    throw new CannotRun('the conformance run needs Linux and root: it creates namespaces')
   }
   const ours = [process.execPath, ...roleArguments('ratelimit')]
   const service = values.against?.split(' ') ?? ours
-  const asked = parts.filter((part) => positionals.length === 0 || positionals.includes(part))
-  // The fixtures ask our check, which no other service has.
-  const chosen = asked.filter((part) => part !== 'fixtures' || values.against === undefined)
+  const selected = suites.filter((suite) => positionals.length === 0 || positionals.includes(suite))
+  // The fixtures run our own check, which no other service has.
+  const chosen = selected.filter((suite) => suite !== 'fixtures' || values.against === undefined)
   return { git, service, chosen, client: process.env['REFERENCE_CLIENT'] }
 }
 
-function tell({ name, hasPassed, detail }: Outcome): void {
+function printOutcome({ name, hasPassed, detail }: Outcome): void {
   const [first = '', ...more] = detail.trim().split('\n')
   log(`${hasPassed ? 'PASS' : 'FAIL'} ${name}: ${first}`)
   for (const line of more) log(`     | ${line}`)
 }
 
-/** Makes tasks: a folder for each, with a copy of the reference's example rules. */
+/** Returns a function that creates tasks, each with its own copy of the reference's rules. */
 async function prepareTasks(
   folder: string,
   given: { reference: string; service: readonly string[] },
@@ -81,7 +81,7 @@ async function prepareTasks(
     const rules = join(own, 'data/ratelimit/config')
     await mkdir(rules, { recursive: true })
     await cp(join(given.reference, 'examples/ratelimit/config'), rules, { recursive: true })
-    // Statistics once a second: the script that reads them waits 5 s, and the default is 10 s.
+    // The script that reads the statistics waits 5 s, and the default flush interval is 10 s.
     const ours = { RUNTIME_ROOT: join(own, 'data'), STATS_FLUSH_INTERVAL: '1s' }
     const task = { ...paths, ...given, folder: own, serviceEnv: { ...env, ...ours } }
     return { ...task, ...commands }
@@ -94,9 +94,9 @@ async function main(): Promise<number> {
   try {
     log(`reference: ${(await unpackReference(git, folder)).trim()}`)
     const taskOf = await prepareTasks(folder, { reference: folder, service })
-    const late = setTimeout(() => {
+    const deadline = setTimeout(() => {
       log(`FAIL the run: it took longer than ${RUN_MS_MAX / 60_000} minutes`)
-      process.exit(1) // the stacks end with this process
+      process.exit(1) // this also kills the stacks
     }, RUN_MS_MAX)
     const check = [process.execPath, ...roleArguments('ratelimit-check')]
     const runs = {
@@ -105,12 +105,12 @@ async function main(): Promise<number> {
       scripts: () => runScripts({ reference: folder, taskOf, log }),
     }
     const all: Outcome[] = []
-    for (const part of chosen) {
-      const outcomes = await runs[part]()
-      outcomes.forEach(tell)
+    for (const suite of chosen) {
+      const outcomes = await runs[suite]()
+      outcomes.forEach(printOutcome)
       all.push(...outcomes)
     }
-    clearTimeout(late)
+    clearTimeout(deadline)
     const failed = all.filter(({ hasPassed }) => !hasPassed).length
     log(`${all.length - failed} passed, ${failed} failed`)
     return failed === 0 ? 0 : 1
@@ -124,6 +124,6 @@ try {
   process.exitCode = await main()
 } catch (error) {
   process.stderr.write(`curtail: ${error instanceof Error ? error.message : String(error)}\n`)
-  const asked = error instanceof CannotRun || error instanceof TypeError
-  process.exitCode = asked ? 2 : 1
+  const isUsageError = error instanceof CannotRun || error instanceof TypeError
+  process.exitCode = isUsageError ? 2 : 1
 }

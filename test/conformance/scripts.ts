@@ -1,20 +1,20 @@
-// The reference's integration scripts, unmodified, each against a fresh stack. A script that fails
+// The reference's integration scripts, unmodified, each against its own stack. A script that fails
 // while calls of the service timed out in Envoy is retried alone: the machine was too slow.
 import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStack, type StackEnd } from './run-in-stack.ts'
+import { openStack, type StackResult } from './run-in-stack.ts'
 import type { StackTask } from './stack-task.ts'
 import type { Outcome } from './outcome.ts'
 
 const SCRIPT_MS_MAX = 150_000
 const TRIES_MAX = 3
-/** Between the starts of scripts, so that they do not all ask in the same moment. */
+/** The delay between the starts of scripts, so that they do not send all requests together. */
 const STAGGER_MS = 500
-/** The scripts count within minutes of the clock: none starts after this second of one. */
+/** The scripts count in windows of one minute: none starts after this second of a minute. */
 const LAST_SECOND = 30
 
-/** Makes the task of a stack of that name which runs these commands. */
+/** Creates the task of a stack with a name and the commands to run. */
 export type TaskOf = (
   name: string,
   given: Pick<StackTask, 'commands' | 'commandMsMax'>,
@@ -25,7 +25,7 @@ interface Script {
   readonly path: string
 }
 
-/** Runs them all and resolves to an outcome for each. */
+/** Runs all scripts; resolves to one outcome for each. */
 export async function runScripts(given: {
   readonly reference: string
   readonly taskOf: TaskOf
@@ -37,21 +37,21 @@ export async function runScripts(given: {
   const first = await runTogether(scripts, given.taskOf)
   const outcomes: Outcome[] = []
   for (const [at, script] of scripts.entries()) {
-    let end: StackEnd = first[at] ?? { kind: 'failed', why: 'it was not run' }
+    let result: StackResult = first[at] ?? { kind: 'failed', reason: 'it was not run' }
     let tries = 1
-    while (isLate(end) && tries < TRIES_MAX) {
-      given.log(`again: ${script.name}, ${end.callsOverDeadline} calls of the service were late`)
-      const [again] = await runTogether([script], given.taskOf)
-      end = again ?? end
+    while (isTimedOut(result) && tries < TRIES_MAX) {
+      given.log(`retry: ${script.name}, ${result.callsTimedOut} calls of the service timed out`)
+      const [retried] = await runTogether([script], given.taskOf)
+      result = retried ?? result
       tries++
     }
-    outcomes.push(outcomeOf(script.name, end, tries))
+    outcomes.push(outcomeOf(script.name, result, tries))
   }
   return outcomes
 }
 
-/** Brings up a stack for each, and lets the scripts go once all are up. */
-async function runTogether(scripts: readonly Script[], taskOf: TaskOf): Promise<StackEnd[]> {
+/** Starts a stack for each script, and runs the scripts when all stacks are ready. */
+async function runTogether(scripts: readonly Script[], taskOf: TaskOf): Promise<StackResult[]> {
   const stacks = await Promise.all(
     scripts.map(async ({ name, path }) => {
       const command = { commands: [['bash', path]], commandMsMax: SCRIPT_MS_MAX }
@@ -68,25 +68,26 @@ async function runTogether(scripts: readonly Script[], taskOf: TaskOf): Promise<
   )
 }
 
-function hasPassed(end: StackEnd): boolean {
-  if (end.kind === 'failed' || !end.isAlive || end.charges === 0) return false
-  return end.ended.every(({ exitCode }) => exitCode === 0)
+function hasPassed(result: StackResult): boolean {
+  if (result.kind === 'failed' || !result.isAlive || result.hits === 0) return false
+  return result.commandResults.every(({ exitCode }) => exitCode === 0)
 }
 
-function isLate(end: StackEnd): end is Extract<StackEnd, { kind: 'done' }> {
-  return !hasPassed(end) && end.kind === 'done' && end.callsOverDeadline > 0
+function isTimedOut(result: StackResult): result is Extract<StackResult, { kind: 'done' }> {
+  return !hasPassed(result) && result.kind === 'done' && result.callsTimedOut > 0
 }
 
-function outcomeOf(name: string, end: StackEnd, tries: number): Outcome {
-  if (end.kind === 'failed') return { name, hasPassed: false, detail: end.why }
-  const { callsOverDeadline, stopped, isAlive, charges } = end
-  const late =
-    callsOverDeadline === 0 ? '' : `; ${callsOverDeadline} calls of the service were late`
-  const ms = end.ended.reduce((sum, { ms: each }) => sum + each, 0)
-  const facts = `${(ms / 1000).toFixed(1)} s, try ${tries}; service ${stopped}${late}`
-  const alone = charges > 0 ? '' : '\nthe service counted nothing in Redis'
-  if (hasPassed(end)) return { name, hasPassed: true, detail: facts }
-  const died = isAlive ? '' : '\nthe service ended during the script'
-  const said = end.ended.map(({ exitCode, output }) => `\nexit code ${exitCode}:\n${output}`)
-  return { name, hasPassed: false, detail: `${facts}${died}${alone}${said.join('')}` }
+function outcomeOf(name: string, result: StackResult, tries: number): Outcome {
+  if (result.kind === 'failed') return { name, hasPassed: false, detail: result.reason }
+  const { callsTimedOut, stopped, isAlive, hits } = result
+  const timeouts = callsTimedOut === 0 ? '' : `; ${callsTimedOut} calls of the service timed out`
+  const ms = result.commandResults.reduce((sum, { ms: each }) => sum + each, 0)
+  const facts = `${(ms / 1000).toFixed(1)} s, try ${tries}; service ${stopped}${timeouts}`
+  const uncounted = hits > 0 ? '' : '\nthe service counted nothing in Redis'
+  if (hasPassed(result)) return { name, hasPassed: true, detail: facts }
+  const exited = isAlive ? '' : '\nthe service exited during the script'
+  const outputs = result.commandResults.map(
+    ({ exitCode, output }) => `\nexit code ${exitCode}:\n${output}`,
+  )
+  return { name, hasPassed: false, detail: `${facts}${exited}${uncounted}${outputs.join('')}` }
 }

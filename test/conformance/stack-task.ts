@@ -2,28 +2,28 @@
 
 /** The commands of a stack, and its environment. */
 export interface StackTask {
-  /** Tree of the reference: its scripts and its configurations of Envoy, unmodified. */
+  /** The reference's source tree: its scripts and Envoy configurations, unmodified. */
   readonly reference: string
-  /** For logs; each stack has its own. */
+  /** The folder for logs; each stack has its own. */
   readonly folder: string
   readonly cwd: string
   readonly hostsFile: string
   readonly resolverFile: string
   readonly envoy: string
   readonly statsdExporter: string
-  /** Command line of the service under test, and its environment. */
+  /** The command line and the environment of the service under test. */
   readonly service: readonly string[]
   readonly serviceEnv: Readonly<Record<string, string>>
-  /** Run one after another once the stack is up and told to go. */
+  /** The stack runs them one after another after the `go` message. */
   readonly commands: readonly (readonly string[])[]
   readonly commandMsMax: number
 }
 
 /** The result of one command. */
-export interface Ended {
-  /** 0 = well; a text where a signal ended it. */
+export interface CommandResult {
+  /** 0 = success; a string if a signal killed the command. */
   readonly exitCode: number | string
-  /** The last of what it wrote. */
+  /** The last characters of its output. */
   readonly output: string
   readonly ms: number
 }
@@ -31,14 +31,14 @@ export interface Ended {
 /** The report of a stack: that it is ready, that it failed, or the results of the commands. */
 export type StackReport =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'failed'; readonly why: string }
+  | { readonly kind: 'failed'; readonly reason: string }
   | {
       readonly kind: 'done'
-      readonly ended: readonly Ended[]
-      /** Calls of the service that failed or passed Envoy's 20 ms: Envoy let those through. */
-      readonly callsOverDeadline: number
-      /** Charges in Redis meanwhile; 0 = the service decided alone, so nothing was shown. */
-      readonly charges: number
+      readonly commandResults: readonly CommandResult[]
+      /** Calls of the service that failed or exceeded Envoy's 20 ms: Envoy admitted them. */
+      readonly callsTimedOut: number
+      /** Hits counted in Redis during the commands; 0 = the service decided without Redis. */
+      readonly hits: number
       readonly isAlive: boolean
       readonly stopped: string
     }

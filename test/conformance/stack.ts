@@ -1,34 +1,35 @@
 // One stack of the reference's integration tests: Redis, a statsd exporter, the service and two
-// Envoys. Started by run-in-stack.ts in a network, mount and process namespace of its own, whose
-// end takes everything with it. Prepares that namespace, runs the commands, says what came of them.
+// Envoys. run-in-stack.ts starts it in its own network, mount and process namespaces; when it
+// exits, the kernel kills all its processes. It prepares the namespaces, runs the commands and
+// reports their results.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type RunningEnvoy, startEnvoy } from '../dependencies/envoy.ts'
 import { clientOf, startRedis } from '../dependencies/redis.ts'
 import { waitFor } from '../kit/wait-for.ts'
-import type { Ended, StackReport, StackTask } from './stack-task.ts'
+import type { CommandResult, StackReport, StackTask } from './stack-task.ts'
 import { canConnect } from '../dependencies/can-connect.ts'
 
 const START_MS_MAX = 60_000
 const STOP_MS_MAX = 15_000
-const ASK_MS_MAX = 2000
-/** Calls that the service must have answered before it counts as warm: first ones may be late. */
+const REQUEST_MS_MAX = 2000
+/** Responses until the service counts as warm: the first calls may exceed their deadline. */
 const WARM_CALLS = 20
 const OUTPUT_CHARACTERS_MAX = 4000
 
 const ports = { redis: 6379, exporter: 9102, grpc: 8081, proxy: 8888, mockAdmin: 8002 } as const
 
 /** A process of the stack. */
-interface Part {
+interface StackProcess {
   readonly name: string
-  /** How it exited; undefined while it runs. */
-  how(): string | undefined
-  readonly ended: Promise<void>
+  /** The exit code, signal or start error; undefined while the process runs. */
+  exitReason(): string | undefined
+  readonly exited: Promise<void>
   kill(signal: NodeJS.Signals): void
 }
 
-function say(report: StackReport): Promise<void> {
+function sendReport(report: StackReport): Promise<void> {
   return new Promise((resolve) => {
     process.send?.(report, () => {
       resolve()
@@ -42,66 +43,68 @@ function must(command: string, ...args: readonly string[]): void {
   throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? stderr.trim()}`)
 }
 
-function startPart(name: string, task: StackTask, argv: readonly string[]): Part {
+function startProcess(name: string, task: StackTask, argv: readonly string[]): StackProcess {
   const log = openSync(join(task.folder, `${name}.log`), 'a')
   const env = { PATH: process.env['PATH'], ...(name === 'service' ? task.serviceEnv : {}) }
   const [command = '', ...args] = argv
   const child = spawn(command, args, { cwd: task.cwd, env, stdio: ['ignore', log, log] })
-  let how: string | undefined
-  const ended = new Promise<void>((resolve) => {
+  let exitReason: string | undefined
+  const exited = new Promise<void>((resolve) => {
     child.on('error', (error) => {
-      how = error.message
+      exitReason = error.message
       resolve()
     })
     child.on('exit', (code, signal) => {
-      how = code === null ? `by ${String(signal)}` : `with exit code ${code}`
+      exitReason = code === null ? `signal ${String(signal)}` : `exit code ${code}`
       resolve()
     })
   })
   const kill = (signal: NodeJS.Signals) => void child.kill(signal)
-  return { name, ended, kill, how: () => how }
+  return { name, exited, kill, exitReason: () => exitReason }
 }
 
-async function untilListening(part: Part, port: number): Promise<void> {
+async function untilListening(stackProcess: StackProcess, port: number): Promise<void> {
   const listens = async () => {
-    if (part.how() !== undefined) throw new Error(`the ${part.name} ended ${part.how()}`)
+    if (stackProcess.exitReason() !== undefined)
+      throw new Error(`the ${stackProcess.name} exited: ${stackProcess.exitReason()}`)
     return canConnect(port)
   }
-  await waitFor(`the ${part.name} to listen on port ${port}`, listens, START_MS_MAX)
+  await waitFor(`the ${stackProcess.name} to listen on port ${port}`, listens, START_MS_MAX)
 }
 
-/** Waits until the service responded through Envoy often enough; Envoy admits on a time-out. */
-async function warmUp(service: Part): Promise<void> {
-  let answered = 0
+/** Waits for WARM_CALLS responses of the service through Envoy, which admits on a timeout. */
+async function warmUp(service: StackProcess): Promise<void> {
+  let responses = 0
   const isWarm = async () => {
-    if (service.how() !== undefined) throw new Error(`the service ended ${service.how()}`)
+    if (service.exitReason() !== undefined)
+      throw new Error(`the service exited: ${service.exitReason()}`)
     const headers = { foo: `warm-up-${Math.random()}` }
-    const signal = AbortSignal.timeout(ASK_MS_MAX)
+    const signal = AbortSignal.timeout(REQUEST_MS_MAX)
     const isCounted = await fetch(`http://127.0.0.1:${ports.proxy}/header`, {
       headers,
       signal,
     }).then(
-      (answer) => answer.headers.has('x-ratelimit-limit'),
+      (response) => response.headers.has('x-ratelimit-limit'),
       () => false,
     )
-    if (isCounted) answered++
-    return answered >= WARM_CALLS
+    if (isCounted) responses++
+    return responses >= WARM_CALLS
   }
-  await waitFor('answers of the service through Envoy', isWarm, START_MS_MAX)
+  await waitFor('responses of the service through Envoy', isWarm, START_MS_MAX)
 }
 
-async function startAll(task: StackTask): Promise<{ service: Part; proxy: RunningEnvoy }> {
+async function startAll(task: StackTask): Promise<{ service: StackProcess; proxy: RunningEnvoy }> {
   must('ip', 'link', 'set', 'lo', 'up')
   must('mount', '--bind', task.hostsFile, '/etc/hosts')
   must('mount', '--bind', task.resolverFile, '/etc/resolv.conf')
   await startRedis([], { port: ports.redis })
   const mapping = join(task.reference, 'examples/prom-statsd-exporter/conf.yaml')
-  const exporter = startPart('exporter', task, [
+  const exporter = startProcess('exporter', task, [
     task.statsdExporter,
     `--statsd.mapping-config=${mapping}`,
   ])
   await untilListening(exporter, ports.exporter)
-  const service = startPart('service', task, task.service)
+  const service = startProcess('service', task, task.service)
   await untilListening(service, ports.grpc)
   const envoyOf = (name: 'mock' | 'proxy', configYaml?: string) =>
     startEnvoy({
@@ -110,7 +113,7 @@ async function startAll(task: StackTask): Promise<{ service: Part; proxy: Runnin
       ...(configYaml === undefined ? {} : { configYaml }),
       args: ['--service-node', name, '--service-cluster', name, '--log-level', 'info'],
     })
-  // Both have their admin on 8001; here they share one loopback.
+  // Both have their admin API on port 8001, but here they share one loopback interface.
   const admin = `{address: {socket_address: {address: 127.0.0.1, port_value: ${ports.mockAdmin}}}}`
   await envoyOf('mock', `admin: ${admin}`)
   const proxy = await envoyOf('proxy')
@@ -118,7 +121,7 @@ async function startAll(task: StackTask): Promise<{ service: Part; proxy: Runnin
   return { service, proxy }
 }
 
-function runCommand(task: StackTask, argv: readonly string[]): Promise<Ended> {
+function runCommand(task: StackTask, argv: readonly string[]): Promise<CommandResult> {
   const startedMs = performance.now()
   const [command = '', ...args] = argv
   const env = { PATH: process.env['PATH'] }
@@ -133,28 +136,28 @@ function runCommand(task: StackTask, argv: readonly string[]): Promise<Ended> {
   return new Promise((resolve, reject) => {
     child.on('error', reject)
     child.on('close', (code, signal) => {
-      const exitCode = code ?? `ended by ${String(signal)}`
+      const exitCode = code ?? `killed by ${String(signal)}`
       resolve({ exitCode, output, ms: Math.round(performance.now() - startedMs) })
     })
   })
 }
 
-/** Stops the service like an operator, and returns how that went. */
-async function stopService(service: Part): Promise<string> {
-  if (service.how() !== undefined) return `ended ${service.how()} before it was told to`
+/** Stops the service with SIGTERM; returns its exit reason and the duration. */
+async function stopService(service: StackProcess): Promise<string> {
+  if (service.exitReason() !== undefined) return `exited before SIGTERM: ${service.exitReason()}`
   const startedMs = performance.now()
   service.kill('SIGTERM')
   const forced = setTimeout(() => {
     service.kill('SIGKILL')
   }, STOP_MS_MAX)
-  await service.ended
+  await service.exited
   clearTimeout(forced)
   const ms = Math.round(performance.now() - startedMs)
-  return `stopped ${service.how() ?? '?'} ${ms} ms after SIGTERM`
+  return `stopped ${ms} ms after SIGTERM: ${service.exitReason() ?? '?'}`
 }
 
-/** Successful counting commands in Redis: those with which a limiter counts hits. */
-async function countCharges(): Promise<number> {
+/** The successful Redis commands of the kinds with which a limiter counts hits. */
+async function countHits(): Promise<number> {
   const client = clientOf(ports.redis)
   try {
     const commands = /^cmdstat_(?:incrby|eval|evalsha):calls=(\d+),.*failed_calls=(\d+)/gm
@@ -168,17 +171,17 @@ async function countCharges(): Promise<number> {
 async function runStack(task: StackTask): Promise<void> {
   const { service, proxy } = await startAll(task)
   const go = new Promise((resolve) => process.once('message', resolve))
-  await say({ kind: 'ready' })
+  await sendReport({ kind: 'ready' })
   await go
-  const lateBefore = await proxy.stat('ratelimit\\.error$')
-  const chargesBefore = await countCharges()
-  const ended: Ended[] = []
-  for (const argv of task.commands) ended.push(await runCommand(task, argv))
-  const callsOverDeadline = (await proxy.stat('ratelimit\\.error$')) - lateBefore
-  const charges = (await countCharges()) - chargesBefore
-  const isAlive = service.how() === undefined
+  const timeoutsBefore = await proxy.stat('ratelimit\\.error$')
+  const hitsBefore = await countHits()
+  const commandResults: CommandResult[] = []
+  for (const argv of task.commands) commandResults.push(await runCommand(task, argv))
+  const callsTimedOut = (await proxy.stat('ratelimit\\.error$')) - timeoutsBefore
+  const hits = (await countHits()) - hitsBefore
+  const isAlive = service.exitReason() === undefined
   const stopped = await stopService(service)
-  await say({ kind: 'done', ended, callsOverDeadline, charges, isAlive, stopped })
+  await sendReport({ kind: 'done', commandResults, callsTimedOut, hits, isAlive, stopped })
 }
 
 function readLog(file: string): string {
@@ -187,15 +190,15 @@ function readLog(file: string): string {
 }
 
 async function main(task: StackTask): Promise<void> {
-  process.env['TMPDIR'] = task.folder // for the namespace ends without tidying up
+  process.env['TMPDIR'] = task.folder // the kill of the namespace skips cleanup handlers
   try {
     await runStack(task)
   } catch (error) {
     const log = readLog(join(task.folder, 'service.log'))
-    const why = error instanceof Error ? error.message : String(error)
-    await say({ kind: 'failed', why: `${why}\n${log}` })
+    const reason = error instanceof Error ? error.message : String(error)
+    await sendReport({ kind: 'failed', reason: `${reason}\n${log}` })
   }
-  process.exit() // and with it the namespace of every process here
+  process.exit() // the kernel then kills every process of the namespace
 }
 
 process.on('disconnect', () => process.exit(1))

@@ -1,5 +1,5 @@
-// The dependency `statsd_exporter`, of the version in the reference's compose file: on PATH by
-// variable STATSD_EXPORTER, else built once by Go from its module, whose checksum Go verifies.
+// The dependency `statsd_exporter`, in the version of the reference's compose file: the binary that
+// STATSD_EXPORTER names, or one that Go builds from its module, whose checksum Go verifies.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -9,7 +9,7 @@ const run = promisify(execFile)
 const VERSION = 'v0.18.0'
 const BUILD_MS_MAX = 600_000
 
-/** Its path. Throws the reason where it cannot be had. */
+/** Returns its path, or throws the reason why it is unavailable. */
 export async function findStatsdExporter(): Promise<string> {
   const given = process.env['STATSD_EXPORTER']
   if (given !== undefined && given !== '') return given
@@ -18,7 +18,7 @@ export async function findStatsdExporter(): Promise<string> {
     const module = `github.com/prometheus/statsd_exporter@${VERSION}`
     const options = { timeout: BUILD_MS_MAX, env, cwd: into }
     await run('go', ['install', module], options).catch((error: unknown) => {
-      const advice = 'set STATSD_EXPORTER to the path of one'
+      const advice = 'set STATSD_EXPORTER to the path of a binary'
       throw new Error(`Go cannot build statsd_exporter: ${advice}`, { cause: error })
     })
   })

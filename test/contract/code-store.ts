@@ -1,4 +1,4 @@
-// The contract of a store of code pools: the promises of src/codes/code-store.ts as tests.
+// The contract of a store of code pools: the guarantees of src/codes/code-store.ts as tests.
 // Independent of the stores, which code-store.test.ts lists.
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'

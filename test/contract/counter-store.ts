@@ -1,5 +1,6 @@
-// The contract of a counter store, for each algorithm: the promises of src/limits/counter-store.ts
-// as tests. Independent of the stores, which counter-store.test.ts lists.
+// The contract of a counter store, for each algorithm: the guarantees of
+// src/limits/counter-store.ts as tests. Independent of the stores, which counter-store.test.ts
+// lists.
 import { describe, expect, test } from '@jest/globals'
 import type { Algorithm, Decision } from '../../src/limits/algorithm.ts'
 import { algorithms } from '../../src/limits/algorithms.ts'
@@ -23,7 +24,7 @@ export interface CounterStoreCase {
 const COST_MAX = 2 ** 32 - 1
 const HOUR_US = 3_600_000_000
 
-/** Wait for the next hit of a limit that is exhausted a quarter into a window. */
+/** The wait for the next hit of a limit that is exhausted after a quarter of a window. */
 const WAITS_US: Readonly<Record<string, number>> = {
   fixed_window: 750_000_000,
   sliding_window_log: WINDOW_US,
@@ -113,7 +114,7 @@ function defineHits(algorithm: Algorithm, use: Use): void {
 }
 
 function defineTime(algorithm: Algorithm, use: Use): void {
-  test('a raised limit admits more hits immediately, whatever was denied before', async () => {
+  test('a raised limit admits more hits immediately, also after denied hits', async () => {
     use.resetClock()
     const count = newCount(algorithm, { requests: 7, burst: 7 })
     for (let hit = 0; hit < 20; hit++) await use.one(count)
@@ -257,8 +258,7 @@ function defineVetoes(use: Use): void {
       ...count,
       veto: 'together' as const,
     }))
-    if (first === undefined || second === undefined)
-      throw new Error('Cannot destructure: two counts are expected')
+    if (first === undefined || second === undefined) throw new Error('two counts are expected')
     await fill(use, second)
     const decisions = await use.consume([first, second])
     expect(decisions.map(({ admitted }) => admitted)).toEqual([true, false])

@@ -57,7 +57,7 @@ export function newCount(algorithm: Algorithm, limit: Partial<Limit> = {}): Coun
   }
 }
 
-/** Hits that an unused counter admits at once. */
+/** The hits that an unused counter admits immediately. */
 export function capacityOf(algorithm: Algorithm): number {
   return algorithm.name === 'leaky_bucket' ? 1 : REQUESTS
 }

@@ -1,5 +1,5 @@
-// The contract of an intent store: the promises of src/links/intent-store.ts as tests. Independent
-// of the stores, which intent-store.test.ts lists.
+// The contract of an intent store: the guarantees of src/links/intent-store.ts as tests.
+// Independent of the stores, which intent-store.test.ts lists.
 import { describe, expect, test } from '@jest/globals'
 import { type Intent, INTENT_TTL_MS, type IntentStore } from '../../src/links/intent-store.ts'
 import type { SweptStore } from '../../src/links/link-store.ts'
@@ -96,7 +96,7 @@ function defineMoveTests(opened: Opened): void {
   test('move() from an outdated code is rejected and returns the stored intent', async () => {
     const intent = await insertSample(opened)
     const moved = await opened().intents.move({ intent, to: 'next' })
-    expect(await opened().intents.move({ intent, to: 'late' })).toEqual(moved)
+    expect(await opened().intents.move({ intent, to: 'outdated' })).toEqual(moved)
     expect(await opened().intents.readSerial(intent.keyHash)).toEqual(moved)
   })
 
@@ -142,7 +142,7 @@ function defineAgeTests(opened: Opened): void {
     setNowMs(START_MS)
   })
 
-  test('deleteEnded() deletes only expired intents, at most max at a time', async () => {
+  test('deleteExpired() deletes only expired intents, at most max at a time', async () => {
     const { intents, swept } = opened()
     if (swept === undefined) return
     const old: Intent[] = []
@@ -150,9 +150,9 @@ function defineAgeTests(opened: Opened): void {
       old.push(await insertSample(opened, { createdAtMs: START_MS - 1000 }))
     const fresh = await insertSample(opened, { createdAtMs: START_MS - 999 })
     const sweep = { beforeMs: START_MS - 1000 + INTENT_TTL_MS, max: 2 }
-    expect(await swept.deleteEnded(sweep)).toBe(2)
-    expect(await swept.deleteEnded(sweep)).toBe(1)
-    expect(await swept.deleteEnded(sweep)).toBe(0)
+    expect(await swept.deleteExpired(sweep)).toBe(2)
+    expect(await swept.deleteExpired(sweep)).toBe(1)
+    expect(await swept.deleteExpired(sweep)).toBe(0)
     for (const { keyHash } of old) expect(await intents.readSerial(keyHash)).toBeUndefined()
     expect(await intents.readSerial(fresh.keyHash)).toEqual(fresh)
   })

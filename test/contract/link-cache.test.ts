@@ -6,7 +6,7 @@ import { clientOf, type RedisServer, startCluster, startRedis } from '../depende
 import { defineLinkCacheTests, type LinkCacheCase } from './link-cache.ts'
 import { type OnClose, openDependencies } from './open-dependencies.ts'
 
-/** Shortens the TTL of every key of a server. */
+/** Reduces the TTL of every key on a server. */
 async function ageKeys(client: ReturnType<typeof clientOf>, ms: number): Promise<void> {
   for (const key of await client.keys('*')) await client.pexpire(key, (await client.pttl(key)) - ms)
 }

@@ -1,4 +1,4 @@
-// The contract of a shared link cache: the promises of src/links/link-cache.ts as tests.
+// The contract of a shared link cache: the guarantees of src/links/link-cache.ts as tests.
 // Independent of the caches, which link-cache.test.ts lists.
 import { describe, expect, test } from '@jest/globals'
 import type { Target } from '../../src/links/decide-redirect.ts'
@@ -162,7 +162,7 @@ function defineTtlTests(opened: Opened): void {
     const kinds = await Promise.all(
       codes.map(async (code) => (await opened().cache.lookUp(code)).kind),
     )
-    expect(new Set(kinds)).toEqual(new Set(['hit', 'unknown'])) // not all at once
+    expect(new Set(kinds)).toEqual(new Set(['hit', 'unknown'])) // TTLs are jittered
     await opened().advance(HOUR_MS * 0.1)
     for (const code of codes) expect((await opened().cache.lookUp(code)).kind).toBe('unknown')
   })

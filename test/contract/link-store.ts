@@ -1,4 +1,4 @@
-// The contract of a link store: the promises of src/links/link-store.ts as tests. Independent of
+// The contract of a link store: the guarantees of src/links/link-store.ts as tests. Independent of
 // the stores, which link-store.test.ts lists.
 import { describe, expect, test } from '@jest/globals'
 import type { Link } from '../../src/links/link.ts'
@@ -34,7 +34,7 @@ export function defineLinkStoreTests({ name, open }: LinkStoreCase): void {
     defineColumnTests(opened)
     defineDisableTests(opened)
     defineEraseTests(opened)
-    defineLateTests(opened)
+    defineDelayedWriteTests(opened)
     defineSweepTests(opened)
   })
 }
@@ -195,30 +195,31 @@ const disable: Change = (links, code) =>
 const enable: Change = (links, code) => links.setDisabled({ code, disabledAtMs: null })
 const erase: Change = (links, code) => links.erase({ code, deletedAtMs: 1_790_000_000_600 })
 
-/** A confirmed change is not undone by the late write of an earlier, unconfirmed change. */
-function defineLateTests(opened: Opened): void {
+/** A delayed write of an earlier, unconfirmed change does not revert a confirmed change. */
+function defineDelayedWriteTests(opened: Opened): void {
   const off = { disabledAtMs: 5 }
-  test.each<{ what: string; begin: Partial<Link>; late: Change; then: readonly Change[] }>([
-    { what: 'disabling, after an enabling', begin: {}, late: disable, then: [enable] },
-    { what: 'disabling, repeated', begin: {}, late: disable, then: [disable, enable] },
-    { what: 'enabling, after a disabling', begin: off, late: enable, then: [disable] },
-    { what: 'enabling, repeated', begin: off, late: enable, then: [enable, disable] },
-    { what: 'erasure, after an enabling', begin: {}, late: erase, then: [enable] },
-    { what: 'erasure, after a disabling', begin: {}, late: erase, then: [disable] },
-    { what: 'disabling, after an erasure', begin: {}, late: disable, then: [erase] },
-  ])('a late write does not undo a later change: $what', async ({ begin, late, then }) => {
+  test.each<{ what: string; initial: Partial<Link>; delayed: Change; then: readonly Change[] }>([
+    { what: 'disabling, after an enabling', initial: {}, delayed: disable, then: [enable] },
+    { what: 'disabling, retried', initial: {}, delayed: disable, then: [disable, enable] },
+    { what: 'enabling, after a disabling', initial: off, delayed: enable, then: [disable] },
+    { what: 'enabling, retried', initial: off, delayed: enable, then: [enable, disable] },
+    { what: 'erasure, after an enabling', initial: {}, delayed: erase, then: [enable] },
+    { what: 'erasure, after a disabling', initial: {}, delayed: erase, then: [disable] },
+    { what: 'disabling, after an erasure', initial: {}, delayed: disable, then: [erase] },
+  ])('a delayed write does not revert a later change: $what', async (testCase) => {
     const { links, openDelayed } = opened()
     if (openDelayed === undefined) return // this store has no delayed writes
-    const { code } = await insertSample(opened, begin)
-    const delayed = openDelayed()
-    await expect(late(delayed.links, code)).rejects.toMatchObject({ outcome: 'unknown' })
+    const { code } = await insertSample(opened, testCase.initial)
+    const connection = openDelayed()
+    const unknown = { outcome: 'unknown' }
+    await expect(testCase.delayed(connection.links, code)).rejects.toMatchObject(unknown)
     let result: Link | undefined
-    for (const change of then) result = await change(links, code)
-    await delayed.deliver()
+    for (const change of testCase.then) result = await change(links, code)
+    await connection.deliver()
     expect(await links.readSerial(code)).toEqual(result)
   })
 
-  test('a late write is applied if no other change came before it', async () => {
+  test('a delayed write is applied if no other change precedes it', async () => {
     const { links, openDelayed } = opened()
     if (openDelayed === undefined) return
     const { code } = await insertSample(opened)
@@ -229,14 +230,14 @@ function defineLateTests(opened: Opened): void {
   })
 }
 
-/** Times before all other tests' links, so that only a sweep test's own records are swept. */
+/** Earlier than the links of all other tests, so that a sweep test deletes only its own records. */
 const SWEEP_BEFORE_MS = 1_000_000
 
 function defineSweepTests(opened: Opened): void {
-  test('deleteEnded() deletes only expired links, and no erased ones', async () => {
+  test('deleteExpired() deletes only expired links, and no erased ones', async () => {
     const { links, swept } = opened()
     if (swept === undefined) return // this store's records expire by themselves
-    const ended = await insertSample(opened, { expiresAtMs: SWEEP_BEFORE_MS - 1 })
+    const expired = await insertSample(opened, { expiresAtMs: SWEEP_BEFORE_MS - 1 })
     const disabled = await insertSample(opened, {
       expiresAtMs: SWEEP_BEFORE_MS - 1,
       disabledAtMs: 5,
@@ -245,32 +246,32 @@ function defineSweepTests(opened: Opened): void {
     const endless = await insertSample(opened)
     const erased = await insertSample(opened, { expiresAtMs: SWEEP_BEFORE_MS - 1 })
     await links.erase({ code: erased.code, deletedAtMs: SWEEP_BEFORE_MS - 5 })
-    expect(await swept.deleteEnded({ beforeMs: SWEEP_BEFORE_MS, max: 100 })).toBe(2)
-    expect(await links.readSerial(ended.code)).toBeUndefined()
+    expect(await swept.deleteExpired({ beforeMs: SWEEP_BEFORE_MS, max: 100 })).toBe(2)
+    expect(await links.readSerial(expired.code)).toBeUndefined()
     expect(await links.find(disabled.code)).toBeUndefined()
     await expectStored(opened, onTheEdge)
     await expectStored(opened, endless)
     expect((await links.find(erased.code))?.writerId).toBe(erased.writerId)
-    expect(await swept.deleteEnded({ beforeMs: SWEEP_BEFORE_MS, max: 100 })).toBe(0)
+    expect(await swept.deleteExpired({ beforeMs: SWEEP_BEFORE_MS, max: 100 })).toBe(0)
   })
 
-  test('deleteEnded() deletes at most max at a time', async () => {
+  test('deleteExpired() deletes at most max at a time', async () => {
     const { swept } = opened()
     if (swept === undefined) return
     for (let i = 0; i < 5; i++) await insertSample(opened, { expiresAtMs: 10 })
     const sweep = { beforeMs: 11, max: 2 }
-    expect(await swept.deleteEnded(sweep)).toBe(2)
-    expect(await swept.deleteEnded(sweep)).toBe(2)
-    expect(await swept.deleteEnded(sweep)).toBe(1)
-    expect(await swept.deleteEnded(sweep)).toBe(0)
+    expect(await swept.deleteExpired(sweep)).toBe(2)
+    expect(await swept.deleteExpired(sweep)).toBe(2)
+    expect(await swept.deleteExpired(sweep)).toBe(1)
+    expect(await swept.deleteExpired(sweep)).toBe(0)
   })
 
   test('the code of a swept link can be claimed', async () => {
     const { links, swept } = opened()
     if (swept === undefined) return
-    const ended = await insertSample(opened, { expiresAtMs: 20 })
-    await swept.deleteEnded({ beforeMs: 21, max: 100 })
-    const next = sampleLink({ code: ended.code })
+    const expired = await insertSample(opened, { expiresAtMs: 20 })
+    await swept.deleteExpired({ beforeMs: 21, max: 100 })
+    const next = sampleLink({ code: expired.code })
     expect(await links.insertIfAbsent(next)).toBe(next.writerId)
   })
 }

@@ -1,4 +1,4 @@
-// openParts() closes every dependency, also if opening a later one fails.
+// openDependencies() closes every dependency, also if opening a later one fails.
 import { expect, test } from '@jest/globals'
 import { openDependencies } from './open-dependencies.ts'
 
@@ -14,7 +14,7 @@ test('close() closes the dependencies once, the last one first', async () => {
   expect(closed).toEqual(['client', 'server'])
 })
 
-test('openParts() closes the opened dependencies if another one fails to open', async () => {
+test('openDependencies() closes the opened dependencies if another one fails to open', async () => {
   const closed: string[] = []
   const opening = openDependencies((onClose) => {
     onClose(() => closed.push('server'))

@@ -1,5 +1,5 @@
-// Finds a command of the machine that tests need, or installs it from the distribution's packages,
-// as root. Throws the reason if it is not available.
+// Finds a command that tests need, or installs it from the packages of the distribution, as root.
+// Throws the reason if it is unavailable.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
@@ -10,8 +10,8 @@ const UPDATE_MS_MAX = 180_000
 const INSTALL_MS_MAX = 400_000
 
 /**
- * Makes sure that `command`, from the package of that name, can be run; `probe` are arguments with
- * which it exits with 0 and does nothing.
+ * Finds `command`, or installs the package of that name. With the arguments `probe` the command
+ * only exits with 0.
  */
 export async function findAptDependency(
   command: string,
@@ -25,10 +25,10 @@ export async function findAptDependency(
   if (await canRun()) return command
   await installPackages(`${command} is not on PATH`, [command])
   if (await canRun()) return command
-  throw new Error(`${command} was installed, but cannot be run`)
+  throw new Error(`${command} is installed, but cannot be run`)
 }
 
-/** Installs packages as root. Throws `why` and the reason where it cannot. */
+/** Installs packages as root. Throws `why` and the reason if the installation fails. */
 export async function installPackages(why: string, names: readonly string[]): Promise<void> {
   if (process.getuid?.() !== 0) throw new Error(`${why}, and only root can install it`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }

@@ -1,4 +1,4 @@
-// Whether a process listens on a port of this machine. Sends nothing.
+// Checks whether a process listens on a port of this machine. Sends nothing.
 import { connect } from 'node:net'
 
 const CONNECT_MS_MAX = 5000
@@ -7,18 +7,18 @@ const CONNECT_MS_MAX = 5000
 export function canConnect(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port, timeout: CONNECT_MS_MAX })
-    const end = (isThere: boolean) => {
+    const settle = (isConnected: boolean) => {
       socket.destroy()
-      resolve(isThere)
+      resolve(isConnected)
     }
     socket.on('connect', () => {
-      end(true)
+      settle(true)
     })
     socket.on('timeout', () => {
-      end(false)
+      settle(false)
     })
     socket.on('error', () => {
-      end(false)
+      settle(false)
     })
   })
 }

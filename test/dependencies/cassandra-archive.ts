@@ -1,5 +1,5 @@
-// The class archive (CDS) with which a node starts in half the time: created once for each Java, by
-// a node that runs statements of every kind and stops gracefully.
+// The class archive (CDS), with which a node starts in half the time: created once for each Java
+// version, by a node that executes statements of every kind and stops gracefully.
 import { once } from 'node:events'
 import { access, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,18 +15,18 @@ const QUIET = ['-Xlog:cds=off', '-Xlog:cds+dynamic=off']
 const FILE = 'cassandra.jsa'
 const WRITE_MS_MAX = 300_000
 
-/** JVM flags for the archive, which is created first if it does not exist. */
+/** The JVM flags for the archive, which is created first if it does not exist. */
 export async function findArchive(java: Java, classPath: string): Promise<readonly string[]> {
   const version = java.version.replaceAll(/[^\w.+-]/g, '_')
   const name = `cassandra-${CASSANDRA_VERSION}-classes-${version}`
   const folder = await cachedDependency(name, (unfinished) =>
-    makeArchive({ java, classPath, folder: unfinished }),
+    createArchive({ java, classPath, folder: unfinished }),
   )
   // A JVM that cannot use the archive starts without it, only slower.
   return ['-Xshare:auto', `-XX:SharedArchiveFile=${join(folder, FILE)}`, ...QUIET]
 }
 
-async function makeArchive(given: {
+async function createArchive(given: {
   java: Java
   classPath: string
   folder: string
@@ -45,10 +45,10 @@ async function makeArchive(given: {
     })
     try {
       await node.ready(0)
-      await useEverything(address, port)
-      const ended = once(node.child, 'exit') // which writes the archive
+      await executeStatements(address, port)
+      const exited = once(node.child, 'exit') // the exit writes the archive
       node.child.kill('SIGTERM')
-      await withinDeadline('the archive of Cassandra’s classes', ended, WRITE_MS_MAX)
+      await withinDeadline('the class archive of Cassandra', exited, WRITE_MS_MAX)
       await access(join(folder, FILE))
     } finally {
       await node.kill()
@@ -63,8 +63,8 @@ async function makeArchive(given: {
   )
 }
 
-/** Statements of every kind, so that their classes are in the archive. */
-async function useEverything(address: string, port: number): Promise<void> {
+/** Executes statements of every kind, so that the archive contains their classes. */
+async function executeStatements(address: string, port: number): Promise<void> {
   const client = new cassandra.Client({
     contactPoints: [address],
     protocolOptions: { port },

@@ -1,5 +1,4 @@
-// One Cassandra process for tests: its folder and configuration, its JVM, and a check that it is
-// ready. Of other nodes it has only the addresses.
+// One Cassandra process: its folder, its configuration, its JVM and its readiness check.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
@@ -10,72 +9,68 @@ import { parse } from 'yaml'
 import { cassandraFiles } from './cassandra-jars.ts'
 
 const READY_MS_MAX = 150_000
-const LOOK_EVERY_MS = 100
-const STOP_MS_MAX = 30_000
-const ASK_MS_MAX = 10_000
+const POLL_MS = 100
+const QUERY_MS_MAX = 10_000
 const LOG_CHARACTERS_MAX = 3000
 const TOKENS = 2n ** 64n
 
-/** What a node needs to be started. */
+/** The configuration of a node. */
 export interface NodeOptions {
   readonly java: string
   readonly classPath: string
-  /** Flags of the JVM besides those of its file, such as for its archive of classes. */
+  /** JVM flags in addition to jvm.options, such as those for the class archive. */
   readonly jvmFlags: readonly string[]
-  /** Its own folder, which exists. */
+  /** The existing folder of the node. */
   readonly home: string
-  /** Where it listens, to clients and to other nodes. */
+  /** The address on which it listens for clients and other nodes. */
   readonly address: string
   /** The address that it announces to clients, if that differs. */
   readonly publicAddress: string
   readonly port: number
   readonly storagePort: number
-  /** Addresses of all nodes, itself among them, and its place there. */
+  /** The addresses of all nodes of the cluster. */
   readonly addresses: readonly string[]
+  /** The index of its address in `addresses`. */
   readonly place: number
-  /** Overrides of cassandra.yaml. */
+  /** Settings that override cassandra.yaml. */
   readonly settings: Readonly<Record<string, unknown>>
 }
 
-/** A process that has been started; it need not be ready. */
+/** A started process, which may not be ready yet. */
 export interface NodeProcess {
   readonly pid: number
   readonly child: ChildProcess
-  /** Resolves when it serves CQL and has the tokens of `peers` others. Throws its log. */
+  /** Resolves once it serves CQL and has the tokens of `peers` other nodes. Throws its log. */
   ready(peers: number): Promise<void>
-  /** Stops it gracefully, like an operator. */
-  end(): Promise<void>
-  /** Kills it. */
+  /** Kills the process (SIGKILL); resolves once it has exited. */
   kill(): Promise<void>
 }
 
-/** Where a node writes its log. */
+/** The path of the log of a node. */
 export function logPathOf({ home }: Pick<NodeOptions, 'home'>): string {
   return join(home, 'system.log')
 }
 
-/** Writes the configuration, and starts the process on its data. */
+/** Writes the configuration, and starts the process with its existing data. */
 export async function startNode(options: NodeOptions): Promise<NodeProcess> {
   const { home } = options
   await writeConfiguration(options)
   const log = openSync(logPathOf(options), 'a')
   const [command = '', ...args] = commandOf(options)
-  // Its own session: a Ctrl-C in the terminal stops the test, and does not signal the node.
+  // In its own session, so that Ctrl-C in the terminal stops the test and does not signal the node.
   const child = spawn(command, args, { cwd: home, stdio: ['ignore', log, log], detached: true })
   closeSync(log)
   let failed: Error | undefined
   child.on('error', (error) => {
     failed = error
   })
-  const isGone = () => failed !== undefined || child.exitCode !== null || child.signalCode !== null
-  const end = async (signal: NodeJS.Signals) => {
-    if (isGone()) return
-    const gone = once(child, 'exit')
-    child.kill(signal)
-    child.kill('SIGCONT')
-    const forced = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
-    await gone
-    clearTimeout(forced)
+  const hasExited = () =>
+    failed !== undefined || child.exitCode !== null || child.signalCode !== null
+  const kill = async () => {
+    if (hasExited()) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
   }
   return {
     pid: child.pid ?? 0,
@@ -83,20 +78,17 @@ export async function startNode(options: NodeOptions): Promise<NodeProcess> {
     async ready(peers) {
       const endMs = performance.now() + READY_MS_MAX
       for (;;) {
-        const known = await countPeers(options)
-        if (known >= peers) return
-        const late = performance.now() > endMs
-        if (isGone() || late) {
-          const why =
-            failed?.message ?? (isGone() ? 'it exited' : 'it was not ready within the deadline')
-          const text = await readFile(logPathOf(options), 'utf8')
-          throw new Error(`Cassandra: ${why}; its log: ${text.slice(-LOG_CHARACTERS_MAX)}`)
+        if ((await countPeers(options)) >= peers) return
+        if (hasExited() || performance.now() > endMs) {
+          const cause =
+            failed?.message ?? (hasExited() ? 'it exited' : 'it was not ready within the deadline')
+          const lines = await readFile(logPathOf(options), 'utf8')
+          throw new Error(`Cassandra: ${cause}; its log: ${lines.slice(-LOG_CHARACTERS_MAX)}`)
         }
-        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS))
       }
     },
-    end: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
+    kill,
   }
 }
 
@@ -127,14 +119,14 @@ async function writeConfiguration(options: NodeOptions): Promise<void> {
     hints_directory: join(home, 'hints'),
     cdc_raw_directory: join(home, 'cdc_raw'),
   }
-  // JSON is YAML too.
-  const text = JSON.stringify({ ...shared, ...own, ...options.settings }, undefined, 2)
-  await writeFile(join(conf, 'cassandra.yaml'), text)
+  // JSON is valid YAML.
+  const configuration = { ...shared, ...own, ...options.settings }
+  await writeFile(join(conf, 'cassandra.yaml'), JSON.stringify(configuration, undefined, 2))
 }
 
 /**
- * The command line. The node is killed when whoever started it dies, and it may not lock its memory
- * (which root's may, and then touches every page at its start).
+ * The command line. The node is killed when its parent process dies. It must not lock its memory,
+ * as a process of root may, because that touches every page at the start.
  */
 function commandOf({ java, classPath, jvmFlags, home }: NodeOptions): string[] {
   const noLock = process.getuid?.() === 0 ? ['--bounding-set=-ipc_lock'] : []
@@ -154,8 +146,8 @@ function commandOf({ java, classPath, jvmFlags, home }: NodeOptions): string[] {
 }
 
 /**
- * How many other nodes' tokens the node has; -1 while it is unavailable. It opens its port before
- * it has discovered the others, and a keyspace created at that moment has too few replicas.
+ * The number of other nodes whose tokens the node has; -1 while it is unavailable. A node opens its
+ * port before it has discovered the others, and a keyspace created then has too few replicas.
  */
 async function countPeers({ publicAddress, port, settings }: NodeOptions): Promise<number> {
   const { AllowListPolicy, RoundRobinPolicy } = cassandra.policies.loadBalancing
@@ -170,7 +162,7 @@ async function countPeers({ publicAddress, port, settings }: NodeOptions): Promi
     credentials: { username: 'cassandra', password: 'cassandra' },
     policies: { loadBalancing },
     ...(hasTls && { sslOptions: { rejectUnauthorized: false } }),
-    socketOptions: { connectTimeout: ASK_MS_MAX, readTimeout: ASK_MS_MAX },
+    socketOptions: { connectTimeout: QUERY_MS_MAX, readTimeout: QUERY_MS_MAX },
   })
   try {
     const { rows } = await client.execute('SELECT tokens FROM system.peers_v2')

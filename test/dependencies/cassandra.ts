@@ -1,6 +1,5 @@
-// The dependency `cassandra`: clusters of one or three real nodes for tests, on their own
-// addresses, with data in memory. No process and no data is left, even if the test process is
-// killed.
+// The dependency `cassandra`: clusters of one or three real nodes on their own addresses, with
+// their data in memory. Processes and data are removed even if the test process is killed.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, statfs } from 'node:fs/promises'
@@ -13,74 +12,74 @@ import { cqlFrameLength, type FaultProxy, startFaultProxy } from '../kit/fault-p
 import { findJava } from './java.ts'
 import { reserveAddresses, type LoopbackBlock } from './loopback-block.ts'
 
-/** Where memory looks like a disk. */
+/** A file system in memory. */
 const MEMORY_DISK = '/dev/shm'
 const MEMORY_BYTES_MIN = 2 * 1024 ** 3
-/** Last parts of the addresses of nodes, and of the proxies before them. */
-const NODE_PARTS = [11, 12, 13]
-const PROXY_PARTS = [21, 22, 23]
-/** Compiled in full and with room, as in production; a test's node is soon there instead. */
+/** The last octets of the addresses of nodes, and of their proxies. */
+const NODE_OCTETS = [11, 12, 13]
+const PROXY_OCTETS = [21, 22, 23]
+/** A large heap and full compilation, as in production; jvm.options prefers a fast start. */
 const PRODUCTION_FLAGS =
   '-Xms2g -Xmx2g -XX:-UseSerialGC -XX:+UseG1GC -XX:TieredStopAtLevel=4'.split(' ')
 
 /** One node of a cluster. */
 interface CassandraNode {
-  /** Its address for clients: that of its proxy, if it has one. */
+  /** The address for clients: that of the proxy of the node, if it has one. */
   readonly address: string
   readonly pid: () => number
-  /** Where it writes its log. */
+  /** The path of its log. */
   readonly logPath: string
-  /** Kills it (SIGKILL), like a crash; resolves when the process has exited. */
+  /** Kills the node (SIGKILL), like a crash; resolves once the process has exited. */
   kill(): Promise<void>
-  /** Suspends it (SIGSTOP), like a machine that hangs. */
+  /** Suspends the node (SIGSTOP), like a machine that hangs. */
   pause(): void
   resume(): void
-  /** Stops it if it runs, and starts it on its data; resolves when it serves CQL. */
+  /** Restarts the node with its data; resolves once it serves CQL. */
   restart(): Promise<void>
 }
 
-/** A cluster that is ready: every node serves CQL and has discovered the others. */
+/** A ready cluster: every node serves CQL and has discovered the others. */
 export interface CassandraCluster {
   /** Addresses for clients, without the port. */
   readonly contactPoints: readonly string[]
   readonly port: number
   readonly localDc: 'datacenter1'
   readonly nodes: readonly CassandraNode[]
-  /** The node at this place, from 0. */
+  /** The node with this index. */
   node(at: number): CassandraNode
-  /** The proxy before the node at this place. Throws if the cluster has no proxies. */
+  /** The proxy of the node with this index. Throws if the cluster has no proxies. */
   proxy(at: number): FaultProxy
-  /** Ends every node and deletes its data. */
+  /** Stops every node and deletes its data. */
   stop(): Promise<void>
 }
 
-/** How to start one. */
+/** The size and the settings of a cluster. */
 export interface CassandraOptions {
   readonly nodes: 1 | 3
-  /** Whether clients are to see each node through a proxy that plays a bad network. */
+  /** Whether clients connect to each node through a fault proxy. */
   readonly proxied?: boolean
   /**
-   * What of cassandra.yaml is to be otherwise, such as `{ paxos_variant: 'v1' }`. Where it asks for
-   * passwords, the superuser is `cassandra` with the password `cassandra`.
+   * Settings that override cassandra.yaml, such as `{ paxos_variant: 'v1' }`. With authentication,
+   * the superuser is `cassandra` with the password `cassandra`.
    */
   readonly settings?: Readonly<Record<string, unknown>>
-  /** Further flags of the JVM. */
+  /** Additional JVM flags. */
   readonly jvmFlags?: readonly string[]
-  /** Whether its JVM is to be as in production, with 2 GB a node, for what is measured. */
+  /** Whether the JVM has production flags, with a heap of 2 GB per node, for measurements. */
   readonly isProductionJvm?: boolean
 }
 
-/** Starts a cluster, fetching what it needs first. Throws the reason where that fails. */
+/** Starts a cluster; downloads its dependencies first. Throws the reason if that fails. */
 export async function startCassandra(options: CassandraOptions): Promise<CassandraCluster> {
-  if (process.platform !== 'linux') throw new Error('Cassandra can be started on Linux alone')
+  if (process.platform !== 'linux') throw new Error('Cassandra can be started only on Linux')
   const java = await findJava()
   const classPath = await findCassandraJars()
   const archiveFlags = await findArchive(java, classPath)
   const isProxied = options.proxied === true
-  const nodeParts = NODE_PARTS.slice(0, options.nodes)
-  const proxyParts = isProxied ? PROXY_PARTS.slice(0, options.nodes) : []
-  const block = await reserveAddresses([...nodeParts, ...proxyParts])
-  const home = await mkdtemp(join(await diskOfMemory(), 'curtail-cassandra-'))
+  const nodeOctets = NODE_OCTETS.slice(0, options.nodes)
+  const proxyOctets = isProxied ? PROXY_OCTETS.slice(0, options.nodes) : []
+  const block = await reserveAddresses([...nodeOctets, ...proxyOctets])
+  const home = await mkdtemp(join(await dataFolder(), 'curtail-cassandra-'))
   const remover = removeOnExit(home)
   const members: Member[] = []
   const proxies: FaultProxy[] = []
@@ -121,7 +120,7 @@ function describeCluster(given: {
   const { members, proxies, port, stop } = given
   const at = <T>(all: readonly T[], place: number, what: string): T => {
     const one = all[place]
-    if (one === undefined) throw new Error(`there is no ${what} ${String(place)}`)
+    if (one === undefined) throw new Error(`the cluster has no ${what} ${String(place)}`)
     return one
   }
   return {
@@ -187,30 +186,30 @@ async function startMember(plan: NodeOptions): Promise<Member> {
   return { node, ready, kill }
 }
 
-/** Where data may go: memory where there is enough, else the folder for what is temporary. */
-async function diskOfMemory(): Promise<string> {
+/** The parent folder of the data: in memory if enough is free, else on disk. */
+async function dataFolder(): Promise<string> {
   const free = await statfs(MEMORY_DISK).then(
     ({ bavail, bsize }) => bavail * bsize,
-    () => 0, // there is none
+    () => 0, // no such file system
   )
   return free >= MEMORY_BYTES_MIN ? MEMORY_DISK : tmpdir()
 }
 
-/** A process that deletes a folder on request, or when our process exits for any reason. */
+/** Starts a process that deletes a folder on request, or when this process exits for any reason. */
 function removeOnExit(folder: string): { removeNow: () => Promise<void> } {
-  // Nodes that die at the same moment may still write: it tries for a while.
+  // Nodes that are being killed may still write, so the process retries for 10 s.
   const script = 'cat; for i in $(seq 100); do rm -rf -- "$1" && exit 0; sleep 0.1; done; exit 1'
   const child: ChildProcess = spawn('sh', ['-c', script, 'sh', folder], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   })
-  const ended = once(child, 'exit')
-  ended.catch(() => undefined) // `removeNow` throws it
+  const exited = once(child, 'exit')
+  exited.catch(() => undefined) // awaited in `removeNow`
   return {
     async removeNow() {
       child.stdin?.end()
-      const [code] = (await ended) as [number | null]
-      if (code !== 0) throw new Error('the data of Cassandra could not be deleted')
+      const [code] = (await exited) as [number | null]
+      if (code !== 0) throw new Error('cannot delete the data of Cassandra')
     },
   }
 }

@@ -1,5 +1,5 @@
-// Finds or installs the browser of the page tests: any Chromium of at least version 120. Installs
-// from the distribution's packages, as root; downloads no browser of its own.
+// The dependency `chromium`, version 120 or newer, for tests of pages: on the machine, or installed
+// from the packages of the distribution, as root.
 import { execFile } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
@@ -12,7 +12,7 @@ const VERSION_MS_MAX = 30_000
 const UPDATE_MS_MAX = 180_000
 const INSTALL_MS_MAX = 420_000
 
-/** How the tests start it: no sandbox as root, and nothing that talks to others. */
+/** The flags of the tests: no sandbox, because root runs it, and no background requests. */
 export const chromiumArgs = [
   '--headless',
   '--no-sandbox',
@@ -24,21 +24,21 @@ export const chromiumArgs = [
   '--disable-sync',
 ] as const
 
-/** Path of a Chromium that can be used, installed first where there is none. Throws the reason. */
+/** The path of a suitable Chromium, which is installed if it is missing. Throws the reason. */
 export async function findChromium(): Promise<string> {
   const found = await findUsable()
   if (found.path !== undefined) return found.path
   await install(found.why)
   const installed = await findUsable()
   if (installed.path !== undefined) return installed.path
-  throw new Error(`Cannot use the Chromium just installed: ${installed.why}`)
+  throw new Error(`Cannot use the installed Chromium: ${installed.why}`)
 }
 
 type Found = { readonly path: string } | { readonly path: undefined; readonly why: string }
 
 async function findUsable(): Promise<Found> {
   const path = process.env['CHROMIUM'] ?? (await onPath('chromium'))
-  if (path === undefined) return { path, why: 'there is no chromium on PATH' }
+  if (path === undefined) return { path, why: 'chromium is not on PATH' }
   try {
     const { stdout } = await run(path, ['--version', '--no-sandbox'], { timeout: VERSION_MS_MAX })
     const major = Number(/ (\d+)\./.exec(stdout)?.[1])
@@ -52,11 +52,11 @@ async function findUsable(): Promise<Found> {
 async function onPath(name: string): Promise<string | undefined> {
   for (const directory of (process.env['PATH'] ?? '').split(delimiter)) {
     const path = join(directory, name)
-    const isThere = await access(path, constants.X_OK).then(
+    const exists = await access(path, constants.X_OK).then(
       () => true,
       () => false,
     )
-    if (isThere) return path
+    if (exists) return path
   }
   return undefined
 }

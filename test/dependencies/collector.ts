@@ -1,6 +1,6 @@
-// The dependency `collector`: the OpenTelemetry Collector, which no registry ships as a program and
-// Go builds once from its published modules, pinned by test/dependencies/collector/go.sum. It forwards
-// the spans that it receives to the test that started it, which reads them as trees.
+// The dependency `collector`: the OpenTelemetry Collector, which no registry ships as a program; Go
+// builds it once from its published modules, pinned by test/dependencies/collector/go.sum. It
+// forwards the received spans to this process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
@@ -20,30 +20,31 @@ const BUILD_MS_MAX = 900_000
 const READY_MS_MAX = 30_000
 const LOG_CHARACTERS_MAX = 64 * 1024
 const BATCH_BYTES_MAX = 16 * 1024 * 1024
-/** Of all traces together; those that come later are refused. */
+/** The limit of all traces together; later spans are rejected. */
 const SPANS_MAX = 100_000
 const module = fileURLToPath(new URL('collector', import.meta.url))
 
-/** Its path. Throws the reason where it cannot be built. */
+/** The path of the collector. Throws the reason if the build fails. */
 export async function findCollector(): Promise<string> {
   const folder = await cachedDependency(`collector-${VERSION}`, async (into) => {
-    const what = ['-trimpath', '-ldflags=-s -w', '-o', join(into, 'collector'), '.']
-    await runGo(['build', ...what], { cwd: module, msMax: BUILD_MS_MAX })
+    const args = ['-trimpath', '-ldflags=-s -w', '-o', join(into, 'collector'), '.']
+    await runGo(['build', ...args], { cwd: module, msMax: BUILD_MS_MAX })
   })
   return join(folder, 'collector')
 }
 
-/** A collector that is ready. */
+/** A ready collector. */
 export interface RunningCollector {
-  /** Where it takes OTLP over gRPC, and over HTTP. */
+  /** The port of OTLP over gRPC. */
   readonly grpcPort: number
+  /** The port of OTLP over HTTP. */
   readonly httpPort: number
-  /** The spans of a trace that have come so far; of all traces where none is named. */
+  /** The spans received so far, of one trace or of all. */
   spans(traceId?: string): readonly ReceivedSpan[]
   stop(): Promise<void>
 }
 
-/** Starts one. Throws its log where it does not start. */
+/** Starts a collector. Throws its log if the start fails. */
 export async function startCollector(): Promise<RunningCollector> {
   const path = await findCollector()
   const received: ReceivedSpan[] = []
@@ -55,7 +56,7 @@ export async function startCollector(): Promise<RunningCollector> {
   const line = ['--pdeathsig', 'KILL', 'nice', '-n', '15', path, `--config=file:${configPath}`]
   const child = spawn('setpriv', line, { stdio: ['ignore', 'ignore', 'pipe'] })
   const log = logOf(child)
-  const ended = new Promise<void>((resolve) => {
+  const exited = new Promise<void>((resolve) => {
     for (const event of ['error', 'exit']) {
       child.once(event, () => {
         resolve()
@@ -64,14 +65,14 @@ export async function startCollector(): Promise<RunningCollector> {
   })
   const stop = async () => {
     child.kill('SIGKILL')
-    await ended
+    await exited
     sink.closeAllConnections()
     sink.close()
     await rm(folder, { recursive: true, force: true })
   }
   try {
     const isReady = async () => {
-      if (child.exitCode !== null) throw new Error('it ended')
+      if (child.exitCode !== null) throw new Error('it exited')
       return (await canConnect(grpcPort)) && (await canConnect(httpPort))
     }
     await waitFor('the collector', isReady, READY_MS_MAX)
@@ -85,7 +86,7 @@ export async function startCollector(): Promise<RunningCollector> {
   }
 }
 
-/** What takes the spans that the collector has taken; refuses what is beyond its bounds. */
+/** Starts the server to which the collector forwards spans; rejects those beyond its limits. */
 async function openSink(into: ReceivedSpan[]): Promise<Server> {
   const sink = createServer((req, res) => {
     const chunks: Buffer[] = []
@@ -105,7 +106,7 @@ async function openSink(into: ReceivedSpan[]): Promise<Server> {
   return sink
 }
 
-/** JSON is YAML. */
+/** The configuration, as JSON, which is valid YAML. */
 function configOf(given: { grpcPort: number; httpPort: number; sink: Server }): object {
   const at = (port: number) => ({ endpoint: `127.0.0.1:${String(port)}` })
   const { port } = given.sink.address() as AddressInfo

@@ -1,7 +1,7 @@
-// The dependency `curl`: it runs the first commands of the README.
+// The dependency `curl`, which the README uses.
 import { findAptDependency } from './apt.ts'
 
-/** Makes sure that curl can be run. */
+/** Finds or installs curl. Resolves with its command. */
 export function findCurl(): Promise<string> {
   return findAptDependency('curl')
 }

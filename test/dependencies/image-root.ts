@@ -1,5 +1,5 @@
-// Our image laid out as a container sees it, without a runtime: its layers one over the other, the
-// root read-only, no network of its own, and the image's user. Needs root.
+// The root file system of Curtail's image, without a container runtime: its merged layers, mounted
+// read-only, with the user of the image and the network of the host. Requires root.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,18 +11,18 @@ import type { ImageConfig } from '../../k8s/image/archive.ts'
 const run = promisify(execFile)
 const TAR_MS_MAX = 120_000
 
-/** An image whose files can be looked at, and whose programs can be run. */
+/** An image with readable files, whose programs can be run. */
 export interface ImageRoot {
   readonly folder: string
   readonly config: ImageConfig
   readonly archiveBytes: Buffer
   readonly layerBytes: { readonly baseBytes: number; readonly appBytes: number }
-  /** Starts the entry point with these arguments; /tmp alone can be written to. */
+  /** Starts the entry point with these arguments; only /tmp is writable. */
   start(args: readonly string[], env?: Readonly<Record<string, string>>): ChildProcess
   close(): Promise<void>
 }
 
-/** Mounts what a runtime would, and becomes the image's user. */
+/** Mounts the file systems that a runtime mounts, and switches to the user of the image. */
 const ENTER = [
   'PATH=/usr/sbin:/usr/bin:/sbin:/bin',
   'root=$1; user=$2; shift 2',
@@ -32,7 +32,7 @@ const ENTER = [
   'exec chroot --userspec="$user" "$root" "$@"',
 ].join('\n')
 
-/** Builds the image and lays it out. Throws why it cannot. */
+/** Builds the image and extracts its layers. Throws the reason if that fails. */
 export async function openImage(): Promise<ImageRoot> {
   const work = await mkdtemp(join(tmpdir(), 'curtail-image-test-'))
   const archive = join(work, 'image.tar')
@@ -48,8 +48,8 @@ export async function openImage(): Promise<ImageRoot> {
   for (const layer of manifest?.Layers ?? []) {
     await run('tar', ['-xpf', join(work, layer), '-C', folder], options)
   }
-  // Runtimes make these where an image has none.
-  for (const place of ['dev', 'proc']) await mkdir(join(folder, place))
+  // Runtimes create these folders if an image does not contain them.
+  for (const name of ['dev', 'proc']) await mkdir(join(folder, name))
   const archiveBytes = await readFile(archive)
   const variables = (config.Env ?? []).map((one) => one.split(/=(.*)/s).slice(0, 2))
   return {
@@ -59,7 +59,7 @@ export async function openImage(): Promise<ImageRoot> {
     layerBytes,
     start(args, env = {}) {
       const program = [folder, config.User, ...config.Entrypoint, ...args]
-      // Each of these becomes the next one: signals reach the program.
+      // Each program replaces itself with the next one, so that signals reach the last.
       const inside = ['--mount', '/bin/sh', '-euc', ENTER, 'sh']
       return spawn('/usr/bin/unshare', [...inside, ...program], {
         stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,6 +1,6 @@
-// Images of the servers around ours, for the test cluster: what tests fetch anyway, laid out as the
-// official images are (Envoy's distroless, redis, cassandra), so that the chart's explicit commands
-// run in either. No shell, no start scripts; for tests alone.
+// Images of Envoy, Redis and Cassandra for the test cluster: the files of the other dependencies,
+// with the layout of the official images, so that the commands of the chart run in both. They
+// contain no shell and no start scripts. For tests only.
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
@@ -15,7 +15,7 @@ import { findJava } from './java.ts'
 
 const run = promisify(execFile)
 const PROBE_MS_MAX = 20_000
-/** Libraries of C that native parts of jars ask for by name. */
+/** C libraries that native libraries in jars load by name. */
 const C_LIBRARIES = ['libc.so.6', 'libdl.so.2', 'libm.so.6', 'libpthread.so.0', 'librt.so.1']
 const JAVA_HOME = 'opt/java/openjdk'
 
@@ -23,7 +23,7 @@ interface Recipe {
   readonly name: string
   readonly user: ImageUser
   readonly entrypoint: readonly string[]
-  /** Puts the files into the root. */
+  /** Copies the files into the root. */
   readonly fill: (root: string) => Promise<void>
 }
 
@@ -44,9 +44,9 @@ const recipes: readonly Recipe[] = [
     entrypoint: ['/usr/local/bin/redis-server'],
     async fill(root) {
       await findAptDependency('redis-server')
-      const places = ['redis-server', 'redis-cli'].map((name) => join('/usr/bin', name))
-      for (const place of places) await addFile(root, place, place.replace('/bin', '/local/bin'))
-      await addLibraries(root, places)
+      const programs = ['redis-server', 'redis-cli'].map((name) => join('/usr/bin', name))
+      for (const path of programs) await addFile(root, path, path.replace('/bin', '/local/bin'))
+      await addLibraries(root, programs)
       await mkdir(join(root, 'data'))
     },
   },
@@ -58,7 +58,7 @@ const recipes: readonly Recipe[] = [
   },
 ]
 
-/** Builds every image into `folder`; resolves to the paths of the archives. */
+/** Builds every image into `folder`. Resolves with the paths of the archives. */
 export async function buildServerImages(folder: string): Promise<readonly string[]> {
   const paths: string[] = []
   for (const { name, user, entrypoint, fill } of recipes) {
@@ -79,25 +79,26 @@ export async function buildServerImages(folder: string): Promise<readonly string
 
 async function fillCassandra(root: string): Promise<void> {
   const { path } = await findJava()
-  const told = await run(path, ['-XshowSettings:properties', '-version'], { timeout: PROBE_MS_MAX })
-  const home = /java\.home = (\S+)/.exec(told.stderr)?.[1]
-  if (home === undefined) throw new Error(`${path} does not say where its home is`)
-  for (const part of ['bin', 'conf', 'lib', 'release']) {
-    // Debian links to files of packages that are not installed.
+  const args = ['-XshowSettings:properties', '-version']
+  const { stderr } = await run(path, args, { timeout: PROBE_MS_MAX })
+  const home = /java\.home = (\S+)/.exec(stderr)?.[1]
+  if (home === undefined) throw new Error(`${path} does not report java.home`)
+  for (const name of ['bin', 'conf', 'lib', 'release']) {
+    // Debian has symlinks to files of packages that are not installed.
     const options = { recursive: true, dereference: true, filter: existsSync } as const
-    await cp(join(home, part), join(root, JAVA_HOME, part), options)
+    await cp(join(home, name), join(root, JAVA_HOME, name), options)
   }
-  const asking = ['bin/java', 'lib/libjli.so', 'lib/server/libjvm.so'].map((name) =>
+  const binaries = ['bin/java', 'lib/libjli.so', 'lib/server/libjvm.so'].map((name) =>
     join(home, name),
   )
-  await addLibraries(root, asking, home)
+  await addLibraries(root, binaries, home)
   for (const name of C_LIBRARIES) {
-    const place = join('/lib/x86_64-linux-gnu', name)
-    await addFile(root, place, place)
+    const library = join('/lib/x86_64-linux-gnu', name)
+    await addFile(root, library, library)
   }
   const jars = (await findCassandraJars()).split(':')
   for (const jar of jars)
     await cp(jar, join(root, 'opt/cassandra/lib', jar.split('/').at(-1) ?? ''))
   const count = (await readdir(join(root, 'opt/cassandra/lib'))).length
-  if (count !== jars.length) throw new Error('two jars of Cassandra have one name')
+  if (count !== jars.length) throw new Error('two jars of Cassandra have the same name')
 }

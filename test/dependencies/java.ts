@@ -1,5 +1,5 @@
-// The dependency `java`: a Java 17 of the machine, or one from the distribution's packages, and
-// Maven beside it. Installs only as root; throws the reason where they cannot be had.
+// The dependencies `java`, version 17, and Maven: on the machine, or installed from the packages of
+// the distribution, as root. Throws the reason if one is unavailable.
 import { execFile } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,24 +11,24 @@ const run = promisify(execFile)
 const JVMS = '/usr/lib/jvm'
 const PROBE_MS_MAX = 20_000
 
-/** A Java that can be run. */
+/** A working Java. */
 export interface Java {
   readonly path: string
-  /** Its full version, such as `17.0.15+6-Debian-1deb12u1`. */
+  /** The full version, such as `17.0.15+6-Debian-1deb12u1`. */
   readonly version: string
 }
 
-/** A Java 17, which Cassandra 5.0 wants: of JAVA_HOME, of PATH, or of the distribution. */
+/** A Java 17, which Cassandra 5.0 requires: in JAVA_HOME, on PATH, or of the distribution. */
 export async function findJava(): Promise<Java> {
-  const found = await lookForJava()
+  const found = await searchJava()
   if (found !== undefined) return found
-  await installPackages('there is no Java 17', ['openjdk-17-jre-headless'])
-  const installed = await lookForJava()
-  if (installed === undefined) throw new Error('Java 17 was installed, but cannot be run')
+  await installPackages('Java 17 is not installed', ['openjdk-17-jre-headless'])
+  const installed = await searchJava()
+  if (installed === undefined) throw new Error('Java 17 is installed, but cannot be run')
   return installed
 }
 
-/** Makes sure that Maven can be run; resolves to its command. */
+/** Finds or installs Maven. Resolves with its command. */
 export async function findMaven(): Promise<string> {
   const canRun = () =>
     run('mvn', ['--version'], { timeout: PROBE_MS_MAX }).then(
@@ -36,15 +36,15 @@ export async function findMaven(): Promise<string> {
       () => false,
     )
   if (await canRun()) return 'mvn'
-  await installPackages('there is no mvn on PATH', ['maven'])
+  await installPackages('mvn is not on PATH', ['maven'])
   if (await canRun()) return 'mvn'
-  throw new Error('Maven was installed, but cannot be run')
+  throw new Error('Maven is installed, but cannot be run')
 }
 
-async function lookForJava(): Promise<Java | undefined> {
+async function searchJava(): Promise<Java | undefined> {
   const home = process.env['JAVA_HOME']
   const named = home === undefined || home === '' ? [] : [join(home, 'bin', 'java')]
-  const jvms = await readdir(JVMS).catch(() => []) // no such folder: no Java of the distribution
+  const jvms = await readdir(JVMS).catch(() => []) // no such folder without a packaged Java
   const packaged = jvms
     .filter((name) => name.startsWith('java-17-openjdk'))
     .map((name) => join(JVMS, name, 'bin', 'java'))
@@ -58,6 +58,6 @@ async function lookForJava(): Promise<Java | undefined> {
 /** The version that a command reports; undefined if it is not a working Java. */
 async function versionOf(path: string): Promise<string | undefined> {
   const args = ['-XshowSettings:properties', '-version']
-  const told = await run(path, args, { timeout: PROBE_MS_MAX }).catch(() => undefined)
-  return told === undefined ? undefined : /java\.runtime\.version = (\S+)/.exec(told.stderr)?.[1]
+  const result = await run(path, args, { timeout: PROBE_MS_MAX }).catch(() => undefined)
+  return /java\.runtime\.version = (\S+)/.exec(result?.stderr ?? '')?.[1]
 }

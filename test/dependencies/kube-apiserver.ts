@@ -1,5 +1,5 @@
-// A real API server on its own etcd, without a node: definitions, their rules, server-side apply
-// and authorization are Kubernetes' own; nothing runs a Job or collects what is left over.
+// A real API server with its own etcd and without a node: CRDs, validation rules, server-side apply
+// and authorization work; no Job runs, and no garbage is collected.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { openSync } from 'node:fs'
@@ -15,36 +15,36 @@ import { findKubernetes } from './kubernetes.ts'
 
 /** A running API server. */
 export interface KubeApiserver {
-  /** Calls as a user: `admin` may do everything, any other what it is bound to. */
+  /** A client with the permissions of a user; `admin` has all permissions. */
   as(user: string, metrics?: Metrics): KubeApi
-  /** A kubeconfig of `admin`, for kubectl and helm. */
+  /** The path of a kubeconfig of `admin`, for kubectl and helm. */
   readonly kubeconfig: string
-  /** Folder of kubectl. */
+  /** The folder of kubectl. */
   readonly programs: string
   stop(): Promise<void>
 }
 
-/** Users there are. */
-const USERS = { admin: 'system:masters', controller: 'controllers', nobody: 'others' } as const
+/** The users and their groups. */
+const USERS = { admin: 'system:masters', controller: 'controllers' } as const
 const START_MS_MAX = 120_000
 const SERVICES = '10.0.0.0/24'
 
-/** Starts one. Throws what it last said. */
-export async function startKubeApiserver(say: (line: string) => void): Promise<KubeApiserver> {
-  const programs = await findKubernetes(say)
+/** Starts an API server; `log` receives the progress of a build. Throws the end of its log. */
+export async function startKubeApiserver(log: (line: string) => void): Promise<KubeApiserver> {
+  const programs = await findKubernetes(log)
   const folder = await mkdtemp(join(tmpdir(), 'curtail-apiserver-'))
   const [clientPort, peerPort, port] = [await freePort(), await freePort(), await freePort()]
   const children: ChildProcess[] = []
   const start = (name: string, args: readonly string[]) => {
-    const log = openSync(join(folder, `${name}.log`), 'w')
+    const logFile = openSync(join(folder, `${name}.log`), 'w')
     const line = ['setpriv', '--pdeathsig', 'KILL', join(programs, name), ...args]
     const [command = '', ...rest] = line
-    children.push(spawn(command, rest, { stdio: ['ignore', log, log], cwd: folder }))
+    children.push(spawn(command, rest, { stdio: ['ignore', logFile, logFile], cwd: folder }))
   }
   const transports: { close: () => void }[] = []
   const stop = async () => {
     for (const { close } of transports) close()
-    for (const child of children.reverse()) await ended(child)
+    for (const child of children.reverse()) await kill(child)
     await rm(folder, { recursive: true, force: true })
   }
   const as: KubeApiserver['as'] = (user, metrics = createMetrics()) => {
@@ -63,14 +63,14 @@ export async function startKubeApiserver(say: (line: string) => void): Promise<K
     const etcd = `http://127.0.0.1:${clientPort}`
     start('etcd', etcdArguments(folder, etcd, `http://127.0.0.1:${peerPort}`))
     start('kube-apiserver', apiserverArguments(folder, etcd, port))
-    await untilReady(as('admin'), children)
+    await waitUntilReady(as('admin'), children)
     const kubeconfig = join(folder, 'kubeconfig')
     await writeFile(kubeconfig, kubeconfigOf(port))
     return { as, kubeconfig, programs, stop }
   } catch (error) {
-    const words = await readFile(join(folder, 'kube-apiserver.log'), 'utf8').catch(() => '')
+    const lines = await readFile(join(folder, 'kube-apiserver.log'), 'utf8').catch(() => '')
     await stop()
-    throw new Error(`the API server does not start: ${words.slice(-2000)}`, { cause: error })
+    throw new Error(`the API server does not start: ${lines.slice(-2000)}`, { cause: error })
   }
 }
 
@@ -121,21 +121,22 @@ function apiserverArguments(folder: string, etcd: string, port: number): string[
   ]
 }
 
-async function untilReady(api: KubeApi, children: readonly ChildProcess[]): Promise<void> {
+async function waitUntilReady(api: KubeApi, children: readonly ChildProcess[]): Promise<void> {
   const endMs = performance.now() + START_MS_MAX
   for (;;) {
     try {
       await api.call({ method: 'GET', path: '/api/v1/namespaces/default', msMax: 5000 })
       return
     } catch (error) {
-      const isGone = children.some(({ exitCode }) => exitCode !== null)
-      if (isGone || performance.now() > endMs) throw error
+      const hasExited = children.some(({ exitCode }) => exitCode !== null)
+      if (hasExited || performance.now() > endMs) throw error
     }
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
 }
 
-function ended(child: ChildProcess): Promise<void> {
+/** Kills a process; resolves once it has exited. */
+function kill(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) {
       resolve()

@@ -1,11 +1,11 @@
-// What the test cluster's node needs of the distribution: the runtime of containers and the
-// kernel's tools. Any version from Debian 12 on will do. Installs only as root.
+// The packages that the node of the test cluster needs: the container runtime and network tools.
+// Any version since Debian 12 works. Installs them only as root.
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { installPackages } from './apt.ts'
 
-/** Packages, each with a file that shows that it is there. */
-const NEEDED: Readonly<Record<string, readonly string[]>> = {
+/** The packages, with files that exist if a package is installed. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   containerd: ['containerd', 'ctr', 'containerd-shim-runc-v2'],
   runc: ['runc'],
   'containernetworking-plugins': ['/usr/lib/cni/bridge', '/usr/lib/cni/portmap'],
@@ -15,14 +15,14 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   'util-linux': ['unshare', 'nsenter', 'setpriv'],
 }
 
-/** Installs those that are missing. Throws the reason where that fails. */
+/** Installs the missing packages. Throws the reason if that fails. */
 export async function findNodePackages(): Promise<void> {
   const path = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`
-  const isThere = async (file: string) => {
-    const places = file.startsWith('/') ? [file] : path.split(':').map((one) => join(one, file))
+  const exists = async (file: string) => {
+    const paths = file.startsWith('/') ? [file] : path.split(':').map((one) => join(one, file))
     const found = await Promise.all(
-      places.map((place) =>
-        access(place).then(
+      paths.map((candidate) =>
+        access(candidate).then(
           () => true,
           () => false,
         ),
@@ -31,8 +31,8 @@ export async function findNodePackages(): Promise<void> {
     return found.includes(true)
   }
   const missing: string[] = []
-  for (const [name, files] of Object.entries(NEEDED)) {
-    const found = await Promise.all(files.map(isThere))
+  for (const [name, files] of Object.entries(PACKAGES)) {
+    const found = await Promise.all(files.map(exists))
     if (found.includes(false)) missing.push(name)
   }
   if (missing.length === 0) return

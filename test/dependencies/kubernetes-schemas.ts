@@ -1,6 +1,6 @@
-// The dependency `kubernetes-schemas`: the schema of every kind from our test cluster's API server,
-// as strict schemas that kubeconform reads. Comes from the file that Kubernetes publishes with its
-// sources, so that charts can be checked where no cluster runs.
+// The dependency `kubernetes-schemas`: a strict schema for kubeconform of every kind of Kubernetes,
+// in the version of the test cluster. Its source is the OpenAPI file in the sources of Kubernetes,
+// so that no cluster is needed.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,12 +9,12 @@ import { cachedDependency } from './dependency-cache.ts'
 
 const FETCH_MS_MAX = 300_000
 
-/** The version of Kubernetes that tests run on; k8s/cluster/go/go.mod names it too. */
+/** The version of Kubernetes in tests; k8s/cluster/go/go.mod contains it too. */
 export const KUBERNETES_VERSION = '1.34.10'
-/** The Go module that builds Kubernetes, and pins it. */
+/** The Go module that pins and builds Kubernetes. */
 export const kubernetesModule = fileURLToPath(new URL('../../k8s/cluster/go', import.meta.url))
 
-/** A JSON schema as the API server writes it; what is not named here is taken over as it is. */
+/** A JSON schema of the API server; other fields are copied unchanged. */
 interface Schema {
   type?: string | readonly string[]
   format?: string
@@ -39,36 +39,36 @@ export function schemaLocation(folder: string): string {
   return `${folder}/{{ .Group }}/{{ .ResourceKind }}-{{ .ResourceAPIVersion }}.json`
 }
 
-/** Folder of the schemas, created first if it does not exist. Throws the reason. */
+/** The folder of the schemas, which is created if it does not exist. Throws the reason. */
 export async function findKubernetesSchemas(): Promise<string> {
   return cachedDependency(`kubernetes-schemas-${KUBERNETES_VERSION}`, async (into) => {
     const args = ['mod', 'download', '-json', 'k8s.io/kubernetes']
-    const told = await runGo(args, { cwd: kubernetesModule, msMax: FETCH_MS_MAX })
-    const { Dir, Version } = JSON.parse(told) as { Dir: string; Version: string }
+    const output = await runGo(args, { cwd: kubernetesModule, msMax: FETCH_MS_MAX })
+    const { Dir, Version } = JSON.parse(output) as { Dir: string; Version: string }
     if (Version !== `v${KUBERNETES_VERSION}`) throw new Error(`go.mod pins Kubernetes ${Version}`)
-    const text = await readFile(join(Dir, 'api', 'openapi-spec', 'swagger.json'), 'utf8')
-    await writeSchemas(JSON.parse(text) as OpenApi, into)
+    const openApi = await readFile(join(Dir, 'api', 'openapi-spec', 'swagger.json'), 'utf8')
+    await writeSchemas(JSON.parse(openApi) as OpenApi, into)
   })
 }
 
-/** Writes the schemas of every kind that `api` knows, custom resources too. */
+/** Writes the schemas of every kind in `api`. */
 async function writeSchemas(api: OpenApi, folder: string): Promise<void> {
-  for (const [path, text] of renderSchemas(api)) {
+  for (const [path, schema] of renderSchemas(api)) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
-    await writeFile(join(folder, path), text)
+    await writeFile(join(folder, path), schema)
   }
 }
 
-/** Files of schemas by path: one of all definitions, and one for each kind that leads there. */
+/** The schema files by path: one with all definitions, and one per kind that refers to it. */
 function renderSchemas(api: OpenApi): ReadonlyMap<string, string> {
   const files = new Map<string, string>()
   const closed = Object.entries(api.definitions).map(
     ([name, schema]) => [name, widenScalar(name, closeSchema(schema))] as const,
   )
   for (const [name, schema] of closed) {
-    if (schema.properties?.['metadata'] === undefined) continue // options, events of watches
+    if (schema.properties?.['metadata'] === undefined) continue // such as options and watch events
     for (const { group, version, kind } of schema['x-kubernetes-group-version-kind'] ?? []) {
-      // kubeconform takes the version for the group where a kind has none.
+      // kubeconform uses the version as the group if a kind has no group.
       const path = `${group === '' ? version : group}/${kind.toLowerCase()}-${version}.json`
       files.set(path, JSON.stringify({ $ref: `../definitions.json#/definitions/${name}` }))
     }
@@ -77,7 +77,7 @@ function renderSchemas(api: OpenApi): ReadonlyMap<string, string> {
   return files
 }
 
-/** The schema with every object of named fields closed: another field is a fault. */
+/** Forbids unknown fields in every object that has named fields. */
 function closeSchema(schema: Schema): Schema {
   const { properties, items, additionalProperties: rest } = schema
   const isOpen = properties === undefined || schema['x-kubernetes-preserve-unknown-fields'] === true
@@ -93,7 +93,7 @@ function closeSchema(schema: Schema): Schema {
   }
 }
 
-/** Two kinds of value are described more narrowly than the API server reads them. */
+/** Widens the two types for which the API server accepts more than its schema describes. */
 function widenScalar(name: string, schema: Schema): Schema {
   if (name.endsWith('.util.intstr.IntOrString')) return { type: ['string', 'integer'] }
   if (name.endsWith('.api.resource.Quantity')) return { type: ['string', 'number'] }

@@ -1,6 +1,6 @@
-// The dependency `kubernetes`: the programs of the test cluster's one node, which no registry ships
-// and Go builds once from their published modules, every source pinned by k8s/cluster/go/go.sum. A
-// build that was cut short goes on where it stopped: Go keeps what it has compiled.
+// The dependency `kubernetes`: the programs of the test cluster, which no registry ships; Go builds
+// them once from their published modules, pinned by k8s/cluster/go/go.sum. An interrupted build
+// continues, because Go caches compiled packages.
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,10 +8,10 @@ import { runGo } from './go.ts'
 import { KUBERNETES_VERSION, kubernetesModule } from './kubernetes-schemas.ts'
 import { cachedDependency } from './dependency-cache.ts'
 
-/** About 13 CPU minutes if nothing is compiled yet; on two busy cores much longer. */
+/** A build needs about 13 CPU minutes with an empty cache, and much longer on two busy cores. */
 const BUILD_MS_MAX = 30 * 60_000
 
-/** Names of the programs that are one binary, which looks at the name it is called by. */
+/** The programs in one binary, which selects the program by the name of its symlink. */
 const PROGRAMS = [
   'etcd',
   'kube-apiserver',
@@ -23,20 +23,20 @@ const PROGRAMS = [
 ] as const
 
 /**
- * Folder of the programs, with `coredns` and `pause` among them; built first where there is none,
- * which `say` is told. Throws the reason where that fails or takes too long.
+ * The folder of the programs, including `coredns` and `pause`, which are built if they are missing;
+ * `log` receives the progress. Throws the reason if the build fails or times out.
  */
-export async function findKubernetes(say: (line: string) => void): Promise<string> {
+export async function findKubernetes(log: (line: string) => void): Promise<string> {
   const name = `kubernetes-${KUBERNETES_VERSION}-${await fingerprint()}`
   return cachedDependency(name, async (into) => {
-    say(`building Kubernetes ${KUBERNETES_VERSION}, once: 7 minutes on two idle cores`)
+    log(`building Kubernetes ${KUBERNETES_VERSION}, once: 7 minutes on two idle cores`)
     const startedMs = performance.now()
     await build(into)
-    say(`built Kubernetes in ${Math.round((performance.now() - startedMs) / 1000)} s`)
+    log(`built Kubernetes in ${Math.round((performance.now() - startedMs) / 1000)} s`)
   })
 }
 
-/** What the build depends on, in a few characters. */
+/** A hash of the inputs of the build. */
 async function fingerprint(): Promise<string> {
   const all = await readdir(kubernetesModule, { recursive: true })
   const sources = all.filter((path) => /\.(go|mod|sum)$/.test(path))
@@ -53,10 +53,10 @@ async function build(folder: string): Promise<void> {
   for (const program of PROGRAMS) await symlink('kube', join(folder, program))
 }
 
-/** Without these the servers say v0.0.0, and charts that name a kubeVersion are refused. */
+/** Without these flags the servers report v0.0.0, and Helm rejects charts with a kubeVersion. */
 function versionFlags(): string {
   const [major = '', minor = ''] = KUBERNETES_VERSION.split('.')
-  const facts = {
+  const variables = {
     gitVersion: `v${KUBERNETES_VERSION}`,
     gitMajor: major,
     gitMinor: minor,
@@ -65,6 +65,8 @@ function versionFlags(): string {
   }
   const packages = ['k8s.io/component-base/version', 'k8s.io/client-go/pkg/version']
   return packages
-    .flatMap((path) => Object.entries(facts).map(([name, fact]) => `-X ${path}.${name}=${fact}`))
+    .flatMap((path) =>
+      Object.entries(variables).map(([name, value]) => `-X ${path}.${name}=${value}`),
+    )
     .join(' ')
 }

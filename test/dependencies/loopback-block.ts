@@ -1,47 +1,48 @@
-// Loopback addresses for a dependency that needs several: a block 127.x.y.* with two ports that are
-// free on all of them, so that no two dependencies, nor a server of the machine, conflict.
+// A block of loopback addresses, 127.x.y.*, with two ports that are free on all of them, so that
+// dependencies conflict neither with one another nor with servers of the machine.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
 const TRIES_MAX = 50
-/** The least port that is taken; those below are for `claimPorts`, on every address. */
+/** Lower ports are for `reservePorts`, on every address. */
 const PORT_MIN = 21_000
-/** Above it the system hands out ports by itself. */
+/** Higher ports are ephemeral ports of the system. */
 const PORT_MAX = 32_000
 
-/** A block that is reserved until `release`. */
+/** A block, which is reserved until `release`. */
 export interface LoopbackBlock {
-  /** One for each of the last parts asked for, in their order. */
+  /** The addresses with the requested last octets, in order. */
   readonly addresses: readonly string[]
-  /** Free on every one of them, as is the other. */
+  /** A port that is free on every address. */
   readonly port: number
+  /** Another port that is free on every address. */
   readonly storagePort: number
   release(): Promise<void>
 }
 
-/** Claims a block; `parts` are the last parts of the addresses that must be free. */
-export async function reserveAddresses(parts: readonly number[]): Promise<LoopbackBlock> {
+/** Reserves a block, with addresses that have these last octets. Throws if none is free. */
+export async function reserveAddresses(octets: readonly number[]): Promise<LoopbackBlock> {
   for (let attempt = 0; attempt < TRIES_MAX; attempt++) {
     const net = `127.${String(1 + randomBelow(254))}.${String(randomBelow(256))}`
     const port = PORT_MIN + randomBelow(PORT_MAX - PORT_MIN)
     const storagePort = port + 1
-    // The process that listens on the block's last address owns the block.
-    const claim = await listenOn(`${net}.254`, PORT_MIN)
-    if (claim === undefined) continue
-    const addresses = parts.map((part) => `${net}.${String(part)}`)
-    const wanted = addresses.flatMap((address) =>
+    // The process that listens on the last address of a block owns the block.
+    const reservation = await listenOn(`${net}.254`, PORT_MIN)
+    if (reservation === undefined) continue
+    const addresses = octets.map((octet) => `${net}.${String(octet)}`)
+    const listeners = addresses.flatMap((address) =>
       [port, storagePort].map((one) => ({ address, port: one })),
     )
-    const isFree = await Promise.all(wanted.map((one) => canListen(one)))
+    const isFree = await Promise.all(listeners.map((one) => canListen(one)))
     if (isFree.every(Boolean)) {
-      return { addresses, port, storagePort, release: () => close(claim) }
+      return { addresses, port, storagePort, release: () => close(reservation) }
     }
-    await close(claim)
+    await close(reservation)
   }
-  throw new Error('there is no free block of addresses on the loopback (Linux has them)')
+  throw new Error('no block of loopback addresses is free (only Linux has such blocks)')
 }
 
-/** A whole number from 0 up to, and without, `below`. */
+/** A random integer from 0 to `below` - 1. */
 export const randomBelow = (below: number): number => Math.floor(Math.random() * below)
 
 /** Whether the port is free on the address. */
@@ -58,7 +59,7 @@ export async function canListen({
   return true
 }
 
-/** A server that listens there; undefined if the address is in use or unavailable. */
+/** A server on this address and port; undefined if they are in use or unavailable. */
 async function listenOn(host: string, port: number): Promise<Server | undefined> {
   const server = createServer((socket) => socket.destroy())
   server.listen(port, host)

@@ -1,5 +1,5 @@
-// The dependency `prometheus`: the server and promtool, of Debian's package, unpacked into the
-// cache of parts and not installed: no service of the machine's own begins. 2.42 or newer.
+// The dependency `prometheus`, version 2.42 or newer: the server and promtool from the package of
+// Debian, extracted into the cache and not installed, so that no system service starts.
 import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ const RUN_MS_MAX = 120_000
 const READY_MS_MAX = 30_000
 const HOUR_SECONDS = 3600
 
-/** The folder of `prometheus` and `promtool`. Throws the reason where they cannot be had. */
+/** The folder of `prometheus` and `promtool`. Throws the reason if they are unavailable. */
 export async function findPrometheus(): Promise<string> {
   const name = `prometheus-apt-${VERSION_MIN.join('.')}`
   const folder = await cachedDependency(name, async (into) => {
@@ -26,7 +26,7 @@ export async function findPrometheus(): Promise<string> {
       await run('apt-get', ['update'], limits)
       await run('apt-get', ['download', 'prometheus'], limits)
     } catch (error) {
-      throw new Error('apt-get cannot fetch the package prometheus', { cause: error })
+      throw new Error('apt-get cannot download the package prometheus', { cause: error })
     }
     const [file = ''] = (await readdir(into)).filter((one) => one.endsWith('.deb'))
     await run('dpkg-deb', ['-x', file, into], limits)
@@ -40,39 +40,41 @@ async function checkVersion(promtool: string): Promise<void> {
   const { stdout, stderr } = await run(promtool, ['--version'], { timeout: RUN_MS_MAX })
   const [, major, minor] = /version (\d+)\.(\d+)/.exec(stdout + stderr) ?? []
   const [majorMin, minorMin] = VERSION_MIN
-  const isNew =
+  const isSupported =
     Number(major) > majorMin || (Number(major) === majorMin && Number(minor) >= minorMin)
-  if (isNew) return
-  throw new Error(`promtool ${VERSION_MIN.join('.')} or newer is needed: this is ${stdout}`)
+  if (isSupported) return
+  throw new Error(
+    `promtool ${VERSION_MIN.join('.')} or newer is required: the package contains ${stdout}`,
+  )
 }
 
-/** Runs promtool; returns its output, on both streams, and its exit code. */
+/** Runs promtool. Returns its exit code, and its output on both streams. */
 export async function runPromtool(
   args: readonly string[],
-): Promise<{ code: number; said: string }> {
+): Promise<{ code: number; output: string }> {
   const promtool = join(await findPrometheus(), 'promtool')
-  const ended = await run(promtool, args, { timeout: RUN_MS_MAX }).catch((error: unknown) => {
+  const result = await run(promtool, args, { timeout: RUN_MS_MAX }).catch((error: unknown) => {
     const { code, stdout = '', stderr = '' } = error as Record<string, string | undefined>
     return { code: Number(code ?? 1), stdout, stderr }
   })
-  return { code: 'code' in ended ? ended.code : 0, said: ended.stdout + ended.stderr }
+  return { code: 'code' in result ? result.code : 0, output: result.stdout + result.stderr }
 }
 
-/** A process that is scraped. */
+/** A scraped process. */
 export interface Target {
   readonly address: string
   readonly path: string
-  /** Such as `namespace` and `pod`. */
+  /** Labels such as `namespace` and `pod`. */
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** One series of an answer. */
+/** One series of a query result. */
 interface Sample {
   readonly metric: Readonly<Record<string, string>>
   readonly value: readonly [number, string]
 }
 
-/** The labels of an observation, which lead to its trace. */
+/** An exemplar, whose labels contain the id of its trace. */
 interface Exemplar {
   readonly labels: Readonly<Record<string, string>>
 }
@@ -88,10 +90,11 @@ export interface RunningPrometheus {
   stop(): Promise<void>
 }
 
-/** Starts one that scrapes, and evaluates the rules of this text, once a second. */
+/** Starts a Prometheus that scrapes, and evaluates rules, every second. */
 export async function startPrometheus(given: {
-  /** As `scrape_configs` takes them. */
+  /** The `scrape_configs`. */
   scrapes: readonly object[]
+  /** The YAML of a rules file. */
   rules?: string
 }): Promise<RunningPrometheus> {
   const path = join(await findPrometheus(), 'prometheus')
@@ -100,10 +103,10 @@ export async function startPrometheus(given: {
   await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(configOf(given.scrapes)))
   const address = `127.0.0.1:${String(await freePort())}`
   const files = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`]
-  const keeps = '--enable-feature=exemplar-storage'
-  const args = [...files, keeps, `--web.listen-address=${address}`, '--log.level=error']
+  const exemplars = '--enable-feature=exemplar-storage'
+  const args = [...files, exemplars, `--web.listen-address=${address}`, '--log.level=error']
   const child = spawn('nice', ['-n', '15', path, ...args], { stdio: 'ignore' })
-  const ended = new Promise<void>((resolve) => {
+  const exited = new Promise<void>((resolve) => {
     child.once('error', () => {
       resolve()
     })
@@ -113,13 +116,15 @@ export async function startPrometheus(given: {
   })
   const stop = async () => {
     child.kill('SIGKILL')
-    await ended
+    await exited
     await rm(folder, { recursive: true, force: true })
   }
-  const ask = async (what: string) => {
-    const answer = await fetch(`http://${address}${what}`, { signal: AbortSignal.timeout(10_000) })
-    const { status, error, data } = (await answer.json()) as Record<string, unknown>
-    if (status !== 'success') throw new Error(`Prometheus on ${what}: ${String(error)}`)
+  const get = async (path: string) => {
+    const response = await fetch(`http://${address}${path}`, {
+      signal: AbortSignal.timeout(10_000),
+    })
+    const { status, error, data } = (await response.json()) as Record<string, unknown>
+    if (status !== 'success') throw new Error(`Prometheus at ${path}: ${String(error)}`)
     return data as Record<string, unknown>
   }
   const isReady = () =>
@@ -133,18 +138,18 @@ export async function startPrometheus(given: {
   })
   return {
     query: async (expression) => {
-      const data = await ask(`/api/v1/query?query=${encodeURIComponent(expression)}`)
+      const data = await get(`/api/v1/query?query=${encodeURIComponent(expression)}`)
       return data['result'] as readonly Sample[]
     },
     exemplars: async (series) => {
       const end = Date.now() / 1000
       const when = `start=${String(end - HOUR_SECONDS)}&end=${String(end)}`
-      const found = await ask(`/api/v1/query_exemplars?query=${encodeURIComponent(series)}&${when}`)
+      const found = await get(`/api/v1/query_exemplars?query=${encodeURIComponent(series)}&${when}`)
       const all = found as unknown as readonly { readonly exemplars: readonly Exemplar[] }[]
       return all.flatMap(({ exemplars }) => exemplars)
     },
     firing: async () => {
-      const { alerts } = await ask('/api/v1/alerts')
+      const { alerts } = await get('/api/v1/alerts')
       const all = alerts as { state: string; labels: Record<string, string> }[]
       return all.flatMap(({ state, labels }) =>
         state === 'firing' ? [labels['alertname'] ?? ''] : [],
@@ -162,7 +167,7 @@ function configOf(scrapes: readonly object[]): object {
   }
 }
 
-/** Scrapes one process. */
+/** The scrape configuration of one process. */
 export function scrapeTarget({ address, path, labels }: Target): object {
   return {
     job_name: address,

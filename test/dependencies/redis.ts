@@ -1,5 +1,5 @@
-// The dependency `redis-server`: servers of the tests' own, on free ports of the loopback, that
-// keep nothing on disk. No server of the machine is touched.
+// The dependency `redis-server`: servers on free loopback ports, without persistence, independent
+// of servers of the machine.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -19,30 +19,30 @@ const SLOTS = 16_384
 export interface RedisServer {
   readonly port: number
   readonly pid: () => number
-  /** Suspends it, like a machine that hangs. */
+  /** Suspends the server, like a machine that hangs. */
   stop(): void
   resume(): void
-  /** Kills it; resolves when the process has exited. */
+  /** Kills the server; resolves once the process has exited. */
   kill(): Promise<void>
-  /** Restarts it on its port, empty. */
+  /** Restarts the server on its port, without data. */
   restart(): Promise<void>
-  /** Kills it and deletes its folder. */
+  /** Kills the server and deletes its folder. */
   close(): Promise<void>
 }
 
-/** How to start a server. */
+/** The port and the process of a server. */
 interface RedisOptions {
-  /** @default a free one */
+  /** @default a free port */
   readonly port?: number
   readonly isReady?: RegExp
   readonly isTls?: boolean
-  /** What to run before it, such as `setsid`. */
+  /** A command that runs the server, such as `setsid`. */
   readonly wrapper?: readonly string[]
-  /** Told of each process. */
+  /** Called with each process. */
   readonly onSpawn?: (child: ChildProcess) => void
 }
 
-/** Starts a server; `args` are added to its command line, such as `--maxmemory 2mb`. */
+/** Starts a server; `args` are additional arguments, such as `--maxmemory 2mb`. */
 export async function startRedis(
   args: readonly string[] = [],
   given: RedisOptions = {},
@@ -57,13 +57,13 @@ export async function startRedis(
   const settings = isSentinel ? [] : [...own, ...listens, String(port)]
   const line = [...before, ...settings, ...args]
   const { onSpawn } = given
-  const begin = () => beginProcess({ command, line, isReady, onSpawn })
-  let child = await begin()
+  const start = () => startProcess({ command, line, isReady, onSpawn })
+  let child = await start()
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
-    const gone = once(child, 'exit')
+    const exited = once(child, 'exit')
     child.kill('SIGKILL')
-    await gone
+    await exited
   }
   return {
     port,
@@ -73,7 +73,7 @@ export async function startRedis(
     kill,
     async restart() {
       await kill()
-      child = await begin()
+      child = await start()
     },
     async close() {
       await kill()
@@ -82,7 +82,7 @@ export async function startRedis(
   }
 }
 
-async function beginProcess(given: {
+async function startProcess(given: {
   command: string
   line: readonly string[]
   isReady: RegExp
@@ -91,35 +91,35 @@ async function beginProcess(given: {
   const { command, line, isReady } = given
   const child = spawn(command, line, { stdio: ['ignore', 'pipe', 'inherit'] })
   given.onSpawn?.(child)
-  const endIt = () => void child.kill('SIGKILL')
-  process.once('exit', endIt)
-  child.once('exit', () => process.removeListener('exit', endIt))
-  let said = ''
+  const killIt = () => void child.kill('SIGKILL')
+  process.once('exit', killIt)
+  child.once('exit', () => process.removeListener('exit', killIt))
+  let output = ''
   const ready = new Promise<void>((resolve, reject) => {
     child.stdout.on('data', (data: Buffer) => {
-      if (said.length < 65_536) said += data.toString()
-      if (isReady.test(said)) resolve()
+      if (output.length < 65_536) output += data.toString()
+      if (isReady.test(output)) resolve()
     })
     child.once('error', reject)
     child.once('exit', () => {
-      reject(new Error(`redis-server ended: ${said}`))
+      reject(new Error(`redis-server exited: ${output}`))
     })
   })
   await withinDeadline('redis-server', ready).catch((error: unknown) => {
-    endIt()
+    killIt()
     throw error
   })
   return child
 }
 
-/** A client of the tests' own. */
+/** A client that ignores connection errors. */
 export function clientOf(port: number, options: Record<string, unknown> = {}): Redis {
   const client = new Redis({ host: '127.0.0.1', port, disconnectTimeout: 100, ...options })
-  client.on('error', () => undefined) // tests stop servers under their clients
+  client.on('error', () => undefined) // tests stop servers with connected clients
   return client
 }
 
-/** Three masters that share the slots. */
+/** Starts a cluster of three masters. */
 export async function startCluster(): Promise<readonly RedisServer[]> {
   const starts = [0, 1, 2].map(async () => {
     const bus = await freePort()
@@ -132,7 +132,7 @@ export async function startCluster(): Promise<readonly RedisServer[]> {
     await joinCluster(nodes)
     return nodes.map(({ server }) => server)
   } catch (error) {
-    // A server that is left would keep the tests from ending.
+    // A remaining server would prevent the exit of the tests.
     for (const start of await Promise.allSettled(starts)) {
       if (start.status === 'fulfilled') await start.value.server.close()
     }
@@ -163,12 +163,12 @@ async function joinCluster(nodes: readonly { server: RedisServer; bus: number }[
 }
 
 /**
- * How long a failover is waited for: a sentinel that was held up for 2 s, as by a machine that
- * stalls, begins none for 30 s.
+ * The deadline of a failover: a sentinel that stalls for 2 s, such as with its machine, starts no
+ * failover for 30 s.
  */
 export const FAILOVER_MS_MAX = 60_000
 
-/** A master, its replica and a sentinel that watches them under the name `master`. */
+/** Starts a master, its replica, and a sentinel that monitors them by the name `master`. */
 export async function startSentinel(): Promise<{
   readonly master: RedisServer
   readonly replica: RedisServer
@@ -199,7 +199,7 @@ export async function startSentinel(): Promise<{
   return { master, replica, sentinel, close }
 }
 
-/** Files of a self-signed certificate for 127.0.0.1, and its key. */
+/** Creates a self-signed certificate for 127.0.0.1 and its key. Returns their paths. */
 export async function createCertificate(): Promise<{
   readonly cert: string
   readonly key: string

@@ -1,54 +1,55 @@
-// The dependency `strace`: shows in which order a process writes, syncs and responds.
+// The dependency `strace`, which records the order in which a process writes, syncs and responds.
 import { findAptDependency } from './apt.ts'
 
-/** Makes sure that strace can be run. */
+/** Finds or installs strace. Resolves with its command. */
 export function findStrace(): Promise<string> {
   return findAptDependency('strace')
 }
 
-/** One system call; its place in the trace when it began and when it ended. */
+/** One system call, and the lines of the trace at which it starts and returns. */
 export interface SystemCall {
   readonly name: string
-  /** What its first argument, a file descriptor, stands for. */
+  /** The file or socket of its first argument, a file descriptor. */
   readonly file: string
   /** The bytes of its strings, joined. */
   readonly bytes: Buffer
   readonly result: number
-  readonly began: number
-  readonly ended: number
+  readonly startLine: number
+  readonly endLine: number
 }
 
 /**
- * What to run before a command, so that its calls of these names are written to `file`. The command
- * is the direct child; strace watches from aside, and ends after it.
+ * The arguments before a command that record its calls of these names in `file`. The command is the
+ * direct child; strace traces it from a separate process, and exits after it.
  */
 export function straceArguments(file: string, names: readonly string[]): string[] {
   const trace = `trace=${names.join(',')}`
   return ['strace', '-D', '-f', '-q', '-y', '-xx', '-s', '8192', '-e', trace, '-o', file]
 }
 
-/** The calls of a trace, in the order in which they ended. */
-export function parseTrace(text: string): SystemCall[] {
-  const open = new Map<string, { head: string; began: number }>()
+/** Parses the calls of a trace, in the order in which they return. */
+export function parseTrace(trace: string): SystemCall[] {
+  const open = new Map<string, { prefix: string; startLine: number }>()
   const calls: SystemCall[] = []
-  text.split('\n').forEach((line, place) => {
+  trace.split('\n').forEach((line, index) => {
     const [, thread = '', rest = ''] = /^(\d+) +(.*)$/.exec(line) ?? []
     const unfinished = /^(.*) <unfinished \.\.\.>$/.exec(rest)
     if (unfinished !== null) {
-      open.set(thread, { head: unfinished[1] ?? '', began: place })
+      open.set(thread, { prefix: unfinished[1] ?? '', startLine: index })
       return
     }
     const resumed = /^<\.\.\. \w+ resumed>(.*)$/.exec(rest)
     const before = resumed === null ? undefined : open.get(thread)
-    const whole = resumed === null ? rest : `${before?.head ?? ''}${resumed[1] ?? ''}`
-    const call = parseCall(whole)
-    if (call !== undefined) calls.push({ ...call, began: before?.began ?? place, ended: place })
+    const complete = resumed === null ? rest : `${before?.prefix ?? ''}${resumed[1] ?? ''}`
+    const call = parseCall(complete)
+    if (call !== undefined)
+      calls.push({ ...call, startLine: before?.startLine ?? index, endLine: index })
   })
   return calls
 }
 
-function parseCall(text: string): Omit<SystemCall, 'began' | 'ended'> | undefined {
-  const matched = /^(\w+)\(\d+<((?:[^>\\]|\\.)*)>(.*)\) += (-?\d+)/s.exec(text)
+function parseCall(line: string): Omit<SystemCall, 'startLine' | 'endLine'> | undefined {
+  const matched = /^(\w+)\(\d+<((?:[^>\\]|\\.)*)>(.*)\) += (-?\d+)/s.exec(line)
   if (matched === null) return undefined
   const [, name = '', file = '', inside = '', result = ''] = matched
   const strings = [...inside.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)]

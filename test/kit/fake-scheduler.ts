@@ -1,15 +1,15 @@
-// A clock for tests that the test advances; due calls run in order.
+// A scheduler for tests, which advance its clock; due calls run in order.
 import type { Scheduler } from '../../src/kube/scheduler.ts'
 
-/** A scheduler whose time is the test's. */
+/** A scheduler whose time the test advances. */
 export interface FakeScheduler extends Scheduler {
-  /** Lets time pass; between two calls that were due, promises settle. */
+  /** Advances the time; promises settle between two calls that are due. */
   readonly advance: (ms: number) => Promise<void>
-  /** How many calls are pending. */
+  /** The number of pending calls. */
   readonly waiting: () => number
 }
 
-/** Creates one that starts at 0. */
+/** Creates a scheduler whose clock starts at 0. */
 export function createFakeScheduler(): FakeScheduler {
   let now = 0
   let serial = 0

@@ -1,81 +1,81 @@
-// A TCP proxy before one server that simulates network faults: delays, resets, refused connections,
-// black holes, and lost responses to received requests. Buffers are bounded per connection.
+// A TCP proxy in front of one server that simulates network faults: delays, resets, refused
+// connections, black holes, and dropped responses. Each connection has a bounded buffer.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { createCarrier, type Faults } from './fault-carrier.ts'
 
-/** Where something listens. */
+/** The address of a listener. */
 interface Address {
   readonly host: string
   readonly port: number
 }
 
-/** Which answers get lost. */
-interface Swallow {
-  /** How many; without it all, until `heal`. */
-  readonly answers?: number
-  /** Whether this one counts; without it every one. */
-  readonly isSuch?: (message: Buffer) => boolean
+/** Which responses are dropped. */
+interface DropOptions {
+  /** The number of responses. @default all until `heal` */
+  readonly count?: number
+  /** Whether this response is dropped and counted. @default every response */
+  readonly matches?: (message: Buffer) => boolean
 }
 
-/** A running proxy. Every fault stays until `heal`, and the last one of a kind holds. */
+/** A running proxy. Each fault stays until `heal`, or until the next fault of its kind. */
 export interface FaultProxy extends Address {
-  /** Delays every response of the server from now on. */
+  /** Delays every later response of the server. */
   delay(ms: number): void
-  /** Resets every connection; new ones are taken. */
-  cut(): void
-  /** Resets every connection and refuses new ones, as if the port were closed. */
-  refuse(): Promise<void>
-  /** Requests pass, responses are dropped. `heal` resets connections with a gap in the stream. */
-  dropResponses(which?: Swallow): void
-  /** Nothing passes in either direction; `heal` delivers what was buffered. */
+  /** Resets every open connection; accepts new ones. */
+  resetConnections(): void
+  /** Resets every open connection, and closes the port: new connections are refused. */
+  stopListening(): Promise<void>
+  /** Forwards requests, drops responses. `heal` resets connections with a gap in the stream. */
+  dropResponses(which?: DropOptions): void
+  /** Forwards nothing in either direction; `heal` delivers the buffered bytes. */
   blackHole(): void
   /** Removes every fault. */
   heal(): Promise<void>
-  /** How many answers were lost so far. */
+  /** The number of responses dropped so far. */
   droppedResponses(): number
-  /** How many connections there are now. */
+  /** The number of open connections. */
   connections(): number
   close(): Promise<void>
 }
 
-/** How to start one. */
+/** The addresses of a proxy and its server, and the framing of the server's protocol. */
 export interface FaultProxyOptions {
-  /** Without it a free port of 127.0.0.1. */
+  /** @default a free port of 127.0.0.1 */
   readonly at?: Address
   readonly to: Address
   /**
-   * The length of the message that these bytes begin with, undefined while that cannot be seen.
-   * With it an answer is one message, and a connection outlives the loss of some; without it an
-   * answer is whatever comes at once.
+   * The length of the message at the start of these bytes; undefined if it is not complete enough
+   * to contain its length. With it, a response is one message, and its connection stays usable
+   * after a drop; without it, a response is one chunk of the stream.
    */
   readonly messageLength?: (bytes: Buffer) => number | undefined
 }
 
-/** Length of the frame of Cassandra's protocol, version 4, that these bytes begin with. */
+/** The length of the CQL frame (protocol version 4) at the start of these bytes. */
 export function cqlFrameLength(bytes: Buffer): number | undefined {
   return bytes.length < 9 ? undefined : 9 + bytes.readUInt32BE(5)
 }
 
 interface Pair {
   readonly client: Socket
-  readonly part: Socket
+  readonly upstream: Socket
   readonly flush: () => void
-  hasLost: boolean
+  /** Whether a chunk of its response stream was dropped. */
+  hasGap: boolean
 }
 
-/** Starts one, without any fault. */
+/** Starts a proxy without faults. */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const pairs = new Set<Pair>()
-  let dropResponses: { left: number; isSuch: (message: Buffer) => boolean } | undefined
+  let drop: { left: number; matches: (message: Buffer) => boolean } | undefined
   let droppedResponses = 0
   const faults: Faults = {
     delayMs: 0,
-    isBlack: false,
-    takes(message) {
-      if (dropResponses === undefined || dropResponses.left === 0 || !dropResponses.isSuch(message))
-        return false
-      dropResponses.left--
+    isBlackHole: false,
+    drops(message) {
+      if (drop === undefined || drop.left === 0 || !drop.matches(message)) return false
+      drop.left--
       droppedResponses++
       return true
     },
@@ -89,17 +89,17 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     serve,
   )
   const { address: host, port } = server.address() as AddressInfo
-  const cut = (which: (pair: Pair) => boolean = () => true) => {
-    for (const { client, part } of [...pairs].filter(which)) {
+  const reset = (which: (pair: Pair) => boolean = () => true) => {
+    for (const { client, upstream } of [...pairs].filter(which)) {
       client.resetAndDestroy()
-      part.destroy()
+      upstream.destroy()
     }
   }
   const stopListening = async () => {
     const closing = server
     server = undefined
     closing?.close()
-    cut()
+    reset()
     if (closing !== undefined) await once(closing, 'close')
   }
   return {
@@ -108,20 +108,20 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     delay(ms) {
       faults.delayMs = ms
     },
-    cut: () => {
-      cut()
+    resetConnections: () => {
+      reset()
     },
-    refuse: stopListening,
-    dropResponses({ answers = Number.POSITIVE_INFINITY, isSuch = () => true } = {}) {
-      dropResponses = { left: answers, isSuch }
+    stopListening,
+    dropResponses({ count = Number.POSITIVE_INFINITY, matches = () => true } = {}) {
+      drop = { left: count, matches }
     },
     blackHole() {
-      faults.isBlack = true
+      faults.isBlackHole = true
     },
     async heal() {
-      Object.assign(faults, { delayMs: 0, isBlack: false })
-      dropResponses = undefined
-      cut(({ hasLost }) => hasLost)
+      Object.assign(faults, { delayMs: 0, isBlackHole: false })
+      drop = undefined
+      reset(({ hasGap }) => hasGap)
       for (const { flush } of pairs) flush()
       server ??= await listenAt({ host, port }, serve)
     },
@@ -138,7 +138,7 @@ async function listenAt({ host, port }: Address, serve: (client: Socket) => void
   return server
 }
 
-/** Joins a client with the part; when one goes, the other goes too. */
+/** Connects a client to the server; when one of the two connections closes, so does the other. */
 function join(given: {
   client: Socket
   options: FaultProxyOptions
@@ -147,39 +147,39 @@ function join(given: {
 }): Pair {
   const { client, options, faults, onClose } = given
   const { to, messageLength } = options
-  const part = connect({ ...to, allowHalfOpen: true, noDelay: true })
+  const upstream = connect({ ...to, allowHalfOpen: true, noDelay: true })
   for (const [socket, other] of [
-    [client, part],
-    [part, client],
+    [client, upstream],
+    [upstream, client],
   ] as const) {
     socket.on('error', () => other.resetAndDestroy())
     socket.on('close', () => {
       if (other.destroyed) onClose()
-      // One that ended in order may have said things that are still to be handed on.
+      // After a graceful close, the buffer may still contain bytes for the other socket.
       else if (!socket.readableEnded) other.destroy()
     })
   }
-  const requests = createCarrier({ from: client, to: part, faults, isLost: () => false })
-  const answers = createCarrier({
-    from: part,
+  const requests = createCarrier({ from: client, to: upstream, faults, isDropped: () => false })
+  const responses = createCarrier({
+    from: upstream,
     to: client,
     faults,
     ...(messageLength !== undefined && { messageLength }),
     delayMs: () => faults.delayMs,
-    isLost(message) {
-      const isLost = faults.takes(message)
-      if (isLost && messageLength === undefined) pair.hasLost = true
-      // The rest of a stream that lost a part would be read as something else.
-      return isLost || pair.hasLost
+    isDropped(message) {
+      const isDropped = faults.drops(message)
+      if (isDropped && messageLength === undefined) pair.hasGap = true
+      // The client would misread a stream that continues after a gap.
+      return isDropped || pair.hasGap
     },
   })
   const pair: Pair = {
     client,
-    part,
-    hasLost: false,
+    upstream,
+    hasGap: false,
     flush() {
       requests()
-      answers()
+      responses()
     },
   }
   return pair

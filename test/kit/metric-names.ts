@@ -1,7 +1,7 @@
-// Names of metrics, as a scrape shows them and as the catalogue has them.
+// Names of metrics in a scrape and in the catalogue.
 
-/** How those begin that only a controller counts: it needs an API server of Kubernetes. */
-const controllers = [
+/** Prefixes of the metrics that only the controller exposes, which requires an API server. */
+const controllerPrefixes = [
   'workqueue_',
   'controller_runtime_',
   'leader_election_',
@@ -12,12 +12,12 @@ const controllers = [
   'curtail_controller_',
 ]
 
-/** Whether only the controller counts it. */
+/** Whether only the controller exposes this metric. */
 export function isOfController(name: string): boolean {
-  return controllers.some((begin) => name.startsWith(begin))
+  return controllerPrefixes.some((prefix) => name.startsWith(prefix))
 }
 
-/** The metrics that have a value in a scrape; a histogram by its own name too. */
+/** The metrics that have a value in a scrape; includes the names of histograms themselves. */
 export function observedNames(scrape: string): ReadonlySet<string> {
   const names = scrape.split('\n').flatMap((line) => {
     const name = /^[a-z]\w*/.exec(line)?.[0]

@@ -1,17 +1,17 @@
-// Reads spans from OTLP JSON, and renders the path of each in its trace. Sends nothing.
+// Parses spans from OTLP JSON, and renders the path of each in its trace.
 
-/** A span that was received. */
+/** A received span. */
 export interface ReceivedSpan {
   readonly traceId: string
   readonly id: string
-  /** Empty: it is the first of its trace. */
+  /** Empty for the root span of a trace. */
   readonly parentId: string
   /** The service that created it. */
   readonly service: string
   readonly name: string
   readonly kind: 'internal' | 'server' | 'client' | 'other'
-  /** Numbers as text, as OTLP has them. */
-  readonly facts: Readonly<Record<string, string>>
+  /** Integers are strings, as in OTLP JSON. */
+  readonly attributes: Readonly<Record<string, string>>
   readonly isError: boolean
 }
 
@@ -44,11 +44,11 @@ const kinds: Readonly<Record<number, ReceivedSpan['kind']>> = {
 }
 const ERROR = 2
 
-/** The spans of one request to a receiver of traces. */
+/** Parses the spans of one OTLP export request. */
 export function readSpans(text: string): ReceivedSpan[] {
   const { resourceSpans = [] } = JSON.parse(text) as Otlp
   return resourceSpans.flatMap(({ resource, scopeSpans }) => {
-    const service = factsOf(resource.attributes)['service.name'] ?? ''
+    const service = attributesOf(resource.attributes)['service.name'] ?? ''
     const spans = scopeSpans.flatMap((scope) => scope.spans)
     return spans.map((span) => ({
       traceId: span.traceId,
@@ -57,22 +57,22 @@ export function readSpans(text: string): ReceivedSpan[] {
       service,
       name: span.name,
       kind: kinds[span.kind ?? 0] ?? 'other',
-      facts: factsOf(span.attributes),
+      attributes: attributesOf(span.attributes),
       isError: span.status?.code === ERROR,
     }))
   })
 }
 
-function factsOf(attributes: readonly Attribute[] = []): Readonly<Record<string, string>> {
-  return Object.fromEntries(attributes.map(({ key, value }) => [key, textOf(value)]))
+function attributesOf(attributes: readonly Attribute[] = []): Readonly<Record<string, string>> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, renderValue(value)]))
 }
 
-function textOf(value: Attribute['value']): string {
+function renderValue(value: Attribute['value']): string {
   const [one] = Object.values(value)
   return typeof one === 'string' ? one : JSON.stringify(one ?? null)
 }
 
-/** The way to a span from the first of its trace, such as `edge: ingress > create: POST /`. */
+/** The path from the root span to this one, such as `edge: ingress > create: POST /`. */
 export function pathTo(span: ReceivedSpan, trace: readonly ReceivedSpan[]): string {
   const own = `${span.service.replace('curtail-', '')}: ${span.name}`
   if (span.parentId === '') return own

@@ -1,5 +1,5 @@
-// Records spans in a list, for tests of instrumented code; every request with a `traceparent` is
-// traced, and client spans belong to the current request, if there is one.
+// Records spans in a list, for tests of instrumented code. A request with a `traceparent` is
+// sampled; client spans are children of the current request, and absent without one.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { OpenSpan, SpanAttributes, Spans, SpanStart } from '../../src/telemetry/spans.ts'
 
@@ -7,19 +7,19 @@ import type { OpenSpan, SpanAttributes, Spans, SpanStart } from '../../src/telem
 export interface Recorded {
   name: string
   attributes: SpanAttributes
-  /** The name of the span that it is in. */
+  /** The name of its parent span. */
   readonly within: string | undefined
   failure?: string
-  isEnded: boolean
+  isClosed: boolean
 }
 
-/** Spans in the order in which they began. */
+/** Creates a recorder whose spans are in start order. */
 export function recordSpans(): Spans & { readonly recorded: readonly Recorded[] } {
   const recorded: Recorded[] = []
-  const under = new AsyncLocalStorage<Recorded>()
+  const current = new AsyncLocalStorage<Recorded>()
   const spanOf = new Map<OpenSpan, Recorded>()
-  const begin = ({ name, attributes }: SpanStart): OpenSpan => {
-    const entry: Recorded = { name, attributes, within: under.getStore()?.name, isEnded: false }
+  const start = ({ name, attributes }: SpanStart): OpenSpan => {
+    const entry: Recorded = { name, attributes, within: current.getStore()?.name, isClosed: false }
     recorded.push(entry)
     const span: OpenSpan = {
       update(more, renamed = entry.name) {
@@ -30,7 +30,7 @@ export function recordSpans(): Spans & { readonly recorded: readonly Recorded[] 
         entry.failure = kind
       },
       end: () => {
-        entry.isEnded = true
+        entry.isClosed = true
       },
     }
     spanOf.set(span, entry)
@@ -39,12 +39,12 @@ export function recordSpans(): Spans & { readonly recorded: readonly Recorded[] 
   return {
     recorded,
     shouldTrace: (traceparent) => traceparent !== undefined,
-    startServerSpan: (_caller, start) => begin(start),
+    startServerSpan: (_caller, options) => start(options),
     runInSpan(span, work) {
       const entry = spanOf.get(span)
-      return entry === undefined ? work() : under.run(entry, work)
+      return entry === undefined ? work() : current.run(entry, work)
     },
-    startClientSpan: (start) => (under.getStore() === undefined ? undefined : begin(start())),
+    startClientSpan: (options) => (current.getStore() === undefined ? undefined : start(options())),
     currentIds: () => undefined,
   }
 }

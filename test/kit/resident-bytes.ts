@@ -1,4 +1,4 @@
-// The resident memory of a process on this machine, as Linux reports it.
+// The resident memory of a process on this machine, from Linux's /proc.
 import { readFile } from 'node:fs/promises'
 
 /** The resident memory in bytes. Throws if the process does not exist. */
@@ -6,7 +6,7 @@ export async function residentBytes(pid: number): Promise<number> {
   return residentBytesIn(await readFile(`/proc/${pid}/status`, 'utf8'))
 }
 
-/** The resident memory from /proc/PID/status. Throws if that has no memory field. */
+/** The resident memory from /proc/PID/status. Throws if the file has no memory field. */
 export function residentBytesIn(status: string): number {
   const found = /^VmRSS:\s+(\d+) kB$/m.exec(status)
   if (found === null) throw new Error(`no VmRSS in the status of a process: ${status}`)

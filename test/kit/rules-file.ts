@@ -1,4 +1,4 @@
-// Rules files for unit tests: the usual frame around the tested lines, and their faults.
+// Rules files for unit tests: a minimal file around the tested lines, and its faults.
 import { renderFault } from '../../src/limits/rule-fault.ts'
 import { parseRules } from '../../src/limits/rules.ts'
 
@@ -8,10 +8,10 @@ export function faultsOf(text: string): string[] {
   return 'faults' in parsed ? parsed.faults.map((each) => renderFault(each).slice(2)) : []
 }
 
-/** A file with one descriptor, whose further lines begin on line 4. */
+/** A file with one descriptor; `lines` start at line 4. */
 export const file = (...lines: string[]) =>
   ['domain: d', 'descriptors:', '- key: k', ...lines.map((line) => `  ${line}`), ''].join('\n')
 
-/** A file with one limit, whose lines begin on line 5. */
+/** A file with one limit; `lines` start at line 5. */
 export const limit = (...lines: string[]) =>
   file('rate_limit:', ...lines.map((line) => `  ${line}`))

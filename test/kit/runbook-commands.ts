@@ -1,13 +1,13 @@
-// Reads the blocks of a page for operators: the commands in them, each as its words, and the
-// expressions of PromQL. Runs nothing.
+// Parses the code blocks of a runbook: shell commands, each split into words, and PromQL
+// expressions. Runs nothing.
 
-/** A page. */
+/** A runbook. */
 export interface Page {
   readonly name: string
   readonly text: string
 }
 
-/** The value of each variable of the pages in tests. */
+/** Values in tests of the variables that the runbooks use. */
 const variables: readonly (readonly [RegExp, string])[] = [
   [/\$NS\b/g, 'store'],
   [/\$R\b/g, 'shop-curtail'],
@@ -33,12 +33,12 @@ export function commandsOf(page: Page): readonly (readonly string[])[] {
   })
 }
 
-/** Commands of the fenced blocks in the order of the page, unchanged. */
+/** Commands of the fenced blocks in page order, unchanged. */
 export function scriptsOf(page: Page): readonly string[] {
   return bareLinesOf(page).filter((line) => programs.test(line))
 }
 
-/** Expressions of PromQL. */
+/** PromQL expressions of the fenced blocks. */
 export function expressionsOf(page: Page): readonly string[] {
   return linesOf(page).filter((line) => !programs.test(line))
 }
@@ -64,7 +64,7 @@ function fillIn(line: string): string {
   return variables.reduce((filled, [name, value]) => filled.replaceAll(name, value), line.trim())
 }
 
-/** Words as a shell would have them, without their quotes. */
+/** Splits into words like a shell, and removes quotes. */
 function wordsOf(call: string): readonly string[] {
   const words = call.match(/(?:[^\s'"]+|'[^']*'|"[^"]*")+/g) ?? []
   return words.map((word) => word.replaceAll(/['"]/g, ''))

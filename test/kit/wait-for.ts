@@ -1,19 +1,19 @@
-// Waits of tests: for a condition, never for a fixed time, and always with a deadline.
+// Waits for a condition, never for a fixed time, and always with a deadline.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const WAIT_MS_MAX = 20_000
-const LOOK_EVERY_MS = 20
+const POLL_MS = 20
 
-/** Resolves once `holds` returns true. Throws with `what` at the deadline. */
+/** Resolves once `isMet` returns true. Throws with `what` at the deadline. */
 export async function waitFor(
   what: string,
-  holds: () => boolean | Promise<boolean>,
+  isMet: () => boolean | Promise<boolean>,
   msMax = WAIT_MS_MAX,
 ): Promise<void> {
   const endMs = performance.now() + msMax
-  while (!(await holds())) {
+  while (!(await isMet())) {
     if (performance.now() > endMs) throw new Error(`timed out after ${msMax} ms: ${what}`)
-    await sleep(LOOK_EVERY_MS)
+    await sleep(POLL_MS)
   }
 }
 

@@ -1,12 +1,12 @@
-// Measures pauses of this process itself, such as a stalled machine, which no server can prevent.
+// Measures pauses of this process, such as those of a stalled machine, which no server can prevent.
 
 const TICK_MS = 5
-/** A tick delayed by more than this means that the whole machine stalled. */
-const STILL_MS_MIN = 1000
+/** A tick that is delayed by more than this indicates that the whole machine stalled. */
+const STALL_MS_MIN = 1000
 
 /** A running watch. */
 export interface PauseWatch {
-  /** The longest pause so far, ms. */
+  /** The longest pause so far, in ms. */
   longestMs(): number
   /** Whether the whole machine stalled after this time of `performance.now()`. */
   wasStalledAfter(ms: number): boolean
@@ -16,24 +16,24 @@ export interface PauseWatch {
 /** Starts to watch. */
 export function watchPauses(): PauseWatch {
   let longestMs = 0
-  let stillUntilMs = -Infinity
-  let lookedMs = performance.now()
-  const look = () => {
+  let stalledUntilMs = -Infinity
+  let measuredMs = performance.now()
+  const measure = () => {
     const nowMs = performance.now()
-    const pauseMs = nowMs - lookedMs
+    const pauseMs = nowMs - measuredMs
     longestMs = Math.max(longestMs, pauseMs)
-    if (pauseMs > STILL_MS_MIN) stillUntilMs = nowMs
-    lookedMs = nowMs
+    if (pauseMs > STALL_MS_MIN) stalledUntilMs = nowMs
+    measuredMs = nowMs
   }
-  const tick = setInterval(look, TICK_MS)
+  const tick = setInterval(measure, TICK_MS)
   return {
     longestMs() {
-      look() // events may be handled before the tick
+      measure() // other events may be handled before the tick
       return longestMs
     },
     wasStalledAfter(ms) {
-      look()
-      return stillUntilMs > ms
+      measure()
+      return stalledUntilMs > ms
     },
     stop() {
       clearInterval(tick)
@@ -41,7 +41,7 @@ export function watchPauses(): PauseWatch {
   }
 }
 
-/** The duration of `work` minus the longest pause meanwhile, ms. */
+/** The duration of `work` in ms, minus the longest pause during it. */
 export async function durationWithoutPauses(work: () => Promise<unknown>): Promise<number> {
   const pauses = watchPauses()
   const startedMs = performance.now()

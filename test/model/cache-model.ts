@@ -1,9 +1,9 @@
-// Readers, creators and operators of one code as processes that run the real ladder, the real
-// protocol of the cache, createLink() and the operator's changes over the model's store and Redis.
-// A mutant bends what the real code is given.
+// Readers, create processes and operators of one code. They run the real read-through, cache
+// protocol, createLink() and operator changes over the model's store and Redis. A mutant replaces
+// dependencies of the real code.
 import { createLinkFinder, type FindDeps, type LinkFinder } from '../../src/resolve/find-link.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
-import { type BentCache, cacheOf, CODE, linksOf, metrics } from './cache-processes.ts'
+import { type CacheMutation, cacheOf, CODE, linksOf, metrics } from './cache-processes.ts'
 import {
   applyCacheOp,
   brokenCaches,
@@ -11,23 +11,24 @@ import {
   type CacheState,
   initialState,
 } from './cache-state.ts'
-import { create, createUseCase, operate, operatorOf } from './cache-writers.ts'
+import { create, creationOf, operate, operatorOf } from './cache-writers.ts'
 import type { Model } from './explore.ts'
-import type { Ask, Process } from './replay.ts'
+import type { Perform, Process } from './replay.ts'
 
-/** Everything that can be chosen of a scenario but its faults. */
+/** The options of a scenario, except its faults. */
 export interface CacheSetup {
-  /** For each pod the names of its readers. */
+  /** The names of the readers of each pod. */
   readonly pods?: readonly (readonly string[])[]
-  readonly creators?: readonly string[]
-  /** What operators make of the link. */
+  /** The names of the create processes. */
+  readonly creations?: readonly string[]
+  /** The state that each operator sets. */
   readonly changes?: readonly ('on' | 'off')[]
-  /** One process that does all of this, without a cache. */
-  readonly isAlone?: boolean
-  /** Whether what the cache says may be long on its way. */
+  /** Whether one process runs everything, without a shared cache. */
+  readonly isStandalone?: boolean
+  /** Whether responses of the cache may be delayed. */
   readonly isCacheSlow?: boolean
-  readonly begin?: Partial<CacheState>
-  readonly bent?: BentCache
+  readonly initial?: Partial<CacheState>
+  readonly mutation?: CacheMutation
 }
 
 const DAY_MS = 86_400_000
@@ -37,36 +38,45 @@ export function cacheScenario(setup: CacheSetup): {
   model: Model<CacheState>
   processes: Process[]
 } {
-  const { pods = [], creators = [], changes = [], begin = {}, isAlone = false, bent = {} } = setup
+  const {
+    pods = [],
+    creations = [],
+    changes = [],
+    initial = {},
+    isStandalone = false,
+    mutation = {},
+  } = setup
   const model: Model<CacheState> = {
-    initial: initialState({ ...begin, readers: pods.flat().length }),
+    initial: initialState({ ...initial, readers: pods.flat().length }),
     apply: applyCacheOp,
     finish: (state, _, outcome) =>
-      outcome === 'done' ? state : { ...state, ill: [...state.ill, String(outcome)].sort() },
+      outcome === 'done'
+        ? state
+        : { ...state, problems: [...state.problems, String(outcome)].sort() },
     events: cacheEvents,
     broken: brokenCaches,
   }
-  if (isAlone) return { model, processes: [aloneOf(setup)] }
+  if (isStandalone) return { model, processes: [standaloneOf(setup)] }
   const readers = pods.map((names, i) => podOf(`pod ${String(i)}`, names, setup))
-  const writers = creators.map((name) => createUseCase(name, bent))
-  const operators = changes.map((to) => operatorOf(to, bent))
+  const writers = creations.map((name) => creationOf(name, mutation))
+  const operators = changes.map((to) => operatorOf(to, mutation))
   return { model, processes: [...writers, ...operators, ...readers] }
 }
 
-/** A pod, whose readers come at any time. */
+/** A pod; each of its readers may send its request at any time. */
 function podOf(name: string, readers: readonly string[], setup: CacheSetup): Process {
-  const { bent = {}, isCacheSlow = false } = setup
+  const { mutation = {}, isCacheSlow = false } = setup
   return {
     name,
-    async run(ask) {
+    async run(perform) {
       const clock = { nowMs: 0 }
       const nowMs = () => clock.nowMs
       let leases = 0
       const newLease = () => `${name}.${String(leases++)}`
-      const landing = isCacheSlow ? 'local' : 'now'
-      const cache = cacheOf(ask, { bent, clock, newLease, landing })
+      const receipt = isCacheSlow ? 'local' : 'now'
+      const cache = cacheOf(perform, { mutation, clock, newLease, receipt })
       const deps: FindDeps = {
-        links: linksOf(ask, clock),
+        links: linksOf(perform, clock),
         cache,
         nowMs,
         metrics,
@@ -74,29 +84,29 @@ function podOf(name: string, readers: readonly string[], setup: CacheSetup): Pro
         staleMs: DAY_MS,
         random: () => 1,
       }
-      const made = createLinkFinder(bent.find?.(deps) ?? deps)
-      const finder = bent.finder?.(made, nowMs) ?? made
-      await readAll(ask, { readers, finder, clock })
+      const real = createLinkFinder(mutation.find?.(deps) ?? deps)
+      const finder = mutation.finder?.(real, nowMs) ?? real
+      await readAll(perform, { readers, finder, clock })
       return 'done'
     },
   }
 }
 
-/** They are all alike, so they may as well come in the order of their names. */
+/** Readers are interchangeable, so they send their requests in the order of their names. */
 async function readAll(
-  ask: Ask,
+  perform: Perform,
   given: { readers: readonly string[]; finder: LinkFinder; clock: { nowMs: number } },
 ): Promise<void> {
   const reading: Promise<void>[] = []
   for (const reader of given.readers) {
-    given.clock.nowMs = (await ask('local', ['arrive', reader])) as number
-    reading.push(read(ask, { ...given, reader }))
+    given.clock.nowMs = (await perform('local', ['request', reader])) as number
+    reading.push(read(perform, { ...given, reader }))
   }
   await Promise.all(reading)
 }
 
 async function read(
-  ask: Ask,
+  perform: Perform,
   given: { reader: string; finder: LinkFinder; clock: { nowMs: number } },
 ): Promise<void> {
   const { reader, finder, clock } = given
@@ -108,34 +118,39 @@ async function read(
     if (!(error instanceof StoreError)) throw error
     status = '503'
   }
-  await ask('now', ['answer', reader, status])
+  await perform('now', ['response', reader, status])
 }
 
-/** One process with everything in it, and no cache. */
-function aloneOf({ pods = [], creators = [], changes = [], bent = {} }: CacheSetup): Process {
+/** One process that runs everything, without a shared cache. */
+function standaloneOf({
+  pods = [],
+  creations = [],
+  changes = [],
+  mutation = {},
+}: CacheSetup): Process {
   return {
-    name: 'alone',
-    async run(ask) {
+    name: 'standalone',
+    async run(perform) {
       const clock = { nowMs: 0 }
       const nowMs = () => clock.nowMs
-      const links = linksOf(ask, clock)
+      const links = linksOf(perform, clock)
       const deps: FindDeps = { links, nowMs, metrics, missMs: 60_000, random: () => 1 }
-      const made = createLinkFinder(bent.find?.(deps) ?? deps)
-      const finder = bent.finder?.(made, nowMs) ?? made
-      const forget = () => {
+      const real = createLinkFinder(mutation.find?.(deps) ?? deps)
+      const finder = mutation.finder?.(real, nowMs) ?? real
+      const invalidate = () => {
         finder.invalidate(CODE)
       }
       const onStored = () => {
-        forget()
+        invalidate()
         return undefined
       }
       const onChanged = () => {
-        forget()
+        invalidate()
         return true
       }
-      const writing = creators.map(() => create(ask, { onStored }))
-      const operating = changes.map((to) => operate(ask, to, onChanged))
-      const reading = readAll(ask, { readers: pods.flat(), finder, clock })
+      const writing = creations.map(() => create(perform, { onStored }))
+      const operating = changes.map((to) => operate(perform, to, onChanged))
+      const reading = readAll(perform, { readers: pods.flat(), finder, clock })
       await Promise.all([...writing, ...operating, reading])
       return 'done'
     },

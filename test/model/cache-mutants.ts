@@ -1,152 +1,172 @@
-// The mutants of the caching of links: each takes one rule of the protocol away from what the real
-// code is given, and breaks a promise by it. cache.test.ts sees that it does.
-import * as bent from './cache-bends.ts'
+// The mutants of the link cache protocol: each removes one rule and thereby violates an invariant;
+// cache.test.ts verifies that the explorer finds it.
+import * as mutations from './cache-mutations.ts'
 import { HIT } from './cache-processes.ts'
 import type { NamedCache } from './cache-scenarios.ts'
-import { promises } from './cache-state.ts'
+import { invariants } from './cache-state.ts'
 
-/** A mutant, and the promise that breaks. */
+/** A mutant, and the invariant that it violates. */
 export interface CacheMutant extends NamedCache {
   readonly breaks: string
 }
 
-const calm = { unknowns: 0, crashes: 0 }
-const oneLost = { unknowns: 1, crashes: 0 }
-/** A change must be seen everywhere after two ticks. */
+const noFaults = { timeouts: 0, crashes: 0 }
+const oneTimeout = { timeouts: 1, crashes: 0 }
+/** A change must be visible to all readers after two ticks. */
 const on = { row: 'on', ticks: 2 } as const
 const off = { ...on, row: 'off' } as const
-/** Followed before, so that the cache has it. */
-const hit = [HIT, 99] as const
-const filled = { ...on, cell: hit } as const
-const alike = [['A1'], ['B1']]
+/** The cache has an entry of the link. */
+const cachedHit = [HIT, 99] as const
+const filled = { ...on, cell: cachedHit } as const
+const twoPods = [['A1'], ['B1']]
 const onePod = [['A1', 'A2']]
 
-const fresh = { breaks: promises.fresh, ...calm }
-const gone = { breaks: promises.gone, ...calm }
-/** Each rule of the protocol taken away in turn, and last what no rule can help. */
+const notFound = { breaks: invariants.notFound, ...noFaults }
+const stale = { breaks: invariants.stale, ...noFaults }
+/** One mutant for each rule of the protocol, then a fault that no rule tolerates. */
 export const cacheMutants: readonly CacheMutant[] = [
   {
     name: 'a pod caches misses in memory',
-    setup: { creators: ['c'], pods: onePod, begin: { ticks: 0 }, bent: bent.rememberMisses },
-    ...fresh,
+    setup: {
+      creations: ['c'],
+      pods: onePod,
+      initial: { ticks: 0 },
+      mutation: mutations.cacheMisses,
+    },
+    ...notFound,
   },
   {
     name: 'a joined look-up returns the miss of an earlier one',
-    setup: { creators: ['c'], pods: onePod, bent: bent.believeJoined },
-    ...fresh,
+    setup: { creations: ['c'], pods: onePod, mutation: mutations.returnJoinedMiss },
+    ...notFound,
   },
   {
     name: 'a joined look-up returns a hit of any age',
-    setup: { changes: ['off'], pods: onePod, begin: on, bent: bent.joinOld },
-    ...gone,
+    setup: { changes: ['off'], pods: onePod, initial: on, mutation: mutations.returnOldHit },
+    ...stale,
   },
   {
     name: 'the lifetime in memory starts at the response',
-    setup: { changes: ['off'], pods: onePod, begin: on, bent: bent.countFromAnswer },
-    ...gone,
+    setup: { changes: ['off'], pods: onePod, initial: on, mutation: mutations.countFromResponse },
+    ...stale,
   },
   {
     name: 'a hit of one replica goes to the cache',
     setup: {
-      pods: alike,
-      begin: { ...off, majority: 'away', replica: 'on' },
-      bent: bent.believeReplica,
+      pods: twoPods,
+      initial: { ...off, majority: 'unavailable', replica: 'on' },
+      mutation: mutations.trustReplica,
     },
-    ...gone,
+    ...stale,
   },
   {
     name: 'a miss of one replica counts as a majority read',
     setup: {
-      pods: alike,
-      begin: { ...on, majority: 'away', replica: 'none' },
-      bent: bent.believeReplica,
+      pods: twoPods,
+      initial: { ...on, majority: 'unavailable', replica: 'none' },
+      mutation: mutations.trustReplica,
     },
-    ...fresh,
+    ...notFound,
   },
   {
     name: 'the cache is filled without a lease',
-    setup: { changes: ['off'], pods: alike, begin: on, bent: bent.fillWithoutPermit },
-    ...gone,
+    setup: { changes: ['off'], pods: twoPods, initial: on, mutation: mutations.fillWithoutLease },
+    ...stale,
   },
   {
-    name: 'the cache is filled without a lease: a fresh link',
-    setup: { creators: ['c'], pods: alike, bent: bent.fillWithoutPermit },
-    ...fresh,
+    name: 'the cache is filled without a lease: a created link',
+    setup: { creations: ['c'], pods: twoPods, mutation: mutations.fillWithoutLease },
+    ...notFound,
   },
   {
     name: 'a lease is not compared',
-    setup: { changes: ['off'], pods: alike, begin: on, bent: bent.fillAnyway },
-    ...gone,
+    setup: {
+      changes: ['off'],
+      pods: twoPods,
+      initial: on,
+      mutation: mutations.fillWithoutComparing,
+    },
+    ...stale,
   },
   {
     name: 'writers fill the cache',
-    setup: { creators: ['c', 'd'], changes: ['off'], pods: [['A1']], bent: bent.writersSet },
-    ...gone,
+    setup: {
+      creations: ['c', 'd'],
+      changes: ['off'],
+      pods: [['A1']],
+      mutation: mutations.writersFill,
+    },
+    ...stale,
   },
   {
     name: 'a change is confirmed although the cache did not respond',
-    setup: { changes: ['off'], pods: [['A1']], begin: filled, bent: bent.acknowledgeAnyway },
-    ...gone,
-    ...oneLost,
+    setup: { changes: ['off'], pods: [['A1']], initial: filled, mutation: mutations.confirmAnyway },
+    ...stale,
+    ...oneTimeout,
   },
   {
     name: 'a change invalidates once',
     setup: {
       changes: ['off'],
       pods: [['A1']],
-      begin: { ...filled, failover: 'lag-to-come' },
-      bent: bent.sayOnce,
+      initial: { ...filled, failover: 'lag-pending' },
+      mutation: mutations.invalidateOnce,
     },
-    ...gone,
+    ...stale,
   },
   {
     name: 'enabling does not invalidate',
-    setup: { changes: ['on'], pods: alike, begin: off, bent: bent.enableSilently },
-    ...fresh,
+    setup: {
+      changes: ['on'],
+      pods: twoPods,
+      initial: off,
+      mutation: mutations.enableWithoutInvalidation,
+    },
+    ...notFound,
   },
   {
     name: 'a 201 does not wait for the cache',
-    setup: { creators: ['c'], pods: [], bent: bent.answerAtOnce },
-    ...calm,
-    breaks: promises.early,
+    setup: { creations: ['c'], pods: [], mutation: mutations.respondWithoutInvalidation },
+    ...noFaults,
+    breaks: invariants.early201,
   },
   {
     name: 'a failed invalidation is not retried',
-    setup: { creators: ['c'], pods: [], bent: bent.repeatNothing },
-    ...oneLost,
-    breaks: promises.never,
+    setup: { creations: ['c'], pods: [], mutation: mutations.retryNothing },
+    ...oneTimeout,
+    breaks: invariants.notInvalidated,
   },
   {
     name: 'the cache is invalidated before the store is written',
-    setup: { creators: ['c'], pods: [], bent: { tellsFirst: true } },
-    ...calm,
-    breaks: promises.early,
+    setup: { creations: ['c'], pods: [], mutation: { invalidatesFirst: true } },
+    ...noFaults,
+    breaks: invariants.early201,
   },
   {
-    name: 'standalone, a change is not invalidated: a fresh link',
+    name: 'standalone, the process does not invalidate its memory: a created link',
     setup: {
-      isAlone: true,
-      creators: ['c'],
+      isStandalone: true,
+      creations: ['c'],
       pods: onePod,
-      begin: { isForgotten: true, ticks: 0 },
-      bent: bent.forgetNothing,
+      initial: { isInvalidated: true, ticks: 0 },
+      mutation: mutations.invalidateNothing,
     },
-    ...fresh,
+    ...notFound,
   },
   {
     name: 'standalone, a look-up in flight is cached',
     setup: {
-      isAlone: true,
-      creators: ['c'],
+      isStandalone: true,
+      creations: ['c'],
       pods: onePod,
-      begin: { isForgotten: true, ticks: 0 },
-      bent: bent.forgetMemoryOnly,
+      initial: { isInvalidated: true, ticks: 0 },
+      mutation: mutations.invalidateMemoryOnly,
     },
-    ...fresh,
+    ...notFound,
   },
   {
     name: 'the cache is restored from an old snapshot',
-    setup: { pods: [['A1']], begin: { ...off, copy: hit, failover: 'copied' } },
-    ...gone,
+    setup: { pods: [['A1']], initial: { ...off, copy: cachedHit, failover: 'copied' } },
+    ...stale,
   },
 ]

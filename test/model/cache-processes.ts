@@ -1,5 +1,5 @@
-// What the processes of the cache's model share: the real protocol of the cache over the model's
-// Redis, the store as readers see it, and how a mutant bends what the real code is given.
+// Shared by the processes of the cache model: the real cache protocol over the model's Redis, the
+// store as readers see it, and the mutations of the real code's dependencies.
 import type { FindDeps, LinkFinder } from '../../src/resolve/find-link.ts'
 import type { Link } from '../../src/links/link.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
@@ -8,76 +8,77 @@ import type { InvalidateDeps, CacheInvalidator } from '../../src/admin/invalidat
 import { encodeEntry } from '../../src/stores/redis/link-cache-entry.ts'
 import { createRedisLinkCache, type LinkCacheCommands } from '../../src/stores/redis/link-cache.ts'
 import type { Row } from './cache-state.ts'
-import type { Ask } from './replay.ts'
+import type { Perform } from './replay.ts'
 
-/** Mutants: what the real code is given instead. */
-export interface BentCache {
-  readonly commands?: (commands: LinkCacheCommands, ask: Ask) => LinkCacheCommands
+/** A mutant: the dependencies that replace those of the real code. */
+export interface CacheMutation {
+  readonly commands?: (commands: LinkCacheCommands, perform: Perform) => LinkCacheCommands
   readonly find?: (deps: FindDeps) => FindDeps
   readonly finder?: (finder: LinkFinder, nowMs: () => number) => LinkFinder
-  readonly creator?: (
-    forgetter: CacheInvalidator,
+  readonly creation?: (
+    invalidator: CacheInvalidator,
     cache: InvalidateDeps['cache'],
   ) => CacheInvalidator
   readonly operator?: (
-    forgetter: CacheInvalidator,
+    invalidator: CacheInvalidator,
     own: { cache: InvalidateDeps['cache']; to: 'on' | 'off' },
   ) => CacheInvalidator
-  /** The creator tells the cache before it has stored the link. */
-  readonly tellsFirst?: boolean
+  /** A create process invalidates the cache before it stores the link. */
+  readonly invalidatesFirst?: boolean
 }
 
-/** The code that all of them look up, create and change. */
+/** The code that all processes look up, create and change. */
 export const CODE = 'code'
 
-/** The value of the cache for the link as it is before any change. */
+/** The cache entry of the link before any change. */
 export const HIT = encodeEntry(CODE, { longUrl: 'https://x.example/', expiresAtMs: null })
 
-/** Counts that nobody reads. */
+/** Required by the real code; no test reads them. */
 export const metrics = createMetrics()
 
 /** The shared cache. */
 export function cacheOf(
-  ask: Ask,
+  perform: Perform,
   given: {
-    bent: BentCache
+    mutation: CacheMutation
     clock: { nowMs: number }
     newLease: () => string
-    landing: 'now' | 'local'
+    receipt: 'now' | 'local'
   },
 ) {
   const commands: LinkCacheCommands = {
     async get() {
-      const value = await ask('read', ['get'])
-      // Who finds nothing, or a lease, goes on to ask; else the answer may be long on its way.
-      const isLast = value !== null && !/^.P/.test(value as string)
-      if (isLast) given.clock.nowMs = (await ask(given.landing, ['landed'])) as number
+      const value = await perform('read', ['get'])
+      // A miss or a lease leads directly to the next call; a hit may be delayed.
+      const isHit = value !== null && !/^.P/.test(value as string)
+      if (isHit) given.clock.nowMs = (await perform(given.receipt, ['received'])) as number
       return value as string | null
     },
-    putIfAbsent: async ({ value, ms }) => (await ask('write', ['put', value, ms])) as boolean,
+    putIfAbsent: async ({ value, ms }) =>
+      (await perform('write', ['fill lease', value, ms])) as boolean,
     replace: async ({ from, value, ms }) =>
-      (await ask('write', ['replace', from, value, ms])) as boolean,
-    del: () => ask('write', ['del']),
+      (await perform('write', ['fill', from, value, ms])) as boolean,
+    del: () => perform('write', ['invalidate']),
   }
   const options = { onInvalid: () => undefined, newLease: given.newLease, random: () => 1 }
   return createRedisLinkCache({
     ...options,
-    commands: given.bent.commands?.(commands, ask) ?? commands,
+    commands: given.mutation.commands?.(commands, perform) ?? commands,
   })
 }
 
-/** The store as readers see it; its answers may be long on their way. */
-export function linksOf(ask: Ask, clock: { nowMs: number }): FindDeps['links'] {
-  const answerTo = async (op: 'find' | 'replica') => {
-    const row = (await ask('local', [op])) as Row | 'away'
-    clock.nowMs = (await ask('local', ['landed'])) as number
-    if (row === 'away') throw new StoreError('away', { outcome: 'not-done' })
+/** The store as readers see it; its responses may be delayed. */
+export function linksOf(perform: Perform, clock: { nowMs: number }): FindDeps['links'] {
+  const read = async (op: 'find' | 'replica') => {
+    const row = (await perform('local', [op])) as Row | 'unavailable'
+    clock.nowMs = (await perform('local', ['received'])) as number
+    if (row === 'unavailable') throw new StoreError('unavailable', { outcome: 'not-done' })
     return linkOf(row)
   }
-  return { find: () => answerTo('find'), findOnReplica: () => answerTo('replica') }
+  return { find: () => read('find'), findOnReplica: () => read('replica') }
 }
 
-/** The record that a row stands for. */
+/** The link of a row. */
 export function linkOf(row: Row): Link | undefined {
   if (row === 'none') return undefined
   return {

@@ -1,5 +1,5 @@
-// Who changes the link: creators and operators as processes that run the real createLink(), the
-// operator's real changes, and the real forgetting of what the cache holds.
+// The writers of the link: create processes and operators that run the real createLink(), the real
+// operator changes and the real cache invalidation.
 import { createLink } from '../../src/create/create-link.ts'
 import {
   CONFIRM_DELAY_MS,
@@ -7,21 +7,21 @@ import {
   type InvalidateDeps,
 } from '../../src/admin/invalidate-link.ts'
 import { createLinkOperations } from '../../src/admin/set-link-state.ts'
-import { type BentCache, cacheOf, CODE, linkOf, metrics } from './cache-processes.ts'
+import { type CacheMutation, cacheOf, CODE, linkOf, metrics } from './cache-processes.ts'
 import type { Row } from './cache-state.ts'
-import type { Ask, Process } from './replay.ts'
+import type { Perform, Process } from './replay.ts'
 
-/** A request that creates the link, or repeats one that did. */
-export function createUseCase(name: string, bent: BentCache): Process {
+/** A request that creates the link, or a retry of one. */
+export function creationOf(name: string, mutation: CacheMutation): Process {
   return {
     name,
-    async run(ask) {
-      const cache = writersCache(ask, bent)
-      const { forgetter, drained } = forgetterOf(ask, cache)
-      const told = bent.creator?.(forgetter, cache) ?? forgetter
-      await create(ask, {
-        before: () => (bent.tellsFirst === true ? told.invalidate(CODE) : undefined),
-        onStored: () => (bent.tellsFirst === true ? undefined : told.invalidate(CODE)),
+    async run(perform) {
+      const cache = writersCache(perform, mutation)
+      const { invalidator, drained } = invalidatorOf(perform, cache)
+      const used = mutation.creation?.(invalidator, cache) ?? invalidator
+      await create(perform, {
+        before: () => (mutation.invalidatesFirst === true ? used.invalidate(CODE) : undefined),
+        onStored: () => (mutation.invalidatesFirst === true ? undefined : used.invalidate(CODE)),
       })
       await drained()
       return 'done'
@@ -31,16 +31,16 @@ export function createUseCase(name: string, bent: BentCache): Process {
 
 /** One request to create the link. */
 export async function create(
-  ask: Ask,
-  told: { before?: () => Promise<void> | undefined; onStored: () => Promise<void> | undefined },
+  perform: Perform,
+  hooks: { before?: () => Promise<void> | undefined; onStored: () => Promise<void> | undefined },
 ): Promise<void> {
-  const unused = () => Promise.reject(new Error('it is not asked'))
+  const unused = () => Promise.reject(new Error('unexpected call'))
   const outcome = await createLink(
     {
       links: {
         async insertIfAbsent() {
-          await told.before?.()
-          await ask('local', ['insert'])
+          await hooks.before?.()
+          await perform('local', ['insert'])
           return 'w'
         },
         readSerial: unused,
@@ -50,23 +50,23 @@ export async function create(
       nowMs: () => 0,
       monotonicMs: () => 0,
       metrics,
-      onStored: told.onStored,
+      onStored: hooks.onStored,
       newWriterId: () => 'w',
     },
     { longUrl: 'https://x.example/', alias: CODE, ttlDays: undefined, idempotencyKey: undefined },
   )
-  if (outcome.kind === 'created') await ask('now', ['201'])
+  if (outcome.kind === 'created') await perform('now', ['201'])
 }
 
-/** An operator, who repeats nothing. */
-export function operatorOf(to: 'on' | 'off', bent: BentCache): Process {
+/** An operator that retries nothing. */
+export function operatorOf(to: 'on' | 'off', mutation: CacheMutation): Process {
   return {
     name: `operator ${to}`,
-    async run(ask) {
-      const cache = writersCache(ask, bent)
-      const { forgetter, drained } = forgetterOf(ask, cache)
-      const told = bent.operator?.(forgetter, { cache, to }) ?? forgetter
-      await operate(ask, to, () => told.confirm(CODE))
+    async run(perform) {
+      const cache = writersCache(perform, mutation)
+      const { invalidator, drained } = invalidatorOf(perform, cache)
+      const used = mutation.operator?.(invalidator, { cache, to }) ?? invalidator
+      await operate(perform, to, () => used.confirm(CODE))
       await drained()
       return 'done'
     },
@@ -75,34 +75,34 @@ export function operatorOf(to: 'on' | 'off', bent: BentCache): Process {
 
 /** One change by an operator. */
 export async function operate(
-  ask: Ask,
+  perform: Perform,
   to: 'on' | 'off',
   onChanged: () => Promise<boolean> | boolean,
 ): Promise<void> {
-  const unused = () => Promise.reject(new Error('it is not asked'))
+  const unused = () => Promise.reject(new Error('unexpected call'))
   const operations = createLinkOperations({
     links: {
-      setDisabled: async () => linkOf((await ask('local', ['change', to])) as Row),
+      setDisabled: async () => linkOf((await perform('local', ['change', to])) as Row),
       readSerial: unused,
       erase: unused,
     },
     nowMs: () => 0,
     onChanged,
   })
-  const answer = await (to === 'off' ? operations.disable(CODE) : operations.enable(CODE))
-  if (answer.kind === 'link') await ask('now', ['confirmed'])
+  const result = await (to === 'off' ? operations.disable(CODE) : operations.enable(CODE))
+  if (result.kind === 'link') await perform('now', ['confirmed'])
 }
 
-function writersCache(ask: Ask, bent: BentCache) {
-  return cacheOf(ask, { bent, clock: { nowMs: 0 }, newLease: () => 'none', landing: 'now' })
+function writersCache(perform: Perform, mutation: CacheMutation) {
+  return cacheOf(perform, { mutation, clock: { nowMs: 0 }, newLease: () => 'none', receipt: 'now' })
 }
 
-/** A forgetter that repeats without delay, and whoever waits until it has nothing to repeat. */
-function forgetterOf(ask: Ask, cache: InvalidateDeps['cache']) {
+/** An invalidator that retries without delay; `drained` resolves when its queue is empty. */
+function invalidatorOf(perform: Perform, cache: InvalidateDeps['cache']) {
   let nowMs = 0
   let queued = 0
   const waiting: (() => void)[] = []
-  const forgetter = createCacheInvalidator({
+  const invalidator = createCacheInvalidator({
     cache,
     monotonicMs: () => nowMs,
     metrics: {
@@ -118,11 +118,11 @@ function forgetterOf(ask: Ask, cache: InvalidateDeps['cache']) {
       throw error
     },
     async pause(ms) {
-      if (ms === CONFIRM_DELAY_MS) await ask('local', ['pause'])
+      if (ms === CONFIRM_DELAY_MS) await perform('local', ['pause'])
       else nowMs += CONFIRM_DELAY_MS / 2
     },
   })
   const drained = () =>
     queued === 0 ? Promise.resolve() : new Promise<void>((resolve) => waiting.push(resolve))
-  return { forgetter, drained }
+  return { invalidator, drained }
 }

@@ -1,129 +1,133 @@
-// Operators that change one link: processes that run the real changes of Cassandra's store over a
-// model of its row: conditional writes that are applied at once, late, or never.
+// Operators that change one link: processes that run the real Cassandra link store over a model of
+// its row. A conditional write is applied immediately, after its timeout, or never.
 import type { Link } from '../../src/links/link.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
 import type { CassandraSession } from '../../src/stores/cassandra/client.ts'
 import { createCassandraLinkStore } from '../../src/stores/cassandra/link-store.ts'
 import type { Row } from '../../src/stores/cassandra/row.ts'
 import type { Model } from './explore.ts'
-import type { Ask, Json, Op, Process } from './replay.ts'
+import type { Perform, Json, Op, Process } from './replay.ts'
 
-/** What an operator asks for. */
-type Wanted = 'disable' | 'enable' | 'erase'
+/** What an operator requests. */
+type Operation = 'disable' | 'enable' | 'erase'
 
 const afterwards = { disable: 'disabled', enable: 'enabled', erase: 'erased' } as const
 
-/** The row, and who is or was at work on it. */
+/** The row, and the progress of the operators. */
 export interface ChangeState {
   readonly disabledAt: number | null
   readonly deletedAt: number | null
   readonly lastChange: string | null
-  /** Operators who have asked, each with those who had been answered before. */
-  readonly asked: readonly (readonly [who: string, before: readonly string[]])[]
-  /** Operators who have been answered, whatever they were told. */
-  readonly ended: readonly string[]
-  /** Those who had been answered before another one asked that was told to be done. */
-  readonly over: readonly string[]
-  readonly isTold: boolean
-  readonly ill: readonly string[]
+  /** Operators that sent their request, each with those that had completed before. */
+  readonly requests: readonly (readonly [operator: string, before: readonly string[]])[]
+  /** Operators that received a response, with any result. */
+  readonly completed: readonly string[]
+  /** Operators that had completed before the request of a confirmed change. */
+  readonly superseded: readonly string[]
+  readonly isConfirmed: boolean
+  readonly problems: readonly string[]
 }
 
-/** Everything that can be chosen of a scenario but its faults. */
+/** The options of a scenario, except its faults. */
 export interface ChangeSetup {
-  readonly changes: readonly Wanted[]
+  readonly changes: readonly Operation[]
   readonly isDisabled?: boolean
-  /** Whether the store stays away from who lost an answer of it, until it is given up. */
-  readonly givesUp?: boolean
-  readonly bent?: BentChange
+  /** Whether the store stays unavailable to an operator after a timeout, so that it aborts. */
+  readonly aborts?: boolean
+  readonly mutation?: ChangeMutation
 }
 
 /** Mutants. */
-interface BentChange {
-  /** Of the row, writes do not compare the change before them. */
-  readonly comparesNoChange?: boolean
-  /** A link that is as it shall be is not written. */
-  readonly writesNoSame?: boolean
-  /** Who changes has one name for all its changes. */
-  readonly namesItself?: boolean
+interface ChangeMutation {
+  /** Writes do not compare the previous change id. */
+  readonly ignoresChangeId?: boolean
+  /** A change to the current state is not written. */
+  readonly skipsUnchanged?: boolean
+  /** All changes have the same change id. */
+  readonly reusesChangeId?: boolean
 }
 
-/** The promise. */
-export const undone =
-  'a change that was given up, or done before, undid one that was told to be done'
+/** The invariant, by the message that reports a violation. */
+export const reverted = 'an aborted or earlier change reverted a confirmed change'
 
 /** The model and processes of a scenario. */
 export function changeScenario(setup: ChangeSetup): {
   model: Model<ChangeState>
   processes: Process[]
 } {
-  const { changes, isDisabled = false, bent = {} } = setup
+  const { changes, isDisabled = false, mutation = {} } = setup
   const initial: ChangeState = {
     disabledAt: isDisabled ? 1 : null,
     deletedAt: null,
     lastChange: null,
-    asked: [],
-    ended: [],
-    over: [],
-    isTold: false,
-    ill: [],
+    requests: [],
+    completed: [],
+    superseded: [],
+    isConfirmed: false,
+    problems: [],
   }
-  const wants = new Map(changes.map((want, i) => [nameOf(want, i), want]))
+  const operations = new Map(changes.map((operation, i) => [nameOf(operation, i), operation]))
   const model: Model<ChangeState> = {
     initial,
-    apply: (state, op) => applyChangeOp(state, op, bent),
+    apply: (state, op) => applyChangeOp(state, op, mutation),
     finish: (state, _, outcome) =>
-      outcome === 'done' ? state : { ...state, ill: [...state.ill, String(outcome)].sort() },
-    broken: (state) => brokenChanges(state, wants),
+      outcome === 'done'
+        ? state
+        : { ...state, problems: [...state.problems, String(outcome)].sort() },
+    broken: (state) => brokenChanges(state, operations),
   }
-  const processes = changes.map((want, i) =>
-    operatorOf(nameOf(want, i), { want, at: 10 + i, setup }),
+  const processes = changes.map((operation, i) =>
+    operatorOf(nameOf(operation, i), { operation, at: 10 + i, setup }),
   )
   return { model, processes }
 }
 
-function nameOf(want: Wanted, i: number): string {
-  return `${want} ${String(i)}`
+function nameOf(operation: Operation, i: number): string {
+  return `${operation} ${String(i)}`
 }
 
 function operatorOf(
   name: string,
-  { want, at, setup }: { want: Wanted; at: number; setup: ChangeSetup },
+  { operation, at, setup }: { operation: Operation; at: number; setup: ChangeSetup },
 ): Process {
   return {
     name,
-    async run(ask) {
-      const links = createCassandraLinkStore(sessionOf(ask, setup), {
-        newChangeId: () => (setup.bent?.namesItself === true ? 'operator' : name),
+    async run(perform) {
+      const links = createCassandraLinkStore(sessionOf(perform, setup), {
+        newChangeId: () => (setup.mutation?.reusesChangeId === true ? 'operator' : name),
         pause: () => Promise.resolve(),
       })
-      await ask('local', ['asks', name])
+      await perform('local', ['request', name])
       const change = (): Promise<Link | undefined> => {
-        if (want === 'erase') return links.erase({ code: 'code', deletedAtMs: at })
-        return links.setDisabled({ code: 'code', disabledAtMs: want === 'disable' ? at : null })
+        if (operation === 'erase') return links.erase({ code: 'code', deletedAtMs: at })
+        return links.setDisabled({
+          code: 'code',
+          disabledAtMs: operation === 'disable' ? at : null,
+        })
       }
       let isDone: boolean
       try {
         const link = await change()
-        isDone = want === 'erase' || link?.deletedAtMs === null // else it was erased before
+        isDone = operation === 'erase' || link?.deletedAtMs === null // else it was already erased
       } catch (error) {
         if (!(error instanceof StoreError)) throw error
         isDone = false
       }
-      await ask('now', [isDone ? 'told' : 'given up', name])
+      await perform('now', [isDone ? 'confirmed' : 'aborted', name])
       return 'done'
     },
   }
 }
 
-/** Cassandra's statements as calls of the model. */
-function sessionOf(ask: Ask, { givesUp = false }: ChangeSetup): CassandraSession {
-  let isAway = false
+/** A session that maps Cassandra's statements to operations on the model. */
+function sessionOf(perform: Perform, { aborts = false }: ChangeSetup): CassandraSession {
+  let isUnavailable = false
   const run = async (kind: 'read' | 'write', op: Op) => {
-    if (isAway) throw new StoreError('away', { outcome: 'not-done' })
+    if (isUnavailable) throw new StoreError('unavailable', { outcome: 'not-done' })
     try {
-      return await ask(kind, op)
+      return await perform(kind, op)
     } catch (error) {
-      isAway = givesUp
+      isUnavailable = aborts
       throw error
     }
   }
@@ -145,8 +149,8 @@ function plain(value: unknown): Json {
   return value === null || value === undefined ? null : (value as string)
 }
 
-function rowOf(answer: Json): Row {
-  const [disabledAt, deletedAt, lastChange] = answer as [
+function rowOf(result: Json): Row {
+  const [disabledAt, deletedAt, lastChange] = result as [
     number | null,
     number | null,
     string | null,
@@ -167,24 +171,24 @@ function rowOf(answer: Json): Row {
 
 interface Effect {
   readonly state: ChangeState
-  readonly answer: Json
+  readonly result: Json
 }
 
-function applyChangeOp(state: ChangeState, op: Op, bent: BentChange): Effect {
+function applyChangeOp(state: ChangeState, op: Op, mutation: ChangeMutation): Effect {
   const [name] = op
   switch (name) {
     case 'read':
-      return { state, answer: [state.disabledAt, state.deletedAt, state.lastChange] }
+      return { state, result: [state.disabledAt, state.deletedAt, state.lastChange] }
     case 'set':
     case 'erase':
-      return writeRow(state, op, bent)
+      return writeRow(state, op, mutation)
     default:
-      return { state: noteOperator(state, op), answer: null }
+      return { state: recordOperator(state, op), result: null }
   }
 }
 
 /** A conditional write. */
-function writeRow(state: ChangeState, op: Op, bent: BentChange): Effect {
+function writeRow(state: ChangeState, op: Op, mutation: ChangeMutation): Effect {
   const [name, at, id, disabledAt, lastChange] = op as unknown as [
     string,
     number | null,
@@ -192,37 +196,43 @@ function writeRow(state: ChangeState, op: Op, bent: BentChange): Effect {
     number | null,
     string | null,
   ]
-  const isLast = bent.comparesNoChange === true || state.lastChange === lastChange
+  const isLast = mutation.ignoresChangeId === true || state.lastChange === lastChange
   if (state.deletedAt !== null || state.disabledAt !== disabledAt || !isLast) {
-    return { state, answer: false }
+    return { state, result: false }
   }
-  if (name === 'erase') return { state: { ...state, deletedAt: at, lastChange: id }, answer: true }
-  const isSame = at === state.disabledAt && bent.writesNoSame === true
+  if (name === 'erase') return { state: { ...state, deletedAt: at, lastChange: id }, result: true }
+  const isSame = at === state.disabledAt && mutation.skipsUnchanged === true
   const row = { disabledAt: at, lastChange: isSame ? state.lastChange : id }
-  return { state: { ...state, ...row }, answer: true }
+  return { state: { ...state, ...row }, result: true }
 }
 
-/** Notes who asks, and how each is answered. */
-function noteOperator(state: ChangeState, op: Op): ChangeState {
-  const [name, who] = op as unknown as [string, string]
-  if (name === 'asks') {
-    // Who had been answered before is over, once this one is told that it is done.
-    return { ...state, asked: [...state.asked, [who, state.ended] as const].sort() }
+/** Records the requests of operators and their results. */
+function recordOperator(state: ChangeState, op: Op): ChangeState {
+  const [name, operator] = op as unknown as [string, string]
+  if (name === 'request') {
+    // The completed operators are superseded when this change is confirmed.
+    return { ...state, requests: [...state.requests, [operator, state.completed] as const].sort() }
   }
-  const ended = [...state.ended, who].sort()
-  if (name === 'given up') return { ...state, ended }
-  if (name !== 'told') throw new Error(`the model has no ${name}`)
-  const before = state.asked.find(([one]) => one === who)?.[1] ?? []
-  const over = [...new Set([...state.over, ...before])].sort()
-  return { ...state, ended, over, isTold: true }
+  const completed = [...state.completed, operator].sort()
+  if (name === 'aborted') return { ...state, completed }
+  if (name !== 'confirmed') throw new Error(`the model has no operation ${name}`)
+  const before = state.requests.find(([one]) => one === operator)?.[1] ?? []
+  const superseded = [...new Set([...state.superseded, ...before])].sort()
+  return { ...state, completed, superseded, isConfirmed: true }
 }
 
-/** The promises that `state` breaks. */
-function brokenChanges(state: ChangeState, wants: ReadonlyMap<string, Wanted>): readonly string[] {
-  const { asked, over, isTold, deletedAt, disabledAt } = state
-  const alive = disabledAt === null ? 'enabled' : 'disabled'
-  const stands = deletedAt === null ? alive : 'erased'
-  const isOf = (who: string) => afterwards[wants.get(who) ?? 'enable'] === stands
-  const isExplained = asked.some(([who]) => !over.includes(who) && isOf(who))
-  return !isTold || isExplained ? state.ill : [...state.ill, undone]
+/** The invariants that `state` violates. */
+function brokenChanges(
+  state: ChangeState,
+  operations: ReadonlyMap<string, Operation>,
+): readonly string[] {
+  const { requests, superseded, isConfirmed, deletedAt, disabledAt } = state
+  const enabledOrDisabled = disabledAt === null ? 'enabled' : 'disabled'
+  const current = deletedAt === null ? enabledOrDisabled : 'erased'
+  const resultsIn = (operator: string) =>
+    afterwards[operations.get(operator) ?? 'enable'] === current
+  const isExplained = requests.some(
+    ([operator]) => !superseded.includes(operator) && resultsIn(operator),
+  )
+  return !isConfirmed || isExplained ? state.problems : [...state.problems, reverted]
 }

@@ -1,86 +1,86 @@
-// Which changes of a link meet which faults: the scenarios that must hold, and mutants that must
-// not. change.test.ts runs the small ones, test/soak/models.ts all.
-import { type ChangeSetup, undone } from './change-model.ts'
+// Scenarios of link changes and faults in which the invariant must hold, and mutants that must
+// violate it. change.test.ts runs the small ones, test/soak/models.ts runs all.
+import { type ChangeSetup, reverted } from './change-model.ts'
 
-/** A scenario by its name. */
+/** A scenario with its name. */
 export interface NamedChange {
   readonly name: string
   readonly setup: ChangeSetup
-  readonly unknowns: number
+  readonly timeouts: number
   readonly crashes: number
 }
 
-/** A mutant, and the promise that breaks. */
+/** A mutant, and the invariant that it violates. */
 export interface ChangeMutant extends NamedChange {
   readonly breaks: string
 }
 
-const oneLost = { unknowns: 1, crashes: 0 }
+const oneTimeout = { timeouts: 1, crashes: 0 }
 
-/** Scenarios with the faults that the inner loop has time for. */
+/** Scenarios that are small enough for the unit tests. */
 export const changeScenarios: readonly NamedChange[] = [
-  { name: 'disable, enable', setup: { changes: ['disable', 'enable'] }, unknowns: 2, crashes: 0 },
+  { name: 'disable, enable', setup: { changes: ['disable', 'enable'] }, timeouts: 2, crashes: 0 },
   {
     name: 'enable, disable, of a disabled link',
     setup: { changes: ['enable', 'disable'], isDisabled: true },
-    unknowns: 2,
+    timeouts: 2,
     crashes: 0,
   },
-  { name: 'disable twice', setup: { changes: ['disable', 'disable'] }, unknowns: 2, crashes: 0 },
+  { name: 'disable twice', setup: { changes: ['disable', 'disable'] }, timeouts: 2, crashes: 0 },
   {
     name: 'disable, enable, aborted',
-    setup: { changes: ['disable', 'enable'], givesUp: true },
-    unknowns: 2,
+    setup: { changes: ['disable', 'enable'], aborts: true },
+    timeouts: 2,
     crashes: 0,
   },
   {
     name: 'erase, enable, aborted',
-    setup: { changes: ['erase', 'enable'], givesUp: true },
-    unknowns: 2,
+    setup: { changes: ['erase', 'enable'], aborts: true },
+    timeouts: 2,
     crashes: 0,
   },
-  { name: 'erase, enable', setup: { changes: ['erase', 'enable'] }, unknowns: 2, crashes: 0 },
+  { name: 'erase, enable', setup: { changes: ['erase', 'enable'] }, timeouts: 2, crashes: 0 },
   {
     name: 'disable, enable, disable',
     setup: { changes: ['disable', 'enable', 'disable'] },
-    ...oneLost,
+    ...oneTimeout,
   },
   {
     name: 'disable, enable, erase',
     setup: { changes: ['disable', 'enable', 'erase'] },
-    ...oneLost,
+    ...oneTimeout,
   },
 ]
 
 /** Larger scenarios, for the fault tests. */
 export const largeChangeScenarios: readonly NamedChange[] = [
-  ...changeScenarios.map((one) => ({ ...one, unknowns: one.unknowns + 1, crashes: 1 })),
+  ...changeScenarios.map((one) => ({ ...one, timeouts: one.timeouts + 1, crashes: 1 })),
 ]
 
 /** Mutants: each removes one clause of the protocol. */
 export const changeMutants: readonly ChangeMutant[] = [
   {
     name: 'an erasure does not compare the previous change id',
-    setup: { changes: ['erase', 'enable'], givesUp: true, bent: { comparesNoChange: true } },
-    ...oneLost,
-    breaks: undone,
+    setup: { changes: ['erase', 'enable'], aborts: true, mutation: { ignoresChangeId: true } },
+    ...oneTimeout,
+    breaks: reverted,
   },
   {
     name: 'a change does not compare the previous change id',
-    setup: { changes: ['disable', 'enable'], bent: { comparesNoChange: true } },
-    ...oneLost,
-    breaks: undone,
+    setup: { changes: ['disable', 'enable'], mutation: { ignoresChangeId: true } },
+    ...oneTimeout,
+    breaks: reverted,
   },
   {
     name: 'a change to the current state is not written',
-    setup: { changes: ['disable', 'enable'], givesUp: true, bent: { writesNoSame: true } },
-    ...oneLost,
-    breaks: undone,
+    setup: { changes: ['disable', 'enable'], aborts: true, mutation: { skipsUnchanged: true } },
+    ...oneTimeout,
+    breaks: reverted,
   },
   {
     name: 'an operator uses one id for all its changes',
-    setup: { changes: ['disable', 'enable', 'disable'], bent: { namesItself: true } },
-    ...oneLost,
-    breaks: undone,
+    setup: { changes: ['disable', 'enable', 'disable'], mutation: { reusesChangeId: true } },
+    ...oneTimeout,
+    breaks: reverted,
   },
 ]

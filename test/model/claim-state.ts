@@ -1,11 +1,11 @@
-// What the stores of links and intents hold in the model, and what one call does to it. Mutants of
-// the stores bend one effect each.
+// The state of the link and intent stores in the model, and the effect of each operation. Each
+// mutant of the stores changes one effect.
 import type { Json, Op } from './replay.ts'
 
-/** A link: who wrote it, where it points (`null` = erased), when it ends. */
+/** A link: its writer, its target (`null` = erased), its expiry. */
 export type LinkRow = readonly [writerId: string, longUrl: string | null, expiresAtMs: number]
 
-/** An intent, with hashes cut short. */
+/** An intent, with truncated hashes. */
 export type IntentRow = readonly [
   body: string,
   code: string,
@@ -14,8 +14,8 @@ export type IntentRow = readonly [
   expiresAtMs: number,
 ]
 
-/** What one client was answered. */
-export type Told = readonly [
+/** The result that one client received. */
+export type ClientResult = readonly [
   client: string,
   kind: string,
   code: string,
@@ -23,7 +23,7 @@ export type Told = readonly [
   replayed: boolean,
 ]
 
-/** A request of a client; `key` is its Idempotency-Key. */
+/** A client's request; `key` is its Idempotency-Key. */
 export interface Client {
   readonly name: string
   readonly key?: string
@@ -31,105 +31,109 @@ export interface Client {
   readonly body: string
 }
 
-/** Everything but the processes. */
+/** The state of the stores, the events and the results. */
 export interface ClaimState {
   readonly links: Readonly<Record<string, LinkRow>>
   readonly intents: Readonly<Record<string, IntentRow>>
   readonly codes: readonly string[]
-  readonly told: readonly Told[]
-  /** Clients that began after a 201 for their key and body. */
-  readonly late: readonly string[]
-  /** How often an operator may yet delete a link, and all intents may yet end. */
+  readonly results: readonly ClientResult[]
+  /** Clients that sent their request after a 201 for their key and body. */
+  readonly retries: readonly string[]
+  /** How often an operator may still delete a link, and all intents may still expire. */
   readonly erasures: number
   readonly expiries: number
 }
 
 /** Mutants of the stores. */
-export interface BentStores {
-  readonly erasureForgetsWriter?: boolean
+export interface StoreMutation {
+  readonly erasureClearsWriter?: boolean
   readonly moveWithoutComparing?: boolean
 }
 
 interface Effect {
   readonly state: ClaimState
-  readonly answer: Json
+  readonly result: Json
 }
 
-/** The effect of one call. */
+/** The effect of one operation, and its result. */
 export function applyClaimOp(
   state: ClaimState,
   op: Op,
-  given: BentStores & { clients: readonly Client[] },
+  given: StoreMutation & { clients: readonly Client[] },
 ): Effect {
   const [name, at] = op as unknown as [string, string]
   switch (name) {
     case 'claim':
       return claim(state, at, op.slice(2) as unknown as LinkRow)
-    case 'link?':
-      return { state, answer: state.links[at] ?? null }
-    case 'intend':
-      return intend(state, at, op.slice(2) as unknown as IntentRow)
-    case 'intent?':
-      return { state, answer: state.intents[at] ?? null }
-    case 'move':
-      return move(state, op as unknown as MoveOp, given.moveWithoutComparing ?? false)
-    case 'take':
-      return { state: { ...state, codes: state.codes.slice(1) }, answer: state.codes[0] ?? null }
-    case 'begin':
-      return { state: begin(state, at, given.clients), answer: null }
+    case 'read link':
+      return { state, result: state.links[at] ?? null }
+    case 'insert intent':
+      return insertIntent(state, at, op.slice(2) as unknown as IntentRow)
+    case 'read intent':
+      return { state, result: state.intents[at] ?? null }
+    case 'move intent':
+      return moveIntent(state, op as unknown as MoveOp, given.moveWithoutComparing ?? false)
+    case 'take code':
+      return { state: { ...state, codes: state.codes.slice(1) }, result: state.codes[0] ?? null }
+    case 'request':
+      return { state: recordRequest(state, at, given.clients), result: null }
     default:
-      throw new Error(`the model has no ${name}`)
+      throw new Error(`the model has no operation ${name}`)
   }
 }
 
 function claim(state: ClaimState, code: string, row: LinkRow): Effect {
-  const stood = state.links[code]
-  if (stood !== undefined) return { state, answer: [stood[0], false] }
-  return { state: { ...state, links: withRow(state.links, code, row) }, answer: [row[0], true] }
+  const existing = state.links[code]
+  if (existing !== undefined) return { state, result: [existing[0], false] }
+  return { state: { ...state, links: withRow(state.links, code, row) }, result: [row[0], true] }
 }
 
-function intend(state: ClaimState, key: string, row: IntentRow): Effect {
-  const stood = state.intents[key]
-  if (stood !== undefined) return { state, answer: stood }
-  return { state: { ...state, intents: withRow(state.intents, key, row) }, answer: row }
+function insertIntent(state: ClaimState, key: string, row: IntentRow): Effect {
+  const existing = state.intents[key]
+  if (existing !== undefined) return { state, result: existing }
+  return { state: { ...state, intents: withRow(state.intents, key, row) }, result: row }
 }
 
-type MoveOp = readonly ['move', key: string, to: string, from: string, writerId: string]
+type MoveOp = readonly ['move intent', key: string, to: string, from: string, writerId: string]
 
-function move(state: ClaimState, op: MoveOp, always: boolean): Effect {
+function moveIntent(state: ClaimState, op: MoveOp, always: boolean): Effect {
   const [, key, to, from, writerId] = op
-  const stood = state.intents[key]
-  const isSame = stood?.[1] === from && stood[2] === writerId
-  if (stood === undefined || !(isSame || always)) return { state, answer: stood ?? null }
-  const row: IntentRow = [stood[0], to, stood[2], stood[3], stood[4]]
-  return { state: { ...state, intents: { ...state.intents, [key]: row } }, answer: row }
+  const existing = state.intents[key]
+  const isSame = existing?.[1] === from && existing[2] === writerId
+  if (existing === undefined || !(isSame || always)) return { state, result: existing ?? null }
+  const row: IntentRow = [existing[0], to, existing[2], existing[3], existing[4]]
+  return { state: { ...state, intents: { ...state.intents, [key]: row } }, result: row }
 }
 
-/** In the order of their keys, so that equal states look equal. */
+/** Sorts the rows by key, so that equal states have equal representations. */
 function withRow<T>(rows: Readonly<Record<string, T>>, key: string, row: T): Record<string, T> {
   const entries = Object.entries({ ...rows, [key]: row })
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-function begin(state: ClaimState, name: string, clients: readonly Client[]): ClaimState {
+function recordRequest(state: ClaimState, name: string, clients: readonly Client[]): ClaimState {
   const own = clients.find((client) => client.name === name)
-  const isRepeated = state.told.some(([by, kind]) => {
+  const isRetry = state.results.some(([by, kind]) => {
     const { key, body, alias } = clients.find((client) => client.name === by) ?? {}
     const same = key !== undefined && key === own?.key && body === own.body && alias === own.alias
     return kind === 'created' && same
   })
-  return isRepeated ? { ...state, late: [...state.late, name].sort() } : state
+  return isRetry ? { ...state, retries: [...state.retries, name].sort() } : state
 }
 
-/** What operators and time may do. */
+/** The events of operators and time. */
 export function claimEvents(
   state: ClaimState,
-  bent: BentStores,
+  mutation: StoreMutation,
 ): { label: string; state: ClaimState }[] {
   const events: { label: string; state: ClaimState }[] = []
   const codes = state.erasures === 0 ? [] : Object.entries(state.links)
   for (const [code, [writerId, , expiresAtMs]] of codes) {
-    const erased: LinkRow = [bent.erasureForgetsWriter === true ? '' : writerId, null, expiresAtMs]
+    const erased: LinkRow = [
+      mutation.erasureClearsWriter === true ? '' : writerId,
+      null,
+      expiresAtMs,
+    ]
     const links = { ...state.links, [code]: erased }
     events.push({
       label: `an operator deletes ${code}`,
@@ -137,8 +141,8 @@ export function claimEvents(
     })
   }
   if (state.expiries > 0) {
-    const ended = { ...state, intents: {}, expiries: state.expiries - 1 }
-    events.push({ label: 'every intent ends', state: ended })
+    const expired = { ...state, intents: {}, expiries: state.expiries - 1 }
+    events.push({ label: 'all intents expire', state: expired })
   }
   return events
 }

@@ -1,4 +1,4 @@
-// Explores the claiming of codes with the real createLink(): every interleaving within the bounds.
+// Explores claims of codes with the real createLink(): every interleaving within the bounds.
 import { expect, test } from '@jest/globals'
 import { claimScenario } from './claim-model.ts'
 import { claimMutants } from './claim-mutants.ts'
@@ -6,8 +6,8 @@ import { claimScenarios } from './claim-scenarios.ts'
 import { explore } from './explore.ts'
 import { explored } from './explored.ts'
 
-test.each(claimScenarios)('claiming holds: $name', async ({ name, setup, unknowns, crashes }) => {
-  const found = await explore({ ...claimScenario(setup), unknowns, crashes })
+test.each(claimScenarios)('claims hold: $name', async ({ name, setup, timeouts, crashes }) => {
+  const found = await explore({ ...claimScenario(setup), timeouts, crashes })
   process.stdout.write(explored(`claim: ${name}`, found))
   expect(Object.fromEntries(found.violations)).toEqual({})
   expect(found.complete).toBe(true)
@@ -15,8 +15,8 @@ test.each(claimScenarios)('claiming holds: $name', async ({ name, setup, unknown
 
 test.each(claimMutants)(
   'the explorer finds: $name',
-  async ({ setup, unknowns, crashes, breaks }) => {
-    const found = await explore({ ...claimScenario(setup), unknowns, crashes })
+  async ({ setup, timeouts, crashes, breaks }) => {
+    const found = await explore({ ...claimScenario(setup), timeouts, crashes })
     expect([...found.violations.keys()]).toContain(breaks)
   },
 )

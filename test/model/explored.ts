@@ -1,7 +1,7 @@
 // Renders an exploration as one line.
 import type { Exploration } from './explore.ts'
 
-/** The size of the exploration, and a trace to each broken promise. */
+/** The size of the exploration, and a trace to each violated invariant. */
 export function explored(title: string, found: Exploration): string {
   const { states, executions, complete, violations } = found
   const counts = [String(states).padStart(8), String(executions).padStart(6)]
@@ -9,7 +9,7 @@ export function explored(title: string, found: Exploration): string {
   const verdict = violations.size === 0 ? 'holds' : `VIOLATED: ${[...violations.keys()].join('; ')}`
   const traces = [...violations.values()].map((steps) => `${steps.join('\n    ')}\n`)
   return [
-    `${title.padEnd(70)} ${size}${complete ? '' : ' (in part)'} ${verdict}\n`,
+    `${title.padEnd(70)} ${size}${complete ? '' : ' (incomplete)'} ${verdict}\n`,
     ...traces,
   ].join('    ')
 }

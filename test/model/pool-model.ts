@@ -1,5 +1,5 @@
-// A pool and its blocks as a model store; Jobs that run the real refillPool() and pods that run the
-// real claimBlock(). A mutant may bend what the real code is given.
+// A model store of a pool and its blocks; Jobs that run the real refillPool() and pods that run the
+// real claimBlock(). A mutant replaces dependencies of the real code.
 import type { Pool } from '../../src/codes/pool.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { StoreError } from '../../src/resilience/store-error.ts'
@@ -9,30 +9,33 @@ import type { Model } from './explore.ts'
 import {
   applyPoolOp,
   brokenPools,
-  type PoolBent,
+  type PoolMutation,
   type PoolRow,
   type PoolState,
 } from './pool-state.ts'
-import type { Ask, Json, Process } from './replay.ts'
+import type { Perform, Json, Process } from './replay.ts'
 
-/** Everything that can be chosen of a scenario but its faults. */
-export interface PoolSetup extends PoolBent {
-  /** For each Job, how many blocks it is to bring the pool to. */
+/** The options of a scenario, except its faults. */
+export interface PoolSetup extends PoolMutation {
+  /** The target of each Job, in blocks. */
   readonly jobs: readonly number[]
-  /** For each pod, how many blocks it claims. */
+  /** The number of blocks that each pod claims. */
   readonly pods: readonly number[]
-  /** Blocks there from the start. */
+  /** The number of blocks in the initial pool. */
   readonly minted?: number
-  /** Changes what the real code is given. */
-  readonly bendPod?: (deps: ClaimBlockDeps, own: { name: string; ask: Ask }) => ClaimBlockDeps
-  readonly bendJob?: (deps: RefillDeps, own: { name: string; ask: Ask }) => RefillDeps
+  /** Replaces dependencies of the real code. */
+  readonly mutatePod?: (
+    deps: ClaimBlockDeps,
+    own: { name: string; perform: Perform },
+  ) => ClaimBlockDeps
+  readonly mutateJob?: (deps: RefillDeps, own: { name: string; perform: Perform }) => RefillDeps
 }
 
 const metrics = createMetrics()
 const signal = new AbortController().signal
 const POOL = 'default'
 
-/** One code a block, so that states stay small: the first of its range. */
+/** One code per block, so that states stay small: the first code of its range. */
 const permutation = { range: (start: number) => [start] }
 
 /** The model and processes of a scenario. */
@@ -43,10 +46,12 @@ export function poolScenario(setup: PoolSetup): { model: Model<PoolState>; proce
     (_, i) => [i + 1, `block ${String(i + 1)}`] as const,
   )
   const model: Model<PoolState> = {
-    initial: { minted, claimed: 0, writerId: null, blocks, issued: [], ill: [] },
+    initial: { minted, claimed: 0, writerId: null, blocks, issued: [], problems: [] },
     apply: (state, op) => applyPoolOp(state, op, setup),
     finish: (state, _, outcome) =>
-      outcome === 'done' ? state : { ...state, ill: [...state.ill, String(outcome)].sort() },
+      outcome === 'done'
+        ? state
+        : { ...state, problems: [...state.problems, String(outcome)].sort() },
     broken: brokenPools,
   }
   const jobs = setup.jobs.map((target, i) => jobOf(`job ${String(i)}`, target, setup))
@@ -54,14 +59,14 @@ export function poolScenario(setup: PoolSetup): { model: Model<PoolState>; proce
   return { model, processes: [...jobs, ...pods] }
 }
 
-/** A Job that is run again, as Kubernetes does, where the store failed it. */
-function jobOf(name: string, target: number, { bendJob }: PoolSetup): Process {
+/** A Job that is retried after a store error, as Kubernetes does. */
+function jobOf(name: string, target: number, { mutateJob }: PoolSetup): Process {
   const marks = { lowWater: target * 1000, target: target * 1000 }
   return {
     name,
-    async run(ask) {
+    async run(perform) {
       const deps: RefillDeps = {
-        codes: codesOf(ask),
+        codes: codesOf(perform),
         pool: POOL,
         permutation,
         secretFingerprint: 'f00d',
@@ -70,7 +75,7 @@ function jobOf(name: string, target: number, { bendJob }: PoolSetup): Process {
       }
       for (let run = 0; run < 3; run++) {
         try {
-          await refillPool(bendJob?.(deps, { name, ask }) ?? deps, marks)
+          await refillPool(mutateJob?.(deps, { name, perform }) ?? deps, marks)
           return 'done'
         } catch (error) {
           if (!(error instanceof StoreError)) throw error
@@ -81,24 +86,24 @@ function jobOf(name: string, target: number, { bendJob }: PoolSetup): Process {
   }
 }
 
-/** A pod that claims blocks until it has its number of them, or finds the pool empty. */
-function podOf(name: string, claims: number, { bendPod }: PoolSetup): Process {
+/** A pod that claims up to `claims` blocks, or until the pool is empty. */
+function podOf(name: string, claims: number, { mutatePod }: PoolSetup): Process {
   return {
     name,
-    async run(ask) {
+    async run(perform) {
       let ids = 0
-      const seen: { row?: PoolRow } = {}
+      const last: { row?: PoolRow } = {}
       const deps: ClaimBlockDeps = {
-        codes: codesOf(ask, (row) => (seen.row = row)),
+        codes: codesOf(perform, (row) => (last.row = row)),
         pool: POOL,
         signal,
         newWriterId: () => `${name}.${String(ids++)}`,
         pause: () => Promise.resolve(),
       }
       for (let i = 0; i < claims; i++) {
-        const claimed = await claimBlock(bendPod?.(deps, { name, ask }) ?? deps)
-        if (claimed.kind === 'block') await ask('local', ['issue', ...claimed.codes])
-        const wasLeft = seen.row === undefined || seen.row[1] < seen.row[0]
+        const claimed = await claimBlock(mutatePod?.(deps, { name, perform }) ?? deps)
+        if (claimed.kind === 'block') await perform('local', ['issue', ...claimed.codes])
+        const wasLeft = last.row === undefined || last.row[1] < last.row[0]
         if (claimed.kind === 'empty')
           return wasLeft ? 'pool-empty although blocks are left' : 'done'
       }
@@ -107,30 +112,32 @@ function podOf(name: string, claims: number, { bendPod }: PoolSetup): Process {
   }
 }
 
-/** The store of codes: each call is put to the explorer. `onRow` sees what the pool truly held. */
+/** The code store: each call is an operation on the model. `onRow` receives the unmodified row. */
 function codesOf(
-  ask: Ask,
+  perform: Perform,
   onRow: (row: PoolRow) => void = () => undefined,
 ): ClaimBlockDeps['codes'] & RefillDeps['codes'] {
-  const poolOf = (answer: Json): Pool => {
-    const row = answer as unknown as PoolRow
+  const poolOf = (result: Json): Pool => {
+    const row = result as unknown as PoolRow
     onRow(row)
     const [minted, claimed, writerId] = row
     return { pool: POOL, poolNumber: 0, minted, claimed, writerId, secretFingerprint: 'f00d' }
   }
   return {
-    readPoolSerial: async () => poolOf(await ask('read', ['pool?'])),
-    claimNext: async ({ from, writerId }) => poolOf(await ask('write', ['claim', from, writerId])),
-    advanceMinted: async ({ from, to }) => poolOf(await ask('write', ['advance', from, to])),
+    readPoolSerial: async () => poolOf(await perform('read', ['read pool'])),
+    claimNext: async ({ from, writerId }) =>
+      poolOf(await perform('write', ['claim', from, writerId])),
+    advanceMinted: async ({ from, to }) =>
+      poolOf(await perform('write', ['advance minted', from, to])),
     async putBlock({ seq, codes }) {
-      await ask('write', ['put', seq, ...codes])
+      await perform('write', ['put block', seq, ...codes])
     },
     async readBlock({ seq }) {
-      const codes = await ask('read', ['block?', seq])
+      const codes = await perform('read', ['read block', seq])
       return codes === null ? undefined : [String(codes)]
     },
     async deleteBlock({ seq }) {
-      await ask('write', ['drop', seq])
+      await perform('write', ['delete block', seq])
     },
   }
 }

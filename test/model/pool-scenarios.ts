@@ -1,94 +1,94 @@
-// Which Jobs and pods meet which faults: the scenarios that must hold, and mutants that must not,
-// each with the promise that it breaks. pool.test.ts runs the small ones, test/soak/models.ts all.
+// Scenarios of Jobs, pods and faults in which every invariant must hold, and mutants, each with the
+// invariant that it violates. pool.test.ts runs the small ones, test/soak/models.ts runs all.
 import type { ClaimBlockDeps } from '../../src/create/claim-block.ts'
 import type { PoolSetup } from './pool-model.ts'
 
-/** A scenario by its name. */
+/** A scenario with its name. */
 export interface NamedPool {
   readonly name: string
   readonly setup: PoolSetup
-  readonly unknowns: number
+  readonly timeouts: number
   readonly crashes: number
 }
 
-/** A mutant, and the promise that breaks. */
+/** A mutant, and the invariant that it violates. */
 export interface PoolMutant extends NamedPool {
   readonly breaks: string
 }
 
-/** Scenarios with the faults that the inner loop has time for. */
+/** Scenarios that are small enough for the unit tests. */
 export const poolScenarios: readonly NamedPool[] = [
-  { name: '2 Jobs, 1 pod, no fault', setup: { jobs: [2, 2], pods: [2] }, unknowns: 0, crashes: 0 },
-  { name: '2 Jobs, 1 pod', setup: { jobs: [1, 1], pods: [1] }, unknowns: 2, crashes: 0 },
-  { name: '2 Jobs, 1 pod, a crash', setup: { jobs: [1, 1], pods: [2] }, unknowns: 1, crashes: 1 },
-  { name: '2 Jobs x 2 blocks, 1 pod', setup: { jobs: [2, 2], pods: [1] }, unknowns: 1, crashes: 0 },
-  { name: '3 Jobs, 1 pod', setup: { jobs: [1, 1, 1], pods: [1] }, unknowns: 1, crashes: 0 },
-  { name: '1 Job x 2, 2 pods', setup: { jobs: [2], pods: [1, 1] }, unknowns: 1, crashes: 1 },
+  { name: '2 Jobs, 1 pod, no fault', setup: { jobs: [2, 2], pods: [2] }, timeouts: 0, crashes: 0 },
+  { name: '2 Jobs, 1 pod', setup: { jobs: [1, 1], pods: [1] }, timeouts: 2, crashes: 0 },
+  { name: '2 Jobs, 1 pod, a crash', setup: { jobs: [1, 1], pods: [2] }, timeouts: 1, crashes: 1 },
+  { name: '2 Jobs x 2 blocks, 1 pod', setup: { jobs: [2, 2], pods: [1] }, timeouts: 1, crashes: 0 },
+  { name: '3 Jobs, 1 pod', setup: { jobs: [1, 1, 1], pods: [1] }, timeouts: 1, crashes: 0 },
+  { name: '1 Job x 2, 2 pods', setup: { jobs: [2], pods: [1, 1] }, timeouts: 1, crashes: 1 },
   {
     name: '3 existing blocks, 2 pods x 2',
     setup: { jobs: [], pods: [2, 2], minted: 3 },
-    unknowns: 1,
+    timeouts: 1,
     crashes: 1,
   },
   {
     name: '2 existing blocks, 3 pods',
     setup: { jobs: [], pods: [1, 1, 1], minted: 2 },
-    unknowns: 1,
+    timeouts: 1,
     crashes: 0,
   },
 ]
 
 /** Larger scenarios, for the fault tests. */
 export const largePoolScenarios: readonly NamedPool[] = [
-  ...poolScenarios.map((one) => ({ ...one, unknowns: 2, crashes: 1 })),
+  ...poolScenarios.map((one) => ({ ...one, timeouts: 2, crashes: 1 })),
 ]
 
-/** Too many processes to explore every interleaving: walked at random. */
+/** Scenarios with too many processes to explore every interleaving: random walks. */
 export const walkedPoolScenarios: readonly NamedPool[] = [
   {
     name: '3 Jobs x 4 blocks, 3 pods x 3',
     setup: { jobs: [4, 4, 3], pods: [3, 3, 3] },
-    unknowns: 5,
+    timeouts: 5,
     crashes: 2,
   },
 ]
 
-type BendPod = NonNullable<PoolSetup['bendPod']>
+type MutatePod = NonNullable<PoolSetup['mutatePod']>
 
-const bendCodes =
-  (change: (deps: ClaimBlockDeps, name: string) => Partial<ClaimBlockDeps['codes']>): BendPod =>
+const mutateCodes =
+  (change: (deps: ClaimBlockDeps, name: string) => Partial<ClaimBlockDeps['codes']>): MutatePod =>
   (deps, { name }) => ({ ...deps, codes: { ...deps.codes, ...change(deps, name) } })
 
-/** The pod's own name is the writer, and whatever it claimed last counts as what it asks now. */
-const compareWriterOnly: BendPod = (deps, { name }) => {
-  let asked = 0
+/** The writer id is the pod's name, and its last claim counts as the requested one. */
+const compareWriterOnly: MutatePod = (deps, { name }) => {
+  let requested = 0
   return {
     ...deps,
     newWriterId: () => name,
     codes: {
       ...deps.codes,
       claimNext(change) {
-        asked = change.from + 1
+        requested = change.from + 1
         return deps.codes.claimNext(change)
       },
       async readPoolSerial(pool) {
         const row = await deps.codes.readPoolSerial(pool)
-        return row?.writerId === name && asked > 0 ? { ...row, claimed: asked } : row
+        return row?.writerId === name && requested > 0 ? { ...row, claimed: requested } : row
       },
     },
   }
 }
 
-/** Whoever sees the number it asked for holds it for its own. */
-const comparePositionOnly = bendCodes((deps) => ({
+/** A claim is won if the position is the requested one; the writer is not compared. */
+const comparePositionOnly = mutateCodes((deps) => ({
   claimNext: async (change) => ({
     ...(await deps.codes.claimNext(change)),
     writerId: change.writerId,
   }),
 }))
 
-/** The first read of the pool may be an old one: it says that nothing has been minted. */
-const readStale = bendCodes((deps) => ({
+/** The read of the pool may be stale: it returns that no block has been minted. */
+const readStale = mutateCodes((deps) => ({
   readPoolSerial: async (pool) => {
     const row = await deps.codes.readPoolSerial(pool)
     return row && { ...row, minted: 0 }
@@ -99,29 +99,29 @@ const readStale = bendCodes((deps) => ({
 export const poolMutants: readonly PoolMutant[] = [
   {
     name: 'the writer is the pod, and the position is not compared',
-    setup: { jobs: [], pods: [2, 1], minted: 3, bendPod: compareWriterOnly },
-    unknowns: 1,
+    setup: { jobs: [], pods: [2, 1], minted: 3, mutatePod: compareWriterOnly },
+    timeouts: 1,
     crashes: 0,
     breaks: 'a code was issued twice',
   },
   {
     name: 'the position is compared, the writer is not',
-    setup: { jobs: [], pods: [1, 1], minted: 2, bendPod: comparePositionOnly },
-    unknowns: 0,
+    setup: { jobs: [], pods: [1, 1], minted: 2, mutatePod: comparePositionOnly },
+    timeouts: 0,
     crashes: 0,
     breaks: 'a code was issued twice',
   },
   {
     name: 'the claim does not compare',
     setup: { jobs: [], pods: [2, 2], minted: 3, claimWithoutComparing: true },
-    unknowns: 0,
+    timeouts: 0,
     crashes: 0,
     breaks: 'a code was issued twice',
   },
   {
     name: 'pool-empty from a read that is not serial',
-    setup: { jobs: [], pods: [1], minted: 1, bendPod: readStale },
-    unknowns: 0,
+    setup: { jobs: [], pods: [1], minted: 1, mutatePod: readStale },
+    timeouts: 0,
     crashes: 0,
     breaks: 'pool-empty although blocks are left',
   },
@@ -130,7 +130,7 @@ export const poolMutants: readonly PoolMutant[] = [
     setup: {
       jobs: [1],
       pods: [],
-      bendJob: (deps) => ({
+      mutateJob: (deps) => ({
         ...deps,
         codes: {
           ...deps.codes,
@@ -138,16 +138,16 @@ export const poolMutants: readonly PoolMutant[] = [
         },
       }),
     },
-    unknowns: 1,
+    timeouts: 1,
     crashes: 0,
-    breaks: 'the level counts a block that is not there',
+    breaks: 'the level counts a missing block',
   },
   {
     name: 'the counter is moved before the blocks are written',
     setup: {
       jobs: [1],
       pods: [1],
-      bendJob: (deps) => ({
+      mutateJob: (deps) => ({
         ...deps,
         codes: {
           ...deps.codes,
@@ -158,22 +158,22 @@ export const poolMutants: readonly PoolMutant[] = [
         },
       }),
     },
-    unknowns: 0,
+    timeouts: 0,
     crashes: 0,
-    breaks: 'the level counts a block that is not there',
+    breaks: 'the level counts a missing block',
   },
   {
-    name: 'a block holds what its minter has next, not what its number says',
+    name: 'the codes of a block depend on the order of minting, not on its number',
     setup: {
       jobs: [1, 1],
       pods: [1],
-      bendJob: (deps) => {
+      mutateJob: (deps) => {
         let next = 64_000
         const permutation = { range: () => [(next += 64_000)] }
         return { ...deps, permutation }
       },
     },
-    unknowns: 1,
+    timeouts: 1,
     crashes: 0,
     breaks: 'an issued code is in the pool',
   },

@@ -2,56 +2,56 @@
 // Its local state is the history of results, so each history is run once and cached.
 import { StoreError } from '../../src/resilience/store-error.ts'
 
-/** Arguments and results of stores, in a comparable form. */
+/** Arguments and results of store calls, in a comparable form. */
 export type Json = string | number | boolean | null | readonly Json[]
 
-/** One call of a store: its name and arguments. */
+/** One operation on the model: its name and arguments. */
 export type Op = readonly [name: string, ...args: Json[]]
 
 /**
- * `write` and `read` may fail; a failed write may still land, at any time or never. `local` is no
- * call of a store at all, but a moment that the model must know of, and `now` one of which it is
- * told at once: nothing else happens between what went before and it.
+ * `write` and `read` are store calls and may time out; a write that timed out may be applied at any
+ * later time, or never. `local` reports an event of the process to the model. `now` does too, and
+ * is atomic with the preceding step.
  */
 type Kind = 'write' | 'read' | 'local' | 'now'
 
-/** How a process asks; rejects with StoreError where the answer was lost. */
-export type Ask = (kind: Kind, op: Op) => Promise<Json>
+/** Performs an operation on the model; rejects with StoreError if the call times out. */
+export type Perform = (kind: Kind, op: Op) => Promise<Json>
 
-/** A process: real code that is deterministic but for what `ask` answers it. */
+/** A process: real code that is deterministic given the results of `perform`. */
 export interface Process {
   readonly name: string
-  readonly run: (ask: Ask) => Promise<Json>
+  readonly run: (perform: Perform) => Promise<Json>
 }
 
-/** A call without an answer yet; `index` counts the process's calls. */
+/** A call without a result yet; `index` counts the process's calls. */
 export interface PendingCall {
   readonly index: number
   readonly kind: Kind
   readonly op: Op
 }
 
-/** A result that was lost. */
+/** The result of a call that timed out. */
 export const UNKNOWN = Symbol('unknown')
 
 /** The result of a call. */
-export type Answer = Json | typeof UNKNOWN
+export type Result = Json | typeof UNKNOWN
 
-/** A process after one history: what it waits for, or its outcome. */
+/** A process after one history: its pending calls, or its outcome. */
 export interface Point {
   readonly id: number
   readonly process: Process
-  readonly history: readonly (readonly [index: number, answer: Answer])[]
+  readonly history: readonly (readonly [index: number, result: Result])[]
   readonly pending: readonly PendingCall[]
   readonly outcome: Json | undefined
   readonly next: Map<string, Point>
 }
 
-/** Caches every point that any run has reached. */
+/** Caches every point that a run has reached. */
 export interface Replayer {
-  begin(process: Process): Promise<Point>
-  /** The point after `answer` to the pending call `index`; a promise only if it is a new one. */
-  step(from: Point, index: number, answer: Answer): Point | Promise<Point>
+  start(process: Process): Promise<Point>
+  /** The point after the pending call `index` returns `result`; a promise only for a new point. */
+  step(from: Point, index: number, result: Result): Point | Promise<Point>
   /** Runs of real code so far. */
   readonly executions: () => number
 }
@@ -64,13 +64,13 @@ export function createReplayer(): Replayer {
     return { id: points++, process, history, pending, outcome, next: new Map() }
   }
   return {
-    begin: (process) => reach(process, []),
-    step(from, index, answer) {
+    start: (process) => reach(process, []),
+    step(from, index, result) {
       const key =
-        answer === UNKNOWN ? `${String(index)}?` : `${String(index)}${JSON.stringify(answer)}`
-      const known = from.next.get(key)
-      if (known !== undefined) return known
-      return reach(from.process, [...from.history, [index, answer]]).then((point) => {
+        result === UNKNOWN ? `${String(index)}?` : `${String(index)}${JSON.stringify(result)}`
+      const cached = from.next.get(key)
+      if (cached !== undefined) return cached
+      return reach(from.process, [...from.history, [index, result]]).then((point) => {
         from.next.set(key, point)
         return point
       })
@@ -79,7 +79,7 @@ export function createReplayer(): Replayer {
   }
 }
 
-/** Until all that can run without another answer has run. */
+/** Resolves when the process waits for the result of a call. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
@@ -90,28 +90,28 @@ async function replay(
 ): Promise<Pick<Point, 'pending' | 'outcome'>> {
   const calls: {
     call: PendingCall
-    resolve: (answer: Json) => void
+    resolve: (result: Json) => void
     reject: (e: Error) => void
   }[] = []
-  const ask: Ask = (kind, op) =>
+  const perform: Perform = (kind, op) =>
     new Promise((resolve, reject) => {
       calls.push({ call: { index: calls.length, kind, op }, resolve, reject })
     })
   let outcome: Json | undefined
-  process.run(ask).then(
-    (told) => (outcome = told),
+  process.run(perform).then(
+    (returned) => (outcome = returned),
     (error: unknown) => (outcome = ['threw', String(error)]),
   )
   await settled()
-  const answered = new Set<number>()
-  for (const [index, answer] of history) {
-    const asked = calls[index]
-    if (asked === undefined) throw new Error(`${process.name} is not deterministic`)
-    answered.add(index)
-    if (answer === UNKNOWN) asked.reject(new StoreError('lost', { outcome: 'unknown' }))
-    else asked.resolve(answer)
+  const completed = new Set<number>()
+  for (const [index, result] of history) {
+    const pendingCall = calls[index]
+    if (pendingCall === undefined) throw new Error(`${process.name} is not deterministic`)
+    completed.add(index)
+    if (result === UNKNOWN) pendingCall.reject(new StoreError('timed out', { outcome: 'unknown' }))
+    else pendingCall.resolve(result)
     await settled()
   }
-  const pending = calls.map(({ call }) => call).filter(({ index }) => !answered.has(index))
+  const pending = calls.map(({ call }) => call).filter(({ index }) => !completed.has(index))
   return { pending, outcome }
 }

@@ -1,6 +1,6 @@
-// Several limiters on one store of counters that is slow, loses calls and is left alone at times:
-// the real decisions, over a store and a clock of the test's own. What a limiter sends arrives in
-// its order; nothing else is certain.
+// Several limiters with one counter store that is slow, loses calls and is at times behind an open
+// circuit breaker: the real decisions over a simulated store and clock. Only the order of the calls
+// of one limiter is guaranteed.
 import { createDecideLimits } from '../../src/limiter/decide/decide-limits.ts'
 import type { GuardedStore, Undecided } from '../../src/limiter/decide/guard-store.ts'
 import type { Decision } from '../../src/limits/algorithm.ts'
@@ -12,41 +12,41 @@ import {
   type MemoryCounterStore,
 } from '../../src/stores/memory/counter-store.ts'
 
-/** As in the limiter: how long a call is waited for, and when a store counts as silent. */
+/** As in the limiter: the deadline of a call, and the time until a store counts as unresponsive. */
 const DEADLINE_MS = 15
-const SILENT_MS = 1000
+const UNRESPONSIVE_MS = 1000
 
-/** How the store treats the calls of one limiter. */
+/** The store's behavior for one limiter. */
 export interface Behaviour {
-  /** Until it has counted a call, and the same again until its answer is there. */
+  /** The time until the store counts a call, and the same time until its response arrives. */
   delayMs: number
-  /** Calls fail: `before` they are counted, or `after` it. */
+  /** Whether calls fail: `before` the store counts them, or `after` it. */
   loses: 'nothing' | 'before' | 'after'
-  /** Whether the limiter leaves the store alone. */
-  isLeftAlone: boolean
+  /** Whether the circuit breaker of the limiter is open. */
+  isOpen: boolean
 }
 
-interface UnderWay {
-  readonly charges: readonly CounterHits[]
+interface InFlight {
+  readonly hits: readonly CounterHits[]
   readonly loses: Behaviour['loses']
   readonly countedAtMs: number
-  readonly answeredAtMs: number
-  readonly isLate: () => void
-  readonly answer: (decisions: readonly Decision[] | undefined) => void
+  readonly respondsAtMs: number
+  readonly onTimeout: () => void
+  readonly respond: (decisions: readonly Decision[] | undefined) => void
   decisions: readonly Decision[] | undefined
   isCounted: boolean
 }
 
-/** A limiter in its world. */
+/** A simulated limiter. */
 export interface SimulatedLimiter {
   readonly behaviour: Behaviour
-  /** Whether a call of this client is admitted. */
-  readonly ask: (client: string) => Promise<boolean>
-  /** Lets happen what is due. */
+  /** Sends a request of this client; whether it is admitted. */
+  readonly request: (client: string) => Promise<boolean>
+  /** Processes the calls that are due. */
   readonly advance: () => void
 }
 
-/** Some limiters of one rule on one store; `tick` lets a millisecond pass. */
+/** Several limiters with one rule and one store; `tick` advances the clock by 1 ms. */
 export function simulate({ rule, replicas }: { rule: string; replicas: number }) {
   const clock = { ms: 0 }
   const nowUs = () => 1_790_000_000_000_000 + clock.ms * 1000
@@ -78,7 +78,7 @@ export function simulate({ rule, replicas }: { rule: string; replicas: number })
     })
     return {
       behaviour: channel.behaviour,
-      ask: askerOf(decide),
+      request: requesterOf(decide),
       advance: channel.advance,
     }
   })
@@ -90,68 +90,69 @@ export function simulate({ rule, replicas }: { rule: string; replicas: number })
   return { limiters, tick, clock }
 }
 
-function askerOf(decide: DecideLimits) {
+function requesterOf(decide: DecideLimits) {
   return async (client: string) => {
     const descriptors = [{ entries: [{ key: 'client', value: client }] }]
     return (await decide({ domain: 'shop', descriptors, hits: 1 })).code === 'OK'
   }
 }
 
-/** What lies between one limiter and the store. */
+/** The connection of one limiter to the store. */
 function openChannel({ clock, shared }: { clock: { ms: number }; shared: MemoryCounterStore }) {
-  const behaviour: Behaviour = { delayMs: 1, loses: 'nothing', isLeftAlone: false }
-  let underWay: UnderWay[] = []
-  let askedMs: number | undefined
-  const send = (charges: readonly CounterHits[]) => {
-    askedMs ??= clock.ms
-    const last = underWay.at(-1)
+  const behaviour: Behaviour = { delayMs: 1, loses: 'nothing', isOpen: false }
+  let inFlight: InFlight[] = []
+  let sentMs: number | undefined
+  const send = (hits: readonly CounterHits[]) => {
+    sentMs ??= clock.ms
+    const last = inFlight.at(-1)
     const countedAtMs = Math.max(last?.countedAtMs ?? 0, clock.ms + behaviour.delayMs)
-    const answeredAtMs = Math.max(last?.answeredAtMs ?? 0, clock.ms + 2 * behaviour.delayMs)
+    const respondsAtMs = Math.max(last?.respondsAtMs ?? 0, clock.ms + 2 * behaviour.delayMs)
     return new Promise<readonly Decision[] | Undecided>((resolve) => {
-      const later = new Promise<readonly Decision[] | undefined>((resolveLater) => {
-        underWay.push({
-          charges,
+      const delayedResult = new Promise<readonly Decision[] | undefined>((resolveDelayed) => {
+        inFlight.push({
+          hits,
           loses: behaviour.loses,
           countedAtMs,
-          answeredAtMs,
+          respondsAtMs,
           isCounted: false,
           decisions: undefined,
-          isLate: () => {
-            resolve({ later })
+          onTimeout: () => {
+            resolve({ delayedResult })
           },
-          answer: (decisions) => {
-            resolve(decisions ?? { later })
-            resolveLater(decisions)
+          respond: (decisions) => {
+            resolve(decisions ?? { delayedResult })
+            resolveDelayed(decisions)
           },
         })
       })
       if (behaviour.delayMs * 2 > DEADLINE_MS) {
-        const one = underWay.at(-1)
-        if (one !== undefined) lateOnes.push({ atMs: clock.ms + DEADLINE_MS, isLate: one.isLate })
+        const one = inFlight.at(-1)
+        if (one !== undefined)
+          timeouts.push({ atMs: clock.ms + DEADLINE_MS, onTimeout: one.onTimeout })
       }
     })
   }
-  const lateOnes: { atMs: number; isLate: () => void }[] = []
+  const timeouts: { atMs: number; onTimeout: () => void }[] = []
   const store: GuardedStore = {
-    decide: (charges) =>
-      behaviour.isLeftAlone ? Promise.resolve({ later: undefined }) : send(charges),
-    isOpen: () => behaviour.isLeftAlone,
-    isUnresponsive: () => askedMs !== undefined && clock.ms - askedMs >= SILENT_MS,
+    decide: (hits) =>
+      behaviour.isOpen ? Promise.resolve({ delayedResult: undefined }) : send(hits),
+    isOpen: () => behaviour.isOpen,
+    isUnresponsive: () => sentMs !== undefined && clock.ms - sentMs >= UNRESPONSIVE_MS,
     stop: () => Promise.resolve(),
   }
   const advance = () => {
-    while ((lateOnes[0]?.atMs ?? Infinity) <= clock.ms) lateOnes.shift()?.isLate()
-    for (const one of underWay) {
+    while ((timeouts[0]?.atMs ?? Infinity) <= clock.ms) timeouts.shift()?.onTimeout()
+    for (const one of inFlight) {
       if (one.countedAtMs > clock.ms) break
-      if (!one.isCounted && one.loses !== 'before') one.decisions = shared.consumeNow(one.charges)
+      if (!one.isCounted && one.loses !== 'before') one.decisions = shared.consumeNow(one.hits)
       one.isCounted = true
     }
-    const isDue = ({ answeredAtMs }: UnderWay) => answeredAtMs <= clock.ms
-    const due = underWay.filter(isDue)
-    underWay = underWay.filter((one) => !isDue(one))
-    for (const { answer, decisions, loses } of due) {
-      askedMs = undefined
-      answer(loses === 'nothing' ? decisions : undefined)
+    const isDue = ({ respondsAtMs }: InFlight) => respondsAtMs <= clock.ms
+    const due = inFlight.filter(isDue)
+    inFlight = inFlight.filter((one) => !isDue(one))
+    for (const { respond, decisions, loses } of due) {
+      sentMs = undefined
+      respond(loses === 'nothing' ? decisions : undefined)
     }
   }
   return { behaviour, store, advance }

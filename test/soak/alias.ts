@@ -1,7 +1,7 @@
-// Many clients send the same create at the same moment. For one alias, exactly one gets it, all
+// Many clients send the same create at the same moment. For one alias, exactly one create wins, all
 // others are rejected with 409, and the link is the winner's. With one Idempotency-Key, exactly one
-// response is a fresh 201 and all others are its replays, also over several processes that contend
-// for the rows of three nodes of Cassandra.
+// response is a fresh 201 and all others are its replays, also when several processes contend for
+// the rows of three Cassandra nodes.
 import { codeOf, createLinkRequest } from '../kit/http/client.ts'
 import { problemOf } from '../kit/http/machine-clients.ts'
 import { type ManyMachines, startManyMachines } from '../kit/processes/many-machines.ts'
@@ -17,7 +17,7 @@ import { startStandalone } from '../kit/processes/standalone.ts'
 
 const CLIENTS = 64
 const FULL_ROUNDS = 200
-/** Clients of a key at the same moment; rounds take these sizes in turn. */
+/** Concurrent clients with one key; the rounds take these sizes in turn. */
 const KEY_CLIENTS = [2, 3, 8, 16, 32]
 const KEY_CLIENTS_MAX = Math.max(...KEY_CLIENTS)
 
@@ -25,10 +25,10 @@ const KEY_CLIENTS_MAX = Math.max(...KEY_CLIENTS)
 export interface AliasRaces {
   readonly rounds: number
   readonly created: number
-  readonly refused: number
+  readonly rejected: number
 }
 
-/** Runs so many rounds on the service at `port`. Throws what it found. */
+/** Runs `rounds` rounds on the service at `port`. Throws on the first violation. */
 export async function raceForAliases(given: {
   port: number
   rounds: number
@@ -38,13 +38,13 @@ export async function raceForAliases(given: {
   const connections = await Promise.all(
     Array.from({ length: CLIENTS }, () => openConnection(given.port)),
   )
-  const sum = { rounds: given.rounds, created: 0, refused: 0 }
+  const sum = { rounds: given.rounds, created: 0, rejected: 0 }
   try {
     for (let round = 0; round < given.rounds; round++) {
       const alias = `${random.int(36 ** 6).toString(36)}-${round.toString(36)}`.slice(-10)
-      const { created, refused } = await runRound(connections, alias)
+      const { created, rejected } = await runRound(connections, alias)
       sum.created += created
-      sum.refused += refused
+      sum.rejected += rejected
     }
   } finally {
     for (const connection of connections) connection.close()
@@ -57,30 +57,31 @@ async function runRound(connections: readonly RawConnection[], alias: string) {
   const requests = connections.map((_, i) =>
     requestBytes(createLinkRequest({ long_url: targetOf(i), custom_alias: alias })),
   )
-  // All are written before the first answer is looked at.
+  // All requests are sent before the first response is read.
   requests.forEach((bytes, i) => connections[i]?.send(bytes))
-  const answers = await Promise.all(connections.map((connection) => connection.nextResponse()))
-  const winners = answers.flatMap((answer, i) => (answer.status === 201 ? [i] : []))
-  const refused = answers.filter(({ status }) => status === 409).length
-  if (winners.length !== 1 || refused !== answers.length - 1) {
-    throw new Error(`${alias}: ${statusesOf(answers)}`)
+  const responses = await Promise.all(connections.map((connection) => connection.nextResponse()))
+  const winners = responses.flatMap((response, i) => (response.status === 201 ? [i] : []))
+  const rejected = responses.filter(({ status }) => status === 409).length
+  if (winners.length !== 1 || rejected !== responses.length - 1) {
+    throw new Error(`${alias}: ${statusesOf(responses)}`)
   }
   const winner = winners[0] ?? 0
-  const told = answers[winner]
-  if (told === undefined || codeOf(told) !== alias) throw new Error(`${alias}: another short_url`)
+  const winning = responses[winner]
+  if (winning === undefined || codeOf(winning) !== alias)
+    throw new Error(`${alias}: another short_url`)
   for (const connection of [connections[winner], connections.at(-1)]) {
-    const answer = await connection?.exchange({ path: `/${alias}` })
-    const location = answer === undefined ? undefined : headerOf(answer, 'Location')
+    const response = await connection?.exchange({ path: `/${alias}` })
+    const location = response === undefined ? undefined : headerOf(response, 'Location')
     if (location !== targetOf(winner)) {
-      throw new Error(`${alias}: client ${String(winner)} won, but it leads to ${String(location)}`)
+      throw new Error(`${alias}: client ${String(winner)} won, but it is ${String(location)}`)
     }
   }
-  return { created: winners.length, refused }
+  return { created: winners.length, rejected }
 }
 
-function statusesOf(answers: readonly RawResponse[]): string {
+function statusesOf(responses: readonly RawResponse[]): string {
   const counts = new Map<number, number>()
-  for (const { status } of answers) counts.set(status, (counts.get(status) ?? 0) + 1)
+  for (const { status } of responses) counts.set(status, (counts.get(status) ?? 0) + 1)
   return JSON.stringify(Object.fromEntries(counts))
 }
 
@@ -89,11 +90,11 @@ export interface KeyRaces {
   readonly rounds: number
   readonly fresh: number
   readonly replayed: number
-  /** The longest that a response took. */
+  /** The longest response time. */
   readonly msMax: number
 }
 
-/** Runs so many rounds on the `create` processes. Throws what it found. */
+/** Runs `rounds` rounds on the `create` processes. Throws on the first violation. */
 export async function raceForKeys(given: {
   machines: Pick<ManyMachines, 'creates'>
   rounds: number
@@ -130,29 +131,33 @@ async function runKeyRound(
   const bytes = requestBytes(createLinkRequest(body, { 'Idempotency-Key': name }))
   const sentMs = performance.now()
   for (const connection of connections) connection.send(bytes)
-  const answers = await Promise.all(connections.map((connection) => connection.nextResponse()))
+  const responses = await Promise.all(connections.map((connection) => connection.nextResponse()))
   const ms = performance.now() - sentMs
-  const failed = answers.find(({ status }) => status !== 201)
+  const failed = responses.find(({ status }) => status !== 201)
   if (failed !== undefined) {
     throw new Error(
-      `${name}: ${statusesOf(answers)} ${problemOf(failed)} after ${ms.toFixed(0)} ms`,
+      `${name}: ${statusesOf(responses)} ${problemOf(failed)} after ${ms.toFixed(0)} ms`,
     )
   }
-  const codes = new Set(answers.map(codeOf))
-  const replays = answers.filter((answer) => headerOf(answer, 'Idempotency-Replayed') === 'true')
-  if (codes.size !== 1 || replays.length !== answers.length - 1) {
-    throw new Error(`${name}: ${codes.size} codes, ${replays.length} replays of ${answers.length}`)
+  const codes = new Set(responses.map(codeOf))
+  const replays = responses.filter(
+    (response) => headerOf(response, 'Idempotency-Replayed') === 'true',
+  )
+  if (codes.size !== 1 || replays.length !== responses.length - 1) {
+    throw new Error(
+      `${name}: ${codes.size} codes, ${replays.length} replays of ${responses.length}`,
+    )
   }
   return { replayed: replays.length, ms }
 }
 
-/** The full size. */
-export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
+/** Runs the test at full size. */
+export async function run(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const service = await startStandalone()
   try {
     const sum = await raceForAliases({ port: service.port, rounds: FULL_ROUNDS, seed: given.seed })
     given.log(
-      `${sum.rounds} rounds of ${CLIENTS} clients: ${sum.created} × 201, ${sum.refused} × 409`,
+      `${sum.rounds} rounds of ${CLIENTS} clients: ${sum.created} × 201, ${sum.rejected} × 409`,
     )
   } finally {
     await service.stop()

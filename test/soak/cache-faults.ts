@@ -1,5 +1,5 @@
-// A Redis that is stopped, killed, flushed or partitioned from one process: redirects stay correct,
-// a fresh link redirects at once although its code was a miss just before, a disabled link stops.
+// Redis is stopped, killed, flushed or partitioned from one process: redirects stay correct, a new
+// link redirects immediately although its code was a miss just before, a disabled link stops.
 import { freshRound, type FreshFault, createDuringFault } from '../kit/links/fresh-links.ts'
 import { disableRound, type DisableFault } from '../kit/links/disabled-links.ts'
 import type { HttpClient } from '../kit/http/http-client.ts'
@@ -19,7 +19,7 @@ export type CacheFault =
   | { readonly of: 'create'; readonly fault: FreshFault }
   | { readonly of: 'disable'; readonly fault: DisableFault }
 
-/** Each of them once. */
+/** Every fault once. */
 export const cacheFaults: readonly CacheFault[] = [
   { of: 'create', fault: 'stopped' },
   { of: 'create', fault: 'killed' },
@@ -38,22 +38,22 @@ export const cacheFaults: readonly CacheFault[] = [
 /** The result of a run. */
 export interface CacheFaults {
   readonly freshRounds: number
-  /** Answers to readers who asked before and while the link was made. */
+  /** Responses to readers before and during the creation of the link. */
   readonly raced: number
   readonly flushes: number
   readonly createFaults: number
   readonly disables: number
-  /** The longest from the answer to a disable until it was gone everywhere. */
-  readonly goneMsMax: number
-  /** Redirects of a link that nothing happened to, all the while. */
+  /** The longest time from the response to a disable until no process redirects. */
+  readonly disabledMsMax: number
+  /** Redirects of a link that no request changed, during the whole run. */
   readonly steady: number
 }
 
-/** Runs so many rounds. Throws what it found. */
+/** Runs the rounds and the faults. Throws on the first violation. */
 export async function faultCache(given: {
   machines: ManyMachines
   freshRounds: number
-  /** What of Redis fails, one after the other. */
+  /** Faults of Redis, one after the other. */
   faults: readonly CacheFault[]
   seed: number
 }): Promise<CacheFaults> {
@@ -64,10 +64,10 @@ export async function faultCache(given: {
       .int(36 ** 6)
       .toString(36)
       .padStart(6, '0')
-  const creators = openHttpClients(machines.creates)
+  const createClients = openHttpClients(machines.creates)
   const readers = openHttpClients(machines.redirects)
-  const sum = { raced: 0, flushes: 0, createFaults: 0, disables: 0, goneMsMax: 0 }
-  const steady = watchSteady(readers.all, await makeSteady(creators.all, name()))
+  const sum = { raced: 0, flushes: 0, createFaults: 0, disables: 0, disabledMsMax: 0 }
+  const steady = watchSteady(readers.all, await createSteadyLink(createClients.all, name()))
   try {
     for (let round = 0; round < freshRounds && !steady.hasFailed(); round++) {
       const isFlushed = random.chance(0.1)
@@ -81,37 +81,44 @@ export async function faultCache(given: {
         await createDuringFault({ machines, alias: `c-${name()}`, fault: fault.fault })
         sum.createFaults++
       } else {
-        const goneMs = await disableRound({ machines, alias: `d-${name()}`, fault: fault.fault })
-        sum.goneMsMax = Math.max(sum.goneMsMax, Math.round(goneMs))
+        const disabledMs = await disableRound({
+          machines,
+          alias: `d-${name()}`,
+          fault: fault.fault,
+        })
+        sum.disabledMsMax = Math.max(sum.disabledMsMax, Math.round(disabledMs))
         sum.disables++
       }
     }
-    return { freshRounds, ...sum, steady: await steady.end() }
+    return { freshRounds, ...sum, steady: await steady.stop() }
   } finally {
-    await steady.end().catch(() => undefined) // thrown above, or an earlier fault is told of
-    creators.close()
+    await steady.stop().catch(() => undefined) // thrown above, unless an earlier error is
+    createClients.close()
     readers.close()
   }
 }
 
-interface Steady {
+interface SteadyLink {
   readonly code: string
   readonly target: string
 }
 
-async function makeSteady(creators: readonly HttpClient[], alias: string): Promise<Steady> {
+async function createSteadyLink(
+  createClients: readonly HttpClient[],
+  alias: string,
+): Promise<SteadyLink> {
   const target = `https://example.com/steady/${alias}`
-  await createWithRetries(creators, { key: `steady-${alias}`, target, alias: `s-${alias}` })
+  await createWithRetries(createClients, { key: `steady-${alias}`, target, alias: `s-${alias}` })
   return { code: `s-${alias}`, target }
 }
 
-/** Follows one link without pause, through every process, until it is told to end. */
-function watchSteady(readers: readonly HttpClient[], { code, target }: Steady) {
-  let isEnding = false
+/** Requests one link continuously from every process until it is stopped. */
+function watchSteady(readers: readonly HttpClient[], { code, target }: SteadyLink) {
+  let isStopping = false
   let count = 0
   let failure: unknown
-  const follow = async (reader: HttpClient) => {
-    while (!isEnding && failure === undefined) {
+  const poll = async (reader: HttpClient) => {
+    while (!isStopping && failure === undefined) {
       await expectRedirectWithoutRetry(reader, code, target).catch((error: unknown) => {
         failure = error
       })
@@ -119,28 +126,28 @@ function watchSteady(readers: readonly HttpClient[], { code, target }: Steady) {
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
-  const following = Promise.all(readers.map(follow))
+  const polling = Promise.all(readers.map(poll))
   return {
     hasFailed: () => failure !== undefined,
-    /** How often it was followed. Throws where it did not lead to its target once. */
-    async end() {
-      isEnding = true
-      await following
-      if (failure !== undefined) throw new Error('a link that nobody touched', { cause: failure })
+    /** Returns the number of redirects. Throws if one was not to the target. */
+    async stop() {
+      isStopping = true
+      await polling
+      if (failure !== undefined) throw new Error('an unchanged link failed', { cause: failure })
       return count
     },
   }
 }
 
-/** One line of figures. */
+/** The figures on one line. */
 export function renderCacheFaults(sum: CacheFaults): string {
   return Object.entries(sum)
     .map(([name, value]) => `${name} ${String(value)}`)
     .join(', ')
 }
 
-/** The full size. */
-export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
+/** Runs the test at full size. */
+export async function run(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const machines = await startManyMachines({ codes: 10_000 })
   try {
     const faults = Array.from({ length: FULL_FAULT_ROUNDS }, () => cacheFaults).flat()

@@ -1,4 +1,4 @@
-// Generated requests on keep-alive connections: no 5xx, no hang, and every link of a 201 redirects
+// Generated requests on keep-alive connections: no 5xx, no hang, and every created link redirects
 // byte for byte to the target that the contract defines.
 import { createOpenApiCheck, type OpenApiCheck } from '../kit/http/openapi-check.ts'
 import { brokenBytes, type FuzzCase, nextCase } from '../kit/http/fuzz-cases.ts'
@@ -18,18 +18,18 @@ const WORKERS = 12
 const FULL_CASES = 100_000
 const RESPONSE_MS_MAX = 5000
 const CODES_KEPT = 50
-/** Of the cases, those whose very bytes are broken; each takes a connection of its own. */
+/** The share of cases whose bytes are not HTTP; each uses its own connection. */
 const BROKEN = 0.03
 
-/** How many cases ended how. */
+/** The number of cases by result. */
 export interface FuzzCounts {
   cases: number
   broken: number
-  followed: number
+  redirects: number
   readonly byStatus: Map<number, number>
 }
 
-/** Runs so many cases on the service at `port`. Throws the first that went wrong. */
+/** Runs `cases` cases on the service at `port`. Throws on the first violation. */
 export async function fuzz(given: {
   port: number
   cases: number
@@ -38,7 +38,7 @@ export async function fuzz(given: {
   const first = await openConnection(given.port)
   const check = createOpenApiCheck(jsonOf(await first.exchange({ path: '/openapi.json' })))
   first.close()
-  const counts: FuzzCounts = { cases: 0, broken: 0, followed: 0, byStatus: new Map() }
+  const counts: FuzzCounts = { cases: 0, broken: 0, redirects: 0, byStatus: new Map() }
   const workers = Array.from({ length: WORKERS }, (_, i) => {
     const random = createRandom(given.seed + i)
     return new Worker({ random, check, counts, port: given.port }).run(given.cases / WORKERS)
@@ -61,7 +61,7 @@ class Worker {
     for (let i = 0; i < cases; i++) {
       const one = nextCase(random, this.#codes)
       counts.cases++
-      const bytes = requestBytes(one.ask)
+      const bytes = requestBytes(one.request)
       try {
         if (random.chance(BROKEN)) await this.#sendBroken(brokenBytes(random, bytes))
         else await this.#try(one)
@@ -73,50 +73,50 @@ class Worker {
     this.#connection?.close()
   }
 
-  async #try({ ask, isValid }: FuzzCase): Promise<void> {
-    const answer = await this.#exchange(ask)
-    this.#given.check(ask, answer)
-    if (isValid && answer.status !== 201 && answer.status !== 409) {
-      throw new Error(`a valid request was answered ${answer.status} ${answer.body.toString()}`)
+  async #try({ request, isValid }: FuzzCase): Promise<void> {
+    const response = await this.#exchange(request)
+    this.#given.check(request, response)
+    if (isValid && response.status !== 201 && response.status !== 409) {
+      throw new Error(`a valid request got ${response.status} ${response.body.toString()}`)
     }
-    if (answer.status !== 201 || ask.path === '/') return
-    const { long_url: sent } = JSON.parse(decode(ask.body)) as { long_url: string }
-    const code = String(jsonOf(answer)['short_url']).split('/').at(-1) ?? ''
-    await this.#mustLeadTo(code, storedForm(sent))
+    if (response.status !== 201 || request.path === '/') return
+    const { long_url: sent } = JSON.parse(decode(request.body)) as { long_url: string }
+    const code = String(jsonOf(response)['short_url']).split('/').at(-1) ?? ''
+    await this.#expectRedirect(code, storedForm(sent))
     if (this.#codes.push(code) > CODES_KEPT) this.#codes.shift()
   }
 
-  async #mustLeadTo(code: string, target: string): Promise<void> {
-    const answer = await this.#exchange({ path: `/${code}` })
-    const location = headerOf(answer, 'Location')
-    this.#given.counts.followed++
-    if (answer.status === 302 && location === target) return
-    throw new Error(`/${code} is ${answer.status} ${String(location)} instead of ${target}`)
+  async #expectRedirect(code: string, target: string): Promise<void> {
+    const response = await this.#exchange({ path: `/${code}` })
+    const location = headerOf(response, 'Location')
+    this.#given.counts.redirects++
+    if (response.status === 302 && location === target) return
+    throw new Error(`/${code} is ${response.status} ${String(location)} instead of ${target}`)
   }
 
-  async #exchange(ask: FuzzCase['ask']): Promise<RawResponse> {
+  async #exchange(request: FuzzCase['request']): Promise<RawResponse> {
     if (this.#connection?.isClosed !== false) {
       this.#connection = await openConnection(this.#given.port)
     }
-    const answer = await this.#connection.exchange(ask, RESPONSE_MS_MAX)
-    if (headerOf(answer, 'Connection') === 'close') {
+    const response = await this.#connection.exchange(request, RESPONSE_MS_MAX)
+    if (headerOf(response, 'Connection') === 'close') {
       this.#connection.close()
       this.#connection = undefined
     }
-    this.#count(answer)
-    return answer
+    this.#count(response)
+    return response
   }
 
-  /** Sends bytes and nothing after them: whatever is answered, the connection must end. */
+  /** Sends bytes, then half-closes: the connection must close, with any response but a 5xx. */
   async #sendBroken(bytes: Buffer): Promise<void> {
     this.#given.counts.broken++
     const connection = await openConnection(this.#given.port)
     connection.send(bytes)
     connection.socket.end()
-    await withinDeadline('the end of a connection', connection.closed, RESPONSE_MS_MAX)
-    const text = connection.rest.toString('latin1')
-    for (const [, status] of text.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)) {
-      if (Number(status) >= 500) throw new Error(`broken bytes were answered ${text}`)
+    await withinDeadline('a connection to close', connection.closed, RESPONSE_MS_MAX)
+    const received = connection.rest.toString('latin1')
+    for (const [, status] of received.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)) {
+      if (Number(status) >= 500) throw new Error(`broken bytes got ${received}`)
     }
     connection.close()
   }
@@ -124,7 +124,7 @@ class Worker {
   #count({ status, body }: RawResponse): void {
     const { byStatus } = this.#given.counts
     byStatus.set(status, (byStatus.get(status) ?? 0) + 1)
-    if (status >= 500) throw new Error(`answered ${status} ${body.toString()}`)
+    if (status >= 500) throw new Error(`got ${status} ${body.toString()}`)
   }
 }
 
@@ -132,23 +132,23 @@ function decode(body: string | Buffer | undefined): string {
   return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(body ?? ''))
 }
 
-/** What the contract says is stored. */
+/** The form of a target that the contract defines as stored. */
 function storedForm(sent: string): string {
   return /^[\x21-\x7e]+$/.test(sent) ? sent : new URL(sent).href
 }
 
-/** The counts as a line. */
+/** The counts on one line. */
 export function renderCounts(counts: FuzzCounts): string {
   const statuses = [...counts.byStatus].sort(([a], [b]) => a - b)
-  const told = statuses.map(([status, count]) => `${count} × ${status}`)
+  const rendered = statuses.map(([status, count]) => `${count} × ${status}`)
   return (
-    `${counts.cases} cases (${counts.broken} of broken bytes): ${told.join(', ')}; ` +
-    `${counts.followed} links followed`
+    `${counts.cases} cases (${counts.broken} with broken bytes): ${rendered.join(', ')}; ` +
+    `${counts.redirects} links redirected`
   )
 }
 
-/** The full size. */
-export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
+/** Runs the test at full size. */
+export async function run(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const service = await startStandalone({ env: { OWN_HOSTS: 'localhost' } })
   try {
     const counts = await fuzz({ port: service.port, cases: FULL_CASES, seed: given.seed })

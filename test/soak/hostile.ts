@@ -11,17 +11,17 @@ descriptors:
   - {key: k, rate_limit: {unit: hour, requests_per_unit: 5}}
 `
 
-/** The full size. */
-export async function storm({ seed, log }: { seed: number; log: (line: string) => void }) {
+/** Runs the test at full size. */
+export async function run({ seed, log }: { seed: number; log: (line: string) => void }) {
   const redis = await startRedis()
   const limiter = await startLimiter({ rules, redisPort: redis.port })
   try {
     log(renderHostileCounts(await hostileCalls({ port: limiter.grpcPort, calls: CALLS, seed })))
-    const answer = await limiter.decide({ k: 'after' })
-    if (answer.overallCode !== 'OK') throw new Error(`afterwards: ${JSON.stringify(answer)}`)
+    const response = await limiter.decide({ k: 'after' })
+    if (response.overallCode !== 'OK') throw new Error(`afterwards: ${JSON.stringify(response)}`)
     const metrics = await (await fetch(`${limiter.adminUrl}/metrics`)).text()
     const series = metrics.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length
-    if (series >= 1000) throw new Error(`there are ${String(series)} series`)
+    if (series >= 1000) throw new Error(`${String(series)} series, expected fewer than 1000`)
     log(`${String(series)} series`)
   } finally {
     await limiter.stop()

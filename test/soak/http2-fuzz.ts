@@ -14,41 +14,41 @@ const FULL_CONNECTIONS = 1_000_000
 const RSS_BYTES_MAX = 384 * 1024 * 1024
 const program = fileURLToPath(new URL('../kit/ratelimit/grpc-child.ts', import.meta.url))
 
-/** What a run came to. */
+/** The result of a run. */
 export interface Http2FuzzCounts {
   connections: number
   valid: number
-  answers: number
-  honest: number
+  responses: number
+  legitimate: number
   readonly byCode: Map<string, number>
 }
 
-/** Opens so many connections to a listener of its own. Throws what went wrong. */
+/** Opens `connections` connections to its own listener. Throws on the first violation. */
 export async function fuzzHttp2(given: {
   readonly connections: number
   readonly seed: number
 }): Promise<Http2FuzzCounts> {
-  const counts = { connections: 0, valid: 0, answers: 0, honest: 0, byCode: new Map() }
+  const counts = { connections: 0, valid: 0, responses: 0, legitimate: 0, byCode: new Map() }
   const child = spawn(process.execPath, [program])
   let errors = ''
   child.stderr.on('data', (text: Buffer) => (errors = (errors + text.toString()).slice(0, 10_000)))
-  const ended = once(child, 'exit')
+  const exited = once(child, 'exit')
   try {
-    const [line] = (await withinDeadline('its port', once(child.stdout, 'data'))) as [Buffer]
+    const [line] = (await withinDeadline('the port', once(child.stdout, 'data'))) as [Buffer]
     const port = Number(line.toString())
     const state = { isOver: false }
-    const honest = callOften(port, state, counts)
+    const legitimate = callOften(port, state, counts)
     const workers = Array.from({ length: WORKERS }, (_, i) =>
       work({ port, connections: given.connections / WORKERS, seed: given.seed + i, counts }),
     )
     await Promise.all(workers).finally(() => (state.isOver = true))
-    await honest
+    await legitimate
     await checkMemory(child)
   } finally {
     child.stdin.end()
   }
-  const [code] = (await withinDeadline('its end', ended)) as [number | null]
-  if (code !== 0 || errors !== '') throw new Error(`it ended with ${String(code)}: ${errors}`)
+  const [code] = (await withinDeadline('the exit', exited)) as [number | null]
+  if (code !== 0 || errors !== '') throw new Error(`it exited with ${String(code)}: ${errors}`)
   return counts
 }
 
@@ -61,9 +61,9 @@ async function work(given: {
   const { port, seed, counts } = given
   const random = createRandom(seed)
   for (let i = 0; i < given.connections; i += 1) {
-    const { isValid, answers, code } = await fuzzConnection(port, random)
+    const { isValid, responses, code } = await fuzzConnection(port, random)
     counts.connections += 1
-    counts.answers += answers
+    counts.responses += responses
     if (isValid) counts.valid += 1
     const key = code === undefined ? 'no GOAWAY' : `GOAWAY ${String(code)}`
     counts.byCode.set(key, (counts.byCode.get(key) ?? 0) + 1)
@@ -80,8 +80,8 @@ async function callOften(
   try {
     while (!state.isOver) {
       const { overallCode } = await client.call({ domain: 'edge', descriptors })
-      if (overallCode !== 'OK') throw new Error(`an honest call was ${String(overallCode)}`)
-      counts.honest += 1
+      if (overallCode !== 'OK') throw new Error(`a legitimate call got ${String(overallCode)}`)
+      counts.legitimate += 1
     }
   } finally {
     client.close()
@@ -90,18 +90,18 @@ async function callOften(
 
 async function checkMemory({ pid = 0 }: ChildProcess): Promise<void> {
   const bytes = await residentBytes(pid)
-  if (bytes > RSS_BYTES_MAX) throw new Error(`it takes ${String(bytes)} bytes of memory`)
+  if (bytes > RSS_BYTES_MAX) throw new Error(`it has ${String(bytes)} bytes of resident memory`)
 }
 
-/** The counts as a line. */
+/** The counts on one line. */
 export function renderHttp2FuzzCounts(counts: Http2FuzzCounts): string {
   const codes = [...counts.byCode].sort().map(([code, count]) => `${code}: ${String(count)}`)
   const sent = `${String(counts.connections)} connections (${String(counts.valid)} unchanged)`
-  const calls = `${String(counts.answers)} responses, ${String(counts.honest)} honest calls`
-  return `${sent}, ${calls}; ${codes.join(', ')}`
+  const calls = `${String(counts.legitimate)} legitimate calls`
+  return `${sent}, ${String(counts.responses)} responses, ${calls}; ${codes.join(', ')}`
 }
 
-/** The full size. */
-export async function storm({ seed, log }: { seed: number; log: (line: string) => void }) {
+/** Runs the test at full size. */
+export async function run({ seed, log }: { seed: number; log: (line: string) => void }) {
   log(renderHttp2FuzzCounts(await fuzzHttp2({ connections: FULL_CONNECTIONS, seed })))
 }

@@ -1,12 +1,12 @@
 // Attacks on the limiter's HTTP/2, each for ten minutes (SECONDS=60: for a minute), with the memory
-// of the chart: an honest client at 200 calls a second loses none, and waits little.
+// of the chart: a legitimate client at 200 calls a second loses no call, and its p99 is bounded.
 import { attacks } from '../kit/ratelimit/grpc-attacks.ts'
 import { callUnderAttack, type UnderAttack } from '../kit/ratelimit/grpc-under-attack.ts'
 import { startLimiter } from '../kit/ratelimit/limiter.ts'
 import { startRedis } from '../dependencies/redis.ts'
 
 const MIB = 2 ** 20
-/** As the chart runs it: the options of Node.js, and the container's memory limit. */
+/** As in the chart: the options of Node.js, and the container's memory limit. */
 const nodeOptions = ['--max-old-space-size=192', '--max-semi-space-size=16']
 const RESIDENT_BYTES_MAX = 384 * MIB
 const P99_MS_MAX = 50
@@ -19,8 +19,8 @@ descriptors:
   - {key: k, rate_limit: {unit: hour, requests_per_unit: 5}}
 `
 
-/** The full size. */
-export async function storm({ log }: { log: (line: string) => void }): Promise<void> {
+/** Runs the test at full size. */
+export async function run({ log }: { log: (line: string) => void }): Promise<void> {
   const redis = await startRedis()
   const faults: string[] = []
   try {
@@ -57,5 +57,5 @@ function render({ calls, lost, p50, p99, residentBytesMax, attacker }: UnderAtta
 function faultOf({ lost, p99, residentBytesMax }: UnderAttack): string | undefined {
   if (lost.length > 0) return 'calls were lost'
   if (p99 >= P99_MS_MAX) return `p99 is not below ${String(P99_MS_MAX)} ms`
-  return residentBytesMax > RESIDENT_BYTES_MAX ? 'it has too much memory' : undefined
+  return residentBytesMax > RESIDENT_BYTES_MAX ? 'its memory exceeds the limit' : undefined
 }

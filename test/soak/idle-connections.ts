@@ -1,57 +1,58 @@
-// Idle connections, and headers that arrive a byte at a time, before a real Envoy with the
-// product's bootstrap: other clients are served, slow headers get 408, and memory is bounded.
+// Idle connections, and headers that arrive a byte at a time, at a real Envoy with the product's
+// bootstrap: other clients get responses, slow headers get 408, and memory is bounded.
 import { type Edge, startEdge, startPod } from '../kit/edge/edge.ts'
 import { openConnection, type RawConnection } from '../kit/http/raw-http.ts'
 import { residentBytes } from '../kit/resident-bytes.ts'
 import { freePort } from '../dependencies/free-ports.ts'
 
-const FULL_SIZE = { idle: 10_000, slow: 500, asked: 5000 }
-/** Opened at once: more would overflow what the kernel lets wait. */
+const FULL_SIZE = { idle: 10_000, slow: 500, requests: 5000 }
+/** Connections opened concurrently; more would overflow the listen backlog. */
 const OPENING = 256
-const ASKING = 8
+const SENDERS = 8
 const BYTE_EVERY_MS = 100
-/** What Envoy may take for a connection that is open, its buffers empty. */
+/** The memory that an open connection with empty buffers may use in Envoy. */
 const BYTES_EACH_MAX = 64 * 1024
-const CUT_MS_MAX = 10_000
-const slowHead = 'GET /a HTTP/1.1\r\nHost: x\r\nX-Slow: '
+const TIMEOUT_MS_MAX = 10_000
+const slowHeaders = 'GET /a HTTP/1.1\r\nHost: x\r\nX-Slow: '
 
-/** What a run was like. */
+/** The result of a run. */
 export interface IdleOutcome {
-  /** Connections that Envoy holds open once all are made. */
+  /** Open connections in Envoy after all are opened. */
   readonly open: number
-  /** Slow heads that were answered 408. */
-  readonly cut: number
+  /** Requests with slow headers that got 408. */
+  readonly timedOut: number
   readonly slowestMs: number
   readonly bytesBefore: number
   readonly bytesAfter: number
 }
 
-/** How many of each. `asked` are the requests of others meanwhile. */
+/** The number of connections; `requests` are those of other clients meanwhile. */
 interface Size {
   readonly idle: number
   readonly slow: number
-  readonly asked: number
+  readonly requests: number
 }
 
-/** Opens them before an edge whose time for a head is short. Throws what it found. */
+/** Opens them to an edge with a short timeout for headers. Throws on the first violation. */
 export async function holdIdleConnections(edge: Edge, size: Size): Promise<IdleOutcome> {
-  await askMany(edge, size.asked) // what serving itself takes is taken before
+  await sendMany(edge, size.requests) // so that memory for serving is already allocated
   const bytesBefore = await residentBytes(edge.envoy.pid)
   const idle = await openMany(edge.port, size.idle)
   const slow = await openMany(edge.port, size.slow)
   const stopDripping = drip(slow)
   try {
-    const cutting = slow.map((connection) => connection.nextResponse({ msMax: CUT_MS_MAX }))
-    const slowestMs = await askMany(edge, size.asked)
-    const cut = (await Promise.all(cutting)).filter(({ status }) => status === 408).length
-    if (cut < size.slow) throw new Error(`${cut} of ${size.slow} slow heads were cut`)
+    const timeouts = slow.map((connection) => connection.nextResponse({ msMax: TIMEOUT_MS_MAX }))
+    const slowestMs = await sendMany(edge, size.requests)
+    const timedOut = (await Promise.all(timeouts)).filter(({ status }) => status === 408).length
+    if (timedOut < size.slow)
+      throw new Error(`${timedOut} of ${size.slow} requests with slow headers got 408`)
     const open = await edge.envoy.stat('^http.edge.downstream_cx_active$')
     if (open < size.idle) throw new Error(`${open} of ${size.idle} connections are open`)
     const bytesAfter = await residentBytes(edge.envoy.pid)
     if (bytesAfter - bytesBefore > size.idle * BYTES_EACH_MAX) {
       throw new Error(`Envoy has grown from ${bytesBefore} to ${bytesAfter} bytes`)
     }
-    return { open, cut, slowestMs, bytesBefore, bytesAfter }
+    return { open, timedOut, slowestMs, bytesBefore, bytesAfter }
   } finally {
     stopDripping()
     for (const connection of [...idle, ...slow]) connection.close()
@@ -67,9 +68,9 @@ async function openMany(port: number, count: number): Promise<RawConnection[]> {
   return opened
 }
 
-/** Sends heads without an end, a byte at a time. */
+/** Sends headers that never complete, a byte at a time. */
 function drip(connections: readonly RawConnection[]): () => void {
-  for (const connection of connections) connection.send(slowHead)
+  for (const connection of connections) connection.send(slowHeaders)
   const timer = setInterval(() => {
     for (const connection of connections) {
       if (!connection.isClosed) connection.send('x')
@@ -80,35 +81,35 @@ function drip(connections: readonly RawConnection[]): () => void {
   }
 }
 
-/** Requests of others, each on a connection of its own; resolves to the slowest one's time. */
-async function askMany(edge: Edge, count: number): Promise<number> {
-  let asked = 0
+/** Requests of other clients, each on its own connection; resolves to the longest time. */
+async function sendMany(edge: Edge, count: number): Promise<number> {
+  let requests = 0
   let slowestMs = 0
-  const ask = async () => {
-    while (asked < count) {
-      const client = `198.51.100.${asked++ % 250}`
+  const sendUntilDone = async () => {
+    while (requests < count) {
+      const client = `198.51.100.${requests++ % 250}`
       const startedMs = performance.now()
       const { status } = await edge.send({ path: '/a', client })
-      if (status !== 302) throw new Error(`a request was answered ${status}`)
+      if (status !== 302) throw new Error(`a request got ${status}`)
       slowestMs = Math.max(slowestMs, performance.now() - startedMs)
     }
   }
-  await Promise.all(Array.from({ length: ASKING }, ask))
+  await Promise.all(Array.from({ length: SENDERS }, sendUntilDone))
   return slowestMs
 }
 
-/** The full size. */
-export async function storm({ log }: { log: (line: string) => void }): Promise<void> {
+/** Runs the test at full size. */
+export async function run({ log }: { log: (line: string) => void }): Promise<void> {
   const pod = await startPod()
-  const limiterPorts = [await freePort()] // nobody listens: limits are the edge's own
+  const limiterPorts = [await freePort()] // no limiter listens, so that the local limits apply
   const settings = { requestHeadersTimeout: '2s', redirectBurst: 1e6, redirectPerSecond: 1e6 }
   const edge = await startEdge({ podPort: pod.port, limiterPorts, settings })
   try {
     const outcome = await holdIdleConnections(edge, FULL_SIZE)
-    const { open, cut, slowestMs, bytesBefore, bytesAfter } = outcome
+    const { open, timedOut, slowestMs, bytesBefore, bytesAfter } = outcome
     const [before, after] = [bytesBefore, bytesAfter].map((bytes) => (bytes / 2 ** 20).toFixed(0))
-    log(`${open} connections open, ${cut} slow heads cut; Envoy had ${before} MiB, has ${after}`)
-    log(`${FULL_SIZE.asked} requests of others, the slowest ${slowestMs.toFixed(0)} ms`)
+    log(`${open} connections open, ${timedOut} × 408; Envoy had ${before} MiB, then ${after}`)
+    log(`${FULL_SIZE.requests} requests of other clients, the slowest ${slowestMs.toFixed(0)} ms`)
   } finally {
     await edge.stop()
     pod.close()

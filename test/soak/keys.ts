@@ -6,8 +6,8 @@ import { maxByQuarter, residentBytes } from '../kit/resident-bytes.ts'
 import { clientOf, type RedisServer, startRedis } from '../dependencies/redis.ts'
 
 /**
- * The memory of the fallback holds 100,000: with more than these it only replaces. The warm-up is
- * longer than what is judged: in less time the collector of garbage has not found its rhythm.
+ * The fallback keeps 100,000 counters: with more keys it only replaces them. The warm-up is longer
+ * than the measured phase, because the garbage collector needs that long to reach a steady state.
  */
 const FULL_SIZE = {
   shared: { warmUp: 1_500_000, keys: 1_000_000 },
@@ -16,7 +16,7 @@ const FULL_SIZE = {
 const WORKERS = 8
 const DESCRIPTORS_MAX = 48
 const SAMPLES = 200
-/** For the full size, in which memory has its size after the warm-up. */
+/** For the full size, whose memory is stable after the warm-up. */
 const FULL_GROWTH_MAX = 1.1
 const SERIES_MAX = 1000
 const LONG_CHARACTERS = 2000
@@ -48,9 +48,9 @@ const plainKeys = [
   'leaky',
 ]
 
-/** What a run was like. */
+/** The result of a run. */
 export interface KeysOutcome {
-  /** Most memory of each quarter of the calls after the warm-up, in bytes. */
+  /** The most memory in each quarter of the calls after the warm-up, in bytes. */
   readonly sharedBytes: readonly number[]
   readonly localBytes: readonly number[]
   readonly sharedSeconds: number
@@ -62,43 +62,43 @@ export interface KeysOutcome {
   readonly series: number
 }
 
-/** How many keys are asked for, first those after which the process has its size. */
+/** The number of keys: first those of the warm-up. */
 interface Size {
   readonly warmUp: number
   readonly keys: number
 }
 
-/** Asks for so many keys with Redis, then for others without. Throws what is out of bounds. */
+/** Requests these keys with Redis, then others without it. Throws if a bound is exceeded. */
 export async function requestManyKeys(given: {
   readonly shared: Size
   readonly local: Size
-  /** The most of the last quarter of the samples, as part of the most of the second one. */
+  /** Bound of the most memory in the last quarter, relative to that of the second one. */
   readonly growthMax: number
   readonly seed: number
 }): Promise<KeysOutcome> {
   const redis = await startRedis()
-  // Every key of the first part is to be a counter in Redis.
+  // Small enough that every key with Redis becomes a counter there.
   const env = { LOCAL_CACHE_SIZE_IN_BYTES: '1048576' }
   const limiter = await startExactLimiter({ rules, redisPort: redis.port, env })
   try {
     const names = createNames()
     const random = createRandom(given.seed)
-    const ask = async ({ warmUp, keys }: Size) => {
-      await askPhase({ limiter, names, keys: warmUp, random })
-      return askPhase({ limiter, names, keys, random })
+    const sendPhases = async ({ warmUp, keys }: Size) => {
+      await sendPhase({ limiter, names, keys: warmUp, random })
+      return sendPhase({ limiter, names, keys, random })
     }
-    const shared = await ask(given.shared)
+    const shared = await sendPhases(given.shared)
     const counters = await countersIn(redis)
     const keysShared = given.shared.warmUp + given.shared.keys
     if (counters < keysShared) throw new Error(`Redis has ${counters} of ${keysShared} keys`)
     await redis.kill()
-    const local = await ask(given.local)
+    const local = await sendPhases(given.local)
     const metrics = await (await fetch(`${limiter.adminUrl}/metrics`)).text()
     const fallbacks = fallbacksIn(metrics)
     if (fallbacks < given.local.keys)
       throw new Error(`only ${fallbacks} were decided without Redis`)
     const series = metrics.split('\n').filter((line) => /^[^#]/.test(line)).length
-    if (series >= SERIES_MAX) throw new Error(`there are ${series} series`)
+    if (series >= SERIES_MAX) throw new Error(`${series} series, expected fewer than ${SERIES_MAX}`)
     const [sharedBytes, localBytes] = [shared, local].map(({ samples }) => {
       return flatQuarters(samples, given.growthMax)
     })
@@ -131,7 +131,7 @@ export function renderKeysOutcome(outcome: KeysOutcome): string {
   ].join(' ')
 }
 
-/** Values that were never there before. */
+/** Values that occur once. */
 function createNames(): (random: Random) => string {
   let names = 0
   return (random) => {
@@ -140,7 +140,7 @@ function createNames(): (random: Random) => string {
   }
 }
 
-async function askPhase(given: {
+async function sendPhase(given: {
   limiter: Limiter
   names: (random: Random) => string
   keys: number
@@ -149,41 +149,41 @@ async function askPhase(given: {
   const { limiter, names, keys, random } = given
   const startedMs = performance.now()
   const samples: number[] = []
-  let asked = 0
+  let sent = 0
   const workers = Array.from({ length: WORKERS }, async () => {
-    while (asked < keys) {
+    while (sent < keys) {
       const count = 1 + random.int(DESCRIPTORS_MAX)
-      // A call that is denied leaves no counter of the others: so it asks for nothing else.
+      // A denied call counts no other descriptor: all of its descriptors are over their limits.
       const next = random.chance(0.1) ? nextDenied : nextDescriptor
       const descriptors = Array.from({ length: count }, () => next(random, names(random)))
-      asked += count
-      const answer = (await limiter.client.call({ domain: 'shop', descriptors })) as unknown
-      const { statuses } = answer as RateLimitReply
+      sent += count
+      const response = (await limiter.client.call({ domain: 'shop', descriptors })) as unknown
+      const { statuses } = response as RateLimitReply
       if (statuses.some(({ currentLimit }) => currentLimit === null) || statuses.length !== count) {
-        throw new Error(`a key met no limit: ${JSON.stringify([descriptors, statuses])}`)
+        throw new Error(`a key has no limit: ${JSON.stringify([descriptors, statuses])}`)
       }
-      if (random.chance(0.01)) await askElsewhere(limiter, names(random))
-      if (asked >= (samples.length / SAMPLES) * keys) samples.push(await residentBytes(limiter.pid))
+      if (random.chance(0.01)) await callOtherDomain(limiter, names(random))
+      if (sent >= (samples.length / SAMPLES) * keys) samples.push(await residentBytes(limiter.pid))
     }
   })
   await Promise.all(workers)
   return { samples, seconds: (performance.now() - startedMs) / 1000 }
 }
 
-/** Of a rule, or with a limit that the caller brings. */
+/** A descriptor of a rule, or with its own limit in the request. */
 function nextDescriptor(random: Random, value: string): object {
   if (!random.chance(0.1)) return { entries: [{ key: random.pick(plainKeys), value }] }
-  const brought = { requestsPerUnit: 1 + random.int(9), unit: random.pick(['DAY', 'YEAR']) }
-  return { entries: [{ key: random.pick(['plain', 'brought']), value }], limit: brought }
+  const ownLimit = { requestsPerUnit: 1 + random.int(9), unit: random.pick(['DAY', 'YEAR']) }
+  return { entries: [{ key: random.pick(['plain', 'unlisted']), value }], limit: ownLimit }
 }
 
-/** Over its limit at once. */
+/** A descriptor that exceeds its limit immediately. */
 function nextDenied(_: Random, value: string): object {
   return { entries: [{ key: 'tight', value }], hitsAddend: { value: 2 } }
 }
 
-/** In a domain that no rule knows. */
-async function askElsewhere({ client }: Limiter, domain: string): Promise<void> {
+/** A call in a domain without rules. */
+async function callOtherDomain({ client }: Limiter, domain: string): Promise<void> {
   await client.call({ domain, descriptors: [{ entries: [{ key: 'plain', value: domain }] }] })
 }
 
@@ -201,7 +201,7 @@ function fallbacksIn(metrics: string): number {
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 
-/** The most of each quarter. Throws where the last one is more than the second allows. */
+/** The most memory of each quarter. Throws if the last exceeds the bound of the second. */
 function flatQuarters(samples: readonly number[], growthMax: number): readonly number[] {
   const most = maxByQuarter(samples)
   const [, second = 0, , last = Infinity] = most
@@ -209,7 +209,7 @@ function flatQuarters(samples: readonly number[], growthMax: number): readonly n
   return most
 }
 
-/** The full size. */
-export async function storm({ seed, log }: { seed: number; log: (line: string) => void }) {
+/** Runs the test at full size. */
+export async function run({ seed, log }: { seed: number; log: (line: string) => void }) {
   log(renderKeysOutcome(await requestManyKeys({ ...FULL_SIZE, growthMax: FULL_GROWTH_MAX, seed })))
 }

@@ -21,24 +21,24 @@ const KILL_AFTER_MS_MAX = 1500
 /** A start takes about this long; some are killed within it. */
 const START_MS = 600
 
-/** One request to create a link, and the code that its 201 told; none where no answer came. */
+/** A request to create a link, and the code in its 201; undefined without a response. */
 interface Sent {
-  readonly ask: RawRequest
+  readonly request: RawRequest
   readonly target: string
   readonly hasKey: boolean
   code?: string
 }
 
-/** What the rounds gave. */
+/** The result of the rounds. */
 export interface Kills {
   kills: number
   killedStarts: number
   acknowledged: number
-  unanswered: number
+  unacknowledged: number
   checked: number
 }
 
-/** Runs so many rounds on a database of its own. Throws what it found. */
+/** Runs `rounds` rounds on a new database. Throws on the first violation. */
 export async function killRounds(given: {
   rounds: number
   seed: number
@@ -46,7 +46,7 @@ export async function killRounds(given: {
 }): Promise<Kills> {
   const random = createRandom(given.seed)
   const dataDir = await mkdtemp(join(tmpdir(), 'curtail-kill-'))
-  const sum: Kills = { kills: 0, killedStarts: 0, acknowledged: 0, unanswered: 0, checked: 0 }
+  const sum: Kills = { kills: 0, killedStarts: 0, acknowledged: 0, unacknowledged: 0, checked: 0 }
   const codes = new Set<string>()
   let sent: Sent[] = []
   try {
@@ -60,14 +60,15 @@ export async function killRounds(given: {
       }
       sent = await killUnderLoad(service, { random, round })
       sum.kills++
-      const told = sent.flatMap(({ code }) => (code === undefined ? [] : [code]))
-      for (const code of told) {
+      const acknowledged = sent.flatMap(({ code }) => (code === undefined ? [] : [code]))
+      for (const code of acknowledged) {
         if (codes.has(code)) throw new Error(`the code ${code} was issued twice`)
         codes.add(code)
       }
-      sum.acknowledged += told.length
-      sum.unanswered += sent.length - told.length
-      given.log(`round ${round + 1}: ${told.length} told, ${sent.length - told.length} in flight`)
+      sum.acknowledged += acknowledged.length
+      const unacknowledged = sent.length - acknowledged.length
+      sum.unacknowledged += unacknowledged
+      given.log(`round ${round + 1}: ${acknowledged.length} × 201, ${unacknowledged} in flight`)
     }
   } finally {
     await rm(dataDir, { recursive: true, force: true })
@@ -75,7 +76,7 @@ export async function killRounds(given: {
   return sum
 }
 
-/** Kills a process while it starts; 1 if it had not become ready before. */
+/** Kills a process while it starts; 1 if it was not ready before. */
 async function killStart(dataDir: string, random: Random): Promise<number> {
   const afterMs = random.int(START_MS)
   const starting = startStandalone({
@@ -102,7 +103,7 @@ async function killUnderLoad(
     Array.from({ length: CLIENTS }, () => openConnection(service.port)),
   )
   const working = connections.map((connection, client) =>
-    createWithoutEnd(connection, { sent, name: `${String(round)}-${String(client)}`, random }),
+    createUntilClosed(connection, { sent, name: `${String(round)}-${String(client)}`, random }),
   )
   await sleep(random.int(KILL_AFTER_MS_MAX))
   service.child.kill('SIGKILL')
@@ -111,8 +112,8 @@ async function killUnderLoad(
   return sent
 }
 
-/** Creates links one after another until the connection breaks. */
-async function createWithoutEnd(
+/** Creates links one after another until the connection closes. */
+async function createUntilClosed(
   connection: RawConnection,
   given: { sent: Sent[]; name: string; random: Random },
 ): Promise<void> {
@@ -121,11 +122,11 @@ async function createWithoutEnd(
     const target = `https://example.com/${name}?q=%7e`
     const hasKey = given.random.chance(0.5)
     const body = { long_url: target, ...(given.random.chance(0.3) && { ttl_days: 1 }) }
-    const ask = createLinkRequest(body, hasKey ? { 'Idempotency-Key': name } : {})
-    const one: Sent = { ask, target, hasKey }
-    given.sent.push(one)
+    const request = createLinkRequest(body, hasKey ? { 'Idempotency-Key': name } : {})
+    const entry: Sent = { request, target, hasKey }
+    given.sent.push(entry)
     try {
-      one.code = codeOf(await connection.exchange(ask))
+      entry.code = codeOf(await connection.exchange(request))
     } catch (error) {
       if (String(error).includes('no link was created')) throw error
       connection.close()
@@ -134,12 +135,13 @@ async function createWithoutEnd(
   }
 }
 
-/** Holds every request of the round before against what is there now; how many were checked. */
+/** Checks the link of every request of the previous round; returns the number of checks. */
 async function checkAll(service: Standalone, sent: readonly Sent[]): Promise<number> {
   const left = [...sent]
   const checker = async () => {
     const connection = await openConnection(service.port)
-    for (let one = left.pop(); one !== undefined; one = left.pop()) await check(connection, one)
+    for (let entry = left.pop(); entry !== undefined; entry = left.pop())
+      await check(connection, entry)
     connection.close()
   }
   await Promise.all(Array.from({ length: CHECKERS }, checker))
@@ -148,34 +150,36 @@ async function checkAll(service: Standalone, sent: readonly Sent[]): Promise<num
 
 async function check(
   connection: RawConnection,
-  { ask, target, hasKey, code }: Sent,
+  { request, target, hasKey, code }: Sent,
 ): Promise<void> {
   if (code !== undefined) await expectRedirect(connection, { code, target })
   if (!hasKey) return
-  const again = await connection.exchange(ask)
-  const codeNow = codeOf(again)
-  if (code !== undefined && codeNow !== code) throw new Error(`${code} is ${codeNow} by its key`)
-  if (code !== undefined && headerOf(again, 'Idempotency-Replayed') !== 'true') {
+  const retry = await connection.exchange(request)
+  const currentCode = codeOf(retry)
+  if (code !== undefined && currentCode !== code)
+    throw new Error(`${code} is ${currentCode} by its key`)
+  if (code !== undefined && headerOf(retry, 'Idempotency-Replayed') !== 'true') {
     throw new Error(`${code} was created twice with its key`)
   }
-  await expectRedirect(connection, { code: codeNow, target })
+  await expectRedirect(connection, { code: currentCode, target })
 }
 
 async function expectRedirect(
   connection: RawConnection,
   { code, target }: { code: string; target: string },
 ): Promise<void> {
-  const answer = await connection.exchange({ path: `/${code}` })
-  const location = headerOf(answer, 'Location')
-  if (answer.status === 302 && location === target) return
-  throw new Error(`${code} was told for ${target}: now ${answer.status} ${String(location)}`)
+  const response = await connection.exchange({ path: `/${code}` })
+  const location = headerOf(response, 'Location')
+  if (response.status === 302 && location === target) return
+  throw new Error(`${code} was created for ${target}: now ${response.status} ${String(location)}`)
 }
 
-/** The full size. */
-export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
+/** Runs the test at full size. */
+export async function run(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const sum = await killRounds({ ...given, rounds: FULL_ROUNDS })
   given.log(
     `${sum.kills} kills under load, ${sum.killedStarts} while starting: ` +
-      `${sum.acknowledged} links told and none lost, ${sum.unanswered} requests without an answer`,
+      `${sum.acknowledged} links acknowledged and none lost, ` +
+      `${sum.unacknowledged} requests without a response`,
   )
 }

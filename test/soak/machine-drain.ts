@@ -18,64 +18,69 @@ import { withinDeadline, waitFor } from '../kit/wait-for.ts'
 
 const CLIENTS = 32
 const FULL_ROUNDS = 20
-/** Requests that are answered before the signal. */
-const WARM = 200
-const END_MS_MAX = 40_000
+/** Responses before the signal. */
+const WARM_UP_RESPONSES = 200
+const STOP_MS_MAX = 40_000
 
 /** The result of a run. */
 export interface MachineDrain {
-  readonly answered: number
+  readonly responses: number
   /** Responses after the signal. */
-  readonly late: number
-  readonly endMs: number
+  readonly responsesAfterSignal: number
+  readonly stopMs: number
 }
 
-/** Stops one more process of a role under load. Throws what it found. */
+/** Starts another process of a role and stops it under load. Throws on the first violation. */
 export async function drainMachine(
   machines: ManyMachines,
   role: Machine['role'],
 ): Promise<MachineDrain> {
   const machine = await machines.startMachine(role)
   const readers = openHttpClients(machines.redirects)
-  const made: { code: string; target: string }[] = []
-  const load = role === 'create' ? createLoad(made) : await redirectLoad(machines)
-  let answered = 0
-  let late = 0
-  let isEnding = false
-  const onAnswer = () => {
-    answered++
-    if (isEnding) late++
+  const created: { code: string; target: string }[] = []
+  const load = role === 'create' ? createLoad(created) : await redirectLoad(machines)
+  let responses = 0
+  let responsesAfterSignal = 0
+  let isSignalled = false
+  const onResponse = () => {
+    responses++
+    if (isSignalled) responsesAfterSignal++
   }
   try {
     const connections = await Promise.all(
       Array.from({ length: CLIENTS }, () => openConnection(machine.port)),
     )
     const { check, next } = load
-    await waitFor('a first good answer', async () => {
+    await waitFor('a first expected response', async () => {
       const [first] = connections
-      const ask = next()
-      if (first === undefined) throw new Error('there is no connection')
-      const answer = await first.exchange(ask)
-      if (answer.status === 503) return false // a process that is new on a busy machine
-      check(ask, answer)
+      const request = next()
+      if (first === undefined) throw new Error('no connection')
+      const response = await first.exchange(request)
+      if (response.status === 503) return false // the process just started on a busy machine
+      check(request, response)
       return true
     })
-    const working = connections.map((connection) => work(connection, { ...load, onAnswer }))
-    await Promise.race([waitFor('a load', () => answered >= WARM), Promise.all(working)])
-    isEnding = true
+    const working = connections.map((connection) => work(connection, { ...load, onResponse }))
+    await Promise.race([
+      waitFor('a load', () => responses >= WARM_UP_RESPONSES),
+      Promise.all(working),
+    ])
+    isSignalled = true
     const signalledMs = performance.now()
     machine.child.kill('SIGTERM')
-    await withinDeadline('the last answers', Promise.all(working), END_MS_MAX)
-    const how = await withinDeadline('the end', machine.exited, END_MS_MAX)
-    const said = machine.log.map(({ msg }) => msg)
-    if (how !== 0) throw new Error(`${role} ended with ${String(how)}: ${said.join(', ')}`)
-    if (said.at(-1) !== 'stopped') throw new Error(`${role} said ${said.join(', ')}`)
-    const ills = machine.log.filter(({ level }) => level === 'error' || level === 'fatal')
-    if (ills.length > 0) throw new Error(`${role} said ${JSON.stringify(ills)}`)
-    for (const { code, target } of made) {
+    await withinDeadline('the last responses', Promise.all(working), STOP_MS_MAX)
+    const exitCode = await withinDeadline('the exit', machine.exited, STOP_MS_MAX)
+    const messages = machine.log.map(({ msg }) => msg)
+    if (exitCode !== 0) {
+      throw new Error(`${role} exited with ${String(exitCode)}: ${messages.join(', ')}`)
+    }
+    if (messages.at(-1) !== 'stopped') throw new Error(`${role} logged ${messages.join(', ')}`)
+    const errors = machine.log.filter(({ level }) => level === 'error' || level === 'fatal')
+    if (errors.length > 0) throw new Error(`${role} logged ${JSON.stringify(errors)}`)
+    for (const { code, target } of created) {
       for (const reader of readers.all) await expectRedirect(reader, code, target)
     }
-    return { answered, late, endMs: Math.round(performance.now() - signalledMs) }
+    return { responses, responsesAfterSignal, stopMs: Math.round(performance.now() - signalledMs) }
   } finally {
     readers.close()
   }
@@ -84,17 +89,17 @@ export async function drainMachine(
 interface Load {
   readonly next: () => RawRequest
   /** Throws if the response is not the expected one. */
-  readonly check: (ask: RawRequest, answer: RawResponse) => void
+  readonly check: (request: RawRequest, response: RawResponse) => void
 }
 
-function createLoad(made: { code: string; target: string }[]): Load {
+function createLoad(created: { code: string; target: string }[]): Load {
   const run = Math.floor(Math.random() * 2 ** 31).toString(36)
   let requests = 0
   return {
     next: () => createLinkRequest({ long_url: `https://example.com/${run}/${String(requests++)}` }),
-    check(ask, answer) {
-      const { long_url: target } = JSON.parse(String(ask.body)) as { long_url: string }
-      made.push({ code: codeOf(answer), target })
+    check(request, response) {
+      const { long_url: target } = JSON.parse(String(request.body)) as { long_url: string }
+      created.push({ code: codeOf(response), target })
     },
   }
 }
@@ -102,46 +107,46 @@ function createLoad(made: { code: string; target: string }[]): Load {
 async function redirectLoad({ creates }: ManyMachines): Promise<Load> {
   const { all, close } = openHttpClients(creates)
   const target = 'https://example.com/drained'
-  const answer = await all[0]?.send(createLinkRequest({ long_url: target }))
+  const response = await all[0]?.send(createLinkRequest({ long_url: target }))
   close()
-  if (answer === undefined) throw new Error('there is nobody to ask')
-  const code = codeOf(answer)
+  if (response === undefined) throw new Error('no create process')
+  const code = codeOf(response)
   let requests = 0
   return {
-    // Some are in memory, others are looked up through cache and store.
+    // Some are in memory, others are read from cache and store.
     next: () => ({ path: requests++ % 4 === 0 ? `/d${requests.toString(36)}` : `/${code}` }),
-    check({ path }, got) {
-      // On a busy machine the look-up of a code that is not there may run out of its deadline.
-      const isAbsent = got.status === 404 || got.status === 503
-      const isWell = path === `/${code}` ? isRedirectTo(got, target) : isAbsent
-      if (!isWell) throw new Error(`${path}: ${String(got.status)}`)
+    check({ path }, received) {
+      // On a busy machine the lookup of an unknown code may exceed its deadline.
+      const isMiss = received.status === 404 || received.status === 503
+      const isExpected = path === `/${code}` ? isRedirectTo(received, target) : isMiss
+      if (!isExpected) throw new Error(`${path}: ${String(received.status)}`)
     },
   }
 }
 
-/** Asks without pause until it is told that its connection closes. Throws at a lost request. */
+/** Sends requests until a response closes the connection. Throws if a request is lost. */
 async function work(
   connection: RawConnection,
-  { next, check, onAnswer }: Load & { onAnswer: () => void },
+  { next, check, onResponse }: Load & { onResponse: () => void },
 ): Promise<void> {
   for (;;) {
-    const ask = next()
-    const answer = await connection.exchange(ask)
-    check(ask, answer)
-    onAnswer()
-    if (headerOf(answer, 'Connection') === 'close') return
+    const request = next()
+    const response = await connection.exchange(request)
+    check(request, response)
+    onResponse()
+    if (headerOf(response, 'Connection') === 'close') return
   }
 }
 
-/** One line of figures. */
+/** The figures on one line. */
 export function renderDrain(role: string, sum: MachineDrain): string {
-  const { answered, late, endMs } = sum
-  const end = `ended in ${String(endMs)} ms`
-  return `${role}: ${String(answered)} answered, ${String(late)} after SIGTERM, ${end}`
+  const { responses, responsesAfterSignal, stopMs } = sum
+  const afterSignal = `${String(responsesAfterSignal)} after SIGTERM`
+  return `${role}: ${String(responses)} responses, ${afterSignal}, stopped in ${String(stopMs)} ms`
 }
 
-/** The full size. */
-export async function storm({ log }: { log: (line: string) => void }): Promise<void> {
+/** Runs the test at full size. */
+export async function run({ log }: { log: (line: string) => void }): Promise<void> {
   const machines = await startManyMachines({ codes: 50_000 })
   try {
     for (let round = 0; round < FULL_ROUNDS; round++) {

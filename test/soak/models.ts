@@ -18,54 +18,54 @@ type Log = (line: string) => void
 const STATES_MAX = 1_500_000
 const WALKS = 20_000
 
-/** Runs every model; throws at the first that does not hold, or mutant that is not seen. */
-export async function storm({ seed, log }: { seed: number; log: Log }): Promise<void> {
+/** Runs every model. Throws if a model has a violation, or a mutant has none. */
+export async function run({ seed, log }: { seed: number; log: Log }): Promise<void> {
   const random = randomFrom(seed)
-  for (const { name, setup, unknowns, crashes } of largeClaimScenarios) {
-    await mustHold(name, { ...claimScenario(setup), unknowns, crashes }, log)
+  for (const { name, setup, timeouts, crashes } of largeClaimScenarios) {
+    await mustHold(name, { ...claimScenario(setup), timeouts, crashes }, log)
   }
-  for (const { name, setup, unknowns, crashes } of largePoolScenarios) {
-    await mustHold(name, { ...poolScenario(setup), unknowns, crashes }, log)
+  for (const { name, setup, timeouts, crashes } of largePoolScenarios) {
+    await mustHold(name, { ...poolScenario(setup), timeouts, crashes }, log)
   }
-  for (const { name, setup, unknowns, crashes } of largeCacheScenarios) {
-    await mustHold(name, { ...cacheScenario(setup), unknowns, crashes }, log)
+  for (const { name, setup, timeouts, crashes } of largeCacheScenarios) {
+    await mustHold(name, { ...cacheScenario(setup), timeouts, crashes }, log)
   }
-  for (const { name, setup, unknowns, crashes } of largeChangeScenarios) {
-    await mustHold(name, { ...changeScenario(setup), unknowns, crashes }, log)
+  for (const { name, setup, timeouts, crashes } of largeChangeScenarios) {
+    await mustHold(name, { ...changeScenario(setup), timeouts, crashes }, log)
   }
-  for (const { name, setup, unknowns, crashes } of walkedClaimScenarios) {
+  for (const { name, setup, timeouts, crashes } of walkedClaimScenarios) {
     const options = { walks: WALKS, random }
-    check(name, await walk({ ...claimScenario(setup), unknowns, crashes }, options), log)
+    check(name, await walk({ ...claimScenario(setup), timeouts, crashes }, options), log)
   }
-  for (const { name, setup, unknowns, crashes } of walkedPoolScenarios) {
+  for (const { name, setup, timeouts, crashes } of walkedPoolScenarios) {
     const options = { walks: WALKS, random }
-    check(name, await walk({ ...poolScenario(setup), unknowns, crashes }, options), log)
+    check(name, await walk({ ...poolScenario(setup), timeouts, crashes }, options), log)
   }
-  for (const { name, setup, unknowns, crashes } of walkedCacheScenarios) {
+  for (const { name, setup, timeouts, crashes } of walkedCacheScenarios) {
     const options = { walks: WALKS, random }
-    check(name, await walk({ ...cacheScenario(setup), unknowns, crashes }, options), log)
+    check(name, await walk({ ...cacheScenario(setup), timeouts, crashes }, options), log)
   }
-  for (const { name, setup, unknowns, crashes, breaks } of claimMutants) {
-    const scenario = { ...claimScenario(setup), unknowns: unknowns + 1, crashes: crashes + 1 }
-    mustBeSeen(name, { breaks, found: await explore(scenario) })
+  for (const { name, setup, timeouts, crashes, breaks } of claimMutants) {
+    const scenario = { ...claimScenario(setup), timeouts: timeouts + 1, crashes: crashes + 1 }
+    mustBeFound(name, { breaks, found: await explore(scenario) })
   }
-  for (const { name, setup, unknowns, crashes, breaks } of poolMutants) {
-    const scenario = { ...poolScenario(setup), unknowns: unknowns + 1, crashes: crashes + 1 }
-    mustBeSeen(name, { breaks, found: await explore(scenario) })
+  for (const { name, setup, timeouts, crashes, breaks } of poolMutants) {
+    const scenario = { ...poolScenario(setup), timeouts: timeouts + 1, crashes: crashes + 1 }
+    mustBeFound(name, { breaks, found: await explore(scenario) })
   }
-  for (const { name, setup, unknowns, crashes, breaks } of cacheMutants) {
-    const scenario = { ...cacheScenario(setup), unknowns, crashes }
-    mustBeSeen(name, { breaks, found: await explore(scenario, { stopAtFirst: true }) })
+  for (const { name, setup, timeouts, crashes, breaks } of cacheMutants) {
+    const scenario = { ...cacheScenario(setup), timeouts, crashes }
+    mustBeFound(name, { breaks, found: await explore(scenario, { stopAtFirst: true }) })
   }
-  for (const { name, setup, unknowns, crashes, breaks } of changeMutants) {
-    mustBeSeen(name, {
+  for (const { name, setup, timeouts, crashes, breaks } of changeMutants) {
+    mustBeFound(name, {
       breaks,
-      found: await explore({ ...changeScenario(setup), unknowns, crashes }),
+      found: await explore({ ...changeScenario(setup), timeouts, crashes }),
     })
   }
   const lists = [claimMutants, poolMutants, cacheMutants, changeMutants]
   const mutants = lists.reduce((sum, { length }) => sum + length, 0)
-  log(`${String(mutants)} mutants, each seen`)
+  log(`${String(mutants)} mutants, each found`)
 }
 
 async function mustHold<S>(name: string, scenario: Scenario<S>, log: Log): Promise<void> {
@@ -74,15 +74,15 @@ async function mustHold<S>(name: string, scenario: Scenario<S>, log: Log): Promi
 
 function check(name: string, found: Exploration, log: Log): void {
   log(explored(name, found).trimEnd())
-  if (found.violations.size > 0) throw new Error(`${name} does not hold`)
+  if (found.violations.size > 0) throw new Error(`${name} has a violation`)
 }
 
-function mustBeSeen(name: string, seen: { breaks: string; found: Exploration }): void {
-  if (seen.found.violations.has(seen.breaks)) return
-  throw new Error(`the mutant is not seen: ${name}`)
+function mustBeFound(name: string, mutant: { breaks: string; found: Exploration }): void {
+  if (mutant.found.violations.has(mutant.breaks)) return
+  throw new Error(`mutant not found: ${name}`)
 }
 
-/** Numbers from 0 below 1 that follow from `seed` (mulberry32). */
+/** Random numbers in [0, 1) from `seed` (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed
   return () => {

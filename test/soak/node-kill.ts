@@ -1,5 +1,5 @@
-// Creates while a Cassandra node is killed, and while its responses are lost: every 201 redirects
-// to its own target, no alias has two owners, no key two links, no code two keys.
+// Creates while a Cassandra node is killed, and while its responses are lost: every created link
+// redirects to its own target, no alias has two owners, no key two links, no code two keys.
 import type { HttpClient } from '../kit/http/http-client.ts'
 import {
   createWithRetries,
@@ -18,65 +18,65 @@ const FULL_LOST_RATIO = 0.05
 const CONTENDERS = 4
 
 /** The fault of the cluster during the middle third of the creates. */
-export type Trouble = 'killed node' | 'lost answers'
+export type ClusterFault = 'killed node' | 'lost responses'
 
 /** The result of a run. */
 export interface NodeKill {
-  readonly told: number
+  readonly created: number
   readonly taken: number
-  readonly repeats: number
+  readonly retries: number
   /** Claims whose outcome was unknown and then resolved. */
   readonly resolved: number
   readonly lost: number
   readonly seconds: number
 }
 
-/** Runs so many creates. Throws what it found. */
-export async function createThroughTrouble(given: {
+/** Runs `creates` creates. Throws on the first violation. */
+export async function createDuringClusterFault(given: {
   machines: ManyMachines
-  trouble: Trouble
+  fault: ClusterFault
   creates: number
-  /** Of the answers to conditional writes, while answers get lost. */
+  /** The share of lost responses to conditional writes, for `lost responses`. */
   lostRatio: number
   seed: number
 }): Promise<NodeKill> {
-  const { machines, trouble, creates, lostRatio, seed } = given
+  const { machines, fault, creates, lostRatio, seed } = given
   const startedMs = performance.now()
   const random = createRandom(seed)
-  const requests = makeWishes(creates, random)
+  const requests = linkRequests(creates, random)
   const before = await resolvedOf(machines)
-  const { all: askers, close } = openHttpClients(machines.creates)
+  const { all: createClients, close } = openHttpClients(machines.creates)
   const all: CreateResult[] = []
-  const run = troubleOf(machines, trouble, { lostRatio, random })
+  const injection = startableFaultOf(machines, fault, { lostRatio, random })
   const steps = new Map([
-    [Math.floor(requests.length / 3), run.begin],
-    [Math.floor((requests.length * 2) / 3), run.end],
+    [Math.floor(requests.length / 3), injection.start],
+    [Math.floor((requests.length * 2) / 3), injection.stop],
   ])
   const stepping: Promise<void>[] = []
   try {
     await inParallel(FLIGHT, requests, async (request) => {
-      all.push(await createWithRetries(askers, request))
+      all.push(await createWithRetries(createClients, request))
       const step = steps.get(all.length)
       if (step !== undefined) stepping.push(step())
     })
     await Promise.all(stepping)
-    await checkAll({ machines, askers, all })
+    await checkAll({ machines, createClients, all })
   } finally {
     await Promise.allSettled(stepping)
     close()
   }
   return {
-    told: all.filter(({ code }) => code !== undefined).length,
+    created: all.filter(({ code }) => code !== undefined).length,
     taken: all.filter(({ code }) => code === undefined).length,
-    repeats: all.reduce((sum, { retries }) => sum + retries, 0),
+    retries: all.reduce((sum, { retries }) => sum + retries, 0),
     resolved: (await resolvedOf(machines)) - before,
-    lost: run.lost(),
+    lost: injection.lost(),
     seconds: Math.round((performance.now() - startedMs) / 1000),
   }
 }
 
-/** What is wanted: links with and without life, some keys twice at once, contended aliases. */
-function makeWishes(count: number, random: Random): LinkRequest[] {
+/** Links with and without a TTL, some keys twice concurrently, and contended aliases. */
+function linkRequests(count: number, random: Random): LinkRequest[] {
   const run = random.int(36 ** 3).toString(36)
   const requests: LinkRequest[] = []
   while (requests.length < count) {
@@ -105,49 +105,49 @@ function makeWishes(count: number, random: Random): LinkRequest[] {
   return requests
 }
 
-interface Run {
-  readonly begin: () => Promise<void>
-  readonly end: () => Promise<void>
+interface StartableFault {
+  readonly start: () => Promise<void>
+  readonly stop: () => Promise<void>
   readonly lost: () => number
 }
 
-function troubleOf(
+function startableFaultOf(
   { cassandra }: ManyMachines,
-  trouble: Trouble,
+  fault: ClusterFault,
   { lostRatio, random }: { lostRatio: number; random: Random },
-): Run {
+): StartableFault {
   const proxies = cassandra.nodes.map((_, at) => cassandra.proxy(at))
   const lostSoFar = () => proxies.reduce((sum, proxy) => sum + proxy.droppedResponses(), 0)
   const before = lostSoFar()
-  if (trouble === 'lost answers') {
-    const isSuch = (message: Buffer) => message.includes('[applied]') && random.chance(lostRatio)
+  if (fault === 'lost responses') {
+    const matches = (message: Buffer) => message.includes('[applied]') && random.chance(lostRatio)
     return {
-      begin: () => {
-        for (const proxy of proxies) proxy.dropResponses({ isSuch })
+      start: () => {
+        for (const proxy of proxies) proxy.dropResponses({ matches })
         return Promise.resolve()
       },
-      end: async () => {
+      stop: async () => {
         for (const proxy of proxies) await proxy.heal()
       },
       lost: () => lostSoFar() - before,
     }
   }
   const node = cassandra.node(random.int(cassandra.nodes.length))
-  return { begin: () => node.kill(), end: () => node.restart(), lost: () => 0 }
+  return { start: () => node.kill(), stop: () => node.restart(), lost: () => 0 }
 }
 
 async function resolvedOf({ creates }: ManyMachines): Promise<number> {
   const label = 'result="unknown-resolved"'
-  const counts = creates.map((one) => one.metric('curtail_code_claims_total', label))
+  const counts = creates.map((process) => process.metric('curtail_code_claims_total', label))
   return (await Promise.all(counts)).reduce((sum, count) => sum + count)
 }
 
 async function checkAll(given: {
   machines: ManyMachines
-  askers: readonly HttpClient[]
+  createClients: readonly HttpClient[]
   all: readonly CreateResult[]
 }): Promise<void> {
-  const { machines, askers, all } = given
+  const { machines, createClients, all } = given
   const codes = new Map<string, string>()
   const keys = new Map<string, string>()
   for (const { request, code } of all) {
@@ -158,7 +158,7 @@ async function checkAll(given: {
     const { key, alias } = request
     if ((codes.get(code) ?? key) !== key) throw new Error(`${code} belongs to two keys`)
     if ((keys.get(key) ?? code) !== code) throw new Error(`${key} has two links`)
-    if (alias !== undefined && alias !== code) throw new Error(`${alias} was made as ${code}`)
+    if (alias !== undefined && alias !== code) throw new Error(`${alias} was created as ${code}`)
     codes.set(code, key)
     keys.set(key, code)
   }
@@ -169,33 +169,33 @@ async function checkAll(given: {
     await inParallel(16, all, async ({ request, code }) => {
       if (code === undefined) return
       for (const reader of readers) await expectRedirect(reader, code, request.target)
-      const again = await createWithRetries(askers, request)
-      if (again.code !== code) throw new Error(`${request.key} is now ${String(again.code)}`)
-      if (!again.isReplay) throw new Error(`${request.key} was created twice`)
+      const replay = await createWithRetries(createClients, request)
+      if (replay.code !== code) throw new Error(`${request.key} is now ${String(replay.code)}`)
+      if (!replay.isReplay) throw new Error(`${request.key} was created twice`)
     })
   } finally {
     close()
   }
 }
 
-/** One line of figures. */
-export function renderNodeKill(trouble: Trouble, sum: NodeKill): string {
+/** The figures on one line. */
+export function renderNodeKill(fault: ClusterFault, sum: NodeKill): string {
   return (
-    `${trouble}: ${String(sum.told)} × 201, ${String(sum.taken)} × 409, ` +
-    `${String(sum.repeats)} repeats at 503, ${String(sum.lost)} answers lost, ` +
+    `${fault}: ${String(sum.created)} × 201, ${String(sum.taken)} × 409, ` +
+    `${String(sum.retries)} retries after 503, ${String(sum.lost)} responses lost, ` +
     `${String(sum.resolved)} unknown claims resolved, ${String(sum.seconds)} s`
   )
 }
 
-/** The full size. */
-export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
+/** Runs the test at full size. */
+export async function run(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const machines = await startManyMachines({ codes: 4 * FULL_CREATES })
   try {
-    for (const trouble of ['killed node', 'lost answers'] as const) {
+    for (const fault of ['killed node', 'lost responses'] as const) {
       const size = { creates: FULL_CREATES, lostRatio: FULL_LOST_RATIO }
-      const sum = await createThroughTrouble({ machines, trouble, ...size, seed: given.seed })
-      given.log(renderNodeKill(trouble, sum))
-      if (trouble === 'lost answers' && sum.resolved === 0) {
+      const sum = await createDuringClusterFault({ machines, fault, ...size, seed: given.seed })
+      given.log(renderNodeKill(fault, sum))
+      if (fault === 'lost responses' && sum.resolved === 0) {
         throw new Error('no claim of unknown outcome was resolved')
       }
     }

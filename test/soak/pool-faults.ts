@@ -1,5 +1,5 @@
-// Pools that run empty, refills that are killed at any moment, create pods killed while they hold
-// codes: no code twice, no block lost by a refill, and few codes lost by a killed create pod.
+// Pools run empty, refills and create pods are killed at any moment: no code is issued twice, a
+// refill loses no block, and a create pod loses few codes.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { codeOf, createLinkRequest } from '../kit/http/client.ts'
 import { type HttpClient, openHttpClient } from '../kit/http/http-client.ts'
@@ -27,84 +27,85 @@ const FULL_LEVEL_ROUNDS = 40
 const FLIGHT = 64
 const BLOCK = 1000
 const REFILLS = 4
-/** A refill takes about this long; some are killed before they have begun. */
+/** A refill takes about this long; some are killed before they start. */
 const REFILL_MS = 2500
 const JOB_MS_MAX = 60_000
-/** A refill of 100 blocks that lost its connections has ended long before. */
-const END_MS_MAX = 30_000
-/** A creator is killed after at most so many codes, wherever it then is in its blocks. */
-const TOLD_MAX = 2500
+/** A refill of 100 blocks that lost its connections completes long before. */
+const COMPLETE_MS_MAX = 30_000
+/** A create pod is killed after at most this many creates, at any position in its blocks. */
+const CREATES_MAX = 2500
 
 let pools = 0
 const newPool = (what: string) => `${what}/${String(process.pid)}-${String(++pools)}`
-const aTarget = (what: string) => `https://example.com/pool/${what}`
+const targetOf = (what: string) => `https://example.com/pool/${what}`
 
-/** Empties a pool of one block and fills it again; how many codes it gave. */
+/** Empties a pool of one block and refills it; returns the number of codes created. */
 export async function emptyPool(machines: ManyMachines): Promise<number> {
   const pool = newPool('empty')
   await machines.startRefill({ pool, target: BLOCK }).succeeded(JOB_MS_MAX)
   const machine = await machines.startMachine('create', { CODE_POOL: pool })
-  const creator = openHttpClient(machine.port)
+  const client = openHttpClient(machine.port)
   const readers = openHttpClients(machines.redirects)
   try {
     const codes: string[] = []
-    const refusals: RawResponse[] = []
+    const rejections: RawResponse[] = []
     const drain = async () => {
-      while (refusals.length === 0) {
-        const answer = await creator.send(createLinkRequest({ long_url: aTarget(pool) }))
-        if (answer.status === 201) codes.push(codeOf(answer))
-        else if (answer.status === 503) refusals.push(answer)
-        else throw new Error(`a create: ${describeResponse(answer)}`)
+      while (rejections.length === 0) {
+        const response = await client.send(createLinkRequest({ long_url: targetOf(pool) }))
+        if (response.status === 201) codes.push(codeOf(response))
+        else if (response.status === 503) rejections.push(response)
+        else throw new Error(`a create: ${describeResponse(response)}`)
       }
     }
     await Promise.all(Array.from({ length: FLIGHT }, drain))
-    for (const answer of refusals) {
-      const says = [problemOf(answer), Number(headerOf(answer, 'Retry-After')) > 0]
-      if (says.join() !== 'pool-empty,true') throw new Error(`empty: ${describeResponse(answer)}`)
+    for (const response of rejections) {
+      const hasRetryAfter = Number(headerOf(response, 'Retry-After')) > 0
+      if (problemOf(response) === 'pool-empty' && hasRetryAfter) continue
+      throw new Error(`empty: ${describeResponse(response)}`)
     }
-    mustBeDistinct(codes)
+    expectDistinct(codes)
     const alias = `e-${String(Math.floor(Math.random() * 1e7))}`
-    // At the first try: who wants an alias does not wait for codes.
-    const made = await creator.send(
-      createLinkRequest({ long_url: aTarget(alias), custom_alias: alias }),
+    // Without a retry: a create with an alias needs no code of the pool.
+    const created = await client.send(
+      createLinkRequest({ long_url: targetOf(alias), custom_alias: alias }),
     )
-    if (codeOf(made) !== alias) throw new Error(`${alias} was made as ${codeOf(made)}`)
-    await createByKeyOnce(creator, `k${alias}`)
+    if (codeOf(created) !== alias) throw new Error(`${alias} was created as ${codeOf(created)}`)
+    await createByKeyOnce(client, `k${alias}`)
     for (const reader of readers.all) {
-      await expectRedirect(reader, alias, aTarget(alias))
-      for (const code of codes.slice(-3)) await expectRedirect(reader, code, aTarget(pool))
+      await expectRedirect(reader, alias, targetOf(alias))
+      for (const code of codes.slice(-3)) await expectRedirect(reader, code, targetOf(pool))
     }
     const { status } = await fetch(`${machine.adminUrl}/readyz`)
     if (status !== 200) throw new Error(`/readyz is ${String(status)} while the pool is empty`)
     await machines.startRefill({ pool, target: BLOCK }).succeeded(JOB_MS_MAX)
-    await waitFor('a generated code again', () => isCreated(creator, aTarget(pool)))
+    await waitFor('a generated code', () => isCreated(client, targetOf(pool)))
     return codes.length
   } finally {
-    creator.close()
+    client.close()
     readers.close()
     await machine.stop()
   }
 }
 
 /** A create with a key and an alias succeeds at the first attempt, and a retry replays it. */
-async function createByKeyOnce(creator: HttpClient, alias: string): Promise<void> {
-  const ask = linkRequestOf({ key: `alias-${alias}`, target: aTarget(alias), alias })
+async function createByKeyOnce(client: HttpClient, alias: string): Promise<void> {
+  const request = linkRequestOf({ key: `alias-${alias}`, target: targetOf(alias), alias })
   for (const replayed of [undefined, 'true']) {
-    const answer = await creator.send(ask)
-    const isReplayed = headerOf(answer, 'Idempotency-Replayed') === replayed
-    if (codeOf(answer) !== alias || !isReplayed) throw new Error(describeResponse(answer))
+    const response = await client.send(request)
+    const isReplayed = headerOf(response, 'Idempotency-Replayed') === replayed
+    if (codeOf(response) !== alias || !isReplayed) throw new Error(describeResponse(response))
   }
 }
 
-async function isCreated(creator: HttpClient, target: string): Promise<boolean> {
-  return (await creator.send(createLinkRequest({ long_url: target }))).status === 201
+async function isCreated(client: HttpClient, target: string): Promise<boolean> {
+  return (await client.send(createLinkRequest({ long_url: target }))).status === 201
 }
 
-function mustBeDistinct(codes: readonly string[]): void {
-  const seen = new Set<string>()
+function expectDistinct(codes: readonly string[]): void {
+  const previous = new Set<string>()
   for (const code of codes) {
-    if (seen.has(code)) throw new Error(`the code ${code} is there twice`)
-    seen.add(code)
+    if (previous.has(code)) throw new Error(`the code ${code} occurs twice`)
+    previous.add(code)
   }
 }
 
@@ -112,7 +113,7 @@ function mustBeDistinct(codes: readonly string[]): void {
 export interface RefillRounds {
   readonly rounds: number
   readonly killed: number
-  readonly ended: number
+  readonly completed: number
   readonly blocks: number
 }
 
@@ -121,38 +122,38 @@ export async function refillRounds(given: {
   machines: ManyMachines
   rounds: number
   seed: number
-  /** Of rounds in which every connection to Cassandra is cut. @default 0.3 */
-  cutRatio?: number
+  /** Share of rounds that reset every connection to Cassandra. @default 0.3 */
+  resetRatio?: number
 }): Promise<RefillRounds> {
-  const { machines, rounds, cutRatio = 0.3 } = given
+  const { machines, rounds, resetRatio = 0.3 } = given
   const random = createRandom(given.seed)
   const pool = newPool('refills')
-  const sum = { rounds, killed: 0, ended: 0 }
+  const sum = { rounds, killed: 0, completed: 0 }
   let target = 0
   for (let round = 0; round < rounds; round++) {
     target += BLOCK * (1 + random.int(4))
-    const isCut = random.chance(cutRatio)
-    await refillAtOnce({ machines, pool, target, random, sum, isCut })
-    await readWhole(machines, pool)
+    const isReset = random.chance(resetRatio)
+    await refillConcurrently({ machines, pool, target, random, sum, isReset })
+    await readPool(machines, pool)
   }
   await machines.startRefill({ pool, target }).succeeded(JOB_MS_MAX)
-  const { minted, codes } = await readWhole(machines, pool)
+  const { minted, codes } = await readPool(machines, pool)
   if (minted !== target / BLOCK) throw new Error(`${String(minted)} blocks for ${String(target)}`)
-  mustBeDistinct(codes)
+  expectDistinct(codes)
   return { ...sum, blocks: minted }
 }
 
-async function refillAtOnce(given: {
+async function refillConcurrently(given: {
   machines: ManyMachines
   pool: string
   target: number
   random: Random
-  isCut: boolean
-  sum: { killed: number; ended: number }
+  isReset: boolean
+  sum: { killed: number; completed: number }
 }): Promise<void> {
-  const { machines, pool, target, random, isCut, sum } = given
+  const { machines, pool, target, random, isReset, sum } = given
   const jobs = Array.from({ length: REFILLS }, () => machines.startRefill({ pool, target }))
-  const cutting = isCut ? cutAll(machines, random.int(REFILL_MS)) : Promise.resolve()
+  const reset = isReset ? resetConnectionsAfter(machines, random.int(REFILL_MS)) : Promise.resolve()
   try {
     await Promise.all(
       jobs.map(async (job) => {
@@ -161,32 +162,29 @@ async function refillAtOnce(given: {
           await Promise.race([sleep(afterMs), job.exited])
           job.kill()
         }
-        const { exitStatus, stderr, stdout } = await withinDeadline(
-          'a refill',
-          job.exited,
-          JOB_MS_MAX,
-        ).catch((error: unknown) => {
-          throw new Error(`a refill of ${String(target)} said: ${job.output()}`, { cause: error })
+        const exited = withinDeadline('a refill', job.exited, JOB_MS_MAX)
+        const { exitStatus, stderr, stdout } = await exited.catch((error: unknown) => {
+          throw new Error(`a refill of ${String(target)} logged: ${job.output()}`, { cause: error })
         })
         if (exitStatus === 'SIGKILL') sum.killed++
-        else if (exitStatus === 0) sum.ended++
-        else throw new Error(`a refill ended with ${String(exitStatus)}: ${stderr}${stdout}`)
+        else if (exitStatus === 0) sum.completed++
+        else throw new Error(`a refill exited with ${String(exitStatus)}: ${stderr}${stdout}`)
       }),
     )
   } finally {
     for (const job of jobs) job.kill()
-    await cutting
+    await reset
   }
 }
 
-async function cutAll({ cassandra }: ManyMachines, afterMs: number): Promise<void> {
+async function resetConnectionsAfter({ cassandra }: ManyMachines, afterMs: number): Promise<void> {
   await sleep(afterMs)
   cassandra.nodes.forEach((_, at) => {
-    cassandra.proxy(at).cut()
+    cassandra.proxy(at).resetConnections()
   })
 }
 
-/** Refills and claims at once, while the level is read. */
+/** Reads the level of a pool during concurrent refills and claims. */
 export function watchPoolLevels(given: {
   machines: ManyMachines
   rounds: number
@@ -196,16 +194,16 @@ export function watchPoolLevels(given: {
   return watchLevels({ machines, pool: newPool('levels'), rounds, random: createRandom(seed) })
 }
 
-/** Cuts every connection of a refill at work, once: it fills the pool and ends all the same. */
+/** Resets every connection of a running refill once: it still fills the pool and completes. */
 export async function disconnectRefill(machines: ManyMachines): Promise<string> {
-  const job = machines.startRefill({ pool: newPool('cut'), target: 100 * BLOCK })
+  const job = machines.startRefill({ pool: newPool('reset'), target: 100 * BLOCK })
   await waitFor('the first blocks', () => job.output().includes('"minted"'), JOB_MS_MAX)
-  await cutAll(machines, 0)
-  return job.succeeded(END_MS_MAX)
+  await resetConnectionsAfter(machines, 0)
+  return job.succeeded(COMPLETE_MS_MAX)
 }
 
 /** The pool as stored. Throws if its level counts a block that does not exist. */
-async function readWhole({ cassandra }: ManyMachines, pool: string) {
+async function readPool({ cassandra }: ManyMachines, pool: string) {
   const rows = await readPoolRows(cassandra, pool)
   if (rows === undefined) return { minted: 0, claimed: 0, codes: [] }
   if (rows.absent.length > 0) throw new Error(`${pool} lacks the blocks ${rows.absent.join()}`)
@@ -216,23 +214,24 @@ async function readWhole({ cassandra }: ManyMachines, pool: string) {
 export async function rejectOtherSecret(machines: ManyMachines): Promise<string> {
   const pool = newPool('secret')
   await machines.startRefill({ pool, target: BLOCK }).succeeded(JOB_MS_MAX)
-  const secretFile = await machines.makeSecret()
+  const secretFile = await machines.createSecret()
   const job = machines.startRefill({ pool, target: 3 * BLOCK, secretFile })
-  const { exitStatus, stderr } = await withinDeadline('the refusal', job.exited, JOB_MS_MAX)
-  const { minted } = await readWhole(machines, pool)
-  if (exitStatus === 3 && stderr.includes('another code secret') && minted === 1) return stderr.trim()
+  const { exitStatus, stderr } = await withinDeadline('the rejection', job.exited, JOB_MS_MAX)
+  const { minted } = await readPool(machines, pool)
+  if (exitStatus === 3 && stderr.includes('another code secret') && minted === 1)
+    return stderr.trim()
   throw new Error(`another secret: ${String(exitStatus)}, ${String(minted)} blocks, ${stderr}`)
 }
 
 /** The result of killing create pods. */
 export interface KilledCreatePods {
   readonly kills: number
-  readonly told: number
-  /** Codes of claimed blocks that nobody was told: the most that one process took with it. */
+  readonly created: number
+  /** The most codes of claimed blocks that one killed process lost. */
   readonly lostMax: number
 }
 
-/** What one process may take with it: what it holds, one claim in flight, requests in flight. */
+/** A process may lose the codes that it holds, of one claim in flight, of requests in flight. */
 const LOST_MAX = 1.2 * BLOCK + BLOCK + FLIGHT
 
 /** Kills one create pod after the other under load; throws if one loses more than it may hold. */
@@ -249,34 +248,31 @@ export async function killCreatePods(given: {
   let [claimedBefore, lostMax] = [0, 0]
   for (let kill = 0; kill < kills; kill++) {
     const machine = await machines.startMachine('create', { CODE_POOL: pool })
-    const told = await createUntilKilled(machine, 1 + random.int(TOLD_MAX))
-    codes.push(...told)
-    const { claimed } = await readWhole(machines, pool)
-    const lost = (claimed - claimedBefore) * BLOCK - told.length
-    if (lost > LOST_MAX) throw new Error(`creator ${String(kill)} lost ${String(lost)} codes`)
+    const created = await createUntilKilled(machine, 1 + random.int(CREATES_MAX))
+    codes.push(...created)
+    const { claimed } = await readPool(machines, pool)
+    const lost = (claimed - claimedBefore) * BLOCK - created.length
+    if (lost > LOST_MAX) throw new Error(`create pod ${String(kill)} lost ${String(lost)} codes`)
     claimedBefore = claimed
     lostMax = Math.max(lostMax, lost)
   }
-  mustBeDistinct(codes)
-  return { kills, told: codes.length, lostMax }
+  expectDistinct(codes)
+  return { kills, created: codes.length, lostMax }
 }
 
-async function createUntilKilled(machine: Machine, toldMin: number): Promise<string[]> {
+async function createUntilKilled(machine: Machine, createdMin: number): Promise<string[]> {
   const httpClient = openHttpClient(machine.port)
   const codes: string[] = []
   const work = async () => {
     for (;;) {
-      const answer = await httpClient
-        .send(createLinkRequest({ long_url: aTarget('killed') }))
-        .catch(() => {
-          return undefined // it is dead
-        })
-      if (answer === undefined) return
-      codes.push(codeOf(answer))
+      const request = createLinkRequest({ long_url: targetOf('killed') })
+      const response = await httpClient.send(request).catch(() => undefined) // it was killed
+      if (response === undefined) return
+      codes.push(codeOf(response))
     }
   }
   const working = Promise.all(Array.from({ length: FLIGHT }, work))
-  const isLoaded = () => codes.length >= toldMin
+  const isLoaded = () => codes.length >= createdMin
   await Promise.race([waitFor('codes before the kill', isLoaded, JOB_MS_MAX), working])
   machine.child.kill('SIGKILL')
   await machine.exited
@@ -285,8 +281,8 @@ async function createUntilKilled(machine: Machine, toldMin: number): Promise<str
   return codes
 }
 
-/** The full size. */
-export async function storm(given: { seed: number; log: (line: string) => void }): Promise<void> {
+/** Runs the test at full size. */
+export async function run(given: { seed: number; log: (line: string) => void }): Promise<void> {
   const { seed, log } = given
   const machines = await startManyMachines({ codes: 2000 })
   try {

@@ -1,4 +1,4 @@
-// `npm run storm -- NAME [SEED]`: runs one of the long fault and fuzz runs, with its full figures.
+// `npm run storm -- NAME [SEED]`: runs one of the long fault and fuzz tests, with its full figures.
 import { readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,10 +8,10 @@ const names = readdirSync(folder)
   .filter((file) => file.endsWith('.ts') && file !== 'run.ts')
   .map((file) => file.slice(0, -'.ts'.length))
 
-/** What a storm's file exports. */
-export interface Storm {
-  /** Runs it whole; throws what it found. */
-  readonly storm: (given: { seed: number; log: (line: string) => void }) => Promise<void>
+/** The exports of a test's file. */
+export interface SoakTest {
+  /** Runs it at full size; throws if it fails. */
+  readonly run: (given: { seed: number; log: (line: string) => void }) => Promise<void>
 }
 
 const [name = '', seedText] = process.argv.slice(2)
@@ -23,9 +23,9 @@ const seed = seedText === undefined ? Math.floor(Math.random() * 2 ** 31) : Numb
 const log = (line: string) => {
   process.stdout.write(`${line}\n`)
 }
-log(`storm ${name}, seed ${String(seed)}`)
-const { storm } = (await import(join(folder, `${name}.ts`))) as Storm
+log(`${name}, seed ${String(seed)}`)
+const { run } = (await import(join(folder, `${name}.ts`))) as SoakTest
 const startedMs = performance.now()
-await storm({ seed, log })
-log(`storm ${name} held, ${((performance.now() - startedMs) / 1000).toFixed(0)} s`)
-process.exit() // whatever a driver may have left running after its nodes were killed
+await run({ seed, log })
+log(`${name} passed, ${((performance.now() - startedMs) / 1000).toFixed(0)} s`)
+process.exit() // a driver may keep timers after its nodes were killed

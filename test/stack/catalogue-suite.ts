@@ -1,10 +1,10 @@
 // The catalogue of metrics against the whole service: every documented metric has a value after all
-// counted events have happened. Metrics of standalone are read from a standalone process; the
-// controller's metrics are verified in test/component/controller/kube-metrics.test.ts.
+// counted events occurred. Metrics of standalone are read from a standalone process; the metrics of
+// the controller are verified in test/component/controller/kube-metrics.test.ts.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { createLinkRequest } from '../kit/http/client.ts'
 import { createTestClient } from '../kit/ratelimit/grpc-client.ts'
@@ -15,12 +15,12 @@ import { isOfController, observedNames } from '../kit/metric-names.ts'
 import { clientOf } from '../dependencies/redis.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import { underLoad } from './load.ts'
-import { makeLinks, startRedirects, untilWhole } from './stack-state.ts'
+import { createLinks, startRedirects, restoreStack } from './stack-state.ts'
 import type { Stack } from './start-stack.ts'
 
 const TEST_MS_MAX = 180_000
 const WAIT_MS_MAX = 60_000
-const ANSWERS = 100
+const RESPONSES = 100
 const createOne = createLinkRequest({ long_url: 'https://example.com/counted' })
 
 /** A limit that the second create of a client exceeds. */
@@ -33,38 +33,35 @@ descriptors:
         rate_limit: { algorithm: token_bucket, unit: day, requests_per_unit: 1, burst: 1 }
 `
 
-/** Tests of it. */
-export function describeCatalogue(stackNow: () => Stack): void {
-  describe('the catalogue of metrics', () => {
-    test(
-      'every metric except the controller’s has a value',
-      async () => {
-        const stack = stackNow()
-        await untilWhole(stack)
-        const standalone = await startLimited(stack.folder)
-        try {
-          await provoke(stack)
-          const urls = [...adminUrlsOf(stack), standalone.adminUrl]
-          let missing = await catalogued()
-          const isSeen = async () => {
-            for (const url of urls) {
-              const seen = observedNames(await (await fetch(`${url}/metrics`)).text())
-              missing = missing.filter((name) => !seen.has(name))
-            }
-            return missing.length === 0
+/** The `catalogue` suite. */
+export function testCatalogue(stackNow: () => Stack): void {
+  test(
+    'every metric except the controller’s has a value',
+    async () => {
+      const stack = stackNow()
+      const standalone = await startLimited(stack.folder)
+      try {
+        await causeEvents(stack)
+        const urls = [...adminUrlsOf(stack), standalone.adminUrl]
+        let missing = await catalogueNames()
+        const areObserved = async () => {
+          for (const url of urls) {
+            const observed = observedNames(await (await fetch(`${url}/metrics`)).text())
+            missing = missing.filter((name) => !observed.has(name))
           }
-          await waitFor('every metric', isSeen, WAIT_MS_MAX).catch(() => undefined) // told below
-          expect(missing).toEqual([])
-        } finally {
-          await standalone.stop()
+          return missing.length === 0
         }
-      },
-      TEST_MS_MAX,
-    )
-  })
+        await waitFor('every metric', areObserved, WAIT_MS_MAX).catch(() => undefined)
+        expect(missing).toEqual([])
+      } finally {
+        await standalone.stop()
+      }
+    },
+    TEST_MS_MAX,
+  )
 }
 
-async function catalogued(): Promise<string[]> {
+async function catalogueNames(): Promise<string[]> {
   const all = await createMetrics().registry.getMetricsAsJSON()
   return all.map(({ name }) => name).filter((name) => !isOfController(name))
 }
@@ -74,7 +71,7 @@ function adminUrlsOf({ creates, redirects, limiters }: Stack): string[] {
   return pods.map((pod) => `http://127.0.0.1:${String(pod.now().ready['adminPort'])}`)
 }
 
-/** A standalone process that created a link, denied another, and cannot refill its pool. */
+/** A standalone process that created a link, denied another create, and cannot refill its pool. */
 async function startLimited(folder: string): Promise<Standalone> {
   const rules = join(folder, 'narrow.yaml')
   await writeFile(rules, narrow)
@@ -87,46 +84,46 @@ async function startLimited(folder: string): Promise<Standalone> {
   httpClient.close()
   expect(statuses).toEqual([201, 429])
   const db = new DatabaseSync(join(standalone.dataDir, 'curtail.db'), { timeout: 5000 })
-  // A pool of another secret is not refilled: a task in the background fails for good.
+  // A pool of another secret cannot be refilled: a background task fails permanently.
   db.exec("UPDATE code_pools SET claimed = minted, secret_fingerprint = 'another'")
   db.close()
   return standalone
 }
 
-/** Has everything happen once that pods count: what goes well, and what fails. */
-async function provoke(stack: Stack): Promise<void> {
-  const codes = await makeLinks(stack, 5)
+/** Causes every event that pods count, successes and failures. */
+async function causeEvents(stack: Stack): Promise<void> {
+  const codes = await createLinks(stack, 5)
   const [limiter] = stack.limiters
   const client = createTestClient(`127.0.0.1:${String(limiter?.port)}`)
   await client.call({ domain: 'nowhere', descriptors: [{ entries: [{ key: 'a', value: 'b' }] }] })
   client.close()
-  await spoilEntry(stack)
+  await corruptEntry(stack)
   await underLoad(
     startRedirects(codes, () => stack.port),
     async () => {
-      for (const part of [stack.counters, stack.cache, stack.cassandraNodes[0]]) {
-        await part?.kill()
+      for (const component of [stack.counters, stack.cache, stack.cassandraNodes[0]]) {
+        await component?.kill()
         await createMany(stack)
-        await part?.restart()
-        await untilWhole(stack)
+        await component?.restart()
+        await restoreStack(stack)
       }
     },
   )
 }
 
-/** A redirect pod finds an entry in the cache that no pod has written. */
-async function spoilEntry(stack: Stack): Promise<void> {
+/** A redirect pod reads a cache entry that is not in the format of the pods. */
+async function corruptEntry(stack: Stack): Promise<void> {
   const cache = clientOf(stack.cache.port)
-  await cache.set('curtail:link:1:spoilt', 'no entry')
+  await cache.set('curtail:link:1:corrupt', 'no entry')
   cache.disconnect()
   const httpClient = openHttpClient(stack.port)
-  expect((await httpClient.send(requestFrom(newAddress(), { path: '/spoilt' }))).status).toBe(404)
+  expect((await httpClient.send(requestFrom(newAddress(), { path: '/corrupt' }))).status).toBe(404)
   httpClient.close()
 }
 
-/** Creates on all pods, whatever becomes of it. */
+/** Sends creates to all pods; some fail. */
 async function createMany(stack: Stack): Promise<void> {
   const httpClient = openHttpClient(stack.port)
-  for (let i = 0; i < ANSWERS; i++) await httpClient.send(requestFrom(newAddress(), createOne))
+  for (let i = 0; i < RESPONSES; i++) await httpClient.send(requestFrom(newAddress(), createOne))
   httpClient.close()
 }

@@ -2,26 +2,26 @@
 import { waitFor } from '../kit/wait-for.ts'
 
 /**
- * Wrapper command for a process: it is killed when our process dies, and does not receive the
+ * Wrapper command for a process: it is killed when our process exits, and does not receive the
  * Ctrl-C of the terminal.
  */
 export const DIE_WITH_PARENT: readonly string[] = ['setsid', 'setpriv', '--pdeathsig', 'KILL']
 
-const GONE_MS_MAX = 30_000
+const STOPPED_MS_MAX = 30_000
 
 /** A process of the stack. */
 export interface Component {
   /** Such as `redirect-1`. */
   readonly name: string
-  /** Its addresses, to print. */
-  readonly where: string
+  /** Where it listens, as printed for people. */
+  readonly addresses: string
   readonly pid: () => number
-  /** Kills it (SIGKILL), like a crash; resolves when the process has exited. */
+  /** Kills it with SIGKILL, like a crash; resolves when the process has exited. */
   kill(): Promise<void>
-  /** Suspends it (SIGSTOP), like a machine that hangs. */
+  /** Suspends it with SIGSTOP, like a machine that hangs. */
   pause(): void
   resume(): void
-  /** Stops it gracefully (SIGTERM); resolves when the process has exited. */
+  /** Stops it gracefully with SIGTERM; resolves when the process has exited. */
   stop(): Promise<void>
   /** Stops it if it runs, and starts it; resolves when it is ready. */
   restart(): Promise<void>
@@ -34,34 +34,34 @@ interface Running {
   stop(): Promise<void>
 }
 
-/** Starts a component. Throws what `begin` throws. */
+/** Starts a component. Throws what `start` throws. */
 export async function startComponent<R extends Running>(given: {
   name: string
-  where: string
-  begin: () => Promise<R>
+  addresses: string
+  start: () => Promise<R>
 }): Promise<Component & { now(): R }> {
-  const { name, where, begin } = given
-  let running = await begin()
+  const { name, addresses, start } = given
+  let running = await start()
   const stop = async () => {
     sendSignal(running.pid, 'SIGCONT')
     await running.stop()
   }
   return {
     name,
-    where,
+    addresses,
     now: () => running,
     pid: () => running.pid,
     async kill() {
       const { pid } = running
       sendSignal(pid, 'SIGKILL')
-      await waitFor(`${name} to exit`, () => !isAlive(pid), GONE_MS_MAX)
+      await waitFor(`${name} to exit`, () => !isAlive(pid), STOPPED_MS_MAX)
     },
     pause: () => void sendSignal(running.pid, 'SIGSTOP'),
     resume: () => void sendSignal(running.pid, 'SIGCONT'),
     stop,
     async restart() {
       await stop()
-      running = await begin()
+      running = await start()
     },
   }
 }

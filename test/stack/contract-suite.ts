@@ -1,5 +1,5 @@
 // The public contract through the edge: every response with its headers, each exactly once.
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { codeOf } from '../kit/http/client.ts'
 import { type RawResponse, headerOf, headersOf, jsonOf } from '../kit/http/raw-http.ts'
 import { type EdgeClient, newAddress, openEdgeClient } from './edge-client.ts'
@@ -10,47 +10,47 @@ const limitHeaders = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit
 const TEST_MS_MAX = 60_000
 const problemType = 'application/problem+json'
 
-/** Every header came once, the request's id among them; a problem names the same id. */
-function expectWhole(answer: RawResponse): void {
-  const names = answer.headers.map(([name]) => name.toLowerCase())
+/** Expects each header once, with a request id; a problem must contain the same id. */
+function expectUniqueHeaders(response: RawResponse): void {
+  const names = response.headers.map(([name]) => name.toLowerCase())
   expect(names).toEqual([...new Set(names)])
-  const id = headerOf(answer, 'X-Request-Id')
+  const id = headerOf(response, 'X-Request-Id')
   expect(id).toMatch(/^[0-9a-f-]{36}$/)
-  if (headerOf(answer, 'Content-Type') !== problemType || answer.body.length === 0) return
-  expect(jsonOf(answer)).toMatchObject({ status: answer.status, request_id: id })
+  if (headerOf(response, 'Content-Type') !== problemType || response.body.length === 0) return
+  expect(jsonOf(response)).toMatchObject({ status: response.status, request_id: id })
 }
 
-/** The same for an answer that a limit was asked about, and its bucket's size. */
-function expectLimited(answer: RawResponse, limit: string): void {
-  expectWhole(answer)
-  const [said, remaining, reset] = limitHeaders.map((name) => headersOf(answer, name))
-  expect(said).toEqual([limit])
+/** Expects the same of a response to a limited request, and the limit of its bucket. */
+function expectLimited(response: RawResponse, limit: string): void {
+  expectUniqueHeaders(response)
+  const [burst, remaining, reset] = limitHeaders.map((name) => headersOf(response, name))
+  expect(burst).toEqual([limit])
   expect(remaining).toEqual([expect.stringMatching(/^\d+$/)])
   expect(reset).toEqual([expect.stringMatching(/^\d{10}$/)])
 }
 
 /**
- * Does `work` as new clients until the limiter has had a word in each answer: on a busy machine one
- * of its answers may come after Envoy's 20 ms, and then the edge decides alone.
+ * Runs `work` with a new client until the limiter decided every response: on a busy machine it may
+ * exceed Envoy's 20 ms, and then the edge decides without it.
  */
 async function asNewClient(stack: Stack, work: (client: EdgeClient) => Promise<RawResponse[]>) {
   for (let tries = 0; ; tries++) {
     const client = await openEdgeClient(stack.port, newAddress())
-    const answers = await work(client)
+    const responses = await work(client)
     client.close()
-    const isWhole = answers.every((answer) => headersOf(answer, 'X-RateLimit-Limit').length > 0)
-    if (isWhole || tries === 20) return answers
+    const areLimited = responses.every(
+      (response) => headersOf(response, 'X-RateLimit-Limit').length > 0,
+    )
+    if (areLimited || tries === 20) return responses
   }
 }
 
-/** Tests of it. */
-export function describeContract(stackNow: () => Stack): void {
-  describe('the public contract through the edge', () => {
-    testLinks(stackNow)
-    testRefusals(stackNow)
-    testRepeats(stackNow)
-    testPages(stackNow)
-  })
+/** The `contract` suite: the public contract through the edge. */
+export function testContract(stackNow: () => Stack): void {
+  testLinks(stackNow)
+  testRejections(stackNow)
+  testRetries(stackNow)
+  testPages(stackNow)
 }
 
 /** Creates that succeed, and the redirects of their codes. */
@@ -58,16 +58,16 @@ function testLinks(stackNow: () => Stack): void {
   test(
     '201: two members, Location, and the limit headers',
     async () => {
-      const [answer] = await asNewClient(stackNow(), async (client) => [
+      const [response] = await asNewClient(stackNow(), async (client) => [
         await client.create({ long_url: target, ttl_days: 2 }),
       ])
-      if (answer === undefined) throw new Error('there is no answer')
-      expectLimited(answer, '20')
-      const body = jsonOf(answer)
+      if (response === undefined) throw new Error('no response')
+      expectLimited(response, '20')
+      const body = jsonOf(response)
       expect(Object.keys(body)).toEqual(['short_url', 'expires_at'])
-      expect(body['short_url']).toBe(`${stackNow().url}/${codeOf(answer)}`)
-      expect(headerOf(answer, 'Location')).toBe(body['short_url'])
-      expect(headerOf(answer, 'Cache-Control')).toBe('no-store')
+      expect(body['short_url']).toBe(`${stackNow().url}/${codeOf(response)}`)
+      expect(headerOf(response, 'Location')).toBe(body['short_url'])
+      expect(headerOf(response, 'Cache-Control')).toBe('no-store')
     },
     TEST_MS_MAX,
   )
@@ -75,22 +75,22 @@ function testLinks(stackNow: () => Stack): void {
   test(
     '302, for GET and for HEAD, immediately and byte for byte',
     async () => {
-      const answers = await asNewClient(stackNow(), async (client) => {
+      const responses = await asNewClient(stackNow(), async (client) => {
         const path = `/${codeOf(await client.create({ long_url: target }))}`
         return [
-          await client.ask({ path }),
-          await client.ask({ path: `${path}?x=y` }),
-          await client.ask({ method: 'HEAD', path }),
+          await client.send({ path }),
+          await client.send({ path: `${path}?x=y` }),
+          await client.send({ method: 'HEAD', path }),
         ]
       })
-      for (const answer of answers) {
-        expect([answer.status, headerOf(answer, 'Location')]).toEqual([302, target])
-        expectLimited(answer, '500')
-        expect(headerOf(answer, 'Cache-Control')).toBe('private, no-store')
-        expect(headerOf(answer, 'X-Robots-Tag')).toBe('noindex')
-        expect(headerOf(answer, 'Referrer-Policy')).toBe('no-referrer-when-downgrade')
+      for (const response of responses) {
+        expect([response.status, headerOf(response, 'Location')]).toEqual([302, target])
+        expectLimited(response, '500')
+        expect(headerOf(response, 'Cache-Control')).toBe('private, no-store')
+        expect(headerOf(response, 'X-Robots-Tag')).toBe('noindex')
+        expect(headerOf(response, 'Referrer-Policy')).toBe('no-referrer-when-downgrade')
       }
-      expect(answers[2]?.body).toHaveLength(0)
+      expect(responses[2]?.body).toHaveLength(0)
     },
     TEST_MS_MAX,
   )
@@ -99,14 +99,16 @@ function testLinks(stackNow: () => Stack): void {
     '404, as a page and as a problem, with the limit',
     async () => {
       const [page, problem] = await asNewClient(stackNow(), async (client) => [
-        await client.ask({ path: '/none', headers: { Accept: 'text/html' } }),
-        await client.ask({ path: '/none' }),
+        await client.send({ path: '/none', headers: { Accept: 'text/html' } }),
+        await client.send({ path: '/none' }),
       ])
-      for (const answer of [page, problem]) {
-        expect(answer?.status).toBe(404)
-        if (answer !== undefined) expectLimited(answer, '500')
+      for (const response of [page, problem]) {
+        expect(response?.status).toBe(404)
+        if (response !== undefined) expectLimited(response, '500')
       }
-      const types = [page, problem].map((answer) => answer && headerOf(answer, 'Content-Type'))
+      const types = [page, problem].map(
+        (response) => response && headerOf(response, 'Content-Type'),
+      )
       expect(types).toEqual(['text/html; charset=utf-8', problemType])
     },
     TEST_MS_MAX,
@@ -114,15 +116,15 @@ function testLinks(stackNow: () => Stack): void {
 }
 
 /** Paths without a link, and creates that are rejected. */
-function testRefusals(stackNow: () => Stack): void {
+function testRejections(stackNow: () => Stack): void {
   test.each(['/abcdefghijk', '/none/', '/v1/urls/', '/a/b', '/%zz', '/no.code'])(
     '%s is not found',
     async (path) => {
       const client = await openEdgeClient(stackNow().port)
-      const answer = await client.ask({ path })
-      expect([path, answer.status]).toEqual([path, path === '/%zz' ? expect.anything() : 404])
-      expect([400, 404]).toContain(answer.status)
-      expectWhole(answer)
+      const response = await client.send({ path })
+      expect([path, response.status]).toEqual([path, path === '/%zz' ? expect.anything() : 404])
+      expect([400, 404]).toContain(response.status)
+      expectUniqueHeaders(response)
       client.close()
     },
     TEST_MS_MAX,
@@ -140,8 +142,8 @@ function testRefusals(stackNow: () => Stack): void {
         ]
       })
       expect(first?.status).toBe(201)
-      if (taken === undefined || invalid === undefined) throw new Error('there is no answer')
-      for (const answer of [taken, invalid]) expectLimited(answer, '20')
+      if (taken === undefined || invalid === undefined) throw new Error('no response')
+      for (const response of [taken, invalid]) expectLimited(response, '20')
       expect(jsonOf(taken)).toMatchObject({ type: `${stackNow().url}/problems/alias-taken` })
       const { type, errors } = jsonOf(invalid) as { type: string; errors: { pointer: string }[] }
       expect(type).toBe(`${stackNow().url}/problems/invalid-request`)
@@ -156,23 +158,23 @@ function testRefusals(stackNow: () => Stack): void {
       const client = await openEdgeClient(stackNow().port)
       const post = { method: 'POST', path: '/v1/urls' }
       const json = { 'Content-Type': 'application/json' }
-      const text = { 'Content-Type': 'text/plain' }
+      const plain = { 'Content-Type': 'text/plain' }
       const large = JSON.stringify({ long_url: `https://x/${'a'.repeat(17_000)}` })
-      const refusals = [
+      const rejections = [
         [400, 'malformed-json', { ...post, headers: json, body: '{' }],
         [413, 'body-too-large', { ...post, headers: json, body: large }],
-        [415, 'unsupported-media-type', { ...post, headers: text, body: '{}' }],
+        [415, 'unsupported-media-type', { ...post, headers: plain, body: '{}' }],
         [405, 'method-not-allowed', { path: '/v1/urls' }],
         [405, 'method-not-allowed', { method: 'DELETE', path: '/none' }],
       ] as const
-      for (const [status, name, ask] of refusals) {
-        const answer = await client.ask(ask)
-        expect([answer.status, jsonOf(answer)['type']]).toEqual([
+      for (const [status, name, request] of rejections) {
+        const response = await client.send(request)
+        expect([response.status, jsonOf(response)['type']]).toEqual([
           status,
           `${stackNow().url}/problems/${name}`,
         ])
-        expectWhole(answer)
-        expect(headersOf(answer, 'Allow')).toHaveLength(status === 405 ? 1 : 0)
+        expectUniqueHeaders(response)
+        expect(headersOf(response, 'Allow')).toHaveLength(status === 405 ? 1 : 0)
       }
       client.close()
     },
@@ -181,7 +183,7 @@ function testRefusals(stackNow: () => Stack): void {
 }
 
 /** Creates that are retried. */
-function testRepeats(stackNow: () => Stack): void {
+function testRetries(stackNow: () => Stack): void {
   test(
     'a retry with the same Idempotency-Key returns the same link, also from another pod',
     async () => {
@@ -189,10 +191,10 @@ function testRepeats(stackNow: () => Stack): void {
       const key = { 'Idempotency-Key': `key-${client.address}` }
       const first = await client.create({ long_url: target }, key)
       for (let i = 0; i < 4; i++) {
-        const again = await client.create({ long_url: target }, key)
-        expect([again.status, jsonOf(again)]).toEqual([201, jsonOf(first)])
-        expect(headerOf(again, 'Idempotency-Replayed')).toBe('true')
-        expectWhole(again)
+        const retry = await client.create({ long_url: target }, key)
+        expect([retry.status, jsonOf(retry)]).toEqual([201, jsonOf(first)])
+        expect(headerOf(retry, 'Idempotency-Replayed')).toBe('true')
+        expectUniqueHeaders(retry)
       }
       const other = await client.create({ long_url: `${target}/other` }, key)
       expect(jsonOf(other)['type']).toBe(`${stackNow().url}/problems/idempotency-key-reused`)
@@ -217,17 +219,17 @@ function testPages(stackNow: () => Stack): void {
         '/favicon.ico': 'image/',
       }
       for (const [path, type] of Object.entries(served)) {
-        const answer = await client.ask({ path, headers: { Accept: 'text/html' } })
-        expect([path, answer.status]).toEqual([path, 200])
-        expect(headerOf(answer, 'Content-Type')).toContain(type)
-        expectWhole(answer)
+        const response = await client.send({ path, headers: { Accept: 'text/html' } })
+        expect([path, response.status]).toEqual([path, 200])
+        expect(headerOf(response, 'Content-Type')).toContain(type)
+        expectUniqueHeaders(response)
       }
       const headers = { 'Content-Type': 'application/x-www-form-urlencoded' }
       const body = `long_url=${encodeURIComponent(target)}&custom_alias=&ttl_days=`
-      const made = await client.ask({ method: 'POST', path: '/', headers, body })
-      expect(made.status).toBe(201)
-      expect(made.body.toString()).toContain(`${stackNow().url}/`)
-      expectWhole(made)
+      const created = await client.send({ method: 'POST', path: '/', headers, body })
+      expect(created.status).toBe(201)
+      expect(created.body.toString()).toContain(`${stackNow().url}/`)
+      expectUniqueHeaders(created)
       client.close()
     },
     TEST_MS_MAX,

@@ -3,16 +3,20 @@ import type { Component } from './component.ts'
 
 /** The fields of a stack that are printed. */
 export interface DescribedStack {
-  readonly parts: readonly Pick<Component, 'name' | 'pid' | 'where'>[]
+  readonly components: readonly Pick<Component, 'name' | 'pid' | 'addresses'>[]
   readonly url: string
   readonly folder: string
   readonly adminToken: string
 }
 
-/** The lines to print; `restartCommand` restarts the components that died. */
+/** The lines to print; `restartCommand` restarts the components that exited. */
 export function describeStack(stack: DescribedStack, restartCommand: string): readonly string[] {
-  const { parts, url, folder, adminToken } = stack
-  const rows = parts.map(({ name, pid, where }) => [name, `pid ${String(pid())}`, where])
+  const { components, url, folder, adminToken } = stack
+  const rows = components.map(({ name, pid, addresses }) => [
+    name,
+    `pid ${String(pid())}`,
+    addresses,
+  ])
   const widths = [0, 1].map((at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
   const body = `-H 'Content-Type: application/json' -d '{"long_url":"https://example.com/"}'`
   return [
@@ -25,7 +29,7 @@ export function describeStack(stack: DescribedStack, restartCommand: string): re
     `  curl -i ${url}/v1/urls ${body}`,
     `  curl -i ${url}/CODE`,
     `admin API of create-1 and create-2: ADMIN_TOKEN=${adminToken}`,
-    'to kill a component: kill -9 PID; to restart the components that died:',
+    'to kill a component: kill -9 PID; to restart the components that exited:',
     `  ${restartCommand}`,
   ]
 }

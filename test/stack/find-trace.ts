@@ -1,111 +1,114 @@
 // Finds the trace of a request by the edge's access log, among the spans that a collector received.
-// Sends another request if a busy machine lost spans.
+// If a busy machine lost spans, it sends another request.
 import { readFile } from 'node:fs/promises'
 import { expect } from '@jest/globals'
-import { type RawResponse, headerOf, openConnection } from '../kit/http/raw-http.ts'
+import {
+  type RawRequest,
+  type RawResponse,
+  headerOf,
+  openConnection,
+} from '../kit/http/raw-http.ts'
 import { waitFor } from '../kit/wait-for.ts'
 import type { RunningCollector } from '../dependencies/collector.ts'
 import { type ReceivedSpan, pathTo } from '../kit/received-spans.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import type { Edge } from './start-edge.ts'
 
-/** Envoy sends its spans every five seconds; those that are lost are not waited for longer. */
+/** Envoy exports spans every five seconds; a span that is not received by then is lost. */
 const TRACE_MS_MAX = 12_000
 
-/** An edge that traces everything, and where its spans go. */
+/** An edge that traces every request, and the collector that receives its spans. */
 export interface TracedEdge {
   readonly collectorNow: () => RunningCollector
   readonly edgeNow: () => Edge
 }
 
-/** A request. */
-export type Asked = Parameters<typeof requestFrom>[1]
-
-/** The requests to send until a trace matches. */
-interface Tries {
-  /** Each is tried once. */
-  readonly asks: readonly Asked[]
+/** The requests to send, and what their responses and traces must contain. */
+interface Attempts {
+  /** Sent in order until a trace matches. */
+  readonly requests: readonly RawRequest[]
   readonly status: number
-  readonly ways: readonly string[]
-  /** @default where the edge asked one pod, once: a trace of several has spans twice */
-  readonly isWanted?: (trace: readonly ReceivedSpan[]) => boolean
+  /** Paths of spans, as `pathTo` renders them. */
+  readonly paths: readonly string[]
+  /** @default the edge sent one request to one pod: with retries, spans occur twice */
+  readonly matches?: (trace: readonly ReceivedSpan[]) => boolean
 }
 
 /**
- * The first answer whose trace has a span at the end of each way and is as it is wanted. Throws
- * what was missing in the last one where there is none.
+ * The first response whose trace contains every path and matches. Throws with the problem of the
+ * last trace if none does.
  */
 export async function findTrace(
   traced: TracedEdge,
-  { asks, status, ways, isWanted = (trace) => attemptsOf(trace).length === 1 }: Tries,
-): Promise<{ answer: RawResponse; trace: readonly ReceivedSpan[] }> {
-  let fault: unknown
-  for (const request of asks) {
-    const answer = await askAt(traced.edgeNow().port, request)
-    expect(answer.status).toBe(status)
+  { requests, status, paths, matches = (trace) => attemptsOf(trace).length === 1 }: Attempts,
+): Promise<{ response: RawResponse; trace: readonly ReceivedSpan[] }> {
+  let failure: unknown
+  for (const request of requests) {
+    const response = await sendAt(traced.edgeNow().port, request)
+    expect(response.status).toBe(status)
     try {
-      const trace = await traceOf(traced, answer, ways)
-      if (isWanted(trace)) return { answer, trace }
-      fault = new Error(`there is:\n${trace.map((span) => pathTo(span, trace)).join('\n')}`)
+      const trace = await traceOf(traced, response, paths)
+      if (matches(trace)) return { response, trace }
+      failure = new Error(`the trace is:\n${trace.map((span) => pathTo(span, trace)).join('\n')}`)
     } catch (error) {
-      fault = error
+      failure = error
     }
   }
-  throw new Error('no trace of many was as it is wanted', { cause: fault })
+  throw new Error(`none of ${String(requests.length)} traces matches`, { cause: failure })
 }
 
-/** The trace of a request, found by the edge's log, once it has a span at the end of each way. */
+/** The trace of a request, found by the edge's access log, once it contains every path. */
 async function traceOf(
   { edgeNow, collectorNow }: TracedEdge,
-  answer: RawResponse,
-  ways: readonly string[],
+  response: RawResponse,
+  paths: readonly string[],
 ): Promise<readonly ReceivedSpan[]> {
   let traceId = ''
   const isLogged = async () => {
     const lines = (await readFile(edgeNow().accessLogPath, 'utf8')).split('\n').slice(0, -1)
-    const entries = lines.map((line) => JSON.parse(line) as AccessLine)
-    const entry = entries.find(({ request_id }) => request_id === idOf(answer))
+    const entries = lines.map((line) => JSON.parse(line) as AccessLogEntry)
+    const entry = entries.find(({ request_id }) => request_id === idOf(response))
     traceId = entry?.trace_id ?? ''
     return traceId !== ''
   }
-  await waitFor('the line of the request', isLogged, TRACE_MS_MAX)
-  const seen = () => {
+  await waitFor('the access log entry of the request', isLogged, TRACE_MS_MAX)
+  const receivedPaths = () => {
     const trace = collectorNow().spans(traceId)
     return trace.map((span) => pathTo(span, trace))
   }
-  const wanted = ['edge: ingress', ...ways]
-  const isWhole = () => wanted.every((way) => seen().includes(way))
-  await waitFor(`a trace of ${wanted.join(', ')}`, isWhole, TRACE_MS_MAX).catch(
+  const expected = ['edge: ingress', ...paths]
+  const isComplete = () => expected.every((path) => receivedPaths().includes(path))
+  await waitFor(`a trace of ${expected.join(', ')}`, isComplete, TRACE_MS_MAX).catch(
     (error: unknown) => {
-      throw new Error(`there is:\n${seen().join('\n')}`, { cause: error })
+      throw new Error(`the trace is:\n${receivedPaths().join('\n')}`, { cause: error })
     },
   )
   return collectorNow().spans(traceId)
 }
 
-/** Asks the edge at this port, as a client of its own. */
-export async function askAt(port: number, request: Asked): Promise<RawResponse> {
+/** Sends a request to the edge at this port, from a new address. */
+export async function sendAt(port: number, request: RawRequest): Promise<RawResponse> {
   const connection = await openConnection(port)
   const headers = { 'Content-Type': 'application/json', ...request.headers }
-  const answer = await connection.exchange(requestFrom(newAddress(), { ...request, headers }))
+  const response = await connection.exchange(requestFrom(newAddress(), { ...request, headers }))
   connection.close()
-  return answer
+  return response
 }
 
-/** The id of the request that was answered. */
-export function idOf(answer: RawResponse): string {
-  return headerOf(answer, 'X-Request-Id') ?? ''
+/** The request id in a response. */
+export function idOf(response: RawResponse): string {
+  return headerOf(response, 'X-Request-Id') ?? ''
 }
 
-/** The edge's attempts at a pod, in their order. */
+/** The requests that the edge sent to pods, retries included, in order. */
 export function attemptsOf(trace: readonly ReceivedSpan[]): readonly ReceivedSpan[] {
-  const retriesOf = ({ facts }: ReceivedSpan) => Number(facts['retry.count'] ?? 0)
+  const retriesOf = ({ attributes }: ReceivedSpan) => Number(attributes['retry.count'] ?? 0)
   const attempts = trace.filter(({ name }) => /^router \w+ egress$/.test(name))
   return attempts.sort((a, b) => retriesOf(a) - retriesOf(b))
 }
 
-/** A line of the edge's log, as far as it is read here. */
-interface AccessLine {
+/** The fields of an access log entry that are read here. */
+interface AccessLogEntry {
   readonly request_id: string
   readonly trace_id: string | null
 }

@@ -1,7 +1,7 @@
-// The settings of a `ratelimit` process for tests: free ports on the loopback, rules in its own
-// folder, no statsd.
+// The settings of a `ratelimit` process for tests: free ports of the loopback address, its own
+// folder of rules, no statsd.
 
-/** The settings; `root` holds the folder `config`. No Redis needs to listen on `redisPort`. */
+/** The settings; `root` contains the folder `config`. Redis may be unavailable. */
 export function limiterEnvironment(root: string, redisPort: number): Record<string, string> {
   return {
     HOST: '127.0.0.1',

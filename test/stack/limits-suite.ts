@@ -1,6 +1,6 @@
 // Limits at the edge, counted by two limiters together: exact bursts, limits per client and per API
 // key, and the limit for clients that guess codes.
-import { describe, expect, test } from '@jest/globals'
+import { expect, test } from '@jest/globals'
 import { codeOf, createLinkRequest } from '../kit/http/client.ts'
 import { type HttpClient, openHttpClient } from '../kit/http/http-client.ts'
 import { inParallel, problemOf } from '../kit/http/machine-clients.ts'
@@ -19,50 +19,49 @@ import type { Stack } from './start-stack.ts'
 
 const TEST_MS_MAX = 60_000
 const TRIES_MAX = 20
-/** Creates of one client: its burst, and each second. */
+/** The limit of creates per client: its burst, and its rate per second. */
 const BURST = 20
 const PER_SECOND = 2
-/** Within it no bucket gets a hit back. */
+/** Within this time no bucket refills by a hit. */
 const REFILL_MS_MAX = 400
-/** What a burst test asks, so many at a time. */
-const ASKED = 45
-const FLIGHT = 8
-const ASK_MS_MAX = 10_000
-/** What the tests' rules say of those who try codes from an IPv6 network: so many in 5 s. */
+/** The requests of a burst test, and how many of them are in flight concurrently. */
+const REQUESTS = 45
+const PARALLEL = 8
+const SCRAPE_MS_MAX = 10_000
+/** The limit in the tests' rules for unknown codes per IPv6 network in 5 s. */
 const UNKNOWN_MAX = 20
 
 const createOne = createLinkRequest({ long_url: 'https://example.com/limits' })
 
 /**
- * What `work` gives, so often anew until it is in time and no limiter decided alone meanwhile: one
- * whose Redis is late counts against a share of the limit, and no answer tells. Each time `work`
- * must ask as clients that are new. Of many tries that were all spoilt, gives the last one.
+ * The result of `work`, retried until it is valid and no limiter decided without Redis meanwhile: a
+ * limiter whose Redis times out applies its share of the limit, which no response shows. Each time,
+ * `work` must use new clients. After `TRIES_MAX` tries, the last result.
  */
-async function untilTogether<T>(
+async function untilShared<T>(
   stack: Stack,
   work: () => Promise<T>,
-  isInTime: (result: T) => boolean = () => true,
+  isValid: (result: T) => boolean = () => true,
 ): Promise<T> {
   for (let tries = 1; ; tries++) {
     const before = await decidedAlone(stack)
     const result = await work()
-    const isSpoilt = !isInTime(result) || (await decidedAlone(stack)) > before
-    if (!isSpoilt || tries === TRIES_MAX) return result
+    const isInvalid = !isValid(result) || (await decidedAlone(stack)) > before
+    if (!isInvalid || tries === TRIES_MAX) return result
   }
 }
 
-/** Whether the limiters had a word in all of them: none came after Envoy's 20 ms. */
-const areShared = (answers: readonly RawResponse[]) => answers.every((answer) => isShared(answer))
+/** Whether the limiters decided all of them, each within Envoy's 20 ms. */
+const allShared = (responses: readonly RawResponse[]) =>
+  responses.every((response) => isShared(response))
 
-const remainingOf = (answer: RawResponse) => Number(headerOf(answer, 'X-RateLimit-Remaining'))
+const remainingOf = (response: RawResponse) => Number(headerOf(response, 'X-RateLimit-Remaining'))
 
-/** Tests of it; `apiKey` is one that the rules know. */
-export function describeLimits(stackNow: () => Stack, apiKey: string): void {
-  describe('limits over two limiters', () => {
-    testBursts(stackNow)
-    testClients(stackNow, apiKey)
-    testWalkers(stackNow)
-  })
+/** The `limits` suite; `apiKey` is in the rules. */
+export function testLimits(stackNow: () => Stack, apiKey: string): void {
+  testBursts(stackNow)
+  testClients(stackNow, apiKey)
+  testGuessers(stackNow)
 }
 
 /** Clients that consume their whole limit. */
@@ -70,28 +69,28 @@ function testBursts(stackNow: () => Stack): void {
   const opened = () => openHttpClient(stackNow().port)
 
   test(
-    'a client that sends a burst is admitted up to its burst plus the refill, and no more',
+    'a client that sends a burst is admitted exactly up to its burst plus the refill',
     async () => {
       const httpClient = opened()
-      const { answers, tookMs } = await untilTogether(stackNow(), () => burstOf(httpClient))
+      const { responses, tookMs } = await untilShared(stackNow(), () => burstOf(httpClient))
       httpClient.close()
-      // Where the limiter's answer came after Envoy's 20 ms, the edge decided alone.
-      const shared = answers.filter((answer) => isShared(answer))
-      const late = ASKED - shared.length
+      // The edge decided the others alone, as the limiter exceeded Envoy's 20 ms.
+      const shared = responses.filter((response) => isShared(response))
+      const undecided = REQUESTS - shared.length
       const admitted = shared.filter(({ status }) => status === 201).length
       process.stdout.write(
-        `${String(ASKED)} creates at once: ${String(admitted)} admitted in ` +
+        `${String(REQUESTS)} concurrent creates: ${String(admitted)} admitted in ` +
           `${tookMs.toFixed(0)} ms (burst ${String(BURST)}, ${String(PER_SECOND)} a second), ` +
-          `${String(late)} decided by the edge alone\n`,
+          `${String(undecided)} decided by the edge alone\n`,
       )
-      expect(admitted).toBeGreaterThanOrEqual(BURST - late)
+      expect(admitted).toBeGreaterThanOrEqual(BURST - undecided)
       expect(admitted).toBeLessThanOrEqual(BURST + Math.floor((tookMs / 1000) * PER_SECOND))
       const denied = shared.filter(({ status }) => status === 429)
       expect(denied.length).toBe(shared.length - admitted)
-      for (const answer of denied) {
-        expect(jsonOf(answer)).toMatchObject({ status: 429, rule: 'creates-per-client' })
-        expect(problemOf(answer)).toBe('rate-limited')
-        expect([remainingOf(answer), headersOf(answer, 'Retry-After')]).toEqual([0, ['1']])
+      for (const response of denied) {
+        expect(jsonOf(response)).toMatchObject({ status: 429, rule: 'creates-per-client' })
+        expect(problemOf(response)).toBe('rate-limited')
+        expect([remainingOf(response), headersOf(response, 'Retry-After')]).toEqual([0, ['1']])
       }
       for (const limiter of stackNow().limiters) {
         expect(await decisionsOf(limiter)).toBeGreaterThan(0)
@@ -104,45 +103,49 @@ function testBursts(stackNow: () => Stack): void {
     'a client that waits for Retry-After is admitted',
     async () => {
       const httpClient = opened()
-      const ask = requestFrom(newAddress(), createOne)
-      let answer = await httpClient.send(ask)
-      for (let i = 0; i < 100 && answer.status === 201; i++) answer = await httpClient.send(ask)
-      expect(answer.status).toBe(429)
-      const endMs = performance.now() + Number(headerOf(answer, 'Retry-After')) * 1000
-      await waitFor('the time that was told', () => performance.now() >= endMs)
-      expect((await httpClient.send(ask)).status).toBe(201)
+      const request = requestFrom(newAddress(), createOne)
+      let response = await httpClient.send(request)
+      for (let i = 0; i < 100 && response.status === 201; i++)
+        response = await httpClient.send(request)
+      expect(response.status).toBe(429)
+      const retryMs = performance.now() + Number(headerOf(response, 'Retry-After')) * 1000
+      await waitFor('the time in Retry-After', () => performance.now() >= retryMs)
+      expect((await httpClient.send(request)).status).toBe(201)
       httpClient.close()
     },
     TEST_MS_MAX,
   )
 }
 
-/** What a new client that asks at once is answered, and how long that takes. */
+/** The responses to a burst of a new client, and its duration. */
 async function burstOf(
   httpClient: HttpClient,
-): Promise<{ answers: RawResponse[]; tookMs: number }> {
-  const ask = requestFrom(newAddress(), createOne)
-  const answers: RawResponse[] = []
+): Promise<{ responses: RawResponse[]; tookMs: number }> {
+  const request = requestFrom(newAddress(), createOne)
+  const responses: RawResponse[] = []
   const startedMs = performance.now()
-  await inParallel(FLIGHT, new Array<RawRequest>(ASKED).fill(ask), async (one) => {
-    answers.push(await httpClient.send(one))
+  await inParallel(PARALLEL, new Array<RawRequest>(REQUESTS).fill(request), async (each) => {
+    responses.push(await httpClient.send(each))
   })
-  return { answers, tookMs: performance.now() - startedMs }
+  return { responses, tookMs: performance.now() - startedMs }
 }
 
-/** What identifies a client. */
+/** How a client is identified. */
 function testClients(stackNow: () => Stack, apiKey: string): void {
   const opened = () => openHttpClient(stackNow().port)
 
   test(
-    'a known API key has its own limit, an unknown one has no effect',
+    'an API key of the rules has its own limit, any other key has no effect',
     async () => {
       const httpClient = opened()
       const limitsOf = async (key: string) => {
-        const ask = createLinkRequest({ long_url: 'https://example.com/k' }, { 'X-API-Key': key })
-        const askOnce = async () => [await httpClient.send(requestFrom(newAddress(), ask))]
-        const answers = await untilTogether(stackNow(), askOnce, areShared)
-        return answers.map((answer) => headerOf(answer, 'X-RateLimit-Limit'))
+        const request = createLinkRequest(
+          { long_url: 'https://example.com/k' },
+          { 'X-API-Key': key },
+        )
+        const sendOnce = async () => [await httpClient.send(requestFrom(newAddress(), request))]
+        const responses = await untilShared(stackNow(), sendOnce, allShared)
+        return responses.map((response) => headerOf(response, 'X-RateLimit-Limit'))
       }
       expect(await limitsOf(apiKey)).toEqual(['200'])
       expect(await limitsOf('another')).toEqual([String(BURST)])
@@ -155,8 +158,8 @@ function testClients(stackNow: () => Stack, apiKey: string): void {
     'clients of one /64 share a bucket; an X-Forwarded-For of the client has no effect',
     async () => {
       const httpClient = opened()
-      // Two of one bucket, and one of the bucket beside it.
-      const families: readonly ((at: string) => readonly string[])[] = [
+      // Two addresses of one bucket, and one of the adjacent bucket.
+      const addressLists: readonly ((at: string) => readonly string[])[] = [
         (at) => [`2001:db8:${at}::1`, `2001:db8:${at}:0:ffff::2`, `2001:db8:${at}:1::1`],
         (at) => [
           `192.0.2.1, 10.200.0.${at}`,
@@ -164,20 +167,20 @@ function testClients(stackNow: () => Stack, apiKey: string): void {
           `192.0.2.1, 10.201.0.${at}`,
         ],
       ]
-      for (const addressesAt of families) {
+      for (const addressesAt of addressLists) {
         let at = 0
-        const askEach = async () => {
-          const answers: RawResponse[] = []
+        const sendEach = async () => {
+          const responses: RawResponse[] = []
           const startedMs = performance.now()
           for (const address of addressesAt(String(++at))) {
-            answers.push(await httpClient.send(requestFrom(address, createOne)))
+            responses.push(await httpClient.send(requestFrom(address, createOne)))
           }
-          return { answers, tookMs: performance.now() - startedMs }
+          return { responses, tookMs: performance.now() - startedMs }
         }
-        const { answers } = await untilTogether(stackNow(), askEach, (seen) => {
-          return areShared(seen.answers) && seen.tookMs < REFILL_MS_MAX
+        const { responses } = await untilShared(stackNow(), sendEach, (result) => {
+          return allShared(result.responses) && result.tookMs < REFILL_MS_MAX
         })
-        expect(answers.map(remainingOf)).toEqual([19, 18, 19])
+        expect(responses.map(remainingOf)).toEqual([19, 18, 19])
       }
       httpClient.close()
     },
@@ -186,41 +189,42 @@ function testClients(stackNow: () => Stack, apiKey: string): void {
 }
 
 /** Clients that guess codes. */
-function testWalkers(stackNow: () => Stack): void {
+function testGuessers(stackNow: () => Stack): void {
   const opened = () => openHttpClient(stackNow().port)
 
   test(
-    'a client that guesses codes is denied every code, known ones too, and admitted later',
+    'a client that guesses codes is denied every code, existing ones too, and later admitted',
     async () => {
       const httpClient = opened()
       const code = codeOf(await httpClient.send(requestFrom(newAddress(), createOne)))
-      let walkers = 0
-      const walkerNow = () => `2001:db8:abcd:${String(walkers)}::1`
-      const follow = (path: string, from = walkerNow()) =>
+      let guessers = 0
+      const currentGuesser = () => `2001:db8:abcd:${String(guessers)}::1`
+      const redirect = (path: string, from = currentGuesser()) =>
         httpClient.send(requestFrom(from, { path }))
-      const walk = async () => {
-        walkers++
+      const guess = async () => {
+        guessers++
         let unknown = 0
-        let answer = await follow('/walk0')
-        while (answer.status === 404 && unknown < 10 * UNKNOWN_MAX) {
-          answer = await follow(`/walk${String(++unknown)}`)
+        let response = await redirect('/guess0')
+        while (response.status === 404 && unknown < 10 * UNKNOWN_MAX) {
+          response = await redirect(`/guess${String(++unknown)}`)
         }
-        return { unknown, refused: [answer, await follow(`/${code}`)] }
+        return { unknown, denied: [response, await redirect(`/${code}`)] }
       }
-      // Who is just over the limit is let in again by time that goes by, or by a limiter's delay.
-      const { unknown, refused } = await untilTogether(stackNow(), walk, (seen) => {
-        return seen.refused.every(({ status }) => status === 429)
+      // A client just above the limit may be admitted as time passes, or if a limiter is slow.
+      const { unknown, denied } = await untilShared(stackNow(), guess, (result) => {
+        return result.denied.every(({ status }) => status === 429)
       })
-      expect(refused.map(({ status }) => status)).toEqual([429, 429])
-      for (const one of refused) expect(jsonOf(one)['rule']).toBe('unknown-codes-per-ipv6-client')
+      expect(denied.map(({ status }) => status)).toEqual([429, 429])
+      for (const response of denied)
+        expect(jsonOf(response)['rule']).toBe('unknown-codes-per-ipv6-client')
       expect(unknown).toBeGreaterThanOrEqual(UNKNOWN_MAX)
-      process.stdout.write(`a walker met 429 after ${String(unknown)} unknown codes\n`)
-      expect((await follow(`/${code}`, newAddress())).status).toBe(302)
+      process.stdout.write(`a guessing client got 429 after ${String(unknown)} unknown codes\n`)
+      expect((await redirect(`/${code}`, newAddress())).status).toBe(302)
       const startedMs = performance.now()
-      const isBack = async () => (await follow(`/${code}`)).status === 302
-      await waitFor('the walker to be let in again', isBack, TEST_MS_MAX / 2)
+      const isAdmitted = async () => (await redirect(`/${code}`)).status === 302
+      await waitFor('the guessing client to be admitted', isAdmitted, TEST_MS_MAX / 2)
       process.stdout.write(
-        `let in again after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n`,
+        `admitted after ${((performance.now() - startedMs) / 1000).toFixed(1)} s\n`,
       )
       httpClient.close()
     },
@@ -228,7 +232,7 @@ function testWalkers(stackNow: () => Stack): void {
   )
 }
 
-/** Decisions that limiters made without Redis, because it timed out. */
+/** The number of decisions without Redis, because it timed out. */
 async function decidedAlone({ limiters }: Stack): Promise<number> {
   const counts = await Promise.all(
     limiters.map((limiter) => decisionsOf(limiter, 'source="fallback"')),
@@ -236,11 +240,11 @@ async function decidedAlone({ limiters }: Stack): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** Decisions that a limiter has made; those with this label, or all of them. */
+/** The number of a limiter's decisions: those with this label, or all. */
 async function decisionsOf(limiter: LimiterPod, label = ''): Promise<number> {
   const url = `http://127.0.0.1:${String(limiter.now().ready['adminPort'])}/metrics`
   const lines = (
-    await (await fetch(url, { signal: AbortSignal.timeout(ASK_MS_MAX) })).text()
+    await (await fetch(url, { signal: AbortSignal.timeout(SCRAPE_MS_MAX) })).text()
   ).match(/^curtail_limiter_decisions_total.*$/gm)
   return (lines ?? [])
     .filter((line) => line.includes(label))

@@ -12,22 +12,22 @@ import {
 import { waitFor } from '../kit/wait-for.ts'
 import { watchPauses } from '../kit/watch-pauses.ts'
 
-/** Which requests to send, where, and which response is expected. */
+/** The requests to send, where to send them, and the expected response. */
 export interface LoadOptions {
-  /** Where the next connection goes. */
+  /** The port of the next connection. */
   readonly port: () => number
-  readonly ask: () => RawRequest
-  readonly isGood: (answer: RawResponse) => boolean
+  readonly nextRequest: () => RawRequest
+  readonly isExpected: (response: RawResponse) => boolean
   /** @default 6 */
   readonly clients?: number
 }
 
 /** The result of a load. */
 export interface LoadResult {
-  readonly asked: number
+  readonly requests: number
   readonly failed: readonly string[]
-  /** How many more failed while the whole machine stalled, which no server can prevent. */
-  readonly excused: number
+  /** Other requests, which failed while the whole machine stalled; no server can prevent that. */
+  readonly failedWhileStalled: number
   /** Longest response time, and the 99th percentile, in ms. */
   readonly msMax: number
   readonly msP99: number
@@ -35,22 +35,20 @@ export interface LoadResult {
 
 /** A running load. */
 export interface Load {
-  /** Responses so far. */
-  answered(): number
-  /** Waits for this many more responses. */
-  more(answers: number): Promise<void>
-  /** Stops it. */
+  /** Waits for this many further responses. */
+  waitForResponses(count: number): Promise<void>
+  /** Stops it; a second call returns the same result. */
   stop(): Promise<LoadResult>
 }
 
 const CLIENTS = 6
-/** Between two requests of a client: the machine is to be busy, not drowned. */
+/** Between two requests of a client: the machine shall be busy, not overloaded. */
 const PAUSE_MS = 10
-const MORE_MS_MAX = 60_000
-/** What clients have under way while the machine stands still three times; more have failed. */
-const EXCUSED_MAX = 3 * CLIENTS
+const RESPONSES_MS_MAX = 60_000
+/** Requests in flight while the machine stalls three times; any more count as failed. */
+const STALLED_MAX = 3 * CLIENTS
 
-/** Runs `work` under the load, and stops the load in any case. */
+/** Runs `work` under the load, and stops the load even if `work` throws. */
 export async function underLoad<T>(load: Load, work: () => Promise<T>): Promise<[LoadResult, T]> {
   try {
     const result = await work()
@@ -60,27 +58,27 @@ export async function underLoad<T>(load: Load, work: () => Promise<T>): Promise<
   }
 }
 
-/** Starts it. */
+/** Starts a load. */
 export function startLoad(options: LoadOptions): Load {
   const times: number[] = []
   const failed: string[] = []
   const pauses = watchPauses()
-  let excused = 0
-  let isOver = false
-  const fail = (why: string, startedMs: number) => {
-    if (excused < EXCUSED_MAX && pauses.wasStalledAfter(startedMs)) excused++
-    else failed.push(why)
+  let failedWhileStalled = 0
+  let isStopping = false
+  const fail = (reason: string, startedMs: number) => {
+    if (failedWhileStalled < STALLED_MAX && pauses.wasStalledAfter(startedMs)) failedWhileStalled++
+    else failed.push(reason)
   }
   const exchange = async (connection: RawConnection) => {
     const startedMs = performance.now()
-    const answer = await connection.exchange(options.ask())
+    const response = await connection.exchange(options.nextRequest())
     times.push(performance.now() - startedMs)
-    if (!options.isGood(answer)) fail(describeResponse(answer), startedMs)
-    return headerOf(answer, 'Connection') !== 'close'
+    if (!options.isExpected(response)) fail(describeResponse(response), startedMs)
+    return headerOf(response, 'Connection') !== 'close'
   }
   const work = async () => {
     let connection: RawConnection | undefined
-    while (!isOver) {
+    while (!isStopping) {
       const startedMs = performance.now()
       try {
         connection ??= await openConnection(options.port())
@@ -97,21 +95,20 @@ export function startLoad(options: LoadOptions): Load {
     }
     connection?.close()
   }
-  const working = Array.from({ length: options.clients ?? CLIENTS }, work)
+  const workers = Array.from({ length: options.clients ?? CLIENTS }, work)
   return {
-    answered: () => times.length,
-    async more(answers) {
-      const enough = times.length + answers
-      await waitFor(`${String(answers)} answers`, () => times.length >= enough, MORE_MS_MAX)
+    async waitForResponses(count) {
+      const total = times.length + count
+      await waitFor(`${String(count)} responses`, () => times.length >= total, RESPONSES_MS_MAX)
     },
     async stop() {
-      isOver = true
-      await Promise.all(working)
+      isStopping = true
+      await Promise.all(workers)
       pauses.stop()
       const sorted = [...times].sort((a, b) => a - b)
       const at = (share: number) => Math.round(sorted[Math.floor(sorted.length * share)] ?? 0)
       const msMax = Math.round(sorted.at(-1) ?? 0)
-      return { asked: times.length, failed, excused, msP99: at(0.99), msMax }
+      return { requests: times.length, failed, failedWhileStalled, msP99: at(0.99), msMax }
     },
   }
 }

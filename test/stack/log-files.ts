@@ -4,7 +4,7 @@ import { createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 
-const LOOK_EVERY_MS = 200
+const READ_EVERY_MS = 200
 const READ_BYTES_MAX = 1024 * 1024
 
 /** The log of one component. */
@@ -23,33 +23,34 @@ export function logToFile(folder: string, name: string): (child: ChildProcess) =
   return (child) => {
     const file = createWriteStream(logFileOf(folder, name), { flags: 'a' })
     file.on('error', () => undefined) // the folder may be deleted before the last output arrives
-    for (const said of [child.stdout, child.stderr]) said?.on('data', (data) => file.write(data))
+    for (const output of [child.stdout, child.stderr])
+      output?.on('data', (data) => file.write(data))
     child.once('close', () => file.end())
   }
 }
 
-/** Calls back with every new line of the files; returns a function that stops it. */
-export function followFiles(
+/** Calls `onLine` for every new line of the files; returns a function that stops it. */
+export function tailFiles(
   files: readonly LogFile[],
-  tell: (name: string, line: string) => void,
+  onLine: (name: string, line: string) => void,
 ): () => void {
-  const followed = files.map((file) => ({ ...file, at: 0, rest: '' }))
-  let isLooking = false
-  const look = async () => {
-    if (isLooking) return
-    isLooking = true
-    for (const file of followed) {
-      const text = await readFrom(file.path, file.at)
-      file.at += text.length
-      const lines = (file.rest + text.toString()).split('\n')
+  const tails = files.map((file) => ({ ...file, at: 0, rest: '' }))
+  let isReading = false
+  const read = async () => {
+    if (isReading) return
+    isReading = true
+    for (const file of tails) {
+      const added = await readFrom(file.path, file.at)
+      file.at += added.length
+      const lines = (file.rest + added.toString()).split('\n')
       file.rest = lines.pop() ?? ''
-      for (const line of lines) tell(file.name, line)
+      for (const line of lines) onLine(file.name, line)
     }
-    isLooking = false
+    isReading = false
   }
-  const looking = setInterval(() => void look(), LOOK_EVERY_MS)
+  const timer = setInterval(() => void read(), READ_EVERY_MS)
   return () => {
-    clearInterval(looking)
+    clearInterval(timer)
   }
 }
 

@@ -1,7 +1,7 @@
-// Dashboards and alerts, against the whole service and a real Prometheus that scrapes it: every
-// panel has data, and alerts fire and clear. The durations in the rules are divided by 60.
+// Dashboards and alerts on the whole service and a real Prometheus that scrapes it: every panel has
+// data, and alerts fire and clear. The durations in the rules are divided by 60.
 import { readdir, readFile } from 'node:fs/promises'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { renderRules } from '../../charts/dashboards/alerts.ts'
 import { boards } from '../../charts/dashboards/files-for-chart.ts'
 import { edgeMetrics, otherMetrics } from '../../charts/dashboards/series.ts'
@@ -18,7 +18,7 @@ import { expressionsOf } from '../kit/runbook-commands.ts'
 import { newAddress, openEdgeClient } from './edge-client.ts'
 import { underLoad } from './load.ts'
 import type { Component } from './component.ts'
-import { makeLinks, startRedirects, untilWhole } from './stack-state.ts'
+import { createLinks, startRedirects, restoreStack } from './stack-state.ts'
 import type { Stack } from './start-stack.ts'
 
 const FETCH_MS_MAX = 300_000
@@ -26,10 +26,10 @@ const TEST_MS_MAX = 180_000
 const WAIT_MS_MAX = 90_000
 const DIVIDE = 60
 const LINKS = 5
-/** Fewer than there are blocks. */
-const DEATHS_MAX = 14
+/** Fewer than the pool has blocks. */
+const CRASHES_MAX = 14
 const REFILLED_CODES = 100_000
-/** The release whose pods the stack's are taken for. */
+/** The Helm release in the labels of the stack's pods. */
 const RELEASE = 'curtail'
 
 const names = [
@@ -37,108 +37,106 @@ const names = [
   ...Object.values(otherMetrics),
 ]
 
-/** What makes an alert fire, and how the operator repairs it. */
-interface Break {
+/** A fault for which an alert fires, and its repair by an operator. */
+interface Fault {
   readonly what: string
   readonly alert: string
-  readonly happens: (stack: Stack, isNoticed: () => Promise<boolean>) => Promise<void>
-  readonly mend: (stack: Stack) => Promise<void>
+  readonly inject: (stack: Stack, isFiring: () => Promise<boolean>) => Promise<void>
+  readonly repair: (stack: Stack) => Promise<void>
 }
 
-const breaks: readonly Break[] = [
+const faults: readonly Fault[] = [
   {
     what: 'no redirect pod',
     alert: 'CurtailRedirectBurnFast',
-    happens: (stack) => killAll(stack.redirects),
-    mend: untilWhole,
+    inject: (stack) => killAll(stack.redirects),
+    repair: restoreStack,
   },
   {
     what: 'no limiter',
     alert: 'CurtailLimiterUnavailable',
-    happens: (stack) => killAll(stack.limiters),
-    mend: untilWhole,
+    inject: (stack) => killAll(stack.limiters),
+    repair: restoreStack,
   },
   {
     what: 'a create pod that crashes repeatedly and loses a block of codes each time',
     alert: 'CurtailPoolRunningOut',
-    happens: useUpBlocks,
-    // As its runbook says: a refill, with a higher target.
-    mend: async (stack) => {
+    inject: loseBlocks,
+    // As its runbook describes: a refill with a higher target.
+    repair: async (stack) => {
       await stack.startRefill(REFILLED_CODES).succeeded(WAIT_MS_MAX)
-      await untilWhole(stack)
+      await restoreStack(stack)
     },
   },
 ]
 
-/** Tests of it. */
-export function describeMonitoring(stackNow: () => Stack): void {
-  describe('monitoring', () => {
-    let prometheus: RunningPrometheus
-    let codes: readonly string[]
+/** The `monitoring` suite. */
+export function testMonitoring(stackNow: () => Stack): void {
+  let prometheus: RunningPrometheus
+  let codes: readonly string[]
 
-    beforeAll(async () => {
-      await findPrometheus()
-      const rules = renderRules({ divide: DIVIDE }).replaceAll(/NAMESPACE|RELEASE/g, RELEASE)
-      prometheus = await startPrometheus({ scrapes: scrapesOf(stackNow()), rules })
-      codes = await makeLinks(stackNow(), LINKS)
-    }, FETCH_MS_MAX)
+  beforeAll(async () => {
+    await findPrometheus()
+    const rules = renderRules({ divide: DIVIDE }).replaceAll(/NAMESPACE|RELEASE/g, RELEASE)
+    prometheus = await startPrometheus({ scrapes: scrapesOf(stackNow()), rules })
+    codes = await createLinks(stackNow(), LINKS)
+  }, FETCH_MS_MAX)
 
-    afterAll(async () => {
-      await prometheus.stop()
-    })
-
-    const load = () => startRedirects(codes, () => stackNow().port)
-    const isFiring = (alert: string) => async () => (await prometheus.firing()).includes(alert)
-
-    test(
-      'every panel but the controller’s returns data',
-      async () => {
-        const seen: string[] = []
-        await underLoad(load(), async () => {
-          for (const { name, title, expr } of panelQueries()) {
-            const hasData = async () => (await prometheus.query(expr)).length > 0
-            await waitFor(`data for ${name}: ${title}: ${expr}`, hasData, WAIT_MS_MAX)
-            seen.push(title)
-          }
-        })
-        expect(seen.length).toBeGreaterThan(40)
-      },
-      TEST_MS_MAX,
-    )
-
-    testRunbooks(() => prometheus)
-
-    test.each(breaks)(
-      '$what: $alert fires, and clears after the repair',
-      async ({ alert, happens, mend }) => {
-        const stack = stackNow()
-        await underLoad(load(), async () => {
-          await happens(stack, isFiring(alert))
-          await waitFor(`${alert} to fire`, isFiring(alert), WAIT_MS_MAX)
-          await mend(stack)
-          const isClear = async () => !(await isFiring(alert)())
-          await waitFor(`${alert} to clear`, isClear, WAIT_MS_MAX)
-        })
-        expect(await prometheus.firing()).not.toContain(alert)
-      },
-      TEST_MS_MAX,
-    )
-
-    // After the breaks, as Envoy shows a counter of errors from the first error on.
-    test(
-      'every metric of Envoy and Node.js that the dashboards use is scraped',
-      async () => {
-        await provokeRefusal(stackNow())
-        for (const name of names) {
-          const series = `{__name__=~"${name}(_count)?"}`
-          const isSeen = async () => (await prometheus.query(series)).length > 0
-          await waitFor(`a series of ${name}`, isSeen, WAIT_MS_MAX)
-        }
-        expect(names.length).toBeGreaterThan(10)
-      },
-      TEST_MS_MAX,
-    )
+  afterAll(async () => {
+    await prometheus.stop()
   })
+
+  const load = () => startRedirects(codes, () => stackNow().port)
+  const isFiring = (alert: string) => async () => (await prometheus.firing()).includes(alert)
+
+  test(
+    'every panel except the controller’s returns data',
+    async () => {
+      const titles: string[] = []
+      await underLoad(load(), async () => {
+        for (const { name, title, expr } of panelQueries()) {
+          const hasData = async () => (await prometheus.query(expr)).length > 0
+          await waitFor(`data for ${name}: ${title}: ${expr}`, hasData, WAIT_MS_MAX)
+          titles.push(title)
+        }
+      })
+      expect(titles.length).toBeGreaterThan(40)
+    },
+    TEST_MS_MAX,
+  )
+
+  testRunbooks(() => prometheus)
+
+  test.each(faults)(
+    '$what: $alert fires, and clears after the repair',
+    async ({ alert, inject, repair }) => {
+      const stack = stackNow()
+      await underLoad(load(), async () => {
+        await inject(stack, isFiring(alert))
+        await waitFor(`${alert} to fire`, isFiring(alert), WAIT_MS_MAX)
+        await repair(stack)
+        const isClear = async () => !(await isFiring(alert)())
+        await waitFor(`${alert} to clear`, isClear, WAIT_MS_MAX)
+      })
+      expect(await prometheus.firing()).not.toContain(alert)
+    },
+    TEST_MS_MAX,
+  )
+
+  // After the faults, because Envoy exports a counter of errors only after the first error.
+  test(
+    'every metric of Envoy and Node.js that the dashboards use is scraped',
+    async () => {
+      await provokeDenial(stackNow())
+      for (const name of names) {
+        const series = `{__name__=~"${name}(_count)?"}`
+        const isSeen = async () => (await prometheus.query(series)).length > 0
+        await waitFor(`a series of ${name}`, isSeen, WAIT_MS_MAX)
+      }
+      expect(names.length).toBeGreaterThan(10)
+    },
+    TEST_MS_MAX,
+  )
 }
 
 /** The Prometheus queries of the runbooks. */
@@ -160,35 +158,35 @@ function testRunbooks(prometheusNow: () => RunningPrometheus): void {
   )
 }
 
-async function killAll(parts: readonly Component[]): Promise<void> {
-  for (const part of parts) await part.kill()
+async function killAll(components: readonly Component[]): Promise<void> {
+  for (const component of components) await component.kill()
 }
 
 /**
- * Has a creator claim a block and die with it, again and again until it is noticed: the other one
- * looks at the pool every 15 s.
+ * Crashes a create pod right after it claimed a block, until the alert fires: the other create pod
+ * reads the level of the pool every 15 s.
  */
-async function useUpBlocks(stack: Stack, isNoticed: () => Promise<boolean>): Promise<void> {
+async function loseBlocks(stack: Stack, isFiring: () => Promise<boolean>): Promise<void> {
   const [, pod] = stack.creates
-  for (let deaths = 0; pod !== undefined && deaths < DEATHS_MAX; deaths++) {
-    if (await isNoticed()) return
+  for (let crashes = 0; pod !== undefined && crashes < CRASHES_MAX; crashes++) {
+    if (await isFiring()) return
     const httpClient = openHttpClient(pod.port)
-    const answer = await httpClient.send(
+    const response = await httpClient.send(
       createLinkRequest({ long_url: 'https://example.com/lost' }),
     )
     httpClient.close()
-    expect(answer.status).toBe(201)
+    expect(response.status).toBe(201)
     await pod.kill()
     await pod.restart()
   }
 }
 
 /** Creates until the limiter denies a request. */
-async function provokeRefusal(stack: Stack): Promise<void> {
+async function provokeDenial(stack: Stack): Promise<void> {
   const client = await openEdgeClient(stack.port, newAddress())
   const isRejected = async () =>
     (await client.create({ long_url: 'https://example.com/' })).status === 429
-  await waitFor('a refusal', isRejected, WAIT_MS_MAX)
+  await waitFor('a denial', isRejected, WAIT_MS_MAX)
   client.close()
 }
 

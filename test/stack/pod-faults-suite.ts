@@ -1,57 +1,55 @@
 // Pods, the cache, a Cassandra node and Envoy itself fail or are replaced under load: no client
-// sees an error, or it retries and gets its link exactly once.
-import { beforeAll, describe, expect, test } from '@jest/globals'
+// gets an error, or a retried create returns the same link.
+import { beforeAll, expect, test } from '@jest/globals'
 import { type HttpClient, openHttpClient } from '../kit/http/http-client.ts'
 import { createWithRetries, inParallel } from '../kit/http/machine-clients.ts'
 import { type RawResponse, headerOf } from '../kit/http/raw-http.ts'
 import { waitFor } from '../kit/wait-for.ts'
 import { requestFrom, newAddress } from './edge-client.ts'
 import type { Load } from './load.ts'
-import { makeLinks, startRedirects, injectFault, untilWhole } from './stack-state.ts'
+import { createLinks, startRedirects, injectFault, restoreStack } from './stack-state.ts'
 import type { Component } from './component.ts'
 import type { Stack } from './start-stack.ts'
 
 const TEST_MS_MAX = 120_000
-const ANSWERS = 300
-/** Creates while a pod is killed, and so many at a time. */
-const WISHES = 120
+const RESPONSES = 300
+/** Creates during a fault, and how many are in flight concurrently. */
+const CREATES = 120
 const FLIGHT = 6
-const FOLLOWS_MAX = 50
+const RETRIES_MAX = 50
 
-/** The stack, and clients that follow links in it meanwhile, at `port`. */
-interface Faulty {
+/** The stack, and a load of redirects, by default on its edge. */
+interface StackUnderLoad {
   readonly stackNow: () => Stack
   readonly load: (port?: () => number) => Load
 }
 
-/** Tests of it; the last ones leave components stopped. */
-export function describePodFaults(stackNow: () => Stack): void {
+/** The `pod-faults` suite. */
+export function testPodFaults(stackNow: () => Stack): void {
   let codes: readonly string[] = []
 
   beforeAll(async () => {
-    codes = await makeLinks(stackNow(), 20)
+    codes = await createLinks(stackNow(), 20)
   }, TEST_MS_MAX)
 
   const load = (port = () => stackNow().port) => startRedirects(codes, port)
 
-  describe('pods that fail under load', () => {
-    testPods({ stackNow, load })
-    testCache({ stackNow, load })
-    testEdge({ stackNow, load })
-    testCassandra({ stackNow, load })
-  })
+  testPods({ stackNow, load })
+  testCache({ stackNow, load })
+  testEdge({ stackNow, load })
+  testCassandra({ stackNow, load })
 }
 
-/** Pods that serve links. */
-function testPods({ stackNow, load }: Faulty): void {
+/** Faults of pods. */
+function testPods({ stackNow, load }: StackUnderLoad): void {
   test(
-    'a redirect pod is killed: no client sees an error',
+    'a redirect pod is killed: no client gets an error',
     async () => {
       const stack = stackNow()
-      await untilWhole(stack)
+      await restoreStack(stack)
       await injectFault(stack, { fault: 'redirect pod killed', load: load() }, async (running) => {
         await firstOf(stack.redirects).kill()
-        await running.more(ANSWERS)
+        await running.waitForResponses(RESPONSES)
         await firstOf(stack.redirects).restart()
         return ''
       })
@@ -60,18 +58,18 @@ function testPods({ stackNow, load }: Faulty): void {
   )
 
   test(
-    'a redirect pod stops gracefully: no client sees an error, and it exits with 0',
+    'a redirect pod stops gracefully: no client gets an error, and it exits with 0',
     async () => {
       const stack = stackNow()
-      await untilWhole(stack)
+      await restoreStack(stack)
       await injectFault(
         stack,
-        { fault: 'redirect pod ended by SIGTERM', load: load() },
+        { fault: 'redirect pod stopped by SIGTERM', load: load() },
         async (running) => {
           const pod = firstOf(stack.redirects).now()
           await firstOf(stack.redirects).stop()
           expect(await pod.exited).toBe(0)
-          await running.more(ANSWERS)
+          await running.waitForResponses(RESPONSES)
           await firstOf(stack.redirects).restart()
           return ''
         },
@@ -84,11 +82,13 @@ function testPods({ stackNow, load }: Faulty): void {
     'a create pod is killed: a retry with the same key returns one link',
     async () => {
       const stack = stackNow()
-      await untilWhole(stack)
-      const { repeats, replays } = await createThrough(stack, () => firstOf(stack.creates).kill())
+      await restoreStack(stack)
+      const { retries, replays } = await createDuringFault(stack, () =>
+        firstOf(stack.creates).kill(),
+      )
       process.stdout.write(
-        `create pod killed: ${String(WISHES)} creates, ${String(repeats)} repeated after a ` +
-          `503, ${String(replays)} of them had been stored\n`,
+        `create pod killed: ${String(CREATES)} creates, ${String(retries)} retries after a ` +
+          `503, ${String(replays)} of links that were stored\n`,
       )
       await firstOf(stack.creates).restart()
     },
@@ -96,26 +96,26 @@ function testPods({ stackNow, load }: Faulty): void {
   )
 }
 
-/** The Redis of the cache. */
-function testCache({ stackNow, load }: Faulty): void {
+/** Faults of the Redis of the cache. */
+function testCache({ stackNow, load }: StackUnderLoad): void {
   test(
     'the cache is unavailable, then empty: links redirect and are created',
     async () => {
       const stack = stackNow()
-      await untilWhole(stack)
+      await restoreStack(stack)
       await injectFault(
         stack,
-        { fault: 'Redis of the cache gone', load: load() },
+        { fault: 'Redis of the cache killed', load: load() },
         async (running) => {
           await stack.cache.kill()
-          await running.more(ANSWERS)
-          const made = await makeLinks(stack, 5)
+          await running.waitForResponses(RESPONSES)
+          const created = await createLinks(stack, 5)
           await stack.cache.restart()
-          await running.more(ANSWERS)
+          await running.waitForResponses(RESPONSES)
           const httpClient = openHttpClient(stack.port)
-          for (const code of made) {
-            const answer = await httpClient.send(requestFrom(newAddress(), { path: `/${code}` }))
-            expect(answer.status).toBe(302)
+          for (const code of created) {
+            const response = await httpClient.send(requestFrom(newAddress(), { path: `/${code}` }))
+            expect(response.status).toBe(302)
           }
           httpClient.close()
           return ''
@@ -126,13 +126,13 @@ function testCache({ stackNow, load }: Faulty): void {
   )
 }
 
-/** Envoy itself. */
-function testEdge({ stackNow, load }: Faulty): void {
+/** A replacement of Envoy. */
+function testEdge({ stackNow, load }: StackUnderLoad): void {
   test(
-    'an Envoy is drained while another takes over: no request is lost',
+    'an Envoy is drained while another replaces it: no request is lost',
     async () => {
       const stack = stackNow()
-      await untilWhole(stack)
+      await restoreStack(stack)
       const other = await stack.startEdge()
       let { port } = stack
       await injectFault(
@@ -140,7 +140,7 @@ function testEdge({ stackNow, load }: Faulty): void {
         { fault: 'Envoy drained and replaced', load: load(() => port) },
         async (running) => {
           const draining = stack.edge.drain()
-          await running.more(ANSWERS / 10) // connections that come late, as nobody knows yet
+          await running.waitForResponses(RESPONSES / 10) // clients still connect to it
           port = other.port
           const drained = await draining
           expect(drained).toMatchObject({ outcome: 'drained', served: { connections: 0 } })
@@ -156,58 +156,58 @@ function testEdge({ stackNow, load }: Faulty): void {
   )
 }
 
-/** A node of the store. */
-function testCassandra({ stackNow, load }: Faulty): void {
+/** A fault of a Cassandra node. */
+function testCassandra({ stackNow, load }: StackUnderLoad): void {
   test(
     'one of three Cassandra nodes is killed: links redirect and are created',
     async () => {
       const stack = stackNow()
-      await untilWhole(stack)
-      await injectFault(stack, { fault: 'node of Cassandra killed', load: load() }, async () => {
-        const { repeats, replays } = await createThrough(stack, () =>
+      await restoreStack(stack)
+      await injectFault(stack, { fault: 'Cassandra node killed', load: load() }, async () => {
+        const { retries, replays } = await createDuringFault(stack, () =>
           firstOf(stack.cassandraNodes).kill(),
         )
-        return `${String(WISHES)} creates, ${String(repeats)} repeated, ${String(replays)} replays`
+        return `${String(CREATES)} creates, ${String(retries)} retries, ${String(replays)} replays`
       })
     },
     TEST_MS_MAX,
   )
 }
 
-function firstOf<P extends Component>(parts: readonly P[]): P {
-  const [first] = parts
-  if (first === undefined) throw new Error('there is no such part')
+function firstOf<P extends Component>(components: readonly P[]): P {
+  const [first] = components
+  if (first === undefined) throw new Error('the stack has no such component')
   return first
 }
 
 /** Creates links during a fault; each must redirect to its own target, and be created once. */
-async function createThrough(stack: Stack, happens: () => Promise<void>) {
+async function createDuringFault(stack: Stack, inject: () => Promise<void>) {
   const bare = openHttpClient(stack.port)
-  // Each asks from an address of its own: no limit is meant here.
+  // Each request has a new address, so that no limit applies.
   const httpClient = {
     ...bare,
-    send: (...[ask, msMax]: Parameters<typeof bare.send>) =>
-      bare.send(requestFrom(newAddress(), ask), msMax),
+    send: (...[request, msMax]: Parameters<typeof bare.send>) =>
+      bare.send(requestFrom(newAddress(), request), msMax),
   }
-  const requests = Array.from({ length: WISHES }, (_, i) => ({
+  const requests = Array.from({ length: CREATES }, (_, i) => ({
     key: `${String(process.pid)}-${newAddress()}`,
-    target: `https://example.com/wish/${String(i)}`,
+    target: `https://example.com/fault/${String(i)}`,
   }))
-  const sum = { told: 0, repeats: 0, replays: 0 }
+  const sum = { created: 0, retries: 0, replays: 0 }
   const working = inParallel(FLIGHT, requests, async (request) => {
     const { code, retries, isReplay } = await createWithRetries([httpClient], request)
-    sum.told++
-    sum.repeats += retries
+    sum.created++
+    sum.retries += retries
     if (isReplay) sum.replays++
-    const followed = await followUntilTold(httpClient, code ?? '')
-    expect([followed.status, headerOf(followed, 'Location')]).toEqual([302, request.target])
-    const again = await createWithRetries([httpClient], request)
-    expect([again.code, again.isReplay]).toEqual([code, true])
+    const redirect = await redirectWithRetries(httpClient, code ?? '')
+    expect([redirect.status, headerOf(redirect, 'Location')]).toEqual([302, request.target])
+    const replay = await createWithRetries([httpClient], request)
+    expect([replay.code, replay.isReplay]).toEqual([code, true])
   })
   try {
     await Promise.all([
       working,
-      waitFor('creates', () => sum.told > WISHES / 4, TEST_MS_MAX).then(happens),
+      waitFor('creates', () => sum.created > CREATES / 4, TEST_MS_MAX).then(inject),
     ])
   } finally {
     bare.close()
@@ -216,13 +216,13 @@ async function createThrough(stack: Stack, happens: () => Promise<void>) {
 }
 
 /**
- * Follows a fresh link, never to 404. A pod that is new on a busy machine may say 503 first, and
- * the edge 504 to who asked before the machine stood still for as long as a redirect may take.
+ * The response to a redirect of a new link. Retries after 503, which a pod that just started on a
+ * busy machine may return, and after 504, which the edge returns if the machine stalls.
  */
-async function followUntilTold(httpClient: HttpClient, code: string): Promise<RawResponse> {
-  let answer = await httpClient.send({ path: `/${code}` })
-  for (let i = 0; i < FOLLOWS_MAX && [503, 504].includes(answer.status); i++) {
-    answer = await httpClient.send({ path: `/${code}` })
+async function redirectWithRetries(httpClient: HttpClient, code: string): Promise<RawResponse> {
+  let response = await httpClient.send({ path: `/${code}` })
+  for (let i = 0; i < RETRIES_MAX && [503, 504].includes(response.status); i++) {
+    response = await httpClient.send({ path: `/${code}` })
   }
-  return answer
+  return response
 }

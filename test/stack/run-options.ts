@@ -1,4 +1,4 @@
-// The options of `npm run stack`. Decides what is allowed; starts nothing.
+// The options of `npm run stack`: parses and validates them; starts nothing.
 import { parseArgs } from 'node:util'
 
 /** The options of a run. */

@@ -9,10 +9,10 @@ export interface ServingRole extends RoleProcess {
   readonly role: 'create' | 'redirect'
   readonly port: number
   readonly adminUrl: string
-  /** The sum of all series of a metric whose line contains all of `parts`, such as labels. */
-  metric(name: string, ...parts: readonly string[]): Promise<number>
+  /** The sum of all series of a metric whose line contains all of `substrings`, such as labels. */
+  metric(name: string, ...substrings: readonly string[]): Promise<number>
   /** Sends a request to its admin API, with the token. */
-  admin(ask: { method?: string; path: string }): Promise<Response>
+  admin(request: { method?: string; path: string }): Promise<Response>
 }
 
 /** Starts it, on free ports unless `env` names them. */
@@ -31,10 +31,13 @@ export async function startServingRole(
     role,
     port: Number(port),
     adminUrl,
-    async metric(name, ...parts) {
+    async metric(name, ...substrings) {
       const text = await (await fetch(`${adminUrl}/metrics`)).text()
       const lines = text.split('\n').filter((line) => {
-        return new RegExp(`^${name}[{ ]`).test(line) && parts.every((part) => line.includes(part))
+        return (
+          new RegExp(`^${name}[{ ]`).test(line) &&
+          substrings.every((substring) => line.includes(substring))
+        )
       })
       return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
     },

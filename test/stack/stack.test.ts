@@ -1,22 +1,23 @@
-// The whole service behind Envoy, as real processes: all suites share one stack. The last suites
-// leave components of it stopped.
+// The whole service behind Envoy, as real processes. All suites share one stack, and none depends
+// on another: jest's `-t 'NAME suite'` runs one suite alone.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { afterAll, beforeAll } from '@jest/globals'
+import { afterAll, beforeAll, describe } from '@jest/globals'
 import { type RunningCollector, startCollector } from '../dependencies/collector.ts'
-import { describeCatalogue } from './catalogue-suite.ts'
-import { describeContract } from './contract-suite.ts'
-import { describeLimiterFaults } from './limiter-faults-suite.ts'
-import { describeLimits } from './limits-suite.ts'
-import { describeLoad } from './load-suite.ts'
-import { describeMonitoring } from './monitoring-suite.ts'
-import { describePodFaults } from './pod-faults-suite.ts'
-import { untilWhole } from './stack-state.ts'
+import { testCatalogue } from './catalogue-suite.ts'
+import { testContract } from './contract-suite.ts'
+import { testLimiterFaults } from './limiter-faults-suite.ts'
+import { testLimits } from './limits-suite.ts'
+import { testLoad } from './load-suite.ts'
+import { testMonitoring } from './monitoring-suite.ts'
+import { testPodFaults } from './pod-faults-suite.ts'
+import { restoreStack } from './stack-state.ts'
 import { type Stack, startStack } from './start-stack.ts'
-import { describeTracing } from './tracing-suite.ts'
+import { testTracing } from './tracing-suite.ts'
 
-// The setup may download Java, Maven, the jars, Envoy and Redis, and build the collector.
+// The set-up may download Java, Maven, the jars, Envoy and Redis, and build the collector.
 const SETUP_MS_MAX = 1_800_000
+const RESTORE_MS_MAX = 300_000
 const STOP_MS_MAX = 120_000
 /** An API key that the rules file lists. */
 const API_KEY = 'key-of-the-tests'
@@ -32,7 +33,6 @@ beforeAll(async () => {
     .replace(/unit: minute(\s+)requests_per_unit: 60$/m, 'window: 5s$1requests_per_unit: 20')
   collector = await startCollector()
   stack = await startStack({ cassandraNodes: 3, trustedHops: 1, rules, collector })
-  await untilWhole(stack)
 }, SETUP_MS_MAX)
 
 afterAll(async () => {
@@ -42,11 +42,35 @@ afterAll(async () => {
 
 const stackNow = () => stack
 
-describeContract(stackNow)
-describeLimits(stackNow, API_KEY)
-describeTracing(stackNow, () => collector)
-describeLoad(stackNow)
-describeMonitoring(stackNow)
-describeLimiterFaults(stackNow)
-describePodFaults(stackNow)
-describeCatalogue(stackNow)
+/** The suites by name, in order. */
+const suites = {
+  contract: () => {
+    testContract(stackNow)
+  },
+  limits: () => {
+    testLimits(stackNow, API_KEY)
+  },
+  tracing: () => {
+    testTracing(stackNow, () => collector)
+  },
+  load: () => {
+    testLoad(stackNow)
+  },
+  monitoring: () => {
+    testMonitoring(stackNow)
+  },
+  'limiter-faults': () => {
+    testLimiterFaults(stackNow)
+  },
+  'pod-faults': () => {
+    testPodFaults(stackNow)
+  },
+  catalogue: () => {
+    testCatalogue(stackNow)
+  },
+}
+
+describe.each(Object.entries(suites))('%s suite', (_, defineTests) => {
+  beforeAll(() => restoreStack(stack), RESTORE_MS_MAX)
+  defineTests()
+})

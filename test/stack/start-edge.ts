@@ -25,7 +25,7 @@ export interface Edge {
 /** How to start an edge. */
 export interface EdgeOptions {
   /** The number at the end of its components' names. */
-  readonly place: number
+  readonly ordinal: number
   readonly folder: string
   readonly baseUrl: string
   readonly trustedHops: number
@@ -43,22 +43,22 @@ export interface EdgeOptions {
   readonly limiterEndpoints: readonly Endpoint[]
 }
 
-/** Short bounds of a drain: on one machine all clients use the new edge at once. */
+/** Short bounds of a drain: on one machine all clients switch to the new edge immediately. */
 const DRAIN_SECONDS = 15
 const DRAIN_QUIET_SECONDS = 1
 
 /** Starts both; resolves when both are ready. */
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
-  const { place, folder, ports } = options
+  const { ordinal, folder, ports } = options
   const url = urlOf(ports.http)
-  const envoyName = `envoy-${String(place)}`
+  const envoyName = `envoy-${String(ordinal)}`
   const configPath = join(folder, `${envoyName}.yaml`)
   const accessLogPath = logFileOf(folder, `${envoyName}-access`)
   await writeFile(configPath, bootstrapOf(options, accessLogPath))
   const envoy = await startComponent({
     name: envoyName,
-    where: `${url}, metrics ${urlOf(ports.metrics)}, admin ${urlOf(ports.admin)}`,
-    begin: async () =>
+    addresses: `${url}, metrics ${urlOf(ports.metrics)}, admin ${urlOf(ports.admin)}`,
+    start: async () =>
       startEnvoy({
         path: await findEnvoy(),
         configPath,
@@ -67,11 +67,11 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
         onSpawn: logToFile(folder, envoyName),
       }),
   })
-  const drainName = `drain-${String(place)}`
+  const drainName = `drain-${String(ordinal)}`
   const sidecar = await startComponent({
     name: drainName,
-    where: urlOf(ports.drain),
-    begin: () =>
+    addresses: urlOf(ports.drain),
+    start: () =>
       startRole({
         role: 'drain',
         wrapper: DIE_WITH_PARENT,
@@ -101,7 +101,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   }
 }
 
-/** The log entry in which the sidecar reports the drain. Throws if there is none. */
+/** The log entry in which the sidecar reports the drain. Throws if it is missing. */
 function drainEntryOf(log: RoleProcess['log']): Record<string, unknown> {
   const entry = log.find(({ msg }) => msg === 'drain of Envoy completed')
   if (entry === undefined) throw new Error('the sidecar did not report a drain of Envoy')

@@ -1,5 +1,5 @@
-// Our own processes of the stack: two of `create` and `redirect`, two limiters, and the two Redis
-// that they use. Each keeps its ports when it is restarted.
+// The pods of the stack: processes of `create`, `redirect` and `ratelimit`, and the Redis servers
+// that they use. Each keeps its ports when it restarts.
 import { type RoleProcess, startRole } from '../kit/processes/role-process.ts'
 import { startRedis } from '../dependencies/redis.ts'
 import { limiterEnvironment } from './limiter-environment.ts'
@@ -23,7 +23,7 @@ export type LimiterPod = PodComponent<RoleProcess>
 
 /** The ports of a pod of the stack, and the folder of its log. */
 interface PodOptions {
-  readonly place: number
+  readonly ordinal: number
   readonly folder: string
   readonly port: number
   readonly adminPort: number
@@ -34,19 +34,19 @@ export async function startServingPod(
   role: ServingRole['role'],
   given: PodOptions & { readonly env: Environment },
 ): Promise<ServingPod> {
-  const { place, folder, port, adminPort } = given
-  const name = `${role}-${String(place)}`
+  const { ordinal, folder, port, adminPort } = given
+  const name = `${role}-${String(ordinal)}`
   const env = { ...given.env, PORT: String(port), ADMIN_PORT: String(adminPort) }
   const onSpawn = logToFile(folder, name)
-  const part = await startComponent({
+  const component = await startComponent({
     name,
-    where: `${urlOf(port)}, admin ${urlOf(adminPort)}`,
-    begin: () => startServingRole({ role, wrapper: DIE_WITH_PARENT, onSpawn, env }),
+    addresses: `${urlOf(port)}, admin ${urlOf(adminPort)}`,
+    start: () => startServingRole({ role, wrapper: DIE_WITH_PARENT, onSpawn, env }),
   })
-  return { ...part, port }
+  return { ...component, port }
 }
 
-/** Starts a limiter; `rulesRoot` holds the folder `config`. */
+/** Starts a limiter; `rulesRoot` contains the folder `config`. */
 export async function startLimiterPod(
   given: PodOptions & {
     readonly rulesRoot: string
@@ -57,8 +57,8 @@ export async function startLimiterPod(
     readonly more: Environment
   },
 ): Promise<LimiterPod> {
-  const { place, folder, port, adminPort, rulesRoot, redisPort } = given
-  const name = `ratelimit-${String(place)}`
+  const { ordinal, folder, port, adminPort, rulesRoot, redisPort } = given
+  const name = `ratelimit-${String(ordinal)}`
   const env = {
     ...limiterEnvironment(rulesRoot, redisPort),
     GRPC_PORT: String(port),
@@ -68,12 +68,12 @@ export async function startLimiterPod(
     ...given.more,
   }
   const onSpawn = logToFile(folder, name)
-  const part = await startComponent({
+  const component = await startComponent({
     name,
-    where: `gRPC 127.0.0.1:${String(port)}, admin ${urlOf(adminPort)}`,
-    begin: () => startRole({ role: 'ratelimit', wrapper: DIE_WITH_PARENT, onSpawn, env }),
+    addresses: `gRPC 127.0.0.1:${String(port)}, admin ${urlOf(adminPort)}`,
+    start: () => startRole({ role: 'ratelimit', wrapper: DIE_WITH_PARENT, onSpawn, env }),
   })
-  return { ...part, port }
+  return { ...component, port }
 }
 
 const policies = { cache: 'allkeys-lfu', counters: 'noeviction' } as const
@@ -84,17 +84,17 @@ export async function startRedisPod(
   given: { readonly folder: string; readonly port: number; readonly megabytes: number },
 ): Promise<Component & { readonly port: number }> {
   const { folder, port, megabytes } = given
-  const bounds = ['--maxmemory', `${String(megabytes)}mb`, '--maxmemory-policy', policies[name]]
+  const args = ['--maxmemory', `${String(megabytes)}mb`, '--maxmemory-policy', policies[name]]
   const onSpawn = logToFile(folder, name)
-  const part = await startComponent({
+  const component = await startComponent({
     name,
-    where: `redis://127.0.0.1:${String(port)}`,
-    begin: async () => {
-      const server = await startRedis(bounds, { port, wrapper: DIE_WITH_PARENT, onSpawn })
+    addresses: `redis://127.0.0.1:${String(port)}`,
+    start: async () => {
+      const server = await startRedis(args, { port, wrapper: DIE_WITH_PARENT, onSpawn })
       return { pid: server.pid(), stop: () => server.close() }
     },
   })
-  return { ...part, port }
+  return { ...component, port }
 }
 
 function urlOf(port: number): string {

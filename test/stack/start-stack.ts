@@ -1,5 +1,5 @@
 // The whole distributed service on this machine: Cassandra, two Redis, two pods of each role, two
-// limiters, and Envoy with its sidecar. After it stops, no process and no file is left.
+// limiters, and Envoy with its sidecar. When it stops, it leaves no process and no file.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ import { type Collector, type TracedRole, tracingEnvironment } from './tracing-e
 /** How to start the stack. */
 export interface StackOptions {
   readonly cassandraNodes: 1 | 3
-  /** Whether Cassandra's JVM runs as in production, for benchmarks. @default false */
+  /** Whether Cassandra's JVM has its production settings, for benchmarks. @default false */
   readonly isProductionJvm?: boolean
   /** Memory limit of the cache. @default 64 */
   readonly cacheMegabytes?: number
@@ -37,7 +37,7 @@ export interface StackOptions {
   readonly trustedHops?: number
   /** Content of the limiters' rules file. @default envoy/rate-limits.yaml */
   readonly rules?: string
-  /** Where the pods send spans; an edge sends spans only if it is started with `isTraced`. */
+  /** Receives the spans of the pods; an edge sends spans only if it starts with `isTraced`. */
   readonly collector?: Collector
   /** Aborts the start, which then throws. */
   readonly signal?: AbortSignal
@@ -59,14 +59,14 @@ export interface Stack {
   readonly cassandra: CassandraCluster
   readonly cassandraNodes: readonly Component[]
   /** All components, in the order in which they were started. */
-  readonly parts: readonly Component[]
+  readonly components: readonly Component[]
   /** The bearer token that the admin API of `create` requires. */
   readonly adminToken: string
   /** Folder of the logs, except those of Cassandra. */
   readonly folder: string
   readonly logs: readonly LogFile[]
-  /** Starts another Envoy with its sidecar before the same pods; `stop` stops it too. */
-  startEdge(options?: EdgeChoice): Promise<Edge>
+  /** Starts another Envoy and its sidecar before the same pods; `stop` stops it too. */
+  startEdge(options?: EdgeOverrides): Promise<Edge>
   /** Starts a refill Job, which fills the pool up to `target` codes. */
   startRefill(target: number): Job
   /** Replaces the limiters' rules file; the limiters reload it themselves. */
@@ -76,7 +76,7 @@ export interface Stack {
 }
 
 /** Options of another edge. */
-interface EdgeChoice {
+interface EdgeOverrides {
   readonly trustedHops?: number
   /** Whether it traces every request; needs a collector. @default false */
   readonly isTraced?: boolean
@@ -88,8 +88,8 @@ const REDIS_MEGABYTES = 64
 const PORTS = 2 * 6 + 2 + 4 * 5
 const shippedRules = new URL('../../envoy/rate-limits.yaml', import.meta.url)
 
-/** State that the steps of the start share. */
-interface Ground {
+/** Shared by the steps of the start. */
+interface StartContext {
   readonly options: StackOptions
   readonly folder: string
   readonly baseUrl: string
@@ -112,9 +112,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const nextPort = () => ports.shift() ?? 0
     const port = options.port ?? nextPort()
     const baseUrl = `http://127.0.0.1:${String(port)}`
-    const step = (what: string) => {
+    const step = (description: string) => {
       options.signal?.throwIfAborted()
-      options.onStep?.(what)
+      options.onStep?.(description)
     }
     return await startAll({ options, folder, baseUrl, port, nextPort, closing, step }, stop)
   } catch (error) {
@@ -123,14 +123,14 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   }
 }
 
-async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
-  const { options, folder, port, closing, step } = ground
-  step('finding Envoy, Redis and Cassandra; downloading what is not installed')
+async function startAll(context: StartContext, stop: Stop): Promise<Stack> {
+  const { options, folder, port, closing, step } = context
+  step('locating Envoy, Redis and Cassandra; installing what is missing')
   await findEnvoy()
   const redis = async (name: 'cache' | 'counters', megabytes: number) => {
-    const part = await startRedisPod(name, { folder, port: ground.nextPort(), megabytes })
-    closing.push(() => part.stop())
-    return part
+    const component = await startRedisPod(name, { folder, port: context.nextPort(), megabytes })
+    closing.push(() => component.stop())
+    return component
   }
   const cache = await redis('cache', options.cacheMegabytes ?? REDIS_MEGABYTES)
   const counters = await redis('counters', REDIS_MEGABYTES)
@@ -146,11 +146,11 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   step('creating tables and codes')
   const links = await prepareLinks({ cassandra, folder, codes: options.codes ?? CODES })
   step('starting the pods')
-  const pods = await startPods(ground, { links, cache: cache.port, counters: counters.port })
+  const pods = await startPods(context, { links, cache: cache.port, counters: counters.port })
   const edges: Edge[] = []
-  const openEdge = async (more: EdgeChoice & { port?: number } = {}) => {
-    const place = edges.length + 1
-    const edge = await startEdgeOf(ground, { pods, place, ...more })
+  const openEdge = async (more: EdgeOverrides & { port?: number } = {}) => {
+    const ordinal = edges.length + 1
+    const edge = await startEdgeOf(context, { pods, ordinal, ...more })
     edges.push(edge)
     closing.push(
       () => edge.sidecar.stop(),
@@ -165,10 +165,10 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
     componentOfNode(node, at, cassandra.port),
   )
   const ours = [cache, counters, ...limiters, ...creates, ...redirects]
-  const parts = [...cassandraNodes, ...ours, edge.envoy, edge.sidecar]
+  const components = [...cassandraNodes, ...ours, edge.envoy, edge.sidecar]
   return {
     ...{ url: edge.url, port, edge, creates, redirects, limiters, cache, counters },
-    ...{ cassandra, cassandraNodes, parts, folder, adminToken: ADMIN_TOKEN },
+    ...{ cassandra, cassandraNodes, components, folder, adminToken: ADMIN_TOKEN },
     logs: logsOf(folder, { cassandra, names: [...ours, edge.envoy, edge.sidecar] }),
     startEdge: openEdge,
     startRefill: (target) => links.startRefill({ target }),
@@ -177,7 +177,7 @@ async function startAll(ground: Ground, stop: Stop): Promise<Stack> {
   }
 }
 
-/** Awaits `starting` unless aborted; an aborted start is killed when our process exits. */
+/** Awaits `starting` unless aborted: its processes are then killed when our process exits. */
 async function unlessAborted<T>(starting: Promise<T>, signal: AbortSignal | undefined) {
   const aborted = new Promise<never>((_, reject) => {
     signal?.addEventListener('abort', () => {
@@ -191,8 +191,8 @@ function logsOf(
   folder: string,
   { cassandra, names }: { cassandra: CassandraCluster; names: readonly Component[] },
 ): LogFile[] {
-  const nodes = cassandra.nodes.map(({ logPath }, place) => {
-    return { name: `cassandra-${String(place + 1)}`, path: logPath }
+  const nodes = cassandra.nodes.map(({ logPath }, ordinal) => {
+    return { name: `cassandra-${String(ordinal + 1)}`, path: logPath }
   })
   const ours = [...names.map(({ name }) => name), 'envoy-1-access']
   return [...nodes, ...ours.map((name) => ({ name, path: logFileOf(folder, name) }))]
@@ -206,7 +206,7 @@ interface Pods {
 }
 
 async function startPods(
-  { options, folder, baseUrl, nextPort, closing }: Ground,
+  { options, folder, baseUrl, nextPort, closing }: StartContext,
   given: { links: PreparedLinks; cache: number; counters: number },
 ): Promise<Pods> {
   const rulesRoot = join(folder, 'rules')
@@ -224,14 +224,14 @@ async function startPods(
     closing.push(() => pod.stop())
     return pod
   }
-  const at = (place: number) => ({ place, folder, port: nextPort(), adminPort: nextPort() })
+  const at = (ordinal: number) => ({ ordinal, folder, port: nextPort(), adminPort: nextPort() })
   const tracing = (role: TracedRole) => tracingEnvironment(role, options.collector)
   const limits = { rulesRoot, redisPort: given.counters, baseUrl, replicas: 2 }
-  const limiter = (place: number) =>
-    started(startLimiterPod({ ...at(place), ...limits, more: tracing('ratelimit') }))
-  const serving = (role: 'create' | 'redirect', place: number) =>
-    started(startServingPod(role, { ...at(place), env: { ...env, ...tracing(role) } }))
-  // Two at a time: with two cores this is faster than starting all six at once.
+  const limiter = (ordinal: number) =>
+    started(startLimiterPod({ ...at(ordinal), ...limits, more: tracing('ratelimit') }))
+  const serving = (role: 'create' | 'redirect', ordinal: number) =>
+    started(startServingPod(role, { ...at(ordinal), env: { ...env, ...tracing(role) } }))
+  // Two at a time: with two cores this is faster than starting all six concurrently.
   const limiters = await Promise.all([limiter(1), limiter(2)])
   const creates = await Promise.all([serving('create', 1), serving('create', 2)])
   const redirects = await Promise.all([serving('redirect', 1), serving('redirect', 2)])
@@ -239,14 +239,14 @@ async function startPods(
 }
 
 function startEdgeOf(
-  { options, folder, baseUrl, nextPort }: Ground,
-  given: { pods: Pods; place: number; port?: number } & EdgeChoice,
+  { options, folder, baseUrl, nextPort }: StartContext,
+  given: { pods: Pods; ordinal: number; port?: number } & EdgeOverrides,
 ): Promise<Edge> {
-  const { pods, place } = given
+  const { pods, ordinal } = given
   const endpoints = (all: readonly { readonly port: number }[]) =>
     all.map((pod) => ({ host: '127.0.0.1', port: pod.port }))
   return startEdge({
-    ...{ place, folder, baseUrl },
+    ...{ ordinal, folder, baseUrl },
     trustedHops: given.trustedHops ?? options.trustedHops ?? 0,
     ...(given.isTraced === true && { tracingPort: options.collector?.grpcPort ?? 0 }),
     ports: {
@@ -263,12 +263,12 @@ function startEdgeOf(
 
 function componentOfNode(
   node: CassandraCluster['nodes'][number],
-  place: number,
+  ordinal: number,
   port: number,
 ): Component {
   return {
-    name: `cassandra-${String(place + 1)}`,
-    where: `CQL ${node.address}:${String(port)}, log ${node.logPath}`,
+    name: `cassandra-${String(ordinal + 1)}`,
+    addresses: `CQL ${node.address}:${String(port)}, log ${node.logPath}`,
     pid: node.pid,
     kill: () => node.kill(),
     pause: () => {

@@ -1,7 +1,7 @@
-// Watches the components of a running stack: reports each that dies, and restarts them on demand.
+// Watches the components of a running stack: reports each that exits, and restarts them on request.
 import { isAlive, type Component } from './component.ts'
 
-const LOOK_EVERY_MS = 500
+const CHECK_EVERY_MS = 500
 
 /** Watches until it is stopped. */
 export interface Supervisor {
@@ -11,39 +11,39 @@ export interface Supervisor {
   stop(): Promise<void>
 }
 
-/** Starts to watch; the reports name `how`, the command that restarts dead components. */
+/** Starts to watch; each report names `restartCommand`, which restarts dead components. */
 export function supervise(given: {
-  readonly parts: readonly Pick<Component, 'name' | 'pid' | 'restart'>[]
-  readonly how: string
-  readonly say: (line: string) => void
+  readonly components: readonly Pick<Component, 'name' | 'pid' | 'restart'>[]
+  readonly restartCommand: string
+  readonly log: (line: string) => void
 }): Supervisor {
-  const { parts, how, say } = given
+  const { components, restartCommand, log } = given
   const reported = new Set<string>()
   let isStopped = false
   let restarting: Promise<void> | undefined
   const restartAll = async () => {
-    for (const { name, pid, restart } of parts) {
+    for (const { name, pid, restart } of components) {
       if (isStopped || isAlive(pid())) continue
-      say(`restarting ${name}`)
+      log(`restarting ${name}`)
       try {
         await restart()
-        say(`${name} restarted, pid ${String(pid())}`)
+        log(`${name} restarted, pid ${String(pid())}`)
         reported.delete(name)
       } catch (error) {
-        say(
+        log(
           `${name} cannot be restarted: ${error instanceof Error ? error.message : String(error)}`,
         )
       }
     }
   }
-  const looking = setInterval(() => {
+  const timer = setInterval(() => {
     if (restarting !== undefined) return // a component is down on purpose
-    for (const { name, pid } of parts) {
+    for (const { name, pid } of components) {
       if (reported.has(name) || isAlive(pid())) continue
       reported.add(name)
-      say(`${name} (pid ${String(pid())}) has died; to restart it: ${how}`)
+      log(`${name} (pid ${String(pid())}) exited; to restart it: ${restartCommand}`)
     }
-  }, LOOK_EVERY_MS)
+  }, CHECK_EVERY_MS)
   return {
     restartDead() {
       restarting ??= restartAll().finally(() => {
@@ -53,7 +53,7 @@ export function supervise(given: {
     },
     async stop() {
       isStopped = true
-      clearInterval(looking)
+      clearInterval(timer)
       await restarting
     },
   }

@@ -1,48 +1,47 @@
-// One request, one trace: from Envoy to Cassandra and, through the limiter, to Redis, as an
-// OpenTelemetry collector received it. Failures and retries are spans, and the logs have its id.
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+// One trace for each request: from Envoy to Cassandra and, through the limiter, to Redis, as an
+// OpenTelemetry collector received it. Failures and retries are spans; logs contain the trace id.
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createLinkRequest } from '../kit/http/client.ts'
+import type { RawRequest } from '../kit/http/raw-http.ts'
 import type { RunningCollector } from '../dependencies/collector.ts'
 import { type ReceivedSpan, pathTo } from '../kit/received-spans.ts'
-import { askAt, type Asked, attemptsOf, idOf, findTrace, type TracedEdge } from './find-trace.ts'
-import { makeLinks, untilWhole } from './stack-state.ts'
+import { attemptsOf, findTrace, idOf, sendAt, type TracedEdge } from './find-trace.ts'
+import { createLinks, restoreStack } from './stack-state.ts'
 import type { Edge } from './start-edge.ts'
 import type { LimiterPod, ServingPod } from './start-pods.ts'
 import type { Stack } from './start-stack.ts'
 
 const TEST_MS_MAX = 300_000
 const SCRAPE_MS_MAX = 30_000
-/** On a machine that stalls parts are given up before they have begun, and spans are lost. */
+/** On a machine that stalls, calls time out before they start, and spans are lost. */
 const TRIES_MAX = 20
 const createOne = createLinkRequest({ long_url: 'https://example.com/traced' })
 
-/** The stack, and an edge of it that traces everything. */
+/** The stack, and an edge of it that traces every request. */
 interface Traced extends TracedEdge {
   readonly stackNow: () => Stack
 }
 
-/** Tests of it. */
-export function describeTracing(stackNow: () => Stack, collectorNow: () => RunningCollector): void {
-  describe('tracing', () => {
-    let edge: Edge
-    const traced = { stackNow, collectorNow, edgeNow: () => edge }
+/** The `tracing` suite. */
+export function testTracing(stackNow: () => Stack, collectorNow: () => RunningCollector): void {
+  let edge: Edge
+  const traced = { stackNow, collectorNow, edgeNow: () => edge }
 
-    beforeAll(async () => {
-      await untilWhole(stackNow())
-      edge = await stackNow().startEdge({ isTraced: true })
-    }, TEST_MS_MAX)
+  beforeAll(async () => {
+    edge = await stackNow().startEdge({ isTraced: true })
+  }, TEST_MS_MAX)
 
-    afterAll(async () => {
-      await edge.envoy.stop()
-      await edge.sidecar.stop()
-    }, TEST_MS_MAX)
+  afterAll(async () => {
+    await edge.envoy.stop()
+    await edge.sidecar.stop()
+  }, TEST_MS_MAX)
 
-    testWays(traced)
-    testFaults(traced)
-    testUntraced(traced)
-  })
+  testPaths(traced)
+  testFaults(traced)
+  testUntraced(traced)
 }
 
+const redirectPath = 'edge: ingress > edge: router redirect egress > redirect: GET /{code}'
 /** The gRPC method of the limiter. */
 const service = 'envoy.service.ratelimit.v3.RateLimitService'
 const method = `${service}/ShouldRateLimit`
@@ -50,27 +49,27 @@ const limits =
   `edge: ingress > edge: async ${service}.ShouldRateLimit egress > ` +
   `ratelimit: ${method} > ratelimit: EVALSHA`
 
-/** The position of each span in the trace. */
-function testWays(traced: Traced): void {
+/** The path of each span in its trace. */
+function testPaths(traced: Traced): void {
   test(
     'a create is one trace, from Envoy to the limiter’s Redis and to Cassandra',
     async () => {
-      const creates = 'edge: ingress > edge: router create egress > create: POST /v1/urls'
-      const { answer, trace } = await findTrace(traced, {
-        asks: manyOf(createOne),
+      const createPath = 'edge: ingress > edge: router create egress > create: POST /v1/urls'
+      const { response, trace } = await findTrace(traced, {
+        requests: copiesOf(createOne),
         status: 201,
-        ways: [limits, `${creates} > create: INSERT links`, `${creates} > create: DEL`],
+        paths: [limits, `${createPath} > create: INSERT links`, `${createPath} > create: DEL`],
       })
       const pod = spanOf(trace, 'POST /v1/urls')
       expect(pod).toMatchObject({ kind: 'server', isError: false })
-      expect(pod.facts).toMatchObject({
+      expect(pod.attributes).toMatchObject({
         'http.route': '/v1/urls',
         'http.response.status_code': '201',
-        'http.request.header.x-request-id': expect.stringContaining(idOf(answer)),
+        'http.request.header.x-request-id': expect.stringContaining(idOf(response)),
       })
       expect(spanOf(trace, 'INSERT links')).toMatchObject({
         kind: 'client',
-        facts: { 'db.system.name': 'cassandra', 'curtail.cassandra.nodes_tried': '1' },
+        attributes: { 'db.system.name': 'cassandra', 'curtail.cassandra.nodes_tried': '1' },
       })
       expect(spanOf(trace, method)).toMatchObject({ kind: 'server' })
       expect(JSON.stringify(trace)).not.toContain('example.com/traced')
@@ -81,19 +80,21 @@ function testWays(traced: Traced): void {
   test(
     'a redirect that is not cached is one trace, from Envoy to Redis and to Cassandra',
     async () => {
-      const follows = 'edge: ingress > edge: router redirect egress > redirect: GET /{code}'
-      const parts = ['GET', 'SELECT links', 'EVALSHA']
+      const operations = ['GET', 'SELECT links', 'EVALSHA']
       const { trace } = await findTrace(traced, {
-        asks: await followsOf(traced.stackNow()),
+        requests: await requestsForNewLinks(traced.stackNow()),
         status: 302,
-        ways: [limits, ...parts.map((part) => `${follows} > redirect: ${part}`)],
+        paths: [
+          limits,
+          ...operations.map((operation) => `${redirectPath} > redirect: ${operation}`),
+        ],
       })
-      const ways = trace.map((span) => pathTo(span, trace))
-      expect(ways.filter((way) => way.includes('(no parent)'))).toEqual([])
-      expect(spanOf(trace, 'ingress').facts).toMatchObject({ 'http.status_code': '302' })
+      const paths = trace.map((span) => pathTo(span, trace))
+      expect(paths.filter((path) => path.includes('(no parent)'))).toEqual([])
+      expect(spanOf(trace, 'ingress').attributes).toMatchObject({ 'http.status_code': '302' })
       const { redirects, limiters } = traced.stackNow()
-      const named = await exemplarsOf([...redirects, ...limiters], trace[0]?.traceId ?? '')
-      expect(named).toEqual([
+      const histograms = await exemplarsOf([...redirects, ...limiters], trace[0]?.traceId ?? '')
+      expect(histograms).toEqual([
         'curtail_cassandra_call_duration_seconds',
         'curtail_http_request_duration_seconds',
         'ratelimit_service_response_time_seconds',
@@ -109,27 +110,27 @@ function testFaults(traced: Traced): void {
     'a failed attempt and its retry are separate spans',
     async () => {
       const stack = traced.stackNow()
-      const [code = ''] = await makeLinks(stack, 1)
+      const [code = ''] = await createLinks(stack, 1)
       await stack.redirects[0]?.kill()
       try {
         const { trace } = await findTrace(traced, {
-          asks: manyOf({ path: `/${code}` }),
+          requests: copiesOf({ path: `/${code}` }),
           status: 302,
-          ways: [],
-          // The edge chooses the dead pod first or not; it gives up a pod that is slow, too.
-          isWanted: (spans) => {
+          paths: [],
+          // The edge may select the dead pod first or not; it also retries after a time-out.
+          matches: (spans) => {
             const attempts = attemptsOf(spans)
-            return attempts.length === 2 && attempts[0]?.facts['response_flags'] === 'UF'
+            return attempts.length === 2 && attempts[0]?.attributes['response_flags'] === 'UF'
           },
         })
         const attempts = attemptsOf(trace)
         const [first, second] = attempts
-        expect(first?.facts).toMatchObject({ error: 'true', response_flags: 'UF' })
-        expect(second?.facts).toMatchObject({ 'retry.count': '1', 'http.status_code': '302' })
+        expect(first?.attributes).toMatchObject({ error: 'true', response_flags: 'UF' })
+        expect(second?.attributes).toMatchObject({ 'retry.count': '1', 'http.status_code': '302' })
         expect(attempts).toHaveLength(2)
       } finally {
         await stack.redirects[0]?.restart()
-        await untilWhole(stack)
+        await restoreStack(stack)
       }
     },
     TEST_MS_MAX,
@@ -139,30 +140,29 @@ function testFaults(traced: Traced): void {
     'an unavailable cache is an error of its own span only',
     async () => {
       const stack = traced.stackNow()
-      const asks = await followsOf(stack)
+      const requests = await requestsForNewLinks(stack)
       await stack.cache.kill()
       try {
-        const follows = 'edge: ingress > edge: router redirect egress > redirect: GET /{code}'
         const { trace } = await findTrace(traced, {
-          asks,
+          requests,
           status: 302,
-          ways: [`${follows} > redirect: GET`, `${follows} > redirect: SELECT links`],
+          paths: [`${redirectPath} > redirect: GET`, `${redirectPath} > redirect: SELECT links`],
         })
         expect(spanOf(trace, 'GET')).toMatchObject({
           isError: true,
-          facts: { 'error.type': 'not-done' },
+          attributes: { 'error.type': 'not-done' },
         })
         expect(trace.filter(({ isError }) => isError)).toHaveLength(1)
       } finally {
         await stack.cache.restart()
-        await untilWhole(stack)
+        await restoreStack(stack)
       }
     },
     TEST_MS_MAX,
   )
 }
 
-/** The decision what is traced. */
+/** Which requests are traced. */
 function testUntraced(traced: Traced): void {
   test(
     'the traceparent of a client does not decide what is traced',
@@ -170,31 +170,31 @@ function testUntraced(traced: Traced): void {
       const { stackNow, collectorNow } = traced
       const traceId = 'ab'.repeat(16)
       const headers = { traceparent: `00-${traceId}-${'1'.repeat(16)}-01` }
-      const untraced = await askAt(stackNow().port, { ...createOne, headers })
+      const untraced = await sendAt(stackNow().port, { ...createOne, headers })
       expect(untraced.status).toBe(201)
-      const asks = manyOf({ ...createOne, headers })
-      await findTrace(traced, { asks, status: 201, ways: [] })
+      const requests = copiesOf({ ...createOne, headers })
+      await findTrace(traced, { requests, status: 201, paths: [] })
       expect(collectorNow().spans(traceId)).toEqual([])
-      const firsts = collectorNow()
+      const roots = collectorNow()
         .spans()
         .filter(({ parentId }) => parentId === '')
-      expect(new Set(firsts.map(({ service }) => service))).toEqual(new Set(['curtail-edge']))
+      expect(new Set(roots.map(({ service }) => service))).toEqual(new Set(['curtail-edge']))
     },
     TEST_MS_MAX,
   )
 }
 
-/** As many requests as there are tries, all the same. */
-function manyOf(request: Asked): readonly Asked[] {
-  return new Array<Asked>(TRIES_MAX).fill(request)
+/** The same request, `TRIES_MAX` times. */
+function copiesOf(request: RawRequest): readonly RawRequest[] {
+  return new Array<RawRequest>(TRIES_MAX).fill(request)
 }
 
-/** As many, each for a link that no client has resolved. */
-async function followsOf(stack: Stack): Promise<readonly Asked[]> {
-  return (await makeLinks(stack, TRIES_MAX)).map((code) => ({ path: `/${code}` }))
+/** `TRIES_MAX` redirects, each of a link that no client has resolved. */
+async function requestsForNewLinks(stack: Stack): Promise<readonly RawRequest[]> {
+  return (await createLinks(stack, TRIES_MAX)).map((code) => ({ path: `/${code}` }))
 }
 
-/** The histograms of these pods that name the trace. */
+/** The histograms of these pods with an exemplar of the trace. */
 async function exemplarsOf(
   pods: readonly (ServingPod | LimiterPod)[],
   traceId: string,
@@ -205,17 +205,16 @@ async function exemplarsOf(
     return (await fetch(url, { headers, signal: AbortSignal.timeout(SCRAPE_MS_MAX) })).text()
   })
   const lines = (await Promise.all(pages)).join('').split('\n')
-  const naming = lines.filter((line) => line.includes(`# {trace_id="${traceId}"}`))
-  return [...new Set(naming.map((line) => line.replace(/_bucket\{.*/, '')))].sort()
+  const exemplars = lines.filter((line) => line.includes(`# {trace_id="${traceId}"}`))
+  return [...new Set(exemplars.map((line) => line.replace(/_bucket\{.*/, '')))].sort()
 }
 
-/** The one span of this name. */
+/** The only span with this name. Throws if the trace has none or several. */
 function spanOf(trace: readonly ReceivedSpan[], name: string): ReceivedSpan {
-  const [span, other] = trace.filter((one) => one.name === name)
+  const [span, other] = trace.filter((candidate) => candidate.name === name)
   if (span === undefined || other !== undefined) {
-    throw new Error(
-      `not one span ${name} in:\n${trace.map((one) => pathTo(one, trace)).join('\n')}`,
-    )
+    const paths = trace.map((candidate) => pathTo(candidate, trace))
+    throw new Error(`expected one span ${name} in:\n${paths.join('\n')}`)
   }
   return span
 }

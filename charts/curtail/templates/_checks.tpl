@@ -1,4 +1,4 @@
-{{/* Checks that values.schema.json cannot express: combinations of values. All faults are reported at once. */}}
+{{/* Checks that values.schema.json cannot express: combinations of values. All errors are reported together. */}}
 {{- define "curtail.checks" -}}
 {{- $v := .Values -}}
 {{- $faults := list -}}

@@ -1,4 +1,4 @@
-{{/* What envoy.yaml is filled in with, by the names of EdgeSettings (envoy/edge-settings.ts), as YAML. */}}
+{{/* The settings of envoy.yaml, named as in EdgeSettings (envoy/edge-settings.ts), as YAML. */}}
 {{- define "curtail.edgeSettings" -}}
 {{- $edge := .Values.edge -}}
 baseUrl: {{ .Values.baseUrl | trimSuffix "/" | quote }}

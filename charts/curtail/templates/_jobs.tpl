@@ -1,6 +1,6 @@
-{{/* Jobs. A Job cannot be changed: those that are made at once are named by what is in them. */}}
+{{/* Jobs. A Job is immutable, so the names of Jobs of the release contain a hash of their specification. */}}
 
-{{/* (root): the migrate Job. It waits for Cassandra itself, and ends with 1 where it is refused. */}}
+{{/* (root): the migrate Job. It waits until Cassandra is available, and exits with 1 if Cassandra rejects it. */}}
 {{- define "curtail.migrateJob" -}}
 {{- $pod := .Values.migrate.pod -}}
 backoffLimit: 20
@@ -47,7 +47,7 @@ template:
     {{- end }}
 {{- end -}}
 
-{{/* Replicas of the keyspace, where we may make it. */}}
+{{/* Replication of the keyspace, if the migrate Job may create it. */}}
 {{- define "curtail.replication" -}}
 {{- $cassandra := .Values.cassandra -}}
 {{- if $cassandra.replication -}}
@@ -59,7 +59,7 @@ template:
 {{- end -}}
 {{- end -}}
 
-{{/* (list root pool): a Job that fills a pool and ends. Killed or run twice, it does no harm. */}}
+{{/* (list root pool): a Job that fills a pool and exits. It is safe to kill it and to run it twice. */}}
 {{- define "curtail.refillJob" -}}
 backoffLimit: 6
 activeDeadlineSeconds: {{ (index . 0).Values.pools.deadlineSeconds | int }}
@@ -73,8 +73,8 @@ template:
 {{- end -}}
 
 {{/*
-(list root [pool]): the template of a pod that fills a pool. Without a pool it is the controller's,
-which adds the pool's own settings and names its secret.
+(list root [pool]): the pod template of a refill. Without a pool it is the controller's template, to
+which the controller adds the settings of a pool and the name of its Secret.
 */}}
 {{- define "curtail.refillPod" -}}
 {{- $root := index . 0 -}}
@@ -122,7 +122,7 @@ spec:
     {{- include "curtail.extra" (list $root $pod "extraVolumes") | nindent 4 }}
 {{- end -}}
 
-{{/* (pool name): the part of a name that stands for a pool. */}}
+{{/* (pool name): the pool's name as it is used in names of objects. */}}
 {{- define "curtail.poolSlug" -}}
 {{- $slug := lower . | replace "/" "-" | replace "." "-" | replace "_" "-" -}}
 {{- if and (eq $slug .) (le (len $slug) 17) -}}
@@ -132,7 +132,7 @@ spec:
 {{- end -}}
 {{- end -}}
 
-{{/* (pool): codes below which it is refilled. */}}
+{{/* (pool): the level, in codes, below which the pool is refilled. */}}
 {{- define "curtail.lowWater" -}}
 {{ default (max 1000 (div (int64 .target) 2)) .lowWater | int64 }}
 {{- end -}}

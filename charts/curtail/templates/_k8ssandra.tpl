@@ -1,4 +1,4 @@
-{{/* The specification of the CassandraDatacenter, with what our design rests on. */}}
+{{/* The specification of the CassandraDatacenter, with the settings that docs/cassandra.md requires. */}}
 {{- define "curtail.k8ssandraSpec" -}}
 {{- $k8ssandra := .Values.cassandra.k8ssandra -}}
 clusterName: {{ $k8ssandra.clusterName }}

@@ -1,23 +1,23 @@
-{{/* (list root kind renderMode): whether an object of Prometheus Operator's is rendered; else empty. */}}
+{{/* (list root kind renderMode): `true` if objects of this kind of Prometheus Operator are rendered, else empty. */}}
 {{- define "curtail.isMonitored" -}}
 {{- $root := index . 0 -}}
 {{- $kind := index . 1 -}}
-{{- $isKnown := $root.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" $kind) -}}
-{{- if or $isKnown (eq (index . 2) "alwaysRender") -}}
+{{- $isInstalled := $root.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" $kind) -}}
+{{- if or $isInstalled (eq (index . 2) "alwaysRender") -}}
 true
 {{- else if eq (index . 2) "failIfMissing" -}}
-{{- fail (printf "\n\nThis cluster knows no %s of monitoring.coreos.com/v1, and its renderMode is failIfMissing: install Prometheus Operator's CRDs first, or set skipIfMissing or alwaysRender\n" $kind) -}}
+{{- fail (printf "\n\nThis cluster has no kind %s in monitoring.coreos.com/v1, and its renderMode is failIfMissing: install Prometheus Operator's CRDs first, or set skipIfMissing or alwaysRender\n" $kind) -}}
 {{- end -}}
 {{- end -}}
 
-{{/* (list root path): an endpoint that is scraped. */}}
+{{/* (list root path): an endpoint that Prometheus scrapes. */}}
 {{- define "curtail.metricsEndpoint" -}}
 - port: metrics
   path: {{ index . 1 }}
   interval: {{ (index . 0).Values.monitoring.monitor.interval }}
 {{- end -}}
 
-{{/* Where each component tells its metrics, as YAML. */}}
+{{/* The metrics path of each component, as YAML. */}}
 {{- define "curtail.metricsPaths" -}}
 edge: /stats/prometheus
 ratelimit: /metrics

@@ -1,4 +1,4 @@
-{{/* Names, labels and images. Each takes the root, or a list of the root and what it is about. */}}
+{{/* Names, labels and images. Each template takes the root, or a list of the root and more arguments. */}}
 
 {{- define "curtail.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
@@ -19,7 +19,7 @@ app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
-{{/* (list root component): every label of an object. */}}
+{{/* (list root component): all labels of an object. */}}
 {{- define "curtail.labels" -}}
 {{- $root := index . 0 -}}
 {{ include "curtail.selectorLabels" . }}
@@ -62,10 +62,10 @@ annotations:
 {{- $image := index . 1 -}}
 {{- $repository := $image.repository -}}
 {{- with $root.Values.global.imageRegistry -}}
-{{- $parts := splitList "/" $image.repository -}}
-{{- $first := first $parts -}}
-{{- if and (gt (len $parts) 1) (or (contains "." $first) (contains ":" $first) (eq $first "localhost")) -}}
-{{- $repository = join "/" (rest $parts) -}}
+{{- $segments := splitList "/" $image.repository -}}
+{{- $first := first $segments -}}
+{{- if and (gt (len $segments) 1) (or (contains "." $first) (contains ":" $first) (eq $first "localhost")) -}}
+{{- $repository = join "/" (rest $segments) -}}
 {{- end -}}
 {{- $repository = printf "%s/%s" (trimSuffix "/" .) $repository -}}
 {{- end -}}
@@ -82,26 +82,26 @@ image: {{ include "curtail.image" . }}
 imagePullPolicy: {{ (index . 1).pullPolicy }}
 {{- end -}}
 
-{{/* (list root component): the name of a Service as every pod can resolve it, without look-ups in vain. */}}
+{{/* (list root component): the fully qualified name of a Service, which needs no search domains. */}}
 {{- define "curtail.host" -}}
 {{- $root := index . 0 -}}
 {{ include "curtail.fullname" $root }}-{{ index . 1 }}.{{ $root.Release.Namespace }}.svc.{{ $root.Values.clusterDomain }}
 {{- end -}}
 
-{{/* (root): the namespaces whose CodePools the controller keeps, ours first; as YAML below `all`. */}}
+{{/* (root): the namespaces whose CodePools the controller reconciles, the release's first; as YAML under `all`. */}}
 {{- define "curtail.watchedNamespaces" -}}
 all:
   {{- prepend .Values.controller.watchNamespaces .Release.Namespace | toYaml | nindent 2 }}
 {{- end -}}
 
-{{/* (list workload): how few pods a workload may have. */}}
+{{/* (list workload): the minimum number of pods of a workload. */}}
 {{- define "curtail.replicasMin" -}}
 {{- $workload := index . 0 -}}
 {{- $scaling := default dict $workload.autoscaling -}}
 {{ ternary $scaling.minReplicas $workload.replicas (default false $scaling.enabled) | int }}
 {{- end -}}
 
-{{/* How many pods a workload may have at once: (list workload). */}}
+{{/* (list workload): the maximum number of pods of a workload. */}}
 {{- define "curtail.replicasMax" -}}
 {{- $workload := index . 0 -}}
 {{ ternary $workload.autoscaling.maxReplicas $workload.replicas $workload.autoscaling.enabled | int }}

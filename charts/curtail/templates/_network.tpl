@@ -1,4 +1,4 @@
-{{/* Parts of NetworkPolicies. Ports are those of pods. */}}
+{{/* Building blocks of NetworkPolicies. Ports are those of pods, not of Services. */}}
 
 {{/* (list root component...): peers that are pods of this release. */}}
 {{- define "curtail.peers" -}}
@@ -17,14 +17,14 @@
 {{- end }}
 {{- end -}}
 
-{{/* The rule that lets a pod ask for names, wherever the cluster has its DNS. */}}
+{{/* The rule that allows DNS queries, to any address. */}}
 {{- define "curtail.dnsEgress" -}}
 - ports:
     - { protocol: UDP, port: 53 }
     - { protocol: TCP, port: 53 }
 {{- end -}}
 
-{{/* The rule that lets a pod reach Cassandra. */}}
+{{/* The rule that allows egress to Cassandra. */}}
 {{- define "curtail.cassandraEgress" -}}
 {{- if eq .Values.cassandra.mode "bundled" -}}
 - to:
@@ -37,7 +37,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* (list root "cache" or "counters"): the rule that lets a pod reach that Redis. */}}
+{{/* (list root "cache" or "counters"): the rule that allows egress to that Redis. */}}
 {{- define "curtail.redisEgress" -}}
 {{- $root := index . 0 -}}
 {{- $redis := index $root.Values (index . 1) -}}
@@ -52,7 +52,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* (list root port...): the rule that lets Prometheus in. */}}
+{{/* (list root port...): the rule that allows ingress from Prometheus. */}}
 {{- define "curtail.metricsIngress" -}}
 {{- $root := index . 0 -}}
 {{- with $root.Values.networkPolicy.metricsFrom -}}
@@ -63,7 +63,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The rule that lets a pod reach the API server. */}}
+{{/* The rule that allows egress to the API server. */}}
 {{- define "curtail.apiServerEgress" -}}
 - ports:
     {{- include "curtail.tcpPorts" .Values.networkPolicy.apiServerPorts | trim | nindent 4 }}
@@ -73,8 +73,8 @@
   {{- end }}
 {{- end -}}
 
-{{/* (list root component [namespace]): head of a NetworkPolicy, up to its rules. */}}
-{{- define "curtail.networkPolicyHead" -}}
+{{/* (list root component [namespace]): a NetworkPolicy without its rules. */}}
+{{- define "curtail.networkPolicyHeader" -}}
 {{- $root := index . 0 -}}
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy

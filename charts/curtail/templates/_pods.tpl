@@ -1,6 +1,6 @@
-{{/* What pods have in common: metadata, security, where they run, and what users add. */}}
+{{/* Fields that all pods share: metadata, security, scheduling, and the lists that operators extend. */}}
 
-{{/* (list root pod): podDefaults under a workload's own words, as YAML. */}}
+{{/* (list root pod): podDefaults, overridden by a workload's own `pod`, as YAML. */}}
 {{- define "curtail.podValues" -}}
 {{- $root := index . 0 -}}
 {{- mergeOverwrite (deepCopy $root.Values.podDefaults) (deepCopy (index . 1)) | toYaml -}}
@@ -24,7 +24,7 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* (list root component pod user [holdsToken]): what a pod's specification begins with. */}}
+{{/* (list root component pod user [mountsToken]): the first fields of a pod's specification. */}}
 {{- define "curtail.podSpec" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
@@ -78,7 +78,7 @@ runtimeClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* The security of every container. */}}
+{{/* The security context of every container. */}}
 {{- define "curtail.containerSecurity" -}}
 securityContext:
   allowPrivilegeEscalation: false
@@ -88,7 +88,7 @@ securityContext:
     drop: [ALL]
 {{- end -}}
 
-{{/* (list root pod "extraEnv" indent): a list that users add to, item by item; empty: nothing. */}}
+{{/* (list root pod "extraEnv"): a list that operators extend, as YAML; nothing if it is empty. */}}
 {{- define "curtail.extra" -}}
 {{- $pod := include "curtail.podValues" (list (index . 0) (index . 1)) | fromYaml -}}
 {{- with index $pod (index . 2) -}}
@@ -97,8 +97,8 @@ securityContext:
 {{- end -}}
 
 {{/*
-(list heap [arguments]): the command of a container of ours, with the bound of its heap in MiB. In a
-small one there is little room for what is new: else that is 48 MiB beside it.
+(list heap [arguments]): the command of a container of our image, with its heap limit in MiB. With a
+small heap the young generation is limited too: its default of 48 MiB is in addition to the heap.
 */}}
 {{- define "curtail.command" -}}
 {{- $heap := index . 0 -}}

@@ -1,8 +1,8 @@
-{{/* The bundled Redis servers: one process each, which forgets all when it ends. */}}
+{{/* The bundled Redis servers: one process each, without persistence. */}}
 
 {{/* (list bundled policy): the whole configuration. */}}
 {{- define "curtail.redisConf" -}}
-# Redis 7.0 or later. Nothing is kept: a cache is filled again, counters begin anew.
+# Redis 7.0 or later. No persistence: after a restart the cache is empty and counters are zero.
 bind * -::*
 port 6379
 protected-mode no
@@ -17,7 +17,7 @@ tcp-keepalive 60
 timeout 0
 {{- end -}}
 
-{{/* (list root component bundled checksum): a StatefulSet, since there may never be two at once. */}}
+{{/* (list root component bundled checksum): a StatefulSet, so that two servers never run at the same time. */}}
 {{- define "curtail.redisStatefulSet" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
@@ -29,7 +29,7 @@ metadata:
 spec:
   replicas: 1
   serviceName: {{ include "curtail.fullname" $root }}-{{ $component }}
-  # A pod that does not get ready is replaced by an upgrade, and not waited for.
+  # An upgrade replaces a pod that does not become ready, instead of waiting for it.
   podManagementPolicy: Parallel
   selector:
     matchLabels:

@@ -1,4 +1,4 @@
-{{/* Secrets that are made once, and whether there is a cluster to look for them in. */}}
+{{/* The Secrets that the chart creates once, and whether a cluster is available to look them up. */}}
 
 {{- define "curtail.adminSecret" -}}
 {{ default (printf "%s-admin" (include "curtail.fullname" .)) .Values.admin.existingSecret }}
@@ -9,9 +9,9 @@
 {{- end -}}
 
 {{/*
-Whether this is rendered for a cluster that answers. Without one nothing random may be rendered, or
-each rendering would make another secret. A namespace that is yet to be made has no account, which is
-why a namespace that is always there is looked for too.
+`true` if a cluster is reachable. Without one no random value is rendered, as each rendering would
+generate another secret. A namespace that does not exist yet has no ServiceAccount, so that a
+namespace that always exists is looked up too.
 */}}
 {{- define "curtail.hasCluster" -}}
 {{- if lookup "v1" "ServiceAccount" .Release.Namespace "default" -}}

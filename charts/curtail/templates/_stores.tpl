@@ -1,4 +1,4 @@
-{{/* How our roles reach Cassandra and the Redis servers: environment, mounts and volumes. */}}
+{{/* How the roles connect to Cassandra and the Redis servers: environment, mounts and volumes. */}}
 
 {{- define "curtail.cassandraHosts" -}}
 {{- $cassandra := .Values.cassandra -}}
@@ -20,7 +20,7 @@
 {{ ternary .Values.cassandra.external.port 9042 (eq .Values.cassandra.mode "external") | int }}
 {{- end -}}
 
-{{/* Name of the Secret with our user name and password; empty: without. */}}
+{{/* Name of the Secret with the user name and password for Cassandra; empty: no credentials. */}}
 {{- define "curtail.cassandraAuth" -}}
 {{- if .Values.cassandra.auth.existingSecret -}}
 {{ .Values.cassandra.auth.existingSecret }}

@@ -1,4 +1,4 @@
-// The abuse budget is bounded, refills with time, and is refunded by calls.
+// The abuse budget is bounded, refills over time, and is refunded by successful calls.
 import { expect, test } from '@jest/globals'
 import { AbuseBudget } from './abuse-budget.ts'
 

@@ -1,11 +1,11 @@
-// Limits work without a result: resets, pings, settings, window updates, fields, large messages and
-// errors spend a client's budget, in the way of a token bucket. A successful call refunds some of
-// it, an error nothing. Pure.
+// Limits unproductive work with a token bucket: resets, pings, SETTINGS and WINDOW_UPDATE frames,
+// header fields, large messages and errors spend a client's budget. Only a successful call refunds
+// a fraction of it. Pure.
 
 /** Size of the bucket, and its refill per second. */
 const BURST = 10_000
 const PER_SECOND = 1000
-/** What a successful call refunds. */
+/** Amount that a successful call refunds. */
 const REFUND_PER_CALL = 3
 
 /** The budget of one client. */

@@ -1,13 +1,19 @@
 // One call on an HTTP/2 connection: sends responses within the client's flow-control windows. The
-// connection removes a stream once both sides have closed it. Reads no message.
+// connection removes a stream once both sides have closed it. Does not parse messages.
 import type { Allowances, Budget } from './process-bounds.ts'
 import { type CallFault, statusCodes } from './status-codes.ts'
 import type { ResponseHeaders } from './response-headers.ts'
 import { encodeStatusMessage } from './status-message.ts'
 import type { FrameOutput } from './frame-output.ts'
-import { type ErrorCode, errorCodes, FRAME_BYTES_MAX, sentFrames, WINDOW_BYTES } from './frames.ts'
+import {
+  type ErrorCode,
+  errorCodes,
+  MAX_FRAME_SIZE,
+  sentFrames,
+  INITIAL_WINDOW_SIZE,
+} from './frames.ts'
 
-/** What a stream uses of its connection. */
+/** The interface of a connection to its streams. */
 export interface StreamHost {
   readonly output: FrameOutput
   readonly responseHeaders: ResponseHeaders
@@ -15,9 +21,9 @@ export interface StreamHost {
   sendWindow: number
   /** The connection's budgets by kind. */
   readonly share: Allowances
-  /** Called when a call has its response, successful or not. */
+  /** Called when the response of a call is complete, successful or not. */
   responded(stream: CallStream, isOk: boolean): void
-  /** Counts work that has no result, or little for its cost, as abuse. */
+  /** Spends from the abuse budget, for work that is unproductive or expensive. */
   spend(amount: number): void
   /** Runs the job in a later turn of the event loop. */
   runLater(job: () => void): void
@@ -27,7 +33,7 @@ export interface StreamHost {
   remove(stream: CallStream): void
   /** Called when a stream is closed and its handler is done. */
   freeSlot(): void
-  /** The stream waits for the connection's window or for the socket to drain. */
+  /** Called when the stream waits for the connection's window or for the socket to drain. */
   block(stream: CallStream): void
 }
 
@@ -41,7 +47,7 @@ export interface CallListener {
   closed(): void
 }
 
-/** A stream. Methods may be called at any time and do nothing once it is closed. */
+/** A stream. Its methods may be called at any time, and do nothing once it is closed. */
 export class CallStream {
   readonly id: number
   /** The stream's send window in bytes. */
@@ -52,9 +58,9 @@ export class CallStream {
   isRemoteClosed = false
   /** Neither side sends any more frames. */
   isClosed = false
-  /** Bytes of the body still to receive; undefined without content-length. */
+  /** Bytes of the body still to receive; `undefined` without content-length. */
   bodyBytesLeft: number | undefined
-  /** The call's deadline; monotonic. */
+  /** The call's deadline on the monotonic clock. */
   deadlineMs = Infinity
   listener: CallListener | undefined
   private readonly host: StreamHost
@@ -75,17 +81,17 @@ export class CallStream {
     return this.host.share.messages
   }
 
-  /** Counts work that has no result, or little for its cost, as abuse. */
+  /** Spends from the abuse budget, for work that is unproductive or expensive. */
   spend(amount: number): void {
     this.host.spend(amount)
   }
 
-  /** Runs the job in a later turn of the event loop, if the connection is then open. */
+  /** Runs the job in a later turn of the event loop, if the connection is still open. */
   runLater(job: () => void): void {
     this.host.runLater(job)
   }
 
-  /** Whether the handler still works on the call; its client may have cancelled it. */
+  /** Whether the handler is still running; the client may have cancelled the call. */
   get isInProgress(): boolean {
     return this.isWorking
   }
@@ -95,12 +101,12 @@ export class CallStream {
     return this.waiting !== undefined
   }
 
-  /** Sends the only message of the response, and completes the call. */
+  /** Sends the only message of the response and completes the call. */
   respond(message: Buffer): void {
     if (this.isClosed) return
     const { host } = this
     const bytes = 5 + message.length
-    if (bytes > Math.min(this.sendWindow, host.sendWindow, FRAME_BYTES_MAX)) {
+    if (bytes > Math.min(this.sendWindow, host.sendWindow, MAX_FRAME_SIZE)) {
       this.write(message)
       this.end()
       return
@@ -135,7 +141,7 @@ export class CallStream {
     if (this.waiting === undefined) this.finish()
   }
 
-  /** Completes a call with an error status; drops pending output. */
+  /** Completes the call with an error status; drops pending output. */
   reject({ code, details }: CallFault, more: readonly (readonly [string, string])[] = []): void {
     if (this.isClosed) return
     const fields = [
@@ -161,19 +167,19 @@ export class CallStream {
     this.close()
   }
 
-  /** Called when the client has reset the stream, or the connection is closed. */
+  /** Called when the client has reset the stream or the connection is closed. */
   destroy(): void {
     this.close()
   }
 
-  /** The handler is done: the slot is freed once the stream is closed. */
+  /** Called when the handler is done: the slot is freed once the stream is closed. */
   done(): void {
     if (!this.isWorking) return
     this.isWorking = false
     if (this.isClosed) this.host.freeSlot()
   }
 
-  /** Counts body bytes; resets the stream if content-length differs (RFC 9113 §8.1.1). */
+  /** Counts bytes of the body; resets the stream if content-length differs (RFC 9113 §8.1.1). */
   countBody(bytes: number, isLast: boolean): boolean {
     if (this.bodyBytesLeft === undefined) return true
     this.bodyBytesLeft -= bytes
@@ -182,10 +188,10 @@ export class CallStream {
     return false
   }
 
-  /** Returns the received bytes to the client's window. */
+  /** Sends WINDOW_UPDATE for the received bytes once they are half of the window. */
   sendWindowUpdate(): void {
     const { bytesReceived } = this
-    if (this.isClosed || this.isRemoteClosed || bytesReceived < WINDOW_BYTES / 2) return
+    if (this.isClosed || this.isRemoteClosed || bytesReceived < INITIAL_WINDOW_SIZE / 2) return
     this.bytesReceived = 0
     this.host.output.windowUpdate(this.id, bytesReceived)
   }
@@ -209,7 +215,7 @@ export class CallStream {
         host.block(this)
         return
       }
-      const bytes = Math.min(first.length, this.sendWindow, host.sendWindow, FRAME_BYTES_MAX)
+      const bytes = Math.min(first.length, this.sendWindow, host.sendWindow, MAX_FRAME_SIZE)
       if (bytes <= 0) return // resumes with the stream's own WINDOW_UPDATE
       this.sendWindow -= bytes
       host.sendWindow -= bytes

@@ -7,11 +7,11 @@ import type { Turns } from './turns.ts'
 
 /** The dependencies of an HTTP/2 connection. */
 export interface ConnectionDeps {
-  /** Sets a new stream's listener, or rejects it; `fields` is undefined if they are too long. */
+  /** Sets the listener of a new stream, or rejects it; `fields` is undefined if too large. */
   readonly startCall: (stream: CallStream, fields: readonly HeaderField[] | undefined) => void
-  /** Monotonic. */
+  /** The monotonic clock. */
   readonly nowMs: () => number
-  /** Called with errors that no client caused. */
+  /** Called with internal errors, which no client caused. */
   readonly onDefect: (error: unknown) => void
   /** The connection's budgets by kind. */
   readonly share: Allowances

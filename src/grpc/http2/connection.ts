@@ -1,4 +1,4 @@
-// The server's side of an HTTP/2 connection for gRPC calls (RFC 9113): keeps streams and windows,
+// The server side of an HTTP/2 connection for gRPC calls (RFC 9113): manages streams and windows,
 // and closes with GOAWAY. Its state is bounded. Independent of methods and messages.
 import type { Duplex } from 'node:stream'
 import { ResponseHeaders } from './response-headers.ts'
@@ -19,14 +19,14 @@ import { OpenStreams } from './open-streams.ts'
 import { AbuseBudget } from './abuse-budget.ts'
 import type { Allowances } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
-import { HEADER_LIST_BYTES_MAX, localSettings } from './local-settings.ts'
+import { MAX_HEADER_LIST_SIZE, localSettings } from './local-settings.ts'
 import { isSettings } from './read-settings.ts'
 import { ReceiveWindow } from './windows.ts'
 
 const { errorCodes, frameTypes } = http2
-const fault = (why: string) => new ProtocolError(errorCodes.protocol, why)
+const fault = (reason: string) => new ProtocolError(errorCodes.protocol, reason)
 
-/** A smaller DATA frame without END_STREAM is an abusive way to send a message. */
+/** A smaller DATA frame without END_STREAM counts as abuse. */
 const SMALL_DATA_BYTES = 64
 const EMPTY = Buffer.alloc(0)
 
@@ -35,7 +35,7 @@ export class Http2Connection implements StreamHost {
   readonly output: FrameOutput
   readonly share: Allowances
   readonly responseHeaders = new ResponseHeaders()
-  sendWindow = http2.WINDOW_BYTES
+  sendWindow = http2.INITIAL_WINDOW_SIZE
   private readonly deps: ConnectionDeps
   private readonly socket: Duplex
   private readonly reader = new FrameReader()
@@ -83,18 +83,18 @@ export class Http2Connection implements StreamHost {
     })
   }
 
-  /** Rejects new calls once the client has the GOAWAY, completes those in flight, then closes. */
+  /** Sends GOAWAY, completes the calls in flight, then closes the connection. */
   startGracefulShutdown(): void {
     this.lifetime.startGracefulShutdown(this.deps.nowMs())
   }
 
-  /** Closes at once. */
+  /** Destroys the socket immediately. */
   destroy(): void {
     this.socket.destroy()
-    this.output.drained() // releases its budget now, not when the socket has closed
+    this.output.drained() // releases its budget now, not when the socket is closed
   }
 
-  /** Closes at once, because the connection exceeds its share. */
+  /** Closes the connection immediately, because it exceeds its share. */
   shed(): void {
     this.closeWith(errorCodes.enhanceYourCalm)
     if (this.output.isFull) this.destroy()
@@ -104,7 +104,7 @@ export class Http2Connection implements StreamHost {
   checkDeadlines(nowMs: number): void {
     this.nowMs = nowMs
     this.streams.closeTimedOut(nowMs, (stream) => {
-      stream.reject({ code: 'DEADLINE_EXCEEDED', details: 'there was no time left for the call' })
+      stream.reject({ code: 'DEADLINE_EXCEEDED', details: 'the deadline of the call was exceeded' })
     })
     this.early.resetExpired(nowMs)
     this.lifetime.checkDeadlines(nowMs, this.reader.hasPreface)
@@ -143,8 +143,8 @@ export class Http2Connection implements StreamHost {
   }
 
   private closeIfDone(): void {
-    this.lifetime.sendFinalGoAway(this.streams.lastStreamId)
-    if (this.streams.count === 0 && this.lifetime.isFinalGoAwaySent) this.lifetime.close(this.nowMs)
+    this.lifetime.sendFinalGoaway(this.streams.lastStreamId)
+    if (this.streams.count === 0 && this.lifetime.isFinalGoawaySent) this.lifetime.close(this.nowMs)
   }
 
   private read(chunk: Buffer): void {
@@ -164,12 +164,12 @@ export class Http2Connection implements StreamHost {
 
   private closeWith(code: http2.ErrorCode): void {
     if (this.lifetime.isClosed) return
-    this.output.goAway(this.streams.lastStreamId, code)
+    this.output.goaway(this.streams.lastStreamId, code)
     this.lifetime.close(this.nowMs)
     this.clear()
   }
 
-  /** Drops all state of what was received. */
+  /** Drops all state of received frames. */
   private clear(): void {
     this.streams.destroyAll()
     this.inputQueue.clear()
@@ -180,16 +180,16 @@ export class Http2Connection implements StreamHost {
 
   private spendOrFail(amount = 1): void {
     if (this.abuseBudget.spend(this.nowMs, amount)) return
-    throw new ProtocolError(errorCodes.enhanceYourCalm, 'it asks for too much that brings nothing')
+    throw new ProtocolError(errorCodes.enhanceYourCalm, 'the abuse budget is exhausted')
   }
 
   handleFrame(frame: Frame): void {
     if (this.lifetime.isClosed) return
     const { type } = frame
-    if (!this.hasSettings && !isSettings(frame)) throw fault('settings must come first')
+    if (!this.hasSettings && !isSettings(frame)) throw fault('the first frame must be SETTINGS')
     this.hasSettings = true
     checkFrame(frame)
-    if (this.blocks.isOpen && type !== frameTypes.continuation) throw fault('a block breaks off')
+    if (this.blocks.isOpen && type !== frameTypes.continuation) throw fault('not CONTINUATION')
     if (type === frameTypes.data) this.handleData(frame)
     else if (type === frameTypes.headers) this.handleBlock(this.blocks.start(frame, this.nowMs))
     else if (type === frameTypes.continuation) this.handleBlock(this.blocks.continue(frame))
@@ -210,8 +210,8 @@ export class Http2Connection implements StreamHost {
 
   private handleBlock(block: HeaderBlock | undefined): void {
     if (block === undefined) return
-    const fields = this.decoder.read(block.bytes, HEADER_LIST_BYTES_MAX)
-    this.spendOrFail(Math.floor(this.decoder.cost / 64 + block.bytes.length / 1024)) // 0 if usual
+    const fields = this.decoder.read(block.bytes, MAX_HEADER_LIST_SIZE)
+    this.spendOrFail(Math.floor(this.decoder.cost / 64 + block.bytes.length / 1024)) // usually 0
     const { stream: id, isLast } = block
     if (id > this.streams.lastStreamId) {
       this.streams.lastStreamId = id
@@ -221,7 +221,7 @@ export class Http2Connection implements StreamHost {
     const isRequest = fields?.some(({ name }) => name.startsWith(':')) === true
     const stream = this.streams.get(id)
     if (stream === undefined) {
-      if (isRequest) throw fault('the stream was opened before')
+      if (isRequest) throw fault('the stream identifier was already used')
       if (!this.early.has(id, isLast)) this.handleClosedStream(id)
       else if (!isLast) this.early.reset(id, errorCodes.protocol)
     } else if (stream.isRemoteClosed) stream.reset(errorCodes.streamClosed)
@@ -231,7 +231,7 @@ export class Http2Connection implements StreamHost {
   }
 
   private openStream(id: number, isLast: boolean, fields: readonly HeaderField[] | undefined) {
-    if (this.lifetime.isFinalGoAwaySent || !this.streams.takeSlot()) {
+    if (this.lifetime.isFinalGoawaySent || !this.streams.takeSlot()) {
       this.spendOrFail()
       this.early.reset(id, errorCodes.refusedStream)
       return
@@ -265,17 +265,17 @@ export class Http2Connection implements StreamHost {
     const bytes = unpadded(frame)
     const stream = this.streams.get(id)
     if (stream === undefined) {
-      if (this.streams.isIdle(id)) throw fault('DATA of an idle stream')
+      if (this.streams.isIdle(id)) throw fault('DATA on an idle stream')
       if (!this.early.has(id, isLast)) this.handleClosedStream(id)
       return
     }
     stream.bytesReceived += payload.length
     if (stream.isRemoteClosed) stream.reset(errorCodes.streamClosed)
-    else if (stream.bytesReceived > http2.WINDOW_BYTES) stream.reset(errorCodes.flowControl)
+    else if (stream.bytesReceived > http2.INITIAL_WINDOW_SIZE) stream.reset(errorCodes.flowControl)
     else this.deliverData(stream, bytes, isLast)
   }
 
-  /** Handles a frame of a closed stream. */
+  /** Handles a frame on a closed stream. */
   private handleClosedStream(id: number): void {
     this.spendOrFail()
     if (!this.early.wasReset(id)) this.early.reset(id, errorCodes.streamClosed)
@@ -290,11 +290,11 @@ export class Http2Connection implements StreamHost {
   }
 
   private handleReset({ stream: id }: Frame): void {
-    if (this.streams.isIdle(id)) throw fault('RST_STREAM of an idle stream')
+    if (this.streams.isIdle(id)) throw fault('RST_STREAM on an idle stream')
     const stream = this.streams.get(id)
     stream?.destroy()
     this.early.has(id, true)
-    // A call that keeps its slot is bounded by it: cancelling many while we are slow is no abuse.
+    // Cancelled calls in progress keep their slots, which bounds them: they are not abuse.
     if (stream?.isInProgress !== true) this.spendOrFail()
   }
 }

@@ -3,7 +3,7 @@ import type { HeaderField } from './hpack-decoder.ts'
 
 const pattern = /^\d{1,15}$/
 
-/** Bytes of the body; undefined if the field is absent, NaN if it is invalid. */
+/** Bytes of the body; `undefined` if the field is absent, NaN if it is invalid. */
 export function readContentLength(fields: readonly HeaderField[]): number | undefined {
   let length: number | undefined
   for (const { name, value } of fields) {

@@ -3,28 +3,28 @@
 import type { ResponseHeaders } from './response-headers.ts'
 import type { FrameOutput } from './frame-output.ts'
 import type { Frame } from './frame-reader.ts'
-import { errorCodes, frameFlags, sentFrames, settingNames, WINDOW_BYTES_MAX } from './frames.ts'
+import { errorCodes, frameFlags, sentFrames, settingNames, MAX_WINDOW_SIZE } from './frames.ts'
 import type { Lifetime } from './lifetime.ts'
 import type { OpenStreams } from './open-streams.ts'
 import { ProtocolError } from './protocol-error.ts'
 import { readSettings } from './read-settings.ts'
 import { readIncrement, increaseWindow } from './windows.ts'
 
-/** The connection's side of these frames. */
+/** The state of a connection that these frames change. */
 interface Controlled {
   readonly output: FrameOutput
   readonly responseHeaders: ResponseHeaders
   sendWindow: number
 }
 
-/** Acknowledges a ping, or handles an ack. */
+/** Acknowledges a PING frame, or handles an ack. */
 export function handlePing(frame: Frame, output: FrameOutput, lifetime: Lifetime): void {
   const { flags, payload } = frame
   if ((flags & frameFlags.ack) !== 0) lifetime.pingAcknowledged(payload)
   else output.frame(sentFrames.pingAck, 0, payload)
 }
 
-/** Applies the client's settings. Throws ProtocolError. */
+/** Applies the client's SETTINGS. Throws ProtocolError. */
 export function handleSettings(frame: Frame, streams: OpenStreams, target: Controlled): void {
   const settings = readSettings(frame)
   if (settings === undefined) return
@@ -37,7 +37,7 @@ export function handleSettings(frame: Frame, streams: OpenStreams, target: Contr
   streams.setInitialWindowSize(initialWindowSize)
 }
 
-/** Increases a window, and sends output that waited for it. Throws ProtocolError. */
+/** Increases a window and sends the output that waits for it. Throws ProtocolError. */
 export function handleWindowUpdate(frame: Frame, streams: OpenStreams, target: Controlled): void {
   const { stream: id } = frame
   const more = readIncrement(frame)
@@ -47,11 +47,11 @@ export function handleWindowUpdate(frame: Frame, streams: OpenStreams, target: C
     return
   }
   if (streams.isIdle(id)) {
-    throw new ProtocolError(errorCodes.protocol, 'WINDOW_UPDATE of an idle stream')
+    throw new ProtocolError(errorCodes.protocol, 'WINDOW_UPDATE on an idle stream')
   }
   const stream = streams.get(id)
   if (stream === undefined) return
-  if (more > WINDOW_BYTES_MAX - stream.sendWindow) {
+  if (more > MAX_WINDOW_SIZE - stream.sendWindow) {
     stream.reset(errorCodes.flowControl)
     return
   }

@@ -1,12 +1,12 @@
-// Streams with a response that was sent before the request was complete. The client has a grace
-// period to end them; its data is dropped. An immediate reset makes some clients lose the response.
+// Streams whose response was sent before the request was complete. The client has a grace period to
+// send END_STREAM; its data is dropped. After an immediate reset some clients lose the response.
 import type { Budget } from './process-bounds.ts'
 import type { FrameOutput } from './frame-output.ts'
 import { type ErrorCode, errorCodes } from './frames.ts'
 
 const GRACE_MS = 1000
-/** Beyond this number, streams are reset at once. */
-const STREAMS_MAX = 1000
+/** Beyond this number, streams are reset immediately. */
+const EARLY_RESPONSES_MAX = 1000
 
 /** The early responses of one connection. */
 export class EarlyResponses {
@@ -30,28 +30,28 @@ export class EarlyResponses {
 
   /** Adds a stream. */
   add(stream: number, nowMs: number): void {
-    if (this.expiresMs.size < STREAMS_MAX && this.budget.acquire(1)) {
+    if (this.expiresMs.size < EARLY_RESPONSES_MAX && this.budget.acquire(1)) {
       this.expiresMs.set(stream, nowMs + GRACE_MS)
     } else this.reset(stream, errorCodes.noError)
   }
 
-  /** Whether a stream is in its grace period; the last frame removes it. */
+  /** Whether a stream is in its grace period; its last frame removes it. */
   has(stream: number, isLast: boolean): boolean {
     return isLast ? this.remove(stream) : this.expiresMs.has(stream)
   }
 
   private remove(stream: number): boolean {
-    const isKnown = this.expiresMs.delete(stream)
-    if (isKnown) this.budget.release(1)
-    return isKnown
+    const wasPresent = this.expiresMs.delete(stream)
+    if (wasPresent) this.budget.release(1)
+    return wasPresent
   }
 
-  /** Resets a stream; more of its frames may be on their way (RFC 9113 §5.1). */
+  /** Resets a stream; further frames of it may be in flight (RFC 9113 §5.1). */
   reset(stream: number, code: ErrorCode): void {
     this.remove(stream)
     this.output.reset(stream, code)
     this.wereReset.add(stream)
-    if (this.wereReset.size <= STREAMS_MAX) return
+    if (this.wereReset.size <= EARLY_RESPONSES_MAX) return
     for (const oldest of this.wereReset) {
       this.wereReset.delete(oldest)
       return

@@ -1,18 +1,18 @@
-// Collects the frames of one connection, and writes all frames of one turn of the event loop to the
-// socket at once. Independent of their meaning.
+// Collects the frames of one connection and writes all frames of one turn of the event loop to the
+// socket together. Independent of the meaning of the frames.
 import type { Duplex } from 'node:stream'
 import type { Budget } from './process-bounds.ts'
 import { type ErrorCode, FRAME_HEADER_BYTES, type FrameKind, sentFrames } from './frames.ts'
 
-const BYTES_AT_FIRST = 1024
-/** The collected frames are flushed before they exceed this. */
+const INITIAL_BYTES = 1024
+/** The collected frames are flushed before they exceed this size. */
 const BYTES_MAX = 64 * 1024
-/** A larger buffer is passed to the socket without a copy, and not reused in the next turn. */
+/** A larger buffer is passed to the socket without a copy, and is not reused. */
 const BYTES_KEPT_MAX = 4 * 1024
 
 /** Writes frames. */
 export class FrameOutput {
-  /** The client reads too slowly: the socket buffers the output. */
+  /** Whether the socket buffers output, because the client reads too slowly. */
   isFull = false
   private readonly socket: Duplex
   private bytes: Buffer = Buffer.alloc(0)
@@ -69,9 +69,9 @@ export class FrameOutput {
     this.writeUint32s(sentFrames.windowUpdate, stream, [bytes])
   }
 
-  /** Writes GOAWAY: streams beyond `lastStream` are not processed. */
-  goAway(lastStream: number, code: ErrorCode): void {
-    this.writeUint32s(sentFrames.goAway, 0, [lastStream, code])
+  /** Writes GOAWAY; `lastStream` is its Last-Stream-ID. */
+  goaway(lastStream: number, code: ErrorCode): void {
+    this.writeUint32s(sentFrames.goaway, 0, [lastStream, code])
   }
 
   /** Writes SETTINGS. */
@@ -108,7 +108,7 @@ export class FrameOutput {
     const more = this.socket.writableLength - this.heldBytes
     if (more <= 0) return
     if (this.budget.acquire(more)) this.heldBytes += more
-    else this.socket.destroy() // the client does not read, so a GOAWAY would not arrive
+    else this.socket.destroy() // without GOAWAY, because the client does not read
   }
 
   private writeUint32s(kind: FrameKind, stream: number, values: readonly number[]): void {
@@ -119,7 +119,7 @@ export class FrameOutput {
     }
   }
 
-  /** Writes a frame header and reserves room for its payload. */
+  /** Writes a frame header and reserves the bytes of its payload. */
   private startFrame(kind: FrameKind, stream: number, length: number): void {
     this.reserve(FRAME_HEADER_BYTES + length)
     const { bytes, at } = this
@@ -148,7 +148,7 @@ export class FrameOutput {
     if (this.at + count > BYTES_MAX) this.flush()
     const length = this.at + count
     if (length <= this.bytes.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.bytes.length, BYTES_AT_FIRST))
+    const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.bytes.length, INITIAL_BYTES))
     this.bytes.copy(larger, 0, 0, this.at)
     this.bytes = larger
   }

@@ -1,6 +1,6 @@
-// Splits a client's bytes into HTTP/2 frames, after the preface. Buffers at most one incomplete
-// frame. Independent of their meaning.
-import { errorCodes, FRAME_BYTES_MAX, FRAME_HEADER_BYTES } from './frames.ts'
+// Splits received bytes into HTTP/2 frames, after the preface. Buffers at most one incomplete
+// frame. Independent of the meaning of the frames.
+import { errorCodes, MAX_FRAME_SIZE, FRAME_HEADER_BYTES } from './frames.ts'
 import { ProtocolError } from './protocol-error.ts'
 
 /** A frame; valid until the next one is read. */
@@ -21,7 +21,7 @@ export class FrameReader {
   private isCopied = true
   private readonly frame = { type: 0, flags: 0, stream: 0, payload: PREFACE as Buffer }
 
-  /** Bytes that are not read yet. */
+  /** The number of unread bytes. */
   get length(): number {
     return this.unread?.length ?? 0
   }
@@ -38,8 +38,8 @@ export class FrameReader {
   }
 
   /**
-   * Passes complete frames to `handle` until it returns false. Returns whether bytes are left after
-   * that. Throws ProtocolError.
+   * Passes complete frames to `handle` until it returns false. Returns whether unread bytes remain
+   * after that. Throws ProtocolError.
    */
   read(handle: (frame: Frame) => boolean): boolean {
     const bytes = this.unread
@@ -49,8 +49,8 @@ export class FrameReader {
     while (at + FRAME_HEADER_BYTES <= bytes.length) {
       const length =
         (byteAt(bytes, at) << 16) | (byteAt(bytes, at + 1) << 8) | byteAt(bytes, at + 2)
-      if (length > FRAME_BYTES_MAX) {
-        throw new ProtocolError(errorCodes.frameSize, 'a frame is longer than was agreed')
+      if (length > MAX_FRAME_SIZE) {
+        throw new ProtocolError(errorCodes.frameSize, 'a frame exceeds SETTINGS_MAX_FRAME_SIZE')
       }
       const start = at + FRAME_HEADER_BYTES
       if (start + length > bytes.length) break
@@ -76,7 +76,7 @@ export class FrameReader {
   private readPreface(bytes: Buffer): number {
     const length = Math.min(bytes.length, PREFACE.length)
     if (!bytes.subarray(0, length).equals(PREFACE.subarray(0, length))) {
-      throw new ProtocolError(errorCodes.protocol, 'this is not HTTP/2')
+      throw new ProtocolError(errorCodes.protocol, 'the connection preface is invalid')
     }
     if (length < PREFACE.length) return 0
     this.hasPreface = true

@@ -9,7 +9,7 @@ export const frameTypes = {
   settings: 4,
   pushPromise: 5,
   ping: 6,
-  goAway: 7,
+  goaway: 7,
   windowUpdate: 8,
   continuation: 9,
 } as const
@@ -50,14 +50,16 @@ export const errorCodes = {
 /** One of the error codes. */
 export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes]
 
-/** Bytes of the frame header: length in 3, type, flags, and the stream id in 4. */
+/** Bytes of the frame header: 3 for the length, 1 for type and flags each, 4 for the stream id. */
 export const FRAME_HEADER_BYTES = 9
 /** The default SETTINGS_MAX_FRAME_SIZE. */
-export const FRAME_BYTES_MAX = 16_384
-/** Bytes of the initial window, of a stream and of a connection. */
-export const WINDOW_BYTES = 65_535
-/** Bytes of the largest window, and the highest stream id. */
-export const WINDOW_BYTES_MAX = 2 ** 31 - 1
+export const MAX_FRAME_SIZE = 16_384
+/** The default SETTINGS_INITIAL_WINDOW_SIZE; also the initial window of a connection. */
+export const INITIAL_WINDOW_SIZE = 65_535
+/** The maximum size of a flow-control window. */
+export const MAX_WINDOW_SIZE = 2 ** 31 - 1
+/** The highest stream identifier. */
+export const MAX_STREAM_ID = 2 ** 31 - 1
 
 /** A frame's type and flags. */
 export interface FrameKind {
@@ -75,6 +77,6 @@ export const sentFrames = {
   settingsAck: { type: frameTypes.settings, flags: frameFlags.ack },
   ping: { type: frameTypes.ping, flags: 0 },
   pingAck: { type: frameTypes.ping, flags: frameFlags.ack },
-  goAway: { type: frameTypes.goAway, flags: 0 },
+  goaway: { type: frameTypes.goaway, flags: 0 },
   windowUpdate: { type: frameTypes.windowUpdate, flags: 0 },
 } as const

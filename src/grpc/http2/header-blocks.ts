@@ -1,5 +1,5 @@
 // Assembles field blocks from HEADERS and CONTINUATION frames (RFC 9113 §4.3, §6.2). Bounds their
-// size and the number of their frames; reads no field.
+// size and number of frames; does not decode fields.
 import { errorCodes, frameFlags } from './frames.ts'
 import type { Frame } from './frame-reader.ts'
 import type { Budget } from './process-bounds.ts'
@@ -15,7 +15,7 @@ export interface HeaderBlock {
 const BLOCK_BYTES_MAX = 32 * 1024
 const FRAMES_MAX = 16
 const PRIORITY_BYTES = 5
-/** Deadline for a block to be complete. */
+/** Maximum time until a block is complete. */
 const BLOCK_MS_MAX = 5000
 
 /** The blocks of one connection. */
@@ -28,7 +28,7 @@ export class HeaderBlocks {
     this.budget = budget
   }
 
-  /** Whether a block is incomplete: only CONTINUATION is allowed. */
+  /** Whether a block is incomplete: only CONTINUATION is allowed then. */
   get isOpen(): boolean {
     return this.current !== undefined
   }
@@ -45,7 +45,7 @@ export class HeaderBlocks {
     return undefined
   }
 
-  /** Whether the block exceeds its deadline. */
+  /** Whether the incomplete block exceeds its deadline. */
   isTimedOut(nowMs: number): boolean {
     return this.isOpen && nowMs - this.startedMs > BLOCK_MS_MAX
   }
@@ -58,20 +58,20 @@ export class HeaderBlocks {
 
   private acquire(bytes: number): void {
     if (this.budget.acquire(bytes)) return
-    throw new ProtocolError(errorCodes.enhanceYourCalm, 'too many blocks are not whole')
+    throw new ProtocolError(errorCodes.enhanceYourCalm, 'too many incomplete field blocks')
   }
 
   /** Handles CONTINUATION; returns the block if it is complete. Throws ProtocolError. */
   continue({ stream, flags, payload }: Frame): HeaderBlock | undefined {
     const { current } = this
     if (current?.stream !== stream) {
-      throw new ProtocolError(errorCodes.protocol, 'CONTINUATION without a header block')
+      throw new ProtocolError(errorCodes.protocol, 'CONTINUATION without an incomplete field block')
     }
     this.acquire(payload.length)
     current.chunks.push(Buffer.from(payload))
     current.bytes += payload.length
     if (current.bytes > BLOCK_BYTES_MAX || current.chunks.length > FRAMES_MAX) {
-      throw new ProtocolError(errorCodes.enhanceYourCalm, 'a block of headers is too long')
+      throw new ProtocolError(errorCodes.enhanceYourCalm, 'a field block is too large')
     }
     if ((flags & frameFlags.endHeaders) === 0) return undefined
     this.clear()
@@ -85,6 +85,6 @@ export function unpadded({ flags, payload }: Frame, skipped = 0): Buffer {
   const start = skipped + (isPadded ? 1 : 0)
   const end = payload.length - (isPadded ? (payload[0] ?? 0) : 0)
   if (start > end)
-    throw new ProtocolError(errorCodes.protocol, 'a frame is shorter than its padding')
+    throw new ProtocolError(errorCodes.protocol, 'the padding exceeds the payload of its frame')
   return start === 0 && end === payload.length ? payload : payload.subarray(start, end)
 }

@@ -16,7 +16,7 @@ const decoder = () => {
   return (block: Buffer) =>
     hpack.read(block, LIST_BYTES_MAX)?.map(({ name, value }) => [name, value])
 }
-const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
+const hex = (digits: string) => Buffer.from(digits.replaceAll(' ', ''), 'hex')
 
 describe('the examples of RFC 7541', () => {
   const first = [
@@ -54,7 +54,7 @@ describe('the examples of RFC 7541', () => {
     const read = decoder()
     expect(read(hex('040c2f73616d706c652f70617468'))).toEqual([[':path', '/sample/path']])
     expect(read(hex('100870617373776f726406736563726574'))).toEqual([['password', 'secret']])
-    expect(() => read(hex('be'))).toThrow('no header field has this index')
+    expect(() => read(hex('be'))).toThrow('invalid index of a header field')
   })
 })
 
@@ -93,7 +93,7 @@ async function blocksOf(requests: readonly Record<string, string>[]): Promise<Bu
   return blocks
 }
 
-test('blocks of nghttp2 are decoded: each byte in both forms, also beyond the table', async () => {
+test('decodes blocks of nghttp2: each byte in both forms, also beyond the table size', async () => {
   const visible = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('')
   const high = Array.from({ length: 128 }, (_, i) => String.fromCharCode(128 + i)).join('')
   const requests = Array.from({ length: 60 }, (_, i) => ({
@@ -136,12 +136,12 @@ test('a table is shrunk, cleared and reused', () => {
   const read = decoder()
   read(hex('4001610162'))
   expect(read(hex('be'))).toEqual([['a', 'b']])
-  expect(() => read(hex('20be'))).toThrow('no header field has this index')
+  expect(() => read(hex('20be'))).toThrow('invalid index of a header field')
   expect(read(hex('3fe11f4001630164'))).toEqual([['c', 'd']])
   expect(read(hex('be'))).toEqual([['c', 'd']])
 })
 
-test('a list that is too long is dropped, but updates the table', () => {
+test('a header list that is too large is dropped, but updates the table', () => {
   const hpack = new HpackDecoder()
   const kept = Buffer.concat([hex('4001617f9d0f'), Buffer.alloc(2076, 'x')])
   const bomb = Buffer.concat([kept, Buffer.alloc(20_000, 0xbe)])
@@ -149,7 +149,7 @@ test('a list that is too long is dropped, but updates the table', () => {
   expect(hpack.read(hex('be'), LIST_BYTES_MAX)).toMatchObject([{ name: 'a' }])
 })
 
-test('names and values that HTTP/2 forbids are invalid', () => {
+test('names and values that HTTP/2 does not allow are invalid', () => {
   const valid = (name: string, value: string) => {
     const block = Buffer.concat([
       Buffer.from([0, name.length]),

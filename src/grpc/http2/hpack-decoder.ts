@@ -1,4 +1,4 @@
-// Decodes field blocks (HPACK, RFC 7541) and keeps their dynamic table. Table and result are
+// Decodes field blocks (HPACK, RFC 7541) and maintains their dynamic table. Table and result are
 // bounded; a malformed block is a connection error.
 import { errorCodes } from './frames.ts'
 import type { Budget } from './process-bounds.ts'
@@ -6,7 +6,7 @@ import { decodeHuffman } from './huffman.ts'
 import { ProtocolError } from './protocol-error.ts'
 import { staticHeaders } from './static-headers.ts'
 
-/** A header field; the table returns the same object each time. */
+/** A header field; the same object for each reference to the table. */
 export interface HeaderField {
   readonly name: string
   /** One character for each byte. */
@@ -17,15 +17,16 @@ export interface HeaderField {
   readonly isValid: boolean
 }
 
-/** Maximum size of the dynamic table: the default SETTINGS_HEADER_TABLE_SIZE. */
-const TABLE_BYTES_MAX = 4096
+/** The default SETTINGS_HEADER_TABLE_SIZE: the maximum size of the dynamic table. */
+const HEADER_TABLE_SIZE = 4096
 /** A field's overhead in the size of tables and lists. */
 const FIELD_BYTES = 32
+/** Memory of the table, as a multiple of its size by HPACK. */
 const TABLE_FACTOR = 3
-/** Larger than any length in a block. */
+/** Maximum of an integer: larger than any length in a block. */
 const NUMBER_MAX = 2 ** 24
 
-/** Names have no capitals, controls or spaces; values no line breaks or surrounding spaces. */
+/** Names without capitals, controls and spaces; values without NUL, CR, LF and outer spaces. */
 const validName = /^:?[!#-'*+.^_`|~0-9a-z-]+$/
 const validValue = /^(?![ \t])[^\0\r\n]*(?<![ \t])$/
 
@@ -38,16 +39,16 @@ function fieldOf(name: string, value: string): HeaderField {
   return { name, value, bytes, isValid: validName.test(name) && validValue.test(value) }
 }
 
-function fault(why: string): ProtocolError {
-  return new ProtocolError(errorCodes.compression, why)
+function fault(reason: string): ProtocolError {
+  return new ProtocolError(errorCodes.compression, reason)
 }
 
 /** Decodes the blocks of one connection, which must be passed in order. */
 export class HpackDecoder {
-  /** The dynamic table; the newest field is the last. */
+  /** The dynamic table; the newest field is last. */
   private readonly table: HeaderField[] = []
   private tableBytes = 0
-  private tableBytesMax = TABLE_BYTES_MAX
+  private tableBytesMax = HEADER_TABLE_SIZE
   private block: Buffer = Buffer.alloc(0)
   private at = 0
   private readonly budget: Budget | undefined
@@ -66,7 +67,7 @@ export class HpackDecoder {
   }
 
   /**
-   * Decodes a block; undefined if its fields exceed `bytesMax`. The table is updated in both cases.
+   * Decodes a block; `undefined` if its fields exceed `bytesMax`. Updates the table in both cases.
    * Throws ProtocolError.
    */
   read(block: Buffer, bytesMax: number): HeaderField[] | undefined {
@@ -79,7 +80,7 @@ export class HpackDecoder {
       const first = block[this.at] ?? 0
       this.cost += 1
       if ((first & 0xe0) === 0x20) {
-        if (bytes > 0) throw fault('the size of the table changes within a block')
+        if (bytes > 0) throw fault('a table size update after a field')
         this.resize(this.number(5))
         continue
       }
@@ -91,12 +92,12 @@ export class HpackDecoder {
     return bytes <= bytesMax ? fields : undefined
   }
 
-  /** A table takes several times its nominal size in memory. */
+  /** Acquires or releases the difference to the current memory of the table. */
   private updateBudget(): void {
     const more = TABLE_FACTOR * this.tableBytes - this.held
     if (more <= 0) this.budget?.release(-more)
     else if (this.budget?.acquire(more) === false) {
-      throw new ProtocolError(errorCodes.enhanceYourCalm, 'too many fields are kept')
+      throw new ProtocolError(errorCodes.enhanceYourCalm, 'the dynamic tables are too large')
     }
     this.held += more
   }
@@ -114,7 +115,7 @@ export class HpackDecoder {
     const { table } = this
     const dynamicIndex = index - staticTable.length
     const field = dynamicIndex <= 0 ? staticTable[index - 1] : table[table.length - dynamicIndex]
-    if (field === undefined) throw fault('no header field has this index')
+    if (field === undefined) throw fault('invalid index of a header field')
     return field
   }
 
@@ -125,7 +126,7 @@ export class HpackDecoder {
   }
 
   private resize(bytesMax: number): void {
-    if (bytesMax > TABLE_BYTES_MAX) throw fault('the table is larger than was agreed')
+    if (bytesMax > HEADER_TABLE_SIZE) throw fault('a table size update is too large')
     this.tableBytesMax = bytesMax
     this.evict()
   }
@@ -144,24 +145,24 @@ export class HpackDecoder {
     if (number < mask) return number
     for (let factor = 1; ; factor *= 128) {
       const byte = this.block[this.at++]
-      if (byte === undefined) throw fault('a header block ends within an integer')
+      if (byte === undefined) throw fault('a field block is truncated within an integer')
       number += (byte & 127) * factor
-      if (number > NUMBER_MAX || factor > NUMBER_MAX) throw fault('a number is too large')
+      if (number > NUMBER_MAX || factor > NUMBER_MAX) throw fault('an integer is too large')
       if (byte < 128) return number
     }
   }
 
   private string(): string {
     const isHuffman = (this.block[this.at] ?? 0) >= 0x80
-    if (this.at >= this.block.length) throw fault('a header block ends within a field')
+    if (this.at >= this.block.length) throw fault('a field block is truncated within a field')
     const length = this.number(7)
     const start = this.at
     const end = start + length
-    if (end > this.block.length) throw fault('a string is longer than its header block')
+    if (end > this.block.length) throw fault('a string exceeds its field block')
     this.at = end
     if (!isHuffman) return this.block.toString('latin1', start, end)
     const string = decodeHuffman(this.block, start, end)
-    if (string === undefined) throw fault('a string has an invalid Huffman code')
+    if (string === undefined) throw fault('a string has an invalid Huffman encoding')
     return string
   }
 }

@@ -1,5 +1,5 @@
 // Decodes HPACK's Huffman code (RFC 7541, appendix B). The code is canonical, so its lengths define
-// it. There is no encoder, because this service sends short fields.
+// it. There is no encoder, because this service sends only short fields.
 
 /** Code length in bits for each byte from 0 to 255, in base 36. EOS, with 30 bits, is omitted. */
 const LENGTHS = [
@@ -38,7 +38,7 @@ function buildTables(): void {
   }
 }
 
-/** The decoded string with a character for each byte; undefined if the code is invalid. */
+/** The decoded string, one character per byte; `undefined` if the encoding is invalid. */
 export function decodeHuffman(bytes: Buffer, start: number, end: number): string | undefined {
   const read = Buffer.allocUnsafe(Math.ceil(((end - start) * 8) / 5))
   let length = 0
@@ -57,7 +57,7 @@ export function decodeHuffman(bytes: Buffer, start: number, end: number): string
       bits = 0
     }
   }
-  // The padding is the start of EOS: at most seven ones.
+  // The padding is a prefix of EOS: at most seven 1 bits.
   if (bits > 7 || code !== 2 ** bits - 1) return undefined
   return read.toString('latin1', 0, length)
 }

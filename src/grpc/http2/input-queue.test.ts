@@ -1,5 +1,5 @@
-// A connection's input is processed in time slices; queued input is counted, and pauses the socket.
-// With a fake clock.
+// The input of a connection is processed in slices of 1 ms; queued input is counted and pauses the
+// socket. With a fake clock.
 import { Duplex } from 'node:stream'
 import { expect, test } from '@jest/globals'
 import { FrameOutput } from './frame-output.ts'
@@ -90,12 +90,12 @@ test('an incomplete frame times out after 10 s, the next one after its own 10 s'
 test('input left after a slice is counted, and the socket is paused', async () => {
   const { inputQueue, done, budget, duplex, turn } = openQueue({ msEach: 1 })
   inputQueue.add(frames(1, 10))
-  expect(done).toEqual([1, 2, 3, 4]) // the clock is checked after each fourth
+  expect(done).toEqual([1, 2, 3, 4]) // checked after every fourth
   expect(duplex.isPaused()).toBe(true)
   expect(budget.held).toBe(6 * FRAME_BYTES + READ_AHEAD_BYTES)
   inputQueue.add(frames(11, 12))
   expect(budget.held).toBe(8 * FRAME_BYTES + READ_AHEAD_BYTES)
-  expect(inputQueue.checkDeadlines(1e9)).toBe(false) // waits for us, not for the client
+  expect(inputQueue.checkDeadlines(1e9)).toBe(false) // not the client's delay
   for (let turns = 0; turns < 4; turns += 1) await turn()
   expect(done).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
   expect([budget.held, duplex.isPaused()]).toEqual([0, false])
@@ -115,7 +115,7 @@ test('2,000 connections of one address may all wait, each with a full HPACK tabl
   const bounds = new ProcessBounds(() => undefined)
   for (let i = 0; i < 2000; i += 1) {
     const share = bounds.open('10.0.0.1', () => {
-      throw new Error('Cannot hold them: a connection is shed')
+      throw new Error('a connection was shed')
     })
     expect(share?.budgets.input.acquire(1024 + READ_AHEAD_BYTES)).toBe(true)
     expect(share?.budgets.headers.acquire(3 * 4096)).toBe(true)
@@ -151,7 +151,7 @@ test('a connection whose frames exceed its share is closed', () => {
   expect(exceeds.budget.held).toBe(0)
 })
 
-test('deferred work runs in slices too, and before further input', async () => {
+test('deferred work also runs in slices, before further input', async () => {
   const { inputQueue, clock, done, duplex, turns, turn } = openQueue()
   for (const name of ['first', 'second']) {
     inputQueue.runLater(() => {

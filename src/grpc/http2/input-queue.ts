@@ -1,4 +1,4 @@
-// Queues one connection's input: received frames, and deferred work of streams. Processes it in
+// Queues the input of one connection: received frames and deferred work of streams. Processes it in
 // time slices of the event loop's turns; the socket is paused while input is queued.
 import type { Frame, FrameReader } from './frame-reader.ts'
 import { errorCodes } from './frames.ts'
@@ -7,11 +7,12 @@ import type { Budget } from './process-bounds.ts'
 import { ProtocolError } from './protocol-error.ts'
 import type { Turns, Worker } from './turns.ts'
 
-/** Deadline for a frame to be complete. */
+/** Maximum time until a frame is complete. */
 const FRAME_MS_MAX = 10_000
 /**
- * Reserved for the read-ahead of a paused socket, so that all connections of an address may wait at
- * once. A socket may read up to 64 KiB: `checkDeadlines` counts that several times a second.
+ * Reserved for the read-ahead of a paused socket, so that all connections of an address can wait
+ * concurrently. A socket may read up to 64 KiB, which `checkDeadlines` counts several times a
+ * second.
  */
 const READ_AHEAD_BYTES = 7 * 1024
 /** The clock is checked after this many frames, and after each long one. */
@@ -120,7 +121,7 @@ export class InputQueue implements Worker {
   }
 
   private workOnce(): boolean {
-    // Jobs deferred meanwhile run in a later turn.
+    // Jobs that are deferred during this loop run in a later turn.
     for (let left = this.jobs.length; left > 0; left -= 1) {
       this.jobs.shift()?.()
       if (this.deps.nowMs() >= this.untilMs) return true
@@ -135,8 +136,8 @@ export class InputQueue implements Worker {
     if (!hasMore && length > 0) this.incompleteSinceMs ??= this.deps.nowMs()
     if (held < this.held) this.deps.budget.release(this.held - held)
     else if (held > this.held && !this.deps.budget.acquire(held - this.held)) {
-      const why = 'too much of what came is not worked on'
-      this.deps.connection.fail(new ProtocolError(errorCodes.enhanceYourCalm, why))
+      const reason = 'too much input is queued'
+      this.deps.connection.fail(new ProtocolError(errorCodes.enhanceYourCalm, reason))
       return
     }
     this.held = held

@@ -1,5 +1,5 @@
-// The deadlines of a connection, with a fake clock: each takes effect soon after its time, and not
-// before.
+// The deadlines of a connection, with a fake clock: each takes effect soon after its time, never
+// before it.
 import { Duplex } from 'node:stream'
 import { afterEach, expect, test } from '@jest/globals'
 import type { CallStream } from './call-stream.ts'
@@ -23,7 +23,7 @@ const opening = Buffer.concat([PREFACE, frame([frameTypes.settings, 0], 0)])
 const headers = (stream: number) => frame([frameTypes.headers, 4], stream, '\x83\x86\x84')
 const isDestroyed = ({ duplex }: { duplex: Duplex }) => duplex.destroyed
 
-/** A connection with a fake clock; its client reads nothing if `isFull`. */
+/** A connection with a fake clock; its client reads no output if `isFull`. */
 function open({ isFull = false } = {}) {
   const stalled: (() => void)[] = []
   let isReading = !isFull
@@ -127,7 +127,7 @@ test('a client that acknowledges the ping is next pinged 60 s later', async () =
   const alive = open()
   await alive.send(opening)
   await alive.checkAt(60_001)
-  await alive.send(frame([frameTypes.ping, 1], 0, 'are you?'))
+  await alive.send(frame([frameTypes.ping, 1], 0, 'liveness'))
   await alive.checkAt(120_001)
   expect([isDestroyed(alive), await pings(alive)]).toEqual([false, 1])
   await alive.checkAt(120_002)
@@ -136,7 +136,7 @@ test('a client that acknowledges the ping is next pinged 60 s later', async () =
 
 const ping = frame([frameTypes.ping, 0], 0, '12345678')
 
-/** A client that reads nothing, with so much output pending that its socket is paused. */
+/** A client that reads no output, with so much pending that its socket is paused. */
 async function openFull() {
   const full = open({ isFull: true })
   await full.send(opening)
@@ -164,18 +164,18 @@ test('a client that reads after a stall is not disconnected 20 s after its start
   expect(isDestroyed(full)).toBe(false)
 })
 
-const goAways = async (one: ReturnType<typeof open>) =>
-  (await one.sent()).filter(([type]) => type === frameTypes.goAway).map(([, , payload]) => payload)
+const goaways = async (one: ReturnType<typeof open>) =>
+  (await one.sent()).filter(([type]) => type === frameTypes.goaway).map(([, , payload]) => payload)
 
 test('a graceful shutdown sends its final GOAWAY after 1 s, and closes 1 s later', async () => {
   const closing = open()
   await closing.send(opening)
   closing.connection.startGracefulShutdown()
   await closing.checkAt(1000)
-  expect(await goAways(closing)).toEqual(['7fffffff00000000'])
+  expect(await goaways(closing)).toEqual(['7fffffff00000000'])
   await closing.checkAt(1001)
   await closing.checkAt(1002)
-  expect((await goAways(closing)).slice(1)).toEqual(['0000000000000000'])
+  expect((await goaways(closing)).slice(1)).toEqual(['0000000000000000'])
   await closing.checkAt(2001)
   expect(isDestroyed(closing)).toBe(false)
   await closing.checkAt(2003)
@@ -190,20 +190,20 @@ test('a graceful shutdown sends the final GOAWAY once', async () => {
     await closing.checkAt(ms)
     await closing.send(ping)
   }
-  expect(await goAways(closing)).toEqual(['7fffffff00000000', '0000000100000000'])
+  expect(await goaways(closing)).toEqual(['7fffffff00000000', '0000000100000000'])
   expect(isDestroyed(closing)).toBe(false)
 })
 
 test('an ack of the shutdown ping triggers the final GOAWAY', async () => {
-  const acknowledgement = frame([frameTypes.ping, 1], 0, 'leaving.')
+  const acknowledgement = frame([frameTypes.ping, 1], 0, 'shutdown')
   const closing = open()
   await closing.send(opening, headers(1), acknowledgement)
-  expect(await goAways(closing)).toEqual([])
+  expect(await goaways(closing)).toEqual([])
   closing.connection.startGracefulShutdown()
-  await closing.send(frame([frameTypes.ping, 1], 0, 'are you?'))
-  expect(await goAways(closing)).toHaveLength(1)
+  await closing.send(frame([frameTypes.ping, 1], 0, 'liveness'))
+  expect(await goaways(closing)).toHaveLength(1)
   await closing.send(acknowledgement)
-  expect((await goAways(closing)).slice(1)).toEqual(['0000000100000000'])
+  expect((await goaways(closing)).slice(1)).toEqual(['0000000100000000'])
 })
 
 test('a paused connection resumes reading once it is closed', async () => {

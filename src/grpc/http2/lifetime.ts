@@ -1,32 +1,32 @@
-// Keeps and closes an HTTP/2 connection: pings a silent client, shuts down gracefully with two
-// GOAWAY frames so that no call is lost (RFC 9113 §6.8), and destroys the socket of a client that
-// exceeds a deadline. Independent of streams.
+// The keepalive and shutdown of an HTTP/2 connection: pings a silent client, shuts down gracefully
+// with two GOAWAY frames so that no call is lost (RFC 9113 §6.8), and destroys the socket if the
+// client exceeds a deadline. Independent of streams.
 import type { Duplex } from 'node:stream'
 import type { FrameOutput } from './frame-output.ts'
-import { errorCodes, sentFrames, WINDOW_BYTES_MAX } from './frames.ts'
+import { errorCodes, MAX_STREAM_ID, sentFrames } from './frames.ts'
 
-/** Deadline of the connection preface. */
+/** Maximum time until the connection preface is complete. */
 const PREFACE_MS_MAX = 10_000
-/** A client silent for this long is pinged, and disconnected if the ping is not acknowledged. */
+/** A client that is silent for this long is pinged, and disconnected without an ack. */
 const SILENCE_MS_MAX = 60_000
 const PING_ACK_MS_MAX = 20_000
 /** A client that does not read its output for this long is disconnected. */
 const FULL_MS_MAX = 20_000
-/** From the first GOAWAY to the final one, unless the ping is acknowledged earlier. */
+/** Time from the first GOAWAY to the final one, unless the ping is acknowledged earlier. */
 const GOAWAY_MS_MAX = 1000
-/** From our close to the destruction of the socket. */
+/** Time from the server's close to the destruction of the socket. */
 const CLOSE_MS_MAX = 1000
-/** Bytes that a client may still send after our close. */
+/** Bytes that a client may still send after the server's close. */
 const DISCARDED_BYTES_MAX = 256 * 1024
-const silencePing = Buffer.from('are you?')
-const shutdownPing = Buffer.from('leaving.')
+const silencePing = Buffer.from('liveness')
+const shutdownPing = Buffer.from('shutdown')
 
 /** The lifetime of one connection. */
 export class Lifetime {
-  /** Further input is discarded. */
+  /** Whether the server has closed the connection: further input is discarded. */
   isClosed = false
-  /** The final GOAWAY has been sent: it names the last stream that is processed. */
-  isFinalGoAwaySent = false
+  /** Whether the final GOAWAY, with the last processed stream, has been sent. */
+  isFinalGoawaySent = false
   private readonly socket: Duplex
   private readonly output: FrameOutput
   private readonly startedMs: number
@@ -35,7 +35,7 @@ export class Lifetime {
   private fullMs: number | undefined
   private shutdownMs: number | undefined
   private closedMs: number | undefined
-  private maySendFinalGoAway = false
+  private maySendFinalGoaway = false
   private isBacklogged = false
   private discarded = 0
 
@@ -60,10 +60,10 @@ export class Lifetime {
   /** Handles a PING ack. */
   pingAcknowledged(payload: Buffer): void {
     if (this.shutdownMs === undefined || !payload.equals(shutdownPing)) return
-    this.maySendFinalGoAway = true
+    this.maySendFinalGoaway = true
   }
 
-  /** Counts input discarded after the close; disconnects a client that sends too much. */
+  /** Counts input that is discarded after the close; disconnects a client that sends too much. */
   discard(bytes: number): void {
     this.discarded += bytes
     if (this.discarded > DISCARDED_BYTES_MAX) this.socket.destroy()
@@ -84,19 +84,19 @@ export class Lifetime {
     else this.socket.resume()
   }
 
-  /** Sends the first GOAWAY; streams already on their way are still accepted. */
+  /** Sends the first GOAWAY; streams that the client has already opened are still accepted. */
   startGracefulShutdown(nowMs: number): void {
     if (this.shutdownMs !== undefined || this.isClosed) return
     this.shutdownMs = nowMs
-    this.output.goAway(WINDOW_BYTES_MAX, errorCodes.noError)
+    this.output.goaway(MAX_STREAM_ID, errorCodes.noError)
     this.output.frame(sentFrames.ping, 0, shutdownPing)
   }
 
-  /** Sends the final GOAWAY once, after the client has acknowledged the first or 1 s has passed. */
-  sendFinalGoAway(lastStream: number): void {
-    if (!this.maySendFinalGoAway || this.isFinalGoAwaySent || this.isClosed) return
-    this.isFinalGoAwaySent = true
-    this.output.goAway(lastStream, errorCodes.noError)
+  /** Sends the final GOAWAY once, after the ack of the shutdown ping or after 1 s. */
+  sendFinalGoaway(lastStream: number): void {
+    if (!this.maySendFinalGoaway || this.isFinalGoawaySent || this.isClosed) return
+    this.isFinalGoawaySent = true
+    this.output.goaway(lastStream, errorCodes.noError)
   }
 
   /** Flushes the output and closes the connection. */
@@ -126,6 +126,6 @@ export class Lifetime {
       this.pingedMs = nowMs
       this.output.frame(sentFrames.ping, 0, silencePing)
     }
-    if (nowMs - (this.shutdownMs ?? nowMs) > GOAWAY_MS_MAX) this.maySendFinalGoAway = true
+    if (nowMs - (this.shutdownMs ?? nowMs) > GOAWAY_MS_MAX) this.maySendFinalGoaway = true
   }
 }

@@ -1,12 +1,12 @@
-// The SETTINGS that this server sends; the others keep their defaults.
+// The SETTINGS that this server sends; all others have their default values.
 import { settingNames } from './frames.ts'
-import { STREAMS_MAX } from './open-streams.ts'
+import { MAX_CONCURRENT_STREAMS } from './open-streams.ts'
 
-/** Maximum size of a request's header list (RFC 9113 §6.5.2). */
-export const HEADER_LIST_BYTES_MAX = 16 * 1024
+/** SETTINGS_MAX_HEADER_LIST_SIZE: the maximum size of a request's headers (RFC 9113 §6.5.2). */
+export const MAX_HEADER_LIST_SIZE = 16 * 1024
 
-/** Names and values of the settings. */
+/** Identifiers and values of the settings. */
 export const localSettings = [
-  [settingNames.maxConcurrentStreams, STREAMS_MAX],
-  [settingNames.maxHeaderListSize, HEADER_LIST_BYTES_MAX],
+  [settingNames.maxConcurrentStreams, MAX_CONCURRENT_STREAMS],
+  [settingNames.maxHeaderListSize, MAX_HEADER_LIST_SIZE],
 ] as const

@@ -4,8 +4,8 @@ import { expect, test } from '@jest/globals'
 import { ResponseHeaders } from './response-headers.ts'
 import { CallStream, type StreamHost } from './call-stream.ts'
 import { FrameOutput } from './frame-output.ts'
-import { WINDOW_BYTES } from './frames.ts'
-import { OpenStreams, STREAMS_MAX } from './open-streams.ts'
+import { INITIAL_WINDOW_SIZE } from './frames.ts'
+import { OpenStreams, MAX_CONCURRENT_STREAMS } from './open-streams.ts'
 import { ProcessBounds } from './process-bounds.ts'
 
 /** Streams 1, 3 and so on, with a connection window of 0. */
@@ -67,7 +67,7 @@ function openStreams(count: number) {
 
 const MESSAGE = Buffer.from('x') // 6 bytes with its prefix
 
-test('blocked streams resume as the window allows, and then queue last', () => {
+test('blocked streams resume as the window allows, and are then queued last', () => {
   const { opened, drained, pump } = openStreams(3)
   for (const stream of opened) stream.write(MESSAGE)
   pump(3) // half of the first message
@@ -97,28 +97,29 @@ test('a larger initial window applies to open streams, which then resume', () =>
   host.sendWindow = 100
   stream.write(MESSAGE)
   expect([stream.sendWindow, stream.isBlocked]).toEqual([0, true])
-  streams.setInitialWindowSize(WINDOW_BYTES)
-  expect([stream.sendWindow, stream.isBlocked]).toEqual([WINDOW_BYTES - 6, false])
+  streams.setInitialWindowSize(INITIAL_WINDOW_SIZE)
+  expect([stream.sendWindow, stream.isBlocked]).toEqual([INITIAL_WINDOW_SIZE - 6, false])
   expect(drained).toEqual([1])
 })
 
-test('there are exactly as many slots as announced, and each is released', () => {
+test('there are MAX_CONCURRENT_STREAMS slots, and each is released', () => {
   const { streams, bounds } = openStreams(0)
-  for (let taken = 0; taken < STREAMS_MAX; taken += 1) expect(streams.takeSlot()).toBe(true)
+  for (let taken = 0; taken < MAX_CONCURRENT_STREAMS; taken += 1)
+    expect(streams.takeSlot()).toBe(true)
   expect(streams.takeSlot()).toBe(false)
-  expect(bounds.sums.streams.used).toBe(STREAMS_MAX)
+  expect(bounds.sums.streams.used).toBe(MAX_CONCURRENT_STREAMS)
   streams.freeSlot()
-  expect(bounds.sums.streams.used).toBe(STREAMS_MAX - 1)
+  expect(bounds.sums.streams.used).toBe(MAX_CONCURRENT_STREAMS - 1)
   expect(streams.takeSlot()).toBe(true)
 })
 
-test('a stream is idle if its id is even, or beyond the last one', () => {
+test('a stream is idle if its id is even or above the last one', () => {
   const { streams } = openStreams(3)
   const idle = [1, 2, 3, 4, 5, 6, 7].filter((id) => streams.isIdle(id))
   expect(idle).toEqual([2, 4, 6, 7])
 })
 
-test('at most 100 timed-out streams are closed at once', () => {
+test('one check closes at most 100 timed-out streams', () => {
   const { streams, opened } = openStreams(150)
   for (const stream of opened) stream.deadlineMs = 10
   const destroy = (stream: CallStream) => {

@@ -1,20 +1,20 @@
-// The open streams of one connection: which of them are blocked, and how many slots are used.
-// Reads and writes no frame.
+// The open streams of one connection: which of them are blocked, and how many slots are in use.
+// Reads and writes no frames.
 import type { CallStream } from './call-stream.ts'
 import type { Budget } from './process-bounds.ts'
-import { WINDOW_BYTES } from './frames.ts'
+import { INITIAL_WINDOW_SIZE } from './frames.ts'
 import { increaseWindow } from './windows.ts'
 
-/** Concurrent calls on one connection, including cancelled ones that are still in progress. */
-export const STREAMS_MAX = 1000
-/** Streams that one check closes at most. */
-const TIMED_OUT_AT_ONCE = 100
+/** SETTINGS_MAX_CONCURRENT_STREAMS; also counts cancelled calls that are still in progress. */
+export const MAX_CONCURRENT_STREAMS = 1000
+/** Maximum number of streams that one check closes. */
+const TIMED_OUT_PER_CHECK = 100
 
 /** The open streams of one connection. */
 export class OpenStreams {
   /** The client's SETTINGS_INITIAL_WINDOW_SIZE. */
-  initialWindowSize = WINDOW_BYTES
-  /** The highest id that the client has used. */
+  initialWindowSize = INITIAL_WINDOW_SIZE
+  /** The highest stream identifier that the client has used. */
   lastStreamId = 0
   private used = 0
   private readonly budget: Budget
@@ -32,7 +32,7 @@ export class OpenStreams {
 
   /** Takes a slot; false if none is free. */
   takeSlot(): boolean {
-    if (this.used >= STREAMS_MAX || !this.budget.acquire(1)) return false
+    if (this.used >= MAX_CONCURRENT_STREAMS || !this.budget.acquire(1)) return false
     this.used += 1
     return true
   }
@@ -42,7 +42,7 @@ export class OpenStreams {
     return id > this.lastStreamId || id % 2 === 0
   }
 
-  /** Undefined once the stream is closed. */
+  /** The open stream of an id; `undefined` once it is closed. */
   get(id: number): CallStream | undefined {
     return this.streams.get(id)
   }
@@ -64,12 +64,12 @@ export class OpenStreams {
     this.budget.release(1)
   }
 
-  /** The stream waits for the connection's window or for the socket to drain. */
+  /** Queues a stream that waits for the connection's window or for the socket to drain. */
   block(stream: CallStream): void {
     this.blocked.add(stream)
   }
 
-  /** Resumes blocked streams in order while `canContinue`; one still blocked re-queues last. */
+  /** Resumes blocked streams in order while `canContinue`; queues those still blocked last. */
   pump(canContinue: () => boolean): void {
     for (const stream of this.blocked) {
       if (!canContinue()) return
@@ -78,7 +78,7 @@ export class OpenStreams {
     }
   }
 
-  /** Applies the client's initial window size, also to open streams. Throws ProtocolError. */
+  /** Sets the initial window size and adjusts the windows of open streams. Throws ProtocolError. */
   setInitialWindowSize(bytes: number): void {
     const more = bytes - this.initialWindowSize
     if (more === 0) return
@@ -99,7 +99,7 @@ export class OpenStreams {
       if (stream.deadlineMs > nowMs) continue
       close(stream)
       closed += 1
-      if (closed === TIMED_OUT_AT_ONCE) return
+      if (closed === TIMED_OUT_PER_CHECK) return
     }
   }
 }

@@ -30,7 +30,7 @@ function takeAll({ budgets }: Share, kind: 'messages' | 'streams'): number {
   return taken
 }
 
-test('one address gets at most half, and some always stays free for the next', () => {
+test('one address may use at most half, so that some always remains free for the next', () => {
   const { bounds, open } = openBounds()
   expect(takeAll(open('a'), 'messages')).toBe(500)
   expect(open('b').budgets.messages.acquire(250)).toBe(true)
@@ -38,7 +38,7 @@ test('one address gets at most half, and some always stays free for the next', (
   expect(bounds.sums.messages.used).toBe(875)
 })
 
-test('a connection below the average gets room from the largest ones', () => {
+test('for a connection below the average, the largest connections are shed', () => {
   const { bounds, open, closed, shed } = openBounds()
   const large = Array.from({ length: 10 }, () => open('a'))
   for (const one of large) one.budgets.messages.acquire(50)
@@ -51,7 +51,7 @@ test('a connection below the average gets room from the largest ones', () => {
   expect(bounds.sums.messages.used).toBe(480)
 })
 
-test('an address below the average gets room from larger ones', () => {
+test('for an address below the average, connections of larger addresses are shed', () => {
   const { bounds, open, closed } = openBounds()
   for (let i = 0; i < 30; i += 1) takeAll(open(`attacker ${i}`), 'streams')
   expect(open('honest').budgets.streams.acquire(1)).toBe(true)

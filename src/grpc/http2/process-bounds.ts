@@ -1,8 +1,8 @@
-// Bounds on the connections, streams and bytes of all kinds that one process holds in total. Each
-// bound is shared fairly between client addresses and their connections: a connection that exceeds
-// its share is rejected or shed, so that the process survives (ADR 0015).
+// Bounds on the connections, streams and buffered bytes of one process. Each bound is shared fairly
+// between client addresses and their connections: a connection that exceeds its share is rejected
+// or shed, so that the process does not run out of memory (ADR 0015).
 
-/** The kinds of resources; each has its own sum. */
+/** The bounded resources; each has its own sum. */
 export const boundKinds = [
   'connections',
   'streams',
@@ -12,15 +12,15 @@ export const boundKinds = [
   'output',
 ] as const
 
-/** A kind of resource. */
+/** One of the bounded resources. */
 export type BoundKind = (typeof boundKinds)[number]
 
 const MIB = 1024 * 1024
 
 /**
- * The bounds of a process; they fit in 384 MiB together with the process itself. A stream takes
- * about 1 KiB, a connection about 12 KiB, and 12 KiB of `headers` once its HPACK table is full. One
- * address gets at most half of each.
+ * The bounds of a process, which keep its memory below 384 MiB. A stream takes about 1 KiB; a
+ * connection about 12 KiB, and 12 KiB of `headers` once its HPACK table is full. One address may
+ * use at most half of each bound.
  */
 export const processMax: Readonly<Record<BoundKind, number>> = {
   connections: 4000,
@@ -31,7 +31,7 @@ export const processMax: Readonly<Record<BoundKind, number>> = {
   output: 32 * MIB,
 }
 
-/** A full scope sheds this fraction at once, so that shedding is rare. */
+/** When a bound is reached, this fraction is shed, so that shedding is rare. */
 const SHED_FRACTION = 1 / 16
 
 /** The amount in use, and the number of its holders. */
@@ -39,7 +39,7 @@ class Sum {
   used = 0
   holders = 0
 
-  /** The average per holder after a holder of `own` acquires more. */
+  /** The average per holder once a holder that uses `own` has acquired `amount` more. */
   averageWith(amount: number, own: number): number {
     return (this.used + amount) / (this.holders + (own > 0 ? 0 : 1))
   }
@@ -56,7 +56,7 @@ interface Address {
   readonly sums: Readonly<Record<BoundKind, Sum>>
 }
 
-/** A budget that is acquired and released in parts. */
+/** A budget from which amounts are acquired and released. */
 export interface Budget {
   /** Acquires an amount; false if the budget does not allow it. */
   acquire(amount: number): boolean
@@ -105,7 +105,7 @@ export type Allowances = Readonly<Record<BoundKind, Budget>>
 /** One connection's share of the bounds. */
 export class Share {
   readonly address: Address
-  /** Closes the connection at once, because others need its resources. */
+  /** Closes the connection immediately, because others need its resources. */
   readonly shed: () => void
   readonly budgets: Readonly<Record<BoundKind, Allowance>>
 
@@ -133,10 +133,10 @@ export class ProcessBounds {
     this.max = max
   }
 
-  /** Counts a connection; undefined if the address exceeds its share. */
+  /** Counts a connection; `undefined` if its address exceeds its share. */
   open(name: string, shed: () => void): Share | undefined {
-    const known = this.addresses.get(name)
-    const address = known ?? { name, shares: new Set(), sums: recordOf(() => new Sum()) }
+    const existing = this.addresses.get(name)
+    const address = existing ?? { name, shares: new Set(), sums: recordOf(() => new Sum()) }
     const share = new Share(this, address, shed)
     if (!share.budgets.connections.acquire(1)) return undefined
     address.shares.add(share)
@@ -151,9 +151,9 @@ export class ProcessBounds {
   }
 
   /**
-   * Whether a connection may acquire an amount. An address may hold as much as stays free, so that
-   * another address always has room. Without room, a connection above the average is rejected; for
-   * one below it, the largest holders are shed.
+   * Whether a connection may acquire an amount. An address may use at most as much as remains free,
+   * so that another address can always acquire some. When the bound is reached, a connection above
+   * the average is rejected; for one below the average, the largest holders are shed.
    */
   admits(share: Share, kind: BoundKind, amount: number): boolean {
     if (this.fits(share, kind, amount)) return true

@@ -1,13 +1,13 @@
-// A client's violation of HTTP/2 that is a connection error (RFC 9113 §5.4.1).
+// A violation of HTTP/2 by the client that is a connection error (RFC 9113 §5.4.1).
 import type { ErrorCode } from './frames.ts'
 
-/** The connection must be closed with this code. */
+/** A connection error; `code` is the error code of GOAWAY. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError'
   readonly code: ErrorCode
 
-  constructor(code: ErrorCode, why: string) {
-    super(why)
+  constructor(code: ErrorCode, reason: string) {
+    super(reason)
     this.code = code
   }
 }

@@ -1,30 +1,30 @@
 // Parses a client's SETTINGS frames (RFC 9113 §6.5). Pure.
 import {
   errorCodes,
-  FRAME_BYTES_MAX,
+  MAX_FRAME_SIZE,
   frameFlags,
   frameTypes,
   settingNames,
-  WINDOW_BYTES_MAX,
+  MAX_WINDOW_SIZE,
 } from './frames.ts'
 import { type Frame, readUint32 } from './frame-reader.ts'
 import { ProtocolError } from './protocol-error.ts'
 
 /** Maximum number of settings in one frame. */
 const SETTINGS_MAX = 32
-const FRAME_BYTES_WIDEST = 2 ** 24 - 1
+const MAX_FRAME_SIZE_LIMIT = 2 ** 24 - 1
 
-/** Whether a frame is SETTINGS without ACK, as a client's first frame must be. */
+/** Whether a frame is SETTINGS without ACK, which must be a client's first frame. */
 export function isSettings({ type, flags }: Frame): boolean {
   return type === frameTypes.settings && (flags & frameFlags.ack) === 0
 }
 
-/** The client's settings; undefined if the frame is an ack of ours. Throws ProtocolError. */
+/** The client's settings; `undefined` if the frame is an ack. Throws ProtocolError. */
 export function readSettings(frame: Frame): (readonly [number, number])[] | undefined {
   const { flags, payload } = frame
   const isAcknowledged = (flags & frameFlags.ack) !== 0
   if (payload.length % 6 !== 0 || (isAcknowledged && payload.length > 0)) {
-    throw new ProtocolError(errorCodes.frameSize, 'each setting has 6 bytes')
+    throw new ProtocolError(errorCodes.frameSize, 'the payload of SETTINGS has an invalid size')
   }
   if (isAcknowledged) return undefined
   if (payload.length > SETTINGS_MAX * 6) {
@@ -40,14 +40,14 @@ export function readSettings(frame: Frame): (readonly [number, number])[] | unde
 }
 
 function check(name: number, value: number): void {
-  if (name === settingNames.initialWindowSize && value > WINDOW_BYTES_MAX) {
-    throw new ProtocolError(errorCodes.flowControl, 'a window is too wide')
+  if (name === settingNames.initialWindowSize && value > MAX_WINDOW_SIZE) {
+    throw new ProtocolError(errorCodes.flowControl, 'SETTINGS_INITIAL_WINDOW_SIZE exceeds 2^31 - 1')
   }
   if (name === settingNames.enablePush && value > 1) {
-    throw new ProtocolError(errorCodes.protocol, 'pushes are allowed by 1 or forbidden by 0')
+    throw new ProtocolError(errorCodes.protocol, 'SETTINGS_ENABLE_PUSH must be 0 or 1')
   }
   const isFrameSize = name === settingNames.maxFrameSize
-  if (isFrameSize && (value < FRAME_BYTES_MAX || value > FRAME_BYTES_WIDEST)) {
+  if (isFrameSize && (value < MAX_FRAME_SIZE || value > MAX_FRAME_SIZE_LIMIT)) {
     throw new ProtocolError(errorCodes.protocol, 'invalid SETTINGS_MAX_FRAME_SIZE')
   }
 }

@@ -1,6 +1,6 @@
-// Encodes field blocks (HPACK) of gRPC responses. The fields of successful calls are always the
+// Encodes the field blocks (HPACK) of gRPC responses. The fields of successful calls are always the
 // same: the first response adds them to the client's dynamic table, if that has the default size,
-// and from then on they take one byte each.
+// and each later response takes one byte per field.
 
 const CONTENT_TYPE = 'application/grpc'
 /** Indices of fields and names in HPACK's static table. */
@@ -27,7 +27,7 @@ const firstTrailers = Buffer.concat([
   encodeString('grpc-status'),
   encodeString('0'),
 ])
-/** Indexed field: the newest one in the dynamic table; the previous one follows it. */
+/** Indexed field: the newest one in the dynamic table; the next index is the one before it. */
 const NEWEST_INDEX = 0x80 | 62
 const secondHeaders = Buffer.from([STATUS_200, NEWEST_INDEX])
 const indexedHeaders = Buffer.from([STATUS_200, NEWEST_INDEX + 1])

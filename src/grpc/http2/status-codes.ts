@@ -17,7 +17,7 @@ type StatusName = keyof typeof statusCodes
 /** The response of a unary call. */
 export type UnaryResponse = { readonly code: 'OK'; readonly message: Buffer } | CallFault
 
-/** The error status of a call, with a message for the caller. */
+/** The error status of a call, with a message for the client. */
 export interface CallFault {
   readonly code: Exclude<StatusName, 'OK'>
   readonly details: string

@@ -1,5 +1,5 @@
-// Encodes a status message for `grpc-message`: UTF-8, percent-encoded except visible ASCII and
-// spaces. Pure.
+// Encodes a status message for `grpc-message`: UTF-8, with all bytes percent-encoded except visible
+// ASCII and spaces. Pure.
 
 /** Longer messages are truncated to this many bytes. */
 const BYTES_MAX = 8000

@@ -1,4 +1,4 @@
-// Turns of the event loop: a busy connection does not delay others.
+// The scheduler of connections: a busy connection does not delay others.
 import { expect, test } from '@jest/globals'
 import { Turns, type Worker } from './turns.ts'
 

@@ -1,7 +1,7 @@
-// Shares each turn of the event loop between busy connections by round robin, first over client
-// addresses, then over the connections of each. Independent of the work.
+// Schedules busy connections in each turn of the event loop by round robin: first over the client
+// addresses, then over the connections of each address. Independent of the work.
 
-/** Time for connections in one turn, before and after the loop polls for events. */
+/** Time for connections in one turn, both before and after the event loop polls. */
 const TURN_MS_MAX = 2
 /** Time slice of one connection. */
 const SLICE_MS_MAX = 1
@@ -9,7 +9,7 @@ const SLICE_MS_MAX = 1
 /** A connection with work to do. */
 export interface Worker {
   readonly address: string
-  /** Works until `untilMs`; returns whether work is left for another turn. */
+  /** Works until `untilMs`; returns whether work remains for another turn. */
   work(untilMs: number): boolean
 }
 
@@ -26,8 +26,8 @@ export class Turns {
   }
 
   /**
-   * Runs a worker now; the rest of its work follows in later turns. False if this turn has no time
-   * left, or others of its address wait: the caller then defers it in favour of other addresses.
+   * Runs a worker now, and its remaining work in later turns. Returns false if this turn has no
+   * time left or other workers of its address wait: the caller must then defer the worker.
    */
   run(worker: Worker): boolean {
     this.schedule()

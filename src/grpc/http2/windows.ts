@@ -1,26 +1,26 @@
-// Flow-control windows of both sides (RFC 9113 §6.9).
+// The flow-control windows of client and server (RFC 9113 §6.9).
 import { type Frame, readUint32 } from './frame-reader.ts'
 import type { FrameOutput } from './frame-output.ts'
-import { errorCodes, WINDOW_BYTES, WINDOW_BYTES_MAX } from './frames.ts'
+import { errorCodes, INITIAL_WINDOW_SIZE, MAX_WINDOW_SIZE } from './frames.ts'
 import { ProtocolError } from './protocol-error.ts'
 
 /** The increment of a WINDOW_UPDATE frame. Throws ProtocolError. */
 export function readIncrement({ payload }: Frame): number {
-  const more = readUint32(payload, 0) & WINDOW_BYTES_MAX
-  if (more === 0) throw new ProtocolError(errorCodes.protocol, 'a window is opened by nothing')
+  const more = readUint32(payload, 0) & MAX_WINDOW_SIZE
+  if (more === 0) throw new ProtocolError(errorCodes.protocol, 'a window increment of 0')
   return more
 }
 
 /** Increases a window, or decreases it if `more` is negative. Throws ProtocolError. */
 export function increaseWindow(target: { sendWindow: number }, more: number): void {
   target.sendWindow += more
-  if (target.sendWindow > WINDOW_BYTES_MAX) {
-    throw new ProtocolError(errorCodes.flowControl, 'a window is too wide')
+  if (target.sendWindow > MAX_WINDOW_SIZE) {
+    throw new ProtocolError(errorCodes.flowControl, 'a flow-control window exceeds 2^31 - 1')
   }
 }
 
 /** Bytes of the connection's receive window. */
-const RECEIVE_WINDOW_BYTES = 1024 * 1024
+const RECEIVE_WINDOW_SIZE = 1024 * 1024
 
 /** The receive window of a connection. */
 export class ReceiveWindow {
@@ -29,13 +29,13 @@ export class ReceiveWindow {
 
   constructor(output: FrameOutput) {
     this.output = output
-    output.windowUpdate(0, RECEIVE_WINDOW_BYTES - WINDOW_BYTES)
+    output.windowUpdate(0, RECEIVE_WINDOW_SIZE - INITIAL_WINDOW_SIZE)
   }
 
   /** Counts received bytes; sends WINDOW_UPDATE when half of the window is used. */
   receive(bytes: number): void {
     this.bytesReceived += bytes
-    if (this.bytesReceived <= RECEIVE_WINDOW_BYTES / 2) return
+    if (this.bytesReceived <= RECEIVE_WINDOW_SIZE / 2) return
     this.output.windowUpdate(0, this.bytesReceived)
     this.bytesReceived = 0
   }

@@ -21,14 +21,14 @@ export function adminAccess(deps: { token: string | undefined; baseUrl: string }
       sendProblem(res, { name: 'unauthorized', detail, headers }, baseUrl)
       return
     }
-    // A page of another site sends its Origin; after DNS rebinding the Host is another name.
+    // A page of another site sends its Origin; after DNS rebinding the Host has another name.
     if (req.headers.origin === undefined && loopbackHost.test(req.headers.host ?? '')) {
       next()
       return
     }
     sendProblem(
       res,
-      { name: 'forbidden', detail: 'Only programs on this machine may ask' },
+      { name: 'forbidden', detail: 'Only programs on this machine may use the admin API' },
       baseUrl,
     )
   }

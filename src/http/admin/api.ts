@@ -9,7 +9,7 @@ import { resultOrFailed } from '../../resilience/retry-until-deadline.ts'
 import { sendProblem } from '../problem.ts'
 import { rejectOtherMethods } from './reject-other-methods.ts'
 
-/** What the admin API needs. */
+/** Dependencies of the admin API. */
 export interface AdminApiDeps {
   readonly operations: LinkOperations
   /** Reads the status of the pools. Throws StoreError. */

@@ -11,7 +11,7 @@ import { adminAccess } from './access.ts'
 import { adminRoutes, type AdminApiDeps } from './api.ts'
 import { rejectOtherMethods } from './reject-other-methods.ts'
 
-/** What the admin port needs; without `api` it serves probes and metrics only. */
+/** Dependencies of the admin port; without `api` it serves only probes and metrics. */
 export interface AdminAppDeps {
   readonly health: Pick<Health, 'read'>
   readonly metrics: Pick<Metrics, 'registry'>

@@ -16,5 +16,9 @@ const adminUrlSetting: Setting<string> = {
 /** ADMIN_URL and ADMIN_TOKEN. */
 export const clientSettings = {
   ADMIN_URL: adminUrlSetting,
-  ADMIN_TOKEN: { ...adminTokenSetting, about: 'bearer token to send', fallback: 'none is sent' },
+  ADMIN_TOKEN: {
+    ...adminTokenSetting,
+    about: 'bearer token to send',
+    fallback: 'unset: no token is sent',
+  },
 } as const

@@ -2,7 +2,7 @@
 import type { IRouter } from 'express'
 import { sendProblem } from '../problem.ts'
 
-/** Rejects all methods but those allowed by path; register it after the routes. */
+/** Rejects the methods that a path does not allow; register it after the routes. */
 export function rejectOtherMethods(
   router: IRouter,
   allowed: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-// The Express app of create pods: the API, the pages, the documents, and 404 for all else.
+// The Express app of create pods: the API, the pages, the documents, and 404 for every other path.
 import type { Express, RequestHandler } from 'express'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -11,7 +11,7 @@ import { getHome, postHome } from './home.ts'
 import { getProblem } from './get-problem.ts'
 import { type CreateRouteDeps, postLink } from './post-link.ts'
 
-/** What the app needs. */
+/** Dependencies of the app. */
 export interface CreateAppDeps extends CreateRouteDeps {
   readonly metrics: Pick<Metrics, 'creates' | 'requestSeconds'>
   readonly log: Log

@@ -16,8 +16,8 @@ const urlFaults: Readonly<Record<TargetFault, string>> = {
   'surrounding-space': 'must not start or end with white space or a control character',
   'not-absolute-http': urlAllowed,
   'not-a-url': `${urlAllowed}: this one has no host or cannot be parsed`,
-  credentials: 'must not hold a user name or password',
-  'own-host': 'must not point at this service: a short link never points at a short link',
+  credentials: 'must not contain a user name or password',
+  'own-host': 'must not point to this service: a short link never points to a short link',
 }
 
 /** The schema of the body, given the service's own hosts. */
@@ -38,9 +38,9 @@ export function createBodySchema(ownHosts: ReadonlySet<string>) {
         })
         .meta({
           description:
-            `Target of the link. It ${urlAllowed}, without user name or password, and not of ` +
-            `this service's own hosts. Stored exactly as sent where it is all visible ASCII, ` +
-            'else as the WHATWG URL parser writes it.',
+            `Target of the link. It ${urlAllowed}, without user name or password, and not on one ` +
+            `of this service's own hosts. Stored exactly as sent if all characters are visible ` +
+            'ASCII, otherwise as serialised by the WHATWG URL parser.',
           maxLength: TARGET_LENGTH_MAX,
           examples: ['https://example.com/a/long/path?with=a#fragment'],
         }),
@@ -55,7 +55,7 @@ export function createBodySchema(ownHosts: ReadonlySet<string>) {
         .nullish()
         .meta({
           description:
-            `The code to use instead of a generated one. It ${aliasAllowed}. Case counts. ` +
+            `The code to use instead of a generated one. It ${aliasAllowed}. Case-sensitive. ` +
             'null means absent.',
           pattern: '^[0-9A-Za-z_-]{1,10}$',
           examples: ['spring-26'],
@@ -67,7 +67,7 @@ export function createBodySchema(ownHosts: ReadonlySet<string>) {
         .nullish()
         .meta({
           description:
-            'Life of the link in days of 86,400 seconds; without it the link has no end. ' +
+            'Life of the link in days of 86,400 seconds; without it the link never expires. ' +
             'null means absent.',
           examples: [30],
         }),
@@ -102,7 +102,7 @@ export function parseCreateBody(
 /** The problem for a request with these faults. */
 export function invalidRequest(errors: readonly FieldFault[]): { problem: Problem } {
   const first = errors[0]
-  const detail = first === undefined ? 'The request breaks a rule' : sentenceWithName(first)
+  const detail = first === undefined ? 'The request violates a rule' : sentenceWithName(first)
   return { problem: { name: 'invalid-request', detail, errors } }
 }
 
@@ -111,11 +111,11 @@ function sentenceWithName({ pointer, detail }: FieldFault): string {
   if (pointer === '') return detail
   const name = pointer.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')
   if ((memberNames as string[]).includes(name)) return `${name} ${detail}`
-  const shortened = name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name
-  return `The member ${JSON.stringify(shortened.toWellFormed())} ${detail}`
+  const truncated = name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name
+  return `The member ${JSON.stringify(truncated.toWellFormed())} ${detail}`
 }
 
-/** Characters reported of a member name that the client chose. */
+/** Characters of an unknown member name that are reported. */
 const NAME_LENGTH_MAX = 40
 
 function faultsOf(issue: z.core.$ZodIssue): FieldFault[] {

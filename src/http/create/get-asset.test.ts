@@ -1,7 +1,7 @@
 // What pages and crawlers fetch, and how long they may cache it.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import {
-  createdAsAsked,
+  createdAsRequested,
   type RunningCreateApp,
   startCreateApp,
 } from '../../../test/kit/http/create-app.ts'
@@ -9,7 +9,7 @@ import {
 let app: RunningCreateApp
 
 beforeAll(async () => {
-  app = await startCreateApp(createdAsAsked)
+  app = await startCreateApp(createdAsRequested)
 })
 afterAll(() => app.stop())
 

@@ -1,4 +1,4 @@
-// GET /assets/{name}, /favicon.ico and /robots.txt: what pages and crawlers fetch. Serves only
+// GET /assets/{name}, /favicon.ico and /robots.txt: files for pages and crawlers. Serves only
 // files read at startup; no request path ever reaches the file system.
 import type { Request, Response } from 'express'
 import { sendNotFound } from '../not-found.ts'
@@ -27,7 +27,7 @@ export function getAsset({ baseUrl }: Pick<CreateRouteDeps, 'baseUrl'>) {
       sendNotFound(req, res, baseUrl)
       return
     }
-    // In a rollout a page of another release asks with its hash: ours must not be cached under it.
+    // In a rollout a page of another release requests its hash: ours must not be cached under it.
     const hasOurHash = req.url.endsWith(`?v=${asset.hash}`)
     const cacheControl = hasOurHash ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache'
     sendFile(req, res, { ...asset, cacheControl })

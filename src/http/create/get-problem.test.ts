@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import {
   BASE_URL,
-  createdAsAsked,
+  createdAsRequested,
   type RunningCreateApp,
   startCreateApp,
 } from '../../../test/kit/http/create-app.ts'
@@ -11,7 +11,7 @@ import { problemTypes } from '../problem.ts'
 let app: RunningCreateApp
 
 beforeAll(async () => {
-  app = await startCreateApp(createdAsAsked)
+  app = await startCreateApp(createdAsRequested)
 })
 afterAll(() => app.stop())
 

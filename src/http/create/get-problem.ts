@@ -1,4 +1,4 @@
-// GET /problems/{name}: what a problem type means, from the table of problem types.
+// GET /problems/{name}: the meaning of a problem type, from the table of problem types.
 import type { Request, Response } from 'express'
 import { sendNotFound } from '../not-found.ts'
 import { renderProblemPage } from '../pages/problem.ts'

@@ -36,10 +36,10 @@ test('unknown fields, even empty ones, are kept for the schema to reject', () =>
   })
 })
 
-test('a repeated field is a fault of that field, and the entered values are kept', () => {
+test('a duplicate field is a fault of that field, and the entered values are kept', () => {
   const form = 'custom_alias=a&long_url=x&custom_alias=b'
   expect(errorsOf(form)).toEqual([
-    { pointer: '/custom_alias', code: 'repeated', detail: 'must not be given more than once' },
+    { pointer: '/custom_alias', code: 'duplicate', detail: 'must not be given more than once' },
   ])
   expect(parseForm(Buffer.from(form)).entered.long_url).toBe('x')
   expect(errorsOf('a~/=1&a~/=2')?.[0]?.pointer).toBe('/a~0~1')
@@ -52,7 +52,7 @@ test('bytes and escapes that are not UTF-8 are one fault of the whole form', () 
   }
 })
 
-test('each fault is shown beside its field, the rest above the form', () => {
+test('each fault is shown at its field, the rest above the form', () => {
   const taken = placeProblem({ name: 'alias-taken', detail: 'The alias a is in use' })
   expect(taken).toEqual({ faults: { custom_alias: 'The alias a is in use' } })
   const errors = [

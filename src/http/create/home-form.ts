@@ -1,5 +1,5 @@
 // The form of the home page: parses its bytes into the value that the API's schema validates, and
-// turns a problem into messages beside the fields. Does not read the request itself.
+// turns a problem into messages at the fields. Does not read the request itself.
 import { type FormField, formFields, type HomeView } from '../pages/home.ts'
 import type { Problem } from '../problem.ts'
 import { invalidRequest, memberNames } from './create-request.ts'
@@ -23,7 +23,8 @@ export function parseForm(bytes: Buffer): ParsedForm {
   }
   const fields = new Map(pairs)
   const entered = formOf(fields)
-  if (fields.size < pairs.length) return { entered, parsed: invalidRequest([repeatedFault(pairs)]) }
+  if (fields.size < pairs.length)
+    return { entered, parsed: invalidRequest([duplicateFault(pairs)]) }
   const filled = [...fields].filter(([name, value]) => value !== '' || !isFormField(name))
   const members = filled.map(([name, value]) => [
     name,
@@ -54,11 +55,11 @@ function decodePairs(bytes: Buffer): [string, string][] | undefined {
   }
 }
 
-function repeatedFault(pairs: readonly [string, string][]) {
+function duplicateFault(pairs: readonly [string, string][]) {
   const names = pairs.map(([name]) => name)
   const name = names.find((candidate, i) => names.indexOf(candidate) !== i) ?? ''
   const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-  return { pointer, code: 'repeated', detail: 'must not be given more than once' }
+  return { pointer, code: 'duplicate', detail: 'must not be given more than once' }
 }
 
 function numberOf(value: string): number | string {

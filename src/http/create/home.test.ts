@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import {
   BASE_URL,
-  createdAsAsked,
+  createdAsRequested,
   type RunningCreateApp,
   startCreateApp,
 } from '../../../test/kit/http/create-app.ts'
@@ -12,7 +12,7 @@ let app: RunningCreateApp
 let next: CreateOutcome | undefined
 
 beforeAll(async () => {
-  app = await startCreateApp((request) => next ?? createdAsAsked(request))
+  app = await startCreateApp((request) => next ?? createdAsRequested(request))
 })
 afterAll(() => app.stop())
 
@@ -27,7 +27,7 @@ async function submit(fields: Record<string, string> | string, type = form) {
 
 /** The text of the element with this id, in a page. */
 function textOf(text: string, id: string): string {
-  return new RegExp(`id="${id}"[^>]*>([^<]*)<`).exec(text)?.[1]?.trim() ?? 'not there'
+  return new RegExp(`id="${id}"[^>]*>([^<]*)<`).exec(text)?.[1]?.trim() ?? 'missing'
 }
 
 async function countOf(outcome: string): Promise<number> {
@@ -71,7 +71,7 @@ test('the response to a valid form has the short link', async () => {
   expect(await countOf('created')).toBe(before + 1)
 })
 
-test('faults are shown beside their fields, and the entered values are kept, escaped', async () => {
+test('faults are shown at their fields, and the entered values are kept, escaped', async () => {
   const before = await countOf('invalid-request')
   const hostile = '"><script>alert(1)</script>'
   const { status, headers, text } = await submit({ long_url: hostile, ttl_days: '9999' })
@@ -87,15 +87,15 @@ test('faults are shown beside their fields, and the entered values are kept, esc
   expect(await countOf('invalid-request')).toBe(before + 1)
 })
 
-test('a form without a link, with an unknown or a repeated field is rejected', async () => {
+test('a form without a link, with an unknown or a duplicate field is rejected', async () => {
   expect(textOf((await submit('')).text, 'long_url-fault')).toBe('The long link is required')
   const unknown = await submit('long_url=https%3A%2F%2Fa.example&more=1')
   expect([unknown.status, textOf(unknown.text, 'message')]).toEqual([
     422,
     expect.stringContaining('is unknown'),
   ])
-  const repeated = await submit('long_url=https%3A%2F%2Fa.example&long_url=x')
-  expect([repeated.status, textOf(repeated.text, 'long_url-fault')]).toEqual([
+  const duplicate = await submit('long_url=https%3A%2F%2Fa.example&long_url=x')
+  expect([duplicate.status, textOf(duplicate.text, 'long_url-fault')]).toEqual([
     422,
     'The long link must not be given more than once',
   ])
@@ -112,9 +112,9 @@ test('an outcome of the store is shown on the page, with its status', async () =
     ])
     const messages = {
       'pool-empty': 'No generated code is left: retry, or send a custom_alias',
-      'store-unavailable': 'The store is unavailable and stored nothing of the link: retry',
+      'store-unavailable': 'The store is unavailable, and the link was not stored: retry',
       'outcome-unknown':
-        'We cannot tell whether the link was stored: try again; ' +
+        'It is unknown whether the link was stored: retry; ' +
         'if the alias is taken then, it may be yours',
     } as const
     for (const [kind, message] of Object.entries(messages)) {

@@ -1,4 +1,4 @@
-// The type of our OpenAPI document: the subset of OpenAPI 3.1 that we use.
+// The type of the OpenAPI document: the subset of OpenAPI 3.1 in use.
 
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>

@@ -35,7 +35,7 @@ const idempotencyKey: Parameter = {
   in: 'header',
   required: false,
   description:
-    'Makes a request safe to retry for 24 hours: the same key with the same body returns ' +
+    'Allows safe retries for 24 hours: the same key with the same body returns ' +
     'the same link. With another body it is rejected. Choose a key that no other client uses.',
   schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
   example: '5f0c6a52-0a53-4c5c-9a5e-3f1f6f0e8d11',
@@ -91,16 +91,16 @@ function redirectOperation(operationId: string, summary: string): Operation {
         name: 'code',
         in: 'path',
         required: true,
-        description: 'The code or alias. Case counts.',
+        description: 'The code or alias. Case-sensitive.',
         schema: { type: 'string', pattern: '^[0-9A-Za-z_-]{1,10}$' },
         example: 'spring-26',
       },
     ],
     responses: {
       301: redirect(
-        'Follow Location. If the deployment returns 301; cacheable for at most 300 seconds.',
+        'Redirects to Location if the deployment uses 301. Cacheable for at most 300 seconds.',
       ),
-      302: redirect('Follow Location, which is the target exactly as stored. Not cacheable.'),
+      302: redirect('Redirects to Location, the target exactly as stored. Not cacheable.'),
       ...withoutBodyIf(isHead, {
         404: notFound,
         ...problems(429, 500, 503),

@@ -27,7 +27,9 @@ const faultSchema = z.strictObject({
     description: 'JSON pointer into the body; empty = the body as a whole, or a header.',
     examples: ['/ttl_days'],
   }),
-  code: z.string().meta({ description: 'A word to compare.', examples: ['out-of-range'] }),
+  code: z
+    .string()
+    .meta({ description: 'A stable identifier for programs.', examples: ['out-of-range'] }),
   detail: z.string().meta({ description: 'What is allowed, for people.' }),
 })
 
@@ -37,17 +39,17 @@ export const problemSchema = z
     type: z.url().meta({ description: 'Address of the page that explains this type of problem.' }),
     title: z.string().meta({ description: 'The type in a few words; always the same.' }),
     status: z.int().min(400).max(599).meta({ description: 'The status of the response.' }),
-    detail: z.string().meta({ description: 'What was wrong this time, for people.' }),
+    detail: z.string().meta({ description: 'The cause in this response, for people.' }),
     request_id: z.string().min(1).meta({ description: 'As in X-Request-Id.' }),
     errors: z
       .array(faultSchema)
       .min(1)
       .optional()
-      .meta({ description: 'Of invalid-request: each broken rule.' }),
+      .meta({ description: 'Of invalid-request: each violated rule.' }),
     rule: z
       .string()
       .optional()
-      .meta({ description: 'Of rate-limited: the rule that rejected the request.' }),
+      .meta({ description: 'Of rate-limited: the rule that denied the request.' }),
   })
   .meta({ id: 'Problem', description: 'A problem document (RFC 9457).' })
 
@@ -59,13 +61,13 @@ const headerSchemas = {
     .string()
     .regex(/^[\x21-\x7e]{1,128}$/)
     .meta({
-      description: 'Names the request in our logs; taken from the request where it has one.',
+      description: 'Identifies the request in the logs; taken from the request if present.',
     }),
   // Not `format: uri`: a target is returned as it was sent, which that grammar need not accept.
   Location: z
     .string()
     .regex(/^[Hh][Tt][Tt][Pp][Ss]?:\/\/[\x21-\x7e]+$/)
-    .meta({ description: 'Where the redirect leads, or the link just created.' }),
+    .meta({ description: 'The target of the redirect, or the created link.' }),
   'Cache-Control': z.string().min(1).meta({ description: 'How long the response may be cached.' }),
   'Retry-After': z.coerce
     .number()
@@ -73,7 +75,7 @@ const headerSchemas = {
     .min(1)
     .meta({ description: 'Whole seconds to wait before a retry.' }),
   'Idempotency-Replayed': z.literal('true').meta({
-    description: 'Present if the response repeats the one to an earlier request with the same key.',
+    description: 'Present if the response is that of an earlier request with the same key.',
   }),
   'X-Robots-Tag': z
     .literal('noindex')
@@ -81,10 +83,10 @@ const headerSchemas = {
   'Referrer-Policy': z
     .literal('no-referrer-when-downgrade')
     .meta({ description: 'The target may receive the visitor’s referrer.' }),
-  'X-RateLimit-Limit': count('The limit of the rule with the least left. Where limits apply.'),
-  'X-RateLimit-Remaining': count('What that rule has left. Where limits apply.'),
+  'X-RateLimit-Limit': count('The limit of the rule with the least remaining, if limits apply.'),
+  'X-RateLimit-Remaining': count('What remains of that limit, if limits apply.'),
   'X-RateLimit-Reset': count(
-    'When that rule’s limit is fully available, in Unix seconds. If limits apply.',
+    'When that limit is fully available, in Unix seconds, if limits apply.',
   ),
   Allow: z.string().min(1).meta({ description: 'The methods that the path serves.' }),
 } as const
@@ -109,11 +111,11 @@ export const createdHeadersSchema = z.looseObject({
 })
 
 const apiDescription = [
-  'Curtail makes long links short. A short link never changes where it points, and a code is',
-  'never given out twice.\n\nErrors are problem documents (RFC 9457) of the type',
+  'Curtail creates short links. A short link never changes its target, and a code is',
+  'never issued twice.\n\nErrors are problem documents (RFC 9457) of the type',
   '`application/problem+json`. Each has a `type`, the address of a page that explains it,',
-  'and the `request_id` that names the request in our logs. A path that is served, but not by this',
-  'method, returns 405 with `Allow`.',
+  'and the `request_id` that identifies the request in the logs. A path that does not serve the',
+  'method returns 405 with `Allow`.',
 ].join(' ')
 
 /** Creates the document of the service at `baseUrl`. */

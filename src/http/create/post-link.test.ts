@@ -7,8 +7,8 @@ import type { CreateOutcome } from '../../create/create-link.ts'
 const notConfirmed =
   'The store did not confirm the link: ' +
   'retry with the same Idempotency-Key, which creates no second link'
-const notStored = 'The store is unavailable and stored nothing of the link: retry'
-const unknown = 'We cannot tell whether the link was stored: try again'
+const notStored = 'The store is unavailable, and the link was not stored: retry'
+const unknown = 'It is unknown whether the link was stored: retry'
 const unknownAlias = `${unknown}; if the alias is taken then, it may be yours`
 
 let app: RunningCreateApp

@@ -131,7 +131,7 @@ function parseRequest(
   return { request: requestOf(parsed.body, key) }
 }
 
-/** Whether the body is encoded; none is decoded, as a small one may decompress to a large one. */
+/** Whether the body is encoded. None is decoded: a small body may decompress to a large one. */
 export function isEncoded({ headers }: IncomingMessage): boolean {
   const content = headers['content-encoding'] ?? 'identity'
   const transfer = headers['transfer-encoding'] ?? 'chunked'
@@ -175,7 +175,7 @@ function problemOf(
   }
 }
 
-/** With a key, an earlier request may have stored the link, or a concurrent one may still. */
+/** With a key, an earlier request may have stored the link, or a concurrent one may store it. */
 function notStored(
   kind: 'store-unavailable' | 'outcome-unknown',
   { alias, idempotencyKey }: CreateRequest,
@@ -185,8 +185,8 @@ function notStored(
     return `The store did not confirm the link: ${retry}`
   }
   if (kind === 'store-unavailable') {
-    return 'The store is unavailable and stored nothing of the link: retry'
+    return 'The store is unavailable, and the link was not stored: retry'
   }
   const aliasHint = alias === undefined ? '' : '; if the alias is taken then, it may be yours'
-  return `We cannot tell whether the link was stored: try again${aliasHint}`
+  return `It is unknown whether the link was stored: retry${aliasHint}`
 }

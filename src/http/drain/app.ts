@@ -10,10 +10,10 @@ import { errorHandler } from '../error-handler.ts'
 import type { EnvoyAdmin } from '../../drain/envoy.ts'
 import type { ServiceWait } from '../../drain/wait-for-services.ts'
 
-/** What the port needs. */
+/** Dependencies of the port. */
 export interface DrainAppDeps {
   readonly envoy: Pick<EnvoyAdmin, 'readReadiness'>
-  readonly pods: Pick<ServiceWait, 'isOver'>
+  readonly pods: Pick<ServiceWait, 'isComplete'>
   readonly health: Pick<Health, 'read'>
   readonly metrics: Pick<Metrics, 'registry'>
   readonly log: Log
@@ -27,7 +27,7 @@ export function createDrainApp(deps: DrainAppDeps): Express {
   app.get('/readyz', async (_req, res) => {
     const { ready, status } = deps.health.read()
     const readiness = await envoy.readReadiness()
-    const envoyState = readiness === 'ready' && !pods.isOver() ? 'alone' : readiness
+    const envoyState = readiness === 'ready' && !pods.isComplete() ? 'no-upstream' : readiness
     const isReady = ready && envoyState === 'ready'
     const reported = ready && !isReady ? 'not-ready' : status
     res.status(isReady ? 200 : 503).json({ status: reported, dependencies: { envoy: envoyState } })

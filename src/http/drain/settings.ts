@@ -1,4 +1,4 @@
-// The settings of the sidecar that drains an Envoy.
+// The settings of the process that drains an Envoy.
 import type { Setting } from '../../config/config.ts'
 import { integerSetting, logLevelSetting, portSetting } from '../../config/settings.ts'
 import { baseUrlSetting } from '../settings.ts'
@@ -6,7 +6,7 @@ import { baseUrlSetting } from '../settings.ts'
 const ADMIN_URL = 'http://127.0.0.1:9901'
 
 const envoyAdminUrlSetting: Setting<string> = {
-  about: 'admin port of the Envoy beside it',
+  about: 'admin port of the Envoy to drain',
   allowed: 'an http:// or https:// URL without path, query or user',
   fallback: ADMIN_URL,
   schema: baseUrlSetting.schema.transform((url) => url ?? ADMIN_URL),
@@ -16,13 +16,13 @@ const envoyAdminUrlSetting: Setting<string> = {
 export const drainSettings = {
   ENVOY_ADMIN_URL: envoyAdminUrlSetting,
   DRAIN_PORT: portSetting('port of /livez /readyz /metrics', 8099),
-  DRAIN_SECONDS: integerSetting('seconds after which a drain is over, whatever is left', {
+  DRAIN_SECONDS: integerSetting('seconds after which a drain stops, even with open connections', {
     min: 1,
     max: 3600,
     fallback: 30,
   }),
   DRAIN_QUIET_SECONDS: integerSetting(
-    'seconds without a new connection after which an Envoy without any has drained',
+    'seconds without a new connection after which an idle Envoy has drained',
     { min: 0, max: 3600, fallback: 5 },
   ),
   LOG_LEVEL: logLevelSetting,

@@ -29,7 +29,7 @@ export const assets: ReadonlyMap<string, Asset> = new Map([
 /** The file of `/favicon.ico`. */
 export const favicon: Asset = read('favicon.ico', 'image/x-icon')
 
-/** Path of an asset with its hash: browsers cache it for good. */
+/** Path of an asset with its hash: browsers cache it permanently. */
 export function assetPath(name: string): string {
   return `/assets/${name}?v=${assets.get(name)?.hash ?? ''}`
 }

@@ -180,5 +180,5 @@ function paragraphs(text: string): Html[] {
 function inline(text: string): Html[] {
   return text
     .split('`')
-    .map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`))
+    .map((segment, at) => (at % 2 === 1 ? html`<code>${segment}</code>` : html`${segment}`))
 }

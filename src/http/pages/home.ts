@@ -11,7 +11,7 @@ export type FormField = keyof CreateBody
 export interface HomeView {
   /** Values as entered. */
   readonly values: Readonly<Record<FormField, string>>
-  /** Messages beside their fields. */
+  /** Messages at their fields. */
   readonly faults: Readonly<Partial<Record<FormField, string>>>
   /** A message about the whole form. */
   readonly message?: string
@@ -48,7 +48,7 @@ export const formFields: Readonly<Record<FormField, FieldView>> = {
   custom_alias: {
     subject: 'The alias',
     label: html`Alias <span class="optional">optional</span>`,
-    hint: 'Up to 10 letters, digits, - or _. If empty, we choose one.',
+    hint: 'Up to 10 letters, digits, - or _. If empty, the service chooses one.',
     attributes: html` type="text"`,
   },
   ttl_days: {
@@ -62,8 +62,8 @@ export const formFields: Readonly<Record<FormField, FieldView>> = {
 const [firstField, ...otherFields] = Object.keys(formFields) as [FormField, ...FormField[]]
 
 const titles = {
-  empty: 'Curtail – make a long link short',
-  faulty: 'Not shortened yet – Curtail',
+  empty: 'Curtail – create a short link',
+  faulty: 'No link created yet – Curtail',
   created: 'Your short link – Curtail',
 }
 
@@ -76,8 +76,8 @@ export function renderHomePage(view: HomeView): string {
     style: 'form.css',
     script: true,
     main: html`<section class="intro">
-        <h1>Make a long link short</h1>
-        <p>Paste a link and get a short one that will always point to the same place.</p>
+        <h1>Create a short link</h1>
+        <p>Paste a link and get a short one that always points to the same place.</p>
       </section>
       ${renderResult(view.created)} ${renderForm(view)}`,
   })
@@ -124,18 +124,11 @@ function renderForm(view: HomeView): Html {
       fault: view.faults[name],
       isFirstFaulty: name === firstFaulty,
     })
-  return html`<form
-    class="card"
-    id="shorten"
-    method="post"
-    action="/"
-    novalidate
-    autocomplete="off"
-  >
+  return html`<form class="card" id="create" method="post" action="/" novalidate autocomplete="off">
     <p class="message" id="message" role="alert">${view.message}</p>
     ${field(firstField)}
     <div class="pair">${otherFields.map(field)}</div>
-    <button type="submit" id="submit">Shorten</button>
+    <button type="submit" id="submit">Create</button>
   </form>`
 }
 

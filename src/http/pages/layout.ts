@@ -1,4 +1,4 @@
-// The frame of every page. No inline script or style: the Content-Security-Policy forbids both.
+// The frame of every page. No inline script or style: the Content-Security-Policy blocks both.
 import { assetPath } from './assets.ts'
 import { type Html, html } from './html.ts'
 
@@ -10,7 +10,7 @@ export interface PageContent {
   readonly style?: 'form.css' | 'docs.css'
   /** Whether the page loads page.js. */
   readonly script?: boolean
-  /** Whether to ask search engines not to index the page. */
+  /** Whether search engines must not index the page. */
   readonly unlisted?: boolean
 }
 
@@ -18,7 +18,7 @@ const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focus
   <rect width="32" height="32" rx="8" fill="currentColor" />
   <path class="kept" d="M7 16h8" stroke-width="4.5" stroke-linecap="round" />
   <path class="cut" d="M21.5 7.5l-4.5 17" stroke-width="2.5" stroke-linecap="round" />
-  <path class="gone" d="M23.5 16h2" stroke-width="4.5" stroke-linecap="round" />
+  <path class="removed" d="M23.5 16h2" stroke-width="4.5" stroke-linecap="round" />
 </svg>`
 
 /** Renders the complete page. */

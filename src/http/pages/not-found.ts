@@ -9,14 +9,13 @@ const page = renderLayout({
     <p class="status-code" aria-hidden="true">404</p>
     <h1>There is nothing here</h1>
     <p>
-      No short link leads on from this address. It may have ended, it may have been taken down, or a
-      character of it got lost on the way.
+      No short link has this address. The link may have expired or been removed, or a character of
+      the address is missing.
     </p>
     <p>
-      Short links tell capital letters from small ones, so please compare yours with the one you
-      were given.
+      Short links are case-sensitive: please compare the address with the link that you received.
     </p>
-    <p><a class="button" href="/">Shorten a link</a></p>
+    <p><a class="button" href="/">Create a short link</a></p>
   </section>`,
 })
 

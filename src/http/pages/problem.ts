@@ -26,9 +26,9 @@ export function renderProblemPage(name: string, uri: string, type: ProblemType):
         </div>
       </dl>
       <p>
-        A document of this type has a <code>detail</code>, which says what was wrong this time, and
-        a <code>request_id</code>, which names the request in our logs. Please give the
-        <code>request_id</code> when you report something.
+        A document of this type has a <code>detail</code>, which describes the error, and a
+        <code>request_id</code>, which identifies the request in the logs. Include the
+        <code>request_id</code> when you report a problem.
       </p>
       <p><a href="/docs#problems">All problem types</a></p>
     </article>`,

@@ -1,5 +1,5 @@
 // The HTTP API of the rate-limit service for callers without gRPC: POST /json and GET /healthcheck,
-// with the reference's statuses. A 400 explains the caller's error, a 500 nothing.
+// with the reference's statuses. A 400 describes the caller's error; a 500 has no details.
 import type { IncomingMessage } from 'node:http'
 import type { Express, Response } from 'express'
 import { type DecideLimits, LimitRequestError } from '../../limits/verdict.ts'
@@ -11,7 +11,7 @@ import { sendText, rejectUnmatched } from './plain-responses.ts'
 import { parseJsonRequest } from './parse-json-request.ts'
 import { renderJsonVerdict } from './render-json-verdict.ts'
 
-/** What the app needs. */
+/** Dependencies of the app. */
 export interface RateLimitAppDeps {
   readonly decide: DecideLimits
   readonly isHealthy: () => boolean

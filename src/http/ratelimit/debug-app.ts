@@ -6,7 +6,7 @@ import { errorHandler } from '../error-handler.ts'
 import { bareApp } from '../bare-app.ts'
 import { sendText, rejectUnmatched } from './plain-responses.ts'
 
-/** What the app needs; rendered strings end with a line feed. */
+/** Dependencies of the app; rendered strings end with a line feed. */
 export interface DebugAppDeps {
   readonly renderRules: () => string
   readonly renderStats: () => string
@@ -24,7 +24,7 @@ export function createDebugApp(deps: DebugAppDeps): Express {
       about: 'the active rules, and the faults of newer files',
       render: deps.renderRules,
     },
-    '/stats': { about: 'what has been counted', render: deps.renderStats },
+    '/stats': { about: 'the statistics', render: deps.renderStats },
   }
   const list = Object.entries(pages).map(([path, { about }]) => `${path}: ${about}\n`)
   const app = bareApp()

@@ -10,7 +10,7 @@ import { listen } from '../serve.ts'
 import { createRateLimitApp, type RateLimitAppDeps } from './app.ts'
 import { createDebugApp, type DebugAppDeps } from './debug-app.ts'
 
-/** What the listeners need. */
+/** Dependencies of the listeners. */
 export interface RateLimitListenersDeps extends RateLimitAppDeps, DebugAppDeps {
   readonly health: Health
   readonly metrics: Metrics

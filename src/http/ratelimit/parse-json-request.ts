@@ -17,7 +17,7 @@ const UINT32_MAX = 2n ** 32n - 1n
 const UINT64_MAX = 2n ** 64n - 1n
 
 /** A value and its path, such as `descriptors[0].limit`. */
-interface YamlNode {
+interface JsonNode {
   readonly value: unknown
   readonly at: string
 }
@@ -48,7 +48,7 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-function readDescriptor(item: YamlNode, hitsOfRequest: number): Descriptor {
+function readDescriptor(item: JsonNode, hitsOfRequest: number): Descriptor {
   const descriptor = readMembers(item, ['entries', 'limit', 'hitsAddend', 'isNegativeHits'])
   const limit = descriptor('limit')
   const hits = readNumber(descriptor('hitsAddend'), UINT64_MAX)
@@ -60,12 +60,12 @@ function readDescriptor(item: YamlNode, hitsOfRequest: number): Descriptor {
   }
 }
 
-function readEntry(item: YamlNode): Entry {
+function readEntry(item: JsonNode): Entry {
   const entry = readMembers(item, ['key', 'value'])
   return { key: readString(entry('key')), value: readString(entry('value')) }
 }
 
-function readLimit(item: YamlNode): NonNullable<Descriptor['override']> {
+function readLimit(item: JsonNode): NonNullable<Descriptor['override']> {
   const limit = readMembers(item, ['requestsPerUnit', 'unit'])
   return {
     requestsPerUnit: readNumber(limit('requestsPerUnit'), UINT32_MAX) ?? 0,
@@ -75,16 +75,16 @@ function readLimit(item: YamlNode): NonNullable<Descriptor['override']> {
 
 /** The members of an object by their names in lowerCamelCase; `undefined` if absent or null. */
 function readMembers(
-  { value, at }: YamlNode,
+  { value, at }: JsonNode,
   names: readonly string[],
-): (name: string) => YamlNode {
+): (name: string) => JsonNode {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     fail({ value, at: at === '' ? 'the body' : at }, 'an object')
   }
   const pathOf = (name: string) => (at === '' ? name : `${at}.${name}`)
   const members = new Map<string, unknown>()
   for (const [sent, member] of Object.entries(value)) {
-    const name = names.find((known) => known === sent || snakeCase(known) === sent)
+    const name = names.find((expected) => expected === sent || snakeCase(expected) === sent)
     if (name === undefined) throw new LimitRequestError(`${pathOf(sent.slice(0, 100))} is unknown`)
     if (members.has(name)) throw new LimitRequestError(`${pathOf(name)} occurs twice`)
     members.set(name, member)
@@ -96,7 +96,7 @@ function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-function readList({ value, at }: YamlNode, itemsMax: number): YamlNode[] {
+function readList({ value, at }: JsonNode, itemsMax: number): JsonNode[] {
   if (value === undefined) return []
   if (!Array.isArray(value)) fail({ value, at }, 'a list')
   if (value.length > itemsMax) {
@@ -105,19 +105,19 @@ function readList({ value, at }: YamlNode, itemsMax: number): YamlNode[] {
   return value.map((item: unknown, i) => ({ value: item, at: `${at}[${i}]` }))
 }
 
-function readString({ value, at }: YamlNode): string {
+function readString({ value, at }: JsonNode): string {
   if (value === undefined) return ''
   if (typeof value !== 'string' || !value.isWellFormed()) fail({ value, at }, 'a string of UTF-8')
   return value
 }
 
-function readFlag({ value, at }: YamlNode): boolean {
+function readFlag({ value, at }: JsonNode): boolean {
   if (value !== undefined && typeof value !== 'boolean') fail({ value, at }, 'true or false')
   return value ?? false
 }
 
 /** An integer from 0 to `max`, capped at HITS_MAX. */
-function readNumber({ value, at }: YamlNode, max: bigint): number | undefined {
+function readNumber({ value, at }: JsonNode, max: bigint): number | undefined {
   if (value === undefined) return undefined
   const number = toInteger(value)
   if (number === undefined || number < 0n || number > max) {
@@ -132,17 +132,17 @@ function toInteger(value: unknown): bigint | undefined {
   return Number.isInteger(value) ? BigInt(value as number) : undefined
 }
 
-function readUnit({ value, at }: YamlNode): Unit {
-  const known = Object.entries(units) as [Unit, number][]
-  const unit = known.find(([name, number]) => value === name || value === number)
+function readUnit({ value, at }: JsonNode): Unit {
+  const allowed = Object.entries(units) as [Unit, number][]
+  const unit = allowed.find(([name, number]) => value === name || value === number)
   if (unit === undefined) {
-    fail({ value, at }, `one of ${known.map(([name, number]) => `${number} ${name}`).join(', ')}`)
+    fail({ value, at }, `one of ${allowed.map(([name, number]) => `${number} ${name}`).join(', ')}`)
   }
   return unit[0]
 }
 
 /** Rejects a value; the message truncates long ones. */
-function fail({ value, at }: YamlNode, allowed: string): never {
+function fail({ value, at }: JsonNode, allowed: string): never {
   throw new LimitRequestError(`${at} must be ${allowed}: it is ${describeValue(value)}`)
 }
 

@@ -1,4 +1,4 @@
-// The reference's fields are rendered in its format; our own fields follow.
+// The reference's fields are rendered in its format; our own fields are last.
 import { expect, test } from '@jest/globals'
 import { parseRules } from '../../limits/rules.ts'
 import { renderRules } from './render-rules.ts'
@@ -52,7 +52,7 @@ test('a line for each rule, at any depth of the tree', () => {
   ])
 })
 
-test('faults of files that are not loaded follow, with file and line', () => {
+test('faults of files that are not loaded are last, with file and line', () => {
   const faults = [
     { file: 'a.yaml', line: 3, message: "unknown key 'ratelimit'" },
     { file: 'b.yaml', line: 1, message: 'no domain' },

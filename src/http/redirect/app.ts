@@ -1,11 +1,11 @@
-// The Express app of redirect pods: 404 or 405 for what the fast path does not handle.
+// The Express app of redirect pods: 404 or 405 for requests that the fast path does not handle.
 import type { Express } from 'express'
 import type { Log } from '../../telemetry/log.ts'
 import { bareApp } from '../bare-app.ts'
 import { errorHandler } from '../error-handler.ts'
 import { rejectUnknownPath } from '../reject-unknown-path.ts'
 
-/** What the app needs. */
+/** Dependencies of the app. */
 export interface RedirectAppDeps {
   readonly log: Log
   readonly baseUrl: string

@@ -113,7 +113,7 @@ function createResponder({ limits, metrics, log, baseUrl, redirectStatus }: Redi
       }
       if (error instanceof StoreError) {
         // The store counts and logs its errors: a log line per request would only add load.
-        send(exchange, { name: 'store-unavailable', detail: 'The store did not answer' })
+        send(exchange, { name: 'store-unavailable', detail: 'The store did not respond' })
         return
       }
       send(exchange, { name: 'internal', detail: 'The look-up failed' })

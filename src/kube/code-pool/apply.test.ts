@@ -1,4 +1,4 @@
-// Steps are idempotent: the server's rejection of a repeated step is not a failure.
+// Steps are idempotent: the server's rejection of a retried step is not a failure.
 import { expect, test } from '@jest/globals'
 import type { RefillStep } from '../../codes/observed-state.ts'
 import type { KubeApi } from '../api.ts'
@@ -20,7 +20,7 @@ const pool: CodePool = {
   },
 }
 const start: RefillStep = { kind: 'start', refill: 3, fillTo: 9000 }
-const cancel: RefillStep = { kind: 'cancel', job: 'j', why: 'paused' }
+const cancel: RefillStep = { kind: 'cancel', job: 'j', reason: 'paused' }
 const remove: RefillStep = { kind: 'remove', job: 'j' }
 
 /** Applies a step with a server that responds to each call with `status`. */
@@ -56,10 +56,10 @@ test.each([
   [start, 409],
   [cancel, 404],
   [remove, 404],
-])('%j succeeds, also if the server responds %i', async (step, repeated) => {
+])('%j succeeds, also if the server responds %i', async (step, tolerated) => {
   expect((await apply(step)).shouldContinue).toBe(true)
-  expect((await apply(step, { status: repeated })).shouldContinue).toBe(true)
-  const others = [403, 404, 409, 500].filter((status) => status !== repeated)
+  expect((await apply(step, { status: tolerated })).shouldContinue).toBe(true)
+  const others = [403, 404, 409, 500].filter((status) => status !== tolerated)
   for (const status of others)
     await expect(apply(step, { status })).rejects.toMatchObject({ status })
 })
@@ -75,7 +75,7 @@ test('a refill of a CodePool has one name, so its Job is created once', async ()
   expect(jobNameOf({ ...pool }, 3)).toBe(names[0])
 })
 
-test('the name of a Job has at most 63 characters, and no part ends with a dot', () => {
+test('the name of a Job has at most 63 characters, and no label of it ends with a dot', () => {
   const name = `${'a'.repeat(38)}.-${'b'.repeat(200)}`
   const long = jobNameOf({ ...pool, metadata: { ...pool.metadata, name } }, 1)
   expect(long).toMatch(/^a{38}-refill-[0-9a-f]{10}$/)

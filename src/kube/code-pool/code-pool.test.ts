@@ -51,7 +51,7 @@ test.each([
   expect(formatDuration(seconds)).toBe(formatted)
 })
 
-test('two statuses are equal whatever the order of their members', () => {
+test('two statuses are equal for any order of their members', () => {
   expect(isSameStatus({ level: 1, failures: 2 }, { failures: 2, level: 1 })).toBe(true)
   expect(isSameStatus({ level: 1 }, { level: 2 })).toBe(false)
   expect(isSameStatus(undefined, { level: 2 })).toBe(false)
@@ -59,9 +59,9 @@ test('two statuses are equal whatever the order of their members', () => {
 
 test.each([
   ['', 'must have spec.containers'],
-  ['[', 'is no YAML'],
+  ['[', 'is not YAML'],
   ['spec: {}', 'must have spec.containers'],
-  ['spec: { containers: [{ name: other }] }', 'must have a container of the name refill'],
+  ['spec: { containers: [{ name: other }] }', 'must have a container named refill'],
 ])('the template %j %s', (source, message) => {
   expect(parseTemplate(source)).toMatchObject({
     ...{ reason: 'TemplateInvalid', message: expect.stringContaining(message) },
@@ -94,11 +94,11 @@ const states: readonly [object, string | null][] = [
   [exit(0, ''), null],
   [
     { waiting: { reason: 'ImagePullBackOff', message: 'no such image' } },
-    'PodNotStarted: refill waits: ImagePullBackOff: no such image',
+    'PodNotStarted: refill is waiting: ImagePullBackOff: no such image',
   ],
   [
-    exit(1, '{}\ncurtail: the store did not answer\n'),
-    'RefillFailed: refill: the store did not answer',
+    exit(1, '{}\ncurtail: the store did not respond\n'),
+    'RefillFailed: refill: the store did not respond',
   ],
   [exit(3, 'curtail: another secret'), 'SecretChanged: refill: another secret'],
   [exit(137, ''), 'RefillFailed: refill: Error, exit code 137'],

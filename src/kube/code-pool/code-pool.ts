@@ -11,19 +11,19 @@ export const CODE_POOLS = {
   apiVersion: 'curtail.dev/v1alpha1',
 } as const
 
-/** How many codes the pool must have, and the secret that generates them. */
+/** The required number of codes, and the secret that generates them. */
 export interface CodePoolSpec {
-  /** Codes below which the pool is refilled. */
+  /** Level, in codes, below which the pool is refilled. */
   readonly lowWater: number
-  /** Codes that a refill fills the pool up to. */
+  /** Number of codes up to which a refill fills the pool. */
   readonly target: number
   /**
-   * Hours for which the codes must last at the rate measured over up to three hours. A
-   * refill starts earlier, and fills to more than the target, up to ten times as much,
-   * where that takes it.
+   * Hours for which the codes must last at the rate measured over up to three hours. If
+   * that requires it, a refill starts above the low-water mark and fills the pool to
+   * more than the target, up to ten times the target.
    */
   readonly headroomHours?: number
-  /** Whether no refill starts, and a running one is cancelled. */
+  /** Whether refills are paused; a running refill is cancelled. */
   readonly paused: boolean
   /**
    * The pool's name in the store, CODE_POOL of the create pods. By default
@@ -74,7 +74,7 @@ export interface CodePoolStatus {
   readonly lastRefill?: {
     /** Its number. */
     readonly refill: number
-    /** Name of its Job; empty if it is no longer known. */
+    /** Name of its Job; empty if it is unknown. */
     readonly job: string
     /** Hash of the inputs that the Job was created from. */
     readonly inputs: string
@@ -90,8 +90,8 @@ export interface CodePoolStatus {
     readonly message?: string
   }
   /**
-   * Ready, whether creates get codes; Refilling, whether a Job is running; Degraded,
-   * whether there is a problem.
+   * Ready: whether creates get codes. Refilling: whether a refill Job is running.
+   * Degraded: whether the pool has a problem.
    */
   readonly conditions?: readonly {
     /** Type of the condition. */
@@ -110,8 +110,8 @@ export interface CodePoolStatus {
 }
 
 /**
- * A pool of pre-generated codes that is kept full: below its low-water mark, or when
- * the codes would not last, a refill Job generates more.
+ * A pool of pre-generated codes. When its level is below the low-water mark, or the
+ * codes would not last for the headroom, a refill Job generates more.
  */
 export interface CodePool {
   readonly metadata: ObjectMeta

@@ -43,7 +43,7 @@ test('a read is valid for exactly one minute', async () => {
   expect(levels.get('p')).toMatchObject({ kind: 'present', level: 5000 })
   expect(levels.get('q')).toEqual({ kind: 'absent' })
   nowMs += 1
-  expect(levels.get('p')).toEqual({ kind: 'unknown', why: 'the code store is unavailable' })
+  expect(levels.get('p')).toEqual({ kind: 'unknown', reason: 'the code store is unavailable' })
 })
 
 test('a caller during a read gets the next one, which several callers share', async () => {
@@ -63,7 +63,7 @@ test('a caller during a read gets the next one, which several callers share', as
   expect([reads, levels.get('p')]).toMatchObject([4, { level: 3000 }])
 })
 
-test('reads after a failed one are made as usual', async () => {
+test('a read after a failed one is sent as usual', async () => {
   read = unavailable
   expect([await levels.refresh(), await levels.refresh(), reads]).toEqual([false, false, 2])
   read = () => Promise.resolve([])

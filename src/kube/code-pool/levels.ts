@@ -57,7 +57,7 @@ export function createLevels(deps: {
   const { nowMs, onChange } = deps
   const cache = new Map<string, CachedPool>()
   let readAtMs = -Infinity
-  let why = 'the store has not responded yet'
+  let reason = 'the store has not responded yet'
   let wasFresh = false
   /** A read has failed since the last success, and callers may have observed the failure. */
   let hasFailed = false
@@ -76,7 +76,7 @@ export function createLevels(deps: {
       hasFailed = false
     } catch (error) {
       deps.metrics.poolReadsFailed.inc(1)
-      why = 'the code store is unavailable'
+      reason = 'the code store is unavailable'
       if (!hasFailed) deps.onError(error) // once, until the store recovers
       hasFailed = true
     }
@@ -91,7 +91,7 @@ export function createLevels(deps: {
   const untilConnected = waitOnce(deps.connected)
   return {
     get(pool) {
-      if (!isFresh()) return { kind: 'unknown', why }
+      if (!isFresh()) return { kind: 'unknown', reason }
       const found = cache.get(pool)
       if (found === undefined) return { kind: 'absent' }
       return { kind: 'present', ...figuresOf(found) }

@@ -73,7 +73,7 @@ export function problemOfPod({ status = {} }: Pod): Problem | null {
     ({ type, status: value }) => type === 'PodScheduled' && value === 'False',
   )
   if (unscheduled !== undefined)
-    return { reason: 'PodUnschedulable', message: unscheduled.message ?? 'no node takes the pod' }
+    return { reason: 'PodUnschedulable', message: unscheduled.message ?? 'no node accepts the pod' }
   const containers = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
   for (const { name, state } of containers) {
     const problem = state === undefined ? null : problemOfContainer(name, state)
@@ -88,7 +88,7 @@ const STARTING_REASONS = new Set(['ContainerCreating', 'PodInitializing'])
 function problemOfContainer(name: string, { waiting, terminated }: ContainerState): Problem | null {
   if (terminated !== undefined && terminated.exitCode !== 0) return problemOfExit(name, terminated)
   if (waiting?.reason === undefined || STARTING_REASONS.has(waiting.reason)) return null
-  const message = `${name} waits: ${waiting.reason}: ${waiting.message ?? ''}`
+  const message = `${name} is waiting: ${waiting.reason}: ${waiting.message ?? ''}`
   return { reason: 'PodNotStarted', message }
 }
 

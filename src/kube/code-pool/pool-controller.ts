@@ -41,7 +41,7 @@ export interface PoolController {
   readonly lead: (signal: AbortSignal) => Promise<void>
   /** Reconciles the CodePools of pools that changed in the store. */
   readonly onPoolsChanged: (pools: readonly string[] | 'all') => void
-  /** Updates the metrics that are not updated by events. */
+  /** Updates the metrics that no event updates. */
   readonly updateMetrics: () => void
   /** Whether a reconcile or a watch hangs because of a defect: only a restart helps. */
   readonly isStuck: () => boolean
@@ -100,7 +100,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
     poolsIn: (namespace) => watched.get(namespace)?.pools,
     jobsIn: (namespace) => watched.get(namespace)?.jobs,
   })
-  const reflectors = [...watched.values()].flatMap((one) => one.reflectors)
+  const reflectors = [...watched.values()].flatMap((namespace) => namespace.reflectors)
   return {
     async watch(signal) {
       await Promise.all(reflectors.map((reflector) => reflector.run(signal)))
@@ -126,7 +126,8 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
       const all = [...watched.values()].flatMap(({ pools }) => pools.list())
       countConditions(metrics, all)
     },
-    isStuck: () => queue.longestMs() > RECONCILE_MS_MAX || reflectors.some((one) => one.isStuck()),
+    isStuck: () =>
+      queue.longestMs() > RECONCILE_MS_MAX || reflectors.some((reflector) => reflector.isStuck()),
   }
 }
 
@@ -172,7 +173,7 @@ async function leadUntil(
     if (!(await completesWithin(deps.scheduler, ABORT_MS_MAX, working)))
       deps.log.warn("reconciles still running at the stop's deadline: abandoned")
   }
-  const unsent = () => new Error('events took too long to send')
+  const unsent = () => new Error('events not sent within the deadline')
   await within(FLUSH_MS_MAX, deps.events.flush(), unsent).catch((err: unknown) => {
     deps.log.warn({ err }, 'events not written before the stop')
   })

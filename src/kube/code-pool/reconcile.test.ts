@@ -91,7 +91,7 @@ test('a Job is created if the fresh level requires it', async () => {
   expect([events, outcome]).toEqual([['RefillStarted'], { requeueAfterMs: 15_000 }])
 })
 
-test('no Job is created if the fresh level requires none, whatever was cached', async () => {
+test('no Job is created if the fresh level requires none, with any cached level', async () => {
   const { steps } = await reconcile({ levels: [row(1000), row(2000)] })
   expect(steps).toEqual(['refresh', 'PATCH', 'cache 8'])
 })
@@ -115,7 +115,7 @@ test.each<readonly [string, string | null]>([
   const { steps, degraded } = await reconcile({ pools: [pool, older], levels })
   expect(steps).toEqual(['PATCH', 'cache 8'])
   expect(degraded).toMatchObject({ status: 'True', reason: 'OtherOwner' })
-  expect(degraded?.message).toContain('the CodePool n/q')
+  expect(degraded?.message).toContain('the older CodePool n/q')
 })
 
 test('the owner in the store owns the pool, even if no CodePool is older', async () => {

@@ -73,8 +73,8 @@ async function decide(
   const dependsOnLevel = first.plan.steps.some(({ kind }) => kind === 'start')
   if (!dependsOnLevel && first.plan.changes.length === 0) return first
   const isFresh = await levels.refresh()
-  const why = 'the code store is unavailable'
-  return planFor(isFresh ? levels.get(storeNameOf(pool)) : { kind: 'unknown', why })
+  const reason = 'the code store is unavailable'
+  return planFor(isFresh ? levels.get(storeNameOf(pool)) : { kind: 'unknown', reason })
 }
 
 /** The plan to report if the API server rejects a Job, for example by quota or policy. */
@@ -101,7 +101,7 @@ async function applySteps(
   }
   for (const step of plan.steps) {
     if (await applyStep(deps, step, context)) continue
-    await deps.levels.refresh() // another owner has the pool: the next reconcile reports it
+    await deps.levels.refresh() // another CodePool owns the pool: the next reconcile reports it
     return false
   }
   return true

@@ -95,7 +95,7 @@ export function poolUidOf({ metadata }: KubeObject): string | undefined {
   return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid
 }
 
-/** The name of a refill's Job, deterministic so that a second creation is rejected. */
+/** The name of a refill's Job, deterministic so that the Job cannot be created twice. */
 export function jobNameOf({ metadata }: CodePool, refill: number): string {
   const hash = createHash('sha256').update(`${metadata.uid} ${refill}`).digest('hex').slice(0, 10)
   return `${metadata.name.slice(0, 40).replace(/[.-]+$/, '')}-refill-${hash}`
@@ -131,13 +131,13 @@ export function parseTemplate(source: string): PodTemplate | Problem {
   try {
     template = parse(source) as Partial<PodTemplate> | null
   } catch {
-    return invalid('is no YAML')
+    return invalid('is not YAML')
   }
   const containers = template?.spec?.containers
   if (template?.spec === undefined || !Array.isArray(containers))
     return invalid('must have spec.containers')
-  if (!containers.some((one: Partial<Named> | null) => one?.name === CONTAINER))
-    return invalid(`must have a container of the name ${CONTAINER}`)
+  if (!containers.some((container: Partial<Named> | null) => container?.name === CONTAINER))
+    return invalid(`must have a container named ${CONTAINER}`)
   return { ...template, spec: template.spec }
 }
 
@@ -146,7 +146,7 @@ export function isProblem(value: PodTemplate | Problem): value is Problem {
   return 'reason' in value
 }
 
-/** A hash of all inputs of a Job except the level that it fills to, which follows the rate. */
+/** A hash of all inputs of a Job except the level that it fills to, which depends on the rate. */
 export function inputsOf({ spec }: CodePool, { storeName, template }: JobInputs): string {
   const { target, codeSecret, job } = spec
   const all = JSON.stringify([storeName, target, codeSecret, job, template])
@@ -242,7 +242,9 @@ function renderPodSpec(pool: CodePool, inputs: JobInputs & { readonly fillTo: nu
   return {
     ...spec,
     restartPolicy: 'Never',
-    containers: spec.containers.map((one) => (one.name === CONTAINER ? renderContainer(one) : one)),
+    containers: spec.containers.map((container) =>
+      container.name === CONTAINER ? renderContainer(container) : container,
+    ),
     volumes: overlay(spec.volumes, [volume]),
   }
 }

@@ -1,4 +1,4 @@
-// Renders the status of a CodePool from the observed state and the plan. Figures that follow the
+// Renders the status of a CodePool from the observed state and the plan. Figures that change with
 // traffic are coarse, so a status is written on relevant changes, not at every claim.
 import { poolConditions } from '../../codes/pool-conditions.ts'
 import type {

@@ -1,4 +1,5 @@
-// Limits by client: each look-up counts exactly, and misses beyond their limit deny look-ups.
+// Limits by client: each lookup counts exactly, and a client that exceeds its limit of misses is
+// denied lookups.
 import { expect, test } from '@jest/globals'
 import { parseRules } from '../../limits/rules.ts'
 import { createMemoryCounterStore } from '../../stores/memory/counter-store.ts'
@@ -48,7 +49,7 @@ test('reports the exact remainder', () => {
   expect(reported).toEqual(Array.from({ length: 200 }, (_, at) => 2999 - at))
 })
 
-test('too many unknown codes deny the next look-up', () => {
+test('after too many unknown codes the next lookup is denied', () => {
   const { limits, lookup } = limitsOf(bucketRule)
   const client = limits.clientOf('192.0.2.1')
   for (let one = 0; one < 3; one++) {

@@ -1,5 +1,5 @@
 // Rate limits by client within one process: decides each request synchronously in memory, with the
-// rules format and the algorithms of the rate-limit service, but without a call.
+// rules and algorithms of the rate-limit service, but without calling it.
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
 import { clientOf } from '../../limits/client-address.ts'
@@ -13,25 +13,25 @@ import {
   reportedLimitOf,
 } from '../../limits/verdict.ts'
 
-/** The domain of the rules that apply here. */
+/** The domain of the rules for clients. */
 export const CLIENT_DOMAIN = 'curtail'
 
 /** Values of the descriptor key `route`. */
 type LimitedRoute = 'create' | 'redirect' | 'unknown'
 
-/** Limits that one request counts against, decided together. */
+/** The limits that one request counts against; they are decided together. */
 interface PlannedLimits {
   readonly checks: readonly Check[]
   readonly counts: readonly CounterHits[]
 }
 
-/** A client and the limits of its requests; shared by all its connections. */
+/** A client with the limits of its requests; shared by all its connections. */
 export interface LimitedClient {
   readonly create: PlannedLimits
   readonly lookup: PlannedLimits
-  /** A look-up of an unknown code. */
+  /** The limits for a lookup of an unknown code. */
   readonly miss: PlannedLimits
-  /** The same counters with cost 0: a client that exceeds them is denied every look-up. */
+  /** The same counters with cost 0: a client that exceeds them is denied every lookup. */
   readonly missPeek: PlannedLimits
 }
 
@@ -44,17 +44,17 @@ export interface ClientVerdict {
 
 /** Limits by client. */
 export interface ClientLimits {
-  /** The client of a peer address; keep it as long as the connection. */
+  /** The client of a peer address; callers keep it as long as the connection. */
   clientOf(address: string): LimitedClient
   /** Counts a request that creates a link. */
   countCreate(client: LimitedClient): ClientVerdict
-  /** Counts a look-up. */
+  /** Counts a lookup. */
   countLookup(client: LimitedClient): ClientVerdict
-  /** Counts a look-up of an unknown code. */
+  /** Counts a lookup of an unknown code. */
   countMiss(client: LimitedClient): void
 }
 
-/** Clients that stay cached beyond their connections. */
+/** Maximum number of clients that stay cached after their connections are closed. */
 const CLIENTS_MAX = 20_000
 
 const noOptions = { isShadow: false, isQuota: false, denyConsumes: true }

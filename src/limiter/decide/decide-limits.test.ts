@@ -1,6 +1,11 @@
-// A call from its descriptors to its verdict: over real rules and counters in memory.
+// Calls from descriptors to verdict, with real rules and counters in memory.
 import { describe, expect, test } from '@jest/globals'
-import { START_US, entriesOf, limiterOf, perClient } from '../../../test/kit/ratelimit/decide-limits.ts'
+import {
+  START_US,
+  entriesOf,
+  limiterOf,
+  perClient,
+} from '../../../test/kit/ratelimit/decide-limits.ts'
 import type { Descriptor } from '../../limits/descriptor.ts'
 import { LimitRequestError } from '../../limits/verdict.ts'
 
@@ -30,7 +35,7 @@ describe('a call', () => {
     expect(await request({ client: 'b' })).toMatchObject({ code: 'OK' })
   })
 
-  test('with several descriptors is decided in one step, and denied if one is', async () => {
+  test('with several descriptors is decided in one step, and denied if one is denied', async () => {
     const { request, store } = limiterOf(perClient)
     await request({ client: 'a' }, { total: '' })
     await request({ client: 'a' }, { total: '' })
@@ -82,7 +87,7 @@ describe('a call', () => {
     expect([denied.code, denied.statuses[1]?.limitRemaining]).toEqual(['OVER_LIMIT', 9])
   })
 
-  test('may override the limit, which is counted apart from the rules', async () => {
+  test('may override the limit, which has a counter separate from the rules', async () => {
     const { request } = limiterOf(perClient)
     const override = { requestsPerUnit: 1, unit: 'HOUR' } as const
     const own: Descriptor = { ...entriesOf({ client: 'a' }), override }
@@ -144,12 +149,12 @@ descriptors:
   - key: address
     rate_limit: {name: by-address, unit: minute, requests_per_unit: 0}
   - key: api_key
-    value: known
+    value: listed
     rate_limit: {unit: minute, requests_per_unit: 5, replaces: [{name: by-address}]}
 `)
     expect((await request({ address: 'a' })).code).toBe('OVER_LIMIT')
-    expect((await request({ address: 'a' }, { api_key: 'unknown' })).code).toBe('OVER_LIMIT')
-    const replaced = await request({ address: 'a' }, { api_key: 'known' })
+    expect((await request({ address: 'a' }, { api_key: 'other' })).code).toBe('OVER_LIMIT')
+    const replaced = await request({ address: 'a' }, { api_key: 'listed' })
     expect([replaced.code, replaced.statuses[0]?.currentLimit]).toEqual(['OK', undefined])
   })
 
@@ -166,7 +171,7 @@ descriptors:
     expect(recorded).toEqual([['shop.client', 'store', false]])
   })
 
-  test('all in shadow mode: the statuses are OVER_LIMIT, the call is admitted', async () => {
+  test('all in shadow mode admit the call with the status OVER_LIMIT', async () => {
     const { request, shadowed } = limiterOf(shadowRules.replace('shadow_mode: true', ''), {
       isShadow: true,
     })
@@ -177,7 +182,7 @@ descriptors:
     expect(shadowed()).toBe(1)
   })
 
-  test('in shadow mode, and peeks, set only the reference’s headers', async () => {
+  test('in shadow mode, and peeks, set only the headers of envoyproxy/ratelimit', async () => {
     const rules = `${shadowRules}
   - {key: seen, rate_limit: {unit: minute, requests_per_unit: 4}}
 `

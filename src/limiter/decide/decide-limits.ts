@@ -1,7 +1,8 @@
-// The use case of a rate-limit call: plan its checks, decide them in the store or, if it does not
-// respond, by `on_store_error` of each rule, and build the verdict. Independent of wire and driver.
+// The use case of a rate-limit call: plans its checks, decides them in the store (or, if the store
+// does not respond, by `on_store_error` of each rule) and builds the verdict. Independent of the
+// transport and the driver.
 import type { Decision } from '../../limits/algorithm.ts'
-import { type CounterHits, partOf } from '../../limits/counter-store.ts'
+import { type CounterHits, subsetOf } from '../../limits/counter-store.ts'
 import type { LimitRequest } from '../../limits/descriptor.ts'
 import { type Check, type Plan, planChecks, type PlanOptions } from '../../limits/plan-checks.ts'
 import type { JsonObject, RuleSet } from '../../limits/rule.ts'
@@ -11,14 +12,14 @@ import type { DenyCache } from './deny-cache.ts'
 import { type GuardedStore, isUndecided, type Undecided } from './guard-store.ts'
 import { createLocalShares, type LocalCounters, type LocalShares } from './local-shares.ts'
 
-/** What decided a check: the store, the deny cache, or this process while the store is down. */
+/** The source of a decision: the store, the deny cache, or this process without the store. */
 export type DecisionSource = 'store' | 'deny-cache' | 'fallback'
 
 /** Dependencies of the use case. */
 export interface DecideLimitsDeps {
   readonly rules: () => RuleSet
   readonly store: GuardedStore
-  /** Counts while the store is slow or unavailable. */
+  /** The local counters, used while the store is slow or unavailable. */
   readonly local: LocalCounters
   readonly denied: DenyCache | undefined
   readonly record: (check: Check, decision: Decision, source: DecisionSource) => void
@@ -28,7 +29,7 @@ export interface DecideLimitsDeps {
   readonly renderMetadata: (source: MetadataSource) => JsonObject | undefined
   readonly nowUs: () => number
   readonly options: PlanOptions & {
-    /** How many processes share a limit while the store is slow or unavailable. */
+    /** Number of processes that share a limit while the store is slow or unavailable. */
     readonly replicas: number
   }
 }
@@ -53,7 +54,7 @@ export function createDecideLimits(input: DecideLimitsDeps): verdicts.DecideLimi
   const deps: SharedDeps = { ...input, shares }
   return async (request) => {
     const plan = planChecks(deps.rules(), request, deps.options)
-    if (!plan.isDomainKnown) deps.onUnknownDomain(request.domain)
+    if (!plan.domainHasRules) deps.onUnknownDomain(request.domain)
     const decisions = plan.checks.length === 0 ? [] : await decideChecks(deps, plan.checks)
     return verdictOf(deps, { request, plan, decisions })
   }
@@ -67,7 +68,7 @@ async function decideChecks(
   const nowUs = deps.nowUs()
   const cached = checks.map(({ count }) => deps.denied?.find(count, nowUs))
   if (cached.every((decision) => decision === undefined)) return decideInStore(deps, checks)
-  // A cached denial may deny the call; its other checks then count only what a denied call counts.
+  // If a cached denial denies the call, its other checks count only the hits of a denied call.
   const isCached = (veto: CounterHits['veto']) =>
     checks.flatMap(({ count }, at) => (count.veto === veto ? [cached[at] !== undefined] : []))
   const together = isCached('together')
@@ -79,18 +80,18 @@ async function decideChecks(
   let next = 0
   return checks.map((check, at) => {
     const decision = cached[at] ?? stored[next++]
-    if (decision === undefined) throw new Error('Cannot decide: the store gave too few decisions')
+    if (decision === undefined) throw new Error('Cannot decide: too few decisions from the store')
     if (cached[at] !== undefined) deps.record(check, decision, 'deny-cache')
     return decision
   })
 }
 
-/** Whether a call counts against a counter only once; otherwise its own hits may deny it. */
+/** Whether a call hits a counter only once; otherwise the call's own hits may cause the denial. */
 function isAlone(checks: readonly Check[], { count }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.count.key === count.key).length === 1
 }
 
-/** The check as part of a denied call: cost 0, unless the limit counts denied hits. */
+/** The check in a denied call: with cost 0, unless the limit counts denied hits. */
 function asDenied(check: Check): Check {
   const { count } = check
   if (count.limit.denyConsumes || count.cost <= 0) return check
@@ -105,35 +106,35 @@ async function decideInStore(
   const decisions = await deps.store.decide(counts)
   if (deps.denied !== undefined) invalidateRefunded(deps.denied, checks)
   if (isUndecided(decisions)) return decideWithoutStore(deps, checks, decisions)
-  deps.shares.note(counts, decisions)
+  deps.shares.record(counts, decisions)
   const nowUs = deps.denied === undefined ? 0 : deps.nowUs()
   return checks.map((check, at) => {
     const decision = decisions[at]
-    if (decision === undefined) throw new Error('Cannot decide: the store gave too few decisions')
+    if (decision === undefined) throw new Error('Cannot decide: too few decisions from the store')
     if (!decision.admitted && isAlone(checks, check)) {
-      deps.denied?.note(check.count, decision, nowUs)
+      deps.denied?.store(check.count, decision, nowUs)
     }
     deps.record(check, decision, 'store')
     return decision
   })
 }
 
-/** Runs after the store's reply, when a denial decided before the refund is already cached. */
+/** Runs after the store's reply: a denial that was decided before the refund is cached by then. */
 function invalidateRefunded(denied: DenyCache, checks: readonly Check[]): void {
   for (const { count } of checks) if (count.cost < 0) denied.invalidate(count.key)
 }
 
-/** Decides each check by its rule: allow, deny, or count locally against this process's share. */
+/** Decides each check by its rule: allows, denies, or counts against this process's share. */
 function decideWithoutStore(
   deps: SharedDeps,
   checks: readonly Check[],
-  { later }: Undecided,
+  { delayedResult }: Undecided,
 ): readonly Decision[] {
   const isLocal = (_: unknown, at: number) => checks[at]?.rule.onStoreError === 'local'
   const counts = checks.map(({ count }) => count)
   const local = deps.shares.decide(
-    partOf(counts.filter(isLocal), counts),
-    later?.then((decisions) => decisions?.filter(isLocal)),
+    subsetOf(counts.filter(isLocal), counts),
+    delayedResult?.then((decisions) => decisions?.filter(isLocal)),
   )
   let next = 0
   return checks.map((check) => {
@@ -173,7 +174,7 @@ function verdictOf(
   const code = deps.options.isShadow ? 'OK' : enforced
   const reported = verdicts.reportedLimitOf(checked, code, deps.options.isQuota)
   const { headers, body } = deps.renderHeaders({ code, reported, checked })
-  // With the rule's name the proxy can log a denial, or render it itself.
+  // With the rule's name, the proxy can log a denial or render it itself.
   const rule = body === undefined ? undefined : reported?.rule
   const rules = verdicts.metadataOf(checked, statuses)
   return {

@@ -1,4 +1,4 @@
-// Calls decided without the store, because it is unavailable or because the denial is cached.
+// Calls that are decided without the store: it is unavailable, or the denial is cached.
 import { describe, expect, test } from '@jest/globals'
 import { limiterOf, perClient } from '../../../test/kit/ratelimit/decide-limits.ts'
 
@@ -32,7 +32,7 @@ descriptors:
       '1',
     ])
     expect((await request({ local: '' })).statuses[0]?.limitRemaining).toBe(3)
-    expect(recorded.map(([, by]) => by)).toEqual(['fallback', 'fallback', 'fallback'])
+    expect(recorded.map(([, source]) => source)).toEqual(['fallback', 'fallback', 'fallback'])
   })
 
   test('a local limit is the share of one replica, at least 1', async () => {
@@ -138,7 +138,7 @@ descriptors:
     expect(second).toBe(first)
   })
 
-  test('an exhausted quota beside one that admits keeps the other limits active', async () => {
+  test('an exhausted quota does not disable other limits while another quota admits', async () => {
     const { request, store } = limiterOf(quotas)
     store.isUnavailable = true
     const codes: string[] = []
@@ -154,7 +154,7 @@ describe('a cached denial', () => {
     const { request, store, clock, recorded } = limiterOf(perClient, { hasDenyCache: true })
     for (let n = 0; n < 6; n++) await request({ client: 'a' })
     expect(store.calls).toHaveLength(3)
-    expect(recorded.slice(3).map(([, by]) => by)).toEqual([
+    expect(recorded.slice(3).map(([, source]) => source)).toEqual([
       'deny-cache',
       'deny-cache',
       'deny-cache',
@@ -218,7 +218,7 @@ describe('a cached denial', () => {
     expect((await request(own(requestsPerUnit))).code).toBe('OK')
   })
 
-  test('of an exhausted quota consumes nothing from a bucket beside it', async () => {
+  test('of an exhausted quota consumes nothing from another bucket of the call', async () => {
     const { request, store } = limiterOf(quotas, { hasDenyCache: true })
     await request({ spent: '' })
     for (let n = 0; n < 2; n++) await request({ spent: '' })

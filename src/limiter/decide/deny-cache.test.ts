@@ -1,4 +1,4 @@
-// The deny cache returns a denial as long as it certainly holds, 1 s at most.
+// The deny cache returns a denial as long as it is certain, for at most 1 s.
 import { expect, test } from '@jest/globals'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import type { CounterHits } from '../../limits/counter-store.ts'
@@ -24,10 +24,10 @@ const denial = (retryAfterUs: number) => ({
 })
 const NOW_US = 1_790_000_000_000_000
 
-test('an entry expires with its retry time, after 1 s at most, and reports the rest', () => {
+test('an entry expires at its retry time, after at most 1 s, and has the remaining time', () => {
   const denied = createDenyCache(10_000)
-  denied.note(countOf('long'), denial(30_000_000), NOW_US)
-  denied.note(countOf('short'), denial(500), NOW_US)
+  denied.store(countOf('long'), denial(30_000_000), NOW_US)
+  denied.store(countOf('short'), denial(500), NOW_US)
   expect(denied.find(countOf('long'), NOW_US + 999_999)).toMatchObject({
     admitted: false,
     resetUs: 29_000_001,
@@ -40,7 +40,7 @@ test('an entry expires with its retry time, after 1 s at most, and reports the r
 
 test('fewer hits than denied, peeks and refunds go to the store', () => {
   const denied = createDenyCache(10_000)
-  denied.note(countOf('k', 3), denial(1_000_000), NOW_US)
+  denied.store(countOf('k', 3), denial(1_000_000), NOW_US)
   for (const cost of [2, 1, 0, -1]) {
     expect(denied.find(countOf('k', cost), NOW_US)).toBeUndefined()
   }
@@ -50,19 +50,19 @@ test('fewer hits than denied, peeks and refunds go to the store', () => {
 
 test('the store’s clock advances with the elapsed time', () => {
   const denied = createDenyCache(10_000)
-  denied.note(countOf('k'), { ...denial(1_000_000), decidedAtUs: NOW_US + 60_000_000 }, NOW_US)
+  denied.store(countOf('k'), { ...denial(1_000_000), decidedAtUs: NOW_US + 60_000_000 }, NOW_US)
   expect(denied.find(countOf('k'), NOW_US + 7)?.decidedAtUs).toBe(NOW_US + 60_000_007)
 })
 
 test('a denied peek is not cached', () => {
   const denied = createDenyCache(10_000)
-  denied.note(countOf('k', 0), denial(1_000_000), NOW_US)
+  denied.store(countOf('k', 0), denial(1_000_000), NOW_US)
   expect(denied.find(countOf('k'), NOW_US)).toBeUndefined()
 })
 
 test('is bounded and evicts the oldest denials', () => {
   const denied = createDenyCache(256 * 10)
-  for (let n = 0; n < 1000; n++) denied.note(countOf(`k${n}`), denial(1_000_000), NOW_US)
+  for (let n = 0; n < 1000; n++) denied.store(countOf(`k${n}`), denial(1_000_000), NOW_US)
   const found = Array.from({ length: 1000 }, (_, n) => denied.find(countOf(`k${n}`), NOW_US))
   expect(found.filter((decision) => decision !== undefined)).toHaveLength(10)
   expect(found[999]).toBeDefined()
@@ -77,7 +77,7 @@ test.each([
   [512, 2],
 ])('%i bytes hold %i denials', (bytes, count) => {
   const denied = createDenyCache(bytes)
-  for (const key of ['a', 'b', 'c']) denied.note(countOf(key), denial(1_000_000), NOW_US)
+  for (const key of ['a', 'b', 'c']) denied.store(countOf(key), denial(1_000_000), NOW_US)
   const found = ['c', 'b', 'a'].map((key) => denied.find(countOf(key), NOW_US) !== undefined)
   expect(found).toEqual([true, count === 2, false])
 })
@@ -85,6 +85,6 @@ test.each([
 test('its cost does not grow with its size', () => {
   const denied = createDenyCache(256 * 20_000)
   const startMs = performance.now()
-  for (let n = 0; n < 20_000; n++) denied.note(countOf(`k${n}`), denial(1_000_000), NOW_US)
+  for (let n = 0; n < 20_000; n++) denied.store(countOf(`k${n}`), denial(1_000_000), NOW_US)
   expect(performance.now() - startMs).toBeLessThan(1000) // a scan of all entries takes far longer
 })

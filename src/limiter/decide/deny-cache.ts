@@ -1,22 +1,22 @@
-// Caches denials, so that calls of a client that exceeds its limit cost the store nothing. Bounded;
-// an entry lives 1 s at most, because another process may refund hits.
+// Caches denials, so that the calls of a client that exceeds its limit do not load the store.
+// Bounded; an entry expires after at most 1 s, because another process may refund hits.
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
 import type { CounterHits } from '../../limits/counter-store.ts'
 
 const TTL_US_MAX = 1_000_000
-/** Approximate memory of a counter's key and its entry. */
+/** Approximate memory of a key and its entry. */
 const ENTRY_BYTES = 256
 
 interface Denied {
   readonly untilUs: number
-  /** Hits that were denied: as many or more are denied, too. */
+  /** Number of denied hits: calls with at least as many hits are denied, too. */
   readonly cost: number
-  /** The limit that denied them; a caller may override it for the same counter. */
+  /** The limit that denied them; a client may override it for the same counter. */
   readonly requests: number
   readonly resetAtUs: number
   readonly retryAtUs: number
-  /** How far the store's clock is ahead of this process's. */
+  /** Offset of the store's clock from this process's clock. */
   readonly clockOffsetUs: number | undefined
 }
 
@@ -24,11 +24,11 @@ interface Denied {
 export interface DenyCache {
   /** The cached denial of these hits, or `undefined`. */
   find(count: CounterHits, nowUs: number): Decision | undefined
-  /** Drops the entry of a counter, because hits are refunded to it. */
+  /** Removes the entry of a counter after a refund. */
   invalidate(key: string): void
   /** Stores a denial. */
-  note(count: CounterHits, decision: Decision, nowUs: number): void
-  /** Drops all entries, because the rules have changed. */
+  store(count: CounterHits, decision: Decision, nowUs: number): void
+  /** Removes all entries after a change of the rules. */
   clear(): void
 }
 
@@ -56,7 +56,7 @@ export function createDenyCache(bytesMax: number): DenyCache {
     invalidate(key) {
       entries.delete(key)
     },
-    note({ key, cost, limit: { requests } }, { resetUs, retryAfterUs, decidedAtUs }, nowUs) {
+    store({ key, cost, limit: { requests } }, { resetUs, retryAfterUs, decidedAtUs }, nowUs) {
       if (cost <= 0) return
       const untilUs = nowUs + Math.min(TTL_US_MAX, retryAfterUs)
       const [resetAtUs, retryAtUs] = [nowUs + resetUs, nowUs + retryAfterUs]

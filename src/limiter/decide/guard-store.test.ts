@@ -1,14 +1,14 @@
-// The circuit breaker of a store: deadlines, opening after failures, and recovery. The clock is the
-// test's, so that a busy machine has no effect.
+// The circuit breaker of a store: deadlines, opening after failures, and recovery. With a fake
+// clock, so that a busy machine has no effect.
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { pause } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import { type GuardedStore, guardStore, isUndecided } from './guard-store.ts'
 
-type Mode = 'responds' | 'hangs' | 'fails' | 'is late'
+type Mode = 'responds' | 'hangs' | 'fails' | 'is slow'
 
 const CALL_MS_MAX = 15
-/** The circuit opens after so many times the longest call without a response. */
+/** The circuit opens after this multiple of CALL_MS_MAX without a response. */
 const CALL_TIMES = 5
 
 const breakers: GuardedStore[] = []
@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const breaker of breakers.splice(0)) await breaker.stop()
 })
 
-/** A store whose behaviour can be changed, and what its circuit breaker reported. */
+/** A store with a variable mode, and the reports of its circuit breaker. */
 function openBreaker() {
   const store = { mode: 'responds' as Mode, calls: 0, inFlight: [] as ((error?: Error) => void)[] }
   const clock = { nowMs: 0 }
@@ -26,7 +26,7 @@ function openBreaker() {
   const behave = <T>(value: T): Promise<T> => {
     if (store.mode === 'hangs') return new Promise<never>(() => undefined)
     if (store.mode === 'responds') return Promise.resolve(value)
-    if (store.mode === 'is late') {
+    if (store.mode === 'is slow') {
       return new Promise<T>((resolve, reject) => {
         store.inFlight.push((error) => {
           if (error === undefined) resolve(value)
@@ -34,7 +34,7 @@ function openBreaker() {
         })
       })
     }
-    return Promise.reject(new StoreError('gone', { outcome: 'unknown' }))
+    return Promise.reject(new StoreError('unavailable', { outcome: 'unknown' }))
   }
   const breaker = guardStore({
     store: {
@@ -46,16 +46,16 @@ function openBreaker() {
     },
     callMsMax: CALL_MS_MAX,
     nowMs: () => clock.nowMs,
-    onFailure: (why) => failures.push(why),
+    onFailure: (error) => failures.push(error),
     onOpenChange: (isOpen) => openChanges.push(isOpen),
   })
   breakers.push(breaker)
-  /** The result of calls after `ms`; a timer wakes their deadlines, which check the clock. */
+  /** Advances the clock and returns the result of calls; a timer runs their deadline checks. */
   const after = <T>(ms: number, calls: Promise<T>): Promise<T> => {
     clock.nowMs += ms
     return calls
   }
-  /** Waits for so many failures: a timer wakes the deadlines, which check the clock. */
+  /** Waits for this number of failures: a timer runs the deadline checks. */
   const failed = async (count: number) => {
     while (failures.length < count) await pause(1)
   }
@@ -63,16 +63,16 @@ function openBreaker() {
   const completeAll = (error?: Error) => {
     for (const complete of store.inFlight.splice(0)) complete(error)
   }
-  const lateResponses = {
+  const slowResponses = {
     timesOut,
-    respondLate: () => {
+    completePending: () => {
       completeAll()
     },
-    failLate: () => {
-      completeAll(new StoreError('gone', { outcome: 'unknown' }))
+    failPending: () => {
+      completeAll(new StoreError('unavailable', { outcome: 'unknown' }))
     },
   }
-  return { store, breaker, failures, openChanges, after, clock, failed, ...lateResponses }
+  return { store, breaker, failures, openChanges, after, clock, failed, ...slowResponses }
 }
 
 describe.each(['hangs', 'fails'] as const)('a store that %s', (mode) => {
@@ -90,7 +90,7 @@ describe.each(['hangs', 'fails'] as const)('a store that %s', (mode) => {
     )
     expect(openChanges).toEqual([true])
     const callsBefore = store.calls
-    expect(await breaker.decide([])).toEqual({ later: undefined })
+    expect(await breaker.decide([])).toEqual({ delayedResult: undefined })
     expect(store.calls).toBe(callsBefore)
     store.mode = 'responds'
     while (breaker.isOpen()) await pause(5)
@@ -110,7 +110,7 @@ test('some failures among responses do not open the circuit', async () => {
   expect(openChanges).toEqual([])
 })
 
-test('calls that time out together, as in a pause of this process, do not open it', async () => {
+test('calls that time out together, as in a pause of the process, do not open it', async () => {
   const { store, breaker, openChanges, after, timesOut } = openBreaker()
   for (let round = 0; round < 3; round++) {
     store.mode = 'hangs'
@@ -122,41 +122,41 @@ test('calls that time out together, as in a pause of this process, do not open i
   expect(openChanges).toEqual([])
 })
 
-describe('a store that responds late', () => {
-  /** A circuit breaker that has received a late response. */
+describe('a store that responds after the deadline', () => {
+  /** A circuit breaker after one response past the deadline. */
   async function slow() {
     const all = openBreaker()
-    all.store.mode = 'is late'
+    all.store.mode = 'is slow'
     const first = all.breaker.decide([])
     const result = await all.after(CALL_MS_MAX, first)
-    all.respondLate()
-    expect(isUndecided(result) && (await result.later)).toEqual([])
+    all.completePending()
+    expect(isUndecided(result) && (await result.delayedResult)).toEqual([])
     return all
   }
 
-  test('still delivers its results, gets every call and delays none', async () => {
-    const { store, breaker, openChanges, clock, failed, respondLate } = await slow()
+  test('still delivers its results, receives every call and delays none', async () => {
+    const { store, breaker, openChanges, clock, failed, completePending } = await slow()
     for (let call = 1; call <= 2 * CALL_TIMES; call++) {
       const callsBefore = store.calls
       const result = await breaker.decide([]) // before its deadline
       expect(store.calls).toBe(callsBefore + 1)
       clock.nowMs += CALL_MS_MAX
       await failed(1 + call)
-      respondLate()
-      expect(isUndecided(result) && (await result.later)).toEqual([])
+      completePending()
+      expect(isUndecided(result) && (await result.delayedResult)).toEqual([])
     }
     expect([openChanges, breaker.isUnresponsive()]).toEqual([[], false])
   })
 
-  test('is waited for after a response within the deadline', async () => {
+  test('is waited for once a response arrives within the deadline', async () => {
     const { store, breaker } = await slow()
     store.mode = 'responds'
     const result = await breaker.decide([])
-    expect(isUndecided(result) && (await result.later)).toEqual([])
+    expect(isUndecided(result) && (await result.delayedResult)).toEqual([])
     expect(await breaker.decide([])).toEqual([])
   })
 
-  test('and then hangs opens the circuit after 1 s', async () => {
+  test('and then hangs: the circuit opens after 1 s', async () => {
     const { store, breaker, openChanges, clock, failed, timesOut } = await slow()
     store.mode = 'hangs'
     for (let call = 1; openChanges.length === 0; call++) {
@@ -167,22 +167,22 @@ describe('a store that responds late', () => {
     expect([openChanges, clock.nowMs]).toEqual([[true], CALL_MS_MAX + 1000])
   })
 
-  test('closes the open circuit with its first late response', async () => {
-    const { store, breaker, openChanges, after, respondLate } = openBreaker()
-    store.mode = 'is late'
+  test('closes the open circuit with its first response', async () => {
+    const { store, breaker, openChanges, after, completePending } = openBreaker()
+    store.mode = 'is slow'
     while (!breaker.isOpen()) await after(CALL_MS_MAX, breaker.decide([]))
     store.mode = 'hangs' // its probes
-    respondLate()
+    completePending()
     while (breaker.isOpen()) await pause(1)
     expect(openChanges).toEqual([true, false])
   })
 
   test('with an error delivers no result', async () => {
-    const { store, breaker, after, failLate } = openBreaker()
-    store.mode = 'is late'
+    const { store, breaker, after, failPending } = openBreaker()
+    store.mode = 'is slow'
     const result = await after(CALL_MS_MAX, breaker.decide([]))
-    failLate()
-    expect(isUndecided(result) && (await result.later)).toBeUndefined()
+    failPending()
+    expect(isUndecided(result) && (await result.delayedResult)).toBeUndefined()
   })
 })
 

@@ -1,4 +1,4 @@
-// Bounds the time a call waits for a counter store that is slow, hung or unavailable.
+// Bounds the time that a call waits for a counter store that is slow, hangs or is unavailable.
 import type { Decision } from '../../limits/algorithm.ts'
 import type { CounterHits, CounterStore } from '../../limits/counter-store.ts'
 import {
@@ -8,33 +8,33 @@ import {
   type TimedOut,
 } from '../../resilience/circuit-breaker.ts'
 
-/** No decisions by the deadline; `later` gets them, if sent; absent if the circuit is open. */
+/** No decisions within the deadline; `delayedResult` is undefined if the circuit is open. */
 export type Undecided = TimedOut<readonly Decision[]>
 
-/** A store behind a circuit breaker. */
-export interface GuardedStore extends Omit<CircuitBreaker, 'run' | 'runWithLateResult'> {
+/** A store with a circuit breaker. */
+export interface GuardedStore extends Omit<CircuitBreaker, 'run' | 'runWithDelayedResult'> {
   /** Returns the decisions within the deadline. Never rejects. */
   decide(counts: readonly CounterHits[]): Promise<readonly Decision[] | Undecided>
 }
 
 /** Whether the store returned no decisions within the deadline. */
 export function isUndecided(decisions: readonly Decision[] | Undecided): decisions is Undecided {
-  return 'later' in decisions
+  return 'delayedResult' in decisions
 }
 
-/** Puts a store behind a circuit breaker. */
+/** Wraps a store in a circuit breaker. */
 export function guardStore({
   store,
   ...options
 }: Omit<CircuitBreakerOptions, 'probe'> & {
   readonly store: CounterStore & { probe(): Promise<void> }
 }): GuardedStore {
-  const { runWithLateResult, isOpen, isUnresponsive, stop } = createCircuitBreaker({
+  const { runWithDelayedResult, isOpen, isUnresponsive, stop } = createCircuitBreaker({
     ...options,
     probe: () => store.probe(),
   })
   return {
-    decide: (counts) => runWithLateResult(() => store.consume(counts)),
+    decide: (counts) => runWithDelayedResult(() => store.consume(counts)),
     isOpen,
     isUnresponsive,
     stop,

@@ -1,6 +1,6 @@
-// What one of several limiters may admit by itself while the store is slow or unavailable: a share
-// of the remainder that the store last reported. Hits admitted locally are pending, and subtracted
-// from that share, until the store reports the remainder after them.
+// The hits that one of several limiters may admit locally while the store is slow or unavailable: a
+// share of the remainder that the store last reported. Locally admitted hits are pending, and
+// subtracted from that share, until the store reports the remainder after them.
 import { LRUCache } from 'lru-cache'
 import type { Decision, Limit } from '../../limits/algorithm.ts'
 import type { CounterHits } from '../../limits/counter-store.ts'
@@ -12,121 +12,122 @@ type StoreDecisions = readonly Decision[] | undefined
 /** Counters of this process only. */
 export interface LocalCounters {
   consumeNow(counts: readonly CounterHits[]): readonly Decision[]
-  /** Overwrites a counter so that `remaining` hits, or the whole limit if it is less, remain. */
+  /** Sets a counter so that `remaining` hits remain, at most the whole limit. */
   keepRemaining(count: CounterHits, remaining: number): void
 }
 
 /** Dependencies of the shares. */
 export interface LocalSharesOptions {
-  /** How many processes share each limit. */
+  /** Number of processes that share each limit. */
   readonly replicas: number
   readonly local: LocalCounters
-  /** Whether the store is unresponsive, so that it admits no hits either. */
+  /** Whether the store is unresponsive, so that it does not admit hits either. */
   readonly isUnresponsive: () => boolean
-  /** Monotonic. */
+  /** The monotonic clock. */
   readonly nowUs: () => number
 }
 
 /** The shares of this process. */
 export interface LocalShares {
-  /** Records what the store decided. */
-  note(counts: readonly CounterHits[], decisions: readonly Decision[]): void
-  /** Decides a call without the store; `later` resolves to the store's decisions for it. */
+  /** Records decisions of the store. */
+  record(counts: readonly CounterHits[], decisions: readonly Decision[]): void
+  /** Decides a call without the store; `delayed` resolves to the store's decisions for it. */
   decide(
     counts: readonly CounterHits[],
-    later: Promise<StoreDecisions> | undefined,
+    delayed: Promise<StoreDecisions> | undefined,
   ): readonly Decision[]
 }
 
 /**
  * The share of the remainder that all processes together admit locally while the store is slow. The
- * store may admit all of it, too: in total at most 1.2 times the limit plus one hit per process.
+ * store may admit the whole remainder, too: in total at most 1.2 times the limit plus one hit per
+ * process.
  */
 const SLOW_SHARE = 0.2
 const COUNTERS_MAX = 50_000
 
-/** What this process knows about one counter. */
-interface KnownCounter {
+/** The last observed state of one counter. */
+interface TrackedCounter {
   /** The remainder that the store last reported; the whole limit if it reported none. */
   remaining: number
-  /** When the whole limit is available. */
+  /** Time at which the whole limit is available. */
   untilUs: number
   /** Hits admitted locally that the store has not confirmed. */
   pending: number
-  /** The store's state for which the local counter was set, if it was. */
+  /** State of the store for which the local counter was set, if it was set. */
   sharedAs: 'slow' | 'unresponsive' | undefined
 }
 
-/** Creates the shares, with no known counters. */
+/** Creates the shares, without any counters. */
 export function createLocalShares(options: LocalSharesOptions): LocalShares {
   const { replicas, local, isUnresponsive, nowUs } = options
-  const counters = new LRUCache<string, KnownCounter>({ max: COUNTERS_MAX })
+  const counters = new LRUCache<string, TrackedCounter>({ max: COUNTERS_MAX })
   const shareFor = sharedAmong(replicas)
 
-  const note = (key: string, { remaining, resetUs }: Decision, atUs: number) => {
-    const known = counters.get(key)
-    if (known === undefined || known.untilUs <= atUs) {
-      if (resetUs > 0) counters.set(key, knownCounterOf(remaining, atUs + resetUs))
+  const recordOne = (key: string, { remaining, resetUs }: Decision, atUs: number) => {
+    const tracked = counters.get(key)
+    if (tracked === undefined || tracked.untilUs <= atUs) {
+      if (resetUs > 0) counters.set(key, trackedCounterOf(remaining, atUs + resetUs))
       return
     }
-    known.remaining = remaining
-    known.untilUs = Math.max(known.untilUs, atUs + resetUs) // pending hits may reset later
-    known.sharedAs = undefined
+    tracked.remaining = remaining
+    tracked.untilUs = Math.max(tracked.untilUs, atUs + resetUs) // pending hits may reset later
+    tracked.sharedAs = undefined
   }
-  const noteAll = (counts: readonly CounterHits[], decisions: readonly Decision[]) => {
+  const record = (counts: readonly CounterHits[], decisions: readonly Decision[]) => {
     const atUs = nowUs()
     decisions.forEach((decision, at) => {
       const count = counts[at]
-      if (count !== undefined) note(count.key, decision, atUs)
+      if (count !== undefined) recordOne(count.key, decision, atUs)
     })
   }
-  /** Sets the local counter to its share, unless it is set already. */
-  const prepare = (count: CounterHits): KnownCounter => {
+  /** Sets the local counter to its share, unless it is already set. */
+  const prepare = (count: CounterHits): TrackedCounter => {
     const [mode, atUs] = [isUnresponsive() ? 'unresponsive' : 'slow', nowUs()] as const
-    let known = counters.get(count.key)
-    if (known === undefined || known.untilUs <= atUs) {
-      known = knownCounterOf(freshRemaining(count, atUs), atUs)
-      counters.set(count.key, known)
+    let tracked = counters.get(count.key)
+    if (tracked === undefined || tracked.untilUs <= atUs) {
+      tracked = trackedCounterOf(freshRemaining(count, atUs), atUs)
+      counters.set(count.key, tracked)
     }
-    if (known.sharedAs !== mode) {
-      local.keepRemaining(shareFor(count), allowed(known, { mode, replicas }))
-      known.sharedAs = mode
+    if (tracked.sharedAs !== mode) {
+      local.keepRemaining(shareFor(count), allowed(tracked, { mode, replicas }))
+      tracked.sharedAs = mode
     }
-    return known
+    return tracked
   }
   return {
-    note: noteAll,
-    decide(counts, later) {
-      const known = counts.map(prepare)
+    record,
+    decide(counts, delayed) {
+      const tracked = counts.map(prepare)
       const decisions = local.consumeNow(counts.map(shareFor))
       const isAdmitted = !isDenied(counts, decisions)
-      const pending = known.map((one, at) => {
+      const pending = tracked.map((one, at) => {
         const { admitted = false, resetUs = 0 } = decisions[at] ?? {}
         const hits = isAdmitted && admitted ? Math.max(0, counts[at]?.cost ?? 0) : 0
         one.pending += hits
         one.untilUs = Math.max(one.untilUs, nowUs() + resetUs)
         return hits
       })
-      // `later` never rejects, and has the time limit of the store call.
-      void later?.then((stored) => {
-        if (stored === undefined) return // unknown whether the store counted the hits
-        known.forEach((one, at) => {
+      // `delayed` never rejects, and is settled within the timeout of the store call.
+      void delayed?.then((stored) => {
+        if (stored === undefined) return // the store may or may not have counted the hits
+        tracked.forEach((one, at) => {
           one.pending -= pending[at] ?? 0
         })
-        noteAll(counts, stored)
+        record(counts, stored)
       })
       return decisions
     },
   }
 }
 
-function knownCounterOf(remaining: number, untilUs: number): KnownCounter {
+function trackedCounterOf(remaining: number, untilUs: number): TrackedCounter {
   return { remaining, untilUs, pending: 0, sharedAs: undefined }
 }
 
-/** Hits of one counter that this process may admit now. */
+/** Hits of one counter that this process may admit. */
 function allowed(
-  { remaining, pending }: KnownCounter,
+  { remaining, pending }: TrackedCounter,
   { mode, replicas }: { mode: 'slow' | 'unresponsive'; replicas: number },
 ): number {
   if (remaining < 1) return 0
@@ -139,7 +140,7 @@ function freshRemaining({ algorithm, limit }: CounterHits, nowUs: number): numbe
   return algorithm.decide({ state: undefined, cost: 0, nowUs, limit }).remaining
 }
 
-/** Replaces the limit by the share of one of several processes. */
+/** Returns a function that replaces a limit by the share of one process. */
 function sharedAmong(replicas: number): (count: CounterHits) => CounterHits {
   if (replicas === 1) return (count) => count
   const shares = new WeakMap<Limit, Limit>() // dropped with the rules

@@ -1,4 +1,4 @@
-// The response to a call besides the verdict: headers and a body for the proxy's client, and
+// The response to a call in addition to the verdict: headers and a body for the proxy's client, and
 // metadata for the proxy itself.
 import type { LimitRequest } from '../../limits/descriptor.ts'
 import type { JsonObject } from '../../limits/rule.ts'
@@ -16,15 +16,15 @@ export interface ResponseHeaders {
   readonly body: string | undefined
 }
 
-/** What LIMIT_CLIENT_HEADERS is for. */
+/** The description of LIMIT_CLIENT_HEADERS. */
 export const CLIENT_HEADERS_ABOUT =
   'whether responses have X-RateLimit-*, and denials Retry-After and a problem document'
 
-/** Which headers are rendered, and how. */
+/** The options of the renderer. */
 export interface ResponseHeadersOptions {
   /** X-RateLimit-*, Retry-After and a problem document. */
   readonly hasHeaders: boolean
-  /** Names of the reference's headers; `undefined`: none. */
+  /** Names of the headers of envoyproxy/ratelimit; `undefined`: they are disabled. */
   readonly referenceHeaders:
     { readonly limit: string; readonly remaining: string; readonly reset: string } | undefined
   /** Whether every rule is a quota. */
@@ -34,12 +34,12 @@ export interface ResponseHeadersOptions {
   readonly nowMs: () => number
 }
 
-/** What the headers are rendered from. */
+/** The input of the renderer. */
 export interface HeadersSource {
   readonly code: Code
   /** The limit to report to the client, if any applies. */
   readonly reported: ReportedLimit | undefined
-  /** All limits of the call, by its descriptors. */
+  /** All limits of the call, in the order of its descriptors. */
   readonly checked: readonly CheckedLimit[]
 }
 
@@ -74,15 +74,15 @@ export function createHeadersRenderer(
   }
 }
 
-/** Which metadata a response has. */
+/** The metadata that a response has. */
 export interface MetadataOptions {
-  /** RESPONSE_DYNAMIC_METADATA: the request and its rules' metadata, in the reference's shape. */
+  /** RESPONSE_DYNAMIC_METADATA: request and rule metadata, in the reference's format. */
   readonly hasReference: boolean
-  /** LIMIT_METADATA: `rls: ok`, by which the proxy detects a response, and `rule`. */
+  /** LIMIT_METADATA: `rule`, and `rls: ok`, by which the proxy detects a response. */
   readonly hasOwn: boolean
 }
 
-/** What metadata is rendered from. */
+/** The input of `renderMetadata`. */
 export interface MetadataSource {
   readonly request: LimitRequest
   /** Metadata of the rules that admitted. */

@@ -1,24 +1,24 @@
-// Rules in shadow mode deny no call, take no hits from other rules, and set no header: over the
-// store, from the deny cache, and while the store is unavailable.
+// Rules in shadow mode deny no calls, consume no hits of other rules, and set no headers: with the
+// store, with a deny cache, and while the store is unavailable.
 import { describe, expect, test } from '@jest/globals'
 import { limiterOf } from '../../../test/kit/ratelimit/decide-limits.ts'
 
-/** A rule that is always over its limit, and a bucket that counts only admitted calls. */
-const shadowedBeside = (mode: string) => `
+/** A rule whose limit is always exceeded, and a bucket that counts only admitted calls. */
+const rulesWith = (mode: string) => `
 domain: shop
 descriptors:
   - {key: watched, ${mode} rate_limit: {unit: hour, requests_per_unit: 0, on_store_error: deny}}
   - key: bucket
     rate_limit: {algorithm: token_bucket, unit: day, requests_per_unit: 1, burst: 3}
 `
-const shadow = shadowedBeside('shadow_mode: true,')
+const shadow = rulesWith('shadow_mode: true,')
 const admitted = ['OK', 'OK', 'OK', 'OVER_LIMIT']
 
 describe.each([
   ['in the store', { hasDenyCache: false, isUnavailable: false }],
   ['with a deny cache', { hasDenyCache: true, isUnavailable: false }],
   ['while the store is unavailable', { hasDenyCache: false, isUnavailable: true }],
-])('a rule in shadow mode that is over its limit, %s', (_, { hasDenyCache, isUnavailable }) => {
+])('a rule in shadow mode whose limit is exceeded, %s', (_, { hasDenyCache, isUnavailable }) => {
   test('denies nothing, and the other rules count each call', async () => {
     const { request, store } = limiterOf(shadow, { hasDenyCache })
     store.isUnavailable = isUnavailable
@@ -33,8 +33,8 @@ describe.each([
     expect(remaining).toEqual(['2', '1', '0', '0'])
   })
 
-  test('denies nothing if all rules are in shadow mode, and the others count, too', async () => {
-    const rules = shadowedBeside('')
+  test('denies nothing if all rules are in shadow mode, and the others also count', async () => {
+    const rules = rulesWith('')
     const { request, store, shadowed } = limiterOf(rules, { hasDenyCache, isShadow: true })
     store.isUnavailable = isUnavailable
     const results: unknown[] = []
@@ -72,20 +72,20 @@ describe.each([false, true])('quotas, with a deny cache: %s', (hasDenyCache) => 
     return codes
   }
 
-  test('an exhausted one does not keep a bucket from counting while another has hits', async () => {
-    const rules = `${shadowedBeside(quota)}
+  test('an exhausted one does not stop a bucket from counting while another has hits', async () => {
+    const rules = `${rulesWith(quota)}
   - {key: open, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 9}}
 `
     expect(await codesOf(rules, false, { open: '' })).toEqual(admitted)
   })
 
   test('if all rules are quotas, an exhausted one denies only with all others', async () => {
-    expect(await codesOf(shadowedBeside(''), true, { none: '' })).toEqual(admitted)
+    expect(await codesOf(rulesWith(''), true, { none: '' })).toEqual(admitted)
   })
 })
 
-test('a request for more hits than remain reports 0 remaining', async () => {
-  const { request } = limiterOf(shadowedBeside(''))
+test('a denied request for several hits reports 0 remaining', async () => {
+  const { request } = limiterOf(rulesWith(''))
   const denied = await request({ entries: [{ key: 'bucket', value: '' }], hits: 4 })
   expect(denied.statuses[0]).toMatchObject({ code: 'OVER_LIMIT', limitRemaining: 0 })
   expect(Object.fromEntries(denied.responseHeaders)['X-RateLimit-Remaining']).toBe('0')

@@ -8,45 +8,45 @@ function tracked(...connections: string[]) {
   return { ...health, reported }
 }
 
-test('reports each change at once, and once', () => {
-  const { noteConnection, noteCircuit, reported } = tracked('counters')
-  noteConnection('counters', false)
-  noteConnection('counters', false)
-  noteCircuit(true)
+test('reports each change immediately, and once', () => {
+  const { setConnection, setCircuit, reported } = tracked('counters')
+  setConnection('counters', false)
+  setConnection('counters', false)
+  setCircuit(true)
   expect(reported).toEqual(['down'])
-  noteConnection('counters', true)
-  expect(reported).toEqual(['down']) // connected, but the circuit breaker is still open
-  noteCircuit(false)
+  setConnection('counters', true)
+  expect(reported).toEqual(['down']) // connected, but the circuit is still open
+  setCircuit(false)
   expect(reported).toEqual(['down', 'up'])
-  noteConnection('counters', false)
-  noteConnection('counters', true)
+  setConnection('counters', false)
+  setConnection('counters', true)
   expect(reported).toEqual(['down', 'up', 'down', 'up'])
 })
 
 test('is up only if all connections are established', () => {
-  const { noteConnection, reported } = tracked('counters', 'per-second')
-  noteConnection('per-second', true)
+  const { setConnection, reported } = tracked('counters', 'per-second')
+  setConnection('per-second', true)
   expect(reported).toEqual([])
-  noteConnection('counters', true)
+  setConnection('counters', true)
   expect(reported).toEqual(['up'])
-  noteConnection('counters', false)
-  noteConnection('per-second', true)
+  setConnection('counters', false)
+  setConnection('per-second', true)
   expect(reported).toEqual(['up', 'down'])
 })
 
-test('a store that accepts connections but responds to no call is down', () => {
-  const { noteConnection, noteCircuit, reported } = tracked('counters')
-  noteConnection('counters', true)
-  noteCircuit(true)
-  noteConnection('counters', false)
-  noteConnection('counters', true)
+test('a store that accepts connections but does not respond is down', () => {
+  const { setConnection, setCircuit, reported } = tracked('counters')
+  setConnection('counters', true)
+  setCircuit(true)
+  setConnection('counters', false)
+  setConnection('counters', true)
   expect(reported).toEqual(['up', 'down'])
 })
 
 test('a successful probe proves that all connections are established', () => {
-  const { noteConnection, noteCircuit, reported } = tracked('counters', 'per-second')
-  noteCircuit(true)
-  noteConnection('counters', false)
-  noteCircuit(false)
+  const { setConnection, setCircuit, reported } = tracked('counters', 'per-second')
+  setCircuit(true)
+  setConnection('counters', false)
+  setCircuit(false)
   expect(reported).toEqual(['down', 'up'])
 })

@@ -1,15 +1,15 @@
 // Whether the counter store is available, derived from the state of its connections and of its
-// circuit breaker. Reports each change at once; sends no requests itself.
+// circuit breaker. Reports each change immediately; sends no requests.
 
 /** Tracks one store. */
 export interface StoreHealth {
-  /** A connection is established, or it is lost or failed to connect. */
-  readonly noteConnection: (name: string, isUp: boolean) => void
-  /** The circuit breaker opens, or closes after a probe of all connections succeeded. */
-  readonly noteCircuit: (isOpen: boolean) => void
+  /** Called when a connection is established, is lost or cannot be established. */
+  readonly setConnection: (name: string, isUp: boolean) => void
+  /** Called when the circuit opens, or closes after a successful probe of all connections. */
+  readonly setCircuit: (isOpen: boolean) => void
 }
 
-/** Tracks the store behind these connections; `onChange` also gets the first known state. */
+/** Tracks the store with these connections; `onChange` also receives the initial state. */
 export function trackStoreHealth(
   connections: readonly string[],
   onChange: (state: 'up' | 'down') => void,
@@ -18,20 +18,20 @@ export function trackStoreHealth(
   let isCircuitOpen = false
   let reported: 'up' | 'down' | undefined
   const update = () => {
-    const seen = [...up.values()]
-    const isDown = isCircuitOpen || seen.includes(false)
-    if (!isDown && seen.includes(undefined)) return
+    const states = [...up.values()]
+    const isDown = isCircuitOpen || states.includes(false)
+    if (!isDown && states.includes(undefined)) return
     const state = isDown ? 'down' : 'up'
     if (state === reported) return
     reported = state
     onChange(state)
   }
   return {
-    noteConnection(name, isUp) {
+    setConnection(name, isUp) {
       up.set(name, isUp)
       update()
     },
-    noteCircuit(isOpen) {
+    setCircuit(isOpen) {
       isCircuitOpen = isOpen
       if (!isOpen) for (const name of connections) up.set(name, true)
       update()

@@ -1,5 +1,5 @@
-// The rules file of a process that limits its own clients: read and parsed as a whole, or rejected
-// with all its errors.
+// The rules file of a process that limits its own clients: the file is accepted as a whole, or
+// rejected with all its faults.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseRules } from '../../limits/rules.ts'

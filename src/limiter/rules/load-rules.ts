@@ -1,5 +1,5 @@
 // The rules of the role `ratelimit`: loaded from the location in its settings, and reloaded when
-// they change.
+// the files change.
 import { requireDomain } from '../../limits/require-domain.ts'
 import type { RuleSet } from '../../limits/rule.ts'
 import { eachRule } from '../../limits/rule-tree.ts'
@@ -14,7 +14,7 @@ import type { RuleStats } from '../stats/rule-stats.ts'
 import { openRulesCopy } from './rules-copy.ts'
 import type { RuleFileConfig } from '../settings/settings.ts'
 
-/** Rules whose files are parsed in a thread, except at the start. */
+/** Rules whose files are parsed in a thread, except during startup. */
 interface WatchedRules extends RuleSource {
   /** Aborts a parse in flight. */
   stopParsing(): Promise<void>
@@ -94,7 +94,7 @@ export function watchRules(deps: {
   }
 }
 
-/** Lazy, because the caller has room for only a few of many paths. */
+/** Lazy, because the caller may use only a few of many paths. */
 function* pathsOf(rules: RuleSet): Generator<string> {
   for (const { path } of eachRule(rules)) yield path
 }

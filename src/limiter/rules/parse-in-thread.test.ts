@@ -1,5 +1,5 @@
-// Rules parsed in a thread equal those parsed in this one, decisions continue meanwhile, and a
-// thread that hangs or is stopped is an error.
+// Rules parsed in a thread equal those parsed in the main thread, decisions continue,
+// and a thread that hangs or is stopped results in an error.
 import { describe, expect, jest, test } from '@jest/globals'
 import { listRules } from '../../limits/rule-tree.ts'
 import { RuleBuilder } from '../../limits/rule-records.ts'
@@ -38,9 +38,9 @@ const fileOf = (yaml: string) => [{ name: 'rules.yaml', text: yaml }]
 describe('a set parsed in a thread', () => {
   test.each([
     ['valid', mixed],
-    ['with errors', mixed.replaceAll('minute', 'minuet')],
+    ['with faults', mixed.replaceAll('minute', 'minuet')],
     ['with warnings', `${mixed}---\na: b\n`],
-  ])('%s: equals the set parsed in this thread', async (_, yaml) => {
+  ])('%s: equals the set parsed in the main thread', async (_, yaml) => {
     const parser = createThreadParser(options)
     const [parsed, direct] = [await parser.parse(fileOf(yaml)), parseRules(fileOf(yaml), options)]
     expect(parsed).toEqual(direct)
@@ -49,7 +49,7 @@ describe('a set parsed in a thread', () => {
     }
   })
 
-  test('of 10,000 rules does not block this thread', async () => {
+  test('of 10,000 rules does not block the main thread', async () => {
     const parser = createThreadParser(options)
     await parser.parse(fileOf(mixed)) // compiles the shared code first
     const added = jest.spyOn(RuleBuilder.prototype, 'add')
@@ -77,13 +77,13 @@ describe('a set parsed in a thread', () => {
 })
 
 describe('a thread that', () => {
-  test('times out is an error', async () => {
+  test('times out results in an error', async () => {
     await expect(createThreadParser(options, 1).parse(fileOf(many))).rejects.toThrow(
       'parsing the files took longer than 1 ms',
     )
   })
 
-  test('is stopped is an error immediately', async () => {
+  test('is stopped results in an error immediately', async () => {
     const parser = createThreadParser(options)
     const parsing = parser.parse(fileOf(many))
     const failed = expect(parsing).rejects.toThrow('the thread that parses the rules stopped')

@@ -1,5 +1,5 @@
-// Parses rule files in a thread and builds the rules in this one slice by slice, so that decisions
-// continue meanwhile. Bounded in time and memory; the thread parses one set of files and exits.
+// Parses rule files in a worker thread and builds the rules in the main thread slice by slice, so
+// that decisions continue. Time and memory are bounded; the thread parses one set and exits.
 import { Worker } from 'node:worker_threads'
 import type { RuleFault } from '../../limits/rule.ts'
 import { RuleBuilder, type RuleRecord } from '../../limits/rule-records.ts'
@@ -13,7 +13,7 @@ export interface ParseTask {
   readonly recordsPerSlice: number
 }
 
-/** Messages of the thread: first the errors or the warnings, then slices; the last is empty. */
+/** Messages of the thread: first the faults or the warnings, then slices; the last is empty. */
 export type Parsed =
   | { readonly faults: readonly RuleFault[] }
   | { readonly warnings: readonly RuleFault[] }
@@ -21,14 +21,14 @@ export type Parsed =
 
 /** A parser that runs in a thread. */
 export interface ThreadParser {
-  /** Throws an Error if the thread fails or times out. */
+  /** Throws an error if the thread fails or times out. */
   parse(files: readonly RuleFile[]): Promise<ParsedRuleFiles>
-  /** Aborts the parses in flight and rejects later ones; their callers get an Error. */
+  /** Aborts the parses in flight and rejects later ones; their callers receive an error. */
   stop(): Promise<void>
 }
 
 const PARSE_MS_MAX = 60_000
-/** One slice takes this thread far less than 5 ms. */
+/** Building one slice takes far less than 5 ms. */
 const RECORDS_PER_SLICE = 50
 const HEAP_MB_MAX = 128
 
@@ -64,7 +64,7 @@ export function createThreadParser(options: ParseOptions, msMax = PARSE_MS_MAX):
 function collect(thread: Worker): Promise<ParsedRuleFiles> {
   const builder = new RuleBuilder()
   let warnings: readonly RuleFault[] = []
-  // Deferred, so that the event loop runs between two slices, however fast the thread is.
+  // Deferred, so that the event loop always runs between two slices.
   const requestNext = () => {
     setImmediate(() => {
       thread.postMessage('next')

@@ -1,4 +1,4 @@
-// Which files are rule files, by RUNTIME_*, and that a read is a consistent snapshot.
+// The rule files for values of RUNTIME_*, and that a read is a consistent snapshot.
 import { mkdir, mkdtemp, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ test('files are named from the subdirectory; other files there are ignored', asy
   expect(await names(false)).toEqual(['a.yaml', 'deep.b.yaml'])
 })
 
-describe('a read is a consistent snapshot, however fast a link is swapped', () => {
+describe('a read is a consistent snapshot, even if a link is swapped at any speed', () => {
   test.each([
     ['RUNTIME_ROOT', true],
     ['..data of a ConfigMap', false],

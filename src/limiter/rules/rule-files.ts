@@ -1,6 +1,6 @@
-// The location of the rule files, with the reference's meaning of RUNTIME_*: they are in
+// The location of the rule files, from the settings RUNTIME_* of envoyproxy/ratelimit: they are in
 // RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY, and change by a swap of the symbolic link
-// RUNTIME_ROOT or, with RUNTIME_WATCH_ROOT=false, in location. Does not parse them.
+// RUNTIME_ROOT or, with RUNTIME_WATCH_ROOT=false, in place. Does not parse the files.
 import { dirname, join, resolve } from 'node:path'
 import {
   type FileTree,
@@ -24,11 +24,11 @@ export interface RuleLocation {
 
 /** The rule files. */
 export interface RuleFiles {
-  /** The folder, for messages. */
+  /** The folder, for error messages. */
   readonly folder: string
-  /** Reads a consistent snapshot of them. Throws FileTreeError. */
+  /** Reads a consistent snapshot of the files. Throws FileTreeError. */
   read(): Promise<readonly ReadFile[]>
-  /** Their state, for `watchFiles`. Throws FileTreeError. */
+  /** The state of the files, for `watchFiles`. Throws FileTreeError. */
   readState(): Promise<string>
   /** Folders to watch, for `watchFiles`. */
   folders(): Promise<readonly string[]>
@@ -40,10 +40,10 @@ const BYTES_MAX = 16 * 1024 * 1024
 /** The rule files of a location. */
 export function ruleFilesOf(location: RuleLocation): RuleFiles {
   const { subdirectory, appDirectory, watchesRoot, ignoresDotFiles } = location
-  const root = resolve(location.root) // a trailing slash would follow the link
+  const root = resolve(location.root) // without a trailing slash, which would resolve the link
   const folder = join(root, subdirectory, appDirectory)
   const bounds = { ignoresDotFiles, filesMax: FILES_MAX, bytesMax: BYTES_MAX }
-  // Which files count and how they are named follows the reference, which depends on watchesRoot.
+  // As in envoyproxy/ratelimit, the set of files and their names depend on watchesRoot.
   const tree: FileTree = watchesRoot
     ? { ...bounds, folder: join(root, subdirectory), keyPrefix: keyPrefixOf(appDirectory) }
     : { ...bounds, folder, keyPrefix: '' }
@@ -52,9 +52,9 @@ export function ruleFilesOf(location: RuleLocation): RuleFiles {
     folder,
     async read() {
       const files = await readTree(tree)
-      // A missing folder is an error; it does not mean "no rules".
+      // A missing folder is an error, not an empty set of rules.
       if (files.length > 0 || (await isFolder(folder))) return files
-      throw new FileTreeError(folder, 'there is no such folder')
+      throw new FileTreeError(folder, 'the folder does not exist')
     },
     async readState() {
       const link = watchesRoot ? await symlinkStamp(root) : undefined

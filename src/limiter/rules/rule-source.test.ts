@@ -1,4 +1,4 @@
-// The active rules: replaced as a whole or not at all, and every rejection reported once.
+// The active rules are replaced as a whole or not at all, and each rejection is reported once.
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
@@ -76,14 +76,14 @@ describe('the first set', () => {
     const error = await open().catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(OperatorError)
     expect((error as Error).message.split('\n')).toEqual([
-      'the rules in /rules cannot be used:',
+      'Cannot load the rules in /rules:',
       'a.yaml:3: bad word is bad',
       'c.yaml:3: bad thing is bad',
     ])
     expect(rejected).toHaveLength(1)
   })
 
-  test('with very many faults is reported in a bounded number of lines', async () => {
+  test('with many faults is reported in a bounded number of lines', async () => {
     files = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`f${i}.yaml`, 'bad']))
     const { message } = (await open().catch((thrown: unknown) => thrown)) as Error
     expect(message.split('\n')).toHaveLength(52)
@@ -91,8 +91,8 @@ describe('the first set', () => {
   })
 
   test('aborts the start with the reason if it cannot be read', async () => {
-    broken = new FileTreeError('/rules', 'there is no such folder')
-    await expect(open()).rejects.toThrow(/\/rules:1: there is no such folder/)
+    broken = new FileTreeError('/rules', 'the folder does not exist')
+    await expect(open()).rejects.toThrow(/\/rules:1: the folder does not exist/)
   })
 
   test('may be invalid with mayStartWithoutRules, and load later', async () => {

@@ -1,5 +1,5 @@
-// Keeps the active rules: a new set of files replaces them as a whole if all of it is valid, and
-// changes nothing otherwise. Independent of the files' location and of the parser.
+// Holds the active rules: a new set of files replaces them as a whole if all files are valid, else
+// it is rejected. Independent of the location of the files and of the parser.
 import { createHash } from 'node:crypto'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { lengthPrefixed } from '../../limits/rule-tree.ts'
@@ -13,7 +13,7 @@ import type { RulesCopy } from './rules-copy.ts'
 export type ParsedRules =
   | {
       readonly rules: RuleSet
-      /** Warnings about valid rules that probably do not mean what was intended. */
+      /** Warnings about valid rules that are probably a mistake. */
       readonly warnings?: readonly RuleFault[]
     }
   | { readonly faults: readonly RuleFault[] }
@@ -23,13 +23,13 @@ type ReloadResult = 'loaded' | 'rejected' | 'unchanged'
 
 /** The state of the rules, for /rlconfig and health. */
 interface RuleState {
-  /** Whether any set has been valid. */
+  /** Whether a valid set was loaded since the start. */
   readonly isLoaded: boolean
   /** Number of domains with active rules. */
   readonly domains: number
-  /** When the active rules were loaded, in milliseconds since the epoch. */
+  /** Time at which the active rules were loaded, in milliseconds since the Unix epoch. */
   readonly loadedAtMs: number | undefined
-  /** Errors in the current files; empty if these are active. */
+  /** Faults in the current files; empty if their rules are active. */
   readonly faults: readonly RuleFault[]
 }
 
@@ -39,27 +39,27 @@ export interface RuleSource {
   rules(): RuleSet
   /** The state of the rules. */
   state(): RuleState
-  /** Reloads all files, after a change or SIGHUP. Never throws; overlapping calls share a run. */
+  /** Reloads all files, after a change or SIGHUP. Never throws; concurrent calls share a run. */
   reload(): Promise<ReloadResult>
 }
 
 /** Dependencies of a rule source. */
 export interface RuleSourceDeps {
-  /** The folder of the files, for messages. */
+  /** The folder of the files, for messages and log fields. */
   readonly folder: string
   /** Reads all files. Throws FileTreeError. */
   readonly readFiles: () => Promise<readonly ReadFile[]>
-  /** An Error that it throws counts as a fault; the next reload retries. */
+  /** An error that it throws counts as a fault; the next reload retries. */
   readonly parse: (files: readonly ReadFile[]) => ParsedRules | Promise<ParsedRules>
-  /** Called with rules when they become active, also at the start. */
+  /** Called with rules when they become active, also during startup. */
   readonly onLoaded: (rules: RuleSet) => void
-  /** Called with the faults of a rejected set, once per change. */
+  /** Called with the faults of a rejected set, once per change of the files. */
   readonly onRejected: (faults: readonly RuleFault[]) => void
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
   readonly nowMs: () => number
-  /** FORCE_START_WITHOUT_INITIAL_CONFIG: an invalid first set does not abort the start. */
+  /** FORCE_START_WITHOUT_INITIAL_CONFIG: an invalid first set does not abort startup. */
   readonly mayStartWithoutRules: boolean
-  /** Keeps the last valid set across restarts; absent: it is not kept. */
+  /** The copy of the last valid set, for restarts; absent: no copy is kept. */
   readonly copy?: RulesCopy
 }
 
@@ -97,7 +97,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
       log.warn({ folder, ...faultFields(warnings) }, 'rules loaded with warnings')
     return 'loaded'
   }
-  /** Bounds access to the copy: the disk may hang, and the rules do not wait for it. */
+  /** Bounds access to the copy, because the disk may hang. */
   const withTimeout = <T>(copied: Promise<T>, what: string): Promise<T | undefined> => {
     const timeout = () => new Error(`${what} took longer than ${READ_MS_MAX} ms`)
     return within<T | undefined>(READ_MS_MAX, copied, timeout).catch((err: unknown) => {
@@ -108,7 +108,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
   const logRejected = () => {
     log.error({ folder, ...faultFields(faults) }, 'rules rejected: the previous ones stay active')
   }
-  /** Activates the last valid set; returns whether there is one. */
+  /** Activates the last valid set; returns whether it exists. */
   const restore = async (): Promise<boolean> => {
     const files = copy && (await withTimeout(copy.read(), 'reading the copy of the rules'))
     const parsed = files && (await deps.parse(files))
@@ -162,7 +162,7 @@ function digestOf(files: readonly ReadFile[]): string {
   return hash.digest('hex')
 }
 
-/** Calls during a run share the next run, so that each call gets a run that started after it. */
+/** Calls during a run share the next run, so that each call waits for a run started after it. */
 function sharedRuns<T>(run: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve()
   let next: Promise<T> | undefined
@@ -170,7 +170,7 @@ function sharedRuns<T>(run: () => Promise<T>): () => Promise<T> {
     next ??= running.then(() => {
       next = undefined
       const now = run()
-      running = now.catch(() => undefined) // the caller gets the error; the next run still starts
+      running = now.catch(() => undefined) // an error does not stop the next run
       return now
     })
     return next
@@ -184,7 +184,7 @@ function faultFields(faults: readonly RuleFault[]) {
 function rejectionOf(folder: string, faults: readonly RuleFault[]): string {
   const more = faults.length - FAULTS_LISTED_MAX
   return [
-    `the rules in ${folder} cannot be used:`,
+    `Cannot load the rules in ${folder}:`,
     ...faultFields(faults).faults,
     ...(more > 0 ? [`and ${more} more`] : []),
   ].join('\n')

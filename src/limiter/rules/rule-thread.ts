@@ -1,12 +1,12 @@
-// The thread that parses rule files: sends the errors, or the rules as records, one slice per
-// request of parse-in-thread.ts.
+// The worker thread that parses rule files: sends the faults, or the rules as records, one slice
+// for each message of parse-in-thread.ts.
 import { parentPort, workerData } from 'node:worker_threads'
 import { type RuleRecord, recordsOf } from '../../limits/rule-records.ts'
 import { parseRules } from '../../limits/rules.ts'
 import type { Parsed, ParseTask } from './parse-in-thread.ts'
 
 const port = parentPort
-if (port === null) throw new Error('this file is the thread of limiter/rules/parse-in-thread.ts')
+if (port === null) throw new Error('Cannot parse rules: not started by parse-in-thread.ts')
 
 const { files, options, recordsPerSlice } = workerData as ParseTask
 const parsed = parseRules(files, options)

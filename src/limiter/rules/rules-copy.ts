@@ -1,19 +1,19 @@
-// Keeps the last valid set of rule files in a file, so that a restarted process has rules even if
-// the files are invalid by then.
+// Keeps a copy of the last valid rule files in one file, so that a restarted process has rules even
+// if the rule files are invalid.
 import { readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
 import type { ReadFile } from '../../process/file-tree.ts'
 import type { Log } from '../../telemetry/log.ts'
 
-/** The copy. No method throws: the limiter works without a copy, and logs its errors. */
+/** The copy. Its methods never throw: the limiter logs errors and works without a copy. */
 export interface RulesCopy {
-  /** The files of the last valid set; `undefined` if no set was written. */
+  /** The files of the last valid set; `undefined` if the copy does not exist or is unreadable. */
   read(): Promise<readonly ReadFile[] | undefined>
   /** Replaces the copy as a whole. */
   write(files: readonly ReadFile[]): Promise<void>
 }
 
-/** Rule files have 16 MiB at most; as JSON at most twice that, except for control characters. */
+/** Rule files have at most 16 MiB; as JSON at most twice that, except for control characters. */
 const BYTES_MAX = 32 * 1024 * 1024
 const shape = z.array(z.strictObject({ name: z.string(), text: z.string() }))
 
@@ -23,7 +23,8 @@ export function openRulesCopy(path: string, log: Pick<Log, 'warn'>): RulesCopy {
     async read() {
       try {
         const { size } = await stat(path)
-        if (size > BYTES_MAX) throw new Error(`it has ${size} bytes, ${BYTES_MAX} are allowed`)
+        if (size > BYTES_MAX)
+          throw new Error(`the file must have at most ${BYTES_MAX} bytes: it has ${size}`)
         return shape.parse(JSON.parse(await readFile(path, 'utf8')))
       } catch (err) {
         if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined

@@ -1,4 +1,4 @@
-// LOG_LEVEL of the role `ratelimit`: Curtail's levels and the reference's aliases, in any case.
+// LOG_LEVEL of the role `ratelimit`: Curtail's levels and the aliases of envoyproxy/ratelimit.
 import { z } from 'zod'
 import type { Setting } from '../../config/config.ts'
 import { logLevels } from '../../telemetry/log.ts'

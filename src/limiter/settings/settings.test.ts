@@ -1,4 +1,5 @@
-// The reference's settings: defaults, accepted values, and a reason for unsupported features.
+// The settings of envoyproxy/ratelimit: defaults, accepted values, and a reason for unsupported
+// features.
 import { describe, expect, test } from '@jest/globals'
 import { ConfigError, type Environment, parseConfig, type Settings } from '../../config/config.ts'
 import { unsupportedSettings } from './unsupported-settings.ts'
@@ -31,7 +32,7 @@ function problemsOf(env: Environment): readonly string[] {
   return []
 }
 
-test('an empty environment gives the reference’s defaults', () => {
+test('an empty environment results in the defaults of envoyproxy/ratelimit', () => {
   expect(parseConfig(all, {})).toMatchObject({
     RUNTIME_ROOT: '/srv/runtime_data/current',
     RUNTIME_SUBDIRECTORY: '',
@@ -58,7 +59,7 @@ test('an empty environment gives the reference’s defaults', () => {
   })
 })
 
-test('accepts the environment of the reference’s examples', () => {
+test('accepts the environment of the examples of envoyproxy/ratelimit', () => {
   const env = {
     USE_STATSD: 'true',
     STATSD_HOST: 'statsd',
@@ -81,7 +82,7 @@ test('accepts the environment of the reference’s examples', () => {
   })
 })
 
-test('settings for memcache, xDS or DogStatsD abort the start, each with a reason', () => {
+test('settings for memcache, xDS or DogStatsD abort startup, each with a reason', () => {
   const env = {
     BACKEND_TYPE: 'memcache',
     MEMCACHE_HOST_PORT: 'localhost:11211',

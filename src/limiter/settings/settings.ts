@@ -1,5 +1,5 @@
-// The settings of the role `ratelimit` for rules, responses and statistics, with the reference's
-// names and defaults. Those of Redis, gRPC and HTTP are in the modules of these.
+// The settings of the role `ratelimit` for rules, responses and statistics, with the names and
+// defaults of envoyproxy/ratelimit. The settings of Redis, gRPC and HTTP are in those modules.
 import { z } from 'zod'
 import type { ConfigOf, Setting } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
@@ -9,11 +9,11 @@ import { rateLimitLogLevelSetting } from './log-level-setting.ts'
 import { integerSetting, portSetting, stringSetting } from '../../config/settings.ts'
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
-const NO_EFFECT = 'accepted for the reference’s sake, without effect'
+const NO_EFFECT = 'accepted for compatibility, without effect'
 
-/** The location of the rule files, and how they are loaded. */
+/** The location of the rule files and the options of loading them. */
 export const ruleFileSettings = {
-  CONFIG_TYPE: onlySetting('source of the rules', 'FILE', 'rules come from files alone, not xDS'),
+  CONFIG_TYPE: onlySetting('source of the rules', 'FILE', 'rules are read only from files'),
   RUNTIME_ROOT: stringSetting(
     'folder of the rule files, or a symbolic link to it',
     '/srv/runtime_data/current',
@@ -28,7 +28,7 @@ export const ruleFileSettings = {
     'whether rules are reloaded only when RUNTIME_ROOT, if it is a symbolic link, is swapped',
     true,
   ),
-  MERGE_DOMAIN_CONFIG: flagSetting('whether several files may name the same domain', false),
+  MERGE_DOMAIN_CONFIG: flagSetting('whether several files may define the same domain', false),
   FORCE_START_WITHOUT_INITIAL_CONFIG: flagSetting(
     'whether to start although the first set of rules has a fault',
     false,
@@ -49,28 +49,28 @@ export const limitSettings = {
   BACKEND_TYPE: onlySetting(
     'store of the counters',
     'redis',
-    'counters live in Redis alone, not in memcache',
+    'counters are stored only in Redis, not in memcache',
   ),
   SHADOW_MODE: flagSetting('whether every call is admitted, and only counted', false),
   QUOTA_MODE: flagSetting(
-    'whether every rule is a quota: a call is denied only if all its rules are over their limit',
+    'whether every rule is a quota: a call is denied only if all its quotas are exhausted',
     false,
   ),
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: flagSetting(
-    'whether hits of a denied call count nowhere, in rules without deny_consumes',
+    'whether the hits of a denied call are not counted, in rules without deny_consumes',
     false,
   ),
   LOCAL_CACHE_SIZE_IN_BYTES: integerSetting(
     'memory of the deny cache, which decides without Redis; 0 = none',
     { min: 0, max: 999_999_999, fallback: 0 },
   ),
-  EXPIRATION_JITTER_MAX_SECONDS: integerSetting(`${NO_EFFECT}: counters expire when they are due`, {
+  EXPIRATION_JITTER_MAX_SECONDS: integerSetting(`${NO_EFFECT}: counters expire without jitter`, {
     min: 0,
     max: 999_999_999,
     fallback: 300,
   }),
   LIMIT_REPLICAS: integerSetting(
-    'processes that share each limit while Redis is unavailable and each counts locally',
+    'number of processes that share each limit while Redis is slow or unavailable',
     { min: 1, max: 10_000, fallback: 1 },
   ),
   LIMIT_DEADLINE_MS: integerSetting(
@@ -82,11 +82,11 @@ export const limitSettings = {
 /** Headers and metadata of responses. */
 export const responseSettings = {
   LIMIT_RESPONSE_HEADERS_ENABLED: flagSetting(
-    'whether responses have the limit, what remains and the reset as headers',
+    'whether responses have the limit, the remaining hits and the reset as headers',
     false,
   ),
   LIMIT_LIMIT_HEADER: headerSetting('header of the limit', 'RateLimit-Limit'),
-  LIMIT_REMAINING_HEADER: headerSetting('header of what remains', 'RateLimit-Remaining'),
+  LIMIT_REMAINING_HEADER: headerSetting('header of the remaining hits', 'RateLimit-Remaining'),
   LIMIT_RESET_HEADER: headerSetting('header of the seconds to the reset', 'RateLimit-Reset'),
   RESPONSE_DYNAMIC_METADATA: flagSetting(
     'whether responses have the request and its rules’ metadata as dynamic metadata',
@@ -98,7 +98,7 @@ export const responseSettings = {
   ),
 } as const
 
-/** Exports of statistics; /metrics on the admin port always has them. */
+/** Exports of statistics, in addition to /metrics on the admin port. */
 export const statisticsSettings = {
   NEAR_LIMIT_RATIO: numberSetting('share of a limit above which hits count as near it', {
     min: 0,
@@ -124,13 +124,13 @@ export const statisticsSettings = {
   PROMETHEUS_PATH: urlPathSetting('path of that page', '/metrics'),
 } as const
 
-/** The log, also with the reference's level names. */
+/** The settings of the log. */
 export const logSettings = {
   LOG_LEVEL: rateLimitLogLevelSetting,
   LOG_FORMAT: choiceSetting(`${NO_EFFECT}: the log is JSON lines`, ['text', 'json'], 'json'),
 } as const
 
-/** The reference's tracing settings; Curtail uses only the standard OTEL_* names. */
+/** The tracing settings of envoyproxy/ratelimit; Curtail uses only the standard OTEL_* names. */
 export const tracingSettings = {
   TRACING_ENABLED: flagSetting(`${NO_EFFECT}: OTEL_EXPORTER_OTLP_ENDPOINT enables tracing`, false),
   TRACING_SERVICE_NAME: stringSetting(`${NO_EFFECT}: see OTEL_SERVICE_NAME`, 'RateLimit'),
@@ -151,7 +151,7 @@ export const tracingSettings = {
 /** The values of `ruleFileSettings`. */
 export type RuleFileConfig = ConfigOf<typeof ruleFileSettings>
 
-/** A setting of the reference with one supported value; any other value aborts the start. */
+/** A setting of envoyproxy/ratelimit with one supported value; other values abort startup. */
 function onlySetting<T extends string>(about: string, only: T, reason: string): Setting<T> {
   return {
     about,

@@ -1,12 +1,12 @@
-// Settings of the reference for unsupported features: setting one aborts the start with a reason,
-// instead of having no effect.
+// Settings of envoyproxy/ratelimit for unsupported features: setting one aborts startup with a
+// reason, instead of having no effect.
 import { z } from 'zod'
 import type { Setting } from '../../config/config.ts'
 
-const MEMCACHE = 'counters live in Redis alone, not in memcache'
-const XDS = 'rules come from files alone, not xDS'
-const DOGSTATSD = 'statistics go to statsd and Prometheus, not DogStatsD'
-const MAPPER = 'the names of our Prometheus metrics are fixed, see docs/metrics.md'
+const MEMCACHE = 'counters are stored only in Redis, not in memcache'
+const XDS = 'rules are read only from files'
+const DOGSTATSD = 'statistics are exported to statsd and Prometheus, not to DogStatsD'
+const MAPPER = 'the names of Prometheus metrics are fixed, see docs/metrics.md'
 
 /** Settings that must be unset. */
 export const unsupportedSettings = {
@@ -38,13 +38,13 @@ export const unsupportedSettings = {
   USE_DOG_STATSD_MOGRIFIERS: unsupported(DOGSTATSD),
   PROMETHEUS_MAPPER_YAML: unsupported(MAPPER),
   PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS: unsupportedFlag(
-    'times are seconds, as Prometheus wants them',
+    'times are in seconds, the base unit of Prometheus',
   ),
 } as const
 
 function unsupported(reason: string): Setting<undefined> {
   return {
-    about: 'not taken',
+    about: 'not supported',
     allowed: `unset, since ${reason}`,
     fallback: 'unset',
     schema: z.undefined(),
@@ -54,7 +54,7 @@ function unsupported(reason: string): Setting<undefined> {
 /** A flag that may also be false. */
 function unsupportedFlag(reason: string): Setting<undefined> {
   return {
-    about: 'not taken',
+    about: 'not supported',
     allowed: `unset or false, since ${reason}`,
     fallback: 'unset',
     schema: z

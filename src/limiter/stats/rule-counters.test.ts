@@ -1,5 +1,5 @@
-// The reference's arithmetic of hits within, near and over a limit; no counter decreases, whatever
-// the decision is.
+// The arithmetic of envoyproxy/ratelimit for hits within, near and beyond a limit. No counter
+// decreases, for any decision.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { algorithms } from '../../limits/algorithms.ts'
@@ -47,8 +47,8 @@ describe('hits of one call, by the limit, the count after it and the hits', () =
     [20, 5, 3, 3, 0, 0],
     [8, 7, 2, 2, 1, 0], // partly near
     [20, 19, 3, 3, 3, 0],
-    [20, 22, 3, 0, 1, 2], // partly over, the rest near
-    [20, 22, 7, 0, 4, 2], // partly below the threshold, near and over
+    [20, 22, 3, 0, 1, 2], // partly beyond, the others near
+    [20, 22, 7, 0, 4, 2], // partly below the threshold, near and beyond
     [10, 30, 3, 0, 0, 3],
     [1, 1, 1, 1, 1, 0],
     [0, 1, 1, 0, 0, 1],
@@ -60,7 +60,7 @@ describe('hits of one call, by the limit, the count after it and the hits', () =
   })
 })
 
-test('peeks and refunds count nothing, even over the limit', () => {
+test('peeks and refunds are not counted, even beyond the limit', () => {
   for (const hits of [0, -1, -5])
     expect(Object.values(countersOf(hitsAt({ capacity: 10, after: 12, hits })))).toEqual([
       0, 0, 0, 0, 0, 0,
@@ -99,7 +99,7 @@ test('the threshold has single precision, as in the reference', () => {
   expect(counters.near_limit).toBe(1)
 })
 
-test('hits denied by a limit that does not count them are all over it', () => {
+test('hits denied by a limit that does not count them are all beyond it', () => {
   const decision = { admitted: false, remaining: 3, over: 5, capacity: 10 }
   const call = { ...decision, hits: 5, isShadow: false, isFromDenyCache: false }
   expect(countersOf(call)).toMatchObject({ total: 5, over: 5, near: 0, within: 0 })
@@ -136,7 +136,7 @@ test('for any decision, no counter decreases and no hit counts twice', () => {
   )
 })
 
-test('in random histories of every algorithm, all hits are within, over or near', () => {
+test('in random histories of every algorithm, all hits are within, near or beyond it', () => {
   const steps = fc.array(
     fc.record({
       waitUs: fc.integer({ min: 0, max: 2_000_000 }),

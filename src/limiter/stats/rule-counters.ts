@@ -1,20 +1,20 @@
-// The counters of one rule, with the reference's names and its arithmetic: which of a call's hits
-// were within the limit, near it or over it. Decides nothing; no counter ever decreases.
+// The counters of one rule, with the names and the arithmetic of envoyproxy/ratelimit: the hits of
+// calls that were within the limit, near it or beyond it. No counter ever decreases.
 
-/** A call's hits at one limit, and how they were decided. */
+/** The hits of a call at one limit and their decision. */
 export interface CountedHits {
-  /** Requested hits; peeks and refunds count nothing. */
+  /** Requested hits; peeks and refunds are not counted. */
   readonly hits: number
   readonly admitted: boolean
   /** Hits that would still be admitted. */
   readonly remaining: number
-  /** How many of the hits were beyond the limit. */
+  /** Number of hits beyond the limit. */
   readonly over: number
-  /** The most that a window admits, or a bucket's burst. */
+  /** Maximum hits per window, or the burst of a bucket. */
   readonly capacity: number
-  /** Whether the rule denies nothing. */
+  /** Whether the rule is in shadow mode. */
   readonly isShadow: boolean
-  /** Whether the deny cache denied it, without the store. */
+  /** Whether the deny cache denied the hits, without the store. */
   readonly isFromDenyCache: boolean
 }
 
@@ -49,7 +49,7 @@ export class RuleCounters implements Readonly<Record<RuleCount, number>> {
     this.#nearRatio = Math.fround(nearRatio)
   }
 
-  /** Counts a call's hits. */
+  /** Counts the hits of a call. */
   record(counted: CountedHits): void {
     const { hits } = counted
     if (hits <= 0) return
@@ -65,18 +65,18 @@ export class RuleCounters implements Readonly<Record<RuleCount, number>> {
     this.near_limit += Math.max(0, Math.min(hits, used - this.#nearThreshold(capacity)))
   }
 
-  /** Hits beyond the limit are over it; those below it may be near it. */
+  /** Hits beyond the limit count as over it; the others may be near it. */
   #recordOver({ hits, over, capacity, isShadow, isFromDenyCache }: CountedHits): void {
-    // `over` is 0 if a cost-0 check was denied for hits that another limit denied: all are beyond.
+    // `over` is 0 if the check had cost 0, because another limit denied the call: all are beyond.
     const beyond = over > 0 && !isFromDenyCache ? Math.min(hits, over) : hits
     this.over_limit += beyond
-    const room = Math.max(0, capacity - this.#nearThreshold(capacity))
-    this.near_limit += Math.min(hits - beyond, room)
+    const nearMax = Math.max(0, capacity - this.#nearThreshold(capacity))
+    this.near_limit += Math.min(hits - beyond, nearMax)
     if (isFromDenyCache) this.over_limit_with_local_cache += hits
     if (isShadow) this.shadow_mode += beyond
   }
 
-  /** In single precision as in the reference, so that both count the same hits. */
+  /** In single precision, like the reference, so that both count the same hits. */
   #nearThreshold(capacity: number): number {
     return Math.floor(Math.fround(Math.fround(capacity) * this.#nearRatio))
   }

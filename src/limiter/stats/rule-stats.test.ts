@@ -1,4 +1,4 @@
-// Bounds of the limiter's statistics whatever clients send, and the exported names.
+// The bounds of the limiter's statistics for any requests, and the exported names.
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { Registry } from 'prom-client'
 import { CollectedCounter } from '../../telemetry/collected-counter.ts'
@@ -31,7 +31,7 @@ describe('bounds', () => {
     expect(stats.countersOf('d.k_999').total_hits).toBe(995)
   })
 
-  test('active rules get counters, even if values of requests came first', () => {
+  test('active rules have counters, even if values of requests were counted first', () => {
     for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
     const kept = stats.countersOf('d.k_0')
     stats.declareRules(['d.a', 'd.b', 'd.c'])
@@ -161,7 +161,7 @@ describe('Prometheus', () => {
     globalShadowMode: named('ratelimit_service_global_shadow_mode'),
   }
 
-  test('rules have the reference’s labels; `rule` has the components that it drops', async () => {
+  test('rules have the labels of envoyproxy/ratelimit, and the whole path as `rule`', async () => {
     collectStats(stats, metrics)
     stats.countersOf('d.a_1.b_2.c_3').record(hit)
     stats.countersOf('d.a_1.b_2.c_4').record(hit)
@@ -177,7 +177,7 @@ describe('Prometheus', () => {
     expect(page).toContain('ratelimit_service_config_load_error 0')
   })
 
-  test('a flood of values creates less than 1,000 series', async () => {
+  test('a flood of values creates fewer than 1,000 series', async () => {
     const flooded = new RuleStats({ nearLimitRatio: 0.8 })
     collectStats(flooded, metrics)
     for (let i = 0; i < 20_000; i++) {

@@ -1,4 +1,4 @@
-// The limiter's statistics, by rule and in total, in bounded memory whatever clients send. Counting
+// The statistics of the limiter, by rule and in total, in bounded memory for any requests. Counting
 // only updates numbers; the exporters read them.
 import { RuleCounters } from './rule-counters.ts'
 import { Timings } from './timings.ts'
@@ -10,7 +10,7 @@ export interface ServiceCounts {
   globalShadowMode: number
   /** Failed calls of the store. */
   redisError: number
-  /** Calls that could not be decided. */
+  /** Calls that failed without a decision. */
   serviceError: number
   totalRequests: number
 }
@@ -19,13 +19,13 @@ export interface ServiceCounts {
 export interface RuleStatsOptions {
   /** NEAR_LIMIT_RATIO. */
   readonly nearLimitRatio: number
-  /** Metric paths with their own counters; the others share one. Default: 110. */
+  /** Maximum number of metric paths with their own counters; the others share one. @default 110 */
   readonly pathsMax?: number
-  /** Unknown domains with their own counter; the others share one. Default: 20. */
+  /** Maximum number of unknown domains with their own counter; the others share one. @default 20 */
   readonly domainsMax?: number
 }
 
-/** The path of the shared counters, for paths beyond the bounds. */
+/** The path of the counters that all paths beyond the bound share. */
 export const OTHER_PATH = '__other__'
 
 /** With six series per path, a scrape of this process stays below 1,000 series. */
@@ -50,7 +50,7 @@ export class RuleStats {
   readonly #pathsMax: number
   readonly #domainsMax: number
   readonly #other: RuleCounters
-  /** By the path before sanitizing; several paths may have the same counters. */
+  /** By the unsanitized path; several paths may have the same counters. */
   readonly #byPath = new Map<string, RuleCounters>()
   readonly #bySanitizedPath = new Map<string, RuleCounters>()
   /** The sanitized paths of the active rules. */
@@ -65,7 +65,7 @@ export class RuleStats {
   }
 
   /**
-   * The counters of a metric path such as `domain.key_value`, or the shared ones beyond the bound.
+   * The counters of a metric path such as `domain.key_value`; beyond the bound, the shared ones.
    * Callers may keep them while the rules of the path are active.
    */
   countersOf(path: string): RuleCounters {
@@ -73,7 +73,7 @@ export class RuleStats {
   }
 
   /**
-   * Reserves counters for the paths of a new set of rules, before values of requests use up the
+   * Reserves counters for the paths of a new set of rules, before values of requests exhaust the
    * bound. Drops the counters of removed rules.
    */
   declareRules(paths: Iterable<string>): void {
@@ -100,8 +100,8 @@ export class RuleStats {
   /** Counts a call for a domain without rules. */
   countUnknownDomain(domain: string): void {
     const sanitized = sanitizedPathOf(domain)
-    const isKnown = this.#unknownDomains.has(sanitized)
-    const name = isKnown || this.#unknownDomains.size < this.#domainsMax ? sanitized : OTHER_PATH
+    const hasCounter = this.#unknownDomains.has(sanitized)
+    const name = hasCounter || this.#unknownDomains.size < this.#domainsMax ? sanitized : OTHER_PATH
     this.#unknownDomains.set(name, (this.#unknownDomains.get(name) ?? 0) + 1)
   }
 
@@ -117,7 +117,7 @@ export class RuleStats {
     return this.#other.total_hits === 0 ? own : [...own, this.#other]
   }
 
-  /** Numbers of calls for unknown domains. */
+  /** The number of calls for each unknown domain. */
   listUnknownDomains(): readonly (readonly [domain: string, calls: number])[] {
     return [...this.#unknownDomains]
   }
@@ -132,16 +132,16 @@ export class RuleStats {
 
   /** Finds or creates the counters of a path that is not in `#byPath`. */
   #find(path: string): RuleCounters {
-    // At the bound a short path costs only this look-up, so that a flood of values stays cheap.
+    // At the bound, a short path costs only this lookup, so that a flood of values stays cheap.
     if (this.#isFull() && isShort(path)) return this.#bySanitizedPath.get(path) ?? this.#other
     const sanitized = sanitizedPathOf(path)
-    const known = this.#bySanitizedPath.get(sanitized)
-    if (known === undefined && this.#isFull()) return this.#other
-    const counters = known ?? this.#createCounters(sanitized)
+    const existing = this.#bySanitizedPath.get(sanitized)
+    if (existing === undefined && this.#isFull()) return this.#other
+    const counters = existing ?? this.#createCounters(sanitized)
     this.#bySanitizedPath.set(sanitized, counters)
-    // A long path is sanitized at each look-up, because `#byPath` keeps no long strings.
-    const hasRoom = this.#byPath.size < 2 * this.#pathsMax
-    if (isShort(path) && hasRoom) this.#byPath.set(copyOf(path), counters)
+    // A long path is sanitized at each lookup, because `#byPath` stores no long strings.
+    const isBelowMax = this.#byPath.size < 2 * this.#pathsMax
+    if (isShort(path) && isBelowMax) this.#byPath.set(copyOf(path), counters)
     return counters
   }
 }
@@ -152,14 +152,14 @@ function isShort(path: string): boolean {
 
 const IPV4 = /\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}/g
 
-/** Replaces what has a meaning in statsd: `:`, `|`, control characters, dots of IPv4 addresses. */
+/** Replaces characters with a meaning in statsd: `:`, `|`, controls, and dots of IPv4 addresses. */
 export function sanitizedPathOf(path: string): string {
   const short = isShort(path) ? path : path.slice(0, PATH_CHARACTERS_MAX)
   const plain = short.replace(/[:|\p{Cc}\u2028\u2029]/gu, '_')
   return copyOf(plain.replace(IPV4, (address) => address.replaceAll('.', '_')))
 }
 
-/** Copies a string, so that a slice does not retain the longer string it comes from. */
+/** Copies a string, because a slice would retain the longer string that contains it. */
 function copyOf(value: string): string {
   return Buffer.from(value).toString()
 }

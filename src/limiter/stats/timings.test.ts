@@ -4,18 +4,18 @@ import { Timings } from './timings.ts'
 
 test('returns the times since a reading, oldest first', () => {
   const times = new Timings()
-  expect(times.since(0)).toEqual({ values: [], seen: 0 })
+  expect(times.since(0)).toEqual({ values: [], total: 0 })
   for (const ms of [1, 2, 3]) times.observe(ms)
-  expect(times.since(0)).toEqual({ values: [1, 2, 3], seen: 3 })
-  expect(times.since(2)).toEqual({ values: [3], seen: 1 })
-  expect(times.since(3)).toEqual({ values: [], seen: 0 })
+  expect(times.since(0)).toEqual({ values: [1, 2, 3], total: 3 })
+  expect(times.since(2)).toEqual({ values: [3], total: 1 })
+  expect(times.since(3)).toEqual({ values: [], total: 0 })
 })
 
 test('keeps only the last times, and counts all', () => {
   const times = new Timings()
   for (let ms = 1; ms <= 10_000; ms++) times.observe(ms)
-  const { values, seen } = times.since(1000)
-  expect(seen).toBe(9000)
+  const { values, total } = times.since(1000)
+  expect(total).toBe(9000)
   expect(values).toHaveLength(512)
   expect([values[0], values.at(-1)]).toEqual([9489, 10_000])
   expect(times.summary()).toMatchObject({ count: 10_000, mean: 5000.5, max: 10_000, p50: 9744 })

@@ -1,11 +1,11 @@
 // Durations of calls: their count, sum and maximum, and the last 512 values. Observing a value
 // writes a few numbers and allocates nothing.
 
-/** The times since the last reading, of which only the last ones are kept. */
+/** The times since a previous sample, of which at most 512 are kept. */
 export interface TimingSample {
   readonly values: readonly number[]
-  /** How many were observed. */
-  readonly seen: number
+  /** Number of observed times. */
+  readonly total: number
 }
 
 /** The result of `summary`, in milliseconds. */
@@ -19,7 +19,7 @@ export interface TimingSummary {
 
 const KEPT_MAX = 512
 
-/** Times of one kind, in milliseconds. */
+/** Durations of one kind, in milliseconds. */
 export class Timings {
   count = 0
   #sum = 0
@@ -36,11 +36,11 @@ export class Timings {
 
   /** The times after the first `count` ones, oldest first. */
   since(count: number): TimingSample {
-    const seen = Math.max(0, this.count - count)
-    const kept = Math.min(seen, KEPT_MAX)
+    const total = Math.max(0, this.count - count)
+    const kept = Math.min(total, KEPT_MAX)
     const from = this.count - kept
     return {
-      seen,
+      total,
       values: Array.from({ length: kept }, (_, i) => this.#kept[(from + i) % KEPT_MAX] ?? 0),
     }
   }

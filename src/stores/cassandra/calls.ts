@@ -1,6 +1,6 @@
 // Runs statements on the driver's client: each within its deadline, each failure as a StoreError
-// that is counted and, rate-limited, logged. Statements that need a majority of replicas fail at
-// once while no majority responds. Tracks the statements in flight.
+// that is counted and, rate-limited, logged. Statements that need a majority of replicas fail
+// immediately while no majority responds. Tracks the statements in flight.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import type { Client } from 'cassandra-driver'
@@ -35,7 +35,7 @@ interface ResultSet {
   readonly info: { readonly isSchemaInAgreement?: boolean }
 }
 
-/** A kind of statement with its deadline queue, metric series and count of timed-out statements. */
+/** A statement kind with its deadline queue, metric series and count of timed-out statements. */
 interface Run extends StatementRun {
   readonly deadlines: DeadlineQueue
   readonly okSeconds: { observe(seconds: number): void }
@@ -70,7 +70,7 @@ function checkSendable(given: { kind: string; run: Run; watch: Watch }): void {
 }
 
 /** Removes a completed statement's deadline; `false` if the statement had timed out before. */
-function completeInTime(run: Run, deadline: ReturnType<DeadlineQueue['add']>): boolean {
+function completeWithinDeadline(run: Run, deadline: ReturnType<DeadlineQueue['add']>): boolean {
   if (run.deadlines.remove(deadline)) return true
   run.timedOut--
   return false
@@ -81,7 +81,7 @@ export function rowsOf({ rows }: ResultSet): readonly Row[] {
   return rows ?? NO_ROWS
 }
 
-/** What running statements needs. */
+/** Dependencies of the calls. */
 interface CallsDeps {
   readonly client: Client
   readonly metrics: CassandraMetrics
@@ -120,7 +120,7 @@ export function createCalls(given: CallsDeps) {
         if (run.needsMajority && run.deadlineMs >= SUSPECT_DEADLINE_MS_MIN) {
           majority.noteFailure(startedMs)
         }
-        failed(new Error(`no answer after ${Math.round(performance.now() - startedMs)} ms`))
+        failed(new Error(`no response after ${Math.round(performance.now() - startedMs)} ms`))
       })
       inFlight++
       // No intermediate promise: on this hot path it would cost more than the rest of the function.
@@ -129,14 +129,14 @@ export function createCalls(given: CallsDeps) {
           settled()
           const nowMs = performance.now()
           if (run.needsMajority) majority.noteSuccess(nowMs)
-          if (!completeInTime(run, deadline)) return
+          if (!completeWithinDeadline(run, deadline)) return
           run.okSeconds.observe((nowMs - startedMs) / 1000)
           resolve(result as ResultSet)
         },
         (cause: unknown) => {
           settled()
           if (run.needsMajority && failureOf(cause) !== 'defect') majority.noteFailure(startedMs)
-          if (completeInTime(run, deadline)) failed(cause)
+          if (completeWithinDeadline(run, deadline)) failed(cause)
         },
       )
     })

@@ -107,7 +107,7 @@ export function openCassandra(given: CassandraOptions): Cassandra {
         await watch.stop()
         await leakFree.shutdown()
       }
-      const timeoutError = () => new Error('connections to Cassandra did not close in time')
+      const timeoutError = () => new Error('connections not closed within the deadline')
       await within(CLOSE_MS_MAX, closed(), timeoutError).catch((err: unknown) => {
         log.warn({ err }, 'Cassandra connections not closed cleanly')
       })

@@ -34,7 +34,7 @@ export const expectedSettings: readonly ExpectedSetting[] = [
     setting: 'storage_compatibility_mode',
     wanted: 'NONE',
     isGood: (value) => value === 'NONE',
-    costs: 'links that would end after 2038-01-19 cannot be stored: creating them fails',
+    costs: 'links that expire after 2038-01-19 cannot be stored: creating them fails',
   },
   {
     setting: 'commitlog_sync',
@@ -43,19 +43,19 @@ export const expectedSettings: readonly ExpectedSetting[] = [
     costs:
       'a node acknowledges writes that its log does not have yet: when the processes of a ' +
       'majority of replicas crash within the sync period (no power loss is needed), ' +
-      'acknowledged links are lost, and their aliases can be claimed again for another target',
+      'acknowledged links are lost, and their aliases can be claimed for another target',
   },
   {
     setting: 'disk_failure_policy',
     wanted: 'stop, die or best_effort',
     isGood: (value) => value !== 'ignore',
-    costs: 'a node whose disk fails continues to respond, with links missing',
+    costs: 'a node whose disk fails continues to respond, without some links',
   },
   {
     setting: 'commit_failure_policy',
     wanted: 'stop, stop_commit or die',
     isGood: (value) => value !== 'ignore',
-    costs: 'a node that cannot write its log goes on acknowledging what it may lose',
+    costs: 'a node that cannot write its log continues to acknowledge writes that it may lose',
   },
   {
     setting: 'cas_contention_timeout',
@@ -75,7 +75,7 @@ export const expectedSettings: readonly ExpectedSetting[] = [
     setting: 'hinted_handoff_enabled',
     wanted: 'true',
     isGood: (value) => value === 'true',
-    costs: 'a replica that was down gets the writes it missed only by repair',
+    costs: 'a replica that was down receives the missed writes only by repair',
   },
 ]
 

@@ -58,7 +58,7 @@ export function createCassandraCodeStore(cassandra: CassandraSession): CodeStore
       const values = [BigInt(from + 1), writerId, pool, BigInt(from), BigInt(from)]
       const [row] = await cassandra.execute('lwt', CLAIM, values)
       if (!wasApplied(row)) return readExisting(pool)
-      // Report this claim, even if other writers have claimed more since.
+      // Reports this claim, even if other writers have claimed more since.
       return { ...(await readAfter(cassandra, pool)), claimed: from + 1, writerId }
     },
     async readBlock({ pool, seq }) {
@@ -72,7 +72,7 @@ export function createCassandraCodeStore(cassandra: CassandraSession): CodeStore
   }
 }
 
-/** Every pool, in one query that sees every resolved write. Throws StoreError. */
+/** Every pool, in one query that returns every resolved write. Throws StoreError. */
 export async function readPools(cassandra: CassandraSession): Promise<PoolRecord[]> {
   const rows = await cassandra.execute('scan', READ_POOLS)
   const pools = rows.map((row) => {
@@ -115,7 +115,7 @@ async function readAfter(cassandra: CassandraSession, pool: string): Promise<Poo
     return await read('serial-read') // longer deadline: a successful claim should not be lost
   } catch (cause) {
     if (!(cause instanceof StoreError)) throw cause
-    throw new StoreError('a pool was changed but not read again', { outcome: 'unknown', cause })
+    throw new StoreError('a pool was changed but not re-read', { outcome: 'unknown', cause })
   }
 }
 
@@ -152,13 +152,13 @@ async function takeNumber(cassandra: CassandraSession, pool: string): Promise<nu
   const rows = await cassandra.execute('scan', READ_NUMBERS)
   const owners = new Map(rows.map((row) => [integerOf(row['pool_number']), stringOf(row['pool'])]))
   for (let number = 0; number < POOL_NUMBERS; number++) {
-    const knownOwner = owners.get(number)
+    const recordedOwner = owners.get(number)
     const owner =
-      knownOwner ?? (await retryUnknown(() => tryTakeNumber(cassandra, { number, pool })))
+      recordedOwner ?? (await retryUnknown(() => tryTakeNumber(cassandra, { number, pool })))
     if (owner === pool) return number
   }
   throw new OperatorError(
-    `pool ${pool} cannot be made: at most ${POOL_NUMBERS} pools may ever have been made`,
+    `pool ${pool} cannot be created: a keyspace has at most ${POOL_NUMBERS} pools in its lifetime`,
   )
 }
 

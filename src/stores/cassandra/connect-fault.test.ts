@@ -31,7 +31,7 @@ test.each([
   ],
   [
     'the password is wrong',
-    of({ a: withCode('refused', 'ECONNREFUSED'), b: new errors.AuthenticationError('bad') }),
+    of({ a: withCode('connect', 'ECONNREFUSED'), b: new errors.AuthenticationError('bad') }),
     {
       kind: 'credentials',
       sentence: `Cassandra rejects ${login}: use those of a role that may log in`,
@@ -54,7 +54,7 @@ test.each([
     new errors.ResponseError(0x2200, "Keyspace 'curtail' does not exist"),
     {
       kind: 'keyspace',
-      sentence: 'unknown keyspace curtail in Cassandra yet: run curtail migrate',
+      sentence: 'unknown keyspace curtail in Cassandra: run curtail migrate',
     },
   ],
   [
@@ -62,7 +62,7 @@ test.each([
     of({ a: withCode('self-signed certificate', 'SELF_SIGNED_CERT_IN_CHAIN') }),
     {
       kind: 'tls',
-      sentence: 'TLS with Cassandra fails: self-signed certificate (CASSANDRA_TLS_CA)',
+      sentence: 'TLS with Cassandra failed: self-signed certificate (CASSANDRA_TLS_CA)',
     },
   ],
   [

@@ -63,7 +63,7 @@ function keyspaceFault(
   { keyspace }: CassandraPlan,
 ): ConnectFault | undefined {
   if (code !== 0x2200 || !/keyspace .* does not exist/i.test(message)) return undefined
-  const sentence = `unknown keyspace ${keyspace} in Cassandra yet: run curtail migrate`
+  const sentence = `unknown keyspace ${keyspace} in Cassandra: run curtail migrate`
   return { kind: 'keyspace', sentence }
 }
 
@@ -71,7 +71,7 @@ function tlsFault(code: unknown, message: string): ConnectFault | undefined {
   const isTls =
     typeof code === 'string' && /^(ERR_(TLS|SSL|OSSL)|EPROTO|CERT_|UNABLE_|SELF_|DEPTH_)/.test(code)
   if (!isTls) return undefined
-  return { kind: 'tls', sentence: `TLS with Cassandra fails: ${message} (CASSANDRA_TLS_CA)` }
+  return { kind: 'tls', sentence: `TLS with Cassandra failed: ${message} (CASSANDRA_TLS_CA)` }
 }
 
 function unreachableFault(

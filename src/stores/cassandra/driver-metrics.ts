@@ -35,7 +35,7 @@ const retryKinds = {
   other: 'onOtherErrorRetry',
 } as const
 
-/** Counts what the driver reports, instead of emitting it. */
+/** Counts the driver's events instead of emitting them. */
 export class DriverMetrics extends driver.DefaultMetrics {
   readonly #responses: { observe(seconds: number): void }
 

@@ -7,8 +7,8 @@ export type Failure = FailedOutcome | 'defect'
 
 /**
  * Error codes with which a server rejects a statement before executing it: bad credentials and
- * errors in the statement itself. "Unavailable" (0x1000) and "overloaded" (0x1001) are not among
- * them: a server also returns both after deciding a claim, while committing it.
+ * errors in the statement itself. "Unavailable" (0x1000) and "overloaded" (0x1001) are not
+ * included: a server also returns both after deciding a claim, while committing it.
  */
 const NOT_EXECUTED: ReadonlySet<unknown> = new Set([
   0x0100, // bad credentials
@@ -16,7 +16,7 @@ const NOT_EXECUTED: ReadonlySet<unknown> = new Set([
   0x2100, // unauthorized
   0x2200, // invalid
   0x2300, // configuration
-  0x2400, // exists already
+  0x2400, // already exists
   0x2500, // unprepared
 ])
 

@@ -58,7 +58,7 @@ function intentOf(row: Row): Intent {
   const createdAtMs = timeMsOf(row['created_at'])
   const { short_code: code, body_hash: bodyHash } = row
   if (writerId === null || createdAtMs === null || code == null || bodyHash == null)
-    throw new StoreError('an intent is just ending', { outcome: 'unknown' })
+    throw new StoreError('an intent is just expiring', { outcome: 'unknown' })
   return {
     keyHash: stringOf(row['key_hash']),
     bodyHash: stringOf(bodyHash),

@@ -16,7 +16,7 @@ const TTL_SECONDS_MAX = 630_720_000
 /** A TTL of 0 means no expiry. */
 const NO_TTL = 0
 
-/** The writer of a row without a writer id: no claimer has it. */
+/** The writer of a row without a writer id; no claimer has this id. */
 const NO_WRITER = ''
 
 const COLUMNS =
@@ -32,7 +32,7 @@ const INSERT = `INSERT INTO links (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 const SAME_STATE = 'writer_id = ? AND deleted_at = null AND disabled_at = ? AND change_id = ?'
 const SET_DISABLED = `UPDATE links USING TTL ? SET disabled_at = ?, change_id = ?
   WHERE short_code = ? IF ${SAME_STATE}`
-// Every cell that stays is rewritten, because each has its own TTL.
+// Every remaining cell is rewritten, because each has its own TTL.
 const ERASE = `UPDATE links USING TTL ${NO_TTL} SET long_url = null, deleted_at = ?,
   change_id = ?, writer_id = ?, created_at = ?, expires_at = ?, creator_id = ?, disabled_at = ?
   WHERE short_code = ? IF ${SAME_STATE}`

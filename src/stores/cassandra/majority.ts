@@ -1,5 +1,5 @@
 // Whether a majority of replicas responds: the circuit breaker of every statement that needs one.
-// A failed statement, a node change or an idle period makes the majority suspect. Probes through
+// A failed statement, a node change or an idle period marks the majority as suspect. Probes through
 // several nodes then decide, because a single node may be partitioned from the others.
 import { setImmediate as turn } from 'node:timers/promises'
 import { pause, type Pause } from '../../resilience/deadline.ts'

@@ -15,7 +15,7 @@ function listing(read: () => Promise<readonly Row[]>) {
 }
 
 function rejection(code: number): StoreError {
-  const cause = Object.assign(new Error('refused'), { name: 'ResponseError', code })
+  const cause = Object.assign(new Error('rejected'), { name: 'ResponseError', code })
   return new StoreError('no', { outcome: 'not-done', cause })
 }
 

@@ -137,13 +137,13 @@ function createLock(cassandra: CassandraSession, keyspace: string) {
       for (let attempts = 0; !(await isHeldAfter(insert, [holder])); attempts++) {
         if (attempts === 0) onWait()
         if (signal.aborted || performance.now() > deadlineMs)
-          throw new StoreError('another is migrating', { outcome: 'not-done' })
+          throw new StoreError('another migration is running', { outcome: 'not-done' })
         await pause(LOCK_RETRY_MS, signal)
       }
     },
     async renew() {
       if (await isHeldAfter(renew, [holder, holder])) return
-      throw new StoreError('another process has started to migrate meanwhile', {
+      throw new StoreError('the migration lock was lost to another process', {
         outcome: 'not-done',
       })
     },

@@ -49,6 +49,6 @@ export async function ownPool(
 function ownerIn(row: Row | undefined): { readonly owner: string | undefined } {
   const owner: unknown = row?.['owner']
   if (owner != null && typeof owner !== 'string')
-    throw new StoreError('the owner of a pool is no text', { outcome: 'not-done' })
+    throw new StoreError('the owner of a pool is not a string', { outcome: 'not-done' })
   return { owner: owner ?? undefined }
 }

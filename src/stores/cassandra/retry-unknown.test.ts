@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import { retryUnknown, type Attempted } from './retry-unknown.ts'
 
-const failed = (outcome: FailedOutcome) => new StoreError('no answer', { outcome })
+const failed = (outcome: FailedOutcome) => new StoreError('no response', { outcome })
 
 /** An attempt that returns these outcomes in turn, then the last one for ever. */
 function attempts(...outcomes: readonly (Attempted<string> | Error)[]) {
@@ -27,7 +27,7 @@ test('retryUnknown() retries a conflict and an unknown outcome', async () => {
   expect(count()).toBe(4)
 })
 
-test('retryUnknown() aborts at once if nothing was done', async () => {
+test('retryUnknown() aborts immediately if nothing was done', async () => {
   const { attempt, count } = attempts(failed('not-done'))
   await expect(retryUnknown(attempt)).rejects.toMatchObject({ outcome: 'not-done' })
   expect(count()).toBe(1)

@@ -1,5 +1,5 @@
 // Retries a conditional change while its outcome is unknown or a concurrent change preceded it.
-// Bounded in attempts and in time.
+// Bounded in attempts and duration.
 import { pause, type Pause } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 
@@ -35,7 +35,7 @@ export async function retryUnknown<T>(
       last = error
     }
   }
-  throw new StoreError('Cassandra did not settle a change in time', {
+  throw new StoreError('Cassandra did not settle a change within the deadline', {
     outcome: wasUnknown ? 'unknown' : 'not-done',
     cause: last,
   })

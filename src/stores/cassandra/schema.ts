@@ -28,7 +28,7 @@ const SMALL = `compaction = {'class': 'UnifiedCompactionStrategy', 'scaling_para
 
 /** Repair must propagate deletions to every replica within this time. */
 const GRACE_SECONDS = 10 * DAY_SECONDS
-/** Rows that only expire need no more than the time that hints are kept for a node that is down. */
+/** Rows that only expire need as long as hints are kept for a node that is down. */
 const EXPIRING_GRACE_SECONDS = 6 * HOUR_SECONDS
 
 /** Every step, in order. */
@@ -47,7 +47,7 @@ export const migrations: readonly Migration[] = [
         disabled_at timestamp,
         deleted_at timestamp
       ) WITH ${READ_OFTEN} AND gc_grace_seconds = ${GRACE_SECONDS}
-        AND comment = 'written by conditional writes alone'`,
+        AND comment = 'written only by conditional writes'`,
       `CREATE TABLE IF NOT EXISTS KEYSPACE.code_pools (
         pool text PRIMARY KEY,
         pool_number int,
@@ -59,19 +59,19 @@ export const migrations: readonly Migration[] = [
         low_water bigint,
         target bigint
       ) WITH ${SMALL} AND gc_grace_seconds = ${GRACE_SECONDS}
-        AND comment = 'written by conditional writes alone'`,
+        AND comment = 'written only by conditional writes'`,
       `CREATE TABLE IF NOT EXISTS KEYSPACE.code_pool_numbers (
         pool_number int PRIMARY KEY,
         pool text
       ) WITH ${SMALL} AND gc_grace_seconds = ${GRACE_SECONDS}
-        AND comment = 'each number is given once and never again'`,
+        AND comment = 'each number is assigned at most once'`,
       `CREATE TABLE IF NOT EXISTS KEYSPACE.code_blocks (
         pool text,
         seq bigint,
         codes blob,
         PRIMARY KEY ((pool, seq))
       ) WITH ${WRITTEN_OFTEN} AND gc_grace_seconds = ${GRACE_SECONDS}
-        AND comment = 'a block goes when it is claimed'`,
+        AND comment = 'a block is deleted after its claim'`,
       `CREATE TABLE IF NOT EXISTS KEYSPACE.idempotent_creates (
         key_hash text PRIMARY KEY,
         body_hash text,
@@ -85,7 +85,7 @@ export const migrations: readonly Migration[] = [
   },
   {
     version: 2,
-    about: 'the last change of a link, so that an older one on its way comes too late',
+    about: 'the id of the last change of a link, so that a delayed older change does not apply',
     statements: ['ALTER TABLE KEYSPACE.links ADD IF NOT EXISTS change_id uuid'],
   },
 ]
@@ -109,8 +109,8 @@ export function createMigrationsTable(keyspace: string): string {
 
 function tableId(keyspace: string): string {
   const hash = createHash('sha256').update(`curtail ${keyspace}.schema_migrations`).digest('hex')
-  const part = (from: number, to: number) => hash.slice(from, to)
-  return `${part(0, 8)}-${part(8, 12)}-5${part(13, 16)}-8${part(17, 20)}-${part(20, 32)}`
+  const digits = (from: number, to: number) => hash.slice(from, to)
+  return `${digits(0, 8)}-${digits(8, 12)}-5${digits(13, 16)}-8${digits(17, 20)}-${digits(20, 32)}`
 }
 
 /** The statement that creates a keyspace. */

@@ -25,7 +25,7 @@ function optionalString(about: string, { secret = false } = {}): Setting<string 
 /** Settings of every role that uses Cassandra. */
 export const cassandraSettings = {
   CASSANDRA_CONTACT_POINTS: {
-    about: 'hosts of Cassandra that are asked first',
+    about: 'contact points of Cassandra',
     allowed: `1 to ${HOSTS_MAX} names or addresses without ports, separated by commas`,
     fallback: 'required',
     schema: z
@@ -45,7 +45,7 @@ export const cassandraSettings = {
     schema: z.string().regex(dcName),
   },
   CASSANDRA_KEYSPACE: {
-    about: 'keyspace of our tables',
+    about: 'keyspace of the tables',
     allowed: 'a lower-case letter and up to 47 more, digits or _',
     fallback: 'curtail',
     schema: z
@@ -56,13 +56,11 @@ export const cassandraSettings = {
   },
   CASSANDRA_USERNAME: optionalString('user name'),
   CASSANDRA_PASSWORD: optionalString('password of CASSANDRA_USERNAME', { secret: true }),
-  CASSANDRA_TLS_CA: optionalString(
-    'PEM file of the authorities of Cassandra’s certificates: TLS on',
-  ),
+  CASSANDRA_TLS_CA: optionalString('PEM file of the CA of Cassandra’s certificates; enables TLS'),
   CASSANDRA_TLS_CERT: optionalString('PEM file of the client certificate for Cassandra'),
-  CASSANDRA_TLS_KEY: optionalString('PEM file of its key'),
+  CASSANDRA_TLS_KEY: optionalString('PEM file of the key of CASSANDRA_TLS_CERT'),
   CASSANDRA_SERIAL: {
-    about: 'whether claims are settled in the local data center or across all',
+    about: 'whether claims are settled in the local data center or across all data centers',
     allowed: 'local or global',
     fallback: 'local',
     schema: z
@@ -163,7 +161,7 @@ function loginProblemsOf({
   if ((username === undefined) === (password === undefined)) return []
   const [missing, given] =
     username === undefined ? ['USERNAME', 'PASSWORD'] : ['PASSWORD', 'USERNAME']
-  return [`CASSANDRA_${missing} is required beside CASSANDRA_${given}: a string`]
+  return [`CASSANDRA_${missing} is required if CASSANDRA_${given} is set: a string`]
 }
 
 const pem = z.string().includes('-----BEGIN ')
@@ -183,9 +181,9 @@ function tlsOf(config: ConfigOf<typeof tlsSettings>): {
       return undefined
     }
   }
-  const needs = (name: keyof typeof tlsSettings, beside: keyof typeof tlsSettings) => {
-    if (config[beside] !== undefined && config[name] === undefined)
-      problems.push(`${name} is required beside ${beside}: a file`)
+  const needs = (name: keyof typeof tlsSettings, given: keyof typeof tlsSettings) => {
+    if (config[given] !== undefined && config[name] === undefined)
+      problems.push(`${name} is required if ${given} is set: a file`)
   }
   needs('CASSANDRA_TLS_CA', 'CASSANDRA_TLS_CERT')
   needs('CASSANDRA_TLS_KEY', 'CASSANDRA_TLS_CERT')

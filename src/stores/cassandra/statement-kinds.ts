@@ -1,5 +1,5 @@
 // The kinds of statements: the consistency level, deadline and driver retries of each. The driver
-// never retries a claim: only the store can tell its own claim from another's.
+// never retries a claim: only the store can distinguish its own claim from another's.
 import { errors, ExecutionProfile, policies, type QueryOptions, types } from 'cassandra-driver'
 import type { CassandraPlan } from './settings.ts'
 
@@ -9,7 +9,7 @@ export type StatementKind =
   | 'lwt'
   /** A read that first decides every conditional write in flight. */
   | 'serial-read'
-  /** A read by key that sees every write resolved before it. */
+  /** A read by key that returns every write resolved before it. */
   | 'majority-read'
   /** A read by key from one replica, which may miss the latest writes. */
   | 'replica-read'
@@ -57,7 +57,7 @@ class RetryUnlessTimedOut extends policies.retry.RetryPolicy {
 /** The profiles of the driver's client. */
 export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): ExecutionProfile[] {
   const serialConsistency = isGlobal ? level.serial : level.localSerial
-  // Only a read across data centers sees every commit across data centers.
+  // Only a read across data centers returns every commit across data centers.
   const majority = isGlobal ? level.quorum : level.localQuorum
   const retry = new RetryUnlessTimedOut()
   const never = new policies.retry.FallthroughRetryPolicy()
@@ -78,9 +78,9 @@ export function profilesOf({ isGlobal }: Pick<CassandraPlan, 'isGlobal'>): Execu
 
 function runOf(
   executionProfile: StatementKind,
-  how: { deadlineMs: number; isIdempotent?: boolean; prepare?: boolean },
+  run: { deadlineMs: number; isIdempotent?: boolean; prepare?: boolean },
 ): StatementRun {
-  const { deadlineMs, isIdempotent = false, prepare = true } = how
+  const { deadlineMs, isIdempotent = false, prepare = true } = run
   const needsMajority = executionProfile !== 'replica-read' && executionProfile !== 'schema'
   return { options: { executionProfile, isIdempotent, prepare }, deadlineMs, needsMajority }
 }

@@ -27,7 +27,7 @@ test('a statement of a traced request has a span without its values', async () =
   expect(spans.recorded[1]).toEqual({
     name: 'SELECT links',
     within: 'GET',
-    isEnded: true,
+    isClosed: true,
     attributes: {
       'db.system.name': 'cassandra',
       'db.query.text': 'SELECT long_url FROM links WHERE short_code = ?',
@@ -48,5 +48,5 @@ test.each([
   const spans = recordSpans()
   const traced = traceStatements(() => Promise.reject(error), spans)
   await expect(inRequest(spans, () => traced('lwt', 'UPDATE links SET a = ?'))).rejects.toBe(error)
-  expect(spans.recorded[1]).toMatchObject({ name: 'UPDATE links', failure: kind, isEnded: true })
+  expect(spans.recorded[1]).toMatchObject({ name: 'UPDATE links', failure: kind, isClosed: true })
 })

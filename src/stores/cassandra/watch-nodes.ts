@@ -16,7 +16,7 @@ interface NodeWatchOptions {
   readonly log: Pick<Log, 'info' | 'warn'>
   /** Sends probes to some nodes; `undefined` for a session outside the keyspace. */
   readonly probe: ((majority: MajorityWatch) => void) | undefined
-  /** Called when no majority responds: statements that need one can fail at once. */
+  /** Called when no majority responds: statements that need one can fail immediately. */
   readonly onMajorityLost: () => void
   readonly onState: ((state: StoreState) => void) | undefined
 }
@@ -106,13 +106,13 @@ export function watchNodes(options: NodeWatchOptions): NodeWatch {
 function createNodeLog({ metrics, log }: Pick<NodeWatchOptions, 'metrics' | 'log'>) {
   let upBefore: ReadonlySet<string> | undefined
   return {
-    /** Returns whether any node wentDown down or cameUp up. */
+    /** Returns whether any node went down or came up. */
     update(hosts: readonly Host[]): boolean {
       const upNow = new Set(hosts.filter((host) => host.isUp()).map(({ address }) => address))
       const before = upBefore ?? new Set<string>()
       const isFirst = upBefore === undefined
       upBefore = upNow
-      const counts = { up: upNow.size, known: hosts.length }
+      const counts = { up: upNow.size, nodes: hosts.length }
       const cameUp = [...upNow].filter((address) => !before.has(address))
       const wentDown = [...before].filter((address) => !upNow.has(address))
       metrics.cassandraNodeChanges.labels('up').inc(cameUp.length)

@@ -40,7 +40,7 @@ test('a second refresh waits for the first, and then runs once', async () => {
   expect(steps).toHaveLength(2)
 })
 
-test('the next step of the current refresh runs at once', () => {
+test('the next step of the current refresh runs immediately', () => {
   const { control, steps } = patchedControl()
   void control._refresh()
   void control._refresh('hosts')

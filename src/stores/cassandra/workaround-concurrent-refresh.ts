@@ -1,4 +1,4 @@
-// Workaround for cassandra-driver 4.10: when it loses its control connection twice at once, two
+// Workaround for cassandra-driver 4.10: when it loses its control connection twice in a row, two
 // refreshes run concurrently, one replaces the other's connection, and the other's rejection is
 // unhandled, which would crash the process. This runs one refresh at a time and retries a failed
 // one. A refresh that completes after shutdown has discovered nodes that must be closed.
@@ -39,7 +39,7 @@ export function serializeRefreshes(
       do {
         isPending = false
         await refresh()
-      } while (mustRefreshAgain() && !isClosed())
+      } while (isOutdated() && !isClosed())
     } catch (err) {
       log.debug({ err }, 'Cassandra control connection not reconnected')
       if (!isClosed()) setTimeout(() => void start(), RETRY_MS).unref()
@@ -48,6 +48,6 @@ export function serializeRefreshes(
       if (isClosed()) onRefreshAfterClose()
     }
   }
-  const mustRefreshAgain = () => isPending
+  const isOutdated = () => isPending
   control._refresh = (hosts) => (hosts === undefined ? start() : refresh(hosts))
 }

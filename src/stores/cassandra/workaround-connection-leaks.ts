@@ -1,5 +1,5 @@
-// Workaround for cassandra-driver 4.10, which leaks connections that reconnect for ever, even after
-// shutdown: to nodes it removed, to nodes discovered during shutdown, and by discarded control
+// Workaround for cassandra-driver 4.10, which leaks connections that reconnect even after shutdown:
+// to nodes it removed, to nodes discovered during shutdown, and by discarded control
 // connections.
 import type { Client, Host } from 'cassandra-driver'
 import type { Log } from '../../telemetry/log.ts'
@@ -22,7 +22,7 @@ export interface LeakFreeClient {
 interface ControlConnection extends RefreshableControl {
   readonly connection: { close(): unknown } | null
   readonly hosts: { values(): readonly HostWithPool[] }
-  /** Tries the contact points in turn; called again if the connection it got is unusable. */
+  /** Tries the contact points in turn; called a second time if its connection is unusable. */
   _borrowFirstConnection(contactPoints: unknown): Promise<void>
   shutdown(): void
 }
@@ -38,7 +38,7 @@ export function preventConnectionLeaks(
   { log, isClosed }: LeakPreventionOptions,
 ): LeakFreeClient {
   const { controlConnection: control } = client
-  if (control === undefined) throw new Error('the driver has no control connection to mend')
+  if (control === undefined) throw new Error('the driver has no control connection to patch')
   let isShutDown = false
   const shutDownHosts = async () => {
     control.connection?.close()

@@ -80,7 +80,7 @@ export function createMemoryCounterStore({
   }
 }
 
-/** The state of an unexpired counter; an expired one stays so if the clock goes backwards. */
+/** The state of an unexpired counter; an expired one stays so if the clock is set back. */
 function liveState(stored: Counter | undefined, atUs: number): CounterState | undefined {
   if (stored === undefined || stored.expiresAtUs > atUs) return stored?.state
   stored.expiresAtUs = EXPIRED

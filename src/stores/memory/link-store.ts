@@ -34,7 +34,7 @@ export function createMemoryLinkStore(): LinkStore & SweptStore {
         longUrl: null,
         deletedAtMs: link.deletedAtMs ?? deletedAtMs,
       })),
-    deleteEnded({ beforeMs, max }) {
+    deleteExpired({ beforeMs, max }) {
       const expired = [...links.values()].filter(
         (link) =>
           link.deletedAtMs === null && link.expiresAtMs !== null && link.expiresAtMs < beforeMs,

@@ -7,10 +7,10 @@ import { type Call, decodeReply, encodeCalls } from './count-wire.ts'
 import type { RedisConnection } from './connection.ts'
 import { countScript, countScriptSha } from './script.ts'
 
-/** A batch with this many counts is sent at once. */
+/** A batch with this many counts is sent immediately. */
 const BATCH_SIZE_MAX = 128
 
-/** With this many calls in flight, further calls fail at once. */
+/** With this many calls in flight, further calls fail immediately. */
 export const CALLS_IN_FLIGHT_MAX = 10_000
 
 interface PendingCall {
@@ -76,7 +76,7 @@ export function createBatches(options: {
   return {
     add(slot, call) {
       if (inFlight >= CALLS_IN_FLIGHT_MAX) {
-        const message = `${inFlight} calls wait for Redis already`
+        const message = `${inFlight} calls are already waiting for Redis`
         return Promise.reject(new StoreError(message, { outcome: 'not-done' }))
       }
       inFlight++

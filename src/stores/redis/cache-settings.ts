@@ -19,7 +19,7 @@ const FORM = [
 const urlSetting: Setting<ParsedTarget> = {
   about: 'shared cache of links',
   allowed: FORM,
-  fallback: 'none, it is required',
+  fallback: 'required',
   secret: true,
   schema: z
     .string()

@@ -1,5 +1,5 @@
 // A connection to Redis: standalone, behind Sentinel or Cluster. Reconnects within half a second of
-// Redis's recovery; until then commands fail at once. Queues nothing and retries nothing.
+// Redis's recovery; until then commands fail immediately. Queues nothing and retries nothing.
 import type { ConnectionOptions } from 'node:tls'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { configureSentinelConnections } from './workaround-sentinel-connections.ts'
@@ -34,7 +34,7 @@ export interface RedisTls {
   readonly isHostChecked: boolean
 }
 
-/** Called once when the connection is lost or fails, and once when it is ready again. */
+/** Called once when the connection is lost or fails, and once when it has reconnected. */
 export interface RedisWatch {
   readonly onDown: (error: Error) => void
   readonly onUp: () => void
@@ -58,7 +58,7 @@ export interface RedisConnection {
   putIfAbsent(entry: { key: string; value: string; ms: number }): Promise<boolean>
   /** On a Cluster all keys must be of one slot. */
   del(keys: readonly string[]): Promise<unknown>
-  /** Closes at once. */
+  /** Closes immediately. */
   close(): void
 }
 
@@ -90,7 +90,7 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     isDown = false
     watch.onUp()
   })
-  // Behind Sentinel the driver stops for good if a failover occurs while it looks up the master.
+  // Behind Sentinel the driver stops permanently if a failover occurs while it looks up the master.
   let reconnectTimer: NodeJS.Timeout | undefined
   client.on('end', () => {
     if (isClosed) return
@@ -120,7 +120,7 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
   }
 }
 
-/** The first retries follow almost at once, later ones after at most RETRY_MS_MAX. */
+/** The first retries have almost no delay, later ones at most RETRY_MS_MAX. */
 function retryDelayMs(attempt: number): number {
   const maxMs = Math.min(RETRY_MS_MAX, 10 * 2 ** Math.min(attempt, 10))
   return Math.round(maxMs * (0.5 + Math.random() / 2))

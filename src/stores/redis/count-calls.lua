@@ -1,8 +1,8 @@
--- The main part of the script: counts the hits of several calls in sequence, each call as in
+-- The main body of the script: counts the hits of several calls in sequence, each call as in
 -- limits/decide-together.ts. Reads every counter at the start and writes the changed ones at the
 -- end, so that the calls of a batch share both.
 -- ARGV: the time in microseconds, or '' for the server's clock; the number of limits; per limit
--- algorithm, requests, window, burst, parts per hit, parts per microsecond, deny_consumes, veto;
+-- algorithm, requests, window, burst, units per hit, units per microsecond, deny_consumes, veto;
 -- then per call the number of counts, and per count its limit and its cost. KEYS: one per count.
 -- Reply: per count remaining, reset, over, wait (0 = admitted, -1 = never), and last the time;
 -- a duration beyond COUNT_MAX, 142 years, is returned and stored as COUNT_MAX.
@@ -22,8 +22,8 @@ for number = 1, tonumber(argv[2]) do
     requests = tonumber(argv[at + 1]),
     window = tonumber(argv[at + 2]),
     burst = tonumber(argv[at + 3]),
-    hit_parts = tonumber(argv[at + 4]),
-    drain_parts = tonumber(argv[at + 5]),
+    hit_units = tonumber(argv[at + 4]),
+    drain_units = tonumber(argv[at + 5]),
     deny_consumes = argv[at + 6] == '1',
     veto = argv[at + 7],
   }
@@ -31,10 +31,10 @@ for number = 1, tonumber(argv[2]) do
 end
 
 -- MGET returns nil for values that are not strings; a log's list is read on demand.
-local KEYS_AT_ONCE = 1000
+local KEYS_PER_CALL = 1000
 local values = {}
-for from = 1, #keys, KEYS_AT_ONCE do
-  local some = redis.call('MGET', unpack(keys, from, math.min(#keys, from + KEYS_AT_ONCE - 1)))
+for from = 1, #keys, KEYS_PER_CALL do
+  local some = redis.call('MGET', unpack(keys, from, math.min(#keys, from + KEYS_PER_CALL - 1)))
   for i = 1, #some do
     values[from + i - 1] = some[i]
   end
@@ -71,7 +71,7 @@ local function state_of(place, key, limit)
 end
 
 local decisions = {}
--- Decides `count` counts whose arguments follow `from`. With `call_is_denied`, omits the hits that
+-- Decides `count` counts, with arguments after `from`. With `call_is_denied`, omits the hits that
 -- a denied call does not consume. Returns the changed counters, and whether the call is denied.
 local function decide(count, from, place, call_is_denied)
   local draft, is_denied, together, denied_together = {}, false, 0, 0
@@ -126,7 +126,7 @@ local function write_log(log, ttl)
   local hit, to_write = string.format('%.0f', log.newest), log.added
   while to_write > 0 do
     local hits = {}
-    for i = 1, math.min(to_write, KEYS_AT_ONCE) do
+    for i = 1, math.min(to_write, KEYS_PER_CALL) do
       hits[i] = hit
     end
     redis.call('RPUSH', log.key, unpack(hits))

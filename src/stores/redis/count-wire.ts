@@ -2,7 +2,7 @@
 // which is fully validated.
 import type { Decision, Limit } from '../../limits/algorithm.ts'
 import type { CounterHits } from '../../limits/counter-store.ts'
-import { partsOf } from '../../limits/token-bucket.ts'
+import { bucketUnitsOf } from '../../limits/token-bucket.ts'
 
 /** The counts of one call: hits, each for one counter. */
 export type Call = readonly CounterHits[]
@@ -54,9 +54,9 @@ function limitArguments({ algorithm, limit, veto }: CounterHits): readonly strin
   let numbers = numbersOfLimit.get(limit)
   if (numbers === undefined) {
     const { requests, windowUs, burst, denyConsumes } = limit
-    const { hitParts, drainParts } = partsOf(limit)
-    const parts = [requests, windowUs, burst, hitParts, drainParts, denyConsumes ? 1 : 0]
-    numbers = parts.map(String)
+    const { hitUnits, drainUnits } = bucketUnitsOf(limit)
+    const fields = [requests, windowUs, burst, hitUnits, drainUnits, denyConsumes ? 1 : 0]
+    numbers = fields.map(String)
     numbersOfLimit.set(limit, numbers)
   }
   return [algorithm.name, ...numbers, veto]
@@ -67,7 +67,7 @@ export function decodeReply(reply: unknown, calls: readonly Call[]): Decision[][
   const decisions = calls.reduce((sum, call) => sum + call.length, 0)
   const numbers = decisions * NUMBERS_PER_DECISION + 1
   if (!Array.isArray(reply) || reply.length !== numbers) {
-    throw new Error(`the reply is no list of ${numbers} numbers`)
+    throw new Error(`the reply is not a list of ${numbers} numbers`)
   }
   const decidedAtUs = wholeNumber(reply[numbers - 1])
   let at = 0
@@ -99,5 +99,5 @@ function decodeDecision(reply: readonly unknown[], at: number, decidedAtUs: numb
 
 function wholeNumber(value: unknown): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
-  throw new Error(`the reply holds ${typeof value} ${String(value)} in place of a number`)
+  throw new Error(`the reply contains ${typeof value} ${String(value)} instead of a number`)
 }

@@ -3,7 +3,7 @@
 // limits per Redis: it is then split into concurrent groups, and the hits that other groups have
 // counted for a denied call are refunded.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
-import { type CounterHits, type CounterStore, partOf } from '../../limits/counter-store.ts'
+import { type CounterHits, type CounterStore, subsetOf } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
 import { within } from '../../resilience/deadline.ts'
@@ -113,7 +113,7 @@ async function countInGroups(
   const decisions: Decision[] = new Array<Decision>(counts.length)
   const runGroup = async ([group, places]: readonly [number, number[]]) => {
     const ofGroup = places.flatMap((place) => counts[place] ?? [])
-    const counted = partOf(ofGroup, counts)
+    const counted = subsetOf(ofGroup, counts)
     const decided = await countGroup(group, counted)
     decided.forEach((decision, at) => {
       decisions[places[at] ?? 0] = decision

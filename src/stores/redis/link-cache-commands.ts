@@ -15,7 +15,7 @@ export const COMMAND_MS_MAX = 50
 /** The maximum number of keys that share a command. */
 const KEYS_MAX = 128
 
-/** With this many commands in flight, further commands fail at once. */
+/** With this many commands in flight, further commands fail immediately. */
 export const COMMANDS_IN_FLIGHT_MAX = 10_000
 
 /** Commands behind a circuit breaker. */
@@ -112,7 +112,7 @@ function createCallLimit() {
     /** Counts a command. Throws StoreError if too many are in flight. */
     start() {
       if (inFlight >= COMMANDS_IN_FLIGHT_MAX) {
-        const message = `${inFlight} commands wait for the link cache already`
+        const message = `${inFlight} commands are already waiting for the link cache`
         throw new StoreError(message, { outcome: 'not-done' })
       }
       inFlight++

@@ -95,7 +95,7 @@ test.each([
   '-1 https://example.com/',
   '9999999999999999 https://example.com/',
   ` https://example.com/${'a'.repeat(2048 - 19)}`,
-])('%j is invalid whatever its checksum', (rest) => {
+])('%j is invalid with any checksum', (rest) => {
   expect(decodeEntry(CODE, forged('T', `${CODE} ${rest}`))).toEqual(invalid('format'))
 })
 
@@ -110,7 +110,7 @@ test('the longest target that may be stored is read, with a checksum that starts
   for (const code of padded) expect(kindOf(code, encodeEntry(code, undefined))).toBe('negative')
 })
 
-test('no value makes it throw or decodes to an invalid target', () => {
+test('no value throws or decodes to an invalid target', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.constantFrom('T', 'N'), (value, kind) => {
       const decoded = decodeEntry(CODE, forged(kind, `${CODE} ${value}`))

@@ -8,7 +8,7 @@ import { TARGET_LENGTH_MAX } from '../../links/target-url.ts'
 /**
  * The key prefix. It may change only together with every pod that invalidates: during a rolling
  * upgrade old and new pods share one Redis, and a pod that deletes keys with another prefix would
- * leave a disabled target in the cache. The version is therefore part of the value.
+ * leave a disabled target in the cache. The value therefore contains the version.
  */
 const KEY_PREFIX = 'curtail:link:1:'
 

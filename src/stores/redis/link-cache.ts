@@ -1,5 +1,5 @@
 // The shared link cache in Redis: readers fill it with a lease, writers invalidate it. Each step is
-// one atomic command, so it is correct for any number of processes, however slow they are;
+// one atomic command, so it is correct for any number and speed of processes;
 // test/model/cache.test.ts verifies it. Never reads from replicas.
 import { randomUUID } from 'node:crypto'
 import { type CacheResult, type LinkCache, lifeMsOf, LEASE_MS } from '../../links/link-cache.ts'

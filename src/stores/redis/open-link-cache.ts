@@ -1,5 +1,5 @@
 // Opens the shared link cache on its own Redis connection. Never waits for Redis: while Redis is
-// unavailable, every call fails at once with StoreError.
+// unavailable, every call fails immediately with StoreError.
 import type { LinkCache } from '../../links/link-cache.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'

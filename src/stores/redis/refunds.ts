@@ -13,7 +13,7 @@ export interface CountedGroup {
 
 /**
  * Hits are not refunded within this time, or a tenth of the window if shorter, before their window
- * ends: the refund could arrive in the next window and reduce its hits.
+ * closes: the refund could arrive in the next window and reduce its hits.
  */
 const REFUND_US_MIN = 100_000
 

@@ -1,5 +1,5 @@
 // The Lua script that counts hits, concatenated at startup from the .lua files in this folder: one
-// per algorithm, then the main part.
+// per algorithm, then the main body.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { COUNT_MAX } from '../../limits/algorithm.ts'

@@ -74,10 +74,10 @@ test('every problem has one line without secrets', () => {
     REDIS_TLS_CLIENT_KEY: noPem,
   }
   expect(problemsOf(secret)).toEqual([
-    'REDIS_TLS_CLIENT_CERT is required beside REDIS_TLS_CLIENT_KEY: a file',
+    'REDIS_TLS_CLIENT_CERT is required if REDIS_TLS_CLIENT_KEY is set: a file',
     'REDIS_TLS_CACERT must name a readable file in PEM: current value is /nowhere',
     `REDIS_TLS_CLIENT_KEY must name a readable file in PEM: current value is ${noPem}`,
-    'REDIS_AUTH is set, and REDIS_URL names a password too: choose one',
+    'REDIS_AUTH is set, and REDIS_URL also contains a password: remove one',
     `REDIS_PERSECOND_URL must be ${nodes}: current value is hidden`,
   ])
 })
@@ -86,6 +86,6 @@ test('settings without effect are described as such', () => {
   const rendered = renderSettings(redisSettings)
   expect(rendered).toMatch(/REDIS_POOL_SIZE +has no effect: one connection carries all calls/)
   expect(rendered).toMatch(
-    /REDIS_STARTUP_MAX_INTERVAL +has no effect: the start never waits for Redis/,
+    /REDIS_STARTUP_MAX_INTERVAL +has no effect: startup never waits for Redis/,
   )
 })

@@ -13,14 +13,14 @@ import { parseTarget, redisTypes, socketTypes, targetForm } from './target.ts'
 const TIMEOUT = { min: '10ms', max: '1m', fallback: '1s' }
 
 const NO_EFFECT = 'has no effect: one connection carries all calls'
-const NO_WAIT = 'has no effect: the start never waits for Redis'
+const NO_WAIT = 'has no effect: startup never waits for Redis'
 
 /** Settings of one Redis; their names start with `REDIS_` or `REDIS_PERSECOND_`. */
 function poolSettings(of: string) {
   return {
-    socketType: keywordSetting(`how ${of} is reached`, {
+    socketType: keywordSetting(`socket type of ${of}`, {
       keywords: socketTypes,
-      fallback: 'unix where the address is a path, else tcp',
+      fallback: 'unix if the address is a path, else tcp',
     }),
     type: keywordSetting(`deployment of ${of}`, { keywords: redisTypes, fallback: 'SINGLE' }),
     url: optionalString(
@@ -29,8 +29,8 @@ function poolSettings(of: string) {
     ),
     auth: optionalString(`password of ${of}, or user:password`, true),
     sentinelAuth: optionalString(`password of its sentinels, or user:password`, true),
-    tls: flagSetting(`whether ${of} is reached over TLS`, false),
-    timeout: durationSetting(`bound of connecting to ${of} and of each call`, TIMEOUT),
+    tls: flagSetting(`whether ${of} uses TLS`, false),
+    timeout: durationSetting(`timeout of connecting to ${of} and of each call`, TIMEOUT),
   }
 }
 
@@ -39,10 +39,7 @@ const perSecond = poolSettings('the Redis for limits per second')
 
 const ignored = {
   poolSize: integerSetting(NO_EFFECT, { min: 1, max: 999_999, fallback: 10 }),
-  window: stringSetting(
-    'has no effect: the calls of one turn of the event loop share a script',
-    '0',
-  ),
+  window: stringSetting('has no effect: the calls of one event-loop turn share a script', '0'),
   limit: integerSetting(NO_EFFECT, { min: 0, max: 999_999, fallback: 0 }),
   parallelism: integerSetting('has no effect: the slots of a call are called in parallel', {
     min: 0,
@@ -66,9 +63,9 @@ export const redisSettings = {
     'file of the CA certificates that verify Redis, for every Redis',
   ),
   REDIS_TLS_CLIENT_CERT: optionalString('file of the client certificate for every Redis'),
-  REDIS_TLS_CLIENT_KEY: optionalString('file of its key'),
+  REDIS_TLS_CLIENT_KEY: optionalString('file of the key of REDIS_TLS_CLIENT_CERT'),
   REDIS_TLS_SKIP_HOSTNAME_VERIFICATION: flagSetting(
-    'whether the certificate of Redis may name another host',
+    'whether the host name in the certificate of Redis is not verified',
     false,
   ),
   REDIS_PERSECOND: flagSetting('whether limits per second have a separate Redis', false),
@@ -80,7 +77,7 @@ export const redisSettings = {
   REDIS_PERSECOND_TLS: perSecond.tls,
   REDIS_PERSECOND_TIMEOUT: perSecond.timeout,
   REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: flagSetting(
-    'whether health fails while Redis is unavailable',
+    'whether the health check fails while Redis is unavailable',
     false,
   ),
   CACHE_KEY_PREFIX: stringSetting('prefix of each key in Redis', ''),
@@ -148,7 +145,7 @@ function poolOf(
   }
   const auth = config[`${prefix}AUTH`]
   if (auth !== undefined && parsed.auth !== undefined) {
-    problems.push(`${prefix}AUTH is set, and ${prefix}URL names a password too: choose one`)
+    problems.push(`${prefix}AUTH is set, and ${prefix}URL also contains a password: remove one`)
   }
   const sentinelAuth = config[`${prefix}SENTINEL_AUTH`]
   return {
@@ -193,7 +190,7 @@ export function tlsOf(config: RedisTlsConfig, problems: string[]): RedisTls {
   if (hasCert !== (config.REDIS_TLS_CLIENT_KEY !== undefined)) {
     const [given, missing] = hasCert ? ['CERT', 'KEY'] : ['KEY', 'CERT']
     problems.push(
-      `REDIS_TLS_CLIENT_${missing} is required beside REDIS_TLS_CLIENT_${given}: a file`,
+      `REDIS_TLS_CLIENT_${missing} is required if REDIS_TLS_CLIENT_${given} is set: a file`,
     )
   }
   return {

@@ -76,7 +76,7 @@ export function targetForm(type: RedisType, socketType: SocketType | undefined):
 }
 
 function parseSentinel(url: string): ParsedTarget | undefined {
-  const [masterName = '', ...rest] = url.split(',').map((part) => part.trim())
+  const [masterName = '', ...rest] = url.split(',').map((item) => item.trim())
   const list = parseList(rest)
   if (masterName === '' || /[:/]/.test(masterName) || list === undefined) return undefined
   const { addresses, ...shared } = list
@@ -84,7 +84,7 @@ function parseSentinel(url: string): ParsedTarget | undefined {
 }
 
 function parseCluster(url: string): ParsedTarget | undefined {
-  const list = parseList(url.split(',').map((part) => part.trim()))
+  const list = parseList(url.split(',').map((item) => item.trim()))
   if (list?.database !== 0) return undefined
   const { addresses, ...shared } = list
   return { target: { kind: 'cluster', nodes: addresses }, ...shared }

@@ -43,7 +43,7 @@ test('commands of a traced request have spans without their keys', async () => {
     'not-done',
     undefined,
   ])
-  expect(calls.every(({ within, isEnded }) => within === 'GET /' && isEnded)).toBe(true)
+  expect(calls.every(({ within, isClosed }) => within === 'GET /' && isClosed)).toBe(true)
   expect(JSON.stringify(calls)).not.toContain('key')
   await runAll()
   expect(spans.recorded).toHaveLength(6)

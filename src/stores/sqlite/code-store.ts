@@ -1,4 +1,4 @@
-// Pools of codes in SQLite, and the secret that generates them: created once, stored beside them.
+// Pools of codes in SQLite, and the secret that generates them: created once, in the same database.
 import { packCodes, unpackCodes } from '../../codes/block.ts'
 import type { CodeStore } from '../../codes/code-store.ts'
 import type { Pool } from '../../codes/pool.ts'
@@ -36,7 +36,7 @@ export async function insertSecretIfAbsent(
 ): Promise<Uint8Array> {
   const row = await db.writer.run('insertSecret', { name, value: initial })
   const value = row?.['value']
-  if (!(value instanceof Uint8Array)) throw new Error(`secret ${name} is not there`)
+  if (!(value instanceof Uint8Array)) throw new Error(`secret ${name} is missing`)
   return value
 }
 

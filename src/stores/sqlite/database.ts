@@ -1,6 +1,6 @@
 // Opens the standalone database: one writer in its own thread (writer.ts) and one reader in the
 // main thread. Rejects a folder in use by another process, whose in-memory state this one cannot
-// see.
+// read.
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -84,7 +84,7 @@ export function unusableFolder(dataDir: string, error: unknown): OperatorError {
   return new OperatorError(`DATA_DIR ${dataDir} cannot be used: ${(error as Error).message}`)
 }
 
-/** Locks the folder for the life of the process; the lock ends with it, also after a crash. */
+/** Locks the folder for the life of the process, which releases the lock also in a crash. */
 function lockFolder(dataDir: string, watch: StoreObserver): DatabaseSync {
   let lock: DatabaseSync | undefined
   try {
@@ -106,7 +106,7 @@ function migrate(path: string): void {
     const row = db.prepare('PRAGMA user_version').get()
     const version = Number(row?.['user_version'])
     if (version > migrations.length) {
-      throw new OperatorError(`${path} was written by a newer version of Curtail: use that one`)
+      throw new OperatorError(`${path} was written by a newer version of Curtail: use that version`)
     }
     migrations.slice(version).forEach((sql, i) => {
       db.exec(`BEGIN IMMEDIATE; ${sql} PRAGMA user_version = ${String(version + i + 1)}; COMMIT`)

@@ -7,23 +7,23 @@ import { integerOf, numberOf, type Row, stringOf } from './row.ts'
 
 /** The intents of an open database; `nowMs` determines their age. */
 export function createSqliteIntentStore(db: Database, nowMs: Clock): IntentStore & SweptStore {
-  const endedMs = () => nowMs() - INTENT_TTL_MS
+  const expiredMs = () => nowMs() - INTENT_TTL_MS
   return {
     async insertIfAbsent(intent) {
-      const row = await db.writer.run('insertIntent', { ...intent, endedMs: endedMs() })
+      const row = await db.writer.run('insertIntent', { ...intent, expiredMs: expiredMs() })
       return row === undefined ? intent : intentOf(row)
     },
     async readSerial(keyHash) {
-      const row = await db.writer.run('readIntent', { keyHash, endedMs: endedMs() })
+      const row = await db.writer.run('readIntent', { keyHash, expiredMs: expiredMs() })
       return row && intentOf(row)
     },
     async move({ intent, to }) {
-      const row = await db.writer.run('moveIntent', { ...intent, to, endedMs: endedMs() })
+      const row = await db.writer.run('moveIntent', { ...intent, to, expiredMs: expiredMs() })
       return row && intentOf(row)
     },
-    async deleteEnded({ beforeMs, max }) {
-      const ended = { endedMs: beforeMs - INTENT_TTL_MS, max }
-      return integerOf((await db.writer.run('deleteExpiredIntents', ended))?.['deleted'])
+    async deleteExpired({ beforeMs, max }) {
+      const sweep = { expiredMs: beforeMs - INTENT_TTL_MS, max }
+      return integerOf((await db.writer.run('deleteExpiredIntents', sweep))?.['deleted'])
     },
   }
 }

@@ -18,7 +18,7 @@ export function createSqliteLinkStore(db: Database): LinkStore & SweptStore {
     readSerial: async (code) => read(await db.writer.run('readLink', { code })),
     setDisabled: async (change) => read(await db.writer.run('setDisabled', change)),
     erase: async (change) => read(await db.writer.run('eraseLink', change)),
-    async deleteEnded(sweep) {
+    async deleteExpired(sweep) {
       return integerOf((await db.writer.run('deleteExpiredLinks', sweep))?.['deleted'])
     },
   }

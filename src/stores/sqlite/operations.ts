@@ -25,7 +25,7 @@ export const READ_PROBE = 'SELECT 1 AS one FROM code_pools LIMIT 1'
 const READ_BLOCK = 'SELECT codes FROM code_blocks WHERE pool = :pool AND seq = :seq'
 
 const READ_INTENT = `SELECT ${INTENT} FROM idempotent_creates
-  WHERE key_hash = :keyHash AND created_at > :endedMs`
+  WHERE key_hash = :keyHash AND created_at > :expiredMs`
 
 /** All operations. Parameters are named; a statement ignores those that it does not name. */
 export const operations = {
@@ -58,7 +58,7 @@ export const operations = {
       ON CONFLICT DO UPDATE SET body_hash = excluded.body_hash, short_code = excluded.short_code,
         writer_id = excluded.writer_id, created_at = excluded.created_at,
         expires_at = excluded.expires_at
-      WHERE created_at <= :endedMs`,
+      WHERE created_at <= :expiredMs`,
     read: READ_INTENT,
   },
   readIntent: {
@@ -67,12 +67,12 @@ export const operations = {
   moveIntent: {
     write: `UPDATE idempotent_creates SET short_code = :to
       WHERE key_hash = :keyHash AND writer_id = :writerId AND short_code = :code
-        AND created_at > :endedMs`,
+        AND created_at > :expiredMs`,
     read: READ_INTENT,
   },
   deleteExpiredIntents: {
     write: `DELETE FROM idempotent_creates WHERE key_hash IN (SELECT key_hash
-      FROM idempotent_creates WHERE created_at <= :endedMs LIMIT :max)`,
+      FROM idempotent_creates WHERE created_at <= :expiredMs LIMIT :max)`,
     read: 'SELECT changes() AS deleted',
   },
   insertPool: {

@@ -41,7 +41,7 @@ export function restrictAccess(folder: string): readonly Tightened[] {
   const foreign = names.find((name) => !databaseFile.test(name) && name !== ownedByFileSystem)
   for (const name of created) closeSync(openSync(join(folder, name), 'a', FILE_MODE))
   return [
-    ...tighten(folder, FOLDER_MODE, foreign && `it holds other files too, such as '${foreign}'`),
+    ...tighten(folder, FOLDER_MODE, foreign && `it also holds other files, such as '${foreign}'`),
     ...[...new Set([...created, ...names])]
       .filter((name) => databaseFile.test(name))
       .flatMap((name) => tighten(join(folder, name), FILE_MODE)),
@@ -73,7 +73,7 @@ function createFolder(path: string, mode?: number): void {
   try {
     mkdirSync(path, mode)
   } catch (error) {
-    // Another process may have created it meanwhile.
+    // Another process may have created it in the meantime.
     if (!(statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false)) throw error
   }
 }

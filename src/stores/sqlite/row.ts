@@ -4,13 +4,13 @@ import type { Row } from './writer.ts'
 
 export type { Row }
 
-/** A TEXT column that is not null. */
+/** A non-null TEXT column. */
 export function stringOf(value: Row[string] | undefined): string {
   assert(typeof value === 'string', `a column should hold text: it holds ${typeof value}`)
   return value
 }
 
-/** An INTEGER column that is not null. */
+/** A non-null INTEGER column. */
 export function integerOf(value: Row[string] | undefined): number {
   assert(typeof value === 'number', `a column should hold an integer: it holds ${typeof value}`)
   return value

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import { runGroup, type Transactions } from './run-group.ts'
 
 /** An error as node:sqlite throws it, with SQLite's extended code. */
-const sqliteError = (errcode: number) => Object.assign(new Error('its words'), { errcode })
+const sqliteError = (errcode: number) => Object.assign(new Error('message'), { errcode })
 const FULL = sqliteError(13)
 const BUSY_SNAPSHOT = sqliteError(5 | (2 << 8))
 const IO_FSYNC = sqliteError(10 | (4 << 8))
@@ -16,7 +16,7 @@ function connection(change: Partial<Transactions> = {}, autoRollback = false) {
   const calls: string[] = []
   let isOpen = false
   const db: Transactions = {
-    begin: () => {
+    start: () => {
       isOpen = true
     },
     commit: () => {
@@ -43,7 +43,7 @@ test('a completed group returns its rows, and whether it wrote', () => {
 })
 
 test.each([
-  ['begin', BUSY_SNAPSHOT, 'not-done'],
+  ['start', BUSY_SNAPSHOT, 'not-done'],
   ['run', FULL, 'not-done'],
   ['run', IO_FSYNC, 'not-done'],
   ['commit', FULL, 'not-done'],
@@ -54,7 +54,7 @@ test.each([
   for (const autoRollback of [false, true]) {
     const { db, calls } = connection({ [step]: failWith(error) }, autoRollback)
     expect(runGroup(db, [['insertLink']])).toEqual({ failure: error.message, outcome })
-    expect(calls).toHaveLength(autoRollback || step === 'begin' ? 0 : 1)
+    expect(calls).toHaveLength(autoRollback || step === 'start' ? 0 : 1)
   }
 })
 
@@ -62,6 +62,6 @@ test.each(['run', 'commit'] as const)(
   'a failed rollback after a failed %s does not throw',
   (step) => {
     const { db } = connection({ [step]: failWith(FULL), rollback: failWith(new Error('broken')) })
-    expect(runGroup(db, [['insertLink']])).toEqual({ failure: 'its words', outcome: 'unknown' })
+    expect(runGroup(db, [['insertLink']])).toEqual({ failure: 'message', outcome: 'unknown' })
   },
 )

@@ -12,7 +12,7 @@ export interface WriteResult {
 
 /** The connection on which a group runs. */
 export interface Transactions {
-  begin(): void
+  start(): void
   commit(): void
   rollback(): void
   isOpen(): boolean
@@ -27,7 +27,7 @@ export function runGroup(db: Transactions, group: readonly Write[]): GroupResult
   const startMs = performance.now()
   let isCommitting = false
   try {
-    db.begin()
+    db.start()
     const results = group.map((write) => db.run(write))
     isCommitting = true
     db.commit()

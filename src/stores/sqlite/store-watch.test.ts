@@ -43,7 +43,7 @@ test('working reads do not hide failing writes, nor vice versa', () => {
   expect([watch.isDown(), takeReports()]).toEqual([false, recovered])
 })
 
-test('the stop of the writer thread is passed on', () => {
+test('the stop of the writer thread is reported', () => {
   const { watch, takeReports } = watched()
   const error = new Error('broken')
   watch.writerStopped(error)

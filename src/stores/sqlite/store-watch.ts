@@ -1,5 +1,5 @@
 // Reports the state of the database to health and the log: one line when it becomes unavailable and
-// one when it recovers, however many calls there are between them.
+// one when it recovers, for any number of calls between them.
 import type { Health } from '../../process/health.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Tightened } from './private-files.ts'
@@ -13,7 +13,7 @@ export interface StoreObserver {
   succeeded(side: Side): void
   /** A write or read failed; `reason` is SQLite's message. */
   failed(side: Side, reason: string): void
-  /** The writer thread has stopped unexpectedly: no write can succeed any more. */
+  /** The writer thread has stopped unexpectedly: all later writes fail. */
   writerStopped(error: Error): void
   /** Other users could access this file or folder of the database. */
   tightened(found: Tightened): void

@@ -13,7 +13,7 @@ if (port === null) throw new Error('this file is a thread of stores/sqlite/write
 
 const db = new DatabaseSync((workerData as { path: string }).path)
 db.exec(durablePragmas)
-const begin = db.prepare('BEGIN IMMEDIATE')
+const start = db.prepare('BEGIN IMMEDIATE')
 const commit = db.prepare('COMMIT')
 const rollback = db.prepare('ROLLBACK')
 
@@ -51,11 +51,11 @@ function run([name, ...values]: Write): WriteResult {
 }
 
 function unknownOperation(name: string): never {
-  throw new Error(`there is no operation ${name}`)
+  throw new Error(`unknown operation ${name}`)
 }
 
 const transactions: Transactions = {
-  begin: () => begin.run(),
+  start: () => start.run(),
   commit: () => commit.run(),
   rollback: () => rollback.run(),
   isOpen: () => db.isTransaction,

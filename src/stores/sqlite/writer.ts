@@ -43,7 +43,7 @@ const GROUP_MAX = 1000
 /** A longer transaction times out: its outcome is unknown. Less than CREATE_MS_MAX. */
 const GROUP_MS_MAX = 2500
 
-/** Where the writer reports. */
+/** Where the writer reports its results. */
 interface Reports {
   readonly metrics: Pick<Metrics, 'sqliteGroup' | 'sqliteCommitSeconds'>
   readonly watch: StoreObserver
@@ -94,7 +94,7 @@ class GroupWriter implements Writer {
   run(name: OperationName, parameters: Parameters): Promise<Row | undefined> {
     if (this.#stoppedBy !== undefined) return Promise.reject(notDone(this.#stoppedBy))
     if (this.#hung) return Promise.reject(notDone('SQLite does not respond'))
-    if (this.#queue.length >= PENDING_MAX) return Promise.reject(notDone('too many writes wait'))
+    if (this.#queue.length >= PENDING_MAX) return Promise.reject(notDone('too many pending writes'))
     return new Promise((resolve, reject) => {
       this.#queue.push({ write: writeOf(name, parameters), resolve, reject })
       this.#flushSoon()
@@ -109,7 +109,7 @@ class GroupWriter implements Writer {
         resolve()
       })
     })
-    // A hung thread gets no more time: its group has been reported as unknown.
+    // A hung thread gets no grace period: its group has been reported as unknown.
     const graceMs = this.#hung ? 0 : GROUP_MS_MAX
     const forced = setTimeout(() => void this.#thread.terminate(), graceMs)
     if (this.#inFlight !== undefined || this.#queue.length > 0) {
@@ -122,7 +122,7 @@ class GroupWriter implements Writer {
     clearTimeout(forced)
   }
 
-  /** Waits for the end of this turn of the event loop, to send all its writes together. */
+  /** Waits until this event-loop turn completes, to send all its writes together. */
   #flushSoon(): void {
     if (this.#flushing || this.#inFlight !== undefined) return
     this.#flushing = true
@@ -176,7 +176,7 @@ class GroupWriter implements Writer {
     for (const { reject } of this.#queue.splice(0)) reject(notDone('SQLite does not respond'))
   }
 
-  /** The thread has stopped for good, by itself or through `close`. */
+  /** The thread has stopped permanently, by itself or through `close`. */
   #fail(cause: Error): void {
     if (this.#stoppedBy !== undefined) return
     const { message } = cause

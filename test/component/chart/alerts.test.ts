@@ -1,5 +1,5 @@
-// Alerts, evaluated by promtool: each fires on its problem, clears after it, and has a runbook. The
-// chart's rules file is the one that the code generates.
+// Alerts, evaluated by promtool: each fires on its problem, clears after the recovery, and has a
+// runbook. The rules file of the chart is equal to the generated one.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,8 +10,8 @@ import { type AlertCase, alertCases } from '../../kit/chart/alert-cases.ts'
 
 const FETCH_MS_MAX = 300_000
 const TEST_MS_MAX = 120_000
-const BROKEN_MINUTES = 20
-const HEALED_MINUTES = 40
+const FIRING_MINUTES = 20
+const RECOVERED_MINUTES = 40
 const root = new URL('../../../', import.meta.url)
 const rulesFile = new URL('charts/curtail/files/alerts.yaml', root)
 const names = alerts.map(({ alert }) => alert)
@@ -20,11 +20,11 @@ beforeAll(findPrometheus, FETCH_MS_MAX)
 
 test('the chart contains the generated rules, and promtool accepts them', async () => {
   expect(await readFile(rulesFile, 'utf8')).toBe(renderRules())
-  const { code, said } = await runPromtool(['check', 'rules', rulesFile.pathname])
-  expect({ code, said }).toMatchObject({ code: 0, said: expect.stringContaining('SUCCESS') })
+  const { code, output } = await runPromtool(['check', 'rules', rulesFile.pathname])
+  expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining('SUCCESS') })
 })
 
-test('every alert has a case and a runbook, and every case and runbook has an alert', async () => {
+test('every alert has one case and one runbook', async () => {
   expect(Object.keys(alertCases).sort()).toEqual([...names].sort())
   const pages = (await readdir(new URL('docs/runbooks', root))).filter(
     (page) => page !== 'README.md',
@@ -32,20 +32,20 @@ test('every alert has a case and a runbook, and every case and runbook has an al
   expect(pages.sort()).toEqual(names.map((name) => `${name.toLowerCase()}.md`).sort())
   for (const { alert, severity } of alerts) {
     const page = new URL(`docs/runbooks/${alert.toLowerCase()}.md`, root)
-    const text = await readFile(page, 'utf8')
-    expect(text).toContain(`# ${alert}`)
-    expect(text).toContain(severity)
-    expect(text.split('\n').filter((line) => line.startsWith('## '))).toEqual([
+    const runbook = await readFile(page, 'utf8')
+    expect(runbook).toContain(`# ${alert}`)
+    expect(runbook).toContain(severity)
+    expect(runbook.split('\n').filter((line) => line.startsWith('## '))).toEqual([
       '## Meaning',
       '## Diagnosis',
       '## Mitigation',
     ])
-    expect(text).toMatch(/```/)
+    expect(runbook).toMatch(/```/)
   }
 })
 
 test(
-  'every alert fires on its problem, and clears after it',
+  'every alert fires on its problem, and clears after the recovery',
   async () => {
     const failed = await runCases(alertCases)
     expect(failed).toEqual([])
@@ -54,7 +54,7 @@ test(
 )
 
 test(
-  'slow redirects fire also if histogram bounds end in .0, as in Prometheus 3',
+  'the alert on slow redirects also fires if bucket bounds have the suffix .0 of Prometheus 3',
   async () => {
     const { series, ...rest } = alertCases.CurtailRedirectBurnFast
     const withDotZero = series.map((one) => ({
@@ -70,15 +70,15 @@ test(
 )
 
 test(
-  'the check detects an alert that does not fire',
+  'the test of alerts detects an alert that does not fire',
   async () => {
-    const none: AlertCase = { series: [{ series: 'nothing', broken: '0x', healed: '0x' }] }
+    const none: AlertCase = { series: [{ series: 'nothing', firing: '0x', recovered: '0x' }] }
     expect(await runCases({ CurtailPoolEmpty: none })).not.toEqual([])
   },
   TEST_MS_MAX,
 )
 
-/** Runs the cases with promtool; returns the failures that it reports. */
+/** Runs the cases with promtool. Returns the failures that it reports. */
 async function runCases(cases: Readonly<Record<string, AlertCase>>): Promise<string[]> {
   const steps = new Set(Object.values(cases).map(stepOf))
   const failed = await Promise.all(
@@ -104,15 +104,15 @@ async function runCasesOfStep(step: number, cases: [string, AlertCase][]): Promi
     }
     const path = join(folder, 'tests.yaml')
     await writeFile(path, JSON.stringify(file))
-    const { code, said } = await runPromtool(['test', 'rules', path])
-    return code === 0 ? [] : said.split('\n')
+    const { code, output } = await runPromtool(['test', 'rules', path])
+    return code === 0 ? [] : output.split('\n')
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
 function testOf(alert: string, alertCase: AlertCase): object {
-  const { brokenMinutes = BROKEN_MINUTES, healedMinutes = HEALED_MINUTES, series } = alertCase
+  const { firingMinutes = FIRING_MINUTES, recoveredMinutes = RECOVERED_MINUTES, series } = alertCase
   const firing = `count(ALERTS{alertname="${alert}",alertstate="firing"})`
   const at = (minutes: number, samples: readonly object[]) => ({
     expr: firing,
@@ -124,17 +124,20 @@ function testOf(alert: string, alertCase: AlertCase): object {
     interval: `${String(stepOf(alertCase))}m`,
     input_series: series.map((one) => ({ series: one.series, values: valuesOf(one, alertCase) })),
     promql_expr_test: [
-      at(brokenMinutes, [{ labels: '{}', value: 1 }]),
-      at(brokenMinutes + healedMinutes, []),
+      at(firingMinutes, [{ labels: '{}', value: 1 }]),
+      at(firingMinutes + recoveredMinutes, []),
     ],
   }
 }
 
-/** After it has healed, a counter continues from its last value. */
-function valuesOf({ broken, healed }: AlertCase['series'][number], alertCase: AlertCase): string {
-  const { brokenMinutes = BROKEN_MINUTES, healedMinutes = HEALED_MINUTES } = alertCase
-  const [steps, after] = [brokenMinutes / stepOf(alertCase), healedMinutes / stepOf(alertCase)]
-  const [, perStep] = /^0\+([\d.]+)x$/.exec(broken) ?? []
+/** The values of a series; after the recovery, a counter continues from its last value. */
+function valuesOf(
+  { firing, recovered }: AlertCase['series'][number],
+  alertCase: AlertCase,
+): string {
+  const { firingMinutes = FIRING_MINUTES, recoveredMinutes = RECOVERED_MINUTES } = alertCase
+  const [steps, after] = [firingMinutes / stepOf(alertCase), recoveredMinutes / stepOf(alertCase)]
+  const [, perStep] = /^0\+([\d.]+)x$/.exec(firing) ?? []
   const first = perStep === undefined ? '' : String(Number(perStep) * steps)
-  return `${broken}${String(steps)} ${first}${healed}${String(after)}`
+  return `${firing}${String(steps)} ${first}${recovered}${String(after)}`
 }

@@ -1,4 +1,4 @@
-// Alerts and dashboards as the chart renders them: all of them, and only for this release.
+// The alerts and dashboards that the chart renders: all of them, and only for this release.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
@@ -25,7 +25,7 @@ async function rulesOf(values: GivenValues): Promise<readonly Rule[]> {
   return groups.flatMap(({ rules }) => rules)
 }
 
-test('every alert is rendered with its runbook and selects the pods of this release', async () => {
+test('the chart renders every alert with its runbook, for the pods of this release', async () => {
   const rules = await rulesOf(chartCases['pods watched by Prometheus']?.values ?? {})
   const rendered = rules.filter(({ alert }) => alert !== undefined)
   expect(rendered.map(({ alert }) => alert)).toEqual(alerts.map(({ alert }) => alert))
@@ -42,14 +42,14 @@ test('every alert is rendered with its runbook and selects the pods of this rele
   }
 })
 
-test('without a runbook URL no alert has one', async () => {
+test('the chart renders no runbook URLs if the values set none', async () => {
   const monitored = { enabled: true, renderMode: 'alwaysRender' }
   const rules = await rulesOf({ monitoring: { rules: monitored } })
   expect(rules.filter(({ alert }) => alert !== undefined)).toHaveLength(alerts.length)
   expect(JSON.stringify(rules)).not.toContain('runbook_url')
 })
 
-test('every dashboard is a ConfigMap with the label that Grafana’s sidecar selects', async () => {
+test('the chart renders every dashboard as a ConfigMap for Grafana’s sidecar', async () => {
   // The folder does not exist if the chart has no dashboards.
   const files = await readdir(join(chartFolder, 'dashboards')).catch(() => [])
   const { values = {} } = chartCases['pods watched by Prometheus'] ?? {}
@@ -58,9 +58,9 @@ test('every dashboard is a ConfigMap with the label that Grafana’s sidecar sel
   expect(found.flatMap(({ data = {} }) => Object.keys(data)).sort()).toEqual(files.sort())
   for (const { metadata, data = {} } of found) {
     expect(metadata.annotations).toMatchObject({ grafana_folder: 'Links' })
-    for (const [name, text] of Object.entries(data)) {
+    for (const [name, dashboard] of Object.entries(data)) {
       const source = await readFile(join(chartFolder, 'dashboards', name), 'utf8')
-      expect(JSON.parse(text)).toEqual(JSON.parse(source))
+      expect(JSON.parse(dashboard)).toEqual(JSON.parse(source))
     }
   }
 })

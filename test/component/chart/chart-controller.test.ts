@@ -1,5 +1,5 @@
-// The controller as the chart deploys it: its RBAC rules are exactly those of the manual, each pool
-// of the values is a valid CodePool, and other modes of the pools deploy no controller.
+// The controller that the chart deploys: its RBAC rules are exactly those in the manual, each pool
+// in the values is a valid CodePool, and other pool modes deploy no controller.
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
@@ -23,10 +23,10 @@ interface Rule {
   readonly verbs: readonly string[]
 }
 
-/** The rules in the manual: those for each watched namespace, and those for its own namespace. */
+/** The rules in the manual, for each watched namespace, and for the namespace of the controller. */
 function rulesOfManual(): [readonly Rule[], readonly Rule[]] {
   const [, rights = ''] = readFileSync('docs/controller.md', 'utf8').split('## Rights')
-  const blocks = [...rights.matchAll(/```yaml\n(.*?)```/gs)].map(([, text = '']) => text)
+  const blocks = [...rights.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = '']) => block)
   expect(blocks).toHaveLength(2)
   const [each = '', own = ''] = blocks
   return [parse(each) as Rule[], parse(own) as Rule[]]
@@ -40,8 +40,8 @@ const rulesIn = (objects: readonly KubeObject[], namespace: string) => {
   return roles.flatMap((role) => (role as unknown as { rules: readonly Rule[] }).rules)
 }
 
-describe('rights', () => {
-  test('are those of the manual, in the namespace of the release', async () => {
+describe('the permissions', () => {
+  test('are those in the manual, in the namespace of the release', async () => {
     const objects = await caseOf('default')
     const [each, own] = rulesOfManual()
     expect(rulesIn(objects, 'store')).toEqual([...each, ...own])
@@ -67,7 +67,7 @@ describe('rights', () => {
   })
 })
 
-describe('the pod', () => {
+describe('the controller pod', () => {
   const controllerOf = (objects: readonly KubeObject[]) => {
     const pod = podsOf(objects).find(({ of }) => of.metadata.name === NAME)
     const [container] = pod?.spec.containers ?? []
@@ -113,13 +113,13 @@ describe('the pod', () => {
     const objects = await caseOf(name)
     const egressOf = (policy: KubeObject) => (policy.spec?.['egress'] ?? []) as object[]
     const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy')
-    const reaching = policies.filter((policy) =>
+    const allowing = policies.filter((policy) =>
       egressOf(policy).some((one) => JSON.stringify(one) === JSON.stringify(rule)),
     )
-    expect(reaching.map(({ metadata }) => metadata.name)).toEqual([NAME])
+    expect(allowing.map(({ metadata }) => metadata.name)).toEqual([NAME])
   })
 
-  test('has a PodDisruptionBudget if it has several replicas, and none if it has one', async () => {
+  test('has a PodDisruptionBudget only if it has several replicas', async () => {
     const budgets = async (name: string) =>
       (await caseOf(name))
         .filter(({ kind, metadata }) => kind === 'PodDisruptionBudget' && metadata.name === NAME)
@@ -139,11 +139,11 @@ describe('the pod', () => {
   })
 })
 
-describe('pools', () => {
+describe('the pools', () => {
   const poolsOf = (objects: readonly KubeObject[]) =>
     objects.filter(({ kind }) => kind === 'CodePool')
 
-  test('are one CodePool each, with the name that the create pods use', async () => {
+  test('are CodePools with the names that the create pods use', async () => {
     const pools = poolsOf(await caseOf('several pools'))
     expect(pools.map(({ spec }) => spec)).toMatchObject([
       { storeName: 'shop/Prod_1', lowWater: 1000, target: 2000 },
@@ -164,8 +164,8 @@ describe('pools', () => {
   test('satisfy the validation rule of the CRD on low water and target', async () => {
     for (const name of Object.keys(chartCases)) {
       for (const { spec } of poolsOf(await caseOf(name))) {
-        const room = Number(spec?.['target']) - Number(spec?.['lowWater'])
-        expect([name, room >= 1000]).toEqual([name, true])
+        const headroom = Number(spec?.['target']) - Number(spec?.['lowWater'])
+        expect([name, headroom >= 1000]).toEqual([name, true])
       }
     }
   }, 60_000)
@@ -189,7 +189,7 @@ describe('pools', () => {
   })
 
   test.each(helmMajors)(
-    'make the create pods wait for codes in every mode but off: Helm %d',
+    'delay the start of the create pods in every mode except off: Helm %d',
     async (major) => {
       const waits = async (mode: string) => {
         const values: GivenValues = { pools: { mode } }
@@ -207,7 +207,7 @@ describe('pools', () => {
 })
 
 test.each(['pools filled by CronJobs', 'pools filled by another process'])(
-  'no controller is rendered with %s',
+  'the chart renders no controller with %s',
   async (name) => {
     const objects = await caseOf(name)
     expect(objects.filter(({ kind }) => /^(CodePool|Role|RoleBinding)$/.test(kind))).toEqual([])

@@ -1,5 +1,5 @@
-// The edge as the chart deploys it: the bootstrap is the same byte for byte as everywhere else,
-// Envoy accepts it, and the rate limiter accepts its rules.
+// The edge that the chart deploys: its bootstrap is byte for byte that of renderBootstrap, Envoy
+// accepts it, and the rate limiter accepts its rules.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -35,7 +35,7 @@ afterAll(async () => {
 
 const host = (name: string) => `shop-curtail-${name}.store.svc.cluster.local`
 
-/** The settings that the chart's defaults result in. */
+/** The settings that result from the default values. */
 const base = {
   baseUrl: 'http://localhost:8080',
   redirectEndpoints: [{ host: host('redirect'), port: 8080 }],
@@ -58,11 +58,11 @@ const cases: readonly [string, Partial<EdgeSettings>][] = [
   ['behind a proxy, by a port of the nodes', { trustedHops: 2 }],
 ]
 
-describe.each(cases)('%s', (name, settings) => {
+describe.each(cases)('with %s', (name, settings) => {
   const expected = completeEdgeSettings({ ...base, ...settings })
 
   test.each(helmMajors)(
-    'Helm %d renders what renderBootstrap renders, byte for byte',
+    'Helm %d renders the bootstrap of renderBootstrap, byte for byte',
     async (major) => {
       const objects = await renderChart({ major, ...chartCases[name] })
       const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-edge')
@@ -76,11 +76,11 @@ describe.each(cases)('%s', (name, settings) => {
     const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-edge')
     const mounted = '/etc/curtail/edge/'
     const at = await mkdtemp(join(folder, 'config-'))
-    for (const [file, text] of Object.entries(data)) {
-      await writeFile(join(at, file), text.replaceAll(mounted, `${at}/`))
+    for (const [file, config] of Object.entries(data)) {
+      await writeFile(join(at, file), config.replaceAll(mounted, `${at}/`))
     }
     const args = ['--mode', 'validate', '--config-path', join(at, 'envoy.yaml')]
-    const quiet = ['-c', 'exec "$0" "$@" >/dev/null', await findEnvoy()] // it opens /dev/stdout
+    const quiet = ['-c', 'exec "$0" "$@" >/dev/null', await findEnvoy()] // Envoy opens /dev/stdout
     await run('sh', [...quiet, ...args], { timeout: VALIDATE_MS_MAX }).catch((error: unknown) => {
       const { stderr } = error as { stderr: string }
       throw new Error(`Envoy rejects it: ${stderr.slice(-1000)}`)
@@ -89,13 +89,13 @@ describe.each(cases)('%s', (name, settings) => {
 })
 
 test('the chart sets every setting of the edge', async () => {
-  const text = await readFile(join(chartFolder, 'templates', '_edge.tpl'), 'utf8')
-  const given = [...text.matchAll(/^(\w+): /gm)].map(([, name]) => name)
+  const template = await readFile(join(chartFolder, 'templates', '_edge.tpl'), 'utf8')
+  const given = [...template.matchAll(/^(\w+): /gm)].map(([, name]) => name)
   expect(given.sort()).toEqual(Object.keys(completeEdgeSettings(base)).sort())
 })
 
 describe('the rules', () => {
-  test('that the chart ships are valid, and limit a client', async () => {
+  test('of the chart are valid, and limit a client', async () => {
     const objects = await renderChart({ major: 4 })
     const { data = {} } = objectOf(objects, 'ConfigMap', 'shop-curtail-ratelimit')
     const file = join(folder, 'rate-limits.yaml')
@@ -109,7 +109,7 @@ describe('the rules', () => {
   const checks = (objects: readonly KubeObject[]) =>
     objects.filter(({ metadata }) => metadata.name === 'shop-curtail-check-rules')
 
-  test('of the user are checked by a Job before the release changes', async () => {
+  test('in the values are checked by a Job before the release changes', async () => {
     const rules = 'domain: edge\ndescriptors: [{ keys: client }]\n'
     const objects = checks(await renderChart({ major: 4, values: { ratelimit: { rules } } }))
     const hooks = objects.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'])
@@ -122,7 +122,6 @@ describe('the rules', () => {
     }
     const { spec } = objectOf(objects, 'Job', 'shop-curtail-check-rules')
     expect(spec).toMatchObject({ backoffLimit: 0, activeDeadlineSeconds: 240 })
-    // The command of the Job reports the error.
     const command = podsOf(objects)[0]?.spec.containers[0]?.command ?? []
     const given = command.slice(command.indexOf('/app/main.js') + 1)
     const file = join(folder, 'rate-limits.yaml')
@@ -140,7 +139,7 @@ describe('the rules', () => {
   })
 })
 
-test('only the kubelet can start a drain, and Envoy is stopped after it', async () => {
+test('the kubelet alone can start a drain of the edge, and stops Envoy after it', async () => {
   const objects = await renderChart({ major: 4 })
   const pods = podsOf(objects).filter(({ of }) => of.metadata.name === 'shop-curtail-edge')
   const [pod] = pods

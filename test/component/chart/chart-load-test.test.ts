@@ -1,4 +1,4 @@
-// The load test as the chart renders it, and the sample for the k6-operator: both run existing
+// The load test that the chart renders, and the sample for the k6-operator: both run existing
 // scenarios with the k6 version of the tests. By default the chart renders no load test.
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
@@ -23,11 +23,11 @@ const jobOf = (objects: readonly KubeObject[]) =>
   podsOf(objects).find(({ labels }) => labels['app.kubernetes.io/component'] === 'load-test')
 
 test(
-  'by default no load test is rendered',
+  'the chart renders no load test by default',
   async () => {
-    const text = JSON.stringify(await render('default'))
-    expect(text).not.toContain('load-test')
-    expect(text).not.toContain('k6')
+    const manifests = JSON.stringify(await render('default'))
+    expect(manifests).not.toContain('load-test')
+    expect(manifests).not.toContain('k6')
   },
   TEST_MS_MAX,
 )
@@ -38,8 +38,8 @@ test(
     const { data = {} } = objectOf(await render('a load test'), 'ConfigMap', NAME)
     const files = [...scenarios, 'clients', 'shapes', 'summaries'].map((name) => `${name}.ts`)
     expect(Object.keys(data).sort()).toEqual(files.sort())
-    for (const [file, text] of Object.entries(data)) {
-      expect(text).toBe(
+    for (const [file, script] of Object.entries(data)) {
+      expect(script).toBe(
         await readFile(new URL(`../../../loadtest/${file}`, import.meta.url), 'utf8'),
       )
     }
@@ -48,7 +48,7 @@ test(
 )
 
 test(
-  'the Job runs one scenario once against the edge, with the values as its environment',
+  'the Job runs one scenario against the edge, with the environment that the values set',
   async () => {
     const job = jobOf(await render('a load test'))
     expect(job?.of).toMatchObject({ kind: 'Job', spec: { backoffLimit: 0 } })
@@ -68,11 +68,11 @@ test(
 )
 
 test(
-  'another run is a Job of another name, as Jobs are immutable',
+  'the Job has another name for other values, because Jobs are immutable',
   async () => {
     const values = { edge: { trustedHops: 1 }, loadTest: { enabled: true } }
-    const again = { ...values, loadTest: { enabled: true, shape: 'soak' } }
-    const names = [values, values, again].map(async (given) => {
+    const otherValues = { ...values, loadTest: { enabled: true, shape: 'soak' } }
+    const names = [values, values, otherValues].map(async (given) => {
       return jobOf(await renderChart({ major: 4, values: given }))?.of.metadata.name
     })
     const [one, same, other] = await Promise.all(names)
@@ -83,7 +83,7 @@ test(
 )
 
 test(
-  'baseUrl redirects the load; with run: false only the scenarios are rendered',
+  'the Job uses baseUrl as its target; with run: false the chart renders only the scenarios',
   async () => {
     const [container] = jobOf(await render('a load test of another service'))?.spec.containers ?? []
     expect(container?.command?.at(-1)).toBe('/scripts/code-walker.ts')
@@ -103,7 +103,7 @@ test.each<[string, GivenValues]>([
   ['two hops are trusted', { trustedHops: 2 }],
   ['connections start with the PROXY protocol', { trustedHops: 1, proxyProtocol: true }],
 ])(
-  'if %s, rendering fails with the reason: all clients would be one',
+  'the chart fails with the reason if %s, because all clients would share one address',
   async (_, edge) => {
     const values = { image: someImage, edge, loadTest: { enabled: true } }
     const { exitCode, error } = await tryRender({ major: 4, values })

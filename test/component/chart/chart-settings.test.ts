@@ -1,5 +1,5 @@
-// The chart compared with the roles that it starts: it sets every required setting of a role and no
-// unknown one, with values that the role accepts, and mounts every file that a setting names.
+// The settings of the roles that the chart starts: it sets every required setting and no unknown
+// one, with values that the role accepts, and mounts every file that a setting names.
 import { beforeAll, expect, test } from '@jest/globals'
 import type { Role } from '../../../src/process/role.ts'
 import { chartCases } from '../../kit/chart/chart-cases.ts'
@@ -18,7 +18,7 @@ interface Ours {
   readonly where: string
   readonly role: string
   readonly pod: FoundPod
-  /** Everything that is rendered with it. */
+  /** All objects of the case. */
   readonly objects: readonly KubeObject[]
   readonly container: Container
   readonly settings: Role['settings']
@@ -47,14 +47,14 @@ async function collect(name: string, objects: readonly KubeObject[], pod: FoundP
 }
 
 async function loadRole(name: string): Promise<Role> {
-  const known = roles.get(name)
-  if (known !== undefined) return known
-  const { role } = (await import(`../../src/roles/${name}.ts`)) as { role: Role }
+  const loaded = roles.get(name)
+  if (loaded !== undefined) return loaded
+  const { role } = (await import(`../../../src/roles/${name}.ts`)) as { role: Role }
   roles.set(name, role)
   return role
 }
 
-/** The setting of a variable, and whether it names a file; `undefined` for an unknown setting. */
+/** The setting of a variable, and whether it contains a path; undefined for an unknown variable. */
 function settingOf(variable: string, settings: Role['settings']) {
   const plain = settings[variable]
   if (plain !== undefined) return { setting: plain, isFile: false }
@@ -62,11 +62,11 @@ function settingOf(variable: string, settings: Role['settings']) {
   return base?.secret === true ? { setting: base, isFile: true } : undefined
 }
 
-/** Settings whose value is the path of a file. */
+/** Settings whose value is a path. */
 const filesByName =
   /^(CASSANDRA|REDIS)_TLS_(CA|CERT|KEY|CACERT|CLIENT_\w+)$|^CODE_SECRET_FILE$|^REFILL_POD_TEMPLATE$/
 
-test('every role is started by some pod', () => {
+test('the chart starts every role', () => {
   const started = [...new Set(ours.map(({ role }) => role))].sort()
   expect(started).toEqual([
     'controller',
@@ -82,7 +82,7 @@ test('every role is started by some pod', () => {
   ])
 })
 
-test('every variable is a setting of the role', () => {
+test('the chart sets only variables that are settings of the role', () => {
   const unknown = ours.flatMap(({ where, container, settings }) =>
     (container.env ?? [])
       .filter(({ name }) => settingOf(name, settings) === undefined && !name.startsWith('OTEL_'))
@@ -91,7 +91,7 @@ test('every variable is a setting of the role', () => {
   expect(unknown).toEqual([])
 })
 
-test('every required setting of a role is set, once', () => {
+test('the chart sets every required setting of a role once', () => {
   const faults = ours.flatMap(({ where, container, settings }) => {
     const given = (container.env ?? []).map(({ name }) => name)
     const twice = given.filter((name, at) => given.indexOf(name) !== at)
@@ -104,7 +104,7 @@ test('every required setting of a role is set, once', () => {
   expect(faults).toEqual([])
 })
 
-test('every value is one that the role accepts', () => {
+test('the chart sets only values that the role accepts', () => {
   const rejected = ours.flatMap(({ where, container, settings }) =>
     (container.env ?? []).flatMap(({ name, value }) => {
       const found = settingOf(name, settings)
@@ -116,7 +116,7 @@ test('every value is one that the role accepts', () => {
   expect(rejected).toEqual([])
 })
 
-test('every file that a variable names is mounted from a Secret or a ConfigMap', () => {
+test('the chart mounts every file that a variable names from a Secret or a ConfigMap', () => {
   let files = 0
   const missing = ours.flatMap((one) =>
     (one.container.env ?? []).flatMap(({ name, value = '' }) => {
@@ -143,7 +143,7 @@ function isMounted(path: string, { container, pod, objects }: Ours): boolean {
   })
 }
 
-test('no manifest contains a password: those settings come from Secrets', () => {
+test('the chart sets passwords only from Secrets', () => {
   const exposed = ours.flatMap(({ where, container }) =>
     (container.env ?? [])
       .filter(({ name, value }) => /PASSWORD|_AUTH|TOKEN/.test(name) && value !== undefined)
@@ -153,8 +153,8 @@ test('no manifest contains a password: those settings come from Secrets', () => 
   expect(exposed).toEqual([])
 })
 
-test('the declared ports of a container are those that its role opens', () => {
-  const wanted: Readonly<Record<string, readonly string[]>> = {
+test('the chart declares exactly the ports that a role opens', () => {
+  const ports: Readonly<Record<string, readonly string[]>> = {
     create: ['PORT=8080', 'ADMIN_PORT=9090'],
     redirect: ['PORT=8080', 'ADMIN_PORT=9090'],
     ratelimit: ['GRPC_PORT=8081', 'PORT=8080', 'DEBUG_PORT=6070', 'ADMIN_PORT=9090'],
@@ -163,10 +163,10 @@ test('the declared ports of a container are those that its role opens', () => {
   }
   for (const { where, role, container } of ours) {
     const given = (container.env ?? []).map(({ name, value = '' }) => `${name}=${value}`)
-    for (const port of wanted[role] ?? []) {
+    for (const port of ports[role] ?? []) {
       expect([where, given]).toEqual([where, expect.arrayContaining([port])])
     }
-    const opened = (wanted[role] ?? []).map((port) => Number(port.split('=')[1])).sort()
+    const opened = (ports[role] ?? []).map((port) => Number(port.split('=')[1])).sort()
     const declared = (container.ports ?? []).map(({ containerPort }) => containerPort).sort()
     expect([where, declared]).toEqual([where, opened])
   }

@@ -1,5 +1,5 @@
-// Helm upgrades on a real API server, without a node: the code secret is never replaced silently,
-// and after every runbook command a later upgrade succeeds.
+// Helm upgrades on a real API server, without a node: an upgrade never replaces the code secret
+// silently, and succeeds after every runbook command.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -24,8 +24,8 @@ let folder: string
 beforeAll(async () => {
   server = await startKubeApiserver((line) => process.stdout.write(`${line}\n`))
   folder = await mkdtemp(join(tmpdir(), 'curtail-upgrade-'))
-  await mustSh(`kubectl create namespace ${NAMESPACE}`)
-  await mustSh(`helm install curtail-crds ${dirname(chartFolder)}/curtail-crds -n ${NAMESPACE}`)
+  await shOrThrow(`kubectl create namespace ${NAMESPACE}`)
+  await shOrThrow(`helm install curtail-crds ${dirname(chartFolder)}/curtail-crds -n ${NAMESPACE}`)
 }, START_MS_MAX)
 
 afterAll(async () => {
@@ -33,34 +33,34 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Runbook commands that write; excludes those about pods and CronJobs, which do not exist here. */
+/** Whether a runbook command writes, except to pods and CronJobs, which do not exist here. */
 const isWriting = (line: string) =>
   /^(helm|kubectl) /.test(line) &&
   !/ (delete pod|describe|exec|get|history|logs|port-forward|top|wait) | --from=/.test(line)
 
-interface Ran {
+interface Result {
   readonly code: number
-  readonly text: string
+  readonly output: string
 }
 
 /** Runs a line in a shell with kubectl and Helm 4 on its PATH. */
-async function sh(line: string): Promise<Ran> {
+async function sh(line: string): Promise<Result> {
   const path = [server.programs, dirname(await findHelm(4)), process.env['PATH'] ?? ''].join(':')
   const env = { PATH: path, HOME: folder, KUBECONFIG: server.kubeconfig, NS: NAMESPACE }
   const options = { cwd: folder, env, timeout: COMMAND_MS_MAX }
   return run('sh', ['-ec', line], options).then(
-    ({ stdout, stderr }) => ({ code: 0, text: stdout + stderr }),
+    ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),
     (error: unknown) => {
       const { code, stdout = '', stderr = '' } = error as { code: number } & Record<string, string>
-      return { code, text: `${stdout}${stderr}` }
+      return { code, output: `${stdout}${stderr}` }
     },
   )
 }
 
-async function mustSh(line: string): Promise<string> {
-  const { code, text } = await sh(line)
-  if (code !== 0) throw new Error(`${line} exited with ${code}: ${text}`)
-  return text
+async function shOrThrow(line: string): Promise<string> {
+  const { code, output } = await sh(line)
+  if (code !== 0) throw new Error(`${line} exited with ${code}: ${output}`)
+  return output
 }
 
 /** The Helm command with the values of these tests. */
@@ -69,69 +69,69 @@ const helm = (command: string, release: string, more = '') =>
   `--set image.repository=${someImage.repository} ${more}`
 
 const secretOf = (release: string) =>
-  mustSh(
+  shOrThrow(
     `kubectl -n ${NAMESPACE} get secret ${release}-curtail-code-secret --ignore-not-found ` +
       `-o jsonpath='{.data.secret}'`,
   )
 
 test(
-  'without its code secret every upgrade fails, until the secret is restored',
+  'an upgrade fails without the code secret until the secret is restored',
   async () => {
-    await mustSh(helm('install', 'lost'))
+    await shOrThrow(helm('install', 'lost'))
     const before = await secretOf('lost')
     expect(Buffer.from(before, 'base64')).toHaveLength(32)
-    await mustSh(helm('upgrade', 'lost', '--set edge.replicas=3'))
+    await shOrThrow(helm('upgrade', 'lost', '--set edge.replicas=3'))
     expect(await secretOf('lost')).toBe(before)
 
-    await mustSh(`kubectl -n ${NAMESPACE} delete secret lost-curtail-code-secret`)
+    await shOrThrow(`kubectl -n ${NAMESPACE} delete secret lost-curtail-code-secret`)
     for (const more of ['', '--set edge.replicas=4', '--dry-run=server', '--install']) {
-      const { code, text } = await sh(helm('upgrade', 'lost', more))
+      const { code, output } = await sh(helm('upgrade', 'lost', more))
       expect([more, code]).toEqual([more, 1])
-      expect(text).toContain('The Secret lost-curtail-code-secret is missing')
-      expect(text).toContain('pools.codeSecret.existingSecret')
+      expect(output).toContain('The Secret lost-curtail-code-secret is missing')
+      expect(output).toContain('pools.codeSecret.existingSecret')
       expect([more, await secretOf('lost')]).toEqual([more, ''])
     }
 
-    // Restores it with the command that the error prints.
-    const { text } = await sh(helm('upgrade', 'lost'))
-    const printed = /^ *(kubectl .* create secret generic .*)$/m.exec(text)?.[1] ?? ''
+    // The error contains the command that restores the secret.
+    const { output } = await sh(helm('upgrade', 'lost'))
+    const printed = /^ *(kubectl .* create secret generic .*)$/m.exec(output)?.[1] ?? ''
     await writeFile(join(folder, 'backup'), Buffer.from(before, 'base64'))
-    await mustSh(printed.replace('FILE', 'backup'))
-    await mustSh(helm('upgrade', 'lost'))
+    await shOrThrow(printed.replace('FILE', 'backup'))
+    await shOrThrow(helm('upgrade', 'lost'))
     expect(await secretOf('lost')).toBe(before)
   },
   TEST_MS_MAX,
 )
 
 test(
-  'an existing secret is used if the values name it; a secret without its key is rejected',
+  'an upgrade uses the secret that the values name, and rejects one without its key',
   async () => {
-    await mustSh(helm('install', 'other'))
-    await mustSh(`kubectl -n ${NAMESPACE} delete secret other-curtail-code-secret`)
-    await mustSh(helm('upgrade', 'other', '--set pools.codeSecret.existingSecret=mine'))
+    await shOrThrow(helm('install', 'other'))
+    await shOrThrow(`kubectl -n ${NAMESPACE} delete secret other-curtail-code-secret`)
+    await shOrThrow(helm('upgrade', 'other', '--set pools.codeSecret.existingSecret=mine'))
     expect(await secretOf('other')).toBe('')
-    await mustSh(`kubectl -n ${NAMESPACE} create secret generic other-curtail-code-secret`)
-    const { code, text } = await sh(helm('upgrade', 'other'))
-    expect([code, text]).toEqual([1, expect.stringContaining('has no key secret')])
+    await shOrThrow(`kubectl -n ${NAMESPACE} create secret generic other-curtail-code-secret`)
+    const { code, output } = await sh(helm('upgrade', 'other'))
+    expect([code, output]).toEqual([1, expect.stringContaining('has no key secret')])
     expect(await secretOf('other')).toBe('')
   },
   TEST_MS_MAX,
 )
 
 test(
-  'a failed first installation keeps its secret; after an uninstall it may be replaced',
+  'a failed first installation keeps its secret, which may be deleted after an uninstall',
   async () => {
     const bad = helm('install', 'half', '--set-string edge.service.annotations.UPPER/x/y=1')
     expect((await sh(bad)).code).toBe(1)
     const before = await secretOf('half')
     expect(Buffer.from(before, 'base64')).toHaveLength(32)
-    await mustSh(helm('upgrade', 'half', '--install'))
+    await shOrThrow(helm('upgrade', 'half', '--install'))
     expect(await secretOf('half')).toBe(before)
 
-    await mustSh(`helm uninstall half -n ${NAMESPACE}`)
+    await shOrThrow(`helm uninstall half -n ${NAMESPACE}`)
     expect(await secretOf('half')).toBe(before)
-    await mustSh(`kubectl -n ${NAMESPACE} delete secret half-curtail-code-secret`)
-    await mustSh(helm('install', 'half'))
+    await shOrThrow(`kubectl -n ${NAMESPACE} delete secret half-curtail-code-secret`)
+    await shOrThrow(helm('install', 'half'))
     const after = await secretOf('half')
     expect(Buffer.from(after, 'base64')).toHaveLength(32)
     expect(after).not.toBe(before)
@@ -140,20 +140,22 @@ test(
 )
 
 test(
-  'after the runbook commands that write, the next upgrade succeeds',
+  'an upgrade succeeds after every runbook command that writes',
   async () => {
     const names = (await readdir(runbooks)).sort()
-    const texts = await Promise.all(names.map((name) => readFile(new URL(name, runbooks), 'utf8')))
-    const lines = texts.flatMap((text, at) => scriptsOf({ name: names[at] ?? '', text }))
+    const contents = await Promise.all(
+      names.map((name) => readFile(new URL(name, runbooks), 'utf8')),
+    )
+    const lines = contents.flatMap((text, at) => scriptsOf({ name: names[at] ?? '', text }))
     const writing = [...new Set(lines.filter(isWriting))]
     expect(writing.length).toBeGreaterThan(9)
-    await mustSh(helm('install', 'books'))
-    await mustSh(helm('upgrade', 'books'))
+    await shOrThrow(helm('install', 'books'))
+    await shOrThrow(helm('upgrade', 'books'))
     await writeFile(join(folder, 'pools.yaml'), 'pools: {}\n')
     const rules = join(chartFolder, 'files', 'rate-limits.yaml')
-    await mustSh(`cp ${rules} rate-limits.yaml`)
+    await shOrThrow(`cp ${rules} rate-limits.yaml`)
     const certificate = '-newkey rsa:2048 -nodes -keyout tls.key -out tls.crt -subj /CN=s -days 1'
-    await mustSh(`openssl req -x509 ${certificate}`)
+    await shOrThrow(`openssl req -x509 ${certificate}`)
     await writeFile(join(folder, 'code-secret'), Buffer.from(await secretOf('books'), 'base64'))
     const runAll = async (program: string) => {
       for (const line of writing.filter((one) => one.startsWith(program))) {
@@ -163,26 +165,26 @@ test(
           .replace(/\bRELEASE\b/g, 'books')
           .replace(/\bCHART\b/g, chartFolder)
           .replace(/\bSECRET\b/g, secret)
-        // The Job that checks the rules would stay pending without a node; test/cluster runs it.
+        // The Job that checks the rules stays pending without a node; test/cluster runs it.
         const hooks = line.includes(' upgrade ') ? ' --no-hooks' : ''
-        await mustSh(`${filled}${hooks}`)
+        await shOrThrow(`${filled}${hooks}`)
       }
-      await mustSh(helm('upgrade', 'books'))
+      await shOrThrow(helm('upgrade', 'books'))
     }
-    await runAll('kubectl') // first: some Helm commands take over fields by force
+    await runAll('kubectl') // first, because some Helm commands take over fields by force
     await runAll('helm')
-    // A command that the runbooks warn of does make the upgrade fail.
-    await mustSh(`kubectl -n ${NAMESPACE} scale deploy/books-curtail-edge --replicas=7`)
-    expect((await sh(helm('upgrade', 'books'))).text).toContain('conflict')
+    // The runbooks warn of this command.
+    await shOrThrow(`kubectl -n ${NAMESPACE} scale deploy/books-curtail-edge --replicas=7`)
+    expect((await sh(helm('upgrade', 'books'))).output).toContain('conflict')
   },
   2 * TEST_MS_MAX,
 )
 
 test(
-  'the commands that an installation prints forward each local port once',
+  'the notes of an installation forward each local port once',
   async () => {
-    await mustSh(helm('install', 'notes'))
-    const notes = await mustSh(`helm get notes notes -n ${NAMESPACE}`)
+    await shOrThrow(helm('install', 'notes'))
+    const notes = await shOrThrow(`helm get notes notes -n ${NAMESPACE}`)
     const ports = [...notes.matchAll(/ port-forward \S+ (\d+):/g)].map(([, port]) => port)
     expect(ports.length).toBeGreaterThan(2)
     expect(new Set(ports).size).toBe(ports.length)

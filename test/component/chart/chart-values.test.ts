@@ -1,4 +1,4 @@
-// The values of the chart: which are rejected and with which error, and that schema, README and
+// The values of the chart: the errors for invalid values, and that the schema, the README and the
 // templates contain the same values.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -152,16 +152,16 @@ const rejected: readonly [string, Rejected][] = [
   ],
 ]
 
-/** Whether the error names the path: Helm 3 prints it as it is, Helm 4 as a JSON pointer. */
+/** Whether the error names the path: Helm 3 prints it unchanged, Helm 4 as a JSON pointer. */
 function namesPath(error: string, path: string): boolean {
-  const parts = path.split('.')
-  const last = parts.at(-1) ?? ''
-  const above = parts.slice(0, -1)
+  const segments = path.split('.')
+  const last = segments.at(-1) ?? ''
+  const parents = segments.slice(0, -1)
   return [
     path, // Helm 3
-    `'/${parts.join('/')}'`, // Helm 4
-    `${above.join('.') || '(root)'}: Additional property ${last}`,
-    `'${above.length === 0 ? '' : `/${above.join('/')}`}': additional properties '${last}'`,
+    `'/${segments.join('/')}'`, // Helm 4
+    `${parents.join('.') || '(root)'}: Additional property ${last}`,
+    `'${parents.length === 0 ? '' : `/${parents.join('/')}`}': additional properties '${last}'`,
   ].some((form) => error.includes(form))
 }
 
@@ -180,7 +180,7 @@ describe.each(helmMajors)('Helm %d rejects', (major) => {
     30_000,
   )
 
-  test('values that contradict each other, with all errors at once', async () => {
+  test('contradictory values, and reports all errors together', async () => {
     const values = {
       image: someImage,
       edge: { tls: { enabled: true } },
@@ -239,34 +239,33 @@ describe.each(helmMajors)('Helm %d rejects', (major) => {
     const values = { image: someImage, monitoring: { rules } }
     const { exitCode, error } = await tryRender({ major, values })
     expect(exitCode).not.toBe(0)
-    expect(error).toContain('knows no PrometheusRule')
+    expect(error).toContain('has no kind PrometheusRule')
   }, 30_000)
 })
 
-describe('one list of values', () => {
-  test('schema, README and copies of the edge are as `npm run render` generates them', async () => {
-    for (const [path, wanted] of await renderedFiles()) {
+describe('the values', () => {
+  test('are those in the files that `npm run render` generates, such as the schema', async () => {
+    for (const [path, expected] of await renderedFiles()) {
       const found = await readFile(path, 'utf8').catch(() => 'the file does not exist')
-      expect([path, found]).toEqual([path, wanted])
+      expect([path, found]).toEqual([path, expected])
     }
   })
 
-  test('templates read every value, and no unknown one', async () => {
+  test('are exactly those that the templates read', async () => {
     const values = readValues(await readFile(join(chartFolder, 'values.yaml'), 'utf8'))
     const leaves = values.flatMap(leavesOf)
-    const texts = await readTemplates()
+    const templates = (await readTemplates()).join('\n')
     const paths = values.flatMap(pathsOf)
-    const whole = texts.join('\n')
-    const read = [...whole.matchAll(/\.Values\.([A-Za-z0-9.]+)/g)].map(([, path = '']) => path)
-    const isKnown = (path: string) => {
-      const above = path.split('.').slice(0, -1).join('.')
-      return paths.includes(path) || leaves.some((leaf) => leaf.path === above && hasShape(leaf))
+    const read = [...templates.matchAll(/\.Values\.([A-Za-z0-9.]+)/g)].map(([, path = '']) => path)
+    const exists = (path: string) => {
+      const parent = path.split('.').slice(0, -1).join('.')
+      return paths.includes(path) || leaves.some((leaf) => leaf.path === parent && hasShape(leaf))
     }
-    expect(read.filter((path) => !isKnown(path))).toEqual([])
+    expect(read.filter((path) => !exists(path))).toEqual([])
     // A value counts as read if its name occurs as a word.
     const unread = leaves.filter(({ path }) => {
       const last = path.split('.').at(-1) ?? ''
-      return !new RegExp(`\\b${last}\\b`).test(whole)
+      return !new RegExp(`\\b${last}\\b`).test(templates)
     })
     expect(unread.map(({ path }) => path)).toEqual([])
   })

@@ -1,4 +1,4 @@
-// The manifests of the chart, for every toggle and both major versions of Helm, without a cluster.
+// The manifests of the chart for every toggle and both major versions of Helm, without a cluster.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,9 +14,9 @@ import {
   type KubeObject,
   objectOf,
   podsOf,
-  readObjects,
+  parseObjects,
   renderChart,
-  renderText,
+  renderManifests,
 } from '../../kit/chart/chart-render.ts'
 import { writeCodePoolSchema } from '../../kit/kube/code-pool-schema.ts'
 import { sumRequests } from '../../kit/kube/kube-quantity.ts'
@@ -24,8 +24,8 @@ import { sumRequests } from '../../kit/kube/kube-quantity.ts'
 const run = promisify(execFile)
 const names = Object.keys(chartCases)
 
-/** Manifests of every case, by `major case`. */
-const texts = new Map<string, string>()
+/** The manifests of every case, by `major case`. */
+const manifests = new Map<string, string>()
 let folder = ''
 
 beforeAll(async () => {
@@ -33,8 +33,10 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'curtail-chart-'))
   for (const name of names) {
     const options = { ...chartCases[name] }
-    const both = await Promise.all(helmMajors.map((major) => renderText({ major, ...options })))
-    helmMajors.forEach((major, at) => texts.set(`${major} ${name}`, both[at] ?? ''))
+    const both = await Promise.all(
+      helmMajors.map((major) => renderManifests({ major, ...options })),
+    )
+    helmMajors.forEach((major, at) => manifests.set(`${major} ${name}`, both[at] ?? ''))
   }
 }, 180_000)
 
@@ -43,7 +45,7 @@ afterAll(async () => {
 })
 
 function objectsOf(name: string): readonly KubeObject[] {
-  return readObjects(texts.get(`4 ${name}`) ?? '')
+  return parseObjects(manifests.get(`4 ${name}`) ?? '')
 }
 
 /** The problems that `find` reports in any case, prefixed with the case's name. */
@@ -51,24 +53,24 @@ function faultsOf(find: (objects: readonly KubeObject[]) => readonly string[]): 
   return names.flatMap((name) => find(objectsOf(name)).map((fault) => `${name}: ${fault}`))
 }
 
-/** Names of Services and Jobs are also labels; a CronJob appends eleven characters for its Jobs. */
+/** Names of Services and Jobs are labels too; a CronJob appends eleven characters for its Jobs. */
 function isNamedTooLong({ kind, metadata }: KubeObject): boolean {
   return metadata.name.length > (kind === 'CronJob' ? 52 : 63)
 }
 
-describe('every toggle', () => {
-  test.each(names)('renders the same objects with both Helms: %s', (name) => {
+describe('the chart', () => {
+  test.each(names)('renders the same objects with Helm 3 and Helm 4: %s', (name) => {
     const [three, four] = helmMajors.map((major) =>
-      readObjects(texts.get(`${major} ${name}`) ?? ''),
+      parseObjects(manifests.get(`${major} ${name}`) ?? ''),
     )
     expect(four?.length).toBeGreaterThan(25)
     expect(four).toEqual(three)
   })
 
-  test('every object is valid for the Kubernetes API', async () => {
-    for (const [name, text] of texts) {
+  test('renders only objects that are valid for the Kubernetes API', async () => {
+    for (const [name, yaml] of manifests) {
       const file = `${name.replaceAll(/[^\w]+/g, '-')}.yaml`
-      if (name.startsWith('4')) await writeFile(join(folder, file), text)
+      if (name.startsWith('4')) await writeFile(join(folder, file), yaml)
     }
     const unknown = 'PodMonitor,ServiceMonitor,PrometheusRule,CassandraDatacenter'
     const custom = await mkdtemp(join(tmpdir(), 'curtail-schemas-'))
@@ -86,7 +88,7 @@ describe('every toggle', () => {
     expect(stdout).toMatch(/Valid: \d{3,}/)
   }, 180_000)
 
-  test('names of objects are unique, and none is too long', () => {
+  test('renders unique object names of valid length', () => {
     const found = faultsOf((objects) => {
       const keys = objects.map(({ kind, metadata }) =>
         [kind, metadata.namespace ?? '', metadata.name].join(' '),
@@ -98,7 +100,7 @@ describe('every toggle', () => {
     expect(found).toEqual([])
   })
 
-  test('names are short enough with a long release name', async () => {
+  test('renders object names of valid length with a long release name', async () => {
     const release = `release-${'x'.repeat(45)}`
     const { values = {} } = chartCases['several pools'] ?? {}
     const objects = await renderChart({ major: 4, release, values })
@@ -106,12 +108,12 @@ describe('every toggle', () => {
   })
 })
 
-describe('without a cluster', () => {
-  test('rendering twice gives the same manifests, and generates no secret', async () => {
+describe('a rendering without a cluster', () => {
+  test('is reproducible, and generates no secret', async () => {
     for (const major of helmMajors) {
-      const again = await renderText({ major })
-      expect(again).toBe(texts.get(`${major} default`))
-      expect(readObjects(again).filter(({ kind }) => kind === 'Secret')).toEqual([])
+      const second = await renderManifests({ major })
+      expect(second).toBe(manifests.get(`${major} default`))
+      expect(parseObjects(second).filter(({ kind }) => kind === 'Secret')).toEqual([])
     }
   })
 })
@@ -143,12 +145,12 @@ describe('every pod', () => {
     const keyOf = (namespace = '', name = '') => `${namespace}/${name}`
     const found = faultsOf((objects) => {
       const accounts = objects.filter(({ kind }) => kind === 'ServiceAccount')
-      const known = accounts.map(({ metadata }) => keyOf(metadata.namespace, metadata.name))
+      const accountKeys = accounts.map(({ metadata }) => keyOf(metadata.namespace, metadata.name))
       return podsOf(objects).flatMap(({ of, labels, spec }) => {
-        const isOurs = known.includes(keyOf(of.metadata.namespace, spec.serviceAccountName))
+        const exists = accountKeys.includes(keyOf(of.metadata.namespace, spec.serviceAccountName))
         const isController = labels['app.kubernetes.io/component'] === 'controller'
-        const isRight = isOurs && spec.automountServiceAccountToken === isController
-        return isRight ? [] : [of.metadata.name]
+        const isValid = exists && spec.automountServiceAccountToken === isController
+        return isValid ? [] : [of.metadata.name]
       })
     })
     expect(found).toEqual([])
@@ -159,23 +161,23 @@ describe('every pod', () => {
       podsOf(objects).flatMap((pod) =>
         containersOf(pod).flatMap(({ name, command = [], resources }) => {
           const { cpu, memory } = resources?.requests ?? {}
-          const isWhole = command.length > 0 && cpu !== undefined && memory !== undefined
-          return isWhole ? [] : [`${pod.of.metadata.name}/${name}`]
+          const isComplete = command.length > 0 && cpu !== undefined && memory !== undefined
+          return isComplete ? [] : [`${pod.of.metadata.name}/${name}`]
         }),
       ),
     )
     expect(found).toEqual([])
   })
 
-  test('mounts only existing volumes, and never by subPath, which would not be updated', () => {
+  test('mounts only existing volumes, and without subPath, which prevents updates', () => {
     const found = faultsOf((objects) =>
       podsOf(objects).flatMap((pod) => {
         const claims = (pod.of.spec?.['volumeClaimTemplates'] ?? []) as KubeObject[]
         const volumes = [...(pod.spec.volumes ?? []), ...claims.map(({ metadata }) => metadata)]
-        const known = new Set(volumes.map(({ name }) => name))
+        const volumeNames = new Set(volumes.map(({ name }) => name))
         return containersOf(pod).flatMap(({ name, volumeMounts = [] }) =>
           volumeMounts
-            .filter((mount) => !known.has(mount.name) || mount.subPath !== undefined)
+            .filter((mount) => !volumeNames.has(mount.name) || mount.subPath !== undefined)
             .map((mount) => `${pod.of.metadata.name}/${name}: ${mount.name}`),
         )
       }),
@@ -183,7 +185,7 @@ describe('every pod', () => {
     expect(found).toEqual([])
   })
 
-  test('is selected by exactly one NetworkPolicy, if policies are on', () => {
+  test('is selected by exactly one NetworkPolicy, if policies are enabled', () => {
     const found = faultsOf((objects) => {
       const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy')
       if (policies.length === 0) return []
@@ -215,7 +217,7 @@ describe('every pod', () => {
   })
 })
 
-test('the default requests at most 1.2 CPU and 3 GiB, including Jobs and the test', () => {
+test('the default values request at most 1.2 CPU and 3 GiB, with Jobs and the Helm test', () => {
   const { cpu, memoryBytes } = sumRequests(objectsOf('default'))
   expect(cpu).toBeLessThanOrEqual(1.2)
   expect(cpu).toBeGreaterThan(0.5)
@@ -241,7 +243,7 @@ describe('a rollout', () => {
     expect(templateOf(objects, name)).not.toEqual(templateOf(objectsOf('default'), name))
   })
 
-  test('gives a changed Job another name, as Jobs are immutable', async () => {
+  test('renames a changed Job, because Jobs are immutable', async () => {
     const jobsOf = async (tag: string) => {
       const image = { repository: 'registry.example.com/curtail', tag }
       const objects = await renderChart({ major: 4, values: { image, pools: { mode: 'cron' } } })

@@ -1,5 +1,5 @@
-// Dashboards: the chart's files are those that the code generates, and every panel has a valid
-// query. The stack's tests verify that each query returns data.
+// Dashboards: the files of the chart are equal to the generated ones, and every panel has a valid
+// query. The stack tests verify that each query returns data.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,15 +17,15 @@ const panels = boards.flatMap(({ rows }) => rows.flatMap((row) => row.panels))
 
 beforeAll(findPrometheus, FETCH_MS_MAX)
 
-test('the chart contains the files that the code generates, and no other dashboard', async () => {
+test('the chart contains exactly the generated dashboards', async () => {
   const files = monitoringForChart(chart)
-  for (const [path, wanted] of files)
-    expect([path, await readFile(path, 'utf8')]).toEqual([path, wanted])
+  for (const [path, expected] of files)
+    expect([path, await readFile(path, 'utf8')]).toEqual([path, expected])
   const found = await readdir(`${chart}/dashboards`)
   expect(found.sort()).toEqual(boards.map(({ name }) => `${name}.json`).sort())
 })
 
-test('a panel has a description, and its title is unique on its dashboard', () => {
+test('every panel has a description, and a title that is unique on its dashboard', () => {
   for (const { rows } of boards) {
     const titles = rows.flatMap((row) => row.panels.map(({ title }) => title))
     expect(titles).toEqual([...new Set(titles)])
@@ -36,12 +36,12 @@ test('a panel has a description, and its title is unique on its dashboard', () =
   }
 })
 
-test('every metric in an expression is one of the catalogue, of Envoy or of Node', () => {
+test('every expression contains only metrics of the catalogue, of Envoy and of Node.js', () => {
   const { registry, ...metrics } = createMetrics()
   expect(registry).toBeDefined()
   const ours = (Object.keys(metrics) as (keyof typeof metrics)[]).map(nameOf)
   const edge = Object.values(edgeMetrics).map((name) => `envoy_${name}`)
-  const known = new Set([...ours, ...edge, ...Object.values(otherMetrics), 'ALERTS'])
+  const existing = new Set([...ours, ...edge, ...Object.values(otherMetrics), 'ALERTS'])
   const expressions = [
     ...alerts.map(({ expr }) => expr),
     ...panels.flatMap(({ queries }) => queries.map(({ expr }) => expr)),
@@ -50,13 +50,15 @@ test('every metric in an expression is one of the catalogue, of Envoy or of Node
   const unknown = named
     .map(([, name = '']) => name)
     .filter((name) => !name.startsWith('curtail:'))
-    .filter((name) => !known.has(name) && !known.has(name.replace(/_(bucket|count|sum)$/, '')))
+    .filter(
+      (name) => !existing.has(name) && !existing.has(name.replace(/_(bucket|count|sum)$/, '')),
+    )
   expect(named.length).toBeGreaterThan(expressions.length / 2)
   expect(unknown).toEqual([])
 })
 
 test(
-  'promtool can parse the expression of every panel',
+  'promtool parses the expression of every panel',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'curtail-dashboards-'))
     const rules = panels.flatMap(({ queries }) =>
@@ -67,9 +69,9 @@ test(
       })),
     )
     await writeFile(`${folder}/rules.yaml`, JSON.stringify({ groups: [{ name: 'panels', rules }] }))
-    const { code, said } = await runPromtool(['check', 'rules', `${folder}/rules.yaml`])
+    const { code, output } = await runPromtool(['check', 'rules', `${folder}/rules.yaml`])
     await rm(folder, { recursive: true })
-    expect({ code, said }).toMatchObject({ code: 0 })
+    expect({ code, output }).toMatchObject({ code: 0 })
   },
   TEST_MS_MAX,
 )

@@ -1,5 +1,5 @@
-// The container image: the build is reproducible, every role runs in it unprivileged on a read-only
-// root and loads only its own dependencies, and it contains a bill of materials.
+// The container image: its build is reproducible, every role runs in it unprivileged on a read-only
+// root file system and loads only its own dependencies, and it contains a bill of materials.
 import { once } from 'node:events'
 import { createHash } from 'node:crypto'
 import { lstat, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -37,7 +37,7 @@ async function runInside(args: readonly string[], env?: Record<string, string>) 
 }
 
 test(
-  'is small, has two layers, and is built reproducibly',
+  'the image is small, and its build is reproducible',
   async () => {
     const { baseBytes, appBytes } = image.layerBytes
     const sizes = [baseBytes, appBytes].map((bytes) => (bytes / MEBIBYTE).toFixed(1))
@@ -56,7 +56,7 @@ test(
   BUILD_MS_MAX,
 )
 
-test('contains no shell, and no file that its user can change except in /tmp', async () => {
+test('the image contains no shell, and only /tmp is writable for its user', async () => {
   expect(image.config.User).toBe('65532:65532')
   const paths = await readdir(image.folder, { recursive: true })
   expect(paths.filter((path) => /(^|\/)(sh|bash|busybox|apt|dpkg)$/.test(path))).toEqual([
@@ -73,7 +73,7 @@ test('contains no shell, and no file that its user can change except in /tmp', a
 })
 
 test(
-  'every role runs in it and prints its usage',
+  'every role runs in the image, and prints its usage',
   async () => {
     const { output } = await runInside(['--help'])
     const roles = [...output.matchAll(/^ {2}([\w-]+) /gm)].map(([, role = '']) => role)
@@ -91,7 +91,7 @@ test(
 )
 
 test(
-  'standalone runs in it: creates a link, redirects, and serves the pages and their assets',
+  'standalone in the image creates a link, redirects, and serves the pages and their assets',
   async () => {
     const [port, adminPort] = [await freePort(), await freePort()]
     const child = image.start(['standalone'], {
@@ -130,9 +130,9 @@ test(
   TEST_MS_MAX,
 )
 
-test('its bill of materials lists Node.js, the base and every package, with licences', async () => {
-  const text = await readFile(join(image.folder, 'app', 'sbom.json'), 'utf8')
-  const sbom = JSON.parse(text) as {
+test('the bill of materials lists Node.js, the base and every package, with licences', async () => {
+  const json = await readFile(join(image.folder, 'app', 'sbom.json'), 'utf8')
+  const sbom = JSON.parse(json) as {
     bomFormat: string
     components: { name: string; version: string; purl: string; licenses?: unknown }[]
   }
@@ -159,7 +159,7 @@ const express = /node_modules\/express\//
 const kubernetes = /node_modules\/@kubernetes\/|src\/kube\//
 const secret = /codes\/permutation|refill-settings/
 const grpcJs = /node_modules\/@grpc\/grpc-js\//
-/** Without the API package, which other packages import and which does nothing by itself. */
+/** Except the API package, which other packages import, and which has no effect alone. */
 const telemetry = /node_modules\/@opentelemetry\/(?!api\/)/
 
 test(

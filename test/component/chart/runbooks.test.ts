@@ -1,5 +1,5 @@
-// The commands of the runbooks and of the operations manual are valid: the programs accept the
-// words and flags, the chart has the objects that they name, and every metric exists.
+// The commands of the runbooks and of the operations manual are valid: the programs accept their
+// arguments and flags, the chart renders the objects that they name, and every metric exists.
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ const runbooks = new URL('runbooks/', docs)
 
 let pages: readonly Page[]
 let kubectl: string
-/** What the chart makes, filled by Jobs of the controller and by CronJobs. */
+/** The objects of the chart in the pool modes `controller` and `cron`. */
 let objects: readonly KubeObject[]
 
 beforeAll(async () => {
@@ -35,8 +35,8 @@ beforeAll(async () => {
       return { name: url.pathname.replace(/^.*\//, ''), text: await readFile(url, 'utf8') }
     }),
   )
-  const say = (line: string) => void process.stderr.write(`${line}\n`)
-  kubectl = `${await findKubernetes(say)}/kubectl`
+  const log = (line: string) => void process.stderr.write(`${line}\n`)
+  kubectl = `${await findKubernetes(log)}/kubectl`
   const modes = ['controller', 'cron'].map((mode) => {
     const values = { pools: { mode }, loadTest: { enabled: true }, edge: { trustedHops: 1 } }
     return renderChart({ major: 4, values })
@@ -44,21 +44,21 @@ beforeAll(async () => {
   objects = (await Promise.all(modes)).flat()
 }, FETCH_MS_MAX)
 
-/** The commands of all pages whose program is this one, each once. */
+/** The distinct commands of all pages with this program. */
 function callsOf(program: string): readonly (readonly string[])[] {
   const found = pages.flatMap(commandsOf).filter(([name]) => name === program)
   expect(found.length).toBeGreaterThan(0)
   return [...new Map(found.map((words) => [words.join(' '), words])).values()]
 }
 
-/** What programs say against calls with `--help` beside them: it is read after the flags. */
+/** The errors of calls with an additional `--help`, which programs read after the other flags. */
 async function faultsOf(
   calls: readonly (readonly string[])[],
-  begin: (words: readonly string[]) => readonly string[],
+  commandLine: (words: readonly string[]) => readonly string[],
 ): Promise<string[]> {
   const faults = await Promise.all(
     calls.map(async (words) => {
-      const [program = '', ...args] = begin(words)
+      const [program = '', ...args] = commandLine(words)
       return run(program, args, { timeout: TEST_MS_MAX }).then(
         () => [],
         (error: unknown) => [`${words.join(' ')}: ${(error as { stderr: string }).stderr}`],
@@ -68,22 +68,24 @@ async function faultsOf(
   return faults.flat()
 }
 
-test('every block of every page is a command or an expression that is known here', () => {
+test('the pages contain only commands of these programs, and expressions', () => {
   const programs = new Set(pages.flatMap(commandsOf).map(([program]) => program))
-  const known = ['cd', 'curl', 'export', 'helm', 'k6/k6', 'kubectl', 'nodetool', 'npm']
-  expect([...programs].sort()).toEqual([...known, 'openssl', 'redis-cli'].sort())
+  const tested = ['cd', 'curl', 'export', 'helm', 'k6/k6', 'kubectl', 'nodetool', 'npm']
+  expect([...programs].sort()).toEqual([...tested, 'openssl', 'redis-cli'].sort())
   expect(pages.flatMap(expressionsOf).length).toBeGreaterThan(20)
 })
 
-test('every metric of an expression is in the catalogue', async () => {
+test('the expressions contain only metrics of the catalogue', async () => {
   const own = (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name)
   const theirs = Object.values(edgeMetrics).map((name) => `envoy_${name}`)
-  const known = new Set([...own, ...theirs, ...Object.values(otherMetrics)])
+  const existing = new Set([...own, ...theirs, ...Object.values(otherMetrics)])
   const unknown = pages.flatMap((page) =>
     expressionsOf(page).flatMap((expression) => {
       const names =
         expression.replaceAll(/\bby \([^)]*\)/g, '').match(/\b[a-z]+_[a-z_]+\b(?=[{[),]|$)/g) ?? []
-      const missing = names.filter((name) => !known.has(name.replace(/_(bucket|count|sum)$/, '')))
+      const missing = names.filter(
+        (name) => !existing.has(name.replace(/_(bucket|count|sum)$/, '')),
+      )
       return missing.map((name) => `${page.name}: ${name}`)
     }),
   )
@@ -91,7 +93,7 @@ test('every metric of an expression is in the catalogue', async () => {
 })
 
 test(
-  'kubectl and helm accept every word and flag',
+  'kubectl and helm accept every argument and flag',
   async () => {
     const helm = await findHelm(4)
     const before = (words: readonly string[]) => {
@@ -109,22 +111,24 @@ test(
   TEST_MS_MAX,
 )
 
-/** By these kubectl takes fields that Helm renders: its next upgrade would conflict. */
+/** Commands with which kubectl takes over fields of Helm, whose next upgrade would conflict. */
 const owning = /^(annotate|apply|autoscale|edit|label|patch|replace|scale|set)$/
 const isOwning = (words: readonly string[]) => {
   const verb = words[1] === '-n' ? words[3] : words[1]
-  const isSecret = words.join(' ').endsWith('apply -f -') // of what `create secret` renders
+  const isSecret = words.join(' ').endsWith('apply -f -') // of the output of `create secret`
   return owning.test(verb ?? '') && !isSecret
 }
 
-test('no command takes fields from Helm', () => {
+test('the kubectl commands take over no field of Helm', () => {
   expect(callsOf('kubectl').filter(isOwning)).toEqual([])
   const scale = ['kubectl', '-n', 'store', 'scale', 'deploy/shop-curtail-edge', '--replicas=4']
   expect(isOwning(scale)).toBe(true)
 })
 
-/** What kubectl is asked about, by how it is written, and what the chart must have for it. */
-const asked: readonly (readonly [RegExp, (name: string) => boolean])[] = [
+/**
+ * The forms in which kubectl commands name objects, and whether the chart renders such an object.
+ */
+const objectForms: readonly (readonly [RegExp, (name: string) => boolean])[] = [
   [/ deploy\/(shop-curtail-[\w-]+)/, (name) => has('Deployment', name)],
   [/ statefulset\/(shop-curtail-[\w-]+)/, (name) => has('StatefulSet', name)],
   [/ exec (shop-curtail-[\w-]+)-0 /, (name) => has('StatefulSet', name)],
@@ -143,17 +147,17 @@ function has(kind: string, name: string): boolean {
   return objects.some((one) => one.kind === kind && one.metadata.name === name)
 }
 
-test('the chart has every object, component and container of the kubectl commands', () => {
+test('the chart renders every object, component and container of the kubectl commands', () => {
   const lines = callsOf('kubectl').map((words) => words.join(' '))
-  for (const [shape, isThere] of asked) {
-    const names = lines.flatMap((line) => shape.exec(line)?.[1] ?? [])
+  for (const [form, exists] of objectForms) {
+    const names = lines.flatMap((line) => form.exec(line)?.[1] ?? [])
     expect(names.length).toBeGreaterThan(0)
-    expect(names.filter((name) => !isThere(name))).toEqual([])
+    expect(names.filter((name) => !exists(name))).toEqual([])
   }
 })
 
 test(
-  'our own commands have the actions of the runbooks',
+  'the commands of Curtail have the actions of the runbooks',
   async () => {
     for (const words of callsOf('npm')) {
       const [role = '', action = ''] = words.slice(5)
@@ -175,7 +179,7 @@ test(
   async () => {
     const { path } = await findJava()
     const classPath = await findCassandraJars()
-    // Like bin/nodetool; its history file goes to a temporary folder.
+    // Like bin/nodetool, with its history file in a temporary folder.
     const flags = [`@${cassandraFiles}/jvm.options`, `-Duser.home=${tmpdir()}`]
     const tool = [...flags, '-cp', classPath, 'org.apache.cassandra.tools.NodeTool', 'help']
     for (const words of callsOf('nodetool')) {

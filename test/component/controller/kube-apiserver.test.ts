@@ -1,5 +1,5 @@
-// CodePools on a real API server: which of them it accepts, the errors for those it rejects, and
-// that the controller needs no more permissions than the manual lists.
+// CodePools on a real API server: the specs that it accepts and rejects, and the controller with
+// only the permissions that the manual lists.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
@@ -15,7 +15,7 @@ import { PoolKeeper } from '../../kit/kube/pool-keeper.ts'
 import { PATHS } from '../../kit/kube/pool-world.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
-const START_MS_MAX = 40 * 60_000 // may have to build Kubernetes
+const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
 const TEST_MS_MAX = 60_000
 const CRD = 'charts/curtail-crds/templates/codepools.yaml'
 const CRD_PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/codepools.curtail.dev'
@@ -75,16 +75,16 @@ test.each<readonly [object, string]>([
   [{ codeSecret: { name: 'a', key: '/' } }, 'spec.codeSecret.key in body should match'],
   [{ job: { activeDeadlineSeconds: 1 } }, 'should be greater than or equal to 60'],
   [{ targets: 1 }, 'unknown field "spec.targets"'],
-])('%j: %s', async (spec, result) => {
+])('a CodePool with %j: %s', async (spec, result) => {
   expect(await acceptanceOf(poolOf('p', spec))).toContain(result)
 })
 
-test('a name too long for a Job is rejected', async () => {
+test('the API server rejects a name that is too long for a Job', async () => {
   const response = await acceptanceOf(poolOf('p'.repeat(64), {}))
   expect(response).toContain('metadata.name must have at most 63 characters')
 })
 
-test('storeName is immutable; the API server sets defaults', async () => {
+test('the API server sets defaults, and rejects a change of storeName', async () => {
   const path = `${PATHS.pools}/fixed`
   const created = await admin.call({
     method: 'POST',

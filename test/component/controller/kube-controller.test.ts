@@ -1,5 +1,5 @@
 // The controller on a fake API server: the status of CodePools when levels fall, Jobs fail, specs
-// change and the API server or the store is unavailable.
+// change, or the API server or the store is unavailable.
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import type { FakeObject } from '../../kit/kube/fake-kube-store.ts'
 import { PATHS, type PoolWorld, startPoolWorld } from '../../kit/kube/pool-world.ts'
@@ -8,7 +8,7 @@ import { waitFor } from '../../kit/wait-for.ts'
 let world: PoolWorld
 const completeJob = (job: FakeObject) =>
   setImmediate(() => {
-    world.endJob(job)
+    world.finishJob(job)
   })
 
 beforeEach(async () => {
@@ -28,9 +28,9 @@ const reconciles = async () => {
   return values.reduce((sum, { value }) => sum + value, 0)
 }
 
-test('a new pool is filled by one Job and owned by its CodePool', async () => {
+test('the controller fills a new pool with one Job, and its CodePool owns the pool', async () => {
   world.onJob = completeJob
-  world.makePool('p')
+  world.createPool('p')
   await waitForCondition('p', 'Ready', 'True LevelSufficient')
   await waitForCondition('p', 'Refilling', 'False NotNeeded')
   await waitFor('the owner of the pool', () => world.rows.get('n/p')?.owner === 'n/p')
@@ -44,9 +44,9 @@ test('a new pool is filled by one Job and owned by its CodePool', async () => {
   expect(world.events()).toEqual(['RefillStarted', 'RefillSucceeded'])
 })
 
-test('each time the level falls below low water, exactly one Job refills the pool', async () => {
+test('exactly one Job refills a pool each time its level falls below low water', async () => {
   world.onJob = completeJob
-  world.makePool('p')
+  world.createPool('p')
   await waitForCondition('p', 'Ready', 'True LevelSufficient')
   for (const [refill, claimed] of [
     [2, 4],
@@ -66,7 +66,7 @@ test('each time the level falls below low water, exactly one Job refills the poo
 
 test('the controller writes nothing while nothing changes', async () => {
   world.onJob = completeJob
-  for (let i = 0; i < 20; i++) world.makePool(`p${i}`)
+  for (let i = 0; i < 20; i++) world.createPool(`p${i}`)
   for (let i = 0; i < 20; i++) await waitForCondition(`p${i}`, 'Refilling', 'False NotNeeded')
   for (let i = 0; i < 20; i++)
     await waitFor('the owner of the pool', () => world.rows.get(`n/p${i}`)?.target === 5000)
@@ -83,8 +83,8 @@ test('the controller writes nothing while nothing changes', async () => {
   expect(world.writes()).toBe(writes)
 })
 
-test('the Job has the pool, the secret, the target and the template', async () => {
-  world.makePool('p', {
+test('the Job contains the pool, the secret, the target and the template', async () => {
+  world.createPool('p', {
     storeName: 'shared',
     job: { activeDeadlineSeconds: 120, resources: { requests: { cpu: '1' } } },
   })
@@ -113,7 +113,7 @@ test('the Job has the pool, the secret, the target and the template', async () =
 })
 
 test('a corrected spec replaces a stuck Job', async () => {
-  world.makePool('p', { codeSecret: { name: 'wrong', key: 'secret' } })
+  world.createPool('p', { codeSecret: { name: 'wrong', key: 'secret' } })
   await waitForCondition('p', 'Refilling', 'True JobRunning')
   const [stuck] = world.jobs()
   world.onJob = completeJob
@@ -139,11 +139,11 @@ test('the status shows the termination message of a failed Job, which is retried
       status: { containerStatuses: [{ name: 'refill', state }] },
     })
     setImmediate(() => {
-      world.endJob(job, 'Failed', 'PodFailurePolicy')
+      world.finishJob(job, 'Failed', 'PodFailurePolicy')
     })
   }
   world.onJob = failJob
-  world.makePool('p')
+  world.createPool('p')
   await waitForCondition('p', 'Degraded', 'True SecretChanged')
   await waitForCondition('p', 'Refilling', 'False BackingOff')
   expect(world.statusOf('p')).toMatchObject({
@@ -158,7 +158,7 @@ test('the status shows the termination message of a failed Job, which is retried
 }, 20_000)
 
 test('the status reports why a pod does not start until one has started', async () => {
-  world.makePool('p')
+  world.createPool('p')
   await waitForCondition('p', 'Refilling', 'True JobRunning')
   const { name } = world.jobs()[0]?.metadata ?? {}
   if (name === undefined) throw new Error('no Job found')
@@ -192,7 +192,7 @@ test('the status reports why a pod does not start until one has started', async 
 })
 
 test('a deleted Job is recreated', async () => {
-  world.makePool('p')
+  world.createPool('p')
   await waitForCondition('p', 'Refilling', 'True JobRunning')
   world.onJob = completeJob
   world.fake.store.remove(PATHS.jobs, world.jobs()[0]?.metadata.name ?? '')
@@ -202,7 +202,7 @@ test('a deleted Job is recreated', async () => {
 }, 20_000)
 
 test('a paused pool starts no Job and deletes the active one', async () => {
-  world.makePool('p')
+  world.createPool('p')
   await waitForCondition('p', 'Refilling', 'True JobRunning')
   world.fake.store.patch(PATHS.pools, 'p', { spec: { paused: true } })
   await waitForCondition('p', 'Refilling', 'False Paused')
@@ -214,9 +214,9 @@ test('a paused pool starts no Job and deletes the active one', async () => {
 
 test('the older of two CodePools of one pool owns it until the other may replace it', async () => {
   world.onJob = completeJob
-  world.makePool('a', { storeName: 'shared' })
+  world.createPool('a', { storeName: 'shared' })
   await waitFor('the owner of the pool', () => world.rows.get('shared')?.owner === 'n/a')
-  world.makePool('b', { storeName: 'shared' })
+  world.createPool('b', { storeName: 'shared' })
   await waitForCondition('b', 'Degraded', 'True OtherOwner')
   expect(world.condition('b', 'Ready')).toBe('False OtherOwner')
   world.fake.store.remove(PATHS.pools, 'a')
@@ -232,7 +232,7 @@ test('the older of two CodePools of one pool owns it until the other may replace
 
 test('the status reports an unavailable store; no Job starts until it is available', async () => {
   world.isStoreUnavailable = true
-  world.makePool('p')
+  world.createPool('p')
   await waitForCondition('p', 'Ready', 'Unknown StoreUnavailable')
   expect(world.jobs()).toEqual([])
   world.onJob = completeJob
@@ -244,7 +244,7 @@ test('the status reports an unavailable store; no Job starts until it is availab
 test('the status reports a Job that the API server rejects; the Job is retried', async () => {
   world.fake.reject = ({ method, path }) =>
     method === 'POST' && path === PATHS.jobs ? { status: 403, reason: 'exceeded quota' } : undefined
-  world.makePool('p')
+  world.createPool('p')
   await waitForCondition('p', 'Degraded', 'True JobRejected')
   expect(world.condition('p', 'Refilling')).toBe('False JobRejected')
   expect(world.statusOf('p')['refills']).toBe(0)
@@ -258,7 +258,7 @@ test('the status reports a Job that the API server rejects; the Job is retried',
 test('the status reports a missing template', async () => {
   const template = world.template
   world.template = { reason: 'TemplateMissing', message: 'no file' }
-  world.makePool('p')
+  world.createPool('p')
   await waitForCondition('p', 'Degraded', 'True TemplateMissing')
   world.template = template
   world.setRow('n/p', { minted: 1 })
@@ -267,7 +267,7 @@ test('the status reports a missing template', async () => {
 
 test('the controller recovers from an unavailable API server without extra Jobs', async () => {
   world.onJob = completeJob
-  for (let i = 0; i < 10; i++) world.makePool(`p${i}`)
+  for (let i = 0; i < 10; i++) world.createPool(`p${i}`)
   for (let i = 0; i < 10; i++) await waitForCondition(`p${i}`, 'Ready', 'True LevelSufficient')
   await world.fake.stop()
   for (let i = 0; i < 10; i++) world.setRow(`n/p${i}`, { claimed: 5 })
@@ -285,7 +285,7 @@ test('the controller recovers from an unavailable API server without extra Jobs'
 
 test('a controller that lost leadership writes nothing', async () => {
   world.isLeader = false
-  world.makePool('p')
+  world.createPool('p')
   await waitFor('a reconcile that fails', async () =>
     /reconcile_errors_total.*\} [1-9]/.test(await world.metrics.registry.metrics()),
   )

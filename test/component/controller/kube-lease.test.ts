@@ -83,7 +83,7 @@ test('one candidate leads, and writes times with six fractional digits', async (
   expect(spec['renewTime']).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
 })
 
-test('another acquires it 15 s after the last observed renewal, despite clock skew', async () => {
+test('another candidate acquires an expired Lease after 15 s, despite clock skew', async () => {
   const one = candidate('one', -3_600_000)
   await waitFor('leadership', () => one.outcomes[0] === 'won')
   const two = candidate('two', 3_600_000)
@@ -130,13 +130,13 @@ test('a change of the Lease by another writer does not lose leadership', async (
   expect([one.outcomes, one.election.isLeading(), holder()]).toEqual([['won'], true, 'one'])
 })
 
-test('a released Lease is acquired at the next read', async () => {
+test('another candidate acquires a released Lease at its next read', async () => {
   const one = candidate('one')
   await waitFor('leadership', () => one.outcomes[0] === 'won')
   const two = candidate('two')
   await waitFor('the first read of the Lease', () => two.clock.waiting() === 1)
   one.stopping.abort()
-  await waitFor('it to stop', () => one.outcomes.includes('stopped'))
+  await waitFor('the stop', () => one.outcomes.includes('stopped'))
   await one.election.release()
   expect([holder(), one.election.isLeading()]).toEqual(['', false])
   await step(two, 2200)
@@ -148,10 +148,10 @@ test('release after a stop that aborted a renewal still frees the Lease', async 
   const one = candidate('one')
   await waitFor('leadership', () => one.outcomes[0] === 'won')
   const stopListening = fake.store.listen(() => {
-    one.stopping.abort() // the server applied the write, and its response is not received
+    one.stopping.abort() // the server applied the write, but the response is not read
   })
   await one.clock.advance(2000)
-  await waitFor('it to stop', () => one.outcomes.includes('stopped'))
+  await waitFor('the stop', () => one.outcomes.includes('stopped'))
   stopListening()
   expect(holder()).toBe('one')
   let writes = 0
@@ -166,14 +166,14 @@ test('release after a stop that aborted a renewal still frees the Lease', async 
   expect([holder(), writes]).toEqual(['', 2])
 })
 
-test('of several candidates that start at the same time one leads', async () => {
+test('exactly one of several candidates that start concurrently leads', async () => {
   const all = ['a', 'b', 'c', 'd'].map((name) => candidate(name))
   await waitFor('a holder', () => holder() !== undefined)
   await waitFor('all', () => all.every(({ clock }) => clock.waiting() === 1))
   expect(all.filter(({ election }) => election.isLeading())).toHaveLength(1)
 })
 
-test('repeated events form a series; too many, or those of a non-leader, are dropped', async () => {
+test('the recorder joins equal events, and drops excess and non-leader events', async () => {
   const { api, close } = callFake(fake)
   cleanUps.push(close)
   let nowMs = 1_000_000

@@ -1,6 +1,5 @@
-// The controller's metrics in the catalogue: each one has a value on a fake API server, in the
-// controller alone or in its role. src/kube/work-queue.test.ts tests the metrics of panics and
-// terminal errors.
+// The metrics of the controller in the catalogue: each has a value on a fake API server, in the
+// controller alone or in its role.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +13,7 @@ import { waitFor } from '../../kit/wait-for.ts'
 const TEST_MS_MAX = 120_000
 /** The role reconciles its pools every 15 s. */
 const METRICS_MS_MAX = 60_000
-/** Tested in src/kube/work-queue.test.ts. */
+/** Verified by src/kube/work-queue.test.ts. */
 const testedElsewhere = [
   'controller_runtime_terminal_reconcile_errors_total',
   'controller_runtime_reconcile_panics_total',
@@ -62,15 +61,15 @@ async function startController(): Promise<RoleProcess> {
 }
 
 test(
-  'every metric of the controller has a value',
+  'the controller exposes a value of each of its metrics',
   async () => {
     world.onJob = (job) => {
       setImmediate(() => {
-        world.endJob(job, 'Failed', 'BackoffLimitExceeded')
+        world.finishJob(job, 'Failed', 'BackoffLimitExceeded')
       })
     }
     world.fake.reject = noEvents
-    world.makePool('p')
+    world.createPool('p')
     await waitFor('a failed refill', () => world.condition('p', 'Degraded').startsWith('True'))
     world.isStoreUnavailable = true
     await world.levels.refresh()
@@ -78,7 +77,7 @@ test(
     world.fake.reject = ({ method, path }) =>
       method === 'PATCH' ? internalError : noEvents({ path })
     world.fake.expire()
-    world.makePool('q')
+    world.createPool('q')
     const role = await startController()
     try {
       const all = await world.metrics.registry.getMetricsAsJSON()
@@ -89,8 +88,8 @@ test(
       const adminUrl = `http://127.0.0.1:${String(role.ready['adminPort'])}`
       const areAllSet = async () => {
         const ofRole = await (await fetch(`${adminUrl}/metrics`)).text()
-        const seen = observedNames(`${await world.metrics.registry.metrics()}\n${ofRole}`)
-        missing = missing.filter((name) => !seen.has(name))
+        const observed = observedNames(`${await world.metrics.registry.metrics()}\n${ofRole}`)
+        missing = missing.filter((name) => !observed.has(name))
         return missing.length === 0
       }
       // A timeout is reported by the expectation below.

@@ -1,5 +1,5 @@
-// The role `controller` with a real Cassandra: the test runs the Jobs that it creates on a fake API
-// server as the real `refill`, until the pool is full or the code secret is wrong.
+// The role `controller` with a real Cassandra and a fake API server: the test runs the Jobs that
+// the controller creates as real `refill` processes.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -126,7 +126,7 @@ const rowOf = async (pool: string) =>
   (await readPools(node.cassandra)).find((row) => row.pool === pool)
 
 test(
-  'one Job fills and owns a pool; a drained pool is refilled; another secret is rejected',
+  'the controller fills, owns and refills a pool, and a refill rejects another secret',
   async () => {
     const codes = createCassandraCodeStore(node.cassandra)
     fake.store.create(PATHS.pools, {
@@ -145,7 +145,6 @@ test(
     )
     expect(await rowOf('default')).toMatchObject({ minted: 5, lowWater: 2000, target: 5000 })
     expect([jobs.length, statusOf('p').level]).toEqual([1, 5000])
-    // The controller reached the store at the start, and logged the refill.
     expect(controller.log.filter(({ level }) => level === 'warn')).toEqual([])
     const logged = controller.log.map(({ msg }) => msg)
     expect(logged).toEqual(expect.arrayContaining(['refill started', 'refill completed']))
@@ -171,7 +170,7 @@ test(
 )
 
 test(
-  'only a CodePool that names the owner it replaces takes over a pool; owning creates no pool',
+  'a CodePool takes over a pool only if it names the previous owner, and creates no pool',
   async () => {
     const { cassandra } = node
     const codes = createCassandraCodeStore(cassandra)

@@ -1,5 +1,5 @@
-// Several processes of the role `controller` on a fake API server: one leads, another takes over,
-// and each stops cleanly.
+// Processes of the role `controller` on a fake API server: one leads, another takes over, and each
+// stops gracefully.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/n/leases'
 const TEST_MS_MAX = 90_000
 const RESPONSE_MS_MAX = 5000
-/** It exits within 3 s of a SIGTERM; five times that. */
+/** Five times the 3 s within which it exits after SIGTERM. */
 const EXIT_MS_MAX = 15_000
 
 let fake: FakeKubeApi
@@ -65,7 +65,7 @@ const holder = () =>
   (fake.store.get(LEASES, 'lease')?.['spec'] ??
     fake.store.get(LEASES, 'curtail-controller')?.['spec'] ??
     {}) as { holderIdentity?: string; renewTime?: string }
-/** It holds the Lease and logged `leading`: a candidate stopped in between never led. */
+/** It holds the Lease and logged `leading`; a candidate that stops in between never leads. */
 const leads = (role: RoleProcess) =>
   holder().holderIdentity === role.ready['identity'] &&
   role.log.some(({ msg }) => msg === 'leading')
@@ -74,7 +74,7 @@ const getAdmin = async (role: RoleProcess, path: string) => {
   const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_MS_MAX) })
   return { status: response.status, text: await response.text() }
 }
-/** Its exit code; throws its last log lines if it does not exit. */
+/** The exit code; throws the last log lines if the process does not exit. */
 const exitCodeOf = (role: RoleProcess) => {
   return withinDeadline('the controller to exit', role.exited, EXIT_MS_MAX).catch(
     (error: unknown) => {
@@ -82,7 +82,7 @@ const exitCodeOf = (role: RoleProcess) => {
     },
   )
 }
-const makePool = (name: string) =>
+const createPool = (name: string) =>
   fake.store.create(PATHS.pools, {
     metadata: { name },
     spec: {
@@ -98,11 +98,11 @@ const reasonOf = (name: string) => {
 }
 
 test(
-  'it is ready after all lists, leads, and reports problems; SIGTERM stops it cleanly',
+  'the controller is ready after all lists, leads, reports problems, and stops on SIGTERM',
   async () => {
     fake.reject = ({ path }) =>
       path === PATHS.pools ? { status: 404, reason: 'NotFound' } : undefined
-    makePool('p')
+    createPool('p')
     const role = await start()
     await waitFor('the missing CRD to be reported', async () =>
       (await getAdmin(role, '/readyz')).text.includes('"codepools":"down"'),
@@ -131,7 +131,7 @@ test(
 )
 
 test(
-  'a released Lease is acquired at once, that of a stalled leader within 20 s without its writes',
+  'another replica takes over from a stopped or stalled leader, which then writes nothing',
   async () => {
     const one = await start()
     await waitFor('leadership', () => leads(one))
@@ -141,7 +141,7 @@ test(
       const states = await Promise.all([two, three].map((role) => getAdmin(role, '/readyz')))
       return states.every(({ status }) => status === 200)
     })
-    makePool('p')
+    createPool('p')
     await waitFor('the status', () => reasonOf('p') === 'StoreUnavailable')
 
     let startedMs = performance.now()
@@ -153,7 +153,7 @@ test(
     const [second, third] = leads(two) ? [two, three] : [three, two]
     startedMs = performance.now()
     second.child.kill('SIGSTOP')
-    makePool('q')
+    createPool('q')
     await waitFor('the third to lead', () => leads(third), 30_000)
     const stalledMs = performance.now() - startedMs
     await waitFor('the status of the new pool', () => reasonOf('q') === 'StoreUnavailable')

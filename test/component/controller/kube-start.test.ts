@@ -1,5 +1,5 @@
-// The start of the controller and its log of refills, on a fake API server: the controller reports
-// nothing about a store before it is connected.
+// The start of the controller before its store is connected, and its log of refills, on a fake API
+// server.
 import { afterEach, expect, test } from '@jest/globals'
 import type { FakeObject } from '../../kit/kube/fake-kube-store.ts'
 import { type PoolWorld, startPoolWorld } from '../../kit/kube/pool-world.ts'
@@ -13,15 +13,15 @@ afterEach(async () => {
 
 const waitForCondition = (type: string, expected: string) =>
   waitFor(`${type} ${expected}`, () => world.condition('p', type) === expected)
-const finishJob = (outcome: 'Complete' | 'Failed') => (job: FakeObject) =>
+const finishWith = (outcome: 'Complete' | 'Failed') => (job: FakeObject) =>
   setImmediate(() => {
-    world.endJob(job, outcome, outcome === 'Failed' ? 'BackoffLimitExceeded' : '')
+    world.finishJob(job, outcome, outcome === 'Failed' ? 'BackoffLimitExceeded' : '')
   })
 
-test('the controller reads and writes nothing before the store is connected', async () => {
+test('the controller reads and writes no pool before the store is connected', async () => {
   world = await startPoolWorld(false)
   world.setRow('n/p', { minted: 5, owner: 'n/p', lowWater: 2000, target: 5000 })
-  world.makePool('p')
+  world.createPool('p')
   await waitFor('the watches', () => world.fake.watches === 2)
   expect([world.reads, world.statusOf('p')]).toEqual([0, {}])
   world.connected.resolve(undefined)
@@ -33,8 +33,8 @@ test('the controller reads and writes nothing before the store is connected', as
 
 test('the log reports the start, completion and failure of each refill, with fields', async () => {
   world = await startPoolWorld()
-  world.onJob = finishJob('Complete')
-  world.makePool('p')
+  world.onJob = finishWith('Complete')
+  world.createPool('p')
   await waitForCondition('Ready', 'True LevelSufficient')
   await waitForCondition('Refilling', 'False NotNeeded')
   const fields = { namespace: 'n', pool: 'p' }
@@ -43,7 +43,7 @@ test('the log reports the start, completion and failure of each refill, with fie
     ['info', 'refill started', { ...fields, refill: 1, level: 0, fillTo: 5000 }],
     ['info', 'refill completed', { ...fields, refill: 1, job, tookMs: expect.any(Number) }],
   ])
-  world.onJob = finishJob('Failed')
+  world.onJob = finishWith('Failed')
   world.setRow('n/p', { claimed: 4 })
   const failed = () => world.logged.find(([, msg]) => msg === 'refill failed')
   await waitFor('the failure', () => failed() !== undefined)

@@ -1,223 +1,180 @@
-// A watcher of an API server that fails in every known way misses no change.
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { type FakeKubeApi, startFakeKubeApi } from '../../kit/kube/fake-kube-api.ts'
-import { type KubeWatcher, startKubeWatcher, watchedWidgets } from '../../kit/kube/kube-watcher.ts'
+// A watcher of a fake API server misses no change despite the faults of the server.
+import { describe, expect, test } from '@jest/globals'
+import type { KubeWatcher } from '../../kit/kube/kube-watcher.ts'
+import { setUpWatchedWidgets } from '../../kit/kube/watched-widgets.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
-let fake: FakeKubeApi
-let watcher: KubeWatcher | undefined
+const widgets = setUpWatchedWidgets()
+const { create, change, remove, startWatcher, startSyncedWatcher, expectInSync } = widgets
 
-beforeEach(async () => {
-  fake = await startFakeKubeApi()
-})
-afterEach(async () => {
-  fake.reject = () => undefined
-  await watcher?.stop()
-  watcher = undefined
-  await fake.stop()
-})
+const types = (watcher: KubeWatcher) =>
+  watcher.changes.map(({ type, object }) => `${type} ${object.metadata.name}`)
 
-const { make, change, remove, agrees } = watchedWidgets(() => fake)
-const started = async () => {
-  watcher = startKubeWatcher(fake)
-  const of = watcher
-  await waitFor('the first list', () => of.reflector.hasSynced() && fake.watches === 1)
-  return of
-}
-
-const types = (of: KubeWatcher) =>
-  of.changes.map(({ type, object }) => `${type} ${object.metadata.name}`)
-
-test('it lists in pages, then watches, and drops managedFields', async () => {
-  for (let i = 0; i < 1201; i++) make(`w${i}`)
-  const of = await started()
-  expect(of.cache.size()).toBe(1201)
-  const lists = fake.calls.filter(({ query }) => !query.has('watch'))
+test('the watcher lists in pages, then watches, and drops managedFields', async () => {
+  for (let i = 0; i < 1201; i++) create(`w${i}`)
+  const watcher = await startSyncedWatcher()
+  expect(watcher.cache.size()).toBe(1201)
+  const lists = widgets.fake.calls.filter(({ query }) => !query.has('watch'))
   expect(lists.map(({ query }) => query.get('limit'))).toEqual(['500', '500', '500'])
-  expect(of.cache.get('n/w7')?.metadata).not.toHaveProperty('managedFields')
-  const watch = fake.calls.find(({ query }) => query.has('watch'))
+  expect(watcher.cache.get('n/w7')?.metadata).not.toHaveProperty('managedFields')
+  const watch = widgets.fake.calls.find(({ query }) => query.has('watch'))
   expect(watch?.query.get('allowWatchBookmarks')).toBe('true')
   expect(Number(watch?.query.get('timeoutSeconds'))).toBeGreaterThanOrEqual(300)
   expect(Number(watch?.query.get('timeoutSeconds'))).toBeLessThanOrEqual(600)
 })
 
-test('it reports each added, changed and deleted object once', async () => {
-  const of = await started()
-  make('a')
+test('the watcher reports each added, changed and deleted object once', async () => {
+  const watcher = await startSyncedWatcher()
+  create('a')
   change('a', 1)
   remove('a')
-  await waitFor('three changes', () => of.changes.length === 3)
-  expect(types(of)).toEqual(['added a', 'changed a', 'deleted a'])
+  await waitFor('three changes', () => watcher.changes.length === 3)
+  expect(types(watcher)).toEqual(['added a', 'changed a', 'deleted a'])
 })
 
-describe('after a fault it resumes the watch without another list', () => {
+describe('the watcher resumes its watch without another list after', () => {
   const faults: readonly (readonly [string, () => void | Promise<void>])[] = [
+    ...Object.entries(widgets.faults),
     [
-      'a half-open connection',
-      () => {
-        fake.silence()
-      },
-    ],
-    [
-      'connections that are destroyed',
-      () => {
-        fake.dropConnections()
-      },
-    ],
-    [
-      'a watch that the server closes',
-      () => {
-        fake.endWatches()
-      },
-    ],
-    [
-      'a truncated line',
-      () => {
-        fake.nextEvent = 'truncated'
-      },
-    ],
-    [
-      'an event sent twice',
-      () => {
-        fake.nextEvent = 'twice'
-      },
-    ],
-    [
-      'a server that restarts',
+      'a restart of the server',
       async () => {
-        await fake.stop()
-        setTimeout(() => void fake.start(), 200)
+        await widgets.fake.stop()
+        setTimeout(() => void widgets.fake.start(), 200)
       },
     ],
   ]
   test.each(faults)('%s', async (_name, inject) => {
-    make('a')
-    const of = await started()
+    create('a')
+    const watcher = await startSyncedWatcher()
     await inject()
     change('a', 1)
-    make('b')
-    await agrees(of)
-    expect(types(of)).toEqual(['added a', 'changed a', 'added b'])
-    expect(await of.lists()).toBe(1)
+    create('b')
+    await expectInSync(watcher)
+    expect(types(watcher)).toEqual(['added a', 'changed a', 'added b'])
+    expect(await watcher.lists()).toBe(1)
   })
 
-  test('429, whose Retry-After it respects', async () => {
-    const of = await started()
+  test('a 429 response, whose Retry-After it respects', async () => {
+    const watcher = await startSyncedWatcher()
     let rejected = 0
-    fake.reject = () =>
+    widgets.fake.reject = () =>
       rejected++ < 2 ? { status: 429, reason: 'TooManyRequests', retryAfterSeconds: 1 } : undefined
     const startedMs = performance.now()
-    fake.dropConnections()
-    make('a')
-    await agrees(of)
+    widgets.fake.dropConnections()
+    create('a')
+    await expectInSync(watcher)
     expect(performance.now() - startedMs).toBeGreaterThan(1900)
-    expect(await of.lists()).toBe(1)
+    expect(await watcher.lists()).toBe(1)
   })
 
-  test('500', async () => {
-    const of = await started()
+  test('500 responses', async () => {
+    const watcher = await startSyncedWatcher()
     let rejected = 0
-    fake.reject = () => (rejected++ < 3 ? { status: 500, reason: 'InternalError' } : undefined)
-    fake.dropConnections()
-    make('a')
-    await agrees(of)
-    expect(await of.lists()).toBe(1)
+    widgets.fake.reject = () =>
+      rejected++ < 3 ? { status: 500, reason: 'InternalError' } : undefined
+    widgets.fake.dropConnections()
+    create('a')
+    await expectInSync(watcher)
+    expect(await watcher.lists()).toBe(1)
   })
 })
 
-describe('after its resourceVersion expired it relists and reports the missed changes', () => {
-  test('410 within the watch', async () => {
-    make('a')
-    make('b')
-    const of = await started()
-    fake.silence()
+describe('the watcher relists and reports the missed changes after', () => {
+  test('a 410 event of its watch', async () => {
+    create('a')
+    create('b')
+    const watcher = await startSyncedWatcher()
+    widgets.fake.silenceWatches()
     remove('a')
     change('b', 1)
-    make('c')
-    fake.expire()
-    await agrees(of)
-    expect(types(of).slice(2)).toEqual(['deleted a', 'changed b', 'added c'])
-    expect(await of.lists()).toBe(2)
+    create('c')
+    widgets.fake.expire()
+    await expectInSync(watcher)
+    expect(types(watcher).slice(2)).toEqual(['deleted a', 'changed b', 'added c'])
+    expect(await watcher.lists()).toBe(2)
   })
 
-  test('410 as the response to the watch', async () => {
-    make('a')
-    const of = await started()
+  test('a 410 response to its watch', async () => {
+    create('a')
+    const watcher = await startSyncedWatcher()
     let rejected = 0
-    fake.reject = ({ query }) =>
+    widgets.fake.reject = ({ query }) =>
       query.has('watch') && rejected++ < 1 ? { status: 410, reason: 'Expired' } : undefined
-    fake.dropConnections()
+    widgets.fake.dropConnections()
     remove('a')
-    await agrees(of)
-    expect(types(of)).toEqual(['added a', 'deleted a'])
-    expect(await of.lists()).toBe(2)
+    await expectInSync(watcher)
+    expect(types(watcher)).toEqual(['added a', 'deleted a'])
+    expect(await watcher.lists()).toBe(2)
   })
 
-  test('410 between two pages', async () => {
-    for (let i = 0; i < 700; i++) make(`w${i}`)
+  test('a 410 response to a page', async () => {
+    for (let i = 0; i < 700; i++) create(`w${i}`)
     let rejected = 0
-    fake.reject = ({ query }) =>
+    widgets.fake.reject = ({ query }) =>
       query.has('continue') && rejected++ < 1 ? { status: 410, reason: 'Expired' } : undefined
-    const of = await started()
-    expect(of.cache.size()).toBe(700)
+    const watcher = await startSyncedWatcher()
+    expect(watcher.cache.size()).toBe(700)
     expect(rejected).toBe(1)
   })
 
-  test('an object deleted and recreated meanwhile is a different object', async () => {
-    make('a')
-    const of = await started()
-    fake.silence()
+  test('the replacement of an object by another of the same name', async () => {
+    create('a')
+    const watcher = await startSyncedWatcher()
+    widgets.fake.silenceWatches()
     remove('a')
-    make('a')
-    fake.expire()
-    await agrees(of)
-    expect(types(of)).toEqual(['added a', 'deleted a', 'added a'])
+    create('a')
+    widgets.fake.expire()
+    await expectInSync(watcher)
+    expect(types(watcher)).toEqual(['added a', 'deleted a', 'added a'])
   })
 
-  test('a resourceVersion later than that of the server', async () => {
-    const of = await started()
-    fake.reject = ({ query }) =>
+  test('504 responses to a resourceVersion that the server does not have yet', async () => {
+    const watcher = await startSyncedWatcher()
+    widgets.fake.reject = ({ query }) =>
       Number(query.get('resourceVersion')) > 1 ? { status: 504, reason: 'Timeout' } : undefined
-    make('a')
-    await waitFor('the event', () => of.changes.length === 1)
-    fake.dropConnections()
-    await waitFor('some rejections', () => fake.calls.filter((c) => c.status === 504).length > 3)
-    fake.reject = () => undefined
-    make('b')
-    await agrees(of)
+    create('a')
+    await waitFor('the event', () => watcher.changes.length === 1)
+    widgets.fake.dropConnections()
+    await waitFor(
+      'some rejections',
+      () => widgets.fake.calls.filter((c) => c.status === 504).length > 3,
+    )
+    widgets.fake.reject = () => undefined
+    create('b')
+    await expectInSync(watcher)
   })
 })
 
-test('it waits for a missing kind, and reports it', async () => {
-  fake.reject = () => ({ status: 404, reason: 'NotFound' })
-  const of = (watcher = startKubeWatcher(fake))
-  await waitFor('a failure', () => of.failures.length > 2)
-  expect(of.failures.at(-1)?.status).toBe(404)
-  expect(of.reflector.hasSynced()).toBe(false)
-  fake.reject = () => undefined
-  make('a')
-  await agrees(of)
-  expect(of.failures.at(-1)).toBeUndefined()
+test('the watcher reports a missing kind, and lists it once it exists', async () => {
+  widgets.fake.reject = () => ({ status: 404, reason: 'NotFound' })
+  const watcher = startWatcher()
+  await waitFor('a failure', () => watcher.failures.length > 2)
+  expect(watcher.failures.at(-1)?.status).toBe(404)
+  expect(watcher.reflector.hasSynced()).toBe(false)
+  widgets.fake.reject = () => undefined
+  create('a')
+  await expectInSync(watcher)
+  expect(watcher.failures.at(-1)).toBeUndefined()
 })
 
-test('a watcher stopped during a list opens no watch', async () => {
+test('a watcher that stops during a list opens no watch', async () => {
   let release = (): void => undefined
-  fake.holdLists = new Promise((resolve) => (release = resolve))
-  const of = (watcher = startKubeWatcher(fake))
-  await waitFor('the list', () => fake.listsHeld === 1)
-  const stopping = of.stop()
+  widgets.fake.holdLists = new Promise((resolve) => (release = resolve))
+  const watcher = startWatcher()
+  await waitFor('the list', () => widgets.fake.listsHeld === 1)
+  const stopping = watcher.stop()
   release()
   await withinDeadline('the watcher to stop', stopping)
-  expect(fake.calls.some(({ query }) => query.has('watch'))).toBe(false)
-  expect(fake.watches).toBe(0)
+  expect(widgets.fake.calls.some(({ query }) => query.has('watch'))).toBe(false)
+  expect(widgets.fake.watches).toBe(0)
 })
 
-test('calls share connections', async () => {
-  const of = await started()
+test('the calls of a watcher share connections', async () => {
+  const watcher = await startSyncedWatcher()
   for (let i = 0; i < 20; i++) {
-    await waitFor('the watch', () => fake.watches === 1)
-    fake.expire()
-    await waitFor('a list', async () => (await of.lists()) === i + 2)
+    await waitFor('the watch', () => widgets.fake.watches === 1)
+    widgets.fake.expire()
+    await waitFor('a list', async () => (await watcher.lists()) === i + 2)
   }
-  expect(new Set(fake.calls.map(({ port }) => port)).size).toBeLessThan(45)
+  expect(new Set(widgets.fake.calls.map(({ port }) => port)).size).toBeLessThan(45)
 })

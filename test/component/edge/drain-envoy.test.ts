@@ -1,6 +1,6 @@
-// The drain sidecar of a real Envoy: under load no request is lost while one Envoy drains and
-// another takes over, over HTTP/1.1 and HTTP/2; what delays a drain, and that no HTTP request
-// starts one.
+// The drain sidecar of a real Envoy: no request is lost under load, over HTTP/1.1 and HTTP/2, while
+// one Envoy drains and another takes over; the causes of a delayed drain; no HTTP request starts a
+// drain.
 import { connect, type ClientHttp2Session } from 'node:http2'
 import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,20 +36,20 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((envoy) => envoy.close()))
 })
 
-/** Starts an Envoy that is closed after the test, also if the test fails. */
+/** Starts an Envoy that is closed after the test, even if the test fails. */
 const openEnvoy: typeof startDrainedEnvoy = async (...given) => {
   const envoy = await startDrainedEnvoy(...given)
   opened.push(envoy)
   return envoy
 }
 
-/** The Envoy that new connections go to, and the results of the requests. */
+/** The Envoy to which clients connect, and the results of their requests. */
 interface Load {
   to: DrainedEnvoy
   isDone: boolean
   readonly responses: Map<DrainedEnvoy, number>
-  /** Responses that closed their connection. */
-  last: number
+  /** The number of responses that closed their connection. */
+  closing: number
   readonly lost: string[]
 }
 
@@ -57,7 +57,7 @@ function countResponse(load: Load, envoy: DrainedEnvoy): void {
   load.responses.set(envoy, (load.responses.get(envoy) ?? 0) + 1)
 }
 
-/** A client that keeps its connection alive, and opens another after `Connection: close`. */
+/** Sends requests on a kept-alive connection, and reconnects after `Connection: close`. */
 async function sendOverHttp1(load: Load): Promise<void> {
   let connection: RawConnection | undefined
   let to = load.to
@@ -71,7 +71,7 @@ async function sendOverHttp1(load: Load): Promise<void> {
       expect([response.status, response.body.toString()]).toEqual([200, 'served'])
       countResponse(load, to)
       if (headerOf(response, 'Connection') !== 'close') continue
-      load.last++
+      load.closing++
       connection.close()
       connection = undefined
     } catch (error) {
@@ -97,13 +97,13 @@ function sendOverSession(session: ClientHttp2Session): Promise<number> {
   })
 }
 
-/** The same over HTTP/2, several requests at once; it opens another session after GOAWAY. */
+/** Sends concurrent requests over HTTP/2, and reconnects after GOAWAY. */
 async function sendOverHttp2(load: Load): Promise<void> {
   while (!load.isDone) {
     const { to } = load
     const session = connect(`http://127.0.0.1:${String(to.port)}`)
     session.on('error', (error) => load.lost.push(String(error)))
-    const ask = async () => {
+    const sendAll = async () => {
       while (!load.isDone && !session.closed && !session.destroyed) {
         try {
           expect(await sendOverSession(session)).toBe(200)
@@ -113,8 +113,8 @@ async function sendOverHttp2(load: Load): Promise<void> {
         }
       }
     }
-    await Promise.all([ask(), ask(), ask()])
-    load.last++
+    await Promise.all([sendAll(), sendAll(), sendAll()])
+    load.closing++
     session.close()
   }
 }
@@ -128,36 +128,32 @@ describe('an Envoy that is drained under load while another takes over', () => {
         openEnvoy(upstream.port, env),
         openEnvoy(upstream.port, env),
       ])
-      const load: Load = { to: old, isDone: false, responses: new Map(), last: 0, lost: [] }
+      const load: Load = { to: old, isDone: false, responses: new Map(), closing: 0, lost: [] }
       const clients = Array.from({ length: CLIENTS }, () => sendOverHttp1(load))
       clients.push(sendOverHttp2(load), sendOverHttp2(load))
       await waitFor('load', () => (load.responses.get(old) ?? 0) > 500)
-      expect(load.last).toBe(0)
-      await waitFor(
-        'readiness of the old Envoy',
-        async () => (await old.ask('/readyz')).status === 200,
-      )
+      expect(load.closing).toBe(0)
+      const isReady = async () => (await old.request('/readyz')).status === 200
+      await waitFor('readiness of the old Envoy', isReady)
 
       const draining = old.drain()
       // The load balancer has not switched yet: new connections still arrive, and are served.
-      await waitFor('connections during the drain', () => load.last > 10 * CLIENTS)
-      expect((await old.ask('/readyz')).status).toBe(503)
+      await waitFor('connections during the drain', () => load.closing > 10 * CLIENTS)
+      expect((await old.request('/readyz')).status).toBe(503)
       load.to = young
       const drained = await draining
       const served = expect.objectContaining({ connections: 0, requests: 0 })
       expect(drained).toMatchObject({ exitCode: 0, outcome: 'drained', served })
       await old.stop()
       const before = load.responses.get(young) ?? 0
-      await waitFor(
-        'responses of the other Envoy',
-        () => (load.responses.get(young) ?? 0) > before + 200,
-      )
+      const isServing = () => (load.responses.get(young) ?? 0) > before + 200
+      await waitFor('responses of the other Envoy', isServing)
       load.isDone = true
       await Promise.all(clients)
       expect(load.lost).toEqual([])
-      const [by, then] = [load.responses.get(old), load.responses.get(young)].map(String)
+      const [ofOld, ofYoung] = [load.responses.get(old), load.responses.get(young)].map(String)
       process.stdout.write(
-        `drain of Envoy: ${by ?? ''} responses by the old one, ${then ?? ''} by the new one, ` +
+        `drain of Envoy: ${ofOld ?? ''} responses of the old, ${ofYoung ?? ''} of the new Envoy, ` +
           `0 lost, ${String(drained['tookMs'])} ms\n`,
       )
     },
@@ -166,7 +162,7 @@ describe('an Envoy that is drained under load while another takes over', () => {
 })
 
 test(
-  'a sidecar that stops alone leaves its Envoy draining: the next sidecar stops that Envoy',
+  'a restarted sidecar stops an Envoy that its predecessor left draining',
   async () => {
     const envoy = await openEnvoy(upstream.port, { DRAIN_SECONDS: '1' })
     envoy.sidecar.child.kill('SIGTERM')
@@ -216,11 +212,11 @@ test(
 )
 
 test(
-  'it is ready once Envoy has found pods of each service, and stays ready if they disappear',
+  'the sidecar is ready once Envoy has pods of each service, and stays ready without them',
   async () => {
     const envoy = await openEnvoy(undefined)
     const readyz = async () => {
-      const response = await envoy.ask('/readyz')
+      const response = await envoy.request('/readyz')
       return [response.status, await response.json()]
     }
     const ready = [200, { status: 'ready', dependencies: { envoy: 'ready' } }]
@@ -228,14 +224,14 @@ test(
     for (let i = 0; i < CHECKS; i++) {
       expect(await readyz()).toEqual([
         503,
-        { status: 'not-ready', dependencies: { envoy: 'alone' } },
+        { status: 'not-ready', dependencies: { envoy: 'no-upstream' } },
       ])
       await sleep(CHECK_MS)
     }
-    await envoy.movePods(upstream.port)
+    await envoy.setPods(upstream.port)
     await waitFor('readiness', async () => (await readyz())[0] === 200)
     expect((await fetch(`http://127.0.0.1:${String(envoy.port)}/`)).status).toBe(200)
-    await envoy.movePods(undefined)
+    await envoy.setPods(undefined)
     const pods = () => envoy.stat('^cluster.redirect.membership_healthy$')
     await waitFor('the pods to disappear', async () => (await pods()) === 0)
     await sleep(CHECK_MS)
@@ -244,7 +240,7 @@ test(
   TEST_MS_MAX,
 )
 
-/** Addresses at which another machine, or another process of this one, reaches the sidecar. */
+/** The addresses at which this and other machines reach the sidecar. */
 const addresses = [
   '127.0.0.1',
   ...Object.values(networkInterfaces())
@@ -254,10 +250,10 @@ const addresses = [
 ]
 
 test(
-  'no request to its port drains or stops Envoy, whatever its source address',
+  'the sidecar drains or stops Envoy on no request, from no source address',
   async () => {
     const envoy = await openEnvoy(upstream.port)
-    await waitFor('readiness', async () => (await envoy.ask('/readyz')).status === 200)
+    await waitFor('readiness', async () => (await envoy.request('/readyz')).status === 200)
     const drainPaths = ['/drain', '/drain_listeners?graceful', '/healthcheck/fail', '/quitquitquit']
     const statuses = new Set<number>()
     for (const address of addresses) {
@@ -273,31 +269,31 @@ test(
     }
     expect([...statuses]).toEqual([404])
     expect((await fetch(`${envoy.adminUrl}/ready`)).status).toBe(200)
-    expect((await envoy.ask('/readyz')).status).toBe(200)
+    expect((await envoy.request('/readyz')).status).toBe(200)
     expect(envoy.sidecar.log.map(({ msg }) => msg)).not.toContain('draining Envoy')
   },
   TEST_MS_MAX,
 )
 
 test(
-  'its port serves probes and metrics; readiness is Envoy’s; a stopped Envoy delays no drain',
+  'the sidecar serves probes, metrics and the readiness of Envoy, and exits after Envoy',
   async () => {
     const envoy = await openEnvoy(upstream.port)
-    await waitFor('readiness', async () => (await envoy.ask('/readyz')).status === 200)
-    expect((await envoy.ask('/livez')).status).toBe(200)
-    expect(await (await envoy.ask('/metrics')).text()).toContain('role="drain"')
-    const ready = await envoy.ask('/readyz')
+    await waitFor('readiness', async () => (await envoy.request('/readyz')).status === 200)
+    expect((await envoy.request('/livez')).status).toBe(200)
+    expect(await (await envoy.request('/metrics')).text()).toContain('role="drain"')
+    const ready = await envoy.request('/readyz')
     expect([ready.status, await ready.json()]).toEqual([
       200,
       { status: 'ready', dependencies: { envoy: 'ready' } },
     ])
     await envoy.stop()
-    const stopped = await envoy.ask('/readyz')
+    const stopped = await envoy.request('/readyz')
     expect([stopped.status, await stopped.json()]).toEqual([
       503,
-      { status: 'not-ready', dependencies: { envoy: 'gone' } },
+      { status: 'not-ready', dependencies: { envoy: 'exited' } },
     ])
-    expect(await envoy.drain()).toMatchObject({ exitCode: 0, outcome: 'gone' })
+    expect(await envoy.drain()).toMatchObject({ exitCode: 0, outcome: 'exited' })
   },
   TEST_MS_MAX,
 )

@@ -1,6 +1,6 @@
-// Graceful shutdown of the real standalone process: after SIGTERM under load it responds to every
-// accepted request, refuses new connections, and exits with 0; a second signal stops it at once.
-// Acknowledged links are stored.
+// The graceful shutdown of a standalone process: after SIGTERM under load it responds to every
+// accepted request, refuses new connections, and exits with 0; a second signal stops it
+// immediately. Every acknowledged link is stored.
 import { rm, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ import { type Standalone, startStandalone } from '../../kit/processes/standalone
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 const TEST_MS_MAX = 60_000
-/** serve.ts waits 15 s for requests, on both ports one after the other. */
+/** serve.ts waits 15 s for requests, on each of two ports. */
 const EXIT_MS_MAX = 40_000
 const DUPLICATE_MS = 100
 const BUSY = 16
@@ -36,11 +36,11 @@ afterAll(async () => {
 interface WorkResult {
   readonly created: string[]
   readonly responses: number
-  /** Requests that were sent and got no response. */
+  /** Sent requests without a response. */
   readonly lost: string[]
 }
 
-/** Sends requests without pause until a response closes the connection. */
+/** Sends requests without a pause until a response closes the connection. */
 async function work(connection: RawConnection, name: string): Promise<WorkResult> {
   const created: string[] = []
   const lost: string[] = []
@@ -48,10 +48,10 @@ async function work(connection: RawConnection, name: string): Promise<WorkResult
     try {
       const code = created.at(-1)
       const isCreate = code === undefined || i % 4 === 0
-      const ask = isCreate
+      const request = isCreate
         ? createLinkRequest({ long_url: `${target}${name}/${String(i)}` })
         : { path: `/${code}` }
-      const response = await connection.exchange(ask)
+      const response = await connection.exchange(request)
       if (isCreate) created.push(codeOf(response))
       else expect(response.status).toBe(302)
       if (headerOf(response, 'Connection') === 'close') return { created, responses: i + 1, lost }
@@ -85,7 +85,7 @@ async function openHalf(service: Standalone, alias: string) {
   }
 }
 
-/** Waits until everything sent so far has been read: a later connection has got its response. */
+/** Waits until the process has read all bytes sent so far: a later connection gets a response. */
 async function settle(service: Standalone): Promise<void> {
   const connection = await openConnection(service.port)
   await connection.exchange({ path: '/none' })
@@ -111,9 +111,9 @@ describe('SIGTERM under load', () => {
       expect((await ready()).status).toBe(200)
       service.child.kill('SIGTERM')
       await waitFor('new connections to be refused', () => isConnectionRefused(service.port))
-      // The process still has a request in flight, so it runs, and reports that it drains.
+      // A request is still in flight, so the process continues and reports the drain.
       expect(await (await ready()).json()).toMatchObject({ status: 'draining' })
-      // An idle connection is not closed in the first second: a request may be arriving on it.
+      // Idle connections stay open for a second, because a request may be in transit.
       const lastRequests = idle
         .slice(0, IDLE / 2)
         .map((connection) => connection.exchange({ path: '/none' }))
@@ -122,8 +122,8 @@ describe('SIGTERM under load', () => {
       }
       worked = await Promise.all(working)
       expect(worked.flatMap(({ lost }) => lost)).toEqual([])
-      const ends = await Promise.all(idle.map(({ closed }) => closed))
-      expect(ends).toEqual(idle.map(() => 'end'))
+      const closes = await Promise.all(idle.map(({ closed }) => closed))
+      expect(closes).toEqual(idle.map(() => 'end'))
 
       half.finish()
       expect(codeOf(await half.connection.nextResponse())).toBe('half')
@@ -152,7 +152,7 @@ describe('SIGTERM under load', () => {
 })
 
 test(
-  'without connections it exits soon; an unfinished request delays the exit',
+  'the process exits soon without connections; an unfinished request delays the exit',
   async () => {
     const start = async (dir: string) => startStandalone({ dataDir: join(dataDir, dir) })
     const [quiet, held] = [await start('quiet'), await start('held')]
@@ -174,7 +174,7 @@ test.each([
   ['SIGTERM', 143],
   ['SIGINT', 130],
 ] as const)(
-  'a second %s stops it at once; a duplicate within 100 ms does not',
+  'a second %s stops the process immediately; a duplicate within 100 ms does not',
   async (signal, exitCode) => {
     const service = await startStandalone({ dataDir: join(dataDir, signal) })
     const half = await openHalf(service, 'held')
@@ -183,10 +183,10 @@ test.each([
     service.child.kill('SIGINT')
     service.child.kill('SIGTERM')
     await waitFor('the drain', () => isConnectionRefused(service.port))
-    const refusedMs = performance.now()
+    const drainingMs = performance.now()
     await waitFor(
       'the time for duplicates to pass',
-      () => performance.now() - refusedMs > DUPLICATE_MS,
+      () => performance.now() - drainingMs > DUPLICATE_MS,
     )
     expect(service.child.exitCode).toBeNull()
     service.child.kill(signal)

@@ -1,5 +1,6 @@
-// The edge while its limiter is killed, hangs, is slow, and recovers: no request fails, the local
-// limit applies to each client, and the shared one again within 2 s. Real Envoy, limiter and Redis.
+// The edge while its limiter is killed, hangs, times out, and recovers: no request fails, the local
+// limit applies to each client, and the shared limit applies within 2 s of the recovery. Real
+// Envoy, limiter and Redis.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals'
 import { type FaultProxy, startFaultProxy } from '../../kit/fault-proxy.ts'
 import { freePort } from '../../dependencies/free-ports.ts'
@@ -14,12 +15,11 @@ const SETUP_MS_MAX = 400_000 // includes the download of dependencies
 const TEST_MS_MAX = 60_000
 const RECOVERY_MS_MAX = 2000
 /**
- * The delay of a slow limiter: longer than a pause of the machine after which Envoy would still
- * read the response before its timeout, and below the timeout of health checks (0.5 s), so that
- * only timed-out responses eject it.
+ * The delay of a slow limiter: long enough that Envoy times out even after a pause of the machine,
+ * and below the timeout of health checks (0.5 s), so that only timed-out responses eject it.
  */
 const SLOW_MS = 400
-/** The local limit in this test; the shared one is far above it. */
+/** The local limit in this test; the shared limit is much higher. */
 const BURST = 20
 const settings = { redirectBurst: BURST, redirectPerSecond: 1 }
 const rules = `
@@ -60,7 +60,7 @@ afterAll(async () => {
 
 beforeEach(() => waitUntilLimited(edge))
 
-/** A client address that was not used before. */
+/** A new client address. */
 const newClient = () => `198.51.100.${String(++clients)}`
 const isShared = (response: RawResponse) => headerOf(response, 'X-RateLimit-Limit') === '1000000'
 
@@ -74,7 +74,7 @@ async function waitUntilLocal(): Promise<void> {
   })
 }
 
-/** How long until a response has the shared limit, without pauses of the machine. */
+/** The time until a response has the shared limit, without pauses of the machine. */
 function msUntilShared(): Promise<number> {
   return durationWithoutPauses(() =>
     waitFor('the shared limit', async () =>
@@ -84,7 +84,7 @@ function msUntilShared(): Promise<number> {
 }
 
 /**
- * Without the limiter: each of two clients has its own bucket, and is denied by our problem
+ * Verifies the local limit: each of two clients has its own bucket, and is denied with our problem
  * document.
  */
 async function expectLocalLimits(): Promise<void> {
@@ -116,14 +116,14 @@ async function expectLocalLimits(): Promise<void> {
   }
 }
 
-test('while the limiter is available, the local limit does not apply', async () => {
+test('the edge does not apply the local limit while the limiter is available', async () => {
   const client = newClient()
   for (let n = 0; n < 3 * BURST; n++)
     expect((await edge.send({ path: '/a', client })).status).toBe(302)
 })
 
 test(
-  'the limiter is killed and restarted',
+  'the edge applies the local limit while the limiter is killed, and then the shared limit',
   async () => {
     limiter.child.kill('SIGKILL')
     await limiter.exited
@@ -136,14 +136,14 @@ test(
 )
 
 test(
-  'the limiter hangs, which delays few requests, and resumes',
+  'the edge applies the local limit while the limiter hangs, which delays few requests',
   async () => {
     limiter.child.kill('SIGSTOP')
     try {
       await waitUntilLocal()
       const timeoutsBefore = await edge.envoy.stat('^cluster.ratelimit.upstream_rq_timeout$')
       await expectLocalLimits()
-      // Of these 80 requests only those wait that probe whether the limiter has recovered.
+      // Of these 80 requests, only the probes for a recovery of the limiter wait.
       const timeouts =
         (await edge.envoy.stat('^cluster.ratelimit.upstream_rq_timeout$')) - timeoutsBefore
       expect(timeouts).toBeLessThan(40)
@@ -156,7 +156,7 @@ test(
 )
 
 test(
-  'the limiter times out repeatedly, and recovers',
+  'the edge applies the local limit while the limiter times out, and then the shared limit',
   async () => {
     proxy.delay(SLOW_MS)
     try {

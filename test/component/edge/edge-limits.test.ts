@@ -1,5 +1,5 @@
-// The limits of the edge, with a real Envoy, two real limiters, Redis and the shipped rules: which
-// client a request counts against, how often Envoy calls the limiter, and the response headers.
+// The limits of the edge, with a real Envoy, two real limiters, Redis and the shipped rules: the
+// client against which a request counts, the number of limiter calls, and the response headers.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
@@ -52,7 +52,7 @@ beforeEach(async () => {
   pod.requests.length = 0
 })
 
-/** Both limiters, with a timeout that suffices on a busy machine. */
+/** Both limiters, with a timeout for a busy machine. */
 function limiterSettings() {
   return { limiterPorts: limiters.map((one) => one.grpcPort), limiterTimeout: '10s' }
 }
@@ -69,7 +69,7 @@ async function sumOf(pattern: RegExp): Promise<number> {
 const calls = () => sumOf(/^ratelimit_service_response_time_seconds_count/)
 const unknowns = () => sumOf(/^ratelimit_service_rate_limit_total_hits.*route_unknown/)
 
-/** The values of the limit's headers; verifies that each occurs once. */
+/** The values of the rate-limit headers; verifies that each occurs once. */
 function limitOf(response: RawResponse): { limit: number; remaining: number; reset: number } {
   const [limit = NaN, remaining = NaN, reset = NaN] = headerNames.map((name) => {
     const values = headersOf(response, name)
@@ -83,16 +83,16 @@ const create = (client: string, headers: Record<string, string> = {}) =>
   edge.send({ method: 'POST', path: '/v1/urls', body: '{}', client, headers })
 
 /**
- * Sends creates one after the other; each must leave `left`, plus at most what was refilled since
- * the first: 2 a second.
+ * Sends creates sequentially; each must leave the tokens in `left`, plus at most the 2 tokens per
+ * second that were refilled since the first.
  */
 async function expectRemaining(
   creates: readonly (() => Promise<RawResponse>)[],
   left: readonly number[],
 ) {
   const startMs = performance.now()
-  for (const [at, ask] of creates.entries()) {
-    const { remaining } = limitOf(await ask())
+  for (const [at, send] of creates.entries()) {
+    const { remaining } = limitOf(await send())
     const refilled = Math.floor((2 * (performance.now() - startMs)) / 1000)
     expect(remaining).toBeGreaterThanOrEqual(left[at] ?? NaN)
     expect(remaining).toBeLessThanOrEqual((left[at] ?? NaN) + refilled)
@@ -128,12 +128,12 @@ describe('a request counts', () => {
   test('against a known API key instead of its address; an unknown key has no effect', async () => {
     const client = '192.0.2.30'
     const unknown = () => create(client, { 'X-API-Key': 'guessed' })
-    const afterKnown = async () => {
-      const known = limitOf(await create(client, { 'X-API-Key': KEY }))
-      expect(known).toMatchObject({ limit: 200, remaining: 199 })
+    const afterKeyed = async () => {
+      const keyed = limitOf(await create(client, { 'X-API-Key': KEY }))
+      expect(keyed).toMatchObject({ limit: 200, remaining: 199 })
       return create(client)
     }
-    await expectRemaining([unknown, afterKnown], [19, 18])
+    await expectRemaining([unknown, afterKeyed], [19, 18])
     expect(pod.requests.map(({ headers }) => headers['x-api-key'])).toEqual([
       undefined,
       undefined,
@@ -154,7 +154,7 @@ describe('a request counts', () => {
     expect(await calls()).toBe(before)
   })
 
-  test('as a create if it might create, whatever its method and path', async () => {
+  test('as a create with any method and path that might create', async () => {
     for (const [at, path] of ['/', '/v1/urls', '/v1//urls', '/abc', '/%761/urls'].entries()) {
       const response = await edge.send({ method: 'PUT', path, client: '192.0.2.41' })
       expect(limitOf(response).remaining).toBeGreaterThanOrEqual(19 - at)
@@ -194,7 +194,7 @@ describe('a lookup', () => {
     expect(headerOf(response, 'X-Request-Id')).toBe(pod.requests[0]?.headers['x-request-id'])
   })
 
-  test('of a client that tried too many unknown codes is denied, known or not', async () => {
+  test('of a client with too many misses is denied, even if its code exists', async () => {
     pod.statuses.set('/none', 404)
     const walker = '2001:db8:9:9::1'
     const before = await unknowns()
@@ -243,7 +243,7 @@ describe('a denial', () => {
   })
 })
 
-test('without a trusted proxy the client is the peer of the connection', async () => {
+test('the edge without a trusted proxy uses the peer address as the client', async () => {
   const bare = await startEdge({
     podPort: pod.port,
     settings: { trustedHops: 0 },

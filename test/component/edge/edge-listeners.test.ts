@@ -1,5 +1,5 @@
-// The listeners of a real Envoy with the product's bootstrap: TLS with HTTP/2 and HTTP/1.1, whose
-// certificate is replaced under load, and the PROXY protocol. Envoy accepts every rendering.
+// The listeners of a real Envoy with the product's bootstrap: TLS with HTTP/2 and HTTP/1.1, the
+// replacement of its certificate under load, and the PROXY protocol. Envoy accepts every rendering.
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { connect as connectHttp2 } from 'node:http2'
@@ -23,7 +23,7 @@ const SETUP_MS_MAX = 400_000 // includes the download of Envoy
 const VALIDATE_MS_MAX = 30_000
 const PROBE_MS_MAX = 2000
 const OVERLOAD_MS_MAX = 60_000 // longer than its two waits
-/** These need more than 64 MiB. */
+/** They use more than 64 MiB. */
 const UNFINISHED = { connections: 5000, everyMs: 1 }
 
 let pod: Pod
@@ -55,7 +55,7 @@ describe('Envoy accepts the bootstrap with', () => {
       redirectEndpoints: pods,
       createEndpoints: pods,
       limiterEndpoints: pods,
-      accessLogPath: join(folder, 'access.log'), // Envoy opens both here too
+      accessLogPath: join(folder, 'access.log'), // Envoy opens both files even to validate
       certificatePath: join(folder, 'certificate.yaml'),
       ...settings,
     }
@@ -68,7 +68,7 @@ describe('Envoy accepts the bootstrap with', () => {
   })
 })
 
-describe('TLS', () => {
+describe('the TLS listener', () => {
   const authority = createAuthority('edge-test')
   let certificates = ''
   let edge: Edge
@@ -121,7 +121,7 @@ describe('TLS', () => {
     return withinDeadline('a response over TLS', statusLine)
   }
 
-  test('a certificate is replaced under load, and no handshake fails', async () => {
+  test('replaces its certificate under load, and no handshake fails', async () => {
     const held = await connectClient()
     expect(await statusLineOver(held)).toBe('HTTP/1.1 302')
     let isStopping = false
@@ -144,12 +144,12 @@ describe('TLS', () => {
     }
     isStopping = true
     await loaded
-    expect(await statusLineOver(held)).toBe('HTTP/1.1 302') // open connections are not closed
+    expect(await statusLineOver(held)).toBe('HTTP/1.1 302') // open connections stay open
     expect(nameOf(held)).toContain('first')
     held.destroy()
   })
 
-  test('HTTP/2 is negotiated and served', async () => {
+  test('negotiates and serves HTTP/2', async () => {
     const session = connectHttp2(`https://127.0.0.1:${edge.httpsPort}`, {
       ca: authority.cert,
       servername: 'edge.test',
@@ -167,7 +167,7 @@ describe('TLS', () => {
   })
 })
 
-test('the PROXY protocol sets the client address; a connection without it is closed', async () => {
+test('the edge reads the client address from the PROXY protocol, and requires it', async () => {
   const edge = await startEdge({
     podPort: pod.port,
     limiterPorts: [await freePort()],
@@ -186,7 +186,7 @@ test('the PROXY protocol sets the client address; a connection without it is clo
 })
 
 test(
-  'an edge that is out of memory refuses connections, and still responds to probes',
+  'an edge that is out of memory refuses connections, and responds to probes',
   async () => {
     const edge = await startEdge({
       podPort: pod.port,
@@ -209,7 +209,7 @@ test(
     const isServing = () =>
       edge.send({ path: '/a' }).then(
         ({ status }) => status === 302,
-        () => false, // closed at once
+        () => false, // closed immediately
       )
     await waitFor('the edge to recover', isServing)
     await edge.stop()

@@ -1,5 +1,4 @@
-// The admin port of the real standalone process: the admin API, its access control, probes,
-// metrics.
+// The admin port of the real standalone process: the admin API, access control, probes and metrics.
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -68,7 +67,7 @@ describe('a link', () => {
     expect(jsonOf(await admin('GET', '/admin/links/endless'))['expires_at']).toBeNull()
   })
 
-  test('stops redirecting at once when disabled, and redirects when enabled', async () => {
+  test('stops redirecting immediately when disabled, and redirects when enabled', async () => {
     await client.create({ long_url: target, custom_alias: 'switched' })
     for (let times = 0; times < 3; times++) {
       expect((await client.resolve('switched')).status).toBe(302)
@@ -83,7 +82,7 @@ describe('a link', () => {
     expect((await client.create({ long_url: target, custom_alias: 'switched' })).status).toBe(409)
   })
 
-  test('stops redirecting at once when disabled under concurrent requests', async () => {
+  test('stops redirecting immediately when disabled under concurrent requests', async () => {
     await client.create({ long_url: target, custom_alias: 'busy' })
     for (let times = 0; times < 10; times++) {
       const before = Array.from({ length: 16 }, () => client.resolve('busy'))
@@ -127,7 +126,7 @@ describe('a link', () => {
 
   test.each([
     ...['none', 'NONE', 'too-long-to-be', '%zz', 'a%2Fb', '.', '*', 'shown/', 'shown/renew', ''],
-  ])('404 if no record exists: %s', async (code) => {
+  ])('that does not exist returns 404: %s', async (code) => {
     const requests = [
       ['GET', ''],
       ['POST', '/disable'],
@@ -140,20 +139,20 @@ describe('a link', () => {
       expect(jsonOf(response)['type']).toBe(`${service.linkBase}/problems/not-found`)
     }
   })
-
-  test.each([
-    ['PUT', '/admin/links/shown', 'GET, HEAD, DELETE'],
-    ['POST', '/admin/links/shown', 'GET, HEAD, DELETE'],
-    ['GET', '/admin/links/shown/disable', 'POST'],
-    ['DELETE', '/admin/links/shown/enable', 'POST'],
-    ['POST', '/admin/pools', 'GET, HEAD'],
-  ])('405 for %s %s', async (method, path, allow) => {
-    const response = await admin(method, path)
-    expect([response.status, headerOf(response, 'Allow')]).toEqual([405, allow])
-  })
 })
 
-test('pools are listed with their members', async () => {
+test.each([
+  ['PUT', '/admin/links/shown', 'GET, HEAD, DELETE'],
+  ['POST', '/admin/links/shown', 'GET, HEAD, DELETE'],
+  ['GET', '/admin/links/shown/disable', 'POST'],
+  ['DELETE', '/admin/links/shown/enable', 'POST'],
+  ['POST', '/admin/pools', 'GET, HEAD'],
+])('the admin API returns 405 for %s %s', async (method, path, allow) => {
+  const response = await admin(method, path)
+  expect([response.status, headerOf(response, 'Allow')]).toEqual([405, allow])
+})
+
+test('the admin API lists each pool with its members', async () => {
   await client.create({ long_url: target })
   const response = await admin('GET', '/admin/pools')
   expect(response.status).toBe(200)
@@ -172,12 +171,12 @@ test('pools are listed with their members', async () => {
   expect(pool['level']).toBeGreaterThanOrEqual(pool['low_water'] ?? Infinity)
 })
 
-describe('access control', () => {
+describe('the admin API', () => {
   const statusOf = async (headers: RawRequest['headers']) =>
     (await admin('GET', '/admin/pools', { headers: headers ?? {} })).status
 
   test.each(['localhost', 'localhost:9090', 'LOCALHOST', '127.0.0.1:1', '[::1]', '[::1]:9090'])(
-    'allows a program on this machine with the Host %s',
+    'allows a program on this machine that sends the Host %s',
     async (host) => {
       expect(await statusOf({ Host: host })).toBe(200)
     },
@@ -189,12 +188,12 @@ describe('access control', () => {
     '127.0.0.1.example.com',
     '10.0.0.1',
     'x:9090',
-  ])('denies a request with the Host %s', async (host) => {
+  ])('denies a request that has the Host %s', async (host) => {
     expect(await statusOf({ Host: host })).toBe(403)
   })
 
   test.each(['http://example.com', 'null', 'http://localhost:9090', ''])(
-    'denies a page of the origin %s',
+    'denies a request that has the Origin %s',
     async (origin) => {
       expect(await statusOf({ Origin: origin })).toBe(403)
       const response = await admin('DELETE', '/admin/links/shown', { headers: { Origin: origin } })
@@ -218,7 +217,7 @@ describe('access control', () => {
   })
 
   test(
-    'with ADMIN_TOKEN: requires the token, except for probes and metrics',
+    'requires ADMIN_TOKEN if it is set, except for probes and metrics',
     async () => {
       const token = '~5' // a token of this test may be short
       const guarded = await startStandalone({ env: { ADMIN_TOKEN: token } })
@@ -259,14 +258,14 @@ describe('access control', () => {
 })
 
 describe('probes and metrics', () => {
-  test('report live and ready', async () => {
+  test('report a process that is live and ready', async () => {
     expect(jsonOf(await admin('GET', '/livez'))).toEqual({ status: 'live' })
     const ready = await admin('GET', '/readyz')
     expect(ready.status).toBe(200)
     expect(jsonOf(ready)).toEqual({ status: 'ready', dependencies: { store: 'up' } })
   })
 
-  test('are exposed under the documented names, and count requests', async () => {
+  test('have the documented metric names and count requests', async () => {
     await client.resolve('none')
     const response = await admin('GET', '/metrics')
     expect(headerOf(response, 'Content-Type')).toMatch(/^text\/plain; version=0\.0\.4/)
@@ -282,22 +281,19 @@ describe('probes and metrics', () => {
     expect(text).toContain(`curtail_build_info{version="${version}",`)
   })
 
-  test.each(['/livez', '/readyz', '/metrics'])('405 for other methods on %s', async (path) => {
+  test.each(['/livez', '/readyz', '/metrics'])('return 405 to other methods: %s', async (path) => {
     expect((await admin('HEAD', path)).status).toBe(200)
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
       const response = await admin(method, path)
-      expect([method, response.status, headerOf(response, 'Allow')]).toEqual([
-        method,
-        405,
-        'GET, HEAD',
-      ])
+      const allow = headerOf(response, 'Allow')
+      expect([method, response.status, allow]).toEqual([method, 405, 'GET, HEAD'])
       expect(jsonOf(response)['type']).toBe(`${service.linkBase}/problems/method-not-allowed`)
     }
   })
+})
 
-  test('404 for every other path', async () => {
-    for (const path of ['/', '/v1/urls', '/shown', '/admin', '/admin/']) {
-      expect([path, (await admin('GET', path)).status]).toEqual([path, 404])
-    }
-  })
+test('the admin port returns 404 for every other path', async () => {
+  for (const path of ['/', '/v1/urls', '/shown', '/admin', '/admin/']) {
+    expect([path, (await admin('GET', path)).status]).toEqual([path, 404])
+  }
 })

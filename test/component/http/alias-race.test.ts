@@ -9,14 +9,14 @@ const TEST_MS_MAX = 60_000
 const ROUNDS = 20
 
 test(
-  'exactly one of 64 creates wins, the others get 409, and the link is the winner’s',
+  'exactly one of 64 creates of an alias gets 201, the others get 409, and its target is stored',
   async () => {
     const seed = newSeed()
     process.stdout.write(`alias race, seed ${String(seed)}\n`)
     const service = await startStandalone()
     try {
       const sum = await raceForAliases({ port: service.port, rounds: ROUNDS, seed })
-      expect(sum).toEqual({ rounds: ROUNDS, created: ROUNDS, refused: ROUNDS * 63 })
+      expect(sum).toEqual({ rounds: ROUNDS, created: ROUNDS, rejected: ROUNDS * 63 })
     } finally {
       await service.stop()
     }

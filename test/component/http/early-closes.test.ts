@@ -1,4 +1,4 @@
-// Connections that close or fail after a complete request: the request still gets its own response.
+// Connections that close or fail after a complete request: the request still gets its response.
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createLinkRequest } from '../../kit/http/client.ts'
@@ -26,8 +26,8 @@ const trailingBytes = {
   'headers that are too large': `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
 }
 
-describe.each(Object.entries(trailingBytes))('after a create comes %s', (name, bytes) => {
-  test('the create gets its response, as it is stored; then the connection closes', async () => {
+describe.each(Object.entries(trailingBytes))('a create that precedes %s', (name, bytes) => {
+  test('gets its 201, because it is stored; then the connection closes', async () => {
     const alias = `s${String(Object.keys(trailingBytes).indexOf(name))}`
     const connection = await openConnection(service.port)
     connection.send(Buffer.concat([createBytes(alias), Buffer.from(bytes)]))
@@ -37,7 +37,7 @@ describe.each(Object.entries(trailingBytes))('after a create comes %s', (name, b
   })
 })
 
-test('two creates before an invalid request both get their responses, in order', async () => {
+test('two creates that precede an invalid request get their responses in order', async () => {
   const connection = await openConnection(service.port)
   const bytes = [createBytes('first'), createBytes('second'), Buffer.from('nonsense\r\n\r\n')]
   connection.send(Buffer.concat(bytes))
@@ -69,7 +69,7 @@ test('a client that half-closes after its request gets its response', async () =
   socket.destroy()
 })
 
-test('CONNECT is rejected with a problem document', async () => {
+test('CONNECT gets 400 with a request id, and the connection closes', async () => {
   const connection = await openConnection(service.port)
   connection.send('CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n')
   const response = await connection.nextResponse()
@@ -80,12 +80,12 @@ test('CONNECT is rejected with a problem document', async () => {
 })
 
 test(
-  'SIGTERM does not wait for connections that never sent a byte',
+  'a process stops on SIGTERM without waiting for connections that have sent no byte',
   async () => {
     const other = await startStandalone()
     const silent = await openConnection(other.port)
     other.child.kill('SIGTERM')
-    expect(await withinDeadline('the close', other.exited, 5000)).toBe(0)
+    expect(await withinDeadline('the exit', other.exited, 5000)).toBe(0)
     silent.close()
     await other.stop()
   },

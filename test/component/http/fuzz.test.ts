@@ -1,4 +1,4 @@
-// Generated requests against the real standalone process: short form of `npm run storm -- fuzz`.
+// Random requests to the real standalone process: the short form of `npm run storm -- fuzz`.
 import { expect, test } from '@jest/globals'
 import { fuzz, renderCounts } from '../../soak/fuzz.ts'
 import { newSeed } from '../../kit/random.ts'
@@ -8,7 +8,7 @@ const TEST_MS_MAX = 120_000
 const CASES = 30_000
 
 test(
-  'no generated request gets a 5xx or hangs, and every link redirects to its target',
+  'no random request gets a 5xx or hangs, and every link redirects to its target',
   async () => {
     const seed = newSeed()
     process.stdout.write(`fuzz, seed ${String(seed)}\n`)

@@ -129,15 +129,18 @@ const faults: Record<string, Fault> = {
   ],
 }
 
-describe('422 invalid-request with a pointer', () => {
-  test.each(Object.entries(faults))('%s', async (_, [body, pointer, code]) => {
-    const response = await client.create(body)
-    expect(response.status).toBe(422)
-    const problem = jsonOf(response)
-    expect(problem['type']).toBe('https://cur.tl/problems/invalid-request')
-    const { errors } = problem as { errors: { pointer: string; code: string; detail: string }[] }
-    expect(errors).toEqual([{ pointer, code, detail: expect.any(String) }])
-  })
+describe('an invalid create', () => {
+  test.each(Object.entries(faults))(
+    'gets 422 with a pointer: %s',
+    async (_, [body, pointer, code]) => {
+      const response = await client.create(body)
+      expect(response.status).toBe(422)
+      const problem = jsonOf(response)
+      expect(problem['type']).toBe('https://cur.tl/problems/invalid-request')
+      const { errors } = problem as { errors: { pointer: string; code: string; detail: string }[] }
+      expect(errors).toEqual([{ pointer, code, detail: expect.any(String) }])
+    },
+  )
 
   const unknown = 'is unknown: allowed are long_url, custom_alias and ttl_days'
   test.each([
@@ -147,11 +150,11 @@ describe('422 invalid-request with a pointer', () => {
     [{ long_url: https, '': 1 }, `The member "" ${unknown}`],
     [{ long_url: https, 'a/~1"': 1 }, `The member "a/~1\\"" ${unknown}`],
     [{ long_url: https, ['x'.repeat(99)]: 1 }, `The member "${'x'.repeat(40)}…" ${unknown}`],
-  ])('the detail of %j is a sentence', async (body, detail) => {
+  ])('gets a detail that is a sentence: %j', async (body, detail) => {
     expect(jsonOf(await client.create(body))['detail']).toBe(detail)
   })
 
-  test('one response reports every fault', async () => {
+  test('gets every fault in one response', async () => {
     const body = { long_url: 'x', custom_alias: '?', ttl_days: 0, more: 1 }
     const { errors } = jsonOf(await client.create(body)) as { errors: { pointer: string }[] }
     const pointers = errors.map(({ pointer }) => pointer)
@@ -174,7 +177,7 @@ describe('422 invalid-request with a pointer', () => {
     ],
     ...['static', 'health', 'healthz', 'livez', 'readyz', 'metrics', 'status', 'login', 'about'],
     ...['help', 'terms', 'abuse', 'HELP'],
-  ])('the alias %s is reserved', async (alias) => {
+  ])('gets 422 for the reserved alias %s', async (alias) => {
     const response = await client.create({ long_url: https, custom_alias: alias })
     expect(response.status).toBe(422)
     expect(jsonOf(response)['errors']).toEqual([
@@ -202,7 +205,7 @@ const malformedBodies: Record<string, string | Buffer> = {
 }
 
 describe('a body that is not JSON', () => {
-  test.each(Object.entries(malformedBodies))('400 malformed-json: %s', async (_, body) => {
+  test.each(Object.entries(malformedBodies))('gets 400 malformed-json: %s', async (_, body) => {
     const response = await client.create(body)
     expect(response.status).toBe(400)
     expect(jsonOf(response)['type']).toBe('https://cur.tl/problems/malformed-json')

@@ -1,4 +1,4 @@
-// POST /v1/urls of the real standalone process: the requests it accepts, and the exact Location of
+// POST /v1/urls of the real standalone process: requests that it accepts, and the exact Location of
 // the redirects. Every response is validated against /openapi.json.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Client, codeOf, createLinkRequest, openClient } from '../../kit/http/client.ts'
@@ -74,7 +74,7 @@ describe('a create', () => {
     expect(headerOf(await client.resolve('once'), 'Location')).toBe(first.long_url)
   })
 
-  test('redirects immediately although a lookup of its code just missed', async () => {
+  test('takes effect immediately although a lookup of its code just missed', async () => {
     for (const alias of ['miss1', 'miss2', 'miss3']) {
       expect((await client.resolve(alias)).status).toBe(404)
       expect((await client.resolve(alias)).status).toBe(404)
@@ -84,7 +84,7 @@ describe('a create', () => {
     }
   })
 
-  test('redirects immediately while lookups of its code run', async () => {
+  test('takes effect immediately while lookups of its code run', async () => {
     let isDone = false
     const statuses: number[] = []
     const lookUp = async () => {
@@ -110,7 +110,7 @@ const stored: Record<string, [sent: string, stored?: string]> = {
   'keeps a fragment and an empty query': ['https://e.com/?#'],
   'keeps an IP address as written': ['http://0x7f.1/'],
   'keeps an IPv6 address': ['http://[2001:db8::2]:8080/x'],
-  'accepts the maximum length': [urlOf(TARGET_LENGTH_MAX)],
+  'may have the maximum length': [urlOf(TARGET_LENGTH_MAX)],
   'is percent-encoded if it is not ASCII': [
     'https://e.com/ü?ä=ö#ß',
     'https://e.com/%C3%BC?%C3%A4=%C3%B6#%C3%9F',
@@ -137,9 +137,9 @@ const accepted: Record<string, string | Buffer> = {
   'null members': '{"long_url":"https://e.com/","custom_alias":null,"ttl_days":null}',
   'ttl_days 1.0': '{"long_url":"https://e.com/","ttl_days":1.0}',
   'ttl_days 1e0': '{"long_url":"https://e.com/","ttl_days":1e0}',
-  'white space around': ' \r\n\t{"long_url" : "https://e.com/"}\n ',
+  'white space around the object': ' \r\n\t{"long_url" : "https://e.com/"}\n ',
   'a byte order mark': '\ufeff{"long_url":"https://e.com/"}',
-  'the last of repeated members': '{"long_url":"nonsense","long_url":"https://e.com/"}',
+  'the last of duplicate members': '{"long_url":"nonsense","long_url":"https://e.com/"}',
   'exactly 16 KiB': '{"long_url":"https://e.com/"}'.padEnd(BODY_BYTES_MAX),
   'escapes for characters': '{"long\\u005furl":"https:\\/\\/e.com\\u002f"}',
 }
@@ -149,8 +149,8 @@ const expectCreated = async (body: string | Buffer, headers = {}) => {
   expect(headerOf(await client.resolve(code), 'Location')).toBe('https://e.com/')
 }
 
-describe('a body that is accepted', () => {
-  test.each(Object.entries(accepted))('%s', async (_, body) => {
+describe('a create', () => {
+  test.each(Object.entries(accepted))('accepts %s', async (_, body) => {
     await expectCreated(body)
   })
 
@@ -159,15 +159,15 @@ describe('a body that is accepted', () => {
     'application/json; charset=latin1',
     'APPLICATION/JSON',
     'application/json ; charset="utf-8"; x=y',
-  ])('Content-Type %s', async (type) => {
+  ])('accepts the Content-Type %s', async (type) => {
     await expectCreated('{"long_url":"https://e.com/"}', { 'Content-Type': type })
   })
 
-  test('Content-Encoding: identity', async () => {
+  test('accepts Content-Encoding: identity', async () => {
     await expectCreated('{"long_url":"https://e.com/"}', { 'Content-Encoding': 'identity' })
   })
 
-  test('in chunks, and after 100 Continue', async () => {
+  test('accepts a body in chunks, after 100 Continue', async () => {
     const connection = await openConnection(service.port)
     const headers = { 'Transfer-Encoding': 'chunked', Expect: '100-continue' }
     connection.send(requestBytes({ ...createLinkRequest('', headers), body: Buffer.alloc(0) }))

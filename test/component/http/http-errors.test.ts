@@ -1,5 +1,5 @@
-// The requests that the public HTTP of the real standalone process rejects: methods, types, sizes
-// and malformed HTTP. Every response is a problem document with a request id, as in /openapi.json.
+// The requests that the public port of the real standalone process rejects: methods, media types,
+// sizes and malformed HTTP. Every response is a problem document, as in /openapi.json.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type Client, createLinkRequest, openClient } from '../../kit/http/client.ts'
 import {
@@ -24,7 +24,7 @@ let client: Client
 beforeAll(async () => {
   service = await startStandalone()
   client = await openClient(service.port)
-  await client.create({ ...link, custom_alias: 'there' })
+  await client.create({ ...link, custom_alias: 'found' })
 }, START_MS_MAX)
 
 afterAll(async () => {
@@ -48,16 +48,16 @@ const paths: Record<string, string> = {
   '/robots.txt': 'GET, HEAD',
   '/favicon.ico': 'GET, HEAD',
   '/assets/page.css': 'GET, HEAD',
-  '/there': 'GET, HEAD',
-  '/there?x': 'GET, HEAD',
-  '/%74here': 'GET, HEAD',
+  '/found': 'GET, HEAD',
+  '/found?x': 'GET, HEAD',
+  '/%66ound': 'GET, HEAD',
   '/nowhere': 'GET, HEAD',
-  'http://127.0.0.1/there': 'GET, HEAD',
+  'http://127.0.0.1/found': 'GET, HEAD',
 }
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']
 
-describe('405 with Allow', () => {
-  test.each(Object.entries(paths))('%s allows %s', async (path, allow) => {
+describe('an unsupported method', () => {
+  test.each(Object.entries(paths))('of %s gets 405 with Allow: %s', async (path, allow) => {
     const allowed = allow.split(', ')
     for (const method of methods.filter((one) => !allowed.includes(one))) {
       const response = await client.send({ method, path })
@@ -67,8 +67,8 @@ describe('405 with Allow', () => {
     }
   })
 
-  test('is not returned for unknown paths', async () => {
-    for (const path of ['/there/', '/v1/urls/', '/%zz', '//', '*', '/12345678901']) {
+  test('of an unknown path gets 404', async () => {
+    for (const path of ['/found/', '/v1/urls/', '/%zz', '//', '*', '/12345678901']) {
       for (const method of ['POST', 'DELETE', 'OPTIONS']) {
         expect([path, (await client.send({ method, path })).status]).toEqual([path, 404])
       }
@@ -76,17 +76,17 @@ describe('405 with Allow', () => {
   })
 })
 
-describe('415 unsupported-media-type', () => {
+describe('a create', () => {
   test.each([
     ...['', 'text/plain', 'application/jsonx', 'application/json-patch+json', 'application/*'],
     ...['application/problem+json', 'application/x-www-form-urlencoded', 'text/json', 'json'],
     ...['application/json,text/plain', 'application /json', 'multipart/form-data; boundary=x'],
-  ])('Content-Type: %s', async (type) => {
+  ])('with Content-Type: %s gets 415', async (type) => {
     const response = await client.create(link, { 'Content-Type': type })
     expect([response.status, nameOf(response)]).toEqual([415, 'unsupported-media-type'])
   })
 
-  test('no Content-Type, with or without a body', async () => {
+  test('without a Content-Type gets 415, with or without a body', async () => {
     for (const body of [JSON.stringify(link), '']) {
       const response = await client.send({ method: 'POST', path: '/v1/urls', body })
       expect(response.status).toBe(415)
@@ -95,7 +95,7 @@ describe('415 unsupported-media-type', () => {
   })
 
   test.each(['gzip', 'br', 'deflate', 'x', 'identity, gzip', ''])(
-    'Content-Encoding: %s',
+    'with Content-Encoding: %s gets 415',
     async (encoding) => {
       const response = await client.create(link, { 'Content-Encoding': encoding })
       expect([response.status, nameOf(response)]).toEqual([415, 'unsupported-media-type'])
@@ -104,7 +104,7 @@ describe('415 unsupported-media-type', () => {
 })
 
 test.each(['gzip, chunked', 'deflate, chunked', 'GZIP,chunked'])(
-  '415 unsupported-media-type of the API and the form: Transfer-Encoding: %s',
+  'the API and the form return 415 to Transfer-Encoding: %s',
   async (coding) => {
     const form = { 'Content-Type': 'application/x-www-form-urlencoded' }
     for (const [path, more] of [['/v1/urls', {}] as const, ['/', form] as const]) {
@@ -120,10 +120,10 @@ test.each(['gzip, chunked', 'deflate, chunked', 'GZIP,chunked'])(
   },
 )
 
-describe('413 body-too-large', () => {
+describe('a body over 16 KiB', () => {
   const tooLarge = JSON.stringify(link).padEnd(BODY_BYTES_MAX + 1)
 
-  test('a byte over 16 KiB, and much more; then the server closes the connection', async () => {
+  test('gets 413 body-too-large; then the server closes the connection', async () => {
     for (const body of [tooLarge, tooLarge.padEnd(1024 * 1024)]) {
       const connection = await openConnection(service.port)
       const response = await connection.exchange(createLinkRequest(body))
@@ -134,7 +134,7 @@ describe('413 body-too-large', () => {
     }
   })
 
-  test('a byte over 16 KiB in chunks', async () => {
+  test('gets 413 body-too-large if it arrives in chunks', async () => {
     const connection = await openConnection(service.port)
     const headers = { 'Transfer-Encoding': 'chunked' }
     connection.send(requestBytes(createLinkRequest(Buffer.alloc(0), headers)))
@@ -147,29 +147,29 @@ describe('413 body-too-large', () => {
     connection.close()
   })
 
-  test('another type is 415 instead, and GET with any body is a redirect', async () => {
+  test('gets 415 if its media type is unsupported; a GET with it redirects', async () => {
     expect((await client.create(tooLarge, { 'Content-Type': 'text/plain' })).status).toBe(415)
-    expect((await client.send({ path: '/there', body: tooLarge })).status).toBe(302)
-    expect((await client.send({ path: '/there' })).status).toBe(302)
+    expect((await client.send({ path: '/found', body: tooLarge })).status).toBe(302)
+    expect((await client.send({ path: '/found' })).status).toBe(302)
   })
 })
 
 describe('X-Request-Id', () => {
   const requests: Record<string, RawRequest> = {
     '201': createLinkRequest(link),
-    '302': { path: '/there' },
+    '302': { path: '/found' },
     '200': { path: '/' },
     '400': createLinkRequest('{'),
     '404': { path: '/nowhere' },
     '404 deeper': { path: '/a/b' },
     '405': { path: '/v1/urls' },
-    '409': createLinkRequest({ ...link, custom_alias: 'there' }),
+    '409': createLinkRequest({ ...link, custom_alias: 'found' }),
     '413': createLinkRequest(' '.repeat(BODY_BYTES_MAX + 1)),
     '415': { method: 'POST', path: '/v1/urls' },
     '422': createLinkRequest({}),
   }
   test.each(Object.entries(requests))(
-    'of %s is the request’s, or a generated one',
+    'of a %s is that of the request, or a generated one',
     async (status, request) => {
       const idOf = async (headers: RawRequest['headers']) => {
         const response = await client.send({
@@ -194,7 +194,7 @@ describe('X-Request-Id', () => {
   )
 })
 
-/** Sends bytes; returns the response, after which the server must close the connection. */
+/** Sends bytes; returns the response. The server must close the connection after it. */
 async function rejectionOf(bytes: string | Buffer): Promise<RawResponse> {
   const connection = await openConnection(service.port)
   connection.send(bytes)
@@ -218,7 +218,7 @@ const malformed: Record<string, string | Buffer> = {
   'an unknown version': `GET / HTTP/9.9\r\n${host}\r\n`,
   'an unknown method': `BREW / HTTP/1.1\r\n${host}\r\n`,
   'a method in lower case': `get / HTTP/1.1\r\n${host}\r\n`,
-  'an invalid target': `GET there HTTP/1.1\r\n${host}\r\n`,
+  'an invalid target': `GET found HTTP/1.1\r\n${host}\r\n`,
   'bytes over 127 in the target': `GET /caf\xc3\xa9 HTTP/1.1\r\n${host}\r\n`,
   'a NUL in the target': `GET /a\0b HTTP/1.1\r\n${host}\r\n`,
   'a space in a header’s name': `GET / HTTP/1.1\r\n${host}X Y: 1\r\n\r\n`,
@@ -236,52 +236,52 @@ const malformed: Record<string, string | Buffer> = {
 }
 
 describe('malformed HTTP', () => {
-  test.each(Object.entries(malformed))('400 bad-request: %s', async (_, bytes) => {
+  test.each(Object.entries(malformed))('gets 400 bad-request: %s', async (_, bytes) => {
     const response = await rejectionOf(bytes)
     expect([response.status, nameOf(response)]).toEqual([400, 'bad-request'])
   })
 
-  test('400 bad-request: no Host in HTTP/1.1', async () => {
-    const response = await client.send({ path: '/there', headers: { Host: [] } })
+  test('gets 400 bad-request: no Host in HTTP/1.1', async () => {
+    const response = await client.send({ path: '/found', headers: { Host: [] } })
     expect([response.status, nameOf(response)]).toEqual([400, 'bad-request'])
   })
 
   test.each([
     ['one large header', `X-Large: ${'x'.repeat(HEADER_BYTES_MAX)}\r\n`],
     ['many headers', 'X-Many: 1\r\n'.repeat(HEADER_BYTES_MAX / 8)],
-  ])('431 headers-too-large: %s', async (_, headers) => {
-    const response = await rejectionOf(`GET /there HTTP/1.1\r\n${host}${headers}\r\n`)
+  ])('gets 431 headers-too-large: %s', async (_, headers) => {
+    const response = await rejectionOf(`GET /found HTTP/1.1\r\n${host}${headers}\r\n`)
     expect([response.status, nameOf(response)]).toEqual([431, 'headers-too-large'])
   })
 
-  test('431 headers-too-large: a long target; a slightly shorter one is handled', async () => {
-    const targetOf = (length: number) => `/there?${'x'.repeat(length)}`
+  test('gets 431 headers-too-large: a long target, but not a slightly shorter one', async () => {
+    const targetOf = (length: number) => `/found?${'x'.repeat(length)}`
     const long = `GET ${targetOf(HEADER_BYTES_MAX)} HTTP/1.1\r\n${host}\r\n`
     expect((await rejectionOf(long)).status).toBe(431)
     const response = await client.send({ path: targetOf(HEADER_BYTES_MAX - 500) })
     expect(response.status).toBe(302)
   })
 
-  test('the response to an earlier request on the connection is complete', async () => {
+  test('does not truncate the response to an earlier request on its connection', async () => {
     const connection = await openConnection(service.port)
     connection.send(
-      Buffer.concat([requestBytes({ path: '/there' }), Buffer.from('nonsense\r\n\r\n')]),
+      Buffer.concat([requestBytes({ path: '/found' }), Buffer.from('nonsense\r\n\r\n')]),
     )
     expect((await connection.nextResponse()).status).toBe(302)
     await connection.closed
     connection.close()
   })
+})
 
-  test('CONNECT closes the connection', async () => {
-    const connection = await openConnection(service.port)
-    connection.send(`CONNECT example.com:443 HTTP/1.1\r\n${host}\r\n`)
-    await connection.closed
-    connection.close()
-  })
+test('CONNECT closes the connection', async () => {
+  const connection = await openConnection(service.port)
+  connection.send(`CONNECT example.com:443 HTTP/1.1\r\n${host}\r\n`)
+  await connection.closed
+  connection.close()
 })
 
 test('no response reveals the server software', async () => {
-  for (const path of ['/', '/there', '/nowhere', '/v1/urls', '/docs', '/openapi.json']) {
+  for (const path of ['/', '/found', '/nowhere', '/v1/urls', '/docs', '/openapi.json']) {
     const response = await client.send({ path })
     expect([...headersOf(response, 'Server'), ...headersOf(response, 'X-Powered-By')]).toEqual([])
   }

@@ -63,7 +63,7 @@ async function newClient(): Promise<Client> {
 
 const names = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'] as const
 
-/** Limit and remaining; each header must be present exactly once and the reset in the future. */
+/** Limit and remaining; verifies that each header is present once and that the reset is ahead. */
 function limitsOf(response: RawResponse): [limit: number, remaining: number] {
   const [limit, remaining, reset] = names.map((name) => {
     expect(headersOf(response, name)).toEqual([expect.stringMatching(/^\d+$/)])
@@ -73,7 +73,7 @@ function limitsOf(response: RawResponse): [limit: number, remaining: number] {
   return [limit ?? NaN, remaining ?? NaN]
 }
 
-/** The seconds in Retry-After of a 429; checks everything else that a 429 must contain. */
+/** The seconds in Retry-After of a 429; verifies the rest of the response. */
 function waitOf(response: RawResponse, rule: string): number {
   expect(response.status).toBe(429)
   expect(limitsOf(response)[1]).toBe(0)
@@ -90,7 +90,7 @@ function waitOf(response: RawResponse, rule: string): number {
   return Number(wait)
 }
 
-describe('creates', () => {
+describe('the limit of creates', () => {
   test('admits a burst, denies the next create, and admits it after Retry-After', async () => {
     const client = await newClient()
     const remaining: number[] = []
@@ -109,7 +109,7 @@ describe('creates', () => {
     expect((await client.create({ long_url: target, custom_alias: 'later' })).status).toBe(201)
   })
 
-  test('invalid creates consume tokens too, and report them', async () => {
+  test('counts invalid creates, whose responses report what remains', async () => {
     const client = await newClient()
     const responses = [
       await client.create({ long_url: 'no' }),
@@ -121,7 +121,7 @@ describe('creates', () => {
     waitOf(await client.create({ long_url: target }), 'creates')
   })
 
-  test('the form of the page is a create', async () => {
+  test('counts the form of the page as a create', async () => {
     const client = await newClient()
     const post = () =>
       client.send({
@@ -138,7 +138,7 @@ describe('creates', () => {
     expect(denied.body.toString()).toContain('The limit creates is used up')
   })
 
-  test('each client has its own bucket', async () => {
+  test('has one bucket for each client', async () => {
     const [one, other] = [await newClient(), await newClient()]
     for (let times = 0; times < 3; times++) await one.create({ long_url: target })
     waitOf(await one.create({ long_url: target }), 'creates')
@@ -146,38 +146,38 @@ describe('creates', () => {
   })
 })
 
-describe('lookups', () => {
-  test('found or not, each response reports what remains', async () => {
+describe('the limits of lookups', () => {
+  test('are reported by each response, whether or not the code is found', async () => {
     const client = await newClient()
     await client.create({ long_url: target, custom_alias: 'found' })
     const found = await client.resolve('found')
     expect([found.status, limitsOf(found)]).toEqual([302, [12, 11]])
-    const head = await client.send({ method: 'HEAD', path: '/found' })
-    expect([head.status, limitsOf(head)]).toEqual([302, [12, 10]])
+    const withoutBody = await client.send({ method: 'HEAD', path: '/found' })
+    expect([withoutBody.status, limitsOf(withoutBody)]).toEqual([302, [12, 10]])
     const missed = await client.resolve('missed')
     expect([missed.status, limitsOf(missed)]).toEqual([404, [12, 9]])
   })
 
-  test('over the limit of redirects: 429', async () => {
+  test('deny a redirect that exceeds them with 429', async () => {
     const client = await newClient()
     await client.create({ long_url: target, custom_alias: 'often' })
     for (let n = 0; n < 12; n++) expect((await client.resolve('often')).status).toBe(302)
     waitOf(await client.resolve('often'), 'redirects')
   })
 
-  test('a client over the limit of unknown codes is denied known codes too', async () => {
+  test('deny every code to a client that exceeds the limit of unknown codes', async () => {
     const [client, other] = [await newClient(), await newClient()]
-    await client.create({ long_url: target, custom_alias: 'known' })
+    await client.create({ long_url: target, custom_alias: 'existing' })
     for (let n = 0; n < 4; n++) {
       const missed = await client.resolve(`miss${n}`)
       expect([missed.status, limitsOf(missed)]).toEqual([404, [12, 11 - n]])
     }
-    const denied = [await client.resolve('known'), await client.resolve('miss9')]
+    const denied = [await client.resolve('existing'), await client.resolve('miss9')]
     for (const response of denied) waitOf(response, 'unknown-codes')
-    expect((await other.resolve('known')).status).toBe(302)
+    expect((await other.resolve('existing')).status).toBe(302)
   })
 
-  test('paths that cannot be codes, and the pages, are not limited', async () => {
+  test('do not apply to pages and to paths that cannot be codes', async () => {
     const client = await newClient()
     for (const path of ['/', '/docs', '/not-a-code-at-all', '/a/b', '/robots.txt']) {
       const response = await client.send({ path })
@@ -197,7 +197,7 @@ test('the metrics count denied requests by rule', async () => {
 
 describe('RATE_LIMITS', () => {
   test(
-    'unset, the shipped rules apply',
+    'selects the shipped rules if it is unset',
     async () => {
       const shipped = await startStandalone({ env: { RATE_LIMITS: '' } })
       const client = await openClient(shipped.port)
@@ -213,20 +213,23 @@ describe('RATE_LIMITS', () => {
     TEST_MS_MAX,
   )
 
-  const refusals = {
+  const invalid = {
     'a file with faults': {
-      text: 'domain: curtail\ndescriptors:\n  - key: route\n    rate_limit: {unit: fortnight}\n',
+      content: 'domain: curtail\ndescriptors:\n  - key: route\n    rate_limit: {unit: fortnight}\n',
       message: "rules.yaml:4: invalid rate limit unit 'fortnight'",
     },
-    'a file of another domain': { text: 'domain: shop\n', message: 'must have the domain curtail' },
-    'no file': { text: undefined, message: 'must name a readable file, or be off' },
+    'a file of another domain': {
+      content: 'domain: shop\n',
+      message: 'must have the domain curtail',
+    },
+    'no file': { content: undefined, message: 'must name a readable file, or be off' },
   }
-  test.each(Object.entries(refusals))(
-    '%s aborts the start',
-    async (_, { text, message }) => {
+  test.each(Object.entries(invalid))(
+    'aborts the start if it names %s',
+    async (_, { content, message }) => {
       const ownFolder = await mkdtemp(join(folder, 'invalid-'))
       const file = join(ownFolder, 'rules.yaml')
-      if (text !== undefined) await writeFile(file, text)
+      if (content !== undefined) await writeFile(file, content)
       const run = await runCurtail(['standalone'], {
         RATE_LIMITS: file,
         DATA_DIR: join(ownFolder, 'data'),

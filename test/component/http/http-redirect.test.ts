@@ -24,7 +24,7 @@ let client: Client
 beforeAll(async () => {
   service = await startStandalone()
   client = await openClient(service.port)
-  expect((await client.create({ long_url: target, custom_alias: 'there' })).status).toBe(201)
+  expect((await client.create({ long_url: target, custom_alias: 'found' })).status).toBe(201)
 }, START_MS_MAX)
 
 afterAll(async () => {
@@ -56,7 +56,7 @@ const redirectHeaders = [
 
 describe('a redirect', () => {
   test('is 302 with the target byte for byte and only these headers', async () => {
-    const response = await client.resolve('there')
+    const response = await client.resolve('found')
     expect(response.status).toBe(302)
     expect(ownHeaders(response)).toEqual(redirectHeaders)
     expect(response.body.toString()).toBe(`Redirecting to ${target}\n`)
@@ -64,17 +64,17 @@ describe('a redirect', () => {
 
   test('has no body for HEAD, and the connection stays open', async () => {
     const connection = await openConnection(service.port)
-    const response = await connection.exchange({ method: 'HEAD', path: '/there' })
+    const response = await connection.exchange({ method: 'HEAD', path: '/found' })
     expect(response.status).toBe(302)
     expect(ownHeaders(response)).toEqual(redirectHeaders)
-    expect((await connection.exchange({ path: '/there' })).status).toBe(302)
+    expect((await connection.exchange({ path: '/found' })).status).toBe(302)
     expect(connection.rest).toHaveLength(0)
     connection.close()
   })
 
   test.each([
-    ...['/there?', '/there?q=1&r', '/there?https://elsewhere.example/', '/%74here', '/%74%68ere'],
-    ...['http://127.0.0.1/there', 'http://other.example/there?q', 'HTTP://x:1/%74here'],
+    ...['/found?', '/found?q=1&r', '/found?https://elsewhere.example/', '/%66ound', '/%66%6fund'],
+    ...['http://127.0.0.1/found', 'http://other.example/found?q', 'HTTP://x:1/%66ound'],
   ])('is the same for %s', async (path) => {
     for (const method of ['GET', 'HEAD']) {
       const response = await client.send({ method, path })
@@ -91,18 +91,18 @@ describe('a redirect', () => {
       'If-None-Match': '*',
       Range: 'bytes=0-1',
     }
-    const response = await client.send({ path: '/there', headers })
+    const response = await client.send({ path: '/found', headers })
     expect(response.status).toBe(302)
     expect(ownHeaders(response)).toEqual(redirectHeaders)
   })
 
-  test('comes in order for pipelined requests', async () => {
+  test('is returned in order for pipelined requests', async () => {
     const codes = await Promise.all(
       Array.from({ length: 8 }, async (_, i) =>
         codeOf(await client.create({ long_url: `https://example.com/${i}` })),
       ),
     )
-    const paths = [...codes, 'nowhere', 'there', 'v1/urls', '', codes[0] ?? '']
+    const paths = [...codes, 'nowhere', 'found', 'v1/urls', '', codes[0] ?? '']
     const connection = await openConnection(service.port)
     connection.send(Buffer.concat(paths.map((path) => requestBytes({ path: `/${path}` }))))
     const locations: unknown[] = []
@@ -117,7 +117,7 @@ describe('a redirect', () => {
 
   test('is returned to HTTP/1.0 without Host, and the connection closes', async () => {
     const connection = await openConnection(service.port)
-    connection.send('GET /there HTTP/1.0\r\n\r\n')
+    connection.send('GET /found HTTP/1.0\r\n\r\n')
     const response = await connection.nextResponse()
     expect([response.status, headerOf(response, 'Location')]).toEqual([302, target])
     expect(await connection.closed).toBe('end')
@@ -126,17 +126,17 @@ describe('a redirect', () => {
 })
 
 const notFoundPaths: readonly string[] = [
-  ...['/there/', '/there/deeper', '/there//', '//there', '///', '/./there', '/../there', '/..'],
-  ...['/THERE', '/ther', '/there.', '/there%20', '/there%', '/%zz', '/%', '/%2', '/%e4%f6', '/%00'],
-  ...['/there%2F', '/%2Fthere', '/a%2Fb', '/12345678901', '/%74here%74here%74here', '/a.b', '/~'],
-  ...['/there;x', '/there&x', '/*', '/{code}', `/${'x'.repeat(8000)}`],
-  ...['/v1', '/v1/', '/v1/urls/', '/V1/urls', '/v1/URLS', '/v1/urls/there', '/v1//urls', '/v1/%zz'],
+  ...['/found/', '/found/deeper', '/found//', '//found', '///', '/./found', '/../found', '/..'],
+  ...['/FOUND', '/foun', '/found.', '/found%20', '/found%', '/%zz', '/%', '/%2', '/%e4%f6', '/%00'],
+  ...['/found%2F', '/%2Ffound', '/a%2Fb', '/12345678901', '/%66ound%66ound%66ound', '/a.b', '/~'],
+  ...['/found;x', '/found&x', '/*', '/{code}', `/${'x'.repeat(8000)}`],
+  ...['/v1', '/v1/', '/v1/urls/', '/V1/urls', '/v1/URLS', '/v1/urls/found', '/v1//urls', '/v1/%zz'],
   ...['/docs/', '/DOCS', '/Docs', '/index.html', '/openapi.JSON', '/problems', '/problems/'],
   ...['/problems/none', '/problems/%zz', '/problems/__proto__', '/problems/toString', '/assets'],
   ...['/assets/', '/assets/none', '/assets/../main.ts', '/assets/%2e%2e%2fmain.ts', '/assets/%zz'],
   ...[
     '/admin',
-    '/admin/links/there',
+    '/admin/links/found',
     '/metrics',
     '/livez',
     '/readyz',
@@ -145,25 +145,25 @@ const notFoundPaths: readonly string[] = [
   ],
   ...[
     'http://127.0.0.1/none',
-    'http://x/a/../there',
-    'http://x//there',
+    'http://x/a/../found',
+    'http://x//found',
     '//x[#',
     '//[',
     '//x@[y#',
     '//%zz@x#',
-    '/there#x',
+    '/found#x',
   ],
 ]
 
-describe('404', () => {
-  test.each(notFoundPaths)('%s', async (path) => {
+describe('a 404', () => {
+  test.each(notFoundPaths)('is returned for %s', async (path) => {
     const response = await client.send({ path })
     expect(response.status).toBe(404)
     expect(headerOf(response, 'Cache-Control')).toBe('no-store')
     expect(jsonOf(response)['type']).toBe(`${service.linkBase}/problems/not-found`)
-    const headResponse = await client.send({ method: 'HEAD', path })
-    expect([headResponse.status, headResponse.body.length]).toEqual([404, 0])
-    expect(ownHeaders(headResponse).length).toBe(ownHeaders(response).length)
+    const withoutBody = await client.send({ method: 'HEAD', path })
+    expect([withoutBody.status, withoutBody.body.length]).toEqual([404, 0])
+    expect(ownHeaders(withoutBody).length).toBe(ownHeaders(response).length)
   })
 
   test.each([
@@ -178,8 +178,8 @@ describe('404', () => {
     ['text/html;q=0', 'application/problem+json'],
     ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html; charset=utf-8'],
     ['nonsense;;q=x,,', 'application/problem+json'],
-  ])('Accept: %s returns %s', async (accept, type) => {
-    for (const path of ['/nowhere', '/there/', '/%zz', '/problems/none']) {
+  ])('for Accept: %s is %s', async (accept, type) => {
+    for (const path of ['/nowhere', '/found/', '/%zz', '/problems/none']) {
       const headers = accept === undefined ? {} : { Accept: accept }
       const response = await client.send({ path, headers })
       expect(headerOf(response, 'Content-Type')).toBe(type)

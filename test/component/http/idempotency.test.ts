@@ -1,5 +1,5 @@
-// The header Idempotency-Key of POST /v1/urls, on the real standalone process: which requests are
-// replays, which are rejected, and that concurrent requests with one key create one link.
+// The header Idempotency-Key of POST /v1/urls on the real standalone process: requests that are
+// replays or are rejected, and concurrent requests with one key, which create one link.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type Client, codeOf, openClient } from '../../kit/http/client.ts'
 import { type RawResponse, headerOf, jsonOf } from '../../kit/http/raw-http.ts'
@@ -34,11 +34,11 @@ async function createdLinks(): Promise<number> {
 
 test('a retry with the same body replays the 201 and creates nothing', async () => {
   const body = { long_url: long, ttl_days: 3 }
-  const first = await createBy('again', body)
+  const first = await createBy('retried', body)
   expect([first.status, isReplayed(first)]).toEqual([201, false])
   const created = await createdLinks()
   for (let times = 0; times < 3; times++) {
-    const replay = await createBy('again', body)
+    const replay = await createBy('retried', body)
     expect([replay.status, isReplayed(replay)]).toEqual([201, true])
     expect(replay.body).toEqual(first.body)
     expect(headerOf(replay, 'Location')).toBe(headerOf(first, 'Location'))
@@ -46,10 +46,10 @@ test('a retry with the same body replays the 201 and creates nothing', async () 
   expect(await createdLinks()).toBe(created)
 })
 
-test('an equivalent body is the same body', async () => {
-  const first = await createBy('meaning', { long_url: long, ttl_days: 1 })
+test('a retry with an equivalent body replays the 201', async () => {
+  const first = await createBy('equivalent', { long_url: long, ttl_days: 1 })
   const same = ` {"ttl_days": 1.0, "custom_alias": null, "long_url": "${long}"}`
-  const replay = await createBy('meaning', same)
+  const replay = await createBy('equivalent', same)
   expect([replay.status, isReplayed(replay)]).toEqual([201, true])
   expect(replay.body).toEqual(first.body)
 })
@@ -58,7 +58,7 @@ test.each([
   ['another target', { long_url: `${long}/` }],
   ['an alias', { long_url: long, custom_alias: 'other' }],
   ['a TTL', { long_url: long, ttl_days: 1 }],
-])('%s is another body: 422, and nothing is stored', async (_, body) => {
+])('a used key with %s returns 422 and stores nothing', async (_, body) => {
   const key = JSON.stringify(body)
   expect((await createBy(key, { long_url: long })).status).toBe(201)
   const response = await createBy(key, body)
@@ -74,7 +74,7 @@ test.each([
   ['not ASCII', 'caf\xe9'],
   ['sent twice', ['one', 'two']],
   ['sent twice with one value', ['same', 'same']],
-])('a key that is %s: 422 invalid-request', async (_, key) => {
+])('a key that is %s returns 422 invalid-request', async (_, key) => {
   const response = await createBy(key, { long_url: long })
   expect([response.status, nameOf(response)]).toEqual([422, 'invalid-request'])
   expect(jsonOf(response)['errors']).toEqual([
@@ -100,7 +100,7 @@ test('a rejected body does not bind its key', async () => {
   expect([response.status, isReplayed(response)]).toEqual([201, false])
 })
 
-test('with an alias, a create that returned 409 is retried, and a 201 is replayed', async () => {
+test('a create of an alias is replayed after a 201 and executed after a 409', async () => {
   const body = { long_url: long, custom_alias: 'mine' }
   expect((await createBy('first', body)).status).toBe(201)
   const replay = await createBy('first', body)
@@ -112,7 +112,7 @@ test('with an alias, a create that returned 409 is retried, and a 201 is replaye
 })
 
 test('a retry after a deletion replays the 201; the link stays deleted', async () => {
-  for (const body of [{ long_url: long }, { long_url: long, custom_alias: 'gone' }]) {
+  for (const body of [{ long_url: long }, { long_url: long, custom_alias: 'erased' }]) {
     const key = JSON.stringify(body)
     const first = await createBy(key, body)
     const path = `${service.adminUrl}/admin/links/${codeOf(first)}`
@@ -125,9 +125,9 @@ test('a retry after a deletion replays the 201; the link stays deleted', async (
 })
 
 test('32 concurrent requests with one key create one link', async () => {
-  for (const body of [{ long_url: long }, { long_url: long, custom_alias: 'at-once' }]) {
+  for (const body of [{ long_url: long }, { long_url: long, custom_alias: 'parallel' }]) {
     const created = await createdLinks()
-    const key = `at once ${JSON.stringify(body)}`.replaceAll(' ', '-')
+    const key = `parallel-${JSON.stringify(body)}`
     const responses = await Promise.all(Array.from({ length: 32 }, () => createBy(key, body)))
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([201]))
     expect(new Set(responses.map(codeOf)).size).toBe(1)

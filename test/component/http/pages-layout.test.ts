@@ -1,78 +1,51 @@
-// Every page in a real browser: it fits a phone, can be read in light and dark, keeps the content
-// policy, and shows where the keyboard is.
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { openBrowser, openPage, type WatchedPage } from '../../kit/http/browser.ts'
+// Every page in a real browser: it fits a phone, is legible in the light and the dark scheme,
+// enforces its content security policy, and shows which element has the focus.
+import { expect, test } from '@jest/globals'
+import type { Page } from 'playwright-core'
 import { measureContrast } from '../../kit/http/contrast.ts'
-import { type Standalone, startStandalone } from '../../kit/processes/standalone.ts'
+import { setUpPageTests } from '../../kit/http/set-up-page-tests.ts'
 
-const SETUP_MS_MAX = 650_000 // the browser may have to be installed
 const TEST_MS_MAX = 60_000
-const pages = ['/', '/docs', '/problems/alias-taken', '/not-there'] as const
+const TOUCH_TARGET_PX_MIN = 44
+const paths = ['/', '/docs', '/problems/alias-taken', '/not-found'] as const
 
-let service: Standalone
-let browser: Browser
-let opened: WatchedPage[] = []
+const { visit, openUnchecked } = setUpPageTests()
 
-beforeAll(async () => {
-  browser = await openBrowser()
-  service = await startStandalone()
-}, SETUP_MS_MAX)
-
-afterEach(async () => {
-  const seen = opened
-  opened = []
-  await Promise.all(seen.map(({ close }) => close()))
-  expect(seen.flatMap(({ faults }) => faults)).toEqual([])
-})
-
-afterAll(async () => {
-  await browser.close()
-  await service.stop()
-}, TEST_MS_MAX)
-
-async function visit(path: string, options: BrowserContextOptions = {}): Promise<Page> {
-  const watched = await openPage(browser, options)
-  opened.push(watched)
-  await watched.page.goto(service.baseUrl + path)
-  return watched.page
-}
-
-const slipIn = `
+const injectScript = `
   const script = document.createElement('script')
-  script.textContent = 'document.title = "slipped in"'
+  script.textContent = 'document.title = "injected"'
   document.body.append(script)
   document.body.setAttribute('style', 'color: red')`
 
-/** The form with faults, and then the form with a result: the states with the most on the page. */
-async function eachState(page: Page, look: (state: string) => Promise<void>): Promise<void> {
+/** The form with faults, and then with a result: the states that show the most elements. */
+async function eachState(page: Page, verify: (state: string) => Promise<void>): Promise<void> {
   await page.fill('#long_url', 'x'.repeat(300))
   await page.fill('#custom_alias', 'x'.repeat(100))
   await page.click('#submit')
   await page.waitForSelector('#long_url[aria-invalid=true]')
-  await look('faulty')
+  await verify('faulty')
   await page.fill('#long_url', `https://example.com/${'x'.repeat(1000)}`)
   await page.fill('#custom_alias', '')
   await page.click('#submit')
   await page.waitForSelector('#result:not([hidden])')
-  await look('result')
+  await verify('result')
 }
 
 test(
-  'no page scrolls sideways on the narrowest phone, and what is tapped is large enough',
+  'no page scrolls horizontally on a phone of 320 px, and every touch target has 44 px',
   async () => {
-    for (const path of pages) {
-      const page = await visit(path, { viewport: { width: 320, height: 568 }, isMobile: true })
-      const look = async (state: string) => {
+    for (const path of paths) {
+      const page = await visit({ path, viewport: { width: 320, height: 568 }, isMobile: true })
+      const verify = async (state: string) => {
         const width = await page.evaluate('document.documentElement.scrollWidth')
         expect([path, state, width]).toEqual([path, state, 320])
       }
-      await look('first')
+      await verify('first')
       if (path !== '/') continue
-      await eachState(page, look)
+      await eachState(page, verify)
       for (const id of ['long_url', 'custom_alias', 'ttl_days', 'submit', 'copy']) {
         const box = await page.locator(`#${id}`).boundingBox()
-        expect(box?.height).toBeGreaterThanOrEqual(44)
+        expect(box?.height).toBeGreaterThanOrEqual(TOUCH_TARGET_PX_MIN)
       }
     }
   },
@@ -80,28 +53,28 @@ test(
 )
 
 test.each(['light', 'dark'] as const)(
-  'every text has a contrast of at least 4.5 to 1 in %s',
+  'every element has a contrast of at least 4.5 to 1 in the %s scheme',
   async (colorScheme) => {
-    for (const path of pages) {
-      const page = await visit(path, { colorScheme })
-      const look = async () => {
-        const { faint, texts } = await measureContrast(page)
+    for (const path of paths) {
+      const page = await visit({ path, colorScheme })
+      const verify = async () => {
+        const { faint, elements } = await measureContrast(page)
         expect([path, faint]).toEqual([path, []])
-        expect(texts).toBeGreaterThan(5)
+        expect(elements).toBeGreaterThan(5)
       }
-      await look()
-      if (path === '/') await eachState(page, look)
+      await verify()
+      if (path === '/') await eachState(page, verify)
     }
   },
   TEST_MS_MAX,
 )
 
 test(
-  'light and dark differ, and the focus can be seen',
+  'the light and the dark scheme differ, and the focused element has an outline',
   async () => {
     const grounds: string[] = []
     for (const colorScheme of ['light', 'dark'] as const) {
-      const page = await visit('/', { colorScheme })
+      const page = await visit({ colorScheme })
       grounds.push(await page.evaluate<string>('getComputedStyle(document.body).backgroundColor'))
       for (const id of ['long_url', 'submit']) {
         await page.focus(`#${id}`)
@@ -115,33 +88,32 @@ test(
 )
 
 test(
-  'the content policy stops what would be slipped into a page',
+  'the content security policy blocks injected scripts and styles',
   async () => {
-    const watched = await openPage(browser)
-    await watched.page.goto(service.baseUrl)
-    await watched.page.evaluate(slipIn)
-    expect(await watched.page.title()).not.toBe('slipped in')
-    expect(watched.faults.join()).toMatch(/script.*style/s)
-    await watched.close()
+    const { page, faults, close } = await openUnchecked()
+    await page.evaluate(injectScript)
+    expect(await page.title()).not.toBe('injected')
+    expect(faults.join()).toMatch(/script.*style/s)
+    await close()
   },
   TEST_MS_MAX,
 )
 
 test(
-  'an address that leads nowhere is a page that leads to the form',
+  'the 404 page links to the form',
   async () => {
-    const page = await visit('/not-there')
+    const page = await visit({ path: '/not-found' })
     expect(await page.textContent('h1')).toBe('There is nothing here')
-    await page.click('text=Shorten a link')
-    await page.waitForSelector('#shorten')
+    await page.click('text=Create a short link')
+    await page.waitForSelector('#create')
   },
   TEST_MS_MAX,
 )
 
 test(
-  'the reference needs no script and leads to the problem types',
+  'the API reference works without JavaScript and links to the problem types',
   async () => {
-    const page = await visit('/docs', { javaScriptEnabled: false })
+    const page = await visit({ path: '/docs', javaScriptEnabled: false })
     expect(await page.textContent('#createLink h3')).toBe('Create a short link')
     expect(await page.textContent('#createLink pre')).toContain('/v1/urls')
     expect(await page.locator('script').count()).toBe(0)

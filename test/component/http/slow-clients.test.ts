@@ -1,6 +1,5 @@
-// Slow or silent clients against the standalone process: disconnected at the deadline, with 408 if
-// there is a request, while others are served; an idle connection stays open. All wait
-// concurrently.
+// Slow clients of the standalone process, all concurrently: each is disconnected at the deadline of
+// its request, with 408; an idle connection stays open, and other clients are served.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import {
   type RawResponse,
@@ -14,12 +13,12 @@ import { type Standalone, startStandalone } from '../../kit/processes/standalone
 import { withinDeadline } from '../../kit/wait-for.ts'
 
 const START_MS_MAX = 30_000
-/** Of serve.ts: headers are complete within 10 s of their first byte, a request within 20 s. */
+/** The timeouts of serve.ts, from the first byte: 10 s for the headers, 20 s for the request. */
 const HEADERS_MS_MAX = 10_000
 const REQUEST_MS_MAX = 20_000
 const SLACK_MS = 15_000
 const TRICKLE_MS = 500
-const link = { long_url: 'https://example.com/', custom_alias: 'there' }
+const link = { long_url: 'https://example.com/', custom_alias: 'found' }
 
 let service: Standalone
 
@@ -34,24 +33,24 @@ afterAll(async () => {
   await service.stop()
 }, START_MS_MAX)
 
-interface CutOff {
-  readonly answer: RawResponse
+interface TimedOut {
+  readonly response: RawResponse
   readonly tookMs: number
 }
 
-/** Sends `begin`, then `drip` again and again, until it is answered and cut off. */
-async function cutOff(begin: string, drip?: string): Promise<CutOff> {
+/** Sends `first`, then `drip` periodically, until the server responds and closes the connection. */
+async function sendSlowly(first: string, drip?: string): Promise<TimedOut> {
   const connection = await openConnection(service.port)
-  const begunMs = performance.now()
-  connection.send(begin)
+  const startedMs = performance.now()
+  connection.send(first)
   const dripping = setInterval(() => {
     if (drip !== undefined) connection.send(drip)
   }, TRICKLE_MS)
   try {
-    const answer = await connection.nextResponse({ msMax: REQUEST_MS_MAX + SLACK_MS })
-    const tookMs = performance.now() - begunMs
-    await withinDeadline('the end of the connection', connection.closed)
-    return { answer, tookMs }
+    const response = await connection.nextResponse({ msMax: REQUEST_MS_MAX + SLACK_MS })
+    const tookMs = performance.now() - startedMs
+    await withinDeadline('the close', connection.closed)
+    return { response, tookMs }
   } finally {
     clearInterval(dripping)
     connection.close()
@@ -63,101 +62,102 @@ const post = requestBytes({ ...createLinkRequest(link), body: Buffer.alloc(0) })
   .replace('Content-Length: 0\r\n', '')
   .slice(0, -2)
 
-const slow: Record<string, { begin: string; drip?: string; msMax: number }> = {
+const slow: Record<string, { first: string; drip?: string; msMax: number }> = {
   'headers that trickle': {
-    begin: 'GET /there HTTP/1.1\r\nHost: x\r\n',
+    first: 'GET /found HTTP/1.1\r\nHost: x\r\n',
     drip: 'X-Drip: 1\r\n',
     msMax: HEADERS_MS_MAX,
   },
-  'headers that stop': { begin: 'GET /there HTTP/1.1\r\nHo', msMax: HEADERS_MS_MAX },
-  'a first byte alone': { begin: 'G', msMax: HEADERS_MS_MAX },
+  'headers that stop': { first: 'GET /found HTTP/1.1\r\nHo', msMax: HEADERS_MS_MAX },
+  'a first byte alone': { first: 'G', msMax: HEADERS_MS_MAX },
   'a body that trickles': {
-    begin: `${post}Content-Length: 1000\r\n\r\n{`,
+    first: `${post}Content-Length: 1000\r\n\r\n{`,
     drip: ' ',
     msMax: REQUEST_MS_MAX,
   },
-  'a body that stops': { begin: `${post}Content-Length: 1000\r\n\r\n{`, msMax: REQUEST_MS_MAX },
+  'a body that stops': { first: `${post}Content-Length: 1000\r\n\r\n{`, msMax: REQUEST_MS_MAX },
   'chunks that trickle': {
-    begin: `${post}Transfer-Encoding: chunked\r\n\r\n`,
+    first: `${post}Transfer-Encoding: chunked\r\n\r\n`,
     drip: '1\r\n \r\n',
     msMax: REQUEST_MS_MAX,
   },
 }
 
-describe('while slow clients time out', () => {
-  const cuts = new Map<string, Promise<CutOff>>()
-  let quiet: Promise<RawResponse>
+describe('a slow client', () => {
+  const timedOut = new Map<string, Promise<TimedOut>>()
+  let afterIdle: Promise<RawResponse>
   let after413: Promise<unknown>
-  let isOver = false
-  let served: Promise<number[]>
+  let isDone = false
+  let polling: Promise<number[]>
 
   beforeAll(() => {
-    for (const [name, { begin, drip }] of Object.entries(slow)) {
-      const cut = cutOff(begin, drip)
-      cut.catch(() => undefined) // its own test tells of it
-      cuts.set(name, cut)
+    for (const [name, { first, drip }] of Object.entries(slow)) {
+      const sending = sendSlowly(first, drip)
+      sending.catch(() => undefined) // reported by its own test
+      timedOut.set(name, sending)
     }
-    quiet = idleThenAsk()
-    quiet.catch(() => undefined)
-    after413 = endlessBody()
+    afterIdle = requestAfterIdle()
+    afterIdle.catch(() => undefined)
+    after413 = sendEndlessBody()
     after413.catch(() => undefined)
-    served = others(() => isOver)
+    polling = pollLink(() => isDone)
   })
 
   test.each(Object.entries(slow))(
-    '%s: 408 and a close',
+    'gets 408, and its connection closes: %s',
     async (name, { msMax }) => {
-      const cut = await cuts.get(name)
-      if (cut === undefined) throw new Error('it was not begun')
-      expect(cut.answer.status).toBe(408)
-      expect(headerOf(cut.answer, 'Connection')).toBe('close')
-      expect(headerOf(cut.answer, 'Content-Type')).toBe('application/problem+json')
-      expect(headerOf(cut.answer, 'X-Request-Id')).toBe(jsonOf(cut.answer)['request_id'])
-      expect(jsonOf(cut.answer)['type']).toBe(`${service.linkBase}/problems/request-timeout`)
-      expect(cut.tookMs).toBeGreaterThan(msMax - 1000)
-      const isHead = msMax < REQUEST_MS_MAX
-      expect(cut.tookMs).toBeLessThan(isHead ? REQUEST_MS_MAX : REQUEST_MS_MAX + SLACK_MS)
+      const result = await timedOut.get(name)
+      if (result === undefined) throw new Error('the client was not started')
+      const { response, tookMs } = result
+      expect(response.status).toBe(408)
+      expect(headerOf(response, 'Connection')).toBe('close')
+      expect(headerOf(response, 'Content-Type')).toBe('application/problem+json')
+      expect(headerOf(response, 'X-Request-Id')).toBe(jsonOf(response)['request_id'])
+      expect(jsonOf(response)['type']).toBe(`${service.linkBase}/problems/request-timeout`)
+      expect(tookMs).toBeGreaterThan(msMax - 1000)
+      const isHeaderTimeout = msMax < REQUEST_MS_MAX
+      expect(tookMs).toBeLessThan(isHeaderTimeout ? REQUEST_MS_MAX : REQUEST_MS_MAX + SLACK_MS)
     },
     REQUEST_MS_MAX + 2 * SLACK_MS,
   )
 
   test(
-    'a rejected endless body: its connection closes',
+    'is disconnected after its 413 if its body is endless',
     async () => {
-      await withinDeadline('the end of the connection', after413, REQUEST_MS_MAX + SLACK_MS)
+      await withinDeadline('the close', after413, REQUEST_MS_MAX + SLACK_MS)
     },
     REQUEST_MS_MAX + 2 * SLACK_MS,
   )
 
   test(
-    'an idle connection outlives the deadline of headers, and is served',
+    'may idle between two requests for longer than the header timeout',
     async () => {
-      expect((await quiet).status).toBe(302)
+      expect((await afterIdle).status).toBe(302)
     },
     REQUEST_MS_MAX + 2 * SLACK_MS,
   )
 
-  test('all other clients were served meanwhile', async () => {
-    isOver = true
-    const tookMs = await served
+  test('delays no other client', async () => {
+    isDone = true
+    const tookMs = await polling
     expect(tookMs.length).toBeGreaterThan(50)
-    // A deadline of the test's own: no request waited for the slow ones.
+    // A deadline of this test: no request waited for a slow client.
     expect(Math.max(...tookMs)).toBeLessThan(5000)
   }, 10_000)
 })
 
-/** One request, silence for longer than a head may take, and another request. */
-async function idleThenAsk(): Promise<RawResponse> {
+/** Sends a request, idles for longer than the header timeout, and sends another request. */
+async function requestAfterIdle(): Promise<RawResponse> {
   const connection = await openConnection(service.port)
-  expect((await connection.exchange({ path: '/there' })).status).toBe(302)
+  expect((await connection.exchange({ path: '/found' })).status).toBe(302)
   await new Promise((resolve) => setTimeout(resolve, HEADERS_MS_MAX + 5000))
-  const answer = await connection.exchange({ path: '/there' })
+  const response = await connection.exchange({ path: '/found' })
   connection.close()
-  return answer
+  return response
 }
 
-/** A body without end: 413 at once, and the connection may not be used for ever. */
-async function endlessBody(): Promise<void> {
+/** Sends an endless body; resolves once the server has sent 413 and closed the connection. */
+async function sendEndlessBody(): Promise<void> {
   const connection = await openConnection(service.port)
   connection.send(`${post}Transfer-Encoding: chunked\r\n\r\n`)
   const chunk = `400\r\n${' '.repeat(0x400)}\r\n`
@@ -173,37 +173,37 @@ async function endlessBody(): Promise<void> {
   }
 }
 
-/** Follows a link ten times a second on new connections; how long each took. */
-async function others(isOver: () => boolean): Promise<number[]> {
+/** Resolves a code ten times a second, each time on a new connection; returns the durations. */
+async function pollLink(isDone: () => boolean): Promise<number[]> {
   const tookMs: number[] = []
-  while (!isOver()) {
-    const begunMs = performance.now()
+  while (!isDone()) {
+    const startedMs = performance.now()
     const connection = await openConnection(service.port)
-    expect((await connection.exchange({ path: '/there' })).status).toBe(302)
+    expect((await connection.exchange({ path: '/found' })).status).toBe(302)
     connection.close()
-    tookMs.push(performance.now() - begunMs)
+    tookMs.push(performance.now() - startedMs)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
   return tookMs
 }
 
-test('half-open and reset connections are cleaned up', async () => {
-  for (const bytes of ['', 'GET /there HTTP/1.1\r\n', `${post}Content-Length: 10\r\n\r\n{`]) {
+test('the process closes half-open and reset connections, and continues', async () => {
+  for (const bytes of ['', 'GET /found HTTP/1.1\r\n', `${post}Content-Length: 10\r\n\r\n{`]) {
     const reset = await openConnection(service.port)
     reset.send(bytes)
     reset.socket.resetAndDestroy()
-    // The client sends nothing more, but still listens.
+    // The client stops sending, but still reads.
     const halfOpen = await openConnection(service.port)
     halfOpen.send(bytes)
     halfOpen.socket.end()
-    await withinDeadline('the end of a half-open connection', halfOpen.closed)
+    await withinDeadline('the close of a half-open connection', halfOpen.closed)
     halfOpen.close()
   }
   const whole = await openConnection(service.port)
-  whole.send(requestBytes({ path: '/there' }))
+  whole.send(requestBytes({ path: '/found' }))
   whole.socket.end()
   expect((await whole.nextResponse()).status).toBe(302)
-  await withinDeadline('the end of the connection', whole.closed)
+  await withinDeadline('the close', whole.closed)
   whole.close()
   expect(service.child.exitCode).toBeNull()
   expect(service.log.filter(({ level }) => level === 'error')).toEqual([])

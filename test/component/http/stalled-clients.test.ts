@@ -1,5 +1,5 @@
-// Clients that do not read their responses, against a listener with a short stall timeout: a client
-// that reads nothing is disconnected, a slow reader gets the whole response.
+// Clients of a listener with a short stall timeout: a client that reads nothing is disconnected, a
+// client that reads slowly gets the whole response.
 import { connect } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,12 +11,12 @@ import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 const STALL_MS_MAX = 500
 const CHUNK_BYTES = 64 * 1024
-/** More than the system's buffers of both ends hold. */
-const ANSWER_BYTES = 32 * 1024 * 1024
-const CHUNKS = ANSWER_BYTES / CHUNK_BYTES
+/** More than the socket buffers of both sides hold. */
+const RESPONSE_BYTES = 32 * 1024 * 1024
+const CHUNKS = RESPONSE_BYTES / CHUNK_BYTES
 
 let listener: Listener
-/** By path, whether its response is in flight. */
+/** Whether the response is in flight, by path. */
 const isSending = new Map<string, boolean>()
 
 beforeAll(async () => {
@@ -25,62 +25,63 @@ beforeAll(async () => {
   app.use((req, res) => {
     isSending.set(req.path, true)
     res.once('close', () => isSending.set(req.path, false))
-    res.setHeader('Content-Length', ANSWER_BYTES)
+    res.setHeader('Content-Length', RESPONSE_BYTES)
     const chunks = Array.from({ length: CHUNKS }, () => Buffer.alloc(CHUNK_BYTES))
-    pipeline(Readable.from(chunks), res, () => undefined) // its end is seen by `close`
+    pipeline(Readable.from(chunks), res, () => undefined) // `close` reports its completion
   })
   listener.attach({ baseUrl: 'http://localhost', app })
 })
 
 afterAll(() => listener.drain())
 
-function ask(path: string) {
+/** Sends a request; the socket is paused. */
+function sendRequest(path: string) {
   const socket = connect({ port: listener.port, host: '127.0.0.1' }).pause()
   socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
   return socket
 }
 
 test('a client that reads nothing is disconnected, not before the stall timeout', async () => {
-  const begunMs = performance.now()
-  const socket = ask('/nothing')
+  const startedMs = performance.now()
+  const socket = sendRequest('/nothing')
   await waitFor('the request', () => isSending.has('/nothing'))
-  await waitFor('the cut', () => isSending.get('/nothing') === false)
-  expect(performance.now() - begunMs).toBeGreaterThan(STALL_MS_MAX)
+  await waitFor('the close', () => isSending.get('/nothing') === false)
+  expect(performance.now() - startedMs).toBeGreaterThan(STALL_MS_MAX)
   socket.destroy()
 })
 
-/** Takes some bytes of the answer at a time; `ended` gives whether the connection broke. */
-function takeLittle(path: string) {
-  const socket = ask(path)
+/** Reads the response slowly; `hasFailed` resolves to whether the connection failed. */
+function readSlowly(path: string) {
+  const socket = sendRequest(path)
   let received = 0
-  const ended = new Promise<boolean>((resolve) => socket.once('close', resolve))
+  const hasFailed = new Promise<boolean>((resolve) => socket.once('close', resolve))
   socket.on('data', ({ length }: Buffer) => {
     received += length
-    // In all it takes far longer than a client may take nothing. The system tells the writer of
-    // room only where there is much of it, so a client must not be too slow.
+    // In total this takes far longer than the stall timeout. The system reports the socket as
+    // writable only when much of its buffer is free, so a client must not be too slow.
     socket.pause()
     setTimeout(() => socket.resume(), 10)
   })
   socket.resume()
-  return { ended, received: () => received }
+  return { hasFailed, received: () => received }
 }
 
-test('a client that reads some bytes at a time gets the whole response', async () => {
-  const begunMs = performance.now()
-  const { ended, received } = takeLittle('/little')
-  expect(await withinDeadline('the end', ended)).toBe(false)
-  expect(performance.now() - begunMs).toBeGreaterThan(4 * STALL_MS_MAX)
-  expect(received()).toBeGreaterThan(ANSWER_BYTES)
+test('a client that reads slowly gets the whole response', async () => {
+  const startedMs = performance.now()
+  const { hasFailed, received } = readSlowly('/slow')
+  expect(await withinDeadline('the response', hasFailed)).toBe(false)
+  expect(performance.now() - startedMs).toBeGreaterThan(4 * STALL_MS_MAX)
+  expect(received()).toBeGreaterThan(RESPONSE_BYTES)
 })
 
-test('also while this process is blocked, so that no client can read', async () => {
-  const { ended, received } = takeLittle('/held')
+test('a client gets the whole response although the process is blocked meanwhile', async () => {
+  const { hasFailed, received } = readSlowly('/blocked')
   await waitFor('some bytes', () => received() > 0)
   for (let times = 0; times < 6; times++) {
     const untilMs = performance.now() + 1.4 * STALL_MS_MAX
-    while (performance.now() < untilMs); // nothing else is done meanwhile
+    while (performance.now() < untilMs); // blocks the event loop
     await sleep(30)
   }
-  expect(await withinDeadline('the end', ended)).toBe(false)
-  expect(received()).toBeGreaterThan(ANSWER_BYTES)
+  expect(await withinDeadline('the response', hasFailed)).toBe(false)
+  expect(received()).toBeGreaterThan(RESPONSE_BYTES)
 })

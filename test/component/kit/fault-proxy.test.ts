@@ -1,5 +1,5 @@
-// The fault proxy: order, delayed and lost responses, black holes, refused and closed connections,
-// and bounded buffers.
+// The fault proxy: delayed and dropped responses, black holes, refused and reset connections, and
+// bounded buffers.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
@@ -14,8 +14,9 @@ const clients: Client[] = []
 
 interface Client {
   readonly socket: Socket
-  got: string
-  end: string | undefined
+  received: string
+  /** The error that closed the connection, or `closed`; undefined while it is open. */
+  outcome: string | undefined
 }
 
 beforeEach(async () => {
@@ -44,66 +45,66 @@ async function start(messageLength?: () => number): Promise<void> {
 
 async function open(): Promise<Client> {
   const socket = connect({ host: proxy.host, port: proxy.port, noDelay: true })
-  const client: Client = { socket, got: '', end: undefined }
+  const client: Client = { socket, received: '', outcome: undefined }
   clients.push(client)
   socket.on('data', (chunk: Buffer) => {
-    client.got += chunk.toString()
+    client.received += chunk.toString()
   })
   socket.on('error', ({ message }) => {
-    client.end ??= message
+    client.outcome ??= message
   })
   socket.on('close', () => {
-    client.end ??= 'end'
+    client.outcome ??= 'closed'
   })
   await withinDeadline('the connection', once(socket, 'connect'))
   return client
 }
 
-const receives = (client: Client, text: string) =>
-  waitFor(`the echo of ${text}`, () => client.got === text)
+const expectEcho = (client: Client, bytes: string) =>
+  waitFor(`the echo of ${bytes}`, () => client.received === bytes)
 
-test('a delayed response keeps its place in the order after the delay is removed', async () => {
+test('the proxy keeps the order of responses when it removes a delay', async () => {
   await start()
   const client = await open()
   proxy.delay(300)
   const sentMs = performance.now()
-  client.socket.write('late')
-  await waitFor('the request', () => received === 'late')
+  client.socket.write('slow')
+  await waitFor('the request', () => received === 'slow')
   proxy.delay(0)
   client.socket.write('soon')
-  await receives(client, 'latesoon')
+  await expectEcho(client, 'slowsoon')
   expect(performance.now() - sentMs).toBeGreaterThan(290)
 })
 
-test('only selected messages are lost, and their connection stays usable', async () => {
+test('dropResponses() drops only matching messages; their connection stays usable', async () => {
   await start(() => 4)
   const client = await open()
-  const isSuch = (message: Buffer) => message.toString().startsWith('x')
-  proxy.dropResponses({ answers: 2, isSuch })
+  const matches = (message: Buffer) => message.toString().startsWith('x')
+  proxy.dropResponses({ count: 2, matches })
   client.socket.write('a---x--1b---x--2x--3')
-  await receives(client, 'a---b---x--3')
+  await expectEcho(client, 'a---b---x--3')
   expect([received, proxy.droppedResponses()]).toEqual(['a---x--1b---x--2x--3', 2])
 })
 
-test('without message boundaries the rest of a stream is lost; heal() resets it', async () => {
+test('dropResponses() without message boundaries drops the rest until heal()', async () => {
   await start()
   const [client, other] = [await open(), await open()]
   other.socket.write('idle')
-  await receives(other, 'idle')
-  proxy.dropResponses({ answers: 1 })
+  await expectEcho(other, 'idle')
+  proxy.dropResponses({ count: 1 })
   client.socket.write('lost')
-  await waitFor('the loss', () => proxy.droppedResponses() === 1)
+  await waitFor('the drop', () => proxy.droppedResponses() === 1)
   client.socket.write('more')
   await waitFor('the request', () => received === 'idlelostmore')
   other.socket.write('good')
-  await receives(other, 'idlegood')
-  expect(client.got).toBe('')
+  await expectEcho(other, 'idlegood')
+  expect(client.received).toBe('')
   await proxy.heal()
-  await waitFor('the reset', () => client.end !== undefined)
-  expect([client.got, other.end]).toEqual(['', undefined])
+  await waitFor('the reset', () => client.outcome !== undefined)
+  expect([client.received, other.outcome]).toEqual(['', undefined])
 })
 
-test('a black hole holds the bytes of all connections; after heal() they arrive', async () => {
+test('blackHole() buffers the bytes of all connections, and heal() delivers them', async () => {
   await start()
   const old = await open()
   proxy.blackHole()
@@ -111,39 +112,39 @@ test('a black hole holds the bytes of all connections; after heal() they arrive'
   old.socket.write('1111')
   held.socket.write('2222')
   await withinDeadline(
-    'a moment without a response',
+    '100 ms without a response',
     new Promise((resolve) => setTimeout(resolve, 100)),
   )
-  expect([received, old.got, held.got]).toEqual(['', '', ''])
+  expect([received, old.received, held.received]).toEqual(['', '', ''])
   await proxy.heal()
-  await receives(old, '1111')
-  await receives(held, '2222')
+  await expectEcho(old, '1111')
+  await expectEcho(held, '2222')
 })
 
-test('refuse() resets open connections and refuses new ones, until heal()', async () => {
+test('stopListening() resets open connections and refuses new ones until heal()', async () => {
   await start()
   const client = await open()
-  await proxy.refuse()
-  await waitFor('the reset', () => client.end !== undefined)
-  expect(client.end).toMatch(/ECONNRESET/)
+  await proxy.stopListening()
+  await waitFor('the reset', () => client.outcome !== undefined)
+  expect(client.outcome).toMatch(/ECONNRESET/)
   await expect(open()).rejects.toThrow(/ECONNREFUSED/)
   await proxy.heal()
   const next = await open()
-  next.socket.write('back')
-  await receives(next, 'back')
+  next.socket.write('next')
+  await expectEcho(next, 'next')
 })
 
-test('cut() resets open connections, and the next one works', async () => {
+test('resetConnections() resets open connections, and accepts new ones', async () => {
   await start()
   const client = await open()
-  proxy.cut()
-  await waitFor('the reset', () => client.end !== undefined)
+  proxy.resetConnections()
+  await waitFor('the reset', () => client.outcome !== undefined)
   const next = await open()
   next.socket.write('next')
-  await receives(next, 'next')
+  await expectEcho(next, 'next')
 })
 
-test('it stops reading at its buffer bound, and loses no byte', async () => {
+test('the proxy stops reading at its buffer limit, and loses no byte', async () => {
   await start()
   const client = await open()
   proxy.blackHole()
@@ -152,20 +153,20 @@ test('it stops reading at its buffer bound, and loses no byte', async () => {
   client.socket.write(Buffer.alloc(bytes, 'a'), () => {
     sent = bytes
   })
-  // Bytes that the proxy has not read are in the client's own buffer.
-  const isHeld = () => client.socket.bytesWritten < bytes || sent < bytes
-  await withinDeadline('a moment', new Promise((resolve) => setTimeout(resolve, 300)))
-  expect(isHeld()).toBe(true)
+  // Bytes that the proxy has not read are in the buffer of the client.
+  const isBlocked = () => client.socket.bytesWritten < bytes || sent < bytes
+  await withinDeadline('300 ms', new Promise((resolve) => setTimeout(resolve, 300)))
+  expect(isBlocked()).toBe(true)
   expect(received.length).toBeLessThan(8 * 1024 * 1024)
   await proxy.heal()
-  await waitFor('all of it', () => client.got.length === bytes)
-}, 30_000) // echoes 32 MiB, on a machine that may be busy
+  await waitFor('all of it', () => client.received.length === bytes)
+}, 30_000) // echoes 32 MiB, on a possibly busy machine
 
-test('after a half-close of the client the last response still arrives', async () => {
+test('the proxy delivers the last response after a half-close of the client', async () => {
   await start()
   const client = await open()
   proxy.delay(50)
   client.socket.end('last')
-  await receives(client, 'last')
-  await waitFor('the close', () => client.end === 'end')
+  await expectEcho(client, 'last')
+  await waitFor('the close', () => client.outcome === 'closed')
 })

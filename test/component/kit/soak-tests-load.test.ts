@@ -1,5 +1,5 @@
-// Node.js alone can load every test of `npm run storm`: they run by hand, long after their imports
-// have changed.
+// Node.js can load every test of `npm run storm`: they run manually, and their imports change in
+// the meantime.
 import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ test(
     const files = readdirSync(folder).filter((file) => file !== 'run.ts')
     const names = JSON.stringify(files.map((file) => join(folder, file)))
     const check = `for (const name of ${names}) {
-      if (typeof (await import(name)).storm !== 'function') throw new Error(name)
+      if (typeof (await import(name)).run !== 'function') throw new Error(name)
     }
     process.stdout.write('loaded')
     process.exit()`

@@ -1,4 +1,5 @@
-// How `npm run stack` reports and restarts its components, with real processes, and its output.
+// The supervisor of `npm run stack`, which reports and restarts components, with real processes;
+// the output of the stack.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, expect, test } from '@jest/globals'
@@ -12,71 +13,75 @@ let supervisor: Supervisor | undefined
 
 afterEach(async () => {
   await supervisor?.stop()
-  for (const part of opened.splice(0)) await part.stop()
+  for (const component of opened.splice(0)) await component.stop()
 })
 
-/** A part that is a process and nothing else; `start` may refuse to start it. */
-async function open(name: string, start: () => void = () => undefined): Promise<Component> {
-  const part = await startComponent({
+/** A component that is only a process; the start fails if `beforeStart` throws. */
+async function open(name: string, beforeStart: () => void = () => undefined): Promise<Component> {
+  const component = await startComponent({
     name,
-    where: 'http://127.0.0.1:1',
-    begin: () => {
-      start()
+    addresses: 'http://127.0.0.1:1',
+    start: () => {
+      beforeStart()
       const child = spawn('sleep', ['600'], { stdio: 'ignore' })
-      const ended = once(child, 'exit')
+      const exited = once(child, 'exit')
       const stop = async () => {
         child.kill('SIGKILL')
-        await ended
+        await exited
       }
       return Promise.resolve({ pid: child.pid ?? 0, stop })
     },
   })
-  opened.push(part)
-  return part
+  opened.push(component)
+  return component
 }
 
-test('reports a dead component once with the command that restarts it', async () => {
-  const said: string[] = []
-  const parts = [await open('redirect-1'), await open('create-1')]
-  const pids = parts.map((part) => part.pid())
-  supervisor = supervise({ parts, how: 'kill -USR2 7', say: (line) => said.push(line) })
-  await parts[0]?.kill()
-  const report = `redirect-1 (pid ${String(pids[0])}) has died; to restart it: kill -USR2 7`
-  await waitFor('the report', () => said.includes(report))
+test('the supervisor reports a dead component once, with the restart command', async () => {
+  const lines: string[] = []
+  const components = [await open('redirect-1'), await open('create-1')]
+  const pids = components.map((component) => component.pid())
+  supervisor = supervise({
+    components,
+    restartCommand: 'kill -USR2 7',
+    log: (line) => lines.push(line),
+  })
+  await components[0]?.kill()
+  const report = `redirect-1 (pid ${String(pids[0])}) exited; to restart it: kill -USR2 7`
+  await waitFor('the report', () => lines.includes(report))
   await Promise.all([supervisor.restartDead(), supervisor.restartDead()])
-  const now = parts.map((part) => part.pid())
+  const now = components.map((component) => component.pid())
   expect(now.map(isAlive)).toEqual([true, true])
   expect(now[1]).toBe(pids[1])
-  expect(said).toEqual([
+  expect(lines).toEqual([
     report,
     'restarting redirect-1',
     `redirect-1 restarted, pid ${String(now[0])}`,
   ])
-  await parts[0]?.kill()
-  await waitFor('another report', () => said.length === 4)
+  await components[0]?.kill()
+  await waitFor('another report', () => lines.length === 4)
 })
 
-test('a component that cannot be restarted is reported, and the others are restarted', async () => {
-  const said: string[] = []
+test('the supervisor reports a component that it cannot restart, and restarts others', async () => {
+  const lines: string[] = []
   let isBroken = false
   const broken = await open('cache', () => {
     if (isBroken) throw new Error('its port is in use')
   })
-  const parts = [broken, await open('counters')]
+  const components = [broken, await open('counters')]
   isBroken = true
-  supervisor = supervise({ parts, how: '', say: (line) => said.push(line) })
-  for (const part of parts) await part.kill()
+  supervisor = supervise({ components, restartCommand: '', log: (line) => lines.push(line) })
+  for (const component of components) await component.kill()
   await supervisor.restartDead()
-  expect(said).toContain('cache cannot be restarted: its port is in use')
-  expect(parts.map((part) => isAlive(part.pid()))).toEqual([false, true])
+  expect(lines).toContain('cache cannot be restarted: its port is in use')
+  expect(components.map((component) => isAlive(component.pid()))).toEqual([false, true])
 })
 
-test('what is printed: each part, the token of the admin API, CQL, and how to restart', () => {
-  const parts = [
-    { name: 'cassandra-1', pid: () => 11, where: 'CQL 127.0.1.11:9042, log /tmp/system.log' },
-    { name: 'envoy-1', pid: () => 4000, where: 'http://127.0.0.1:8080' },
+test('the stack prints each component, the admin token, CQL, and the restart command', () => {
+  const components = [
+    { name: 'cassandra-1', pid: () => 11, addresses: 'CQL 127.0.1.11:9042, log /tmp/system.log' },
+    { name: 'envoy-1', pid: () => 4000, addresses: 'http://127.0.0.1:8080' },
   ]
-  const stack = { parts, url: 'http://127.0.0.1:8080', folder: '/tmp/x', adminToken: 'secret' }
+  const stack = { components, url: 'http://127.0.0.1:8080', folder: '/tmp/x', adminToken: 'secret' }
   const lines = describeStack(stack, 'kill -USR2 99')
   expect(lines[0]).toBe('ok  cassandra-1  pid 11    CQL 127.0.1.11:9042, log /tmp/system.log')
   expect(lines).toContain('admin API of create-1 and create-2: ADMIN_TOKEN=secret')

@@ -65,15 +65,15 @@ describe('link', () => {
 
       const deleted = await operate('link', 'delete', 'link')
       expect(deleted).toEqual({ exitCode: 0, stdout: 'link deleted\n', stderr: '' })
-      const again = await operate('link', 'delete', '--json', 'link')
-      expect(JSON.parse(again.stdout)).toEqual({ short_code: 'link', state: 'deleted' })
+      const retried = await operate('link', 'delete', '--json', 'link')
+      expect(JSON.parse(retried.stdout)).toEqual({ short_code: 'link', state: 'deleted' })
       const erased = await operate('link', 'show', 'link')
       expect(rowsOf(erased)[1]).toMatchObject(['link', 'deleted', /Z$/, /Z$/, '-'].map(matching))
     },
     TEST_MS_MAX,
   )
 
-  test('a code may start with a hyphen, after --', async () => {
+  test('accepts a code that starts with a hyphen after --', async () => {
     await client.create({ long_url: target, custom_alias: '--json' })
     const shown = await operate('link', 'show', '--', '--json')
     expect(rowsOf(shown)[1]).toMatchObject(
@@ -81,7 +81,7 @@ describe('link', () => {
     )
   })
 
-  test('after -- a code may be --help or -h', async () => {
+  test('accepts the codes --help and -h after --', async () => {
     for (const code of ['--help', '-h']) {
       await client.create({ long_url: target, custom_alias: code })
       const deleted = await operate('link', 'delete', '--', code)
@@ -116,7 +116,7 @@ const failures: Record<string, [args: string, env: Record<string, string>, expec
   'the token is wrong': ['pool status', { ADMIN_TOKEN: 'x'.repeat(16) }, /401.*ADMIN_TOKEN/],
 }
 
-describe('exit code 1 and one line if', () => {
+describe('a command exits with 1 and prints one line if', () => {
   test.each(Object.entries(failures))('%s', async (_, [args, env, expected]) => {
     const defaults = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: token }
     const run = await runCurtail(args.split(' '), { ...defaults, ...env })
@@ -146,7 +146,7 @@ const otherServers: Record<string, [listener: RequestListener, expected: RegExp]
   'JSON of 404': [json(404, { message: 'none' }), / returned 404, but the response is not/],
 }
 
-describe('a server that is not Curtail is reported as such, in one line', () => {
+describe('a command reports a server that is not Curtail in one line if it returns', () => {
   test.each(Object.entries(otherServers))('%s', async (what, [listener, expected]) => {
     const server = createHttpServer(listener)
     await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve))
@@ -180,20 +180,20 @@ const mistakes: Record<string, [args: readonly string[], expected: RegExp]> = {
   'two codes': [['link', 'show', 'a', 'b'], /CODE/],
   'an invalid code': [['link', 'show', 'a/b'], /CODE/],
   'an option of no command': [['link', 'show', 'abc', '--force'], /not --force/],
-  'a code that looks like an option': [['link', 'show', '-ab'], /not -a;.* comes after --/],
+  'a code that looks like an option': [['link', 'show', '-ab'], /not -a;.* requires -- before it/],
   'pool without status': [['pool'], /status/],
   'pool and more': [['pool', 'status', 'default'], /status/],
   'standalone and more': [['standalone', '--daemon'], /--daemon/],
 }
 
-describe('exit code 2 and one line for', () => {
+describe('a command exits with 2 and prints one line for', () => {
   test.each(Object.entries(mistakes))('%s', async (_, [args, expected]) => {
     const run = await runCurtail(args, { DATA_DIR: join(folder, 'unused') })
     expect(errorLine(run)).toMatch(expected)
     expect(run.exitCode).toBe(2)
   })
 
-  test('every configuration error at once, one line each, without secrets', async () => {
+  test('each configuration error, without secrets', async () => {
     const faulty = {
       ...{ PORT: '80a', ADMIN_PORT: '65536', BASE_URL: 'ftp://x', OWN_HOSTS: 'a/b' },
       ...{ ADMIN_TOKEN: 'not one word', REDIRECT_STATUS: '303', LOG_LEVEL: 'loud' },
@@ -221,7 +221,7 @@ describe('exit code 2 and one line for', () => {
   })
 })
 
-test('a token may come from a file', async () => {
+test('a command reads its token from ADMIN_TOKEN_FILE', async () => {
   const path = join(folder, 'token')
   await writeFile(path, `${token}\n`)
   const env = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN_FILE: path }
@@ -290,7 +290,7 @@ describe('--help', () => {
       ['pool', '--help'],
       ['status', 'ADMIN_URL'],
     ],
-  ])('of %j', async (args, strings) => {
+  ])('prints the usage: %j', async (args, strings) => {
     const run = await runCurtail(args, { PORT: 'bad' })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
     expect(run.stdout).toMatch(/^Usage: curtail /)

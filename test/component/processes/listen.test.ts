@@ -1,5 +1,5 @@
-// The listener of every serving role, in this process: requests that arrive after the port opens
-// and before the handlers are attached are queued.
+// The listener of every serving role, in this process: it queues requests that arrive after the
+// port opens and before the handlers are attached, and handles pipelined requests in order.
 import express from 'express'
 import { expect, test } from '@jest/globals'
 import { listen } from '../../../src/http/serve.ts'
@@ -9,12 +9,12 @@ import { headerOf, openConnection, requestBytes } from '../../kit/http/raw-http.
 const TEST_MS_MAX = 20_000
 
 test(
-  'a request that arrives before the handlers are attached is handled by them',
+  'the listener queues a request that arrives before its handlers are attached',
   async () => {
     const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
     const early = await openConnection(listener.port)
     early.send(requestBytes({ path: '/early' }))
-    // Malformed HTTP is rejected without handlers: after that, the earlier request has been read.
+    // Malformed HTTP is rejected without handlers; by then the earlier request has been read.
     const other = await openConnection(listener.port)
     try {
       other.send('nonsense\r\n\r\n')
@@ -42,7 +42,7 @@ test(
 )
 
 test(
-  'pipelined requests are handled one by one, each in its own turn of the event loop',
+  'the listener handles pipelined requests one by one, each in its own turn of the event loop',
   async () => {
     const listener = await listen({ port: 0, host: '127.0.0.1', setting: 'PORT', onError: warn })
     const { promise: released, resolve: release } = Promise.withResolvers<undefined>()

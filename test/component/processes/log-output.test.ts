@@ -34,7 +34,7 @@ function linesOf(output: string): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-test('lines stay in order while the thread pool is busy', async () => {
+test('log lines stay in order while the thread pool is busy', async () => {
   const child = run(`
     const { pbkdf2 } = await import('node:crypto')
     for (let i = 0; i < 8; i += 1) pbkdf2('a', 'b', 200000, 32, 'sha256', () => undefined)
@@ -67,7 +67,7 @@ test('an unread stdout buffers 1 MiB; the count of dropped lines is logged later
   ])
 })
 
-test('a process exits although its stdout is not read, or closed', async () => {
+test('a process exits although its stdout is not read or is closed', async () => {
   const busy = `for (let i = 0; i < 4000; i += 1) log.info('x'.repeat(1000))
     await allWritten()`
   const [paused, closed] = [run(busy), run(busy)]

@@ -1,5 +1,5 @@
-// DATA_DIR contains the code secret: only its owner may read it, whatever the umask. standalone
-// restricts the modes that an earlier version or an operator left too open, and logs it.
+// DATA_DIR contains the code secret: only its owner may read it, regardless of the umask. The role
+// restricts modes that an earlier version or an operator left too permissive, and logs this.
 import { chmod, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, test } from '@jest/globals'
@@ -56,7 +56,7 @@ const allPrivate = {
 }
 const removed = 'access by others removed from DATA_DIR'
 
-test('a new folder has mode 0700 and its files 0600, and nothing is logged', async () => {
+test('standalone creates the folder with mode 0700 and its files with 0600', async () => {
   const dataDir = await newDataDir()
   const role = await start(dataDir)
   expect(await modeOf(dataDir)).toBe('700')
@@ -64,7 +64,7 @@ test('a new folder has mode 0700 and its files 0600, and nothing is logged', asy
   expect(accessLinesOf(role)).toEqual([])
 })
 
-test('restricts the modes of an existing folder and its files, and logs each', async () => {
+test('standalone restricts and logs the modes of an existing folder and its files', async () => {
   const dataDir = await newDataDir()
   await (await start(dataDir)).stop()
   await chmod(dataDir, 0o755)
@@ -78,7 +78,7 @@ test('restricts the modes of an existing folder and its files, and logs each', a
   ])
 })
 
-test('a folder with other files keeps its mode, which is logged', async () => {
+test('standalone keeps the mode of a folder with other files, and logs it', async () => {
   const dataDir = await newDataDir()
   await mkdir(dataDir)
   await chmod(dataDir, 0o755)
@@ -90,7 +90,7 @@ test('a folder with other files keeps its mode, which is logged', async () => {
     {
       path: dataDir,
       mode: '0755',
-      reason: "it holds other files too, such as 'notes.txt'",
+      reason: "it also holds other files, such as 'notes.txt'",
       msg: 'cannot remove access by others from DATA_DIR',
     },
   ])

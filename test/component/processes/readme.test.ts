@@ -1,4 +1,4 @@
-// Runs the commands of README.md as printed, against a real process; only the ports differ.
+// Runs the commands of README.md as printed against a real process; only the ports differ.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -23,11 +23,11 @@ afterAll(async () => {
   await service.stop()
 }, 30_000)
 
-test('it has the commands to start the service and to run the tests', () => {
+test('README.md has the commands to start the service and to run the tests', () => {
   expect(commands).toEqual(expect.arrayContaining(testedElsewhere))
 })
 
-test('every other command works as printed', async () => {
+test('every other command of README.md works as printed', async () => {
   const outputs = new Map<string, string>()
   for (const command of commands.filter((line) => !testedElsewhere.includes(line))) {
     const local = command.replaceAll('localhost:8080', `localhost:${String(service.port)}`)
@@ -35,8 +35,8 @@ test('every other command works as printed', async () => {
     const { stdout } = await run('sh', ['-ec', local], { env, timeout: 30_000 })
     outputs.set(command, stdout)
   }
-  const outputOf = (text: string) =>
-    [...outputs].find(([command]) => command.includes(text))?.[1] ?? `no command has ${text}`
+  const outputOf = (piece: string) =>
+    [...outputs].find(([command]) => command.includes(piece))?.[1] ?? `no command has ${piece}`
   expect(outputOf('curl -X POST')).toContain('"short_url"')
   expect(outputOf('curl -i')).toMatch(
     /^HTTP\/1\.1 302 Found\r\nLocation: https:\/\/example\.com\/\r$/m,
@@ -48,7 +48,7 @@ test('every other command works as printed', async () => {
   expect(outputOf('standalone --help')).toContain('DATA_DIR')
 }, 120_000)
 
-test('every file that it links to exists', () => {
+test('README.md links only to files that exist', () => {
   for (const [, path = ''] of readme.matchAll(/\]\(([^)#]+)\)/g)) {
     expect(() => readFileSync(path)).not.toThrow(/ENOENT/)
   }

@@ -57,6 +57,8 @@ test.each([
   ['standalone', { has: [sqlite, creating], lacks: [grpc, cassandra, redis, kubernetes] }],
 ] as const)('%s loads its own dependencies and no other', (role, { has, lacks }) => {
   const loaded = loadedBy(role)
-  for (const part of has) expect([part, loaded.some((url) => part.test(url))]).toEqual([part, true])
-  for (const part of lacks) expect(loaded.filter((url) => part.test(url))).toEqual([])
+  for (const pattern of has) {
+    expect([pattern, loaded.some((url) => pattern.test(url))]).toEqual([pattern, true])
+  }
+  for (const pattern of lacks) expect(loaded.filter((url) => pattern.test(url))).toEqual([])
 })

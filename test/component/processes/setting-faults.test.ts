@@ -1,5 +1,5 @@
-// A role reports all problems of its settings at once, one line each, with exit code 2: also those
-// of dependent settings, for every store that the role uses.
+// A role prints every problem of its settings in one line each, and exits with 2; also those of
+// dependent settings, for every store that the role uses.
 import { expect, test } from '@jest/globals'
 import { runCurtail } from '../../kit/processes/run-curtail.ts'
 
@@ -19,11 +19,11 @@ const ofCassandra = [
   /^curtail: CASSANDRA_CONTACT_POINTS must be .*: current value is "a b"$/,
   /^curtail: CASSANDRA_PORT must be .*: current value is "0"$/,
   new RegExp(`^curtail: CASSANDRA_TLS_CA ${PEM}$`),
-  /^curtail: CASSANDRA_PASSWORD is required beside CASSANDRA_USERNAME: a string$/,
+  /^curtail: CASSANDRA_PASSWORD is required if CASSANDRA_USERNAME is set: a string$/,
 ]
 const ofRedis = [
   /^curtail: REDIS_URL is required: /,
-  /^curtail: REDIS_TLS_CLIENT_KEY is required beside REDIS_TLS_CLIENT_CERT: a file$/,
+  /^curtail: REDIS_TLS_CLIENT_KEY is required if REDIS_TLS_CLIENT_CERT is set: a file$/,
   new RegExp(`^curtail: REDIS_TLS_CLIENT_CERT ${PEM}$`),
 ]
 const ofAddress = [/^curtail: BASE_URL is required: /]
@@ -33,7 +33,7 @@ test.each([
   ['redirect', [...ofAddress, ...ofCassandra, ...ofRedis]],
   ['refill', [...ofCassandra, /^curtail: CODE_SECRET_FILE /, /^curtail: POOL_TARGET /]],
   ['migrate', ofCassandra],
-])('%s', async (role, faults) => {
+])('%s prints every problem of its settings and exits with 2', async (role, faults) => {
   const { exitCode, stderr, stdout } = await runCurtail([role], { ...alone, ...dependent })
   const lines = stderr.trimEnd().split('\n')
   for (const fault of faults) expect(lines).toContainEqual(expect.stringMatching(fault))

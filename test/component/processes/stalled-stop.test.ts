@@ -1,12 +1,12 @@
-// Clients that stall at every point of a request, on every port: the process stops within its
-// deadline on either signal.
+// Clients that stall at every point of a request, on every port: the process still stops within its
+// deadline after either signal.
 import { afterEach, expect, test } from '@jest/globals'
 import { openConnection, type RawConnection, requestBytes } from '../../kit/http/raw-http.ts'
 import type { RoleProcess } from '../../kit/processes/role-process.ts'
 import { startStandalone } from '../../kit/processes/standalone.ts'
 import { withinDeadline } from '../../kit/wait-for.ts'
 
-/** Of the contract: a process exits within this time of the signal. */
+/** The bound of the contract: a process exits within this time after the signal. */
 const STOP_MS_MAX = 8000
 const TEST_MS_MAX = 60_000
 
@@ -22,11 +22,11 @@ const stalls = {
   'half a header': 'GET / HTTP/1.1\r\nHos',
   'half a body': `${post}Content-Length: 100\r\n\r\n{`,
   'half a chunk': `${post}Transfer-Encoding: chunked\r\n\r\n64\r\n{`,
-  'a body that was refused': `${post}Content-Length: 1000000\r\n\r\n{`,
+  'a body that was rejected': `${post}Content-Length: 1000000\r\n\r\n{`,
   'no request at all': 'nonsense\r\n\r\n',
 }
 
-/** Connections that stall, each at another point, of a port that serves `path`. */
+/** Opens connections to a port that serves `path`; each stalls at another point. */
 async function stallAt(port: number, path: string): Promise<void> {
   const open = async () => {
     const connection = await openConnection(port)
@@ -37,13 +37,14 @@ async function stallAt(port: number, path: string): Promise<void> {
   const idle = await open()
   await idle.exchange({ path })
   const unread = await open()
-  unread.socket.pause() // more responses than the system holds
+  unread.socket.pause() // the responses exceed the socket buffers
   unread.send(Buffer.concat(Array.from({ length: 2000 }, () => requestBytes({ path }))))
 }
 
-async function stopped(process: RoleProcess, signal: NodeJS.Signals): Promise<unknown> {
+/** Sends the signal; returns the exit code. */
+async function stopBy(signal: NodeJS.Signals, process: RoleProcess): Promise<unknown> {
   process.child.kill(signal)
-  return withinDeadline(`the end by ${signal}`, process.exited, STOP_MS_MAX)
+  return withinDeadline(`the exit after ${signal}`, process.exited, STOP_MS_MAX)
 }
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
@@ -53,7 +54,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
     await stallAt(service.port, '/docs')
     await stallAt(Number(new URL(service.adminUrl).port), '/metrics')
     try {
-      expect(await stopped(service, signal)).toBe(0)
+      expect(await stopBy(signal, service)).toBe(0)
     } finally {
       await service.stop()
     }

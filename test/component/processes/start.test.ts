@@ -1,5 +1,5 @@
-// A new user's first minute, with production packages only: `npm start` prints its address and two
-// commands, which a shell runs as printed; Ctrl-C stops all of its processes.
+// The first start by a new user, with production packages only: `npm start` prints its address and
+// two commands, which a shell runs as printed; Ctrl-C stops all of its processes.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -36,7 +36,7 @@ async function copyWithoutDevPackages(to: string): Promise<void> {
   await run('npm', install, { cwd: to, timeout: INSTALL_MS_MAX })
 }
 
-/** Collects what a process prints. */
+/** Collects the output of a process. */
 function outputOf(child: ChildProcess): { text: string } {
   const output = { text: '' }
   const collect = (chunk: Buffer) => (output.text += chunk.toString())
@@ -63,26 +63,27 @@ test(
     const checkout = join(folder, 'checkout')
     await copyWithoutDevPackages(checkout)
     const env = { ...process.env, PORT: '0', ADMIN_PORT: '0', DATA_DIR: join(folder, 'start') }
-    // A group of its own, as a terminal gives it, so that Ctrl-C reaches npm and all it started.
+    // A process group of its own, as in a terminal: Ctrl-C reaches npm and all of its children.
     const child = spawn('npm', ['start'], { cwd: checkout, env, detached: true })
     const leader = child.pid ?? 0
     const output = outputOf(child)
-    const ended = new Promise((resolve) => child.on('exit', resolve))
+    const exited = new Promise((resolve) => child.on('exit', resolve))
     try {
       await waitFor('the greeting', () => output.text.includes('Ctrl-C stops it.'))
       const base = /Curtail listens on (http:\/\/localhost:\d+)\./.exec(output.text)?.[1] ?? ''
       const commands = output.text.split('\n').filter((line) => line.startsWith('  curl '))
       expect(commands).toHaveLength(2)
-      const [create = '', follow = ''] = commands
-      const made = JSON.parse((await run('sh', ['-c', create])).stdout) as Record<string, unknown>
-      expect(follow).toContain(String(made['short_url']))
-      expect(String(made['short_url']).startsWith(`${base}/`)).toBe(true)
-      const followed = (await run('sh', ['-c', follow])).stdout
-      expect(followed).toMatch(/^HTTP\/1\.1 302 /)
-      expect(followed).toMatch(/^location: https:\/\/example\.com\/\r$/im)
+      const [create = '', resolve = ''] = commands
+      const { stdout } = await run('sh', ['-c', create])
+      const shortUrl = String((JSON.parse(stdout) as Record<string, unknown>)['short_url'])
+      expect(resolve).toContain(shortUrl)
+      expect(shortUrl.startsWith(`${base}/`)).toBe(true)
+      const redirect = (await run('sh', ['-c', resolve])).stdout
+      expect(redirect).toMatch(/^HTTP\/1\.1 302 /)
+      expect(redirect).toMatch(/^location: https:\/\/example\.com\/\r$/im)
 
       process.kill(-leader, 'SIGINT')
-      await ended
+      await exited
       await waitFor(
         'all of its processes to exit',
         async () => (await groupOf(leader)).length === 0,
@@ -98,7 +99,7 @@ test(
 )
 
 test(
-  'the greeting has the address, and BASE_URL only if that differs',
+  'the greeting contains the address, and BASE_URL only if that differs',
   async () => {
     await findCurl()
     for (const baseUrl of ['https://cur.tl', undefined]) {
@@ -111,21 +112,21 @@ test(
           ...(baseUrl !== undefined && { BASE_URL: baseUrl }),
         },
       })
-      const ended = new Promise((resolve) => child.on('exit', resolve))
+      const exited = new Promise((resolve) => child.on('exit', resolve))
       const output = outputOf(child)
       try {
         await waitFor('the greeting', () => output.text.includes('Ctrl-C stops it.'))
         const port = /"port":(\d+)/.exec(output.text)?.[1] ?? 'none'
         const here = `http://localhost:${port}`
         expect(output.text).toContain(`Curtail listens on ${here}. `)
-        const [create = '', follow = ''] = output.text.match(/^ {2}curl .*$/gm) ?? []
+        const [create = '', resolve = ''] = output.text.match(/^ {2}curl .*$/gm) ?? []
         expect(JSON.parse((await run('sh', ['-c', create])).stdout)).toHaveProperty('short_url')
-        expect((await run('sh', ['-c', follow])).stdout).toMatch(/^HTTP\/1\.1 302 /)
+        expect((await run('sh', ['-c', resolve])).stdout).toMatch(/^HTTP\/1\.1 302 /)
         const named = /^Short links start with (.*)\.$/m.exec(output.text)?.[1]
         expect(named).toBe(baseUrl)
       } finally {
         child.kill('SIGTERM')
-        await ended
+        await exited
       }
     }
   },

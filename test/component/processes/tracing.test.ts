@@ -1,5 +1,5 @@
-// Traces of the standalone process, received by a collector in this test: a sampled request exports
-// a span, others export none; without the setting the SDK is not loaded.
+// Traces of the standalone process, received by a collector in this test: only sampled requests
+// export spans, and the SDK is loaded only if the setting is present.
 import { execFile } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -18,7 +18,7 @@ const run = promisify(execFile)
 
 const START_MS_MAX = 40_000
 const TEST_MS_MAX = 40_000
-const AWAY_MS_MAX = 2000
+const FLUSH_MS_MAX = 2000
 const WAIT_MS_MAX = 15_000
 const FETCH_MS_MAX = 300_000
 
@@ -55,12 +55,12 @@ afterAll(() => {
 
 /** A trace id of 16 equal bytes, as hex. */
 const traceOf = (byte: number) => byte.toString(16).padStart(2, '0').repeat(16)
-/** Trace ids are bytes in protobuf and hex in JSON. */
-const tellsOf = (trace: string) =>
+/** Whether a span of this trace was exported: its id is bytes in protobuf and hex in JSON. */
+const isExported = (trace: string) =>
   exports.some(({ body }) => body.includes(Buffer.from(trace, 'hex')) || body.includes(trace))
 
-/** Two requests, the second of them to /`name`. */
-async function askWith(service: Standalone, name: string, traceparent?: string) {
+/** Sends a create and a lookup of /`name`, which is not found. */
+async function sendBoth(service: Standalone, name: string, traceparent?: string) {
   const connection = await openConnection(service.port)
   const headers = traceparent === undefined ? {} : { traceparent }
   const created = createLinkRequest({ long_url: 'https://example.com/' }, headers)
@@ -76,17 +76,17 @@ test(
     const service = await startStandalone({ env })
     const [sampled, unsampled, malformed] = [traceOf(0xa1), traceOf(0xb2), traceOf(0xc3)]
     const span = '1'.repeat(16)
-    await askWith(service, 'unsampled', `00-${unsampled}-${span}-00`)
-    await askWith(service, 'alone')
-    await askWith(service, 'nonsense', 'nonsense')
-    await askWith(service, 'malformed', `00-${malformed}-${span}`)
-    await askWith(service, 'sampled', `00-${sampled}-${span}-01`)
+    await sendBoth(service, 'unsampled', `00-${unsampled}-${span}-00`)
+    await sendBoth(service, 'alone')
+    await sendBoth(service, 'nonsense', 'nonsense')
+    await sendBoth(service, 'malformed', `00-${malformed}-${span}`)
+    await sendBoth(service, 'sampled', `00-${sampled}-${span}-01`)
     // The stop flushes the recorded spans.
     await service.stop()
     const spans = exports.filter(({ path }) => path === '/v1/traces')
     expect(spans.length).toBeGreaterThan(0)
-    expect(tellsOf(sampled)).toBe(true)
-    expect([tellsOf(unsampled), tellsOf(malformed)]).toEqual([false, false])
+    expect(isExported(sampled)).toBe(true)
+    expect([isExported(unsampled), isExported(malformed)]).toEqual([false, false])
     const text = spans.map(({ body }) => body.toString('latin1')).join('')
     expect(text).toContain('curtail')
     expect(text).toContain('/sampled')
@@ -101,7 +101,7 @@ test(
 )
 
 test(
-  'Prometheus scrapes the trace ids of observations as exemplars of the histograms',
+  'Prometheus scrapes the trace ids of sampled requests as exemplars of the histograms',
   async () => {
     const service = await startStandalone({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } })
     const target = { address: new URL(service.adminUrl).host, path: '/metrics', labels: {} }
@@ -112,17 +112,17 @@ test(
     })
     try {
       const [sampled, unsampled] = [traceOf(0xe5), traceOf(0xf6)]
-      await askWith(service, 'there', `00-${sampled}-${'1'.repeat(16)}-01`)
-      await askWith(service, 'there', `00-${unsampled}-${'1'.repeat(16)}-00`)
+      await sendBoth(service, 'unknown', `00-${sampled}-${'1'.repeat(16)}-01`)
+      await sendBoth(service, 'unknown', `00-${unsampled}-${'1'.repeat(16)}-00`)
       const seconds = 'curtail_http_request_duration_seconds'
       for (const labels of ['{route="code",status="404"}', '{route="urls",status="201"}']) {
-        const areBothSeen = async () => {
+        const areBothCounted = async () => {
           const [count] = await prometheus.query(`${seconds}_count${labels}`)
           return count?.value[1] === '2'
         }
-        await waitFor(`both requests of ${labels}`, areBothSeen, WAIT_MS_MAX)
-        const seen = await prometheus.exemplars(`${seconds}_bucket${labels}`)
-        expect(seen.map((one) => one.labels)).toEqual([{ trace_id: sampled }])
+        await waitFor(`both requests of ${labels}`, areBothCounted, WAIT_MS_MAX)
+        const exemplars = await prometheus.exemplars(`${seconds}_bucket${labels}`)
+        expect(exemplars.map((one) => one.labels)).toEqual([{ trace_id: sampled }])
       }
       for (const name of ['curtail_creates_total', 'process_cpu_seconds_total']) {
         expect([name, await prometheus.query(name)]).toEqual([name, [expect.anything()]])
@@ -156,47 +156,47 @@ test('a log line within a span has its trace id, and other lines have none', asy
 })
 
 test(
-  'an unavailable collector delays the stop by less than 2 s, and is reported in one line',
+  'a process with an unavailable collector stops within 2 s and prints one line',
   async () => {
-    for (const away of ['http://127.0.0.1:1', `${endpoint}/silent`]) {
-      let words = ''
+    for (const unavailable of ['http://127.0.0.1:1', `${endpoint}/silent`]) {
+      let printed = ''
       const service = await startStandalone({
-        env: { OTEL_EXPORTER_OTLP_ENDPOINT: away },
-        onSpawn: ({ stderr }) => stderr?.on('data', (chunk: Buffer) => (words += String(chunk))),
+        env: { OTEL_EXPORTER_OTLP_ENDPOINT: unavailable },
+        onSpawn: ({ stderr }) => stderr?.on('data', (chunk: Buffer) => (printed += String(chunk))),
       })
-      await askWith(service, 'away', `00-${traceOf(0xd4)}-${'1'.repeat(16)}-01`)
+      await sendBoth(service, 'unknown', `00-${traceOf(0xd4)}-${'1'.repeat(16)}-01`)
       const pauses = watchPauses()
       await service.stop()
       pauses.stop()
       const stopped = service.log.find(({ msg }) => msg === 'stopped')
-      const heldUpMs = Date.now() - Date.parse(String(stopped?.['time']))
-      expect(heldUpMs).toBeLessThan(AWAY_MS_MAX + pauses.longestMs())
+      const flushMs = Date.now() - Date.parse(String(stopped?.['time']))
+      expect(flushMs).toBeLessThan(FLUSH_MS_MAX + pauses.longestMs())
       expect(await service.exited).toBe(0)
-      expect(words).toMatch(/^curtail: what was traced last is lost: [^\n]+\n$/)
+      expect(printed).toMatch(/^curtail: the last spans are lost: [^\n]+\n$/)
     }
   },
   TEST_MS_MAX,
 )
 
-/** Packages that a process loads at its start, from the debug output of the module loader. */
+/** The packages that a process loads, with the number of loads, by Node's debug output. */
 async function packagesOf(env: Record<string, string>): Promise<Map<string, number>> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-loaded-'))
-  let words = ''
+  let printed = ''
   const service = await startStandalone({
     dataDir: folder,
     env: { ...env, NODE_DEBUG: 'esm,module' },
-    onSpawn: (child) => child.stderr?.on('data', (chunk: Buffer) => (words += chunk.toString())),
+    onSpawn: (child) => child.stderr?.on('data', (chunk: Buffer) => (printed += chunk.toString())),
   })
   await service.stop()
   await rm(folder, { recursive: true })
   const counts = new Map<string, number>()
   const loads = /(?:Translating \w+ file:\/\/|load ")\S*node_modules\/((?:@[\w-]+\/)?[\w-]+)\//g
-  for (const [, name = ''] of words.matchAll(loads)) counts.set(name, (counts.get(name) ?? 0) + 1)
+  for (const [, name = ''] of printed.matchAll(loads)) counts.set(name, (counts.get(name) ?? 0) + 1)
   return counts
 }
 
 test(
-  'without the setting nothing of OpenTelemetry is loaded',
+  'a process loads OpenTelemetry only with the setting',
   async () => {
     const isOfTracing = (name: string) => /opentelemetry\/(?!api$)|import-in-the-middle/.test(name)
     const off = await packagesOf({})

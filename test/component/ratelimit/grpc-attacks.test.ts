@@ -1,5 +1,5 @@
 // The short form of `npm run storm -- http2`: attacks on the memory and the CPU time of the
-// limiter's process, with the heap size of the chart.
+// limiter, with the heap size of the chart.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -8,17 +8,17 @@ import { callUnderAttack } from '../../kit/ratelimit/grpc-under-attack.ts'
 import { withinDeadline } from '../../kit/wait-for.ts'
 
 const program = fileURLToPath(new URL('../../kit/ratelimit/grpc-child.ts', import.meta.url))
-/** One of each kind; the long form runs all. */
-const inShort = ['open-calls', 'header-blocks', 'messages', 'evictions', 'no-reads']
+/** One attack of each kind; the long form runs all. */
+const shortForm = ['open-calls', 'header-blocks', 'messages', 'evictions', 'no-reads']
 const RESIDENT_BYTES_MAX = 384 * 1024 * 1024
 
-test.each(inShort)(
+test.each(shortForm)(
   'under the attack %s no legitimate call is lost, and memory is bounded',
   async (attack) => {
     const child = spawn(process.execPath, ['--max-old-space-size=192', program])
-    const ended = once(child, 'exit')
+    const exited = once(child, 'exit')
     let errors = ''
-    child.stderr.on('data', (text: Buffer) => (errors += text.toString()))
+    child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
     try {
       const [line] = (await withinDeadline('the port', once(child.stdout, 'data'))) as [Buffer]
       const port = Number(line.toString())
@@ -28,7 +28,7 @@ test.each(inShort)(
     } finally {
       child.stdin.end()
     }
-    await withinDeadline('the exit', ended, 20_000)
+    await withinDeadline('the exit', exited, 20_000)
   },
   60_000,
 )

@@ -1,5 +1,5 @@
-// The bounds of what one gRPC client may cost others and the process, whatever it sends and however
-// little it reads: verified on connections without a socket.
+// The bounds of what one gRPC client costs other clients and the process, regardless of what it
+// sends and reads: verified on connections without a socket.
 import { Duplex } from 'node:stream'
 import { afterEach, expect, jest, test } from '@jest/globals'
 import { frameTypes } from '../../../src/grpc/http2/frames.ts'
@@ -11,27 +11,30 @@ import { ProcessBounds } from '../../../src/grpc/http2/process-bounds.ts'
 import { Turns } from '../../../src/grpc/http2/turns.ts'
 import { StreamingCall, type StreamingMethod } from '../../../src/grpc/streaming-call.ts'
 import { UnaryCall } from '../../../src/grpc/unary-call.ts'
-import { passAll } from '../../kit/ratelimit/grpc-client.ts'
+import { admitAll } from '../../kit/ratelimit/grpc-client.ts'
 import {
   callHeaders,
   callOn,
   emptyCall,
   frame,
   framesOf,
+  headersOn,
+  many,
   opening,
+  uint32,
 } from '../../kit/ratelimit/grpc-frames.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
-const WIDEST = 2 ** 31 - 1
+const WINDOW_MAX = 2 ** 31 - 1
 const cleanups: (() => unknown)[] = []
 const defects: unknown[] = []
 afterEach(() => {
-  for (const end of cleanups.splice(0)) end()
+  for (const cleanUp of cleanups.splice(0)) cleanUp()
   defects.length = 0
 })
 const onDefect = (error: unknown) => defects.push(error)
 
-/** A connection without a socket; without `reads` it keeps what is written to it. */
+/** A connection without a socket; without `reads` its writes stay buffered. */
 function openPipe({ reads = true } = {}) {
   const written: Buffer[] = []
   const duplex = new Duplex({
@@ -66,28 +69,19 @@ function openConnection(startCall: (stream: CallStream) => void) {
 function openReflection() {
   const pipe = openPipe({ reads: false })
   const ages = { ageMsMax: 0, graceMs: 0 }
-  const deps = { decide: passAll, onCall: () => undefined, onDefect, ...ages }
+  const deps = { decide: admitAll, onCall: () => undefined, onDefect, ...ages }
   createHttp2Transport(deps).serve(pipe.duplex)
   return pipe
 }
 
-const number = (value: number) => {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(value)
-  return bytes
-}
 const windowUpdate = (stream: number, more: number) =>
-  frame({ type: frameTypes.windowUpdate }, stream, number(more))
-const firstWindow = (bytes: number) =>
-  frame({ type: frameTypes.settings }, 0, Buffer.concat([Buffer.from([0, 4]), number(bytes)]))
-const reset = (stream: number) => frame({ type: frameTypes.rstStream }, stream, number(8))
-const headers = (stream: number) =>
-  frame({ type: frameTypes.headers, flags: 4 }, stream, callHeaders)
+  frame({ type: frameTypes.windowUpdate }, stream, uint32(more))
+const initialWindow = (bytes: number) =>
+  frame({ type: frameTypes.settings }, 0, Buffer.concat([Buffer.from([0, 4]), uint32(bytes)]))
+const reset = (stream: number) => frame({ type: frameTypes.rstStream }, stream, uint32(8))
 const data = (stream: number, bytes: Buffer, flags = 0) =>
   frame({ type: frameTypes.data, flags }, stream, bytes)
-const many = (count: number, one: (i: number) => Buffer) =>
-  Buffer.concat(Array.from({ length: count }, (_, i) => one(i)))
-const isEnd = ({ type, flags }: Frame) => type === frameTypes.headers && (flags & 1) === 1
+const endsCall = ({ type, flags }: Frame) => type === frameTypes.headers && (flags & 1) === 1
 
 const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo'
 const reflectionHeaders = Buffer.concat([
@@ -95,31 +89,31 @@ const reflectionHeaders = Buffer.concat([
   Buffer.from(REFLECTION),
   callHeaders.subarray(callHeaders.indexOf('\0\x0ccontent-type')),
 ])
-const message = (bytes: Buffer) => Buffer.concat([Buffer.alloc(1), number(bytes.length), bytes])
+const message = (bytes: Buffer) => Buffer.concat([Buffer.alloc(1), uint32(bytes.length), bytes])
 const SERVICE = 'envoy.service.ratelimit.v3.RateLimitService'
 const fileRequest = message(
   Buffer.concat([Buffer.from([0x22, SERVICE.length]), Buffer.from(SERVICE)]),
 )
 const listRequest = message(Buffer.from([0x3a, 0]))
-const reflect = (asked: Buffer) => {
-  const parts = Array.from({ length: Math.ceil(asked.length / 16_000) }, (_, i) =>
-    data(1, asked.subarray(i * 16_000, (i + 1) * 16_000)),
+const reflect = (requests: Buffer) => {
+  const frames = Array.from({ length: Math.ceil(requests.length / 16_000) }, (_, i) =>
+    data(1, requests.subarray(i * 16_000, (i + 1) * 16_000)),
   )
   return Buffer.concat([
-    ...[opening, firstWindow(WIDEST), windowUpdate(0, WIDEST - 65_535)],
+    ...[opening, initialWindow(WINDOW_MAX), windowUpdate(0, WINDOW_MAX - 65_535)],
     frame({ type: frameTypes.headers, flags: 4 }, 1, reflectionHeaders),
-    ...parts,
+    ...frames,
   ])
 }
 
-test('a client that requests much and reads nothing has few buffered responses', async () => {
+test('the listener buffers few responses of a client that reads nothing', async () => {
   const { duplex, frames } = openReflection()
   duplex.push(reflect(many(1200, () => fileRequest)))
   await waitFor('a response', () => frames().length > 0)
   expect(duplex.writableLength).toBeLessThan(512 * 1024)
 })
 
-test('messages that arrive at once are processed one by one', async () => {
+test('the listener processes messages that arrive together one by one', async () => {
   const { duplex, frames } = openConnection((stream) => {
     const open = () => ({
       message: () => {
@@ -133,14 +127,16 @@ test('messages that arrive at once are processed one by one', async () => {
     })
     stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
   })
-  const asked = 8000
-  duplex.push(Buffer.concat([reflect(many(asked, () => listRequest)), data(1, Buffer.alloc(0), 1)]))
-  await waitFor('the end of the stream', () => frames().some(isEnd))
-  expect(frames().filter(({ type }) => type === frameTypes.data)).toHaveLength(asked)
+  const requests = 8000
+  duplex.push(
+    Buffer.concat([reflect(many(requests, () => listRequest)), data(1, Buffer.alloc(0), 1)]),
+  )
+  await waitFor('the completion of the stream', () => frames().some(endsCall))
+  expect(frames().filter(({ type }) => type === frameTypes.data)).toHaveLength(requests)
   expect(defects).toEqual([])
 })
 
-const endings: Record<string, Partial<StreamingMethod> & { readonly sent?: Buffer }> = {
+const closes: Record<string, Partial<StreamingMethod> & { readonly sent?: Buffer }> = {
   'its method rejects it': { message: () => ({ code: 'INTERNAL', details: 'no' }) },
   'its client resets it': { sent: reset(1) },
   'its client sends half a message': { sent: data(1, emptyCall.subarray(0, 6), 1) },
@@ -149,7 +145,7 @@ const endings: Record<string, Partial<StreamingMethod> & { readonly sent?: Buffe
       throw new Error('a defect')
     },
   },
-  'its method throws at the end': {
+  'its method throws at the half-close': {
     sent: data(1, Buffer.alloc(0), 1),
     halfClosed: () => {
       throw new Error('a defect')
@@ -157,21 +153,25 @@ const endings: Record<string, Partial<StreamingMethod> & { readonly sent?: Buffe
   },
 }
 
-test.each(Object.entries(endings))('no memory of a stream is kept after %s', async (_, given) => {
-  const closed = jest.fn()
-  const method = { message: () => undefined, halfClosed: () => undefined, closed, ...given }
-  const { duplex, frames, bounds } = openConnection((stream) => {
-    const open = () => method
-    if (stream.id === 1) stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
-    else stream.rejectHttp(404)
-  })
-  const { sent = Buffer.alloc(0) } = given
-  duplex.push(Buffer.concat([opening, headers(1), data(1, emptyCall), sent, callOn(3)]))
-  await waitFor('the next call', () => frames().some((one) => isEnd(one) && one.stream === 3))
-  expect([bounds.sums.messages.used, closed.mock.calls.length]).toEqual([0, 1])
-})
+test.each(Object.entries(closes))(
+  'the listener releases the memory of a stream after %s',
+  async (_, given) => {
+    const closed = jest.fn()
+    const method = { message: () => undefined, halfClosed: () => undefined, closed, ...given }
+    const { duplex, frames, bounds } = openConnection((stream) => {
+      const open = () => method
+      if (stream.id === 1)
+        stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
+      else stream.rejectHttp(404)
+    })
+    const { sent = Buffer.alloc(0) } = given
+    duplex.push(Buffer.concat([opening, headersOn(1), data(1, emptyCall), sent, callOn(3)]))
+    await waitFor('the next call', () => frames().some((one) => endsCall(one) && one.stream === 3))
+    expect([bounds.sums.messages.used, closed.mock.calls.length]).toEqual([0, 1])
+  },
+)
 
-test('no memory of a stream is kept after its method ends it', async () => {
+test('the listener releases the memory of a stream after its method completes it', async () => {
   const { duplex, frames, bounds } = openConnection((stream) => {
     const halfClosed = () => {
       stream.end()
@@ -180,12 +180,12 @@ test('no memory of a stream is kept after its method ends it', async () => {
     const open = () => ({ message: () => undefined, halfClosed })
     stream.listener = new StreamingCall({ open, onDefect }, stream, 'identity')
   })
-  duplex.push(Buffer.concat([opening, headers(1), data(1, emptyCall, 1)]))
-  await waitFor('its end', () => frames().some(isEnd))
+  duplex.push(Buffer.concat([opening, headersOn(1), data(1, emptyCall, 1)]))
+  await waitFor('its completion', () => frames().some(endsCall))
   expect(bounds.sums.messages.used).toBe(0)
 })
 
-test('a defect in one call resets only this call', async () => {
+test('a defect in a call resets only that call', async () => {
   const { duplex, frames } = openConnection((stream) => {
     if (stream.id === 1) throw new Error('a defect at the start')
     if (stream.id === 3) {
@@ -198,7 +198,7 @@ test('a defect in one call resets only this call', async () => {
     } else stream.respond(Buffer.from('fine'))
   })
   duplex.push(Buffer.concat([opening, callOn(1), callOn(3), callOn(5)]))
-  await waitFor('a response', () => frames().some((one) => isEnd(one) && one.stream === 5))
+  await waitFor('a response', () => frames().some((one) => endsCall(one) && one.stream === 5))
   const resets = frames().filter(({ type }) => type === frameTypes.rstStream)
   expect(resets.map(({ stream, payload }) => [stream, payload.readUInt32BE()])).toEqual([
     [1, 2],
@@ -207,11 +207,11 @@ test('a defect in one call resets only this call', async () => {
   expect(defects).toHaveLength(2)
 })
 
-test('a small window update wakes no more streams than can send', async () => {
+test('a small window update wakes only as many streams as can send', async () => {
   const { duplex, frames } = openConnection((stream) => {
     stream.respond(Buffer.from('a message'))
   })
-  duplex.push(Buffer.concat([opening, firstWindow(0), many(1000, (i) => callOn(2 * i + 1))]))
+  duplex.push(Buffer.concat([opening, initialWindow(0), many(1000, (i) => callOn(2 * i + 1))]))
   await waitFor('their headers', () => frames().filter(({ type }) => type === 1).length === 1000)
   const pump = jest.spyOn(CallStream.prototype, 'pump')
   cleanups.push(() => {
@@ -224,7 +224,7 @@ test('a small window update wakes no more streams than can send', async () => {
   expect(pump.mock.calls.length).toBeLessThan(3000)
 })
 
-test('calls that are reset while they are decided do not count as a flood', async () => {
+test('resets of calls in flight do not count as a flood', async () => {
   const inFlight: (() => void)[] = []
   const method = async () => {
     await new Promise<void>((resolve) => inFlight.push(resolve))
@@ -245,7 +245,7 @@ test('calls that are reset while they are decided do not count as a flood', asyn
   duplex.push(callOn(2 * rounds * each + 1))
   await waitFor('another call', () => inFlight.length === 1)
   inFlight[0]?.()
-  await waitFor('its response', () => frames().some(isEnd))
+  await waitFor('its response', () => frames().some(endsCall))
 })
 
 test('trailers that HTTP/2 forbids reset their call', async () => {
@@ -255,13 +255,13 @@ test('trailers that HTTP/2 forbids reset their call', async () => {
     frame({ type: frameTypes.headers, flags: 5 }, stream, Buffer.from(block, 'latin1'))
   duplex.push(
     Buffer.concat([
-      ...[opening, headers(1), headers(3), headers(5)],
+      ...[opening, headersOn(1), headersOn(3), headersOn(5)],
       ...[trailers(1, '\x83'), trailers(3, '\0\x01X\x01y'), trailers(5, '\0\x01x\x01y')],
     ]),
   )
   await waitFor('two resets', () => frames().filter(({ type }) => type === 3).length === 2)
   expect(started).toEqual([1, 3, 5])
-  expect(frames().filter(({ type }) => type === 3 || type === frameTypes.goAway)).toMatchObject([
+  expect(frames().filter(({ type }) => type === 3 || type === frameTypes.goaway)).toMatchObject([
     { stream: 1 },
     { stream: 3 },
   ])
@@ -273,7 +273,7 @@ test('data that is not consumed resets its stream, and frees the connection wind
     stream.write(Buffer.from('a response that is not read'))
   })
   const flood = many(40, () => data(1, Buffer.alloc(16_000)))
-  duplex.push(Buffer.concat([opening, firstWindow(0), headers(1), flood]))
+  duplex.push(Buffer.concat([opening, initialWindow(0), headersOn(1), flood]))
   const updates = () => frames().filter(({ type }) => type === frameTypes.windowUpdate)
   await waitFor('the connection window', () => updates().length === 2)
   expect(updates().map(({ stream }) => stream)).toEqual([0, 0])

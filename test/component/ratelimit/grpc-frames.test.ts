@@ -1,10 +1,10 @@
-// HTTP/2 frames that no library would send: each violation closes its connection with its error
-// code, and so does each flood; other connections are not affected.
+// HTTP/2 frames that no library would send: each violation and each flood closes its connection
+// with its error code; other connections are not affected.
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { frameTypes } from '../../../src/grpc/http2/frames.ts'
 import {
   createTestClient,
-  passAll,
+  admitAll,
   startTestServer,
   type TestServer,
 } from '../../kit/ratelimit/grpc-client.ts'
@@ -13,8 +13,11 @@ import {
   callOn,
   emptyCall,
   frame,
+  headersOn,
+  many,
   openFrames,
   opening,
+  uint32,
 } from '../../kit/ratelimit/grpc-frames.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
@@ -24,23 +27,20 @@ let inFlight: (() => void)[] | undefined
 
 beforeEach(async () => {
   inFlight = undefined
-  server = await startTestServer(
-    {},
-    {
-      closeMsMax: 0,
-      decide: async (request) => {
-        const held = inFlight
-        if (held !== undefined) await new Promise<void>((resolve) => held.push(resolve))
-        return passAll(request)
-      },
-    },
-  )
+  server = await startTestServer({}, { closeMsMax: 0, decide })
 })
 afterEach(async () => {
-  for (const end of cleanups.splice(0)) end()
+  for (const cleanUp of cleanups.splice(0)) cleanUp()
   await server.close()
   expect(server.defects).toEqual([])
 })
+
+/** Admits every request, after the test releases it if calls are held in flight. */
+const decide: typeof admitAll = async (request) => {
+  const held = inFlight
+  if (held !== undefined) await new Promise<void>((resolve) => held.push(resolve))
+  return admitAll(request)
+}
 
 function open(...frames: readonly Buffer[]) {
   const client = openFrames(server.port, Buffer.concat([opening, ...frames]))
@@ -48,7 +48,7 @@ function open(...frames: readonly Buffer[]) {
   return client
 }
 
-async function servesOthers(): Promise<void> {
+async function expectOthersServed(): Promise<void> {
   const client = createTestClient(`127.0.0.1:${server.port}`)
   cleanups.push(() => {
     client.close()
@@ -57,24 +57,15 @@ async function servesOthers(): Promise<void> {
   expect(await client.call({ domain: 'edge', descriptors })).toMatchObject({ overallCode: 'OK' })
 }
 
-const number = (value: number) => {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(value)
-  return bytes
-}
 const setting = (name: number, value: number) =>
-  Buffer.concat([Buffer.from([0, name]), number(value)])
-const headers = (stream: number, flags = 4, block = callHeaders) =>
-  frame({ type: frameTypes.headers, flags }, stream, block)
-const resetOf = (stream: number) => frame({ type: frameTypes.rstStream }, stream, number(8))
-const many = (count: number, one: (i: number) => Buffer) =>
-  Buffer.concat(Array.from({ length: count }, (_, i) => one(i)))
+  Buffer.concat([Buffer.from([0, name]), uint32(value)])
+const resetOf = (stream: number) => frame({ type: frameTypes.rstStream }, stream, uint32(8))
 
 test('the response to a raw call has three frames', async () => {
   const { frame: next, frames } = open(callOn(1), callOn(3))
   await next(frameTypes.data, 1)
   await waitFor(
-    'the end of both streams',
+    'the completion of both streams',
     () => frames.filter(({ flags, type }) => type === 1 && (flags & 1) === 1).length === 2,
   )
   const ofStream = frames
@@ -91,41 +82,41 @@ test('the response to a raw call has three frames', async () => {
 const [PROTOCOL, FLOW, FRAME_SIZE, COMPRESSION, CALM] = [1, 3, 6, 9, 11]
 
 const violations: readonly (readonly [string, number, Buffer])[] = [
-  ['a stream with an even id', PROTOCOL, headers(2)],
-  ['headers on stream 0', PROTOCOL, headers(0)],
+  ['a stream with an even id', PROTOCOL, headersOn(2)],
+  ['headers on stream 0', PROTOCOL, headersOn(0)],
   ['data before its headers', PROTOCOL, frame({ type: frameTypes.data }, 1, emptyCall)],
-  ['a reset of an idle stream', PROTOCOL, frame({ type: frameTypes.rstStream }, 1, number(8))],
+  ['a reset of an idle stream', PROTOCOL, resetOf(1)],
   ['a reset of 3 bytes', FRAME_SIZE, frame({ type: frameTypes.rstStream }, 1, Buffer.alloc(3))],
   ['a reset of an even stream id', PROTOCOL, Buffer.concat([callOn(3), resetOf(2)])],
   ['a stream id below the last one', PROTOCOL, Buffer.concat([callOn(5), callOn(3)])],
   ['a stream id that is reused', PROTOCOL, Buffer.concat([callOn(1), resetOf(1), callOn(1)])],
   ['a priority on stream 0', PROTOCOL, frame({ type: frameTypes.priority }, 0, Buffer.alloc(5))],
-  ['GOAWAY of 4 bytes', FRAME_SIZE, frame({ type: frameTypes.goAway }, 0, number(0))],
+  ['GOAWAY of 4 bytes', FRAME_SIZE, frame({ type: frameTypes.goaway }, 0, uint32(0))],
   ['ENABLE_PUSH of 2', PROTOCOL, frame({ type: frameTypes.settings }, 0, setting(2, 2))],
-  ['PUSH_PROMISE', PROTOCOL, frame({ type: frameTypes.pushPromise, flags: 4 }, 1, number(2))],
+  ['PUSH_PROMISE', PROTOCOL, frame({ type: frameTypes.pushPromise, flags: 4 }, 1, uint32(2))],
   ['CONTINUATION without a block', PROTOCOL, frame({ type: frameTypes.continuation }, 1)],
   [
     'a block that another frame interrupts',
     PROTOCOL,
-    Buffer.concat([headers(1, 0), frame({ type: frameTypes.ping }, 0, Buffer.alloc(8))]),
+    Buffer.concat([headersOn(1, 0), frame({ type: frameTypes.ping }, 0, Buffer.alloc(8))]),
   ],
-  ['more padding than payload', PROTOCOL, headers(1, 4 | 8, Buffer.from([200, 0x82]))],
+  ['more padding than payload', PROTOCOL, headersOn(1, 4 | 8, Buffer.from([200, 0x82]))],
   ['a ping on a stream', PROTOCOL, frame({ type: frameTypes.ping }, 1, Buffer.alloc(8))],
   ['a ping of 7 bytes', FRAME_SIZE, frame({ type: frameTypes.ping }, 0, Buffer.alloc(7))],
   ['settings on a stream', PROTOCOL, frame({ type: frameTypes.settings }, 1)],
   ['settings of 5 bytes', FRAME_SIZE, frame({ type: frameTypes.settings }, 0, Buffer.alloc(5))],
   ['a window of 2^31', FLOW, frame({ type: frameTypes.settings }, 0, setting(4, 2 ** 31))],
   ['MAX_FRAME_SIZE of 16 bytes', PROTOCOL, frame({ type: frameTypes.settings }, 0, setting(5, 16))],
-  ['a window update of 0', PROTOCOL, frame({ type: frameTypes.windowUpdate }, 0, number(0))],
+  ['a window update of 0', PROTOCOL, frame({ type: frameTypes.windowUpdate }, 0, uint32(0))],
   [
     'a window update beyond 2^31 - 1',
     FLOW,
-    frame({ type: frameTypes.windowUpdate }, 0, number(2 ** 31 - 1)),
+    frame({ type: frameTypes.windowUpdate }, 0, uint32(2 ** 31 - 1)),
   ],
   [
     'a block that is not HPACK',
     COMPRESSION,
-    headers(1, 4, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff])),
+    headersOn(1, 4, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff])),
   ],
   [
     'a frame that is too long',
@@ -135,13 +126,13 @@ const violations: readonly (readonly [string, number, Buffer])[] = [
   [
     'an endless block',
     CALM,
-    Buffer.concat([headers(1, 0), many(20, () => frame({ type: frameTypes.continuation }, 1))]),
+    Buffer.concat([headersOn(1, 0), many(20, () => frame({ type: frameTypes.continuation }, 1))]),
   ],
   [
     'a block of 64 KiB',
     CALM,
     Buffer.concat([
-      headers(1, 0),
+      headersOn(1, 0),
       many(4, () => frame({ type: frameTypes.continuation }, 1, Buffer.alloc(16_000, 0x82))),
     ]),
   ],
@@ -154,53 +145,48 @@ const violations: readonly (readonly [string, number, Buffer])[] = [
   [
     'endless resets',
     CALM,
-    many(40_000, (i) =>
-      Buffer.concat([
-        headers(2 * i + 1),
-        frame({ type: frameTypes.rstStream }, 2 * i + 1, number(8)),
-      ]),
-    ),
+    many(40_000, (i) => Buffer.concat([headersOn(2 * i + 1), resetOf(2 * i + 1)])),
   ],
   [
     'endless empty data',
     CALM,
-    Buffer.concat([headers(1), many(40_000, () => frame({ type: frameTypes.data }, 1))]),
+    Buffer.concat([headersOn(1), many(40_000, () => frame({ type: frameTypes.data }, 1))]),
   ],
 ]
 
-test.each(violations)('%s closes the connection with error %i', async (_, code, bytes) => {
-  expect(await open(bytes).ended()).toBe(code)
-  await servesOthers()
+test.each(violations)('%s closes its connection with error %i', async (_, code, bytes) => {
+  expect(await open(bytes).closed()).toBe(code)
+  await expectOthersServed()
 })
 
-test('a connection that is not HTTP/2, or starts without settings, is closed', async () => {
+test('the listener closes a connection that is not HTTP/2, or has no first SETTINGS', async () => {
   const plain = openFrames(server.port, Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'))
-  expect(await plain.ended()).toBe(PROTOCOL)
+  expect(await plain.closed()).toBe(PROTOCOL)
   const preface = opening.subarray(0, 24)
   const early = openFrames(server.port, Buffer.concat([preface, callOn(1)]))
-  expect(await early.ended()).toBe(PROTOCOL)
+  expect(await early.closed()).toBe(PROTOCOL)
 })
 
 describe('a call', () => {
-  test('beyond a thousand in flight is refused, also if those were reset', async () => {
+  test('beyond a thousand in flight is rejected, even if those were reset', async () => {
     inFlight = []
     const { frame: next } = open(
       many(1000, (i) => callOn(2 * i + 1)),
-      many(1000, (i) => frame({ type: frameTypes.rstStream }, 2 * i + 1, number(8))),
+      many(1000, (i) => resetOf(2 * i + 1)),
       callOn(2001),
     )
-    const refused = await next(frameTypes.rstStream, 2001)
-    expect(refused.payload.readUInt32BE()).toBe(7)
+    const rejected = await next(frameTypes.rstStream, 2001)
+    expect(rejected.payload.readUInt32BE()).toBe(7)
     expect(inFlight).toHaveLength(1000)
     for (const resolve of inFlight) resolve()
     inFlight = undefined
-    await servesOthers()
+    await expectOthersServed()
   })
 
   test('with trailers, padding, priority or a split block gets its response', async () => {
     const half = Math.floor(callHeaders.length / 2)
     const { frame: next } = open(
-      headers(
+      headersOn(
         1,
         4 | 8 | 32,
         Buffer.concat([Buffer.from([3, 0, 0, 0, 0, 9]), callHeaders, Buffer.alloc(3)]),
@@ -210,8 +196,8 @@ describe('a call', () => {
         1,
         Buffer.concat([Buffer.from([2]), emptyCall, Buffer.alloc(2)]),
       ),
-      headers(1, 4 | 1, Buffer.from('\0\x01x\x01y')),
-      headers(3, 0, callHeaders.subarray(0, half)),
+      headersOn(1, 4 | 1, Buffer.from('\0\x01x\x01y')),
+      headersOn(3, 0, callHeaders.subarray(0, half)),
       frame({ type: frameTypes.continuation, flags: 4 }, 3, callHeaders.subarray(half)),
       frame({ type: frameTypes.data, flags: 1 }, 3, emptyCall),
     )
@@ -235,10 +221,10 @@ describe('a call', () => {
     } = open(frame({ type: frameTypes.settings }, 0, setting(4, 0)), callOn(1))
     await next(frameTypes.headers, 1)
     expect(frames.filter(({ type }) => type === frameTypes.data)).toEqual([])
-    socket.write(frame({ type: frameTypes.windowUpdate }, 1, number(1)))
+    socket.write(frame({ type: frameTypes.windowUpdate }, 1, uint32(1)))
     expect((await next(frameTypes.data, 1)).payload).toHaveLength(1)
     socket.write(frame({ type: frameTypes.settings }, 0, setting(4, 1000)))
-    await waitFor('the end of its stream', () =>
+    await waitFor('the completion of its stream', () =>
       frames.some(({ type, flags }) => type === 1 && (flags & 1) === 1),
     )
   })
@@ -247,7 +233,7 @@ describe('a call', () => {
     inFlight = []
     const timeout = Buffer.from('\0\x0cgrpc-timeout\x0350m')
     const { frame: next } = open(
-      headers(1, 4, Buffer.concat([callHeaders, timeout])),
+      headersOn(1, 4, Buffer.concat([callHeaders, timeout])),
       frame({ type: frameTypes.data, flags: 1 }, 1, emptyCall),
     )
     const { payload, flags } = await next(frameTypes.headers, 1)
@@ -264,7 +250,7 @@ describe('a call', () => {
       Buffer.alloc(16_200, 'y'),
     ])
     const { frame: next } = open(
-      headers(1, 0, callHeaders),
+      headersOn(1, 0, callHeaders),
       frame({ type: frameTypes.continuation, flags: 4 }, 1, long),
     )
     const { payload } = await next(frameTypes.headers, 1)
@@ -272,9 +258,9 @@ describe('a call', () => {
   })
 })
 
-test('the server does not read from a client that does not read', async () => {
+test('the listener does not read from a client that does not read', async () => {
   const calls = 150_000
-  const client = open(frame({ type: frameTypes.windowUpdate }, 0, number(2 ** 30)))
+  const client = open(frame({ type: frameTypes.windowUpdate }, 0, uint32(2 ** 30)))
   await client.frame(frameTypes.settings, 0)
   client.socket.pause()
   for (let at = 0; at < calls; at += 500) {
@@ -288,25 +274,25 @@ test('the server does not read from a client that does not read', async () => {
   })
   expect(served).toBeLessThan(calls)
   expect(client.socket.writableLength).toBeGreaterThan(0)
-  await servesOthers()
+  await expectOthersServed()
   client.socket.resume()
   await waitFor('all calls', () => server.calls.length === calls + 1)
 }, 60_000)
 
-test('after the first GOAWAY calls are accepted until the ping is acknowledged', async () => {
+test('the listener accepts calls after its first GOAWAY until its ping is acked', async () => {
   const graceful = await startTestServer()
   const client = openFrames(graceful.port, Buffer.concat([opening, callOn(1)]))
   cleanups.push(() => client.socket.destroy())
   await client.frame(frameTypes.data, 1)
   const closed = graceful.close()
-  const first = await client.frame(frameTypes.goAway)
+  const first = await client.frame(frameTypes.goaway)
   expect(first.payload.readUInt32BE()).toBe(2 ** 31 - 1)
   client.socket.write(callOn(3))
   await client.frame(frameTypes.data, 3)
   const pings = client.frames.filter(({ type, flags }) => type === frameTypes.ping && flags === 0)
   client.socket.write(frame({ type: frameTypes.ping, flags: 1 }, 0, pings[0]?.payload))
-  expect(await client.ended()).toBe(0)
-  const last = client.frames.findLast(({ type }) => type === frameTypes.goAway)
+  expect(await client.closed()).toBe(0)
+  const last = client.frames.findLast(({ type }) => type === frameTypes.goaway)
   expect(last?.payload.readUInt32BE()).toBe(3)
   await closed
 })

@@ -1,5 +1,5 @@
-// h2spec, the independent conformance suite for HTTP/2 servers, against the listener and against
-// its HTTP/2 with a service that responds to every complete request, as h2spec's cases expect.
+// h2spec, the independent conformance suite for HTTP/2 servers, against the gRPC listener, and
+// against its HTTP/2 implementation with a service that responds to every complete request.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -20,10 +20,10 @@ const CASES = 146
 const defects: unknown[] = []
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
-  for (const end of cleanups.splice(0)) await end()
+  for (const cleanUp of cleanups.splice(0)) await cleanUp()
 })
 
-/** The reason why a case need not pass, by its number as in `h2spec NUMBER`. */
+/** The reason why a case may fail, by its number, as in `h2spec NUMBER`. */
 type Deviations = Readonly<Record<string, string>>
 
 const priorities: Deviations = {
@@ -115,8 +115,9 @@ async function runH2spec(port: number): Promise<ReadonlyMap<string, string>> {
     const cases = [...xml.matchAll(form)].map(([, section = '', title = '', body = '']) => {
       const number = (counts.get(section) ?? 0) + 1
       counts.set(section, number)
-      const end = body.includes('<skipped') ? 'skipped' : body.trim()
-      return [`${section}/${String(number)}`, end === '' ? 'passed' : `${title}: ${end}`] as const
+      const failure = body.includes('<skipped') ? 'skipped' : body.trim()
+      const result = failure === '' ? 'passed' : `${title}: ${failure}`
+      return [`${section}/${String(number)}`, result] as const
     })
     return new Map(cases)
   } finally {
@@ -130,13 +131,13 @@ test.each([
 ])(
   'every case passes on %s, except the documented deviations',
   async (name, serve) => {
-    const ended = await runH2spec(await serve())
-    const others = [...ended].filter(([, end]) => end !== 'passed')
-    const known = deviations[name] ?? {}
-    expect(others.filter(([number]) => known[number] === undefined)).toEqual([])
+    const results = await runH2spec(await serve())
+    const failed = [...results].filter(([, result]) => result !== 'passed')
+    const documented = deviations[name] ?? {}
+    expect(failed.filter(([number]) => documented[number] === undefined)).toEqual([])
     // A deviation that passes must be removed from the list.
-    expect(others.map(([number]) => number).sort()).toEqual(Object.keys(known).sort())
-    expect(ended.size).toBe(CASES)
+    expect(failed.map(([number]) => number).sort()).toEqual(Object.keys(documented).sort())
+    expect(results.size).toBe(CASES)
     expect(defects).toEqual([])
   },
   RUN_MS_MAX,

@@ -11,7 +11,7 @@ import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
-  for (const end of cleanups.splice(0).reverse()) await end()
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
 })
 
 async function start() {
@@ -39,26 +39,26 @@ describe('health', () => {
     await expect(check('other')).rejects.toMatchObject({ code: grpc.status.NOT_FOUND })
   })
 
-  test('is sent to watchers: at once, at each change, and at the shutdown', async () => {
+  test('is sent to watchers immediately, at each change, and at the shutdown', async () => {
     const server = await start()
     const { watch } = healthOf(server.port)
-    const [known, whole, other, cancelled] = ['ratelimit', '', 'other', ''].map(watch)
+    const [named, empty, other, cancelled] = ['ratelimit', '', 'other', ''].map(watch)
     await waitFor('the first statuses', () =>
-      [known, whole, other, cancelled].every((one) => one?.statuses.length === 1),
+      [named, empty, other, cancelled].every((one) => one?.statuses.length === 1),
     )
     cancelled?.cancel()
-    await cancelled?.ended
+    await cancelled?.completed
     server.setServing(false)
     server.setServing(false)
     server.setServing(true)
-    await waitFor('the changes', () => known?.statuses.length === 3 && whole?.statuses.length === 3)
+    await waitFor('the changes', () => named?.statuses.length === 3 && empty?.statuses.length === 3)
     const closed = server.close()
     server.setServing(true) // has no effect during the shutdown
     await withinDeadline('the shutdown with open watches', closed, 5000)
-    const statuses = await Promise.all([known?.ended, whole?.ended, other?.ended])
+    const statuses = await Promise.all([named?.completed, empty?.completed, other?.completed])
     expect(statuses).toMatchObject([{ code: 0 }, { code: 0 }, { code: 0 }])
     const expected = ['SERVING', 'NOT_SERVING', 'SERVING', 'NOT_SERVING']
-    expect([known?.statuses, whole?.statuses]).toEqual([expected, expected])
+    expect([named?.statuses, empty?.statuses]).toEqual([expected, expected])
     expect(other?.statuses).toEqual(['SERVICE_UNKNOWN'])
     expect(cancelled?.statuses).toEqual(['SERVING'])
   })
@@ -94,16 +94,16 @@ describe('reflection', () => {
     await waitFor('three responses', () => responses.length === 3)
     const service = [{ name: symbol }, { name: 'grpc.health.v1.Health' }]
     expect(responses[0]).toMatchObject({ listServicesResponse: { service } })
-    const text = JSON.stringify(responses[1], (_, value: unknown) =>
+    const file = JSON.stringify(responses[1], (_, value: unknown) =>
       value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value,
     )
-    expect(text).toContain('fileDescriptorResponse')
+    expect(file).toContain('fileDescriptorResponse')
     expect(responses[2]).toMatchObject({ errorResponse: { errorCode: grpc.status.NOT_FOUND } })
     stream.end()
     await once(stream, 'end')
   })
 
-  test('lets grpcurl list, describe and call what is served', async () => {
+  test('supports list, describe and call of grpcurl', async () => {
     const server = await start()
     const grpcurl = async (...args: string[]) => {
       const at = `127.0.0.1:${String(server.port)}`
@@ -138,22 +138,22 @@ describe('reflection', () => {
       'content-type': 'application/grpc',
       te: 'trailers',
     })
-    stream.on('error', () => undefined) // the test destroys it at its end
+    stream.on('error', () => undefined) // the clean-up destroys it
     const name = Buffer.from(`nowhere.${'x'.repeat(990)}`) // as file_containing_symbol
     const message = Buffer.concat([Buffer.from([34, 0xe6, 0x07]), name])
     const prefix = Buffer.from([0, 0, 0, 0, 0])
     prefix.writeUInt32BE(message.length, 1)
     const many = Buffer.concat(Array.from({ length: 8000 }, () => [prefix, message]).flat())
     stream.write(many)
-    // The server has stopped reading if several calls of another client later it has read no more.
+    // The server has stopped reading if it reads nothing during several calls of another client.
     const { check } = healthOf(server.port)
-    let [read, since] = [-1, 0]
-    await waitFor('it to stop reading', async () => {
+    let [read, unchanged] = [-1, 0]
+    await waitFor('the server to stop reading', async () => {
       await check('')
       const sent = session.socket.bytesWritten
-      since = sent === read ? since + 1 : 0
+      unchanged = sent === read ? unchanged + 1 : 0
       read = sent
-      return since === 25
+      return unchanged === 25
     })
     expect(read).toBeGreaterThan(1000)
     expect(read).toBeLessThan(many.length / 2)

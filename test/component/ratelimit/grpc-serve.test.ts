@@ -8,14 +8,14 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as grpc from '@grpc/grpc-js'
 import { LimitRequestError, type Verdict } from '../../../src/limits/verdict.ts'
-import { createTestClient, passAll, startTestServer } from '../../kit/ratelimit/grpc-client.ts'
+import { createTestClient, admitAll, startTestServer } from '../../kit/ratelimit/grpc-client.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
 const request = { domain: 'edge', descriptors: [{ entries: [{ key: 'k', value: 'v' }] }] }
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
-  for (const end of cleanups.splice(0).reverse()) await end()
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
 })
 
 async function start(...given: Parameters<typeof startTestServer>) {
@@ -62,7 +62,7 @@ describe('a call', () => {
     expect(server.calls[0]?.seconds).toBeGreaterThan(0)
   })
 
-  test('that cannot be decided gets the reason, whatever characters it contains', async () => {
+  test('that cannot be decided gets the reason, with invalid characters replaced', async () => {
     const decide = () =>
       Promise.reject(new LimitRequestError(`no domain “\ud800é\n%” here ${'x'.repeat(5000)}`))
     const server = await start({}, { decide })
@@ -88,13 +88,13 @@ describe('a call', () => {
     const server = await start({}, { decide })
     await expect(clientOf(server.port).call(request)).rejects.toMatchObject({
       code: grpc.status.INTERNAL,
-      details: 'the limits could not be decided',
+      details: 'the limiter cannot decide the call',
     })
     expect(server.defects).toHaveLength(1)
     expect(server.calls).toMatchObject([{ code: 'INTERNAL' }])
   })
 
-  test('completes at its client’s deadline, even if it is not decided', async () => {
+  test('completes at its client’s deadline, even without a decision', async () => {
     const server = await start({}, { decide: () => new Promise(() => undefined), closeMsMax: 0 })
     const timedOut = clientOf(server.port).call(request, { deadline: Date.now() + 50 })
     await expect(timedOut).rejects.toMatchObject({ code: grpc.status.DEADLINE_EXCEEDED })
@@ -111,7 +111,7 @@ describe('a unix socket', () => {
     expect(existsSync(path)).toBe(false)
   })
 
-  test('that a dead process left behind is reused', async () => {
+  test('of a dead process is reused', async () => {
     const path = join(folder(), 'rls.sock')
     const listening = `listen(${JSON.stringify(path)}, () => console.log())`
     const script = `require('net').createServer().${listening}`
@@ -128,7 +128,7 @@ describe('a unix socket', () => {
     const path = join(folder(), 'rls.sock')
     await start({ GRPC_UDS: path })
     await expect(startTestServer({ GRPC_UDS: path })).rejects.toThrow(
-      `${path} is in use: stop what serves it, or change GRPC_UDS`,
+      `${path} is in use: stop the process that serves it, or change GRPC_UDS`,
     )
     expect(await clientOf(`unix:${path}`).call(request)).toMatchObject({ overallCode: 'OK' })
   })
@@ -146,7 +146,7 @@ describe('a unix socket', () => {
 test('a port in use fails with one error message', async () => {
   const { port } = await start()
   await expect(startTestServer({ GRPC_PORT: String(port) })).rejects.toThrow(
-    `gRPC cannot be served on 127.0.0.1 port ${port} (EADDRINUSE): change GRPC_HOST and GRPC_PORT`,
+    `Cannot serve gRPC on 127.0.0.1 port ${port}: EADDRINUSE; change GRPC_HOST and GRPC_PORT`,
   )
 })
 
@@ -165,7 +165,7 @@ describe('a connection', () => {
     const session = await sessionOf(server.port)
     const [code] = (await withinDeadline('GOAWAY', once(session, 'goaway'))) as [number]
     expect(code).toBe(0)
-    await withinDeadline('its close', once(session, 'close'))
+    await withinDeadline('the close', once(session, 'close'))
     const client = clientOf(server.port)
     const startMs = performance.now()
     while (performance.now() - startMs < 1000) await client.call(request)
@@ -198,24 +198,24 @@ describe('the shutdown', () => {
         decide: async (limitRequest) => {
           isCalled = true
           await new Promise<void>((resolve) => (complete = resolve))
-          return passAll(limitRequest)
+          return admitAll(limitRequest)
         },
       },
     )
     const client = clientOf(server.port)
-    const answered = client.call(request)
+    const response = client.call(request)
     await waitFor('the call', () => isCalled)
     const closed = server.close()
     await expect(clientOf(server.port).call(request)).rejects.toMatchObject({
       code: grpc.status.UNAVAILABLE,
     })
     complete()
-    expect(await answered).toMatchObject({ overallCode: 'OK' })
+    expect(await response).toMatchObject({ overallCode: 'OK' })
     await closed
     expect(server.errors).toEqual([])
   })
 
-  test('aborts calls that are in flight at its deadline, and reports it', async () => {
+  test('aborts the calls in flight at its deadline, and reports them', async () => {
     let isCalled = false
     const decide = () => {
       isCalled = true
@@ -230,6 +230,6 @@ describe('the shutdown', () => {
     const idleClosed = once(idle, 'close')
     await withinDeadline('the shutdown', server.close(), 5000)
     await Promise.all([rejected, idleClosed])
-    expect(server.errors).toMatchObject([{ message: 'calls were still under way' }])
+    expect(server.errors).toMatchObject([{ message: 'calls were still in flight at the deadline' }])
   })
 })

@@ -1,5 +1,5 @@
-// The gRPC listener over TLS: which clients it accepts; new connections get a renewed certificate
-// while existing ones stay open.
+// The gRPC listener over TLS: the clients that it accepts, and the renewal of its certificate while
+// connections are open.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -25,10 +25,10 @@ const clients = createAuthority('clients of the test')
 
 const cleanups: (() => unknown)[] = []
 afterEach(async () => {
-  for (const end of cleanups.splice(0).reverse()) await end()
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
 })
 
-/** A directory with a certificate in it, and the settings that name it. */
+/** A directory with a certificate, and the settings with its paths. */
 function filesOf(issued: Issued, within = '') {
   const root = mkdtempSync(join(tmpdir(), 'curtail-tls-'))
   cleanups.push(() => {
@@ -97,7 +97,7 @@ async function sessionTo(port: number): Promise<ClientHttp2Session> {
 const unavailable = { code: grpc.status.UNAVAILABLE }
 
 describe('TLS', () => {
-  test('is required', async () => {
+  test('is required of every client', async () => {
     const server = await start(filesOf(authority.issue(['localhost'])).env)
     expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
     const plain = createTestClient(`127.0.0.1:${server.port}`)
@@ -108,22 +108,22 @@ describe('TLS', () => {
     expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
   })
 
-  test('requires its files, with one error message for each mistake', async () => {
+  test('requires its files; each mistake has its error message', async () => {
     const { env, root } = filesOf(authority.issue(['localhost']))
     const without = { ...env, GRPC_SERVER_TLS_KEY: '' }
     await expect(startTestServer(without)).rejects.toThrow(
-      'GRPC_SERVER_USE_TLS needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: set both',
+      'GRPC_SERVER_USE_TLS requires GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY: set both',
     )
     const absent = { ...env, GRPC_SERVER_TLS_KEY: join(root, 'absent') }
-    await expect(startTestServer(absent)).rejects.toThrow('absent cannot be read')
+    await expect(startTestServer(absent)).rejects.toThrow(/^Cannot read .*absent: /)
     writeFileSync(join(root, 'tls.key'), authority.issue(['localhost']).key)
-    await expect(startTestServer(env)).rejects.toThrow('are no certificate: ')
+    await expect(startTestServer(env)).rejects.toThrow('are not a certificate and its key: ')
     const san = { ...env, GRPC_CLIENT_TLS_SAN: 'envoy.test' }
-    await expect(startTestServer(san)).rejects.toThrow('GRPC_CLIENT_TLS_SAN needs')
+    await expect(startTestServer(san)).rejects.toThrow('GRPC_CLIENT_TLS_SAN requires')
     write(root, authority.issue(['localhost']))
     writeFileSync(join(root, 'ca.crt'), 'nothing')
     const empty = { ...env, GRPC_CLIENT_TLS_CACERT: join(root, 'ca.crt') }
-    await expect(startTestServer(empty)).rejects.toThrow('ca.crt holds no certificates: ')
+    await expect(startTestServer(empty)).rejects.toThrow('ca.crt contains no valid certificates: ')
   })
 })
 
@@ -245,9 +245,9 @@ describe('a renewed certificate', () => {
       expect(await clientOf(server.port).call(request)).toMatchObject({ overallCode: 'OK' })
     }
     expect(server.errors).toMatchObject([
-      { message: expect.stringContaining('are no certificate') },
-      { message: expect.stringContaining('are no certificate') },
-      { message: expect.stringContaining('tls.key cannot be read') },
+      { message: expect.stringContaining('are not a certificate and its key') },
+      { message: expect.stringContaining('are not a certificate and its key') },
+      { message: expect.stringMatching(/^Cannot read .*tls\.key: /) },
     ])
     write(root, authority.issue(['localhost']))
     await waitFor('the new certificate', async () => (await serialNumberOf(server.port)) !== before)

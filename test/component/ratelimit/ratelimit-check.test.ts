@@ -93,7 +93,7 @@ describe('ratelimit-check', () => {
   )
 
   test(
-    'a folder stands for its *.yaml files, which may share one domain',
+    'reads the *.yaml files of a folder, which may share one domain',
     async () => {
       const separate = await check(at('two'))
       expect(separate).toMatchObject({ exitCode: 1, stderr: '' })
@@ -107,24 +107,24 @@ describe('ratelimit-check', () => {
   )
 
   test(
-    'the domain of --domain must have rules',
+    'requires rules of the domain that --domain names',
     async () => {
       const file = at('good.yaml')
       expect(await check(file, '--domain=d')).toMatchObject({ exitCode: 0, stderr: '' })
       const run = await check(file, '--domain=edge')
       const message =
-        "no file has rules of the domain 'edge', which is required: the rules are of 'd'"
+        "no file has rules for the required domain 'edge': the domains with rules are 'd'"
       expect(run).toEqual({ exitCode: 1, stderr: '', stdout: `${file}:1: ${message}\n` })
     },
     TEST_MS_MAX,
   )
 
   test.each([
-    ['missing.yaml', 'cannot be read: there is no such file'],
+    ['missing.yaml', 'cannot be read: no such file'],
     ['none', 'is a folder without any *.yaml file'],
     ['latin.yaml', 'cannot be read: it is not UTF-8'],
   ])(
-    '%s is not a rules file, and the error states the cause',
+    'rejects %s, which is not a rules file, with the cause',
     async (name, cause) => {
       const run = await check(at(name))
       expect(run.exitCode).toBe(1)
@@ -134,7 +134,7 @@ describe('ratelimit-check', () => {
   )
 
   test.each([
-    [[], 'ratelimit-check must be followed by one or more FILES or folders'],
+    [[], 'ratelimit-check requires one or more FILES or folders'],
     [
       [shipped, '--descriptor', 'create'],
       '--descriptor must be key=value,key=value ...: it is "create"',
@@ -148,7 +148,7 @@ describe('ratelimit-check', () => {
       '--domain must name the domain of the descriptors: curtail, d',
     ],
   ])(
-    'invalid arguments exit with 2: %j',
+    'exits with 2 on invalid arguments: %j',
     async (args, message) => {
       const run = await check(...args.map((arg) => (arg === 'GOOD' ? at('good.yaml') : arg)))
       expect(run.exitCode).toBe(2)

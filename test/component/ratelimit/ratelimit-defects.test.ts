@@ -1,5 +1,5 @@
-// Defects of other limiters that the `ratelimit` role on a real Redis must not have with any
-// algorithm: counters that outlive their window, ignored hit counts, limits of 1 that fail.
+// Defects of other limiters, which no algorithm of the `ratelimit` role may have on a real
+// Redis: counters that outlive their window, ignored hit counts, and failing limits of 1.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { clientOf, type RedisServer, startRedis } from '../../dependencies/redis.ts'
 import { type Limiter, startExactLimiter } from '../../kit/ratelimit/limiter.ts'
@@ -82,7 +82,7 @@ test.each(bursting)(
   },
 )
 
-test.each(all)('a limit of 1 admits one request: %s', async (algorithm) => {
+test.each(all)('a limit of 1 admits exactly one request: %s', async (algorithm) => {
   const descriptor = { [`one_${algorithm}`]: fresh() }
   const codes = [await limiter.decide(descriptor), await limiter.decide(descriptor)]
   expect(codes.map(({ overallCode }) => overallCode)).toEqual(['OK', 'OVER_LIMIT'])

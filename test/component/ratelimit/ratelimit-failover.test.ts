@@ -10,7 +10,7 @@ import { watchPauses } from '../../kit/watch-pauses.ts'
 
 const TEST_MS_MAX = 2 * FAILOVER_MS_MAX
 const SETUP_MS_MAX = 400_000 // Redis may have to be installed
-/** Five times the target: the replicas share the count again within this time. */
+/** Five times the target for the replicas to share a count after a failover. */
 const RECOVERY_MS_MAX = 5 * 1000
 
 const rules = `
@@ -20,7 +20,7 @@ descriptors:
   - {key: allow, rate_limit: {unit: hour, requests_per_unit: 0, on_store_error: allow}}
   - {key: deny, rate_limit: {unit: hour, requests_per_unit: 1000000, on_store_error: deny}}
 `
-/** By rule: the verdict from Redis, and the fallback. */
+/** The verdict from Redis, and the fallback, by rule. */
 const codes = {
   local: { shared: 'OK', fallback: 'OK' },
   allow: { shared: 'OVER_LIMIT', fallback: 'OK' },
@@ -64,8 +64,8 @@ async function isShared(): Promise<boolean> {
 }
 
 /**
- * Calls with each key in turn, one call at a time, until it is stopped; then it makes a last call
- * for each key.
+ * Calls with each key in turn, one call at a time; `stop` adds a last call for each key, and
+ * returns all calls.
  */
 function startCalls(replica: Limiter) {
   const calls: Call[] = []
@@ -89,7 +89,7 @@ function startCalls(replica: Limiter) {
   return { stop }
 }
 
-/** Kills the master. Returns when it was killed, and when the replica was last not yet master. */
+/** Kills the master. Returns the time of the kill, and the last time at which no master existed. */
 async function failOver(): Promise<{ killedMs: number; noMasterMs: number }> {
   const client = clientOf(topology.replica.port)
   await topology.master.kill()

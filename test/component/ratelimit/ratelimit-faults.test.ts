@@ -46,9 +46,9 @@ const fresh = () => `v${++values}`
 
 /** Whether counts are shared: Redis decides the next call. */
 async function isShared(): Promise<boolean> {
-  const text = await (await fetch(`${limiter.adminUrl}/metrics`)).text()
-  if (!text.includes('curtail_limiter_store_unavailable 0')) return false
-  const before = decisionsOf(text)
+  const metrics = await (await fetch(`${limiter.adminUrl}/metrics`)).text()
+  if (!metrics.includes('curtail_limiter_store_unavailable 0')) return false
+  const before = decisionsOf(metrics)
   await limiter.decide({ local: fresh() })
   const after = decisionsOf(await (await fetch(`${limiter.adminUrl}/metrics`)).text())
   return after > before
@@ -60,7 +60,7 @@ function decisionsOf(metrics: string): number {
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
 }
 
-/** Makes calls one after another. Returns the duration of each in ms. */
+/** Calls sequentially. Returns the duration of each call in ms. */
 async function timeCalls(calls: number): Promise<readonly number[]> {
   const tookMs: number[] = []
   for (let call = 0; call < calls; call++) {
@@ -154,7 +154,7 @@ describe.each(Object.entries(faults))('a Redis %s', (_, { inject, repair }) => {
 })
 
 test(
-  'Redis unavailable at the start: the role starts, decides locally, and connects later',
+  'the limiter starts while Redis is unavailable, decides locally, and connects later',
   async () => {
     const port = await freePort()
     const own = await startLimiter({ rules, redisPort: port })

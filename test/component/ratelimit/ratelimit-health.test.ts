@@ -1,6 +1,6 @@
-// gRPC health and /healthcheck of the `ratelimit` role while its Redis fails and recovers: they
-// ignore Redis by default; REDIS_HEALTH_CHECK_ACTIVE_CONNECTION makes them report each change at
-// once, without a call or a reload.
+// gRPC health and /healthcheck of the `ratelimit` role while its Redis fails and recovers: by
+// default they ignore Redis; with REDIS_HEALTH_CHECK_ACTIVE_CONNECTION they report each change
+// immediately, without a call or a reload.
 import { afterEach, expect, test } from '@jest/globals'
 import { freePort } from '../../dependencies/free-ports.ts'
 import { clientOf, type RedisServer, startRedis } from '../../dependencies/redis.ts'
@@ -40,13 +40,13 @@ async function startOnPort(redisPort: number, env: Record<string, string>) {
   return { limiter, health }
 }
 
-/** What `/healthcheck` and both names of gRPC health report now. */
+/** The current results of `/healthcheck` and of gRPC health with both names. */
 async function healthOf({ limiter, health }: { limiter: Limiter; health: HealthClient }) {
   const { status } = await fetch(`${limiter.url}/healthcheck`)
   return [status, ...(await Promise.all(NAMES.map(health.check)))].join(' ')
 }
 
-const [GOOD, BAD] = ['200 SERVING SERVING', '500 NOT_SERVING NOT_SERVING']
+const [HEALTHY, UNHEALTHY] = ['200 SERVING SERVING', '500 NOT_SERVING NOT_SERVING']
 
 /** Whether the circuit breaker of Redis is open. */
 async function isBreakerOpen({ adminUrl }: Limiter): Promise<boolean> {
@@ -54,7 +54,7 @@ async function isBreakerOpen({ adminUrl }: Limiter): Promise<boolean> {
   return /^curtail_limiter_store_unavailable 1$/m.test(metrics)
 }
 
-/** Calls until it opens. */
+/** Calls until the circuit breaker opens. */
 async function callUntilBreakerOpens(limiter: Limiter): Promise<void> {
   await waitFor('the circuit breaker to open', async () => {
     await limiter.decide({ k: 'v' })
@@ -63,17 +63,17 @@ async function callUntilBreakerOpens(limiter: Limiter): Promise<void> {
 }
 
 test(
-  'it is healthy whether or not Redis is available: every call is decided',
+  'the limiter is healthy even if Redis is unavailable, because it decides every call',
   async () => {
     const { redis, limiter, health } = await startWithRedis({})
     const watches = NAMES.map(health.watch)
     await limiter.decide({ k: 'v' })
     await redis.kill()
     await callUntilBreakerOpens(limiter)
-    expect(await healthOf({ limiter, health })).toBe(GOOD)
+    expect(await healthOf({ limiter, health })).toBe(HEALTHY)
     await redis.restart()
     await waitFor('Redis', async () => !(await isBreakerOpen(limiter)))
-    expect(await healthOf({ limiter, health })).toBe(GOOD)
+    expect(await healthOf({ limiter, health })).toBe(HEALTHY)
     expect(watches.map(({ statuses }) => statuses)).toEqual([['SERVING'], ['SERVING']])
   },
   TEST_MS_MAX,
@@ -82,11 +82,11 @@ test(
 const redisRequired = { REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' }
 
 test(
-  'with REDIS_HEALTH_CHECK_ACTIVE_CONNECTION it is healthy only while Redis is available',
+  'the limiter with REDIS_HEALTH_CHECK_ACTIVE_CONNECTION is unhealthy without Redis',
   async () => {
     const { redis, limiter, health } = await startWithRedis(redisRequired)
     const reports = (state: string) => async () => (await healthOf({ limiter, health })) === state
-    await waitFor('health with Redis', reports(GOOD))
+    await waitFor('health with Redis', reports(HEALTHY))
     const watches = NAMES.map(health.watch)
     await waitFor('watches', () => watches.every(({ statuses }) => statuses.length === 1))
 
@@ -94,10 +94,10 @@ test(
     await waitFor('the unhealthy state', () =>
       watches.every(({ statuses }) => statuses.length === 2),
     )
-    expect(await healthOf({ limiter, health })).toBe(BAD)
+    expect(await healthOf({ limiter, health })).toBe(UNHEALTHY)
     await redis.restart()
     await waitFor('the healthy state', () => watches.every(({ statuses }) => statuses.length === 3))
-    expect(await healthOf({ limiter, health })).toBe(GOOD)
+    expect(await healthOf({ limiter, health })).toBe(HEALTHY)
 
     const admin = clientOf(redis.port) // a Redis that responds but rejects writes
     cleanUps.push(() => {
@@ -105,7 +105,7 @@ test(
     })
     await admin.config('SET', 'maxmemory', '1')
     await callUntilBreakerOpens(limiter)
-    expect(await healthOf({ limiter, health })).toBe(BAD)
+    expect(await healthOf({ limiter, health })).toBe(UNHEALTHY)
     await admin.config('SET', 'maxmemory', '0')
     await waitFor('the third healthy state', () =>
       watches.every(({ statuses }) => statuses.length === 5),
@@ -117,14 +117,14 @@ test(
 )
 
 test(
-  'with it, the role is unhealthy until a Redis that was unavailable at the start connects',
+  'the limiter with that setting that starts without Redis is unhealthy until it connects',
   async () => {
     const port = await freePort()
     const { limiter, health } = await startOnPort(port, redisRequired)
-    expect(await healthOf({ limiter, health })).toBe(BAD)
+    expect(await healthOf({ limiter, health })).toBe(UNHEALTHY)
     const redis = await startRedis([], { port })
     cleanUps.push(() => redis.close())
-    await waitFor('health', async () => (await healthOf({ limiter, health })) === GOOD)
+    await waitFor('health', async () => (await healthOf({ limiter, health })) === HEALTHY)
   },
   TEST_MS_MAX,
 )

@@ -79,7 +79,7 @@ describe('POST /json', () => {
     expect(await denying.post(foo)).toEqual(denied)
   })
 
-  test('reports what is wrong with a request', async () => {
+  test('reports the fault of an invalid request', async () => {
     const { post, requests, defects } = await startApp(admit)
     for (const [body, message] of [
       ['', 'the body must be JSON: '],
@@ -110,7 +110,7 @@ describe('POST /json', () => {
     expect(defects).toHaveLength(2)
   })
 
-  test('reads no more than 16 KiB', async () => {
+  test('reads at most 16 KiB', async () => {
     const { post, requests } = await startApp(admit)
     const body = 'Request Entity Too Large\n'
     expect(await post(' '.repeat(17_000))).toEqual({ status: 413, type: TEXT, body })
@@ -118,7 +118,7 @@ describe('POST /json', () => {
     expect(requests).toHaveLength(1)
   })
 
-  test('is the only method of the path', async () => {
+  test('is the only method that its path allows', async () => {
     const { base } = await startApp(admit)
     const response = await fetch(`${base}/json`)
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
@@ -152,8 +152,7 @@ describe('the debug port', () => {
     }
     const type = 'text/plain; charset=utf-8'
     const list =
-      '/rlconfig: the active rules, and the faults of newer files\n' +
-      '/stats: what has been counted\n'
+      '/rlconfig: the active rules, and the faults of newer files\n' + '/stats: the statistics\n'
     expect(await read('/')).toEqual([200, type, list])
     expect(await read('/rlconfig')).toEqual([200, type, 'a rule\n'])
     expect(await read('/stats')).toEqual([200, type, 'ratelimit.x: 1\n'])
@@ -162,7 +161,7 @@ describe('the debug port', () => {
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
 
-  test('responds 500 if the rendering fails, and keeps serving', async () => {
+  test('responds with 500 if the rendering fails, and keeps serving', async () => {
     const renderStats = () => {
       throw new Error('secret')
     }

@@ -1,4 +1,5 @@
-// An unbounded number of keys against the `ratelimit` role: the short run of the soak test `keys`.
+// An unbounded number of keys against the `ratelimit` role: the short form of
+// `npm run storm -- keys`.
 import { expect, test } from '@jest/globals'
 import { requestManyKeys, renderKeysOutcome } from '../../soak/keys.ts'
 import { newSeed } from '../../kit/random.ts'
@@ -13,7 +14,7 @@ const size = {
 }
 
 test(
-  'a new key on every call increases neither the memory nor the number of series',
+  'the memory and the series of the limiter stay bounded with a new key on every call',
   async () => {
     const seed = newSeed()
     process.stdout.write(`keys, seed ${seed}\n`)

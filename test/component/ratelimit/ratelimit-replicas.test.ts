@@ -38,7 +38,7 @@ afterAll(async () => {
   await redis.close()
 }, TEST_MS_MAX)
 
-/** Calls all replicas concurrently. Returns how many calls were admitted, and the duration. */
+/** Calls all replicas concurrently. Returns the number of admitted calls, and the duration. */
 async function callConcurrently(key: string): Promise<{ admitted: number; seconds: number }> {
   const startedMs = performance.now()
   const callers = Array.from({ length: CALLERS }, async (_, caller) => {
@@ -54,7 +54,7 @@ async function callConcurrently(key: string): Promise<{ admitted: number; second
 }
 
 test.each(['fixed_window', 'sliding_window_log', 'sliding_window_counter'])(
-  '%s: exactly the limit',
+  'the replicas admit exactly the limit with %s',
   async (key) => {
     expect((await callConcurrently(key)).admitted).toBe(100)
   },
@@ -62,7 +62,7 @@ test.each(['fixed_window', 'sliding_window_log', 'sliding_window_counter'])(
 )
 
 test(
-  'token_bucket: the burst and the tokens refilled meanwhile',
+  'the replicas admit the burst and the refilled tokens with token_bucket',
   async () => {
     const { admitted, seconds } = await callConcurrently('token_bucket')
     expect(admitted).toBeGreaterThanOrEqual(100)
@@ -72,7 +72,7 @@ test(
 )
 
 test(
-  'leaky_bucket: one request, and one more every 20 ms',
+  'the replicas admit one request, and one more every 20 ms, with leaky_bucket',
   async () => {
     const { admitted, seconds } = await callConcurrently('leaky_bucket')
     expect(admitted).toBeGreaterThanOrEqual(1)
@@ -81,7 +81,7 @@ test(
   TEST_MS_MAX,
 )
 
-test('no replica used its fallback', async () => {
+test('the replicas use no fallback', async () => {
   for (const { adminUrl } of replicas) {
     const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
     expect(metrics).not.toContain('source="fallback"')

@@ -1,5 +1,5 @@
-// Three replicas of the `ratelimit` role with a slow Redis, for all replicas or for some, always or
-// at times: together they admit at most 1.2 times the limit and one hit for each replica.
+// Three replicas of the `ratelimit` role with a Redis that is slow for all or some of them, always
+// or at times: together they admit at most 1.2 times the limit plus one hit per replica.
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals'
 import { type FaultProxy, startFaultProxy } from '../../kit/fault-proxy.ts'
 import { type RedisServer, startRedis } from '../../dependencies/redis.ts'
@@ -28,15 +28,15 @@ let replicas: readonly Limiter[]
 beforeAll(async () => {
   redis = await startRedis()
   const to = { host: '127.0.0.1', port: redis.port }
-  const places = Array.from({ length: REPLICAS })
-  proxies = await Promise.all(places.map(() => startFaultProxy({ to })))
+  const starts = Array.from({ length: REPLICAS }, () => startFaultProxy({ to }))
+  proxies = await Promise.all(starts)
   replicas = await Promise.all(
     proxies.map(({ port }) =>
       startLimiter({ rules, redisPort: port, env: { LIMIT_REPLICAS: String(REPLICAS) } }),
     ),
   )
   for (const { log } of replicas) {
-    await waitFor('its Redis', () => log.some(({ msg }) => msg === 'Redis available'))
+    await waitFor('Redis', () => log.some(({ msg }) => msg === 'Redis available'))
   }
 }, SETUP_MS_MAX)
 
@@ -50,7 +50,7 @@ afterAll(async () => {
   await redis.close()
 }, TEST_MS_MAX)
 
-/** Calls concurrently while `change` runs every 100 ms. Returns the admitted hits of each key. */
+/** Calls concurrently; calls `change` every 100 ms. Returns the number of admitted hits by key. */
 async function callConcurrently(value: string, change: (turn: number) => void) {
   const endMs = performance.now() + RUN_MS
   const admitted = { window: 0, bucket: 0 }
@@ -86,7 +86,7 @@ const cases: Record<string, (turn: number, replica: number) => number> = {
 }
 
 test.each(Object.entries(cases))(
-  'a Redis that is %s: at most 1.2 times the limit',
+  'the replicas admit at most 1.2 times the limit with a Redis that is %s',
   async (name, delay) => {
     const admitted = await callConcurrently(name, (turn) => {
       proxies.forEach((proxy, replica) => {

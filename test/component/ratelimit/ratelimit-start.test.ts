@@ -1,5 +1,5 @@
-// The `ratelimit` role and rules that it must not load: of another domain, or with a fault. The
-// last valid set survives a crash; without one the process is not ready and reports the cause.
+// The `ratelimit` role with rules that it must reject: of another domain, or with a fault. The last
+// valid set survives a crash; without one, the process is not ready and reports the cause.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const TEST_MS_MAX = 60_000
 const rulesOf = (domain: string, limit: number) =>
   `domain: ${domain}\ndescriptors:\n` +
   `  - {key: k, rate_limit: {unit: hour, requests_per_unit: ${String(limit)}}}\n`
-/** The settings of the chart. */
+/** The settings that the chart sets. */
 const chartSettings = {
   REQUIRED_DOMAIN: 'edge',
   FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
@@ -31,7 +31,7 @@ afterEach(async () => {
   await rm(root, { recursive: true })
 })
 
-const writeRules = (text: string) => writeFile(join(root, 'config', 'rules.yaml'), text)
+const writeRules = (yaml: string) => writeFile(join(root, 'config', 'rules.yaml'), yaml)
 
 async function start(more: Readonly<Record<string, string>> = chartSettings) {
   const env = { ...limiterEnvironment(root, await freePort()), ...more } // no Redis is needed
@@ -61,17 +61,20 @@ async function start(more: Readonly<Record<string, string>> = chartSettings) {
 }
 
 test.each([
-  ['rules of another domain', rulesOf('shop', 5), "no rules of the domain 'edge'"],
+  [
+    'rules of another domain',
+    rulesOf('shop', 5),
+    "no file has rules for the required domain 'edge'",
+  ],
   ['a fault', 'domain: edge\ndescriptors: [{ keys: k }]\n', 'rules.yaml:2'],
 ])(
-  'a start with %s is not ready and reports the cause; valid rules make it ready',
-  async (_, text, report) => {
-    await writeRules(text)
+  'a limiter that starts with %s reports the cause, and is ready once the rules are valid',
+  async (_, yaml, report) => {
+    await writeRules(yaml)
     const { role, readyz, health, config, limit } = await start()
     expect([await readyz(), await health()]).toEqual([[503, 'down'], 500])
-    const message = report.replace('no rules', 'no file has rules')
-    expect(await config()).toContain(message)
-    expect(JSON.stringify(role.log)).toContain(message)
+    expect(await config()).toContain(report)
+    expect(JSON.stringify(role.log)).toContain(report)
     await writeRules(rulesOf('edge', 5))
     await waitFor('readiness', async () => (await readyz())[0] === 200)
     expect([await readyz(), await health(), await limit()]).toEqual([[200, 'up'], 200, 5])
@@ -80,7 +83,7 @@ test.each([
 )
 
 test(
-  'rules of another domain are rejected; the last valid rules survive a crash',
+  'the limiter rejects rules of another domain; its last valid rules survive a crash',
   async () => {
     const env = { ...chartSettings, RULES_COPY: join(root, 'copy.json') }
     await writeRules(rulesOf('edge', 5))
@@ -109,7 +112,7 @@ test.each([
   ['truncated', '[{"name":"rules.yaml","te'],
   ['of another domain', JSON.stringify([{ name: 'r', text: rulesOf('shop', 5) }])],
 ])(
-  'a copy that is %s is not used',
+  'the limiter does not load a copy that is %s',
   async (_, copy) => {
     await writeFile(join(root, 'copy.json'), copy)
     await writeRules('bad')
@@ -120,7 +123,7 @@ test.each([
 )
 
 test(
-  'with the settings of the reference, an invalid first set fails the start',
+  'the start fails on an invalid first set with the settings of the reference',
   async () => {
     await writeRules(rulesOf('shop', 5))
     await expect(start({ REQUIRED_DOMAIN: 'edge' })).rejects.toThrow(/the domain 'edge'/)

@@ -1,5 +1,5 @@
-// Stops the `ratelimit` role in this process: a component that cannot stop does not prevent the
-// others from stopping, and stop() throws its error.
+// The stop of the `ratelimit` role, in this process: the role stops every component even if one
+// fails to stop, and throws the error of that component.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -63,7 +63,7 @@ const start = (env: Record<string, string> = {}) =>
   })
 
 test(
-  'every component stops although one cannot, whose error is thrown',
+  'the role stops every component although one cannot stop, and throws its error',
   async () => {
     const started = await start()
     if (!('stop' in started)) throw new Error('the role did not start')
@@ -77,14 +77,14 @@ test(
 )
 
 test(
-  'a failed start throws its cause, even if a component then cannot stop',
+  'the role throws the cause of a failed start, even if a component then cannot stop',
   async () => {
-    const taken = createServer().listen(0)
-    await once(taken, 'listening')
-    const { port } = taken.address() as AddressInfo
+    const occupant = createServer().listen(0)
+    await once(occupant, 'listening')
+    const { port } = occupant.address() as AddressInfo
     await expect(start({ ADMIN_PORT: String(port) })).rejects.toThrow('ADMIN_PORT')
     expect([redisClosed, await canConnect(grpcPort)]).toEqual([2, false])
-    taken.close()
+    occupant.close()
   },
   TEST_MS_MAX,
 )

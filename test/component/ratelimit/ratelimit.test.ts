@@ -1,5 +1,5 @@
-// The `ratelimit` role on a real Redis: its replies over gRPC, /json and the debug port, the reload
-// of its files, and the errors that fail its start.
+// The `ratelimit` role on a real Redis: its responses over gRPC, /json and the debug port, the
+// reload of its rules, and the errors that fail its start.
 import { rm, mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -50,7 +50,7 @@ function headersOf({ responseHeadersToAdd }: RateLimitReply): Record<string, str
 }
 
 describe('a call', () => {
-  test('returns the remaining hits, and over its limit the time of a retry', async () => {
+  test('returns the remaining hits, or the time of a retry if it exceeds the limit', async () => {
     const replies = [
       await limiter.decide({ client: 'a' }),
       await limiter.decide({ client: 'a' }),
@@ -89,9 +89,9 @@ describe('a call', () => {
       try {
         for (let call = 0; call < 4; call++) {
           const headers = headersOf(await own.decide({ client: 'skew' }))
-          const hourEnds = 3600 * Math.ceil(Date.now() / 3_600_000)
-          expect(Number(headers['X-RateLimit-Reset']) - hourEnds).toBeGreaterThanOrEqual(-1)
-          expect(Number(headers['X-RateLimit-Reset']) - hourEnds).toBeLessThanOrEqual(1)
+          const hourEndSeconds = 3600 * Math.ceil(Date.now() / 3_600_000)
+          expect(Number(headers['X-RateLimit-Reset']) - hourEndSeconds).toBeGreaterThanOrEqual(-1)
+          expect(Number(headers['X-RateLimit-Reset']) - hourEndSeconds).toBeLessThanOrEqual(1)
         }
       } finally {
         await own.stop()
@@ -108,7 +108,7 @@ describe('a call', () => {
     }
   })
 
-  test('may have several descriptors, add several hits, add none, and refund', async () => {
+  test('may have several descriptors, and add several hits, none, or refund hits', async () => {
     const hits = (n: number, isNegative = false) => ({
       entries: [{ key: 'bucket', value: 'h' }],
       hitsAddend: { value: n },
@@ -134,7 +134,7 @@ describe('a call', () => {
   })
 })
 
-test('/json and /healthcheck respond like the reference', async () => {
+test('the limiter responds to /json and /healthcheck like the reference', async () => {
   const post = async (body: unknown) =>
     (await fetch(`${limiter.url}/json`, { method: 'POST', body: JSON.stringify(body) })).status
   const request = { domain: 'shop', descriptors: [{ entries: [{ key: 'client', value: 'j' }] }] }
@@ -143,7 +143,7 @@ test('/json and /healthcheck respond like the reference', async () => {
   expect([health.status, await health.text()]).toEqual([200, 'OK'])
 })
 
-test('every counter expires, at the latest after its window', async () => {
+test('every counter expires at the end of its window at the latest', async () => {
   await limiter.decide({ client: 'ttl' }, { bucket: 'ttl' }, { path: '/a' })
   const client = clientOf(redis.port)
   const keys = await client.keys('*')
@@ -183,7 +183,7 @@ describe('rules', () => {
   )
 
   test(
-    'are reloaded on SIGHUP, which stops nothing',
+    'are reloaded on SIGHUP, and the process continues',
     async () => {
       const own = await startExactLimiter({
         rules,
@@ -206,7 +206,7 @@ describe('rules', () => {
 })
 
 test(
-  'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: denied calls consume nothing of a raised quota',
+  'denied calls consume nothing of a later quota with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT',
   async () => {
     const quota = (requests: number) => {
       const limit = `{unit: year, requests_per_unit: ${requests}}`
@@ -238,7 +238,7 @@ describe('the start fails on', () => {
   }
 
   test(
-    'rules with faults, and reports each with its line',
+    'rules with faults, and prints each with its line',
     async () => {
       const yaml =
         'domain: shop\ndescriptors:\n  - key: ""\n  - key: a\n    rate_limit: {unit: eon}\n'
@@ -253,7 +253,7 @@ describe('the start fails on', () => {
   )
 
   test(
-    'unsupported settings, and reports each in a line',
+    'unsupported settings, and prints each on a line',
     async () => {
       const { root, env } = await settings(rules)
       const run = await runCurtail(['ratelimit'], {

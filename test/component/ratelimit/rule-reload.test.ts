@@ -1,5 +1,5 @@
-// Rule files in real folders, changed in every way that operators and Kubernetes change them: the
-// active rules are reloaded, and an invalid set changes nothing.
+// Rule files in real folders, changed in every way in which operators and Kubernetes change them:
+// the watch reloads the rules, and an invalid set changes nothing.
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -16,7 +16,7 @@ import type { ReadFile } from '../../../src/process/file-tree.ts'
 import { watchFiles } from '../../../src/process/watch-files.ts'
 import { waitFor } from '../../kit/wait-for.ts'
 
-/** A grammar of one line a file: its domain, or what begins with `bad`. */
+/** A grammar with one line per file: its domain; a domain that starts with `bad` is a fault. */
 function parse(files: readonly ReadFile[]): ParsedRules {
   const bad = files.filter(({ text }) => !/^[a-z0-9-]+\n$/.test(text) || text.startsWith('bad'))
   if (bad.length > 0)
@@ -26,205 +26,207 @@ function parse(files: readonly ReadFile[]): ParsedRules {
 }
 
 let root: string
-let ending: (() => Promise<unknown>)[]
+let cleanUps: (() => Promise<unknown>)[]
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'curtail-rules-'))
-  ending = [() => rm(root, { recursive: true, force: true })]
+  cleanUps = [() => rm(root, { recursive: true, force: true })]
 })
 afterEach(async () => {
-  for (const end of ending) await end()
+  for (const cleanUp of cleanUps) await cleanUp()
 })
 
 const folder = () => join(root, 'ratelimit', 'config')
-const put = (name: string, domain: string) => writeFile(join(folder(), name), `${domain}\n`)
+const write = async (name: string, domain: string) => {
+  await mkdir(folder(), { recursive: true })
+  await writeFile(join(folder(), name), `${domain}\n`)
+}
 
 interface Watched {
   readonly source: RuleSource
   readonly errors: unknown[]
-  /** Domains of each set that was in force, in their order. */
+  /** The domains of each loaded set, in order. */
   readonly history: readonly string[]
-  readonly refusals: () => number
-  /** Waits until these domains are in force. */
-  readonly serves: (...domains: string[]) => Promise<void>
-  readonly refuses: () => Promise<void>
+  /** The number of rejected sets. */
+  readonly rejections: () => number
+  /** Waits until exactly these domains are active. */
+  readonly expectActive: (...domains: string[]) => Promise<void>
+  /** Waits until the current set is rejected. */
+  readonly expectRejected: () => Promise<void>
 }
 
-interface Given extends Partial<RuleLocation> {
-  /** Of an hour: only the system's notices tell. */
+interface Options extends Partial<RuleLocation> {
+  /** With an hour, only inotify events report changes. */
   readonly pollMs?: number
-  /** Only the looks tell. */
-  readonly isHidden?: boolean
-  readonly isWaiting?: boolean
-  /** Done between the load at the start and the first look. */
-  readonly meanwhile?: () => Promise<void>
+  /** Without inotify events, only polls report changes. */
+  readonly isPollOnly?: boolean
+  readonly mayStartWithoutRules?: boolean
+  /** Called between the initial load and the first poll. */
+  readonly beforeFirstPoll?: () => Promise<void>
 }
 
-/** The rules of a folder, and the watch that keeps them. */
-async function watched(given: Given = {}): Promise<Watched> {
-  const { pollMs = 50, isHidden = false, isWaiting = false, meanwhile, ...place } = given
+/** Loads the rules of a folder, and watches it. */
+async function watchRules(options: Options = {}): Promise<Watched> {
+  const { pollMs = 50, isPollOnly = false, beforeFirstPoll, ...others } = options
+  const { mayStartWithoutRules = false, ...location } = others
   const files = ruleFilesOf({
     root,
     subdirectory: 'ratelimit',
     appDirectory: 'config',
     watchesRoot: false,
     ignoresDotFiles: false,
-    ...place,
+    ...location,
   })
   const errors: unknown[] = []
   const history: string[] = []
-  let refusals = 0
-  let looks = 0
+  let rejections = 0
+  let reloads = 0
   const log = { info: () => undefined, error: () => undefined } as never
   const source = await openRuleSource({
     folder: files.folder,
     readFiles: () => files.read(),
     parse,
     onLoaded: (rules) => history.push([...rules.keys()].sort().join()),
-    onRejected: () => refusals++,
+    onRejected: () => rejections++,
     log,
     nowMs: Date.now,
-    mayStartWithoutRules: isWaiting,
+    mayStartWithoutRules,
   })
-  await meanwhile?.()
+  await beforeFirstPoll?.()
   const watch = watchFiles({
     readState: () => files.readState(),
-    folders: () => (isHidden ? Promise.resolve([]) : files.folders()),
+    folders: () => (isPollOnly ? Promise.resolve([]) : files.folders()),
     onChange: async () => {
       await source.reload()
-      looks++
+      reloads++
     },
     onError: (error) => errors.push(error),
     pollMs,
     settleMs: 10,
   })
-  ending.unshift(() => watch.stop())
-  // What changes between a look and the reading after it is read twice, and the watch always begins
-  // with both: whoever counts what is read, or reads on their own, begins after it.
-  await waitFor('the first look', () => looks > 0)
+  cleanUps.unshift(() => watch.stop())
+  // A change between a poll and its reload is reloaded twice, and the watch starts with both: a
+  // test that counts loads, or reloads itself, must start after the first reload.
+  await waitFor('the first reload', () => reloads > 0)
   const domains = () => [...source.rules().keys()].sort().join()
   return {
     source,
     errors,
     history,
-    refusals: () => refusals,
-    serves: (...wanted) => waitFor(`${wanted.join()} in force`, () => domains() === wanted.join()),
-    refuses: () => waitFor('a refusal', () => source.state().faults.length > 0),
+    rejections: () => rejections,
+    expectActive: (...expected) =>
+      waitFor(`the active domains ${expected.join()}`, () => domains() === expected.join()),
+    expectRejected: () => waitFor('a rejection', () => source.state().faults.length > 0),
   }
 }
 
 describe.each([
-  ['by notices of the system alone', { pollMs: 3_600_000 }],
-  ['by looking alone', { isHidden: true }],
-])('in place, seen %s', (_, how) => {
-  test('files are edited, replaced, added and deleted', async () => {
-    await mkdir(folder(), { recursive: true })
-    await put('a.yaml', 'one')
-    const { serves, errors } = await watched(how)
-    await serves('one')
-    await put('a.yaml', 'two')
-    await serves('two')
-    await put('.a.new', 'three') // itself a rule file unless dot files are ignored
+  ['inotify events', { pollMs: 3_600_000 }],
+  ['polls', { isPollOnly: true }],
+])('the watch with only %s reloads', (_, how) => {
+  test('edited, replaced, added and deleted files', async () => {
+    await write('a.yaml', 'one')
+    const { expectActive, errors } = await watchRules(how)
+    await expectActive('one')
+    await write('a.yaml', 'two')
+    await expectActive('two')
+    await write('.a.new', 'three') // itself a rule file unless dot files are ignored
     await rename(join(folder(), '.a.new'), join(folder(), 'a.yaml'))
-    await serves('three')
-    await put('b.yaml', 'four')
-    await serves('four', 'three')
+    await expectActive('three')
+    await write('b.yaml', 'four')
+    await expectActive('four', 'three')
     await rm(join(folder(), 'a.yaml'))
-    await serves('four')
+    await expectActive('four')
     await rm(join(folder(), 'b.yaml'))
-    await serves()
-    await put('c.yaml', 'five')
-    await serves('five')
+    await expectActive()
+    await write('c.yaml', 'five')
+    await expectActive('five')
     expect(errors).toEqual([])
   })
 
-  test('a ConfigMap’s files change by the swap of ..data, each once (#367)', async () => {
+  test('each change of a ConfigMap, which swaps ..data, once (#367)', async () => {
     await mkdir(folder(), { recursive: true })
-    const write = async (version: string, domains: readonly string[]) => {
+    const writeVersion = async (version: string, domains: readonly string[]) => {
       await mkdir(join(folder(), version))
       for (const [i, domain] of domains.entries())
         await writeFile(join(folder(), version, `${i}.yaml`), `${domain}\n`)
       await symlink(version, join(folder(), '..data_tmp'))
       await rename(join(folder(), '..data_tmp'), join(folder(), '..data'))
     }
-    await write('..2026_01', ['one', 'two'])
+    await writeVersion('..2026_01', ['one', 'two'])
     for (const name of ['0.yaml', '1.yaml'])
       await symlink(join('..data', name), join(folder(), name))
-    const { serves, source, errors } = await watched(how)
-    await serves('one', 'two')
-    await write('..2026_02', ['three', 'two'])
+    const { expectActive, source, errors } = await watchRules(how)
+    await expectActive('one', 'two')
+    await writeVersion('..2026_02', ['three', 'two'])
     await rm(join(folder(), '..2026_01'), { recursive: true })
-    await serves('three', 'two')
-    await write('..2026_03', ['bad', 'two'])
-    await waitFor('a refusal', () => source.state().faults.length === 1)
-    await serves('three', 'two')
-    await write('..2026_04', ['four', 'two'])
-    await serves('four', 'two')
+    await expectActive('three', 'two')
+    await writeVersion('..2026_03', ['bad', 'two'])
+    await waitFor('a rejection', () => source.state().faults.length === 1)
+    await expectActive('three', 'two')
+    await writeVersion('..2026_04', ['four', 'two'])
+    await expectActive('four', 'two')
     expect(source.state().faults).toEqual([])
     expect(errors).toEqual([])
   })
 })
 
-describe('a bad set', () => {
-  test('keeps the last valid one, is reported once, and ends with a valid file', async () => {
-    await mkdir(folder(), { recursive: true })
-    await put('a.yaml', 'one')
-    const { serves, refuses, refusals, source } = await watched()
-    await put('b.yaml', 'bad')
-    await refuses()
+describe('an invalid set', () => {
+  test('is reported once; the previous set stays active until all files are valid', async () => {
+    await write('a.yaml', 'one')
+    const { expectActive, expectRejected, rejections, source } = await watchRules()
+    await write('b.yaml', 'bad')
+    await expectRejected()
     expect(source.state().faults).toEqual([{ file: 'b.yaml', line: 1, message: 'is bad' }])
     const later = new Date(Date.now() + 5000)
-    await utimes(join(folder(), 'b.yaml'), later, later) // a notice without a change
-    await put('a.yaml', 'two') // bad all the same, but another set
-    await waitFor('the second refusal', () => refusals() === 2)
-    await serves('one')
-    await put('b.yaml', 'three')
-    await serves('three', 'two')
+    await utimes(join(folder(), 'b.yaml'), later, later) // an event without a change
+    await write('a.yaml', 'two') // another set, also invalid
+    await waitFor('the second rejection', () => rejections() === 2)
+    await expectActive('one')
+    await write('b.yaml', 'three')
+    await expectActive('three', 'two')
     expect(source.state().faults).toEqual([])
   })
 
-  test('is also a folder that is missing for a while', async () => {
-    await mkdir(folder(), { recursive: true })
-    await put('a.yaml', 'one')
-    const { serves, refuses, errors } = await watched()
+  test('is also a folder that is temporarily missing', async () => {
+    await write('a.yaml', 'one')
+    const { expectActive, expectRejected, errors } = await watchRules()
     await rename(folder(), join(root, 'aside'))
-    await refuses()
-    await serves('one')
+    await expectRejected()
+    await expectActive('one')
     await mkdir(folder())
-    await put('a.yaml', 'two')
-    await serves('two')
-    await put('a.yaml', 'three') // the new folder is the one that is watched
-    await serves('three')
+    await write('a.yaml', 'two')
+    await expectActive('two')
+    await write('a.yaml', 'three') // the watch is on the new folder
+    await expectActive('three')
     expect(errors).toEqual([])
   })
 
-  test('is also one above the size limit', async () => {
-    await mkdir(folder(), { recursive: true })
-    await put('a.yaml', 'one')
-    const { serves, source } = await watched()
+  test('is also a folder that exceeds the size limit', async () => {
+    await write('a.yaml', 'one')
+    const { expectActive, source } = await watchRules()
     await writeFile(join(folder(), 'big.yaml'), Buffer.alloc(17 * 1024 * 1024, 'a'))
-    // What was there while it was written may have been refused before, for another reason.
-    const message = 'the folder holds more than 16777216 bytes'
+    // The incomplete file may be rejected first, for another reason.
+    const message = 'the folder contains more than 16777216 bytes'
     await waitFor(message, () => source.state().faults[0]?.message === message)
     await rm(join(folder(), 'big.yaml'))
-    await waitFor('the end of the fault', () => source.state().faults.length === 0)
-    await serves('one')
+    await waitFor('no fault', () => source.state().faults.length === 0)
+    await expectActive('one')
   })
 
-  test('at the start is one where the folder is missing or holds too many files', async () => {
-    await expect(watched()).rejects.toThrow(/the folder cannot be read: ENOENT/)
-    await expect(watched({ watchesRoot: true })).rejects.toThrow(/cannot be read: ENOENT/)
+  test('fails the start if the folder is missing or contains too many files', async () => {
+    await expect(watchRules()).rejects.toThrow(/the folder cannot be read: ENOENT/)
+    await expect(watchRules({ watchesRoot: true })).rejects.toThrow(/cannot be read: ENOENT/)
     await mkdir(folder(), { recursive: true })
-    for (let i = 0; i <= 1000; i++) await put(`${i}.yaml`, `d${i}`)
-    await expect(watched()).rejects.toThrow(/more than 1000 files/)
+    for (let i = 0; i <= 1000; i++) await write(`${i}.yaml`, `d${i}`)
+    await expect(watchRules()).rejects.toThrow(/more than 1000 files/)
   })
 
-  test('that may be waited for is followed by the first good one', async () => {
-    await mkdir(folder(), { recursive: true })
-    await put('a.yaml', 'bad')
-    const { serves, source } = await watched({ isWaiting: true })
+  test('does not fail a start that may be without rules; a valid set is then loaded', async () => {
+    await write('a.yaml', 'bad')
+    const { expectActive, source } = await watchRules({ mayStartWithoutRules: true })
     expect(source.state().isLoaded).toBe(false)
-    await put('a.yaml', 'one')
-    await serves('one')
+    await write('a.yaml', 'one')
+    await expectActive('one')
   })
 })
 
@@ -241,59 +243,55 @@ describe('RUNTIME_WATCH_ROOT=true', () => {
   }
 
   test.each([['current'], ['current/']])(
-    'the swap of the link %s is a change, an edit behind it is none until reload()',
+    'the watch reloads after a swap of the symlink %s, and an edit only after reload()',
     async (link) => {
       await version('v1', 'one')
       await swap(join(root, 'v1'))
-      const place = { root: `${root}/${link}`, watchesRoot: true }
-      const { serves, source, history } = await watched(place)
-      await serves('one')
+      const location = { root: `${root}/${link}`, watchesRoot: true }
+      const { expectActive, source, history } = await watchRules(location)
+      await expectActive('one')
       await swap(await version('v2', 'two'))
-      await serves('two')
+      await expectActive('two')
       await version('v2', 'three') // edited in place
       await swap(await version('v3', 'four'))
-      await serves('four')
+      await expectActive('four')
       await version('v3', 'five')
       expect(await source.reload()).toBe('loaded')
-      await serves('five')
+      await expectActive('five')
       expect(history).toEqual(['one', 'two', 'four', 'five'])
     },
   )
 
-  test('a root that is no link is watched for edits', async () => {
-    await mkdir(folder(), { recursive: true })
-    await put('a.yaml', 'one')
-    const { serves } = await watched({ watchesRoot: true })
-    await put('a.yaml', 'two')
-    await serves('two')
+  test('the watch reloads after an edit if the root is not a symlink', async () => {
+    await write('a.yaml', 'one')
+    const { expectActive } = await watchRules({ watchesRoot: true })
+    await write('a.yaml', 'two')
+    await expectActive('two')
   })
 })
 
 test('dot files are rule files unless they are ignored, as in the reference', async () => {
-  await mkdir(folder(), { recursive: true })
-  await put('a.yaml', 'one')
-  await put('.b.yaml', 'two')
+  await write('a.yaml', 'one')
+  await write('.b.yaml', 'two')
   await symlink('nowhere', join(folder(), 'dangling.yaml'))
-  const socket = createServer().listen(join(folder(), 'socket.yaml')) // no file that can be read
-  ending.unshift(() => new Promise((resolve) => socket.close(resolve)))
+  const socket = createServer().listen(join(folder(), 'socket.yaml')) // not a regular file
+  cleanUps.unshift(() => new Promise((resolve) => socket.close(resolve)))
   await once(socket, 'listening')
-  await (await watched()).serves('one', 'two')
-  await (await watched({ ignoresDotFiles: true })).serves('one')
+  await (await watchRules()).expectActive('one', 'two')
+  await (await watchRules({ ignoresDotFiles: true })).expectActive('one')
 })
 
-test('a change between the load at the start and the first look is not missed', async () => {
-  await mkdir(folder(), { recursive: true })
-  await put('a.yaml', 'one')
-  const meanwhile = () => put('a.yaml', 'two')
-  const { history } = await watched({ pollMs: 3_600_000, isHidden: true, meanwhile })
+test('the watch reloads after a change between the initial load and the first poll', async () => {
+  await write('a.yaml', 'one')
+  const beforeFirstPoll = () => write('a.yaml', 'two')
+  const { history } = await watchRules({ pollMs: 3_600_000, isPollOnly: true, beforeFirstPoll })
   expect(history).toEqual(['one', 'two'])
 })
 
-test('the reload() of SIGHUP loads a change at once, without a watch', async () => {
-  await mkdir(folder(), { recursive: true })
-  await put('a.yaml', 'one')
-  const { source } = await watched({ pollMs: 3_600_000, isHidden: true })
-  await put('a.yaml', 'two')
+test('reload() loads a change immediately, without the watch', async () => {
+  await write('a.yaml', 'one')
+  const { source } = await watchRules({ pollMs: 3_600_000, isPollOnly: true })
+  await write('a.yaml', 'two')
   await chmod(join(folder(), 'a.yaml'), 0o600)
   expect(await source.reload()).toBe('loaded')
   expect([...source.rules().keys()]).toEqual(['two'])

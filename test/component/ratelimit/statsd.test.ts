@@ -1,5 +1,5 @@
-// The statsd sink against a TCP server that listens, is unavailable, restarts or reads nothing:
-// counts arrive as differences, none is lost, and memory is bounded.
+// The statsd sink with a TCP server that listens, is unavailable, restarts or reads nothing: it
+// sends counters as differences, loses none, and its memory is bounded.
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { RuleStats } from '../../../src/limiter/stats/rule-stats.ts'
@@ -7,8 +7,8 @@ import { readStats } from '../../../src/limiter/stats/render-stats.ts'
 import { type StatsdSink, type StatsReading, startStatsd } from '../../../src/telemetry/statsd.ts'
 import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 
-/** A statsd server that sums the counts that it receives. */
-async function listening(port = 0) {
+/** A statsd server that sums the received counts. */
+async function listenStatsd(port = 0) {
   const sockets = new Set<Socket>()
   const lines: string[] = []
   const totals = new Map<string, number>()
@@ -16,11 +16,11 @@ async function listening(port = 0) {
     sockets.add(socket)
     let rest = ''
     socket.setEncoding('utf8')
-    socket.on('error', () => undefined) // a client that was cut off
-    socket.on('data', (text: string) => {
-      const parts = (rest + text).split('\n')
-      rest = parts.pop() ?? ''
-      for (const line of parts) {
+    socket.on('error', () => undefined) // the client resets the connection
+    socket.on('data', (chunk: string) => {
+      const complete = (rest + chunk).split('\n')
+      rest = complete.pop() ?? ''
+      for (const line of complete) {
         lines.push(line)
         const [name = '', value = ''] = line.split(/:|\|/)
         if (line.includes('|c')) totals.set(name, (totals.get(name) ?? 0) + Number(value))
@@ -47,7 +47,7 @@ async function listening(port = 0) {
   }
 }
 
-type Statsd = Awaited<ReturnType<typeof listening>>
+type Statsd = Awaited<ReturnType<typeof listenStatsd>>
 
 let counters: Map<string, number>
 let gauges: Map<string, number>
@@ -69,7 +69,7 @@ afterEach(async () => {
 })
 
 async function listen(port?: number): Promise<Statsd> {
-  const server = await listening(port)
+  const server = await listenStatsd(port)
   servers.push(server)
   return server
 }
@@ -80,8 +80,8 @@ function start(
 ) {
   const { flushMs = 20, tags = new Map<string, string>() } = given
   const read = given.read ?? (() => ({ counters, gauges, timings: [] }))
-  const log = (_: unknown, text: string) => {
-    logged.push(text)
+  const log = (_: unknown, message: string) => {
+    logged.push(message)
   }
   const sink = startStatsd({
     host: '127.0.0.1',
@@ -100,7 +100,7 @@ function start(
 
 const add = (n: number) => counters.set('hits', (counters.get('hits') ?? 0) + n)
 
-test('sends counters as differences, gauges as values, unchanged counters not', async () => {
+test('the sink sends changed counters as differences, and gauges as values', async () => {
   const server = await listen()
   gauges.set('entries', 7)
   counters.set('idle', 0)
@@ -116,7 +116,7 @@ test('sends counters as differences, gauges as values, unchanged counters not', 
   expect(logged).toEqual([])
 })
 
-test('the statistics of the limiter have the names of the reference, with the tags', async () => {
+test('the sink sends the statistics of the limiter with the names of the reference', async () => {
   const server = await listen()
   const stats = new RuleStats({ nearLimitRatio: 0.8 })
   const hit = { hits: 2, admitted: false, remaining: 0, over: 1, capacity: 5 }
@@ -128,18 +128,18 @@ test('the statistics of the limiter have the names of the reference, with the ta
     ['none', ''],
   ])
   start(server.port, { tags, read: () => readStats(stats) })
-  const ends = '.__env=prod.__zone=a_b'
+  const suffix = '.__env=prod.__zone=a_b'
   await waitFor('the statistics', () =>
-    server.lines.includes(`ratelimit.service.rate_limit.d.k_v.over_limit${ends}:1|c`),
+    server.lines.includes(`ratelimit.service.rate_limit.d.k_v.over_limit${suffix}:1|c`),
   )
-  expect(server.lines).toContain(`ratelimit.service.rate_limit.d.k_v.total_hits${ends}:2|c`)
+  expect(server.lines).toContain(`ratelimit.service.rate_limit.d.k_v.total_hits${suffix}:2|c`)
   const times = server.lines.filter((line) => line.includes('response_time'))
-  const line = `ratelimit_server.ShouldRateLimit.response_time${ends}:1.5|ms|@0.512000`
+  const line = `ratelimit_server.ShouldRateLimit.response_time${suffix}:1.5|ms|@0.512000`
   await waitFor('all times', () => server.lines.filter((sent) => sent === line).length === 512)
   expect(new Set(times)).toEqual(new Set([line]))
 })
 
-test('a server that is unavailable at first receives all counts later; logged once', async () => {
+test('the sink sends all counts once its server is available, and logs one outage', async () => {
   const server = await listen()
   const { port } = server
   await server.close()
@@ -147,12 +147,12 @@ test('a server that is unavailable at first receives all counts later; logged on
   start(port)
   await waitFor('the outage in the log', () => logged.length === 1)
   add(6)
-  const back = await listen(port)
-  await waitFor('the whole count', () => back.total('hits') === 10)
+  const restarted = await listen(port)
+  await waitFor('the complete count', () => restarted.total('hits') === 10)
   expect(logged).toEqual(['statsd unavailable', 'statsd available'])
 })
 
-test('a server that restarts receives the counts of the meantime', async () => {
+test('the sink sends the counts of the outage to a server that restarted', async () => {
   const server = await listen()
   add(1)
   start(server.port)
@@ -162,26 +162,25 @@ test('a server that restarts receives the counts of the meantime', async () => {
   // Data written before the close is detected is lost: statsd has no acknowledgements.
   await waitFor('the outage in the log', () => logged.length === 1)
   add(5)
-  const back = await listen(server.port)
-  await waitFor('the rest', () => back.total('hits') >= 5)
-  expect(back.total('hits')).toBe(5)
+  const restarted = await listen(server.port)
+  await waitFor('the rest', () => restarted.total('hits') >= 5)
+  expect(restarted.total('hits')).toBe(5)
   expect(logged).toEqual(['statsd unavailable', 'statsd available'])
 })
 
-test('a server that reads nothing is disconnected, and no batches queue up', async () => {
+test('the sink disconnects from a server that reads nothing, and queues no batches', async () => {
   const server = await listen()
   server.pause()
-  // Far more than the system's buffers hold.
+  // Far more than the socket buffers of the system.
   for (let i = 0; i < 20_000; i++) counters.set(`${'x'.repeat(900)}${i}`, 1)
   const sink = start(server.port)
-  await waitFor('its being cut off', () => logged.length === 1)
-  const readsThen = reads
-  expect(readsThen).toBeLessThanOrEqual(2) // no second batch while one is in flight
-  await withinDeadline('its end', sink.stop(), 5000)
+  await waitFor('the disconnect', () => logged.length === 1)
+  expect(reads).toBeLessThanOrEqual(2) // no second batch while one is in flight
+  await withinDeadline('the stop', sink.stop(), 5000)
   sinks = []
 })
 
-test('the stop sends the remaining counts, even if the next flush is due in an hour', async () => {
+test('the stop of the sink sends the remaining counts, even if no flush is due', async () => {
   const server = await listen()
   const sink = start(server.port, { flushMs: 3_600_000 })
   await waitFor('the first reading', () => reads === 1)
@@ -191,25 +190,28 @@ test('the stop sends the remaining counts, even if the next flush is due in an h
   await waitFor('the last count', () => server.total('hits') === 9)
 })
 
-test('the stop does not wait for an unavailable server', async () => {
+test('the stop of the sink does not wait for an unavailable server', async () => {
   const server = await listen()
   await server.close()
   servers = []
   const sink = start(server.port, { flushMs: 3_600_000 })
   await waitFor('the outage in the log', () => logged.length === 1)
-  await withinDeadline('the end', sink.stop(), 5000)
+  await withinDeadline('the stop', sink.stop(), 5000)
   sinks = []
   expect(logged).toHaveLength(1)
 })
 
-test('a host that does not resolve is an outage, not a crash', async () => {
+test('the sink logs a host that does not resolve as an outage', async () => {
   const sink = startStatsd({
     host: 'no-such-host.invalid',
     port: 8125,
     flushMs: 20,
     tags: new Map(),
     read: () => ({ counters, gauges, timings: [] }),
-    log: { info: () => undefined, warn: (_: unknown, text: string) => logged.push(text) } as never,
+    log: {
+      info: () => undefined,
+      warn: (_: unknown, message: string) => logged.push(message),
+    } as never,
   })
   sinks.push(sink)
   await waitFor('the outage in the log', () => logged.length === 1)

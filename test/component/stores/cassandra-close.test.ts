@@ -1,5 +1,5 @@
-// A closed Cassandra client leaves no connection and opens none, whatever happened to the cluster
-// before the close or happens during it.
+// A closed Cassandra client leaves no connection open and opens none, regardless of faults of the
+// cluster before or during the close.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
@@ -12,6 +12,7 @@ import {
   quiet,
   SETUP_MS_MAX,
 } from '../../contract/open-cassandra.ts'
+import { sampleLink } from '../../contract/sample-link.ts'
 import { type FaultProxy, startFaultProxy } from '../../kit/fault-proxy.ts'
 import { createRandom, newSeed } from '../../kit/random.ts'
 import { waitFor } from '../../kit/wait-for.ts'
@@ -63,9 +64,7 @@ function openThrough(
 
 const countConnections = () => proxies.reduce((sum, proxy) => sum + proxy.connections(), 0)
 
-/**
- * Waits until all connections are closed, and verifies that none opens within a reconnect delay.
- */
+/** Waits until all connections are closed; verifies that none opens within a reconnect delay. */
 async function expectNoConnections(): Promise<void> {
   await waitFor('all connections to be closed', () => countConnections() === 0)
   const endMs = performance.now() + BACK_OFF.maxMs + PHASE_MS_MAX
@@ -75,12 +74,30 @@ async function expectNoConnections(): Promise<void> {
   }
 }
 
-test('a client that is closed while it reconnects', async () => {
+test('a closed client completes the requests in flight and rejects later ones', async () => {
+  const cassandra = openCassandra({ config: node.config, metrics: createMetrics(), log: quiet })
+  const links = createCassandraLinkStore(cassandra)
+  expect(await cassandra.ready).toBe('up')
+  const claims = Array.from({ length: 50 }, () => sampleLink())
+  const writers = claims.map((link) => links.insertIfAbsent(link))
+  await cassandra.close()
+  expect(await Promise.all(writers)).toEqual(claims.map(({ writerId }) => writerId))
+  await expect(links.find('any')).rejects.toMatchObject({ outcome: 'not-done' })
+})
+
+test('a client that is closed before it could connect reports `closed`', async () => {
+  const config = { ...node.config, CASSANDRA_PORT: 1 }
+  const cassandra = openCassandra({ config, metrics: createMetrics(), log: quiet })
+  await cassandra.close()
+  expect(await cassandra.ready).toBe('closed')
+})
+
+test('a client that is closed while it reconnects leaves no connection', async () => {
   const proxy = await openProxy()
   const cassandra = openThrough([proxy])
   await cassandra.ready
   proxy.blackHole()
-  proxy.cut()
+  proxy.resetConnections()
   await waitFor('the client to report the node as down', () => !cassandra.isUp())
   await waitFor('a connection attempt', () => proxy.connections() > 0)
   await cassandra.close()
@@ -88,7 +105,7 @@ test('a client that is closed while it reconnects', async () => {
   await expectNoConnections()
 })
 
-test('a client that is closed before it could use any of its contact points', async () => {
+test('a client that is closed before it has used a node leaves no connection', async () => {
   const proxy = await openProxy()
   const other = await openProxy({ host: '127.0.0.2', port: proxy.port })
   let faults = 0
@@ -98,7 +115,7 @@ test('a client that is closed before it could use any of its contact points', as
   await expectNoConnections()
 })
 
-test('a client that is closed after several outages of its node, at random moments', async () => {
+test('a client that is closed after several outages of its node leaves no connection', async () => {
   const seed = newSeed()
   process.stdout.write(`closes of clients, seed ${String(seed)}\n`)
   const random = createRandom(seed)
@@ -108,7 +125,7 @@ test('a client that is closed after several outages of its node, at random momen
     await cassandra.ready
     await createCassandraLinkStore(cassandra).find('none') // it is re-prepared after each outage
     for (let i = 0; i < OUTAGES; i++) {
-      await proxy.refuse()
+      await proxy.stopListening()
       await sleep(random.int(PHASE_MS_MAX))
       await proxy.heal()
       await sleep(random.int(PHASE_MS_MAX))

@@ -1,5 +1,5 @@
-// The Cassandra cluster of the tests itself: clients see only the proxies, acknowledged writes
-// survive a killed node, faults reach the driver as in production, and nothing is left behind.
+// The Cassandra cluster of the tests itself: clients discover only the proxies, acknowledged writes
+// survive a killed node, faults reach the driver, and a killed test leaves nothing.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readlink, stat } from 'node:fs/promises'
@@ -65,7 +65,7 @@ afterAll(async () => {
   await cluster.stop()
 }, TEST_MS_MAX)
 
-/** Waits until every node does conditional writes: its first ones may time out. */
+/** Waits until every node executes conditional writes: its first ones may time out. */
 async function warmUp(): Promise<void> {
   for (const host of client.hosts.values()) {
     const write = () =>
@@ -77,7 +77,7 @@ async function warmUp(): Promise<void> {
   }
 }
 
-/** The value of a key at a majority; waits until a majority is available. */
+/** The value of a key on a majority of replicas; waits until a majority is available. */
 async function valueOf(key: string): Promise<string | undefined> {
   let value: string | undefined
   await waitFor('a result of a majority', async () =>
@@ -114,7 +114,7 @@ test('clients discover only the proxies', () => {
 test(
   'a write whose result the proxies drop is stored, and the driver reports a timeout',
   async () => {
-    for (const at of [0, 1, 2]) cluster.proxy(at).dropResponses({ isSuch: isConditionalResult })
+    for (const at of [0, 1, 2]) cluster.proxy(at).dropResponses({ matches: isConditionalResult })
     const error = await client.execute(insert, ['swallowed', 'y']).catch((one: unknown) => one)
     expect(error).toMatchObject({ name: 'OperationTimedOutError' })
     const lost = [0, 1, 2].map((at) => cluster.proxy(at).droppedResponses())
@@ -132,10 +132,10 @@ test(
     const coordinator = () =>
       [0, 1, 2].find((at) => cluster.proxy(at).droppedResponses() > (before[at] ?? 0))
     // The proxy drops the result, so that the write is in flight when its connection is destroyed.
-    for (const at of [0, 1, 2]) cluster.proxy(at).dropResponses({ isSuch: isConditionalResult })
+    for (const at of [0, 1, 2]) cluster.proxy(at).dropResponses({ matches: isConditionalResult })
     const writing = client.execute(insert, ['destroyed', 'z']).catch((one: unknown) => one)
     await waitFor('its result', () => coordinator() !== undefined)
-    cluster.proxy(coordinator() ?? 0).cut()
+    cluster.proxy(coordinator() ?? 0).resetConnections()
     expect(await writing).toMatchObject({ message: expect.stringMatching(/closed/) as unknown })
     for (const at of [0, 1, 2]) await cluster.proxy(at).heal()
     await waitFor('a successful write', () =>
@@ -165,7 +165,7 @@ test(
 )
 
 test(
-  'with two nodes paused there is no majority; once they resume there is',
+  'the cluster has no majority while two nodes are paused, and has one once they resume',
   async () => {
     for (const at of [0, 1]) cluster.node(at).pause()
     await expect(client.execute(insert, ['no majority', 'x'])).rejects.toThrow(/.+/)

@@ -1,5 +1,5 @@
-// The role `migrate` against a real node that requires passwords and whose settings are not the
-// recommended ones: the schema that it creates, its output, and its exit.
+// The role `migrate` against a real node that requires passwords and has settings that are not
+// recommended: the schema, the output and the exit code.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -60,7 +60,7 @@ function linesOf({ stdout }: Run): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }
 
-test('without a keyspace it exits with the statement to run', async () => {
+test('migrate without a keyspace prints the statement to run, and exits with 1', async () => {
   const run = await migrate({})
   expect(run).toMatchObject({
     exitCode: 1,
@@ -88,13 +88,13 @@ test.each([
     { CASSANDRA_LOCAL_DC: 'dc9' },
     'CASSANDRA_LOCAL_DC must be one of datacenter1: current value is dc9',
   ],
-])('with %s it exits with one error message', async (_, env, message) => {
+])('migrate with %s prints one error message, and exits with 1', async (_, env, message) => {
   const run = await migrate(env)
   expect(run).toMatchObject({ exitCode: 1, stderr: `curtail: ${message}\n` })
   expect(run.stdout).not.toContain('wrong-word')
 })
 
-test('two concurrent runs both succeed, and each step is applied once', async () => {
+test('two concurrent runs of migrate succeed, and apply each step once', async () => {
   const waiting = migrate({}, '--wait')
   const runs = await Promise.all([migrate(REPLICATION), migrate(REPLICATION)])
   expect(runs.map(({ exitCode, stderr }) => [exitCode, stderr])).toEqual([
@@ -111,7 +111,7 @@ test('two concurrent runs both succeed, and each step is applied once', async ()
   expect(linesOf(waited).at(-1)).toMatchObject({ msg: 'schema present' })
 })
 
-test('a second run, with its password in a file, changes nothing', async () => {
+test('a second run of migrate, with its password in a file, changes nothing', async () => {
   const file = join(folder, 'password')
   await writeFile(file, 'cassandra\n')
   const run = await migrate({ CASSANDRA_PASSWORD: '', CASSANDRA_PASSWORD_FILE: file })
@@ -119,7 +119,7 @@ test('a second run, with its password in a file, changes nothing', async () => {
   expect(linesOf(run).at(-1)).toMatchObject({ msg: 'migrated', applied: 0 })
 })
 
-test('it warns of each setting that differs, with its cost, and of no other', async () => {
+test('migrate warns of each setting that differs, with its cost, and of no other', async () => {
   const warnings = linesOf(await migrate({})).filter((line) => line['setting'] !== undefined)
   expect(warnings).toContainEqual(
     expect.objectContaining({
@@ -133,7 +133,7 @@ test('it warns of each setting that differs, with its cost, and of no other', as
   expect(warnings.map((line) => line['setting'])).not.toContain('storage_compatibility_mode')
 })
 
-test('it uses TLS if a CA is configured; a certificate of another CA fails the run', async () => {
+test('migrate uses TLS if a CA is configured, and rejects the certificate of another', async () => {
   const [ours, other] = [join(folder, 'ca.pem'), join(folder, 'other.pem')]
   await writeFile(ours, authority.cert)
   await writeFile(other, createAuthority('another').cert)
@@ -141,10 +141,10 @@ test('it uses TLS if a CA is configured; a certificate of another CA fails the r
   expect(trusted).toMatchObject({ exitCode: 0, stderr: '' })
   const untrusted = await migrate({ CASSANDRA_TLS_CA: other })
   expect(untrusted.exitCode).toBe(1)
-  expect(untrusted.stderr).toMatch(/^curtail: TLS with Cassandra fails: .*\(CASSANDRA_TLS_CA\)\n$/)
+  expect(untrusted.stderr).toMatch(/^curtail: TLS with Cassandra failed: .*\(CASSANDRA_TLS_CA\)\n$/)
 })
 
-test('started while the node is down, it waits and then migrates', async () => {
+test('migrate waits for a node that is down, and then migrates', async () => {
   await cluster.node(0).kill()
   const running = migrate(REPLICATION)
   await cluster.node(0).restart()

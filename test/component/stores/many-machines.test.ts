@@ -1,11 +1,11 @@
 // Two `create` and two `redirect` processes on three Cassandra nodes and one Redis while components
-// fail: the small sizes of the fault tests `alias`, `node-kill`, `cache-faults`, `pool-faults`,
-// `machine-drain` and `two-down` of test/storm.
+// fail: the short forms of the fault tests `alias`, `node-kill`, `cache-faults`, `pool-faults`,
+// `machine-drain` and `two-down` of test/soak.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { raceForKeys } from '../../soak/alias.ts'
 import { cacheFaults, faultCache } from '../../soak/cache-faults.ts'
 import { drainMachine } from '../../soak/machine-drain.ts'
-import { createThroughTrouble } from '../../soak/node-kill.ts'
+import { createDuringClusterFault } from '../../soak/node-kill.ts'
 import {
   disconnectRefill,
   emptyPool,
@@ -50,21 +50,21 @@ function printSeed(name: string): number {
 
 describe('SIGTERM under load', () => {
   test.each(['create', 'redirect'] as const)(
-    'to a %s process loses no request',
+    'stops a %s process without losing a request',
     async (role) => {
-      const { answered, late } = await drainMachine(machines, role)
-      expect(answered).toBeGreaterThan(late)
-      expect(late).toBeGreaterThan(0)
+      const { responses, responsesAfterSignal } = await drainMachine(machines, role)
+      expect(responses).toBeGreaterThan(responsesAfterSignal)
+      expect(responsesAfterSignal).toBeGreaterThan(0)
     },
     TEST_MS_MAX,
   )
 })
 
-describe('creates retried with their Idempotency-Key', () => {
+describe('creates that are retried with their Idempotency-Key', () => {
   test(
-    'by 2 to 32 clients concurrently: one fresh 201, all other responses are its replays',
+    'by 2 to 32 clients concurrently get one fresh 201, and otherwise its replays',
     async () => {
-      const seed = printSeed('keys at once')
+      const seed = printSeed('concurrent keys')
       const { fresh, replayed } = await raceForKeys({ machines, rounds: KEY_ROUNDS, seed })
       expect([fresh, replayed]).toEqual([KEY_ROUNDS, (1 + 2 + 7 + 15 + 31) * 5])
     },
@@ -75,9 +75,9 @@ describe('creates retried with their Idempotency-Key', () => {
     'create exactly one link each, with its own target, while a Cassandra node is killed',
     async () => {
       const seed = printSeed('node-kill')
-      const trouble = 'killed node'
-      const sum = await createThroughTrouble({ machines, trouble, ...SIZE, seed })
-      expect(sum.told + sum.taken).toBeGreaterThanOrEqual(SIZE.creates)
+      const fault = 'killed node'
+      const sum = await createDuringClusterFault({ machines, fault, ...SIZE, seed })
+      expect(sum.created + sum.taken).toBeGreaterThanOrEqual(SIZE.creates)
     },
     TEST_MS_MAX,
   )
@@ -85,9 +85,9 @@ describe('creates retried with their Idempotency-Key', () => {
   test(
     'resolve unknown outcomes while responses from Cassandra are lost',
     async () => {
-      const seed = printSeed('lost answers')
-      const trouble = 'lost answers'
-      const sum = await createThroughTrouble({ machines, trouble, ...SIZE, seed })
+      const seed = printSeed('lost responses')
+      const fault = 'lost responses'
+      const sum = await createDuringClusterFault({ machines, fault, ...SIZE, seed })
       expect(sum.lost).toBeGreaterThan(0)
       expect(sum.resolved).toBeGreaterThan(0)
     },
@@ -156,7 +156,7 @@ describe('a pool of codes', () => {
     'loses no block to four killed refills, and few codes to a killed create pod',
     async () => {
       const seed = printSeed('pool faults')
-      const { blocks } = await refillRounds({ machines, rounds: 2, seed, cutRatio: 0 })
+      const { blocks } = await refillRounds({ machines, rounds: 2, seed, resetRatio: 0 })
       expect(blocks).toBeGreaterThan(0)
       await killCreatePods({ machines, kills: 1, seed })
     },
@@ -184,33 +184,33 @@ describe('a pool of codes', () => {
 })
 
 test(
-  'two of three nodes down: resolved links still redirect, no false 404, and everything recovers',
+  'resolved links redirect while two of three nodes are down, and the service returns no false 404',
   async () => {
     const seed = printSeed('two-down')
     const sum = await killTwoNodes({ machines, links: LINKS, seed })
-    expect(sum.createsRefused).toBe(6)
-    expect(sum.unseenRedirects + sum.unseenRefusals).toBe(2 * LINKS)
-    expect(sum.foundOnReplica).toBe(2 * LINKS)
+    expect(sum.createsRejected).toBe(6)
+    expect(sum.unresolvedRedirects + sum.unresolvedRejections).toBe(2 * LINKS)
+    expect(sum.redirectedFromReplica).toBe(2 * LINKS)
     expect(sum.missed).toBe(2 * LINKS)
   },
   TEST_MS_MAX,
 )
 
 test(
-  'two of three nodes hang: creates time out, then are rejected without waiting, then recover',
+  'creates time out while two of three nodes hang, are then rejected immediately, and recover',
   async () => {
-    const { firstMsMax, knownMsMax, recoveryMs } = await hangTwoNodes(machines, 'h')
+    const { firstMsMax, fastMsMax, recoveryMs } = await hangTwoNodes(machines, 'h')
     process.stdout.write(
       `two nodes hang: rejected after at most ${String(firstMsMax)} ms, ` +
-        `then ${String(knownMsMax)} ms; recovered after ${String(recoveryMs)} ms\n`,
+        `then ${String(fastMsMax)} ms; recovered after ${String(recoveryMs)} ms\n`,
     )
-    expect(knownMsMax).toBeLessThan(firstMsMax)
+    expect(fastMsMax).toBeLessThan(firstMsMax)
   },
   TEST_MS_MAX,
 )
 
 test(
-  'all nodes killed at once: no acknowledged link is lost, and no alias is claimed twice',
+  'the service loses no acknowledged link and claims no alias twice after all nodes are killed',
   async () => {
     expect(await killAllNodes(machines, 'crash')).toBeGreaterThan(0)
   },

@@ -1,5 +1,5 @@
-// Counters in Redis while Redis is unavailable, hangs, dies, loses its data, is full or has foreign
-// keys: a call is decided or fails with StoreError within its deadline, and succeeds once Redis has
+// Counters while Redis is unavailable, hangs, is killed, loses its data, is full or has foreign
+// keys: calls are decided or fail with StoreError within their deadline, and succeed once Redis has
 // recovered.
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { algorithms } from '../../../src/limits/algorithms.ts'
@@ -18,7 +18,7 @@ import { waitFor } from '../../kit/wait-for.ts'
 import { watchPauses } from '../../kit/watch-pauses.ts'
 
 const TIMEOUT_MS = 300
-/** Five times the promised recovery time of one second. */
+/** Five times the recovery time of one second. */
 const RECOVERY_MS_MAX = 5000
 
 let server: RedisServer
@@ -27,8 +27,8 @@ beforeAll(async () => {
 }, 600_000)
 afterAll(() => server.close())
 
-describe('Redis unavailable', () => {
-  test('at the start: calls fail at once; they succeed as soon as Redis is up', async () => {
+describe('calls', () => {
+  test('fail immediately if Redis is down at the start, and succeed once it is up', async () => {
     const port = await freePort()
     const { store, events } = createStore(port)
     const pauses = watchPauses()
@@ -46,7 +46,7 @@ describe('Redis unavailable', () => {
     await started.close()
   })
 
-  test('hung: calls fail within their deadline; they succeed once Redis resumes', async () => {
+  test('fail within their deadline while Redis hangs, and succeed once it resumes', async () => {
     const { store } = await openReadyStore(server.port, { timeoutMs: TIMEOUT_MS })
     server.stop()
     const { error, tookMs } = await failureOf(store.consume([newCount()]))
@@ -58,21 +58,21 @@ describe('Redis unavailable', () => {
     store.close()
   })
 
-  test('hung: the number of calls in flight is bounded', async () => {
+  test('in flight are bounded while Redis hangs', async () => {
     const { store } = await openReadyStore(server.port, { timeoutMs: 1000 })
     server.stop()
     const count = newCount()
     const calls = Array.from({ length: CALLS_IN_FLIGHT_MAX }, () => store.consume([count]))
     const settled = Promise.allSettled(calls)
     const { error } = await failureOf(store.consume([count]))
-    expect(error.message).toBe(`${String(CALLS_IN_FLIGHT_MAX)} calls wait for Redis already`)
+    expect(error.message).toBe(`${String(CALLS_IN_FLIGHT_MAX)} calls are already waiting for Redis`)
     expect((await settled).every(({ status }) => status === 'rejected')).toBe(true)
     server.resume()
     await timeToRecovery(store)
     store.close()
   })
 
-  test('killed and restarted empty: the script is sent with the next call', async () => {
+  test('send the script to a Redis that was killed and restarted empty', async () => {
     const { store } = await openReadyStore(server.port)
     await consumeOne(store, newCount())
     await server.kill()
@@ -82,7 +82,7 @@ describe('Redis unavailable', () => {
     store.close()
   })
 
-  test('a flushed script is sent with the next call, and no call fails', async () => {
+  test('send the script after it was flushed, and none fails', async () => {
     const { store } = await openReadyStore(server.port)
     const client = clientOf(server.port)
     const count = newCount()
@@ -94,15 +94,13 @@ describe('Redis unavailable', () => {
     store.close()
   })
 
-  test('closed: calls fail', async () => {
+  test('fail after the store is closed', async () => {
     const { store } = await openReadyStore(server.port)
     store.close()
     expect((await failureOf(store.consume([newCount()]))).error.outcome).toBe('not-done')
   })
-})
 
-describe('Redis returning errors', () => {
-  test('out of memory: calls fail, reads without a hit succeed', async () => {
+  test('fail while Redis is out of memory, except for reads without a hit', async () => {
     const full = await startRedis(['--maxmemory', '1', '--maxmemory-policy', 'noeviction'])
     const { store } = await openReadyStore(full.port)
     const count = newCount()
@@ -114,7 +112,7 @@ describe('Redis returning errors', () => {
     await full.close()
   })
 
-  test('demoted to a replica: calls fail; they succeed once it is a master', async () => {
+  test('fail while Redis is a replica, and succeed once it is a master', async () => {
     const client = clientOf(server.port)
     const { store, events } = await openReadyStore(server.port)
     await client.replicaof('127.0.0.1', await freePort())
@@ -128,11 +126,11 @@ describe('Redis returning errors', () => {
   })
 })
 
-describe('keys', () => {
+describe('the store', () => {
   const foreign = ['string', 'numbers', 'long', 'list', 'hash']
   const cases = algorithms.flatMap(({ name }) => foreign.map((kind) => [name, kind] as const))
 
-  test.each(cases)('%s: a foreign %s under its key counts as zero', async (name, kind) => {
+  test.each(cases)('counts from zero: %s with a foreign %s under its key', async (name, kind) => {
     const { store } = await openReadyStore(server.port)
     const client = clientOf(server.port)
     const count = newCount(name)
@@ -150,7 +148,7 @@ describe('keys', () => {
     store.close()
   })
 
-  test('every key expires, and a read without a hit creates none', async () => {
+  test('sets an expiry on every key, and creates none for a read without a hit', async () => {
     const client = clientOf(server.port)
     await client.flushall()
     const { store } = await openReadyStore(server.port)
@@ -170,7 +168,7 @@ describe('keys', () => {
     store.close()
   })
 
-  test('calls of one turn share a script call; three replicas share the count', async () => {
+  test('combines the calls of one turn in a script call; replicas share the count', async () => {
     const client = clientOf(server.port)
     await client.config('RESETSTAT')
     const stores = await Promise.all([1, 2, 3].map(() => openReadyStore(server.port)))
@@ -188,7 +186,7 @@ describe('keys', () => {
 })
 
 test.each(algorithms.map(({ name }) => name))(
-  '%s: the clock is that of Redis, whatever the clock of a replica',
+  '%s uses the clock of Redis, regardless of the clock of a replica',
   async (name) => {
     const { store } = await openReadyStore(server.port)
     const count = newCount(name)

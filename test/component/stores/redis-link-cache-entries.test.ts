@@ -1,4 +1,4 @@
-// Entries of the link cache in a real Redis: corrupt, foreign and older ones are dropped and
+// Entries of the link cache in a real Redis: corrupt, foreign and older entries are dropped and
 // counted, and their readers fill the cache from the store.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { encodeEntry, type InvalidReason } from '../../../src/stores/redis/link-cache-entry.ts'
@@ -37,24 +37,27 @@ describe('an entry in Redis', () => {
     ["another code's entry", 'code', () => Buffer.from(encodeEntry('other', target))],
     ["version 1's target", 'version', () => Buffer.from(`1T ${target.longUrl}`)],
     ["version 1's negative entry", 'version', () => Buffer.from('1N')],
-  ])('%s is dropped and counted, and its reader may fill the cache', async (_, reason, corrupt) => {
-    const opened = await openReadyCache(url, tolerant)
-    const client = clientOf(server.port)
-    const code = newCode()
-    await store(opened, code)
-    const whole = await client.getBuffer(`curtail:link:1:${code}`)
-    await client.set(`curtail:link:1:${code}`, corrupt(whole ?? Buffer.alloc(0)))
-    const lease = await leaseFor(opened, code)
-    expect(await opened.cache.lookUp(code)).toEqual({ kind: 'unknown', lease: undefined })
-    const { values } = await opened.metrics.linkCacheInvalidEntries.get()
-    expect(values).toEqual([{ labels: { reason }, value: 1 }])
-    expect(await opened.cache.fill({ code, lease, target, nowMs: Date.now() })).toBe(true)
-    expect(await opened.cache.lookUp(code)).toEqual({ kind: 'hit', target })
-    client.disconnect()
-    await opened.cache.close()
-  })
+  ])(
+    'that is %s is dropped and counted, and its reader may fill the cache',
+    async (_, reason, corrupt) => {
+      const opened = await openReadyCache(url, tolerant)
+      const client = clientOf(server.port)
+      const code = newCode()
+      await store(opened, code)
+      const whole = await client.getBuffer(`curtail:link:1:${code}`)
+      await client.set(`curtail:link:1:${code}`, corrupt(whole ?? Buffer.alloc(0)))
+      const lease = await leaseFor(opened, code)
+      expect(await opened.cache.lookUp(code)).toEqual({ kind: 'unknown', lease: undefined })
+      const { values } = await opened.metrics.linkCacheInvalidEntries.get()
+      expect(values).toEqual([{ labels: { reason }, value: 1 }])
+      expect(await opened.cache.fill({ code, lease, target, nowMs: Date.now() })).toBe(true)
+      expect(await opened.cache.lookUp(code)).toEqual({ kind: 'hit', target })
+      client.disconnect()
+      await opened.cache.close()
+    },
+  )
 
-  test('one of 50 concurrent readers of an invalid entry gets a valid lease', async () => {
+  test('that is invalid is refilled by one of 50 concurrent readers', async () => {
     const opened = await openReadyCache(url, tolerant)
     const client = clientOf(server.port)
     const code = newCode()
@@ -68,7 +71,7 @@ describe('an entry in Redis', () => {
     await opened.cache.close()
   })
 
-  test('many invalid entries are one log line, and entries of older versions none', async () => {
+  test('that is invalid is logged, once for many, and not if its version is older', async () => {
     const opened = await openReadyCache(url, tolerant)
     const client = clientOf(server.port)
     for (const value of ['1N', '1T https://example.com/', ...Array.from('broken')]) {
@@ -81,7 +84,7 @@ describe('an entry in Redis', () => {
     await opened.cache.close()
   })
 
-  test('a foreign list is a miss without a lease until it is invalidated', async () => {
+  test('that is a foreign list is a miss without a lease until it is invalidated', async () => {
     const opened = await openReadyCache(url, tolerant)
     const client = clientOf(server.port)
     const code = newCode()
@@ -93,7 +96,7 @@ describe('an entry in Redis', () => {
     await opened.cache.close()
   })
 
-  test('every key expires, and an entry is small', async () => {
+  test('expires and is small', async () => {
     const opened = await openReadyCache(url, tolerant)
     const client = clientOf(server.port)
     await client.flushall()
@@ -110,7 +113,7 @@ describe('an entry in Redis', () => {
     await opened.cache.close()
   })
 
-  test('the reads of one event-loop turn share commands of a bounded number of keys', async () => {
+  test('is read by a command that several reads of one event-loop turn share', async () => {
     const opened = await openReadyCache(url, tolerant)
     const client = clientOf(server.port)
     const code = newCode()

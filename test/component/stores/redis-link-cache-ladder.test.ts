@@ -1,5 +1,5 @@
-// Redirects, creates and changes by several pods that share a real Redis, while it is stopped,
-// killed and flushed: every response stays correct. The store is in memory, with delays.
+// Redirects, creates and changes by several pods that share a Redis, which is stopped, killed and
+// flushed: every response stays correct. The store is in memory, with delays.
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { createLinkFinder, type LinkFinder } from '../../../src/resolve/find-link.ts'
 import { decideRedirect } from '../../../src/links/decide-redirect.ts'
@@ -24,7 +24,7 @@ import { waitFor } from '../../kit/wait-for.ts'
 const TEST_MS_MAX = 60_000
 const ROUNDS = 60
 const READERS = 20
-/** A change takes effect on every pod within this time. */
+/** The bound of the contract: a change takes effect on every pod within this time. */
 const CHANGE_MS_MAX = 5000
 
 let server: RedisServer
@@ -106,7 +106,7 @@ async function openCreatePod(port = server.port) {
 }
 
 test(
-  `a fresh link redirects at once on both pods, ${String(READERS)} readers racing the create`,
+  `a fresh link redirects immediately on both pods while ${String(READERS)} readers race`,
   async () => {
     const pods = [await openRedirectPod(), await openRedirectPod()]
     const createPod = await openCreatePod()
@@ -168,7 +168,7 @@ test(
 )
 
 test(
-  'stopped during a create: the 201 does not wait; the entry is invalidated once Redis resumes',
+  'a create does not wait for a stopped Redis, and invalidates the entry once Redis resumes',
   async () => {
     const pod = await openRedirectPod()
     const createPod = await openCreatePod()
@@ -214,7 +214,7 @@ test(
 )
 
 test(
-  'a change that the cache cannot confirm is not acknowledged, and is invalidated afterwards',
+  'a change that the cache cannot confirm is rejected, and its entry is invalidated later',
   async () => {
     const pod = await openRedirectPod() // reaches the cache, unlike the create pod
     const createPod = await openCreatePod(proxy.port)
@@ -238,7 +238,7 @@ test(
   async () => {
     const [connected, partitioned] = [await openRedirectPod(), await openRedirectPod(proxy.port)]
     const createPod = await openCreatePod()
-    await proxy.refuse()
+    await proxy.stopListening()
     const code = freshCode()
     expect(await Promise.all([connected(code), partitioned(code)])).toEqual([404, 404])
     await createPod.create(code)

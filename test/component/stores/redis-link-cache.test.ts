@@ -1,5 +1,5 @@
-// The link cache on a Redis that is unavailable, hangs, dies, loses its data or is a replica: a
-// call fails with StoreError within its deadline, and succeeds once Redis has recovered.
+// The link cache while Redis is unavailable, hangs, is killed, loses its data or is a replica:
+// calls fail with StoreError within their deadline, and succeed once Redis has recovered.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { StoreError } from '../../../src/resilience/store-error.ts'
 import {
@@ -65,8 +65,8 @@ async function failuresOf({ metrics }: OpenedCache): Promise<Record<string, numb
   return Object.fromEntries(values.map(({ labels, value }) => [String(labels.reason), value]))
 }
 
-describe('Redis unavailable', () => {
-  test('at the start: calls fail at once; they succeed as soon as Redis is up', async () => {
+describe('calls', () => {
+  test('fail immediately if Redis is down at the start, and succeed once it is up', async () => {
     const port = await freePort()
     const opened = openCache(`redis://127.0.0.1:${String(port)}`)
     const { error, tookMs } = await failureOf(opened.cache.lookUp('code'))
@@ -81,7 +81,7 @@ describe('Redis unavailable', () => {
     await started.close()
   })
 
-  test('hung: calls fail within their deadline, then at once until Redis resumes', async () => {
+  test('fail within their deadline while Redis hangs, and then immediately', async () => {
     const opened = await openReadyCache(url)
     const code = newCode()
     await store(opened, code)
@@ -107,7 +107,7 @@ describe('Redis unavailable', () => {
     await opened.cache.close()
   })
 
-  test('hung: the number of calls in flight is bounded', async () => {
+  test('in flight are bounded while Redis hangs', async () => {
     const opened = await openReadyCache(url)
     server.stop()
     try {
@@ -117,7 +117,7 @@ describe('Redis unavailable', () => {
       const settled = Promise.allSettled(calls)
       const { error } = await failureOf(opened.cache.invalidate('code'))
       expect(error.message).toBe(
-        `${String(COMMANDS_IN_FLIGHT_MAX)} commands wait for the link cache already`,
+        `${String(COMMANDS_IN_FLIGHT_MAX)} commands are already waiting for the link cache`,
       )
       expect((await settled).every(({ status }) => status === 'rejected')).toBe(true)
     } finally {
@@ -127,7 +127,7 @@ describe('Redis unavailable', () => {
     await opened.cache.close()
   })
 
-  test('killed and restarted empty: leases are lost, the next call sends the script', async () => {
+  test('send the script to a Redis that was restarted empty, which has no leases', async () => {
     const opened = await openReadyCache(url, tolerant)
     const code = newCode()
     expect(await store(opened, newCode())).toBe(true)
@@ -141,7 +141,7 @@ describe('Redis unavailable', () => {
     await opened.cache.close()
   })
 
-  test('flushed before an entry is filled: the fill is rejected', async () => {
+  test('that fill an entry are rejected if Redis was flushed before', async () => {
     const opened = await openReadyCache(url, tolerant)
     const client = clientOf(server.port)
     const code = newCode()
@@ -154,7 +154,7 @@ describe('Redis unavailable', () => {
     await opened.cache.close()
   })
 
-  test('demoted to a replica: the circuit breaker is open until it is a master', async () => {
+  test('open the circuit breaker if Redis is a replica, until it is a master', async () => {
     const replica = await startRedis()
     const opened = await openReadyCache(`redis://127.0.0.1:${String(replica.port)}`)
     const client = clientOf(replica.port)
@@ -176,7 +176,7 @@ describe('Redis unavailable', () => {
     await replica.close()
   })
 
-  test('full: nothing is cached, and a read fails with StoreError', async () => {
+  test('cache nothing if Redis is full, and reads fail with StoreError', async () => {
     const full = await startRedis(['--maxmemory', '1', '--maxmemory-policy', 'noeviction'])
     const opened = openCache(`redis://127.0.0.1:${String(full.port)}`, tolerant)
     await waitFor('the cache', () => isAvailable(opened.cache))
@@ -186,7 +186,7 @@ describe('Redis unavailable', () => {
     await full.close()
   })
 
-  test('closed: calls fail', async () => {
+  test('fail after the cache is closed', async () => {
     const opened = await openReadyCache(url)
     await opened.cache.close()
     await expect(opened.cache.lookUp('code')).rejects.toBeInstanceOf(StoreError)
@@ -194,7 +194,7 @@ describe('Redis unavailable', () => {
 })
 
 test(
-  'behind Sentinel the new master is used after a failover',
+  'the cache uses the new master of Sentinel after a failover',
   async () => {
     const { master, sentinel, close } = await startSentinel()
     const opened = await openReadyCache(
@@ -214,7 +214,7 @@ test(
 )
 
 test(
-  'over TLS, with a certificate of our own, a user and a password',
+  'the cache connects over TLS with a self-signed certificate, a user and a password',
   async () => {
     const { cert, key, close } = await createCertificate()
     const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert]

@@ -1,5 +1,5 @@
-// The script that Redis runs decides like the algorithms in TypeScript, step by step over random
-// histories: the same decisions, the same state and the same expiry, whatever the clock does.
+// The script that Redis runs decides like the algorithms in TypeScript, at each step of random
+// histories: the same decisions, state and expiry, also when the clock jumps.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import type { Redis } from 'ioredis'

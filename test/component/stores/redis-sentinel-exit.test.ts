@@ -1,5 +1,5 @@
-// A process that was connected through Sentinel exits when it has closed its connection, whatever
-// the state of the sentinel, and writes nothing to stderr.
+// A process that was connected through Sentinel exits when it has closed its connection, regardless
+// of the state of the sentinel, and prints nothing to stderr.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 /** Five times the target for a connection to close; the driver alone takes 2 s. */
 const EXIT_MS_MAX = 1000
 
-/** Connects, prints the events of the connection, and closes it when its stdin ends. */
+/** Connects, prints the events of the connection, and closes it when its stdin is closed. */
 const code = `
 import { connectRedis } from '../src/stores/redis/connection.ts'
 const print = (event: string) => () => { process.stdout.write(event + '\\n') }
@@ -51,7 +51,7 @@ test.each<[string, (printed: (events: string) => Promise<void>) => Promise<void>
     },
   ],
   ['was killed', () => topology.sentinel.kill()],
-])('behind a sentinel that %s', async (_, inject) => {
+])('a process exits behind a sentinel that %s', async (_, inject) => {
   const flags = ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript']
   const args = [...flags, '--eval', code, String(topology.sentinel.port)]
   const child = spawn(process.execPath, args, { cwd: root, stdio: 'pipe' })

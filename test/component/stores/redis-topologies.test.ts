@@ -1,5 +1,5 @@
-// Counters on a Redis Cluster, behind Sentinel, over TLS with passwords, on a unix socket, and with
-// a separate Redis for limits per second.
+// The counters on a Redis Cluster, behind Sentinel, over TLS with passwords, on a Unix socket, and
+// with a separate Redis for limits per second.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ async function openFrom(env: Record<string, string>) {
 }
 
 test(
-  'on a Cluster a call is sent to each slot; a denied call is refunded on the other slots',
+  'the store sends a call to each slot of a Cluster; a denied call is refunded on the other slots',
   async () => {
     const nodes = await startCluster()
     const list = nodes.map(({ port }) => `127.0.0.1:${String(port)}`).join(',')
@@ -79,7 +79,7 @@ test(
 )
 
 test(
-  'behind Sentinel the new master is used after a failover',
+  'the store uses the new master of Sentinel after a failover',
   async () => {
     const { master, sentinel, close } = await startSentinel()
     const url = `master,127.0.0.1:${String(sentinel.port)}`
@@ -101,7 +101,7 @@ test(
 )
 
 test(
-  'over TLS, with a certificate of our own, a user and a password',
+  'the store connects over TLS with a self-signed certificate, a user and a password',
   async () => {
     const { cert, key, close } = await createCertificate()
     const files = ['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', cert]
@@ -148,7 +148,7 @@ test(
 )
 
 test(
-  'limits per second have a separate Redis, here on a unix socket',
+  'the store counts limits per second in a separate Redis, here on a Unix socket',
   async () => {
     const dir = await mkdtemp(join(tmpdir(), 'curtail-socket-'))
     const socket = join(dir, 'redis.sock')

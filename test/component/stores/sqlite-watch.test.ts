@@ -1,4 +1,4 @@
-// The events of the standalone database: of write groups, of reads and of its writer's stop.
+// The events of the standalone database: of write groups, of reads and of its writer thread.
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -15,16 +15,16 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
-/** A database, what it has told since it was last asked, and another connection to meddle. */
-async function watched() {
+/** Opens a database, which records its events, and another connection to inject faults. */
+async function openWatched() {
   const dataDir = await createTempFolder()
   cleanUps.push(() => rm(dataDir, { recursive: true }))
-  const told: string[] = []
+  const events: string[] = []
   const db = await openDatabase(dataDir, createMetrics(), {
-    succeeded: (side) => told.push(`${side} worked`),
-    failed: (side, reason) => told.push(`${side} failed: ${reason}`),
-    writerStopped: (error) => told.push(`ended: ${error.message}`),
-    tightened: ({ path }) => told.push(`tightened: ${path}`),
+    succeeded: (side) => events.push(`${side} succeeded`),
+    failed: (side, reason) => events.push(`${side} failed: ${reason}`),
+    writerStopped: (error) => events.push(`writer stopped: ${error.message}`),
+    tightened: ({ path }) => events.push(`tightened: ${path}`),
   })
   cleanUps.push(() => db.close())
   const other = new DatabaseSync(join(dataDir, 'curtail.db'))
@@ -32,43 +32,43 @@ async function watched() {
     other.close()
   })
   const links = createSqliteLinkStore(db)
-  return { db, links, other, toldSince: () => told.splice(0) }
+  return { db, links, other, takeEvents: () => events.splice(0) }
 }
 
-test('a failed group is reported, and only a group that writes reports a success', async () => {
-  const { links, other, toldSince } = await watched()
+test('the database reports a failed group, and a success only of a group that writes', async () => {
+  const { links, other, takeEvents } = await openWatched()
   const link = sampleLink()
   other.exec('BEGIN IMMEDIATE')
   await expect(links.insertIfAbsent(link)).rejects.toMatchObject({ outcome: 'not-done' })
-  expect(toldSince()).toEqual(['write failed: database is locked'])
+  expect(takeEvents()).toEqual(['write failed: database is locked'])
   other.exec('ROLLBACK')
   await links.readSerial(link.code)
-  expect(toldSince()).toEqual([])
+  expect(takeEvents()).toEqual([])
   await links.insertIfAbsent(link)
-  expect(toldSince()).toEqual(['write worked'])
+  expect(takeEvents()).toEqual(['write succeeded'])
   await links.insertIfAbsent(link)
-  expect(toldSince()).toEqual([])
+  expect(takeEvents()).toEqual([])
 })
 
-test('a failed read is reported, and then a successful one', async () => {
-  const { links, other, toldSince } = await watched()
-  other.exec('ALTER TABLE links RENAME TO gone')
+test('the database reports a failed read and then a successful one', async () => {
+  const { links, other, takeEvents } = await openWatched()
+  other.exec('ALTER TABLE links RENAME TO unreadable')
   const read = links.find('any')
   await expect(read).rejects.toMatchObject({ name: 'StoreError', outcome: 'not-done' })
-  expect(toldSince()).toEqual(['read failed: no such table: links'])
-  other.exec('ALTER TABLE gone RENAME TO links')
+  expect(takeEvents()).toEqual(['read failed: no such table: links'])
+  other.exec('ALTER TABLE unreadable RENAME TO links')
   await links.find('any')
-  expect(toldSince()).toEqual(['read worked'])
+  expect(takeEvents()).toEqual(['read succeeded'])
 })
 
 test('a probe reports both sides, and never throws', async () => {
-  const { db, other, toldSince } = await watched()
+  const { db, other, takeEvents } = await openWatched()
   other.exec(
     `INSERT INTO code_pools (pool, pool_number, minted, claimed, secret_fingerprint)
      VALUES ('p', 0, 3, 2, 'f')`,
   )
   await db.probe()
-  expect(toldSince().sort()).toEqual(['read worked', 'write worked'])
+  expect(takeEvents().sort()).toEqual(['read succeeded', 'write succeeded'])
   expect(other.prepare('SELECT minted, claimed FROM code_pools').get()).toEqual({
     minted: 3,
     claimed: 2,
@@ -76,13 +76,13 @@ test('a probe reports both sides, and never throws', async () => {
   other.exec('BEGIN IMMEDIATE')
   await db.probe()
   other.exec('ROLLBACK')
-  expect(toldSince().sort()).toEqual(['read worked', 'write failed: database is locked'])
+  expect(takeEvents().sort()).toEqual(['read succeeded', 'write failed: database is locked'])
 })
 
-test('a requested close is not reported', async () => {
-  const { db, toldSince } = await watched()
+test('the database does not report a requested close', async () => {
+  const { db, takeEvents } = await openWatched()
   await db.close()
   await new Promise((resolve) => setImmediate(resolve))
-  expect(toldSince()).toEqual([])
-  cleanUps.splice(1, 1) // it is closed
+  expect(takeEvents()).toEqual([])
+  cleanUps.splice(1, 1) // the database is closed
 })

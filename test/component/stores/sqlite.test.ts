@@ -1,5 +1,5 @@
-// The standalone database beyond the contract of the stores: durability, the lock of the folder,
-// the writes that share a transaction, and the data after a disk fault or a kill.
+// What the standalone database does beyond the contract of the stores: durability, the lock of the
+// folder, writes that share a transaction, and recovery from a full disk and from a kill.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
@@ -41,8 +41,8 @@ async function opened(dataDir: string, metrics: Metrics = createMetrics()): Prom
   return db
 }
 
-/** Why the folder cannot be opened; closes it where it can. */
-async function refusal(dataDir: string): Promise<unknown> {
+/** The error of opening the database; undefined if it can be opened. */
+async function openError(dataDir: string): Promise<unknown> {
   try {
     await (await openDatabase(dataDir, createMetrics())).close()
     return undefined
@@ -51,8 +51,8 @@ async function refusal(dataDir: string): Promise<unknown> {
   }
 }
 
-/** Another connection to the same file, to bring about what the store must bear. */
-function meddler(dataDir: string): DatabaseSync {
+/** Opens another connection to the same file, to inject faults. */
+function openOther(dataDir: string): DatabaseSync {
   const db = new DatabaseSync(join(dataDir, 'curtail.db'))
   cleanUps.push(() => {
     if (db.isOpen) db.close()
@@ -60,30 +60,30 @@ function meddler(dataDir: string): DatabaseSync {
   return db
 }
 
-/** Starts sqlite-child.ts; `limit` = the largest file it may write, in blocks of `ulimit -f`. */
+/** Starts sqlite-child.ts; `limit` = the size limit of its files, in blocks of `ulimit -f`. */
 function startChild(dataDir: string, task: string, limit?: number) {
   const command = [process.execPath, program, dataDir, task]
   const args = ['-c', `ulimit -f ${String(limit ?? 'unlimited')}; exec "$@"`, 'sh', ...command]
   const child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] })
   const lines: string[] = []
   const reader = createInterface(child.stdout).on('line', (line) => lines.push(line))
-  let complaint = ''
-  child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()))
-  const ended = once(child, 'close')
+  let errors = ''
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
+  const exited = once(child, 'close')
   cleanUps.push(() => child.kill('SIGKILL'))
   return {
     lines,
-    ended,
+    exited,
     kill: async () => {
       child.kill('SIGKILL')
-      await ended
+      await exited
     },
-    /** Waits until it has said `count` lines; fails with its complaint where it ends before. */
-    untilLines: async (count: number) => {
+    /** Waits until it has printed `count` lines. Throws with its stderr if it exits before. */
+    waitForLines: async (count: number) => {
       while (lines.length < count) {
         const line = once(reader, 'line')
-        const how = await Promise.race([line, ended.then(() => 'ended')])
-        if (how === 'ended') throw new Error(`the child ended: ${complaint}`)
+        const event = await Promise.race([line, exited.then(() => 'exited')])
+        if (event === 'exited') throw new Error(`the child exited: ${errors}`)
       }
     },
   }
@@ -106,22 +106,22 @@ test('stored data is present after the folder is reopened', async () => {
   await insertSecretIfAbsent(first, 'code', new Uint8Array([1, 2, 3]))
   await first.close()
 
-  const again = await opened(dataDir)
-  expect(await createSqliteLinkStore(again).find(link.code)).toEqual(link)
-  const intents = createSqliteIntentStore(again, () => 1000)
+  const second = await opened(dataDir)
+  expect(await createSqliteLinkStore(second).find(link.code)).toEqual(link)
+  const intents = createSqliteIntentStore(second, () => 1000)
   expect(await intents.readSerial('k')).toEqual({ ...intent, createdAtMs: 1000 })
-  const codesAgain = createSqliteCodeStore(again)
-  expect(await codesAgain.readPoolSerial('p')).toEqual(pool)
-  expect(await codesAgain.readBlock({ pool: 'p', seq: 1 })).toEqual(['abcdefg'])
-  expect([...(await insertSecretIfAbsent(again, 'code', new Uint8Array([9])))]).toEqual([1, 2, 3])
+  const storedCodes = createSqliteCodeStore(second)
+  expect(await storedCodes.readPoolSerial('p')).toEqual(pool)
+  expect(await storedCodes.readBlock({ pool: 'p', seq: 1 })).toEqual(['abcdefg'])
+  expect([...(await insertSecretIfAbsent(second, 'code', new Uint8Array([9])))]).toEqual([1, 2, 3])
 })
 
-test('a folder in use is rejected, and usable once its process is killed', async () => {
+test('a folder in use is rejected, and can be opened once its process is killed', async () => {
   const dataDir = await folder()
   const holder = startChild(dataDir, 'hold')
-  await holder.untilLines(1)
+  await holder.waitForLines(1)
   const message = `DATA_DIR ${dataDir} is in use by another process`
-  expect(await refusal(dataDir)).toEqual(new OperatorError(message))
+  expect(await openError(dataDir)).toEqual(new OperatorError(message))
   await holder.kill()
   await opened(dataDir)
 })
@@ -129,27 +129,27 @@ test('a folder in use is rejected, and usable once its process is killed', async
 test('a database of a newer version is rejected and not changed', async () => {
   const dataDir = await folder()
   await (await openDatabase(dataDir, createMetrics())).close()
-  const other = meddler(dataDir)
+  const other = openOther(dataDir)
   other.exec('PRAGMA user_version = 999')
   other.close()
   for (let i = 0; i < 2; i++) {
     const newer = expect.stringMatching(/newer version of Curtail/)
-    expect(await refusal(dataDir)).toMatchObject({ name: 'OperatorError', message: newer })
+    expect(await openError(dataDir)).toMatchObject({ name: 'OperatorError', message: newer })
   }
-  expect(meddler(dataDir).prepare('PRAGMA user_version').get()?.['user_version']).toBe(999)
+  expect(openOther(dataDir).prepare('PRAGMA user_version').get()?.['user_version']).toBe(999)
 })
 
-test('a file that is no database, or no folder, is rejected with an error', async () => {
+test('a file that is not a database, or not a folder, is rejected with an error', async () => {
   const dataDir = await folder()
-  await writeFile(join(dataDir, 'curtail.db'), 'no database, but 100 bytes of text. '.repeat(9))
+  await writeFile(join(dataDir, 'curtail.db'), 'not a database, but many bytes. '.repeat(9))
   const unusable = expect.stringMatching(/^DATA_DIR .* cannot be used/)
-  expect(await refusal(dataDir)).toMatchObject({ name: 'OperatorError', message: unusable })
+  expect(await openError(dataDir)).toMatchObject({ name: 'OperatorError', message: unusable })
   const file = join(dataDir, 'file')
   await writeFile(file, '')
-  expect(await refusal(file)).toMatchObject({ name: 'OperatorError', message: unusable })
+  expect(await openError(file)).toMatchObject({ name: 'OperatorError', message: unusable })
 })
 
-test('500 writes of one turn share one transaction', async () => {
+test('500 writes of one event-loop turn share one transaction', async () => {
   const metrics = createMetrics()
   const links = createSqliteLinkStore(await opened(await folder(), metrics))
   const given = samples(500)
@@ -166,7 +166,7 @@ test('writes are applied in the order of their calls', async () => {
   const links = createSqliteLinkStore(await opened(await folder()))
   const link = sampleLink()
   const { code } = link
-  const [, disabled, enabled, erased, seen] = await Promise.all([
+  const [, disabled, enabled, erased, read] = await Promise.all([
     links.insertIfAbsent(link),
     links.setDisabled({ code, disabledAtMs: 5 }),
     links.setDisabled({ code, disabledAtMs: null }),
@@ -174,7 +174,7 @@ test('writes are applied in the order of their calls', async () => {
     links.readSerial(code),
   ])
   expect([disabled?.disabledAtMs, enabled?.disabledAtMs]).toEqual([5, null])
-  expect(seen).toEqual(erased)
+  expect(read).toEqual(erased)
 })
 
 test('close() resolves after the pending writes; later writes are rejected', async () => {
@@ -185,10 +185,10 @@ test('close() resolves after the pending writes; later writes are rejected', asy
   const writes = Promise.all(given.map((link) => links.insertIfAbsent(link)))
   await db.close()
   expect(await writes).toEqual(given.map(({ writerId }) => writerId))
-  const late = links.insertIfAbsent(sampleLink())
-  await expect(late).rejects.toMatchObject({ name: 'StoreError', outcome: 'not-done' })
-  const again = createSqliteLinkStore(await opened(dataDir))
-  for (const link of given) expect(await again.find(link.code)).toEqual(link)
+  const afterClose = links.insertIfAbsent(sampleLink())
+  await expect(afterClose).rejects.toMatchObject({ name: 'StoreError', outcome: 'not-done' })
+  const reopened = createSqliteLinkStore(await opened(dataDir))
+  for (const link of given) expect(await reopened.find(link.code)).toEqual(link)
 })
 
 test('a failed transaction fails its whole group, and the next one succeeds', async () => {
@@ -196,15 +196,15 @@ test('a failed transaction fails its whole group, and the next one succeeds', as
   const links = createSqliteLinkStore(await opened(dataDir))
   const stored = sampleLink()
   await links.insertIfAbsent(stored)
-  meddler(dataDir).exec(
+  openOther(dataDir).exec(
     `CREATE TRIGGER breaks BEFORE INSERT ON links WHEN NEW.short_code = 'break'
      BEGIN SELECT RAISE(FAIL, 'broken by the test'); END`,
   )
   const group = [...samples(5), sampleLink({ code: 'break' }), ...samples(5)]
-  const ends = await Promise.allSettled(group.map((link) => links.insertIfAbsent(link)))
-  for (const end of ends) {
-    expect(end).toMatchObject({ status: 'rejected', reason: { outcome: 'not-done' } })
-    expect((end as PromiseRejectedResult).reason).toBeInstanceOf(StoreError)
+  const results = await Promise.allSettled(group.map((link) => links.insertIfAbsent(link)))
+  for (const result of results) {
+    expect(result).toMatchObject({ status: 'rejected', reason: { outcome: 'not-done' } })
+    expect((result as PromiseRejectedResult).reason).toBeInstanceOf(StoreError)
   }
   for (const { code } of group) expect(await links.readSerial(code)).toBeUndefined()
   expect(await links.find(stored.code)).toEqual(stored)
@@ -212,43 +212,43 @@ test('a failed transaction fails its whole group, and the next one succeeds', as
   expect(await links.insertIfAbsent(next)).toBe(next.writerId)
 })
 
-test('while another connection holds the lock writes fail and reads succeed', async () => {
+test('writes fail and reads succeed while another connection has the lock', async () => {
   const dataDir = await folder()
   const links = createSqliteLinkStore(await opened(dataDir))
   const stored = sampleLink()
   await links.insertIfAbsent(stored)
-  const other = meddler(dataDir)
+  const other = openOther(dataDir)
   other.exec('BEGIN IMMEDIATE')
-  const refused = sampleLink()
-  await expect(links.insertIfAbsent(refused)).rejects.toBeInstanceOf(StoreError)
+  const rejected = sampleLink()
+  await expect(links.insertIfAbsent(rejected)).rejects.toBeInstanceOf(StoreError)
   expect(await links.find(stored.code)).toEqual(stored)
   other.exec('ROLLBACK')
-  expect(await links.insertIfAbsent(refused)).toBe(refused.writerId)
+  expect(await links.insertIfAbsent(rejected)).toBe(rejected.writerId)
 })
 
 test('a full disk fails writes, and loses or splits no group', async () => {
   const dataDir = await folder()
   const filling = startChild(dataDir, 'fill', 800)
-  await filling.ended
+  await filling.exited
   const { lines } = filling
   const failed = lines.find((line) => line.startsWith('failed')) ?? 'nothing failed'
   expect(failed).toMatch(/^failed \d+ unknown$/)
-  expect(lines).toContain('first there')
-  expect(lines.at(-1)).toMatch(/^again (unknown|stored)$/)
+  expect(lines).toContain('first present')
+  expect(lines.at(-1)).toMatch(/^retry (unknown|stored)$/)
   const acknowledged = lines.filter((line) => /^\d+-\d+$/.test(line))
   expect(acknowledged.length).toBeGreaterThan(10)
   const links = createSqliteLinkStore(await opened(dataDir))
   for (const code of acknowledged) expect(await links.find(code)).toBeDefined()
   const group = failed.split(' ')[1] ?? ''
   const reads = Array.from({ length: 10 }, (_, i) => links.find(`${group}-${String(i)}`))
-  const there = (await Promise.all(reads)).filter((link) => link !== undefined)
-  expect([0, 10]).toContain(there.length)
+  const found = (await Promise.all(reads)).filter((link) => link !== undefined)
+  expect([0, 10]).toContain(found.length)
 })
 
-test.each([1, 2, 3])('a kill, round %i, loses no write that was acknowledged', async (round) => {
+test.each([1, 2, 3])('a killed process loses no acknowledged write: round %i', async (round) => {
   const dataDir = await folder()
   const inserting = startChild(dataDir, 'insert')
-  await inserting.untilLines(200 * round)
+  await inserting.waitForLines(200 * round)
   await inserting.kill()
   const acknowledged = inserting.lines.filter((line) => /^\d-\d+$/.test(line))
   expect(acknowledged.length).toBeGreaterThanOrEqual(200 * round - 1)

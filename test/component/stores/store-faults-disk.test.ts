@@ -1,6 +1,6 @@
-// The standalone process on a disk that is full while it runs or at its start, with an unusable
-// folder, with a dead writer thread, and with a disk that hangs. The disk is a tmpfs in the mount
-// namespace of the process.
+// The standalone process on a disk that is full at its start or while it runs, or that hangs, in an
+// unusable folder, and with a stopped writer thread. The disk is a tmpfs in the mount namespace of
+// the process.
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,9 +14,9 @@ import { withinDeadline, waitFor } from '../../kit/wait-for.ts'
 import { watchPauses } from '../../kit/watch-pauses.ts'
 
 const TEST_MS_MAX = 60_000
-const REFUSAL_MS_MAX = 1000
+const REJECTION_MS_MAX = 1000
 const STOP_MS_MAX = 8000
-/** After so long a transaction is aborted: GROUP_MS_MAX of stores/sqlite/writer.ts. */
+/** A transaction is aborted after this time: GROUP_MS_MAX of stores/sqlite/writer.ts. */
 const GROUP_MS_MAX = 2500
 const MIB = 1 << 20
 const body = { long_url: 'https://example.com/' }
@@ -32,13 +32,13 @@ async function folder(): Promise<string> {
   return path
 }
 
-/** Runs a command with a tmpfs at `path`, in a namespace of its own: it ends with the process. */
+/** Runs a command with a tmpfs at `path`, in a mount namespace of its own. */
 function onSmallDisk(path: string, mib: number): string[] {
   const script = `mount -t tmpfs -o size=${mib}m tmpfs "$0" && exec "$@"`
   return ['unshare', '--map-root-user', '--mount', 'sh', '-c', script, path]
 }
 
-/** Writes until nothing more fits. */
+/** Fills the disk with a file. */
 async function fill(path: string): Promise<void> {
   for (let bytes = MIB; bytes >= 1; bytes = Math.floor(bytes / 2)) {
     const more = () => writeFile(path, Buffer.alloc(bytes), { flag: 'a' }).then(() => true)
@@ -61,67 +61,67 @@ async function started(options: { disk?: number; env?: Record<string, string> })
   })
   const linesOf = (msg: string) => service.log.filter((line) => line['msg'] === msg)
   const storeState = async () => {
-    const answer = await fetch(`${service.adminUrl}/readyz`)
-    const state = (await answer.json()) as { dependencies: Record<string, string> }
-    return [answer.status, state.dependencies['store']]
+    const response = await fetch(`${service.adminUrl}/readyz`)
+    const state = (await response.json()) as { dependencies: Record<string, string> }
+    return [response.status, state.dependencies['store']]
   }
   return { service, client, linesOf, storeState }
 }
 
-const NOTHING_STORED = 'The store is unavailable and stored nothing of the link: retry'
+const NOTHING_STORED = 'The store is unavailable, and the link was not stored: retry'
 const NOT_CONFIRMED =
   'The store did not confirm the link: ' +
   'retry with the same Idempotency-Key, which creates no second link'
 
-function expectRefusal(answer: RawResponse, detail = NOTHING_STORED): void {
-  const problem = jsonOf(answer)
+function expectRejection(response: RawResponse, detail = NOTHING_STORED): void {
+  const problem = jsonOf(response)
   const name = String(problem['type']).split('/').at(-1)
-  expect([answer.status, name]).toEqual([503, 'store-unavailable'])
+  expect([response.status, name]).toEqual([503, 'store-unavailable'])
   expect(problem['detail']).toBe(detail)
-  expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
+  expect(Number(headerOf(response, 'Retry-After'))).toBeGreaterThanOrEqual(1)
 }
 
 test(
-  'a full disk and its recovery are reported at once: to clients, in the log and by /readyz',
+  'standalone reports a full disk and its recovery to clients, in the log and at /readyz',
   async () => {
     const { service, client, linesOf, storeState } = await started({ disk: 6 })
-    const made = await client.create({ ...body, custom_alias: 'there' })
-    expect([made.status, await storeState()]).toEqual([201, [200, 'up']])
+    const created = await client.create({ ...body, custom_alias: 'found' })
+    expect([created.status, await storeState()]).toEqual([201, [200, 'up']])
     expect((await client.create(body)).status).toBe(201)
     const ballast = join(`/proc/${service.pid}/root`, service.dataDir, 'ballast')
     await fill(ballast)
     for (let i = 0; i < 5; i++) {
       const pauses = watchPauses()
-      const begunMs = performance.now()
+      const startedMs = performance.now()
       const byKey = { 'Idempotency-Key': `full-${i}` }
       const alias = { ...body, custom_alias: `full-${i}` }
-      expectRefusal(await client.create(body))
-      expectRefusal(await client.create(alias))
-      expectRefusal(await client.create(body, byKey), NOT_CONFIRMED)
-      const tookMs = performance.now() - begunMs
+      expectRejection(await client.create(body))
+      expectRejection(await client.create(alias))
+      expectRejection(await client.create(body, byKey), NOT_CONFIRMED)
+      const tookMs = performance.now() - startedMs
       pauses.stop()
-      expect(tookMs).toBeLessThan(REFUSAL_MS_MAX + pauses.longestMs())
+      expect(tookMs).toBeLessThan(REJECTION_MS_MAX + pauses.longestMs())
     }
     expect(await storeState()).toEqual([200, 'down'])
-    expect((await client.resolve('there')).status).toBe(302)
+    expect((await client.resolve('found')).status).toBe(302)
     expect(linesOf('store unavailable')).toMatchObject([
       { level: 'error', side: 'write', reason: 'database or disk is full' },
     ])
     await rm(ballast)
-    // Without a create, the process detects it by a probe.
+    // Without a create, a probe detects the recovery.
     await waitFor('the store to be up', async () => (await storeState())[1] === 'up')
     expect(linesOf('store available')).toHaveLength(1)
     expect((await client.create(body)).status).toBe(201)
-    const again = await client.create(body, { 'Idempotency-Key': 'full-0' })
-    expect(again.status).toBe(201)
+    const retried = await client.create(body, { 'Idempotency-Key': 'full-0' })
+    expect(retried.status).toBe(201)
   },
   TEST_MS_MAX,
 )
 
 test.each([
   ['', 8],
-  ['in the pool', 200],
-])('a disk that is full at the start %s is reported in one line', async (_, kib) => {
+  [', while it fills the pool', 200],
+])('standalone exits and prints one line if the disk is full at its start%s', async (_, kib) => {
   const dataDir = await folder()
   const wrapper = onSmallDisk(dataDir, 1)
   const preload = join(await folder(), 'fill.mjs')
@@ -146,94 +146,95 @@ test.each([
   expect(failure.message).toMatch(new RegExp(`exited \\(1\\) before it was ready: ${line}\\n$`))
 })
 
-test('a folder that cannot be created is reported at once', async () => {
-  const begunMs = performance.now()
+test('standalone exits immediately if it cannot create its folder', async () => {
+  const startedMs = performance.now()
   const run = await runCurtail(['standalone'], { DATA_DIR: '/proc/foo/data' })
-  const words = /^curtail: DATA_DIR \/proc\/foo\/data cannot be used: ENOENT[^\n]*\n$/
-  expect(run).toEqual({ exitCode: 1, stdout: '', stderr: expect.stringMatching(words) })
-  expect(performance.now() - begunMs).toBeLessThan(10_000)
+  const error = /^curtail: DATA_DIR \/proc\/foo\/data cannot be used: ENOENT[^\n]*\n$/
+  expect(run).toEqual({ exitCode: 1, stdout: '', stderr: expect.stringMatching(error) })
+  expect(performance.now() - startedMs).toBeLessThan(10_000)
 })
 
-test('parent folders of DATA_DIR are created', async () => {
+test('standalone creates the parent folders of DATA_DIR', async () => {
   const dataDir = join(await folder(), 'a', 'b')
   const service = await startStandalone({ dataDir })
   cleanUps.push(() => service.stop())
   expect((await stat(join(dataDir, 'curtail.db'))).isFile()).toBe(true)
 })
 
-/** Runs `what` in the writer thread from `begin` to `end`. Returns both. */
-async function inWriterThread(what: (isMarked: string) => string) {
+/** Runs `code` in the writer thread from `start` to `stop`, which it returns. */
+async function inWriterThread(code: (isMarked: string) => string) {
   const box = await folder()
-  const [preload, mark, seen] = [join(box, 'break.mjs'), join(box, 'mark'), join(box, 'seen')]
+  const preload = join(box, 'fault.mjs')
+  const [mark, running] = [join(box, 'mark'), join(box, 'running')]
   await writeFile(
     preload,
     `import { existsSync, writeFileSync } from 'node:fs'
      import { isMainThread } from 'node:worker_threads'
      const isMarked = () => existsSync(${JSON.stringify(mark)})
-     const look = () => {
+     const poll = () => {
        if (!isMarked()) return
-       writeFileSync(${JSON.stringify(seen)}, '')
-       ${what('isMarked()')}
+       writeFileSync(${JSON.stringify(running)}, '')
+       ${code('isMarked()')}
      }
-     if (!isMainThread) setInterval(look, 20).unref()`,
+     if (!isMainThread) setInterval(poll, 20).unref()`,
   )
-  const begin = async () => {
+  const start = async () => {
     await writeFile(mark, '')
-    await waitFor('the thread', () => existsSync(seen))
+    await waitFor('the thread', () => existsSync(running))
   }
-  return { begin, end: () => rm(mark), env: { NODE_OPTIONS: `--import ${preload}` } }
+  return { start, stop: () => rm(mark), env: { NODE_OPTIONS: `--import ${preload}` } }
 }
 
 test.each([
   ['throws', "throw new Error('broken by the test')", 'broken by the test'],
   ['exits', 'process.exit(0)', 'the writer thread has stopped'],
 ])(
-  'a writer thread that %s terminates the process, so that a restart repairs it',
-  async (_, end, message) => {
-    const { begin, env } = await inWriterThread(() => end)
+  'a writer thread that %s terminates the process, so that it is restarted',
+  async (_, code, message) => {
+    const { start, env } = await inWriterThread(() => code)
     const { service, client, linesOf } = await started({ env })
     expect((await client.create(body)).status).toBe(201)
-    await begin()
-    expect(await withinDeadline('the end', service.exited)).toBe(1)
-    const words = 'the database cannot be written: exiting for a restart'
-    expect(linesOf(words)).toMatchObject([{ level: 'fatal', err: { message } }])
+    await start()
+    expect(await withinDeadline('the exit', service.exited)).toBe(1)
+    const exiting = 'the database cannot be written: exiting for a restart'
+    expect(linesOf(exiting)).toMatchObject([{ level: 'fatal', err: { message } }])
   },
   TEST_MS_MAX,
 )
 
-/** A thread that waits for its disk: it runs nothing else. */
+/** Blocks the thread, as a disk that hangs does. */
 const hang = (isMarked: string) =>
   `while (${isMarked}) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)`
 
 test(
-  'while the disk hangs creates return 503, redirects work; it recovers by itself',
+  'standalone rejects creates with 503 but redirects while the disk hangs, and then recovers',
   async () => {
-    const { begin, end, env } = await inWriterThread(hang)
+    const { start, stop, env } = await inWriterThread(hang)
     const { client, linesOf, storeState } = await started({ env })
-    expect((await client.create({ ...body, custom_alias: 'there' })).status).toBe(201)
-    expect((await client.create(body)).status).toBe(201) // a block of codes is at hand
+    expect((await client.create({ ...body, custom_alias: 'found' })).status).toBe(201)
+    expect((await client.create(body)).status).toBe(201) // the process has a block of codes
     const byKey = { 'Idempotency-Key': 'hung' }
     const aliased = { ...body, custom_alias: 'hung' }
-    await begin()
-    const begunMs = performance.now()
+    await start()
+    const startedMs = performance.now()
     const first = client.create(aliased, byKey)
-    expect((await client.resolve('there')).status).toBe(302)
+    expect((await client.resolve('found')).status).toBe(302)
     expect((await client.resolve('none')).status).toBe(404)
-    expectRefusal(await first, NOT_CONFIRMED)
-    expect(performance.now() - begunMs).toBeLessThan(5 * GROUP_MS_MAX)
+    expectRejection(await first, NOT_CONFIRMED)
+    expect(performance.now() - startedMs).toBeLessThan(5 * GROUP_MS_MAX)
     const nextMs = performance.now()
-    expectRefusal(await client.create(body)) // at once: the hung group keeps the only thread
-    expect(performance.now() - nextMs).toBeLessThan(REFUSAL_MS_MAX)
-    expect((await client.resolve('there')).status).toBe(302)
+    expectRejection(await client.create(body)) // immediately: the hung group blocks the thread
+    expect(performance.now() - nextMs).toBeLessThan(REJECTION_MS_MAX)
+    expect((await client.resolve('found')).status).toBe(302)
     expect(await storeState()).toEqual([200, 'down'])
     expect(linesOf('store unavailable')).toMatchObject([
       { side: 'write', reason: 'SQLite did not respond within the deadline' },
     ])
-    await end()
+    await stop()
     await waitFor('the store to be up', async () => (await storeState())[1] === 'up')
     for (let i = 0; i < 2; i++) {
-      const made = await client.create(aliased, byKey)
-      expect([made.status, jsonOf(made)['short_url']]).toEqual([
+      const created = await client.create(aliased, byKey)
+      expect([created.status, jsonOf(created)['short_url']]).toEqual([
         201,
         expect.stringMatching(/\/hung$/),
       ])
@@ -243,14 +244,14 @@ test(
 )
 
 test(
-  'a stop while the disk hangs completes within 8 s',
+  'standalone stops within 8 s while the disk hangs',
   async () => {
-    const { begin, env } = await inWriterThread(hang)
+    const { start, env } = await inWriterThread(hang)
     const { service, client } = await started({ env })
-    await begin()
+    await start()
     const created = Promise.allSettled([client.create(body)])
     process.kill(service.pid, 'SIGTERM')
-    expect(typeof (await withinDeadline('the end', service.exited, STOP_MS_MAX))).toBe('number')
+    expect(typeof (await withinDeadline('the exit', service.exited, STOP_MS_MAX))).toBe('number')
     await created
   },
   TEST_MS_MAX,

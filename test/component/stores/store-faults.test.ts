@@ -1,6 +1,5 @@
 // The standalone process with a failing store: another process locks the database, or the pool of
-// codes is empty. It responds 503 with Retry-After, keeps serving what needs no store, and
-// recovers.
+// codes is empty. It returns 503 with Retry-After, serves what needs no store, and recovers.
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
@@ -22,7 +21,7 @@ beforeAll(async () => {
   service = await startStandalone()
   client = await openClient(service.port)
   db = new DatabaseSync(join(service.dataDir, 'curtail.db'), { timeout: 5000 })
-  await client.create({ long_url: target, custom_alias: 'there' })
+  await client.create({ long_url: target, custom_alias: 'found' })
 }, START_MS_MAX)
 
 afterAll(async () => {
@@ -31,31 +30,31 @@ afterAll(async () => {
   await service.stop()
 }, START_MS_MAX)
 
-const nameOf = (answer: RawResponse) => String(jsonOf(answer)['type']).split('/').at(-1)
-const isUnavailable = (answer: RawResponse) => {
-  expect([answer.status, nameOf(answer)]).toEqual([503, 'store-unavailable'])
-  expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
-  expect(answer.body.toString()).not.toMatch(/sqlite|locked|busy/i)
+const nameOf = (response: RawResponse) => String(jsonOf(response)['type']).split('/').at(-1)
+const expectUnavailable = (response: RawResponse) => {
+  expect([response.status, nameOf(response)]).toEqual([503, 'store-unavailable'])
+  expect(Number(headerOf(response, 'Retry-After'))).toBeGreaterThanOrEqual(1)
+  expect(response.body.toString()).not.toMatch(/sqlite|locked|busy/i)
 }
 
 test(
-  'while the store cannot write: 503, nothing stored, redirects work; a retry by key is one link',
+  'creates return 503 and store nothing while the store cannot write, and redirects work',
   async () => {
     db.exec('BEGIN IMMEDIATE')
     const body = { long_url: target, custom_alias: 'by-key' }
-    const byKey = { 'Idempotency-Key': 'while-away' }
+    const byKey = { 'Idempotency-Key': 'while-locked' }
     try {
       const creates = [
         client.create({ long_url: target }),
         client.create({ long_url: target, custom_alias: 'locked' }),
         client.create(body, byKey),
       ]
-      const admin = await fetch(`${service.adminUrl}/admin/links/there`)
+      const admin = await fetch(`${service.adminUrl}/admin/links/found`)
       expect([admin.status, admin.headers.get('Retry-After')]).toEqual([503, '1'])
-      expect((await client.resolve('there')).status).toBe(302)
+      expect((await client.resolve('found')).status).toBe(302)
       expect((await client.resolve('none')).status).toBe(404)
       expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(200)
-      for (const answer of await Promise.all(creates)) isUnavailable(answer)
+      for (const response of await Promise.all(creates)) expectUnavailable(response)
     } finally {
       db.exec('ROLLBACK')
     }
@@ -68,21 +67,21 @@ test(
 )
 
 test(
-  'while the pool is empty: 503 pool-empty, aliases and redirects work; then it is refilled',
+  'creates return 503 pool-empty while the pool is empty, but aliases and redirects work',
   async () => {
     const { secret_fingerprint: fingerprint = '' } =
       db.prepare('SELECT secret_fingerprint FROM code_pools').get() ?? {}
     // A pool of another secret is not refilled.
     db.exec("UPDATE code_pools SET claimed = minted, secret_fingerprint = 'another'")
-    let answer = await client.create({ long_url: target })
-    for (let made = 0; answer.status === 201 && made < 2 * CODES_HELD_MAX; made += 32) {
-      const answers = await Promise.all(
+    let response = await client.create({ long_url: target })
+    for (let created = 0; response.status === 201 && created < 2 * CODES_HELD_MAX; created += 32) {
+      const responses = await Promise.all(
         Array.from({ length: 32 }, () => client.create({ long_url: target })),
       )
-      answer = answers.find(({ status }) => status !== 201) ?? answer
+      response = responses.find(({ status }) => status !== 201) ?? response
     }
-    expect([answer.status, nameOf(answer)]).toEqual([503, 'pool-empty'])
-    expect(Number(headerOf(answer, 'Retry-After'))).toBeGreaterThanOrEqual(1)
+    expect([response.status, nameOf(response)]).toEqual([503, 'pool-empty'])
+    expect(Number(headerOf(response, 'Retry-After'))).toBeGreaterThanOrEqual(1)
     const byKey = { 'Idempotency-Key': 'while-empty' }
     expect(nameOf(await client.create({ long_url: target }, byKey))).toBe('pool-empty')
     const aliased = await client.create({ long_url: target, custom_alias: 'no-pool' })
@@ -100,13 +99,13 @@ test(
 )
 
 test(
-  'while the store cannot read: a redirect is 503, never 404',
+  'lookups return 503 while the store cannot read, and never 404',
   async () => {
     await client.create({ long_url: target, custom_alias: 'unread' })
     db.exec('ALTER TABLE links RENAME TO unreadable')
     try {
       for (const code of ['unread', 'unknown']) {
-        isUnavailable(await client.resolve(code))
+        expectUnavailable(await client.resolve(code))
         expect(headerOf(await client.resolve(code), 'Cache-Control')).toBe('no-store')
       }
       expect((await client.resolve('much-too-long')).status).toBe(404)

@@ -1,5 +1,5 @@
 // The role `wait-for-codes` against a real Cassandra node: it exits once the pool has its first
-// codes, and at its deadline in any case.
+// codes, at the latest at its deadline.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -31,14 +31,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-test('without codes it exits with 0 at its deadline, and logs the consequence', async () => {
+test('wait-for-codes exits with 0 at its deadline without codes, and logs the effect', async () => {
   const job = startJob({ role: 'wait-for-codes', env: { ...env, WAIT_SECONDS: '10' } })
-  const said = await job.succeeded(JOB_MS_MAX)
-  expect(said).toContain('waiting for the first codes')
-  expect(said).toContain('only aliases can be created')
+  const output = await job.succeeded(JOB_MS_MAX)
+  expect(output).toContain('waiting for the first codes')
+  expect(output).toContain('only aliases can be created')
 })
 
-test('it exits once the pool has codes', async () => {
+test('wait-for-codes exits once the pool has codes', async () => {
   const secret = join(folder, 'secret')
   await writeFile(secret, randomBytes(32))
   const job = startJob({ role: 'wait-for-codes', env })

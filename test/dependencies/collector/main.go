@@ -1,5 +1,5 @@
-// Command collector is the OpenTelemetry Collector, less all that the tests do not use: it takes
-// OTLP by gRPC and by HTTP, and gives what it took on by HTTP.
+// Command collector is a minimal OpenTelemetry Collector: it receives OTLP over gRPC and HTTP, and
+// exports it over HTTP.
 package main
 
 import (
@@ -17,10 +17,10 @@ import (
 )
 
 func factories() (otelcol.Factories, error) {
-	takes, gives := otlpreceiver.NewFactory(), otlphttpexporter.NewFactory()
+	otlp, otlpHTTP := otlpreceiver.NewFactory(), otlphttpexporter.NewFactory()
 	return otelcol.Factories{
-		Receivers: map[component.Type]receiver.Factory{takes.Type(): takes},
-		Exporters: map[component.Type]exporter.Factory{gives.Type(): gives},
+		Receivers: map[component.Type]receiver.Factory{otlp.Type(): otlp},
+		Exporters: map[component.Type]exporter.Factory{otlpHTTP.Type(): otlpHTTP},
 		Telemetry: otelconftelemetry.NewFactory(),
 	}, nil
 }

@@ -1,36 +1,37 @@
-// For each alert: series under which it must fire, and then clear. Contains no test.
+// The series for which each alert must fire, and then clear. Contains no test.
 import { nameOf, type CatalogueMetric } from '../../../charts/dashboards/series.ts'
 
-/** The values of a series, one for each step: while it is broken, and after it has healed. */
+/** The values of a series, one per step: while the alert must fire, and after the recovery. */
 interface CaseSeries {
   readonly series: string
-  readonly broken: string
-  readonly healed: string
+  readonly firing: string
+  readonly recovered: string
 }
 
-/** One alert's case. */
+/** The case of one alert. */
 export interface AlertCase {
-  /** Minutes between values, and between evaluations. @default 1 */
+  /** The interval between values, and between evaluations. @default 1 */
   readonly stepMinutes?: number
   /** @default 20 */
-  readonly brokenMinutes?: number
-  /** How many minutes after the series has healed the alert must have cleared. @default 40 */
-  readonly healedMinutes?: number
+  readonly firingMinutes?: number
+  /** The time after the recovery within which the alert must clear. @default 40 */
+  readonly recoveredMinutes?: number
   readonly series: readonly CaseSeries[]
 }
 
 const pod = (name: string) => `namespace="NAMESPACE",pod="RELEASE-${name}-1"`
 
-/** A gauge with one value and then another; or a counter with one rate a minute, then another. */
-const gauge = (series: string, broken: number, healed: number): CaseSeries => ({
+/** A gauge with two values. */
+const gauge = (series: string, firing: number, recovered: number): CaseSeries => ({
   series,
-  broken: `${String(broken)}x`,
-  healed: `${String(healed)}x`,
+  firing: `${String(firing)}x`,
+  recovered: `${String(recovered)}x`,
 })
-const counter = (series: string, broken: number, healed: number): CaseSeries => ({
+/** A counter with two increments per step. */
+const counter = (series: string, firing: number, recovered: number): CaseSeries => ({
   series,
-  broken: `0+${String(broken)}x`,
-  healed: `+${String(healed)}x`,
+  firing: `0+${String(firing)}x`,
+  recovered: `+${String(recovered)}x`,
 })
 
 const ours = (
@@ -92,27 +93,27 @@ const lag = (le: string) =>
 const info = (role: string) => ours('buildInfo', { of: role, labels: `role="${role}"` })
 const HOUR = 60
 
-/** The cases, by the name of the alert. */
+/** The cases by alert. */
 export const alertCases = {
   CurtailRedirectBurnFast: {
-    ...{ brokenMinutes: 70, healedMinutes: 60 },
+    ...{ firingMinutes: 70, recoveredMinutes: 60 },
     series: redirects({ failed: 0, slow: 200 }),
   },
   CurtailRedirectBurnSlow: {
-    ...{ stepMinutes: 10, brokenMinutes: 30 * HOUR, healedMinutes: 13 * HOUR },
+    ...{ stepMinutes: 10, firingMinutes: 30 * HOUR, recoveredMinutes: 13 * HOUR },
     series: redirects({ failed: 25, slow: 0 }),
   },
   CurtailCreateBurnFast: {
-    ...{ brokenMinutes: 70, healedMinutes: 60 },
+    ...{ firingMinutes: 70, recoveredMinutes: 60 },
     series: creates(300),
   },
   CurtailCreateBurnSlow: {
-    ...{ stepMinutes: 10, brokenMinutes: 30 * HOUR, healedMinutes: 13 * HOUR },
+    ...{ stepMinutes: 10, firingMinutes: 30 * HOUR, recoveredMinutes: 13 * HOUR },
     series: creates(50),
   },
   CurtailPoolEmpty: { series: [gauge(level, 0, 50_000)] },
   CurtailPoolRunningOut: {
-    brokenMinutes: 90,
+    firingMinutes: 90,
     series: [
       gauge(level, 100_000, 2_000_000),
       counter(ours('poolClaimed', { of: 'create', labels: pool }), 1, 1),
@@ -172,14 +173,14 @@ export const alertCases = {
     series: [gauge(edge('overload_envoy_overload_actions_stop_accepting_requests_active'), 1, 0)],
   },
   CurtailCertificateExpiring: {
-    brokenMinutes: 2 * HOUR,
+    firingMinutes: 2 * HOUR,
     series: [gauge(edge('server_days_until_first_cert_expiring'), 5, 89)],
   },
   CurtailControllerWithoutLeader: {
-    series: [{ series: ours('isLeader', { of: 'controller' }), broken: '1x5 0x', healed: '1x' }],
+    series: [{ series: ours('isLeader', { of: 'controller' }), firing: '1x5 0x', recovered: '1x' }],
   },
   CurtailReconcileErrors: {
-    brokenMinutes: 40,
+    firingMinutes: 40,
     series: [
       counter(
         ours('reconcileErrors', { of: 'controller', labels: 'controller="codepool"' }),

@@ -1,8 +1,8 @@
-// Values with which tests install the chart: every toggle is on in one case and off in another.
+// The values with which tests render the chart: every toggle is on in one case and off in another.
 // Contains no expectation.
 import type { GivenValues } from './chart-render.ts'
 
-/** One case. */
+/** The values and values files of one case. */
 export interface ChartCase {
   readonly values?: GivenValues
   readonly files?: readonly string[]
@@ -10,7 +10,7 @@ export interface ChartCase {
 
 const digest = `sha256:${'a'.repeat(64)}`
 
-/** Everything that a user may add to pods. */
+/** Every setting of pods. */
 const allPodValues = {
   annotations: { example: 'yes' },
   labels: { team: 'links' },

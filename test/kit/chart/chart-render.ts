@@ -7,7 +7,7 @@ import type { CodePool } from '../../../src/kube/code-pool/code-pool.ts'
 import { isProblem, parseTemplate, renderJob } from '../../../src/kube/code-pool/refill-jobs.ts'
 import { findHelm, type HelmMajor } from '../../dependencies/helm.ts'
 
-/** Folder of the chart. */
+/** The folder of the chart. */
 export const chartFolder = fileURLToPath(new URL('../../../charts/curtail', import.meta.url))
 
 const RENDER_MS_MAX = 20_000
@@ -32,7 +32,7 @@ export interface Container {
   readonly name: string
   readonly image: string
   readonly command?: readonly string[]
-  /** `Always` makes an init container a sidecar. */
+  /** `Always` for a sidecar container among the init containers. */
   readonly restartPolicy?: string
   readonly args?: readonly string[]
   readonly env?: readonly { name: string; value?: string; valueFrom?: object }[]
@@ -64,11 +64,11 @@ interface PodSpec {
 /** Values of the chart, as a user sets them. */
 export type GivenValues = Readonly<Record<string, unknown>>
 
-/** What to render. */
+/** The Helm version, the values and the release to render. */
 export interface RenderOptions {
   readonly major: HelmMajor
   readonly values?: GivenValues
-  /** Values files in the chart's folder. */
+  /** Values files in the folder of the chart. */
   readonly files?: readonly string[]
   readonly release?: string
 }
@@ -79,7 +79,7 @@ export const someImage = { repository: 'registry.example.com/curtail' }
 /** The result of `helm template`. */
 export interface Rendering {
   readonly exitCode: number
-  readonly text: string
+  readonly manifests: string
   readonly error: string
 }
 
@@ -91,25 +91,25 @@ export async function tryRender(options: RenderOptions): Promise<Rendering> {
   const args = ['template', release, chartFolder, '--namespace', 'store', ...given, '--values', '-']
   return new Promise((resolve) => {
     const bounds = { timeout: RENDER_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX }
-    const child = execFile(helm, args, bounds, (error, text, message) => {
+    const child = execFile(helm, args, bounds, (error, manifests, message) => {
       const exitCode = error === null ? 0 : Number(error.code ?? 1)
-      resolve({ exitCode, text, error: message })
+      resolve({ exitCode, manifests, error: message })
     })
     child.stdin?.end(JSON.stringify(values))
   })
 }
 
-/** The manifests as a string. Throws Helm's error. */
-export async function renderText(options: RenderOptions): Promise<string> {
+/** Renders the manifests as YAML. Throws Helm's error. */
+export async function renderManifests(options: RenderOptions): Promise<string> {
   const values = { image: someImage, ...options.values }
-  const { exitCode, text, error } = await tryRender({ ...options, values })
+  const { exitCode, manifests, error } = await tryRender({ ...options, values })
   if (exitCode !== 0) throw new Error(`helm ${options.major} template: ${error}`)
-  return text
+  return manifests
 }
 
-/** The objects of manifests. Throws if they are not YAML. */
-export function readObjects(text: string): readonly KubeObject[] {
-  return parseAllDocuments(text, { version: '1.1' }).flatMap((document) => {
+/** Parses the objects of manifests. Throws if they are not YAML. */
+export function parseObjects(manifests: string): readonly KubeObject[] {
+  return parseAllDocuments(manifests, { version: '1.1' }).flatMap((document) => {
     const [error] = document.errors
     if (error !== undefined) throw error
     const object = document.toJS() as KubeObject | null
@@ -117,19 +117,19 @@ export function readObjects(text: string): readonly KubeObject[] {
   })
 }
 
-/** The objects. Throws Helm's error. */
+/** Renders and parses the objects. Throws Helm's error. */
 export async function renderChart(options: RenderOptions): Promise<readonly KubeObject[]> {
-  return readObjects(await renderText(options))
+  return parseObjects(await renderManifests(options))
 }
 
-/** The object of that kind and name. Throws if it does not exist. */
+/** The object of this kind and name. Throws if it does not exist. */
 export function objectOf(objects: readonly KubeObject[], kind: string, name: string): KubeObject {
   const found = objects.find((one) => one.kind === kind && one.metadata.name === name)
   if (found === undefined) throw new Error(`no ${kind} ${name} is rendered`)
   return found
 }
 
-/** A pod's specification and its number of replicas. */
+/** The specification of a pod, and its number of replicas. */
 export interface FoundPod {
   readonly of: KubeObject
   readonly spec: PodSpec
@@ -156,10 +156,11 @@ export function podsOf(objects: readonly KubeObject[]): readonly FoundPod[] {
 
 /** The Job that the controller creates for each CodePool, from the rendered pod template. */
 export function refillJobsOf(objects: readonly KubeObject[]): readonly KubeObject[] {
-  const text = objects.find(({ data }) => data?.['pod.yaml'] !== undefined)?.data?.['pod.yaml']
+  const config = objects.find(({ data }) => data?.['pod.yaml'] !== undefined)
+  const podTemplate = config?.data?.['pod.yaml'] ?? ''
   const pools = objects.filter(({ kind }) => kind === 'CodePool')
   return pools.map((pool) => {
-    const template = parseTemplate(text ?? '')
+    const template = parseTemplate(podTemplate)
     if (isProblem(template)) throw new Error(template.message)
     const { storeName = '', target } = (pool as unknown as CodePool).spec
     const given = { template, storeName, refill: 1, fillTo: target }

@@ -1,5 +1,5 @@
-// An Envoy with one public listener in front of a server of the test, and the sidecar that drains
-// it, both as real processes. A file that tests may change lists its pods.
+// An Envoy with one public listener in front of a server of the test, and its drain sidecar, both
+// as real processes. Envoy reads its pods from a file, which tests can change.
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ import { findEnvoy, type RunningEnvoy, startEnvoy } from '../../dependencies/env
 import { type RoleProcess, startRole } from '../processes/role-process.ts'
 import { withinDeadline } from '../wait-for.ts'
 
-/** Longer than any drain that the tests set. */
+/** Longer than any drain timeout of the tests. */
 const DRAIN_MS_MAX = 30_000
 
 /** An Envoy and its sidecar. */
@@ -18,19 +18,19 @@ export interface DrainedEnvoy extends RunningEnvoy {
   /** The port of its public listener. */
   readonly port: number
   readonly sidecar: RoleProcess
-  /** Starts another sidecar for it, once the first has exited. */
+  /** Starts another sidecar, after the first has exited. */
   startSidecar(): Promise<RoleProcess>
-  /** Sends SIGTERM to the sidecar; resolves with its exit code and its log line on the drain. */
+  /** Sends SIGTERM to the sidecar; resolves with its exit code and the fields of its drain log. */
   drain(): Promise<Record<string, unknown>>
-  /** Sends a request to the sidecar. */
-  ask(path: string, method?: string): Promise<Response>
-  /** Moves the redirect pods to this port, or removes them. */
-  movePods(to: number | undefined): Promise<void>
-  /** Stops both, unless they have stopped. */
+  /** Sends a request to the port of the sidecar. */
+  request(path: string, method?: string): Promise<Response>
+  /** Sets the port of the only redirect pod; without a port, no pod exists. */
+  setPods(to: number | undefined): Promise<void>
+  /** Stops both, unless they have exited. */
   close(): Promise<void>
 }
 
-/** Starts both, in front of the server at `to`, if there is one yet. */
+/** Starts both, in front of a server at the port `to` if it is set. */
 export async function startDrainedEnvoy(
   to: number | undefined,
   env: Readonly<Record<string, string>> = {},
@@ -39,13 +39,13 @@ export async function startDrainedEnvoy(
   const path = await findEnvoy()
   const folder = await mkdtemp(join(tmpdir(), 'curtail-envoy-'))
   const podsFile = join(folder, 'pods.json')
-  const movePods = async (port: number | undefined) => {
+  const setPods = async (port: number | undefined) => {
     await writeFile(`${podsFile}.new`, podsAt(port))
-    await rename(`${podsFile}.new`, podsFile) // Envoy watches only for moves
+    await rename(`${podsFile}.new`, podsFile) // Envoy reloads only after a rename
   }
   let envoy: RunningEnvoy | undefined
   try {
-    await movePods(to)
+    await setPods(to)
     const started = await startEnvoy({ path, configYaml: bootstrapOf(podsFile), args: drains })
     envoy = started
     const sidecars: RoleProcess[] = []
@@ -63,8 +63,8 @@ export async function startDrainedEnvoy(
       port: Number(/^edge::.*:(\d+)$/m.exec(listeners)?.[1]),
       sidecar,
       startSidecar,
-      ask: (at, method = 'GET') => fetch(`${url}${at}`, { method }),
-      movePods,
+      request: (at, method = 'GET') => fetch(`${url}${at}`, { method }),
+      setPods,
       async drain() {
         sidecar.child.kill('SIGTERM')
         const exitCode = await withinDeadline('the drain to complete', sidecar.exited, DRAIN_MS_MAX)
@@ -86,7 +86,7 @@ export async function startDrainedEnvoy(
 /** Starts a server that responds to `/` after a few ms, and to `/held` once released. */
 export async function startUpstream(): Promise<{
   readonly port: number
-  /** How many requests are held. */
+  /** The number of held requests. */
   held(): number
   release(): void
   close(): void
@@ -116,7 +116,7 @@ const REDIRECT = { name: 'redirect', type: 'EDS' }
 const atPort = (port: number) => ({ socket_address: { address: '127.0.0.1', port_value: port } })
 const typeOf = (name: string) => ({ '@type': `type.googleapis.com/envoy.${name}` })
 
-/** What Envoy reads of the pods that redirect. */
+/** The EDS resource with the redirect pods. */
 function podsAt(port: number | undefined): string {
   const pods = port === undefined ? [] : [{ endpoint: { address: atPort(port) } }]
   const assignment = {
@@ -142,7 +142,7 @@ function bootstrapOf(podsFile: string): string {
     ],
   }
   const filter = { name: 'envoy.filters.network.http_connection_manager', typed_config: manager }
-  const create = { lb_endpoints: [{ endpoint: { address: atPort(1) } }] } // never called
+  const create = { lb_endpoints: [{ endpoint: { address: atPort(1) } }] } // gets no request
   return JSON.stringify({
     node: { id: 'edge', cluster: 'edge' },
     admin: { address: atPort(0) },

@@ -1,5 +1,5 @@
-// The edge for a test: a real Envoy with the product's own bootstrap in front of a pod of this
-// process, on free ports of 127.0.0.1.
+// The edge: a real Envoy with the product's bootstrap in front of a pod in this process, on free
+// ports of 127.0.0.1.
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
@@ -25,16 +25,16 @@ interface ReceivedRequest {
   readonly bytes: number
 }
 
-/** A pod that redirects and creates. */
+/** A pod of the redirect and the create service. */
 export interface Pod {
   readonly port: number
   readonly requests: ReceivedRequest[]
-  /** The status of requests whose path has this prefix. */
+  /** The response status of requests, by the prefix of their path. */
   readonly statuses: Map<string, number>
   close(): void
 }
 
-/** Starts a pod: it returns the status in `statuses`, otherwise 302 for GET and 201 for others. */
+/** Starts a pod, which responds with the status in `statuses`, or 302 to GET and 201 to others. */
 export async function startPod(port = 0): Promise<Pod> {
   const requests: ReceivedRequest[] = []
   const statuses = new Map<string, number>()
@@ -71,21 +71,21 @@ export async function startPod(port = 0): Promise<Pod> {
   }
 }
 
-/** An edge that is ready. */
+/** A ready edge. */
 export interface Edge {
   readonly port: number
   readonly httpsPort: number
   readonly metricsUrl: string
   readonly envoy: RunningEnvoy
   readonly folder: string
-  /** Sends one request on its own connection; `client` is its X-Forwarded-For. */
+  /** Sends one request on a new connection; `client` is its X-Forwarded-For. */
   send(request: RawRequest & { readonly client?: string }): Promise<RawResponse>
-  /** Lines of its access log so far. */
+  /** The lines of the access log so far. */
   log(): Promise<Record<string, unknown>[]>
   stop(): Promise<void>
 }
 
-/** Starts it in front of the pod, with the limiters at `limiterPorts`. */
+/** Starts an edge in front of a pod and limiters. */
 export async function startEdge(options: {
   readonly podPort: number
   readonly limiterPorts: readonly number[]
@@ -146,7 +146,7 @@ export async function startEdge(options: {
   }
 }
 
-/** Waits until the edge applies the limiter's responses: 5 in a row, for a client of its own. */
+/** Waits until 5 consecutive responses, to a client that no test uses, have the shared limit. */
 export async function waitUntilLimited(edge: Edge): Promise<void> {
   let limited = 0
   await waitFor('the edge to apply limits', async () => {

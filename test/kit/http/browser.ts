@@ -10,12 +10,12 @@ export interface WatchedPage {
   readonly close: () => Promise<void>
 }
 
-/** Host name that resolves to this machine and, unlike localhost, is no secure context. */
+/** A host name that resolves to this machine and, unlike localhost, is not a secure context. */
 export const INSECURE_HOST = 'insecure.test'
 
 const ACTION_MS_MAX = 10_000
 
-/** Starts the browser, installed first where there is none. */
+/** Starts the browser; installs it first if necessary. */
 export async function openBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: await findChromium(),
@@ -35,7 +35,7 @@ export async function openPage(
   page.on('pageerror', (error) => faults.push(error.message))
   page.on('console', (message) => {
     const text = message.text()
-    // The browser itself notes every 4xx; those are what some tests are about.
+    // The browser logs every 4xx response as an error; some tests expect one.
     if (message.type() === 'error' && !text.startsWith('Failed to load resource')) faults.push(text)
   })
   page.on('request', (request) => {

@@ -4,7 +4,7 @@ import { openHttpClient } from './http-client.ts'
 import { createOpenApiCheck } from './openapi-check.ts'
 import { type RawResponse, RESPONSE_MS_MAX, type RawRequest, jsonOf } from './raw-http.ts'
 
-/** Sends requests to one service; any number at once, each on its own connection. */
+/** Sends requests to one service; any number concurrently, each on its own connection. */
 export interface Client {
   send(request: RawRequest, msMax?: number): Promise<RawResponse>
   /** POST /v1/urls with this body as JSON; a string or buffer is sent unchanged. */

@@ -1,5 +1,5 @@
-// The create app on a port of this process, with an outcome that the test chooses: for tests of the
-// HTTP responses, without a store.
+// The create app on a port of this process, without a store: the test chooses the outcome of each
+// create and verifies the HTTP response.
 import { createCreateApp } from '../../../src/http/create/app.ts'
 import { createBodySchema } from '../../../src/http/create/create-request.ts'
 import { noLimits } from '../../../src/http/limit-requests.ts'
@@ -11,7 +11,7 @@ import type { CreateOutcome, CreateRequest } from '../../../src/create/create-li
 
 /** A running app. */
 export interface RunningCreateApp {
-  /** Where it listens. Its BASE_URL is another: https://curtail.example. */
+  /** The URL that it listens on; its BASE_URL is https://curtail.example. */
   readonly url: string
   readonly metrics: Metrics
   /** The create requests so far. */
@@ -19,10 +19,10 @@ export interface RunningCreateApp {
   stop(): Promise<void>
 }
 
-/** The base of its short links. */
+/** The base URL of its short links. */
 export const BASE_URL = 'https://curtail.example'
 
-/** Starts the app; `outcome` is what every valid request comes to. */
+/** Starts the app; `outcome` returns the outcome of a valid request. */
 export async function startCreateApp(
   outcome: (request: CreateRequest) => CreateOutcome,
 ): Promise<RunningCreateApp> {
@@ -49,8 +49,8 @@ export async function startCreateApp(
   }
 }
 
-/** The outcome that a link was created, as asked, at the start of the year 2027. */
-export function createdAsAsked({ longUrl, alias, ttlDays }: CreateRequest): CreateOutcome {
+/** The outcome of a create that succeeds on 1 January 2027. */
+export function createdAsRequested({ longUrl, alias, ttlDays }: CreateRequest): CreateOutcome {
   const createdAtMs = Date.UTC(2027, 0, 1)
   const link = {
     code: alias ?? 'abc1234',

@@ -1,4 +1,4 @@
-// A client that sends an endless body, whatever the server responds.
+// A client that sends an endless body and ignores the response.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RawConnection } from './raw-http.ts'
 

@@ -1,12 +1,11 @@
-// Generated requests: valid, invalid and nonsense ones, from a source of random choices. The
-// framing is valid, so that each must get a response.
+// Random requests, valid and invalid. Their framing is valid, so that each must get a response.
 import { createLinkRequest } from './client.ts'
 import type { Random } from '../random.ts'
 import type { RawRequest } from './raw-http.ts'
 
 /** One case; `isValid` if the response must be 201 or 409. */
 export interface FuzzCase {
-  readonly ask: RawRequest
+  readonly request: RawRequest
   readonly isValid: boolean
 }
 
@@ -62,22 +61,22 @@ const hosts = [
 ]
 const ports = ['', '', '', ':80', ':443', ':8080', ':0', ':65535', ':']
 
-/** A URL that may be stored. */
+/** A URL that is valid as a target. */
 function validUrl(random: Random): string {
   const safe = (max: number) => random.list(max, () => random.pick(visible)).join('')
   const mixed = (max: number) =>
     random.list(max, () => random.pick(random.chance(0.3) ? odd : visible)).join('')
-  const part = random.chance(0.5) ? safe : mixed
+  const piece = random.chance(0.5) ? safe : mixed
   const origin = random.pick(schemes) + random.pick(hosts) + random.pick(ports)
   const length = random.chance(0.05) ? 150 : 12
-  const path = random.chance(0.8) ? `/${part(length)}` : ''
-  const query = random.chance(0.4) ? `?${part(length)}` : ''
-  const fragment = random.chance(0.3) ? `#${part(length)}` : ''
+  const path = random.chance(0.8) ? `/${piece(length)}` : ''
+  const query = random.chance(0.4) ? `?${piece(length)}` : ''
+  const fragment = random.chance(0.3) ? `#${piece(length)}` : ''
   return `${origin}${path}${query}${fragment}x`
 }
 
 const codeCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-'.split('')
-// The first character starts no reserved word.
+// No reserved word starts with an underscore.
 const validAlias = (random: Random) =>
   `_${random.list(9, () => random.pick(codeCharacters)).join('')}`
 
@@ -147,20 +146,20 @@ function numeral(random: Random, value: unknown): string {
   ])
 }
 
-/** Changes bytes anywhere. */
+/** Changes, removes, inserts or duplicates bytes at random positions. */
 function mutatedBytes(random: Random, bytes: Buffer): Buffer {
-  const parts = [...bytes]
+  const mutated = [...bytes]
   for (let times = random.int(6); times >= 0; times--) {
-    const at = random.int(parts.length + 1)
+    const at = random.int(mutated.length + 1)
     const changes = [
-      () => (parts[at] = random.int(256)),
-      () => parts.splice(at, 1 + random.int(8)),
-      () => parts.splice(at, 0, random.int(256), random.int(256)),
-      () => parts.splice(at, 0, ...parts.slice(0, random.int(50))),
+      () => (mutated[at] = random.int(256)),
+      () => mutated.splice(at, 1 + random.int(8)),
+      () => mutated.splice(at, 0, random.int(256), random.int(256)),
+      () => mutated.splice(at, 0, ...mutated.slice(0, random.int(50))),
     ]
     random.pick(changes)()
   }
-  return Buffer.from(parts)
+  return Buffer.from(mutated)
 }
 
 const types = [
@@ -233,45 +232,39 @@ const paths = [
 
 /** A path of characters that a request line may contain. */
 function oddPath(random: Random, codes: readonly string[]): string {
-  const known =
+  const base =
     codes.length > 0 && random.chance(0.4) ? `/${random.pick(codes)}` : random.pick(paths)
-  if (random.chance(0.3)) return known
+  if (random.chance(0.3)) return base
   const piece = () =>
     random.chance(0.3)
       ? random.pick(odd).replaceAll(/[^\x21-\x7e]/g, '%C3%28')
       : random.pick(visible)
   const more = random.list(random.chance(0.05) ? 3000 : 8, piece).join('')
-  const changes = [
-    known + more,
-    `/${more}`,
-    `${known}?${more}`,
-    `${known}/${more}`,
-    `http://x${known}`,
-  ]
+  const changes = [base + more, `/${more}`, `${base}?${more}`, `${base}/${more}`, `http://x${base}`]
   return random.pick(changes)
 }
 
 /** The next case; `codes` are those of existing links. */
 export function nextCase(random: Random, codes: readonly string[]): FuzzCase {
   const kind = random.int(100)
-  if (kind < 30) return { ask: createLinkRequest(validBody(random)), isValid: true }
-  if (kind < 55) return { ask: createLinkRequest(mutatedJson(random)), isValid: false }
+  if (kind < 30) return { request: createLinkRequest(validBody(random)), isValid: true }
+  if (kind < 55) return { request: createLinkRequest(mutatedJson(random)), isValid: false }
   if (kind < 65) {
     const bytes = Buffer.from(JSON.stringify(validBody(random)))
-    return { ask: createLinkRequest(mutatedBytes(random, bytes)), isValid: false }
+    return { request: createLinkRequest(mutatedBytes(random, bytes)), isValid: false }
   }
   if (kind < 75) {
     const headers = { 'Content-Type': random.pick(types), ...oddHeaders(random) }
     const body = random.chance(0.5) ? validBody(random) : mutatedJson(random)
-    return { ask: createLinkRequest(body, headers), isValid: false }
+    return { request: createLinkRequest(body, headers), isValid: false }
   }
-  const ask: RawRequest = {
+  const request: RawRequest = {
     method: random.chance(0.5) ? 'GET' : random.pick(methods),
     path: oddPath(random, codes),
     headers: oddHeaders(random),
     ...(random.chance(0.2) && { body: mutatedJson(random) }),
   }
-  return { ask, isValid: false }
+  return { request, isValid: false }
 }
 
 /** The bytes of a request, some of them changed, and possibly truncated. */

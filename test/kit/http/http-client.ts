@@ -19,7 +19,7 @@ export interface HttpClientOptions {
   readonly msMax?: number
 }
 
-/** Sends requests to one process; any number at once, each on its own connection. */
+/** Sends requests to one process; any number concurrently, each on its own connection. */
 export interface HttpClient {
   /** Throws if no response arrives within `msMax` ms. */
   send(request: RawRequest, msMax?: number): Promise<RawResponse>

@@ -1,5 +1,4 @@
-// Validates every response of the public HTTP against the OpenAPI document that the service
-// serves.
+// Validates every response of the public HTTP API against the OpenAPI document of the service.
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { type RawResponse, type RawRequest, headerOf, headersOf, jsonOf } from './raw-http.ts'
@@ -29,7 +28,7 @@ type Responses = Readonly<Record<string, ResponseObject>>
 
 const PROBLEM = 'application/problem+json'
 
-/** Pages and files, which are not part of the API that the document describes. */
+/** Pages and files, which the document does not describe. */
 const pagePaths = /^\/((docs|openapi\.json|robots\.txt|favicon\.ico)?|(problems|assets)\/[^/]+)$/
 
 /** The responses of a path that the document does not contain. */
@@ -81,8 +80,9 @@ function createValidate(document: object, coerceTypes: boolean): Validate {
 function responseOf(api: OpenApi, request: RawRequest, response: RawResponse): ResponseObject {
   const path = templateOf(api, request.path)
   const item = path === undefined ? undefined : api.paths[path]
-  const method = (request.method ?? 'GET').toLowerCase()
-  const operation = item?.[method] ?? (method === 'head' ? item?.['get'] : undefined)
+  const method = (request.method ?? 'GET').toUpperCase()
+  // A HEAD request has the documented responses of GET.
+  const operation = item?.[method.toLowerCase()] ?? (method === 'HEAD' ? item?.['get'] : undefined)
   if (item !== undefined && operation === undefined) {
     const isRejected = response.status === 405 && headerOf(response, 'Allow') !== undefined
     if (!isRejected) throw new Error(`${method} ${request.path} returned ${response.status}`)
@@ -93,7 +93,7 @@ function responseOf(api: OpenApi, request: RawRequest, response: RawResponse): R
   return documented
 }
 
-/** The checks that apply to every response, whatever the path. */
+/** The checks that apply to every response, regardless of the path. */
 function checkEvery(response: RawResponse): void {
   const id = headerOf(response, 'X-Request-Id')
   if (id === undefined || !/^[\x21-\x7e]{1,128}$/.test(id)) throw new Error(`X-Request-Id is ${id}`)

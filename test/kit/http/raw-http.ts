@@ -22,8 +22,8 @@ export interface RawResponse {
 
 /** How to read a response. */
 export interface ResponseOptions {
-  /** A response to HEAD has no body, whatever its Content-Length. */
-  readonly isHead?: boolean
+  /** Whether it is the response to HEAD, which has no body regardless of its Content-Length. */
+  readonly isBodyless?: boolean
   readonly msMax?: number
 }
 
@@ -81,7 +81,7 @@ export function openConnection(port: number, from = '127.0.0.1'): Promise<RawCon
 }
 
 interface PendingResponse {
-  readonly isHead: boolean
+  readonly isBodyless: boolean
   readonly resolve: (response: RawResponse) => void
   readonly reject: (error: Error) => void
   readonly timer: NodeJS.Timeout
@@ -140,13 +140,13 @@ export class RawConnection {
 
   /** The next response. Throws at the deadline, or if the connection closes before. */
   nextResponse(options: ResponseOptions = {}): Promise<RawResponse> {
-    const { isHead = false, msMax = RESPONSE_MS_MAX } = options
+    const { isBodyless = false, msMax = RESPONSE_MS_MAX } = options
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.close()
         reject(new Error(`no response within ${msMax} ms`))
       }, msMax)
-      this.#pending.push({ isHead, resolve, reject, timer })
+      this.#pending.push({ isBodyless, resolve, reject, timer })
       this.#deliver()
     })
   }
@@ -154,7 +154,7 @@ export class RawConnection {
   /** Sends a request and returns its response. */
   exchange(request: RawRequest, msMax = RESPONSE_MS_MAX): Promise<RawResponse> {
     this.send(requestBytes(request))
-    return this.nextResponse({ isHead: request.method === 'HEAD', msMax })
+    return this.nextResponse({ isBodyless: request.method === 'HEAD', msMax })
   }
 
   /** Destroys the connection. */
@@ -166,7 +166,7 @@ export class RawConnection {
     for (let next = this.#pending[0]; next !== undefined; next = this.#pending[0]) {
       let parsed: { response: RawResponse; length: number } | undefined
       try {
-        parsed = parseResponse(this.#rest, next.isHead)
+        parsed = parseResponse(this.#rest, next.isBodyless)
       } catch (error) {
         this.#fail(next, error as Error)
         continue
@@ -194,7 +194,7 @@ export class RawConnection {
 /** The first response in `bytes`; `undefined` if it is incomplete. Throws if it is invalid. */
 function parseResponse(
   bytes: Buffer,
-  isHead: boolean,
+  isBodyless: boolean,
 ): { response: RawResponse; length: number } | undefined {
   const headersEnd = bytes.indexOf('\r\n\r\n')
   if (headersEnd < 0) return undefined
@@ -205,7 +205,7 @@ function parseResponse(
   const headers = lines.map(parseHeader)
   const response = { status, headers, body: Buffer.alloc(0) }
   const bodyStart = headersEnd + 4
-  const hasBody = !isHead && status >= 200 && status !== 204 && status !== 304
+  const hasBody = !isBodyless && status >= 200 && status !== 204 && status !== 304
   if (!hasBody) return { response, length: bodyStart }
   const length = headerOf(response, 'Content-Length')
   if (length === undefined) throw new Error(`a response ${status} without Content-Length`)

@@ -1,11 +1,14 @@
-// Opens many connections that each send a part of a request's headers and never finish them, so
-// that the edge runs out of the memory that it may use.
+// Opens many connections that each send incomplete headers, so that the edge exhausts the memory
+// that it may use.
 import { connect, type Socket } from 'node:net'
 
 const FIELDS = 12
 const FIELD_BYTES = 1000
 
-/** Opens a connection every `everyMs` and replaces those that are closed. Returns how to stop. */
+/**
+ * Opens a connection every `everyMs` and replaces those that are closed. Returns a function that
+ * closes all.
+ */
 export function openUnfinishedRequests(
   at: { readonly host: string; readonly port: number },
   { connections, everyMs }: { connections: number; everyMs: number },

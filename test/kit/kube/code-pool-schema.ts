@@ -1,5 +1,5 @@
-// The CRD of CodePools as a strict schema for kubeconform: it contains fields and their bounds, but
-// not the CEL rules, which only an API server evaluates.
+// The CRD of CodePools as a strict schema for kubeconform: the fields and their bounds, without the
+// CEL rules, which only an API server evaluates.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'yaml'
@@ -20,15 +20,17 @@ export async function writeCodePoolSchema(folder: string): Promise<void> {
   }
   await mkdir(join(folder, spec.group))
   for (const { name, schema } of spec.versions) {
-    const text = JSON.stringify(closed(schema.openAPIV3Schema))
-    await writeFile(join(folder, spec.group, `codepool-${name}.json`), text)
+    const strict = JSON.stringify(rejectUnknownFields(schema.openAPIV3Schema))
+    await writeFile(join(folder, spec.group, `codepool-${name}.json`), strict)
   }
 }
 
-/** Closes every object that has named fields: any other field is an error. */
-function closed(schema: Schema): Schema {
+/** Forbids unknown fields in every object that has named fields. */
+function rejectUnknownFields(schema: Schema): Schema {
   const { properties } = schema
   if (properties === undefined) return schema
-  const fields = Object.entries(properties).map(([name, field]) => [name, closed(field)] as const)
+  const fields = Object.entries(properties).map(
+    ([name, field]) => [name, rejectUnknownFields(field)] as const,
+  )
   return { ...schema, properties: Object.fromEntries(fields), additionalProperties: false }
 }

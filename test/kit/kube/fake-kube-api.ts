@@ -1,5 +1,5 @@
-// A Kubernetes API server for tests: real HTTP on 127.0.0.1, lists in pages, watches with
-// bookmarks, and every fault that a watcher must tolerate. It checks no schema and runs no Job.
+// A fake Kubernetes API server: real HTTP on 127.0.0.1, paginated lists, watches with bookmarks,
+// and every fault that a watcher must tolerate. It validates no schema and runs no Job.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
@@ -11,14 +11,14 @@ import {
   hasLabels,
 } from './fake-kube-store.ts'
 
-/** A call that was made. */
+/** A received request. */
 export interface FakeCall {
   readonly method: string
-  /** Without its query. */
+  /** Without the query. */
   readonly path: string
   readonly query: URLSearchParams
   readonly status: number
-  /** The client's port. */
+  /** The port of the client. */
   readonly port: number
 }
 
@@ -39,22 +39,22 @@ interface Watch {
 const BOOKMARK_MS = 100
 const PAGE_MAX = 500
 
-/** A running server. */
+/** A server and its objects. */
 export class FakeKubeApi {
   readonly store = new FakeKubeStore()
   readonly calls: FakeCall[] = []
-  /** Called before every request; the fault that it returns is the response. */
+  /** Called with every request; a fault that it returns is the response. */
   reject: (call: {
     method: string
     path: string
     query: URLSearchParams
   }) => FakeFault | undefined = () => undefined
-  /** Lists wait for it. */
+  /** Lists wait for this promise. */
   holdLists: Promise<void> | undefined
-  /** Number of lists that have waited so far. */
+  /** The number of lists that have waited so far. */
   listsHeld = 0
-  /** How the next event is written to each watch. */
-  nextEvent: 'whole' | 'truncated' | 'twice' = 'whole'
+  /** How the next event is delivered to each watch. */
+  nextDelivery: 'complete' | 'truncated' | 'duplicate' = 'complete'
   bookmarkMs = BOOKMARK_MS
   port = 0
   readonly #watches = new Set<Watch>()
@@ -75,14 +75,14 @@ export class FakeKubeApi {
     return this.#watches.size
   }
 
-  /** Watches that are open now, by collection. */
+  /** The number of open watches of a collection. */
   watchesOf(collection: string): number {
     return [...this.#watches].filter((watch) => watch.collection === collection).length
   }
 
   async start(): Promise<void> {
     const server = createServer((req, res) => {
-      void this.#answer(req, res)
+      void this.#respond(req, res)
     })
     this.#server = server
     await new Promise<void>((resolve, reject) => {
@@ -95,7 +95,7 @@ export class FakeKubeApi {
     }, this.bookmarkMs)
   }
 
-  /** Stops it and destroys all its connections; the objects stay. */
+  /** Stops the server and destroys all its connections; the objects stay. */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
     const server = this.#server
@@ -111,8 +111,8 @@ export class FakeKubeApi {
     })
   }
 
-  /** The watches that are open now stay open, and receive no more events. */
-  silence(): void {
+  /** Stops sending to the open watches, as on a half-open connection. */
+  silenceWatches(): void {
     for (const watch of this.#watches) watch.isSilent = true
   }
 
@@ -121,15 +121,15 @@ export class FakeKubeApi {
     this.#server?.closeAllConnections()
   }
 
-  /** Closes every watch gracefully, like a server after its watch time-out. */
-  endWatches(): void {
+  /** Closes every watch gracefully, like a server at its watch timeout. */
+  closeWatches(): void {
     for (const { res } of this.#watches) res.end()
     this.#watches.clear()
   }
 
   /** Compacts the history, and reports 410 Expired to every watch. */
   expire(): void {
-    this.store.forget()
+    this.store.compact()
     const object = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' }
     for (const { res } of this.#watches) {
       res.end(`${JSON.stringify({ type: 'ERROR', object })}\n`)
@@ -137,22 +137,22 @@ export class FakeKubeApi {
     this.#watches.clear()
   }
 
-  async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  async #respond(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { pathname: path, searchParams: query } = new URL(req.url ?? '/', this.url)
     const method = req.method ?? 'GET'
-    const note = (status: number) => {
+    const record = (status: number) => {
       this.calls.push({ method, path, query, status, port: req.socket.remotePort ?? 0 })
     }
     try {
       const fault = this.reject({ method, path, query })
       if (fault !== undefined) {
-        note(fault.status)
+        record(fault.status)
         rejectWith(res, fault)
         return
       }
       const body = await bodyOf(req)
       if (method === 'GET' && query.get('watch') === 'true') {
-        note(200)
+        record(200)
         this.#watch(path, query, res)
         return
       }
@@ -160,12 +160,12 @@ export class FakeKubeApi {
         this.listsHeld++
         await this.holdLists
       }
-      const answer = this.#operate({ method, path, query, body })
-      note(method === 'POST' ? 201 : 200)
-      send(res, method === 'POST' ? 201 : 200, answer)
+      const result = this.#operate({ method, path, query, body })
+      record(method === 'POST' ? 201 : 200)
+      send(res, method === 'POST' ? 201 : 200, result)
     } catch (error) {
       if (!(error instanceof FakeApiError)) throw error
-      note(error.code)
+      record(error.code)
       const { code, reason, message } = error
       send(res, code, { kind: 'Status', code, reason, message })
     }
@@ -176,11 +176,11 @@ export class FakeKubeApi {
     const body = () => JSON.parse(call.body) as Record<string, unknown>
     if (method === 'GET' && isList(path)) return this.#list(path, query)
     if (method === 'POST') return this.store.create(path, body())
-    const { collection, name, part } = splitPath(path)
+    const { collection, name, subresource } = splitPath(path)
     if (method === 'GET') return found(this.store.get(collection, name))
     if (method === 'DELETE') return this.store.remove(collection, name)
     if (method === 'PUT') return this.store.replace(collection, name, body())
-    if (part !== 'status') return this.store.patch(collection, name, body())
+    if (subresource !== 'status') return this.store.patch(collection, name, body())
     const { status, metadata } = body()
     const { resourceVersion } = (metadata ?? {}) as { resourceVersion?: string }
     const at = resourceVersion === undefined ? {} : { metadata: { resourceVersion } }
@@ -198,8 +198,8 @@ export class FakeKubeApi {
     )
     const [from = '0', version = String(this.store.version)] = (query.get('continue') ?? '')
       .split('@')
-      .filter((text) => text !== '')
-    if (Number(version) < this.store.forgotten) throw new FakeApiError(410, 'Expired')
+      .filter((field) => field !== '')
+    if (Number(version) < this.store.compactedVersion) throw new FakeApiError(410, 'Expired')
     const end = Number(from) + limit
     const more = end < all.length ? { continue: `${end}@${version}` } : {}
     return { items: all.slice(Number(from), end), metadata: { resourceVersion: version, ...more } }
@@ -209,7 +209,7 @@ export class FakeKubeApi {
     const from = Number(query.get('resourceVersion'))
     res.writeHead(200, { 'Content-Type': 'application/json' })
     res.flushHeaders()
-    if (from < this.store.forgotten) {
+    if (from < this.store.compactedVersion) {
       const object = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' }
       res.end(`${JSON.stringify({ type: 'ERROR', object })}\n`)
       return
@@ -224,8 +224,8 @@ export class FakeKubeApi {
   }
 
   #send(event: FakeEvent): void {
-    const delivery = this.nextEvent
-    this.nextEvent = 'whole'
+    const delivery = this.nextDelivery
+    this.nextDelivery = 'complete'
     for (const watch of this.#watches) {
       if (watch.isSilent) continue
       if (delivery === 'truncated') {
@@ -236,7 +236,7 @@ export class FakeKubeApi {
         continue
       }
       this.#write(watch, event)
-      if (delivery === 'twice') this.#write(watch, event)
+      if (delivery === 'duplicate') this.#write(watch, event)
     }
   }
 
@@ -252,7 +252,7 @@ export class FakeKubeApi {
   }
 }
 
-/** Starts one. */
+/** Starts a server. */
 export async function startFakeKubeApi(given: { bookmarkMs?: number } = {}): Promise<FakeKubeApi> {
   const api = new FakeKubeApi()
   api.bookmarkMs = given.bookmarkMs ?? BOOKMARK_MS
@@ -260,16 +260,17 @@ export async function startFakeKubeApi(given: { bookmarkMs?: number } = {}): Pro
   return api
 }
 
-/** `/api/v1/namespaces/n/plural` or `/apis/group/version/namespaces/n/plural`. */
+/** Whether a path is `/api/v1/namespaces/n/plural` or `/apis/group/version/namespaces/n/plural`. */
 function isList(path: string): boolean {
   return /^\/(api\/[^/]+|apis\/[^/]+\/[^/]+)\/namespaces\/[^/]+\/[^/]+$/.test(path)
 }
 
-function splitPath(path: string): { collection: string; name: string; part: string | undefined } {
-  const parts = path.split('/')
-  const at = parts.indexOf('namespaces')
-  const [name = '', part] = parts.slice(at + 3)
-  return { collection: parts.slice(0, at + 3).join('/'), name: decodeURIComponent(name), part }
+function splitPath(path: string) {
+  const segments = path.split('/')
+  const at = segments.indexOf('namespaces')
+  const [name = '', subresource] = segments.slice(at + 3)
+  const collection = segments.slice(0, at + 3).join('/')
+  return { collection, name: decodeURIComponent(name), subresource }
 }
 
 function found(object: FakeObject | undefined): FakeObject {
@@ -278,9 +279,9 @@ function found(object: FakeObject | undefined): FakeObject {
 }
 
 async function bodyOf(req: IncomingMessage): Promise<string> {
-  let text = ''
-  for await (const piece of req) text += String(piece)
-  return text
+  let body = ''
+  for await (const chunk of req) body += String(chunk)
+  return body
 }
 
 function send(res: ServerResponse, status: number, document: unknown): void {

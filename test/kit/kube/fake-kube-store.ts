@@ -1,8 +1,8 @@
-// The objects of the fake API server, their versions and the history that watches are fed from.
+// The objects of the fake API server, their versions, and the history from which watches read.
 // Without HTTP.
 import { randomUUID } from 'node:crypto'
 
-/** An object as the fake keeps it. */
+/** A stored object. */
 export interface FakeObject {
   readonly apiVersion?: string
   readonly kind?: string
@@ -20,7 +20,7 @@ export interface FakeObject {
   readonly [more: string]: unknown
 }
 
-/** Something that happened to an object of a collection. */
+/** A change of an object in a collection. */
 export interface FakeEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
   readonly collection: string
@@ -28,7 +28,7 @@ export interface FakeEvent {
   readonly object: FakeObject
 }
 
-/** Why a change is rejected. */
+/** An error response, such as that of a rejected change. */
 export class FakeApiError extends Error {
   readonly code: number
   readonly reason: string
@@ -42,11 +42,11 @@ export class FakeApiError extends Error {
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Objects by collection, which is the path of their list. */
+/** Objects by collection; a collection is the path of its list. */
 export class FakeKubeStore {
   version = 1
   /** Events up to this version are compacted. */
-  forgotten = 0
+  compactedVersion = 0
   readonly history: FakeEvent[] = []
   readonly objects = new Map<string, Map<string, FakeObject>>()
   readonly #listeners = new Set<(event: FakeEvent) => void>()
@@ -61,7 +61,7 @@ export class FakeKubeStore {
     return this.objects.get(collection)?.get(name)
   }
 
-  /** Calls `listener` with every new event; returns how to stop that. */
+  /** Calls `listener` with every new event. Returns a function that removes it. */
   listen(listener: (event: FakeEvent) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -87,16 +87,16 @@ export class FakeKubeStore {
     return this.#put('ADDED', collection, object)
   }
 
-  /** Merges `change` into an object; a version in it must be the current one. */
+  /** Merges `change` into an object; a resourceVersion in it must be the current one. */
   patch(collection: string, name: string, change: Json): FakeObject {
     const before = this.get(collection, name)
     if (before === undefined) throw new FakeApiError(404, 'NotFound')
     const given = (change['metadata'] ?? {}) as { resourceVersion?: string }
     if (given.resourceVersion !== undefined) this.#check(before, given.resourceVersion)
     const after = merge(before, change) as FakeObject
-    const same = (part: string) => JSON.stringify(before[part]) === JSON.stringify(after[part])
-    const isNoChange = Object.keys(after).every((part) =>
-      part === 'metadata' ? sameMetadata(before, after) : same(part),
+    const same = (field: string) => JSON.stringify(before[field]) === JSON.stringify(after[field])
+    const isNoChange = Object.keys(after).every((field) =>
+      field === 'metadata' ? sameMetadata(before, after) : same(field),
     )
     if (isNoChange) return before
     const generation = before.metadata.generation + (same('spec') ? 0 : 1)
@@ -120,9 +120,9 @@ export class FakeKubeStore {
     return this.#put('DELETED', collection, before)
   }
 
-  /** Compacts the history: a watch from an older version must list first. */
-  forget(): void {
-    this.forgotten = this.version
+  /** Compacts the history: a watch from an older version gets 410 Expired. */
+  compact(): void {
+    this.compactedVersion = this.version
     this.history.length = 0
   }
 
@@ -158,7 +158,7 @@ export function hasLabels(selector: string): (object: FakeObject) => boolean {
 /** Whether an object has all of these `path.to.field=value` pairs. */
 export function hasFields(selector: string): (object: FakeObject) => boolean {
   return selects(selector, (object, path) =>
-    path.split('.').reduce<unknown>((part, key) => (part as Json | undefined)?.[key], object),
+    path.split('.').reduce<unknown>((value, key) => (value as Json | undefined)?.[key], object),
   )
 }
 

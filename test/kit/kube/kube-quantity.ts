@@ -1,5 +1,5 @@
-// Sums the resource requests of pods, in CPUs and bytes, as the scheduler does: the requests of an
-// init container are free when the other containers start; a sidecar container keeps its requests.
+// Sums the resource requests of pods, in CPUs and bytes, like the scheduler: init containers
+// release their requests before the other containers start; sidecar containers do not.
 import { containersOf, type KubeObject, podsOf } from '../chart/chart-render.ts'
 
 const units: Readonly<Record<string, number>> = {

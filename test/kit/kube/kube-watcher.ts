@@ -1,5 +1,5 @@
 // A reflector of one collection of the fake API server, with short retry delays, and a record of
-// its events.
+// the changes and failures that it reports.
 import { createKubeApi, type KubeApi } from '../../../src/kube/api.ts'
 import type { KubeError } from '../../../src/kube/kube-error.ts'
 import { type Change, createObjectCache, type ObjectCache } from '../../../src/kube/object-cache.ts'
@@ -8,12 +8,11 @@ import { createReflector, type Reflector } from '../../../src/kube/reflector.ts'
 import { systemScheduler } from '../../../src/kube/scheduler.ts'
 import { createTransport } from '../../../src/kube/transport.ts'
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts'
-import { waitFor } from '../wait-for.ts'
 import type { FakeKubeApi } from './fake-kube-api.ts'
 
-/** The collection that is watched. */
+/** The watched collection. */
 const WIDGETS = { group: 'test.dev', version: 'v1', plural: 'widgets' } as const
-/** Its path. */
+/** The path of the watched collection. */
 export const WIDGETS_PATH = '/apis/test.dev/v1/namespaces/n/widgets'
 
 /** A log that writes nothing. */
@@ -24,18 +23,19 @@ export const quietLog = {
   error: () => undefined,
 }
 
-/** A reflector at work. */
+/** A running reflector. */
 export interface KubeWatcher {
   readonly cache: ObjectCache<KubeObject>
   readonly changes: Change<KubeObject>[]
   readonly failures: (KubeError | undefined)[]
   readonly reflector: Reflector
+  /** The number of lists so far. */
   readonly lists: () => Promise<number>
-  /** Ends it; resolves when it has. */
+  /** Stops the reflector; resolves once it has stopped. */
   readonly stop: () => Promise<void>
 }
 
-/** Calls to the fake, over connections of their own. */
+/** A client of the fake API server, with its own connections. */
 export function callFake(
   fake: FakeKubeApi,
   metrics: Metrics = createMetrics(),
@@ -49,10 +49,10 @@ export function callFake(
   return { api, close: transport.close }
 }
 
-/** Silence after which a watch counts as dead here. */
+/** The time without an event or bookmark after which a watch is considered dead. */
 const IDLE_MS = 600
 
-/** Starts to watch. */
+/** Starts a reflector of the widgets. */
 export function startKubeWatcher(fake: FakeKubeApi): KubeWatcher {
   const { api, close } = callFake(fake)
   const changes: Change<KubeObject>[] = []
@@ -61,7 +61,7 @@ export function startKubeWatcher(fake: FakeKubeApi): KubeWatcher {
   const cache = createObjectCache<KubeObject>({
     onChange: (change) => changes.push(change),
   })
-  const ending = new AbortController()
+  const stopping = new AbortController()
   const reflector = createReflector({
     api,
     resource: WIDGETS,
@@ -76,41 +76,20 @@ export function startKubeWatcher(fake: FakeKubeApi): KubeWatcher {
     idleMsMax: IDLE_MS,
     backOff: { initialMs: 5, maxMs: 50, resetAfterMs: 1000 },
   })
-  const running = reflector.run(ending.signal)
+  const running = reflector.run(stopping.signal)
   return {
     cache,
     changes,
     failures,
     reflector,
     async lists() {
-      const shown = await metrics.registry.getSingleMetric('curtail_kube_lists_total')?.get()
-      return shown?.values[0]?.value ?? 0
+      const metric = await metrics.registry.getSingleMetric('curtail_kube_lists_total')?.get()
+      return metric?.values[0]?.value ?? 0
     },
     async stop() {
-      ending.abort()
+      stopping.abort()
       await running
       close()
-    },
-  }
-}
-
-/** Operations of tests on the widgets of the current fake API server. */
-export function watchedWidgets(fakeNow: () => FakeKubeApi) {
-  const versions = (objects: readonly KubeObject[]) =>
-    objects.map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`).sort()
-  /** What there is, as `name@version`. */
-  const there = () => versions(fakeNow().store.list(WIDGETS_PATH))
-  return {
-    there,
-    make: (name: string) =>
-      fakeNow().store.create(WIDGETS_PATH, { metadata: { name }, spec: { size: 0 } }),
-    change: (name: string, size: number) =>
-      fakeNow().store.patch(WIDGETS_PATH, name, { spec: { size } }),
-    remove: (name: string) => fakeNow().store.remove(WIDGETS_PATH, name),
-    /** Waits until a watcher's cache has exactly the existing objects. */
-    agrees: async (of: KubeWatcher) => {
-      const isSame = () => versions(of.cache.list()).join() === there().join()
-      await waitFor('the cache to agree', isSame)
     },
   }
 }

@@ -1,5 +1,5 @@
-// The real controller of CodePools over pools of codes in memory, at whatever API server it is
-// given.
+// The real controller of CodePools with in-memory pools, as a client of a fake or a real API
+// server.
 import type { Problem } from '../../../src/codes/observed-state.ts'
 import type { KubeApi } from '../../../src/kube/api.ts'
 import type { PoolClaim } from '../../../src/kube/code-pool/apply.ts'
@@ -32,17 +32,17 @@ export class PoolKeeper {
   readonly levels: Levels
   template: PodTemplate | Problem = parseTemplate(TEMPLATE)
   isStoreUnavailable = false
-  /** Reads of the store so far. */
+  /** The number of reads of the store so far. */
   reads = 0
-  /** The connection to the store; the constructor makes it unless it is asked not to. */
+  /** Resolves once the store is connected; the constructor resolves it if `isConnected`. */
   readonly connected = Promise.withResolvers<undefined>()
-  /** What the controller logged: level, message, fields. */
+  /** The log of the controller. */
   readonly logged: (readonly [level: string, msg: string, fields: object])[] = []
   isLeader = true
-  readonly #ending = new AbortController()
-  readonly #ended: Promise<unknown>[] = []
+  readonly #stopping = new AbortController()
+  readonly #stopped: Promise<unknown>[] = []
 
-  /** Starts to watch the namespace `n`, and to lead. */
+  /** Starts the controller, which watches the namespace `n`, and leads. */
   constructor(plain: KubeApi, metrics: Metrics, isConnected = true) {
     if (isConnected) this.connected.resolve(undefined)
     this.metrics = metrics
@@ -51,7 +51,7 @@ export class PoolKeeper {
       readPools: () => {
         this.reads++
         return this.isStoreUnavailable
-          ? Promise.reject(new Error('away'))
+          ? Promise.reject(new Error('unavailable'))
           : Promise.resolve([...this.rows.values()])
       },
       onChange: (pools) => {
@@ -84,14 +84,14 @@ export class PoolKeeper {
       scheduler: systemScheduler,
       random: Math.random,
       metrics,
-      log: { ...quietLog, info: this.#note('info'), warn: this.#note('warn') },
+      log: { ...quietLog, info: this.#record('info'), warn: this.#record('warn') },
       onState: () => undefined,
     })
-    const { signal } = this.#ending
+    const { signal } = this.#stopping
     const reading = this.levels.start()
-    this.#ended.push(controller.watch(signal), controller.lead(signal))
+    this.#stopped.push(controller.watch(signal), controller.lead(signal))
     signal.addEventListener('abort', () => {
-      this.#ended.push(reading.stop())
+      this.#stopped.push(reading.stop())
     })
   }
 
@@ -100,13 +100,13 @@ export class PoolKeeper {
     this.rows.set(pool, { ...none, ...this.rows.get(pool), ...row })
   }
 
-  /** Ends the controller. */
+  /** Stops the controller. */
   async stop(): Promise<void> {
-    this.#ending.abort()
-    await Promise.all(this.#ended)
+    this.#stopping.abort()
+    await Promise.all(this.#stopped)
   }
 
-  #note(level: string) {
+  #record(level: string) {
     return (fields: object | string, msg = '') => {
       if (typeof fields === 'string') this.logged.push([level, fields, {}])
       else this.logged.push([level, msg, fields])

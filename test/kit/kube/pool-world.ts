@@ -1,5 +1,5 @@
-// A cluster on the fake API server whose CodePools the real controller reconciles; the test
-// completes its refill Jobs, manually or at once.
+// A fake API server whose CodePools the real controller reconciles; the test completes the refill
+// Jobs, immediately or later.
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { type FakeKubeApi, startFakeKubeApi } from './fake-kube-api.ts'
 import type { FakeObject } from './fake-kube-store.ts'
@@ -14,15 +14,15 @@ export const PATHS = {
   events: '/apis/events.k8s.io/v1/namespaces/n/events',
 } as const
 
-type JobEnd = 'Complete' | 'Failed'
+type JobOutcome = 'Complete' | 'Failed'
 type Status = Readonly<Record<string, unknown>> & {
   readonly conditions?: readonly { type: string; status: string; reason: string; message: string }[]
 }
 
-/** The cluster, its controller and its pools. */
+/** The API server, the controller and the pools. */
 export class PoolWorld extends PoolKeeper {
   readonly fake: FakeKubeApi
-  /** What becomes of a Job as soon as it is made. */
+  /** Called with each new Job. */
   onJob: (job: FakeObject) => void = () => undefined
   readonly #close: () => void
 
@@ -37,8 +37,8 @@ export class PoolWorld extends PoolKeeper {
     })
   }
 
-  /** Makes a CodePool. */
-  makePool(name: string, spec: object = {}): FakeObject {
+  /** Creates a CodePool. */
+  createPool(name: string, spec: object = {}): FakeObject {
     return this.fake.store.create(PATHS.pools, {
       apiVersion: 'curtail.dev/v1alpha1',
       kind: 'CodePool',
@@ -55,7 +55,7 @@ export class PoolWorld extends PoolKeeper {
     return this.fake.store.list(PATHS.jobs)
   }
 
-  /** The value that a Job's container gets in its environment. */
+  /** The value of an environment variable of a Job's container. */
   envOf(job: FakeObject, name: string): string | undefined {
     const { template } = job['spec'] as {
       template: { spec: { containers: { env: { name: string; value: string }[] }[] } }
@@ -63,16 +63,16 @@ export class PoolWorld extends PoolKeeper {
     return template.spec.containers[0]?.env.find((one) => one.name === name)?.value
   }
 
-  /** Ends a Job; one that completes has filled its pool. */
-  endJob(job: FakeObject, end: JobEnd = 'Complete', reason = ''): void {
+  /** Sets the outcome of a Job; a completed Job has filled its pool. */
+  finishJob(job: FakeObject, outcome: JobOutcome = 'Complete', reason = ''): void {
     const pool = this.envOf(job, 'CODE_POOL') ?? ''
     const row = this.rows.get(pool)
     const blocks = Math.ceil(Number(this.envOf(job, 'POOL_TARGET')) / 1000)
-    if (end === 'Complete') this.setRow(pool, { minted: (row?.claimed ?? 0) + blocks })
+    if (outcome === 'Complete') this.setRow(pool, { minted: (row?.claimed ?? 0) + blocks })
     const lastTransitionTime = new Date().toISOString()
     this.fake.store.patch(PATHS.jobs, job.metadata.name, {
       status: {
-        conditions: [{ type: end, status: 'True', reason, message: '', lastTransitionTime }],
+        conditions: [{ type: outcome, status: 'True', reason, message: '', lastTransitionTime }],
       },
     })
   }
@@ -94,7 +94,7 @@ export class PoolWorld extends PoolKeeper {
       .map(({ object }) => String(object['reason']))
   }
 
-  /** Calls that wrote something. */
+  /** The number of writes so far. */
   writes(): number {
     return this.fake.calls.filter(({ method }) => method !== 'GET').length
   }
@@ -106,7 +106,7 @@ export class PoolWorld extends PoolKeeper {
   }
 }
 
-/** Starts one. */
+/** Starts the API server and the controller; without `isConnected` the store is not connected. */
 export async function startPoolWorld(isConnected = true): Promise<PoolWorld> {
   return new PoolWorld(await startFakeKubeApi(), isConnected)
 }

@@ -1,5 +1,5 @@
-// Candidates for one Lease at an API server whose requests and responses take as long as a test
-// demands, on a clock that the test advances. Two leaders at one time are noted.
+// Candidates for one Lease on an API server whose requests and responses have delays that the test
+// sets, with a clock that the test advances. Records the times with more than one leader.
 import { createKubeApi } from '../../../src/kube/api.ts'
 import { KubeError } from '../../../src/kube/kube-error.ts'
 import { createElection, type Election, type LeaseOptions } from '../../../src/kube/lease.ts'
@@ -9,27 +9,27 @@ import { FakeKubeStore, FakeApiError } from './fake-kube-store.ts'
 import { createFakeScheduler, type FakeScheduler } from '../fake-scheduler.ts'
 import { quietLog } from './kube-watcher.ts'
 
-/** How long one call takes; `Infinity` loses the request, or its response. */
+/** The delays of one call; `Infinity` loses the request or its response. */
 export interface Delays {
   readonly requestMs?: number
   readonly responseMs?: number
-  /** The status of the response, though the request was carried out. */
+  /** The error status of the response, although the server applied the request. */
   readonly failsWith?: number
 }
 
 type DelaysOf = (call: { readonly method: string; readonly nth: number }) => Delays
 
-/** A candidate, and its reports: `won 0`, `lost 12000`, with the time in ms. */
+/** A candidate, and its reports with the time in ms: `won 0`, `lost 12000`. */
 export interface Candidate {
   readonly election: Election
   readonly reported: string[]
-  /** Warnings that it logged. */
+  /** The warnings in its log. */
   readonly warnings: string[]
-  /** The value of the metric that reports leadership. */
+  /** The value of the leadership metric. */
   readonly gauge: () => Promise<number | undefined>
-  /** Calls so far. */
+  /** The calls so far. */
   readonly calls: { readonly method: string; readonly atMs: number }[]
-  /** Ends the seeking or keeping; does not release. */
+  /** Stops to acquire or renew the Lease; does not release it. */
   readonly stop: () => void
 }
 
@@ -40,13 +40,13 @@ const STEP_MS = 100
 export class SlowLeases {
   readonly clock: FakeScheduler = createFakeScheduler()
   readonly store = new FakeKubeStore()
-  /** Times at which more than one candidate led, with their names. */
+  /** The times at which several candidates led, with their names. */
   readonly overlaps: string[] = []
-  /** The wall clocks, which decide nothing. */
+  /** The system clock of the candidates, which no decision may use. */
   wallMs: () => number = () => 0
   readonly #candidates = new Map<string, Candidate>()
 
-  /** Adds a candidate, which seeks to lead and then keeps it. */
+  /** Adds a candidate, which acquires the Lease and then renews it. */
   add(identity: string, delaysOf: DelaysOf = () => ({}), times?: LeaseOptions['times']): Candidate {
     const metrics = createMetrics()
     const calls: { method: string; atMs: number }[] = []
@@ -65,30 +65,30 @@ export class SlowLeases {
       ...{ wallMs: () => this.wallMs(), metrics, ...(times && { times }) },
       log: { ...quietLog, warn },
     })
-    const ending = new AbortController()
+    const stopping = new AbortController()
     const reported: string[] = []
     const report = (what: string) => reported.push(`${what} ${this.clock.nowMs()}`)
     const run = async () => {
-      if (!(await election.acquire(ending.signal))) return
+      if (!(await election.acquire(stopping.signal))) return
       report('won')
-      report(await election.renew(ending.signal))
+      report(await election.renew(stopping.signal))
     }
     void run()
     const candidate: Candidate = {
       ...{ election, reported, calls, warnings },
       gauge: async () => (await metrics.isLeader.get()).values[0]?.value,
       stop() {
-        ending.abort()
+        stopping.abort()
       },
     }
     this.#candidates.set(identity, candidate)
     return candidate
   }
 
-  /** Writes the Lease like another client, regardless of its version. */
+  /** Writes the Lease as another client, regardless of its version. */
   write(spec: object): void {
-    const isThere = this.store.get(COLLECTION, 'lease') !== undefined
-    if (isThere) this.store.patch(COLLECTION, 'lease', { spec })
+    const exists = this.store.get(COLLECTION, 'lease') !== undefined
+    if (exists) this.store.patch(COLLECTION, 'lease', { spec })
     else this.store.create(COLLECTION, { metadata: { name: 'lease' }, spec })
   }
 
@@ -119,17 +119,17 @@ export class SlowLeases {
 
   #send(request: KubeRequest, delays: Delays): Promise<KubeResponse> {
     const { requestMs = 0, responseMs = 0, failsWith } = delays
-    const cutOff = new KubeError('cut off', { status: 0, reason: 'Unreachable' })
+    const aborted = new KubeError('aborted', { status: 0, reason: 'Unreachable' })
     return new Promise((resolve, reject) => {
       request.signal.addEventListener('abort', () => {
-        reject(cutOff)
+        reject(aborted)
       })
-      // The server carries it out whether or not the caller still waits.
+      // The server applies the request even if the caller has aborted it.
       this.clock.after(requestMs, () => {
         const done = this.#operate(request)
-        const answer = failsWith === undefined ? done : answerOf(failsWith, { kind: 'Status' })
+        const response = failsWith === undefined ? done : responseOf(failsWith, { kind: 'Status' })
         this.clock.after(responseMs, () => {
-          resolve(answer)
+          resolve(response)
         })
       })
     })
@@ -138,20 +138,21 @@ export class SlowLeases {
   #operate({ method, body = '{}' }: KubeRequest): KubeResponse {
     const document = JSON.parse(body) as Record<string, unknown>
     try {
-      if (method === 'POST') return answerOf(201, this.store.create(COLLECTION, document))
-      if (method === 'PUT') return answerOf(200, this.store.replace(COLLECTION, 'lease', document))
+      if (method === 'POST') return responseOf(201, this.store.create(COLLECTION, document))
+      if (method === 'PUT')
+        return responseOf(200, this.store.replace(COLLECTION, 'lease', document))
       const lease = this.store.get(COLLECTION, 'lease')
-      return lease === undefined ? answerOf(404, { kind: 'Status' }) : answerOf(200, lease)
+      return lease === undefined ? responseOf(404, { kind: 'Status' }) : responseOf(200, lease)
     } catch (error) {
       if (!(error instanceof FakeApiError)) throw error
-      return answerOf(error.code, { kind: 'Status', code: error.code, reason: error.reason })
+      return responseOf(error.code, { kind: 'Status', code: error.code, reason: error.reason })
     }
   }
 }
 
-function answerOf(status: number, document: object): KubeResponse {
-  async function* pieces() {
+function responseOf(status: number, document: object): KubeResponse {
+  async function* chunks() {
     yield await Promise.resolve(Buffer.from(JSON.stringify(document)))
   }
-  return { status, headers: {}, body: pieces() }
+  return { status, headers: {}, body: chunks() }
 }

@@ -6,7 +6,7 @@ import { createLink, type CreateDeps, type CreateRequest } from '../../../src/cr
 import { createMemoryIntentStore } from '../../../src/stores/memory/intent-store.ts'
 import { createMemoryLinkStore } from '../../../src/stores/memory/link-store.ts'
 
-/** Far fewer pauses fit into a deadline; after more of them a create would never end. */
+/** Far fewer pauses fit into a deadline: a create that exceeds this would never complete. */
 export const PAUSES_MAX = 500
 
 /** The create use case with `codes` in its pool; `change` overrides its dependencies. */
@@ -35,7 +35,7 @@ export function createUseCase(codes: string[] = [], change: Partial<CreateDeps> 
     },
     pause(ms) {
       pauses.push(ms)
-      if (pauses.length > PAUSES_MAX) throw new Error('the create waits without an end')
+      if (pauses.length > PAUSES_MAX) throw new Error('the create never stops waiting')
       clock.nowMs += ms
       clock.monotonicMs += ms
       return Promise.resolve()
@@ -54,4 +54,4 @@ export function createUseCase(codes: string[] = [], change: Partial<CreateDeps> 
 }
 
 /** A call of a store that fails after it may have taken effect. */
-export const unknown = () => Promise.reject(new StoreError('away', { outcome: 'unknown' }))
+export const unknown = () => Promise.reject(new StoreError('unavailable', { outcome: 'unknown' }))

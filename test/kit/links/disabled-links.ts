@@ -13,11 +13,11 @@ import { waitFor } from '../wait-for.ts'
 
 /** The bound of the contract. */
 const DISABLED_MS_MAX = 5000
-/** How long it must stay disabled to pass. */
+/** The link must stay disabled for this long. */
 const STABLE_MS = 300
 const CONFIRM_MS_MAX = 30_000
 
-/** What is wrong with Redis. */
+/** The fault of Redis. */
 export type DisableFault =
   | 'none'
   | 'flushed'
@@ -53,7 +53,8 @@ export async function disableRound(given: {
       const disabledMs = performance.now() - confirmedMs
       const untilMs = performance.now() + STABLE_MS
       while (performance.now() < untilMs) {
-        if (!(await isDisabled())) throw new Error(`/${alias} redirects again (Redis ${fault})`)
+        if (!(await isDisabled()))
+          throw new Error(`/${alias} redirects after it was disabled (Redis ${fault})`)
       }
       return disabledMs
     } finally {
@@ -79,7 +80,7 @@ async function pollLink(
   }
 }
 
-/** Disables the link during the fault; returns when the response confirmed it. */
+/** Disables the link during the fault; returns the time of the confirmation. */
 async function disable(
   machines: ManyMachines,
   alias: string,
@@ -114,10 +115,10 @@ async function disable(
       await redis.restart()
       return await disableUntilConfirmed(first, alias)
     case 'partitioned from a reader':
-      await reader.redisProxy.refuse()
+      await reader.redisProxy.stopListening()
       return await disableUntilConfirmed(first, alias)
     case 'partitioned from the writer':
-      await first.redisProxy.refuse()
+      await first.redisProxy.stopListening()
       await mustReject(first, alias)
       return await disableUntilConfirmed(second, alias)
   }
@@ -126,7 +127,7 @@ async function disable(
 const post = (machine: Machine, alias: string) =>
   machine.admin({ method: 'POST', path: `/links/${alias}/disable` })
 
-/** Retries until it is confirmed, as the contract requires of operators; returns when that was. */
+/** Retries until confirmed, as the contract requires; returns the time of the confirmation. */
 async function disableUntilConfirmed(machine: Machine, alias: string): Promise<number> {
   let confirmedMs = 0
   const isDone = async () => {
@@ -143,7 +144,7 @@ async function disableUntilConfirmed(machine: Machine, alias: string): Promise<n
 
 /**
  * Stops Redis after the store has the change, until a first command has failed: the request still
- * gets 200, because the invalidation is retried for a second; returns when it was confirmed.
+ * gets 200, because the invalidation is retried for a second. Returns the time of the confirmation.
  */
 async function disableDuringStop(
   machines: ManyMachines,
@@ -158,14 +159,15 @@ async function disableDuringStop(
     await waitFor('a command that Redis does not reply to', async () => (await failures()) > before)
   } finally {
     machines.redis.resume()
-    if (stopping.end() === 0) throw new Error(`Redis was not stopped while ${alias} was disabled`)
+    if (stopping.finish() === 0)
+      throw new Error(`Redis was not stopped while ${alias} was disabled`)
   }
   const { status } = await disabling
   if (status === 200) return performance.now()
   throw new Error(`disable of ${alias}, sent once while Redis hung: ${String(status)}`)
 }
 
-/** Without a confirmation of the cache the change must be rejected. */
+/** Throws unless the change is rejected because the cache cannot confirm it. */
 async function mustReject(machine: Machine, alias: string): Promise<void> {
   const { status } = await post(machine, alias)
   if (status !== 503) throw new Error(`disable of ${alias} without a cache: ${String(status)}`)

@@ -71,23 +71,23 @@ async function runRound(machines: ManyMachines): Promise<ExpiryResult> {
   const redis = clientOf(machines.redis.port)
   try {
     const endMs = Date.now() + LIFE_MS
-    const [popular, unseen, ...others] = await insertLinks(store, endMs)
-    if (popular === undefined || unseen === undefined) throw new Error('too few links')
+    const [popular, unresolved, ...others] = await insertLinks(store, endMs)
+    if (popular === undefined || unresolved === undefined) throw new Error('too few links')
     // One process resolves the first link without pause, so that it is in memory at its expiry.
     const polling = pollOverExpiry(one, popular)
     polling.catch(() => undefined) // the error is thrown by the await below
     // Another is in the cache, with an entry that does not expire; the other process, which has not
-    // resolved it before, finds it there. No process has resolved `unseen`.
+    // resolved it before, finds it there. No process has resolved `unresolved`.
     const cached = await cacheOne({ httpClient: one, redis, links: others })
     await redis.persist(keyOf(cached.code))
     const { before, after } = await polling
     const ofPopular = { machine: first, httpClient: one, link: popular }
-    // The link may have been re-read just now: entries in memory are refreshed from time to time.
+    // The link may have been re-read just now: entries in memory are refreshed periodically.
     const tier = await tierOf(ofPopular)
     const inMemory = tier === 'memory' ? tier : await tierOf(ofPopular)
     const inCache = await tierOf({ machine: second, httpClient: other, link: cached })
-    const inStore = await tierOf({ machine: second, httpClient: other, link: unseen })
-    for (const { code } of [popular, cached, unseen]) await mustHaveRow(machines, code)
+    const inStore = await tierOf({ machine: second, httpClient: other, link: unresolved })
+    for (const { code } of [popular, cached, unresolved]) await mustHaveRow(machines, code)
     return { before, after, tiers: [inMemory, inCache, inStore] }
   } finally {
     redis.disconnect()

@@ -66,7 +66,7 @@ interface Race {
   timeouts: number
 }
 
-/** Sends lookups until one that was sent after the 201 has got its response. */
+/** Sends lookups until one that was sent after the 201 has its response. */
 async function readUntilCreated(
   reader: HttpClient,
   race: Race,
@@ -79,8 +79,8 @@ async function readUntilCreated(
     if (i === 0) started.count++
     // On a busy machine a lookup may time out: 503 proves nothing, and the lookup is retried.
     if (response.status === 503 && ++race.timeouts < TIMEOUTS_MAX) continue
-    const isThere = isRedirectTo(response, race.target)
-    if (!isThere && (wasCreated || response.status !== 404)) {
+    const isFound = isRedirectTo(response, race.target)
+    if (!isFound && (wasCreated || response.status !== 404)) {
       throw new Error(`fresh /${race.alias}: ${describeResponse(response)}`)
     }
     if (wasCreated) return
@@ -141,8 +141,8 @@ export async function createDuringFault(given: {
     }
     await waitFor('every process to use the cache', () => isCacheUsed(machines))
     for (const reader of readers.all) {
-      const isThere = async () => isRedirectTo(await reader.send({ path: `/${alias}` }), target)
-      await waitFor(`/${alias} on every process (Redis ${fault})`, isThere, RECOVERY_MS_MAX)
+      const isFound = async () => isRedirectTo(await reader.send({ path: `/${alias}` }), target)
+      await waitFor(`/${alias} on every process (Redis ${fault})`, isFound, RECOVERY_MS_MAX)
     }
   } finally {
     readers.close()
@@ -150,7 +150,7 @@ export async function createDuringFault(given: {
   }
 }
 
-/** While a process does not use the cache, or it is slow, a wrong entry in it has no effect. */
+/** Whether every process reads the cache: only then would a wrong entry have an effect. */
 async function isCacheUsed({ redis, redirects }: ManyMachines): Promise<boolean> {
   const client = clientOf(redis.port)
   await client.ping()
@@ -185,28 +185,28 @@ async function createDuringStop(
   const response = await httpClient.send(
     createLinkRequest({ long_url: target, custom_alias: alias }),
   )
-  if (stopping.end() === 0) throw new Error(`Redis was not stopped while ${alias} was created`)
+  if (stopping.finish() === 0) throw new Error(`Redis was not stopped while ${alias} was created`)
   if (response.status !== 201)
     throw new Error(`/${alias}, created by one request: ${describeResponse(response)}`)
 }
 
 /**
  * Stops Redis (SIGSTOP) when Cassandra confirms a conditional write, before the result reaches the
- * process. `end` returns the number of such results.
+ * process. `finish` returns the number of such results.
  */
 export function stopRedisAtWrite({ cassandra, redis }: ManyMachines): {
-  readonly end: () => number
+  readonly finish: () => number
 } {
   let results = 0
-  const isSuch = (message: Buffer) => {
+  const matches = (message: Buffer) => {
     if (message.includes('[applied]') && ++results === 1) redis.stop()
     return false
   }
   const proxies = cassandra.nodes.map((_, at) => cassandra.proxy(at))
-  for (const proxy of proxies) proxy.dropResponses({ isSuch })
+  for (const proxy of proxies) proxy.dropResponses({ matches })
   return {
-    end() {
-      for (const proxy of proxies) proxy.dropResponses({ answers: 0 })
+    finish() {
+      for (const proxy of proxies) proxy.dropResponses({ count: 0 })
       return results
     },
   }

@@ -18,7 +18,7 @@ const KEYSPACE = 'curtail'
 const CLAIMERS = 2
 const REFILLS = 2
 const JOB_MS_MAX = 60_000
-/** A refill that is killed is killed within this time. */
+/** A refill is killed within this time, if at all. */
 const KILL_MS = 2500
 /** The interval between a claimer's claims, so that blocks exist for a while. */
 const CLAIM_EVERY_MS = 30
@@ -57,10 +57,10 @@ export async function watchLevels(options: {
       }
     } finally {
       stopping.abort()
-      await Promise.allSettled([...claiming, watching.ended])
+      await Promise.allSettled([...claiming, watching.completed])
     }
     await Promise.all(claiming)
-    const sum = await watching.ended
+    const sum = await watching.completed
     const rows = await reader.read(pool)
     if (rows === undefined) throw new Error(`pool ${pool} does not exist`)
     const all = [...codes, ...rows.codes]
@@ -89,7 +89,8 @@ async function refillOnce(
           job.kill()
         }
         const { exitStatus, stderr } = await withinDeadline('a refill', job.exited, JOB_MS_MAX)
-        if (exitStatus !== 0 && exitStatus !== 'SIGKILL') throw new Error(`a refill: ${String(exitStatus)} ${stderr}`)
+        if (exitStatus !== 0 && exitStatus !== 'SIGKILL')
+          throw new Error(`a refill: ${String(exitStatus)} ${stderr}`)
       }),
     )
   } finally {
@@ -147,12 +148,12 @@ function watch(options: {
     }
     return sum
   }
-  const ended = compare().catch((error: unknown) => {
+  const completed = compare().catch((error: unknown) => {
     hasFailed = true
     throw error
   })
-  ended.catch(() => undefined) // the caller that awaits it handles the error
-  return { hasFailed: () => hasFailed, ended }
+  completed.catch(() => undefined) // the caller that awaits it handles the error
+  return { hasFailed: () => hasFailed, completed }
 }
 
 async function readWhole(reader: PoolReader, pool: string) {

@@ -1,5 +1,5 @@
 // The `create` processes while nodes of Cassandra are down: `/readyz`, the log, the metrics, and
-// creates that are rejected at once; and the links that survive a crash of all nodes.
+// creates that are rejected immediately; and the links that survive a crash of all nodes.
 import { CREATE_MS_MAX } from '../../../src/create/create-link.ts'
 import { PROBE_EVERY_MS } from '../../../src/stores/cassandra/majority.ts'
 import type { HttpClient } from '../http/http-client.ts'
@@ -10,25 +10,25 @@ import type { RawRequest } from '../http/raw-http.ts'
 import { waitFor } from '../wait-for.ts'
 
 /** Five times the deadline of the service. */
-const REFUSAL_MS_MAX = 5 * CREATE_MS_MAX
-const KNOWN_REFUSAL_MS_MAX = 5 * 300
+const REJECTION_MS_MAX = 5 * CREATE_MS_MAX
+const FAST_REJECTION_MS_MAX = 5 * 300
 const RECOVERY_MS_MAX = 5 * (2 * PROBE_EVERY_MS)
 /** A hung node is detected by a create that timed out and two rounds of probes. */
-const KNOWN_MS_MAX = 5 * (CREATE_MS_MAX + 2 * PROBE_EVERY_MS)
+const DETECTION_MS_MAX = 5 * (CREATE_MS_MAX + 2 * PROBE_EVERY_MS)
 const HUNG_CREATES = 12
 const CRASHED_CREATES = 8
 
 async function storeStateOf({ adminUrl }: Machine): Promise<string> {
-  const answer = await fetch(`${adminUrl}/readyz`)
-  const { dependencies } = (await answer.json()) as { dependencies: { store: string } }
-  return `${String(answer.status)} ${dependencies.store}`
+  const response = await fetch(`${adminUrl}/readyz`)
+  const { dependencies } = (await response.json()) as { dependencies: { store: string } }
+  return `${String(response.status)} ${dependencies.store}`
 }
 
 /** Waits until each of them reports this state of the store; they stay ready. */
 export async function waitForStoreState(
   machines: readonly Machine[],
   state: 'up' | 'no-majority',
-  msMax = KNOWN_MS_MAX,
+  msMax = DETECTION_MS_MAX,
 ): Promise<void> {
   for (const machine of machines) {
     const isSo = async () => (await storeStateOf(machine)) === `200 ${state}`
@@ -36,19 +36,19 @@ export async function waitForStoreState(
   }
 }
 
-/** The time until this create was rejected. Throws if it succeeded or exceeded `msMax`. */
+/** The time until this create is rejected. Throws if it succeeds or takes longer than `msMax`. */
 export async function mustReject(
   httpClient: HttpClient | undefined,
   request: RawRequest,
-  msMax = REFUSAL_MS_MAX,
+  msMax = REJECTION_MS_MAX,
 ): Promise<number> {
-  if (httpClient === undefined) throw new Error('there is no process to ask')
+  if (httpClient === undefined) throw new Error('no process to send the request to')
   const sentMs = performance.now()
-  const answer = await httpClient.send(request, 2 * msMax)
+  const response = await httpClient.send(request, 2 * msMax)
   const tookMs = performance.now() - sentMs
-  if (answer.status === 201) throw new Error(`${codeOf(answer)} was created by a minority`)
-  if (answer.status !== 503 || problemOf(answer) !== 'store-unavailable') {
-    throw new Error(`a create: ${describeResponse(answer)}`)
+  if (response.status === 201) throw new Error(`${codeOf(response)} was created by a minority`)
+  if (response.status !== 503 || problemOf(response) !== 'store-unavailable') {
+    throw new Error(`a create: ${describeResponse(response)}`)
   }
   if (tookMs > msMax) throw new Error(`a rejection took ${tookMs.toFixed(0)} ms`)
   return tookMs
@@ -68,19 +68,19 @@ export async function longestFastRejection(
   name: string,
 ): Promise<number> {
   await waitForStoreState(machines, 'no-majority')
-  const askers = openHttpClients(machines)
+  const clients = openHttpClients(machines)
   try {
     const each = Array.from({ length: HUNG_CREATES }, (_, i) => {
-      const httpClient = askers.all[i % askers.all.length]
-      return mustReject(httpClient, someCreate(name, i), KNOWN_REFUSAL_MS_MAX)
+      const httpClient = clients.all[i % clients.all.length]
+      return mustReject(httpClient, someCreate(name, i), FAST_REJECTION_MS_MAX)
     })
     return Math.max(...(await Promise.all(each)))
   } finally {
-    askers.close()
+    clients.close()
   }
 }
 
-/** Throws unless every process has logged and counted that these nodes went down. */
+/** Throws unless every process logs and counts that these nodes are down. */
 export async function mustReportDown(
   machines: readonly Machine[],
   addresses: readonly string[],
@@ -95,7 +95,7 @@ export async function mustReportDown(
     )
     const changes = 'curtail_cassandra_node_changes_total'
     if ((await machine.metric(changes, 'state="down"')) < addresses.length) {
-      throw new Error(`${machine.role} did not count nodes that went down`)
+      throw new Error(`${machine.role} did not count the nodes that are down`)
     }
     if ((await machine.metric('curtail_cassandra_majority')) !== 0) {
       throw new Error(`${machine.role} reports a majority`)
@@ -104,28 +104,29 @@ export async function mustReportDown(
 }
 
 /**
- * Kills all nodes at once right after creates were acknowledged. Every link must be found after the
- * restart, and its alias must not be given to another target. Returns how many there were.
+ * Kills all nodes concurrently, right after creates were acknowledged. Every link must be found
+ * after the restart, and its alias must be taken. Returns the number of links.
  */
 export async function killAllNodes(machines: ManyMachines, name: string): Promise<number> {
   const { creates, cassandra } = machines
-  const askers = openHttpClients(creates)
-  const httpClient = askers.all[0]
+  const clients = openHttpClients(creates)
+  const httpClient = clients.all[0]
   try {
-    if (httpClient === undefined) throw new Error('there is no process to ask')
+    if (httpClient === undefined) throw new Error('no process to send the request to')
     const aliases = Array.from({ length: CRASHED_CREATES }, (_, i) => `${name}-${String(i)}`)
     const claim = (alias: string, target: string) =>
       httpClient.send(
         createLinkRequest({ long_url: `https://example.com/${target}`, custom_alias: alias }),
       )
-    const made = await Promise.all(aliases.map((alias) => claim(alias, alias)))
+    const created = await Promise.all(aliases.map((alias) => claim(alias, alias)))
     await Promise.all(cassandra.nodes.map((node) => node.kill()))
-    const acknowledged = made.map(codeOf)
+    const acknowledged = created.map(codeOf)
     await Promise.all(cassandra.nodes.map((node) => node.restart()))
     await waitForStoreState(creates, 'up')
     for (const alias of acknowledged) {
-      const answer = await claim(alias, 'another')
-      if (answer.status !== 409) throw new Error(`${alias} was lost: ${describeResponse(answer)}`)
+      const response = await claim(alias, 'another')
+      if (response.status !== 409)
+        throw new Error(`${alias} was lost: ${describeResponse(response)}`)
       const found = await creates[0]?.admin({ path: `/links/${alias}` })
       const { long_url: target } = ((await found?.json()) ?? {}) as { long_url?: string }
       if (target !== `https://example.com/${alias}`)
@@ -133,7 +134,7 @@ export async function killAllNodes(machines: ManyMachines, name: string): Promis
     }
     return acknowledged.length
   } finally {
-    askers.close()
+    clients.close()
   }
 }
 
@@ -141,7 +142,7 @@ export async function killAllNodes(machines: ManyMachines, name: string): Promis
 export interface HungNodes {
   /** The longest rejection of a create, before its process detected the outage and after. */
   readonly firstMsMax: number
-  readonly knownMsMax: number
+  readonly fastMsMax: number
   /** From the resumption of the nodes until a create succeeded. */
   readonly recoveryMs: number
 }
@@ -150,28 +151,28 @@ export interface HungNodes {
 export async function hangTwoNodes(machines: ManyMachines, name: string): Promise<HungNodes> {
   const { creates, cassandra } = machines
   const hung = cassandra.nodes.slice(1)
-  const askers = openHttpClients(creates)
+  const clients = openHttpClients(creates)
   await waitForStoreState(creates, 'up')
   try {
     for (const node of hung) node.pause()
     const first = Array.from({ length: HUNG_CREATES }, (_, i) =>
-      mustReject(askers.all[i % askers.all.length], someCreate(`f${name}`, i)),
+      mustReject(clients.all[i % clients.all.length], someCreate(`f${name}`, i)),
     )
     const firstMsMax = Math.max(...(await Promise.all(first)))
-    const knownMsMax = await longestFastRejection(creates, `k${name}`)
+    const fastMsMax = await longestFastRejection(creates, `k${name}`)
     for (const node of hung) node.resume()
     const resumedMs = performance.now()
-    const isCreated = async () => (await askers.all[0]?.send(someCreate(name, 1)))?.status === 201
+    const isCreated = async () => (await clients.all[0]?.send(someCreate(name, 1)))?.status === 201
     await waitFor('a create after the nodes resumed', isCreated, RECOVERY_MS_MAX)
     const recoveryMs = performance.now() - resumedMs
     await waitForStoreState(creates, 'up')
     return {
       firstMsMax: Math.round(firstMsMax),
-      knownMsMax: Math.round(knownMsMax),
+      fastMsMax: Math.round(fastMsMax),
       recoveryMs: Math.round(recoveryMs),
     }
   } finally {
     for (const node of hung) node.resume()
-    askers.close()
+    clients.close()
   }
 }

@@ -20,7 +20,7 @@ export interface Machine extends ServingRole {
 }
 
 /** The running service. */
-export interface ManyMachines extends Pick<PreparedLinks, 'startRefill' | 'makeSecret'> {
+export interface ManyMachines extends Pick<PreparedLinks, 'startRefill' | 'createSecret'> {
   readonly cassandra: CassandraCluster
   readonly redis: RedisServer
   readonly creates: readonly Machine[]
@@ -44,7 +44,7 @@ export async function startManyMachines(given: { codes: number }): Promise<ManyM
     closing.push(() => cassandra.stop())
     const redis = await startRedis()
     closing.push(() => redis.close())
-    const { env, startRefill, makeSecret } = await prepareLinks({ cassandra, folder, ...given })
+    const { env, startRefill, createSecret } = await prepareLinks({ cassandra, folder, ...given })
     const startMachine: ManyMachines['startMachine'] = async (role, more = {}) => {
       const machine = await openMachine({ role, redis, env: { ...env, ...more } })
       closing.push(async () => {
@@ -57,7 +57,7 @@ export async function startManyMachines(given: { codes: number }): Promise<ManyM
       Promise.all([startMachine('create'), startMachine('create')]),
       Promise.all([startMachine('redirect'), startMachine('redirect')]),
     ])
-    return { cassandra, redis, creates, redirects, startMachine, startRefill, makeSecret, stop }
+    return { cassandra, redis, creates, redirects, startMachine, startRefill, createSecret, stop }
   } catch (error) {
     await stop()
     throw error

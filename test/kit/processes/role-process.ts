@@ -116,7 +116,7 @@ function readLog({
     })
     void exited.then((status) => {
       clearTimeout(timer)
-      // A client of the process would report only a refused connection.
+      // A client of the process would report only ECONNREFUSED.
       if (typeof status === 'number' && status > 0)
         process.stderr.write(`${role} exited: ${errors}\n`)
       reject(new Error(`${role} exited (${String(status)}) before it was ready: ${errors}`))

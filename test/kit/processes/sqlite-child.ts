@@ -1,5 +1,5 @@
-// A process with its own database, for sqlite.test.ts: it prints the acknowledged codes, and runs
-// until it is killed or its disk is full.
+// A process with its own database, for sqlite.test.ts: it prints acknowledged codes until it is
+// killed or its disk is full.
 // Arguments: DATA_DIR and `hold` | `insert` | `fill`.
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { StoreError } from '../../../src/resilience/store-error.ts'
@@ -11,22 +11,22 @@ const GROUP = 10
 const GROUPS_MAX = 10_000
 const [dataDir = '', task] = process.argv.slice(2)
 
-// At the file-size limit of the shell, the write must fail, not the process.
+// At the file-size limit that the shell sets, the write must fail, not the process.
 process.on('SIGXFSZ', () => undefined)
-const say = (line: string) => process.stdout.write(`${line}\n`)
+const print = (line: string) => process.stdout.write(`${line}\n`)
 const db = await openDatabase(dataDir, createMetrics())
 const links = createSqliteLinkStore(db)
-say('open')
+print('open')
 
 if (task === 'hold') setInterval(() => undefined, 60_000)
-if (task === 'insert') await Promise.all(Array.from({ length: 8 }, insertForEver))
+if (task === 'insert') await Promise.all(Array.from({ length: 8 }, insertUntilKilled))
 if (task === 'fill') await fill()
 
 /** Inserts links one after another, and prints each code once it is acknowledged. */
-async function insertForEver(_: unknown, stream: number): Promise<void> {
+async function insertUntilKilled(_: unknown, stream: number): Promise<void> {
   for (let i = 0; i < GROUPS_MAX; i++) {
     const link = sampleLink({ code: `${String(stream)}-${String(i)}` })
-    if ((await links.insertIfAbsent(link)) === link.writerId) say(link.code)
+    if ((await links.insertIfAbsent(link)) === link.writerId) print(link.code)
   }
 }
 
@@ -34,15 +34,15 @@ async function insertForEver(_: unknown, stream: number): Promise<void> {
 async function fill(): Promise<void> {
   for (let group = 0; group < GROUPS_MAX; group++) {
     const codes = Array.from({ length: GROUP }, (_, i) => `${String(group)}-${String(i)}`)
-    const said = await Promise.all(codes.map(insertLong))
-    if (said.every((how) => how === 'stored')) {
-      codes.forEach(say)
+    const results = await Promise.all(codes.map(insertLong))
+    if (results.every((result) => result === 'stored')) {
+      codes.forEach(print)
       continue
     }
-    say(`failed ${String(group)} ${[...new Set(said)].join()}`)
+    print(`failed ${String(group)} ${[...new Set(results)].join()}`)
     const first = await links.find('0-0')
-    say(`first ${first === undefined ? 'lost' : 'there'}`)
-    say(`again ${await insertLong('again')}`)
+    print(`first ${first === undefined ? 'lost' : 'present'}`)
+    print(`retry ${await insertLong('retry')}`)
     await db.close()
     return
   }

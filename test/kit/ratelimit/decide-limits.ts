@@ -1,5 +1,5 @@
-// The decide use case with real rules and in-memory counters, for unit tests: the test controls its
-// clock and whether its store is available.
+// The decide use case with real rules and in-memory counters, for unit tests, which control its
+// clock and the availability of its store.
 import {
   createHeadersRenderer,
   renderMetadata,
@@ -16,10 +16,10 @@ import type { Check } from '../../../src/limits/plan-checks.ts'
 import { parseRules } from '../../../src/limits/rules.ts'
 import { createMemoryCounterStore } from '../../../src/stores/memory/counter-store.ts'
 
-/** The initial time of its clock. */
+/** The initial time of the clock. */
 export const START_US = 1_790_000_000_000_000
 
-/** Parses rules that have no faults. */
+/** Parses rules. Throws if they have faults. */
 function rulesOf(text: string) {
   const parsed = parseRules([{ name: 'rules.yaml', text }], { mergeDomains: false })
   if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults))
@@ -40,7 +40,7 @@ interface Options {
   readonly hasReferenceMetadata?: boolean
   readonly hasMetadata?: boolean
   readonly denyConsumes?: boolean
-  /** With the headers of envoyproxy/ratelimit too, by its names. */
+  /** Whether responses also have the headers of envoyproxy/ratelimit, by its names. */
   readonly hasReferenceHeaders?: boolean
 }
 
@@ -61,10 +61,10 @@ export function limiterOf(text: string, options: Options = {}) {
   const decide = createDecideLimits({
     rules: () => rules,
     store: {
-      decide: (charges) => {
-        store.calls.push(charges)
+      decide: (hits) => {
+        store.calls.push(hits)
         return Promise.resolve(
-          store.isUnavailable ? { later: undefined } : shared.consumeNow(charges),
+          store.isUnavailable ? { delayedResult: undefined } : shared.consumeNow(hits),
         )
       },
       isOpen: () => store.isUnavailable,
@@ -73,9 +73,9 @@ export function limiterOf(text: string, options: Options = {}) {
     },
     local: {
       ...local,
-      consumeNow(charges) {
-        countedLocally.push(charges)
-        return local.consumeNow(charges)
+      consumeNow(hits) {
+        countedLocally.push(hits)
+        return local.consumeNow(hits)
       },
     },
     denied: hasDenyCache ? createDenyCache(100_000) : undefined,
@@ -112,8 +112,8 @@ export function limiterOf(text: string, options: Options = {}) {
       ),
       hits: 1,
     })
-  const seen = { recorded, countedLocally, unknownDomains, shadowed: () => shadowed }
-  return { decide, request, clock, store, ...seen }
+  const observed = { recorded, countedLocally, unknownDomains, shadowed: () => shadowed }
+  return { decide, request, clock, store, ...observed }
 }
 
 /** A descriptor of these entries. */

@@ -1,5 +1,5 @@
-// Runs one attack in its own process until its stdin ends: `ATTACK PORT`. It reopens closed
-// connections, and connects from an address of its own.
+// Runs one attack in its own process until its stdin closes: `ATTACK PORT`. It reopens closed
+// connections, and connects from its own address.
 import { connect, type Socket } from 'node:net'
 import { frameTypes } from '../../../src/grpc/http2/frames.ts'
 import { attacks } from './grpc-attacks.ts'
@@ -7,8 +7,8 @@ import { frame, opening } from './grpc-frames.ts'
 
 const ADDRESS = '127.0.0.2'
 const REOPEN_MS = 50
-/** Opened at once: more would overflow the listen backlog. */
-const OPENING = 50
+/** Connections opened per interval; more would overflow the listen backlog. */
+const OPEN_BATCH = 50
 const OPEN_EVERY_MS = 5
 const wide = Buffer.concat([
   opening,
@@ -59,7 +59,7 @@ function open(): void {
 }
 
 setInterval(() => {
-  for (let i = 0; i < OPENING && wanted > 0; i += 1) {
+  for (let i = 0; i < OPEN_BATCH && wanted > 0; i += 1) {
     wanted -= 1
     open()
   }

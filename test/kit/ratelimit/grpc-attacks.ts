@@ -1,32 +1,25 @@
-// Attacks on the gRPC listener's bounds of the process, beyond those of one connection: each opens
-// many connections, or sends frames that are valid but expensive. Run by grpc-attacker.ts.
+// Attacks on the per-process bounds of the gRPC listener: each opens many connections, or sends
+// frames that are valid but expensive. grpc-attacker.ts runs them.
 import { frameTypes } from '../../../src/grpc/http2/frames.ts'
-import { callHeaders, frame } from './grpc-frames.ts'
+import { callHeaders, frame, many, uint32 } from './grpc-frames.ts'
 
 /** What one connection of an attack sends. */
 interface AttackConnection {
   /** Sent first. */
   readonly first?: Buffer
-  /** Sent repeatedly, as fast as the server reads; uses stream ids from `stream` on. */
+  /** Sent repeatedly, as fast as the server reads; its stream ids start at `stream`. */
   readonly next?: (stream: number) => Buffer
-  /** Number of streams that one `next` uses. */
+  /** The number of streams that one `next` uses. */
   readonly streams?: number
   /** Whether it reads responses. */
   readonly reads?: boolean
 }
 
-/** An attack. */
+/** An attack with many connections. */
 interface Attack extends AttackConnection {
   readonly connections: number
 }
 
-const number = (value: number) => {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(value)
-  return bytes
-}
-const many = (count: number, one: (i: number) => Buffer) =>
-  Buffer.concat(Array.from({ length: count }, (_, i) => one(i)))
 const literal = (first: number, name: string, value: string) =>
   Buffer.concat([
     Buffer.from([first, name.length]),
@@ -39,7 +32,7 @@ const headers = (stream: number, block: Buffer, flags = 4) =>
 const data = (stream: number, bytes: Buffer, flags = 0) =>
   frame({ type: frameTypes.data, flags }, stream, bytes)
 const asCall = (stream: number, message: Buffer) => {
-  const framed = Buffer.concat([Buffer.alloc(1), number(message.length), message])
+  const framed = Buffer.concat([Buffer.alloc(1), uint32(message.length), message])
   const chunks = Array.from({ length: Math.ceil(framed.length / 16_000) }, (_, i) =>
     framed.subarray(i * 16_000, (i + 1) * 16_000),
   )
@@ -72,7 +65,7 @@ const methodHeaders = (path: string, type = 'application/grpc') =>
   ])
 const reflection = methodHeaders('/grpc.reflection.v1.ServerReflection/ServerReflectionInfo')
 const fileRequest = text(4, 'envoy.service.ratelimit.v3.RateLimitService')
-const fileMessage = Buffer.concat([Buffer.alloc(1), number(fileRequest.length), fileRequest])
+const fileMessage = Buffer.concat([Buffer.alloc(1), uint32(fileRequest.length), fileRequest])
 
 /** The attacks, by name. */
 export const attacks: Readonly<Record<string, Attack>> = {
@@ -94,7 +87,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
     first: many(15, (i) =>
       Buffer.concat([
         headers(2 * i + 1, unlimited),
-        data(2 * i + 1, Buffer.concat([Buffer.from([0]), number(4_000_000), Buffer.alloc(16_000)])),
+        data(2 * i + 1, Buffer.concat([Buffer.from([0]), uint32(4_000_000), Buffer.alloc(16_000)])),
         data(2 * i + 1, Buffer.alloc(16_000)),
         data(2 * i + 1, Buffer.alloc(16_000)),
         data(2 * i + 1, Buffer.alloc(16_000)),
@@ -105,7 +98,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
   windows: {
     connections: 2,
     first: headers(1, unlimited),
-    next: () => many(5000, () => frame({ type: frameTypes.windowUpdate }, 1, number(1))),
+    next: () => many(5000, () => frame({ type: frameTypes.windowUpdate }, 1, uint32(1))),
     reads: true,
   },
   'no-grpc': {

@@ -1,5 +1,5 @@
-// Generates certificates for tests: a CA, and certificates that it signs. Plain X.509 v3 in DER,
-// with only the fields that TLS requires. For tests only.
+// Generates a CA and the certificates that it signs: X.509 v3 in DER, with only the fields that TLS
+// requires. For tests only.
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 
 /** A certificate and its key, in PEM. */
@@ -8,7 +8,7 @@ export interface Issued {
   readonly key: string
 }
 
-/** Signs certificates. */
+/** A certificate authority. */
 export interface Authority {
   readonly cert: string
   /** Issues a certificate for these host names, valid for `days`. @default 1 */
@@ -59,8 +59,12 @@ function signed(
     der(0xa3, sequence(of.extensions)),
   )
   const signature = sign('sha256', body, by.key)
-  const whole = sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature])))
-  const lines = whole.toString('base64').replace(/.{64}/g, '$&\n')
+  const certificate = sequence(
+    body,
+    algorithm,
+    der(0x03, Buffer.concat([Buffer.from([0]), signature])),
+  )
+  const lines = certificate.toString('base64').replace(/.{64}/g, '$&\n')
   return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
 }
 
@@ -79,8 +83,8 @@ function timeOf(ms: number): Buffer {
   return der(0x18, Buffer.from(digits))
 }
 
-function sequence(...parts: readonly Buffer[]): Buffer {
-  return der(0x30, Buffer.concat(parts))
+function sequence(...elements: readonly Buffer[]): Buffer {
+  return der(0x30, Buffer.concat(elements))
 }
 
 function der(tag: number, value: Buffer): Buffer {

@@ -1,5 +1,5 @@
-// A gRPC listener in its own process, for hostile clients: it prints its port to stdout and every
-// error to stderr, and exits when its stdin ends.
+// A gRPC listener in its own process, for hostile clients: it prints its port to stdout and each
+// error to stderr, and exits when its stdin closes.
 import { serveGrpc } from '../../../src/grpc/serve.ts'
 import { grpcSettings } from '../../../src/grpc/settings.ts'
 import { parseConfig } from '../../../src/config/config.ts'

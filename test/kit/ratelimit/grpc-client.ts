@@ -1,5 +1,5 @@
-// A gRPC client that is independent of our codec: grpc-js and the .proto files. Also a listener in
-// this process whose decision the test sets.
+// A gRPC client that does not use Curtail's codec (grpc-js with the .proto files), and a listener
+// in this process whose decision the test sets.
 import * as grpc from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { serveGrpc, type GrpcServeDeps, type GrpcServer } from '../../../src/grpc/serve.ts'
@@ -17,7 +17,7 @@ const envoyApi = loadSync('envoy/service/ratelimit/v3/rls.proto', {
   defaults: true,
 })
 
-/** A client; responses are plain objects, failures are grpc.ServiceError. */
+/** A client; responses are plain objects, errors are grpc.ServiceError. */
 export interface TestClient {
   call(request: object, options?: grpc.CallOptions): Promise<Record<string, unknown>>
   /** Sends raw bytes as the message; resolves with the name of the status code. */
@@ -80,8 +80,8 @@ export function createTestClient(
   }
 }
 
-/** Admits every request, with fixed values in the verdict. */
-export const passAll: DecideLimits = ({ descriptors }) => {
+/** Admits every request, with a fixed verdict. */
+export const admitAll: DecideLimits = ({ descriptors }) => {
   const verdict: Verdict = {
     code: 'OK',
     statuses: descriptors.map(() => ({
@@ -97,7 +97,7 @@ export const passAll: DecideLimits = ({ descriptors }) => {
   return Promise.resolve(verdict)
 }
 
-/** A listener of a test, and the calls, defects and errors that it reported. */
+/** A listener, and the calls, defects and errors that it reports. */
 export interface TestServer extends GrpcServer {
   readonly calls: { seconds: number; code: string }[]
   readonly defects: unknown[]
@@ -115,7 +115,7 @@ export async function startTestServer(
   const errors: unknown[] = []
   const server = await serveGrpc({
     config,
-    decide: passAll,
+    decide: admitAll,
     onCall: (call) => calls.push(call),
     onDefect: (error) => defects.push(error),
     onError: (error) => errors.push(error),

@@ -26,6 +26,18 @@ export function frame(
   return bytes
 }
 
+/** A 32-bit number as a frame contains it. */
+export function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}
+
+/** `count` frames, of which `create` returns each. */
+export function many(count: number, create: (i: number) => Buffer): Buffer {
+  return Buffer.concat(Array.from({ length: count }, (_, i) => create(i)))
+}
+
 /** The headers of a ShouldRateLimit call, each field as a literal. */
 export const callHeaders = Buffer.concat(
   [
@@ -40,13 +52,18 @@ export const callHeaders = Buffer.concat(
   ),
 )
 
+/** A HEADERS frame; by default with the complete headers of a call. */
+export function headersOn(stream: number, flags = 4, block = callHeaders): Buffer {
+  return frame({ type: frameTypes.headers, flags }, stream, block)
+}
+
 /** An empty request as a gRPC message. */
 export const emptyCall = Buffer.from([0, 0, 0, 0, 2, 10, 0])
 
 /** A complete call. */
 export function callOn(stream: number): Buffer {
   return Buffer.concat([
-    frame({ type: frameTypes.headers, flags: 4 }, stream, callHeaders),
+    headersOn(stream),
     frame({ type: frameTypes.data, flags: 1 }, stream, emptyCall),
   ])
 }
@@ -71,7 +88,7 @@ export interface FrameClient {
   /** Resolves with the first frame of this type, on this stream if it is set. */
   readonly frame: (type: number, stream?: number) => Promise<Frame>
   /** Resolves with the error code of the last GOAWAY once the server has closed the connection. */
-  readonly ended: () => Promise<number | undefined>
+  readonly closed: () => Promise<number | undefined>
 }
 
 /** Connects to a port of loopback and sends these bytes. */
@@ -82,9 +99,9 @@ export function openFrames(port: number, bytes: Buffer): FrameClient {
   const socket = connect({ port, host: '127.0.0.1' })
   socket.on('data', (chunk: Buffer) => {
     rest = Buffer.concat([rest, chunk])
-    const whole = framesOf(rest)
-    frames.push(...whole)
-    rest = rest.subarray(whole.reduce((bytes, one) => bytes + bytesOf(one), 0))
+    const complete = framesOf(rest)
+    frames.push(...complete)
+    rest = rest.subarray(complete.reduce((bytes, one) => bytes + bytesOf(one), 0))
   })
   socket.on('error', () => undefined) // 'close' follows
   socket.on('close', () => (isClosed = true))
@@ -100,9 +117,9 @@ export function openFrames(port: number, bytes: Buffer): FrameClient {
       if (found === undefined) throw new Error('no such frame')
       return found
     },
-    async ended() {
+    async closed() {
       await waitFor('the connection to close', () => isClosed)
-      return frames.findLast(({ type }) => type === frameTypes.goAway)?.payload.readUInt32BE(4)
+      return frames.findLast(({ type }) => type === frameTypes.goaway)?.payload.readUInt32BE(4)
     },
   }
 }

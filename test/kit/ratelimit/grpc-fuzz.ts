@@ -1,5 +1,5 @@
 // Mutated sequences of valid HTTP/2 frames for a gRPC listener: each connection must close within
-// the deadline, and everything that it receives must be valid HTTP/2.
+// the deadline, and must receive only valid HTTP/2.
 import { connect } from 'node:net'
 import { frameTypes } from '../../../src/grpc/http2/frames.ts'
 import type { Frame } from '../../../loadtest/bench/http2-frame.ts'
@@ -7,10 +7,10 @@ import { callHeaders, emptyCall, frame, framesOf, opening } from './grpc-frames.
 import type { Random } from '../random.ts'
 import { withinDeadline } from '../wait-for.ts'
 
-const END_MS_MAX = 10_000
+const CLOSE_MS_MAX = 10_000
 const FRAMES_MAX = 12
 const MUTATIONS_MAX = 4
-/** Share of the sequences that stay valid, and whose calls must all get a response. */
+/** The share of unmutated sequences, whose calls must all get a response. */
 const VALID = 0.15
 const PREFACE_BYTES = 24
 const HEADER_BYTES = 9
@@ -18,15 +18,16 @@ const HEADER_BYTES = 9
 const ERROR_MAX = 13
 
 /** The result of one sequence. */
-export interface FuzzedEnd {
+export interface FuzzResult {
   readonly isValid: boolean
-  readonly answers: number
-  /** The code of GOAWAY, if one was received. */
+  /** The number of completed calls. */
+  readonly responses: number
+  /** The error code of a received GOAWAY. */
   readonly code: number | undefined
 }
 
-/** Sends one sequence to a port of loopback. Throws if the received frames are not allowed. */
-export async function fuzzConnection(port: number, random: Random): Promise<FuzzedEnd> {
+/** Sends one sequence to a port of loopback. Throws if the server sends invalid frames. */
+export async function fuzzConnection(port: number, random: Random): Promise<FuzzResult> {
   const isValid = random.chance(VALID)
   const { frames, calls } = validFrames(random)
   if (!isValid) for (let i = random.int(MUTATIONS_MAX); i >= 0; i -= 1) mutate(random, frames)
@@ -92,7 +93,7 @@ const bytesOf = (random: Random, length: number) =>
 function mutate(random: Random, frames: Buffer[]): void {
   const at = random.int(frames.length)
   const found = frames[at]
-  // A frame that is truncated within its header is not mutated further.
+  // A frame with a truncated header is not mutated further.
   if (found === undefined || found.length < HEADER_BYTES) return
   const one = Buffer.from(found)
   const streams = [0, 1, 2, 3, 5, 2 ** 31 - 1]
@@ -121,19 +122,20 @@ function mutate(random: Random, frames: Buffer[]): void {
 }
 
 function split(random: Random, bytes: Buffer): readonly Buffer[] {
-  const pieces: Buffer[] = []
+  const chunks: Buffer[] = []
   for (let at = 0; at < bytes.length;) {
     const end = random.chance(0.5) ? bytes.length : at + 1 + random.int(HEADER_BYTES * 4)
-    pieces.push(bytes.subarray(at, end))
+    chunks.push(bytes.subarray(at, end))
     at = end
   }
-  return pieces
+  return chunks
 }
 
-const isEnd = ({ type, flags }: Frame) => type === frameTypes.headers && (flags & 1) === 1
+const endsCall = ({ type, flags }: Frame) => type === frameTypes.headers && (flags & 1) === 1
 
 /**
- * Sends the chunks, waits until `calls` calls have completed, and closes; returns what it received.
+ * Sends the chunks, waits until `calls` calls have completed, and closes; returns the received
+ * bytes.
  */
 async function exchange(port: number, sent: readonly Buffer[], calls: number): Promise<Buffer> {
   const chunks: Buffer[] = []
@@ -142,7 +144,7 @@ async function exchange(port: number, sent: readonly Buffer[], calls: number): P
   socket.on('error', () => undefined) // 'close' follows
   socket.on('data', (chunk: Buffer) => {
     chunks.push(chunk)
-    if (framesOf(Buffer.concat(chunks)).filter(isEnd).length >= calls) socket.end()
+    if (framesOf(Buffer.concat(chunks)).filter(endsCall).length >= calls) socket.end()
   })
   for (const chunk of sent) {
     if (!socket.writable) break
@@ -151,31 +153,32 @@ async function exchange(port: number, sent: readonly Buffer[], calls: number): P
   }
   if (!Number.isFinite(calls)) socket.end()
   try {
-    await withinDeadline('a connection to close', closed, END_MS_MAX)
+    await withinDeadline('a connection to close', closed, CLOSE_MS_MAX)
   } finally {
     socket.destroy()
   }
   return Buffer.concat(chunks)
 }
 
-function checkReceived(bytes: Buffer, calls: number | undefined): Omit<FuzzedEnd, 'isValid'> {
+function checkReceived(bytes: Buffer, calls: number | undefined): Omit<FuzzResult, 'isValid'> {
   const frames = framesOf(bytes)
-  const ended = new Set<number>()
+  const completed = new Set<number>()
   let code: number | undefined
   for (const one of frames) {
     const { type, stream, payload } = one
-    if (type === frameTypes.goAway) code = payload.readUInt32BE(4)
+    if (type === frameTypes.goaway) code = payload.readUInt32BE(4)
     const error = type === frameTypes.rstStream ? payload.readUInt32BE() : (code ?? 0)
     if (error > ERROR_MAX) throw new Error(`unknown error code ${String(error)}`)
     const isOfCall = type === frameTypes.headers || type === frameTypes.data
-    if (isOfCall && (ended.has(stream) || stream % 2 === 0)) {
-      throw new Error(`a frame of type ${String(type)} came on stream ${String(stream)}`)
+    if (isOfCall && (completed.has(stream) || stream % 2 === 0)) {
+      throw new Error(`unexpected frame of type ${String(type)} on stream ${String(stream)}`)
     }
-    if (isEnd(one)) ended.add(stream)
+    if (endsCall(one)) completed.add(stream)
   }
   if (code === 2) throw new Error('the server reported INTERNAL_ERROR')
-  if (calls !== undefined && (ended.size < calls || code !== undefined)) {
-    throw new Error(`of ${String(calls)} calls ${String(ended.size)} ended (${String(code)})`)
+  if (calls !== undefined && (completed.size < calls || code !== undefined)) {
+    const counts = `${String(completed.size)} of ${String(calls)} calls completed`
+    throw new Error(`${counts}, GOAWAY ${String(code)}`)
   }
-  return { answers: ended.size, code }
+  return { responses: completed.size, code }
 }

@@ -1,4 +1,4 @@
-// A client of the gRPC health service, like Envoy and load balancers: checks once, or watches.
+// A client of the gRPC health service, like Envoy and load balancers: Check and Watch.
 import * as grpc from '@grpc/grpc-js'
 import { service as healthService } from 'grpc-health-check'
 
@@ -13,13 +13,13 @@ type Check = (
 
 /** A watch and the statuses that it received. */
 interface HealthWatch {
-  /** Each status, in order of receipt. */
+  /** The received statuses, in order. */
   readonly statuses: readonly string[]
-  readonly ended: Promise<grpc.StatusObject>
+  readonly completed: Promise<grpc.StatusObject>
   readonly cancel: () => void
 }
 
-/** A client; the test must close it. */
+/** A client, which the test must close. */
 export interface HealthClient {
   /** Resolves with the status of a service; rejects with grpc.ServiceError. */
   readonly check: (service: string) => Promise<string>
@@ -46,9 +46,9 @@ export function createHealthClient(port: number): HealthClient {
       const stream = start.call(client, { service })
       const statuses: string[] = []
       stream.on('data', ({ status }: HealthResponse) => statuses.push(status))
-      stream.on('error', () => undefined) // the status reports it too
-      const ended = new Promise<grpc.StatusObject>((resolve) => stream.once('status', resolve))
-      return { statuses, ended, cancel: stream.cancel.bind(stream) }
+      stream.on('error', () => undefined) // the status reports it as well
+      const completed = new Promise<grpc.StatusObject>((resolve) => stream.once('status', resolve))
+      return { statuses, completed, cancel: stream.cancel.bind(stream) }
     },
     close: () => {
       client.close()

@@ -1,13 +1,13 @@
-// What a hostile client sends to the gRPC listener, and the allowed results of its call: a status
-// of gRPC or HTTP, or `closed` if the connection or stream closes.
+// Calls of hostile clients of the gRPC listener, each with its allowed results: a gRPC or HTTP
+// status, or `closed` for a closed connection or stream.
 import { gzipSync } from 'node:zlib'
 import type { Random } from '../random.ts'
 
-/** One call as it is sent. */
+/** One call. */
 export interface HostileCall {
   readonly name: string
   readonly headers: Readonly<Record<string, string>>
-  /** What follows the headers. */
+  /** Sent after the headers. */
   readonly body: Buffer
   /** Whether the client resets the stream instead of ending it. */
   readonly isReset: boolean
@@ -15,7 +15,7 @@ export interface HostileCall {
   readonly results: readonly string[]
 }
 
-type Case = readonly [name: string, make: (random: Random) => Partial<HostileCall>]
+type Case = readonly [name: string, create: (random: Random) => Partial<HostileCall>]
 
 const DECODED_OR_INVALID = ['grpc 0', 'grpc 3']
 const MIB = 1024 * 1024
@@ -36,7 +36,7 @@ const request = (...descriptors: readonly Buffer[]) =>
   Buffer.concat([text(1, 'edge'), ...descriptors.map((one) => delimited(2, one))])
 const valid = request(entry('k', 'v'))
 
-/** A message with the prefix of gRPC. */
+/** A message with gRPC's length prefix. */
 function framed(message: Buffer, { flag = 0, length = message.length } = {}): Buffer {
   const prefix = Buffer.alloc(5)
   prefix[0] = flag
@@ -54,7 +54,7 @@ function mutated(random: Random): Buffer {
   return random.chance(0.3) ? bytes.subarray(0, random.int(bytes.length)) : bytes
 }
 
-const wholeMessages: readonly Case[] = [
+const completeMessages: readonly Case[] = [
   ['a valid call', () => ({ body: framed(valid), results: ['grpc 0'] })],
   [
     'random bytes',
@@ -218,7 +218,7 @@ const headerCases: readonly Case[] = [
     }),
   ],
   [
-    'no time left',
+    'an expired timeout',
     (random) => ({
       headers: { 'grpc-timeout': random.pick(['0n', '1n', '1u', '0S']) },
       results: ['grpc 0', 'grpc 4'],
@@ -250,21 +250,21 @@ const headerCases: readonly Case[] = [
           '/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo',
         ]),
       },
-      body: framed(random.chance(0.5) ? randomBytes(random, 60) : text(1, 'nobody')),
+      body: framed(random.chance(0.5) ? randomBytes(random, 60) : text(1, 'unknown')),
       results: ['grpc 0', 'grpc 5', 'grpc 13'],
     }),
   ],
 ]
 
-const small: readonly Case[] = [...wholeMessages, ...frameCases, ...headerCases]
+const small: readonly Case[] = [...completeMessages, ...frameCases, ...headerCases]
 
-/** Share of large calls; each takes some ms. */
+/** The share of large calls, each of which takes some ms. */
 const LARGE = 0.002
 
 /** The next call of a client. */
 export function nextHostileCall(random: Random): HostileCall {
-  const [name, make] = random.pick(random.chance(LARGE) ? largeMessages : small)
-  const { headers = {}, body = framed(valid), isReset = false, results = [] } = make(random)
+  const [name, create] = random.pick(random.chance(LARGE) ? largeMessages : small)
+  const { headers = {}, body = framed(valid), isReset = false, results = [] } = create(random)
   const usual = {
     ':method': 'POST',
     ':path': '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',

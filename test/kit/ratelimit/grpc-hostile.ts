@@ -1,5 +1,5 @@
-// Hostile clients of a gRPC listener: every call must have an allowed result, whatever else they
-// send. The short form runs in grpc-hostile.test.ts, the long one as a fault test.
+// Hostile clients of a gRPC listener: every call must have an allowed result. The short form runs
+// in grpc-hostile.test.ts, the long form as `npm run storm -- hostile`.
 import { connect as connectSocket } from 'node:net'
 import {
   type ClientHttp2Session,
@@ -13,18 +13,18 @@ import { createRandom, type Random } from '../random.ts'
 import { withinDeadline } from '../wait-for.ts'
 
 const WORKERS = 8
-const AT_ONCE = 16
-const END_MS_MAX = 10_000
-/** The memory bound of a node:http2 session; with less it resets calls with large bodies itself. */
+const BATCH = 16
+const RESULT_MS_MAX = 10_000
+/** The memory limit of a node:http2 session; a smaller one would reset calls with large bodies. */
 const CLIENT_MB_MAX = 256
-/** Share of the batches with a connection that is not HTTP/2. */
+/** The share of batches with a connection that is not HTTP/2. */
 const BROKEN = 0.2
 
-/** The number of calls by their result. */
+/** The number of calls, in total and by result. */
 export interface HostileCounts {
   calls: number
   broken: number
-  readonly byEnd: Map<string, number>
+  readonly byResult: Map<string, number>
 }
 
 /** Sends calls to `port` of loopback. Throws at the first result that is not allowed. */
@@ -33,7 +33,7 @@ export async function hostileCalls(given: {
   readonly calls: number
   readonly seed: number
 }): Promise<HostileCounts> {
-  const counts: HostileCounts = { calls: 0, broken: 0, byEnd: new Map() }
+  const counts: HostileCounts = { calls: 0, broken: 0, byResult: new Map() }
   const workers = Array.from({ length: WORKERS }, async (_, i) => {
     const random = createRandom(given.seed + i)
     await callAll({ random, port: given.port, counts, calls: given.calls / WORKERS })
@@ -42,10 +42,10 @@ export async function hostileCalls(given: {
   return counts
 }
 
-/** The counts as one line. */
-export function renderHostileCounts({ calls, broken, byEnd }: HostileCounts): string {
-  const ends = [...byEnd].sort().map(([end, count]) => `${end}: ${count}`)
-  return `${calls} calls, ${broken} broken connections; ${ends.join(', ')}`
+/** Renders the counts as one line. */
+export function renderHostileCounts({ calls, broken, byResult }: HostileCounts): string {
+  const results = [...byResult].sort().map(([result, count]) => `${result}: ${count}`)
+  return `${calls} calls, ${broken} broken connections; ${results.join(', ')}`
 }
 
 async function callAll(given: {
@@ -56,42 +56,42 @@ async function callAll(given: {
 }): Promise<void> {
   const { random, port, counts } = given
   let session = sessionTo(port)
-  for (let sent = 0; sent < given.calls; sent += AT_ONCE) {
+  for (let sent = 0; sent < given.calls; sent += BATCH) {
     if (random.chance(BROKEN)) {
       await sendBroken(port, brokenConnection(random))
       counts.broken += 1
     }
     // A listener may close the connection of a client that resets too much.
     if (session.closed || session.destroyed) session = sessionTo(port)
-    const batch = Array.from({ length: AT_ONCE }, async () => {
+    const batch = Array.from({ length: BATCH }, async () => {
       const call = nextHostileCall(random)
-      const end = await withinDeadline(
+      const result = await withinDeadline(
         `the result of ${call.name}`,
-        endOf(session, call),
-        END_MS_MAX,
+        resultOf(session, call),
+        RESULT_MS_MAX,
       )
-      if (!call.results.includes(end) && !isSessionClosed(session, end)) {
-        throw new Error(`${call.name} resulted in ${end}, not in ${call.results.join(' or ')}`)
+      if (!call.results.includes(result) && !isSessionClosed(session, result)) {
+        throw new Error(`${call.name} resulted in ${result}, not in ${call.results.join(' or ')}`)
       }
       counts.calls += 1
-      counts.byEnd.set(end, (counts.byEnd.get(end) ?? 0) + 1)
+      counts.byResult.set(result, (counts.byResult.get(result) ?? 0) + 1)
     })
     await Promise.all(batch)
   }
   session.destroy()
 }
 
-function isSessionClosed(session: ClientHttp2Session, end: string): boolean {
-  return end === 'closed' && (session.closed || session.destroyed)
+function isSessionClosed(session: ClientHttp2Session, result: string): boolean {
+  return result === 'closed' && (session.closed || session.destroyed)
 }
 
 function sessionTo(port: number): ClientHttp2Session {
   const session = connect(`http://127.0.0.1:${port}`, { maxSessionMemory: CLIENT_MB_MAX })
-  session.on('error', () => undefined) // its calls report it
+  session.on('error', () => undefined) // its calls report the error
   return session
 }
 
-function endOf(session: ClientHttp2Session, call: HostileCall): Promise<string> {
+function resultOf(session: ClientHttp2Session, call: HostileCall): Promise<string> {
   return new Promise((resolve) => {
     let stream: ClientHttp2Stream
     try {
@@ -100,17 +100,17 @@ function endOf(session: ClientHttp2Session, call: HostileCall): Promise<string> 
       resolve('closed')
       return
     }
-    let end = 'closed'
-    const note = (headers: IncomingHttpHeaders & IncomingHttpStatusHeader) => {
+    let result = 'closed'
+    const readStatus = (headers: IncomingHttpHeaders & IncomingHttpStatusHeader) => {
       const grpcStatus = headers['grpc-status']
-      if (grpcStatus !== undefined) end = `grpc ${String(grpcStatus)}`
-      else if (headers[':status'] !== 200) end = `http ${String(headers[':status'])}`
+      if (grpcStatus !== undefined) result = `grpc ${String(grpcStatus)}`
+      else if (headers[':status'] !== 200) result = `http ${String(headers[':status'])}`
     }
-    stream.on('response', note)
-    stream.on('trailers', note)
+    stream.on('response', readStatus)
+    stream.on('trailers', readStatus)
     stream.on('error', () => undefined) // 'close' follows
     stream.on('close', () => {
-      resolve(end)
+      resolve(result)
     })
     stream.resume()
     if (call.isReset) {

@@ -1,5 +1,5 @@
-// A legitimate client with a constant rate during an attack: its lost calls, their latency, and the
-// peak memory of the limiter.
+// A legitimate client that calls a limiter at a constant rate during an attack: its lost calls, the
+// latency of the others, and the peak memory of the limiter.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { createTestClient } from './grpc-client.ts'
 import { withinDeadline } from '../wait-for.ts'
 
 const program = join(dirname(fileURLToPath(import.meta.url)), 'grpc-attacker.ts')
-const EACH_SECOND = 200
+const CALLS_PER_SECOND = 200
 
 /** The results of the legitimate calls, and the peak memory of the limiter. */
 export interface UnderAttack {
@@ -24,7 +24,7 @@ export interface UnderAttack {
   readonly attacker: string
 }
 
-/** Sends calls with a constant rate for `seconds`, during the attack of this name if it is set. */
+/** Sends calls at a constant rate for `seconds`, during the attack of this name if it is set. */
 export async function callUnderAttack(given: {
   readonly attack: string | undefined
   readonly port: number
@@ -35,7 +35,7 @@ export async function callUnderAttack(given: {
   const attacker =
     attack === undefined ? undefined : spawn(process.execPath, [program, attack, String(port)])
   attacker?.stderr.pipe(process.stderr)
-  // Real attackers have their own machines: here the attacker has the lowest CPU priority.
+  // A real attacker has its own machine; this one has the lowest CPU priority instead.
   if (attacker?.pid !== undefined) setPriority(attacker.pid, constants.priority.PRIORITY_LOW)
   const client = createTestClient(`127.0.0.1:${port}`)
   try {
@@ -52,9 +52,16 @@ export async function callUnderAttack(given: {
     const calls = await atRate(call, seconds)
     times.sort((a, b) => a - b)
     const at = (share: number) => times[Math.floor((times.length - 1) * share)] ?? Infinity
-    const report = attacker === undefined ? '-' : await endOf(attacker)
+    const report = attacker === undefined ? '-' : await reportOf(attacker)
     const [p50, p99] = [at(0.5), at(0.99)]
-    return { calls, lost, p50, p99, residentBytesMax: await residentMost(pid), attacker: report }
+    return {
+      calls,
+      lost,
+      p50,
+      p99,
+      residentBytesMax: await peakResidentBytes(pid),
+      attacker: report,
+    }
   } finally {
     client.close()
     attacker?.kill('SIGKILL')
@@ -70,7 +77,7 @@ async function atRate(call: () => Promise<void>, seconds: number): Promise<numbe
   await new Promise<void>((resolve) => {
     const timer = setInterval(() => {
       const passed = (performance.now() - startMs) / 1000
-      while (sent.length < Math.min(passed, seconds) * EACH_SECOND) sent.push(call())
+      while (sent.length < Math.min(passed, seconds) * CALLS_PER_SECOND) sent.push(call())
       if (passed < seconds) return
       clearInterval(timer)
       resolve()
@@ -80,15 +87,15 @@ async function atRate(call: () => Promise<void>, seconds: number): Promise<numbe
   return sent.length
 }
 
-async function endOf(attacker: ReturnType<typeof spawn>): Promise<string> {
+async function reportOf(attacker: ReturnType<typeof spawn>): Promise<string> {
   if (attacker.stdout === null) return ''
   const line = once(attacker.stdout, 'data')
   attacker.stdin?.end()
-  const [text] = (await withinDeadline('the report of the attacker', line)) as [Buffer]
-  return text.toString().trim()
+  const [report] = (await withinDeadline('the report of the attacker', line)) as [Buffer]
+  return report.toString().trim()
 }
 
-async function residentMost(pid: number): Promise<number> {
+async function peakResidentBytes(pid: number): Promise<number> {
   const found = /^VmHWM:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))
   if (found === null) throw new Error('the limiter has exited')
   return Number(found[1]) * 1024

@@ -7,7 +7,7 @@ import { createTestClient, type TestClient } from './grpc-client.ts'
 import { type RoleProcess, startRole } from '../processes/role-process.ts'
 import { waitFor } from '../wait-for.ts'
 
-/** A limiter that reported ready. */
+/** A limiter that is ready. */
 export interface Limiter extends RoleProcess {
   readonly client: TestClient
   readonly grpcPort: number
@@ -36,7 +36,7 @@ export interface RateLimitReply {
   readonly dynamicMetadata: unknown
 }
 
-/** How to start a limiter. */
+/** The rules and the environment of a limiter. */
 interface LimiterOptions {
   readonly rules: string
   readonly redisPort: number
@@ -47,7 +47,7 @@ interface LimiterOptions {
 
 /**
  * Starts a limiter whose counts are exact: Redis is available before the first call, and the
- * deadlines tolerate a pause of the machine. A call that times out would count locally.
+ * deadlines exceed a pause of the machine. A call that times out would be counted locally.
  */
 export async function startExactLimiter(options: LimiterOptions): Promise<Limiter> {
   const env = { LIMIT_DEADLINE_MS: '5000', REDIS_TIMEOUT: '10s', ...options.env }
@@ -58,7 +58,7 @@ export async function startExactLimiter(options: LimiterOptions): Promise<Limite
   return limiter
 }
 
-/** Starts a limiter. `redisPort` may be a port on which no Redis listens. */
+/** Starts a limiter. `redisPort` may be a port without a listener. */
 export async function startLimiter(options: LimiterOptions): Promise<Limiter> {
   const root = await mkdtemp(join(tmpdir(), 'curtail-limiter-'))
   const folder = join(root, 'config')

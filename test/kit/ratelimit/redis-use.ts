@@ -1,4 +1,4 @@
-// Counter stores on the Redis servers of tests, and counts to consume.
+// Counter stores on the Redis servers of tests, and counts that they consume.
 import type { Algorithm, Decision, Limit } from '../../../src/limits/algorithm.ts'
 import { algorithms } from '../../../src/limits/algorithms.ts'
 import type { CounterHits } from '../../../src/limits/counter-store.ts'
@@ -14,7 +14,7 @@ import {
 } from '../../../src/stores/redis/counter-store.ts'
 import { waitFor } from '../wait-for.ts'
 
-/** A store, its connection and the events of the connection. */
+/** A store, its connection, and the events of the connection. */
 export interface TestStore {
   readonly store: RedisCounterStore
   readonly connection: RedisConnection
@@ -38,17 +38,17 @@ export async function openReadyStore(
   port: number,
   options: Partial<RedisConnectionOptions> = {},
 ): Promise<TestStore> {
-  const used = createStore(port, options)
-  await waitFor('the connection', () => used.connection.isUp())
-  return used
+  const opened = createStore(port, options)
+  await waitFor('the connection', () => opened.connection.isUp())
+  return opened
 }
 
-let keysCreated = 0
+let counters = 0
 
 /** A count of one hit on a new counter with a limit of 10 hits an hour. */
 export function newCount(
   name = 'token_bucket',
-  { key = `counter ${String(keysCreated++)}`, ...limit }: Partial<Limit> & { key?: string } = {},
+  { key = `counter ${String(counters++)}`, ...limit }: Partial<Limit> & { key?: string } = {},
 ): CounterHits {
   return {
     key,
@@ -62,7 +62,7 @@ export function newCount(
 
 function algorithmOf(name: string): Algorithm {
   const algorithm = algorithms.find((one) => one.name === name)
-  if (algorithm === undefined) throw new Error(`no algorithm is called ${name}`)
+  if (algorithm === undefined) throw new Error(`unknown algorithm ${name}`)
   return algorithm
 }
 
@@ -73,7 +73,7 @@ export async function consumeOne(store: RedisCounterStore, count: CounterHits): 
   return decision
 }
 
-/** The StoreError of a call that must fail, and how long the call took. */
+/** The StoreError of a call that must fail, and the duration of the call. */
 export async function failureOf(
   call: Promise<unknown>,
 ): Promise<{ error: StoreError; tookMs: number }> {
@@ -87,7 +87,7 @@ export async function failureOf(
   throw new Error('the call did not fail')
 }
 
-/** Waits until the store consumes a count. Returns how long that took. */
+/** Waits until the store consumes a count. Returns the duration in ms. */
 export async function timeToRecovery(store: RedisCounterStore): Promise<number> {
   const startedMs = performance.now()
   await waitFor('the recovery of the store', () =>

@@ -1,4 +1,4 @@
-{{/* The Job of a load test. It is not tried again: a run whose promises were not kept has failed. */}}
+{{/* The Job of a load test. It is not retried: a run that misses its thresholds has failed. */}}
 {{- define "curtail.loadTestJob" -}}
 {{- $test := .Values.loadTest -}}
 backoffLimit: 0
@@ -45,12 +45,12 @@ template:
       {{- include "curtail.extra" (list . $test.pod "extraVolumes") | nindent 6 }}
 {{- end -}}
 
-{{/* Where the load goes. Clients have addresses of their own only behind one trusted hop. */}}
+{{/* The target of the load. Only behind one trusted hop do simulated clients have their own addresses. */}}
 {{- define "curtail.loadTestUrl" -}}
 {{- if .Values.loadTest.baseUrl -}}
 {{ .Values.loadTest.baseUrl }}
 {{- else if or (ne (int .Values.edge.trustedHops) 1) .Values.edge.proxyProtocol -}}
-{{- fail (printf "loadTest.run needs edge.trustedHops 1 and edge.proxyProtocol false, as k6 takes the place of the one proxy, or a loadTest.baseUrl: they are %d and %t" (int .Values.edge.trustedHops) .Values.edge.proxyProtocol) -}}
+{{- fail (printf "loadTest.run needs edge.trustedHops 1 and edge.proxyProtocol false, as k6 acts as the trusted proxy, or a loadTest.baseUrl: they are %d and %t" (int .Values.edge.trustedHops) .Values.edge.proxyProtocol) -}}
 {{- else -}}
 http://{{ include "curtail.fullname" . }}-edge:{{ .Values.edge.service.httpPort | int }}
 {{- end -}}

@@ -1,5 +1,5 @@
-// Command kube contains every Go program of the test cluster's node in one binary and runs the one
-// whose name it is called by. They share most packages, so that one binary links once and needs a
+// Command kube contains every Go program of the test cluster's node in one binary and runs the program
+// whose name is argv[0]. The programs share most packages, so that one binary links once and needs a
 // quarter of the disk space. It excludes CoreDNS, whose flags conflict with kubectl's.
 package main
 
@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	_ "time/tzdata" // CronJobs name time zones, and the node has no files of them
+	_ "time/tzdata" // CronJobs refer to time zones, and the node has no time zone files
 
 	"github.com/spf13/cobra"
 	etcd "go.etcd.io/etcd/server/v3/etcdmain"

@@ -1,20 +1,20 @@
-// What the benchmarks of redirects ask, and what their floors answer.
+// The load of the benchmarks of redirects, and the response of their floors.
 import type { Load } from './drive.ts'
 
-/** What a floor answers: what ours did, less what node:http adds itself. */
+/** The response of a floor: the service's, without the headers that node:http adds. */
 export interface FloorResponse {
   readonly status: number
-  /** Names and values in turn. */
+  /** Names and values, alternating. */
   readonly headers: readonly string[]
   readonly body: string
 }
 
 const CONNECTIONS = 64
 const REQUESTS_MAX = 2_000_000
-/** Headers that node:http adds to the floor's answers itself. */
+/** Headers that node:http adds to every response. */
 const nodeHeaders = new Set(['date', 'connection', 'keep-alive'])
 
-/** Asks once, for the floor to answer the same. */
+/** Requests `url` once; the floor sends the same response. */
 export async function sampleResponse(url: string): Promise<FloorResponse> {
   const sample = await fetch(url, { redirect: 'manual' })
   return {
@@ -24,7 +24,7 @@ export async function sampleResponse(url: string): Promise<FloorResponse> {
   }
 }
 
-/** A load that follows the codes in turn, and expects nothing but redirects. */
+/** A load that requests the codes in turn and expects only redirects. */
 export function redirectLoad(
   port: number,
   codes: readonly string[],
