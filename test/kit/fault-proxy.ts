@@ -1,5 +1,5 @@
-// A TCP proxy in front of one server that simulates network faults: delays, resets, refused
-// connections, black holes, and dropped responses. Each connection has a bounded buffer.
+// A TCP proxy in front of one server that simulates network faults: delays, resets,
+// refused connections, black holes, and dropped responses. Each connection has a bounded buffer.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { createCarrier, type Faults } from './fault-carrier.ts'

@@ -96,7 +96,7 @@ describe('SIGTERM under load', () => {
   let worked: WorkResult[] = []
 
   test(
-    'loses no request, refuses new connections, and exits with 0',
+    'loses no request, refuses connections, and exits with 0',
     async () => {
       const service = await startStandalone({ dataDir })
       const open = (count: number) =>

@@ -1,4 +1,4 @@
-// The fault proxy: delayed and dropped responses, black holes, refused and reset connections, and
+// The fault proxy: delayed and dropped responses, black holes, reset and refused connections, and
 // bounded buffers.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -121,7 +121,7 @@ test('blackHole() buffers the bytes of all connections, and heal() delivers them
   await expectEcho(held, '2222')
 })
 
-test('stopListening() resets open connections and refuses new ones until heal()', async () => {
+test('stopListening() resets connections and refuses new connections until heal()', async () => {
   await start()
   const client = await open()
   await proxy.stopListening()

@@ -17,7 +17,7 @@ const EXIT_MS_MAX = 1000
 
 /** Connects, prints the events of the connection, and closes it when its stdin is closed. */
 const code = `
-import { connectRedis } from '../src/stores/redis/connection.ts'
+import { connectRedis } from './src/stores/redis/connection.ts'
 const print = (event: string) => () => { process.stdout.write(event + '\\n') }
 const sentinels = [{ host: '127.0.0.1', port: Number(process.argv[1]) }]
 const target = { kind: 'sentinel', masterName: 'master', sentinels } as const
