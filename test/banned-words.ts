@@ -51,7 +51,7 @@ const BANNED: readonly (readonly [pattern: string, instead: string])[] = [
   ['bears?|borne|patience|make ?up', 'tolerate, abuse budget'],
   ['(begin|begins|beginning|begun|began)(?<!BEGIN)', 'start'],
   ['(?<!writable |readable )ended', 'stopped, terminated, completed, aborted'],
-  ['made|makes', 'created, generated, built'],
+  ['made|makes (an?|its|new)', 'created, generated, built'],
   ['only while', 'fence'],
   ['seen by|held against', 'verified, checked'],
   ['lest', 'so that … not'],
