@@ -9,14 +9,14 @@ import { StoreError } from '../resilience/store-error.ts'
 /** Invalidates links in the shared cache. */
 export interface CacheInvalidator {
   /**
-   * Invalidates once; if the cache does not confirm it, retries in the background. Resolves within
-   * the deadline of one cache call, and never rejects.
+   * Invalidates once; if the cache does not confirm it, retries in the background. Resolves after
+   * the first call, and never rejects.
    */
   invalidate(code: string): Promise<void>
   /**
-   * Invalidates twice, CONFIRM_DELAY_MS apart, because a failover may lose the first one. Resolves
-   * to whether the cache confirmed both, each within CONFIRM_MS_MAX; otherwise it
-   * retries in the background.
+   * Invalidates twice, CONFIRM_DELAY_MS apart, because a failover may lose the first invalidation.
+   * Resolves to whether the cache confirmed both, each within CONFIRM_MS_MAX; if not, retries in
+   * the background. Never rejects.
    */
   confirm(code: string): Promise<boolean>
   /** Retries unconfirmed invalidations a last time, and stops. */
@@ -46,8 +46,10 @@ export const CONFIRM_MS_MAX = 1000
 /** Bound of the retry queue; beyond it the oldest codes are dropped: their entries expire first. */
 export const QUEUED_MAX = 10_000
 
+/** The first and the longest delay between two retries. */
 const RETRY_MS = 20
 const RETRY_MS_MAX = 1000
+/** Codes that are retried in parallel while the cache responds. */
 const PARALLEL_MAX = 100
 
 /** Creates an invalidator with an empty retry queue. */
@@ -113,7 +115,7 @@ function createRetryQueue(
     metrics.linkCacheInvalidationsDropped.inc(1)
   }
   /** Retries the oldest codes in parallel; resolves to whether any was confirmed. */
-  const round = async (codesMax: number): Promise<boolean> => {
+  const retryBatch = async (codesMax: number): Promise<boolean> => {
     const batch = [...codes].slice(0, codesMax)
     // Dequeued first: a change during the calls must be invalidated separately.
     for (const code of batch) codes.delete(code)
@@ -127,9 +129,9 @@ function createRetryQueue(
       let failures = 0
       while (codes.size > 0 && !signal.aborted) {
         await wait(retryDelayMs(failures))
-        failures = (await round(failures === 0 ? PARALLEL_MAX : 1)) ? 0 : failures + 1
+        failures = (await retryBatch(failures === 0 ? PARALLEL_MAX : 1)) ? 0 : failures + 1
       }
-      if (codes.size > 0) await round(QUEUED_MAX)
+      if (codes.size > 0) await retryBatch(QUEUED_MAX)
     } finally {
       retrying = undefined
     }
@@ -144,7 +146,7 @@ function createRetryQueue(
   }
 }
 
-/** The back-off after `failures` failures. */
+/** The back-off in milliseconds after this many consecutive failures. */
 function retryDelayMs(failures: number): number {
   return Math.min(RETRY_MS * 2 ** Math.min(failures, 10), RETRY_MS_MAX)
 }

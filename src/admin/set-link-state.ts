@@ -4,7 +4,10 @@ import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../resilience/deadline.ts'
 import { resultOrFailed } from '../resilience/retry-until-deadline.ts'
 
-/** The record after the operation; `store-unavailable`: not confirmed everywhere, to be retried. */
+/**
+ * The record after the operation. `store-unavailable`: store and caches did not all confirm it, and
+ * the client must retry.
+ */
 export type LinkResult =
   | { readonly kind: 'link'; readonly link: Link }
   | { readonly kind: 'not-found' }
@@ -15,22 +18,23 @@ export interface LinkOperations {
   readonly show: (code: string) => Promise<LinkResult>
   readonly disable: (code: string) => Promise<LinkResult>
   readonly enable: (code: string) => Promise<LinkResult>
+  /** Deletes a link: erases its target, but keeps its code reserved. */
   readonly erase: (code: string) => Promise<LinkResult>
 }
 
 /** Dependencies of the operations. */
-export interface OperateDeps {
+export interface LinkOperationsDeps {
   readonly links: Pick<LinkStore, 'readSerial' | 'setDisabled' | 'erase'>
   readonly nowMs: Clock
   /**
-   * Called for every code whose record has changed or may have changed. Resolves to whether all
-   * caches confirmed the invalidation: only then the change is acknowledged. Never rejects.
+   * Called for every code whose record may have changed. Resolves to whether all caches confirmed
+   * the invalidation; only then is the change acknowledged. Never rejects.
    */
   readonly onChanged: (code: string) => Promise<boolean> | boolean
 }
 
 /** Creates the operations on a store. */
-export function createLinkOperations(deps: OperateDeps): LinkOperations {
+export function createLinkOperations(deps: LinkOperationsDeps): LinkOperations {
   const read = async (call: Promise<Link | undefined>): Promise<LinkResult> => {
     const link = await resultOrFailed(call)
     if (link === 'failed') return { kind: 'store-unavailable' }

@@ -1,5 +1,5 @@
-// Deletes expired records in small steps from stores without their own expiry. Only housekeeping:
-// each read checks the expiry of the link.
+// Deletes expired records, in small steps, from stores without native expiry. It only frees space:
+// each read checks whether the link has expired.
 import { QUARANTINE_MS } from '../links/expiry.ts'
 import type { SweptStore } from '../links/link-store.ts'
 import { type Clock, pause } from '../resilience/deadline.ts'
@@ -22,7 +22,7 @@ const STEP_PAUSE_MS = 10
 /** Steps per sweep; the next sweep continues. */
 const STEPS_MAX = 20_000
 
-/** Deletes links that expired more than 31 days ago, and expired intents. */
+/** Deletes links that expired more than QUARANTINE_MS ago, and expired intents. */
 export async function sweep(deps: SweepDeps): Promise<void> {
   const links = await sweepStore(deps, deps.links, deps.nowMs() - QUARANTINE_MS)
   const intents = await sweepStore(deps, deps.intents, deps.nowMs())

@@ -1,7 +1,7 @@
 // Envoy's statistics: its load, summed over the public listeners, and the services without a pod.
 // A missing statistic is neither zero load nor an available pod.
 import { expect, test } from '@jest/globals'
-import { parseServedLoad, parseUnreachable } from './envoy-admin.ts'
+import { parseListenerLoad, parseUnreachable } from './envoy-admin.ts'
 
 const loadLines = (prefix: string, [active, requests, total]: readonly number[]) =>
   [
@@ -18,7 +18,7 @@ test('all public listeners count, the admin and the metrics port do not', () => 
     loadLines('metrics', [1, 1, 99]),
   ]
   const served = { connections: 5, requests: 1, accepted: 15 }
-  expect(parseServedLoad(`${all.join('\n')}\n`)).toEqual(served)
+  expect(parseListenerLoad(`${all.join('\n')}\n`)).toEqual(served)
 })
 
 test.each([
@@ -26,7 +26,7 @@ test.each([
   ['only other listeners', loadLines('admin', [0, 0, 0])],
   ['one statistic of three', 'http.edge.downstream_cx_active: 0\n'],
 ])('%s is no load', (_, stats) => {
-  expect(parseServedLoad(stats)).toBeUndefined()
+  expect(parseListenerLoad(stats)).toBeUndefined()
 })
 
 const memberLines = (of: Record<string, number>) =>

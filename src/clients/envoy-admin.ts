@@ -1,6 +1,6 @@
 // A client of Envoy's admin interface: readiness, load and drain. Every call has a deadline, and
 // none throws: an Envoy that has exited is also a result.
-import { type EnvoyAdmin, type NoResponse, SERVICES, type ServedLoad } from '../drain/envoy.ts'
+import { type EnvoyAdmin, type NoResponse, SERVICES, type ListenerLoad } from '../drain/envoy.ts'
 
 const CALL_MS_MAX = 1000
 /** The connection managers of the public listeners, by their `stat_prefix`. */
@@ -51,11 +51,11 @@ export function createEnvoyAdmin(url: string): EnvoyAdmin {
       if (typeof response === 'string') return response
       return response.status === 200 ? parseUnreachable(response.body) : 'unresponsive'
     },
-    async readServedLoad() {
+    async readListenerLoad() {
       const response = await send('GET', `/stats?filter=${encodeURIComponent(LOAD_FILTER)}`)
       if (typeof response === 'string') return response
       return (
-        (response.status === 200 ? parseServedLoad(response.body) : undefined) ?? 'unresponsive'
+        (response.status === 200 ? parseListenerLoad(response.body) : undefined) ?? 'unresponsive'
       )
     },
   }
@@ -65,7 +65,7 @@ export function createEnvoyAdmin(url: string): EnvoyAdmin {
  * Sums the lines of `/stats` over all public listeners; `undefined` if one of the three statistics
  * is missing: a missing statistic is not zero load.
  */
-export function parseServedLoad(stats: string): ServedLoad | undefined {
+export function parseListenerLoad(stats: string): ListenerLoad | undefined {
   const sums = new Map<string, number>()
   for (const [, name = '', count] of stats.matchAll(LOAD_LINE)) {
     sums.set(name, (sums.get(name) ?? 0) + Number(count))

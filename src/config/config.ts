@@ -17,6 +17,19 @@ export interface Setting<T> {
   readonly secret?: boolean
 }
 
+/** A setting with a default; `shown` is displayed instead of it. */
+export function withDefault<T extends string | number | boolean>(given: {
+  readonly about: string
+  readonly allowed: string
+  readonly fallback: NoInfer<T>
+  readonly shown?: string
+  readonly schema: z.ZodType<T, string>
+}): Setting<T> {
+  const { about, allowed, fallback, shown = String(fallback), schema } = given
+  const optional = schema.optional().transform((value) => value ?? fallback)
+  return { about, allowed, fallback: shown, schema: optional }
+}
+
 /** The settings of one role by their environment names. */
 export type Settings = Readonly<Record<string, Setting<unknown>>>
 

@@ -1,6 +1,6 @@
 // A setting that is a duration in Go's syntax: `24h`, `1h30m`, `1.5s`, `300ms`.
 import { z } from 'zod'
-import type { Setting } from './config.ts'
+import { type Setting, withDefault } from './config.ts'
 
 const msOfUnit: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -38,18 +38,9 @@ export function durationSetting(
   about: string,
   bounds: { readonly min: string; readonly max: string; readonly fallback: string },
 ): Setting<number> {
-  const [min = NaN, max = NaN, fallback = NaN] = [bounds.min, bounds.max, bounds.fallback].map(
-    parseDuration,
-  )
-  return {
-    about,
-    allowed: `a duration such as 1h30m or 500ms, from ${bounds.min} to ${bounds.max}`,
-    fallback: bounds.fallback,
-    schema: z
-      .string()
-      .transform((duration) => parseDuration(duration))
-      .pipe(z.number().min(min).max(max))
-      .optional()
-      .transform((ms) => ms ?? fallback),
-  }
+  const { min, max, fallback: shown } = bounds
+  const [minMs = NaN, maxMs = NaN, fallback = NaN] = [min, max, shown].map(parseDuration)
+  const allowed = `a duration such as 1h30m or 500ms, from ${min} to ${max}`
+  const schema = z.string().transform(parseDuration).pipe(z.number().min(minMs).max(maxMs))
+  return withDefault({ about, allowed, fallback, shown, schema })
 }

@@ -1,25 +1,28 @@
 // Kinds of settings that several roles use.
 import { z } from 'zod'
-import type { Setting } from './config.ts'
+import { type Setting, withDefault } from './config.ts'
 import { logLevels } from '../telemetry/log.ts'
 
+interface NumberBounds {
+  readonly min: number
+  readonly max: number
+  readonly fallback: number
+}
+
 /** An integer within bounds. */
-export function integerSetting(
-  about: string,
-  { min, max, fallback }: { min: number; max: number; fallback: number },
-): Setting<number> {
-  return {
-    about,
-    allowed: `an integer from ${min} to ${max}`,
-    fallback: String(fallback),
-    schema: z
-      .string()
-      .regex(/^\d{1,9}$/)
-      .transform(Number)
-      .pipe(z.int().min(min).max(max))
-      .optional()
-      .transform((value) => value ?? fallback),
-  }
+export function integerSetting(about: string, bounds: NumberBounds): Setting<number> {
+  const { min, max, fallback } = bounds
+  const digits = z.string().regex(/^\d{1,9}$/)
+  const schema = digits.transform(Number).pipe(z.int().min(min).max(max))
+  return withDefault({ about, allowed: `an integer from ${min} to ${max}`, fallback, schema })
+}
+
+/** A decimal number within bounds. */
+export function numberSetting(about: string, bounds: NumberBounds): Setting<number> {
+  const { min, max, fallback } = bounds
+  const decimal = z.string().regex(/^(\d{1,15}(\.\d{0,15})?|\.\d{1,15})$/)
+  const schema = decimal.transform(Number).pipe(z.number().min(min).max(max))
+  return withDefault({ about, allowed: `a number from ${min} to ${max}`, fallback, schema })
 }
 
 /** A TCP port; 0 = any free one. */
@@ -29,24 +32,27 @@ export function portSetting(about: string, fallback: number): Setting<number> {
 
 /** An optional string. */
 export function stringSetting(about: string, fallback: string): Setting<string> {
-  return {
+  const shown = fallback === '' ? 'none' : fallback
+  return withDefault({ about, allowed: 'a string', fallback, shown, schema: z.string() })
+}
+
+const on = ['true', '1', 't', 'T', 'TRUE', 'True'] as const
+const off = ['false', '0', 'f', 'F', 'FALSE', 'False'] as const
+
+/** A boolean in the syntax of Go's strconv.ParseBool, as in envoyproxy/ratelimit. */
+export function flagSetting(about: string, fallback: boolean): Setting<boolean> {
+  return withDefault({
     about,
-    allowed: 'a string',
-    fallback: fallback === '' ? 'none' : fallback,
-    schema: z
-      .string()
-      .optional()
-      .transform((value) => value ?? fallback),
-  }
+    allowed: 'true or false (or 1, t, T, TRUE, True, 0, f, F, FALSE, False)',
+    fallback,
+    schema: z.enum([...on, ...off]).transform((value) => on.some((keyword) => keyword === value)),
+  })
 }
 
 /** LOG_LEVEL, a setting of every role. */
-export const logLevelSetting: Setting<(typeof logLevels)[number]> = {
+export const logLevelSetting = withDefault({
   about: 'minimum level of the JSON lines on stdout',
   allowed: `one of ${logLevels.join(', ')}`,
   fallback: 'info',
-  schema: z
-    .enum(logLevels)
-    .optional()
-    .transform((value) => value ?? 'info'),
-}
+  schema: z.enum(logLevels),
+})

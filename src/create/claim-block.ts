@@ -1,5 +1,5 @@
-// Claims the next block of a pool for this process. A block has one owner, and an unknown claim is
-// resolved before the next one starts; at worst a block is lost, never used twice.
+// Claims the next block of a pool for this process. A block has one owner, and a claim of unknown
+// outcome is resolved before the next one starts: a block may be lost, but is never used twice.
 import { randomUUID } from 'node:crypto'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Pool } from '../codes/pool.ts'
@@ -24,15 +24,16 @@ export interface ClaimBlockDeps {
   readonly pool: string
   /** Aborts the wait for an unavailable store. */
   readonly signal: AbortSignal
+  /** Creates the id that the store records with a claim. @default randomUUID */
   readonly newWriterId?: () => string
   /** Waits before a retry; tests with a simulated clock replace it. */
   readonly pause?: Pause
 }
 
 /**
- * Claims one block. Returns `empty` only after a serial read of the pool, `rejected` if the store
- * certainly did not claim a block, and will not do so later. While the store is unavailable it
- * waits, and starts no other claim, until `signal` aborts.
+ * Claims one block. Returns `empty` only after a serial read of the pool, and `rejected` only if
+ * the claim had no effect and can have none later. While the store is unavailable, it retries until
+ * `signal` aborts; then it returns `stopped`. Throws if a claimed block is missing.
  */
 export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID
@@ -54,12 +55,12 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
     }
     if (row === 'stopped') return { kind: 'stopped' }
     if (isOwnClaim(row, { seq: from + 1, writerId })) return takeBlock(deps, from + 1)
-    // Still unclaimed: retry the same claim with the same id. Claimed by another process: a new id.
+    // If the block is still unclaimed, the same claim is retried with the same id.
     if (row?.claimed !== from) writerId = newWriterId()
   }
 }
 
-/** Both must match: the number alone may be another's claim, the id alone an earlier claim. */
+/** Both must match: the number may be of another process's claim, the id of an earlier claim. */
 function isOwnClaim(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
   return row?.claimed === claim.seq && row.writerId === claim.writerId
 }
@@ -70,6 +71,6 @@ async function takeBlock(deps: ClaimBlockDeps, seq: number): Promise<BlockClaim>
   if (codes === 'stopped') return { kind: 'stopped' }
   if (codes === undefined)
     throw new Error(`block ${String(seq)} of pool ${deps.pool} is claimed but missing`)
-  await resultOrFailed(deps.codes.deleteBlock(block)) // a remaining block is never read
+  await resultOrFailed(deps.codes.deleteBlock(block)) // a block that remains is never read
   return { kind: 'block', seq, codes }
 }

@@ -1,6 +1,6 @@
-// Claims one code for one link: the only place that decides whether a claim succeeded, failed, was
-// not done, or is unknown. After a failure of the store the result is unknown until a serial read,
-// unless the store reports that it did nothing.
+// Claims one code for one link: a conditional insert that reserves the code. After a failure of the
+// store the outcome is unknown until a serial read, unless the store reports that the insert had no
+// effect. No other module decides the outcome of a claim.
 import type { Link } from '../links/link.ts'
 import type { LinkStore } from '../links/link-store.ts'
 import type { Clock } from '../resilience/deadline.ts'
@@ -23,9 +23,10 @@ export interface ClaimDeps extends RetryDeps {
 }
 
 /**
- * Stores `link` if its code is free. The record's writer decides whether the claim succeeded, not
- * the store's response alone: the driver, or an earlier attempt, may have stored it. Completes by
- * `deadlineMs` of the monotonic clock, plus at most one store call.
+ * Stores `link` if its code is free. The claim succeeded if the stored record has the same
+ * `writerId`, even if the store reports that the code is taken: a retry of the driver or an earlier
+ * attempt may have stored it. Completes by `deadlineMs` of the monotonic clock, plus at most one
+ * store call.
  */
 export async function claimCode(
   deps: ClaimDeps,
@@ -33,24 +34,24 @@ export async function claimCode(
   deadlineMs: number,
 ): Promise<ClaimOutcome> {
   try {
-    return settle(deps, link, await deps.links.insertIfAbsent(link))
+    return countOutcome(deps, link, await deps.links.insertIfAbsent(link))
   } catch (error) {
     if (!(error instanceof StoreError)) throw error
     if (error.outcome === 'unknown') return resolveClaim(deps, link, deadlineMs)
-    // Nothing was written. An immediate retry would not help a store that rejects work.
+    // Nothing was written, and a store that rejects work would reject an immediate retry.
     deps.metrics.claims.inc({ result: error.outcome })
     return error.outcome
   }
 }
 
-/** `claimed` if the writer of the record is that of `link`, otherwise `taken`. */
-function settle(deps: ClaimDeps, link: Link, writerId: string): ClaimOutcome {
+/** Counts and returns `claimed` if the stored record is that of `link`, otherwise `taken`. */
+function countOutcome(deps: ClaimDeps, link: Link, writerId: string): ClaimOutcome {
   const outcome = writerId === link.writerId ? 'claimed' : 'taken'
   deps.metrics.claims.labels(outcome).inc()
   return outcome
 }
 
-/** Resolves a claim whose first write failed: reads back, and retries the write if allowed. */
+/** Resolves a claim of unknown outcome: reads the record, and retries the write if it is absent. */
 async function resolveClaim(
   deps: ClaimDeps,
   link: Link,
@@ -59,13 +60,13 @@ async function resolveClaim(
   const retries = createRetries(deadlineMs, deps)
   const resolved = (writerId: string): ClaimOutcome => {
     deps.metrics.claims.inc({ result: 'unknown-resolved' })
-    return settle(deps, link, writerId)
+    return countOutcome(deps, link, writerId)
   }
   for (;;) {
     const stored = await retries.run(() => deps.links.readSerial(link.code))
     if (stored === 'failed') break
     if (stored !== undefined) return resolved(stored.writerId)
-    // Absent, but the write may still take effect: only the same writer may retry.
+    // The first write may still take effect, so the retry must use the same `writerId`.
     if (!(await retries.wait())) break
     const written = await resultOrOutcome(deps.links.insertIfAbsent(link))
     if (written !== 'unknown' && written !== 'not-done') return resolved(written)

@@ -1,5 +1,5 @@
-// The codes of this process, in memory only: it returns them one by one, and claims the next block
-// in the background before the current one is used up. Codes left when the process stops are lost.
+// The claimed codes of this process, in memory only. The next block is claimed in the background
+// before the current one is used up. Codes that are left when the process stops are lost.
 import { BLOCK_SIZE } from '../codes/block.ts'
 import { type Clock, within } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -14,9 +14,9 @@ export type SuppliedCode =
 
 /** Returns codes, each once. */
 export interface CodeSupply {
-  /** The next code; waits for a block until `deadlineMs`, monotonic, if none is left. */
+  /** Returns the next code; if none is left, waits for a block until `deadlineMs`, monotonic. */
   take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
-  /** The store became unavailable: requests that wait for a block get `store-unavailable`. */
+  /** Resolves all waiting `take` calls to `store-unavailable`, when the store is unavailable. */
   failWaiting(): void
 }
 
@@ -26,13 +26,14 @@ export interface SupplyDeps extends ClaimBlockDeps {
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
   /** Called after each claim, also of an empty pool, so that the pool can be refilled. */
   readonly onPoolClaimed?: () => void
+  /** Called with a defect of a claim. */
   readonly onError: (error: unknown) => void
 }
 
 /** The next block is claimed when at most this many codes are left. */
 const CODES_LEFT_MIN = BLOCK_SIZE / 5
 
-/** Pause before the next claim after an empty pool or a rejection by the store. */
+/** Pause before the next claim after an empty pool or a rejected claim. */
 const CLAIM_PAUSE_MS = 1000
 
 /** Creates an empty supply. */
@@ -40,14 +41,14 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   const codes: string[] = []
   let claiming: Promise<BlockClaim['kind']> | undefined
   let pausedUntilMs = -Infinity
-  let last: BlockClaim['kind'] | undefined
-  const outages = new Set<PromiseWithResolvers<'rejected'>>()
+  let lastKind: BlockClaim['kind'] | undefined
+  const waiters = new Set<PromiseWithResolvers<'rejected'>>()
 
   const claim = async (): Promise<BlockClaim['kind']> => {
     try {
       const claimed = await claimBlock(deps)
       const { kind } = claimed
-      last = kind
+      lastKind = kind
       const mustPause = kind === 'empty' || kind === 'rejected'
       if (mustPause) pausedUntilMs = deps.monotonicMs() + CLAIM_PAUSE_MS
       if (claimed.kind === 'block') {
@@ -66,14 +67,15 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     claiming = claim()
     claiming.catch(deps.onError)
   }
+  /** Waits for the claim in flight; resolves to `code` once its block is in memory. */
   const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
-    if (claiming === undefined) return last === 'rejected' ? 'store-unavailable' : 'pool-empty'
-    const outage = Promise.withResolvers<'rejected'>()
-    outages.add(outage)
+    if (claiming === undefined) return lastKind === 'rejected' ? 'store-unavailable' : 'pool-empty'
+    const waiter = Promise.withResolvers<'rejected'>()
+    waiters.add(waiter)
     const timeoutError = () =>
       new StoreError('no block of codes by the deadline', { outcome: 'not-done' })
     try {
-      const block = Promise.race([claiming, outage.promise])
+      const block = Promise.race([claiming, waiter.promise])
       const kind = await within(Math.max(0, deadlineMs - deps.monotonicMs()), block, timeoutError)
       if (kind === 'block') return 'code'
       return kind === 'empty' ? 'pool-empty' : 'store-unavailable'
@@ -81,7 +83,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
       if (error instanceof StoreError) return 'store-unavailable'
       throw error
     } finally {
-      outages.delete(outage)
+      waiters.delete(waiter)
     }
   }
 
@@ -101,7 +103,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
   return {
     take: (deadlineMs) => takeNow() ?? takeWhenAvailable(deadlineMs),
     failWaiting() {
-      for (const { resolve } of outages) resolve('rejected')
+      for (const { resolve } of waiters) resolve('rejected')
     },
   }
 }

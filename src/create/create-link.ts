@@ -1,6 +1,6 @@
-// Creates a link: takes a code or the caller's alias, claims it, and reports it as created only
-// after the claim is confirmed. With an Idempotency-Key it stores the intent first, and any request
-// with that key completes it.
+// Creates a link: claims a code of the pool or the client's alias, and reports the link as created
+// only after the claim is confirmed. With an Idempotency-Key it first stores the intent, the planned
+// link, which any request with that key completes.
 import { createHash, randomUUID } from 'node:crypto'
 import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
@@ -12,7 +12,7 @@ import { claimCode, type ClaimDeps } from './claim-code.ts'
 import type { CodeSupply } from './code-supply.ts'
 import { resultOrOutcome, createRetries } from '../resilience/retry-until-deadline.ts'
 
-/** A request to create a link, with every field already valid. */
+/** A validated request to create a link. */
 export interface CreateRequest {
   readonly longUrl: string
   readonly alias: string | undefined
@@ -21,8 +21,8 @@ export interface CreateRequest {
 }
 
 /**
- * Result of a create. `outcome-unknown` may have stored the link, and is safe to retry with its
- * key; all others except `created` have stored nothing.
+ * Result of a create. After `outcome-unknown` the link may be stored, and a retry with the same key
+ * is safe. All others except `created` have stored no link.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
@@ -34,7 +34,7 @@ export type CreateOutcome =
 
 /** Dependencies of a create. */
 export interface CreateDeps extends ClaimDeps {
-  /** For dates only; a deadline by it would move when the system clock is set. */
+  /** Only for dates: a deadline would move when the system clock is set. */
   readonly nowMs: Clock
   readonly intents: IntentStore
   readonly supply: Pick<CodeSupply, 'take'>
@@ -46,23 +46,23 @@ export interface CreateDeps extends ClaimDeps {
   readonly newWriterId?: () => string
 }
 
-/** Deadline of a response, in any state of the store; clients may rely on 3 s. */
+/** Deadline of a response in milliseconds, in any state of the store; clients may rely on 3 s. */
 export const CREATE_MS_MAX = 2800
 
-/** A pool's code may be taken by an alias, but not this many in a row. */
+/** Codes to try: an alias may have taken a code of the pool, but not this many in a row. */
 const ATTEMPTS_MAX = 10
 
-/** Dependencies of a create with a deadline. */
+/** Dependencies of a link creator. */
 export interface LinkCreatorDeps extends CreateDeps {
-  /** Whether a create can succeed now. @default always */
+  /** Whether the store is available; if not, a create fails immediately. @default always */
   readonly isStoreAvailable?: () => boolean
   /** Called with a defect that occurs after the response. */
   readonly onErrorAfterResponse: (error: unknown) => void
 }
 
 /**
- * Creates links, each within CREATE_MS_MAX. After that a create that is still in flight runs to its
- * next step, so that `onStored` is called, and stops there: its own deadline has passed too.
+ * Creates a function that creates links and responds within CREATE_MS_MAX. A create that is then
+ * still in flight completes its store call, so that `onStored` is called, and stops.
  */
 export function createLinkCreator(
   deps: LinkCreatorDeps,
@@ -113,7 +113,7 @@ async function createOnce(
     const link = newLink(deps, request, code.code)
     const outcome = await claimCode(deps, link, deadlineMs)
     const invalidated = outcome === 'taken' ? undefined : deps.onStored(link.code)
-    if (invalidated !== undefined) await invalidated // no extra turn if there is nothing to await
+    if (invalidated !== undefined) await invalidated // no extra microtask if there is nothing to await
     if (outcome === 'claimed') return { kind: 'created', link, replayed: false }
     if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
@@ -147,11 +147,11 @@ async function createByKey(
   if (expiresAtMs !== null && expiresAtMs <= deps.nowMs()) {
     return replayOnly(deps, given, intent)
   }
-  return finish(deps, { request, intent, deadlineMs, replayed: intent.writerId !== own?.writerId })
+  return completeIntent(deps, { request, intent, deadlineMs, replayed: intent.writerId !== own?.writerId })
 }
 
 /** Claims the intent's code, and moves the intent to another code if an alias has taken it. */
-async function finish(
+async function completeIntent(
   deps: CreateDeps,
   given: { request: CreateRequest; intent: Intent; deadlineMs: number; replayed: boolean },
 ): Promise<CreateOutcome> {
@@ -162,7 +162,7 @@ async function finish(
     const link = linkOf(intent, request.longUrl)
     const outcome = await claimCode(deps, link, deadlineMs)
     const invalidated = outcome === 'taken' ? undefined : deps.onStored(link.code)
-    if (invalidated !== undefined) await invalidated // no extra turn if there is nothing to await
+    if (invalidated !== undefined) await invalidated // no extra microtask if there is nothing to await
     if (outcome === 'claimed') return { kind: 'created', link, replayed }
     if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
@@ -176,10 +176,10 @@ async function finish(
 }
 
 /**
- * The link of an intent whose link has expired: returned if it was stored, but never stored now,
- * because it would already be expired. Only a link with a life of one day expires before its
- * intent, which lives for 25 hours while clients may rely on 24. Until the intent expires its key
- * cannot get another link, the second one for the same key; after that, a retry is a new request.
+ * Replays an intent whose link has expired: returns the link if it was stored, but stores none,
+ * because it would already be expired. This affects only links with a lifetime of one day: the
+ * intent expires after 25 hours, of which clients may rely on 24. Until then its key must not create
+ * a second link; afterwards a retry is a new request.
  */
 async function replayOnly(
   deps: CreateDeps,
@@ -199,7 +199,7 @@ function notClaimed(outcome: FailedOutcome): CreateOutcome {
   return { kind: outcome === 'unknown' ? 'outcome-unknown' : 'store-unavailable' }
 }
 
-/** The stored intent after ours was inserted if absent; `undefined` if it is unknown. */
+/** Inserts the intent if absent; resolves to the stored one, or `undefined` if it is unknown. */
 async function settleIntent(
   deps: CreateDeps,
   own: Intent,
@@ -208,7 +208,7 @@ async function settleIntent(
   const retries = createRetries(deadlineMs, deps)
   do {
     const stored = await resultOrOutcome(deps.intents.insertIfAbsent(own))
-    if (stored === 'not-done') return undefined // as in claimCode: not retried
+    if (stored === 'not-done') return undefined // not retried, as in claimCode
     if (stored !== 'unknown') return stored
     const read = await retries.run(() => deps.intents.readSerial(own.keyHash))
     if (read === 'failed') return undefined
@@ -217,7 +217,7 @@ async function settleIntent(
   return undefined
 }
 
-/** The stored intent after the move; `undefined` if it is unknown. */
+/** Moves the intent to another code; resolves to the stored one, or `undefined` if unknown. */
 async function settleMove(
   deps: CreateDeps,
   change: { intent: Intent; to: string },
@@ -271,8 +271,8 @@ function linkOf(
 }
 
 /**
- * The hash of the validated body, not of its bytes. It covers members that are added later, and
- * stays the same for a body without them, so that stored hashes remain valid over an upgrade.
+ * The hash of the validated body, not of its bytes. It covers members that a later version adds, but
+ * is the same for a body without them, so that stored hashes remain valid across an upgrade.
  */
 function bodyHashOf(request: CreateRequest): string {
   const { longUrl, alias = null, ttlDays = null, ...added } = request

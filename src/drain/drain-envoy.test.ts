@@ -1,12 +1,12 @@
 // A drain of an Envoy with scripted responses, on a simulated clock.
 import { expect, test } from '@jest/globals'
 import { type DrainDeps, drainEnvoy } from './drain-envoy.ts'
-import type { ServedLoad } from './envoy.ts'
+import type { ListenerLoad } from './envoy.ts'
 
 const log = { debug: () => 0, info: () => 0, warn: () => 0, error: () => 0 } as never
-const quiet: ServedLoad = { connections: 0, requests: 0, accepted: 7 }
+const quiet: ListenerLoad = { connections: 0, requests: 0, accepted: 7 }
 
-type Load = ServedLoad | 'exited' | 'unresponsive'
+type Load = ListenerLoad | 'exited' | 'unresponsive'
 
 /** An Envoy that returns scripted responses in order, the last one forever. */
 function scriptedEnvoy(script: {
@@ -17,7 +17,7 @@ function scriptedEnvoy(script: {
   const at = <T>(list: readonly T[], i: number) => list[Math.min(i, list.length - 1)] as T
   const envoy: DrainDeps['envoy'] = {
     startDrain: () => Promise.resolve(at(script.starts ?? ['started'], calls.starts++)),
-    readServedLoad: () => Promise.resolve(at(script.loads, calls.reads++)),
+    readListenerLoad: () => Promise.resolve(at(script.loads, calls.reads++)),
   }
   return { envoy, calls }
 }

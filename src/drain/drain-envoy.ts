@@ -1,8 +1,8 @@
-// The drain of one Envoy: starts it, then waits until no connection is left or the deadline has
-// passed. Stops no process: the kubelet stops Envoy after this one has exited.
-import { type Clock, pause as wait, type Pause } from '../resilience/deadline.ts'
+// Drains one Envoy: starts its drain, then waits until no connection is left or the deadline has
+// passed. It does not stop Envoy: the kubelet does so after this process has exited.
+import { type Clock, pause as realPause, type Pause } from '../resilience/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { EnvoyAdmin, ServedLoad } from './envoy.ts'
+import type { EnvoyAdmin, ListenerLoad } from './envoy.ts'
 
 /**
  * The outcome of a drain. `drained`: no connection is left. At the deadline: `idle`: connections
@@ -11,21 +11,21 @@ import type { EnvoyAdmin, ServedLoad } from './envoy.ts'
  */
 type DrainOutcome = 'drained' | 'idle' | 'busy' | 'exited' | 'unknown'
 
-/** A completed drain. */
+/** The result of a drain. */
 interface DrainResult {
   readonly outcome: DrainOutcome
   /** The load that Envoy reported last. */
-  readonly served: ServedLoad | undefined
+  readonly served: ListenerLoad | undefined
   /** Duration in milliseconds. */
   readonly tookMs: number
 }
 
 /** Dependencies of a drain. */
 export interface DrainDeps {
-  readonly envoy: Pick<EnvoyAdmin, 'startDrain' | 'readServedLoad'>
-  /** Time after which the drain stops, even with open connections. */
+  readonly envoy: Pick<EnvoyAdmin, 'startDrain' | 'readListenerLoad'>
+  /** Deadline of the drain in milliseconds; it stops then even with open connections. */
   readonly msMax: number
-  /** How long no new connection may arrive before Envoy counts as drained. */
+  /** Time in milliseconds without a new connection after which Envoy counts as drained. */
   readonly quietMs: number
   readonly nowMs: Clock
   /** @default waits in real time */
@@ -35,49 +35,49 @@ export interface DrainDeps {
 
 const POLL_EVERY_MS = 100
 
-/** Drains Envoy; resolves once it has drained or stopped, or after `msMax`. */
+/** Drains Envoy; resolves once Envoy has drained or exited, or at the deadline. */
 export async function drainEnvoy(deps: DrainDeps): Promise<DrainResult> {
-  const { nowMs, pause = wait, log } = deps
+  const { nowMs, pause = realPause, log } = deps
   const startMs = nowMs()
   log.info('draining Envoy')
-  const result = await drain({ ...deps, pause, endMs: startMs + deps.msMax })
-  const drained = { ...result, tookMs: Math.round(nowMs() - startMs) }
-  const isComplete = result.outcome !== 'busy' && result.outcome !== 'unknown'
-  log[isComplete ? 'info' : 'warn'](drained, 'drain of Envoy completed')
-  return drained
+  const ending = await drain({ ...deps, pause, deadlineMs: startMs + deps.msMax })
+  const result = { ...ending, tookMs: Math.round(nowMs() - startMs) }
+  const isClean = result.outcome !== 'busy' && result.outcome !== 'unknown'
+  log[isClean ? 'info' : 'warn'](result, 'drain of Envoy completed')
+  return result
 }
 
 async function drain(
-  options: DrainDeps & { readonly pause: Pause; readonly endMs: number },
+  options: DrainDeps & { readonly pause: Pause; readonly deadlineMs: number },
 ): Promise<Omit<DrainResult, 'tookMs'>> {
-  const { envoy, quietMs, nowMs, pause, endMs } = options
+  const { envoy, quietMs, nowMs, pause, deadlineMs } = options
   let hasStarted = false
   const poll = async () => {
-    // Retried until Envoy confirms it: both commands are idempotent.
+    // Retried until Envoy confirms it, because it is idempotent.
     const start = hasStarted ? 'started' : await envoy.startDrain()
     if (start !== 'started') return start
     hasStarted = true
-    return envoy.readServedLoad()
+    return envoy.readListenerLoad()
   }
-  let served: ServedLoad | undefined
+  let served: ListenerLoad | undefined
   let quietSinceMs = nowMs()
   for (;;) {
     const load = await poll()
     if (load === 'exited') return { outcome: 'exited', served }
     if (typeof load === 'object') {
-      // Load balancers may not have detected it yet: new connections still arrive, and are served.
+      // Load balancers may not have detected the drain yet: Envoy still serves new connections.
       if (load.connections > 0 || load.accepted !== served?.accepted) quietSinceMs = nowMs()
       served = load
       if (nowMs() - quietSinceMs >= quietMs && load.connections === 0) {
         return { outcome: 'drained', served }
       }
     }
-    if (nowMs() >= endMs) return { outcome: outcomeAtDeadline(served), served }
+    if (nowMs() >= deadlineMs) return { outcome: outcomeAtDeadline(served), served }
     await pause(POLL_EVERY_MS)
   }
 }
 
-function outcomeAtDeadline(served: ServedLoad | undefined): DrainOutcome {
+function outcomeAtDeadline(served: ListenerLoad | undefined): DrainOutcome {
   if (served === undefined) return 'unknown'
   if (served.requests > 0) return 'busy'
   return served.connections > 0 ? 'idle' : 'drained'

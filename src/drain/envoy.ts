@@ -1,31 +1,31 @@
-// The admin interface of an Envoy as the drain uses it, and the services behind the edge.
+// Envoy's admin interface, as far as the drain uses it, and the services behind the edge.
 
-/** Services without which the edge cannot respond, by the names of their clusters. */
+/** The services to which the edge forwards requests, by the names of their Envoy clusters. */
 export const SERVICES: readonly string[] = ['create', 'redirect']
 
-/** The load of the public listeners at one moment. */
-export interface ServedLoad {
+/** The current load of Envoy's public listeners. */
+export interface ListenerLoad {
   /** Open connections. */
   readonly connections: number
   /** Requests in flight. */
   readonly requests: number
-  /** Connections accepted since the start. */
+  /** Connections accepted since Envoy started. */
   readonly accepted: number
 }
 
-/** `exited`: Envoy refuses connections. `unresponsive`: no valid response within the deadline. */
+/** `exited`: Envoy refuses connections. `unresponsive`: no valid response by the deadline. */
 export type NoResponse = 'exited' | 'unresponsive'
 
 /** The admin interface of one Envoy. */
 export interface EnvoyAdmin {
-  /** Whether Envoy accepts requests, is not ready yet, or drains. */
+  /** Whether Envoy accepts requests, is not ready yet, or is draining. */
   readReadiness(): Promise<'ready' | 'draining' | 'not-ready' | NoResponse>
   /** Starts the drain: health checks fail, and each response closes its connection. */
   startDrain(): Promise<'started' | NoResponse>
   /** Stops Envoy immediately; an Envoy that does not respond continues to run. */
   quit(): Promise<void>
-  /** Those of `SERVICES` that have no pod to which Envoy would send a request. */
+  /** Returns those of `SERVICES` that have no healthy pod, as Envoy reports it. */
   findUnreachable(): Promise<readonly string[] | NoResponse>
-  /** The current load. */
-  readServedLoad(): Promise<ServedLoad | NoResponse>
+  /** Returns the current load of the public listeners. */
+  readListenerLoad(): Promise<ListenerLoad | NoResponse>
 }

@@ -43,7 +43,7 @@ test('a missing service has a deadline from when another is found, then a warnin
     ...{
       isComplete: true,
       tookMs: 500 + REMAINING_SERVICES_MS_MAX,
-      warned: [{ unreached: ['create'] }],
+      warned: [{ unreachable: ['create'] }],
     },
   })
 })
@@ -55,7 +55,7 @@ test.each([[allMissing], ['unresponsive'] as const])(
     expect(result).toMatchObject({
       isComplete: true,
       tookMs: NO_SERVICE_MS_MAX,
-      warned: [{ unreached: response }],
+      warned: [{ unreachable: response }],
     })
   },
 )

@@ -1,23 +1,24 @@
-// Waits for the services behind a starting Envoy: until each has a pod, or a deadline passes,
-// because the edge must serve the available services even if another never starts.
+// Waits for the services behind a starting Envoy, until each has a healthy pod or a deadline has
+// passed: the edge must serve the available services even if another one never starts.
 import { type Clock, pause as realPause, type Pause } from '../resilience/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type EnvoyAdmin, SERVICES } from './envoy.ts'
 
-/** The wait while no service is available, as in a new installation without a store yet. */
+/** Deadline if no service is available, as in a new installation whose store is not ready yet. */
 export const NO_SERVICE_MS_MAX = 300_000
-/** The wait for the rest once one is available: longer than the TTL of a negative DNS response. */
+/** Deadline once a service is available: longer than the TTL of a negative DNS response. */
 export const REMAINING_SERVICES_MS_MAX = 120_000
 const POLL_EVERY_MS = 250
 
 /** The wait for the services behind one Envoy. */
 export interface ServiceWait {
-  /** Whether the wait has completed; it never restarts. */
+  /** Whether the wait has completed or timed out; it never restarts. */
   isComplete(): boolean
+  /** Resolves once the wait has completed, timed out or been aborted. */
   readonly settled: Promise<void>
 }
 
-/** Starts to wait. */
+/** Starts the wait; it logs a warning if it times out. */
 export function waitForServices(options: {
   readonly envoy: Pick<EnvoyAdmin, 'findUnreachable'>
   readonly nowMs: Clock
@@ -30,16 +31,16 @@ export function waitForServices(options: {
   let firstFoundMs: number | undefined
   let isSettled = false
   const poll = async () => {
-    const unreached = await envoy.findUnreachable()
-    const hasService = typeof unreached !== 'string' && unreached.length < SERVICES.length
+    const unreachable = await envoy.findUnreachable()
+    const hasService = typeof unreachable !== 'string' && unreachable.length < SERVICES.length
     if (hasService) firstFoundMs ??= nowMs()
-    const endMs =
+    const deadlineMs =
       firstFoundMs === undefined
         ? startMs + NO_SERVICE_MS_MAX
         : firstFoundMs + REMAINING_SERVICES_MS_MAX
-    const isComplete = hasService && unreached.length === 0
-    const hasTimedOut = nowMs() >= endMs
-    if (hasTimedOut && !isComplete) log.warn({ unreached }, 'ready without an upstream service')
+    const isComplete = hasService && unreachable.length === 0
+    const hasTimedOut = nowMs() >= deadlineMs
+    if (hasTimedOut && !isComplete) log.warn({ unreachable }, 'ready without an upstream service')
     return isComplete || hasTimedOut
   }
   const wait = async () => {

@@ -1,8 +1,7 @@
 // The settings of the gRPC listener, with the names of envoyproxy/ratelimit.
 import type { ConfigOf } from '../config/config.ts'
 import { durationSetting } from '../config/duration-setting.ts'
-import { flagSetting } from '../config/flag-setting.ts'
-import { portSetting, stringSetting } from '../config/settings.ts'
+import { flagSetting, portSetting, stringSetting } from '../config/settings.ts'
 
 /** Settings of the listener; durations are at most 20 days, which Node's timers support. */
 export const grpcSettings = {
@@ -16,13 +15,13 @@ export const grpcSettings = {
     'PEM file of the CA certificates of clients; without it clients need no certificate',
     '',
   ),
-  GRPC_CLIENT_TLS_SAN: stringSetting('host name that a client’s certificate must contain', ''),
+  GRPC_CLIENT_TLS_SAN: stringSetting('host name that the certificate of a client must contain', ''),
   GRPC_MAX_CONNECTION_AGE: durationSetting(
     'time after which a client must reconnect, plus or minus a tenth; 0 = never',
     { min: '0s', max: '480h', fallback: '24h' },
   ),
   GRPC_MAX_CONNECTION_AGE_GRACE: durationSetting(
-    'time after which such a connection is closed, even with calls in flight',
+    'additional time after which the connection is closed, even with calls in flight',
     { min: '0s', max: '480h', fallback: '1h' },
   ),
 } as const

@@ -4,9 +4,10 @@ import type { RequestOptions } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
 import type { ConfigOf } from '../config/config.ts'
 import { OperatorError } from '../process/role.ts'
+import { messageOf } from './kube-error.ts'
 import type { controllerSettings } from './settings.ts'
 
-/** What a call needs; `tls` changes when the certificates change. */
+/** The API server's address, the headers that authenticate a call, and TLS options. */
 export interface Credentials {
   readonly server: string
   readonly headers: Readonly<Record<string, string>>
@@ -26,16 +27,19 @@ interface TlsMaterial {
 export interface ClusterAccess {
   /** The namespace of this process. */
   readonly namespace: string
-  /** Throws if a file cannot be read. */
+  /** Returns credentials that are at most CREDENTIALS_MS_MAX old. Throws if a file is unreadable. */
   readonly read: () => Promise<Credentials>
-  /** The server rejected the token: the next `read` re-reads everything. */
+  /** Discards the credentials, after the server has rejected the token. */
   readonly invalidate: () => void
 }
 
-/** How long credentials are used before they are re-read: token and CA files are rotated. */
+/** Maximum age of credentials; then they are re-read, because token and CA files are rotated. */
 const CREDENTIALS_MS_MAX = 10_000
 
-/** Opens the access through KUBECONFIG or the pod's service account. Throws OperatorError. */
+/**
+ * Opens access with KUBECONFIG, or with the pod's service account if it is unset. Throws
+ * OperatorError if neither can be read.
+ */
 export async function openAccess(
   config: Partial<
     Pick<ConfigOf<typeof controllerSettings>, 'KUBECONFIG' | 'KUBERNETES_SERVICE_HOST'>
@@ -50,19 +54,18 @@ export async function openAccess(
       else throw new Error('KUBERNETES_SERVICE_HOST is not set')
       return loaded
     }
-    const access = accessOf(load)
+    const access = createAccess(load)
     if (config.KUBECONFIG === undefined) await access.read() // fails without a service account
     return access
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error)
     throw new OperatorError(
-      `the API server cannot be reached: ${cause}; run in a pod with a service account, or set ` +
-        'KUBECONFIG to a readable kubeconfig',
+      `the API server cannot be reached: ${messageOf(error)}; run in a pod with a service ` +
+        'account, or set KUBECONFIG to a readable kubeconfig',
     )
   }
 }
 
-function accessOf(load: () => KubeConfig): ClusterAccess {
+function createAccess(load: () => KubeConfig): ClusterAccess {
   let config: KubeConfig | undefined = load()
   let cached: { readonly credentials: Credentials; readonly untilMs: number } | undefined
   const context = config.getContextObject(config.getCurrentContext())

@@ -1,8 +1,8 @@
-// Calls of the Kubernetes API: JSON requests with a deadline, and streams of lines. Every failure
+// Calls to the Kubernetes API: JSON requests with a deadline, and streams of lines. Every failure
 // is a KubeError; this module does not retry.
 import type { Metrics } from '../telemetry/metrics.ts'
-import { errorOfStatus, KubeError } from './kube-error.ts'
-import { deadlineOn, type Scheduler } from './scheduler.ts'
+import { errorOfStatus, KubeError, messageOf } from './kube-error.ts'
+import { createDeadline, type Scheduler } from './scheduler.ts'
 import type { KubeResponse, KubeRequest, Transport } from './transport.ts'
 
 /** One call. */
@@ -14,7 +14,7 @@ interface KubeCall {
   readonly body?: unknown
   /** @default application/json */
   readonly contentType?: string
-  /** @default 10_000 */
+  /** Deadline of the call in milliseconds. @default 10_000 */
   readonly msMax?: number
   readonly signal?: AbortSignal | undefined
 }
@@ -23,7 +23,7 @@ interface KubeCall {
 interface KubeStream {
   readonly path: string
   readonly query: Readonly<Record<string, string>>
-  /** The connection is considered dead after so long without data. */
+  /** Maximum time without data in milliseconds; then the connection counts as dead. */
   readonly idleMsMax: number
   readonly signal: AbortSignal
   /** Called once the response headers have arrived. */
@@ -38,7 +38,7 @@ export interface KubeApi {
   readonly lines: (call: KubeStream) => AsyncGenerator<string, void>
 }
 
-/** Server-side apply: takes ownership of every field sent, also from other managers. */
+/** Server-side apply: takes ownership of every field in the body, also from other managers. */
 export const APPLY = {
   contentType: 'application/apply-patch+yaml',
   query: { fieldManager: 'curtail-controller', force: 'true' },
@@ -47,7 +47,8 @@ export const APPLY = {
 const CALL_MS_MAX = 10_000
 const RESPONSE_BYTES_MAX = 64 * 1024 * 1024
 const LINE_BYTES_MAX = 8 * 1024 * 1024
-/** The maximum Retry-After; longer ones are capped. */
+const NEWLINE = 0x0a
+/** A longer Retry-After is reduced to this. */
 const RETRY_AFTER_MS_MAX = 60_000
 
 /** Creates an API client over a transport. */
@@ -72,7 +73,7 @@ export function createKubeApi(deps: {
   }
   return {
     async call({ method, path, query = {}, body, contentType, msMax = CALL_MS_MAX, signal }) {
-      const deadline = deadlineOn(scheduler, msMax, signal)
+      const deadline = createDeadline(scheduler, msMax, signal)
       try {
         const response = await send({
           method,
@@ -87,7 +88,8 @@ export function createKubeApi(deps: {
         if (response.status >= 300) throw errorOfResponse(response, content)
         return parse(content)
       } catch (error) {
-        throw toKubeError(error, deadline.timedOut() && `${method} ${path} took over ${msMax} ms`)
+        const timeout = deadline.timedOut() && `${method} ${path} timed out after ${msMax} ms`
+        throw toKubeError(error, timeout)
       } finally {
         deadline.clear()
       }
@@ -120,17 +122,18 @@ async function* readLines(input: {
     const response = await send({ method: 'GET', path, signal: closing.signal })
     if (response.status >= 300) throw errorOfResponse(response, await readBody(response))
     call.onOpen?.()
+    /** The incomplete last line. */
     let rest: Buffer = Buffer.alloc(0)
     for await (const chunk of response.body) {
       cancel()
       cancel = startIdleTimer()
       const data: Buffer = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-      const end = data.lastIndexOf(10)
+      const end = data.lastIndexOf(NEWLINE)
       rest = data.subarray(end + 1)
       if (rest.length > LINE_BYTES_MAX) throw protocolError('a line of a watch is too long')
       for (const line of data.toString('utf8', 0, end + 1).split('\n')) if (line) yield line
     }
-    if (rest.length > 0) throw protocolError('a watch closed within a line')
+    if (rest.length > 0) throw protocolError('a watch closed in the middle of a line')
   } catch (error) {
     throw toKubeError(error, state.isIdle && `no data for ${call.idleMsMax} ms`)
   } finally {
@@ -180,11 +183,10 @@ function protocolError(message: string): KubeError {
   return new KubeError(message, { status: 0, reason: 'Truncated' })
 }
 
-/** `error` as a KubeError; `timeout` is the message if a deadline caused it. */
+/** Converts `error` to a KubeError; `timeout` is the message if a deadline caused the error. */
 function toKubeError(error: unknown, timeout: string | false): KubeError {
   if (timeout !== false)
     return new KubeError(timeout, { status: 0, reason: 'Timeout', cause: error })
   if (error instanceof KubeError) return error
-  const message = error instanceof Error ? error.message : String(error)
-  return new KubeError(message, { status: 0, reason: 'Unreachable', cause: error })
+  return new KubeError(messageOf(error), { status: 0, reason: 'Unreachable', cause: error })
 }

@@ -1,41 +1,41 @@
 // Exponential back-off with jitter; it resets after a period without failures.
 import type { Scheduler } from './scheduler.ts'
 
-/** Bounds of the delays. */
+/** Bounds of the delays, in milliseconds. */
 export interface BackOffBounds {
   readonly initialMs: number
   readonly maxMs: number
-  /** After so long without a failure the next delay is the initial one. */
+  /** After a period of this length without a failure, the next delay is `initialMs`. */
   readonly resetAfterMs: number
 }
 
 /** Delays after failures. */
 export interface BackOff {
-  /** The delay after a failure that just happened: a step plus up to 100 % jitter. */
+  /** Returns the delay after a failure: twice the previous base delay, plus up to 100 % jitter. */
   readonly nextMs: () => number
 }
 
-/** client-go's delays of a list or watch. */
+/** client-go's delays after a failed list or watch. */
 export const WATCH_BACK_OFF: BackOffBounds = {
   initialMs: 800,
   maxMs: 30_000,
   resetAfterMs: 120_000,
 }
 
-/** Creates a back-off whose first delay is the initial one. */
+/** Creates a back-off whose first delay is `initialMs` plus jitter. */
 export function createBackOff(
   { initialMs, maxMs, resetAfterMs }: BackOffBounds,
   { scheduler, random }: { scheduler: Pick<Scheduler, 'nowMs'>; random: () => number },
 ): BackOff {
-  let stepMs = initialMs
-  let lastAtMs = -Infinity
+  let baseMs = initialMs
+  let lastDelayEndMs = -Infinity
   return {
     nextMs() {
       const nowMs = scheduler.nowMs()
-      if (nowMs - lastAtMs > resetAfterMs) stepMs = initialMs
-      const delayMs = Math.min(stepMs * (1 + random()), maxMs)
-      lastAtMs = nowMs + delayMs
-      stepMs = Math.min(stepMs * 2, maxMs)
+      if (nowMs - lastDelayEndMs > resetAfterMs) baseMs = initialMs
+      const delayMs = Math.min(baseMs * (1 + random()), maxMs)
+      lastDelayEndMs = nowMs + delayMs
+      baseMs = Math.min(baseMs * 2, maxMs)
       return delayMs
     },
   }

@@ -1,41 +1,40 @@
-// Conditions of a status: a merge keeps `lastTransitionTime` until the status changes.
+// Conditions of an object: `lastTransitionTime` changes only with the condition's `status`.
 import type { Condition } from './objects.ts'
 
-/** A condition before the merge adds its times. */
+/** A condition without the fields that `mergeConditions` adds. */
 export type NewCondition = Omit<Condition, 'lastTransitionTime' | 'observedGeneration'>
 
 /** The API server rejects longer messages. */
 const MESSAGE_CHARACTERS_MAX = 1024
 
-/** `now` with the transition times of `before`, in the order of `now`. */
+/** Adds times to `current`; a condition with an unchanged status keeps that of `previous`. */
 export function mergeConditions(
-  before: readonly Condition[],
-  now: readonly NewCondition[],
+  previous: readonly Condition[],
+  current: readonly NewCondition[],
   { nowMs, generation }: { nowMs: number; generation: number },
 ): Condition[] {
-  return now.map(({ type, status, reason, message }) => {
-    const previous = before.find((condition) => condition.type === type)
+  return current.map(({ type, status, reason, message }) => {
+    const before = previous.find((condition) => condition.type === type)
     const lastTransitionTime =
-      previous?.status === status ? previous.lastTransitionTime : secondTime(nowMs)
-    const truncated = truncate(message)
+      before?.status === status ? before.lastTransitionTime : formatTime(nowMs)
     return {
       type,
       status,
       reason,
-      message: truncated,
+      message: truncate(message),
       lastTransitionTime,
       observedGeneration: generation,
     }
   })
 }
 
-/** A time in the format of `metav1.Time`: whole seconds in UTC. */
-export function secondTime(ms: number): string {
+/** Formats Unix milliseconds as `metav1.Time`: whole seconds in UTC. */
+export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
 
-/** A time in the format of `metav1.MicroTime`, which rejects milliseconds. */
-export function microTime(ms: number): string {
+/** Formats Unix milliseconds as `metav1.MicroTime`, which requires six fractional digits. */
+export function formatMicroTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, -1)}000Z`
 }
 

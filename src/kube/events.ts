@@ -5,8 +5,8 @@ import { LRUCache } from 'lru-cache'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
-import { microTime } from './conditions.ts'
-import { isStatus } from './kube-error.ts'
+import { formatMicroTime } from './conditions.ts'
+import { hasStatus } from './kube-error.ts'
 import { pathOf } from './objects.ts'
 
 /** The object that an event is about. */
@@ -22,9 +22,9 @@ interface Regarding {
 export interface EventInput {
   readonly regarding: Regarding
   readonly type: 'Normal' | 'Warning'
-  /** One word. */
+  /** One word in UpperCamelCase, such as `RefillFailed`. */
   readonly reason: string
-  /** What the controller did, one word. */
+  /** The controller's action, one word in UpperCamelCase. */
   readonly action: string
   readonly note: string
 }
@@ -38,11 +38,12 @@ export interface EventRecorder {
 
 /** A duplicate event within this time belongs to the same series. */
 const SERIES_MS = 10 * 60_000
-/** The minimum interval between two writes of a count. */
+/** The minimum interval between two writes of a series' count. */
 const SERIES_WRITE_MS = 60_000
+/** Bounds of the series in memory, and of the writes that wait. */
 const SERIES_MAX = 2000
 const PENDING_MAX = 500
-/** client-go's token bucket per object: its size, and the interval of one new token. */
+/** client-go's token bucket per object: its size, and the time until a token is added. */
 const OBJECT_BURST = 25
 const OBJECT_REFILL_MS = 5 * 60_000
 const NOTE_CHARACTERS_MAX = 1000
@@ -63,7 +64,7 @@ export function createEventRecorder(deps: {
   readonly instance: string
   /** Monotonic: decides which events are counted and which are dropped. */
   readonly nowMs: () => number
-  /** Only for the timestamps in the events. */
+  /** Unix time, only for the timestamps in the events. */
   readonly wallMs: () => number
   readonly metrics: Pick<Metrics, 'eventsDropped'>
   readonly log: Pick<Log, 'debug'>
@@ -72,7 +73,7 @@ export function createEventRecorder(deps: {
 }): EventRecorder {
   const { api, wallMs, metrics, controller, instance } = deps
   const series = new LRUCache<string, Series>({ max: SERIES_MAX })
-  const buckets = new LRUCache<string, { dueMs: number }>({ max: SERIES_MAX })
+  const buckets = new LRUCache<string, Bucket>({ max: SERIES_MAX })
   const drop = (reason: string) => {
     metrics.eventsDropped.inc({ reason })
   }
@@ -90,7 +91,7 @@ export function createEventRecorder(deps: {
     const body = renderEvent(event, { name, atMs, controller, instance })
     enqueue(() =>
       api.call({ method: 'POST', path, body, msMax: CALL_MS_MAX }).catch((error: unknown) => {
-        if (!isStatus(error, 409)) throw error // a call whose response was lost created it
+        if (!hasStatus(error, 409)) throw error // already created: the first response was lost
       }),
     )
   }
@@ -109,7 +110,7 @@ export function createEventRecorder(deps: {
       current.writtenAtMs = nowMs
       const { name, count } = current
       const path = pathOf(EVENTS, { namespace: event.regarding.namespace, name })
-      const body = { series: { count, lastObservedTime: microTime(wallMs()) } }
+      const body = { series: { count, lastObservedTime: formatMicroTime(wallMs()) } }
       const contentType = 'application/merge-patch+json'
       enqueue(() => api.call({ method: 'PATCH', path, body, contentType, msMax: CALL_MS_MAX }))
     },
@@ -117,7 +118,7 @@ export function createEventRecorder(deps: {
   }
 }
 
-/** Runs writes one after the other; the queue is bounded. */
+/** Runs writes one at a time, in order; the queue is bounded. */
 function createWriteQueue(deps: {
   readonly mayWrite: () => boolean
   readonly drop: (reason: string) => void
@@ -150,20 +151,21 @@ function createWriteQueue(deps: {
   }
 }
 
-/** Takes a token of an object's bucket; returns false if it is empty. */
-function takeToken(
-  buckets: LRUCache<string, { dueMs: number }>,
-  uid: string,
-  nowMs: number,
-): boolean {
-  const bucket = buckets.get(uid) ?? { dueMs: 0 }
-  const dueMs = Math.max(bucket.dueMs, nowMs) + OBJECT_REFILL_MS
-  if (dueMs - nowMs > OBJECT_BURST * OBJECT_REFILL_MS) return false
-  buckets.set(uid, { dueMs })
+/** A token bucket, as the time at which it will be full. */
+interface Bucket {
+  readonly fullAtMs: number
+}
+
+/** Takes a token from an object's bucket; returns false if it is empty. */
+function takeToken(buckets: LRUCache<string, Bucket>, uid: string, nowMs: number): boolean {
+  const bucket = buckets.get(uid) ?? { fullAtMs: 0 }
+  const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + OBJECT_REFILL_MS
+  if (fullAtMs - nowMs > OBJECT_BURST * OBJECT_REFILL_MS) return false
+  buckets.set(uid, { fullAtMs })
   return true
 }
 
-/** A retried write of an event uses the same name, so the event is created once. */
+/** The name of a new event; a retried write uses the same one, so the event is created once. */
 function nameOf(key: string, { regarding }: EventInput, atMs: number): string {
   const hash = createHash('sha256').update(`${key} ${atMs}`).digest('hex').slice(0, 16)
   return `${regarding.name.slice(0, 200)}.${hash}`
@@ -178,7 +180,7 @@ function renderEvent(
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
     metadata: { name, namespace: regarding.namespace },
-    eventTime: microTime(atMs),
+    eventTime: formatMicroTime(atMs),
     regarding,
     type,
     reason,

@@ -80,7 +80,7 @@ function controllerOf(ownPool: () => Promise<boolean>) {
       get: () => ({ kind: 'present', level: 5000, rate: 0, ...owned }),
       refresh: () => Promise.resolve(true),
       settled: Promise.resolve(),
-      start: () => ({ nudge: () => undefined, stop: () => Promise.resolve() }),
+      start: () => ({ trigger: () => undefined, stop: () => Promise.resolve() }),
     },
     events: { emit: () => undefined, flush: () => Promise.resolve() },
     ...{ wallMs: () => 0, random: () => 0, metrics: createMetrics(), log: quiet },

@@ -1,4 +1,4 @@
-// A loop's heartbeat: reports whether the loop has iterated recently. Starts and stops nothing.
+// A loop's heartbeat: reports whether the loop has iterated recently. It does not run the loop.
 import type { Scheduler } from './scheduler.ts'
 
 /** The heartbeat of one loop. */
@@ -11,7 +11,7 @@ export interface Heartbeat {
   readonly isStale: () => boolean
 }
 
-/** The heartbeat of a stopped loop; a running loop must update it at least every `msMax`. */
+/** Creates the heartbeat of a stopped loop; an update is stale after `msMax` milliseconds. */
 export function createHeartbeat(scheduler: Pick<Scheduler, 'nowMs'>, msMax: number): Heartbeat {
   let updatedAtMs: number | undefined
   return {

@@ -2,9 +2,13 @@
 
 /** How a call failed. */
 export interface KubeFailure {
-  /** The HTTP status; 0 without a response. */
+  /** The HTTP status; 0 if there was no valid response. */
   readonly status: number
-  /** The API's reason, such as `AlreadyExists`; ours are `Unreachable`, `Timeout`, `Truncated`. */
+  /**
+   * The API's reason, such as `AlreadyExists`, or one of ours: `Unreachable`, `Timeout`,
+   * `Truncated` (an invalid response), `Rejected` (a list or watch that cannot be resumed),
+   * `NotLeading`, `Unknown`.
+   */
   readonly reason: string
   /** The delay before the next call, if the server sent one. */
   readonly retryAfterMs?: number | undefined
@@ -26,12 +30,17 @@ export class KubeError extends Error {
   }
 }
 
+/** The message of a thrown value. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
 /** Whether `error` is a response with this status. */
-export function isStatus(error: unknown, status: number): boolean {
+export function hasStatus(error: unknown, status: number): boolean {
   return error instanceof KubeError && error.status === status
 }
 
-/** A `Status` document as an error; `status` applies if the document has no code. */
+/** Converts a `Status` document to an error; its fields take precedence over `response.status`. */
 export function errorOfStatus(
   document: unknown,
   response: { status: number; retryAfterMs?: number | undefined },

@@ -1,14 +1,14 @@
-// Leader election with a Lease: the holder renews it; a candidate takes it after observing no
+// Leader election with a Lease: the holder renews it; a candidate acquires it after observing no
 // renewal for the whole Lease duration by its own clock. The election does not fence: callers check
 // `isLeading` before each write.
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { KubeApi } from './api.ts'
-import { microTime } from './conditions.ts'
-import { isStatus, KubeError } from './kube-error.ts'
+import { formatMicroTime } from './conditions.ts'
+import { hasStatus, KubeError } from './kube-error.ts'
 import { pathOf } from './objects.ts'
 import { createHeartbeat, type Heartbeat } from './heartbeat.ts'
-import { pauseOn, type Scheduler } from './scheduler.ts'
+import { pauseFor, type Scheduler } from './scheduler.ts'
 
 /** Options of an election. */
 export interface LeaseOptions {
@@ -19,27 +19,29 @@ export interface LeaseOptions {
   readonly identity: string
   readonly scheduler: Scheduler
   readonly random: () => number
-  /** Only for the timestamps in the Lease. */
+  /** Unix time, only for the timestamps in the Lease. */
   readonly wallMs: () => number
   readonly metrics: Pick<Metrics, 'isLeader'>
   readonly log: Pick<Log, 'info' | 'warn'>
   readonly times?: LeaseTimes
 }
 
-/** client-go's durations. */
+/** client-go's durations, in milliseconds. */
 interface LeaseTimes {
-  /** A Lease that was not renewed for so long may be acquired by another candidate. */
-  readonly leaseMs: number
-  /** A leader that could not renew for so long loses leadership. */
-  readonly renewMs: number
-  readonly retryMs: number
+  /** Time without a renewal after which another candidate may acquire the Lease. */
+  readonly leaseDurationMs: number
+  /** Time without a renewal after which a leader loses leadership; shorter than the Lease. */
+  readonly renewDeadlineMs: number
+  /** Pause between two attempts to acquire or renew. */
+  readonly retryPeriodMs: number
 }
 
-const TIMES: LeaseTimes = { leaseMs: 15_000, renewMs: 10_000, retryMs: 2000 }
-const JITTER = 1.2
+const TIMES: LeaseTimes = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000 }
+/** The longest pause of a candidate, as a multiple of `retryPeriodMs`. */
+const JITTER_MAX = 1.2
 const RELEASE_MS_MAX = 1000
 const RELEASE_ATTEMPTS_MAX = 2
-/** An iteration is a pause and at most two calls: after so long it hangs. */
+/** An iteration, one pause and at most two calls, that takes longer hangs. */
 const ITERATION_MS_MAX = 60_000
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' } as const
 
@@ -62,11 +64,11 @@ export interface Election {
   readonly acquire: (signal: AbortSignal) => Promise<boolean>
   /** Renews the Lease; resolves once leadership is lost or `signal` aborts. */
   readonly renew: (signal: AbortSignal) => Promise<'lost' | 'stopped'>
-  /** Whether no other candidate can lead now. */
+  /** Whether this candidate leads; until its renew deadline no other candidate can. */
   readonly isLeading: () => boolean
-  /** Whether `acquire` or `renew` hangs because of a defect: every call has a deadline. */
+  /** Whether `acquire` or `renew` hangs: only a defect can cause it, as every call has a deadline. */
   readonly isStuck: () => boolean
-  /** Releases the Lease, so that others need not wait; if that fails, it expires. */
+  /** Releases the Lease, so that other candidates need not wait; never rejects with KubeError. */
   readonly release: () => Promise<void>
 }
 
@@ -75,14 +77,14 @@ export function createElection(options: LeaseOptions): Election {
   const { scheduler, random, metrics, log, identity, times = TIMES } = options
   const lock = createLeaseLock(options, times)
   const name = options.name
-  /** When the last successful renewal was started. */
-  let renewedMs = -Infinity
-  const isLeading = () => scheduler.nowMs() - renewedMs < times.renewMs
+  /** Start of the last successful renewal. */
+  let renewedAtMs = -Infinity
+  const isLeading = () => scheduler.nowMs() - renewedAtMs < times.renewDeadlineMs
   const attempt = async (signal: AbortSignal, msMax: number) => {
     const startedMs = scheduler.nowMs()
     try {
       const outcome = await lock.acquireOrRenew(signal, msMax)
-      if (outcome === 'held') renewedMs = startedMs
+      if (outcome === 'held') renewedAtMs = startedMs
       return outcome
     } catch (error) {
       if (!(error instanceof KubeError)) throw error
@@ -90,9 +92,9 @@ export function createElection(options: LeaseOptions): Election {
       return 'failed'
     }
   }
-  const retryMs = () => times.retryMs * (1 + random() * (JITTER - 1))
+  const jitteredPauseMs = () => times.retryPeriodMs * (1 + random() * (JITTER_MAX - 1))
   const stepDown = () => {
-    renewedMs = -Infinity
+    renewedAtMs = -Infinity
     metrics.isLeader.set({ name }, 0)
   }
   stepDown()
@@ -103,22 +105,22 @@ export function createElection(options: LeaseOptions): Election {
     isStuck: heartbeat.isStale,
     async acquire(signal) {
       while (updateHeartbeat(heartbeat, signal)) {
-        if ((await attempt(signal, times.renewMs)) === 'held' && isLeading()) {
+        if ((await attempt(signal, times.renewDeadlineMs)) === 'held' && isLeading()) {
           metrics.isLeader.set({ name }, 1)
           log.info({ lease: name, identity }, 'leading')
           return true
         }
-        await pauseOn(scheduler, retryMs(), signal)
+        await pauseFor(scheduler, jitteredPauseMs(), signal)
       }
       return false
     },
     async renew(signal) {
       while (updateHeartbeat(heartbeat, signal)) {
-        await pauseOn(scheduler, times.retryMs, signal)
+        await pauseFor(scheduler, times.retryPeriodMs, signal)
         if (isStopping(signal)) return 'stopped'
-        const leftMs = times.renewMs - (scheduler.nowMs() - renewedMs)
+        const leftMs = times.renewDeadlineMs - (scheduler.nowMs() - renewedAtMs)
         const outcome = leftMs > 0 ? await attempt(signal, leftMs) : 'failed'
-        if (outcome === 'held' || (outcome !== 'other' && isLeading())) continue
+        if (outcome === 'held' || (outcome !== 'held-by-other' && isLeading())) continue
         if (isStopping(signal)) return 'stopped'
         stepDown()
         heartbeat.stop()
@@ -141,15 +143,15 @@ export function createElection(options: LeaseOptions): Election {
   }
 }
 
-/** Whether a loop continues; updates its heartbeat. */
+/** Updates the heartbeat of a loop; returns whether the loop continues. */
 function updateHeartbeat(heartbeat: Heartbeat, { aborted }: AbortSignal): boolean {
   if (aborted) heartbeat.stop()
   else heartbeat.update()
   return !aborted
 }
 
-/** The Lease itself, and when this candidate observed its last change. */
-function createLeaseLock(options: LeaseOptions, { leaseMs, renewMs }: LeaseTimes) {
+/** Reads and writes the Lease, and records when this candidate observed its last change. */
+function createLeaseLock(options: LeaseOptions, { leaseDurationMs, renewDeadlineMs }: LeaseTimes) {
   const { api, namespace, name, identity, scheduler } = options
   const path = pathOf(LEASES, { namespace, name })
   let observed: { readonly version: string; readonly atMs: number } | undefined
@@ -160,9 +162,9 @@ function createLeaseLock(options: LeaseOptions, { leaseMs, renewMs }: LeaseTimes
     if (observed?.version !== version) observed = { version, atMs: scheduler.nowMs() }
     return lease
   }
-  const write = async (spec: LeaseSpec, at: { signal?: AbortSignal; msMax: number }) => {
-    const call = writeOf(spec, { name, namespace, ...latest?.metadata })
-    observe((await api.call({ ...call, ...at })) as Lease)
+  const write = async (spec: LeaseSpec, bounds: { signal?: AbortSignal; msMax: number }) => {
+    const call = renderWrite(spec, { name, namespace, ...latest?.metadata })
+    observe((await api.call({ ...call, ...bounds })) as Lease)
   }
   const isFree = ({ spec }: Lease) => {
     const holder = spec?.holderIdentity ?? ''
@@ -171,54 +173,59 @@ function createLeaseLock(options: LeaseOptions, { leaseMs, renewMs }: LeaseTimes
     return observed !== undefined && scheduler.nowMs() - observed.atMs >= durationMs
   }
   return {
-    /** `conflict`: another client changed the Lease in the meantime. Throws KubeError. */
+    /**
+     * `held`: by this candidate, for the whole duration. `held-by-other`: not free. `conflict`:
+     * another client changed the Lease in the meantime. Throws KubeError.
+     */
     async acquireOrRenew(
       signal: AbortSignal,
       msMax: number,
-    ): Promise<'held' | 'other' | 'conflict'> {
-      const at = { signal, msMax: Math.min(msMax, renewMs) }
+    ): Promise<'held' | 'held-by-other' | 'conflict'> {
+      const bounds = { signal, msMax: Math.min(msMax, renewDeadlineMs) }
       const isOurs = latest?.spec?.holderIdentity === identity
       try {
         // Our last write is current unless the server reports a conflict.
-        if (!isOurs) observe((await api.call({ method: 'GET', path, ...at })) as Lease)
+        if (!isOurs) observe((await api.call({ method: 'GET', path, ...bounds })) as Lease)
       } catch (error) {
-        if (!isStatus(error, 404)) throw error
+        if (!hasStatus(error, 404)) throw error
         latest = undefined
       }
-      if (latest !== undefined && !isFree(latest)) return 'other'
+      if (latest !== undefined && !isFree(latest)) return 'held-by-other'
+      const spec = specOf(latest?.spec, { identity, leaseDurationMs, wallMs: options.wallMs() })
       try {
-        await write(specOf(latest?.spec, { identity, leaseMs, wallMs: options.wallMs() }), at)
+        await write(spec, bounds)
         return 'held'
       } catch (error) {
         latest = undefined // re-read before the next attempt
-        if (isStatus(error, 409) || isStatus(error, 404)) return 'conflict'
+        if (hasStatus(error, 409) || hasStatus(error, 404)) return 'conflict'
         throw error
       }
     },
     /** Throws KubeError. */
     async release(): Promise<void> {
-      const at = { msMax: RELEASE_MS_MAX }
+      const bounds = { msMax: RELEASE_MS_MAX }
       for (let attempts = 1; ; attempts++) {
         // The stop may have aborted a renewal that the server applied: re-read it.
-        if (latest === undefined) observe((await api.call({ method: 'GET', path, ...at })) as Lease)
+        if (latest === undefined)
+          observe((await api.call({ method: 'GET', path, ...bounds })) as Lease)
         const before = latest?.spec
         if (before?.holderIdentity !== identity) return
         const spec = { ...before, holderIdentity: '', leaseDurationSeconds: 1 }
         try {
-          await write({ ...spec, renewTime: microTime(options.wallMs()) }, at)
+          await write({ ...spec, renewTime: formatMicroTime(options.wallMs()) }, bounds)
           return
         } catch (error) {
           latest = undefined
           // The renewal was applied after the read, or another client wrote: read and retry.
-          if (!isStatus(error, 409) || attempts === RELEASE_ATTEMPTS_MAX) throw error
+          if (!hasStatus(error, 409) || attempts === RELEASE_ATTEMPTS_MAX) throw error
         }
       }
     },
   }
 }
 
-/** The call that updates the observed version of a Lease, or creates it. */
-function writeOf(
+/** Renders the call that updates the observed version of a Lease, or creates it. */
+function renderWrite(
   spec: LeaseSpec,
   metadata: Lease['metadata'] & { readonly name: string; readonly namespace: string },
 ) {
@@ -237,13 +244,13 @@ function writeOf(
 /** The spec of a Lease that is acquired or renewed. */
 function specOf(
   before: LeaseSpec | undefined,
-  { identity, leaseMs, wallMs }: { identity: string; leaseMs: number; wallMs: number },
+  { identity, leaseDurationMs, wallMs }: { identity: string; leaseDurationMs: number; wallMs: number },
 ): LeaseSpec {
-  const now = microTime(wallMs)
+  const now = formatMicroTime(wallMs)
   const isSame = before?.holderIdentity === identity
   return {
     holderIdentity: identity,
-    leaseDurationSeconds: Math.ceil(leaseMs / 1000),
+    leaseDurationSeconds: Math.ceil(leaseDurationMs / 1000),
     acquireTime: isSame ? (before.acquireTime ?? now) : now,
     renewTime: now,
     leaseTransitions: (before?.leaseTransitions ?? 0) + (isSame || !before ? 0 : 1),

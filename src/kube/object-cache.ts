@@ -20,11 +20,12 @@ export interface ObjectCache<T extends KubeObject> {
   readonly size: () => number
   /** Replaces the whole content. */
   readonly replace: (objects: readonly T[]) => void
+  /** Stores or replaces one object. */
   readonly put: (object: T) => void
   readonly remove: (object: T) => void
 }
 
-/** Creates a cache that reports each change once, after applying it. */
+/** Creates an empty cache that reports each change once, after applying it. */
 export function createObjectCache<T extends KubeObject>(options: {
   readonly onChange: (change: Change<T>) => void
   readonly indexBy?: (object: T) => string | undefined

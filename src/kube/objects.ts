@@ -60,6 +60,11 @@ export function pathOf(
     .join('/')
 }
 
+/** The owner reference of the object's controller, as `metav1.GetControllerOf` returns it. */
+export function controllerOf({ metadata }: KubeObject): OwnerReference | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true)
+}
+
 /** `namespace/name`, the key of an object within its resource. */
 export function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace}/${metadata.name}`

@@ -8,7 +8,7 @@ import { errorOfStatus, KubeError } from './kube-error.ts'
 import type { ObjectCache } from './object-cache.ts'
 import { type KubeObject, pathOf, type Resource } from './objects.ts'
 import { createHeartbeat } from './heartbeat.ts'
-import { pauseOn, type Scheduler } from './scheduler.ts'
+import { pauseFor, type Scheduler } from './scheduler.ts'
 
 /** The resource to reflect, and the cache to fill. */
 export interface ReflectorOptions<T extends KubeObject> {
@@ -17,16 +17,16 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly namespace: string
   readonly labelSelector?: string
   readonly cache: Pick<ObjectCache<T>, 'replace' | 'put' | 'remove' | 'size'>
-  /** Selects the fields to keep of an object; `managedFields` is removed already. */
+  /** Selects the fields to cache; `managedFields` has already been removed. */
   readonly trim: (object: KubeObject) => T
   readonly scheduler: Scheduler
   /** From 0 to 1. */
   readonly random: () => number
   readonly metrics: Pick<Metrics, 'watchFailures' | 'watchLists' | 'watchedObjects'>
   readonly log: Pick<Log, 'debug' | 'info' | 'warn'>
-  /** Called with each failure, and with `undefined` on recovery. */
+  /** Called with each failure, and with `undefined` after each list and each opened watch. */
   readonly onState?: (failure: KubeError | undefined) => void
-  /** @default 90_000: bookmarks arrive about every minute */
+  /** Maximum time without data of a watch. @default 90_000: a bookmark arrives about every minute */
   readonly idleMsMax?: number
   readonly backOff?: BackOffBounds
 }
@@ -37,7 +37,7 @@ export interface Reflector {
   readonly run: (signal: AbortSignal) => Promise<void>
   /** Whether all objects have been listed once. */
   readonly hasSynced: () => boolean
-  /** Whether it hangs because of a defect: pages, lines and pauses all have deadlines. */
+  /** Whether it hangs: only a defect can cause it, as pages, lines and pauses have deadlines. */
   readonly isStuck: () => boolean
 }
 
@@ -46,14 +46,14 @@ const OBJECTS_MAX = 50_000
 const LIST_MS_MAX = 60_000
 const IDLE_MS_MAX = 90_000
 const WATCH_SECONDS_MIN = 300
-/** Without a page, a line or a new iteration for so long, it hangs. */
+/** After this time without a page, a line or a new iteration, the reflector hangs. */
 const ITERATION_MS_MAX = 300_000
 /** A watch that closes sooner without an event has failed. */
 const WATCH_MS_MIN = 1000
-/** After so many consecutive broken watches without an event, all objects are relisted. */
+/** After more consecutive broken watches without an event, all objects are relisted. */
 const BROKEN_WATCHES_MAX = 5
 
-/** The version from which the next watch starts; `undefined`: list first. */
+/** The resource version from which the next watch starts; `undefined`: list first. */
 interface ResumePoint {
   version: string | undefined
 }
@@ -89,8 +89,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     if (!(error instanceof KubeError)) throw error
     if (error.reason !== 'Unreachable' && error.status !== 429) brokenWatches++
     if (mustRelist(error) || brokenWatches > BROKEN_WATCHES_MAX) resume.version = undefined
-    metrics.watchFailures.inc({ resource, reason: labelOf(error) })
-    log.debug({ err: error, resource, namespace: options.namespace }, 'watch closed')
+    metrics.watchFailures.inc({ resource, reason: reasonLabelOf(error) })
+    log.debug({ err: error, resource, namespace: options.namespace }, 'list or watch failed')
     onState?.(error)
     return Math.max(backOff.nextMs(), error.retryAfterMs ?? 0)
   }
@@ -104,7 +104,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         try {
           await listAndWatch(signal)
         } catch (error) {
-          if (!isStopping()) await pauseOn(scheduler, recordFailure(error), signal)
+          if (!isStopping()) await pauseFor(scheduler, recordFailure(error), signal)
         } finally {
           metrics.watchedObjects.set({ resource }, options.cache.size())
         }
@@ -114,12 +114,13 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   }
 }
 
-/** Whether the server no longer has the version or rejects it: only a list helps. */
+/** Whether the server rejects the version or no longer has it, so that a list is required. */
 function mustRelist({ status, reason }: KubeError): boolean {
   return reason === 'Rejected' || (status >= 400 && status < 500 && status !== 429)
 }
 
-function labelOf({ status, reason }: KubeError): string {
+/** The label value of a failure: the HTTP status, or the reason if there is none. */
+function reasonLabelOf({ status, reason }: KubeError): string {
   return status === 0 ? reason.toLowerCase() : String(status)
 }
 
@@ -148,12 +149,12 @@ async function listPages<T extends KubeObject>(
 ): Promise<string> {
   const { api, resource, namespace, labelSelector, trim } = options
   const objects: T[] = []
-  let token = ''
+  let continueToken = ''
   do {
     const query = {
       ...(labelSelector !== undefined && { labelSelector }),
       ...(limit !== undefined && { limit: String(limit) }),
-      ...(token !== '' && { continue: token }),
+      ...(continueToken !== '' && { continue: continueToken }),
     }
     const path = pathOf(resource, { namespace })
     const page = await api.call({ method: 'GET', path, query, msMax: LIST_MS_MAX, signal })
@@ -164,14 +165,14 @@ async function listPages<T extends KubeObject>(
     }
     for (const item of items ?? []) objects.push(trim(withoutManagedFields(item)))
     if (objects.length > OBJECTS_MAX) throw listError(`more than ${OBJECTS_MAX} objects`)
-    token = metadata?.continue ?? ''
-    if (token === '') {
+    continueToken = metadata?.continue ?? ''
+    if (continueToken === '') {
       if (metadata?.resourceVersion === undefined) throw listError('a list has no resourceVersion')
       options.cache.replace(objects)
       return metadata.resourceVersion
     }
   } while (!signal.aborted)
-  throw listError('stopped')
+  throw listError('the list was aborted')
 }
 
 interface WatchEvent {
@@ -179,7 +180,7 @@ interface WatchEvent {
   readonly object: KubeObject
 }
 
-/** Watches until the server closes the watch. Throws KubeError if it breaks. */
+/** Watches until the server closes the watch. Throws KubeError if the watch fails. */
 async function watchFrom<T extends KubeObject>(
   options: ReflectorOptions<T>,
   resume: ResumePoint,
@@ -217,7 +218,7 @@ function applyEvent<T extends KubeObject>(
 ): string {
   if (type === 'ERROR') {
     const error = errorOfStatus(object, { status: 0 })
-    // With any status, events before the next watch may be missing.
+    // Any error may have lost events, so the next watch must not resume here.
     const { status, retryAfterMs, message } = error
     throw new KubeError(message, { status, reason: 'Rejected', retryAfterMs, cause: error })
   }

@@ -1,9 +1,9 @@
-// Logs once when a resource cannot be read, and once when it recovers. Reads nothing itself.
+// Logs once when the reads of a resource start to fail, and once when they recover.
 import type { Health } from '../process/health.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { KubeError } from './kube-error.ts'
 
-/** Passes read results to health and the log, and calls `onRead` for each successful read. */
+/** Reports read results to health and the log, and calls `onRead` for each successful read. */
 export function reportReads(
   { health, log }: { health: Pick<Health, 'note'>; log: Pick<Log, 'info' | 'warn'> },
   onRead: () => void,

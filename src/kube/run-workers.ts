@@ -1,18 +1,18 @@
-// Workers that take keys from a queue and reconcile them, each with a deadline. Failed keys are
-// requeued, and a defect aborts only its own reconcile.
+// Workers that take keys from a queue and reconcile them. Each reconcile has a deadline; failed keys
+// are requeued. A defect fails only the reconcile in which it occurs.
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { KubeError } from './kube-error.ts'
-import { deadlineOn, type Scheduler } from './scheduler.ts'
+import { createDeadline, type Scheduler } from './scheduler.ts'
 import type { WorkQueue } from './work-queue.ts'
 
 /** The result of a reconcile. */
 export interface ReconcileResult {
-  /** The delay before the next reconcile if nothing changes; none if absent. */
+  /** The delay before the next reconcile if nothing changes; absent: no further reconcile. */
   readonly requeueAfterMs?: number | undefined
 }
 
-/** A retry cannot succeed until something changes. */
+/** A reconcile failed, and a retry cannot succeed until the object changes. */
 export class TerminalError extends Error {
   override readonly name = 'TerminalError'
 }
@@ -22,8 +22,9 @@ export interface WorkersOptions {
   /** Name of the controller in metrics. */
   readonly name: string
   readonly queue: Pick<WorkQueue, 'take' | 'done' | 'resetFailures' | 'addAfter' | 'addFailed'>
+  /** Number of concurrent reconciles. */
   readonly workers: number
-  /** Idempotent; returns soon after `signal` aborts. */
+  /** Reconciles one key; idempotent, and returns soon after `signal` aborts. */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<ReconcileResult>
   /** Whether an error is an operational fault, not a defect. @default KubeError */
   readonly isFault?: (error: unknown) => boolean
@@ -68,7 +69,7 @@ async function reconcileOne(
 ): Promise<void> {
   const { name: controller, queue, scheduler, metrics } = options
   const startedMs = scheduler.nowMs()
-  const deadline = deadlineOn(scheduler, RECONCILE_MS_MAX, signal)
+  const deadline = createDeadline(scheduler, RECONCILE_MS_MAX, signal)
   const count = (result: string) => {
     metrics.reconciles.inc({ controller, result })
   }
@@ -78,7 +79,7 @@ async function reconcileOne(
     count(requeueAfterMs === undefined ? 'success' : 'requeue_after')
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs)
   } catch (error) {
-    if (signal.aborted) return // the process stops or lost leadership: another replica continues
+    if (signal.aborted) return // stopping, or lost leadership: another replica reconciles the key
     count('error')
     metrics.reconcileErrors.inc({ controller })
     handleError(options, key, error)

@@ -2,7 +2,7 @@
 import { getEventListeners } from 'node:events'
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../test/kit/fake-scheduler.ts'
-import { deadlineOn, completesWithin, pauseOn, systemScheduler, untilAborted } from './scheduler.ts'
+import { createDeadline, completesWithin, pauseFor, systemScheduler, untilAborted } from './scheduler.ts'
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
 
@@ -17,7 +17,7 @@ async function hasSettled(promise: Promise<unknown>): Promise<boolean> {
 test('a pause completes at its time', async () => {
   const scheduler = createFakeScheduler()
   const { signal } = new AbortController()
-  const pause = pauseOn(scheduler, 1000, signal)
+  const pause = pauseFor(scheduler, 1000, signal)
   await scheduler.advance(999)
   expect(await hasSettled(pause)).toBe(false)
   await scheduler.advance(1)
@@ -28,10 +28,10 @@ test('a pause completes at its time', async () => {
 test('a pause completes with its signal, also if it has aborted already', async () => {
   const scheduler = createFakeScheduler()
   const stopping = new AbortController()
-  const pause = pauseOn(scheduler, 1000, stopping.signal)
+  const pause = pauseFor(scheduler, 1000, stopping.signal)
   stopping.abort()
   expect(await hasSettled(pause)).toBe(true)
-  expect(await hasSettled(pauseOn(scheduler, 1000, stopping.signal))).toBe(true)
+  expect(await hasSettled(pauseFor(scheduler, 1000, stopping.signal))).toBe(true)
   expect([scheduler.waiting(), listeners(stopping.signal)]).toEqual([0, 0])
 })
 
@@ -47,7 +47,7 @@ test('work that completes before its deadline leaks no timer', async () => {
 test('a deadline aborts at its time and reports the timeout', async () => {
   const scheduler = createFakeScheduler()
   const parent = new AbortController()
-  const deadline = deadlineOn(scheduler, 1000, parent.signal)
+  const deadline = createDeadline(scheduler, 1000, parent.signal)
   await scheduler.advance(999)
   expect([deadline.signal.aborted, deadline.timedOut()]).toEqual([false, false])
   await scheduler.advance(1)
@@ -58,9 +58,9 @@ test('a deadline aborts at its time and reports the timeout', async () => {
 test('a deadline aborts with its parent and reports no timeout', () => {
   const scheduler = createFakeScheduler()
   const parent = new AbortController()
-  const before = deadlineOn(scheduler, 1000, parent.signal)
+  const before = createDeadline(scheduler, 1000, parent.signal)
   parent.abort()
-  const after = deadlineOn(scheduler, 1000, parent.signal)
+  const after = createDeadline(scheduler, 1000, parent.signal)
   for (const deadline of [before, after])
     expect([deadline.signal.aborted, deadline.timedOut()]).toEqual([true, false])
 })
@@ -68,7 +68,7 @@ test('a deadline aborts with its parent and reports no timeout', () => {
 test('a cleared deadline leaks no timer or listener', async () => {
   const scheduler = createFakeScheduler()
   const parent = new AbortController()
-  const deadline = deadlineOn(scheduler, 1000, parent.signal)
+  const deadline = createDeadline(scheduler, 1000, parent.signal)
   expect([scheduler.waiting(), listeners(parent.signal)]).toEqual([1, 1])
   deadline.clear()
   expect([scheduler.waiting(), listeners(parent.signal)]).toEqual([0, 0])

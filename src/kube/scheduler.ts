@@ -2,16 +2,16 @@
 
 /** A clock and timers. */
 export interface Scheduler {
-  /** Monotonic. */
+  /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number
-  /** Calls `call` once after `ms`; returns a function that cancels it. */
+  /** Calls `call` once after `ms` milliseconds; returns a function that cancels it. */
   readonly after: (ms: number, call: () => void) => () => void
 }
 
-/** The longest delay of a Node.js timer. */
+/** The longest delay of a Node.js timer, in milliseconds. */
 const TIMER_MS_MAX = 2 ** 31 - 1
 
-/** The system clock and Node.js timers. */
+/** The monotonic clock of the process, and Node.js timers. */
 export const systemScheduler: Scheduler = {
   nowMs: () => performance.now(),
   after(ms, call) {
@@ -22,28 +22,31 @@ export const systemScheduler: Scheduler = {
   },
 }
 
-/** Waits `ms`, or until `signal` aborts; never throws. */
-export function pauseOn(scheduler: Scheduler, ms: number, signal: AbortSignal): Promise<void> {
+/** Waits `ms` milliseconds, or until `signal` aborts; never rejects. */
+export function pauseFor(scheduler: Scheduler, ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {
-    const end = () => {
+    const finish = () => {
       cancel()
-      signal.removeEventListener('abort', end)
+      signal.removeEventListener('abort', finish)
       resolve()
     }
-    const cancel = scheduler.after(ms, end)
-    signal.addEventListener('abort', end)
+    const cancel = scheduler.after(ms, finish)
+    signal.addEventListener('abort', finish)
   })
 }
 
-/** Whether `work` completes within `ms`; it continues otherwise. Throws its error within `ms`. */
+/**
+ * Resolves to whether `work` completes within `ms` milliseconds, and rejects if it fails within
+ * them. Does not abort `work`.
+ */
 export async function completesWithin(
   scheduler: Scheduler,
   ms: number,
   work: Promise<unknown>,
 ): Promise<boolean> {
   const done = new AbortController()
-  const timeout = pauseOn(scheduler, ms, done.signal).then(() => false)
+  const timeout = pauseFor(scheduler, ms, done.signal).then(() => false)
   try {
     return await Promise.race([work.then(() => true), timeout])
   } finally {
@@ -51,8 +54,11 @@ export async function completesWithin(
   }
 }
 
-/** A signal that aborts with `parent` or after `ms`; callers must call `clear` when done. */
-export function deadlineOn(
+/**
+ * Creates a signal that aborts with `parent` or after `ms` milliseconds. Callers must call `clear`
+ * when the work is done.
+ */
+export function createDeadline(
   scheduler: Scheduler,
   ms: number,
   parent: AbortSignal | undefined,
@@ -81,10 +87,10 @@ export function deadlineOn(
 /** Resolves once `signal` has aborted. */
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const end = () => {
+    const onAbort = () => {
       resolve()
     }
-    if (signal.aborted) end()
-    else signal.addEventListener('abort', end, { once: true })
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
   })
 }

@@ -1,11 +1,11 @@
 // Settings of the controller: API server access, watched namespaces and leader election.
 import { z } from 'zod'
-import type { Setting } from '../config/config.ts'
+import { type Setting, withDefault } from '../config/config.ts'
 
-const name = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
+const NAME_PATTERN = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 const NAMESPACES_MAX = 32
 
-function optional(about: string, allowed: string, fallback: string) {
+function optionalSetting(about: string, allowed: string, fallback: string) {
   return { about, allowed, fallback, schema: z.string().optional() } satisfies Setting<
     string | undefined
   >
@@ -13,12 +13,12 @@ function optional(about: string, allowed: string, fallback: string) {
 
 /** Settings of `controller`. */
 export const controllerSettings = {
-  KUBERNETES_SERVICE_HOST: optional(
+  KUBERNETES_SERVICE_HOST: optionalSetting(
     'host of the API server, which Kubernetes sets in every pod',
     'a host or an address',
     'unset outside a pod',
   ),
-  KUBECONFIG: optional(
+  KUBECONFIG: optionalSetting(
     'kubeconfig of the API server, for use outside a pod',
     'the path of a readable file',
     'unset: the service account of the pod',
@@ -30,19 +30,15 @@ export const controllerSettings = {
     schema: z
       .string()
       .transform((value) => [...new Set(value.split(',').map((item) => item.trim()))])
-      .pipe(z.array(z.string().regex(name)).min(1).max(NAMESPACES_MAX))
+      .pipe(z.array(z.string().regex(NAME_PATTERN)).min(1).max(NAMESPACES_MAX))
       .optional(),
   },
-  LEASE_NAME: {
+  LEASE_NAME: withDefault({
     about: 'Lease of the leader election',
     allowed: 'a name in lower case, up to 63 letters, digits and -',
     fallback: 'curtail-controller',
-    schema: z
-      .string()
-      .regex(name)
-      .optional()
-      .transform((value) => value ?? 'curtail-controller'),
-  },
+    schema: z.string().regex(NAME_PATTERN),
+  }),
   REFILL_POD_TEMPLATE: {
     about: 'YAML file of the pod template of refill Jobs, reloaded when it changes',
     allowed: 'the path of a file',
@@ -55,8 +51,8 @@ export const controllerSettings = {
     fallback: 'none',
     schema: z
       .string()
-      .regex(name)
+      .regex(NAME_PATTERN)
       .optional()
-      .transform((value) => (value === undefined ? '' : `${value}:`)),
+      .transform((value) => (value === undefined ? '' : `${value}:`)), // the prefix of pool owners
   },
 } as const satisfies Readonly<Record<string, Setting<unknown>>>

@@ -1,9 +1,9 @@
-// HTTP/1.1 transport to the API server over a small pool of keep-alive connections. It is
-// independent of resources; callers set the deadlines.
+// HTTP/1.1 transport to the API server over a small pool of keep-alive connections. Callers set the
+// deadlines.
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { ClusterAccess, Credentials } from './access.ts'
-import { KubeError } from './kube-error.ts'
+import { KubeError, messageOf } from './kube-error.ts'
 
 /** One request; aborting `signal` cancels it, also while the response is read. */
 export interface KubeRequest {
@@ -26,7 +26,7 @@ export interface KubeResponse {
 export interface Transport {
   /** Throws KubeError, with status 0 if there is no response. */
   readonly send: (request: KubeRequest) => Promise<KubeResponse>
-  /** The host of the API server, for metrics. */
+  /** The host of the API server, for metrics; `unknown` before the first request. */
   readonly host: () => string
   /** Closes all connections. */
   readonly close: () => void
@@ -41,11 +41,12 @@ const FREE_SOCKET_MS_MAX = 50_000
 /** Creates an HTTP/1.1 transport with keep-alive connections. */
 export function createTransport(access: ClusterAccess): Transport {
   let agent: HttpAgent | undefined
-  let builtFor = ''
+  /** Address and TLS options of `agent`. */
+  let agentKey = ''
   let host = 'unknown'
   const agentFor = ({ server, tls }: Credentials): HttpAgent => {
     const key = JSON.stringify([server, tls])
-    if (agent !== undefined && key === builtFor) return agent
+    if (agent !== undefined && key === agentKey) return agent
     agent?.destroy() // aborts its requests: retries use the current certificates
     const options = {
       keepAlive: true,
@@ -56,7 +57,7 @@ export function createTransport(access: ClusterAccess): Transport {
       scheduling: 'lifo' as const,
     }
     agent = isPlaintext(server) ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls })
-    builtFor = key
+    agentKey = key
     return agent
   }
   const sendOnce = async (request: KubeRequest) => {
@@ -73,7 +74,7 @@ export function createTransport(access: ClusterAccess): Transport {
         if (response.status === 401) access.invalidate()
         return response
       } catch (error) {
-        // The server closed an idle connection as we wrote: it did not process the request.
+        // The server closed an idle connection during the write: it did not process the request.
         if (!(error instanceof StaleConnection) || request.signal.aborted) throw error
         return sendOnce(request)
       }
@@ -141,6 +142,3 @@ function unreachable(message: string, cause: unknown): KubeError {
   })
 }
 
-function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause)
-}

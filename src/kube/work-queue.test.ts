@@ -152,7 +152,7 @@ test('100,000 keys may be queued, readded ones included; one more is a defect', 
   queue.add('k1') // both are queued already
   expect(() => {
     queue.add('one too many')
-  }).toThrow('over 100000 keys are queued')
+  }).toThrow('more than 100000 keys are queued')
   await queue.take()
   queue.add('one too many') // not full
   expect(queue.depth()).toBe(99_999)
@@ -163,7 +163,7 @@ test('100,000 keys may be delayed; one of them may be moved earlier', async () =
   for (let i = 0; i < 100_000; i++) queue.addAfter(`k${i}`, 1000 + i)
   expect(() => {
     queue.addAfter('one too many', 1)
-  }).toThrow('over 100000 keys are delayed')
+  }).toThrow('more than 100000 keys are delayed')
   queue.addAfter('k99999', 10)
   await scheduler.advance(10)
   expect([queue.depth(), await queue.take()]).toEqual([1, 'k99999'])

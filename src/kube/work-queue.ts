@@ -19,17 +19,19 @@ type QueueMetrics = Pick<
 export interface WorkQueue {
   /** Adds a key. */
   readonly add: (key: string) => void
-  /** Adds a key after a delay; of several delays for one key the earliest applies. */
+  /** Adds a key after `ms` milliseconds; of several delays for one key the earliest applies. */
   readonly addAfter: (key: string, ms: number) => void
   /** Adds a key after a delay that grows with each failure of the key. */
   readonly addFailed: (key: string) => void
   /** Resets the failures of a key. */
   readonly resetFailures: (key: string) => void
-  /** The next key, to be passed to `done` afterwards; `undefined` after shutdown. */
+  /** Waits for the next key; the worker must pass it to `done`. `undefined` after shutdown. */
   readonly take: () => Promise<string | undefined>
+  /** Marks a key as processed. */
   readonly done: (key: string) => void
-  /** Shuts down: drops all keys and accepts no new ones. */
+  /** Drops all keys and accepts no new ones. */
   readonly shutDown: () => void
+  /** Number of queued keys. */
   readonly depth: () => number
   /** The processing time so far of the key that takes longest. */
   readonly longestMs: () => number
@@ -71,13 +73,13 @@ export function createWorkQueue(deps: QueueDeps): WorkQueue {
   }
 }
 
-/** Keys that are queued, and keys in process. */
+/** The keys that are queued, and those that workers process. */
 function createKeys({ name, scheduler, metrics }: QueueDeps) {
   /** In order of arrival, with the arrival time. */
   const queued = new Map<string, number>()
   /** With the time at which a worker took them. */
   const processing = new Map<string, number>()
-  /** Added while in process. */
+  /** Added while a worker processes them. */
   const readded = new Set<string>()
   const takers: ((key: string | undefined) => void)[] = []
   let isShutDown = false
@@ -89,7 +91,7 @@ function createKeys({ name, scheduler, metrics }: QueueDeps) {
   }
   const add = (key: string) => {
     if (isShutDown || queued.has(key) || readded.has(key)) return
-    if (queued.size + readded.size >= KEYS_MAX) throw new Error(`over ${KEYS_MAX} keys are queued`)
+    if (queued.size + readded.size >= KEYS_MAX) throw new Error(`more than ${KEYS_MAX} keys are queued`)
     metrics.queueAdds.inc({ name })
     if (processing.has(key)) {
       readded.add(key)
@@ -152,7 +154,7 @@ function createTimers(scheduler: Scheduler, onDue: (key: string) => void) {
       const current = timers.get(key)
       if (current !== undefined && current.atMs <= atMs) return
       if (current === undefined && timers.size >= KEYS_MAX)
-        throw new Error(`over ${KEYS_MAX} keys are delayed`)
+        throw new Error(`more than ${KEYS_MAX} keys are delayed`)
       current?.cancel()
       const cancel = scheduler.after(ms, () => {
         timers.delete(key)
@@ -168,11 +170,11 @@ function createTimers(scheduler: Scheduler, onDue: (key: string) => void) {
   }
 }
 
-/** The delay of a failed key: from its own failures, and from the rate of all. */
+/** The delay of a failed key: its own back-off, or longer if the shared rate requires it. */
 function createFailureDelays(scheduler: Pick<Scheduler, 'nowMs'>) {
   const counts = new Map<string, number>()
   const intervalMs = 1000 / FAILED_PER_SECOND
-  /** When the shared rate allows the next failure. */
+  /** When the shared rate allows the next retry, without the burst. */
   let dueMs = -Infinity
   return {
     nextMs: (key: string): number => {

@@ -4,6 +4,9 @@
 /** Maximum of a count, so that every number stays an exact integer. */
 export const COUNT_MAX = 2 ** 52
 
+/** Maximum hits of a limit, from Envoy's API. */
+export const REQUESTS_MAX = 2 ** 32 - 1
+
 /** The parameters of an algorithm for one rule. */
 export interface Limit {
   /** Hits admitted per window; for a bucket, hits refilled per window. */
@@ -18,7 +21,10 @@ export interface Limit {
   readonly denyConsumes: boolean
 }
 
-/** State of one counter: numbers that only its algorithm reads. */
+/**
+ * State of one counter: numbers that only its algorithm reads. Redis stores two or three whole
+ * numbers, unless the algorithm's script has its own `read` and `write`.
+ */
 export type CounterState = readonly number[]
 
 /** Input of a decision: the counter's state and the hits to count. */
@@ -58,12 +64,20 @@ export function isTooFarAhead(stateUs: number, { nowUs, limit }: DecisionInput):
   return stateUs > nowUs + limit.windowUs
 }
 
-/** A rate-limit algorithm. */
+/** A rate-limit algorithm: everything that depends on it, except its script in Redis. */
 export interface Algorithm {
-  /** Its name in rules. */
+  /** Its name in rules; in kebab case, the name of its script. */
   readonly name: string
   /** Whether rules may set its `burst`. */
   readonly takesBurst: boolean
+  /** Whether rules count the hits of denied calls unless they set `deny_consumes`. */
+  readonly denyConsumesByDefault: boolean
+  /** Maximum hits of a limit; at most REQUESTS_MAX. */
+  readonly maxRequests: number
+  /** Why it cannot count this limit, after its name: `cannot …`; `undefined` if it can. */
+  checkLimit(limit: Limit): string | undefined
+  /** What its script reads as `limit[1]`, `limit[2]` and so on; cached for each limit. */
+  scriptNumbers(limit: Limit): readonly number[]
   /** Decides whether the hits are admitted; never reads a clock. */
   decide(input: DecisionInput): Decision
 }

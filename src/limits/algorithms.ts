@@ -1,5 +1,5 @@
-// The list of all algorithms that rules may name. The contract suite, the documentation and the
-// validation of rules are derived from it.
+// The list of all algorithms that rules may name. The contract suite, the script of Redis and the
+// validation of rules are derived from it. No other file names an algorithm.
 import type { Algorithm } from './algorithm.ts'
 import { fixedWindow } from './fixed-window.ts'
 import { leakyBucket } from './leaky-bucket.ts'
@@ -15,3 +15,6 @@ export const algorithms: readonly Algorithm[] = [
   tokenBucket,
   leakyBucket,
 ]
+
+/** The algorithm of rules that name none, and of overrides; counts like envoyproxy/ratelimit. */
+export const defaultAlgorithm: Algorithm = fixedWindow

@@ -1,7 +1,6 @@
 // Describes rules and matches for the authors of rules: what a rule allows, and why a descriptor
 // matches it. Matches with the same functions as a call, and decides nothing.
 import { findNode, matchDescriptor, type MatchRequest, valueToMatch } from './match.ts'
-import { fixedWindow } from './fixed-window.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { listRules } from './rule-tree.ts'
 
@@ -32,7 +31,7 @@ function numbersOf({ algorithm, limit, unit }: Rule): readonly string[] {
 }
 
 function notesOf({ limit, algorithm, ...rule }: Rule): readonly string[] {
-  const isUnusual = limit !== undefined && limit.denyConsumes !== (algorithm === fixedWindow)
+  const isUnusual = limit !== undefined && limit.denyConsumes !== algorithm.denyConsumesByDefault
   return [
     ...(limit?.requests === 0 ? ['denies every request'] : []),
     ...(isUnusual ? [`denied hits ${limit.denyConsumes ? 'count' : 'do not count'}`] : []),

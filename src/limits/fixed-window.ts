@@ -1,11 +1,21 @@
 // Fixed window: counts hits per interval of the clock. Admits up to twice the limit across the
-// boundary of two windows. The default algorithm; it counts like envoyproxy/ratelimit.
-import { type Algorithm, type DecisionInput, COUNT_MAX, isTooFarAhead } from './algorithm.ts'
+// boundary of two windows. It counts like envoyproxy/ratelimit.
+import {
+  type Algorithm,
+  COUNT_MAX,
+  type DecisionInput,
+  isTooFarAhead,
+  REQUESTS_MAX,
+} from './algorithm.ts'
 
 /** State: [start of the window, hits in it]. */
 export const fixedWindow: Algorithm = {
   name: 'fixed_window',
   takesBurst: false,
+  denyConsumesByDefault: true,
+  maxRequests: REQUESTS_MAX,
+  checkLimit: () => undefined,
+  scriptNumbers: () => [],
   decide(input) {
     const { cost, nowUs, limit } = input
     const { requests, windowUs, denyConsumes } = limit

@@ -1,12 +1,16 @@
 // Leaky bucket: admits no burst, but one hit per `windowUs` ÷ `requests`. An earlier hit is denied
 // with the exact wait, because a limiter cannot delay a request.
-import type { Algorithm } from './algorithm.ts'
-import { decideByDrain } from './token-bucket.ts'
+import { type Algorithm, REQUESTS_MAX } from './algorithm.ts'
+import { bucketNumbers, checkBucket, decideByDrain } from './token-bucket.ts'
 
 /** State: as the token bucket's. The capacity is one hit, or the hits of the call if more. */
 export const leakyBucket: Algorithm = {
   name: 'leaky_bucket',
   takesBurst: false,
+  denyConsumesByDefault: false,
+  maxRequests: REQUESTS_MAX,
+  checkLimit: checkBucket,
+  scriptNumbers: bucketNumbers,
   // As with the other algorithms, more hits than a window admits are never admitted.
   decide: (input) =>
     decideByDrain(input, {

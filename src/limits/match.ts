@@ -1,7 +1,7 @@
 // Finds the rules that a descriptor matches, and the counter of each rule. Runs in each call; pure.
 import { hash } from 'node:crypto'
 import { type Descriptor, type Entry, unitSeconds } from './descriptor.ts'
-import { fixedWindow } from './fixed-window.ts'
+import { defaultAlgorithm } from './algorithms.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { lengthPrefixed } from './rule-tree.ts'
 import { matchesSegments } from './wildcard.ts'
@@ -103,7 +103,7 @@ function matchOverride(request: MatchRequest, top: RuleLevel): Match {
     identity: lengthPrefixed(domain) + lengthPrefixed(String(windowUs)),
     name: undefined,
     replaces: [],
-    algorithm: fixedWindow,
+    algorithm: defaultAlgorithm,
     limit: { requests, windowUs, burst: requests, denyConsumes },
     unit,
     isShadow: false,

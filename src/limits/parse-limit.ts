@@ -1,9 +1,7 @@
 // Reads one `rate_limit` of a rules file. The caller adds it to the tree.
-import { type Algorithm, COUNT_MAX, type Limit } from './algorithm.ts'
-import { algorithms } from './algorithms.ts'
+import { type Algorithm, type Limit, REQUESTS_MAX } from './algorithm.ts'
+import { algorithms, defaultAlgorithm } from './algorithms.ts'
 import { type Unit, units, unitSeconds } from './descriptor.ts'
-import { fixedWindow } from './fixed-window.ts'
-import { leakyBucket } from './leaky-bucket.ts'
 import {
   type Fields,
   fieldOf,
@@ -15,8 +13,6 @@ import {
   readString,
 } from './parse-fields.ts'
 import { type StoreErrorMode, storeErrorModes } from './rule.ts'
-import { slidingWindowLog } from './sliding-window-log.ts'
-import { bucketUnitsOf, tokenBucket } from './token-bucket.ts'
 
 /** The content of one `rate_limit`. */
 export interface ParsedLimit {
@@ -29,10 +25,6 @@ export interface ParsedLimit {
   readonly onStoreError: StoreErrorMode
 }
 
-/** Maximum hits of a limit, from Envoy's API. */
-const REQUESTS_MAX = 2 ** 32 - 1
-/** Maximum hits of a `sliding_window_log`, which stores the time of each. */
-const LOG_REQUESTS_MAX = 10_000
 /** Minimum `window`, in milliseconds. */
 const WINDOW_MS_MIN = 1
 /** Maximum `window`, in milliseconds: 366 days. */
@@ -52,7 +44,7 @@ const limitFields = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_
 
 /**
  * Reads a limit. Adds faults to the diagnostics and replaces invalid values by valid ones.
- * `denyConsumes` is the default of `deny_consumes` for a fixed window.
+ * `denyConsumes` is whether an algorithm may set the default of `deny_consumes` to true.
  */
 export function parseLimit(fields: Fields, denyConsumes: boolean): ParsedLimit {
   const name = readString(fields, 'name').text
@@ -61,8 +53,8 @@ export function parseLimit(fields: Fields, denyConsumes: boolean): ParsedLimit {
   if (isUnlimited) checkUnlimited(fields)
   const algorithm = readAlgorithm(fields)
   const { windowUs, unit } = isUnlimited ? noWindow : readWindow(fields)
-  const counting = { algorithm, windowUs, denyConsumes: denyConsumes && algorithm === fixedWindow }
-  const limit = isUnlimited ? undefined : readLimit(fields, counting)
+  const defaults = { windowUs, denyConsumes: denyConsumes && algorithm.denyConsumesByDefault }
+  const limit = isUnlimited ? undefined : readLimit(fields, algorithm, defaults)
   const onStoreError = readStoreErrorMode(fields)
   return { name: name === '' ? undefined : name, replaces, algorithm, limit, unit, onStoreError }
 }
@@ -106,12 +98,12 @@ function readReplaces(fields: Fields, ownName: string): readonly string[] {
 
 function readAlgorithm(fields: Fields): Algorithm {
   const { text, line } = readString(fields, 'algorithm')
-  if (text === '') return fixedWindow
+  if (text === '') return defaultAlgorithm
   const algorithm = algorithms.find(({ name }) => name === text)
   if (algorithm !== undefined) return algorithm
   const names = algorithms.map(({ name }) => name).join(', ')
   fields.diagnostics.fault(line, `algorithm must be one of ${names}: it is '${text}'`)
-  return fixedWindow
+  return defaultAlgorithm
 }
 
 function readStoreErrorMode(fields: Fields): StoreErrorMode {
@@ -160,11 +152,10 @@ function unitOf(seconds: number): Unit | undefined {
 
 function readLimit(
   fields: Fields,
-  defaults: { algorithm: Algorithm; windowUs: number; denyConsumes: boolean },
+  algorithm: Algorithm,
+  { windowUs, ...defaults }: { windowUs: number; denyConsumes: boolean },
 ): Limit {
-  const { algorithm, windowUs } = defaults
-  const isLog = algorithm === slidingWindowLog
-  const max = isLog ? LOG_REQUESTS_MAX : REQUESTS_MAX
+  const max = algorithm.maxRequests
   const requests = readCount(fields, 'requests_per_unit', { min: 0, max }) ?? 0
   if (fieldOf(fields, 'requests_per_unit') === undefined) {
     const message = 'requests_per_unit is missing, which means 0: every request is denied'
@@ -173,7 +164,11 @@ function readLimit(
   const burst = readBurst(fields, algorithm) ?? requests
   const denyConsumes = readOptionalFlag(fields, 'deny_consumes') ?? defaults.denyConsumes
   const limit = { requests, windowUs, burst, denyConsumes }
-  checkPrecision(fields, algorithm, limit)
+  const fault = algorithm.checkLimit(limit)
+  if (fault !== undefined) {
+    const line = lineOf(fields, 'requests_per_unit')
+    fields.diagnostics.fault(line, `${algorithm.name} ${fault}`)
+  }
   return limit
 }
 
@@ -184,13 +179,4 @@ function readBurst(fields: Fields, algorithm: Algorithm): number | undefined {
   const message = `burst is only for ${names.join(', ')}: the algorithm is '${algorithm.name}'`
   fields.diagnostics.fault(lineOf(fields, 'burst'), message)
   return undefined
-}
-
-/** Checks that the level of a full bucket, in whole units, is an exact integer. */
-function checkPrecision(fields: Fields, algorithm: Algorithm, limit: Limit): void {
-  if (algorithm !== tokenBucket && algorithm !== leakyBucket) return
-  if (limit.requests === 0 || limit.burst * bucketUnitsOf(limit).hitUnits <= COUNT_MAX) return
-  const message = `${algorithm.name} cannot count ${limit.requests} per window exactly`
-  const remedy = 'choose a rounder number or a shorter window'
-  fields.diagnostics.fault(lineOf(fields, 'requests_per_unit'), `${message}: ${remedy}`)
 }

@@ -1,11 +1,15 @@
 // Sliding window counter: the hits of the current window plus the overlapping share of the previous
 // one. Approximate, in constant memory, without the burst at a boundary.
-import { type Algorithm, isTooFarAhead } from './algorithm.ts'
+import { type Algorithm, isTooFarAhead, REQUESTS_MAX } from './algorithm.ts'
 
 /** State: [start of the window, hits in it, hits in the previous one]. */
 export const slidingWindowCounter: Algorithm = {
   name: 'sliding_window_counter',
   takesBurst: false,
+  denyConsumesByDefault: false,
+  maxRequests: REQUESTS_MAX,
+  checkLimit: () => undefined,
+  scriptNumbers: () => [],
   decide(input) {
     const { state, cost, nowUs, limit } = input
     const { requests, windowUs } = limit

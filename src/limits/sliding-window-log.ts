@@ -6,6 +6,10 @@ import { type Algorithm, type DecisionInput, isTooFarAhead } from './algorithm.t
 export const slidingWindowLog: Algorithm = {
   name: 'sliding_window_log',
   takesBurst: false,
+  denyConsumesByDefault: false,
+  maxRequests: 10_000, // it stores the time of each hit
+  checkLimit: () => undefined,
+  scriptNumbers: () => [],
   decide(input) {
     const { cost, nowUs, limit } = input
     const { requests, windowUs } = limit

@@ -1,11 +1,37 @@
 // Token bucket: admits a burst, then hits at the refill rate. Refills continuously up to the burst.
-import { type Algorithm, type DecisionInput, type Decision, isTooFarAhead } from './algorithm.ts'
+import {
+  type Algorithm,
+  COUNT_MAX,
+  type Decision,
+  type DecisionInput,
+  isTooFarAhead,
+  type Limit,
+  REQUESTS_MAX,
+} from './algorithm.ts'
 
 /** State: [time of the write, level of the bucket at that time, units of the level per hit]. */
 export const tokenBucket: Algorithm = {
   name: 'token_bucket',
   takesBurst: true,
+  denyConsumesByDefault: false,
+  maxRequests: REQUESTS_MAX,
+  checkLimit: checkBucket,
+  scriptNumbers: bucketNumbers,
   decide: (input) => decideByDrain(input, { burst: input.limit.burst }),
+}
+
+/** Checks that the level of a full bucket, in whole units, is an exact integer. */
+export function checkBucket(limit: Limit): string | undefined {
+  const { requests, burst } = limit
+  if (requests === 0 || burst * bucketUnitsOf(limit).hitUnits <= COUNT_MAX) return undefined
+  const remedy = 'choose a rounder number or a shorter window'
+  return `cannot count ${requests} per window exactly: ${remedy}`
+}
+
+/** Units per hit, and per microsecond. */
+export function bucketNumbers(limit: Limit): readonly number[] {
+  const { hitUnits, drainUnits } = bucketUnitsOf(limit)
+  return [hitUnits, drainUnits]
 }
 
 /**
@@ -61,7 +87,7 @@ interface BucketUnits {
 const unitsCache = new WeakMap<object, BucketUnits>()
 
 /** The units of a limit: `windowUs` and `requests` without their common divisor; cached. */
-export function bucketUnitsOf(limit: { requests: number; windowUs: number }): BucketUnits {
+function bucketUnitsOf(limit: Limit): BucketUnits {
   let units = unitsCache.get(limit)
   if (units === undefined) {
     const divisor = commonDivisor(limit.windowUs, limit.requests)

@@ -1,5 +1,6 @@
-// Generates codes into a pool up to its target. It may be killed at any moment and may run
-// concurrently: a block's number determines its codes, so none is lost or generated twice.
+// Refills a pool: mints blocks, that is, generates their codes, writes them and counts them in the
+// pool. It may be killed at any time and may run concurrently: a block's number determines its
+// codes, so none is lost or generated twice.
 import { mintBlock } from '../codes/block.ts'
 import type { CodeStore } from '../codes/code-store.ts'
 import type { Permutation } from '../codes/permutation.ts'
@@ -21,16 +22,16 @@ export interface RefillDeps {
   readonly secretFingerprint: string
   readonly metrics: Pick<Metrics, 'codesMinted'>
   readonly signal: AbortSignal
-  /** Called with the row after each step. */
+  /** Called with the pool's row after each advance of its counter. */
   readonly onMinted?: (pool: Pool) => void
 }
 
-/** Blocks written before the counter is advanced over them. */
+/** The maximum number of blocks that are written before the counter is advanced over them. */
 const BLOCKS_PER_ADVANCE_MAX = 10
 
 /**
- * Fills the pool up to `marks.target` if it is below `marks.lowWater`; resolves to its row. Throws
- * StoreError if the store fails (rerun it), OtherSecretError.
+ * Fills the pool up to `marks.target` if it is below `marks.lowWater`; resolves to its row, earlier
+ * if `signal` aborts. Throws StoreError, after which a rerun is safe, and OtherSecretError.
  */
 export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Pool> {
   let pool = await readPool(deps)
@@ -39,7 +40,7 @@ export async function refillPool(deps: RefillDeps, marks: PoolMarks): Promise<Po
     const from = pool.minted
     const to = Math.min(wanted, from + BLOCKS_PER_ADVANCE_MAX)
     const minted = await putBlocks(deps, { pool, from, to })
-    // Rejected: another process advanced it; the blocks are written in any case.
+    // If another process has advanced the counter, this changes nothing: the blocks are the same.
     pool = await deps.codes.advanceMinted({ pool: deps.pool, from, to })
     deps.metrics.codesMinted.inc({ pool: deps.pool }, minted)
     deps.onMinted?.(pool)
@@ -58,7 +59,7 @@ async function readPool(deps: RefillDeps): Promise<Pool> {
   return pool
 }
 
-/** Writes blocks `from + 1` … `to`; resolves to their number of codes. */
+/** Generates and writes the blocks `from + 1` … `to`; resolves to the number of their codes. */
 async function putBlocks(
   deps: RefillDeps,
   span: { pool: Pool; from: number; to: number },

@@ -1,10 +1,11 @@
-// The settings of refills, and the reader of the code secret, which no other role may have.
+// The settings of refills. One is the code secret, the key of the permutation that generates codes:
+// no role but `refill` may have it.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { SECRET_BYTES } from '../codes/permutation.ts'
 import type { Setting } from '../config/config.ts'
 
-/** CODE_SECRET_FILE; its value is the content of the file. */
+/** CODE_SECRET_FILE; the parsed value is the content of the file. */
 export const codeSecretSetting: Setting<Uint8Array> = {
   about: 'file of the code secret, which generates codes; never change it',
   allowed: `the path of a readable file of exactly ${SECRET_BYTES} bytes`,

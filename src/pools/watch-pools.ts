@@ -1,4 +1,4 @@
-// Watches pools: the level of each at every read, and how long it lasts.
+// Records the level of each pool at every read, and estimates when the pool will be empty.
 import {
   addClaimSample,
   claimRateOf,
@@ -9,7 +9,7 @@ import { levelOf, type Pool } from '../codes/pool.ts'
 import type { Clock } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
-/** State of a pool: levels in codes, the rate in codes a second. */
+/** State of a pool: levels in codes, the claim rate in codes per second. */
 export interface PoolStatus extends ConfiguredMarks {
   readonly pool: string
   readonly level: number
@@ -24,15 +24,15 @@ interface ConfiguredMarks {
   readonly target: number | null
 }
 
-/** Watched pools. */
+/** The watch of the pools of a store. */
 export interface PoolWatch<P extends Pool> {
   /** Records rows that were just read. */
   readonly record: (rows: readonly P[]) => void
-  /** Reads them and returns their current state. Throws StoreError. */
+  /** Reads the pools, records them, and returns their state. Throws StoreError. */
   readonly report: () => Promise<readonly PoolStatus[]>
 }
 
-/** Watches all pools of a store; their number is small. */
+/** Creates a watch of all pools of a store, which are few. */
 export function watchPools<P extends Pool>(deps: {
   readonly readPools: () => Promise<readonly P[]>
   readonly marksOf: (row: P) => ConfiguredMarks
@@ -40,14 +40,11 @@ export function watchPools<P extends Pool>(deps: {
   readonly nowMs: Clock
 }): PoolWatch<P> {
   const { metrics, marksOf } = deps
-  const samplesOf = new Map<string, ClaimSample[]>()
+  const samples = new Map<string, ClaimSample[]>()
   const record = (rows: readonly P[]) => {
     for (const row of rows) {
       const { pool, claimed } = row
-      samplesOf.set(
-        pool,
-        addClaimSample(samplesOf.get(pool) ?? [], { atMs: deps.nowMs(), claimed }),
-      )
+      samples.set(pool, addClaimSample(samples.get(pool) ?? [], { atMs: deps.nowMs(), claimed }))
       metrics.poolLevel.set({ pool }, levelOf(row))
       metrics.poolClaimed.set({ pool }, claimed)
       const { lowWater } = marksOf(row)
@@ -57,7 +54,7 @@ export function watchPools<P extends Pool>(deps: {
   const statusOf = (row: P): PoolStatus => {
     const { lowWater, target } = marksOf(row)
     const level = levelOf(row)
-    const claimRate = claimRateOf(samplesOf.get(row.pool) ?? [])
+    const claimRate = claimRateOf(samples.get(row.pool) ?? [])
     return {
       pool: row.pool,
       level,

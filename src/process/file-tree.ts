@@ -89,9 +89,9 @@ export async function listTree(tree: FileTree): Promise<Listing> {
   return { files: files.sort((a, b) => (a.key < b.key ? -1 : 1)), links, folders }
 }
 
-/** The state of all files as one string, which changes when one of them does. */
-export function stampOf({ files, links }: Listing): string {
-  return [...links, ...files.map(({ key, stamp }) => `${key} ${stamp}`)].join('\n')
+/** The state of all files and folders as one string, which changes when one of them does. */
+export function stampOf({ folders, links, files }: Listing): string {
+  return [...folders, ...links, ...files.map(({ key, stamp }) => `${key} ${stamp}`)].join('\n')
 }
 
 /** Reads a consistent snapshot of the files, by key. Throws FileTreeError. */

@@ -5,12 +5,18 @@ import { stat } from 'node:fs/promises'
 import { runInBackground } from '../resilience/background.ts'
 import { pause, within } from '../resilience/deadline.ts'
 
+/** The state of the watched files. */
+export interface FileState {
+  /** Changes when the files do. */
+  readonly state: string
+  /** Folders whose events are used: those that contain the files, or the symlink to them. */
+  readonly folders: readonly string[]
+}
+
 /** What to watch, and what to call. */
 export interface WatchOptions {
-  /** The state of the files as a string that changes when they do. An error is also a state. */
-  readonly readState: () => Promise<string>
-  /** Folders whose events are used: those that contain the files, or the symlink to them. */
-  readonly folders: () => Promise<readonly string[]>
+  /** Lists the files without reading them; an error is also a state. */
+  readonly scan: () => Promise<FileState>
   /** Called once at the start, and after each change once the files are stable. */
   readonly onChange: () => Promise<unknown>
   /** Called for each failure; the watch continues. */
@@ -31,7 +37,7 @@ const POLL_MS = 2000
 const SETTLE_MS = 100
 /** Files that never become stable are used as they are after so many polls. */
 const SETTLE_POLLS_MAX = 20
-const READ_STATE_MS_MAX = 10_000
+const SCAN_MS_MAX = 10_000
 const FOLDERS_MAX = 64
 
 /** Starts to watch. */
@@ -43,22 +49,30 @@ export function watchFiles(options: WatchOptions): FileWatch {
     onEvent: () => {
       eventTimer ??= setTimeout(() => {
         eventTimer = undefined
-        polling.nudge()
+        polling.trigger()
       }, settleMs)
     },
     onError,
   })
-  const readState = () => readStateOnce(options.readState)
+  const scan = async () => {
+    try {
+      const onTimeout = () => new Error('listing the files took too long')
+      const { state, folders } = await within(SCAN_MS_MAX, options.scan(), onTimeout)
+      await events.setFolders(folders)
+      return state
+    } catch (error) {
+      return `error: ${(error as Error).message}`
+    }
+  }
   const polling = runInBackground({
     everyMs: pollMs,
     task: async (signal) => {
-      await events.setFolders(await options.folders())
-      let state = await readState()
+      let state = await scan()
       if (state === lastState) return
       for (let polls = 0; polls < SETTLE_POLLS_MAX && !signal.aborted; polls++) {
         await pause(settleMs, signal)
         const before = state
-        state = await readState()
+        state = await scan()
         if (state === before) break
       }
       if (signal.aborted) return
@@ -74,18 +88,6 @@ export function watchFiles(options: WatchOptions): FileWatch {
       await polling.stop()
       clearTimeout(eventTimer)
     },
-  }
-}
-
-async function readStateOnce(readState: () => Promise<string>): Promise<string> {
-  try {
-    return await within(
-      READ_STATE_MS_MAX,
-      readState(),
-      () => new Error('listing the files took too long'),
-    )
-  } catch (error) {
-    return `error: ${(error as Error).message}`
   }
 }
 

@@ -43,7 +43,7 @@ test('it runs immediately, then one interval after each run completes', async ()
 test('a nudge skips the rest of the wait', async () => {
   const { runs, background, complete } = startTask()
   await complete()
-  background.nudge()
+  background.trigger()
   await jest.advanceTimersByTimeAsync(0)
   expect(runs).toHaveLength(2)
   await complete()
@@ -53,8 +53,8 @@ test('a nudge skips the rest of the wait', async () => {
 
 test('nudges during a run cause one more run', async () => {
   const { runs, background, complete } = startTask()
-  background.nudge()
-  background.nudge()
+  background.trigger()
+  background.trigger()
   await jest.advanceTimersByTimeAsync(5000)
   expect(runs).toHaveLength(1)
   await complete()
@@ -83,7 +83,7 @@ test('stop() aborts the current run, waits for it, and starts no other', async (
   expect(stopped).toBe(false)
   await complete()
   await stopping
-  background.nudge()
+  background.trigger()
   await jest.advanceTimersByTimeAsync(10_000)
   expect(runs).toHaveLength(1)
   expect(jest.getTimerCount()).toBe(0)

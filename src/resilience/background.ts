@@ -1,15 +1,15 @@
-// Background tasks: one run at a time, at an interval or when nudged. A failed run is reported and
-// retried after the next interval.
+// Background tasks: one run at a time, at an interval or when triggered. A failed run is reported
+// and retried after the next interval.
 
 /** A running background task. */
 export interface Background {
-  /** Runs the task soon, without waiting for the rest of the interval. */
-  nudge(): void
-  /** Stops the task; resolves when the current run has completed. */
+  /** Runs the task now, or once more if it is running, without waiting for the interval. */
+  trigger(): void
+  /** Aborts the task; resolves when the current run has completed. */
   stop(): Promise<void>
 }
 
-/** Runs `task` now, then `everyMs` after each run completes. */
+/** Runs `task` now, then `everyMs` milliseconds after each run completes. */
 export function runInBackground(options: {
   readonly everyMs: number
   readonly task: (signal: AbortSignal) => Promise<void>
@@ -18,10 +18,10 @@ export function runInBackground(options: {
   const stopping = new AbortController()
   const isStopping = () => stopping.signal.aborted
   let wake: (() => void) | undefined
-  let nudged = false
+  let isTriggered = false
   const waitForNext = () =>
     new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, nudged ? 0 : options.everyMs)
+      const timer = setTimeout(resolve, isTriggered ? 0 : options.everyMs)
       wake = () => {
         clearTimeout(timer)
         resolve()
@@ -29,14 +29,14 @@ export function runInBackground(options: {
     })
   const running = (async () => {
     while (!isStopping()) {
-      nudged = false
+      isTriggered = false
       await options.task(stopping.signal).catch(options.onError)
       if (!isStopping()) await waitForNext()
     }
   })()
   return {
-    nudge() {
-      nudged = true
+    trigger() {
+      isTriggered = true
       wake?.()
     },
     async stop() {

@@ -1,14 +1,14 @@
 // A circuit breaker with a deadline for each call, so that a slow, hung or unreachable dependency
-// blocks no caller. It opens after consecutive failures and closes when a probe succeeds. A
-// dependency whose delayed results are usable is slow while they arrive: calls continue unblocked.
+// blocks no caller. It opens after consecutive failures and closes when a probe succeeds. It stays
+// closed while results arrive after the deadline, if the caller can use them.
 import { createDeadlineQueue } from './deadline-queue.ts'
 import { pause, within } from './deadline.ts'
 
 /** A call that did not complete by its deadline. */
 export interface TimedOut<T> {
   /**
-   * The delayed result, or `undefined` if the call failed; never rejects, and is bounded by the
-   * call itself. Absent: the circuit was open.
+   * Resolves to the delayed result, or to `undefined` if the call fails; never rejects. The
+   * property is `undefined` if no call was sent, because the circuit was open.
    */
   readonly delayedResult: Promise<T | undefined> | undefined
 }
@@ -16,15 +16,15 @@ export interface TimedOut<T> {
 /** Runs the calls of one dependency. */
 export interface CircuitBreaker {
   /**
-   * The result of `call`, which is never `undefined`; or `undefined`, at the deadline at the
-   * latest: the dependency did not respond. Never rejects.
+   * Resolves to the result of `call`, which must not be `undefined`. Resolves to `undefined` if the
+   * call fails, at its deadline, or if the circuit is open. Never rejects.
    */
   readonly run: <T>(call: () => Promise<T>) => Promise<T | undefined>
-  /** As `run`, for calls whose delayed results are usable: while they arrive, calls continue. */
+  /** As `run`, for calls whose delayed results are usable: while they arrive, no circuit opens. */
   readonly runWithDelayedResult: <T>(call: () => Promise<T>) => Promise<T | TimedOut<T>>
-  /** Whether no call has had a response for UNRESPONSIVE_MS. */
+  /** Whether calls have had no response for UNRESPONSIVE_MS. */
   readonly isUnresponsive: () => boolean
-  /** Whether no calls are sent until a probe succeeds. */
+  /** Whether the circuit is open: no calls are sent until a probe succeeds. */
   readonly isOpen: () => boolean
   /** Stops the probes. */
   readonly stop: () => Promise<void>
@@ -32,9 +32,9 @@ export interface CircuitBreaker {
 
 /** Options of a circuit breaker. */
 export interface CircuitBreakerOptions {
-  /** Resolves if the dependency has recovered; times out after PROBE_MS_MAX. */
+  /** Resolves if the dependency responds; times out after PROBE_MS_MAX. */
   readonly probe: () => Promise<unknown>
-  /** How long a call may take. */
+  /** The deadline of a call, in milliseconds. */
   readonly callMsMax: number
   /** Monotonic. */
   readonly nowMs: () => number
@@ -46,12 +46,12 @@ export interface CircuitBreakerOptions {
 
 /**
  * Consecutive periods of `callMsMax` with failures and no response after which the breaker opens.
- * Failures within one period count once: in a stall of this process many calls time out.
+ * Failures within one period count once: if this process stalls, many calls time out together.
  */
 const FAILED_PERIODS_MAX = 5
 /** A dependency is slow, not hung, if its last delayed result is no older than this. */
 const UNRESPONSIVE_MS = 1000
-/** A recovered dependency is detected within the sum of both. */
+/** Interval and deadline of probes; a recovery is detected within their sum. */
 const PROBE_EVERY_MS = 100
 const PROBE_MS_MAX = 250
 
@@ -68,7 +68,7 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
     try {
       const result = await deadlines.within(started)
       if (result === undefined) noteFailure('timeout')
-      else noteResult('in-deadline')
+      else noteResult('within-deadline')
       return result
     } catch (error) {
       noteFailure(error)
@@ -98,7 +98,7 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
       const started = start(call)
       const waiting = waitFor(started)
       const result = isSlow() ? undefined : await waiting
-      return result ?? { delayedResult: waiting.then((early) => early ?? waitForDelayed(started)) }
+      return result ?? { delayedResult: waiting.then((value) => value ?? waitForDelayed(started)) }
     },
     isUnresponsive,
     isOpen,
@@ -110,17 +110,18 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
 interface State extends Pick<CircuitBreaker, 'isUnresponsive' | 'isOpen' | 'stop'> {
   readonly isSlow: () => boolean
   readonly noteCall: () => void
-  readonly noteResult: (when: 'in-deadline' | 'delayed') => void
+  readonly noteResult: (when: 'within-deadline' | 'delayed') => void
   readonly noteFailure: (reason: unknown) => void
 }
 
-/** Tracks whether a dependency responds or is slow, and opens and closes the breaker. */
+/** Tracks whether a dependency responds, and how fast; opens and closes the breaker. */
 function trackState(options: CircuitBreakerOptions): State {
   const { onFailure, onOpenChange, nowMs, callMsMax, probe } = options
   const stopping = new AbortController()
   let failedPeriods = 0
   let periodEndMs = -Infinity
   let probing: { readonly done: Promise<void>; readonly cancel: () => void } | undefined
+  /** Whether the last result arrived after its deadline. */
   let isSlow = false
   /** Start of the first call since the last response, if any. */
   let unresponsiveSinceMs: number | undefined
@@ -150,13 +151,13 @@ function trackState(options: CircuitBreakerOptions): State {
     noteCall() {
       unresponsiveSinceMs ??= nowMs()
     },
-    noteResult(when: 'in-deadline' | 'delayed') {
+    noteResult(when) {
       unresponsiveSinceMs = undefined
       isSlow = when === 'delayed'
       if (isSlow) probing?.cancel()
       else failedPeriods = 0
     },
-    noteFailure(reason: unknown) {
+    noteFailure(reason) {
       onFailure(reason)
       const nowAtMs = nowMs()
       if (nowAtMs < periodEndMs) return

@@ -1,16 +1,16 @@
-// One deadline for many concurrent calls: all have the same timeout, so one timer serves them in
-// order. A timer for each call would cost more than the call itself; and a completed call is
-// removed immediately, so that its memory is not retained until its deadline.
+// Deadlines of many concurrent calls with the same timeout. They expire in order, so one timer serves
+// them all: a timer for each call would cost more than the call itself. A completed call is removed
+// immediately, so that its memory is not retained until its deadline.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { installedSpans } from '../telemetry/spans.ts'
 
 /** Calls that must complete within the same timeout. */
 export interface DeadlineQueue {
-  /** The result of `promise`, or `undefined` at the deadline. Throws what it throws. */
+  /** Settles as `promise` does, or resolves to `undefined` at the deadline. */
   within<T>(promise: Promise<T>): Promise<T | undefined>
   /** Adds a call; `onTimeout` is called at its deadline unless `remove` is called before. */
   add(onTimeout: () => void): PendingCall
-  /** Removes a call; `false`: it has been removed or has timed out before. */
+  /** Removes a call; returns `false` if it has already been removed or has timed out. */
   remove(call: PendingCall): boolean
   /** Times out all pending calls now; returns how many there were. */
   expireAll(): number
@@ -21,24 +21,25 @@ interface PendingCall {
   readonly deadlineMs: number
 }
 
-/** The pending calls are a linked list, in the order of their deadlines. */
-interface Node extends PendingCall {
+/** A node of the linked list of pending calls, which is in the order of their deadlines. */
+interface QueueNode extends PendingCall {
   readonly onTimeout: () => void
   isPending: boolean
-  previous: Node | undefined
-  next: Node | undefined
+  previous: QueueNode | undefined
+  next: QueueNode | undefined
 }
 
-/** A timer that fires later than this was delayed because this process was busy or suspended. */
+/** A timer with more delay than this is due to a stall: this process was busy or suspended. */
 const STALL_MS_MIN = 5
 
 const runHere: ReturnType<typeof AsyncLocalStorage.snapshot> = (act, ...args) => act(...args)
 
-/** Creates a queue in which each call has `ms`; `nowMs` is monotonic. */
+/** Creates a queue in which each call times out after `ms` milliseconds; `nowMs` is monotonic. */
 export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQueue {
-  let first: Node | undefined
-  let last: Node | undefined
+  let first: QueueNode | undefined
+  let last: QueueNode | undefined
   let isArmed = false
+  /** Whether the due deadlines have been extended, once, because this process stalled. */
   let isExtended = false
   const spans = installedSpans()
   // The timer serves many calls: it must not run in the trace of the request that armed it.
@@ -46,7 +47,8 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
 
   const arm = (delayMs: number) => {
     isArmed = true
-    // Node.js runs timers before socket events: setImmediate lets arrived responses be read first.
+    // Node.js runs timers before socket events; with setImmediate, it first reads the responses
+    // that have arrived.
     const dueMs = nowMs() + Math.max(0, delayMs)
     const timer = outsideTraces(() =>
       setTimeout(() => setImmediate(expireDue, dueMs), Math.max(0, delayMs)),
@@ -55,7 +57,7 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
   }
   const expireDue = (dueMs: number) => {
     const nowAtMs = nowMs()
-    // After a stall of this process, such as garbage collection, responses may be unread yet.
+    // After a stall of this process, such as garbage collection, responses may not be read yet.
     const stalledMs = nowAtMs - dueMs
     if (stalledMs > STALL_MS_MIN && !isExtended) {
       isExtended = true
@@ -71,7 +73,7 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
     isArmed = false
     if (first !== undefined) arm(first.deadlineMs - nowAtMs)
   }
-  const unlink = (node: Node) => {
+  const unlink = (node: QueueNode) => {
     const { previous, next } = node
     if (previous === undefined) first = next
     else previous.next = next
@@ -80,8 +82,8 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
     node.previous = node.next = undefined
     node.isPending = false
   }
-  const add = (onTimeout: () => void): Node => {
-    const node: Node = {
+  const add = (onTimeout: () => void): QueueNode => {
+    const node: QueueNode = {
       deadlineMs: nowMs() + ms,
       // The timeout of a traced request is handled in that request's trace.
       onTimeout: spans?.currentIds() === undefined ? onTimeout : AsyncLocalStorage.bind(onTimeout),
@@ -96,7 +98,7 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
     return node
   }
   const remove = (call: PendingCall): boolean => {
-    const node = call as Node
+    const node = call as QueueNode
     if (!node.isPending) return false
     unlink(node)
     return true
@@ -106,14 +108,14 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
 }
 
 /** Times out the calls pending now, not those that their handlers add; returns how many. */
-function expireList(first: Node | undefined, remove: (call: PendingCall) => boolean): number {
-  const nodes: Node[] = []
+function expireList(first: QueueNode | undefined, remove: (call: PendingCall) => boolean): number {
+  const nodes: QueueNode[] = []
   for (let node = first; node !== undefined; node = node.next) nodes.push(node)
   for (const node of nodes) if (remove(node)) node.onTimeout()
   return nodes.length
 }
 
-/** The result of `promise`, or `undefined` at the deadline. */
+/** Settles as `promise` does, or resolves to `undefined` at the deadline. */
 function settleWithin<T>(
   { add, remove }: Pick<DeadlineQueue, 'add' | 'remove'>,
   promise: Promise<T>,

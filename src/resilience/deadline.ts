@@ -1,4 +1,4 @@
-// Deadlines and pauses. Every wait for another component uses one of these.
+// Clocks, pauses and the deadline of a single wait.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
@@ -11,15 +11,15 @@ export type Clock = () => number
 export const monotonicMs: Clock = () => performance.now()
 
 /**
- * Microseconds since the Unix epoch of a monotonic clock, for rate-limit counters:
- * after a backward step of the system clock they would stop until the clock reached their time.
+ * Microseconds since the Unix epoch, by a monotonic clock. For rate-limit counters: with the system
+ * clock, a backward step would stop their windows until the clock reaches the old time.
  */
 export const steadyNowUs = (): number => (performance.timeOrigin + performance.now()) * 1000
 
-/** Waits `ms`, or until `signal` aborts. */
+/** Waits `ms` milliseconds, or until `signal` aborts. */
 export type Pause = (ms: number, signal?: AbortSignal) => Promise<void>
 
-/** Waits `ms`, or until `signal` aborts; never throws for the abort. */
+/** Waits `ms` milliseconds, or until `signal` aborts; never rejects. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return
   await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch((error: unknown) => {
@@ -27,7 +27,7 @@ export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** The result of `promise`; throws `timeoutError()` after `ms`. */
+/** The result of `promise`; throws `timeoutError()` after `ms` milliseconds. */
 export async function within<T>(
   ms: number,
   promise: Promise<T>,

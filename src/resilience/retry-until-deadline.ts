@@ -1,17 +1,18 @@
-// Retries a store call until it succeeds: without limit if nothing can continue without its
-// result, or until the deadline of one request. Pauses grow and are random, so that clients that
-// contend for one row do not collide on every retry.
+// Retries a store call until it succeeds: until the process stops, or until the deadline of one
+// request. Pauses grow and are random, so that clients that contend for one row do not collide on
+// every retry.
 import { type Clock, pause, type Pause } from './deadline.ts'
 import { type FailedOutcome, StoreError } from './store-error.ts'
 
-/** How to wait before a retry; tests with a simulated clock replace it. */
+/** Dependencies of a retry. */
 export interface RetryDeps {
+  /** Waits before a retry; tests with a simulated clock replace it. */
   readonly pause?: Pause
   /** From 0 to 1. @default Math.random */
   readonly random?: () => number
 }
 
-/** The result of a store call, or `failed`. */
+/** The result of a store call, or `failed` after a StoreError; rethrows other errors. */
 export async function resultOrFailed<T>(call: Promise<T>): Promise<T | 'failed'> {
   try {
     return await call
@@ -21,7 +22,7 @@ export async function resultOrFailed<T>(call: Promise<T>): Promise<T | 'failed'>
   }
 }
 
-/** The result of a store call, or the outcome of its failure. */
+/** The result of a store call, or the outcome of its StoreError; rethrows other errors. */
 export async function resultOrOutcome<T>(call: Promise<T>): Promise<T | FailedOutcome> {
   try {
     return await call
@@ -31,10 +32,10 @@ export async function resultOrOutcome<T>(call: Promise<T>): Promise<T | FailedOu
   }
 }
 
-/** The first pause is at most twice this long; the bound doubles with each failure. */
+/** Base of the pauses: after n failures a pause is at most this times 2 to the power of n. */
 export const PAUSE_MS = 10
 const PAUSE_MS_MAX = 1000
-/** For a request: contention for one row is resolved within some tens of ms. */
+/** The longest pause of a request: contention for one row usually takes a few tens of ms. */
 const REQUEST_PAUSE_MS_MAX = 320
 
 function backOffMs(failures: number, { random = Math.random }: RetryDeps, maxMs: number): number {
@@ -60,14 +61,13 @@ export interface Retries {
   /** Waits before a retry; `false` once the deadline has passed. */
   wait(): Promise<boolean>
   /**
-   * Retries until `call` succeeds. Returns `failed` at the deadline, or as soon as the store
-   * rejects the call: it is full or reported as unavailable, and a retry would only delay the
-   * response.
+   * Retries until `call` succeeds. Returns `failed` at the deadline, or immediately if the store
+   * rejects the call: a retry would fail as well, and delay the response.
    */
   run<T>(call: () => Promise<T>): Promise<T | 'failed'>
 }
 
-/** Retries until `deadlineMs` of the monotonic clock, plus at most one store call. */
+/** Creates the retries of a step; they stop at `deadlineMs`, plus at most one store call. */
 export function createRetries(
   deadlineMs: number,
   deps: RetryDeps & { readonly monotonicMs: Clock },

@@ -2,9 +2,9 @@
 // row is absent) are return values, never this error.
 
 /**
- * The outcome of a failed call. `not-done`: it certainly had no effect, and a retry now would fail:
- * the store is full, unavailable, or rejects the call. `unknown`: a write may have taken effect,
- * and a read may succeed when it is retried.
+ * The outcome of a failed call. `not-done`: it had no effect, and an immediate retry would fail: the
+ * store is full or unavailable, or rejects the call. `unknown`: a write may have taken effect; a
+ * read may be retried.
  */
 export type FailedOutcome = 'not-done' | 'unknown'
 

@@ -1,21 +1,21 @@
 // A set-associative hash table of codes in typed arrays, outside the heap: it maps a code to one of
 // the few slots of its set. The caller stores the values of the slots.
 
-/** The slots; most methods apply to the selected code. */
+/** A table of slots; `find`, `candidates` and `take` apply to the selected code. */
 export interface CodeSlots {
   readonly count: number
-  /** Selects the code of the calls below; `false`: it is not a valid code. */
+  /** Selects the code that the next calls apply to; returns `false` if it is not a valid code. */
   select(code: string): boolean
   /** The slot of the code, or -1. */
   find(): number
-  /** The slots that the code may use. */
+  /** The slots that the code may use: from `first` to before `end`. */
   readonly candidates: () => { readonly first: number; readonly end: number }
   isFree(slot: number): boolean
   /** Assigns a slot to the code. */
   take(slot: number): void
   /** Frees a slot; -1, which `find` returns for none, changes nothing. */
   free(slot: number): void
-  /** The same codes in twice as many slots; `onMove` is called with both slots of each code. */
+  /** Copies the codes to a table of twice the size; calls `onMove` with both slots of each code. */
   doubled(onMove: (from: number, to: number) => void): CodeSlots
 }
 
@@ -28,7 +28,7 @@ const characters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 for (let i = 0; i < characters.length; i++) digits[characters.charCodeAt(i)] = i + 1
 
 const BASE = characters.length + 1
-/** This many characters fit into a number of 31 bits. */
+/** Characters in each half of a code: this many fit into a number of 31 bits. */
 const HALF = 5
 
 /** Half of a code as a unique number; -1 if it contains a character that no code has. */
@@ -42,7 +42,7 @@ function numberOf(code: string, from: number): number {
   return number
 }
 
-/** Creates free slots: a power of two, at least WAYS. */
+/** Creates a table of free slots; `count` is a power of two, at least WAYS. */
 export function createCodeSlots(count: number): CodeSlots {
   const highs = new Int32Array(count) // 0 if the slot is free: the first half of a code is never 0
   const lows = new Int32Array(count)
@@ -51,8 +51,8 @@ export function createCodeSlots(count: number): CodeSlots {
   let low = 0
   let first = 0
 
-  const firstOf = (one: number, other: number) => {
-    const mixed = Math.imul(one ^ Math.imul(other, 0x9e3779b1), 0x85ebca6b)
+  const firstSlotOf = (highHalf: number, lowHalf: number) => {
+    const mixed = Math.imul(highHalf ^ Math.imul(lowHalf, 0x9e3779b1), 0x85ebca6b)
     return ((mixed ^ (mixed >>> 15)) & (sets - 1)) * WAYS
   }
   return {
@@ -60,7 +60,7 @@ export function createCodeSlots(count: number): CodeSlots {
     select(code) {
       high = numberOf(code, 0)
       low = numberOf(code, HALF)
-      first = firstOf(high, low)
+      first = firstSlotOf(high, low)
       return high > 0 && low >= 0 && code.length <= 2 * HALF
     },
     find() {
@@ -78,24 +78,23 @@ export function createCodeSlots(count: number): CodeSlots {
       if (slot >= 0) highs[slot] = 0
     },
     doubled(onMove) {
-      const more = createCodeSlots(count * 2)
+      const larger = createCodeSlots(count * 2)
       for (let slot = 0; slot < count; slot++) {
         const code = codeOf(highs[slot] ?? 0, lows[slot] ?? 0)
-        if (code !== '' && more.select(code)) {
+        if (code !== '' && larger.select(code)) {
           // No set overflows: each set of the old table is split into two.
-          const { first: from } = more.candidates()
-          let to = from
-          while (!more.isFree(to)) to++
-          more.take(to)
+          let { first: to } = larger.candidates()
+          while (!larger.isFree(to)) to++
+          larger.take(to)
           onMove(slot, to)
         }
       }
-      return more
+      return larger
     },
   }
 }
 
-/** The code that these numbers encode. */
+/** The code whose halves have these numbers; empty for a free slot. */
 function codeOf(high: number, low: number): string {
   return charactersOf(high) + charactersOf(low)
 }

@@ -1,26 +1,27 @@
-// The lookup of a redirect: memory, then the tiers behind it, with one lookup in flight for a
-// code. Every tier carries `expiresAtMs`; the reader checks it. Never writes to the store.
+// Looks up the target of a redirect: in memory, then in the tiers behind it, with at most one
+// lookup in flight per code. Results may have expired: the caller checks `expiresAtMs`.
 import type { Target } from '../links/decide-redirect.ts'
 import { createReadTiers, AllTiersUnavailable, type Tiers } from './read-tiers.ts'
 import { createLinkMemory, HIT_MS_MAX } from './link-memory.ts'
 
-/** Resolves a code to its target; `undefined` = no link that redirects. */
+/** Resolves a code to its target; `undefined`: no link redirects. */
 export interface LinkFinder {
   /** Returns the target from memory, or a promise, which may reject with StoreError. */
   find(code: string, nowMs: number): Target | undefined | Promise<Target | undefined>
-  /** Invalidates the memory of a code whose record this process has changed. */
+  /** Removes a code from memory, after this process has changed its record. */
   invalidate(code: string): void
 }
 
 /** Dependencies of a finder. */
 export interface FindDeps extends Tiers {
-  /** Lifetime of a negative entry; 0 if several processes create links. */
+  /** Lifetime of a negative entry in milliseconds; must be 0 if other processes create links. */
   readonly missMs: number
   /**
-   * Maximum age of a stale target that is served while cache and store are unavailable.
-   * @default 0, never
+   * Maximum age in milliseconds of a stale target that is served while cache and store are both
+   * unavailable. @default 0: none is served
    */
   readonly staleMs?: number
+  /** From 0 to 1. @default Math.random */
   readonly random?: () => number
 }
 
@@ -39,8 +40,8 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
   const memoryMisses = metrics.lookups.labels('memory', 'miss')
   const staleHits = metrics.lookups.labels('stale', 'hit')
 
-  /** The stale target, served when all tiers are unavailable. */
-  const staleTarget = (code: string, startedMs: number): Target | undefined => {
+  /** Returns the stale target, if any, when all tiers are unavailable, and counts it as served. */
+  const serveStale = (code: string, startedMs: number): Target | undefined => {
     const target = memory.staleTarget(code, nowMs())
     if (target === undefined) return undefined
     staleHits.inc()
@@ -48,7 +49,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
     return target
   }
   const lookUp = (code: string, startedMs: number): Promise<Target | undefined> => {
-    // `invalidate` removes it: the record has changed since, so the result may be outdated.
+    // `invalidate` removes the lookup: the record has changed, so the result may be outdated.
     const isCurrent = () => inFlight.get(code) === lookup
     const resolved = async () => {
       try {
@@ -56,9 +57,9 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
         if (isCurrent()) memory.set(code, target, startedMs)
         return target
       } catch (error) {
-        const last = error instanceof AllTiersUnavailable ? staleTarget(code, startedMs) : undefined
-        if (last === undefined) throw error
-        return last
+        const stale = error instanceof AllTiersUnavailable ? serveStale(code, startedMs) : undefined
+        if (stale === undefined) throw error
+        return stale
       } finally {
         if (isCurrent()) inFlight.delete(code)
       }
@@ -71,7 +72,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
   const join = async (lookup: Lookup, code: string): Promise<Target | undefined> => {
     const target = await lookup.target
     if (target !== undefined) return target
-    // A lookup in flight now started after this call, so its miss is valid here.
+    // Any other lookup in flight started after this call, so its miss is valid here.
     return inFlight.get(code)?.target ?? lookUp(code, nowMs())
   }
 

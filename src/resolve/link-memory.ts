@@ -1,29 +1,30 @@
-// The in-process cache of links: targets for seconds and, if this process alone creates links,
+// The in-process cache of links: targets for a few seconds and, if only this process creates links,
 // negative entries. Targets are kept longer as stale targets, for when all tiers are unavailable.
-// Bounded in bytes; the reader checks the expiry of a link itself.
+// Bounded in bytes. The caller checks whether a link has expired.
 import { LRUCache } from 'lru-cache'
 import type { Target } from '../links/decide-redirect.ts'
 import { isExpired } from '../links/expiry.ts'
-import { createStaleLinks, type StaleLink, type StaleLinks } from './stale-links.ts'
+import { type CachedTarget, createStaleLinks, type StaleLinks } from './stale-links.ts'
 
 /** Maximum lifetime of a cached link, from the start of its lookup. */
 export const HIT_MS_MAX = 4000
 
 /**
- * How long a stale target is served without another lookup, from the start of the lookup that
- * failed: short, so that a recovered tier is used soon.
+ * How long a stale target is served without another lookup, from the start of the failed lookup.
+ * It is short, so that a recovered tier is used soon.
  */
 export const EXTENSION_MS = 1000
 
 const MIB = 1024 * 1024
 /**
- * Bytes of cached links, counted by their targets' lengths and OVERHEAD_BYTES each: some 45,000
- * links of usual length. Few more would be requested twice within HIT_MS_MAX.
+ * Bytes of cached links: the length of each target plus OVERHEAD_BYTES. About 45,000 links of usual
+ * length fit; of more links, few would be requested twice within HIT_MS_MAX.
  */
 const HIT_BYTES_MAX = 16 * MIB
 const OVERHEAD_BYTES = 300
-/** Stale targets: kept for up to a day, in about 50 bytes each plus the bytes of the target. */
+/** Bounds of the stale targets: each needs about 50 bytes plus those of the target. */
 const STALE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
+/** The maximum number of negative entries. */
 const MISSES_MAX = 20_000
 
 /** An in-process cache of links. */
@@ -42,22 +43,24 @@ export interface LinkMemory {
 
 /** Creates an empty cache. */
 export function createLinkMemory(options: {
-  /** Lifetime of a negative entry; 0: none are kept. */
+  /** Lifetime of a negative entry in milliseconds; 0: none are kept. */
   readonly missMs: number
-  /** Maximum age of a target that `staleTarget` returns; 0: it returns none. */
+  /** Maximum age in milliseconds of a target that `staleTarget` returns; 0: it returns none. */
   readonly staleMs: number
+  /** From 0 to 1. */
   readonly random: () => number
 }): LinkMemory {
   const { missMs, staleMs, random } = options
-  // No touch on read: a lifetime counts from the lookup, or a hot link would never be re-read.
-  const hits = new LRUCache<string, StaleLink>({
+  // A read does not extend a lifetime: otherwise a hot link would never be re-read.
+  const hits = new LRUCache<string, CachedTarget>({
     maxSize: HIT_BYTES_MAX,
     sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
   })
-  // New targets are stored here, and in `hits` on their second use: most have none.
+  // With stale targets, a new target is stored here, and in `hits` only when it is requested
+  // a second time: most are not.
   let stale: StaleLinks | undefined
   const misses = missMs > 0 ? new LRUCache<string, number>({ max: MISSES_MAX }) : undefined
-  const keep = (code: string, link: StaleLink) => {
+  const keep = (code: string, link: CachedTarget) => {
     if (staleMs > 0) {
       hits.delete(code)
       stale ??= createStaleLinks(STALE_MAX)
@@ -66,7 +69,7 @@ export function createLinkMemory(options: {
       hits.set(code, link)
     }
   }
-  const getStale = (code: string, nowMs: number): StaleLink | undefined => {
+  const promote = (code: string, nowMs: number): CachedTarget | undefined => {
     const link = stale?.getFresh(code, nowMs)
     if (link !== undefined) hits.set(code, link)
     return link
@@ -76,7 +79,7 @@ export function createLinkMemory(options: {
       const hit = hits.get(code)
       // A start in the future means that the clock was set back: the age is unknown.
       if (hit !== undefined && hit.untilMs > nowMs && hit.fromMs <= nowMs) return hit
-      const link = getStale(code, nowMs)
+      const link = promote(code, nowMs)
       if (link !== undefined) return link
       const missedAtMs = misses?.get(code) ?? Infinity
       return missedAtMs <= nowMs && missedAtMs + missMs > nowMs ? null : undefined
@@ -84,7 +87,7 @@ export function createLinkMemory(options: {
     set(code, target, startedMs) {
       if (target === undefined) {
         hits.delete(code)
-        stale?.delete(code) // also for `staleTarget`: a deleted link must not reappear
+        stale?.delete(code) // a deleted link must not be served as stale
         misses?.set(code, startedMs)
         return
       }

@@ -17,17 +17,17 @@ export interface Tiers {
   readonly metrics: Pick<Metrics, 'lookups' | 'linkCacheFills'>
 }
 
-/** Neither the cache nor any replica of the store returned a usable result. */
+/** Neither the shared cache nor any replica of the store returned a usable result. */
 export class AllTiersUnavailable extends StoreError {}
 
 /**
- * Looks a code up once. `isCurrent` returns, after the store's reply, whether this process has not
- * changed the record in the meantime: otherwise the cache is not filled. Rejects with StoreError if
- * no tier returned a reliable result.
+ * Looks up a code once. `isCurrent` is called after the store's reply: if it returns false, this
+ * process has changed the record in the meantime, and the shared cache is not filled. Rejects with
+ * StoreError if no tier returned a reliable result.
  */
 export type ReadTiers = (code: string, isCurrent: () => boolean) => Promise<Target | undefined>
 
-/** Creates the lookup. */
+/** Creates the lookup over these tiers. */
 export function createReadTiers(tiers: Tiers): ReadTiers {
   const { cache, nowMs } = tiers
   const store = createCountedReads(tiers)
@@ -61,20 +61,23 @@ export function createReadTiers(tiers: Tiers): ReadTiers {
 
 function createCountedReads({ links, metrics: { lookups } }: Tiers) {
   const counts = countsOf(lookups)
-  const [inStore, onReplica] = [counts('store'), counts('replica')]
+  const [storeCounts, replicaCounts] = [counts('store'), counts('replica')]
   return {
     /** Reads from a majority. */
     async find(code: string): Promise<Target | undefined> {
       try {
         const target = targetOf(await links.find(code))
-        inStore.count(target)
+        storeCounts.count(target)
         return target
       } catch (error) {
-        inStore.errors.inc()
+        storeCounts.errors.inc()
         throw error
       }
     },
-    /** A target never changes, so that of any replica is valid; a miss may be outdated. */
+    /**
+     * Reads from any one replica. A target never changes, so a found one is valid; a miss may be
+     * outdated, and throws.
+     */
     async findOnReplica(
       code: string,
       fault: unknown,
@@ -90,13 +93,13 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
       try {
         link = await links.findOnReplica(code)
       } catch (error) {
-        onReplica.errors.inc()
+        replicaCounts.errors.inc()
         throw error instanceof StoreError ? unavailable : error
       }
       const target = targetOf(link)
-      onReplica.count(target)
+      replicaCounts.count(target)
       if (target !== undefined) return target
-      // A replica with the record has the newer state of the link; a stale target does not.
+      // The record of a replica is newer than a stale target, which must then not be served.
       throw link === undefined ? unavailable : fault
     },
   }
@@ -104,25 +107,25 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
 
 /** Counts results and failures of the cache. */
 function createCacheCounts({ metrics: { lookups } }: Tiers) {
-  const inCache = countsOf(lookups)('cache')
+  const cacheCounts = countsOf(lookups)('cache')
   const unknowns = lookups.labels('cache', 'unknown')
   return {
     note(cached: CacheResult) {
       if (cached.kind === 'unknown') unknowns.inc()
-      else inCache.count(cached.kind === 'hit' ? cached.target : undefined)
+      else cacheCounts.count(cached.kind === 'hit' ? cached.target : undefined)
     },
-    /** Rethrows a defect. */
+    /** Counts a failure; rethrows a defect. */
     noteFailure(error: unknown) {
-      inCache.errors.inc()
+      cacheCounts.errors.inc()
       if (!(error instanceof StoreError)) throw error
     },
   }
 }
 
-/** Not awaited: the result of the lookup does not depend on it. */
+/** Creates a fill that is not awaited: the result of the lookup does not depend on it. */
 function createCountedFill(cache: Pick<LinkCache, 'fill'>, { metrics }: Tiers) {
-  const count = (outcome: string) => {
-    metrics.linkCacheFills.inc({ result: outcome })
+  const count = (result: string) => {
+    metrics.linkCacheFills.inc({ result })
   }
   return (entry: CacheEntry) => {
     cache.fill(entry).then(
@@ -137,6 +140,7 @@ function createCountedFill(cache: Pick<LinkCache, 'fill'>, { metrics }: Tiers) {
   }
 }
 
+/** Returns the counters of a tier. */
 function countsOf(lookups: Metrics['lookups']) {
   return (tier: string) => {
     const [hits, misses] = [lookups.labels(tier, 'hit'), lookups.labels(tier, 'miss')]

@@ -1,8 +1,8 @@
-// The settings of resolving codes.
+// The settings of the redirect's lookup.
 import type { Setting } from '../config/config.ts'
 import { integerSetting } from '../config/settings.ts'
 
-/** STALE_SECONDS, in seconds. */
+/** STALE_SECONDS. */
 export const staleSecondsSetting: Setting<number> = integerSetting(
   'seconds for which a stale target may be served while store and cache are both ' +
     'unavailable; 0 = never',

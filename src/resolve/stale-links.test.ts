@@ -1,11 +1,11 @@
 // A stored target is returned byte for byte or not at all, and never beyond the bounds.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createStaleLinks, type StaleLink } from './stale-links.ts'
+import { createStaleLinks, type CachedTarget } from './stale-links.ts'
 
 const big = { linksMax: 2 ** 12, targetBytesMax: 2 ** 20 }
 
-function staleLinkOf(longUrl: string, change: Partial<StaleLink> = {}): StaleLink {
+function cachedTargetOf(longUrl: string, change: Partial<CachedTarget> = {}): CachedTarget {
   return { longUrl, expiresAtMs: null, readAtMs: 1000, fromMs: 1000, untilMs: 5000, ...change }
 }
 
@@ -13,7 +13,7 @@ const characters = Array.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm
 const anyCode = fc
   .array(fc.constantFrom(...characters), { minLength: 1, maxLength: 10 })
   .map((each) => each.join(''))
-const anyLink = fc.record<StaleLink>({
+const anyLink = fc.record<CachedTarget>({
   longUrl: fc
     .array(fc.integer({ min: 0x21, max: 0x7e }), { maxLength: 300 })
     .map((codes) => `https://${String.fromCharCode(...codes)}`),
@@ -34,7 +34,7 @@ describe('a stored link', () => {
     fc.assert(
       fc.property(few, fc.constantFrom(big, small), (steps, bounds) => {
         const links = createStaleLinks(bounds)
-        const model = new Map<string, StaleLink>()
+        const model = new Map<string, CachedTarget>()
         for (const step of steps) {
           if ('link' in step) {
             links.put(step.code, step.link)
@@ -56,7 +56,7 @@ describe('a stored link', () => {
 
   test('is fresh from fromMs until untilMs', () => {
     const links = createStaleLinks(big)
-    links.put('code', staleLinkOf('https://x.example/'))
+    links.put('code', cachedTargetOf('https://x.example/'))
     expect(links.getFresh('code', 999)).toBeUndefined()
     expect(links.getFresh('code', 1000)?.longUrl).toBe('https://x.example/')
     expect(links.getFresh('code', 4999)).toBeDefined()
@@ -68,7 +68,7 @@ describe('a stored link', () => {
     'is not stored under %j, which is not a code',
     (code) => {
       const links = createStaleLinks(big)
-      links.put(code, staleLinkOf('https://x.example/'))
+      links.put(code, cachedTargetOf('https://x.example/'))
       expect(links.get(code)).toBeUndefined()
     },
   )
@@ -76,7 +76,7 @@ describe('a stored link', () => {
   test.each([big, { linksMax: 8, targetBytesMax: 4096 }])('prefixes do not collide: %j', (of) => {
     const links = createStaleLinks(of)
     const codes = ['a', 'aa', 'aaaaa', 'aaaaaa', 'aaaaaaaaaa', 'a0', '0a', '0']
-    for (const code of codes) links.put(code, staleLinkOf(`https://x.example/${code}`))
+    for (const code of codes) links.put(code, cachedTargetOf(`https://x.example/${code}`))
     for (const code of codes) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
   })
 })
@@ -87,7 +87,7 @@ describe('the bounds', () => {
   test('keep most of the last links', () => {
     const links = createStaleLinks(big)
     for (let i = 0; i < 3 * big.linksMax; i++)
-      links.put(codeOf(i), staleLinkOf(`https://x.example/${i}`))
+      links.put(codeOf(i), cachedTargetOf(`https://x.example/${i}`))
     const last = Array.from({ length: big.linksMax / 2 }, (_, i) => 3 * big.linksMax - 1 - i)
     const kept = last.filter((i) => links.get(codeOf(i))?.longUrl === `https://x.example/${i}`)
     expect(kept.length).toBeGreaterThan(last.length * 0.9)
@@ -97,8 +97,8 @@ describe('the bounds', () => {
     const links = createStaleLinks({ linksMax: 2 ** 12, targetBytesMax: 4096 })
     const target = (i: number) => `https://x.example/${String(i).padStart(82, '0')}`
     for (let i = 0; i < 200; i++) {
-      links.put('often', staleLinkOf(target(0)))
-      links.put(codeOf(i), staleLinkOf(target(i)))
+      links.put('often', cachedTargetOf(target(0)))
+      links.put(codeOf(i), cachedTargetOf(target(i)))
     }
     expect(links.get('often')?.longUrl).toBe(target(0))
     expect(links.get(codeOf(0))).toBeUndefined()
@@ -127,7 +127,7 @@ describe('compared with a plain Map, with targets of different lengths', () => {
   /** Runs all steps; after each, every stored code has its last target, complete. */
   const runSteps = (steps: readonly Step[], of = bounds) => {
     const links = createStaleLinks(of)
-    const model = new Map<string, StaleLink>()
+    const model = new Map<string, CachedTarget>()
     steps.forEach(({ code, length, action }, i) => {
       const before = model.get(code)?.longUrl.length ?? length
       if (action === 'delete') {
@@ -136,7 +136,7 @@ describe('compared with a plain Map, with targets of different lengths', () => {
         expect(links.get(code)).toBeUndefined()
       } else {
         const target = targetOf(i, action === 'put' ? length : before)
-        const link = staleLinkOf(target, { readAtMs: i, untilMs: i })
+        const link = cachedTargetOf(target, { readAtMs: i, untilMs: i })
         links.put(code, link)
         model.set(code, link)
         expect(links.get(code)).toEqual(link)
@@ -168,39 +168,39 @@ describe('compared with a plain Map, with targets of different lengths', () => {
       { code: 'c2', length: 2048, action: 'put' },
     ])
     expect([links.get('c1'), links.get('c2')]).not.toContain(undefined)
-    links.put('c3', staleLinkOf('x'))
+    links.put('c3', cachedTargetOf('x'))
     expect([links.get('c1'), links.get('c2')?.longUrl.length]).toEqual([undefined, 2048])
-    links.put('c4', staleLinkOf(targetOf(4, 4096)))
+    links.put('c4', cachedTargetOf(targetOf(4, 4096)))
     expect(links.get('c4')?.longUrl).toBe(targetOf(4, 4096))
     expect([links.get('c2'), links.get('c3')]).toEqual([undefined, undefined])
   })
 
   test('a target of the maximum length is stored, a longer one is not', () => {
     const links = createStaleLinks({ linksMax: 64, targetBytesMax: 2 ** 17 })
-    links.put('longest', staleLinkOf('x'.repeat(0xffff)))
-    links.put('longer', staleLinkOf('x'.repeat(0x10000)))
+    links.put('longest', cachedTargetOf('x'.repeat(0xffff)))
+    links.put('longer', cachedTargetOf('x'.repeat(0x10000)))
     expect(links.get('longest')?.longUrl).toHaveLength(0xffff)
     expect(links.get('longer')).toBeUndefined()
   })
 
   test('a target larger than the ring is not stored truncated', () => {
     const links = createStaleLinks(bounds)
-    links.put('code', staleLinkOf('short'))
-    links.put('code', staleLinkOf('x'.repeat(4097)))
+    links.put('code', cachedTargetOf('short'))
+    links.put('code', cachedTargetOf('x'.repeat(4097)))
     expect(links.get('code')).toBeUndefined()
   })
 
   test('a target that is too long removes the previous target of its code', () => {
     const links = createStaleLinks(big)
-    links.put('code', staleLinkOf('https://x.example/'))
-    links.put('code', staleLinkOf('x'.repeat(0x10000)))
+    links.put('code', cachedTargetOf('https://x.example/'))
+    links.put('code', cachedTargetOf('x'.repeat(0x10000)))
     expect(links.get('code')).toBeUndefined()
   })
 
   test.each([64, 128, 4096])('links stored before the table grew to %d can be deleted', (count) => {
     const links = createStaleLinks({ linksMax: 2 ** 15, targetBytesMax: 2 ** 20 })
     const all = Array.from({ length: count }, (_, i) => `g${i.toString(36)}`)
-    for (const code of all) links.put(code, staleLinkOf(`https://x.example/${code}`))
+    for (const code of all) links.put(code, cachedTargetOf(`https://x.example/${code}`))
     for (const code of all) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
     for (const code of all) {
       links.delete(code)
@@ -212,15 +212,15 @@ describe('compared with a plain Map, with targets of different lengths', () => {
   test('in a full table every slot can be deleted, also slot 0', () => {
     const links = createStaleLinks({ linksMax: 8, targetBytesMax: 4096 })
     const eight = codes.slice(0, 8)
-    for (const code of eight) links.put(code, staleLinkOf(`https://x.example/${code}`))
+    for (const code of eight) links.put(code, cachedTargetOf(`https://x.example/${code}`))
     for (const code of eight) expect(links.get(code)).toBeDefined()
-    links.put('ninth', staleLinkOf('https://x.example/ninth'))
+    links.put('ninth', cachedTargetOf('https://x.example/ninth'))
     expect(eight.map((code) => links.get(code) === undefined)).toEqual(eight.map((_, i) => i === 0))
     for (const code of [...eight, 'ninth']) links.delete(code)
     for (const code of [...eight, 'ninth']) expect(links.get(code)).toBeUndefined()
-    for (const code of eight) links.put(code, staleLinkOf(`https://y.example/${code}`))
+    for (const code of eight) links.put(code, cachedTargetOf(`https://y.example/${code}`))
     for (const code of eight) expect(links.get(code)?.longUrl).toBe(`https://y.example/${code}`)
-    for (const code of eight) links.put(code, staleLinkOf('x'.repeat(4097))) // too long: not stored
+    for (const code of eight) links.put(code, cachedTargetOf('x'.repeat(4097))) // too long: not stored
     for (const code of eight) expect(links.get(code)).toBeUndefined()
   })
 })

@@ -1,12 +1,12 @@
-// Stale targets of links with their times, in byte buffers outside the heap: as objects they would
-// cost more in garbage collection than the rest of a redirect. Bounded: the oldest entry is evicted
-// first. The reader checks a link's own expiry.
+// Stale targets and their times, in byte buffers outside the heap: as objects, their garbage
+// collection would cost more than all other work of a redirect. Bounded: the oldest entry is
+// evicted first. The caller checks whether a link has expired.
 import type { Target } from '../links/decide-redirect.ts'
 import { createCodeSlots } from './code-slots.ts'
 import { createTargetRing } from './target-ring.ts'
 
-/** A target, and when it may be served. */
-export interface StaleLink extends Target {
+/** A cached target, and when it may be served. Times are Unix milliseconds. */
+export interface CachedTarget extends Target {
   /** Start of the lookup that returned it. */
   readonly readAtMs: number
   /** Start of the period in which it may be served without a lookup. */
@@ -18,60 +18,60 @@ export interface StaleLink extends Target {
 /** Stale targets by code. */
 export interface StaleLinks {
   /**
-   * The target that may be served at `nowMs` without a lookup; none with a start in the future:
-   * the clock was set back, so its age is unknown.
+   * The target, if `nowMs` is within the period in which it may be served without a lookup. A
+   * period that starts in the future is invalid: the clock was set back, so the age is unknown.
    */
-  getFresh(code: string, nowMs: number): StaleLink | undefined
+  getFresh(code: string, nowMs: number): CachedTarget | undefined
   /** The target, regardless of its times. */
-  get(code: string): StaleLink | undefined
+  get(code: string): CachedTarget | undefined
   /** Stores or replaces a target of visible ASCII; one that is too long is not stored. */
-  put(code: string, link: StaleLink): void
+  put(code: string, link: CachedTarget): void
   delete(code: string): void
 }
 
 const INITIAL_SLOTS = 64
 const LENGTH_MAX = 0xffff
 
-/** Numbers of each slot; EXPIRES is NaN for a link that never expires. */
-const [READ_AT, FROM, UNTIL, EXPIRES, POSITION, NUMBERS] = [0, 1, 2, 3, 4, 5] as const
+/** Numeric fields of each slot, and their count; EXPIRES is NaN for a link that never expires. */
+const [READ_AT, FROM, UNTIL, EXPIRES, POSITION, FIELDS] = [0, 1, 2, 3, 4, 5] as const
 
-/** Creates an empty table, which grows up to its bounds: powers of two. */
+/** Creates an empty table, which grows up to its bounds; both must be powers of two. */
 export function createStaleLinks(bounds: {
   readonly linksMax: number
   readonly targetBytesMax: number
 }): StaleLinks {
   const targets = createTargetRing(bounds.targetBytesMax)
   let slots = createCodeSlots(Math.min(INITIAL_SLOTS, bounds.linksMax))
-  let numbers = new Float64Array(slots.count * NUMBERS)
+  let fields = new Float64Array(slots.count * FIELDS)
   let lengths = new Uint16Array(slots.count)
 
-  const numberAt = (slot: number, field: number) => numbers[slot * NUMBERS + field] ?? 0
-  const isPresent = (slot: number) => targets.isPresent(numberAt(slot, POSITION))
+  const fieldAt = (slot: number, field: number) => fields[slot * FIELDS + field] ?? 0
+  const isPresent = (slot: number) => targets.isPresent(fieldAt(slot, POSITION))
   const find = (code: string): number => {
     const slot = slots.select(code) ? slots.find() : -1
     return slot >= 0 && isPresent(slot) ? slot : -1
   }
-  const read = (slot: number): StaleLink | undefined => {
+  const read = (slot: number): CachedTarget | undefined => {
     if (slot < 0) return undefined
-    const longUrl = targets.read(numberAt(slot, POSITION), lengths[slot] ?? 0)
-    return readTimes(numbers, slot * NUMBERS, longUrl)
+    const longUrl = targets.read(fieldAt(slot, POSITION), lengths[slot] ?? 0)
+    return readTimes(fields, slot * FIELDS, longUrl)
   }
   const grow = () => {
-    const [oldNumbers, oldLengths] = [numbers, lengths]
-    numbers = new Float64Array(numbers.length * 2)
+    const [oldFields, oldLengths] = [fields, lengths]
+    fields = new Float64Array(fields.length * 2)
     lengths = new Uint16Array(lengths.length * 2)
     slots = slots.doubled((from, to) => {
-      numbers.set(oldNumbers.subarray(from * NUMBERS, (from + 1) * NUMBERS), to * NUMBERS)
+      fields.set(oldFields.subarray(from * FIELDS, (from + 1) * FIELDS), to * FIELDS)
       lengths[to] = oldLengths[from] ?? 0
     })
   }
-  /** A slot for the selected code: a free one, a new one, or the slot of the oldest entry. */
+  /** A slot for the selected code: a free one, one of a larger table, or that of the oldest entry. */
   const slotFor = (code: string): number => {
     const { first, end } = slots.candidates()
     let oldest = first
     for (let slot = first; slot < end; slot++) {
       if (slots.isFree(slot) || !isPresent(slot)) return slot
-      if (numberAt(slot, POSITION) < numberAt(oldest, POSITION)) oldest = slot
+      if (fieldAt(slot, POSITION) < fieldAt(oldest, POSITION)) oldest = slot
     }
     if (slots.count >= bounds.linksMax) return oldest
     grow()
@@ -81,7 +81,7 @@ export function createStaleLinks(bounds: {
   return {
     getFresh(code, nowMs) {
       const slot = find(code)
-      const isFresh = slot >= 0 && numberAt(slot, UNTIL) > nowMs && numberAt(slot, FROM) <= nowMs
+      const isFresh = slot >= 0 && fieldAt(slot, UNTIL) > nowMs && fieldAt(slot, FROM) <= nowMs
       return isFresh ? read(slot) : undefined
     },
     get: (code) => read(find(code)),
@@ -94,12 +94,12 @@ export function createStaleLinks(bounds: {
       }
       const slot = existing >= 0 ? existing : slotFor(code)
       const isReusable = existing >= 0 && lengths[slot] === link.longUrl.length
-      const before = isReusable ? numberAt(slot, POSITION) : undefined
+      const before = isReusable ? fieldAt(slot, POSITION) : undefined
       const position = targets.write(link.longUrl, before)
       slots.take(slot)
       lengths[slot] = link.longUrl.length
-      writeTimes(numbers, slot * NUMBERS, link)
-      numbers[slot * NUMBERS + POSITION] = position
+      writeTimes(fields, slot * FIELDS, link)
+      fields[slot * FIELDS + POSITION] = position
     },
     delete(code) {
       if (slots.select(code)) slots.free(slots.find())
@@ -107,21 +107,21 @@ export function createStaleLinks(bounds: {
   }
 }
 
-/** The link to `longUrl` whose numbers start at `at`. */
-function readTimes(numbers: Float64Array, at: number, longUrl: string): StaleLink {
-  const expiresAtMs = numbers[at + EXPIRES] ?? Number.NaN
+/** The target `longUrl` with the times that start at `offset`. */
+function readTimes(fields: Float64Array, offset: number, longUrl: string): CachedTarget {
+  const expiresAtMs = fields[offset + EXPIRES] ?? Number.NaN
   return {
     longUrl,
     expiresAtMs: Number.isNaN(expiresAtMs) ? null : expiresAtMs,
-    readAtMs: numbers[at + READ_AT] ?? 0,
-    fromMs: numbers[at + FROM] ?? 0,
-    untilMs: numbers[at + UNTIL] ?? 0,
+    readAtMs: fields[offset + READ_AT] ?? 0,
+    fromMs: fields[offset + FROM] ?? 0,
+    untilMs: fields[offset + UNTIL] ?? 0,
   }
 }
 
-function writeTimes(numbers: Float64Array, at: number, link: StaleLink): void {
-  numbers[at + READ_AT] = link.readAtMs
-  numbers[at + FROM] = link.fromMs
-  numbers[at + UNTIL] = link.untilMs
-  numbers[at + EXPIRES] = link.expiresAtMs ?? Number.NaN
+function writeTimes(fields: Float64Array, offset: number, link: CachedTarget): void {
+  fields[offset + READ_AT] = link.readAtMs
+  fields[offset + FROM] = link.fromMs
+  fields[offset + UNTIL] = link.untilMs
+  fields[offset + EXPIRES] = link.expiresAtMs ?? Number.NaN
 }

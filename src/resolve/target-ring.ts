@@ -1,14 +1,14 @@
-// Targets as bytes in a ring buffer: a new target overwrites the oldest one, whose position is
-// then invalid.
+// Targets as bytes in a ring buffer: a new target overwrites the oldest one, whose position becomes
+// invalid.
 
-/** Bytes of targets; positions count all bytes ever written, so no position is used twice. */
+/** A ring of targets. A position counts all bytes ever written, so none is used twice. */
 export interface TargetRing {
   /**
-   * Writes a target of visible ASCII; returns its position. `before`: the position of an
-   * obsolete target of the same length, which is overwritten unless its eviction is near.
+   * Writes a target of visible ASCII; returns its position. `obsolete` is the position of a target
+   * of the same length that is no longer needed: it is overwritten unless its eviction is near.
    */
-  write(target: string, before: number | undefined): number
-  /** Whether the target at a position is not yet overwritten. */
+  write(target: string, obsolete: number | undefined): number
+  /** Whether the target at a position has not been overwritten. */
   isPresent(position: number): boolean
   read(position: number, length: number): string
 }
@@ -18,6 +18,7 @@ const INITIAL_BYTES = 4096
 /** Creates an empty ring, which grows up to `bytesMax`, a power of two. */
 export function createTargetRing(bytesMax: number): TargetRing {
   let bytes = Buffer.alloc(Math.min(INITIAL_BYTES, bytesMax))
+  /** Bytes ever written, including those skipped at the end of the buffer. */
   let written = 0
   const isPresent = (position: number) => position >= written - bytes.length
   const reserve = (length: number) => {
@@ -31,9 +32,9 @@ export function createTargetRing(bytesMax: number): TargetRing {
   }
   return {
     isPresent,
-    write(target, before) {
+    write(target, obsolete) {
       const { length } = target
-      let position = before
+      let position = obsolete
       if (position === undefined || position < written - bytes.length / 2) {
         reserve(length)
         position = written

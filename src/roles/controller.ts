@@ -55,10 +55,10 @@ export const role = defineRole({
   run: async ({ config, args }) => {
     rejectArguments('controller', args)
     const access = await openAccess(config)
-    const closing: Stop[] = []
-    const stop = () => stopInTurn(closing.splice(0).reverse())
+    const cleanups: Stop[] = []
+    const stop = () => stopInTurn(cleanups.splice(0).reverse())
     try {
-      return { stop: await start({ config, access, closing, stop }) }
+      return { stop: await start({ config, access, cleanups, stop }) }
     } catch (error) {
       await stop()
       throw error
@@ -70,31 +70,31 @@ interface Starting {
   readonly config: Config
   readonly access: ClusterAccess
   /** Cleanups to run on stop, the last one first. */
-  readonly closing: Stop[]
+  readonly cleanups: Stop[]
   readonly stop: Stop
 }
 
-interface Base {
+interface Context {
   readonly config: Config
   readonly log: Logger
   readonly metrics: Metrics
   readonly health: Health
-  readonly closing: Stop[]
+  readonly cleanups: Stop[]
 }
 
 const METRICS_EVERY_MS = 15_000
 
-async function start({ config, access, closing, stop }: Starting): Promise<Stop> {
+async function start({ config, access, cleanups, stop }: Starting): Promise<Stop> {
   const log = createLog({ role: 'controller', level: config.LOG_LEVEL })
   const metrics = createMetrics()
   collectProcessMetrics(metrics)
   metrics.buildInfo.set({ version, node: process.version, role: 'controller' }, 1)
   const health = createHealth(['store', 'codepools', 'jobs'])
-  const base: Base = { config, log, metrics, health, closing }
+  const context: Context = { config, log, metrics, health, cleanups }
   let isStuck = () => false
-  const adminPort = await openAdmin(base, () => isStuck())
+  const adminPort = await openAdmin(context, () => isStuck())
   const transport = createTransport(access)
-  closing.push(() => {
+  cleanups.push(() => {
     transport.close()
     return Promise.resolve()
   })
@@ -117,9 +117,9 @@ async function start({ config, access, closing, stop }: Starting): Promise<Stop>
     health.markReady()
     resolve(undefined)
   }
-  const controller = openController(base, { api, election, identity, namespace, onSynced })
+  const controller = openController(context, { api, election, identity, namespace, onSynced })
   isStuck = () => controller.isStuck() || election.isStuck()
-  runUntilStopped(base, { controller, election, synced })
+  runUntilStopped(context, { controller, election, synced })
   const namespaces = config.WATCH_NAMESPACES ?? [namespace]
   log.info({ adminPort, namespaces, identity }, 'ready')
   return async () => {
@@ -131,14 +131,14 @@ async function start({ config, access, closing, stop }: Starting): Promise<Stop>
 }
 
 /** Serves probes and metrics; a stuck controller is not live. Throws OperatorError. */
-async function openAdmin(base: Base, isStuck: () => boolean): Promise<number> {
-  const { config, log, metrics, health, closing } = base
+async function openAdmin(context: Context, isStuck: () => boolean): Promise<number> {
+  const { config, log, metrics, health, cleanups } = context
   const onError = (err: unknown) => {
     log.error({ err }, 'connection not accepted')
   }
   const admin = { port: config.ADMIN_PORT, setting: 'ADMIN_PORT', drainMsMax: 500, onError }
   const listener = await listen(admin)
-  closing.push(() => listener.drain())
+  cleanups.push(() => listener.drain())
   const app = bareApp()
   app.get('/livez', (_req, res, next) => {
     if (isStuck()) res.status(503).json({ status: 'stuck' })
@@ -159,8 +159,8 @@ interface ControllerDeps {
 }
 
 /** Opens the code store and the pod template; `onChange` is called for their changes. */
-function openSources(base: Base, onChange: (pools: readonly string[] | 'all') => void) {
-  const { config, log, metrics, health, closing } = base
+function openSources(context: Context, onChange: (pools: readonly string[] | 'all') => void) {
+  const { config, log, metrics, health, cleanups } = context
   const onError = (task: string) => (err: unknown) => {
     metrics.backgroundFailures.inc({ task })
     if (err instanceof StoreError) log.warn({ task, reason: err.message }, 'store unavailable')
@@ -176,7 +176,7 @@ function openSources(base: Base, onChange: (pools: readonly string[] | 'all') =>
     },
     signal: stopping.signal,
   })
-  closing.push(
+  cleanups.push(
     () => cassandra.close(),
     () => {
       stopping.abort()
@@ -208,10 +208,10 @@ function openSources(base: Base, onChange: (pools: readonly string[] | 'all') =>
 }
 
 /** Opens the controller and its sources other than the API server. */
-function openController(base: Base, given: ControllerDeps): PoolController {
-  const { config, log, metrics, closing } = base
+function openController(context: Context, given: ControllerDeps): PoolController {
+  const { config, log, metrics, cleanups } = context
   const { api, election, identity, namespace, onSynced } = given
-  const { cassandra, levels, template } = openSources(base, (pools) => {
+  const { cassandra, levels, template } = openSources(context, (pools) => {
     controller.onPoolsChanged(pools)
   })
   const fencedApi = fence(election.isLeading, api)
@@ -238,18 +238,18 @@ function openController(base: Base, given: ControllerDeps): PoolController {
     random: Math.random,
     metrics,
     log,
-    onState: reportReads(base, () => {
+    onState: reportReads(context, () => {
       if (controller.hasSynced()) onSynced()
     }),
   })
   const sources = [levels.start(), template.start()]
-  closing.push(...sources.map((background) => () => background.stop()))
+  cleanups.push(...sources.map((background) => () => background.stop()))
   return controller
 }
 
 /** Watches, acquires the Lease and leads; a defect or lost leadership exits the process. */
 function runUntilStopped(
-  { log, closing }: Base,
+  { log, cleanups }: Context,
   given: { controller: PoolController; election: Election; synced: Promise<void> },
 ): void {
   const { controller, election, synced } = given
@@ -278,7 +278,7 @@ function runUntilStopped(
     await election.release()
   }
   const led = lead().catch(exit)
-  closing.push(
+  cleanups.push(
     async () => {
       watching.abort()
       await watched

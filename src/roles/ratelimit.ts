@@ -3,8 +3,8 @@ import * as headers from '../limiter/decide/response-headers.ts'
 import { createDecideLimits, type DecideLimitsDeps } from '../limiter/decide/decide-limits.ts'
 import { createDenyCache, type DenyCache } from '../limiter/decide/deny-cache.ts'
 import { type GuardedStore, guardStore } from '../limiter/decide/guard-store.ts'
-import { unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
-import { openRules, watchRules } from '../limiter/rules/load-rules.ts'
+import { ignoredSettings, unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
+import { openRules } from '../limiter/rules/load-rules.ts'
 import type { RuleSource } from '../limiter/rules/rule-source.ts'
 import { RuleStats } from '../limiter/stats/rule-stats.ts'
 import { trackStoreHealth } from '../limiter/decide/store-health.ts'
@@ -21,7 +21,7 @@ import { rateLimitHttpSettings } from '../http/ratelimit/settings.ts'
 import { adminPortSetting, problemBaseSetting } from '../http/settings.ts'
 import { capacityOf, type DecideLimits } from '../limits/verdict.ts'
 import type { ConfigOf } from '../config/config.ts'
-import { flagSetting } from '../config/flag-setting.ts'
+import { flagSetting } from '../config/settings.ts'
 import { monotonicMs, steadyNowUs } from '../resilience/deadline.ts'
 import { createHealth } from '../process/health.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
@@ -46,21 +46,21 @@ const settings = {
   LIMIT_CLIENT_HEADERS: flagSetting(headers.CLIENT_HEADERS_ABOUT, true),
   ...redisSettings,
   ...limiter.statisticsSettings,
-  ...limiter.logSettings,
-  ...limiter.tracingSettings,
+  LOG_LEVEL: limiter.rateLimitLogLevelSetting,
+  ...ignoredSettings,
   ...unsupportedSettings,
 } as const
 
 type Config = ConfigOf<typeof settings>
 
-interface Base {
+interface Context {
   readonly config: Config
   readonly log: Log
   readonly metrics: Metrics
   readonly health: ReturnType<typeof createHealth>
   readonly stats: RuleStats
   /** Cleanups to run on stop, the last one first. */
-  readonly closing: Stop[]
+  readonly cleanups: Stop[]
   /** Called when an input of the health state has changed. */
   readonly healthListeners: (() => void)[]
 }
@@ -76,37 +76,37 @@ export const role = defineRole({
     if (args.length > 0) throw new UsageError(`ratelimit takes no arguments: ${args.join(' ')}`)
     const plan = planRedis(config)
     const stats = new RuleStats({ nearLimitRatio: config.NEAR_LIMIT_RATIO })
-    const base: Base = {
+    const context: Context = {
       config,
       log: createLog({ role: 'ratelimit', level: config.LOG_LEVEL }),
       metrics: createMetrics(),
       health: createHealth(['redis', 'rules']),
       stats,
-      closing: [],
+      cleanups: [],
       healthListeners: [],
     }
-    const stop = () => stopInTurn(base.closing.splice(0).reverse())
+    const stop = () => stopInTurn(context.cleanups.splice(0).reverse())
     try {
-      await start(base, plan)
+      await start(context, plan)
     } catch (error) {
       await stop().catch((err: unknown) => {
-        base.log.error({ err }, 'component did not stop')
+        context.log.error({ err }, 'component did not stop')
       })
       throw error
     }
     return {
       stop: async () => {
-        base.health.markDraining()
-        base.log.info('draining')
+        context.health.markDraining()
+        context.log.info('draining')
         await stop()
-        base.log.info('stopped')
+        context.log.info('stopped')
       },
     }
   },
 })
 
-async function start(base: Base, plan: RedisPlan): Promise<void> {
-  const { config, log, metrics, health, stats, closing, healthListeners } = base
+async function start(context: Context, plan: RedisPlan): Promise<void> {
+  const { config, log, metrics, health, stats, cleanups, healthListeners } = context
   collectProcessMetrics(metrics)
   collectStats(stats, metrics)
   const cacheBytes = config.LOCAL_CACHE_SIZE_IN_BYTES
@@ -118,18 +118,17 @@ async function start(base: Base, plan: RedisPlan): Promise<void> {
     denied,
     log,
   })
-  const store = openStore(base, plan)
-  const decide = createDecideLimits(decideDepsOf(base, { source, store, denied }))
-  const listeners = await openListeners(base, { source, decide })
-  if (config.USE_STATSD && !config.DISABLE_STATS) closing.push(startStatsdExport(base))
+  const store = openStore(context, plan)
+  const decide = createDecideLimits(decideDepsOf(context, { source, store, denied }))
+  const listeners = await openListeners(context, { source, decide })
+  if (config.USE_STATSD && !config.DISABLE_STATS) cleanups.push(startStatsdExport(context))
   const updateHealth = () => {
     listeners.updateServing()
     const { domains, faults } = source.state()
     health.note('rules', faults.length === 0 ? 'up' : 'down')
     if (domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED) health.markReady()
   }
-  const watch = watchRules({ config, source, log, onReloaded: updateHealth })
-  closing.push(() => watch.stop())
+  cleanups.push(source.watch(updateHealth))
   healthListeners.push(updateHealth)
   updateHealth()
   metrics.buildInfo.set({ version, node: process.version, role: 'ratelimit' }, 1)
@@ -137,8 +136,8 @@ async function start(base: Base, plan: RedisPlan): Promise<void> {
 }
 
 /** Opens Redis behind its guard, without waiting for a connection. */
-function openStore(base: Base, plan: RedisPlan): GuardedStore {
-  const { config, log, metrics, health, stats, closing, healthListeners } = base
+function openStore(context: Context, plan: RedisPlan): GuardedStore {
+  const { config, log, metrics, health, stats, cleanups, healthListeners } = context
   const names = ['counters', ...(plan.perSecond === undefined ? [] : ['per-second'])]
   const storeHealth = trackStoreHealth(names, (state) => {
     health.note('redis', state)
@@ -178,12 +177,12 @@ function openStore(base: Base, plan: RedisPlan): GuardedStore {
     store.close()
     return Promise.resolve()
   }
-  closing.push(close, () => guarded.stop())
+  cleanups.push(close, () => guarded.stop())
   return guarded
 }
 
 function decideDepsOf(
-  { config, metrics, stats }: Base,
+  { config, metrics, stats }: Context,
   given: { source: RuleSource; store: GuardedStore; denied: DenyCache | undefined },
 ): DecideLimitsDeps {
   const { source, store, denied } = given
@@ -236,8 +235,8 @@ function decideDepsOf(
 }
 
 /** Opens all listeners. Throws OperatorError. */
-async function openListeners(base: Base, given: { source: RuleSource; decide: DecideLimits }) {
-  const { config, log, metrics, health, stats, closing } = base
+async function openListeners(context: Context, given: { source: RuleSource; decide: DecideLimits }) {
+  const { config, log, metrics, health, stats, cleanups } = context
   const { source, decide } = given
   const onDefect = (err: unknown) => {
     stats.service.serviceError++
@@ -263,7 +262,7 @@ async function openListeners(base: Base, given: { source: RuleSource; decide: De
       metrics.limiterSheds.inc({ resource })
     },
   })
-  closing.push(() => grpc.close())
+  cleanups.push(() => grpc.close())
   const ports = await openRateLimitListeners({
     config,
     decide,
@@ -275,7 +274,7 @@ async function openListeners(base: Base, given: { source: RuleSource; decide: De
     metrics,
     log,
     baseUrl: config.BASE_URL,
-    onOpened: (drain) => closing.push(drain),
+    onOpened: (drain) => cleanups.push(drain),
   })
   return {
     ports: { grpcPort: grpc.port, ...ports },
@@ -286,7 +285,7 @@ async function openListeners(base: Base, given: { source: RuleSource; decide: De
 }
 
 /** Starts the statsd export; returns a function that stops it. */
-function startStatsdExport({ config, stats, log }: Base): () => Promise<void> {
+function startStatsdExport({ config, stats, log }: Context): () => Promise<void> {
   const statsd = startStatsd({
     host: config.STATSD_HOST,
     port: config.STATSD_PORT,

@@ -199,7 +199,7 @@ function attach(given: {
     monotonicMs,
     metrics,
     onPoolClaimed: () => {
-      refilling.nudge()
+      refilling.trigger()
     },
     onError: onError('claim-block'),
   })

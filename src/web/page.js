@@ -165,7 +165,7 @@ function showLink({ shortUrl, longUrl, expiresAt }) {
   short.href = shortUrl
   short.textContent = shortUrl
   element('target').textContent = longUrl
-  element('until').replaceChildren(...untilOf(expiresAt))
+  element('expiry').replaceChildren(expiryOf(expiresAt))
   statusLine.textContent = `Your short link is ready: ${shortUrl}`
   copy.textContent = 'Copy'
   form.reset()
@@ -175,8 +175,8 @@ function showLink({ shortUrl, longUrl, expiresAt }) {
 }
 
 /** @param {string | null} expiresAt */
-function untilOf(expiresAt) {
-  if (expiresAt === null) return ['without an end date']
+function expiryOf(expiresAt) {
+  if (expiresAt === null) return 'never'
   const time = document.createElement('time')
   time.dateTime = expiresAt
   const inWords = new Date(expiresAt).toLocaleString('en-GB', {
@@ -185,7 +185,7 @@ function untilOf(expiresAt) {
     timeZone: 'UTC',
   })
   time.textContent = `${inWords} UTC`
-  return ['until ', time]
+  return time
 }
 
 /** @param {boolean} pending */

@@ -1,17 +1,14 @@
 // The settings of the commands that call the admin API.
 import { z } from 'zod'
-import type { Setting } from '../../config/config.ts'
+import { withDefault } from '../../config/config.ts'
 import { adminTokenSetting } from '../settings.ts'
 
-const adminUrlSetting: Setting<string> = {
+const adminUrlSetting = withDefault({
   about: 'URL of the admin API that the command calls',
   allowed: 'an http:// or https:// URL',
   fallback: 'http://127.0.0.1:9090',
-  schema: z
-    .url({ protocol: /^https?$/ })
-    .optional()
-    .transform((url) => url ?? 'http://127.0.0.1:9090'),
-}
+  schema: z.url({ protocol: /^https?$/ }),
+})
 
 /** ADMIN_URL and ADMIN_TOKEN. */
 export const clientSettings = {

@@ -98,7 +98,7 @@ function renderResult(created: ShownLink | undefined): Html {
       </div>
       <p class="target">Points to <span id="target">${created?.longUrl}</span></p>
       <p class="target">
-        Works <span id="until">${created && renderUntil(created.expiresAt)}</span>
+        Expires <span id="expiry">${created && renderExpiry(created.expiresAt)}</span>
       </p>
     </section>
     <p class="visually-hidden" id="status" role="status">
@@ -106,14 +106,14 @@ function renderResult(created: ShownLink | undefined): Html {
     </p>`
 }
 
-function renderUntil(expiresAt: string | null): Html {
-  if (expiresAt === null) return html`without an end date`
+function renderExpiry(expiresAt: string | null): Html {
+  if (expiresAt === null) return html`never`
   const inWords = new Date(expiresAt).toLocaleString('en-GB', {
     dateStyle: 'long',
     timeStyle: 'short',
     timeZone: 'UTC',
   })
-  return html`until <time datetime="${expiresAt}">${inWords} UTC</time>`
+  return html`<time datetime="${expiresAt}">${inWords} UTC</time>`
 }
 
 function renderForm(view: HomeView): Html {

@@ -1,6 +1,6 @@
 // The output of /rlconfig: a line for each active rule in the reference's format plus our own
 // fields, then the faults of the current files.
-import { fixedWindow } from '../../limits/fixed-window.ts'
+import { defaultAlgorithm } from '../../limits/algorithms.ts'
 import { renderFault } from '../../limits/rule-fault.ts'
 import { listRules } from '../../limits/rule-tree.ts'
 import type { Rule, RuleFault, RuleSet } from '../../limits/rule.ts'
@@ -32,10 +32,10 @@ function ownFieldsOf({ limit, algorithm, unit, name, replaces, onStoreError }: R
     limit === undefined
       ? ['unlimited: true']
       : [
-          ...(algorithm === fixedWindow ? [] : [`algorithm: ${algorithm.name}`]),
+          ...(algorithm === defaultAlgorithm ? [] : [`algorithm: ${algorithm.name}`]),
           ...(unit === undefined ? [`window: ${renderWindow(limit.windowUs)}`] : []),
           ...(algorithm.takesBurst ? [`burst: ${limit.burst}`] : []),
-          ...(limit.denyConsumes === (algorithm === fixedWindow)
+          ...(limit.denyConsumes === algorithm.denyConsumesByDefault
             ? []
             : [`deny_consumes: ${String(limit.denyConsumes)}`]),
         ]

@@ -5,7 +5,7 @@ import type { KubeApi } from '../api.ts'
 import { KubeError } from '../kube-error.ts'
 import { applyStatus, applyStep, type PoolClaim } from './apply.ts'
 import type { CodePool } from './code-pool.ts'
-import { inputsOf, isProblem, jobNameOf, parseTemplate } from './refill-jobs.ts'
+import { inputsHashOf, isProblem, jobNameOf, parseTemplate } from './refill-jobs.ts'
 
 type Call = Parameters<KubeApi['call']>[0]
 
@@ -115,7 +115,7 @@ test('a status is written only over the version it was built from', async () => 
 test('the inputs of a Job change with everything it is built from, and nothing else', () => {
   if (template === undefined) throw new Error('there is no template')
   const of = (spec: Partial<CodePool['spec']>, storeName = 'shared') =>
-    inputsOf({ ...pool, spec: { ...pool.spec, ...spec } }, { storeName, template })
+    inputsHashOf({ ...pool, spec: { ...pool.spec, ...spec } }, { storeName, template })
   const changed = [
     of({}),
     of({ target: 6000 }),

@@ -2,25 +2,25 @@
 // created, a missing one as deleted.
 import type { RefillStep } from '../../codes/observed-state.ts'
 import { APPLY, type KubeApi } from '../api.ts'
-import { isStatus } from '../kube-error.ts'
+import { hasStatus } from '../kube-error.ts'
 import { type KubeObject, pathOf } from '../objects.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
 import { JOBS, type PodTemplate, renderJob } from './refill-jobs.ts'
 
-/** A claim of ownership of a pool in the store. */
+/** A conditional write that makes a CodePool the owner of a pool in the store. */
 export interface PoolClaim {
   readonly pool: string
   readonly owner: string
-  /** The previous owner that may be replaced; `null`: none. */
+  /** The owner that may be replaced; `null`: none. */
   readonly replaces: string | null
   readonly lowWater: number
   readonly target: number
 }
 
-/** The clients that steps write with. */
+/** Dependencies of a step. */
 export interface ApplyDeps {
   readonly api: KubeApi
-  /** Whether `owner` owns the pool now. Throws if the store is unavailable. */
+  /** Resolves to whether `owner` owns the pool afterwards. Throws if the store is unavailable. */
   readonly ownPool: (claim: PoolClaim) => Promise<boolean>
 }
 
@@ -33,7 +33,7 @@ export interface StepContext {
   readonly signal: AbortSignal
 }
 
-/** Applies one step; returns whether to continue. Throws KubeError and errors of the store. */
+/** Applies one step; returns whether to apply the next. Throws KubeError and StoreError. */
 export async function applyStep(
   { api, ownPool }: ApplyDeps,
   step: RefillStep,
@@ -65,11 +65,11 @@ export async function applyStep(
 
 function ignoreStatus(status: number) {
   return (error: unknown) => {
-    if (!isStatus(error, status)) throw error
+    if (!hasStatus(error, status)) throw error
   }
 }
 
-/** Writes a status if the CodePool still has the version it was built from. Throws KubeError. */
+/** Writes a status unless the CodePool has changed since `pool`. Throws KubeError. */
 export async function applyStatus(
   api: KubeApi,
   { pool, status, signal }: { pool: CodePool; status: CodePoolStatus; signal: AbortSignal },

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { renderTypes, TYPES_PATH } from '../../../charts/render-types.ts'
-import { mergeConditions, microTime, secondTime } from '../conditions.ts'
+import { mergeConditions, formatMicroTime, formatTime } from '../conditions.ts'
 import type { Condition } from '../objects.ts'
 import { problemOfPod } from './pod-problem.ts'
 import { parseTemplate, trimJob } from './refill-jobs.ts'
@@ -15,7 +15,7 @@ test('the types are what charts/render-types.ts generates from the definition', 
 })
 
 test('times have the precision that the API server requires', () => {
-  expect([secondTime(1_500), microTime(1_500)]).toEqual([
+  expect([formatTime(1_500), formatMicroTime(1_500)]).toEqual([
     '1970-01-01T00:00:01Z',
     '1970-01-01T00:00:01.500000Z',
   ])

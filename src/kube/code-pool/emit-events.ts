@@ -7,7 +7,7 @@ import type { EventRecorder, EventInput } from '../events.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
 import { degradedOf } from './read-status.ts'
 
-/** Emits events, logs and counts for the changes from `pool.status` to `status`. */
+/** Emits events and log entries, and counts refills, for the changes since `pool.status`. */
 export function emitEvents(
   deps: {
     events: EventRecorder
@@ -31,8 +31,8 @@ export function emitEvents(
   if (hasStarted(pool, status)) {
     metrics.refillJobs.inc({ result: 'started' })
     const start = plan.steps.find((step) => step.kind === 'start')
-    const aim = start === undefined ? '' : `, up to ${start.fillTo} codes`
-    const note = `Refill ${status.refills ?? 0} has started${aim}`
+    const fillTo = start === undefined ? '' : `, up to ${start.fillTo} codes`
+    const note = `Refill ${status.refills ?? 0} has started${fillTo}`
     emit({ type: 'Normal', reason: 'RefillStarted', action: 'Refill', note })
     const { refills: refill, level } = status
     log.info({ namespace, pool: name, refill, level, fillTo: start?.fillTo }, 'refill started')
@@ -45,17 +45,17 @@ export function emitEvents(
     emit({ type: 'Normal', reason: 'Recovered', action: 'Reconcile', note })
 }
 
-/** Whether a running refill was not reported yet. */
+/** Whether a refill has started since the previous status, and has not completed. */
 function hasStarted({ status: before }: CodePool, { refills = 0, lastRefill }: CodePoolStatus) {
   return refills > (before?.refills ?? 0) && lastRefill?.refill !== refills
 }
 
 function logOutcome(
   log: Pick<Log, 'info' | 'warn'>,
-  of: { readonly namespace: string; readonly pool: string },
+  labels: { readonly namespace: string; readonly pool: string },
   { refill, job, outcome, reason, message, startedMs, finishedMs }: RefillOutcome,
 ): void {
-  const entry = { ...of, refill, job, tookMs: Math.max(0, finishedMs - startedMs) }
+  const entry = { ...labels, refill, job, tookMs: Math.max(0, finishedMs - startedMs) }
   if (outcome === 'Succeeded') log.info(entry, 'refill completed')
   else if (outcome === 'Cancelled') log.info({ ...entry, reason: message }, 'refill cancelled')
   else log.warn({ ...entry, reason, detail: message }, 'refill failed')

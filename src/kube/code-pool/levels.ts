@@ -1,5 +1,5 @@
-// Levels of all pools in the store, polled with one read. Reports pools that changed, and when the
-// store becomes unavailable or recovers.
+// The levels of all pools in the store, polled with one read for all. Reports the pools that
+// changed, and when the store becomes unavailable or recovers.
 import type { ClaimSample } from '../../codes/claim-rate.ts'
 import { addLongTermSample, sustainedRateOf } from '../../codes/plan-refill-rate.ts'
 import { levelOf, type Pool } from '../../codes/pool.ts'
@@ -8,15 +8,16 @@ import { type Background, runInBackground } from '../../resilience/background.ts
 import { pause } from '../../resilience/deadline.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** A row of the store. */
+/** The row of a pool in the store. */
 export interface StoredPool extends Pick<Pool, 'pool' | 'minted' | 'claimed'> {
   readonly owner: string | null
   readonly lowWater: number | null
   readonly target: number | null
 }
 
-/** The levels of the last read. */
+/** The levels as of the last read. */
 export interface Levels {
+  /** Returns the state of a pool; `unknown` if no read has succeeded within VALID_MS. */
   readonly get: (pool: string) => ObservedStore
   /** Re-reads the levels; returns whether the read succeeded. */
   readonly refresh: () => Promise<boolean>
@@ -31,7 +32,7 @@ const READ_EVERY_MS = 15_000
 const VALID_MS = 60_000
 /** How long the first read waits for the connection: before that it can only fail. */
 const CONNECT_MS_MAX = 10_000
-/** Further pools are ignored. */
+/** Pools beyond this number are ignored. */
 const POOLS_MAX = 1000
 
 interface CachedPool {
@@ -39,7 +40,7 @@ interface CachedPool {
   readonly samples: readonly ClaimSample[]
 }
 
-/** Creates levels; nothing is read yet. */
+/** Creates levels; `refresh` and `start` read them. */
 export function createLevels(deps: {
   /** Throws if the store is unavailable. */
   readonly readPools: () => Promise<readonly StoredPool[]>
@@ -94,7 +95,7 @@ export function createLevels(deps: {
       if (!isFresh()) return { kind: 'unknown', reason }
       const found = cache.get(pool)
       if (found === undefined) return { kind: 'absent' }
-      return { kind: 'present', ...figuresOf(found) }
+      return { kind: 'present', ...observedOf(found) }
     },
     refresh,
     settled,
@@ -110,12 +111,12 @@ export function createLevels(deps: {
   }
 }
 
-function figuresOf({ row, samples }: CachedPool) {
+function observedOf({ row, samples }: CachedPool) {
   const { owner, lowWater, target } = row
   return { level: levelOf(row), rate: sustainedRateOf(samples), owner, lowWater, target }
 }
 
-/** Waits for the connection in the first call only, up to CONNECT_MS_MAX. */
+/** Returns a function whose first call waits for the connection, up to CONNECT_MS_MAX. */
 function waitOnce(connected: Promise<unknown>): (signal: AbortSignal) => Promise<void> {
   let hasWaited = false
   return async (signal) => {
@@ -141,12 +142,12 @@ function updateCache(
     const before = cache.get(row.pool)
     const samples = addLongTermSample(before?.samples ?? [], { atMs, claimed: row.claimed })
     cache.set(row.pool, { row, samples })
-    if (before === undefined || !isSame(before.row, row)) changed.push(row.pool)
+    if (before === undefined || !isSameRow(before.row, row)) changed.push(row.pool)
   }
   return changed
 }
 
-/** One read at a time; calls during a read share the next one, which starts after them. */
+/** Runs one read at a time. Calls during a read share the next one, so that no result is older. */
 function coalesceReads(read: () => Promise<boolean>): () => Promise<boolean> {
   let current: Promise<boolean> | undefined
   let next: Promise<boolean> | undefined
@@ -167,7 +168,7 @@ function coalesceReads(read: () => Promise<boolean>): () => Promise<boolean> {
   }
 }
 
-function isSame(one: StoredPool, other: StoredPool): boolean {
+function isSameRow(one: StoredPool, other: StoredPool): boolean {
   return (
     one.minted === other.minted &&
     one.claimed === other.claimed &&

@@ -1,15 +1,15 @@
-// Collects the observed state of one CodePool: from caches, and from the API server only when a
-// cache cannot have it. Decides nothing.
-import type { ObservedPool, ObservedJob } from '../../codes/observed-state.ts'
+// Collects the observed state of one CodePool: from caches, and from the API server only for what
+// no cache contains. It makes no decision.
+import type { ObservedJob, ObservedPool, Problem } from '../../codes/observed-state.ts'
 import type { KubeApi } from '../api.ts'
-import { isStatus } from '../kube-error.ts'
+import { hasStatus } from '../kube-error.ts'
 import type { ObjectCache } from '../object-cache.ts'
 import { type KubeObject, keyOf, pathOf } from '../objects.ts'
 import type { CodePool } from './code-pool.ts'
 import type { Levels } from './levels.ts'
-import { NOT_STARTED, readPodProblem } from './pod-problem.ts'
+import { NOT_STARTED_REASONS, readPodProblem } from './pod-problem.ts'
 import {
-  inputsOf,
+  inputsHashOf,
   isProblem,
   jobNameOf,
   JOBS,
@@ -17,7 +17,6 @@ import {
   type RefillJob,
   trimJob,
 } from './refill-jobs.ts'
-import type { Problem } from '../../codes/observed-state.ts'
 import { degradedOf, historyOf } from './read-status.ts'
 
 /** The sources of the observed state. */
@@ -36,7 +35,7 @@ export interface ObserveDeps {
 
 /** Annotation: the owner that the operator allows this CodePool to replace. */
 const REPLACES = 'curtail.dev/replaces-owner'
-/** If a pod does not run after so long, its problem is read. */
+/** The problem of a pod that is not ready after this time is read. */
 const START_MS_MAX = 10_000
 
 /** The name of the pool in the store. */
@@ -44,12 +43,12 @@ export function storeNameOf({ metadata, spec }: CodePool): string {
   return spec.storeName ?? keyOf({ metadata })
 }
 
-/** The owner name of a CodePool in the store. */
+/** The name of a CodePool as an owner in the store. */
 export function ownerOf(pool: CodePool, prefix: string): string {
   return `${prefix}${keyOf(pool)}`
 }
 
-/** Observes a CodePool, except for its level in the store. Throws KubeError. */
+/** Observes a CodePool, but not its level in the store. Throws KubeError. */
 export async function observe(
   deps: ObserveDeps,
   pool: CodePool,
@@ -70,13 +69,13 @@ export async function observe(
     self: ownerOf(pool, deps.ownerPrefix),
     mayReplace: metadata.annotations?.[REPLACES] ?? null,
     conflictingOwner: olderOwnerOf(deps, pool),
-    inputs: isProblem(template) ? template : inputsOf(pool, { storeName, template }),
+    inputs: isProblem(template) ? template : inputsHashOf(pool, { storeName, template }),
     jobs,
     history,
   }
 }
 
-/** Another, older CodePool of the same pool: the oldest one owns it. */
+/** An older CodePool with the same pool, or `null`: the oldest CodePool owns the pool. */
 function olderOwnerOf({ pools }: ObserveDeps, pool: CodePool): string | null {
   const ageOf = ({ metadata }: KubeObject) => `${metadata.creationTimestamp} ${metadata.uid}`
   const older = pools
@@ -93,7 +92,7 @@ async function observeJobs(
   const cached = deps.jobs.listBy(pool.metadata.uid)
   const { started, last } = historyOf(pool)
   const newest = Math.max(last?.refill ?? 0, ...cached.map(({ refill }) => refill))
-  // A started Job is not in the cache: it is new, or it was deleted.
+  // A started Job that is not in the cache is too new for it, or has been deleted.
   const missing =
     started > newest ? await readJob(deps, pool, { refill: started, signal }) : undefined
   const jobs = missing === undefined ? cached : [...cached, missing]
@@ -112,19 +111,19 @@ async function readJob(
   try {
     return trimJob((await api.call({ method: 'GET', path, signal })) as KubeObject)
   } catch (error) {
-    if (isStatus(error, 404)) return undefined
+    if (hasStatus(error, 404)) return undefined
     throw error
   }
 }
 
-/** The pod problem that the status reports; `null` if it reports none. */
+/** The reported problem of a pod; `null` if the status reports none. */
 function reportedProblemOf({ status }: CodePool): Problem | null {
   const degraded = degradedOf(status)
-  if (degraded?.status !== 'True' || !NOT_STARTED.has(degraded.reason)) return null
+  if (degraded?.status !== 'True' || !NOT_STARTED_REASONS.has(degraded.reason)) return null
   return { reason: degraded.reason, message: degraded.message }
 }
 
-interface JobInput {
+interface JobContext {
   readonly job: RefillJob
   /** The last refill whose outcome is in the status. */
   readonly recorded: number
@@ -134,7 +133,7 @@ interface JobInput {
 
 async function observeJob(
   { api, wallMs }: ObserveDeps,
-  { job, recorded, reported, signal }: JobInput,
+  { job, recorded, reported, signal }: JobContext,
 ): Promise<ObservedJob> {
   const { metadata, refill, inputs, state, startedMs, finishedMs, isReady, failure } = job
   const { name, namespace } = metadata
@@ -142,7 +141,7 @@ async function observeJob(
   const isSlow = state === 'running' && !isReady && wallMs() - startedMs > START_MS_MAX
   const current =
     isNewFailure || isSlow ? await readPodProblem(api, { namespace, job: name, signal }) : null
-  // A new pod has no problem at first: the reported one is kept until a pod runs.
+  // A new pod has no problem at first: the reported one is kept until the pod is ready.
   const previous = isSlow ? reported : null
   const jobFailure = failure === null ? null : { reason: 'RefillFailed', message: failure }
   return {

@@ -1,18 +1,17 @@
-// Why the pod of a refill Job failed or does not start: from the pod's status, or from its events
-// if the status shows nothing. Only reads, and only for Jobs with a problem.
+// Reads why the pod of a refill Job failed or does not start: from the pod's status, or from its
+// events if the status shows no problem.
 import type { Problem } from '../../codes/observed-state.ts'
 import type { KubeApi } from '../api.ts'
 import { type KubeObject, pathOf } from '../objects.ts'
+import { EXIT_OTHER_SECRET, REFILL_CONTAINER } from './refill-jobs.ts'
 
 const PODS = { group: '', version: 'v1', plural: 'pods' } as const
 const EVENTS = { group: 'events.k8s.io', version: 'v1', plural: 'events' } as const
 const PODS_MAX = 10
 const EVENTS_MAX = 50
-/** Exit code of `refill` if the pool was first filled with another secret. */
-const EXIT_OTHER_SECRET = 3
 
-/** The reasons of a pod that does not start. */
-export const NOT_STARTED: ReadonlySet<string> = new Set([
+/** The problem reasons of a pod that does not start. */
+export const NOT_STARTED_REASONS: ReadonlySet<string> = new Set([
   'PodNotStarted',
   'PodUnschedulable',
   'SecretMissing',
@@ -46,7 +45,7 @@ interface Pod extends KubeObject {
   }
 }
 
-/** The problem of the newest pod of a Job; `null` if none is visible. Throws KubeError. */
+/** The problem of the newest pod of a Job; `null` if it shows none. Throws KubeError. */
 export async function readPodProblem(
   api: KubeApi,
   { namespace, job, signal }: { namespace: string; job: string; signal: AbortSignal },
@@ -67,7 +66,7 @@ function createdMs({ metadata }: Pod): number {
   return Date.parse(metadata.creationTimestamp ?? '') || 0
 }
 
-/** The problem in the status of a pod. */
+/** The problem in the status of a pod; `null` if there is none. */
 export function problemOfPod({ status = {} }: Pod): Problem | null {
   const unscheduled = status.conditions?.find(
     ({ type, status: value }) => type === 'PodScheduled' && value === 'False',
@@ -82,7 +81,7 @@ export function problemOfPod({ status = {} }: Pod): Problem | null {
   return null
 }
 
-/** Waiting reasons of a normal start. */
+/** Reasons for which a container waits during a normal start. */
 const STARTING_REASONS = new Set(['ContainerCreating', 'PodInitializing'])
 
 function problemOfContainer(name: string, { waiting, terminated }: ContainerState): Problem | null {
@@ -96,11 +95,11 @@ function problemOfExit(
   name: string,
   { exitCode, reason, message = '' }: NonNullable<ContainerState['terminated']>,
 ): Problem {
-  // The program's error message follows the lines of its log.
+  // The termination message has log lines, followed by the program's error message.
   const errorLine = message.split('\n').findLast((line) => line.startsWith('curtail: '))
   const detail =
     errorLine?.slice('curtail: '.length) ?? `${reason ?? 'Error'}, exit code ${exitCode}`
-  const isOtherSecret = name === 'refill' && exitCode === EXIT_OTHER_SECRET
+  const isOtherSecret = name === REFILL_CONTAINER && exitCode === EXIT_OTHER_SECRET
   return {
     reason: isOtherSecret ? 'SecretChanged' : 'RefillFailed',
     message: `${name}: ${detail}`,
@@ -121,9 +120,9 @@ async function readEventProblem(
   const last = list.items?.at(-1)
   if (last === undefined) return null
   const note = last.note ?? ''
-  const isMissing = /secret "[^"]*" not found|references non-existent secret key/.test(note)
+  const isSecretMissing = /secret "[^"]*" not found|references non-existent secret key/.test(note)
   return {
-    reason: isMissing ? 'SecretMissing' : 'PodNotStarted',
+    reason: isSecretMissing ? 'SecretMissing' : 'PodNotStarted',
     message: `${last.reason ?? 'Warning'}: ${note}`,
   }
 }

@@ -8,7 +8,7 @@ import type { KubeApi } from '../api.ts'
 import type { EventRecorder } from '../events.ts'
 import { KubeError } from '../kube-error.ts'
 import { createObjectCache, type Change, type ObjectCache } from '../object-cache.ts'
-import { type KubeObject, keyOf } from '../objects.ts'
+import { controllerOf, type KubeObject, keyOf } from '../objects.ts'
 import { createReflector, type Reflector } from '../reflector.ts'
 import { runWorkers } from '../run-workers.ts'
 import { completesWithin, type Scheduler, untilAborted } from '../scheduler.ts'
@@ -27,7 +27,7 @@ export interface PoolControllerDeps extends Omit<ReconcileDeps, 'poolsIn' | 'job
   readonly random: () => number
   readonly metrics: Metrics
   readonly log: Log
-  /** Called with the read state of each resource. */
+  /** Called after each list and watch of a resource; `failure` is undefined if it succeeded. */
   readonly onState: (resource: string, failure: KubeError | undefined) => void
 }
 
@@ -35,25 +35,26 @@ export interface PoolControllerDeps extends Omit<ReconcileDeps, 'poolsIn' | 'job
 export interface PoolController {
   /** Watches until `signal` aborts. Rejects only on a defect. */
   readonly watch: (signal: AbortSignal) => Promise<void>
-  /** Whether every resource has been listed once in each namespace. */
+  /** Whether every resource has been listed at least once in each namespace. */
   readonly hasSynced: () => boolean
   /** Reconciles all CodePools, then those that change, until `signal` aborts. */
   readonly lead: (signal: AbortSignal) => Promise<void>
   /** Reconciles the CodePools of pools that changed in the store. */
   readonly onPoolsChanged: (pools: readonly string[] | 'all') => void
-  /** Updates the metrics that no event updates. */
+  /** Updates the metrics that are sampled: unfinished work and conditions. */
   readonly updateMetrics: () => void
   /** Whether a reconcile or a watch hangs because of a defect: only a restart helps. */
   readonly isStuck: () => boolean
 }
 
+/** The name of the controller and of its queue in metrics. */
 const NAME = 'codepool'
 const WORKERS = 4
 /** Periodic reconcile of every CodePool, as a safety net for missed changes. */
 const RESYNC_MS = 10 * 3600_000
-/** A reconcile is aborted after 60 s; one that still runs after so long hangs. */
-const RECONCILE_MS_MAX = 120_000
-/** How long running reconciles may take after a stop, and then after they are aborted. */
+/** A reconcile is aborted after 60 s; one that still runs after this time hangs. */
+const STUCK_RECONCILE_MS = 120_000
+/** On stop: time for running reconciles, then for aborted ones, then for pending events. */
 const DRAIN_MS_MAX = 1000
 const ABORT_MS_MAX = 1000
 const FLUSH_MS_MAX = 500
@@ -88,7 +89,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
           for (const other of others) add(keyOf(other))
         },
         onJob: ({ object }) => {
-          const owner = object.metadata.ownerReferences?.find(({ controller }) => controller)
+          const owner = controllerOf(object)
           if (owner !== undefined) add(`${namespace}/${owner.name}`)
         },
       }),
@@ -107,7 +108,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
     },
     hasSynced: () => reflectors.every((reflector) => reflector.hasSynced()),
     async lead(signal) {
-      // Before the first read every pool would be reported as without a store.
+      // Before the first read of the levels, every CodePool would report an unavailable store.
       await Promise.race([deps.levels.settled, untilAborted(signal)])
       isLeading = !signal.aborted
       addAll()
@@ -127,7 +128,7 @@ export function createPoolController(deps: PoolControllerDeps): PoolController {
       countConditions(metrics, all)
     },
     isStuck: () =>
-      queue.longestMs() > RECONCILE_MS_MAX || reflectors.some((reflector) => reflector.isStuck()),
+      queue.longestMs() > STUCK_RECONCILE_MS || reflectors.some((reflector) => reflector.isStuck()),
   }
 }
 
@@ -138,8 +139,8 @@ function countConditions({ poolConditions }: Metrics, pools: readonly CodePool[]
 }
 
 /**
- * Runs workers until `signal` aborts, then drains them: after DRAIN_MS_MAX they are aborted, after
- * ABORT_MS_MAX abandoned. The fence rejects their writes once leadership is lost.
+ * Runs workers until `signal` aborts, then drains them: aborts their reconciles after DRAIN_MS_MAX,
+ * and stops waiting after ABORT_MS_MAX more. Once leadership is lost, the fence rejects writes.
  */
 async function leadUntil(
   signal: AbortSignal,
@@ -179,12 +180,12 @@ async function leadUntil(
   })
 }
 
-/** Whether a change requires a reconcile; our own status update does not. */
+/** Whether a change requires a reconcile; an update of only the status does not. */
 function needsReconcile({ type, object, before }: Change<CodePool>): boolean {
   if (type !== 'changed' || before === undefined) return true
-  const relevantOf = ({ metadata }: CodePool) =>
+  const reconciledFieldsOf = ({ metadata }: CodePool) =>
     JSON.stringify([metadata.generation, metadata.deletionTimestamp, metadata.annotations])
-  return relevantOf(object) !== relevantOf(before)
+  return reconciledFieldsOf(object) !== reconciledFieldsOf(before)
 }
 
 function watchNamespace(
@@ -200,11 +201,11 @@ function watchNamespace(
   const jobs = createObjectCache<RefillJob>({ onChange: on.onJob, indexBy: poolUidOf })
   const reflect = <T extends KubeObject>(
     resource: Parameters<typeof createReflector>[0]['resource'],
-    of: { cache: ObjectCache<T>; trim: (object: KubeObject) => T; labelSelector?: string },
+    options: { cache: ObjectCache<T>; trim: (object: KubeObject) => T; labelSelector?: string },
   ) =>
     createReflector<T>({
       ...reflectorDeps,
-      ...of,
+      ...options,
       resource,
       namespace,
       onState: (failure) => {
@@ -215,7 +216,7 @@ function watchNamespace(
     pools,
     jobs,
     reflectors: [
-      // The API server validates them by the definition that the type is generated from.
+      // The API server validates CodePools against the CRD that the type is generated from.
       reflect(CODE_POOLS, { cache: pools, trim: (object) => object as CodePool }),
       reflect(JOBS, { cache: jobs, trim: trimJob, labelSelector: JOB_SELECTOR }),
     ],

@@ -69,7 +69,7 @@ async function reconcile(given: Given) {
         level = given.levels[1] ?? level
         return Promise.resolve(given.levels[1] !== undefined)
       },
-      start: () => ({ nudge: () => undefined, stop: () => Promise.resolve() }),
+      start: () => ({ trigger: () => undefined, stop: () => Promise.resolve() }),
       settled: Promise.resolve(),
     },
     template: () => parseTemplate('spec: { containers: [{ name: refill, image: i }] }'),

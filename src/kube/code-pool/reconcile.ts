@@ -4,9 +4,9 @@ import type { ObservedPool, RefillPlan, ObservedStore } from '../../codes/observ
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { EventRecorder } from '../events.ts'
-import { isStatus, KubeError } from '../kube-error.ts'
+import { hasStatus, KubeError } from '../kube-error.ts'
 import type { ObjectCache } from '../object-cache.ts'
-import { splitKey } from '../objects.ts'
+import { keyOf, splitKey } from '../objects.ts'
 import type { ReconcileResult } from '../run-workers.ts'
 import { type ApplyDeps, applyStatus, applyStep } from './apply.ts'
 import type { CodePool, CodePoolStatus } from './code-pool.ts'
@@ -26,10 +26,10 @@ export interface ReconcileDeps extends ApplyDeps, Omit<ObserveDeps, 'jobs' | 'le
   readonly log: Pick<Log, 'info' | 'warn'>
 }
 
-/** Another client wrote in the meantime: the cache has its change soon. */
-const CONFLICT_MS = 200
+/** Delay of the reconcile after a conflict, until the cache has the other client's change. */
+const CONFLICT_RETRY_MS = 200
 
-/** Creates a function that reconciles a key. It throws KubeError and errors of the store. */
+/** Creates a function that reconciles a key. It throws KubeError and StoreError. */
 export function createReconcile(deps: ReconcileDeps) {
   return async (key: string, signal: AbortSignal): Promise<ReconcileResult> => {
     const { namespace } = splitKey(key)
@@ -47,7 +47,7 @@ export function createReconcile(deps: ReconcileDeps) {
       },
     )
     const isReported = await report(deps, { pool, observed, plan, signal })
-    if (!isApplied || !isReported) return { requeueAfterMs: CONFLICT_MS }
+    if (!isApplied || !isReported) return { requeueAfterMs: CONFLICT_RETRY_MS }
     return { requeueAfterMs: plan.requeueAfterMs }
   }
 }
@@ -57,27 +57,30 @@ interface Decision {
   readonly plan: RefillPlan
 }
 
-/** Observes and plans; a plan that depends on the level is redone with a fresh level. */
+/** Observes and plans; a plan that starts or completes a refill is recomputed with a fresh level. */
 async function decide(
   deps: ReconcileDeps,
   input: { pool: CodePool; jobs: ObserveDeps['jobs']; signal: AbortSignal },
 ): Promise<Decision> {
   const { pool, jobs, signal } = input
   const { levels, wallMs } = deps
-  const rest = await observe({ ...deps, jobs, levels }, pool, signal)
+  const observation = await observe({ ...deps, jobs, levels }, pool, signal)
   const planFor = (stored: ObservedStore) => {
-    const observed = { ...rest, stored }
+    const observed = { ...observation, stored }
     return { observed, plan: planRefillJob(observed, wallMs()) }
   }
   const first = planFor(levels.get(storeNameOf(pool)))
-  const dependsOnLevel = first.plan.steps.some(({ kind }) => kind === 'start')
-  if (!dependsOnLevel && first.plan.changes.length === 0) return first
+  const startsRefill = first.plan.steps.some(({ kind }) => kind === 'start')
+  if (!startsRefill && first.plan.changes.length === 0) return first
   const isFresh = await levels.refresh()
   const reason = 'the code store is unavailable'
   return planFor(isFresh ? levels.get(storeNameOf(pool)) : { kind: 'unknown', reason })
 }
 
-/** The plan to report if the API server rejects a Job, for example by quota or policy. */
+/**
+ * The plan to report if the API server rejected a Job, for example because of a quota;
+ * `undefined` if the Job may have been created.
+ */
 function rejectedPlan(plan: RefillPlan, error: unknown): RefillPlan | undefined {
   const start = plan.steps.find((step) => step.kind === 'start')
   if (start === undefined || !(error instanceof KubeError)) return undefined
@@ -107,7 +110,7 @@ async function applySteps(
   return true
 }
 
-/** Writes the status if it changed; returns false on a conflict. */
+/** Writes a changed status and emits events for its changes; returns false on a conflict. */
 async function report(
   deps: ReconcileDeps,
   input: { pool: CodePool; observed: ObservedPool; plan: RefillPlan; signal: AbortSignal },
@@ -124,12 +127,12 @@ async function report(
   try {
     const written = (await applyStatus(deps.api, { pool, status, signal })) as CodePool
     const cache = deps.poolsIn(pool.metadata.namespace)
-    // Replaces only the version it was built from, so no newer version is overwritten.
-    const cached = cache?.get(`${pool.metadata.namespace}/${pool.metadata.name}`)
+    // Replaces only the version that the status was built from: a newer one must not be lost.
+    const cached = cache?.get(keyOf(pool))
     if (cached?.metadata.resourceVersion === pool.metadata.resourceVersion) cache?.put(written)
   } catch (error) {
-    if (isStatus(error, 404)) return true // deleted in the meantime
-    if (!isStatus(error, 409)) throw error
+    if (hasStatus(error, 404)) return true // deleted in the meantime
+    if (!hasStatus(error, 409)) throw error
     return false
   }
   emitEvents(deps, { pool, status, plan })

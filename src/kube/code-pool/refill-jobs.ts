@@ -1,9 +1,9 @@
-// Refill Jobs on the wire: renders a Job from the chart's pod template and a CodePool, and parses
-// existing Jobs. Sends no requests.
+// Refill Jobs as Kubernetes objects: renders a Job from the chart's pod template and a CodePool,
+// and parses existing Jobs. Sends no requests.
 import { createHash } from 'node:crypto'
 import { parse } from 'yaml'
 import type { ObservedJob, Problem } from '../../codes/observed-state.ts'
-import type { KubeObject } from '../objects.ts'
+import { controllerOf, type KubeObject } from '../objects.ts'
 import { CODE_POOLS, type CodePool } from './code-pool.ts'
 
 /** The resource of Jobs. */
@@ -11,32 +11,38 @@ export const JOBS = { group: 'batch', version: 'v1', plural: 'jobs' } as const
 
 /** Only Jobs with this label are watched. */
 export const JOB_SELECTOR = 'app.kubernetes.io/managed-by=curtail-controller'
-const REFILL = 'curtail.dev/refill'
-const INPUTS = 'curtail.dev/inputs'
-/** The template must have a container and a volume with these names. */
-const CONTAINER = 'refill'
+/** Annotations: the number of the refill, and the hash of its inputs. */
+const REFILL_ANNOTATION = 'curtail.dev/refill'
+const INPUTS_ANNOTATION = 'curtail.dev/inputs'
+/** The name of the container that the template must have. */
+export const REFILL_CONTAINER = 'refill'
+/** The volume of the code secret; it extends a volume of this name in the template. */
 const VOLUME = 'code-secret'
 const SECRET_FOLDER = '/etc/curtail/code-secret'
 const DEADLINE_SECONDS = 3600
 /** Pods that a Job starts before it fails; the controller then retries with a new Job. */
 const PODS_MAX = 2
-/** Exit codes of `refill` that a retry cannot fix: a bad setting, another secret. */
+/** Exit code of `refill` for an invalid setting, which a retry does not fix. */
 const EXIT_BAD_SETTING = 2
-const EXIT_OTHER_SECRET = 3
+/** Exit code of `refill` if the pool was first filled with another secret. */
+export const EXIT_OTHER_SECRET = 3
 
 /** The cached fields of a Job. */
 export interface RefillJob extends KubeObject {
+  /** The number of the refill, from 1; 0 if the annotation is missing. */
   readonly refill: number
+  /** The hash of the inputs that the Job was rendered from. */
   readonly inputs: string
   readonly state: ObservedJob['state']
   readonly startedMs: number
   readonly finishedMs: number | null
-  /** Whether its pod runs. */
+  /** Whether its pod is ready. */
   readonly isReady: boolean
+  /** Reason and message of a failed Job. */
   readonly failure: string | null
 }
 
-interface JobOnWire extends KubeObject {
+interface ApiJob extends KubeObject {
   readonly status?: {
     readonly ready?: number
     readonly completionTime?: string
@@ -50,9 +56,9 @@ interface JobOnWire extends KubeObject {
   }
 }
 
-/** Selects the cached fields of a Job. */
+/** Selects and parses the cached fields of a Job. */
 export function trimJob(object: KubeObject): RefillJob {
-  const { metadata, status = {} } = object as JobOnWire
+  const { metadata, status = {} } = object as ApiJob
   const { name, namespace, uid, resourceVersion, deletionTimestamp, ownerReferences } = metadata
   return {
     metadata: {
@@ -63,8 +69,8 @@ export function trimJob(object: KubeObject): RefillJob {
       ...(deletionTimestamp !== undefined && { deletionTimestamp }),
       ...(ownerReferences !== undefined && { ownerReferences }),
     },
-    refill: Number(metadata.annotations?.[REFILL] ?? 0),
-    inputs: metadata.annotations?.[INPUTS] ?? '',
+    refill: Number(metadata.annotations?.[REFILL_ANNOTATION] ?? 0),
+    inputs: metadata.annotations?.[INPUTS_ANNOTATION] ?? '',
     startedMs: timeOf(metadata.creationTimestamp) ?? 0,
     isReady: (status.ready ?? 0) > 0,
     ...completionOf(status),
@@ -72,7 +78,7 @@ export function trimJob(object: KubeObject): RefillJob {
 }
 
 /** The state and completion of a Job. */
-function completionOf({ conditions = [] }: NonNullable<JobOnWire['status']>) {
+function completionOf({ conditions = [] }: NonNullable<ApiJob['status']>) {
   const completion = conditions.find(
     ({ type, status }) => (type === 'Complete' || type === 'Failed') && status === 'True',
   )
@@ -91,8 +97,8 @@ function timeOf(timestamp: string | undefined): number | null {
 }
 
 /** The uid of the CodePool that a Job belongs to. */
-export function poolUidOf({ metadata }: KubeObject): string | undefined {
-  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid
+export function poolUidOf(job: KubeObject): string | undefined {
+  return controllerOf(job)?.uid
 }
 
 /** The name of a refill's Job, deterministic so that the Job cannot be created twice. */
@@ -136,8 +142,8 @@ export function parseTemplate(source: string): PodTemplate | Problem {
   const containers = template?.spec?.containers
   if (template?.spec === undefined || !Array.isArray(containers))
     return invalid('must have spec.containers')
-  if (!containers.some((container: Partial<Named> | null) => container?.name === CONTAINER))
-    return invalid(`must have a container named ${CONTAINER}`)
+  if (!containers.some((container: Partial<Named> | null) => container?.name === REFILL_CONTAINER))
+    return invalid(`must have a container named ${REFILL_CONTAINER}`)
   return { ...template, spec: template.spec }
 }
 
@@ -146,8 +152,8 @@ export function isProblem(value: PodTemplate | Problem): value is Problem {
   return 'reason' in value
 }
 
-/** A hash of all inputs of a Job except the level that it fills to, which depends on the rate. */
-export function inputsOf({ spec }: CodePool, { storeName, template }: JobInputs): string {
+/** The hash of all inputs of a Job except the level to fill to, which depends on the claim rate. */
+export function inputsHashOf({ spec }: CodePool, { storeName, template }: JobInputs): string {
   const { target, codeSecret, job } = spec
   const all = JSON.stringify([storeName, target, codeSecret, job, template])
   return createHash('sha256').update(all).digest('hex').slice(0, 16)
@@ -185,7 +191,10 @@ export function renderJob(
       name: jobNameOf(pool, refill),
       namespace: metadata.namespace,
       labels,
-      annotations: { [REFILL]: String(refill), [INPUTS]: inputsOf(pool, inputs) },
+      annotations: {
+        [REFILL_ANNOTATION]: String(refill),
+        [INPUTS_ANNOTATION]: inputsHashOf(pool, inputs),
+      },
       ownerReferences: [owner],
     },
     spec: {
@@ -198,7 +207,7 @@ export function renderJob(
           {
             action: 'FailJob',
             onExitCodes: {
-              containerName: CONTAINER,
+              containerName: REFILL_CONTAINER,
               operator: 'In',
               values: [EXIT_BAD_SETTING, EXIT_OTHER_SECRET],
             },
@@ -226,10 +235,10 @@ function renderPodSpec(pool: CodePool, inputs: JobInputs & { readonly fillTo: nu
     { name: 'CODE_SECRET_FILE', value: `${SECRET_FOLDER}/secret` },
   ]
   const items = [{ key: codeSecret.key, path: 'secret' }]
-  const modes = spec.volumes?.find(({ name }) => name === VOLUME)?.['secret']
+  const templateSecret = spec.volumes?.find(({ name }) => name === VOLUME)?.['secret']
   const volume = {
     name: VOLUME,
-    secret: { ...(modes as object | undefined), secretName: codeSecret.name, items },
+    secret: { ...(templateSecret as object | undefined), secretName: codeSecret.name, items },
   }
   const mount = { name: VOLUME, mountPath: SECRET_FOLDER, readOnly: true }
   const renderContainer = (container: Container) => ({
@@ -243,13 +252,13 @@ function renderPodSpec(pool: CodePool, inputs: JobInputs & { readonly fillTo: nu
     ...spec,
     restartPolicy: 'Never',
     containers: spec.containers.map((container) =>
-      container.name === CONTAINER ? renderContainer(container) : container,
+      container.name === REFILL_CONTAINER ? renderContainer(container) : container,
     ),
     volumes: overlay(spec.volumes, [volume]),
   }
 }
 
-/** `base`, with `overrides` replacing entries of the same name, at the end. */
+/** The entries of `base` that no override replaces, then `overrides`. */
 function overlay(base: readonly Named[] | undefined, overrides: readonly Named[]) {
   const names = new Set(overrides.map(({ name }) => name))
   return [...(base ?? []).filter(({ name }) => !names.has(name)), ...overrides]

@@ -1,5 +1,5 @@
-// Renders the status of a CodePool from the observed state and the plan. Figures that change with
-// traffic are coarse, so a status is written on relevant changes, not at every claim.
+// Renders the status of a CodePool from the observed state and the plan. Values that change with
+// traffic are coarse, so that not every claim requires a write.
 import { poolConditions } from '../../codes/pool-conditions.ts'
 import type {
   ObservedPool,
@@ -7,11 +7,11 @@ import type {
   RefillPlan,
   ObservedStore,
 } from '../../codes/observed-state.ts'
-import { mergeConditions, secondTime } from '../conditions.ts'
+import { mergeConditions, formatTime } from '../conditions.ts'
 import type { Condition } from '../objects.ts'
 import type { CodePool, CodePoolStatus } from './code-pool.ts'
 
-/** The level is updated when it differs by this fraction of the target. */
+/** The reported level is updated when it differs by this fraction of the target. */
 const LEVEL_STEP = 0.05
 
 /** Renders the status to write. */
@@ -28,8 +28,8 @@ export function renderStatus(
     observedGeneration: generation,
     storeName,
     ...(plan.changes.length > 0
-      ? figuresOf(observed.stored)
-      : renderFigures(pool, observed.stored)),
+      ? currentLevelOf(observed.stored)
+      : reportedLevelOf(pool, observed.stored)),
     refills: started,
     failures,
     ...(last !== null && { lastRefill: renderOutcome(last) }),
@@ -40,37 +40,36 @@ export function renderStatus(
   }
 }
 
-type Figures = Pick<CodePoolStatus, 'level' | 'claimRate' | 'timeToEmpty'>
+type LevelFields = Pick<CodePoolStatus, 'level' | 'claimRate' | 'timeToEmpty'>
 
-/** The figures to report: the previous ones unless they changed noticeably. */
-function renderFigures({ spec, status = {} }: CodePool, stored: ObservedStore): Figures {
+/** The level, rate and duration to report: the previous ones unless they changed noticeably. */
+function reportedLevelOf({ spec, status = {} }: CodePool, stored: ObservedStore): LevelFields {
   const { level, claimRate, timeToEmpty } = status
-  const previous: Figures = {
+  const previous: LevelFields = {
     ...(level !== undefined && { level }),
     ...(claimRate !== undefined && { claimRate }),
     ...(timeToEmpty !== undefined && { timeToEmpty }),
   }
   if (stored.kind === 'unknown') return previous
-  const now = figuresOf(stored)
-  if (level === undefined || now.level === undefined) return now
-  const isNear = Math.abs(now.level - level) < spec.target * LEVEL_STEP
-  const isSameSide = now.level < spec.lowWater === level < spec.lowWater
-  const isEmpty = now.level === 0 && level !== 0
+  const current = currentLevelOf(stored)
+  if (level === undefined || current.level === undefined) return current
+  const isNear = Math.abs(current.level - level) < spec.target * LEVEL_STEP
+  const isSameSide = current.level < spec.lowWater === level < spec.lowWater
+  const isNowEmpty = current.level === 0 && level !== 0
   // A change of the rate alone is reported with the next level, unless claims have stopped.
-  const isIdle = now.claimRate === 0 && claimRate !== 0
-  return isNear && isSameSide && !isEmpty && !isIdle ? previous : now
+  const isNowIdle = current.claimRate === 0 && claimRate !== 0
+  return isNear && isSameSide && !isNowEmpty && !isNowIdle ? previous : current
 }
 
-/** The current figures. */
-function figuresOf(stored: ObservedStore): Figures {
+function currentLevelOf(stored: ObservedStore): LevelFields {
   if (stored.kind === 'unknown') return {}
   const { level, rate } = stored.kind === 'present' ? stored : { level: 0, rate: 0 }
-  const claimRate = twoDigits(rate * 3600)
+  const claimRate = roundToTwoDigits(rate * 3600)
   const timeToEmpty = claimRate === 0 ? 'not emptying' : formatDuration((level / claimRate) * 3600)
   return { level, claimRate, timeToEmpty }
 }
 
-function twoDigits(value: number): number {
+function roundToTwoDigits(value: number): number {
   if (value <= 0) return 0
   const scale = 10 ** Math.max(0, Math.floor(Math.log10(value)) - 1)
   return Math.round(value / scale) * scale
@@ -102,8 +101,8 @@ function renderOutcome(outcome: RefillOutcome): NonNullable<CodePoolStatus['last
     job,
     inputs,
     outcome: outcome.outcome,
-    startedAt: secondTime(outcome.startedMs),
-    finishedAt: secondTime(outcome.finishedMs),
+    startedAt: formatTime(outcome.startedMs),
+    finishedAt: formatTime(outcome.finishedMs),
     ...(reason !== '' && { reason }),
     ...(message !== '' && { message: message.slice(0, 1024) }),
   }

@@ -4,11 +4,11 @@ import type { Problem } from '../../codes/observed-state.ts'
 import { type Background, runInBackground } from '../../resilience/background.ts'
 import { parseTemplate, type PodTemplate } from './refill-jobs.ts'
 
-/** The template of the last read. */
+/** The file, and the template as of the last read. */
 export interface TemplateFile {
-  /** The template, or why it is missing or invalid. */
+  /** Returns the template, or why it is missing or invalid. */
   readonly get: () => PodTemplate | Problem
-  /** Re-reads it. */
+  /** Re-reads the file; never rejects because of its content or absence. */
   readonly read: () => Promise<void>
   /** Starts polling. */
   readonly start: () => Background
@@ -16,7 +16,7 @@ export interface TemplateFile {
 
 const READ_EVERY_MS = 10_000
 
-/** Creates it; nothing is read yet. `onChange` is called when the result of a read differs. */
+/** Creates a template file; `onChange` is called when a read changes the result of `get`. */
 export function createTemplateFile(deps: {
   readonly path: string
   readonly onChange: () => void

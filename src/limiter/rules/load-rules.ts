@@ -4,20 +4,21 @@ import { requireDomain } from '../../limits/require-domain.ts'
 import type { RuleSet } from '../../limits/rule.ts'
 import { eachRule } from '../../limits/rule-tree.ts'
 import { parseRules } from '../../limits/rules.ts'
+import type { Stop } from '../../process/stop.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { watchFiles } from '../../process/watch-files.ts'
 import type { DenyCache } from '../decide/deny-cache.ts'
 import { createThreadParser } from './parse-in-thread.ts'
-import { ruleFilesOf, type RuleLocation } from './rule-files.ts'
+import { ruleFilesOf } from './rule-files.ts'
 import { openRuleSource, type RuleSource } from './rule-source.ts'
 import type { RuleStats } from '../stats/rule-stats.ts'
 import { openRulesCopy } from './rules-copy.ts'
 import type { RuleFileConfig } from '../settings/settings.ts'
 
-/** Rules whose files are parsed in a thread, except during startup. */
-interface WatchedRules extends RuleSource {
-  /** Aborts a parse in flight. */
-  stopParsing(): Promise<void>
+/** Rules that are reloaded once they are watched. */
+interface LoadedRules extends RuleSource {
+  /** Reloads the rules when their files change, and on SIGHUP; returns how to stop. */
+  watch(onReloaded: () => void): Stop
 }
 
 /** Loads the rules. Throws OperatorError if they are invalid. */
@@ -28,19 +29,18 @@ export async function openRules(deps: {
   readonly stats: RuleStats
   readonly denied: DenyCache | undefined
   readonly log: Log
-}): Promise<WatchedRules> {
+}): Promise<LoadedRules> {
   const { config, denyConsumes, stats, denied, log } = deps
-  const files = ruleFilesOf(locationOf(config))
-  const domain = config.REQUIRED_DOMAIN
+  const files = ruleFilesOf(config)
   const parsing = { mergeDomains: config.MERGE_DOMAIN_CONFIG, denyConsumes }
   const inThread = createThreadParser(parsing)
   let isStarting = true // before the process serves calls
   const source = await openRuleSource({
     folder: files.folder,
-    readFiles: () => files.read(),
+    readFiles: files.read,
     parse: async (read) => {
       const parsed = isStarting ? parseRules(read, parsing) : await inThread.parse(read)
-      return requireDomain(parsed, { domain, place: files.folder })
+      return requireDomain(parsed, { domain: config.REQUIRED_DOMAIN, place: files.folder })
     },
     ...(config.RULES_COPY !== '' && { copy: openRulesCopy(config.RULES_COPY, log) }),
     onLoaded: (rules) => {
@@ -56,40 +56,26 @@ export async function openRules(deps: {
     mayStartWithoutRules: config.FORCE_START_WITHOUT_INITIAL_CONFIG,
   })
   isStarting = false
-  return { ...source, stopParsing: () => inThread.stop() }
-}
-
-/** Reloads the rules when their files change, and on SIGHUP. */
-export function watchRules(deps: {
-  readonly config: RuleFileConfig
-  readonly source: WatchedRules
-  readonly log: Log
-  readonly onReloaded: () => void
-}): { stop(): Promise<void> } {
-  const { config, source, log, onReloaded } = deps
-  const reload = async () => {
-    await source.reload()
-    onReloaded()
-  }
-  const onError = (err: unknown) => {
-    log.error({ err }, 'cannot watch the rule files')
-  }
-  const files = ruleFilesOf(locationOf(config))
-  const watch = watchFiles({
-    readState: () => files.readState(),
-    folders: () => files.folders(),
-    onChange: reload,
-    onError,
-  })
-  const onSignal = () => {
-    reload().catch(onError)
-  }
-  process.on('SIGHUP', onSignal)
   return {
-    async stop() {
-      process.off('SIGHUP', onSignal)
-      await source.stopParsing()
-      await watch.stop()
+    ...source,
+    watch(onReloaded) {
+      const onChange = async () => {
+        await source.reload()
+        onReloaded()
+      }
+      const onError = (err: unknown) => {
+        log.error({ err }, 'cannot watch the rule files')
+      }
+      const watch = watchFiles({ scan: files.scan, onChange, onError })
+      const onSignal = () => {
+        onChange().catch(onError)
+      }
+      process.on('SIGHUP', onSignal)
+      return async () => {
+        process.off('SIGHUP', onSignal)
+        await inThread.stop()
+        await watch.stop()
+      }
     },
   }
 }
@@ -97,14 +83,4 @@ export function watchRules(deps: {
 /** Lazy, because the caller may use only a few of many paths. */
 function* pathsOf(rules: RuleSet): Generator<string> {
   for (const { path } of eachRule(rules)) yield path
-}
-
-function locationOf(config: RuleFileConfig): RuleLocation {
-  return {
-    root: config.RUNTIME_ROOT,
-    subdirectory: config.RUNTIME_SUBDIRECTORY,
-    appDirectory: config.RUNTIME_APPDIRECTORY,
-    watchesRoot: config.RUNTIME_WATCH_ROOT,
-    ignoresDotFiles: config.RUNTIME_IGNOREDOTFILES,
-  }
 }

@@ -22,9 +22,14 @@ test('files are named from the subdirectory; other files there are ignored', asy
   await writeFile(join(root, 'ratelimit', 'x.yaml'), 'bad')
   await writeFile(join(folder(), 'a.yaml'), 'one')
   await writeFile(join(folder(), 'deep', 'b.yaml'), 'two')
-  const location = { root, subdirectory: 'ratelimit', appDirectory: 'config' }
+  const location = {
+    RUNTIME_ROOT: root,
+    RUNTIME_SUBDIRECTORY: 'ratelimit',
+    RUNTIME_APPDIRECTORY: 'config',
+    RUNTIME_IGNOREDOTFILES: true,
+  }
   const names = async (watchesRoot: boolean) => {
-    const files = ruleFilesOf({ ...location, watchesRoot, ignoresDotFiles: true })
+    const files = ruleFilesOf({ ...location, RUNTIME_WATCH_ROOT: watchesRoot })
     return (await files.read()).map(({ name }) => name)
   }
   expect(await names(true)).toEqual(['config.a.yaml', 'config.deep.b.yaml'])
@@ -52,11 +57,11 @@ describe('a read is a consistent snapshot, even if a link is swapped at any spee
       }
       await symlink('..v1', link)
       const files = ruleFilesOf({
-        root: watchesRoot ? link : root,
-        subdirectory: 'ratelimit',
-        appDirectory: 'config',
-        watchesRoot,
-        ignoresDotFiles: false,
+        RUNTIME_ROOT: watchesRoot ? link : root,
+        RUNTIME_SUBDIRECTORY: 'ratelimit',
+        RUNTIME_APPDIRECTORY: 'config',
+        RUNTIME_WATCH_ROOT: watchesRoot,
+        RUNTIME_IGNOREDOTFILES: false,
       })
       const swaps = startSwaps(link)
       let consistent = 0

@@ -12,15 +12,18 @@ import {
   readTree,
   stampOf,
 } from '../../process/file-tree.ts'
+import type { FileState } from '../../process/watch-files.ts'
+import type { RuleFileConfig } from '../settings/settings.ts'
 
 /** The settings RUNTIME_*. */
-export interface RuleLocation {
-  readonly root: string
-  readonly subdirectory: string
-  readonly appDirectory: string
-  readonly watchesRoot: boolean
-  readonly ignoresDotFiles: boolean
-}
+export type RuleLocation = Pick<
+  RuleFileConfig,
+  | 'RUNTIME_ROOT'
+  | 'RUNTIME_SUBDIRECTORY'
+  | 'RUNTIME_APPDIRECTORY'
+  | 'RUNTIME_WATCH_ROOT'
+  | 'RUNTIME_IGNOREDOTFILES'
+>
 
 /** The rule files. */
 export interface RuleFiles {
@@ -28,10 +31,8 @@ export interface RuleFiles {
   readonly folder: string
   /** Reads a consistent snapshot of the files. Throws FileTreeError. */
   read(): Promise<readonly ReadFile[]>
-  /** The state of the files, for `watchFiles`. Throws FileTreeError. */
-  readState(): Promise<string>
-  /** Folders to watch, for `watchFiles`. */
-  folders(): Promise<readonly string[]>
+  /** The state of the files, for `watchFiles`. */
+  scan(): Promise<FileState>
 }
 
 const FILES_MAX = 1000
@@ -39,15 +40,19 @@ const BYTES_MAX = 16 * 1024 * 1024
 
 /** The rule files of a location. */
 export function ruleFilesOf(location: RuleLocation): RuleFiles {
-  const { subdirectory, appDirectory, watchesRoot, ignoresDotFiles } = location
-  const root = resolve(location.root) // without a trailing slash, which would resolve the link
-  const folder = join(root, subdirectory, appDirectory)
-  const bounds = { ignoresDotFiles, filesMax: FILES_MAX, bytesMax: BYTES_MAX }
-  // As in envoyproxy/ratelimit, the set of files and their names depend on watchesRoot.
-  const tree: FileTree = watchesRoot
-    ? { ...bounds, folder: join(root, subdirectory), keyPrefix: keyPrefixOf(appDirectory) }
-    : { ...bounds, folder, keyPrefix: '' }
-  const isSwapped = async () => watchesRoot && (await symlinkStamp(root)) !== undefined
+  const { RUNTIME_APPDIRECTORY: appDirectory, RUNTIME_WATCH_ROOT: watchesRoot } = location
+  const root = resolve(location.RUNTIME_ROOT) // a trailing slash would resolve the link
+  const base = join(root, location.RUNTIME_SUBDIRECTORY)
+  const folder = join(base, appDirectory)
+  const tree: FileTree = {
+    // As in envoyproxy/ratelimit, the set of files and their names depend on watchesRoot.
+    ...(watchesRoot
+      ? { folder: base, keyPrefix: `${appDirectory.replaceAll('/', '.')}.` }
+      : { folder, keyPrefix: '' }),
+    ignoresDotFiles: location.RUNTIME_IGNOREDOTFILES,
+    filesMax: FILES_MAX,
+    bytesMax: BYTES_MAX,
+  }
   return {
     folder,
     async read() {
@@ -56,19 +61,16 @@ export function ruleFilesOf(location: RuleLocation): RuleFiles {
       if (files.length > 0 || (await isFolder(folder))) return files
       throw new FileTreeError(folder, 'the folder does not exist')
     },
-    async readState() {
+    async scan() {
+      const folders = watchesRoot ? [dirname(root)] : []
       const link = watchesRoot ? await symlinkStamp(root) : undefined
-      return link ?? stampOf(await listTree(tree))
-    },
-    async folders() {
-      const parent = watchesRoot ? [dirname(root)] : []
-      if (await isSwapped()) return parent
-      const listed = await listTree(tree).catch(() => undefined) // readState reports the error
-      return [...parent, ...(listed?.folders ?? [])]
+      if (link !== undefined) return { state: link, folders }
+      try {
+        const listing = await listTree(tree)
+        return { state: stampOf(listing), folders: [...folders, ...listing.folders] }
+      } catch (error) {
+        return { state: `error: ${(error as Error).message}`, folders }
+      }
     },
   }
-}
-
-function keyPrefixOf(appDirectory: string): string {
-  return `${appDirectory.replaceAll('/', '.')}.`
 }

@@ -79,10 +79,29 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     loadedAtMs = deps.nowMs()
     deps.onLoaded(rules)
   }
+  /** Reads the files, and parses them if they have changed; an error is a fault, once. */
+  const readChange = async () => {
+    try {
+      const timeout = () => new FileTreeError(folder, 'reading the files took too long')
+      const files = await within(READ_MS_MAX, deps.readFiles(), timeout)
+      const digest = digestOf(files)
+      if (digest === lastDigest) return undefined
+      const parsed = await deps.parse(files)
+      lastDigest = digest
+      return { parsed, files }
+    } catch (error) {
+      const file = error instanceof FileTreeError ? error.file : folder
+      const { message } = error as Error
+      const digest = `${file}: ${message}`
+      if (digest === lastDigest) return undefined
+      lastDigest = digest
+      return { parsed: { faults: [{ file, line: 1, message }] }, files: [] }
+    }
+  }
   const load = async (): Promise<ReloadResult> => {
-    const { parsed, digest, files } = await readRules(deps)
-    if (digest === lastDigest) return 'unchanged'
-    lastDigest = digest
+    const change = await readChange()
+    if (change === undefined) return 'unchanged'
+    const { parsed, files } = change
     if ('faults' in parsed) {
       faults = parsed.faults
       onRejected(faults)
@@ -134,25 +153,6 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
       if (result === 'rejected') logRejected()
       return result
     }),
-  }
-}
-
-/** Reads and parses the files; equal digests mean equal content. Never throws. */
-async function readRules(deps: RuleSourceDeps): Promise<{
-  parsed: ParsedRules
-  digest: string
-  files: readonly ReadFile[]
-}> {
-  const { folder, readFiles, parse } = deps
-  const timeout = () => new FileTreeError(folder, 'reading the files took too long')
-  try {
-    const files = await within(READ_MS_MAX, readFiles(), timeout)
-    return { parsed: await parse(files), digest: digestOf(files), files }
-  } catch (error) {
-    const file = error instanceof FileTreeError ? error.file : folder
-    const { message } = error as Error
-    const parsed = { faults: [{ file, line: 1, message }] }
-    return { parsed, digest: `${file}: ${message}`, files: [] }
   }
 }
 

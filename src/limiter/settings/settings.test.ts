@@ -1,15 +1,20 @@
 // The settings of envoyproxy/ratelimit: defaults, accepted values, and a reason for unsupported
 // features.
 import { describe, expect, test } from '@jest/globals'
-import { ConfigError, type Environment, parseConfig, type Settings } from '../../config/config.ts'
-import { unsupportedSettings } from './unsupported-settings.ts'
+import {
+  ConfigError,
+  type Environment,
+  parseConfig,
+  renderSettings,
+  type Settings,
+} from '../../config/config.ts'
+import { ignoredSettings, unsupportedSettings } from './unsupported-settings.ts'
 import {
   responseSettings,
   limitSettings,
-  logSettings,
+  rateLimitLogLevelSetting,
   ruleFileSettings,
   statisticsSettings,
-  tracingSettings,
 } from './settings.ts'
 
 const all = {
@@ -17,8 +22,8 @@ const all = {
   ...limitSettings,
   ...responseSettings,
   ...statisticsSettings,
-  ...logSettings,
-  ...tracingSettings,
+  LOG_LEVEL: rateLimitLogLevelSetting,
+  ...ignoredSettings,
   ...unsupportedSettings,
 } as const
 
@@ -102,6 +107,14 @@ test('settings for memcache, xDS or DogStatsD abort startup, each with a reason'
 test.each(Object.keys(unsupportedSettings))('%s cannot be set', (name) => {
   expect(problemsOf({ [name]: 'true' })).toHaveLength(1)
   expect(problemsOf({ [name]: '' })).toEqual([])
+})
+
+test('settings without effect are described as such', () => {
+  const rendered = renderSettings(ignoredSettings)
+  expect(rendered).toMatch(/REDIS_POOL_SIZE +has no effect: one connection carries all calls/)
+  expect(rendered).toMatch(
+    /REDIS_STARTUP_MAX_INTERVAL +has no effect: startup never waits for Redis/,
+  )
 })
 
 describe('flags', () => {

@@ -1,45 +1,61 @@
 // The settings of the role `ratelimit` for rules, responses and statistics, with the names and
 // defaults of envoyproxy/ratelimit. The settings of Redis, gRPC and HTTP are in those modules.
 import { z } from 'zod'
-import type { ConfigOf, Setting } from '../../config/config.ts'
+import { type ConfigOf, type Setting, withDefault } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
-import { flagSetting } from '../../config/flag-setting.ts'
-import { numberSetting } from '../../config/number-setting.ts'
-import { rateLimitLogLevelSetting } from './log-level-setting.ts'
-import { integerSetting, portSetting, stringSetting } from '../../config/settings.ts'
+import {
+  flagSetting,
+  integerSetting,
+  numberSetting,
+  portSetting,
+  stringSetting,
+} from '../../config/settings.ts'
+import { logLevels } from '../../telemetry/log.ts'
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
-const NO_EFFECT = 'accepted for compatibility, without effect'
 
 /** The location of the rule files and the options of loading them. */
 export const ruleFileSettings = {
-  CONFIG_TYPE: onlySetting('source of the rules', 'FILE', 'rules are read only from files'),
+  CONFIG_TYPE: onlySetting(
+    'source of the rules',
+    'FILE',
+    'rules are read from files, not from xDS',
+  ),
   RUNTIME_ROOT: stringSetting(
     'folder of the rule files, or a symbolic link to it',
     '/srv/runtime_data/current',
   ),
-  RUNTIME_SUBDIRECTORY: subpathSetting('path of their folder under RUNTIME_ROOT', ''),
-  RUNTIME_APPDIRECTORY: subpathSetting('folder of the rule files under that', 'config'),
+  RUNTIME_SUBDIRECTORY: subpathSetting(
+    'path under RUNTIME_ROOT of the folder that contains RUNTIME_APPDIRECTORY',
+    '',
+  ),
+  RUNTIME_APPDIRECTORY: subpathSetting(
+    'folder of the rule files, under RUNTIME_SUBDIRECTORY',
+    'config',
+  ),
   RUNTIME_IGNOREDOTFILES: flagSetting(
-    'whether files and folders that start with . are ignored; those with .. always are',
+    'whether files and folders whose names start with . are ignored; names that start with .. are always ignored',
     false,
   ),
   RUNTIME_WATCH_ROOT: flagSetting(
-    'whether rules are reloaded only when RUNTIME_ROOT, if it is a symbolic link, is swapped',
+    'whether rules are reloaded only when RUNTIME_ROOT is replaced, if it is a symbolic link',
     true,
   ),
   MERGE_DOMAIN_CONFIG: flagSetting('whether several files may define the same domain', false),
   FORCE_START_WITHOUT_INITIAL_CONFIG: flagSetting(
-    'whether to start although the first set of rules has a fault',
+    'whether to start even if the first set of rules is invalid',
     false,
   ),
   HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: flagSetting(
     'whether health and readiness fail while no domain has rules',
     false,
   ),
-  REQUIRED_DOMAIN: stringSetting('domain without which a set of rules is rejected', ''),
+  REQUIRED_DOMAIN: stringSetting(
+    'domain that every set of rules must contain; other sets are rejected',
+    '',
+  ),
   RULES_COPY: stringSetting(
-    'file that keeps the last good rules, which a restart uses if the rule files have a fault',
+    'file that stores the last valid rules; after a restart they are used if the rule files are invalid',
     '',
   ),
 } as const
@@ -51,30 +67,25 @@ export const limitSettings = {
     'redis',
     'counters are stored only in Redis, not in memcache',
   ),
-  SHADOW_MODE: flagSetting('whether every call is admitted, and only counted', false),
+  SHADOW_MODE: flagSetting('whether calls are only counted, and always admitted', false),
   QUOTA_MODE: flagSetting(
     'whether every rule is a quota: a call is denied only if all its quotas are exhausted',
     false,
   ),
   STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: flagSetting(
-    'whether the hits of a denied call are not counted, in rules without deny_consumes',
+    'whether the hits of denied calls are not counted, in rules that do not set deny_consumes',
     false,
   ),
   LOCAL_CACHE_SIZE_IN_BYTES: integerSetting(
-    'memory of the deny cache, which decides without Redis; 0 = none',
+    'memory of the deny cache, which denies calls without Redis; 0 = no deny cache',
     { min: 0, max: 999_999_999, fallback: 0 },
   ),
-  EXPIRATION_JITTER_MAX_SECONDS: integerSetting(`${NO_EFFECT}: counters expire without jitter`, {
-    min: 0,
-    max: 999_999_999,
-    fallback: 300,
-  }),
   LIMIT_REPLICAS: integerSetting(
     'number of processes that share each limit while Redis is slow or unavailable',
     { min: 1, max: 10_000, fallback: 1 },
   ),
   LIMIT_DEADLINE_MS: integerSetting(
-    'milliseconds after which a call is decided without Redis; below the timeout of the proxy',
+    'milliseconds after which a call is decided without Redis; must be less than the timeout of the proxy',
     { min: 1, max: 60_000, fallback: 15 },
   ),
 } as const
@@ -82,30 +93,33 @@ export const limitSettings = {
 /** Headers and metadata of responses. */
 export const responseSettings = {
   LIMIT_RESPONSE_HEADERS_ENABLED: flagSetting(
-    'whether responses have the limit, the remaining hits and the reset as headers',
+    'whether responses have headers for the limit, the remaining hits and the time of the reset',
     false,
   ),
   LIMIT_LIMIT_HEADER: headerSetting('header of the limit', 'RateLimit-Limit'),
   LIMIT_REMAINING_HEADER: headerSetting('header of the remaining hits', 'RateLimit-Remaining'),
-  LIMIT_RESET_HEADER: headerSetting('header of the seconds to the reset', 'RateLimit-Reset'),
+  LIMIT_RESET_HEADER: headerSetting('header of the seconds until the reset', 'RateLimit-Reset'),
   RESPONSE_DYNAMIC_METADATA: flagSetting(
-    'whether responses have the request and its rules’ metadata as dynamic metadata',
+    'whether responses return the request and the metadata of its rules as dynamic metadata',
     false,
   ),
   LIMIT_METADATA: flagSetting(
-    'whether responses have the dynamic metadata rls and rule, which the edge needs',
+    'whether responses contain the dynamic metadata rls and rule, which the edge (Envoy) needs',
     true,
   ),
 } as const
 
 /** Exports of statistics, in addition to /metrics on the admin port. */
 export const statisticsSettings = {
-  NEAR_LIMIT_RATIO: numberSetting('share of a limit above which hits count as near it', {
+  NEAR_LIMIT_RATIO: numberSetting('share of a limit above which hits count as near the limit', {
     min: 0,
     max: 1,
     fallback: 0.8,
   }),
-  DISABLE_STATS: flagSetting('whether to send no statistics; /metrics and /stats remain', false),
+  DISABLE_STATS: flagSetting(
+    'whether to send no statistics to statsd; /metrics and /stats are still served',
+    false,
+  ),
   USE_STATSD: flagSetting('whether statistics are sent to statsd', true),
   STATSD_HOST: stringSetting('host of statsd', 'localhost'),
   STATSD_PORT: portSetting('port of statsd', 8125),
@@ -115,114 +129,55 @@ export const statisticsSettings = {
     max: '1h',
     fallback: '10s',
   }),
-  EXTRA_TAGS: tagsSetting('tags appended to each statsd name, as .__tag=value'),
+  EXTRA_TAGS: tagsSetting('tags that are appended to each statsd name, in the form .__tag=value'),
   USE_PROMETHEUS: flagSetting(
     'whether /metrics is also served at PROMETHEUS_ADDR and PROMETHEUS_PATH',
     false,
   ),
-  PROMETHEUS_ADDR: addressSetting('address of that page', ':9090'),
-  PROMETHEUS_PATH: urlPathSetting('path of that page', '/metrics'),
+  PROMETHEUS_ADDR: addressSetting('address for USE_PROMETHEUS', ':9090'),
+  PROMETHEUS_PATH: urlPathSetting('path for USE_PROMETHEUS', '/metrics'),
 } as const
 
-/** The settings of the log. */
-export const logSettings = {
-  LOG_LEVEL: rateLimitLogLevelSetting,
-  LOG_FORMAT: choiceSetting(`${NO_EFFECT}: the log is JSON lines`, ['text', 'json'], 'json'),
-} as const
+const levelAliases: Readonly<Record<string, string>> = { warning: 'warn', panic: 'fatal' }
 
-/** The tracing settings of envoyproxy/ratelimit; Curtail uses only the standard OTEL_* names. */
-export const tracingSettings = {
-  TRACING_ENABLED: flagSetting(`${NO_EFFECT}: OTEL_EXPORTER_OTLP_ENDPOINT enables tracing`, false),
-  TRACING_SERVICE_NAME: stringSetting(`${NO_EFFECT}: see OTEL_SERVICE_NAME`, 'RateLimit'),
-  TRACING_SERVICE_NAMESPACE: unusedString(`${NO_EFFECT}: see OTEL_RESOURCE_ATTRIBUTES`),
-  TRACING_SERVICE_INSTANCE_ID: unusedString(`${NO_EFFECT}: see OTEL_RESOURCE_ATTRIBUTES`),
-  TRACING_EXPORTER_PROTOCOL: choiceSetting(
-    `${NO_EFFECT}: see OTEL_EXPORTER_OTLP_PROTOCOL`,
-    ['http', 'grpc', 'gRPC'],
-    'http',
-  ),
-  TRACING_SAMPLING_RATE: numberSetting(`${NO_EFFECT}: the caller’s traceparent decides`, {
-    min: 0,
-    max: 1,
-    fallback: 1,
-  }),
-} as const
+/** LOG_LEVEL: Curtail's levels and the aliases of envoyproxy/ratelimit. */
+export const rateLimitLogLevelSetting = withDefault({
+  about: 'minimum level of the JSON lines on stdout',
+  allowed: `one of ${[...logLevels, ...Object.keys(levelAliases)].join(', ')}, in any case`,
+  fallback: 'info',
+  schema: z
+    .string()
+    .transform((level) => levelAliases[level.toLowerCase()] ?? level.toLowerCase())
+    .pipe(z.enum(logLevels)),
+})
 
 /** The values of `ruleFileSettings`. */
 export type RuleFileConfig = ConfigOf<typeof ruleFileSettings>
 
 /** A setting of envoyproxy/ratelimit with one supported value; other values abort startup. */
 function onlySetting<T extends string>(about: string, only: T, reason: string): Setting<T> {
-  return {
-    about,
-    allowed: `${only}, since ${reason}`,
-    fallback: only,
-    schema: z
-      .literal(only)
-      .optional()
-      .transform((value) => value ?? only),
-  }
-}
-
-function choiceSetting<T extends string>(
-  about: string,
-  choices: readonly [T, ...T[]],
-  fallback: NoInfer<T>,
-): Setting<T> {
-  return {
-    about,
-    allowed: `one of ${choices.join(', ')}`,
-    fallback,
-    schema: z
-      .enum(choices)
-      .optional()
-      .transform((value) => value ?? fallback),
-  }
-}
-
-function unusedString(about: string): Setting<string | undefined> {
-  return { about, allowed: 'a string', fallback: 'unset', schema: z.string().optional() }
+  const schema = z.literal(only)
+  return withDefault({ about, allowed: `${only}, since ${reason}`, fallback: only, schema })
 }
 
 /** A relative path that stays below the path it is joined to. */
 function subpathSetting(about: string, fallback: string): Setting<string> {
-  return {
-    about,
-    allowed: 'a path without ..',
-    fallback: fallback === '' ? 'none' : fallback,
-    schema: z
-      .string()
-      .refine((path) => !path.split('/').includes('..'))
-      .transform((path) => path.replace(/^\/+|\/+$/g, ''))
-      .optional()
-      .transform((path) => path ?? fallback),
-  }
+  const shown = fallback === '' ? 'none' : fallback
+  const schema = z
+    .string()
+    .refine((path) => !path.split('/').includes('..'))
+    .transform((path) => path.replace(/^\/+|\/+$/g, ''))
+  return withDefault({ about, allowed: 'a path without ..', fallback, shown, schema })
 }
 
 function headerSetting(about: string, fallback: string): Setting<string> {
-  return {
-    about,
-    allowed: 'the name of a header',
-    fallback,
-    schema: z
-      .string()
-      .regex(HEADER_NAME)
-      .optional()
-      .transform((name) => name ?? fallback),
-  }
+  const schema = z.string().regex(HEADER_NAME)
+  return withDefault({ about, allowed: 'the name of a header', fallback, schema })
 }
 
 function urlPathSetting(about: string, fallback: string): Setting<string> {
-  return {
-    about,
-    allowed: 'a path that starts with /',
-    fallback,
-    schema: z
-      .string()
-      .regex(/^\/[\x21-\x7e]{0,200}$/)
-      .optional()
-      .transform((path) => path ?? fallback),
-  }
+  const schema = z.string().regex(/^\/[\x21-\x7e]{0,200}$/)
+  return withDefault({ about, allowed: 'a path that starts with /', fallback, schema })
 }
 
 /** `host:port` in Go's form; an absent host means all addresses. */

@@ -3,7 +3,13 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { ConfigError, type ConfigOf, type Setting, dependentSettings } from '../../config/config.ts'
+import {
+  ConfigError,
+  type ConfigOf,
+  type Setting,
+  dependentSettings,
+  withDefault,
+} from '../../config/config.ts'
 import { integerSetting } from '../../config/settings.ts'
 
 const HOSTS_MAX = 64
@@ -44,30 +50,23 @@ export const cassandraSettings = {
     fallback: 'required',
     schema: z.string().regex(dcName),
   },
-  CASSANDRA_KEYSPACE: {
+  CASSANDRA_KEYSPACE: withDefault({
     about: 'keyspace of the tables',
     allowed: 'a lower-case letter and up to 47 more, digits or _',
     fallback: 'curtail',
-    schema: z
-      .string()
-      .regex(/^[a-z][a-z0-9_]{0,47}$/)
-      .optional()
-      .transform((name) => name ?? 'curtail'),
-  },
+    schema: z.string().regex(/^[a-z][a-z0-9_]{0,47}$/),
+  }),
   CASSANDRA_USERNAME: optionalString('user name'),
   CASSANDRA_PASSWORD: optionalString('password of CASSANDRA_USERNAME', { secret: true }),
   CASSANDRA_TLS_CA: optionalString('PEM file of the CA of Cassandra’s certificates; enables TLS'),
   CASSANDRA_TLS_CERT: optionalString('PEM file of the client certificate for Cassandra'),
   CASSANDRA_TLS_KEY: optionalString('PEM file of the key of CASSANDRA_TLS_CERT'),
-  CASSANDRA_SERIAL: {
+  CASSANDRA_SERIAL: withDefault({
     about: 'whether claims are settled in the local data center or across all data centers',
     allowed: 'local or global',
     fallback: 'local',
-    schema: z
-      .enum(['local', 'global'])
-      .optional()
-      .transform((value) => value ?? 'local'),
-  },
+    schema: z.enum(['local', 'global']),
+  }),
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
 
 const REPLICAS_MAX = 9

@@ -2,54 +2,18 @@
 -- limits/decide-together.ts. Reads every counter at the start and writes the changed ones at the
 -- end, so that the calls of a batch share both.
 -- ARGV: the time in microseconds, or '' for the server's clock; the number of limits; per limit
--- algorithm, requests, window, burst, units per hit, units per microsecond, deny_consumes, veto;
--- then per call the number of counts, and per count its limit and its cost. KEYS: one per count.
+-- veto, algorithm, requests, window, burst, deny_consumes, the number of the algorithm's
+-- own numbers, and these; then per call the number of counts, and per count its limit and its cost.
+-- KEYS: one per count.
 -- Reply: per count remaining, reset, over, wait (0 = admitted, -1 = never), and last the time;
 -- a duration beyond COUNT_MAX, 142 years, is returned and stored as COUNT_MAX.
+-- Each algorithm has `decide(state, cost, now, limit)`. Its state is two or three whole numbers, or
+-- what its own `read(value, key)` returns, never nil, and its own `write(state, ttl)` stores.
 local argv, keys = ARGV, KEYS
 local now = tonumber(argv[1])
 if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
-end
-
-local limits, at = {}, 3
-for number = 1, tonumber(argv[2]) do
-  local name = argv[at]
-  limits[number] = {
-    decide = algorithms[name],
-    is_log = name == 'sliding_window_log',
-    requests = tonumber(argv[at + 1]),
-    window = tonumber(argv[at + 2]),
-    burst = tonumber(argv[at + 3]),
-    hit_units = tonumber(argv[at + 4]),
-    drain_units = tonumber(argv[at + 5]),
-    deny_consumes = argv[at + 6] == '1',
-    veto = argv[at + 7],
-  }
-  at = at + 8
-end
-
--- MGET returns nil for values that are not strings; a log's list is read on demand.
-local KEYS_PER_CALL = 1000
-local values = {}
-for from = 1, #keys, KEYS_PER_CALL do
-  local some = redis.call('MGET', unpack(keys, from, math.min(#keys, from + KEYS_PER_CALL - 1)))
-  for i = 1, #some do
-    values[from + i - 1] = some[i]
-  end
-end
-
-local function read_log(key)
-  local size = redis.pcall('LLEN', key)
-  local log = { key = key, stored = size, first = 0, last = size, added = 0, newest = 0 }
-  if type(size) == 'number' then
-    if size == 0 then return log end
-    log.newest = tonumber(redis.call('LINDEX', key, -1))
-    if log.newest then return log end
-  end
-  log.stored, log.last, log.newest = 1, 0, 0 -- not a log: counts as absent and is overwritten
-  return log
 end
 
 local function read_numbers(value)
@@ -59,12 +23,42 @@ local function read_numbers(value)
   return { tonumber(first), tonumber(second), tonumber(third) }
 end
 
+local limits, at = {}, 3
+for number = 1, tonumber(argv[2]) do
+  local algorithm, numbers = load(argv[at + 1]), tonumber(argv[at + 6])
+  local limit = {
+    decide = algorithm.decide,
+    read = algorithm.read or read_numbers,
+    write = algorithm.write,
+    veto = argv[at],
+    requests = tonumber(argv[at + 2]),
+    window = tonumber(argv[at + 3]),
+    burst = tonumber(argv[at + 4]),
+    deny_consumes = argv[at + 5] == '1',
+    unpack(argv, at + 7, at + 6 + numbers),
+  }
+  for i = 1, numbers do
+    limit[i] = tonumber(limit[i])
+  end
+  limits[number], at = limit, at + 7 + numbers
+end
+
+-- MGET returns nil for values that are not strings; an algorithm's own `read` reads them on demand.
+local KEYS_PER_CALL = 1000
+local values = {}
+for from = 1, #keys, KEYS_PER_CALL do
+  local some = redis.call('MGET', unpack(keys, from, math.min(#keys, from + KEYS_PER_CALL - 1)))
+  for i = 1, #some do
+    values[from + i - 1] = some[i]
+  end
+end
+
 -- The state of each counter; false means none.
 local states = {}
 local function state_of(place, key, limit)
   local state = states[key]
   if state == nil then
-    if limit.is_log then state = read_log(key) else state = read_numbers(values[place]) or false end
+    state = limit.read(values[place], key) or false
     states[key] = state
   end
   return state or nil
@@ -82,7 +76,7 @@ local function decide(count, from, place, call_is_denied)
     local admitted, remaining, over, reset, retry, changed, expires =
       limit.decide(draft[key] or state_of(place + i, key, limit), cost, now, limit)
     if changed then
-      changed.expires, changed.is_log = expires, limit.is_log
+      changed.expires, changed.write = expires, limit.write
       draft[key] = changed
     end
     local decision = call_is_denied and decisions[i] or { over, admitted and 0 or retry }
@@ -104,7 +98,7 @@ while at <= #argv do
   if is_denied then draft = decide(count, at, place, true) end
   for key, state in pairs(draft) do
     dirty[key] = state
-    states[key] = (state.is_log or state.expires > 0) and state
+    states[key] = (state.write or state.expires > 0) and state
   end
   for i = 1, count do
     local decision = decisions[i]
@@ -117,30 +111,12 @@ while at <= #argv do
   at, place = at + 1 + 2 * count, place + count
 end
 
-local function write_log(log, ttl)
-  if log.last == log.first then
-    if log.stored > 0 then redis.call('DEL', log.key) end
-  elseif log.first > 0 or log.last < log.stored then
-    redis.call('LTRIM', log.key, log.first, log.last - 1)
-  end
-  local hit, to_write = string.format('%.0f', log.newest), log.added
-  while to_write > 0 do
-    local hits = {}
-    for i = 1, math.min(to_write, KEYS_PER_CALL) do
-      hits[i] = hit
-    end
-    redis.call('RPUSH', log.key, unpack(hits))
-    to_write = to_write - #hits
-  end
-  redis.call('PEXPIRE', log.key, ttl)
-end
-
 for key, state in pairs(dirty) do
   local ttl = string.format('%.0f', math.ceil(math.min(COUNT_MAX, state.expires) / 1000))
   if state.expires <= 0 then
     redis.call('DEL', key)
-  elseif state.is_log then
-    write_log(state, ttl)
+  elseif state.write then
+    state.write(state, ttl)
   else
     local shape = state[3] and '%.0f %.0f %.0f' or '%.0f %.0f'
     redis.call('SET', key, string.format(shape, state[1], state[2], state[3]), 'PX', ttl)

@@ -18,11 +18,11 @@ const count: CounterHits = {
 describe('encodeCalls()', () => {
   test('lists each limit once and formats numbers without exponents', () => {
     const other = { ...count, key: 'b', algorithm: tokenBucket, cost: -(2 ** 32 - 1) }
-    const numbers = ['2', '1000000000000000', '4', '500000000000000', '1', '1']
+    const numbers = ['2', '1000000000000000', '4', '1']
     expect(encodeCalls([[count, other], [count]], { keyPrefix: 'p:' })).toEqual([
       ...['3', 'p:a', 'p:b', 'p:a', '', '2'],
-      ...['fixed_window', ...numbers, 'alone'],
-      ...['token_bucket', ...numbers, 'alone'],
+      ...['alone', 'fixed_window', ...numbers, '0'],
+      ...['alone', 'token_bucket', ...numbers, '2', '500000000000000', '1'],
       ...['2', '1', '1', '2', '-4294967295', '1', '1', '1'],
     ])
   })

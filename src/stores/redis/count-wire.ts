@@ -2,7 +2,6 @@
 // which is fully validated.
 import type { Decision, Limit } from '../../limits/algorithm.ts'
 import type { CounterHits } from '../../limits/counter-store.ts'
-import { bucketUnitsOf } from '../../limits/token-bucket.ts'
 
 /** The counts of one call: hits, each for one counter. */
 export type Call = readonly CounterHits[]
@@ -48,18 +47,18 @@ function numberOf(count: CounterHits, limited: CounterHits[]): number {
   return limited.push(count)
 }
 
-const numbersOfLimit = new WeakMap<Limit, readonly string[]>()
+const argumentsOfLimit = new WeakMap<Limit, readonly string[]>()
 
 function limitArguments({ algorithm, limit, veto }: CounterHits): readonly string[] {
-  let numbers = numbersOfLimit.get(limit)
-  if (numbers === undefined) {
+  let known = argumentsOfLimit.get(limit)
+  if (known?.[0] !== algorithm.name) {
     const { requests, windowUs, burst, denyConsumes } = limit
-    const { hitUnits, drainUnits } = bucketUnitsOf(limit)
-    const fields = [requests, windowUs, burst, hitUnits, drainUnits, denyConsumes ? 1 : 0]
-    numbers = fields.map(String)
-    numbersOfLimit.set(limit, numbers)
+    const own = algorithm.scriptNumbers(limit)
+    const numbers = [requests, windowUs, burst, denyConsumes ? 1 : 0, own.length, ...own]
+    known = [algorithm.name, ...numbers.map(String)]
+    argumentsOfLimit.set(limit, known)
   }
-  return [algorithm.name, ...numbers, veto]
+  return [veto, ...known]
 }
 
 /** The decisions of each call. Throws an Error if the reply is invalid. */

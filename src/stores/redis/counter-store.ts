@@ -3,9 +3,9 @@
 // limits per Redis: it is then split into concurrent groups, and the hits that other groups have
 // counted for a denied call are refunded.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
+import { defaultAlgorithm } from '../../limits/algorithms.ts'
 import { type CounterHits, type CounterStore, subsetOf } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
-import { fixedWindow } from '../../limits/fixed-window.ts'
 import { within } from '../../resilience/deadline.ts'
 import { StoreError } from '../../resilience/store-error.ts'
 import { createBatches } from './batches.ts'
@@ -38,7 +38,7 @@ export interface RedisCounterStoreOptions {
 /** The probe counts hits: a Redis that is out of memory responds to PING but rejects writes. */
 const probes: readonly CounterHits[] = [true, false].map((isPerSecond) => ({
   key: 'probe',
-  algorithm: fixedWindow,
+  algorithm: defaultAlgorithm,
   limit: { requests: COUNT_MAX, windowUs: 1_000_000, burst: COUNT_MAX, denyConsumes: true },
   cost: 1,
   veto: 'never',

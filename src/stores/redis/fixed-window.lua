@@ -1,5 +1,5 @@
 -- Same decisions as limits/fixed-window.ts. State: {start of the window, hits in it}.
-local function fixed_window(state, cost, now, limit)
+local function decide(state, cost, now, limit)
   local requests, consumes = limit.requests, limit.deny_consumes
   local start, count = now - now % limit.window, 0
   local clamped = state and state[1] > now + limit.window
@@ -24,3 +24,4 @@ local function fixed_window(state, cost, now, limit)
   end
   return admitted, math.max(0, requests - stored), over, reset, retry, changed, reset
 end
+return { decide = decide }

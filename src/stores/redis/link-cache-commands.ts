@@ -1,13 +1,13 @@
 // Sends the link cache's commands. The reads of one event-loop turn share a command, and so do the
 // deletions. Every command has a deadline; a circuit breaker stops them while Redis is down.
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { createCircuitBreaker } from '../../resilience/circuit-breaker.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { type FailedOutcome, StoreError } from '../../resilience/store-error.ts'
 import type { RedisConnection } from './connection.ts'
 import { keyOf } from './link-cache-entry.ts'
 import type { LinkCacheCommands } from './link-cache.ts'
+import { readLua } from './read-lua.ts'
 
 /** The deadline of a command; its result is discarded after that. */
 export const COMMAND_MS_MAX = 50
@@ -34,7 +34,7 @@ export interface LinkCacheCommandsOptions {
   readonly commandMsMax?: number | undefined
 }
 
-const fillScript = readFileSync(new URL('link-cache-fill.lua', import.meta.url), 'utf8')
+const fillScript = readLua('link-cache-fill')
 const fillScriptSha = createHash('sha1').update(fillScript).digest('hex')
 
 /** Creates the commands of one connection. */

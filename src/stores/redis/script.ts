@@ -1,25 +1,35 @@
 // The Lua script that counts hits, concatenated at startup from the .lua files in this folder: one
-// per algorithm, then the main body.
+// per algorithm, which returns its functions, then the main body.
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { COUNT_MAX } from '../../limits/algorithm.ts'
 import { algorithms } from '../../limits/algorithms.ts'
+import { readLua } from './read-lua.ts'
 
-const read = (name: string) => readFileSync(new URL(`${name}.lua`, import.meta.url), 'utf8')
-
-const names = algorithms.map(({ name }) => name)
-
-const constants = [
+const header = [
   `local COUNT_MAX, NEVER = ${COUNT_MAX}, -1`,
   'local math, string, tonumber, unpack, redis = math, string, tonumber, unpack, redis',
 ].join('\n')
 
+/** Evaluates a file only if a limit of the call uses its algorithm. */
+const loader = `local algorithms, loaded = {}, {}
+local function load(name)
+  local algorithm = loaded[name]
+  if not algorithm then
+    algorithm = algorithms[name]()
+    loaded[name] = algorithm
+  end
+  return algorithm
+end`
+
 /** The whole script. */
 export const countScript: string = [
-  constants,
-  ...names.map((name) => read(name.replaceAll('_', '-'))),
-  `local algorithms = { ${names.map((name) => `${name} = ${name}`).join(', ')} }`,
-  read('count-calls'),
+  header,
+  loader,
+  ...algorithms.map(({ name }) => {
+    const functions = readLua(name.replaceAll('_', '-'))
+    return `algorithms.${name} = function()\n${functions}end`
+  }),
+  readLua('count-calls'),
 ].join('\n')
 
 /** The script's SHA-1, for EVALSHA. */

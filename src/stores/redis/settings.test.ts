@@ -1,6 +1,6 @@
 // Redis's settings: the names of the reference limiter, and one line per problem.
 import { expect, test } from '@jest/globals'
-import { ConfigError, parseConfig, renderSettings } from '../../config/config.ts'
+import { ConfigError, parseConfig } from '../../config/config.ts'
 import { planRedis, redisSettings } from './settings.ts'
 
 const plan = (env: Record<string, string>) => planRedis(parseConfig(redisSettings, env))
@@ -80,12 +80,4 @@ test('every problem has one line without secrets', () => {
     'REDIS_AUTH is set, and REDIS_URL also contains a password: remove one',
     `REDIS_PERSECOND_URL must be ${nodes}: current value is hidden`,
   ])
-})
-
-test('settings without effect are described as such', () => {
-  const rendered = renderSettings(redisSettings)
-  expect(rendered).toMatch(/REDIS_POOL_SIZE +has no effect: one connection carries all calls/)
-  expect(rendered).toMatch(
-    /REDIS_STARTUP_MAX_INTERVAL +has no effect: startup never waits for Redis/,
-  )
 })

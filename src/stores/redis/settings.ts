@@ -4,16 +4,12 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { ConfigError, type ConfigOf, type Setting } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
-import { flagSetting } from '../../config/flag-setting.ts'
-import { integerSetting, stringSetting } from '../../config/settings.ts'
+import { flagSetting, stringSetting } from '../../config/settings.ts'
 import type { RedisAuth, RedisConnectionOptions, RedisTls } from './connection.ts'
 import { optionalString, keywordSetting } from './setting-kinds.ts'
 import { parseTarget, redisTypes, socketTypes, targetForm } from './target.ts'
 
 const TIMEOUT = { min: '10ms', max: '1m', fallback: '1s' }
-
-const NO_EFFECT = 'has no effect: one connection carries all calls'
-const NO_WAIT = 'has no effect: startup never waits for Redis'
 
 /** Settings of one Redis; their names start with `REDIS_` or `REDIS_PERSECOND_`. */
 function poolSettings(of: string) {
@@ -28,7 +24,7 @@ function poolSettings(of: string) {
       true,
     ),
     auth: optionalString(`password of ${of}, or user:password`, true),
-    sentinelAuth: optionalString(`password of its sentinels, or user:password`, true),
+    sentinelAuth: optionalString(`password of its Redis Sentinels, or user:password`, true),
     tls: flagSetting(`whether ${of} uses TLS`, false),
     timeout: durationSetting(`timeout of connecting to ${of} and of each call`, TIMEOUT),
   }
@@ -36,19 +32,6 @@ function poolSettings(of: string) {
 
 const main = poolSettings('Redis')
 const perSecond = poolSettings('the Redis for limits per second')
-
-const ignored = {
-  poolSize: integerSetting(NO_EFFECT, { min: 1, max: 999_999, fallback: 10 }),
-  window: stringSetting('has no effect: the calls of one event-loop turn share a script', '0'),
-  limit: integerSetting(NO_EFFECT, { min: 0, max: 999_999, fallback: 0 }),
-  parallelism: integerSetting('has no effect: the slots of a call are called in parallel', {
-    min: 0,
-    max: 999_999,
-    fallback: 1,
-  }),
-  onEmpty: stringSetting(NO_EFFECT, 'WAIT'),
-  startup: (fallback: string) => stringSetting(NO_WAIT, fallback),
-}
 
 /** Settings of the counters' Redis. */
 export const redisSettings = {
@@ -60,15 +43,18 @@ export const redisSettings = {
   REDIS_TLS: main.tls,
   REDIS_TIMEOUT: main.timeout,
   REDIS_TLS_CACERT: optionalString(
-    'file of the CA certificates that verify Redis, for every Redis',
+    'file of the CA certificates that verify the certificates of all Redis servers',
   ),
-  REDIS_TLS_CLIENT_CERT: optionalString('file of the client certificate for every Redis'),
+  REDIS_TLS_CLIENT_CERT: optionalString('file of the client certificate for all Redis servers'),
   REDIS_TLS_CLIENT_KEY: optionalString('file of the key of REDIS_TLS_CLIENT_CERT'),
   REDIS_TLS_SKIP_HOSTNAME_VERIFICATION: flagSetting(
-    'whether the host name in the certificate of Redis is not verified',
+    'whether to accept a Redis certificate for another host name',
     false,
   ),
-  REDIS_PERSECOND: flagSetting('whether limits per second have a separate Redis', false),
+  REDIS_PERSECOND: flagSetting(
+    'whether the counters of limits per second are in a separate Redis',
+    false,
+  ),
   REDIS_PERSECOND_SOCKET_TYPE: perSecond.socketType,
   REDIS_PERSECOND_TYPE: perSecond.type,
   REDIS_PERSECOND_URL: perSecond.url,
@@ -81,19 +67,6 @@ export const redisSettings = {
     false,
   ),
   CACHE_KEY_PREFIX: stringSetting('prefix of each key in Redis', ''),
-  REDIS_POOL_SIZE: ignored.poolSize,
-  REDIS_PERSECOND_POOL_SIZE: ignored.poolSize,
-  REDIS_PIPELINE_WINDOW: ignored.window,
-  REDIS_PERSECOND_PIPELINE_WINDOW: ignored.window,
-  REDIS_PIPELINE_LIMIT: ignored.limit,
-  REDIS_PERSECOND_PIPELINE_LIMIT: ignored.limit,
-  REDIS_CLUSTER_PIPELINE_PARALLELISM: ignored.parallelism,
-  REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM: ignored.parallelism,
-  REDIS_POOL_ON_EMPTY_BEHAVIOR: ignored.onEmpty,
-  REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR: ignored.onEmpty,
-  REDIS_STARTUP_INITIAL_INTERVAL: ignored.startup('1s'),
-  REDIS_STARTUP_MAX_INTERVAL: ignored.startup('30s'),
-  REDIS_STARTUP_MAX_ELAPSED_TIME: ignored.startup('0'),
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
 
 /** Values of `redisSettings`. */

@@ -1,6 +1,6 @@
 -- Same decisions as limits/sliding-window-counter.ts. State: {start of the window, hits in it, hits
 -- in the previous window}.
-local function sliding_window_counter(state, cost, now, limit)
+local function decide(state, cost, now, limit)
   local requests, window = limit.requests, limit.window
   local start, current, previous = now - now % window, 0, 0
   local clamped = state and state[1] > now + window
@@ -53,3 +53,4 @@ local function sliding_window_counter(state, cost, now, limit)
   local expires = start + 2 * window - now
   return admitted, remaining, admitted and 0 or cost, reset, retry, changed, expires
 end
+return { decide = decide }

@@ -1,7 +1,38 @@
 -- Same decisions as limits/sliding-window-log.ts. State: the hits of Redis's list from `first` to
--- before `last`, then `added` hits at the time `newest`; writes nothing. The list is in order, so
--- expired hits are found by binary search.
-local function sliding_window_log(state, cost, now, limit)
+-- before `last`, then `added` hits at the time `newest`. The list is in order, so expired hits are
+-- found by binary search; `decide` writes nothing.
+local function read(_, key)
+  local size = redis.pcall('LLEN', key)
+  local log = { key = key, stored = size, first = 0, last = size, added = 0, newest = 0 }
+  if type(size) == 'number' then
+    if size == 0 then return log end
+    log.newest = tonumber(redis.call('LINDEX', key, -1))
+    if log.newest then return log end
+  end
+  log.stored, log.last, log.newest = 1, 0, 0 -- not a log: counts as absent and is overwritten
+  return log
+end
+
+local HITS_PER_CALL = 1000
+local function write(log, ttl)
+  if log.last == log.first then
+    if log.stored > 0 then redis.call('DEL', log.key) end
+  elseif log.first > 0 or log.last < log.stored then
+    redis.call('LTRIM', log.key, log.first, log.last - 1)
+  end
+  local hit, to_write = string.format('%.0f', log.newest), log.added
+  while to_write > 0 do
+    local hits = {}
+    for i = 1, math.min(to_write, HITS_PER_CALL) do
+      hits[i] = hit
+    end
+    redis.call('RPUSH', log.key, unpack(hits))
+    to_write = to_write - #hits
+  end
+  redis.call('PEXPIRE', log.key, ttl)
+end
+
+local function decide(state, cost, now, limit)
   local requests, window, key = limit.requests, limit.window, state.key
   local first, last, added, newest = state.first, state.last, state.added, state.newest
   local function hit_at(place)
@@ -55,3 +86,4 @@ local function sliding_window_log(state, cost, now, limit)
   end
   return admitted, math.max(0, requests - after), admitted and 0 or cost, reset, retry, changed, reset
 end
+return { decide = decide, read = read, write = write }

@@ -1,13 +1,14 @@
 -- Same decisions as limits/token-bucket.ts. State: {time of the write, level of the bucket at that
--- time, units of the level per hit}. `burst` defaults to the limit's, and `single_hits` to `burst`.
-local function token_bucket(state, cost, now, limit, burst, single_hits)
+-- time, units of the level per hit}. Numbers: units per hit and per microsecond. `burst` defaults to
+-- the limit's, and `single_hits` to `burst`.
+local function decide(state, cost, now, limit, burst, single_hits)
   burst = burst or limit.burst
   single_hits = single_hits or burst
   if limit.requests == 0 then
     local admitted = cost < 0
     return admitted, 0, admitted and 0 or cost, 0, admitted and 0 or NEVER, nil, 0
   end
-  local hit_units, drain_units = limit.hit_units, limit.drain_units
+  local hit_units, drain_units = limit[1], limit[2]
   local at, level = now, 0
   local clamped = state and state[1] > now + limit.window
   if state then
@@ -36,3 +37,4 @@ local function token_bucket(state, cost, now, limit, burst, single_hits)
   local remaining = math.max(0, math.floor((single_hits * hit_units - after) / hit_units))
   return admitted, remaining, admitted and 0 or cost, reset, retry, changed, reset
 end
+return { decide = decide }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { APPLY, type KubeApi } from '../../../src/kube/api.ts'
 import { readPodProblem } from '../../../src/kube/code-pool/pod-problem.ts'
-import { microTime } from '../../../src/kube/conditions.ts'
+import { formatMicroTime } from '../../../src/kube/conditions.ts'
 import { createElection } from '../../../src/kube/lease.ts'
 import { systemScheduler } from '../../../src/kube/scheduler.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
@@ -254,7 +254,7 @@ describe('the controller with only its own permissions', () => {
         path: PATHS.events,
         body: {
           ...{ apiVersion: 'events.k8s.io/v1', kind: 'Event', metadata: { name } },
-          ...{ eventTime: microTime(Date.now()), type: 'Warning', reason: 'FailedMount', note },
+          ...{ eventTime: formatMicroTime(Date.now()), type: 'Warning', reason: 'FailedMount', note },
           ...{ action: 'Mount', reportingController: 'kubelet', reportingInstance: 'n1' },
           regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'n', name: 'slow-x', uid },
         },
@@ -280,7 +280,7 @@ describe('the controller with only its own permissions', () => {
       wallMs: Date.now,
       metrics,
       log: quietLog,
-      times: { leaseMs: 15_000, renewMs: 10_000, retryMs: 100 },
+      times: { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 100 },
     })
     const stopping = new AbortController()
     expect(await election.acquire(stopping.signal)).toBe(true)

@@ -74,7 +74,7 @@ test('the controller writes nothing while nothing changes', async () => {
   const writes = world.writes()
   for (let i = 0; i < 20; i++) await world.levels.refresh()
   world.fake.expire() // the controller relists everything; nothing changed
-  await waitFor('the watches', () => world.fake.watches === 2)
+  await waitFor('the watches', () => world.fake.watches.size === 2)
   const reconciled = await reconciles()
   world.isStoreUnavailable = true
   await world.levels.refresh()

@@ -22,7 +22,7 @@ test('the controller reads and writes no pool before the store is connected', as
   world = await startPoolWorld(false)
   world.setRow('n/p', { minted: 5, owner: 'n/p', lowWater: 2000, target: 5000 })
   world.createPool('p')
-  await waitFor('the watches', () => world.fake.watches === 2)
+  await waitFor('the watches', () => world.fake.watches.size === 2)
   expect([world.reads, world.statusOf('p')]).toEqual([0, {}])
   world.connected.resolve(undefined)
   await waitForCondition('Ready', 'True LevelSufficient')

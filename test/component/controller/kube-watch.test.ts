@@ -84,7 +84,7 @@ describe('the watcher relists and reports the missed changes after', () => {
     create('a')
     create('b')
     const watcher = await startSyncedWatcher()
-    widgets.fake.silenceWatches()
+    widgets.fake.watches.silence()
     remove('a')
     change('b', 1)
     create('c')
@@ -120,7 +120,7 @@ describe('the watcher relists and reports the missed changes after', () => {
   test('the replacement of an object by another of the same name', async () => {
     create('a')
     const watcher = await startSyncedWatcher()
-    widgets.fake.silenceWatches()
+    widgets.fake.watches.silence()
     remove('a')
     create('a')
     widgets.fake.expire()
@@ -166,13 +166,13 @@ test('a watcher that stops during a list opens no watch', async () => {
   release()
   await withinDeadline('the watcher to stop', stopping)
   expect(widgets.fake.calls.some(({ query }) => query.has('watch'))).toBe(false)
-  expect(widgets.fake.watches).toBe(0)
+  expect(widgets.fake.watches.size).toBe(0)
 })
 
 test('the calls of a watcher share connections', async () => {
   const watcher = await startSyncedWatcher()
   for (let i = 0; i < 20; i++) {
-    await waitFor('the watch', () => widgets.fake.watches === 1)
+    await waitFor('the watch', () => widgets.fake.watches.size === 1)
     widgets.fake.expire()
     await waitFor('a list', async () => (await watcher.lists()) === i + 2)
   }

@@ -59,9 +59,7 @@ test(
     expect(await page.evaluate('window.kept')).toBe(true)
     expect(await targetOf(shortUrl)).toBe('https://example.com/?a=1&b=<2>')
     expect(await page.textContent('#target')).toBe('https://example.com/?a=1&b=<2>')
-    expect(await page.textContent('#until')).toMatch(
-      /^until \d+ [A-Z][a-z]+ 20\d\d at \d\d:\d\d UTC$/,
-    )
+    expect(await page.textContent('#expiry')).toMatch(/^\d+ [A-Z][a-z]+ 20\d\d at \d\d:\d\d UTC$/)
     expect(await page.textContent('#status')).toContain(shortUrl)
     expect(await focused(page)).toBe('result')
     expect(await page.inputValue('#long_url')).toBe('')

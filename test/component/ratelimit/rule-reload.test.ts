@@ -69,11 +69,11 @@ async function watchRules(options: Options = {}): Promise<Watched> {
   const { pollMs = 50, isPollOnly = false, beforeFirstPoll, ...others } = options
   const { mayStartWithoutRules = false, ...location } = others
   const files = ruleFilesOf({
-    root,
-    subdirectory: 'ratelimit',
-    appDirectory: 'config',
-    watchesRoot: false,
-    ignoresDotFiles: false,
+    RUNTIME_ROOT: root,
+    RUNTIME_SUBDIRECTORY: 'ratelimit',
+    RUNTIME_APPDIRECTORY: 'config',
+    RUNTIME_WATCH_ROOT: false,
+    RUNTIME_IGNOREDOTFILES: false,
     ...location,
   })
   const errors: unknown[] = []
@@ -93,8 +93,7 @@ async function watchRules(options: Options = {}): Promise<Watched> {
   })
   await beforeFirstPoll?.()
   const watch = watchFiles({
-    readState: () => files.readState(),
-    folders: () => (isPollOnly ? Promise.resolve([]) : files.folders()),
+    scan: async () => ({ ...(await files.scan()), ...(isPollOnly && { folders: [] }) }),
     onChange: async () => {
       await source.reload()
       reloads++
@@ -215,7 +214,7 @@ describe('an invalid set', () => {
 
   test('fails the start if the folder is missing or contains too many files', async () => {
     await expect(watchRules()).rejects.toThrow(/the folder cannot be read: ENOENT/)
-    await expect(watchRules({ watchesRoot: true })).rejects.toThrow(/cannot be read: ENOENT/)
+    await expect(watchRules({ RUNTIME_WATCH_ROOT: true })).rejects.toThrow(/cannot be read: ENOENT/)
     await mkdir(folder(), { recursive: true })
     for (let i = 0; i <= 1000; i++) await write(`${i}.yaml`, `d${i}`)
     await expect(watchRules()).rejects.toThrow(/more than 1000 files/)
@@ -247,7 +246,7 @@ describe('RUNTIME_WATCH_ROOT=true', () => {
     async (link) => {
       await version('v1', 'one')
       await swap(join(root, 'v1'))
-      const location = { root: `${root}/${link}`, watchesRoot: true }
+      const location = { RUNTIME_ROOT: `${root}/${link}`, RUNTIME_WATCH_ROOT: true }
       const { expectActive, source, history } = await watchRules(location)
       await expectActive('one')
       await swap(await version('v2', 'two'))
@@ -264,7 +263,7 @@ describe('RUNTIME_WATCH_ROOT=true', () => {
 
   test('the watch reloads after an edit if the root is not a symlink', async () => {
     await write('a.yaml', 'one')
-    const { expectActive } = await watchRules({ watchesRoot: true })
+    const { expectActive } = await watchRules({ RUNTIME_WATCH_ROOT: true })
     await write('a.yaml', 'two')
     await expectActive('two')
   })
@@ -278,7 +277,7 @@ test('dot files are rule files unless they are ignored, as in the reference', as
   cleanUps.unshift(() => new Promise((resolve) => socket.close(resolve)))
   await once(socket, 'listening')
   await (await watchRules()).expectActive('one', 'two')
-  await (await watchRules({ ignoresDotFiles: true })).expectActive('one')
+  await (await watchRules({ RUNTIME_IGNOREDOTFILES: true })).expectActive('one')
 })
 
 test('the watch reloads after a change between the initial load and the first poll', async () => {

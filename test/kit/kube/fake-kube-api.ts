@@ -3,13 +3,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
-  type FakeEvent,
   FakeKubeStore,
   type FakeObject,
   FakeApiError,
   hasFields,
   hasLabels,
 } from './fake-kube-store.ts'
+import { FakeKubeWatches } from './fake-kube-watches.ts'
 
 /** A received request. */
 export interface FakeCall {
@@ -29,15 +29,21 @@ export interface FakeFault {
   readonly retryAfterSeconds?: number
 }
 
-interface Watch {
-  readonly res: ServerResponse
-  readonly collection: string
-  readonly selector: string
-  isSilent: boolean
+interface Operation {
+  readonly method: string
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly contentType: string
+  readonly body: string
+}
+
+/** The objects of a list that were not in its pages so far. */
+interface ListRest {
+  readonly version: number
+  readonly objects: readonly FakeObject[]
 }
 
 const BOOKMARK_MS = 100
-const PAGE_MAX = 500
 
 /** A server and its objects. */
 export class FakeKubeApi {
@@ -53,31 +59,16 @@ export class FakeKubeApi {
   holdLists: Promise<void> | undefined
   /** The number of lists that have waited so far. */
   listsHeld = 0
-  /** How the next event is delivered to each watch. */
-  nextDelivery: 'complete' | 'truncated' | 'duplicate' = 'complete'
-  bookmarkMs = BOOKMARK_MS
+  /** Kinds, by their plural, whose CRD does not exist. */
+  readonly missingKinds = new Set<string>()
+  readonly watches = new FakeKubeWatches(this.store)
   port = 0
-  readonly #watches = new Set<Watch>()
+  readonly #rests = new Map<string, ListRest>()
   #server: Server | undefined
   #timer: NodeJS.Timeout | undefined
 
-  constructor() {
-    this.store.listen((event) => {
-      this.#send(event)
-    })
-  }
-
   get url(): string {
     return `http://127.0.0.1:${String(this.port)}`
-  }
-
-  get watches(): number {
-    return this.#watches.size
-  }
-
-  /** The number of open watches of a collection. */
-  watchesOf(collection: string): number {
-    return [...this.#watches].filter((watch) => watch.collection === collection).length
   }
 
   async start(): Promise<void> {
@@ -91,8 +82,8 @@ export class FakeKubeApi {
     })
     this.port = (server.address() as AddressInfo).port
     this.#timer = setInterval(() => {
-      for (const watch of this.#watches) this.#bookmark(watch)
-    }, this.bookmarkMs)
+      this.watches.bookmark()
+    }, BOOKMARK_MS)
   }
 
   /** Stops the server and destroys all its connections; the objects stay. */
@@ -100,7 +91,6 @@ export class FakeKubeApi {
     clearInterval(this.#timer)
     const server = this.#server
     this.#server = undefined
-    this.#watches.clear()
     server?.closeAllConnections()
     await new Promise<void>((resolve) => {
       if (server === undefined) resolve()
@@ -111,35 +101,21 @@ export class FakeKubeApi {
     })
   }
 
-  /** Stops sending to the open watches, as on a half-open connection. */
-  silenceWatches(): void {
-    for (const watch of this.#watches) watch.isSilent = true
-  }
-
   /** Destroys every connection. */
   dropConnections(): void {
     this.#server?.closeAllConnections()
   }
 
-  /** Closes every watch gracefully, like a server at its watch timeout. */
-  closeWatches(): void {
-    for (const { res } of this.#watches) res.end()
-    this.#watches.clear()
-  }
-
   /** Compacts the history, and reports 410 Expired to every watch. */
   expire(): void {
     this.store.compact()
-    const object = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' }
-    for (const { res } of this.#watches) {
-      res.end(`${JSON.stringify({ type: 'ERROR', object })}\n`)
-    }
-    this.#watches.clear()
+    this.watches.expire()
   }
 
   async #respond(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { pathname: path, searchParams: query } = new URL(req.url ?? '/', this.url)
     const method = req.method ?? 'GET'
+    const contentType = req.headers['content-type'] ?? ''
     const record = (status: number) => {
       this.calls.push({ method, path, query, status, port: req.socket.remotePort ?? 0 })
     }
@@ -150,17 +126,22 @@ export class FakeKubeApi {
         rejectWith(res, fault)
         return
       }
+      if (path.split('/').some((segment) => this.missingKinds.has(segment))) {
+        record(404)
+        res.writeHead(404, { 'Content-Type': 'text/plain' }).end('404 page not found\n')
+        return
+      }
       const body = await bodyOf(req)
       if (method === 'GET' && query.get('watch') === 'true') {
         record(200)
-        this.#watch(path, query, res)
+        this.watches.open(res, path, query)
         return
       }
       if (method === 'GET' && this.holdLists !== undefined && isList(path)) {
         this.listsHeld++
         await this.holdLists
       }
-      const result = this.#operate({ method, path, query, body })
+      const result = this.#operate({ method, path, query, contentType, body })
       record(method === 'POST' ? 201 : 200)
       send(res, method === 'POST' ? 201 : 200, result)
     } catch (error) {
@@ -171,7 +152,7 @@ export class FakeKubeApi {
     }
   }
 
-  #operate(call: { method: string; path: string; query: URLSearchParams; body: string }): unknown {
+  #operate(call: Operation): unknown {
     const { method, path, query } = call
     const body = () => JSON.parse(call.body) as Record<string, unknown>
     if (method === 'GET' && isList(path)) return this.#list(path, query)
@@ -183,79 +164,43 @@ export class FakeKubeApi {
     if (subresource !== 'status') return this.store.patch(collection, name, body())
     const { status, metadata } = body()
     const { resourceVersion } = (metadata ?? {}) as { resourceVersion?: string }
-    const at = resourceVersion === undefined ? {} : { metadata: { resourceVersion } }
-    return this.store.patch(collection, name, { ...at, status })
+    const change = { metadata: resourceVersion === undefined ? {} : { resourceVersion }, status }
+    return call.contentType.startsWith('application/apply-patch')
+      ? this.store.apply(collection, name, change)
+      : this.store.patch(collection, name, change)
   }
 
   #list(path: string, query: URLSearchParams): unknown {
-    const all = this.store
+    const token = query.get('continue')
+    const { version, objects } = token === null ? this.#select(path, query) : this.#restOf(token)
+    const limit = Number(query.get('limit') ?? Infinity)
+    const rest = objects.slice(limit)
+    const next = rest.length === 0 ? '' : String(this.#rests.size + 1)
+    if (next !== '') this.#rests.set(next, { version, objects: rest })
+    const metadata = { resourceVersion: String(version), ...(next !== '' && { continue: next }) }
+    return { items: objects.slice(0, limit), metadata }
+  }
+
+  /** All objects that a list selects, at the current version. */
+  #select(path: string, query: URLSearchParams): ListRest {
+    const objects = this.store
       .list(path)
       .filter(hasLabels(query.get('labelSelector') ?? ''))
       .filter(hasFields(query.get('fieldSelector') ?? ''))
-    const limit = Math.min(
-      Number(query.get('limit') ?? Infinity),
-      query.has('limit') ? PAGE_MAX : Infinity,
-    )
-    const [from = '0', version = String(this.store.version)] = (query.get('continue') ?? '')
-      .split('@')
-      .filter((field) => field !== '')
-    if (Number(version) < this.store.compactedVersion) throw new FakeApiError(410, 'Expired')
-    const end = Number(from) + limit
-    const more = end < all.length ? { continue: `${end}@${version}` } : {}
-    return { items: all.slice(Number(from), end), metadata: { resourceVersion: version, ...more } }
+    return { version: this.store.version, objects }
   }
 
-  #watch(collection: string, query: URLSearchParams, res: ServerResponse): void {
-    const from = Number(query.get('resourceVersion'))
-    res.writeHead(200, { 'Content-Type': 'application/json' })
-    res.flushHeaders()
-    if (from < this.store.compactedVersion) {
-      const object = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' }
-      res.end(`${JSON.stringify({ type: 'ERROR', object })}\n`)
-      return
-    }
-    const selector = query.get('labelSelector') ?? ''
-    const watch: Watch = { res, collection, selector, isSilent: false }
-    for (const event of this.store.history) {
-      if (event.version > from) this.#write(watch, event)
-    }
-    this.#watches.add(watch)
-    res.on('close', () => this.#watches.delete(watch))
-  }
-
-  #send(event: FakeEvent): void {
-    const delivery = this.nextDelivery
-    this.nextDelivery = 'complete'
-    for (const watch of this.#watches) {
-      if (watch.isSilent) continue
-      if (delivery === 'truncated') {
-        const line = JSON.stringify({ type: event.type, object: event.object })
-        watch.res.write(line.slice(0, Math.floor(line.length / 2)))
-        watch.res.socket?.end()
-        watch.isSilent = true
-        continue
-      }
-      this.#write(watch, event)
-      if (delivery === 'duplicate') this.#write(watch, event)
-    }
-  }
-
-  #write({ res, collection, selector }: Watch, { type, object, ...event }: FakeEvent): void {
-    if (event.collection !== collection || !hasLabels(selector)(object)) return
-    res.write(`${JSON.stringify({ type, object })}\n`)
-  }
-
-  #bookmark({ res, isSilent }: Watch): void {
-    if (isSilent) return
-    const object = { metadata: { resourceVersion: String(this.store.version) } }
-    res.write(`${JSON.stringify({ type: 'BOOKMARK', object })}\n`)
+  #restOf(token: string): ListRest {
+    const rest = this.#rests.get(token)
+    if (rest === undefined) throw new FakeApiError(400, 'BadRequest')
+    if (rest.version < this.store.compactedVersion) throw new FakeApiError(410, 'Expired')
+    return rest
   }
 }
 
 /** Starts a server. */
-export async function startFakeKubeApi(given: { bookmarkMs?: number } = {}): Promise<FakeKubeApi> {
+export async function startFakeKubeApi(): Promise<FakeKubeApi> {
   const api = new FakeKubeApi()
-  api.bookmarkMs = given.bookmarkMs ?? BOOKMARK_MS
   await api.start()
   return api
 }

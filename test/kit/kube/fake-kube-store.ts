@@ -26,6 +26,8 @@ export interface FakeEvent {
   readonly collection: string
   readonly version: number
   readonly object: FakeObject
+  /** The object before the change. */
+  readonly before: FakeObject | undefined
 }
 
 /** An error response, such as that of a rejected change. */
@@ -50,6 +52,8 @@ export class FakeKubeStore {
   readonly history: FakeEvent[] = []
   readonly objects = new Map<string, Map<string, FakeObject>>()
   readonly #listeners = new Set<(event: FakeEvent) => void>()
+  /** What was last applied to an object, by its uid. */
+  readonly #applied = new Map<string, Json>()
 
   list(collection: string): FakeObject[] {
     return [...(this.objects.get(collection)?.values() ?? [])].sort((one, other) =>
@@ -79,7 +83,7 @@ export class FakeKubeStore {
         namespace: namespaceOf(collection),
         uid: randomUUID(),
         generation: 1,
-        creationTimestamp: new Date().toISOString(),
+        creationTimestamp: new Date().toISOString().replace(/\.\d+/, ''),
         managedFields: [{ manager: 'fake' }],
         resourceVersion: '',
       },
@@ -95,10 +99,7 @@ export class FakeKubeStore {
     if (given.resourceVersion !== undefined) this.#check(before, given.resourceVersion)
     const after = merge(before, change) as FakeObject
     const same = (field: string) => JSON.stringify(before[field]) === JSON.stringify(after[field])
-    const isNoChange = Object.keys(after).every((field) =>
-      field === 'metadata' ? sameMetadata(before, after) : same(field),
-    )
-    if (isNoChange) return before
+    if (isSame(before, after)) return before
     const generation = before.metadata.generation + (same('spec') ? 0 : 1)
     return this.#put('MODIFIED', collection, {
       ...after,
@@ -106,12 +107,36 @@ export class FakeKubeStore {
     })
   }
 
+  /**
+   * Server-side apply; there is one manager. Removes the fields that it applied before and omits
+   * now.
+   */
+  apply(collection: string, name: string, change: Json): FakeObject {
+    const uid = this.get(collection, name)?.metadata.uid ?? ''
+    const { metadata, ...fields } = change
+    const complete = withRemovals(this.#applied.get(uid), fields) as Json
+    const after = this.patch(collection, name, { metadata, ...complete })
+    this.#applied.set(uid, fields)
+    return after
+  }
+
+  /** Replaces an object, also its labels; creates a Lease that does not exist. */
   replace(collection: string, name: string, body: Json): FakeObject {
     const before = this.get(collection, name)
+    if (before === undefined && collection.endsWith('/leases')) return this.create(collection, body)
     if (before === undefined) throw new FakeApiError(404, 'NotFound')
-    const given = (body['metadata'] ?? {}) as { resourceVersion?: string }
+    const given = (body['metadata'] ?? {}) as Partial<FakeObject['metadata']>
     if (given.resourceVersion !== undefined) this.#check(before, given.resourceVersion)
-    return this.#put('MODIFIED', collection, { ...body, metadata: before.metadata })
+    const { labels, annotations, ...metadata } = before.metadata
+    const after = {
+      ...body,
+      metadata: {
+        ...metadata,
+        ...(given.labels && { labels: given.labels }),
+        ...(given.annotations && { annotations: given.annotations }),
+      },
+    }
+    return isSame(before, after) ? before : this.#put('MODIFIED', collection, after)
   }
 
   remove(collection: string, name: string): FakeObject {
@@ -136,18 +161,24 @@ export class FakeKubeStore {
     const object = { ...given, metadata }
     const objects = this.objects.get(collection) ?? new Map<string, FakeObject>()
     this.objects.set(collection, objects)
+    const before = objects.get(metadata.name)
     if (type === 'DELETED') objects.delete(metadata.name)
     else objects.set(metadata.name, object)
-    const event = { type, collection, version, object }
+    const event = { type, collection, version, object, before }
     this.history.push(event)
     for (const listener of [...this.#listeners]) listener(event)
     return object
   }
 }
 
-function sameMetadata(before: FakeObject, after: FakeObject): boolean {
-  const of = ({ metadata }: FakeObject) => JSON.stringify([metadata.labels, metadata.annotations])
-  return of(before) === of(after)
+/** Whether two versions of an object are equal except for the metadata that the server sets. */
+function isSame(one: FakeObject, other: FakeObject): boolean {
+  const fieldsOf = ({ metadata, ...fields }: FakeObject) => {
+    const { labels, annotations } = metadata
+    return Object.entries({ ...fields, labels, annotations }).filter(([, value]) => value !== undefined)
+  }
+  const render = (object: FakeObject) => JSON.stringify(fieldsOf(object).sort())
+  return render(one) === render(other)
 }
 
 /** Whether an object's labels have all of these `key=value` pairs. */
@@ -175,14 +206,27 @@ function namespaceOf(collection: string): string {
   return /\/namespaces\/([^/]+)\//.exec(`${collection}/`)?.[1] ?? ''
 }
 
+function isMap(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A JSON merge patch: `null` removes a field. */
 function merge(before: unknown, change: unknown): unknown {
-  const isMap = (value: unknown): value is Json =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-  if (!isMap(before) || !isMap(change)) return change
-  const merged: Record<string, unknown> = { ...before }
+  if (!isMap(change)) return change
+  const merged: Record<string, unknown> = isMap(before) ? { ...before } : {}
   for (const [key, value] of Object.entries(change)) {
     if (value === null) merged[key] = undefined
-    else merged[key] = merge(before[key], value)
+    else merged[key] = merge(merged[key], value)
   }
   return JSON.parse(JSON.stringify(merged)) as unknown
+}
+
+/** A merge patch of `change` that also removes the fields of `previous` that it omits. */
+function withRemovals(previous: unknown, change: unknown): unknown {
+  if (!isMap(previous) || !isMap(change)) return change
+  const removals = Object.keys(previous).map((key) => [key, null] as const)
+  const changes = Object.entries(change).map(
+    ([key, value]) => [key, withRemovals(previous[key], value)] as const,
+  )
+  return Object.fromEntries([...removals, ...changes])
 }

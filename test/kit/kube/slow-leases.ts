@@ -43,7 +43,7 @@ export class SlowLeases {
   /** The times at which several candidates led, with their names. */
   readonly overlaps: string[] = []
   /** The system clock of the candidates, which no decision may use. */
-  wallMs: () => number = () => 0
+  wallMs: () => number = () => this.clock.nowMs()
   readonly #candidates = new Map<string, Candidate>()
 
   /** Adds a candidate, which acquires the Lease and then renews it. */

@@ -59,7 +59,7 @@ export function setUpWatchedWidgets(): WatchedWidgets {
     startWatcher,
     async startSyncedWatcher() {
       const started = startWatcher()
-      const isSynced = () => started.reflector.hasSynced() && fake.watches === 1
+      const isSynced = () => started.reflector.hasSynced() && fake.watches.size === 1
       await waitFor('the first list and its watch', isSynced)
       return started
     },
@@ -69,19 +69,19 @@ export function setUpWatchedWidgets(): WatchedWidgets {
     },
     faults: {
       'a half-open connection': () => {
-        fake.silenceWatches()
+        fake.watches.silence()
       },
       'destroyed connections': () => {
         fake.dropConnections()
       },
       'a watch that the server closes': () => {
-        fake.closeWatches()
+        fake.watches.closeAll()
       },
       'a truncated event': () => {
-        fake.nextDelivery = 'truncated'
+        fake.watches.nextDelivery = 'truncated'
       },
       'a duplicate event': () => {
-        fake.nextDelivery = 'duplicate'
+        fake.watches.nextDelivery = 'duplicate'
       },
     },
   }
