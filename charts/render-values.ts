@@ -68,7 +68,7 @@ function renderReadme(values: readonly Value[], shapes: Record<string, Schema>):
   const named = Object.entries(shapes).map(
     ([name, shape]) => `- <a id="${name}"></a>**${name}**: ${allowedOf(shape)}\n`,
   )
-  const last = `\n## Shapes\n\n${named.join('')}`
+  const last = `\n## Types\n\n${named.join('')}`
   return [HEADER, `\n## General\n\n${renderTable(single)}`, ...sections, last].join('')
 }
 
@@ -97,7 +97,7 @@ function allowedOf(schema: Schema): string {
   }
   if (Array.isArray(schema['enum'])) return schema['enum'].map((one) => `\`${one}\``).join(', ')
   const kind = Array.isArray(type) ? type.join(' or ') : String(type)
-  if (typeof pattern === 'string') return `${kind} as \`${pattern}\``
+  if (typeof pattern === 'string') return `${kind} matching \`${pattern}\``
   if (type === 'integer' || type === 'number') {
     const min = typeof minimum === 'number' ? minimum : 0
     return `${type}, ${typeof maximum === 'number' ? `${min} to ${maximum}` : `${min} or more`}`

@@ -9,24 +9,36 @@ import { stopTracing } from './telemetry/tracing.ts'
 type Entry = readonly [about: string, load: () => Promise<{ role: Role }>]
 
 const roles: Readonly<Record<string, Entry>> = {
-  standalone: ['the whole service, on SQLite', () => import('./roles/standalone.ts')],
-  create: ['creates links, on Cassandra and Redis', () => import('./roles/create.ts')],
-  redirect: ['redirects, from Redis and Cassandra', () => import('./roles/redirect.ts')],
-  controller: ['keeps pools of codes full, in Kubernetes', () => import('./roles/controller.ts')],
-  refill: ['fills a pool of codes, as a Job', () => import('./roles/refill.ts')],
+  standalone: [
+    'the whole service in one process, with SQLite',
+    () => import('./roles/standalone.ts'),
+  ],
+  create: ['serves the API and the pages that create links', () => import('./roles/create.ts')],
+  redirect: ['redirects clients to the targets of links', () => import('./roles/redirect.ts')],
+  controller: [
+    'keeps the pools of codes full, in Kubernetes',
+    () => import('./roles/controller.ts'),
+  ],
+  refill: ['generates codes for a pool, as a Job', () => import('./roles/refill.ts')],
   migrate: ['creates or upgrades the tables in Cassandra', () => import('./roles/migrate.ts')],
   ratelimit: ['the rate-limit service for Envoy', () => import('./roles/ratelimit.ts')],
-  drain: ['drains the Envoy of its pod', () => import('./roles/drain.ts')],
-  'ratelimit-check': ['checks and explains rule files', () => import('./roles/ratelimit-check.ts')],
-  'wait-for-codes': ['waits for a pool’s first codes', () => import('./roles/wait-for-codes.ts')],
+  drain: ['drains Envoy before its pod stops', () => import('./roles/drain.ts')],
+  'ratelimit-check': [
+    'checks rule files of the role ratelimit',
+    () => import('./roles/ratelimit-check.ts'),
+  ],
+  'wait-for-codes': [
+    'waits until a pool has its first codes',
+    () => import('./roles/wait-for-codes.ts'),
+  ],
   smoke: ['tests a running service as a client', () => import('./roles/smoke.ts')],
   link: ['shows, disables, enables or deletes a link', () => import('./roles/link.ts')],
-  pool: ['shows the pools of codes', () => import('./roles/pool.ts')],
+  pool: ['shows how many codes the pools contain', () => import('./roles/pool.ts')],
 }
 
 const names = Object.keys(roles)
 const lines = names.map((name) => `  ${name.padEnd(17)}${roles[name]?.[0] ?? ''}\n`)
-const usage = `Usage: curtail ROLE [--help]\n\n${lines.join('')}`
+const usage = `Usage: curtail ROLE [--help]\n\nRoles:\n${lines.join('')}\ncurtail ROLE --help prints the arguments and settings of a role.\n`
 
 async function main([name = '', ...args]: readonly string[]): Promise<void> {
   if (name === 'help' || hasHelpFlag([name])) {

@@ -21,19 +21,19 @@ const poolAlerts: readonly Alert[] = [
       `${POOL_HOURS_MIN * CODES_PER_BLOCK} * max by (pool) (delta(${ours('poolClaimed')}[1h]))`,
     summary:
       'The pool {{ $labels.pool }} has {{ $value }} codes, ' +
-      `fewer than ${POOL_HOURS_MIN} hours at the rate of the last one use`,
+      `which last less than ${POOL_HOURS_MIN} hours at the rate of the last hour`,
   },
   {
     ...{ alert: 'CurtailRefillFailing', severity: 'warning', forSpan: '5m' },
     expr:
       `sum(increase(${ours('refillJobs', { result: 'failed' })}[30m])) > 0 unless ` +
       `sum(increase(${ours('refillJobs', { result: 'succeeded' })}[30m])) > 0`,
-    summary: 'Refill Jobs fail, and none succeeded in half an hour',
+    summary: 'Refill Jobs fail, and none has succeeded for half an hour',
   },
   {
     ...{ alert: 'CurtailPoolDegraded', severity: 'warning', forSpan: '15m' },
     expr: `max by (reason) (${ours('poolConditions', { type: 'Degraded', status: 'True' })}) > 0`,
-    summary: '{{ $value }} CodePools are degraded: {{ $labels.reason }}',
+    summary: 'Degraded CodePools with the reason {{ $labels.reason }}: {{ $value }}',
   },
 ]
 
@@ -47,24 +47,24 @@ const limiterAlerts: readonly Alert[] = [
     ...{ alert: 'CurtailLimiterUnavailable', severity: 'critical', forSpan: '5m' },
     expr: `${failedCalls} / ${allCalls} > 0.05`,
     summary:
-      'The limiter does not respond to {{ $value | humanizePercentage }} of the edge’s calls, ' +
-      'so that the edge applies its local limits',
+      'The limiter fails or times out for {{ $value | humanizePercentage }} of the edge’s calls: ' +
+      'the edge applies its local limits, or rejects requests if it fails closed',
   },
   {
     ...{ alert: 'CurtailLimiterFallback', severity: 'warning', forSpan: '5m' },
     expr: `sum(${ours('limiterStoreUnavailable')}) > 0`,
-    summary: '{{ $value }} limiters count locally, because their Redis is unavailable',
+    summary: 'Limiter pods that count locally because their Redis is unavailable: {{ $value }}',
   },
   {
     ...{ alert: 'CurtailRulesRejected', severity: 'warning', forSpan: '0s' },
     expr: `sum(increase(${ours('configLoadError')}[15m])) > 0`,
-    summary: 'A set of rate-limit rules was rejected; the previous one stays active',
+    summary: 'The limiter rejected changed rate-limit rules: the previous rules stay active',
   },
   {
     ...{ alert: 'CurtailDomainWithoutRules', severity: 'critical', forSpan: '1m' },
     expr: `sum by (domain) (rate(${ours('domainNotFound')}[5m])) > 0`,
     summary:
-      'The limiter has no rule of the domain {{ $labels.domain }}, so it admits every request',
+      'The limiter has no rules for the domain {{ $labels.domain }}: it admits all its requests',
   },
 ]
 
@@ -88,19 +88,20 @@ const storeAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailStaleRedirects', severity: 'warning', forSpan: '5m' },
     expr: `sum(rate(${ours('lookups', degradedLookups)}[5m])) > 0`,
-    summary: 'Redirects are served without a majority of the store, or from memory only',
+    summary: 'Redirects are served by a single Cassandra replica, or only from the memory of pods',
   },
   {
     ...{ alert: 'CurtailCacheUnavailable', severity: 'warning', forSpan: '5m' },
     expr: `sum(${ours('linkCacheUnavailable')}) > 0`,
-    summary: '{{ $value }} pods work without the shared link cache; Cassandra serves all reads',
+    summary:
+      'Pods that cannot use the shared link cache: {{ $value }}; they read Cassandra instead',
   },
   {
     ...{ alert: 'CurtailCacheInvalidationStuck', severity: 'warning', forSpan: '5m' },
     expr:
       `sum(${ours('linkCacheInvalidationsQueued')}) > 0 or ` +
       `sum(increase(${ours('linkCacheInvalidationsDropped')}[15m])) > 0`,
-    summary: 'The shared cache may have stale entries of {{ $value }} changed links',
+    summary: 'The shared link cache may contain stale entries for {{ $value }} changed links',
   },
 ]
 
@@ -110,12 +111,12 @@ const edgeAlerts: readonly Alert[] = [
     expr:
       'min by (envoy_cluster_name) ' +
       `(${edge('healthyPods', { envoy_cluster_name: '~redirect|create|ratelimit' })}) == 0`,
-    summary: 'An edge has no healthy pod of {{ $labels.envoy_cluster_name }}',
+    summary: 'An edge pod has no healthy pod of the service {{ $labels.envoy_cluster_name }}',
   },
   {
     ...{ alert: 'CurtailEdgeOverloaded', severity: 'critical', forSpan: '1m' },
     expr: `max by (pod) (${edge('rejectedRequests')}) > 0`,
-    summary: '{{ $labels.pod }} rejects requests, because its memory is exhausted',
+    summary: '{{ $labels.pod }} rejects requests because its heap is almost full',
   },
   {
     ...{ alert: 'CurtailCertificateExpiring', severity: 'warning', forSpan: '1h' },
@@ -130,7 +131,7 @@ const processAlerts: readonly Alert[] = [
   {
     ...{ alert: 'CurtailControllerWithoutLeader', severity: 'warning', forSpan: '5m' },
     expr: `sum(max_over_time(${leading}[6h])) > 0 unless sum(${leading}) > 0`,
-    summary: 'No controller leads: pools are not refilled',
+    summary: 'No controller replica is the leader: pools are not refilled',
   },
   {
     ...{ alert: 'CurtailReconcileErrors', severity: 'warning', forSpan: '15m' },
@@ -144,12 +145,12 @@ const processAlerts: readonly Alert[] = [
       `(rate(${ours('loopLagSeconds', {}, '_bucket')}[5m]))) > 0.1`,
     summary:
       '{{ $labels.pod }} is overloaded: ' +
-      'the lag of its event loop is {{ $value | humanizeDuration }} (p99)',
+      'its event-loop lag is {{ $value | humanizeDuration }} (p99)',
   },
   {
     ...{ alert: 'CurtailPodNotScraped', severity: 'warning', forSpan: '5m' },
     expr: `${other('up')} == 0`,
-    summary: '{{ $labels.pod }} is not scraped: no metrics',
+    summary: 'Prometheus cannot scrape {{ $labels.pod }}',
   },
 ]
 

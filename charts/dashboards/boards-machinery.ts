@@ -13,20 +13,21 @@ export const limiter: Board = {
       title: 'Decisions',
       panels: [
         {
-          title: 'Decisions',
-          description: 'From the store, from the deny cache, or local while Redis is unavailable.',
+          title: 'Decisions by source',
+          description:
+            'store: counted in Redis. deny-cache: denied without Redis. fallback: counted locally.',
           unit: 'ops',
           queries: [rateBy(ours('limiterDecisions'), ['source', 'result'])],
         },
         {
           title: 'Exceeded limits',
-          description: 'Hits that exceed a limit, by rule.',
+          description: 'Hits that exceed the limit, by rule.',
           unit: 'ops',
           queries: [rateBy(ours('ruleOverLimit'), ['rule'])],
         },
         {
           title: 'Requested hits',
-          description: 'Hits, by rule.',
+          description: 'All hits that calls request, by rule.',
           unit: 'ops',
           queries: [rateBy(ours('ruleTotalHits'), ['rule'])],
         },
@@ -36,14 +37,16 @@ export const limiter: Board = {
       title: 'Health',
       panels: [
         {
-          title: 'Duration of a call',
-          description: 'After 20 ms the edge applies its local limits.',
+          title: 'Duration of calls',
+          description:
+            'Time of a call in the limiter. After 20 ms the edge applies its local limits.',
           unit: 's',
           queries: times('limiterCallSeconds'),
         },
         {
           title: 'Calls from the edge',
-          description: 'With a response, and without: timed out, failed or unavailable.',
+          description:
+            'Calls by result. no response: the call timed out or failed, or no limiter is available.',
           unit: 'ops',
           queries: [
             { ...rateBy(edge('limiterOk')), legend: 'admitted' },
@@ -52,8 +55,8 @@ export const limiter: Board = {
           ],
         },
         {
-          title: 'Counters in Redis',
-          description: 'Calls that failed, and processes that count locally.',
+          title: 'Failed calls to Redis',
+          description: 'Failed calls by reason, and processes that count locally.',
           unit: 'short',
           queries: [
             rateBy(ours('limiterStoreFailures'), ['reason']),
@@ -61,8 +64,8 @@ export const limiter: Board = {
           ],
         },
         {
-          title: 'Rules',
-          description: 'Sets of rules that were loaded, and sets that were rejected.',
+          title: 'Rule reloads',
+          description: 'Sets of rules that the limiters have loaded or rejected since their start.',
           unit: 'short',
           queries: [
             line(`sum(${ours('configLoadSuccess')})`, 'loaded'),
@@ -83,8 +86,8 @@ export const edgeBoard: Board = {
       title: 'Clients',
       panels: [
         {
-          title: 'Duration of a request',
-          description: 'From the first byte of a request to the last byte of its response.',
+          title: 'Duration of requests',
+          description: 'Time from the first byte of a request to the last byte of its response.',
           unit: 'ms',
           queries: [0.5, 0.99].map((ratio) =>
             quantile(
@@ -102,8 +105,9 @@ export const edgeBoard: Board = {
           ],
         },
         {
-          title: 'Rejected by the local limits of the edge',
-          description: 'The fallback limits apply when the limiter is unavailable.',
+          title: 'Denied by local limits',
+          description:
+            'Requests that a local limit of the edge denied. The fallback limits apply only while the limiter is unavailable.',
           unit: 'reqps',
           queries: [rateBy(edge('localRateLimited'), ['envoy_local_http_ratelimit_prefix'])],
         },
@@ -114,23 +118,25 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Healthy pods',
-          description: 'The lowest number that an edge pod reports.',
+          description: 'Healthy pods of each service, as reported by the edge pod with the fewest.',
           unit: 'short',
           queries: [line(`min by (envoy_cluster_name) (${edge('healthyPods')})`, BY_CLUSTER)],
         },
         {
           title: 'Responses from pods',
-          description: 'By service and status class; 5 also if no pod responded.',
+          description:
+            'Responses by service and status class. Class 5 includes requests to which no pod responded.',
           unit: 'reqps',
           queries: [rateBy(edge('responses'), ['envoy_cluster_name', 'envoy_response_code_class'])],
         },
         {
-          title: 'Retries, time-outs, ejections',
-          description: 'Retries and time-outs per second; pods ejected now.',
+          title: 'Retries, timeouts, ejections',
+          description:
+            'Retries and timeouts per second; pods that Envoy has ejected, which get no requests.',
           unit: 'short',
           queries: [
             { ...rateBy(edge('retries')), legend: 'retries' },
-            { ...rateBy(edge('timeouts')), legend: 'time-outs' },
+            { ...rateBy(edge('timeouts')), legend: 'timeouts' },
             line(`sum(${edge('ejected')})`, 'ejected'),
           ],
         },
@@ -141,13 +147,14 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Heap',
-          description: 'In percent of its limit; from 95 % Envoy rejects requests.',
+          description: 'Heap in percent of its maximum, by pod. From 95 % Envoy rejects requests.',
           unit: 'short',
           queries: [line(edge('heapPressure'), '{{pod}} %')],
         },
         {
           title: 'Certificate validity',
-          description: 'Days until expiry; a very large number without a certificate.',
+          description:
+            'Days until the certificate expires. A very large number: there is no certificate.',
           unit: 'd',
           isNumber: true,
           queries: [line(`min(${edge('certificateDays')})`, 'days')],
@@ -167,42 +174,43 @@ export const controller: Board = {
       panels: [
         {
           title: 'Conditions',
-          description: 'CodePools by condition and reason.',
+          description: 'CodePools by condition, its status and its reason.',
           unit: 'short',
           queries: [line(ours('poolConditions'), '{{type}} {{status}} {{reason}}')],
         },
         {
           title: 'Refill Jobs',
-          description: 'By result.',
+          description: 'Refill Jobs by result.',
           unit: 'ops',
           queries: [rateBy(ours('refillJobs'), ['result'])],
         },
         {
           title: 'Leaders',
-          description: 'One, except for seconds during a change.',
+          description:
+            'Replicas that are the leader: one, except for some seconds while the leader changes.',
           unit: 'short',
           queries: [line(`sum(${ours('isLeader')})`, 'leaders')],
         },
       ],
     },
     {
-      title: 'Work',
+      title: 'Reconciliation',
       panels: [
         {
           title: 'Reconciles',
-          description: 'By result.',
+          description: 'Reconciles by controller and result.',
           unit: 'ops',
           queries: [rateBy(ours('reconciles'), ['controller', 'result'])],
         },
         {
-          title: 'Queue',
-          description: 'Keys that wait for a worker.',
+          title: 'Work queue',
+          description: 'Objects that wait for a reconcile, by queue.',
           unit: 'short',
           queries: [line(ours('queueDepth'), '{{name}}')],
         },
         {
           title: 'Calls to the API server',
-          description: 'By status; <error> if there was no response.',
+          description: 'Calls by status and method. <error>: there was no response.',
           unit: 'ops',
           queries: [rateBy(ours('apiRequests'), ['code', 'method'])],
         },
@@ -220,8 +228,9 @@ export const dependencies: Board = {
       title: 'Cassandra',
       panels: [
         {
-          title: 'Duration of a statement',
-          description: 'p99 over all its attempts, by kind.',
+          title: 'Duration of statements',
+          description:
+            'p99 of the duration of a statement with all its attempts, by kind of statement.',
           unit: 's',
           queries: [
             {
@@ -232,13 +241,14 @@ export const dependencies: Board = {
         },
         {
           title: 'Statements',
-          description: 'By kind and result.',
+          description: 'Statements by kind and result.',
           unit: 'ops',
           queries: [rateBy(ours('cassandraCallSeconds', {}, '_count'), ['statement', 'result'])],
         },
         {
           title: 'Failed attempts and retries',
-          description: 'Errors, retries, and speculative executions.',
+          description:
+            'Failed attempts by reason, retries, and speculative executions on a second replica.',
           unit: 'ops',
           queries: [
             rateBy(ours('cassandraErrors'), ['reason']),
@@ -249,8 +259,8 @@ export const dependencies: Board = {
         {
           title: 'Nodes',
           description:
-            'Nodes that each process is connected to, processes to which a majority of replicas ' +
-            'responds, and nodes that went down or came up within five minutes.',
+            'By pod: nodes that it is connected to. By state: nodes that went down or came up within ' +
+            'five minutes. Also the processes to which a majority of replicas responds.',
           unit: 'short',
           queries: [
             line(ours('cassandraHosts'), '{{pod}}'),
@@ -259,19 +269,19 @@ export const dependencies: Board = {
           ],
         },
         {
-          title: 'In flight',
-          description: 'Requests that wait for a response.',
+          title: 'Requests in flight',
+          description: 'Requests that wait for a response from Cassandra, by pod.',
           unit: 'short',
           queries: [line(ours('cassandraInFlight'), '{{pod}}')],
         },
       ],
     },
     {
-      title: 'Link cache',
+      title: 'Link cache and background tasks',
       panels: [
         {
-          title: 'Failures',
-          description: 'Commands that failed or timed out, and pods that work without the cache.',
+          title: 'Failed commands',
+          description: 'Commands that failed, by reason, and pods that work without the cache.',
           unit: 'short',
           queries: [
             rateBy(ours('linkCacheFailures'), ['reason']),
@@ -279,8 +289,9 @@ export const dependencies: Board = {
           ],
         },
         {
-          title: 'Queued invalidations',
-          description: 'Invalidations that the cache has not confirmed.',
+          title: 'Invalidations',
+          description:
+            'queued: the cache has not confirmed them yet. dropped: they are not retried.',
           unit: 'short',
           queries: [
             line(`sum(${ours('linkCacheInvalidationsQueued')})`, 'queued'),
@@ -288,8 +299,9 @@ export const dependencies: Board = {
           ],
         },
         {
-          title: 'Failures of background tasks',
-          description: 'Refills, claims of blocks, reads of pools and others.',
+          title: 'Failed background tasks',
+          description:
+            'Failed runs, by task: refills, claims of blocks, reads of pools and others.',
           unit: 'ops',
           queries: [rateBy(ours('backgroundFailures'), ['task'])],
         },

@@ -25,21 +25,22 @@ export const overview: Board = {
       title: 'Objectives',
       panels: [
         {
-          title: 'Bad redirects',
+          title: 'Failed or slow redirects',
           description:
-            'Failed or slower than 100 ms, as a share of all; objective: at most 0.05 %.',
+            'Share of redirects that fail or take longer than 100 ms, by window. Objective: at most 0.05 %.',
           unit: 'percentunit',
           queries: burns('redirect'),
         },
         {
-          title: 'Bad creates',
-          description: 'Failed at the edge, as a share of all; objective: at most 0.1 %.',
+          title: 'Failed creates',
+          description:
+            'Share of creates that fail at the edge, by window. Objective: at most 0.1 %.',
           unit: 'percentunit',
           queries: burns('create'),
         },
         {
           title: 'Alerts',
-          description: 'Alerts that are pending or firing now.',
+          description: 'Number of alerts that are pending or firing.',
           unit: 'short',
           isNumber: true,
           queries: [line(`count(ALERTS${ofRelease}) or vector(0)`, 'alerts')],
@@ -51,7 +52,7 @@ export const overview: Board = {
       panels: [
         {
           title: 'Responses to clients',
-          description: 'By status class, as sent by the edge.',
+          description: 'Responses of the edge, by status class.',
           unit: 'reqps',
           queries: [
             rateBy(edge('clientResponses', { envoy_http_conn_manager_prefix: 'edge' }), [
@@ -61,13 +62,13 @@ export const overview: Board = {
         },
         {
           title: 'Codes left',
-          description: 'Generated and not yet claimed, by pool.',
+          description: 'Codes that are generated and not yet claimed, by pool.',
           unit: 'short',
           queries: [line(`max by (pool) (${ours('poolLevel')})`, '{{pool}}')],
         },
         {
-          title: 'Processes',
-          description: 'Scraped processes by role and version.',
+          title: 'Processes by version',
+          description: 'Scraped processes, by role and version.',
           unit: 'short',
           queries: [
             line(`count by (role, version) (${ours('buildInfo')})`, '{{role}} {{version}}'),
@@ -80,19 +81,20 @@ export const overview: Board = {
       panels: [
         {
           title: 'CPU',
-          description: 'Cores in use; each process has one thread for requests.',
+          description:
+            'CPU cores in use, by pod. A process handles requests in one thread, which can use one core.',
           unit: 'short',
           queries: [line(`rate(${other('cpuSeconds')}[$__rate_interval])`, BY_POD)],
         },
         {
           title: 'Memory',
-          description: 'Resident memory.',
+          description: 'Resident memory, by pod.',
           unit: 'bytes',
           queries: [line(other('memoryBytes'), BY_POD)],
         },
         {
-          title: 'Lag of the event loop',
-          description: 'p99; above 0.1 s every response of the pod is slow.',
+          title: 'Event-loop lag',
+          description: 'p99, by pod. Above 0.1 s all responses of the pod are slow.',
           unit: 's',
           queries: [quantile(0.99, ours('loopLagSeconds', {}, '_bucket'), ['pod'])],
         },
@@ -111,19 +113,20 @@ export const redirect: Board = {
       panels: [
         {
           title: 'Responses from pods',
-          description: 'By status: 302 if the code has a link, 404 if it has none.',
+          description:
+            'Responses of redirect pods, by status: 302 or 301 if the code has a link, 404 if it has none.',
           unit: 'reqps',
           queries: [rateBy(ours('requestSeconds', { route: 'code' }, '_count'), ['status'])],
         },
         {
           title: 'Duration in pods',
-          description: 'From the headers of a request to the end of its response.',
+          description: 'Time from the headers of a request to the end of its response.',
           unit: 's',
           queries: times('requestSeconds', { route: 'code' }),
         },
         {
           title: 'Duration at the edge',
-          description: 'Time that the edge waits for redirect pods.',
+          description: 'Time that a redirect pod takes to respond, as measured by the edge.',
           unit: 'ms',
           queries: [0.5, 0.99].map((ratio) =>
             quantile(ratio, edge('responseMs', redirects, '_bucket')),
@@ -132,24 +135,25 @@ export const redirect: Board = {
       ],
     },
     {
-      title: 'Look-ups',
+      title: 'Lookups',
       panels: [
         {
-          title: 'Tiers',
-          description: 'Look-ups by tier; stale and replica mean that the store is unavailable.',
+          title: 'Lookups by tier',
+          description:
+            'Lookups by the tier that served them. replica, stale: no majority of the store responded.',
           unit: 'ops',
           queries: [rateBy(ours('lookups'), ['tier', 'result'])],
         },
         {
           title: 'Cache fills',
           description:
-            'Entries written to the shared cache; rejected: the link changed during the fill.',
+            'Entries written to the shared cache, by result. rejected: the link changed during the fill.',
           unit: 'ops',
           queries: [rateBy(ours('linkCacheFills'), ['result'])],
         },
         {
-          title: 'Rejected by rate limits',
-          description: 'Requests that a limit rejected, in pods and at the edge.',
+          title: 'Denied by rate limits',
+          description: 'Requests that a rate limit denied: in pods, by rule, and at the edge.',
           unit: 'reqps',
           queries: [
             rateBy(ours('requestsLimited'), ['rule']),
@@ -171,13 +175,15 @@ export const create: Board = {
       panels: [
         {
           title: 'Creates',
-          description: 'By result: created, replayed, or the name of the problem.',
+          description:
+            'Requests to create a link, by result: created, replayed, or the name of the problem.',
           unit: 'reqps',
           queries: [rateBy(ours('creates'), ['result'])],
         },
         {
           title: 'Duration at the edge',
-          description: 'Time that the edge waits for create pods, including pages.',
+          description:
+            'Time that a create pod takes to respond, as measured by the edge. Includes web pages.',
           unit: 'ms',
           queries: [0.5, 0.99].map((ratio) =>
             quantile(ratio, edge('responseMs', creates, '_bucket')),
@@ -185,7 +191,8 @@ export const create: Board = {
         },
         {
           title: 'Claims',
-          description: 'Claims of codes in the store; unknown ones are resolved by reading back.',
+          description:
+            'Conditional inserts that reserve a code, by result. A read resolves an unknown result.',
           unit: 'ops',
           queries: [rateBy(ours('claims'), ['result'])],
         },
@@ -195,14 +202,14 @@ export const create: Board = {
       title: 'Pool',
       panels: [
         {
-          title: 'Level',
-          description: 'Codes generated and not yet claimed.',
+          title: 'Codes in the pool',
+          description: 'Codes that are generated and not yet claimed.',
           unit: 'short',
           queries: [line(`max by (pool) (${ours('poolLevel')})`, '{{pool}}')],
         },
         {
-          title: 'Time to empty',
-          description: 'At the rate of the last hour.',
+          title: 'Time until the pool is empty',
+          description: 'Time that the codes last at the claim rate of the last hour.',
           unit: 's',
           queries: [
             line(
@@ -213,8 +220,8 @@ export const create: Board = {
           ],
         },
         {
-          title: 'Blocks claimed',
-          description: 'By create pods, a thousand codes each.',
+          title: 'Claimed blocks',
+          description: 'Blocks that create pods claim. A block contains 1,000 codes.',
           unit: 'ops',
           queries: [rateBy(ours('blocksClaimed'), ['pool'])],
         },

@@ -46,14 +46,14 @@ const objectives: readonly Objective[] = [
   {
     name: 'redirect',
     budget: 0.0005,
-    objective: '99.95 % of redirects succeed within 100 ms',
+    objective: 'objective: 99.95 % of redirects succeed within 100 ms',
     bad: badRedirects,
     total: (window) => rate(edge('responses', redirects), window),
   },
   {
     name: 'create',
     budget: 0.001,
-    objective: '99.9 % of creates succeed',
+    objective: 'objective: 99.9 % of creates succeed',
     bad: badCreates,
     total: (window) => `${rate(ours('creates'), window)} + ${badCreates(window)}`,
   },
@@ -113,17 +113,17 @@ export function burnAlerts(): Alert[] {
           return `(${ratio(long)} > ${threshold} and ${ratio(short)} > ${threshold})`
         })
         .join(' or ')
-    const now = 'bad responses now: {{ $value | humanizePercentage }}'
+    const bad = 'bad responses: {{ $value | humanizePercentage }}'
     return [
       {
         ...{ alert: `Curtail${Name}BurnFast`, severity: 'critical', forSpan: '2m' },
         expr: burns(fast),
-        summary: `The error budget is used up within days: ${objective}; ${now}`,
+        summary: `At this rate the error budget of 30 days lasts only a few days: ${objective}; ${bad}`,
       },
       {
         ...{ alert: `Curtail${Name}BurnSlow`, severity: 'warning', forSpan: '15m' },
         expr: burns(slow),
-        summary: `The error budget is used up too early: ${objective}; ${now}`,
+        summary: `At this rate the error budget does not last 30 days: ${objective}; ${bad}`,
       },
     ] as const
   })

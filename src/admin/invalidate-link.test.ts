@@ -1,4 +1,4 @@
-// Changed links are invalidated in the shared cache, also if the first attempt fails.
+// Changed links are invalidated in the shared cache, even if the first attempt fails.
 import { afterEach, expect, test } from '@jest/globals'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
@@ -46,59 +46,59 @@ function setUp({ failures = 0 } = {}) {
     },
   })
   invalidators.push(invalidator)
-  const figures = async () => {
+  const queueMetrics = async () => {
     const queued = (await metrics.linkCacheInvalidationsQueued.get()).values[0]?.value
     const dropped = (await metrics.linkCacheInvalidationsDropped.get()).values[0]?.value
     return { queued, dropped }
   }
-  return { cache, clock, calls, pauses, errors, invalidator, figures }
+  return { cache, clock, calls, pauses, errors, invalidator, queueMetrics }
 }
 
 /** Waits for a condition, checked once per event loop turn. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (let turns = 0; !(await holds()); turns++) {
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  for (let turns = 0; !(await condition()); turns++) {
     if (turns > 1000) throw new Error('the condition did not become true')
     await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
 test('invalidate() calls the cache once', async () => {
-  const { calls, pauses, invalidator, figures } = setUp()
+  const { calls, pauses, invalidator, queueMetrics } = setUp()
   await invalidator.invalidate('a')
   expect([calls, pauses]).toEqual([['a'], []])
-  expect(await figures()).toMatchObject({ queued: 0 })
+  expect(await queueMetrics()).toMatchObject({ queued: 0 })
 })
 
 test('unconfirmed invalidations are retried with back-off', async () => {
-  const { calls, pauses, invalidator, figures } = setUp({ failures: 12 })
+  const { calls, pauses, invalidator, queueMetrics } = setUp({ failures: 12 })
   await invalidator.invalidate('a')
   expect(calls).toEqual(['a'])
-  expect(await figures()).toMatchObject({ queued: 1 })
-  await until(async () => (await figures()).queued === 0)
+  expect(await queueMetrics()).toMatchObject({ queued: 1 })
+  await until(async () => (await queueMetrics()).queued === 0)
   expect(calls).toHaveLength(13)
   expect(pauses.slice(0, 8)).toEqual([20, 40, 80, 160, 320, 640, 1000, 1000])
 })
 
 test('a queued code is invalidated once for all its changes', async () => {
-  const { cache, calls, invalidator, figures } = setUp()
+  const { cache, calls, invalidator, queueMetrics } = setUp()
   cache.isDown = true
   await Promise.all(['a', 'b', 'a'].map((code) => invalidator.invalidate(code)))
-  expect(await figures()).toMatchObject({ queued: 2 })
+  expect(await queueMetrics()).toMatchObject({ queued: 2 })
   cache.isDown = false
   calls.length = 0
-  await until(async () => (await figures()).queued === 0)
+  await until(async () => (await queueMetrics()).queued === 0)
   expect([...calls].sort()).toEqual(['a', 'b'])
 })
 
 test('the queue is bounded: the oldest code is dropped and counted', async () => {
-  const { cache, calls, invalidator, figures } = setUp()
+  const { cache, calls, invalidator, queueMetrics } = setUp()
   cache.isDown = true
   const codes = Array.from({ length: QUEUED_MAX + 2 }, (_, i) => `c${String(i)}`)
   await Promise.all(codes.map((code) => invalidator.invalidate(code)))
-  expect(await figures()).toEqual({ queued: QUEUED_MAX, dropped: 2 })
+  expect(await queueMetrics()).toEqual({ queued: QUEUED_MAX, dropped: 2 })
   cache.isDown = false
   calls.length = 0
-  await until(async () => (await figures()).queued === 0)
+  await until(async () => (await queueMetrics()).queued === 0)
   expect(new Set(calls)).toEqual(new Set(codes.slice(2)))
 })
 
@@ -115,14 +115,14 @@ test('confirm() retries within its time', async () => {
 })
 
 test('a failed confirm() resolves to false within the deadline, and is retried', async () => {
-  const { cache, clock, calls, invalidator, figures } = setUp()
+  const { cache, clock, calls, invalidator, queueMetrics } = setUp()
   cache.isDown = true
   expect(await invalidator.confirm('a')).toBe(false)
   expect(clock.monotonicMs).toBeLessThan(CONFIRM_MS_MAX * 2)
-  expect(await figures()).toMatchObject({ queued: 1 })
+  expect(await queueMetrics()).toMatchObject({ queued: 1 })
   cache.isDown = false
   calls.length = 0
-  await until(async () => (await figures()).queued === 0)
+  await until(async () => (await queueMetrics()).queued === 0)
   expect(calls).toEqual(['a'])
 })
 
@@ -135,31 +135,31 @@ test('confirm() resolves to false if its second invalidation fails', async () =>
 })
 
 test('stop() retries unconfirmed invalidations once', async () => {
-  const { cache, calls, invalidator, figures } = setUp()
+  const { cache, calls, invalidator, queueMetrics } = setUp()
   cache.isDown = true
   await Promise.all(['a', 'b'].map((code) => invalidator.invalidate(code)))
   cache.isDown = false
   calls.length = 0
   await invalidator.stop()
   expect([...calls].sort()).toEqual(['a', 'b'])
-  expect(await figures()).toMatchObject({ queued: 0 })
+  expect(await queueMetrics()).toMatchObject({ queued: 0 })
 })
 
 test('stop() does not wait for a cache that stays down', async () => {
-  const { cache, invalidator, figures } = setUp()
+  const { cache, invalidator, queueMetrics } = setUp()
   cache.isDown = true
   await invalidator.invalidate('a')
   await invalidator.stop()
-  expect(await figures()).toMatchObject({ queued: 1 })
+  expect(await queueMetrics()).toMatchObject({ queued: 1 })
 })
 
 test('a defect of the cache is reported and counts as unconfirmed', async () => {
-  const { cache, errors, invalidator, figures } = setUp()
+  const { cache, errors, invalidator, queueMetrics } = setUp()
   cache.isBroken = true
   await invalidator.invalidate('a')
   expect(errors).toEqual([expect.any(TypeError)])
   cache.isBroken = false
-  await until(async () => (await figures()).queued === 0)
+  await until(async () => (await queueMetrics()).queued === 0)
 })
 
 test('confirm() of a stopping invalidator resolves to false immediately', async () => {
@@ -186,16 +186,16 @@ test('while the cache stays down, one code is tried at a time', async () => {
 })
 
 test('after recovery codes are invalidated a hundred at a time', async () => {
-  const { cache, calls, pauses, invalidator, figures } = setUp()
+  const { cache, calls, pauses, invalidator, queueMetrics } = setUp()
   cache.isDown = true
   await Promise.all(Array.from({ length: 250 }, (_, i) => invalidator.invalidate(`c${String(i)}`)))
   cache.isDown = false
   calls.length = pauses.length = 0
-  await until(async () => (await figures()).queued === 0)
+  await until(async () => (await queueMetrics()).queued === 0)
   expect(calls).toHaveLength(250)
   expect(pauses).toHaveLength(2) // between three rounds
   cache.failures = 1
   await invalidator.invalidate('later') // an emptied queue is restarted
-  await until(async () => (await figures()).queued === 0)
+  await until(async () => (await queueMetrics()).queued === 0)
   expect(calls.slice(250)).toEqual(['later', 'later'])
 })

@@ -1,4 +1,4 @@
-// Sweeping: deletes only records that expired long ago, in small steps, and stops with the process.
+// A sweep deletes only records that expired long ago, in small steps, and stops with the process.
 import { expect, test } from '@jest/globals'
 import { sampleLink } from '../../test/contract/sample-link.ts'
 import { createMetrics } from '../telemetry/metrics.ts'

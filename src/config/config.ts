@@ -123,8 +123,11 @@ export function renderSettings(settings: Settings): string {
     .map(([name, { about, allowed, fallback }]) =>
       [
         `  ${name.padEnd(width)}  ${about}`,
-        `${' '.repeat(width + 4)}${allowed}; default: ${fallback}`,
+        `${' '.repeat(width + 4)}${allowed}; ${renderFallback(fallback)}`,
       ].join('\n'),
     )
     .join('\n')
 }
+
+const renderFallback = (fallback: string) =>
+  fallback === 'required' ? fallback : `default: ${fallback}`

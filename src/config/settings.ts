@@ -1,4 +1,5 @@
 // Kinds of settings that several roles use.
+import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { type Setting, withDefault } from './config.ts'
 import { logLevels } from '../telemetry/log.ts'
@@ -36,6 +37,11 @@ export function stringSetting(about: string, fallback: string): Setting<string> 
   return withDefault({ about, allowed: 'a string', fallback, shown, schema: z.string() })
 }
 
+/** A string without a default. */
+export function optionalString(about: string, secret = false): Setting<string | undefined> {
+  return { about, allowed: 'a string', fallback: 'unset', schema: z.string().optional(), secret }
+}
+
 const on = ['true', '1', 't', 'T', 'TRUE', 'True'] as const
 const off = ['false', '0', 'f', 'F', 'FALSE', 'False'] as const
 
@@ -56,3 +62,16 @@ export const logLevelSetting = withDefault({
   fallback: 'info',
   schema: z.enum(logLevels),
 })
+
+const pem = z.string().includes('-----BEGIN ')
+
+/** The contents of the PEM file that the setting `name` names; appends to `problems`. */
+export function readPem(name: string, file: string | undefined, problems: string[]) {
+  if (file === undefined) return undefined
+  try {
+    return pem.parse(readFileSync(file, 'utf8'))
+  } catch {
+    problems.push(`${name} must name a readable file in PEM: current value is ${file}`)
+    return undefined
+  }
+}

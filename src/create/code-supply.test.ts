@@ -112,7 +112,7 @@ test('the deadline of take() uses the monotonic clock', async () => {
   expect(performance.now() - startMs).toBeLessThan(5000)
 })
 
-test('codes in memory are taken although the pool is empty', async () => {
+test('codes in memory are taken even if the pool is empty', async () => {
   const { takeMany, take } = await supplyOf(1)
   expect(await takeMany(1000)).toEqual(codesOf(1))
   expect(await take()).toEqual({ kind: 'pool-empty' })

@@ -24,7 +24,7 @@ export interface CodeSupply {
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
-  /** Called after each claim, also of an empty pool, so that the pool can be refilled. */
+  /** Called after each claim, even if the pool was empty, so that the pool can be refilled. */
   readonly onPoolClaimed?: () => void
   /** Called with a defect of a claim. */
   readonly onError: (error: unknown) => void

@@ -1,4 +1,4 @@
-// Creating links while a store fails, rejects work, or the system clock is set back: each create
+// Creates while a store fails or rejects work, or while the system clock is set back: each create
 // completes by its deadline, and reports only what the store has confirmed.
 import { describe, expect, test } from '@jest/globals'
 import { createUseCase, PAUSES_MAX, unknown } from '../../test/kit/links/creator.ts'
@@ -170,7 +170,7 @@ describe('a move of an intent whose code was taken', () => {
     expect(calls).toEqual(['gggggg2', 'gggggg2', 'gggggg2'])
   })
 
-  test('that took effect although its call failed is found by a read and not retried', async () => {
+  test('that a failed call applied is found by a read and not retried', async () => {
     const { create, calls } = await creatorWithMove(
       (real) => (change) => real.move(change).then(() => unknown()),
     )
@@ -223,7 +223,7 @@ test('a create does not try an eleventh code', async () => {
   expect(left).toEqual(codes.slice(10))
 })
 
-test('an intent that was stored although its call failed is not written twice', async () => {
+test('an intent that was stored by a failed call is not written twice', async () => {
   const real = createMemoryIntentStore(() => 0)
   let calls = 0
   const insertIfAbsent = (intent: Intent) => {

@@ -62,13 +62,13 @@ test('a taken alias is reported, takes no code, and stores nothing', async () =>
   expect(codes).toEqual(['gggggg1'])
 })
 
-test('a code of the pool that is an existing alias is skipped', async () => {
+test('a code of the pool that is already an alias is skipped', async () => {
   const { create } = createUseCase(['gggggg1', 'gggggg2'])
   await create({ alias: 'gggggg1' })
   expect(await create()).toMatchObject({ kind: 'created', link: { code: 'gggggg2' } })
 })
 
-test('it is also skipped with a key, and a retry returns the code used instead', async () => {
+test('with a key, it is also skipped, and a retry returns the code used instead', async () => {
   const { create, codes } = createUseCase(['gggggg1', 'gggggg2'])
   await create({ alias: 'gggggg1' })
   const first = await create({ idempotencyKey: 'k' })
@@ -91,7 +91,7 @@ test('an empty pool is reported; aliases still work', async () => {
   expect(await create({ alias: 'mine' })).toMatchObject({ kind: 'created' })
 })
 
-test('a retry returns the first result with its times, also while the pool is empty', async () => {
+test('a retry returns the first result with its times, even while the pool is empty', async () => {
   const { create, clock } = createUseCase(['gggggg1'])
   const first = await create({ idempotencyKey: 'k', ttlDays: 1 })
   clock.nowMs += DAY_MS - 1
@@ -140,7 +140,7 @@ test('the key is stored as a hash only', async () => {
   expect(storedIntents.join()).not.toMatch(/my own secret|example\.com/)
 })
 
-describe('a retry after its link has expired, but not its intent', () => {
+describe('a retry after the link has expired, but not its intent', () => {
   const request = { idempotencyKey: 'k', ttlDays: 1 }
 
   test('returns the link if it was stored', async () => {

@@ -1,6 +1,6 @@
 // Creates a link: claims a code of the pool or the client's alias, and reports the link as created
-// only after the claim is confirmed. With an Idempotency-Key it first stores the intent, the planned
-// link, which any request with that key completes.
+// only after the claim is confirmed. With an Idempotency-Key it first stores the intent (the link to
+// create); any request with that key completes it.
 import { createHash, randomUUID } from 'node:crypto'
 import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
@@ -113,7 +113,7 @@ async function createOnce(
     const link = newLink(deps, request, code.code)
     const outcome = await claimCode(deps, link, deadlineMs)
     const invalidated = outcome === 'taken' ? undefined : deps.onStored(link.code)
-    if (invalidated !== undefined) await invalidated // no extra microtask if there is nothing to await
+    if (invalidated !== undefined) await invalidated // no microtask if there is nothing to await
     if (outcome === 'claimed') return { kind: 'created', link, replayed: false }
     if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
@@ -147,7 +147,12 @@ async function createByKey(
   if (expiresAtMs !== null && expiresAtMs <= deps.nowMs()) {
     return replayOnly(deps, given, intent)
   }
-  return completeIntent(deps, { request, intent, deadlineMs, replayed: intent.writerId !== own?.writerId })
+  return completeIntent(deps, {
+    request,
+    intent,
+    deadlineMs,
+    replayed: intent.writerId !== own?.writerId,
+  })
 }
 
 /** Claims the intent's code, and moves the intent to another code if an alias has taken it. */
@@ -162,7 +167,7 @@ async function completeIntent(
     const link = linkOf(intent, request.longUrl)
     const outcome = await claimCode(deps, link, deadlineMs)
     const invalidated = outcome === 'taken' ? undefined : deps.onStored(link.code)
-    if (invalidated !== undefined) await invalidated // no extra microtask if there is nothing to await
+    if (invalidated !== undefined) await invalidated // no microtask if there is nothing to await
     if (outcome === 'claimed') return { kind: 'created', link, replayed }
     if (outcome !== 'taken') return notClaimed(outcome)
     if (request.alias !== undefined) return { kind: 'alias-taken' }
@@ -178,8 +183,8 @@ async function completeIntent(
 /**
  * Replays an intent whose link has expired: returns the link if it was stored, but stores none,
  * because it would already be expired. This affects only links with a lifetime of one day: the
- * intent expires after 25 hours, of which clients may rely on 24. Until then its key must not create
- * a second link; afterwards a retry is a new request.
+ * intent expires after 25 hours, of which clients may rely on 24. Until then its key must not
+ * create a second link; afterwards a retry is a new request.
  */
 async function replayOnly(
   deps: CreateDeps,
@@ -271,8 +276,8 @@ function linkOf(
 }
 
 /**
- * The hash of the validated body, not of its bytes. It covers members that a later version adds, but
- * is the same for a body without them, so that stored hashes remain valid across an upgrade.
+ * The hash of the validated body, not of its bytes. It covers members that a later version adds,
+ * but is the same for a body without them, so that stored hashes remain valid across an upgrade.
  */
 function bodyHashOf(request: CreateRequest): string {
   const { longUrl, alias = null, ttlDays = null, ...added } = request

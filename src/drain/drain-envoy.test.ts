@@ -4,7 +4,7 @@ import { type DrainDeps, drainEnvoy } from './drain-envoy.ts'
 import type { ListenerLoad } from './envoy.ts'
 
 const log = { debug: () => 0, info: () => 0, warn: () => 0, error: () => 0 } as never
-const quiet: ListenerLoad = { connections: 0, requests: 0, accepted: 7 }
+const noLoad: ListenerLoad = { connections: 0, requests: 0, accepted: 7 }
 
 type Load = ListenerLoad | 'exited' | 'unresponsive'
 
@@ -42,14 +42,14 @@ async function drainWith(loads: Load[], times?: { msMax?: number; quietMs?: numb
   return drain(scriptedEnvoy({ loads }).envoy, times)
 }
 
-test('it has drained once no connection is left and none is new', async () => {
+test('Envoy has drained once no connection is left and no new one has arrived', async () => {
   const busy = { connections: 2, requests: 1, accepted: 7 }
-  const result = await drainWith([busy, { ...busy, requests: 0 }, quiet])
-  expect(result).toEqual({ outcome: 'drained', served: quiet, tookMs: 600 })
+  const result = await drainWith([busy, { ...busy, requests: 0 }, noLoad])
+  expect(result).toEqual({ outcome: 'drained', served: noLoad, tookMs: 600 })
 })
 
 test('a connection that opens and closes between polls restarts the quiet time', async () => {
-  const result = await drainWith([quiet, quiet, quiet, { ...quiet, accepted: 8 }, quiet])
+  const result = await drainWith([noLoad, noLoad, noLoad, { ...noLoad, accepted: 8 }, noLoad])
   expect(result.outcome).toBe('drained')
   expect(result.tookMs).toBe(400 + 500)
 })
@@ -62,12 +62,12 @@ test.each([
 })
 
 test('a stream of new connections does not extend the deadline', async () => {
-  const loads = Array.from({ length: 1000 }, (_, i) => ({ ...quiet, accepted: i }))
+  const loads = Array.from({ length: 1000 }, (_, i) => ({ ...noLoad, accepted: i }))
   expect(await drainWith(loads)).toMatchObject({ outcome: 'drained', tookMs: 30_000 })
 })
 
-test('with an Envoy that never responds the drain waits; the outcome is unknown', async () => {
-  const { envoy, calls } = scriptedEnvoy({ starts: ['unresponsive'], loads: [quiet] })
+test('if Envoy never responds, the outcome at the deadline is unknown', async () => {
+  const { envoy, calls } = scriptedEnvoy({ starts: ['unresponsive'], loads: [noLoad] })
   const result = await drain(envoy, { msMax: 1000 })
   expect(result).toEqual({ outcome: 'unknown', served: undefined, tookMs: 1000 })
   expect(calls).toEqual({ starts: 11, reads: 0 })
@@ -76,7 +76,7 @@ test('with an Envoy that never responds the drain waits; the outcome is unknown'
 test('the drain command is retried until Envoy confirms it', async () => {
   const { envoy, calls } = scriptedEnvoy({
     starts: ['unresponsive', 'unresponsive', 'started'],
-    loads: [quiet],
+    loads: [noLoad],
   })
   expect((await drain(envoy)).outcome).toBe('drained')
   expect(calls.starts).toBe(3)

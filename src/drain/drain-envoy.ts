@@ -23,7 +23,7 @@ interface DrainResult {
 /** Dependencies of a drain. */
 export interface DrainDeps {
   readonly envoy: Pick<EnvoyAdmin, 'startDrain' | 'readListenerLoad'>
-  /** Deadline of the drain in milliseconds; it stops then even with open connections. */
+  /** Deadline in milliseconds, at which the drain completes even with open connections. */
   readonly msMax: number
   /** Time in milliseconds without a new connection after which Envoy counts as drained. */
   readonly quietMs: number
@@ -40,9 +40,9 @@ export async function drainEnvoy(deps: DrainDeps): Promise<DrainResult> {
   const { nowMs, pause = realPause, log } = deps
   const startMs = nowMs()
   log.info('draining Envoy')
-  const ending = await drain({ ...deps, pause, deadlineMs: startMs + deps.msMax })
-  const result = { ...ending, tookMs: Math.round(nowMs() - startMs) }
-  const isClean = result.outcome !== 'busy' && result.outcome !== 'unknown'
+  const { outcome, served } = await drain({ ...deps, pause, deadlineMs: startMs + deps.msMax })
+  const result = { outcome, served, tookMs: Math.round(nowMs() - startMs) }
+  const isClean = outcome !== 'busy' && outcome !== 'unknown'
   log[isClean ? 'info' : 'warn'](result, 'drain of Envoy completed')
   return result
 }

@@ -37,7 +37,7 @@ test('the wait completes with the first poll that finds every service', async ()
   expect(result).toEqual({ isComplete: true, polls: 5, tookMs: 1000, warned: [] })
 })
 
-test('a missing service has a deadline from when another is found, then a warning', async () => {
+test('once one service is found, the others have a deadline, then a warning', async () => {
   const result = await waitWith([allMissing, allMissing, ['create'], allMissing, ['create']])
   expect(result).toMatchObject({
     ...{
@@ -49,7 +49,7 @@ test('a missing service has a deadline from when another is found, then a warnin
 })
 
 test.each([[allMissing], ['unresponsive'] as const])(
-  '%j has the longest wait',
+  'the wait is longest while Envoy reports %j',
   async (response) => {
     const result = await waitWith([response])
     expect(result).toMatchObject({
@@ -60,7 +60,7 @@ test.each([[allMissing], ['unresponsive'] as const])(
   },
 )
 
-test('a stop completes the wait', async () => {
+test('an abort settles the wait', async () => {
   const stopping = new AbortController()
   stopping.abort()
   const wait = waitForServices({

@@ -1,20 +1,17 @@
 // What every process that serves public HTTP shares: a log, metrics, health, the public and the
 // admin port, and an ordered shutdown. Independent of routes and stores.
-import type { Logger } from 'pino'
-import { createHealth, type Health } from '../process/health.ts'
-import { createLog } from '../telemetry/log.ts'
-import { collectProcessMetrics, createMetrics, type Metrics } from '../telemetry/metrics.ts'
+import { openProcess, type Process } from '../process/open-process.ts'
 import { type Stop, stopInTurn } from '../process/stop.ts'
-import { version } from '../process/version.ts'
 import { type Listener, listen } from './serve.ts'
 
 /** A starting process: its ports are open, but no handler is attached yet. */
-export interface Service {
-  readonly log: Logger
-  readonly metrics: Metrics
-  readonly health: Health
+export interface Service extends Omit<Process, 'cleanups'> {
   readonly publicHttp: Listener
   readonly adminHttp: Listener
+  /** Aborts before the steps of `onStop`. */
+  readonly signal: AbortSignal
+  /** Counts and logs the failures of a background task. */
+  readonly onTaskError: (task: string) => (error: unknown) => void
   /** Adds a step to run once the ports have drained; the last one added runs first. */
   onStop(stop: Stop): void
   /** Marks the process ready and logs it. */
@@ -49,11 +46,7 @@ const ADMIN_DRAIN_MS_MIN = 500
 /** Opens the ports. Throws OperatorError. */
 export async function openService(options: ServiceOptions): Promise<Service> {
   const { role, config, adminHost } = options
-  const log = createLog({ role, level: config.LOG_LEVEL })
-  const metrics = createMetrics()
-  collectProcessMetrics(metrics)
-  metrics.buildInfo.set({ version, node: process.version, role }, 1)
-  const health = createHealth(options.dependencies)
+  const { log, metrics, health, cleanups } = openProcess(role, config, options.dependencies)
   const onError = (err: unknown) => {
     log.error({ err }, 'connection not accepted')
   }
@@ -69,7 +62,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     throw error
   })
   const ports = { port: publicHttp.port, adminPort: adminHttp.port }
-  const steps: Stop[] = []
+  const stopping = new AbortController()
   let isStopping = false
   let wasReady = false
   const ready = (also: Readonly<Record<string, unknown>>) => {
@@ -84,7 +77,12 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     health,
     publicHttp,
     adminHttp,
-    onStop: (stop) => steps.unshift(stop),
+    signal: stopping.signal,
+    onTaskError: (task) => (err) => {
+      metrics.backgroundFailures.inc({ task })
+      log.error({ err, task }, 'background task failed')
+    },
+    onStop: (stop) => cleanups.push(stop),
     ready,
     readyAfter(dependency) {
       dependency.then(
@@ -104,7 +102,11 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       const deadlineMs = performance.now() + DRAINS_MS_MAX
       const drainAdmin = () =>
         adminHttp.drain(Math.max(ADMIN_DRAIN_MS_MIN, deadlineMs - performance.now()))
-      await stopInTurn([() => publicHttp.drain(), drainAdmin, ...steps])
+      const abort = () => {
+        stopping.abort()
+        return Promise.resolve()
+      }
+      await stopInTurn([() => publicHttp.drain(), drainAdmin, abort, ...cleanups.toReversed()])
       if (wasReady) log.info('stopped')
     },
   }

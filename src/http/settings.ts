@@ -13,7 +13,7 @@ const originSchema = z.string().transform((value, context) => {
 
 /** An origin such as `https://cur.tl`, without a trailing slash; `undefined` if unset. */
 export const baseUrlSetting: Setting<string | undefined> = {
-  about: 'public base of short URLs',
+  about: 'public base URL of short links',
   allowed: 'an http:// or https:// URL without path, query or user',
   fallback: 'http://localhost:<PORT>',
   schema: originSchema.optional(),
@@ -28,7 +28,7 @@ export const publicBaseSetting: Setting<string> = {
 
 /** The same for problem documents only; without it they contain just the path. */
 export const problemBaseSetting: Setting<string> = {
-  about: 'public base of the URLs in problem documents',
+  about: 'public base URL of the problem types in error responses',
   allowed: 'an http:// or https:// URL without path, query or user',
   fallback: 'none: only the path',
   schema: baseUrlSetting.schema.transform((origin) => origin ?? ''),
@@ -36,7 +36,7 @@ export const problemBaseSetting: Setting<string> = {
 
 /** The service's own hosts besides BASE_URL's, as `parseHost` normalizes them. */
 export const ownHostsSetting: Setting<readonly string[]> = {
-  about: 'further hosts of this service: no link may point to them',
+  about: 'additional host names of this service; links to them are rejected',
   allowed: 'host names separated by commas',
   fallback: 'none',
   schema: z
@@ -65,10 +65,10 @@ export const redirectStatusSetting: Setting<301 | 302> = {
 }
 
 /** PORT. */
-export const publicPortSetting = portSetting('port of the public HTTP', 8080)
+export const publicPortSetting = portSetting('port of the public HTTP server', 8080)
 /** ADMIN_PORT. */
 export const adminPortSetting = portSetting(
-  'port of /livez /readyz /metrics and the admin API',
+  'port of /livez, /readyz, /metrics and, in standalone and create, the admin API',
   9090,
 )
 

@@ -27,7 +27,7 @@ interface TlsMaterial {
 export interface ClusterAccess {
   /** The namespace of this process. */
   readonly namespace: string
-  /** Returns credentials that are at most CREDENTIALS_MS_MAX old. Throws if a file is unreadable. */
+  /** Reads credentials, or returns recent ones. Throws if a file cannot be read. */
   readonly read: () => Promise<Credentials>
   /** Discards the credentials, after the server has rejected the token. */
   readonly invalidate: () => void

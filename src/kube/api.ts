@@ -38,7 +38,7 @@ export interface KubeApi {
   readonly lines: (call: KubeStream) => AsyncGenerator<string, void>
 }
 
-/** Server-side apply: takes ownership of every field in the body, also from other managers. */
+/** Server-side apply: takes ownership of every field in the body, even from other managers. */
 export const APPLY = {
   contentType: 'application/apply-patch+yaml',
   query: { fieldManager: 'curtail-controller', force: 'true' },

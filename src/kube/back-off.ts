@@ -11,7 +11,7 @@ export interface BackOffBounds {
 
 /** Delays after failures. */
 export interface BackOff {
-  /** Returns the delay after a failure: twice the previous base delay, plus up to 100 % jitter. */
+  /** Returns the delay after a failure. It doubles with each call; jitter adds up to 100 %. */
   readonly nextMs: () => number
 }
 

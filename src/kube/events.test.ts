@@ -87,7 +87,7 @@ test('a duplicate event within ten minutes of the last is counted, once a minute
   expect(new Set(names).size).toBe(2)
 })
 
-test('a wall clock that is set back does not prevent writes of events and counts', async () => {
+test('a system clock that is set back does not prevent writes of events and counts', async () => {
   emit('one')
   wallMs -= 3 * 3600_000
   nowMs += MINUTE_MS
@@ -161,7 +161,7 @@ test('leadership is checked before each write, not when an event is emitted', as
   expect([calls.length, await dropped('not-leading')]).toEqual([2, 1])
 })
 
-test('an event that exists counts as written; a failed one is counted as dropped', async () => {
+test('an existing event counts as written; a failed write is counted as dropped', async () => {
   const statuses = [409, 500]
   respond = () => {
     const status = statuses.shift()

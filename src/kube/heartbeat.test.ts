@@ -1,4 +1,4 @@
-// Hangs are detected: a heartbeat, and the loops of this folder whose calls never return.
+// Detection of hung loops: the heartbeat, and the loops of this folder whose calls never return.
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../test/kit/fake-scheduler.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -8,7 +8,7 @@ import { createElection } from './lease.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { completesWithin } from './scheduler.ts'
 
-const quiet = {
+const silentLog = {
   error: () => undefined,
   warn: () => undefined,
   info: () => undefined,
@@ -52,7 +52,7 @@ test('an election whose call never returns is stuck', async () => {
   const election = createElection({
     api: { call: never, lines: silent },
     ...{ namespace: 'n', name: 'l', identity: 'i', scheduler, random: () => 0, wallMs: () => 0 },
-    ...{ metrics: createMetrics(), log: quiet },
+    ...{ metrics: createMetrics(), log: silentLog },
   })
   const stopping = new AbortController()
   void election.acquire(stopping.signal)
@@ -83,7 +83,7 @@ function controllerOf(ownPool: () => Promise<boolean>) {
       start: () => ({ trigger: () => undefined, stop: () => Promise.resolve() }),
     },
     events: { emit: () => undefined, flush: () => Promise.resolve() },
-    ...{ wallMs: () => 0, random: () => 0, metrics: createMetrics(), log: quiet },
+    ...{ wallMs: () => 0, random: () => 0, metrics: createMetrics(), log: silentLog },
     onState: () => undefined,
   })
   const stopping = new AbortController()

@@ -30,7 +30,7 @@ test('a renewal counts from its request, not from its response', async () => {
   expect(two.reported).toHaveLength(1)
 })
 
-test('the wait for a Lease starts at the response that showed it, not its request', async () => {
+test('the wait for a Lease starts at the response that reports it, not its request', async () => {
   world.add('one', ({ nth }) => (nth <= 6 ? {} : LOST)) // the last renewal is that of 8 s
   await world.advance(500)
   // Its first GET reaches the server only after that renewal.
@@ -94,12 +94,16 @@ test('a leader that observes another holder stops leading immediately', async ()
 })
 
 test('a leader past its renew deadline sends nothing', async () => {
-  const one = world.add('one', undefined, { leaseDurationMs: 3000, renewDeadlineMs: 2000, retryPeriodMs: 2000 })
+  const one = world.add('one', undefined, {
+    leaseDurationMs: 3000,
+    renewDeadlineMs: 2000,
+    retryPeriodMs: 2000,
+  })
   await world.advance(2000)
   expect([one.reported, one.calls.length]).toEqual([['won 0', 'lost 2000'], 2])
 })
 
-test('a leader stopped while it cannot renew reports stopped, not lost', async () => {
+test('a leader that is stopped while it cannot renew reports stopped, not lost', async () => {
   const slowRead = [{}, {}, { failsWith: 500 }, { responseMs: 5000 }]
   const one = world.add('one', calls(slowRead, { responseMs: Infinity }))
   await world.advance(12_000) // leadership was lost at 10 s

@@ -41,7 +41,7 @@ const TIMES: LeaseTimes = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, re
 const JITTER_MAX = 1.2
 const RELEASE_MS_MAX = 1000
 const RELEASE_ATTEMPTS_MAX = 2
-/** An iteration, one pause and at most two calls, that takes longer hangs. */
+/** An iteration (one pause and at most two calls) that takes longer hangs. */
 const ITERATION_MS_MAX = 60_000
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' } as const
 
@@ -66,7 +66,7 @@ export interface Election {
   readonly renew: (signal: AbortSignal) => Promise<'lost' | 'stopped'>
   /** Whether this candidate leads; until its renew deadline no other candidate can. */
   readonly isLeading: () => boolean
-  /** Whether `acquire` or `renew` hangs: only a defect can cause it, as every call has a deadline. */
+  /** Whether `acquire` or `renew` hangs; a defect, because every call has a deadline. */
   readonly isStuck: () => boolean
   /** Releases the Lease, so that other candidates need not wait; never rejects with KubeError. */
   readonly release: () => Promise<void>
@@ -244,7 +244,11 @@ function renderWrite(
 /** The spec of a Lease that is acquired or renewed. */
 function specOf(
   before: LeaseSpec | undefined,
-  { identity, leaseDurationMs, wallMs }: { identity: string; leaseDurationMs: number; wallMs: number },
+  {
+    identity,
+    leaseDurationMs,
+    wallMs,
+  }: { identity: string; leaseDurationMs: number; wallMs: number },
 ): LeaseSpec {
   const now = formatMicroTime(wallMs)
   const isSame = before?.holderIdentity === identity

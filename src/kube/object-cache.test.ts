@@ -8,7 +8,7 @@ interface Thing extends KubeObject {
   readonly value: string
 }
 
-const thing = fc
+const anyObject = fc
   .record({
     name: fc.constantFrom('a', 'b', 'c'),
     uid: fc.constantFrom('1', '2'),
@@ -19,11 +19,11 @@ const thing = fc
     // As at an API server, the content of an object depends only on its version.
     value: given.resourceVersion === '1' ? 'x' : 'y',
   }))
-const things = fc.uniqueArray(thing, { selector: keyOf, maxLength: 3 })
+const anyObjects = fc.uniqueArray(anyObject, { selector: keyOf, maxLength: 3 })
 const step = fc.oneof(
-  fc.record({ put: thing }),
-  fc.record({ remove: thing }),
-  fc.record({ replace: things }),
+  fc.record({ put: anyObject }),
+  fc.record({ remove: anyObject }),
+  fc.record({ replace: anyObjects }),
 )
 
 test('every change is reported once, and the index finds all objects', () => {

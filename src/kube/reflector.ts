@@ -26,7 +26,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly log: Pick<Log, 'debug' | 'info' | 'warn'>
   /** Called with each failure, and with `undefined` after each list and each opened watch. */
   readonly onState?: (failure: KubeError | undefined) => void
-  /** Maximum time without data of a watch. @default 90_000: a bookmark arrives about every minute */
+  /** Maximum time of a watch without data. @default 90_000: bookmarks arrive about every minute */
   readonly idleMsMax?: number
   readonly backOff?: BackOffBounds
 }
@@ -35,9 +35,9 @@ export interface ReflectorOptions<T extends KubeObject> {
 export interface Reflector {
   /** Runs until `signal` aborts. */
   readonly run: (signal: AbortSignal) => Promise<void>
-  /** Whether all objects have been listed once. */
+  /** Whether all objects have been listed at least once. */
   readonly hasSynced: () => boolean
-  /** Whether it hangs: only a defect can cause it, as pages, lines and pauses have deadlines. */
+  /** Whether the loop hangs; a defect, because pages, lines and pauses have deadlines. */
   readonly isStuck: () => boolean
 }
 

@@ -12,14 +12,14 @@ function open() {
   const queue = createWorkQueue({ name: 'test', scheduler, metrics })
   return { scheduler, metrics, queue }
 }
-const quiet = { error: () => undefined, warn: () => undefined, debug: () => undefined }
-const never = new AbortController().signal
+const silentLog = { error: () => undefined, warn: () => undefined, debug: () => undefined }
+const neverAborted = new AbortController().signal
 const fault = () => new KubeError('unavailable', { status: 500, reason: 'Internal' })
 
-/** Starts workers and records their calls of the queue. */
+/** Starts workers and records their calls to the queue. */
 function start(
   reconcile: WorkersOptions['reconcile'],
-  { workers = 1, signal = never }: { workers?: number; signal?: AbortSignal } = {},
+  { workers = 1, signal = neverAborted }: { workers?: number; signal?: AbortSignal } = {},
 ) {
   const { scheduler, metrics, queue } = open()
   const recorded: string[] = []
@@ -39,7 +39,7 @@ function start(
     },
   }
   const working = runWorkers(
-    { name: 'test', queue: recording, workers, reconcile, scheduler, metrics, log: quiet },
+    { name: 'test', queue: recording, workers, reconcile, scheduler, metrics, log: silentLog },
     signal,
   )
   const stop = async () => {
@@ -68,9 +68,9 @@ test('workers requeue failed keys, not terminal ones, and survive a defect', asy
       },
       scheduler,
       metrics,
-      log: quiet,
+      log: silentLog,
     },
-    never,
+    neverAborted,
   )
   for (const key of ['fault', 'terminal', 'defect', 'later']) queue.add(key)
   await scheduler.advance(30_000)
@@ -106,9 +106,9 @@ test('a reconcile is aborted after a minute', async () => {
         }),
       scheduler,
       metrics,
-      log: quiet,
+      log: silentLog,
     },
-    never,
+    neverAborted,
   )
   queue.add('slow')
   await scheduler.advance(59_000)

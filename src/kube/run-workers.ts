@@ -1,5 +1,5 @@
-// Workers that take keys from a queue and reconcile them. Each reconcile has a deadline; failed keys
-// are requeued. A defect fails only the reconcile in which it occurs.
+// Workers that take keys from a queue and reconcile them. Each reconcile has a deadline, and failed
+// keys are requeued. A defect fails only the reconcile in which it occurs.
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { KubeError } from './kube-error.ts'

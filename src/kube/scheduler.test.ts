@@ -2,7 +2,13 @@
 import { getEventListeners } from 'node:events'
 import { expect, test } from '@jest/globals'
 import { createFakeScheduler } from '../../test/kit/fake-scheduler.ts'
-import { createDeadline, completesWithin, pauseFor, systemScheduler, untilAborted } from './scheduler.ts'
+import {
+  createDeadline,
+  completesWithin,
+  pauseFor,
+  systemScheduler,
+  untilAborted,
+} from './scheduler.ts'
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
 
@@ -25,7 +31,7 @@ test('a pause completes at its time', async () => {
   expect(listeners(signal)).toBe(0)
 })
 
-test('a pause completes with its signal, also if it has aborted already', async () => {
+test('a pause completes with its signal, even if it has already aborted', async () => {
   const scheduler = createFakeScheduler()
   const stopping = new AbortController()
   const pause = pauseFor(scheduler, 1000, stopping.signal)

@@ -34,19 +34,19 @@ export const controllerSettings = {
       .optional(),
   },
   LEASE_NAME: withDefault({
-    about: 'Lease of the leader election',
-    allowed: 'a name in lower case, up to 63 letters, digits and -',
+    about: 'name of the Lease for leader election',
+    allowed: 'up to 63 lower-case letters, digits and -',
     fallback: 'curtail-controller',
     schema: z.string().regex(NAME_PATTERN),
   }),
   REFILL_POD_TEMPLATE: {
-    about: 'YAML file of the pod template of refill Jobs, reloaded when it changes',
+    about: 'YAML file of the pod template for refill Jobs; reloaded when it changes',
     allowed: 'the path of a file',
     fallback: 'required',
     schema: z.string(),
   },
   CLUSTER_NAME: {
-    about: 'name of this cluster if several share one code store',
+    about: 'name of this Kubernetes cluster, if several clusters share one Cassandra keyspace',
     allowed: 'up to 63 lower-case letters, digits and -',
     fallback: 'none',
     schema: z

@@ -5,7 +5,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { ClusterAccess, Credentials } from './access.ts'
 import { KubeError, messageOf } from './kube-error.ts'
 
-/** One request; aborting `signal` cancels it, also while the response is read. */
+/** One request; aborting `signal` cancels it, even while the response is read. */
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Includes the query. */
@@ -141,4 +141,3 @@ function unreachable(message: string, cause: unknown): KubeError {
     cause,
   })
 }
-

@@ -20,7 +20,7 @@ test('a key that is added twice is taken once', async () => {
   expect([await queue.take(), await queue.take(), queue.depth()]).toEqual(['a', 'b', 0])
 })
 
-test('a key that is added while in process is requeued once done', async () => {
+test('a key that is added while a worker processes it is requeued once done', async () => {
   const { queue } = open()
   queue.add('a')
   await queue.take()
@@ -130,7 +130,7 @@ test('shutdown drops queued keys, and no new ones are accepted', async () => {
   expect((await metrics.queueAdds.get()).values[0]?.value).toBe(1)
 })
 
-test('a key that is queued or readded already is not counted as added', async () => {
+test('a key that is already queued or readded is not counted as added', async () => {
   const { queue, metrics } = open()
   const added = async () => (await metrics.queueAdds.get()).values[0]?.value
   queue.add('a')
@@ -142,7 +142,7 @@ test('a key that is queued or readded already is not counted as added', async ()
   expect(await added()).toBe(2)
 })
 
-test('100,000 keys may be queued, readded ones included; one more is a defect', async () => {
+test('100,000 keys may be queued, including readded ones; one more is a defect', async () => {
   const { queue } = open()
   queue.add('busy')
   await queue.take()

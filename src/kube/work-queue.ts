@@ -91,7 +91,8 @@ function createKeys({ name, scheduler, metrics }: QueueDeps) {
   }
   const add = (key: string) => {
     if (isShutDown || queued.has(key) || readded.has(key)) return
-    if (queued.size + readded.size >= KEYS_MAX) throw new Error(`more than ${KEYS_MAX} keys are queued`)
+    if (queued.size + readded.size >= KEYS_MAX)
+      throw new Error(`more than ${KEYS_MAX} keys are queued`)
     metrics.queueAdds.inc({ name })
     if (processing.has(key)) {
       readded.add(key)

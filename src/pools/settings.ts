@@ -7,7 +7,7 @@ import type { Setting } from '../config/config.ts'
 
 /** CODE_SECRET_FILE; the parsed value is the content of the file. */
 export const codeSecretSetting: Setting<Uint8Array> = {
-  about: 'file of the code secret, which generates codes; never change it',
+  about: 'file with the code secret, the key that generates codes; never change it',
   allowed: `the path of a readable file of exactly ${SECRET_BYTES} bytes`,
   fallback: 'required',
   schema: z.string().transform((path, context) => {
@@ -20,7 +20,7 @@ export const codeSecretSetting: Setting<Uint8Array> = {
 
 /** POOL_TARGET, in codes. */
 export const poolTargetSetting: Setting<number> = {
-  about: 'codes to fill the pool up to',
+  about: 'number of codes that the pool contains after a refill',
   allowed: 'an integer from 1 to 100000000',
   fallback: 'required',
   schema: z

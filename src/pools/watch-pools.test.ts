@@ -57,7 +57,7 @@ test('each pool has its own rate', async () => {
   ])
 })
 
-test('level and low water are metrics', async () => {
+test('the level and the low-water mark are exported as metrics', async () => {
   const { watch, metrics, row } = watched()
   watch.record([row])
   const series = (value: number) => [{ labels: { pool: 'p' }, value }]

@@ -1,4 +1,4 @@
-// Background tasks: one run at a time, the next after an interval or a nudge, and a clean stop.
+// Background tasks: one run at a time, the next after an interval or a trigger, and a clean stop.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { runInBackground } from './background.ts'
 
@@ -40,7 +40,7 @@ test('it runs immediately, then one interval after each run completes', async ()
   expect(runs).toHaveLength(2)
 })
 
-test('a nudge skips the rest of the wait', async () => {
+test('a trigger skips the rest of the wait', async () => {
   const { runs, background, complete } = startTask()
   await complete()
   background.trigger()
@@ -48,10 +48,10 @@ test('a nudge skips the rest of the wait', async () => {
   expect(runs).toHaveLength(2)
   await complete()
   await jest.advanceTimersByTimeAsync(999)
-  expect(runs).toHaveLength(2) // one nudge, one run
+  expect(runs).toHaveLength(2) // one trigger, one run
 })
 
-test('nudges during a run cause one more run', async () => {
+test('triggers during a run cause one more run', async () => {
   const { runs, background, complete } = startTask()
   background.trigger()
   background.trigger()

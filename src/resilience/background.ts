@@ -3,7 +3,7 @@
 
 /** A running background task. */
 export interface Background {
-  /** Runs the task now, or once more if it is running, without waiting for the interval. */
+  /** Runs the task now, or directly after the current run, without waiting for the interval. */
   trigger(): void
   /** Aborts the task; resolves when the current run has completed. */
   stop(): Promise<void>

@@ -1,6 +1,6 @@
-// Deadlines of many concurrent calls with the same timeout. They expire in order, so one timer serves
-// them all: a timer for each call would cost more than the call itself. A completed call is removed
-// immediately, so that its memory is not retained until its deadline.
+// Deadlines of many concurrent calls with the same timeout. They expire in order, so one timer
+// serves them all: a timer for each call would cost more than the call itself. A completed call is
+// removed immediately, so that its memory is not retained until its deadline.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { installedSpans } from '../telemetry/spans.ts'
 

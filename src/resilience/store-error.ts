@@ -2,9 +2,9 @@
 // row is absent) are return values, never this error.
 
 /**
- * The outcome of a failed call. `not-done`: it had no effect, and an immediate retry would fail: the
- * store is full or unavailable, or rejects the call. `unknown`: a write may have taken effect; a
- * read may be retried.
+ * The outcome of a failed call. `not-done`: it had no effect, and an immediate retry would fail,
+ * because the store is full or unavailable, or rejects the call. `unknown`: a write may have taken
+ * effect; a read may be retried.
  */
 export type FailedOutcome = 'not-done' | 'unknown'
 

@@ -102,7 +102,7 @@ describe('the shared cache', () => {
     expect(await countsOf()).toMatchObject(counts)
   })
 
-  test('an expired target of the cache is found: the decision checks its expiry', async () => {
+  test('an expired target of the cache is found: the caller checks its expiry', async () => {
     const { replies, clock, find, other } = setUp()
     replies.store = { ...link, expiresAtMs: clock.nowMs - 1 }
     await find()
@@ -178,7 +178,7 @@ describe('while no majority is available', () => {
     expect(await countsOf()).toMatchObject({ 'store error': 1, 'replica miss': 1 })
   })
 
-  test('a store without replicas is unavailable as a whole', async () => {
+  test('if the read of a store without replicas fails, the lookup fails', async () => {
     const { replies, find } = setUp({ hasReplicas: false })
     replies.store = 'unavailable'
     await expect(find()).rejects.toBeInstanceOf(StoreError)

@@ -62,7 +62,7 @@ test('a link that was found is returned from memory synchronously', async () => 
   expect(reads).toHaveLength(0)
 })
 
-test('its lifetime starts with the lookup, and reads do not extend it', async () => {
+test('the lifetime of a link starts with the lookup, and reads do not extend it', async () => {
   const { clock, find, reply, reads } = setUp()
   const found = find()
   clock.nowMs += HIT_MS_MAX - 1 // the store is slow
@@ -74,7 +74,7 @@ test('its lifetime starts with the lookup, and reads do not extend it', async ()
   expect(reads).toHaveLength(1)
 })
 
-test('its lifetime is at most 4 s, and jittered', async () => {
+test('the lifetime of a link is at most 4 s, and jittered', async () => {
   expect(HIT_MS_MAX).toBe(4000)
   for (const [random, lifeMs] of [
     [0, 3000],
@@ -120,7 +120,7 @@ test.each([
   expect(find()).toMatchObject({ longUrl: changed.longUrl })
 })
 
-test('otherwise a miss is not cached', async () => {
+test('a miss is not cached if other processes create links', async () => {
   const { find, cacheResult, reads } = setUp({ missMs: 0 })
   expect(await cacheResult(undefined)).toBeUndefined()
   expect(find()).toBeInstanceOf(Promise)
@@ -136,7 +136,7 @@ test.each([
   expect(find()).toBeUndefined()
 })
 
-test('an expired link is found, also in memory: the decision checks its expiry', async () => {
+test('an expired link is found, even in memory: the caller checks its expiry', async () => {
   const { clock, find, cacheResult } = setUp()
   const expiresAtMs = clock.nowMs + 1000
   const found = await cacheResult({ ...link, expiresAtMs })

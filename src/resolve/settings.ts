@@ -4,7 +4,7 @@ import { integerSetting } from '../config/settings.ts'
 
 /** STALE_SECONDS. */
 export const staleSecondsSetting: Setting<number> = integerSetting(
-  'seconds for which a stale target may be served while store and cache are both ' +
-    'unavailable; 0 = never',
+  'maximum age, in seconds, of the targets that a pod serves from memory while Cassandra and ' +
+    'Redis are both unavailable; 0 = never',
   { min: 0, max: 2_592_000, fallback: 86_400 },
 )

@@ -64,7 +64,7 @@ describe('a stored link', () => {
     expect(links.get('code')).toBeDefined()
   })
 
-  test.each(['', 'a b', 'ä', 'elevensigns', 'twelve-signs'])(
+  test.each(['', 'a b', 'ä', 'elevenchars', 'twelve-chars'])(
     'is not stored under %j, which is not a code',
     (code) => {
       const links = createStaleLinks(big)
@@ -93,7 +93,7 @@ describe('the bounds', () => {
     expect(kept.length).toBeGreaterThan(last.length * 0.9)
   })
 
-  test('of bytes evict the oldest target, unless it is re-stored', () => {
+  test('of bytes evict the oldest target, unless it is stored repeatedly', () => {
     const links = createStaleLinks({ linksMax: 2 ** 12, targetBytesMax: 4096 })
     const target = (i: number) => `https://x.example/${String(i).padStart(82, '0')}`
     for (let i = 0; i < 200; i++) {
@@ -153,7 +153,7 @@ describe('compared with a plain Map, with targets of different lengths', () => {
     return { links, model }
   }
 
-  test('each target is complete or absent, also after the ring has wrapped around', () => {
+  test('each target is complete or absent, even after the ring has wrapped around', () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 100, maxLength: 300 }), (steps) => {
         runSteps(steps)
@@ -209,7 +209,7 @@ describe('compared with a plain Map, with targets of different lengths', () => {
     for (const code of all) expect(links.get(code)).toBeUndefined()
   })
 
-  test('in a full table every slot can be deleted, also slot 0', () => {
+  test('in a full table every slot can be deleted, including slot 0', () => {
     const links = createStaleLinks({ linksMax: 8, targetBytesMax: 4096 })
     const eight = codes.slice(0, 8)
     for (const code of eight) links.put(code, cachedTargetOf(`https://x.example/${code}`))
@@ -220,7 +220,7 @@ describe('compared with a plain Map, with targets of different lengths', () => {
     for (const code of [...eight, 'ninth']) expect(links.get(code)).toBeUndefined()
     for (const code of eight) links.put(code, cachedTargetOf(`https://y.example/${code}`))
     for (const code of eight) expect(links.get(code)?.longUrl).toBe(`https://y.example/${code}`)
-    for (const code of eight) links.put(code, cachedTargetOf('x'.repeat(4097))) // too long: not stored
+    for (const code of eight) links.put(code, cachedTargetOf('x'.repeat(4097))) // too long
     for (const code of eight) expect(links.get(code)).toBeUndefined()
   })
 })

@@ -65,7 +65,7 @@ export function createStaleLinks(bounds: {
       lengths[to] = oldLengths[from] ?? 0
     })
   }
-  /** A slot for the selected code: a free one, one of a larger table, or that of the oldest entry. */
+  /** A slot for the selected code: a free one, if necessary after `grow`, or the oldest one. */
   const slotFor = (code: string): number => {
     const { first, end } = slots.candidates()
     let oldest = first

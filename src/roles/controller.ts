@@ -1,8 +1,7 @@
-// Keeps CodePools full: the leader of several replicas watches them and their Jobs, and creates a
-// refill Job when a level is low. It has no code secret and generates no codes.
+// Keeps CodePools full: all replicas watch CodePools and refill Jobs, and the leader creates a Job
+// when a level is low. The controller has no code secret and generates no codes.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import type { Logger } from 'pino'
 import { createAdminApp } from '../http/admin/app.ts'
 import { bareApp } from '../http/bare-app.ts'
 import { listen } from '../http/serve.ts'
@@ -21,14 +20,10 @@ import { controllerSettings } from '../kube/settings.ts'
 import { createTransport } from '../kube/transport.ts'
 import { runInBackground } from '../resilience/background.ts'
 import type { ConfigOf } from '../config/config.ts'
-import { createHealth, type Health } from '../process/health.ts'
-import { createLog } from '../telemetry/log.ts'
-import { collectProcessMetrics, createMetrics, type Metrics } from '../telemetry/metrics.ts'
+import { openProcess, type Process, startProcess } from '../process/open-process.ts'
 import { defineRole, OperatorError, rejectArguments } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
-import { type Stop, stopInTurn } from '../process/stop.ts'
 import { StoreError } from '../resilience/store-error.ts'
-import { version } from '../process/version.ts'
 import { watchPools } from '../pools/watch-pools.ts'
 import { openCassandra } from '../stores/cassandra/client.ts'
 import { readPools } from '../stores/cassandra/code-store.ts'
@@ -48,49 +43,28 @@ type Config = ConfigOf<typeof settings>
 export const role = defineRole({
   usage: 'controller',
   about:
-    'Keeps the CodePools of its namespaces full by refill Jobs. Of several replicas one leads.\n' +
-    'In a pod it requires only REFILL_POD_TEMPLATE and CASSANDRA_*.',
+    'Keeps the pools of the CodePools in its namespaces full: creates a refill Job when a pool\n' +
+    'needs codes. One replica is the leader, the others are on standby. In a pod, only\n' +
+    'REFILL_POD_TEMPLATE, CASSANDRA_CONTACT_POINTS and CASSANDRA_LOCAL_DC are required.',
   settings,
   dependent: cassandraDependentSettings,
   run: async ({ config, args }) => {
     rejectArguments('controller', args)
     const access = await openAccess(config)
-    const cleanups: Stop[] = []
-    const stop = () => stopInTurn(cleanups.splice(0).reverse())
-    try {
-      return { stop: await start({ config, access, cleanups, stop }) }
-    } catch (error) {
-      await stop()
-      throw error
-    }
+    const opened = openProcess('controller', config, ['store', 'codepools', 'jobs'])
+    const context: Context = { ...opened, config }
+    return startProcess(context, () => start(context, access))
   },
 })
 
-interface Starting {
+interface Context extends Process {
   readonly config: Config
-  readonly access: ClusterAccess
-  /** Cleanups to run on stop, the last one first. */
-  readonly cleanups: Stop[]
-  readonly stop: Stop
-}
-
-interface Context {
-  readonly config: Config
-  readonly log: Logger
-  readonly metrics: Metrics
-  readonly health: Health
-  readonly cleanups: Stop[]
 }
 
 const METRICS_EVERY_MS = 15_000
 
-async function start({ config, access, cleanups, stop }: Starting): Promise<Stop> {
-  const log = createLog({ role: 'controller', level: config.LOG_LEVEL })
-  const metrics = createMetrics()
-  collectProcessMetrics(metrics)
-  metrics.buildInfo.set({ version, node: process.version, role: 'controller' }, 1)
-  const health = createHealth(['store', 'codepools', 'jobs'])
-  const context: Context = { config, log, metrics, health, cleanups }
+async function start(context: Context, access: ClusterAccess): Promise<void> {
+  const { config, log, metrics, health, cleanups } = context
   let isStuck = () => false
   const adminPort = await openAdmin(context, () => isStuck())
   const transport = createTransport(access)
@@ -122,15 +96,9 @@ async function start({ config, access, cleanups, stop }: Starting): Promise<Stop
   runUntilStopped(context, { controller, election, synced })
   const namespaces = config.WATCH_NAMESPACES ?? [namespace]
   log.info({ adminPort, namespaces, identity }, 'ready')
-  return async () => {
-    health.markDraining()
-    log.info('draining')
-    await stop()
-    log.info('stopped')
-  }
 }
 
-/** Serves probes and metrics; a stuck controller is not live. Throws OperatorError. */
+/** Serves probes and metrics, and returns the port; a stuck controller fails its liveness probe. */
 async function openAdmin(context: Context, isStuck: () => boolean): Promise<number> {
   const { config, log, metrics, health, cleanups } = context
   const onError = (err: unknown) => {
@@ -158,7 +126,7 @@ interface ControllerDeps {
   readonly onSynced: () => void
 }
 
-/** Opens the code store and the pod template; `onChange` is called for their changes. */
+/** Opens the code store and the pod template; calls `onChange` with the pools that are affected. */
 function openSources(context: Context, onChange: (pools: readonly string[] | 'all') => void) {
   const { config, log, metrics, health, cleanups } = context
   const onError = (task: string) => (err: unknown) => {
@@ -183,12 +151,12 @@ function openSources(context: Context, onChange: (pools: readonly string[] | 'al
       return Promise.resolve()
     },
   )
-  const read = () => readPools(cassandra)
-  const poolWatch = watchPools({ readPools: read, marksOf: (row) => row, metrics, nowMs: Date.now })
+  const readAll = () => readPools(cassandra)
+  const watch = watchPools({ readPools: readAll, marksOf: (row) => row, metrics, nowMs: Date.now })
   const levels = createLevels({
     async readPools() {
-      const rows = await read()
-      poolWatch.record(rows)
+      const rows = await readAll()
+      watch.record(rows)
       return rows
     },
     onChange,
@@ -207,7 +175,7 @@ function openSources(context: Context, onChange: (pools: readonly string[] | 'al
   return { cassandra, levels, template }
 }
 
-/** Opens the controller and its sources other than the API server. */
+/** Creates the controller, and opens its sources other than the API server. */
 function openController(context: Context, given: ControllerDeps): PoolController {
   const { config, log, metrics, cleanups } = context
   const { api, election, identity, namespace, onSynced } = given
@@ -247,7 +215,7 @@ function openController(context: Context, given: ControllerDeps): PoolController
   return controller
 }
 
-/** Watches, acquires the Lease and leads; a defect or lost leadership exits the process. */
+/** Watches, acquires the Lease and leads; exits the process on a defect or lost leadership. */
 function runUntilStopped(
   { log, cleanups }: Context,
   given: { controller: PoolController; election: Election; synced: Promise<void> },
@@ -259,7 +227,7 @@ function runUntilStopped(
     log.fatal({ err }, 'required dependency of the controller failed: exiting')
     process.exit(1)
   }
-  const watched = controller.watch(watching.signal).catch(exit)
+  const watchTask = controller.watch(watching.signal).catch(exit)
   const metricsTask = runInBackground({
     everyMs: METRICS_EVERY_MS,
     task: () => {
@@ -271,22 +239,22 @@ function runUntilStopped(
   const lead = async () => {
     await Promise.race([synced, untilAborted(leading.signal)]) // leads only after the first sync
     if (!(await election.acquire(leading.signal))) return
-    const working = controller.lead(leading.signal)
+    const reconciling = controller.lead(leading.signal)
     if ((await election.renew(leading.signal)) === 'lost')
       exit(new OperatorError('lost leadership: another replica may lead'))
-    await working
+    await reconciling
     await election.release()
   }
-  const led = lead().catch(exit)
+  const leadTask = lead().catch(exit)
   cleanups.push(
     async () => {
       watching.abort()
-      await watched
+      await watchTask
     },
     () => metricsTask.stop(),
     async () => {
       leading.abort()
-      await led
+      await leadTask
     },
   )
 }

@@ -1,5 +1,5 @@
-// The create pods: the API, the pages and the admin API on Cassandra, with codes from a pool. They
-// have no code secret: only the refill Job generates codes.
+// The create pods serve the API, the pages and the admin API, with links in Cassandra and codes of
+// a pool. They have no code secret: only the refill Job generates codes.
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
@@ -18,17 +18,13 @@ import { createLinkOperations } from '../admin/set-link-state.ts'
 import { codePoolSetting } from '../create/settings.ts'
 import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
 import { watchPools } from '../pools/watch-pools.ts'
-import { openCassandra } from '../stores/cassandra/client.ts'
 import { createCassandraCodeStore, readPools } from '../stores/cassandra/code-store.ts'
 import { createCassandraIntentStore } from '../stores/cassandra/intent-store.ts'
-import { createCassandraLinkStore } from '../stores/cassandra/link-store.ts'
-import { cassandraSettings, cassandraDependentSettings } from '../stores/cassandra/settings.ts'
 import {
-  cacheSettings,
-  cacheDependentSettings,
-  planLinkCache,
-} from '../stores/redis/cache-settings.ts'
-import { openLinkCache } from '../stores/redis/open-link-cache.ts'
+  linkStoreDependentSettings,
+  linkStoreSettings,
+  openLinkStores,
+} from '../stores/open-link-stores.ts'
 
 const settings = {
   BASE_URL: http.publicBaseSetting,
@@ -37,24 +33,23 @@ const settings = {
   ADMIN_PORT: http.adminPortSetting,
   ADMIN_TOKEN: http.adminTokenSetting,
   CODE_POOL: codePoolSetting,
-  ...cassandraSettings,
-  ...cacheSettings,
+  ...linkStoreSettings,
   LOG_LEVEL: logLevelSetting,
 } as const
 
 type Config = ConfigOf<typeof settings>
 
-/** How often the levels of the pools are read for metrics. */
+/** The interval at which the levels of the pools are read for metrics. */
 const LEVELS_EVERY_MS = 15_000
 
 /** `create`. */
 export const role = defineRole({
   usage: 'create',
   about:
-    'Serves POST /v1/urls and the pages, with links in Cassandra and codes from the pool\n' +
-    'CODE_POOL. The admin API is disabled unless ADMIN_TOKEN is set.',
+    'Serves POST /v1/urls and the web pages. Stores links in Cassandra, with codes from the\n' +
+    'pool CODE_POOL. Serves the admin API if ADMIN_TOKEN is set.',
   settings,
-  dependent: [...cassandraDependentSettings, ...cacheDependentSettings],
+  dependent: linkStoreDependentSettings,
   run: async ({ config, args }) => {
     rejectArguments('create', args)
     const service = await openService({
@@ -69,41 +64,19 @@ export const role = defineRole({
 
 type Components = ReturnType<typeof openComponents>
 
-/** Opens store and cache, which may be unavailable yet, and their background tasks. */
+/** Opens store and cache, which may still be unavailable, and starts their background tasks. */
 function openComponents(config: Config, service: Service) {
-  const { log, metrics, health } = service
+  const { metrics, signal, onTaskError } = service
   const nowMs = Date.now
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const onError = (task: string) => (error: unknown) => {
-    metrics.backgroundFailures.inc({ task })
-    log.error({ err: error, task }, 'background task failed')
-  }
-  const cassandra = openCassandra({
-    config,
-    metrics,
-    log,
-    onState: (state) => {
-      health.note('store', state)
-      if (state !== 'up') supply.failWaiting()
-    },
-    signal,
-  })
-  const cache = openLinkCache({
-    redis: planLinkCache(config),
-    metrics,
-    log,
-    onState: (state) => {
-      health.note('cache', state)
-    },
+  const { cassandra, cache, links } = openLinkStores(config, service, () => {
+    supply.failWaiting()
   })
   const codes = createCassandraCodeStore(cassandra)
-  const links = createCassandraLinkStore(cassandra)
   const invalidator = createCacheInvalidator({
     cache,
     monotonicMs,
     metrics,
-    onError: onError('invalidate-link'),
+    onError: onTaskError('invalidate-link'),
   })
   const pools = watchPools({
     readPools: () => readPools(cassandra),
@@ -112,15 +85,13 @@ function openComponents(config: Config, service: Service) {
     nowMs,
   })
   const pool = config.CODE_POOL
-  service.onStop(() => cassandra.close())
-  service.onStop(() => cache.close())
   service.onStop(() => invalidator.stop())
   const levelsTask = runInBackground({
     everyMs: LEVELS_EVERY_MS,
     task: async () => {
       if (cassandra.isUp()) await pools.report()
     },
-    onError: onError('read-pools'),
+    onError: onTaskError('read-pools'),
   })
   service.onStop(() => levelsTask.stop())
   const supply = createCodeSupply({
@@ -129,16 +100,12 @@ function openComponents(config: Config, service: Service) {
     signal,
     monotonicMs,
     metrics,
-    onError: onError('claim-block'),
-  })
-  service.onStop(() => {
-    stopping.abort()
-    return Promise.resolve()
+    onError: onTaskError('claim-block'),
   })
   service.readyAfter(retryUntilStopped({ signal }, () => codes.readPoolSerial(pool)))
   const intents = createCassandraIntentStore(cassandra)
   const isStoreAvailable = () => cassandra.isUp()
-  return { links, intents, pools, supply, invalidator, nowMs, isStoreAvailable, onError }
+  return { links, intents, pools, supply, invalidator, nowMs, isStoreAvailable }
 }
 
 /** Attaches the apps to their listeners. */
@@ -156,9 +123,9 @@ function attach(given: { config: Config; service: Service; components: Component
     metrics,
     onStored: (code: string) => invalidator.invalidate(code),
     isStoreAvailable: components.isStoreAvailable,
-    onErrorAfterResponse: components.onError('create-link'),
+    onErrorAfterResponse: service.onTaskError('create-link'),
   }
-  const creating = {
+  const createAppDeps = {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
     limits: noLimits, // the edge applies them
@@ -172,7 +139,7 @@ function attach(given: { config: Config; service: Service; components: Component
     onChanged: (code) => invalidator.confirm(code),
   })
   const api = { operations, readPools: components.pools.report, nowMs }
-  publicHttp.attach({ baseUrl, app: createCreateApp(creating) })
+  publicHttp.attach({ baseUrl, app: createCreateApp(createAppDeps) })
   adminHttp.attach({
     baseUrl,
     app: createAdminApp({

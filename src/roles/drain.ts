@@ -1,5 +1,5 @@
-// The sidecar of Envoy, which does not drain by itself: on SIGTERM this role drains Envoy and exits
-// when no connection is open. Independent of links and limits.
+// The sidecar of Envoy. Envoy does not drain by itself: on SIGTERM this role drains it, and exits
+// when no connection is open.
 import { createDrainApp } from '../http/drain/app.ts'
 import { drainEnvoy } from '../drain/drain-envoy.ts'
 import { stopLeftoverEnvoy } from '../drain/stop-leftover.ts'
@@ -7,31 +7,24 @@ import { createEnvoyAdmin } from '../clients/envoy-admin.ts'
 import { drainSettings } from '../http/drain/settings.ts'
 import { waitForServices } from '../drain/wait-for-services.ts'
 import { listen } from '../http/serve.ts'
-import { createHealth } from '../process/health.ts'
-import { createLog } from '../telemetry/log.ts'
-import { collectProcessMetrics, createMetrics } from '../telemetry/metrics.ts'
+import { openProcess } from '../process/open-process.ts'
 import { defineRole, rejectArguments } from '../process/role.ts'
-import { version } from '../process/version.ts'
 
-/** Time for the rest of the stop after Envoy's drain. */
+/** Time in milliseconds for the rest of the stop after the drain of Envoy. */
 const AFTER_DRAIN_MS = 7000
 
 /** `drain`. */
 export const role = defineRole({
   usage: 'drain',
   about:
-    'Runs in the pod of an Envoy. On SIGTERM it drains Envoy and exits once no connection is\n' +
-    'open, or after DRAIN_SECONDS; stop Envoy after it has exited. No request can start a drain.',
+    'Runs in the same pod as Envoy. On SIGTERM it drains Envoy, and exits when no connection is\n' +
+    'open, or after DRAIN_SECONDS. Stop Envoy only after that. No HTTP request starts a drain.',
   settings: drainSettings,
   run: async ({ config, args }) => {
     rejectArguments('drain', args)
-    const log = createLog({ role: 'drain', level: config.LOG_LEVEL })
-    const metrics = createMetrics()
-    collectProcessMetrics(metrics)
-    metrics.buildInfo.set({ version, node: process.version, role: 'drain' }, 1)
-    const health = createHealth([])
+    const { log, metrics, health } = openProcess('drain', config, [])
     const envoy = createEnvoyAdmin(config.ENVOY_ADMIN_URL)
-    // An Envoy that already drains was drained by a previous process of this role.
+    // An Envoy that is already draining was drained by the previous process of this role.
     await stopLeftoverEnvoy({ envoy, nowMs: () => performance.now(), log })
     const stopping = new AbortController()
     const http = await listen({
@@ -41,13 +34,14 @@ export const role = defineRole({
         log.error({ err }, 'connection not accepted')
       },
     })
-    const pods = waitForServices({
+    const serviceWait = waitForServices({
       envoy,
       nowMs: () => performance.now(),
       signal: stopping.signal,
       log,
     })
-    http.attach({ baseUrl: '', app: createDrainApp({ envoy, pods, health, metrics, log }) })
+    const app = createDrainApp({ envoy, pods: serviceWait, health, metrics, log })
+    http.attach({ baseUrl: '', app })
     health.markReady()
     log.info({ port: http.port }, 'ready')
     return {
@@ -62,7 +56,7 @@ export const role = defineRole({
           nowMs: () => performance.now(),
           log,
         })
-        await pods.settled
+        await serviceWait.settled
         await http.drain()
         log.info('stopped')
       },

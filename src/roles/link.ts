@@ -29,8 +29,9 @@ type Verb = keyof typeof requests
 export const role = defineRole({
   usage: 'link show|disable|enable|delete CODE [--json]',
   about:
-    'Shows, disables, enables or deletes one link. A disabled or deleted link stops redirecting\n' +
-    'within 5 seconds; a deleted one cannot be restored, and its code stays reserved.\n' +
+    'Shows, disables, enables or deletes one link. Within 5 seconds after it is disabled or\n' +
+    'deleted, no pod redirects the link. enable reverts disable. A deleted link cannot be\n' +
+    'restored, and its code is never reused.\n' +
     'A CODE that starts with - requires -- before it, as in: curtail link show -- -ab',
   settings: clientSettings,
   run: async ({ config, args }) => {

@@ -1,5 +1,6 @@
-// `curtail migrate`: upgrades Cassandra to the schema of this version, or waits for it. Runs as a
-// Job and an init container: waits while Cassandra is unavailable; concurrent runs are safe.
+// `curtail migrate`: upgrades Cassandra to the schema of this release. With --wait, as an init
+// container, it waits for that schema. Retries while Cassandra is unavailable; concurrent runs are
+// safe.
 import type { ConfigOf } from '../config/config.ts'
 import { pause, within } from '../resilience/deadline.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
@@ -29,9 +30,10 @@ const settings = {
 export const role = defineRole({
   usage: 'migrate [--wait]',
   about:
-    'Creates or upgrades the tables in Cassandra; the keyspace if CASSANDRA_REPLICATION is set;\n' +
-    'reports each setting of the cluster that differs from the required one, with its cost.\n' +
-    '--wait changes nothing: it exits once the tables have the version that this release needs.',
+    'Creates or upgrades the tables in Cassandra. Also creates the keyspace if\n' +
+    'CASSANDRA_REPLICATION is set. Reports each setting of the cluster that differs from the\n' +
+    'required value, and the consequence.\n' +
+    '--wait changes nothing, and exits when the tables have the version that this release needs.',
   settings,
   dependent: cassandraDependentSettings,
   run: async ({ config, args, signal }) => {
@@ -39,8 +41,8 @@ export const role = defineRole({
     if (unknown !== undefined) throw new UsageError(`migrate takes only --wait, not ${unknown}`)
     const log = createLog({ role: 'migrate', level: config.LOG_LEVEL })
     const isWaiting = args.includes('--wait')
-    const stop = new AbortController()
-    const stopping = AbortSignal.any([stop.signal, signal])
+    const connecting = new AbortController()
+    const stopping = AbortSignal.any([connecting.signal, signal])
     let connectFault: ConnectFault | undefined
     const cassandra = openCassandra({
       config,
@@ -49,10 +51,10 @@ export const role = defineRole({
       log,
       signal: stopping,
       onFault: (fault) => {
-        // Retries do not fix wrong settings; with --wait an operator may fix them in the meantime.
+        // A retry does not fix wrong settings; with --wait an operator may fix them meanwhile.
         if (isWaiting || fault.kind === 'unreachable') return
         connectFault = fault
-        stop.abort()
+        connecting.abort()
       },
     })
     try {
@@ -76,7 +78,9 @@ interface Run {
 
 type ExitResult = { readonly exitCode: number }
 
+/** The first and the longest pause between two attempts. */
 const PAUSE = { firstMs: 250, maxMs: 5000 }
+/** How long the settings of the cluster may take to read. */
 const SETTINGS_MS_MAX = 10_000
 
 function logStopped(log: Log): ExitResult {
@@ -84,8 +88,11 @@ function logStopped(log: Log): ExitResult {
   return { exitCode: 1 }
 }
 
-/** Retries `attempt` while the store fails or the result is undefined, until `signal` aborts. */
-async function untilDone(
+/**
+ * Retries `attempt` until it returns a result or `signal` aborts. Throws OperatorError if Cassandra
+ * rejects a statement.
+ */
+async function retryUntilDone(
   { log, signal }: Run,
   attempt: () => Promise<ExitResult | undefined>,
 ): Promise<ExitResult> {
@@ -111,7 +118,7 @@ function waitForSchema(run: Run): Promise<ExitResult> {
   const { config, cassandra, log } = run
   const keyspace = config.CASSANDRA_KEYSPACE
   let loggedVersion = -1
-  return untilDone(run, async () => {
+  return retryUntilDone(run, async () => {
     const version = await readSchemaVersion(cassandra, keyspace)
     if (version >= schemaVersion) {
       log.info({ keyspace, version, needed: schemaVersion }, 'schema present')
@@ -127,7 +134,7 @@ function waitForSchema(run: Run): Promise<ExitResult> {
 function migrateUntilDone(run: Run): Promise<ExitResult> {
   const { config, cassandra, log, signal } = run
   const keyspace = config.CASSANDRA_KEYSPACE
-  return untilDone(run, async () => {
+  return retryUntilDone(run, async () => {
     await ensureKeyspace(run)
     const { version, applied } = await migrate(cassandra, {
       keyspace,
@@ -145,7 +152,10 @@ function migrateUntilDone(run: Run): Promise<ExitResult> {
   })
 }
 
-/** Creates the keyspace if configured; else throws OperatorError with the statement to run. */
+/**
+ * Creates a missing keyspace with CASSANDRA_REPLICATION; without it, throws OperatorError with the
+ * statement to run.
+ */
 async function ensureKeyspace({ config, cassandra, log }: Run): Promise<void> {
   const { CASSANDRA_KEYSPACE: keyspace, CASSANDRA_REPLICATION: replication } = config
   if (await hasKeyspace(cassandra, keyspace)) return
@@ -161,7 +171,7 @@ async function ensureKeyspace({ config, cassandra, log }: Run): Promise<void> {
   await cassandra.changeSchema(createKeyspace(keyspace, replication))
 }
 
-/** Logs cluster settings that differ from the required ones; unreadable settings are no failure. */
+/** Logs cluster settings that differ from the required ones, or that they cannot be read. */
 async function reportSettings({ cassandra, log }: Run): Promise<void> {
   const onTimeout = () => new StoreError('no settings within the deadline', { outcome: 'not-done' })
   const problems = await within(SETTINGS_MS_MAX, readSettingProblems(cassandra), onTimeout).catch(
@@ -171,7 +181,7 @@ async function reportSettings({ cassandra, log }: Run): Promise<void> {
     },
   )
   if (problems === 'unreadable') {
-    log.warn('cannot read the settings of the cluster: check them by hand')
+    log.warn('cannot read the settings of the cluster: check them manually')
     return
   }
   for (const { setting, values, wanted, costs } of problems)

@@ -19,7 +19,7 @@ const poolsShape = z.array(
 /** `pool status`. */
 export const role = defineRole({
   usage: 'pool status [--json]',
-  about: 'Shows how many codes each pool holds and how long they will last at the measured rate.',
+  about: 'Shows how many codes each pool contains, and how long they last at the measured rate.',
   settings: clientSettings,
   run: async ({ config, args }) => {
     const json = args.includes('--json')

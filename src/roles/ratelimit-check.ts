@@ -1,5 +1,5 @@
-// `curtail ratelimit-check`: reports the faults of rule files, or their rules and which rule a
-// descriptor matches. Reads files only, no network.
+// `curtail ratelimit-check`: reports the faults of rule files, or, if there are none, the rules and
+// which rule each descriptor matches. It uses no network.
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -24,12 +24,13 @@ const options = {
 export const role = defineRole({
   usage: 'ratelimit-check FILES [--descriptor k=v,k=v]... [--domain D] [--merge-domains]',
   about:
-    'Checks rule files of the rate limiter: lists every fault as file:line: message, or all\n' +
-    'rules with their numbers, and which rule each descriptor matches and why. A folder among\n' +
-    'FILES means its *.yaml. --domain is that of the descriptors and must have rules; it may be\n' +
-    'omitted if the files have only one domain. --merge-domains allows several files to define\n' +
-    'one domain, as MERGE_DOMAIN_CONFIG does.\n' +
-    'Exits with 0, with 1 if it finds faults, with 2 if the arguments are wrong.',
+    'Checks rule files of the role ratelimit. Prints each fault as file:line: message. If there\n' +
+    'are no faults, prints all rules, and for each descriptor the rule that it matches and why.\n' +
+    'If FILES contains a folder, all its *.yaml files are checked.\n' +
+    '--domain is the domain of the descriptors, and must have rules. It can be omitted if the\n' +
+    'files have only one domain. --merge-domains allows several files to define one domain,\n' +
+    'like MERGE_DOMAIN_CONFIG.\n' +
+    'Exits with 0 if there are no faults, with 1 if there are, with 2 if an argument is invalid.',
   settings: {},
   run: async ({ args }) => {
     const request = parseCheckArgs(args)
@@ -131,7 +132,8 @@ async function readSource(path: string): Promise<string> {
   }
 }
 
-const reasons: Readonly<Record<string, string>> = {
+/** Messages of system errors. */
+const errnoMessages: Readonly<Record<string, string>> = {
   ENOENT: 'no such file',
   EACCES: 'permission denied',
   ENOTDIR: 'a component of the path is not a folder',
@@ -142,22 +144,23 @@ async function readOrThrow<T>(path: string, read: () => Promise<T>): Promise<T> 
     return await read()
   } catch (error) {
     const { code = '', message } = error as NodeJS.ErrnoException
-    throw new OperatorError(`${path} cannot be read: ${reasons[code] ?? message}`)
+    throw new OperatorError(`${path} cannot be read: ${errnoMessages[code] ?? message}`)
   }
 }
 
 function renderRules(rules: RuleSet, files: number): string {
   const { rows, warnings } = describeRules(rules)
   const domains = [...rules.keys()].join(', ')
-  const counts = [counted(files, 'file'), counted(rows.length, 'rule')].join(', ')
-  const summary = `no faults: ${counts}, ${counted(rules.size, 'domain')} (${domains})\n`
+  const counts = [renderCount(files, 'file'), renderCount(rows.length, 'rule')].join(', ')
+  const summary = `no faults: ${counts}, ${renderCount(rules.size, 'domain')} (${domains})\n`
   const headings = ['RULE', 'ALGORITHM', 'LIMIT', 'WINDOW', 'BURST', 'NAME', 'NOTES']
   const warningLines = warnings.map((warning) => `warning: ${warning}\n`)
   return [summary, renderTable(headings, rows), ...warningLines].join('')
 }
 
-function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`
+/** Such as `1 file` or `2 files`. */
+function renderCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 function explainAll(rules: RuleSet, { descriptors, domain }: CheckRequest): readonly string[] {

@@ -23,13 +23,9 @@ import { capacityOf, type DecideLimits } from '../limits/verdict.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { flagSetting } from '../config/settings.ts'
 import { monotonicMs, steadyNowUs } from '../resilience/deadline.ts'
-import { createHealth } from '../process/health.ts'
-import { createLog, type Log } from '../telemetry/log.ts'
-import { collectProcessMetrics, createMetrics, type Metrics } from '../telemetry/metrics.ts'
-import { defineRole, UsageError } from '../process/role.ts'
+import { openProcess, type Process, startProcess } from '../process/open-process.ts'
+import { defineRole, rejectArguments } from '../process/role.ts'
 import { startStatsd } from '../telemetry/statsd.ts'
-import { type Stop, stopInTurn } from '../process/stop.ts'
-import { version } from '../process/version.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { connectRedis, type RedisWatch } from '../stores/redis/connection.ts'
 import { createRedisCounterStore } from '../stores/redis/counter-store.ts'
@@ -53,14 +49,9 @@ const settings = {
 
 type Config = ConfigOf<typeof settings>
 
-interface Context {
+interface Context extends Process {
   readonly config: Config
-  readonly log: Log
-  readonly metrics: Metrics
-  readonly health: ReturnType<typeof createHealth>
   readonly stats: RuleStats
-  /** Cleanups to run on stop, the last one first. */
-  readonly cleanups: Stop[]
   /** Called when an input of the health state has changed. */
   readonly healthListeners: (() => void)[]
 }
@@ -69,45 +60,22 @@ interface Context {
 export const role = defineRole({
   usage: 'ratelimit',
   about:
-    'The rate-limit service for Envoy, a replacement of envoyproxy/ratelimit: the same\n' +
-    'settings, ports and rule files. Rules are in RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/config.',
+    'Runs the rate-limit service for Envoy. It replaces envoyproxy/ratelimit, with the same\n' +
+    'settings, ports and rule files. Reads the rules from the folder\n' +
+    'RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY.',
   settings,
   run: async ({ config, args }) => {
-    if (args.length > 0) throw new UsageError(`ratelimit takes no arguments: ${args.join(' ')}`)
+    rejectArguments('ratelimit', args)
     const plan = planRedis(config)
     const stats = new RuleStats({ nearLimitRatio: config.NEAR_LIMIT_RATIO })
-    const context: Context = {
-      config,
-      log: createLog({ role: 'ratelimit', level: config.LOG_LEVEL }),
-      metrics: createMetrics(),
-      health: createHealth(['redis', 'rules']),
-      stats,
-      cleanups: [],
-      healthListeners: [],
-    }
-    const stop = () => stopInTurn(context.cleanups.splice(0).reverse())
-    try {
-      await start(context, plan)
-    } catch (error) {
-      await stop().catch((err: unknown) => {
-        context.log.error({ err }, 'component did not stop')
-      })
-      throw error
-    }
-    return {
-      stop: async () => {
-        context.health.markDraining()
-        context.log.info('draining')
-        await stop()
-        context.log.info('stopped')
-      },
-    }
+    const opened = openProcess('ratelimit', config, ['redis', 'rules'])
+    const context: Context = { ...opened, config, stats, healthListeners: [] }
+    return startProcess(context, () => start(context, plan))
   },
 })
 
 async function start(context: Context, plan: RedisPlan): Promise<void> {
   const { config, log, metrics, health, stats, cleanups, healthListeners } = context
-  collectProcessMetrics(metrics)
   collectStats(stats, metrics)
   const cacheBytes = config.LOCAL_CACHE_SIZE_IN_BYTES
   const denied = cacheBytes === 0 ? undefined : createDenyCache(cacheBytes)
@@ -126,16 +94,15 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
     listeners.updateServing()
     const { domains, faults } = source.state()
     health.note('rules', faults.length === 0 ? 'up' : 'down')
-    if (domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED) health.markReady()
+    if (hasRequiredRules(config, domains)) health.markReady()
   }
   cleanups.push(source.watch(updateHealth))
   healthListeners.push(updateHealth)
   updateHealth()
-  metrics.buildInfo.set({ version, node: process.version, role: 'ratelimit' }, 1)
   log.info({ ...listeners.ports, domains: source.state().domains }, 'ready')
 }
 
-/** Opens Redis behind its guard, without waiting for a connection. */
+/** Opens Redis behind its circuit breaker, without waiting for a connection. */
 function openStore(context: Context, plan: RedisPlan): GuardedStore {
   const { config, log, metrics, health, stats, cleanups, healthListeners } = context
   const names = ['counters', ...(plan.perSecond === undefined ? [] : ['per-second'])]
@@ -234,8 +201,16 @@ function decideDepsOf(
   }
 }
 
+/** Whether enough rules are loaded for the process to be ready and healthy. */
+function hasRequiredRules(config: Config, domains: number): boolean {
+  return domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED
+}
+
 /** Opens all listeners. Throws OperatorError. */
-async function openListeners(context: Context, given: { source: RuleSource; decide: DecideLimits }) {
+async function openListeners(
+  context: Context,
+  given: { source: RuleSource; decide: DecideLimits },
+) {
   const { config, log, metrics, health, stats, cleanups } = context
   const { source, decide } = given
   const onDefect = (err: unknown) => {
@@ -243,7 +218,7 @@ async function openListeners(context: Context, given: { source: RuleSource; deci
     log.error({ err }, 'rate-limit call failed')
   }
   const isHealthy = () =>
-    (source.state().domains > 0 || !config.HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED) &&
+    hasRequiredRules(config, source.state().domains) &&
     (!config.REDIS_HEALTH_CHECK_ACTIVE_CONNECTION || health.read().dependencies['redis'] === 'up')
   for (const resource of boundKinds) metrics.limiterSheds.inc({ resource }, 0)
   const grpc = await serveGrpc({
@@ -256,7 +231,7 @@ async function openListeners(context: Context, given: { source: RuleSource; deci
     },
     onDefect,
     onError: (err) => {
-      log.error({ err }, 'gRPC')
+      log.error({ err }, 'gRPC server error')
     },
     onShed: (resource) => {
       metrics.limiterSheds.inc({ resource })

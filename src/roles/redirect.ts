@@ -1,5 +1,5 @@
-// The redirect pods: memory, then the shared cache, then the store. They never write to the store,
-// and load neither the pages nor the code that creates links.
+// The redirect pods look up codes in memory, then in the shared cache, then in the store. They do
+// not write to the store, and load neither the pages nor the code that creates links.
 import { createLinkFinder } from '../resolve/find-link.ts'
 import { staleSecondsSetting } from '../resolve/settings.ts'
 import { createAdminApp } from '../http/admin/app.ts'
@@ -13,15 +13,11 @@ import { pause } from '../resilience/deadline.ts'
 import { defineRole, rejectArguments } from '../process/role.ts'
 import { logLevelSetting } from '../config/settings.ts'
 import { retryUntilStopped } from '../resilience/retry-until-deadline.ts'
-import { openCassandra } from '../stores/cassandra/client.ts'
-import { createCassandraLinkStore } from '../stores/cassandra/link-store.ts'
-import { cassandraSettings, cassandraDependentSettings } from '../stores/cassandra/settings.ts'
 import {
-  cacheSettings,
-  cacheDependentSettings,
-  planLinkCache,
-} from '../stores/redis/cache-settings.ts'
-import { openLinkCache } from '../stores/redis/open-link-cache.ts'
+  linkStoreDependentSettings,
+  linkStoreSettings,
+  openLinkStores,
+} from '../stores/open-link-stores.ts'
 
 const settings = {
   BASE_URL: http.publicBaseSetting,
@@ -30,14 +26,13 @@ const settings = {
   ADMIN_PORT: http.adminPortSetting,
   REDIRECT_STATUS: http.redirectStatusSetting,
   STALE_SECONDS: staleSecondsSetting,
-  ...cassandraSettings,
-  ...cacheSettings,
+  ...linkStoreSettings,
   LOG_LEVEL: logLevelSetting,
 } as const
 
 type Config = ConfigOf<typeof settings>
 
-/** After this time the process is ready, even if neither store nor cache has responded. */
+/** After this time the process is ready even if neither store nor cache has responded. */
 const READY_MS_MAX = 60_000
 /** A code that cannot exist: looked up to probe the store. */
 const PROBE_CODE = '----------'
@@ -46,10 +41,11 @@ const PROBE_CODE = '----------'
 export const role = defineRole({
   usage: 'redirect',
   about:
-    'Serves GET and HEAD /{code}: from memory, the cache at REDIS_URL, and Cassandra. While\n' +
-    'these are unavailable, it continues with the links that it has served.',
+    'Redirects GET and HEAD requests for /{code}. Looks up links in its memory, in the cache at\n' +
+    'REDIS_URL, and in Cassandra. While cache and Cassandra are both unavailable, it still\n' +
+    'redirects the links that it has served within STALE_SECONDS.',
   settings,
-  dependent: [...cassandraDependentSettings, ...cacheDependentSettings],
+  dependent: linkStoreDependentSettings,
   run: async ({ config, args }) => {
     rejectArguments('redirect', args)
     const service = await openService({
@@ -63,27 +59,9 @@ export const role = defineRole({
 })
 
 function serve(config: Config, service: Service): void {
-  const { log, metrics, health, publicHttp, adminHttp } = service
+  const { log, metrics, health, publicHttp, adminHttp, signal } = service
   const { BASE_URL: baseUrl } = config
-  const stopping = new AbortController()
-  const cassandra = openCassandra({
-    config,
-    metrics,
-    log,
-    onState: (state) => {
-      health.note('store', state)
-    },
-    signal: stopping.signal,
-  })
-  const cache = openLinkCache({
-    redis: planLinkCache(config),
-    metrics,
-    log,
-    onState: (state) => {
-      health.note('cache', state)
-    },
-  })
-  const links = createCassandraLinkStore(cassandra)
+  const { cache, links } = openLinkStores(config, service)
   const finder = createLinkFinder({
     links,
     cache,
@@ -107,12 +85,6 @@ function serve(config: Config, service: Service): void {
     baseUrl,
     app: createAdminApp({ health, metrics, log, baseUrl, token: undefined }),
   })
-  service.onStop(async () => {
-    stopping.abort()
-    await cassandra.close()
-  })
-  service.onStop(() => cache.close())
-  const { signal } = stopping
   const firstReply = Promise.race([
     retryUntilStopped({ signal }, () => links.find(PROBE_CODE)),
     retryUntilStopped({ signal }, () => cache.probe()),

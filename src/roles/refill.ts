@@ -1,5 +1,6 @@
-// Fills a pool with codes up to its target, then exits. Runs as a Job; only this role has the code
-// secret. It may be killed at any time; concurrent runs are safe.
+// Fills a pool with codes up to its target, then exits. Runs as a Job. Only this role has the code
+// secret, the key of the permutation that generates codes. It may be killed at any time; concurrent
+// runs are safe.
 import type { CodeStore } from '../codes/code-store.ts'
 import { createPermutation } from '../codes/permutation.ts'
 import { fingerprintOf, levelOf, type Pool } from '../codes/pool.ts'
@@ -31,9 +32,9 @@ type Config = ConfigOf<typeof settings>
 export const role = defineRole({
   usage: 'refill',
   about:
-    'Fills the pool CODE_POOL up to POOL_TARGET codes and exits. Prints its progress and, last,\n' +
-    'a line with the level; exits with 1 if the store stays unavailable, with 3 if the pool\n' +
-    'was first filled with another secret.',
+    'Generates codes until the pool CODE_POOL contains POOL_TARGET codes, and exits. Logs its\n' +
+    'progress; the last line has the number of codes. Exits with 1 if Cassandra stays\n' +
+    'unavailable, and with 3 if the pool was first filled with another secret.',
   settings,
   dependent: cassandraDependentSettings,
   run: async ({ config, args, signal }) => {
@@ -51,7 +52,7 @@ export const role = defineRole({
   },
 })
 
-interface Refilling extends Pick<RefillDeps, 'metrics' | 'signal'> {
+interface RefillInput extends Pick<RefillDeps, 'metrics' | 'signal'> {
   readonly config: Config
   readonly log: Log
   readonly cassandra: Cassandra
@@ -60,18 +61,19 @@ interface Refilling extends Pick<RefillDeps, 'metrics' | 'signal'> {
 
 /** After more consecutive failures the role exits, so that a new pod or Job can retry. */
 const FAILURES_MAX = 10
-/** A separate exit code, because retries do not fix a wrong secret. */
-const OTHER_SECRET_EXIT = 3
+/** A separate exit code: a retry of the Job does not fix a wrong secret. */
+const EXIT_OTHER_SECRET = 3
+/** Base and bound of the pauses, which double with each consecutive failure. */
 const PAUSE_MS = 100
 const PAUSE_MS_MAX = 5000
 
 /** Fills the pool; resolves to the exit code. Throws OperatorError. */
-async function refill(given: Refilling): Promise<number> {
+async function refill(given: RefillInput): Promise<number> {
   const { config, log, metrics, cassandra, codes, signal } = given
   const { CODE_POOL: pool, CODE_SECRET_FILE: secret, POOL_TARGET: target } = config
   const startedMs = performance.now()
   const secretFingerprint = fingerprintOf(secret)
-  const progress = { failures: 0, from: undefined as Pool | undefined }
+  const progress = { failures: 0, initial: undefined as Pool | undefined }
   const deps: RefillDeps = {
     codes,
     pool,
@@ -81,11 +83,11 @@ async function refill(given: Refilling): Promise<number> {
     signal,
     onMinted: (row) => {
       progress.failures = 0
-      log.info({ ...figuresOf(row), target }, 'minted')
+      log.info({ ...logFieldsOf(row), target }, 'minted')
     },
   }
   const fill = async () => {
-    progress.from ??= await codes.insertPoolIfAbsent({ pool, secretFingerprint })
+    progress.initial ??= await codes.insertPoolIfAbsent({ pool, secretFingerprint })
     const row = await refillPool(deps, { lowWater: target, target })
     await storeTarget(cassandra, { pool, target })
     return row
@@ -94,15 +96,18 @@ async function refill(given: Refilling): Promise<number> {
   while (!isStopping()) {
     try {
       const row = await fill()
-      const mintedBlocks = row.minted - (progress.from?.minted ?? 0)
+      const mintedBlocks = row.minted - (progress.initial?.minted ?? 0)
       const seconds = Math.round(performance.now() - startedMs) / 1000
-      const isDone = !isStopping() // claims in the meantime do not matter
-      log.info({ ...figuresOf(row), target, mintedBlocks, seconds }, isDone ? 'filled' : 'stopped')
+      const isDone = !isStopping() // even if claims have reduced the level in the meantime
+      log.info(
+        { ...logFieldsOf(row), target, mintedBlocks, seconds },
+        isDone ? 'filled' : 'stopped',
+      )
       return isDone ? 0 : 1
     } catch (error) {
       if (error instanceof OtherSecretError) {
         process.stderr.write(`curtail: ${error.message}\n`)
-        return OTHER_SECRET_EXIT
+        return EXIT_OTHER_SECRET
       }
       if (!(error instanceof StoreError)) throw error
       if (++progress.failures > FAILURES_MAX) {
@@ -116,7 +121,8 @@ async function refill(given: Refilling): Promise<number> {
   return 1
 }
 
-function figuresOf(row: Pool) {
+/** The log fields of a pool. */
+function logFieldsOf(row: Pool) {
   const { pool, minted, claimed } = row
   return { pool, level: levelOf(row), minted, claimed }
 }

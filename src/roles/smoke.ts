@@ -1,5 +1,5 @@
-// `curtail smoke`: tests a running service as a client and reports what fails; `helm test` runs it.
-// It creates one link, which expires after a day.
+// `curtail smoke`: tests a running service as a client, and reports the first step that fails.
+// `helm test` runs it. It creates one link, which expires after a day.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { clientSettings } from '../http/admin/client-settings.ts'
@@ -11,7 +11,7 @@ import { integerSetting } from '../config/settings.ts'
 import { codePoolSetting } from '../create/settings.ts'
 
 const urlSetting: Setting<string> = {
-  about: 'URL of the edge of the service to test',
+  about: 'URL of the edge (Envoy) of the service to test',
   allowed: 'an http:// or https:// URL',
   fallback: 'required',
   schema: z.url({ protocol: /^https?$/ }),
@@ -19,18 +19,18 @@ const urlSetting: Setting<string> = {
 
 const settings = {
   SMOKE_URL: urlSetting,
-  SMOKE_CREATES_MAX: integerSetting('maximum creates to send until one is rejected', {
+  SMOKE_CREATES_MAX: integerSetting('maximum number of creates to send until one is denied', {
     min: 1,
     max: 10_000,
     fallback: 200,
   }),
-  CODE_POOL: { ...codePoolSetting, about: 'pool that must not be below its low water' },
+  CODE_POOL: { ...codePoolSetting, about: 'pool whose level must not be below its low-water mark' },
   ...clientSettings,
 } as const
 
 type Config = ConfigOf<typeof settings>
 
-/** A step is retried for this long before it fails. */
+/** The maximum time for which a failed step is retried. */
 const STEP_MS_MAX = 10_000
 const PAUSE_MS = 500
 const RESPONSE_MS_MAX = 5000
@@ -39,9 +39,9 @@ const RESPONSE_MS_MAX = 5000
 export const role = defineRole({
   usage: 'smoke',
   about:
-    'Creates a link, requests it, reads the rate-limit headers, sends creates until a limit\n' +
-    'denies one, and reads the level of the code pool. Each step is retried for 10 s. Exits\n' +
-    'with 1 at the first step that fails, and prints the reason.',
+    'Tests a running service as a client: creates a link, requests it, reads the rate-limit\n' +
+    'headers, sends creates until a limit denies one, and reads the level of the code pool.\n' +
+    'Retries each step for 10 s. Exits with 1 if a step fails, and prints the reason.',
   settings,
   run: async ({ config, args, signal }) => {
     rejectArguments('smoke', args)
@@ -57,11 +57,11 @@ export const role = defineRole({
 class StepError extends Error {
   override readonly name = 'StepError'
   /** The delay before the retry, in milliseconds. */
-  readonly afterMs: number
+  readonly retryAfterMs: number
 
-  constructor(message: string, afterMs = PAUSE_MS) {
+  constructor(message: string, retryAfterMs = PAUSE_MS) {
     super(message)
-    this.afterMs = afterMs
+    this.retryAfterMs = retryAfterMs
   }
 }
 
@@ -76,7 +76,7 @@ async function step<T>(
   signal: AbortSignal,
   attempt: () => Promise<StepResult<T>>,
 ): Promise<T> {
-  const endMs = performance.now() + STEP_MS_MAX
+  const deadlineMs = performance.now() + STEP_MS_MAX
   for (;;) {
     try {
       const { value, sentence } = await attempt()
@@ -85,11 +85,11 @@ async function step<T>(
     } catch (error) {
       const isExpected = error instanceof StepError || error instanceof OperatorError
       if (!isExpected) throw error
-      const afterMs = error instanceof StepError ? error.afterMs : PAUSE_MS
-      if (signal.aborted || performance.now() + afterMs > endMs) {
+      const retryAfterMs = error instanceof StepError ? error.retryAfterMs : PAUSE_MS
+      if (signal.aborted || performance.now() + retryAfterMs > deadlineMs) {
         throw new OperatorError(`FAILED ${name}: ${error.message}`)
       }
-      await pause(afterMs, signal)
+      await pause(retryAfterMs, signal)
     }
   }
 }
@@ -132,12 +132,12 @@ async function createLink(config: Config): Promise<StepResult<string>> {
     throw new StepError('POST /v1/urls returned 429', Math.max(seconds * 1000, PAUSE_MS))
   }
   if (response.status !== 201)
-    throw new StepError(`POST /v1/urls returned ${show(response)}, not 201`)
+    throw new StepError(`POST /v1/urls returned ${renderResponse(response)}, not 201`)
   const link = linkShape.safeParse(parseJson(response.body))
   if (!link.success) throw new StepError(`POST /v1/urls returned 201 with ${response.body}`)
   const limits = limitsOf(response)
   const { short_url: shortUrl } = link.data
-  const left = `of ${limits.limit} creates ${limits.remaining} are left`
+  const left = `${limits.remaining} of ${limits.limit} creates left`
   const sentence = `${longUrl} is ${shortUrl}; ${left}`
   return { value: new URL(shortUrl).pathname, sentence }
 }
@@ -146,10 +146,10 @@ async function requestLink(config: Config, path: string): Promise<StepResult<und
   const response = await send(new URL(path, config.SMOKE_URL), {})
   const location = response.headers.get('location')
   if (![301, 302].includes(response.status) || location !== longUrl) {
-    throw new StepError(`GET ${path} returned ${show(response)}, not the link's target`)
+    throw new StepError(`GET ${path} returned ${renderResponse(response)}, not the link's target`)
   }
   const { limit } = limitsOf(response)
-  const sentence = `${path} leads to ${longUrl} (${response.status}), limit ${limit}`
+  const sentence = `${path} redirects to ${longUrl} (${response.status}), limit ${limit}`
   return { value: undefined, sentence }
 }
 
@@ -158,7 +158,7 @@ interface Limits {
   readonly remaining: number
 }
 
-/** The rate-limit headers, each of them once. Throws StepError. */
+/** Reads the rate-limit headers. Throws StepError if one is missing or invalid. */
 function limitsOf({ status, headers }: HttpResponse): Limits {
   const numberOf = (name: string) => {
     const value = headers.get(name)
@@ -171,7 +171,7 @@ function limitsOf({ status, headers }: HttpResponse): Limits {
   const limit = numberOf('x-ratelimit-limit')
   const remaining = numberOf('x-ratelimit-remaining')
   numberOf('x-ratelimit-reset')
-  if (remaining > limit) throw new StepError(`of ${limit} requests ${remaining} are left`)
+  if (remaining > limit) throw new StepError(`${remaining} of ${limit} requests left`)
   return { limit, remaining }
 }
 
@@ -181,7 +181,7 @@ const rejectionShape = z.object({
   rule: z.string(),
 })
 
-/** Sends creates with invalid bodies, which store nothing, until a rate limit rejects one. */
+/** Sends creates with invalid bodies, which store nothing, until a rate limit denies one. */
 async function exceedLimit(config: Config, signal: AbortSignal): Promise<StepResult<undefined>> {
   const maxCreates = config.SMOKE_CREATES_MAX
   for (let tried = 1; tried <= maxCreates && !signal.aborted; tried++) {
@@ -192,7 +192,8 @@ async function exceedLimit(config: Config, signal: AbortSignal): Promise<StepRes
       const reason = `the limit is ${limit} creates, and SMOKE_CREATES_MAX is ${maxCreates}`
       return { value: undefined, sentence: `skipped: ${reason}` }
     }
-    if (response.status !== 429) throw new StepError(`a create returned ${show(response)}, not 422`)
+    if (response.status !== 429)
+      throw new StepError(`a create returned ${renderResponse(response)}, not 422`)
     const { limit, remaining } = limitsOf(response)
     const rejection = rejectionShape.safeParse(parseJson(response.body))
     const retryAfter = response.headers.get('retry-after') ?? 'nothing'
@@ -204,7 +205,7 @@ async function exceedLimit(config: Config, signal: AbortSignal): Promise<StepRes
     const sentence = `429 after ${tried} by ${rule}, limit ${limit}, Retry-After ${retryAfter}`
     return { value: undefined, sentence }
   }
-  throw new StepError(`${maxCreates} creates in a row were admitted`)
+  throw new StepError(`no rate limit denied any of ${maxCreates} creates`)
 }
 
 const poolsShape = z.array(
@@ -231,6 +232,7 @@ function parseJson(body: string): unknown {
   }
 }
 
-function show({ status, body }: HttpResponse): string {
+/** Status and start of the body, for messages. */
+function renderResponse({ status, body }: HttpResponse): string {
   return `${status} ${body.slice(0, 300)}`
 }

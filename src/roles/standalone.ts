@@ -54,12 +54,12 @@ const SWEEP_EVERY_MS = 24 * 3_600_000
 /** TTL of negative cache entries; this process invalidates them when it creates a link. */
 const MISS_MS = 60_000
 
-/** `standalone`: for a first try, and for most tests. */
+/** `standalone`: to try the service, and for most tests. */
 export const role = defineRole({
   usage: 'standalone [--greet]',
   about:
-    'The whole service in one process, on an SQLite database in DATA_DIR.\n' +
-    '--greet prints its address and two commands to try.',
+    'Runs the whole service in one process, with an SQLite database in DATA_DIR.\n' +
+    '--greet prints the address of the service and two example commands.',
   settings,
   run: async ({ config, args }) => {
     const unknown = args.find((arg) => arg !== '--greet')
@@ -106,32 +106,27 @@ function limitsOf(rules: RuleSet | 'off', metrics: Metrics): RequestLimits {
 
 type Components = Awaited<ReturnType<typeof openComponents>>
 
-/** Opens the database and its stores, with codes generated for the first requests. */
-async function openComponents(config: Config, { log, health, metrics }: Service) {
+/** Opens the database and its stores, and generates the codes for the first requests. */
+async function openComponents(config: Config, { log, health, metrics, signal }: Service) {
   const onWriterStopped = (err: Error) => {
     log.fatal({ err }, 'the database cannot be written: exiting for a restart')
     process.exit(1)
   }
   const watch = createStoreWatch({ health, log, onWriterStopped })
-  const stopping = new AbortController()
   const db = await openDatabase(config.DATA_DIR, metrics, watch)
   try {
-    const { codes, pools, refill } = await openPool({ db, metrics, signal: stopping.signal })
+    const { codes, pools, refill } = await openPool({ db, metrics, signal })
     return {
       links: createSqliteLinkStore(db),
       intents: createSqliteIntentStore(db, Date.now),
       codes,
       pools,
-      /** Keeps the pool filled, and probes a failed store so that its recovery is detected. */
+      /** Refills the pool, and probes an unavailable store, so that its recovery is detected. */
       maintain: async () => {
         if (watch.isDown()) await db.probe()
         await refill()
       },
-      signal: stopping.signal,
-      close: async () => {
-        stopping.abort()
-        await db.close()
-      },
+      close: () => db.close(),
     }
   } catch (error) {
     await db.close()
@@ -153,9 +148,9 @@ async function openPool(given: { db: Database; metrics: Metrics; signal: AbortSi
     metrics,
     nowMs: Date.now,
   })
-  const refilling = { codes, pool: POOL, permutation, secretFingerprint, metrics, signal }
+  const refillDeps = { codes, pool: POOL, permutation, secretFingerprint, metrics, signal }
   const refill = async () => {
-    pools.record([await refillPool(refilling, marks)])
+    pools.record([await refillPool(refillDeps, marks)])
   }
   await refill()
   return { codes, pools, refill }
@@ -170,22 +165,18 @@ function attach(given: {
   service: Service
 }): Background[] {
   const { config, components, baseUrl, limits, service } = given
-  const { log, metrics, publicHttp, adminHttp } = service
+  const { log, metrics, signal, publicHttp, adminHttp, onTaskError } = service
   const { links } = components
   const nowMs = Date.now
-  const onError = (task: string) => (error: unknown) => {
-    metrics.backgroundFailures.inc({ task })
-    log.error({ err: error, task }, 'background task failed')
-  }
-  const refilling = runInBackground({
+  const maintenance = runInBackground({
     everyMs: REFILL_CHECK_MS,
     task: components.maintain,
-    onError: onError('refill'),
+    onError: onTaskError('refill'),
   })
-  const sweeping = runInBackground({
+  const sweeps = runInBackground({
     everyMs: SWEEP_EVERY_MS,
     task: (signal) => sweep({ links, intents: components.intents, nowMs, metrics, log, signal }),
-    onError: onError('sweep'),
+    onError: onTaskError('sweep'),
   })
   const finder = createLinkFinder({ links, nowMs, metrics, missMs: MISS_MS })
   const onStored = (code: string) => {
@@ -195,25 +186,25 @@ function attach(given: {
   const supply = createCodeSupply({
     codes: components.codes,
     pool: POOL,
-    signal: components.signal,
+    signal,
     monotonicMs,
     metrics,
     onPoolClaimed: () => {
-      refilling.trigger()
+      maintenance.trigger()
     },
-    onError: onError('claim-block'),
+    onError: onTaskError('claim-block'),
   })
   const { intents } = components
   const createDeps = { links, intents, supply, nowMs, monotonicMs, metrics, onStored }
-  const creating = {
+  const createAppDeps = {
     baseUrl,
     schema: createBodySchema(http.ownHostsOf(baseUrl, config.OWN_HOSTS)),
     limits,
-    create: createLinkCreator({ ...createDeps, onErrorAfterResponse: onError('create-link') }),
+    create: createLinkCreator({ ...createDeps, onErrorAfterResponse: onTaskError('create-link') }),
     metrics,
     log,
   }
-  const app = createCreateApp(creating)
+  const app = createCreateApp(createAppDeps)
   const redirectStatus = config.REDIRECT_STATUS
   const fastPath = createRedirectFastPath({
     finder,
@@ -227,7 +218,7 @@ function attach(given: {
   })
   publicHttp.attach({ baseUrl, app, fastPath })
   adminHttp.attach({ baseUrl, app: adminAppOf({ config, components, baseUrl, finder, service }) })
-  return [refilling, sweeping]
+  return [maintenance, sweeps]
 }
 
 function adminAppOf(given: {

@@ -27,8 +27,9 @@ const settings = {
 export const role = defineRole({
   usage: 'wait-for-codes',
   about:
-    'Exits with 0 once the pool CODE_POOL has had its first codes, also if none is left,\n' +
-    'and after WAIT_SECONDS in any case: without codes, aliases can still be created.',
+    'Waits until the pool CODE_POOL has received its first codes, even if none is left, or until\n' +
+    'WAIT_SECONDS have passed. Exits with 0 in both cases: without codes, create pods can still\n' +
+    'create links with an alias.',
   settings,
   run: async ({ config, args, signal }) => {
     rejectArguments('wait-for-codes', args)
@@ -40,7 +41,7 @@ export const role = defineRole({
       const codes = createCassandraCodeStore(cassandra)
       await cassandra.ready
       const hasCodes = async () => ((await codes.readPoolSerial(config.CODE_POOL))?.minted ?? 0) > 0
-      await waitUntil(hasCodes, { config, log, stopping })
+      await waitForCodes(hasCodes, { config, log, stopping })
     } finally {
       await cassandra.close()
     }
@@ -50,20 +51,21 @@ export const role = defineRole({
 
 const PAUSE_MS = 500
 
-async function waitUntil(
+async function waitForCodes(
   hasCodes: () => Promise<boolean>,
   given: { config: ConfigOf<typeof settings>; log: Log; stopping: AbortSignal },
 ): Promise<void> {
   const { config, log, stopping } = given
-  const about = { pool: config.CODE_POOL }
+  const logFields = { pool: config.CODE_POOL }
   let isLogged = false
   while (!stopping.aborted) {
     try {
       if (await hasCodes()) {
-        log.info(about, 'pool filled')
+        log.info(logFields, 'pool filled')
         return
       }
-      if (!isLogged) log.info(about, 'waiting for the first codes of the pool: see the refill Job')
+      if (!isLogged)
+        log.info(logFields, 'waiting for the first codes of the pool: see the refill Job')
       isLogged = true
     } catch (err) {
       if (!(err instanceof StoreError)) throw err
@@ -72,7 +74,7 @@ async function waitUntil(
     await pause(PAUSE_MS, stopping)
   }
   log.warn(
-    about,
+    logFields,
     'continuing without codes: only aliases can be created until the pool is refilled',
   )
 }

@@ -21,6 +21,8 @@ export interface KubeApiserver {
   readonly kubeconfig: string
   /** The folder of kubectl. */
   readonly programs: string
+  /** Compacts the history in etcd up to the current version. */
+  compact(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -66,7 +68,7 @@ export async function startKubeApiserver(log: (line: string) => void): Promise<K
     await waitUntilReady(as('admin'), children)
     const kubeconfig = join(folder, 'kubeconfig')
     await writeFile(kubeconfig, kubeconfigOf(port))
-    return { as, kubeconfig, programs, stop }
+    return { as, kubeconfig, programs, compact: () => compactEtcd(etcd), stop }
   } catch (error) {
     const lines = await readFile(join(folder, 'kube-apiserver.log'), 'utf8').catch(() => '')
     await stop()
@@ -119,6 +121,16 @@ function apiserverArguments(folder: string, etcd: string, port: number): string[
     ...['--service-account-key-file', join(folder, 'accounts.pub')],
     ...['--service-account-signing-key-file', join(folder, 'accounts.key')],
   ]
+}
+
+async function compactEtcd(etcd: string): Promise<void> {
+  const call = async (path: string, body: object) => {
+    const response = await fetch(etcd + path, { method: 'POST', body: JSON.stringify(body) })
+    if (!response.ok) throw new Error(`etcd returned ${response.status}: ${await response.text()}`)
+    return (await response.json()) as { header: { revision: string } }
+  }
+  const { header } = await call('/v3/maintenance/status', {})
+  await call('/v3/kv/compaction', { revision: header.revision })
 }
 
 async function waitUntilReady(api: KubeApi, children: readonly ChildProcess[]): Promise<void> {

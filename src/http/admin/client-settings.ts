@@ -15,7 +15,7 @@ export const clientSettings = {
   ADMIN_URL: adminUrlSetting,
   ADMIN_TOKEN: {
     ...adminTokenSetting,
-    about: 'bearer token to send',
+    about: 'bearer token for the admin API',
     fallback: 'unset: no token is sent',
   },
 } as const

@@ -6,7 +6,7 @@ import { baseUrlSetting } from '../settings.ts'
 const ADMIN_URL = 'http://127.0.0.1:9901'
 
 const envoyAdminUrlSetting: Setting<string> = {
-  about: 'admin port of the Envoy to drain',
+  about: 'URL of the admin interface of Envoy',
   allowed: 'an http:// or https:// URL without path, query or user',
   fallback: ADMIN_URL,
   schema: baseUrlSetting.schema.transform((url) => url ?? ADMIN_URL),
@@ -15,14 +15,14 @@ const envoyAdminUrlSetting: Setting<string> = {
 /** Envoy's admin URL, the port to listen on, and the time-outs. */
 export const drainSettings = {
   ENVOY_ADMIN_URL: envoyAdminUrlSetting,
-  DRAIN_PORT: portSetting('port of /livez /readyz /metrics', 8099),
+  DRAIN_PORT: portSetting('port of /livez, /readyz and /metrics', 8099),
   DRAIN_SECONDS: integerSetting('seconds after which a drain stops, even with open connections', {
     min: 1,
     max: 3600,
     fallback: 30,
   }),
   DRAIN_QUIET_SECONDS: integerSetting(
-    'seconds without a new connection after which an idle Envoy has drained',
+    'seconds without a new connection after which an Envoy without connections counts as drained',
     { min: 0, max: 3600, fallback: 5 },
   ),
   LOG_LEVEL: logLevelSetting,

@@ -56,7 +56,7 @@ test.each([
   [start, 409],
   [cancel, 404],
   [remove, 404],
-])('%j succeeds, also if the server responds %i', async (step, tolerated) => {
+])('%j succeeds even if the server responds with %i', async (step, tolerated) => {
   expect((await apply(step)).shouldContinue).toBe(true)
   expect((await apply(step, { status: tolerated })).shouldContinue).toBe(true)
   const others = [403, 404, 409, 500].filter((status) => status !== tolerated)
@@ -75,18 +75,18 @@ test('a refill of a CodePool has one name, so its Job is created once', async ()
   expect(jobNameOf({ ...pool }, 3)).toBe(names[0])
 })
 
-test('the name of a Job has at most 63 characters, and no label of it ends with a dot', () => {
+test('the name of a Job is a valid DNS label of at most 63 characters', () => {
   const name = `${'a'.repeat(38)}.-${'b'.repeat(200)}`
   const long = jobNameOf({ ...pool, metadata: { ...pool.metadata, name } }, 1)
   expect(long).toMatch(/^a{38}-refill-[0-9a-f]{10}$/)
 })
 
-test('without a template no Job is created, and the next step waits', async () => {
+test('without a template no Job is created, and the next step is not applied', async () => {
   const { shouldContinue, calls } = await apply(start, { hasTemplate: false })
   expect([shouldContinue, calls]).toEqual([false, []])
 })
 
-test('a pool is owned with its bounds; if it is not owned, the next step waits', async () => {
+test('a pool is claimed with its marks; if that fails, the next step is not applied', async () => {
   const own: RefillStep = { kind: 'own', replaces: 'n/q' }
   const claim = { pool: 'shared', owner: 'n/p', replaces: 'n/q', lowWater: 2000, target: 5000 }
   const { shouldContinue, claims, calls } = await apply(own)
@@ -112,7 +112,7 @@ test('a status is written only over the version it was built from', async () => 
   })
 })
 
-test('the inputs of a Job change with everything it is built from, and nothing else', () => {
+test('the inputs hash changes with everything a Job is built from, and nothing else', () => {
   if (template === undefined) throw new Error('there is no template')
   const of = (spec: Partial<CodePool['spec']>, storeName = 'shared') =>
     inputsHashOf({ ...pool, spec: { ...pool.spec, ...spec } }, { storeName, template })

@@ -1,4 +1,4 @@
-// CodePools on the wire: types match the definition; parsing of statuses, Jobs and pods.
+// CodePools, Jobs and pods in the API: the generated types, rendered statuses, and parsed objects.
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { renderTypes, TYPES_PATH } from '../../../charts/render-types.ts'
@@ -10,7 +10,7 @@ import { isSameStatus, formatDuration } from './render-status.ts'
 
 const metadata = { name: 'j', namespace: 'n', uid: 'u', resourceVersion: '1' }
 
-test('the types are what charts/render-types.ts generates from the definition', async () => {
+test('the types are those that charts/render-types.ts generates from the CRD', async () => {
   expect(readFileSync(TYPES_PATH, 'utf8')).toBe(await renderTypes())
 })
 
@@ -47,11 +47,11 @@ test.each([
   [3600, '1h'],
   [5 * 3600 + 12 * 60 + 3, '5h12m'],
   [3 * 86_400 + 4 * 3600 + 59, '3d4h'],
-])('%d s last %s', (seconds, formatted) => {
+])('%d s are formatted as %s', (seconds, formatted) => {
   expect(formatDuration(seconds)).toBe(formatted)
 })
 
-test('two statuses are equal for any order of their members', () => {
+test('two statuses are equal for any order of their fields', () => {
   expect(isSameStatus({ level: 1, failures: 2 }, { failures: 2, level: 1 })).toBe(true)
   expect(isSameStatus({ level: 1 }, { level: 2 })).toBe(false)
   expect(isSameStatus(undefined, { level: 2 })).toBe(false)

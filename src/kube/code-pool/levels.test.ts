@@ -63,7 +63,7 @@ test('a caller during a read gets the next one, which several callers share', as
   expect([reads, levels.get('p')]).toMatchObject([4, { level: 3000 }])
 })
 
-test('a read after a failed one is sent as usual', async () => {
+test('a failed read does not prevent the next one', async () => {
   read = unavailable
   expect([await levels.refresh(), await levels.refresh(), reads]).toEqual([false, false, 2])
   read = () => Promise.resolve([])
@@ -120,7 +120,7 @@ test('at most 1,000 pools are kept', async () => {
   expect(levels.get('p1000')).toEqual({ kind: 'absent' })
 })
 
-test('the first read settles the levels, also if it failed', async () => {
+test('the first read settles the levels, even if it fails', async () => {
   let isSettled = false
   void levels.settled.then(() => (isSettled = true))
   await Promise.resolve()

@@ -30,7 +30,7 @@ export interface Levels {
 /** The polling interval, and how long a read is valid. */
 const READ_EVERY_MS = 15_000
 const VALID_MS = 60_000
-/** How long the first read waits for the connection: before that it can only fail. */
+/** How long the first read waits for the connection, without which it can only fail. */
 const CONNECT_MS_MAX = 10_000
 /** Pools beyond this number are ignored. */
 const POOLS_MAX = 1000

@@ -1,5 +1,5 @@
-// One reconcile of a CodePool, with each guard alone: a fresh level before a Job is created, the
-// owner in the store, an older CodePool, and requests that the API server rejects.
+// One reconcile of a CodePool. Tests each guard separately: a fresh level before a Job is created,
+// the owner in the store, an older CodePool, and requests that the API server rejects.
 import { expect, test } from '@jest/globals'
 import type { ObservedStore } from '../../codes/observed-state.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -124,7 +124,7 @@ test('the owner in the store owns the pool, even if no CodePool is older', async
   expect(degraded?.message).toContain('curtail.dev/replaces-owner=n/q')
 })
 
-test('a pool that another owner took gets no Job and is requeued soon', async () => {
+test('a pool that has another owner gets no Job, and its CodePool is requeued soon', async () => {
   const levels = [row(0, null), row(0, null)] as const
   const { steps, outcome } = await reconcile({ levels, isOwned: false })
   expect(steps).toEqual(['refresh', 'own', 'refresh', 'PATCH', 'cache 8'])

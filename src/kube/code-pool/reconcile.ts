@@ -57,7 +57,7 @@ interface Decision {
   readonly plan: RefillPlan
 }
 
-/** Observes and plans; a plan that starts or completes a refill is recomputed with a fresh level. */
+/** Observes and plans; if a refill starts or completes, plans with a fresh level instead. */
 async function decide(
   deps: ReconcileDeps,
   input: { pool: CodePool; jobs: ObserveDeps['jobs']; signal: AbortSignal },

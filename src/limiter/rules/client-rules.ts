@@ -14,7 +14,7 @@ const shippedRules = fileURLToPath(new URL('../../limits/standalone.yaml', impor
 
 /** RATE_LIMITS: `shipped`, `off`, or the path of a file. */
 export const rateLimitsSetting: Setting<string> = {
-  ...stringSetting('limits of clients', SHIPPED),
+  ...stringSetting('rate limits of clients', SHIPPED),
   allowed: 'the path of a rules file, or off',
   fallback: 'the shipped rules',
 }

@@ -30,9 +30,9 @@ export interface RuleFiles {
   /** The folder, for error messages. */
   readonly folder: string
   /** Reads a consistent snapshot of the files. Throws FileTreeError. */
-  read(): Promise<readonly ReadFile[]>
+  readonly read: () => Promise<readonly ReadFile[]>
   /** The state of the files, for `watchFiles`. */
-  scan(): Promise<FileState>
+  readonly scan: () => Promise<FileState>
 }
 
 const FILES_MAX = 1000

@@ -7,6 +7,7 @@ import { openRuleSource, type ParsedRules } from './rule-source.ts'
 
 /** A grammar of one line per file: a domain, or `bad`. */
 function parse(files: readonly ReadFile[]): ParsedRules {
+  parses++
   const faults = files
     .filter(({ text }) => text.startsWith('bad'))
     .map(({ name, text }) => ({ file: name, line: 3, message: `${text} is bad` }))
@@ -18,6 +19,7 @@ function parse(files: readonly ReadFile[]): ParsedRules {
 let files: Record<string, string>
 let broken: Error | undefined
 let nowMs: number
+let parses: number
 let loaded: RuleSet[]
 let rejected: (readonly RuleFault[])[]
 let logged: { level: string; fields: unknown; message: string }[]
@@ -25,6 +27,7 @@ beforeEach(() => {
   files = { 'a.yaml': 'one' }
   broken = undefined
   nowMs = 1000
+  parses = 0
   loaded = []
   rejected = []
   logged = []
@@ -138,6 +141,7 @@ describe('a reload', () => {
     const source = await open()
     expect(await source.reload()).toBe('unchanged')
     expect(loaded).toHaveLength(1)
+    expect(parses).toBe(1)
   })
 
   test('that cannot read the files keeps the rules, and loads them after recovery', async () => {

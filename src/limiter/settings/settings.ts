@@ -34,7 +34,7 @@ export const ruleFileSettings = {
     'config',
   ),
   RUNTIME_IGNOREDOTFILES: flagSetting(
-    'whether files and folders whose names start with . are ignored; names that start with .. are always ignored',
+    'whether names that start with . are ignored; names that start with .. are always ignored',
     false,
   ),
   RUNTIME_WATCH_ROOT: flagSetting(
@@ -55,7 +55,7 @@ export const ruleFileSettings = {
     '',
   ),
   RULES_COPY: stringSetting(
-    'file that stores the last valid rules; after a restart they are used if the rule files are invalid',
+    'file of the last valid rules, which are used after a restart if the rule files are invalid',
     '',
   ),
 } as const
@@ -85,7 +85,7 @@ export const limitSettings = {
     { min: 1, max: 10_000, fallback: 1 },
   ),
   LIMIT_DEADLINE_MS: integerSetting(
-    'milliseconds after which a call is decided without Redis; must be less than the timeout of the proxy',
+    'milliseconds after which a call is decided without Redis; set it below the proxy’s timeout',
     { min: 1, max: 60_000, fallback: 15 },
   ),
 } as const

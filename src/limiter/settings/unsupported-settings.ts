@@ -2,7 +2,13 @@
 // of the first aborts startup with a reason, those of the second are accepted and have no effect.
 import { z } from 'zod'
 import { type Setting, withDefault } from '../../config/config.ts'
-import { flagSetting, integerSetting, numberSetting, stringSetting } from '../../config/settings.ts'
+import {
+  flagSetting,
+  integerSetting,
+  numberSetting,
+  optionalString,
+  stringSetting,
+} from '../../config/settings.ts'
 
 const namesByReason = {
   'counters are stored only in Redis, not in memcache': `
@@ -44,6 +50,7 @@ function unsupported(name: string, reason: string): Setting<undefined> {
 }
 
 const NO_EFFECT = 'accepted for compatibility, without effect'
+const ATTRIBUTES = `${NO_EFFECT}: see OTEL_RESOURCE_ATTRIBUTES`
 const ONE_CONNECTION = 'has no effect: one connection carries all calls'
 const ONE_SCRIPT = 'has no effect: the calls of one event-loop turn share a script'
 const PARALLEL = 'has no effect: the scripts for the hash slots of a call always run in parallel'
@@ -76,8 +83,8 @@ export const ignoredSettings = {
   LOG_FORMAT: choiceSetting('the log is JSON lines', ['text', 'json'], 'json'),
   TRACING_ENABLED: flagSetting(`${NO_EFFECT}: OTEL_EXPORTER_OTLP_ENDPOINT enables tracing`, false),
   TRACING_SERVICE_NAME: stringSetting(`${NO_EFFECT}: see OTEL_SERVICE_NAME`, 'RateLimit'),
-  TRACING_SERVICE_NAMESPACE: unsetString('see OTEL_RESOURCE_ATTRIBUTES'),
-  TRACING_SERVICE_INSTANCE_ID: unsetString('see OTEL_RESOURCE_ATTRIBUTES'),
+  TRACING_SERVICE_NAMESPACE: optionalString(ATTRIBUTES),
+  TRACING_SERVICE_INSTANCE_ID: optionalString(ATTRIBUTES),
   TRACING_EXPORTER_PROTOCOL: choiceSetting(
     'see OTEL_EXPORTER_OTLP_PROTOCOL',
     ['http', 'grpc', 'gRPC'],
@@ -98,8 +105,4 @@ function choiceSetting<T extends string>(reason: string, choices: readonly T[], 
     fallback,
     schema: z.enum(choices),
   })
-}
-
-function unsetString(reason: string): Setting<string> {
-  return { ...stringSetting(`${NO_EFFECT}: ${reason}`, ''), fallback: 'unset' }
 }

@@ -60,7 +60,7 @@ export const expectedSettings: readonly ExpectedSetting[] = [
   {
     setting: 'cas_contention_timeout',
     wanted: 'at most 1800ms',
-    isGood: (value) => isAtMostMs(value, 2000),
+    isGood: (value) => isAtMostMs(value, 1800),
     costs:
       'contended claims complete after our own bound of 2.2 s: more of them are ' +
       'unknown and are read back',

@@ -1,6 +1,5 @@
 // Cassandra's settings and the connection plan derived from them. Reads certificate files; does
 // not connect or import the driver.
-import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import {
@@ -10,7 +9,7 @@ import {
   dependentSettings,
   withDefault,
 } from '../../config/config.ts'
-import { integerSetting } from '../../config/settings.ts'
+import { integerSetting, optionalString, readPem } from '../../config/settings.ts'
 
 const HOSTS_MAX = 64
 const hostName = /^[0-9A-Za-z_]([0-9A-Za-z_.-]{0,252}[0-9A-Za-z_.])?$/
@@ -24,10 +23,6 @@ function listOf(value: string): string[] {
   return value.split(',').map((item) => item.trim())
 }
 
-function optionalString(about: string, { secret = false } = {}): Setting<string | undefined> {
-  return { about, allowed: 'a string', fallback: 'unset', schema: z.string().optional(), secret }
-}
-
 /** Settings of every role that uses Cassandra. */
 export const cassandraSettings = {
   CASSANDRA_CONTACT_POINTS: {
@@ -39,30 +34,33 @@ export const cassandraSettings = {
       .transform(listOf)
       .pipe(z.array(z.string().refine(isHost)).min(1).max(HOSTS_MAX)),
   },
-  CASSANDRA_PORT: integerSetting('port on which each of them serves CQL', {
+  CASSANDRA_PORT: integerSetting('CQL port of the nodes', {
     min: 1,
     max: 65_535,
     fallback: 9042,
   }),
   CASSANDRA_LOCAL_DC: {
-    about: 'the local data center of Cassandra, the only one that is used',
-    allowed: 'the name of a data center, up to 64 letters, digits and _ . -',
+    about: 'local data center of Cassandra; the process connects only to nodes in it',
+    allowed: 'the name of a data center: up to 64 letters, digits, _, . and -',
     fallback: 'required',
     schema: z.string().regex(dcName),
   },
   CASSANDRA_KEYSPACE: withDefault({
     about: 'keyspace of the tables',
-    allowed: 'a lower-case letter and up to 47 more, digits or _',
+    allowed: 'a lower-case letter, followed by up to 47 lower-case letters, digits or _',
     fallback: 'curtail',
     schema: z.string().regex(/^[a-z][a-z0-9_]{0,47}$/),
   }),
-  CASSANDRA_USERNAME: optionalString('user name'),
-  CASSANDRA_PASSWORD: optionalString('password of CASSANDRA_USERNAME', { secret: true }),
-  CASSANDRA_TLS_CA: optionalString('PEM file of the CA of Cassandra’s certificates; enables TLS'),
+  CASSANDRA_USERNAME: optionalString('user name for Cassandra'),
+  CASSANDRA_PASSWORD: optionalString('password of CASSANDRA_USERNAME', true),
+  CASSANDRA_TLS_CA: optionalString(
+    'PEM file of the CA certificates that verify the nodes; if set, the connection uses TLS',
+  ),
   CASSANDRA_TLS_CERT: optionalString('PEM file of the client certificate for Cassandra'),
   CASSANDRA_TLS_KEY: optionalString('PEM file of the key of CASSANDRA_TLS_CERT'),
   CASSANDRA_SERIAL: withDefault({
-    about: 'whether claims are settled in the local data center or across all data centers',
+    about:
+      'where claims of codes are decided: in the local data center, or across all data centers',
     allowed: 'local or global',
     fallback: 'local',
     schema: z.enum(['local', 'global']),
@@ -76,7 +74,7 @@ export type Replication = readonly { readonly dc: string; readonly replicas: num
 
 /** CASSANDRA_REPLICATION, which only `migrate` reads. */
 export const replicationSetting: Setting<Replication | undefined> = {
-  about: 'replicas in each data center, such as dc1:3,dc2:3; if set, migrate creates the keyspace',
+  about: 'replicas in each data center; if set, migrate creates the keyspace',
   allowed: `data centers, each once, with 1 to ${REPLICAS_MAX} replicas, such as dc1:3,dc2:3`,
   fallback: 'unset',
   schema: z
@@ -163,23 +161,12 @@ function loginProblemsOf({
   return [`CASSANDRA_${missing} is required if CASSANDRA_${given} is set: a string`]
 }
 
-const pem = z.string().includes('-----BEGIN ')
-
 function tlsOf(config: ConfigOf<typeof tlsSettings>): {
   readonly tls: CassandraTls | undefined
   readonly problems: string[]
 } {
   const problems: string[] = []
-  const pemOf = (name: keyof typeof tlsSettings) => {
-    const file = config[name]
-    if (file === undefined) return undefined
-    try {
-      return pem.parse(readFileSync(file, 'utf8'))
-    } catch {
-      problems.push(`${name} must name a readable file in PEM: current value is ${file}`)
-      return undefined
-    }
-  }
+  const pemOf = (name: keyof typeof tlsSettings) => readPem(name, config[name], problems)
   const needs = (name: keyof typeof tlsSettings, given: keyof typeof tlsSettings) => {
     if (config[given] !== undefined && config[name] === undefined)
       problems.push(`${name} is required if ${given} is set: a file`)

@@ -17,7 +17,7 @@ const FORM = [
 
 /** REDIS_URL of the roles that read or write links. */
 const urlSetting: Setting<ParsedTarget> = {
-  about: 'shared cache of links',
+  about: 'address of the Redis that caches links',
   allowed: FORM,
   fallback: 'required',
   secret: true,

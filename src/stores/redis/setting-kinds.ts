@@ -1,11 +1,6 @@
-// Setting types for Redis: optional strings and case-insensitive keywords.
+// A setting type for Redis: case-insensitive keywords.
 import { z } from 'zod'
 import type { Setting } from '../../config/config.ts'
-
-/** An optional string. */
-export function optionalString(about: string, secret = false): Setting<string | undefined> {
-  return { about, allowed: 'a string', fallback: 'unset', schema: z.string().optional(), secret }
-}
 
 /** One of several keywords, case-insensitive. */
 export function keywordSetting<const W extends string>(

@@ -1,12 +1,10 @@
 // Redis's settings, with the names of envoyproxy/ratelimit, and the connection options derived from
 // them. Reads certificate files; does not connect.
-import { readFileSync } from 'node:fs'
-import { z } from 'zod'
 import { ConfigError, type ConfigOf, type Setting } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
-import { flagSetting, stringSetting } from '../../config/settings.ts'
+import { flagSetting, optionalString, readPem, stringSetting } from '../../config/settings.ts'
 import type { RedisAuth, RedisConnectionOptions, RedisTls } from './connection.ts'
-import { optionalString, keywordSetting } from './setting-kinds.ts'
+import { keywordSetting } from './setting-kinds.ts'
 import { parseTarget, redisTypes, socketTypes, targetForm } from './target.ts'
 
 const TIMEOUT = { min: '10ms', max: '1m', fallback: '1s' }
@@ -139,8 +137,6 @@ export function parseAuth(auth: string | undefined): RedisAuth | undefined {
   return { username: auth.slice(0, colon) || undefined, password: auth.slice(colon + 1) }
 }
 
-const pem = z.string().includes('-----BEGIN ')
-
 /** TLS settings of every Redis of a process. */
 export type RedisTlsConfig = Pick<
   RedisConfig,
@@ -149,16 +145,8 @@ export type RedisTlsConfig = Pick<
 
 /** Reads the PEM files of these settings; appends to `problems`. */
 export function tlsOf(config: RedisTlsConfig, problems: string[]): RedisTls {
-  const pemOf = (name: 'REDIS_TLS_CACERT' | 'REDIS_TLS_CLIENT_CERT' | 'REDIS_TLS_CLIENT_KEY') => {
-    const file = config[name]
-    if (file === undefined) return undefined
-    try {
-      return pem.parse(readFileSync(file, 'utf8'))
-    } catch {
-      problems.push(`${name} must name a readable file in PEM: current value is ${file}`)
-      return undefined
-    }
-  }
+  const pemOf = (name: 'REDIS_TLS_CACERT' | 'REDIS_TLS_CLIENT_CERT' | 'REDIS_TLS_CLIENT_KEY') =>
+    readPem(name, config[name], problems)
   const hasCert = config.REDIS_TLS_CLIENT_CERT !== undefined
   if (hasCert !== (config.REDIS_TLS_CLIENT_KEY !== undefined)) {
     const [given, missing] = hasCert ? ['CERT', 'KEY'] : ['KEY', 'CERT']

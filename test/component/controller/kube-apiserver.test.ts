@@ -1,15 +1,14 @@
 // CodePools on a real API server: the specs that it accepts and rejects, and the controller with
 // only the permissions that the manual lists.
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { parse } from 'yaml'
-import { APPLY, type KubeApi } from '../../../src/kube/api.ts'
+import type { KubeApi } from '../../../src/kube/api.ts'
 import { readPodProblem } from '../../../src/kube/code-pool/pod-problem.ts'
 import { formatMicroTime } from '../../../src/kube/conditions.ts'
 import { createElection } from '../../../src/kube/lease.ts'
 import { systemScheduler } from '../../../src/kube/scheduler.ts'
 import { createMetrics } from '../../../src/telemetry/metrics.ts'
 import { type KubeApiserver, startKubeApiserver } from '../../dependencies/kube-apiserver.ts'
+import { applyCrd, CODE_POOLS_CRD } from '../../kit/kube/apply-crd.ts'
 import { quietLog } from '../../kit/kube/kube-watcher.ts'
 import { PoolKeeper } from '../../kit/kube/pool-keeper.ts'
 import { PATHS } from '../../kit/kube/pool-world.ts'
@@ -17,8 +16,6 @@ import { waitFor } from '../../kit/wait-for.ts'
 
 const START_MS_MAX = 40 * 60_000 // includes the build of Kubernetes
 const TEST_MS_MAX = 60_000
-const CRD = 'charts/curtail-crds/templates/codepools.yaml'
-const CRD_PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/codepools.curtail.dev'
 
 let server: KubeApiserver
 let admin: KubeApi
@@ -26,16 +23,7 @@ let admin: KubeApi
 beforeAll(async () => {
   server = await startKubeApiserver((line) => process.stdout.write(`${line}\n`))
   admin = server.as('admin')
-  const crd: unknown = parse(readFileSync(CRD, 'utf8'))
-  await admin.call({ method: 'PATCH', path: CRD_PATH, body: crd, ...APPLY })
-  await waitFor('the CRD to be established', async () => {
-    const { status } = (await admin.call({ method: 'GET', path: CRD_PATH })) as {
-      status?: { conditions?: { type: string; status: string }[] }
-    }
-    const isOf = (type: string) =>
-      status?.conditions?.some((one) => one.type === type && one.status === 'True')
-    return isOf('Established') === true
-  })
+  await applyCrd(admin, CODE_POOLS_CRD)
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' } }
   await admin.call({ method: 'POST', path: '/api/v1/namespaces', body: namespace })
 }, START_MS_MAX)
@@ -254,7 +242,12 @@ describe('the controller with only its own permissions', () => {
         path: PATHS.events,
         body: {
           ...{ apiVersion: 'events.k8s.io/v1', kind: 'Event', metadata: { name } },
-          ...{ eventTime: formatMicroTime(Date.now()), type: 'Warning', reason: 'FailedMount', note },
+          ...{
+            eventTime: formatMicroTime(Date.now()),
+            type: 'Warning',
+            reason: 'FailedMount',
+            note,
+          },
           ...{ action: 'Mount', reportingController: 'kubelet', reportingInstance: 'n1' },
           regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'n', name: 'slow-x', uid },
         },

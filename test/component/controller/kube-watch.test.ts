@@ -145,18 +145,6 @@ describe('the watcher relists and reports the missed changes after', () => {
   })
 })
 
-test('the watcher reports a missing kind, and lists it once it exists', async () => {
-  widgets.fake.reject = () => ({ status: 404, reason: 'NotFound' })
-  const watcher = startWatcher()
-  await waitFor('a failure', () => watcher.failures.length > 2)
-  expect(watcher.failures.at(-1)?.status).toBe(404)
-  expect(watcher.reflector.hasSynced()).toBe(false)
-  widgets.fake.reject = () => undefined
-  create('a')
-  await expectInSync(watcher)
-  expect(watcher.failures.at(-1)).toBeUndefined()
-})
-
 test('a watcher that stops during a list opens no watch', async () => {
   let release = (): void => undefined
   widgets.fake.holdLists = new Promise((resolve) => (release = resolve))

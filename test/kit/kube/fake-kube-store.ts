@@ -175,7 +175,9 @@ export class FakeKubeStore {
 function isSame(one: FakeObject, other: FakeObject): boolean {
   const fieldsOf = ({ metadata, ...fields }: FakeObject) => {
     const { labels, annotations } = metadata
-    return Object.entries({ ...fields, labels, annotations }).filter(([, value]) => value !== undefined)
+    return Object.entries({ ...fields, labels, annotations }).filter(
+      ([, value]) => value !== undefined,
+    )
   }
   const render = (object: FakeObject) => JSON.stringify(fieldsOf(object).sort())
   return render(one) === render(other)

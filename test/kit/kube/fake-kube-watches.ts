@@ -47,10 +47,13 @@ export class FakeKubeWatches {
       if (event.version > from) write(watch, event)
     }
     this.#watches.add(watch)
-    const timer = setTimeout(() => {
-      this.#watches.delete(watch)
-      if (!watch.isSilent) res.end()
-    }, Number(query.get('timeoutSeconds')) * 1000)
+    const timer = setTimeout(
+      () => {
+        this.#watches.delete(watch)
+        if (!watch.isSilent) res.end()
+      },
+      Number(query.get('timeoutSeconds')) * 1000,
+    )
     if (!query.has('timeoutSeconds')) clearTimeout(timer)
     res.on('close', () => {
       clearTimeout(timer)

@@ -1,5 +1,5 @@
-// A reflector of one collection of the fake API server, with short retry delays, and a record of
-// the changes and failures that it reports.
+// A reflector of one collection of an API server, with short retry delays, and a record of the
+// changes and failures that it reports.
 import { createKubeApi, type KubeApi } from '../../../src/kube/api.ts'
 import type { KubeError } from '../../../src/kube/kube-error.ts'
 import { type Change, createObjectCache, type ObjectCache } from '../../../src/kube/object-cache.ts'
@@ -10,8 +10,8 @@ import { createTransport } from '../../../src/kube/transport.ts'
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts'
 import type { FakeKubeApi } from './fake-kube-api.ts'
 
-/** The watched collection. */
-const WIDGETS = { group: 'test.dev', version: 'v1', plural: 'widgets' } as const
+/** The watched kind. */
+export const WIDGETS = { group: 'test.dev', version: 'v1', plural: 'widgets' } as const
 /** The path of the watched collection. */
 export const WIDGETS_PATH = '/apis/test.dev/v1/namespaces/n/widgets'
 
@@ -52,9 +52,11 @@ export function callFake(
 /** The time without an event or bookmark after which a watch is considered dead. */
 const IDLE_MS = 600
 
-/** Starts a reflector of the widgets. */
-export function startKubeWatcher(fake: FakeKubeApi): KubeWatcher {
-  const { api, close } = callFake(fake)
+/** Starts a reflector of the widgets; its `stop` calls `close`. */
+export function startKubeWatcher(
+  { api, close }: { readonly api: KubeApi; readonly close: () => void },
+  idleMsMax = IDLE_MS,
+): KubeWatcher {
   const changes: Change<KubeObject>[] = []
   const failures: (KubeError | undefined)[] = []
   const metrics = createMetrics()
@@ -73,7 +75,7 @@ export function startKubeWatcher(fake: FakeKubeApi): KubeWatcher {
     metrics,
     log: quietLog,
     onState: (failure) => failures.push(failure),
-    idleMsMax: IDLE_MS,
+    idleMsMax,
     backOff: { initialMs: 5, maxMs: 50, resetAfterMs: 1000 },
   })
   const running = reflector.run(stopping.signal)

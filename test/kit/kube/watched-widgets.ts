@@ -5,7 +5,7 @@ import type { KubeObject } from '../../../src/kube/objects.ts'
 import { waitFor } from '../wait-for.ts'
 import { type FakeKubeApi, startFakeKubeApi } from './fake-kube-api.ts'
 import type { FakeObject } from './fake-kube-store.ts'
-import { type KubeWatcher, startKubeWatcher, WIDGETS_PATH } from './kube-watcher.ts'
+import { callFake, type KubeWatcher, startKubeWatcher, WIDGETS_PATH } from './kube-watcher.ts'
 
 /** The widgets of the current test. */
 export interface WatchedWidgets {
@@ -46,7 +46,7 @@ export function setUpWatchedWidgets(): WatchedWidgets {
   const versions = (objects: readonly KubeObject[]) =>
     objects.map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`).sort()
   const existing = () => versions(fake.store.list(WIDGETS_PATH))
-  const startWatcher = () => (watcher = startKubeWatcher(fake))
+  const startWatcher = () => (watcher = startKubeWatcher(callFake(fake)))
   return {
     get fake() {
       return fake
