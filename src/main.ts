@@ -38,7 +38,11 @@ const roles: Readonly<Record<string, Entry>> = {
 
 const names = Object.keys(roles)
 const lines = names.map((name) => `  ${name.padEnd(17)}${roles[name]?.[0] ?? ''}\n`)
-const usage = `Usage: curtail ROLE [--help]\n\nRoles:\n${lines.join('')}\ncurtail ROLE --help prints the arguments and settings of a role.\n`
+const usage = [
+  'Usage: curtail ROLE [--help]\n\nRoles:\n',
+  ...lines,
+  '\ncurtail ROLE --help prints the arguments and settings of a role.\n',
+].join('')
 
 async function main([name = '', ...args]: readonly string[]): Promise<void> {
   if (name === 'help' || hasHelpFlag([name])) {

@@ -14,8 +14,7 @@ export const limiter: Board = {
       panels: [
         {
           title: 'Decisions by source',
-          description:
-            'store: counted in Redis. deny-cache: denied without Redis. fallback: counted locally.',
+          description: 'store: in Redis; deny-cache: without Redis; fallback: counted locally.',
           unit: 'ops',
           queries: [rateBy(ours('limiterDecisions'), ['source', 'result'])],
         },
@@ -38,15 +37,13 @@ export const limiter: Board = {
       panels: [
         {
           title: 'Duration of calls',
-          description:
-            'Time of a call in the limiter. After 20 ms the edge applies its local limits.',
+          description: 'After 20 ms the edge stops waiting and applies its local limits.',
           unit: 's',
           queries: times('limiterCallSeconds'),
         },
         {
           title: 'Calls from the edge',
-          description:
-            'Calls by result. no response: the call timed out or failed, or no limiter is available.',
+          description: 'no response: timed out, failed, or no limiter was available.',
           unit: 'ops',
           queries: [
             { ...rateBy(edge('limiterOk')), legend: 'admitted' },
@@ -65,7 +62,7 @@ export const limiter: Board = {
         },
         {
           title: 'Rule reloads',
-          description: 'Sets of rules that the limiters have loaded or rejected since their start.',
+          description: 'Sets of rules that limiters loaded or rejected since their start.',
           unit: 'short',
           queries: [
             line(`sum(${ours('configLoadSuccess')})`, 'loaded'),
@@ -87,7 +84,7 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Duration of requests',
-          description: 'Time from the first byte of a request to the last byte of its response.',
+          description: 'From the first byte of a request to the last byte of its response.',
           unit: 'ms',
           queries: [0.5, 0.99].map((ratio) =>
             quantile(
@@ -106,8 +103,7 @@ export const edgeBoard: Board = {
         },
         {
           title: 'Denied by local limits',
-          description:
-            'Requests that a local limit of the edge denied. The fallback limits apply only while the limiter is unavailable.',
+          description: 'The fallback limits apply while the limiter is unavailable.',
           unit: 'reqps',
           queries: [rateBy(edge('localRateLimited'), ['envoy_local_http_ratelimit_prefix'])],
         },
@@ -118,21 +114,19 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Healthy pods',
-          description: 'Healthy pods of each service, as reported by the edge pod with the fewest.',
+          description: 'By service, as reported by the edge pod with the fewest healthy pods.',
           unit: 'short',
           queries: [line(`min by (envoy_cluster_name) (${edge('healthyPods')})`, BY_CLUSTER)],
         },
         {
           title: 'Responses from pods',
-          description:
-            'Responses by service and status class. Class 5 includes requests to which no pod responded.',
+          description: 'By service and status class. If no pod responds, the class is 5.',
           unit: 'reqps',
           queries: [rateBy(edge('responses'), ['envoy_cluster_name', 'envoy_response_code_class'])],
         },
         {
           title: 'Retries, timeouts, ejections',
-          description:
-            'Retries and timeouts per second; pods that Envoy has ejected, which get no requests.',
+          description: 'Retries and timeouts per second; number of pods now ejected.',
           unit: 'short',
           queries: [
             { ...rateBy(edge('retries')), legend: 'retries' },
@@ -147,14 +141,13 @@ export const edgeBoard: Board = {
       panels: [
         {
           title: 'Heap',
-          description: 'Heap in percent of its maximum, by pod. From 95 % Envoy rejects requests.',
+          description: 'In percent of the maximum, by pod. From 95 % Envoy rejects requests.',
           unit: 'short',
           queries: [line(edge('heapPressure'), '{{pod}} %')],
         },
         {
           title: 'Certificate validity',
-          description:
-            'Days until the certificate expires. A very large number: there is no certificate.',
+          description: 'Days until expiry. A very large number: there is no certificate.',
           unit: 'd',
           isNumber: true,
           queries: [line(`min(${edge('certificateDays')})`, 'days')],
@@ -186,8 +179,7 @@ export const controller: Board = {
         },
         {
           title: 'Leaders',
-          description:
-            'Replicas that are the leader: one, except for some seconds while the leader changes.',
+          description: 'Normally one; while the leader changes, none for some seconds.',
           unit: 'short',
           queries: [line(`sum(${ours('isLeader')})`, 'leaders')],
         },
@@ -210,7 +202,7 @@ export const controller: Board = {
         },
         {
           title: 'Calls to the API server',
-          description: 'Calls by status and method. <error>: there was no response.',
+          description: 'By status and method. <error>: there was no response.',
           unit: 'ops',
           queries: [rateBy(ours('apiRequests'), ['code', 'method'])],
         },
@@ -229,8 +221,7 @@ export const dependencies: Board = {
       panels: [
         {
           title: 'Duration of statements',
-          description:
-            'p99 of the duration of a statement with all its attempts, by kind of statement.',
+          description: 'p99 of the duration with all attempts, by kind of statement.',
           unit: 's',
           queries: [
             {
@@ -247,8 +238,7 @@ export const dependencies: Board = {
         },
         {
           title: 'Failed attempts and retries',
-          description:
-            'Failed attempts by reason, retries, and speculative executions on a second replica.',
+          description: 'Failures by reason, retries, and speculative executions.',
           unit: 'ops',
           queries: [
             rateBy(ours('cassandraErrors'), ['reason']),
@@ -259,8 +249,8 @@ export const dependencies: Board = {
         {
           title: 'Nodes',
           description:
-            'By pod: nodes that it is connected to. By state: nodes that went down or came up within ' +
-            'five minutes. Also the processes to which a majority of replicas responds.',
+            'By pod: nodes that it is connected to. By state: nodes that went down or came up ' +
+            'within five minutes. Also the processes to which a majority of replicas responds.',
           unit: 'short',
           queries: [
             line(ours('cassandraHosts'), '{{pod}}'),
@@ -281,7 +271,7 @@ export const dependencies: Board = {
       panels: [
         {
           title: 'Failed commands',
-          description: 'Commands that failed, by reason, and pods that work without the cache.',
+          description: 'Failures by reason, and pods that work without the cache.',
           unit: 'short',
           queries: [
             rateBy(ours('linkCacheFailures'), ['reason']),
@@ -290,8 +280,7 @@ export const dependencies: Board = {
         },
         {
           title: 'Invalidations',
-          description:
-            'queued: the cache has not confirmed them yet. dropped: they are not retried.',
+          description: 'queued: not yet confirmed by the cache. dropped: not retried.',
           unit: 'short',
           queries: [
             line(`sum(${ours('linkCacheInvalidationsQueued')})`, 'queued'),
@@ -300,8 +289,7 @@ export const dependencies: Board = {
         },
         {
           title: 'Failed background tasks',
-          description:
-            'Failed runs, by task: refills, claims of blocks, reads of pools and others.',
+          description: 'Refills, claims of blocks, reads of pools and others, by task.',
           unit: 'ops',
           queries: [rateBy(ours('backgroundFailures'), ['task'])],
         },

@@ -26,15 +26,13 @@ export const overview: Board = {
       panels: [
         {
           title: 'Failed or slow redirects',
-          description:
-            'Share of redirects that fail or take longer than 100 ms, by window. Objective: at most 0.05 %.',
+          description: 'Share that failed or took longer than 100 ms. Objective: at most 0.05 %.',
           unit: 'percentunit',
           queries: burns('redirect'),
         },
         {
           title: 'Failed creates',
-          description:
-            'Share of creates that fail at the edge, by window. Objective: at most 0.1 %.',
+          description: 'Share that failed at the edge. Objective: at most 0.1 %.',
           unit: 'percentunit',
           queries: burns('create'),
         },
@@ -81,8 +79,7 @@ export const overview: Board = {
       panels: [
         {
           title: 'CPU',
-          description:
-            'CPU cores in use, by pod. A process handles requests in one thread, which can use one core.',
+          description: 'Cores in use, by pod. A process handles requests in one thread.',
           unit: 'short',
           queries: [line(`rate(${other('cpuSeconds')}[$__rate_interval])`, BY_POD)],
         },
@@ -113,8 +110,7 @@ export const redirect: Board = {
       panels: [
         {
           title: 'Responses from pods',
-          description:
-            'Responses of redirect pods, by status: 302 or 301 if the code has a link, 404 if it has none.',
+          description: 'By status: 302 or 301 if the code has a link, 404 if it has none.',
           unit: 'reqps',
           queries: [rateBy(ours('requestSeconds', { route: 'code' }, '_count'), ['status'])],
         },
@@ -126,7 +122,7 @@ export const redirect: Board = {
         },
         {
           title: 'Duration at the edge',
-          description: 'Time that a redirect pod takes to respond, as measured by the edge.',
+          description: 'Response time of redirect pods, as measured by the edge.',
           unit: 'ms',
           queries: [0.5, 0.99].map((ratio) =>
             quantile(ratio, edge('responseMs', redirects, '_bucket')),
@@ -139,15 +135,13 @@ export const redirect: Board = {
       panels: [
         {
           title: 'Lookups by tier',
-          description:
-            'Lookups by the tier that served them. replica, stale: no majority of the store responded.',
+          description: 'replica and stale: no majority of the store responded.',
           unit: 'ops',
           queries: [rateBy(ours('lookups'), ['tier', 'result'])],
         },
         {
           title: 'Cache fills',
-          description:
-            'Entries written to the shared cache, by result. rejected: the link changed during the fill.',
+          description: 'Entries written, by result. rejected: the link changed during the fill.',
           unit: 'ops',
           queries: [rateBy(ours('linkCacheFills'), ['result'])],
         },
@@ -175,15 +169,13 @@ export const create: Board = {
       panels: [
         {
           title: 'Creates',
-          description:
-            'Requests to create a link, by result: created, replayed, or the name of the problem.',
+          description: 'Requests by result: created, replayed, or the name of the problem.',
           unit: 'reqps',
           queries: [rateBy(ours('creates'), ['result'])],
         },
         {
           title: 'Duration at the edge',
-          description:
-            'Time that a create pod takes to respond, as measured by the edge. Includes web pages.',
+          description: 'Response time of create pods, including web pages.',
           unit: 'ms',
           queries: [0.5, 0.99].map((ratio) =>
             quantile(ratio, edge('responseMs', creates, '_bucket')),
@@ -191,8 +183,7 @@ export const create: Board = {
         },
         {
           title: 'Claims',
-          description:
-            'Conditional inserts that reserve a code, by result. A read resolves an unknown result.',
+          description: 'Conditional inserts that reserve a code. A read resolves unknown ones.',
           unit: 'ops',
           queries: [rateBy(ours('claims'), ['result'])],
         },

@@ -118,12 +118,12 @@ export function burnAlerts(): Alert[] {
       {
         ...{ alert: `Curtail${Name}BurnFast`, severity: 'critical', forSpan: '2m' },
         expr: burns(fast),
-        summary: `At this rate the error budget of 30 days lasts only a few days: ${objective}; ${bad}`,
+        summary: `The error budget of 30 days will last only days; ${objective}; ${bad}`,
       },
       {
         ...{ alert: `Curtail${Name}BurnSlow`, severity: 'warning', forSpan: '15m' },
         expr: burns(slow),
-        summary: `At this rate the error budget does not last 30 days: ${objective}; ${bad}`,
+        summary: `The error budget will not last 30 days; ${objective}; ${bad}`,
       },
     ] as const
   })

@@ -4,11 +4,12 @@ import { lifeMsOf, NEGATIVE_MS } from './link-cache.ts'
 
 const NOW = 1_000_000
 const HOUR_MS = 3_600_000
+const entry = { code: 'code', lease: 'lease', nowMs: NOW }
 
 const lifeMs = (leftMs: number | null, random: number) => {
   const expiresAtMs = leftMs === null ? null : NOW + leftMs
   const target = { longUrl: 'https://example.com/', expiresAtMs }
-  return lifeMsOf({ target, nowMs: NOW }, () => random)
+  return lifeMsOf({ ...entry, target }, () => random)
 }
 
 test('an entry lives 54 to 66 minutes', () => {
@@ -26,5 +27,5 @@ test.each([0, -1])('an entry of a link that expires in %d ms is negative', (left
 })
 
 test('a negative entry lives one minute', () => {
-  expect(lifeMsOf({ target: undefined, nowMs: NOW }, () => 0)).toBe(60_000)
+  expect(lifeMsOf({ ...entry, target: undefined }, () => 0)).toBe(60_000)
 })

@@ -27,9 +27,9 @@ const settings = {
 export const role = defineRole({
   usage: 'wait-for-codes',
   about:
-    'Waits until the pool CODE_POOL has received its first codes, even if none is left, or until\n' +
-    'WAIT_SECONDS have passed. Exits with 0 in both cases: without codes, create pods can still\n' +
-    'create links with an alias.',
+    'Waits until the pool CODE_POOL has received its first codes, even if none is left, or\n' +
+    'until WAIT_SECONDS have passed. Exits with 0 in both cases: without codes, create pods can\n' +
+    'still create links with an alias.',
   settings,
   run: async ({ config, args, signal }) => {
     rejectArguments('wait-for-codes', args)

@@ -1,5 +1,6 @@
 // How the contract uses a counter store: counts for new counters, by a clock that the test sets.
 import type { Algorithm, Decision, Limit } from '../../src/limits/algorithm.ts'
+import { algorithms } from '../../src/limits/algorithms.ts'
 import type { CounterHits, CounterStore } from '../../src/limits/counter-store.ts'
 
 /** An open store whose clock the tests set. */
@@ -10,7 +11,7 @@ export interface OpenedCounterStore {
 }
 
 /** Default requests of a limit. */
-const REQUESTS = 10
+export const REQUESTS = 10
 /** Default window. */
 export const WINDOW_US = 1_000_000_000
 /** The start of a window. */
@@ -57,9 +58,16 @@ export function newCount(algorithm: Algorithm, limit: Partial<Limit> = {}): Coun
   }
 }
 
+/** The algorithm of the list with this name. */
+export function algorithmOf(name: string): Algorithm {
+  const algorithm = algorithms.find((one) => one.name === name)
+  if (algorithm === undefined) throw new Error(`no algorithm is called ${name}`)
+  return algorithm
+}
+
 /** The hits that an unused counter admits immediately. */
-export function capacityOf(algorithm: Algorithm): number {
-  return algorithm.name === 'leaky_bucket' ? 1 : REQUESTS
+export function capacityOf(algorithm: Algorithm, { limit } = newCount(algorithm)): number {
+  return algorithm.decide({ state: undefined, cost: 0, nowUs: START_US, limit }).remaining
 }
 
 /** Exhausts a new counter. */

@@ -143,8 +143,13 @@ function defineStatus(opened: () => OpenedKubeApi): void {
     const pools = await createPools(opened())
     const time = '2026-01-01T00:00:00Z'
     const refill = { refill: 1, job: 'j', inputs: 'i', startedAt: time, finishedAt: time }
-    const failed = { ...refill, outcome: 'Failed', reason: 'R', message: 'm' }
-    const condition = { status: 'True', reason: 'R', message: '', lastTransitionTime: time }
+    const failed = { ...refill, outcome: 'Failed', reason: 'R', message: 'm' } as const
+    const condition = {
+      status: 'True',
+      reason: 'R',
+      message: '',
+      lastTransitionTime: time,
+    } as const
     const ready = { type: 'Ready', ...condition }
     const apply = async (status: CodePoolStatus) => {
       const pool = await pools.get('p')
@@ -153,7 +158,8 @@ function defineStatus(opened: () => OpenedKubeApi): void {
     await pools.create('p')
     const conditions = [ready, { type: 'Degraded', ...condition }]
     await apply(statusOf({ level: 5, lastRefill: failed, conditions }))
-    const next = statusOf({ lastRefill: { ...refill, outcome: 'Succeeded' }, conditions: [ready] })
+    const lastRefill = { ...refill, outcome: 'Succeeded' } as const
+    const next = statusOf({ lastRefill, conditions: [ready] })
     const applied = await apply(next)
     expect(applied).toHaveProperty('status', next)
     const { resourceVersion } = (await apply(next)).metadata

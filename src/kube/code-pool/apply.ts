@@ -7,7 +7,7 @@ import { type KubeObject, pathOf } from '../objects.ts'
 import { CODE_POOLS, type CodePool, type CodePoolStatus } from './code-pool.ts'
 import { JOBS, type PodTemplate, renderJob } from './refill-jobs.ts'
 
-/** A conditional write that makes a CodePool the owner of a pool in the store. */
+/** A conditional write by which a CodePool becomes the owner of a pool in the store. */
 export interface PoolClaim {
   readonly pool: string
   readonly owner: string

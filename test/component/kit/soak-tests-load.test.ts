@@ -14,7 +14,7 @@ const LOAD_MS_MAX = 60_000
 test(
   'Node.js can load every fault and soak test',
   async () => {
-    const files = readdirSync(folder).filter((file) => file !== 'run.ts')
+    const files = readdirSync(folder).filter((file) => file.endsWith('.ts') && file !== 'run.ts')
     const names = JSON.stringify(files.map((file) => join(folder, file)))
     const check = `for (const name of ${names}) {
       if (typeof (await import(name)).run !== 'function') throw new Error(name)

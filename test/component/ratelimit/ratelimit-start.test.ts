@@ -126,7 +126,7 @@ test(
   'the start fails on an invalid first set with the settings of the reference',
   async () => {
     await writeRules(rulesOf('shop', 5))
-    await expect(start({ REQUIRED_DOMAIN: 'edge' })).rejects.toThrow(/the domain 'edge'/)
+    await expect(start({ REQUIRED_DOMAIN: 'edge' })).rejects.toThrow(/required domain 'edge'/)
   },
   TEST_MS_MAX,
 )

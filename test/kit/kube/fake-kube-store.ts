@@ -120,22 +120,14 @@ export class FakeKubeStore {
     return after
   }
 
-  /** Replaces an object, also its labels; creates a Lease that does not exist. */
+  /** Replaces an object except its metadata; creates a Lease that does not exist. */
   replace(collection: string, name: string, body: Json): FakeObject {
     const before = this.get(collection, name)
     if (before === undefined && collection.endsWith('/leases')) return this.create(collection, body)
     if (before === undefined) throw new FakeApiError(404, 'NotFound')
-    const given = (body['metadata'] ?? {}) as Partial<FakeObject['metadata']>
+    const given = (body['metadata'] ?? {}) as { resourceVersion?: string }
     if (given.resourceVersion !== undefined) this.#check(before, given.resourceVersion)
-    const { labels, annotations, ...metadata } = before.metadata
-    const after = {
-      ...body,
-      metadata: {
-        ...metadata,
-        ...(given.labels && { labels: given.labels }),
-        ...(given.annotations && { annotations: given.annotations }),
-      },
-    }
+    const after = { ...body, metadata: before.metadata }
     return isSame(before, after) ? before : this.#put('MODIFIED', collection, after)
   }
 

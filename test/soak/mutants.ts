@@ -1,0 +1,91 @@
+// Mutation tests: change the code in one place at a time and run its module's tests, of which one
+// must fail. MODULES names some of the modules, separated by commas. All of them take hours.
+import { Stryker } from '@stryker-mutator/core'
+
+const SCORE_MIN = 0.85
+/** A mutant that loops is aborted this much later than its tests usually complete. */
+const MUTANT_MS_MAX = 5_000
+
+interface Module {
+  readonly folders: readonly string[]
+  /** Test files besides the unit tests in the folders; they must run the code in jest's process. */
+  readonly tests?: readonly string[]
+}
+
+const modules: Readonly<Record<string, Module>> = {
+  links: { folders: ['src/links'] },
+  codes: { folders: ['src/codes'] },
+  limits: { folders: ['src/limits'] },
+  limiter: { folders: ['src/limiter'] },
+  resolve: { folders: ['src/resolve', 'src/resilience'], tests: ['test/model/**/*.test.ts'] },
+  create: {
+    folders: ['src/create', 'src/pools', 'src/admin'],
+    tests: ['test/model/**/*.test.ts'],
+  },
+  http2: {
+    folders: ['src/grpc/http2'],
+    tests: [
+      'src/grpc/*.test.ts',
+      'test/component/ratelimit/grpc-{bounds,frames,stream-faults,serve}.test.ts',
+    ],
+  },
+  kube: {
+    folders: ['src/kube'],
+    tests: ['test/component/controller/kube-{controller,lease,refill,watch,watch-faults}.test.ts'],
+  },
+  stores: {
+    folders: ['src/stores'],
+    tests: ['test/contract/{code,counter,intent,link}-*.test.ts', 'test/component/stores/*.test.ts'],
+  },
+}
+
+/** Logs the score and the undetected mutants of each module; throws if a score is too low. */
+export async function run({ log }: { log: (line: string) => void }): Promise<void> {
+  const names = process.env['MODULES']?.split(',') ?? Object.keys(modules)
+  const low: string[] = []
+  for (const name of names) {
+    const module = modules[name]
+    if (module === undefined) {
+      const allowed = Object.keys(modules).join(', ')
+      throw new Error(`Cannot mutate the module '${name}': MODULES must be some of ${allowed}`)
+    }
+    const score = await measure(name, module, log)
+    if (score < SCORE_MIN) low.push(`${name} ${score.toFixed(3)}`)
+  }
+  if (low.length > 0) throw new Error(`score below ${String(SCORE_MIN)}: ${low.join(', ')}`)
+}
+
+/** Runs every mutant of a module; resolves to the ratio of those that a test detects. */
+async function measure(
+  name: string,
+  { folders, tests = [] }: Module,
+  log: (line: string) => void,
+): Promise<number> {
+  process.env['MUTANT_TESTS'] = [...folders.map((one) => `${one}/**/*.test.ts`), ...tests].join(' ')
+  const stryker = new Stryker({
+    mutate: folders.flatMap((folder) => [`${folder}/**/*.ts`, `!${folder}/**/*.test.ts`]),
+    // The wording of a message is not logic.
+    mutator: { plugins: null, excludedMutations: ['StringLiteral'] },
+    testRunner: 'jest',
+    plugins: ['@stryker-mutator/jest-runner'],
+    jest: { configFile: 'test/soak/mutants.jest.config.js', enableFindRelatedTests: false },
+    coverageAnalysis: 'perTest',
+    testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
+    concurrency: 2,
+    timeoutMS: MUTANT_MS_MAX,
+    reporters: ['progress-append-only'],
+    tempDirName: '.mutants',
+  })
+  const results = await stryker.runMutationTest()
+  const detected = results.filter(({ status }) => status === 'Killed' || status === 'Timeout')
+  const missed = results.filter(({ status }) => status === 'Survived' || status === 'NoCoverage')
+  for (const { fileName, location, mutatorName, replacement, status } of missed) {
+    const place = `${fileName.replace(/^.*?(?=src\/)/, '')}:${String(location.start.line)}`
+    log(`${status} ${place} ${mutatorName}: ${replacement.replaceAll(/\s+/g, ' ')}`)
+  }
+  const count = detected.length + missed.length
+  if (count === 0) throw new Error(`Cannot measure ${name}: no mutant in ${folders.join(', ')}`)
+  const score = detected.length / count
+  log(`${name}: ${String(detected.length)} of ${String(count)} detected, ${score.toFixed(3)}`)
+  return score
+}
