@@ -13,6 +13,7 @@ const driver = (pkg, home) => ({
   to: { path: `^(node_modules/)?${pkg}(/|$)`, dependencyTypesNot: ['type-only'] },
 })
 const junk = '/(index|util|utils|helper|helpers|common|shared|misc|lib|base|manager|impl)(/|[.]ts$)'
+const algorithm = '[^/]+-(window|bucket|counter|log)\\.ts$'
 const pure = ['links', 'codes', 'limits']
 const useCases = ['resolve', 'create', 'pools', 'admin', 'limiter', 'drain']
 const shared = ['process', 'config', 'telemetry', 'resilience']
@@ -110,6 +111,15 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/', pathNot: '\\.test\\.ts$' },
       to: { path: '(\\.test\\.ts$|^test/|^loadtest/)' },
+    },
+    {
+      name: 'only-their-list-names-algorithms',
+      severity: 'error',
+      from: {
+        path: '^src/',
+        pathNot: ['^src/limits/algorithms\\.ts$', `^src/limits/${algorithm}`, '\\.test\\.ts$'],
+      },
+      to: { path: `^src/limits/${algorithm}` },
     },
     driver('express', 'http'),
     driver('(node:)?sqlite', 'stores/sqlite'),

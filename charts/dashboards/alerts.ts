@@ -48,7 +48,7 @@ const limiterAlerts: readonly Alert[] = [
     expr: `${failedCalls} / ${allCalls} > 0.05`,
     summary:
       'The limiter fails or times out for {{ $value | humanizePercentage }} of the edge’s calls: ' +
-      'the edge applies its local limits, or rejects requests if it fails closed',
+      'the edge applies its local limits, or rejects requests if failClosed is true',
   },
   {
     ...{ alert: 'CurtailLimiterFallback', severity: 'warning', forSpan: '5m' },
@@ -64,7 +64,7 @@ const limiterAlerts: readonly Alert[] = [
     ...{ alert: 'CurtailDomainWithoutRules', severity: 'critical', forSpan: '1m' },
     expr: `sum by (domain) (rate(${ours('domainNotFound')}[5m])) > 0`,
     summary:
-      'The limiter has no rules for the domain {{ $labels.domain }}: it admits all its requests',
+      'The limiter has no rules for the domain {{ $labels.domain }}: it admits all requests for it',
   },
 ]
 

@@ -1,6 +1,6 @@
 // Creates a link: claims a code of the pool or the client's alias, and reports the link as created
-// only after the claim is confirmed. With an Idempotency-Key it first stores the intent (the link to
-// create); any request with that key completes it.
+// only after the claim is confirmed. With an Idempotency-Key it first stores the intent (the link
+// to create). Any request with that key completes it.
 import { createHash, randomUUID } from 'node:crypto'
 import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'

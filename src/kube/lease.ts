@@ -173,10 +173,7 @@ function createLeaseLock(options: LeaseOptions, { leaseDurationMs, renewDeadline
     return observed !== undefined && scheduler.nowMs() - observed.atMs >= durationMs
   }
   return {
-    /**
-     * `held`: by this candidate, for the whole duration. `held-by-other`: not free. `conflict`:
-     * another client changed the Lease in the meantime. Throws KubeError.
-     */
+    /** `conflict`: another client changed the Lease in the meantime. Throws KubeError. */
     async acquireOrRenew(
       signal: AbortSignal,
       msMax: number,

@@ -47,8 +47,7 @@ export function createDeadlineQueue(ms: number, nowMs: () => number): DeadlineQu
 
   const arm = (delayMs: number) => {
     isArmed = true
-    // Node.js runs timers before socket events; with setImmediate, it first reads the responses
-    // that have arrived.
+    // Node.js runs timers before socket events: setImmediate delays expiry until sockets are read.
     const dueMs = nowMs() + Math.max(0, delayMs)
     const timer = outsideTraces(() =>
       setTimeout(() => setImmediate(expireDue, dueMs), Math.max(0, delayMs)),

@@ -47,7 +47,6 @@ export function createLinkMemory(options: {
   readonly missMs: number
   /** Maximum age in milliseconds of a target that `staleTarget` returns; 0: it returns none. */
   readonly staleMs: number
-  /** From 0 to 1. */
   readonly random: () => number
 }): LinkMemory {
   const { missMs, staleMs, random } = options
@@ -56,8 +55,7 @@ export function createLinkMemory(options: {
     maxSize: HIT_BYTES_MAX,
     sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
   })
-  // With stale targets, a new target is stored here, and in `hits` only when it is requested
-  // a second time: most are not.
+  // If `staleMs` > 0, a new target is stored here, and in `hits` only on its second use.
   let stale: StaleLinks | undefined
   const misses = missMs > 0 ? new LRUCache<string, number>({ max: MISSES_MAX }) : undefined
   const keep = (code: string, link: CachedTarget) => {

@@ -13,12 +13,12 @@ end
 local function decide(state, cost, now, limit)
   local window, half = limit.window, limit[1]
   local clamped = state[1] > now + window
-  local open = now < state[1] + window
-  local start, count = open and not clamped and state[1] or now, open and state[2] or 0
+  local count = now < state[1] + window and state[2] or 0
+  local start = count > 0 and not clamped and state[1] or now
   local admitted = cost < 0 or count + math.max(1, cost) <= half
   local after = admitted and math.max(0, count + cost) or count
   local reset = after == 0 and 0 or start + window - now
-  local retry = (cost > half or half == 0) and NEVER or reset
+  local retry = math.max(1, cost) > half and NEVER or reset
   local changed = nil
   if after ~= count or clamped then
     changed = { start, after, key = state.key }

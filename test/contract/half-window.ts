@@ -17,9 +17,8 @@ export const halfWindow: Algorithm = {
     const { windowUs } = limit
     const [storedUs = -Infinity, hits = 0] = state ?? []
     const isClamped = isTooFarAhead(storedUs, input)
-    const isOpen = nowUs < storedUs + windowUs
-    const startUs = isOpen && !isClamped ? storedUs : nowUs
-    const count = isOpen ? hits : 0
+    const count = nowUs < storedUs + windowUs ? hits : 0
+    const startUs = count > 0 && !isClamped ? storedUs : nowUs
     const half = halfOf(limit)
     const admitted = cost < 0 || count + Math.max(1, cost) <= half
     const after = admitted ? Math.max(0, count + cost) : count
@@ -29,7 +28,7 @@ export const halfWindow: Algorithm = {
       remaining: Math.max(0, half - after),
       over: admitted ? 0 : cost,
       resetUs,
-      retryAfterUs: admitted ? 0 : cost > half || half === 0 ? Infinity : resetUs,
+      retryAfterUs: admitted ? 0 : Math.max(1, cost) > half ? Infinity : resetUs,
       next: after === count && !isClamped ? undefined : [startUs, after],
       expiresInUs: resetUs,
     }
