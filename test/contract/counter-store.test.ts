@@ -73,7 +73,8 @@ jest.setTimeout(SETUP_MS_MAX)
 stores.forEach(defineCounterStoreTests)
 
 function parseOne(limit: string) {
-  const text = `domain: d\ndescriptors:\n- key: k\n  rate_limit: {algorithm: half_window, ${limit}}\n`
+  const rule = `{key: k, rate_limit: {algorithm: half_window, ${limit}}}`
+  const text = `domain: d\ndescriptors:\n- ${rule}\n`
   return parseRules([{ name: 'rules.yaml', text }], { mergeDomains: false })
 }
 
@@ -91,5 +92,5 @@ test.each([
   ['unit: day, requests_per_unit: 101', expect.stringContaining('100')],
   ['unit: day, burst: 1', "burst is only for token_bucket: the algorithm is 'half_window'"],
 ])('the additional algorithm has its own faults: %s', (limit, message) => {
-  expect(parseOne(limit)).toMatchObject({ faults: [{ line: 4, message }] })
+  expect(parseOne(limit)).toMatchObject({ faults: [{ line: 3, message }] })
 })

@@ -35,7 +35,10 @@ const modules: Readonly<Record<string, Module>> = {
   },
   stores: {
     folders: ['src/stores'],
-    tests: ['test/contract/{code,counter,intent,link}-*.test.ts', 'test/component/stores/*.test.ts'],
+    tests: [
+      'test/contract/{code,counter,intent,link}-*.test.ts',
+      'test/component/stores/*.test.ts',
+    ],
   },
 }
 
@@ -68,7 +71,7 @@ async function measure(
     mutator: { plugins: null, excludedMutations: ['StringLiteral'] },
     testRunner: 'jest',
     plugins: ['@stryker-mutator/jest-runner'],
-    jest: { configFile: 'test/soak/mutants.jest.config.js', enableFindRelatedTests: false },
+    jest: { configFile: 'test/soak/mutants-config.js', enableFindRelatedTests: false },
     coverageAnalysis: 'perTest',
     testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
     concurrency: 2,

@@ -73,31 +73,12 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
   let rules: RuleSet = new Map()
   let loadedAtMs: number | undefined
   let faults: readonly RuleFault[] = []
-  let lastDigest: string | undefined
   const activate = (loaded: RuleSet) => {
     rules = loaded
     loadedAtMs = deps.nowMs()
     deps.onLoaded(rules)
   }
-  /** Reads the files, and parses them if they have changed; an error is a fault, once. */
-  const readChange = async () => {
-    try {
-      const timeout = () => new FileTreeError(folder, 'reading the files took too long')
-      const files = await within(READ_MS_MAX, deps.readFiles(), timeout)
-      const digest = digestOf(files)
-      if (digest === lastDigest) return undefined
-      const parsed = await deps.parse(files)
-      lastDigest = digest
-      return { parsed, files }
-    } catch (error) {
-      const file = error instanceof FileTreeError ? error.file : folder
-      const { message } = error as Error
-      const digest = `${file}: ${message}`
-      if (digest === lastDigest) return undefined
-      lastDigest = digest
-      return { parsed: { faults: [{ file, line: 1, message }] }, files: [] }
-    }
-  }
+  const readChange = changeReader(deps)
   const load = async (): Promise<ReloadResult> => {
     const change = await readChange()
     if (change === undefined) return 'unchanged'
@@ -153,6 +134,30 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
       if (result === 'rejected') logRejected()
       return result
     }),
+  }
+}
+
+/** Returns a function that reads the files and, if they have changed, parses them. */
+function changeReader({ folder, readFiles, parse }: RuleSourceDeps) {
+  let lastDigest: string | undefined
+  return async () => {
+    try {
+      const timeout = () => new FileTreeError(folder, 'reading the files took too long')
+      const files = await within(READ_MS_MAX, readFiles(), timeout)
+      const digest = digestOf(files)
+      if (digest === lastDigest) return undefined
+      const parsed = await parse(files)
+      lastDigest = digest
+      return { parsed, files }
+    } catch (error) {
+      // An error is a fault of the set, and is reported once.
+      const file = error instanceof FileTreeError ? error.file : folder
+      const { message } = error as Error
+      const digest = `${file}: ${message}`
+      if (digest === lastDigest) return undefined
+      lastDigest = digest
+      return { parsed: { faults: [{ file, line: 1, message }] }, files: [] }
+    }
   }
 }
 

@@ -1,5 +1,5 @@
-// Two lists of settings of envoyproxy/ratelimit for features that Curtail does not have: setting one
-// of the first aborts startup with a reason, those of the second are accepted and have no effect.
+// Two lists of settings of envoyproxy/ratelimit that Curtail does not support: a setting in the
+// first aborts startup with a reason; one in the second is accepted and has no effect.
 import { z } from 'zod'
 import { type Setting, withDefault } from '../../config/config.ts'
 import {
