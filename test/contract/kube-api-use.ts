@@ -32,7 +32,7 @@ interface WatchEvent {
 }
 
 /** An open watch. */
-export interface OpenWatch {
+interface OpenWatch {
   /** The events so far. */
   readonly events: readonly WatchEvent[]
   /** The events so far, as `type name`. */

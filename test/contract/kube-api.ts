@@ -209,7 +209,7 @@ function defineLeases(opened: () => OpenedKubeApi): void {
     }
   }
 
-  test('of concurrent writes of a Lease one succeeds; an equal write keeps its version', async () => {
+  test('of concurrent writes of a Lease one succeeds; an equal one keeps its version', async () => {
     const lease = await useLease()
     const creating = ['a', 'b', 'c'].map((holder) => lease.create(holder))
     expect(await resultsOf(creating)).toEqual(['AlreadyExists', 'AlreadyExists', 'written'])
