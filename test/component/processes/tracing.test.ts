@@ -1,5 +1,6 @@
 // Traces of the standalone process, received by a collector in this test: only sampled requests
 // export spans, and the SDK is loaded only if the setting is present.
+import { once } from 'node:events'
 import { execFile } from 'node:child_process'
 import { createServer, type Server } from 'node:http'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -182,12 +183,18 @@ test(
 async function packagesOf(env: Record<string, string>): Promise<Map<string, number>> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-loaded-'))
   let printed = ''
+  let complete: Promise<unknown> | undefined
   const service = await startStandalone({
     dataDir: folder,
     env: { ...env, NODE_DEBUG: 'esm,module' },
-    onSpawn: (child) => child.stderr?.on('data', (chunk: Buffer) => (printed += chunk.toString())),
+    onSpawn: ({ stderr }) => {
+      if (stderr === null) throw new Error('the process has no stderr')
+      stderr.on('data', (chunk: Buffer) => (printed += chunk.toString()))
+      complete = once(stderr, 'close', { signal: AbortSignal.timeout(TEST_MS_MAX) })
+    },
   })
   await service.stop()
+  await complete // the rest of the output arrives after the exit
   await rm(folder, { recursive: true })
   const counts = new Map<string, number>()
   const loads = /(?:Translating \w+ file:\/\/|load ")\S*node_modules\/((?:@[\w-]+\/)?[\w-]+)\//g
