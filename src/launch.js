@@ -3,12 +3,13 @@
 // Node 20. npm scripts call it as `exec "$(node src/launch.js)" …`, so that no extra process runs
 // between npm and the program.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const NODE_MAJOR = 24
 const INSTALL_MINUTES_MAX = 10
+const LOCK_CHECK_MS = 200
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const nodePackage = `node_modules/node-${process.platform}-${process.arch}`
 const isNewEnough = Number(process.versions.node.split('.')[0]) >= NODE_MAJOR
@@ -56,8 +57,42 @@ function isInstalled() {
   )
 }
 
-/** Installs the packages of package-lock.json, unless they are installed. */
+/** Whether this process may install: it creates the lock file, unless a running process has it. */
+function acquireLock() {
+  const lock = join(root, '.install-lock')
+  try {
+    writeFileSync(lock, String(process.pid), { flag: 'wx' })
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EEXIST') throw error
+    const owner = existsSync(lock) ? readFileSync(lock, 'utf8') : ''
+    if (owner !== '' && !isRunning(Number(owner))) rmSync(lock, { force: true })
+    return false
+  }
+  process.on('exit', () => {
+    rmSync(lock, { force: true })
+  })
+  return true
+}
+
+/** @param {number} pid */
+function isRunning(pid) {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM'
+  }
+}
+
+/** Installs the packages of package-lock.json, unless they are installed; one process at a time. */
 function installMissing() {
+  const endMs = performance.now() + INSTALL_MINUTES_MAX * 60_000
+  while (!isInstalled() && !acquireLock()) {
+    if (performance.now() > endMs)
+      fail(
+        `Cannot install packages: process of .install-lock not done within ${INSTALL_MINUTES_MAX} minutes`,
+      )
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_CHECK_MS)
+  }
   if (isInstalled()) return
   process.stderr.write('curtail: installing packages, once\n')
   const args = ['ci', '--loglevel=error', ...(omitDev ? ['--omit=dev'] : [])]

@@ -1,7 +1,7 @@
 // The first start by a new user, with production packages only: `npm start` prints its address and
 // two commands, which a shell runs as printed; Ctrl-C stops all of its processes.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -140,6 +140,37 @@ test(
     expect(help.stdout).toMatch(/^Usage: curtail pool status/)
     const failed = run('npm', ['run', '-s', 'curtail', '--', 'link', 'burn', 'x'], { cwd: root })
     await expect(failed).rejects.toMatchObject({ code: 2, stdout: '' })
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'processes that start at the same time install the packages once',
+  async () => {
+    const checkout = join(folder, 'concurrent')
+    const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { version: string }>
+    }
+    const path = 'node_modules/yaml'
+    const dependencies = { yaml: packages[path]?.version }
+    const manifest = { name: 'few-packages', version: '1.0.0', dependencies }
+    const lock = {
+      ...manifest,
+      lockfileVersion: 3,
+      packages: { '': manifest, [path]: packages[path] },
+    }
+    await mkdir(join(checkout, 'src'), { recursive: true })
+    await cp(join(root, 'src/launch.js'), join(checkout, 'src/launch.js'))
+    await writeFile(join(checkout, 'package.json'), JSON.stringify({ ...manifest, type: 'module' }))
+    await writeFile(join(checkout, 'package-lock.json'), JSON.stringify(lock))
+    const launch = () => run(process.execPath, ['src/launch.js'], { cwd: checkout })
+    const launched = await Promise.all([launch(), launch(), launch()])
+    expect(launched.map(({ stdout }) => stdout)).toEqual(Array(3).fill(process.execPath))
+    expect(launched.filter(({ stderr }) => stderr.includes('installing packages'))).toHaveLength(1)
+    await rm(join(checkout, 'node_modules'), { recursive: true })
+    await writeFile(join(checkout, '.install-lock'), '999999999') // of a process that was killed
+    expect((await launch()).stderr).toContain('installing packages')
+    expect(await readdir(checkout)).not.toContain('.install-lock')
   },
   TEST_MS_MAX,
 )
