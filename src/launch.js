@@ -88,9 +88,7 @@ function installMissing() {
   const endMs = performance.now() + INSTALL_MINUTES_MAX * 60_000
   while (!isInstalled() && !acquireLock()) {
     if (performance.now() > endMs)
-      fail(
-        `Cannot install packages: process of .install-lock not done within ${INSTALL_MINUTES_MAX} minutes`,
-      )
+      fail(`Cannot install packages: another process needed over ${INSTALL_MINUTES_MAX} minutes`)
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_CHECK_MS)
   }
   if (isInstalled()) return
