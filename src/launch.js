@@ -3,7 +3,7 @@
 // Node 20. npm scripts call it as `exec "$(node src/launch.js)" …`, so that no extra process runs
 // between npm and the program.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -11,6 +11,7 @@ const NODE_MAJOR = 24
 const INSTALL_MINUTES_MAX = 10
 const LOCK_CHECK_MS = 200
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const lock = join(root, '.install-lock')
 const nodePackage = `node_modules/node-${process.platform}-${process.arch}`
 const isNewEnough = Number(process.versions.node.split('.')[0]) >= NODE_MAJOR
 const omitDev = process.argv.includes('--omit=dev')
@@ -57,16 +58,13 @@ function isInstalled() {
   )
 }
 
-/** Whether this process may install: it creates the lock file, unless a running process has it. */
+/** Creates the lock file of this installation; returns whether no other process has it. */
 function acquireLock() {
-  const lock = join(root, '.install-lock')
   try {
     writeFileSync(lock, String(process.pid), { flag: 'wx' })
   } catch (error) {
-    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EEXIST') throw error
-    const owner = existsSync(lock) ? readFileSync(lock, 'utf8') : ''
-    if (owner !== '' && !isRunning(Number(owner))) rmSync(lock, { force: true })
-    return false
+    if (codeOf(error) === 'EEXIST') return false
+    fail(`Cannot install packages: ${/** @type {Error} */ (error).message}`)
   }
   process.on('exit', () => {
     rmSync(lock, { force: true })
@@ -74,22 +72,37 @@ function acquireLock() {
   return true
 }
 
+/** Removes the lock file if its process is killed, or older than an installation may take. */
+function removeAbandonedLock() {
+  try {
+    const isOld = Date.now() - statSync(lock).mtimeMs > INSTALL_MINUTES_MAX * 60_000
+    const owner = readFileSync(lock, 'utf8')
+    if (isOld || (owner !== '' && !isRunning(Number(owner)))) rmSync(lock, { force: true })
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error // else the other process has finished
+  }
+}
+
 /** @param {number} pid */
 function isRunning(pid) {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    return /** @type {NodeJS.ErrnoException} */ (error).code === 'EPERM'
+    return codeOf(error) === 'EPERM'
   }
+}
+
+/** @param {unknown} error */
+function codeOf(error) {
+  return /** @type {NodeJS.ErrnoException} */ (error).code
 }
 
 /** Installs the packages of package-lock.json, unless they are installed; one process at a time. */
 function installMissing() {
-  const endMs = performance.now() + INSTALL_MINUTES_MAX * 60_000
-  while (!isInstalled() && !acquireLock()) {
-    if (performance.now() > endMs)
-      fail(`Cannot install packages: another process needed over ${INSTALL_MINUTES_MAX} minutes`)
+  if (!existsSync(lock) && isInstalled()) return
+  while (!acquireLock()) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_CHECK_MS)
+    removeAbandonedLock()
   }
   if (isInstalled()) return
   process.stderr.write('curtail: installing packages, once\n')

@@ -68,7 +68,7 @@ export const expectedSettings: readonly ExpectedSetting[] = [
   {
     setting: 'write_request_timeout',
     wanted: 'at most 2000ms',
-    isGood: (value) => isAtMostMs(value, 2200),
+    isGood: (value) => isAtMostMs(value, 2000),
     costs: 'slow writes complete after our own bound of 2.2 s: more of them are unknown',
   },
   {
