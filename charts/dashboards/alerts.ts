@@ -21,7 +21,7 @@ const poolAlerts: readonly Alert[] = [
       `${POOL_HOURS_MIN * CODES_PER_BLOCK} * max by (pool) (delta(${ours('poolClaimed')}[1h]))`,
     summary:
       'The pool {{ $labels.pool }} has {{ $value }} codes, ' +
-      `which last less than ${POOL_HOURS_MIN} hours at the rate of the last hour`,
+      `which will last for less than ${POOL_HOURS_MIN} hours at the claim rate of the last hour`,
   },
   {
     ...{ alert: 'CurtailRefillFailing', severity: 'warning', forSpan: '5m' },
@@ -48,7 +48,7 @@ const limiterAlerts: readonly Alert[] = [
     expr: `${failedCalls} / ${allCalls} > 0.05`,
     summary:
       'The limiter fails or times out for {{ $value | humanizePercentage }} of the edge’s calls: ' +
-      'the edge applies its local limits, or rejects requests if failClosed is true',
+      'the edge applies its local limits, or rejects requests if edge.failClosed is true',
   },
   {
     ...{ alert: 'CurtailLimiterFallback', severity: 'warning', forSpan: '5m' },

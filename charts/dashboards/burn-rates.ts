@@ -16,7 +16,8 @@ interface Objective {
   readonly name: 'redirect' | 'create'
   /** The allowed ratio of bad responses. */
   readonly budget: number
-  readonly objective: string
+  /** The clause of the alert's summary that follows the ratio of bad responses. */
+  readonly summary: string
   readonly bad: (window: string) => string
   readonly total: (window: string) => string
 }
@@ -46,14 +47,14 @@ const objectives: readonly Objective[] = [
   {
     name: 'redirect',
     budget: 0.0005,
-    objective: 'objective: 99.95 % of redirects succeed within 100 ms',
+    summary: 'of redirects fail or are too slow (objective: 99.95 % succeed within 100 ms)',
     bad: badRedirects,
     total: (window) => rate(edge('responses', redirects), window),
   },
   {
     name: 'create',
     budget: 0.001,
-    objective: 'objective: 99.9 % of creates succeed',
+    summary: 'of creates fail (objective: 99.9 % succeed)',
     bad: badCreates,
     total: (window) => `${rate(ours('creates'), window)} + ${badCreates(window)}`,
   },
@@ -103,7 +104,7 @@ export function burnRecords(): Recording[] {
 
 /** The burn-rate alerts of both objectives. */
 export function burnAlerts(): Alert[] {
-  return objectives.flatMap(({ name, budget, objective }) => {
+  return objectives.flatMap(({ name, budget, summary }) => {
     const Name = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
     const ratio = (seconds: number) => `${recordOf(name, seconds)}{release="${RELEASE}"}`
     const burns = (all: readonly Burn[]) =>
@@ -113,17 +114,17 @@ export function burnAlerts(): Alert[] {
           return `(${ratio(long)} > ${threshold} and ${ratio(short)} > ${threshold})`
         })
         .join(' or ')
-    const bad = 'bad responses: {{ $value | humanizePercentage }}'
+    const failing = `{{ $value | humanizePercentage }} ${summary}`
     return [
       {
         ...{ alert: `Curtail${Name}BurnFast`, severity: 'critical', forSpan: '2m' },
         expr: burns(fast),
-        summary: `The error budget of 30 days will last only days; ${objective}; ${bad}`,
+        summary: `${failing}: the error budget for 30 days will be used up within days`,
       },
       {
         ...{ alert: `Curtail${Name}BurnSlow`, severity: 'warning', forSpan: '15m' },
         expr: burns(slow),
-        summary: `The error budget will not last 30 days; ${objective}; ${bad}`,
+        summary: `${failing}: the error budget for 30 days will be used up too soon`,
       },
     ] as const
   })

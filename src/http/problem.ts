@@ -111,7 +111,7 @@ export const problemTypes = {
   unavailable: {
     status: 503,
     title: 'The service is unavailable',
-    meaning: 'No service behind the edge responded within the time-out. Retry after Retry-After.',
+    meaning: 'No service behind the edge responded within the timeout. Retry after Retry-After.',
   },
 } as const satisfies Readonly<Record<string, ProblemType>>
 

@@ -6,10 +6,11 @@
 {{- $warnings = append $warnings (printf "baseUrl is %s: short links only work through kubectl port-forward." $v.baseUrl) -}}
 {{- end -}}
 {{- if and (hasPrefix "http://" $v.baseUrl) $v.edge.tls.enabled -}}
-{{- $warnings = append $warnings (printf "baseUrl is %s though edge.tls.enabled is true: short links do not use TLS." $v.baseUrl) -}}
+{{- $warnings = append $warnings (printf "baseUrl is %s, but edge.tls.enabled is true: short links use HTTP without TLS." $v.baseUrl) -}}
 {{- end -}}
 {{- if eq $v.cassandra.mode "bundled" -}}
-{{- $warnings = append $warnings "cassandra.mode is bundled: for trials only. One node has all links; see values-production.yaml." -}}
+{{- $reason := ternary "A single node stores all links" "Its nodes are small, and have no authentication" (eq (int $v.cassandra.bundled.replicas) 1) -}}
+{{- $warnings = append $warnings (printf "cassandra.mode is bundled: for trials only. %s; see values-production.yaml." $reason) -}}
 {{- end -}}
 {{- range $name := list "cache" "counters" -}}
 {{- if eq (index $v $name).mode "bundled" -}}
@@ -20,16 +21,16 @@
 {{- $warnings = append $warnings "edge.service.externalTrafficPolicy is Cluster, and neither trustedHops nor proxyProtocol is set: all clients may have the same address, and share one limit." -}}
 {{- end -}}
 {{- if gt (int $v.edge.trustedHops) 0 -}}
-{{- $warnings = append $warnings (printf "edge.trustedHops is %d: a client that reaches the edge without those proxies can choose its address. Set networkPolicy.clients." (int $v.edge.trustedHops)) -}}
+{{- $warnings = append $warnings (printf "edge.trustedHops is %d: a client that bypasses these proxies can choose its own address. Set networkPolicy.clients, so that only the proxies reach the edge." (int $v.edge.trustedHops)) -}}
 {{- end -}}
 {{- if $v.edge.failClosed -}}
-{{- $warnings = append $warnings "edge.failClosed is true: requests are rejected while no rate-limit pod responds." -}}
+{{- $warnings = append $warnings "edge.failClosed is true: the edge rejects requests with 503 while no rate-limit pod responds." -}}
 {{- end -}}
 {{- if not $v.networkPolicy.enabled -}}
 {{- $warnings = append $warnings "networkPolicy.enabled is false: every pod of the cluster can reach the stores and the metrics." -}}
 {{- end -}}
 {{- if and $v.networkPolicy.enabled $v.monitoring.monitor.enabled (not $v.networkPolicy.metricsFrom) -}}
-{{- $warnings = append $warnings "monitoring.monitor.enabled is true, and networkPolicy.metricsFrom allows no scraper: add Prometheus to it." -}}
+{{- $warnings = append $warnings "monitoring.monitor.enabled is true, but networkPolicy.metricsFrom is empty: add Prometheus to it, or it cannot scrape the pods." -}}
 {{- end -}}
 {{- if and (eq $v.pools.mode "off") (not $v.pools.codeSecret.existingSecret) -}}
 {{- $warnings = append $warnings "pools.mode is off: creates fail until you run `refill` for the pool." -}}
