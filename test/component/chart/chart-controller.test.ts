@@ -25,7 +25,7 @@ interface Rule {
 
 /** The rules in the manual, for each watched namespace, and for the namespace of the controller. */
 function rulesOfManual(): [readonly Rule[], readonly Rule[]] {
-  const [, rights = ''] = readFileSync('docs/controller.md', 'utf8').split('## Rights')
+  const [, rights = ''] = readFileSync('docs/controller.md', 'utf8').split('## Permissions')
   const blocks = [...rights.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = '']) => block)
   expect(blocks).toHaveLength(2)
   const [each = '', own = ''] = blocks
