@@ -31,8 +31,8 @@ const unknownFlag: CallFault = {
 }
 
 /**
- * Decompresses a message whose flag is not 0 once a thread is free; drops it if it is no longer
- * wanted at that time. Resolves to a fault on error; never rejects.
+ * Decompresses a message whose compressed flag is not 0. Waits for a free thread, and drops the
+ * message if `isWanted` then returns false. Resolves to a fault on error; never rejects.
  */
 export function decompress(given: {
   readonly message: Buffer

@@ -49,9 +49,9 @@ interface Method {
 /** The dependencies of the transport. */
 export type TransportDeps = CallDeps &
   ConnectionAge & {
-    /** Called when a connection is shed, or exceeds its share of the process bounds. */
+    /** Called when a bound of the process rejects an amount, or closes a connection. */
     readonly onShed?: (kind: BoundKind) => void
-    /** @default new bounds with `processMax` */
+    /** The bounds of the process. @default new bounds with `processMax` */
     readonly bounds?: ProcessBounds
   }
 
@@ -66,12 +66,12 @@ export function createHttp2Transport(deps: TransportDeps): RateLimitTransport {
   let isShuttingDown = false
   let timer: NodeJS.Timeout | undefined
   /** Checks all connections; yields to the event loop in between. */
-  const checkDeadlines = (at = [...connections].values()) => {
+  const checkDeadlines = (remaining = [...connections].values()) => {
     const startedMs = nowMs()
-    for (const connection of at) {
+    for (const connection of remaining) {
       connection.checkDeadlines(nowMs())
       if (nowMs() - startedMs > CHECK_MS_MAX) {
-        setImmediate(checkDeadlines, at)
+        setImmediate(checkDeadlines, remaining)
         return
       }
     }

@@ -94,8 +94,8 @@ export class MessageReader {
   }
 
   /**
-   * The next message, decompressed; `undefined` while it is incomplete. `isWanted` is called when a
-   * thread is free to decompress the message.
+   * The next message, decompressed, or a fault if it is invalid; `undefined` while incomplete.
+   * Decompression may wait for a thread, and is skipped if `isWanted` then returns false.
    */
   next(isWanted = () => true): Buffer | CallFault | Promise<Buffer | CallFault> | undefined {
     const { nextBytes } = this

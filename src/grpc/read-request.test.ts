@@ -39,13 +39,16 @@ const request = fc.record({
 
 const varint = (value: bigint): number[] =>
   value < 128n ? [Number(value)] : [Number(value & 127n) | 128, ...varint(value >> 7n)]
-const delimitedField = (varintField: number, ...value: number[]) => [
-  ...varint(BigInt(varintField * 8 + 2)),
+const delimitedField = (field: number, ...value: number[]) => [
+  ...varint(BigInt(field * 8 + 2)),
   ...varint(BigInt(value.length)),
   ...value,
 ]
-const varintField = (at: number, value: bigint) => [...varint(BigInt(at * 8)), ...varint(value)]
-const stringField = (at: number, value: string) => delimitedField(at, ...Buffer.from(value))
+const varintField = (field: number, value: bigint) => [
+  ...varint(BigInt(field * 8)),
+  ...varint(value),
+]
+const stringField = (field: number, value: string) => delimitedField(field, ...Buffer.from(value))
 const read = (...fields: number[][]) => readRequest(Buffer.from(fields.flat()))
 const fault = (...fields: number[][]) => {
   try {

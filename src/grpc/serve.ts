@@ -18,7 +18,7 @@ export interface GrpcServer {
   readonly port: number
   /** Sets the status of health checks: whether the limiter can decide calls; initially false. */
   setServing(isServing: boolean): void
-  /** Stops accepting, completes calls in flight, and closes the rest at the deadline. */
+  /** Stops accepting, completes calls in flight, and closes all connections at the deadline. */
   close(): Promise<void>
 }
 
@@ -27,7 +27,7 @@ export interface GrpcServeDeps extends CallDeps {
   readonly config: GrpcConfig
   /** Called with errors outside of calls, such as an unreadable certificate. */
   readonly onError: (error: unknown) => void
-  /** Called when a connection is shed, or exceeds its share of the process bounds. */
+  /** Called when a bound of the process rejects an amount, or closes a connection. */
   readonly onShed?: (kind: BoundKind) => void
   readonly createTransport?: (deps: TransportDeps) => RateLimitTransport
   /** Interval of the checks of the TLS files. @default 1000 */
@@ -36,7 +36,7 @@ export interface GrpcServeDeps extends CallDeps {
   readonly closeMsMax?: number
 }
 
-/** More than the transport serves, so that its bounds decide; also bounds TLS handshakes. */
+/** Above the transport's own, fairer bound; also bounds the connections in a TLS handshake. */
 const CONNECTIONS_MAX = 5000
 const HANDSHAKE_MS_MAX = 10_000
 const CHECK_EVERY_MS = 1000

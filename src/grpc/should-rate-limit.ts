@@ -1,5 +1,5 @@
-// A call of ShouldRateLimit: parses the request, decides, and encodes the response. An error also
-// results in a response; that of a defect has no details. Independent of transports.
+// A call of ShouldRateLimit: parses the request, decides, and encodes the response. Every error
+// results in a response, without the cause if it is a defect. Independent of transports.
 import { type DecideLimits, LimitRequestError } from '../limits/verdict.ts'
 import { readRequest } from './read-request.ts'
 import type { UnaryResponse } from './http2/status-codes.ts'
@@ -16,7 +16,7 @@ export interface CallDeps {
   readonly decide: DecideLimits
   /** Called for every completed call. */
   readonly onCall: (call: { readonly seconds: number; readonly code: CallCode }) => void
-  /** Called with every internal error, which no client caused. */
+  /** Called with every internal error: a defect of the limiter. */
   readonly onDefect: (error: unknown) => void
 }
 

@@ -18,7 +18,7 @@ export interface StreamingMethod {
 /** The dependencies that streaming calls share. */
 export interface StreamingDeps {
   readonly open: (stream: CallStream) => StreamingMethod
-  /** Called with internal errors, which no client caused. */
+  /** Called with every internal error: a defect of the server. */
   readonly onDefect: (error: unknown) => void
 }
 

@@ -45,7 +45,7 @@ export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
   return { cert, key, ca }
 }
 
-/** OpenSSL accepts a file without certificates, which would then reject all clients. */
+/** OpenSSL accepts a file without certificates; the server would then reject all clients. */
 function checkAuthorities(ca: Buffer, path: string): void {
   try {
     new X509Certificate(ca)
@@ -64,9 +64,9 @@ async function readPem(path: string): Promise<Buffer> {
 }
 
 /**
- * Checks the files every `everyMs`. Calls `onChange` with their contents once they have changed and
- * two checks in succession have found the same state; the initial state counts as a change. Passes
- * an invalid set to `onError` once.
+ * Checks the files every `everyMs`. Calls `onChange` with their contents after a change, once two
+ * successive checks have found the same state; the initial state counts as a change. Passes the
+ * error of an invalid set to `onError` once.
  */
 export function watchTlsFiles(options: {
   readonly files: TlsFiles

@@ -39,7 +39,7 @@ test('a traced call has a span, with child spans of its requests', async () => {
 test.each([
   ['INTERNAL', 'INTERNAL'],
   ['INVALID_ARGUMENT', undefined],
-] as const)('a response %s is a failure of the span: %s', async (code, failure) => {
+] as const)('the status %s sets the failure of the span to %s', async (code, failure) => {
   const spans = recordSpans()
   await traceCalls(() => ({ code, details: '' }), spans)(headersOf('sampled'))(message)
   expect(spans.recorded[0]?.failure).toBe(failure)

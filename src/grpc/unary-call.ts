@@ -11,13 +11,13 @@ export type UnaryMethod = (message: Buffer) => UnaryResponse | Promise<UnaryResp
 /** The dependencies that unary calls share. */
 export interface UnaryDeps {
   readonly method: UnaryMethod
-  /** Called with internal errors, which no client caused. */
+  /** Called with every internal error: a defect of the server. */
   readonly onDefect: (error: unknown) => void
 }
 
 /** A message spends 1 of the abuse budget for each of this many bytes. */
 const LARGE_BYTES = 32 * 1024
-/** A larger message in progress counts as a multiple of its size, up to a maximum. */
+/** Budget of a message in progress: 0 below MIN, else FACTOR times its size, at most MAX. */
 const HELD_BYTES_MIN = 8 * 1024
 const READ_FACTOR = 8
 const HELD_BYTES_MAX = 8 * 1024 * 1024
@@ -54,7 +54,7 @@ export class UnaryCall implements CallListener {
   }
 
   closed(): void {
-    if (this.isRunning) return // counted until it is decompressed or dropped
+    if (this.isRunning) return // `run` then releases the memory and the slot
     this.reader?.clear()
     this.stream.done()
   }

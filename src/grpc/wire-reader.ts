@@ -9,16 +9,16 @@ const GROUP = 3
 const FLOAT = 5
 /** Maximum depth of nested groups to skip; Envoy sends none. */
 const GROUP_DEPTH_MAX = 32
-/** In larger messages short strings are substrings of one string: decoding each costs more. */
+/** Short strings of a larger message are cut from one decoded string, which is faster. */
 const LARGE_BYTES = 4096
 /** V8 copies a substring of at most 12 characters; a longer one would keep the whole message. */
 const SUBSTRING_CHARACTERS_MAX = 12
 
-/** Reads the bytes of one message. Every method may throw. */
+/** Reads the bytes of one message. Its methods throw LimitRequestError for malformed bytes. */
 export class WireReader {
   /** Position of the next byte. */
   at = 0
-  /** The upper 32 bits of the varint read last. */
+  /** The upper 32 bits of the last varint. */
   high = 0
   readonly length: number
   private readonly bytes: Buffer

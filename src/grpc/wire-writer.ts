@@ -6,10 +6,10 @@ const INITIAL_BYTES = 4096
 const BYTES_KEPT_MAX = 64 * 1024
 /** Bytes of the longest varint. */
 const VARINT_BYTES_MAX = 10
-/** Longer strings are copied by the engine, shorter ones in JavaScript. */
+/** Up to this length, a copy in JavaScript is faster than a call into the engine. */
 const SHORT_STRING_MAX = 40
 
-/** Writes one message at a time; all methods are synchronous. */
+/** Writes one message at a time; tags must fit into one byte (field numbers up to 15). */
 export class WireWriter {
   private bytes = Buffer.allocUnsafeSlow(INITIAL_BYTES)
   private at = 0

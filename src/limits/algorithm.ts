@@ -15,8 +15,8 @@ export interface Limit {
   /** Hits admitted in one burst; equal to `requests` if the algorithm has no burst. */
   readonly burst: number
   /**
-   * Whether the hits of a denied call count. If so, a fixed window also counts the hits that it
-   * denies itself; the other algorithms count only hits that another limit of the call denies.
+   * Whether hits count if another limit denies their call. If so, a fixed window also counts the
+   * hits that it denies itself; the other algorithms never count those.
    */
   readonly denyConsumes: boolean
 }
@@ -57,14 +57,15 @@ export interface Decision {
 }
 
 /**
- * Whether a time in a state is more than a window in the future, because the clock was set back.
- * Such a state keeps its hits but gets the current time: otherwise it would deny until that time.
+ * Whether a stored time is more than one window ahead of the clock, which happens if the clock was
+ * set back. Algorithms then keep the hits but replace the stored time with the current one, because
+ * otherwise the limit would deny calls until the clock reaches the stored time.
  */
 export function isTooFarAhead(stateUs: number, { nowUs, limit }: DecisionInput): boolean {
   return stateUs > nowUs + limit.windowUs
 }
 
-/** A rate-limit algorithm: everything that depends on it, except its script in Redis. */
+/** A rate-limit algorithm. Contains all code that is specific to it, except its Redis script. */
 export interface Algorithm {
   /** Its name in rules; in kebab case, the name of its script. */
   readonly name: string
@@ -74,9 +75,9 @@ export interface Algorithm {
   readonly denyConsumesByDefault: boolean
   /** Maximum hits of a limit; at most REQUESTS_MAX. */
   readonly maxRequests: number
-  /** Why it cannot count this limit, after its name: `cannot …`; `undefined` if it can. */
+  /** The reason why it cannot count this limit, as `cannot …`; `undefined` if it can. */
   checkLimit(limit: Limit): string | undefined
-  /** What its script reads as `limit[1]`, `limit[2]` and so on; cached for each limit. */
+  /** The numbers that its script reads as `limit[1]`, `limit[2]`…; cached for each limit. */
   scriptNumbers(limit: Limit): readonly number[]
   /** Decides whether the hits are admitted; never reads a clock. */
   decide(input: DecisionInput): Decision

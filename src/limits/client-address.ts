@@ -1,16 +1,16 @@
-// The client key of a limit by address: an IPv4 address, or the /64 network of an IPv6 address,
-// because a client may use any address in its /64. Formatted like Envoy's masked addresses.
+// The key by which limits distinguish clients: an IPv4 address, or the /64 network of an IPv6
+// address, because a client may use any address in it. Formatted like Envoy's masked addresses.
 
 const GROUPS = 8
-/** Groups of 16 bits that a /64 keeps. */
+/** Groups of 16 bits in the prefix of a /64. */
 const GROUPS_KEPT = 4
 
-/** The client of a peer address: `203.0.113.7/32` or `2001:db8:1:2::/64`; others unchanged. */
+/** The client key of a peer address: `203.0.113.7/32` or `2001:db8:1:2::/64`; others unchanged. */
 export function clientOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return `${mapped}/32`
   if (!address.includes(':')) return address.includes('.') ? `${address}/32` : address
-  const [bare = ''] = address.split('%') // without the zone, an interface of this machine
+  const [bare = ''] = address.split('%') // the zone names an interface of this machine
   const kept = groupsOf(bare).slice(0, GROUPS_KEPT)
   while (kept.at(-1) === 0) kept.pop()
   return `${kept.map((group) => group.toString(16)).join(':')}::/64`

@@ -13,7 +13,7 @@ export interface CounterHits {
   readonly key: string
   readonly algorithm: Algorithm
   readonly limit: Limit
-  /** Hits; 0 only reads the counter, a negative number refunds hits. Its amount is below 2^32. */
+  /** Hits, from -(2^32 - 1) to 2^32 - 1; 0 only reads the counter, a negative number refunds. */
   readonly cost: number
   readonly veto: Veto
   /** Whether its window is at most a second, so that it may be in a separate Redis. */
@@ -30,8 +30,8 @@ export interface CounterStore {
 }
 
 /**
- * The counts of a call that are decided separately. Quotas deny a call only if all of them are
- * exhausted: if the subset lacks some quotas of the call, its other quotas deny nothing.
+ * Prepares a subset of a call's counts for a separate decision. Quotas deny a call only if all of
+ * them are exhausted, so if the subset lacks some of them, its quotas get the veto `never`.
  */
 export function subsetOf(
   subset: readonly CounterHits[],

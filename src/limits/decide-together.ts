@@ -24,12 +24,12 @@ export function decideTogether(
   nowUs: number,
   stateOf: (key: string) => CounterState | undefined,
 ): CallDecision {
-  const whole = decideEach(counts, nowUs, stateOf)
-  if (!isDenied(counts, whole.decisions)) return whole
-  const kept = counts.map((count) => (countsWhenDenied(count) ? count : { ...count, cost: 0 }))
-  const changed = decideEach(kept, nowUs, stateOf)
+  const unreduced = decideEach(counts, nowUs, stateOf)
+  if (!isDenied(counts, unreduced.decisions)) return unreduced
+  const reduced = counts.map((count) => (countsWhenDenied(count) ? count : { ...count, cost: 0 }))
+  const changed = decideEach(reduced, nowUs, stateOf)
   const decisions = changed.decisions.map((decision, at) => {
-    const { admitted = false, over = 0, retryAfterUs = 0 } = whole.decisions[at] ?? {}
+    const { admitted = false, over = 0, retryAfterUs = 0 } = unreduced.decisions[at] ?? {}
     return { ...decision, admitted, over, retryAfterUs }
   })
   return { decisions, changes: changed.changes }

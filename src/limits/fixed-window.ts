@@ -21,7 +21,7 @@ export const fixedWindow: Algorithm = {
     const { requests, windowUs, denyConsumes } = limit
     const { startUs, count, isClamped } = windowOf(input)
     const after = Math.min(COUNT_MAX, Math.max(0, count + cost))
-    // If denied hits do not count, the count never exceeds the limit, so a read checks one hit.
+    // A count without denied hits never exceeds the limit: a read checks whether one more hit fits.
     const requested = cost === 0 && !denyConsumes ? count + 1 : after
     const admitted = cost < 0 || requested <= requests
     const kept = admitted || denyConsumes ? after : count
@@ -38,7 +38,7 @@ export const fixedWindow: Algorithm = {
   },
 }
 
-/** The current window; setting the clock back starts no new one. */
+/** The current window. If the clock was set back, the stored hits still count in it. */
 function windowOf(input: DecisionInput): { startUs: number; count: number; isClamped: boolean } {
   const { state, nowUs, limit } = input
   const [storedStartUs = -Infinity, storedCount = 0] = state ?? []

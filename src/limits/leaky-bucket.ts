@@ -11,7 +11,7 @@ export const leakyBucket: Algorithm = {
   maxRequests: REQUESTS_MAX,
   checkLimit: checkBucket,
   scriptNumbers: bucketNumbers,
-  // As with the other algorithms, more hits than a window admits are never admitted.
+  // As with the other algorithms, a call with more hits than `requests` is never admitted.
   decide: (input) =>
     decideByDrain(input, {
       burst: Math.max(1, Math.min(input.cost, input.limit.requests)),

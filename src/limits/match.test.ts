@@ -1,5 +1,5 @@
 // The rules, counters and metric names that a descriptor matches: the cases of the tests of
-// envoyproxy/ratelimit, and its defects.
+// envoyproxy/ratelimit, and defects of its matching that this implementation avoids.
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import type { Entry } from './descriptor.ts'
@@ -113,7 +113,7 @@ describe('counters', () => {
     expect(counterOf(rules, 'one=v1,n=x')).not.toBe(counterOf(rules, 'one=v1,n=y'))
   })
 
-  test('equal joined names have different rules and counters (defect 2)', () => {
+  test('descriptors with equal joined names have different rules and counters', () => {
     const rules = file(
       `- {key: a, value: b_c, ${limit}}`,
       `- {key: a_b, value: c, ${limit}}`,
@@ -126,7 +126,7 @@ describe('counters', () => {
     expect(pathOf(rules, 'a=b_c')).toBe(pathOf(rules, 'a_b=c')) // only the names are equal
   })
 
-  test('a new unit starts a new counter, a higher number does not (defect 3)', () => {
+  test('a changed unit starts a new counter, a changed limit does not', () => {
     const keyOf = (fields: string) => counterOf(file(`- {key: k, rate_limit: {${fields}}}`), 'k=v')
     const before = keyOf('unit: minute, requests_per_unit: 5')
     expect(keyOf('unit: hour, requests_per_unit: 5')).not.toBe(before)
@@ -148,16 +148,16 @@ describe('metric names', () => {
   const below = (fields: string) => `descriptors: [{key: b, ${fields}}]`
   test.each([
     ['values of a key without a value are omitted', `{key: a, ${below(limit)}}`, 'd.a.b'],
-    ['unless value_to_metric is set', `{key: a, ${named}, ${below(limit)}}`, 'd.a_v1.b'],
-    ['also in the last entry', `{key: a, ${below(`${named}, ${limit}`)}}`, 'd.a.b_2'],
+    ['value_to_metric includes the value', `{key: a, ${named}, ${below(limit)}}`, 'd.a_v1.b'],
+    ['value_to_metric of the last entry', `{key: a, ${below(`${named}, ${limit}`)}}`, 'd.a.b_2'],
     ['exact values are kept', `{key: a, value: v1, ${named}, ${below(limit)}}`, 'd.a_v1.b'],
     ['wildcards are kept', `{key: a, value: v*, ${below(limit)}}`, 'd.a_v*.b'],
     [
-      'unless value_to_metric is set for them',
+      'value_to_metric replaces a wildcard with the value',
       `{key: a, value: v*, ${named}, ${below(limit)}}`,
       'd.a_v1.b',
     ],
-    ['but shared wildcards are kept', `{key: a, ${shared}, ${named}, ${below(limit)}}`, 'd.a_v*.b'],
+    ['shared wildcards are kept', `{key: a, ${shared}, ${named}, ${below(limit)}}`, 'd.a_v*.b'],
     [
       'wildcards are kept above value_to_metric',
       `{key: a, value: v*, ${below(`${named}, ${limit}`)}}`,
@@ -187,7 +187,7 @@ describe('metric names', () => {
     expect(metricOf(rules, 'a=,b=2')).toBe('d.a.b')
   })
 
-  test.each(['value_to_metric', 'detailed_metric'])('%s keeps metadata (defect 5)', (field) => {
+  test.each(['value_to_metric', 'detailed_metric'])('%s keeps metadata', (field) => {
     const rules = file(`- {key: k, ${field}: true, metadata: {tier: gold}, ${limit}}`)
     expect(hit(rules, 'k=v')).toMatchObject({
       metricPath: 'd.k_v',
@@ -253,7 +253,7 @@ describe('a limit override of the client', () => {
     expect(matchDescriptor({ rules, domain: 'other', descriptor })).toBe('unknown-domain')
   })
 
-  test('has a counter per value and unit, and one metric name (defect 4)', () => {
+  test('has a counter per value and unit, and one metric name', () => {
     const { key, metricPath } = matchOverride('k=v', ten)
     expect(matchOverride('k=v', { ...ten, requestsPerUnit: 99 }).key).toBe(key)
     expect(matchOverride('k=v', { ...ten, unit: 'HOUR' }).key).not.toBe(key)

@@ -25,7 +25,10 @@ export interface MatchRequest {
   readonly denyConsumes?: boolean
 }
 
-/** Finds the rules of a descriptor: those that its last entry matches, and no others. */
+/**
+ * Finds the rules of a descriptor. Only the rules at the depth of its last entry apply, not those
+ * of the levels above. Returns the reason if no rule applies.
+ */
 export function matchDescriptor(request: MatchRequest): Match | 'unknown-domain' | 'no-rule' {
   const { rules, domain, descriptor } = request
   const top = rules.get(domain)
@@ -66,7 +69,7 @@ export function valueToMatch(hashedKeys: ReadonlySet<string>, { key, value }: En
   return hashedKeys.size > 0 && hashedKeys.has(key) ? `sha256:${hash('sha256', value)}` : value
 }
 
-/** The key of one counter, unique for rule, window and values: 22 characters with 132 bits. */
+/** The key of one counter, unique for rule, window and values: 132 bits of a SHA-256 hash. */
 export function counterKey(rule: Rule, values: string): string {
   return hash('sha256', lengthPrefixed(rule.identity) + values, 'base64url').slice(0, 22)
 }

@@ -54,7 +54,10 @@ function showKind(value: YamlNode): string {
   return `${kindNames[value.kind]}${source}`
 }
 
-/** A string; numbers and flags are read as they are written. Empty if it is absent. */
+/**
+ * A string; numbers and flags are read as they are written. Empty if it is absent, or a fraction or
+ * a time, which `checkKeys` reports.
+ */
 export function readString(fields: Fields, key: string): StringField {
   const value = fieldOf(fields, key)
   const absent = { text: '', line: value?.line ?? fields.map.line }

@@ -43,8 +43,8 @@ const windowUnitMs: Readonly<Record<string, number>> = {
 const limitFields = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
 
 /**
- * Reads a limit. Adds faults to the diagnostics and replaces invalid values by valid ones.
- * `denyConsumes` is whether an algorithm may set the default of `deny_consumes` to true.
+ * Reads a limit. Adds faults to the diagnostics and replaces invalid values by valid ones. If
+ * `denyConsumes` is false, `deny_consumes` defaults to false for every algorithm.
  */
 export function parseLimit(fields: Fields, denyConsumes: boolean): ParsedLimit {
   const name = readString(fields, 'name').text

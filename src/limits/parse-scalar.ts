@@ -29,7 +29,9 @@ for (const sign of ['', '+', '-']) {
   }
 }
 
-const INT_MAX = 2n ** 63n
+/** The first number that exceeds a signed 64-bit integer. */
+const INT_BOUND = 2n ** 63n
+/** A longer scalar is a string: it is not parsed as a number. */
 const DIGITS_MAX = 80
 const floatForm = /^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$/
 const intForm = /^([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))$/
@@ -64,6 +66,6 @@ function parseInteger(plain: string): number | undefined {
           ? `0o${octal}`
           : decimal
   const amount = BigInt(digits)
-  const isInRange = sign === '-' ? amount <= INT_MAX : amount < INT_MAX
+  const isInRange = sign === '-' ? amount <= INT_BOUND : amount < INT_BOUND
   return isInRange ? Number(sign === '-' ? -amount : amount) : undefined
 }

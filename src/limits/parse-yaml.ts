@@ -72,7 +72,10 @@ interface Conversion {
   mergesLeft: number
 }
 
-/** Parses one file; `undefined` if it has a fault, which the diagnostics contain. */
+/**
+ * Parses one file and adds its faults to the diagnostics. `undefined` if the file is too large or
+ * has syntax errors; any other fault results in an incomplete tree.
+ */
 export function parseYaml(text: string, diagnostics: Diagnostics): YamlNode | undefined {
   const bytes = Buffer.byteLength(text)
   if (bytes > FILE_BYTES_MAX) {
@@ -109,7 +112,7 @@ export function parseYaml(text: string, diagnostics: Diagnostics): YamlNode | un
   return convert(first.contents, { conversion, depth: 0, line: 1 })
 }
 
-/** The library's message of a syntax error. */
+/** A syntax error of the YAML library. */
 interface SyntaxFault {
   readonly code: string
   readonly message: string

@@ -20,7 +20,7 @@ export interface Check {
 /** The checks of a call. */
 export interface Plan {
   readonly checks: readonly Check[]
-  /** For each descriptor, the reason if it has no check. */
+  /** By descriptor; applies only to one without a check. */
   readonly uncheckedReasons: readonly UncheckedReason[]
   readonly domainHasRules: boolean
 }

@@ -1,8 +1,8 @@
-// Requires rules for the domain that the client sends: with rules for other domains only, every
-// request would be admitted.
+// Rejects a set without rules for the domain that the client sends, because such a set would admit
+// every request.
 import type { ParsedRuleFiles } from './rules.ts'
 
-/** The parsed set, or a fault if it has no rules for `domain`; empty: nothing is required. */
+/** The parsed set, or a fault in `place` if it has no rules for `domain`; '' requires nothing. */
 export function requireDomain(
   parsed: ParsedRuleFiles,
   { domain, place }: { readonly domain: string; readonly place: string },

@@ -1,5 +1,6 @@
 // The keys of a rules file and the places where each is allowed. Faults have the messages of
-// envoyproxy/ratelimit, which does not check the places: a key that it ignores is a warning here.
+// envoyproxy/ratelimit (the reference), which does not check the places: a key that it ignores is a
+// warning here.
 import type { YamlNode, YamlMap } from './parse-yaml.ts'
 import type { Diagnostics } from './rule-fault.ts'
 

@@ -4,9 +4,9 @@ import { algorithms } from './algorithms.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
 import { addNode, emptyLevel, type OpenLevel } from './rule-tree.ts'
 
-/** One level, with its parent descriptor. Contains no functions. */
+/** A domain or a descriptor, with the level below it. Contains no functions. */
 export interface RuleRecord {
-  /** Index of the parent's level, in the order of the records; -1: the record is a domain. */
+  /** Index of the record above this one; -1: the record is a domain. */
   readonly parent: number
   /** `hashedKeys` of the level itself. */
   readonly hashedKeys: readonly string[]

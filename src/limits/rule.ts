@@ -8,7 +8,10 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 /** A mapping of YAML. */
 export type JsonObject = Readonly<{ [key: string]: Json }>
 
-/** The decisions of a rule while the store is unavailable. */
+/**
+ * How a rule decides while the store is unavailable: `local` counts in this process, `allow` admits
+ * every call and `deny` denies every call.
+ */
 export const storeErrorModes = ['local', 'allow', 'deny'] as const
 
 /** One of `storeErrorModes`. */
@@ -18,16 +21,16 @@ export type StoreErrorMode = (typeof storeErrorModes)[number]
 export interface Rule {
   /** Its path, `domain.key_value.key`, as in /rlconfig, metrics and logs. */
   readonly path: string
-  /** Unique for each rule, for any characters in its fields; contained in each counter key. */
+  /** Unique among the rules of a set; hashed into the key of each counter of the rule. */
   readonly identity: string
   /** `name:` in the file. */
   readonly name: string | undefined
-  /** Names of rules that do not count in a call that this rule matches. */
+  /** Names of the rules that are skipped in a call that also matches this rule. */
   readonly replaces: readonly string[]
   readonly algorithm: Algorithm
   /** `undefined` = unlimited. */
   readonly limit: Limit | undefined
-  /** The unit of the window; `undefined` for a window such as 30 s. */
+  /** The unit of the window; `undefined` if the window is not exactly one unit, such as 30 s. */
   readonly unit: Unit | undefined
   /** Shadow mode: counts and reports what it would deny, and denies nothing. */
   readonly isShadow: boolean
@@ -45,7 +48,7 @@ export interface RuleNode {
   readonly key: string
   /** Empty: any value. May contain `*` for zero or more characters. */
   readonly value: string
-  /** The rules of a request whose last entry matches this descriptor. */
+  /** Apply if the last entry of the request's descriptor matches; usually one or none. */
   readonly rules: readonly Rule[]
   /** `domain.key_value.key`: the path in metrics without values of requests. */
   readonly path: string
@@ -60,7 +63,7 @@ export interface RuleNode {
 
 /** Descriptors of one depth. */
 export interface RuleLevel {
-  /** By key, then by exact value. */
+  /** By key, then by exact value; also the values with `*`, which match themselves. */
   readonly exact: ReadonlyMap<string, ReadonlyMap<string, RuleNode>>
   /** Descriptors with `*`, in the order of the file. */
   readonly wildcards: readonly { readonly node: RuleNode; readonly segments: readonly string[] }[]

@@ -1,4 +1,4 @@
-// The rules that the fields of a file define, and those of the shipped file.
+// The rules that the fields of a file define, and the rules in standalone.yaml.
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import type { Rule } from './rule.ts'
@@ -73,7 +73,7 @@ describe('a limit', () => {
     },
   )
 
-  test('of a fixed window does not count denied hits if the process is configured so', () => {
+  test('of a fixed window does not count denied hits if the option denyConsumes is false', () => {
     const rule = (fields: string) => {
       const limit = `rate_limit: {unit: day, requests_per_unit: 6${fields}}`
       const files = [{ name: 'f', text: `domain: d\ndescriptors: [{key: k, ${limit}}]\n` }]
@@ -140,13 +140,13 @@ test('metadata is preserved at any depth', () => {
 describe('identity of a rule', () => {
   const identityOf = (fields: string) => limitOf(fields)?.identity
 
-  test('stays equal if its number is raised or it is renamed', () => {
+  test('does not depend on its requests, name and on_store_error', () => {
     expect(identityOf('unit: hour, requests_per_unit: 5')).toBe(
       identityOf('window: 1h, requests_per_unit: 50, name: x, on_store_error: deny'),
     )
   })
 
-  test('changes with window and algorithm, so that the counter restarts (defect 3)', () => {
+  test('depends on window and algorithm, so that a change starts a new counter', () => {
     const identities = [
       'unit: minute, requests_per_unit: 5',
       'unit: hour, requests_per_unit: 5',
@@ -156,7 +156,7 @@ describe('identity of a rule', () => {
   })
 })
 
-test('the shipped file of standalone has the limits of the contract', () => {
+test('standalone.yaml has the limits of the contract', () => {
   const text = readFileSync(new URL('standalone.yaml', import.meta.url), 'utf8')
   const parsed = parse(text)
   if ('faults' in parsed) throw new Error(parsed.faults[0]?.message)

@@ -191,7 +191,7 @@ describe('faults in our additional fields', () => {
   })
 
   test.each(['secret', 'sec*', 'sha256:abc', `sha256:${'A'.repeat(64)}`])(
-    'a value that must be hashed and is not is a fault that hides it: %s',
+    'a plain value of a hashed key is a fault, whose message hides the value: %s',
     (value) => {
       const [fault = '', ...more] = faultsOf(
         file(`value: "${value}"`, 'hashed: true', 'share_threshold: true'),
@@ -201,7 +201,7 @@ describe('faults in our additional fields', () => {
     },
   )
 
-  test('two values that are not hashed are not duplicates', () => {
+  test('two plain values of a hashed key are not reported as duplicates', () => {
     const rejected = 'value: secret, hashed: true'
     const faults = faultsOf(
       `domain: d\ndescriptors: [{key: k, ${rejected}}, {key: k, ${rejected}}]\n`,

@@ -59,8 +59,8 @@ export interface ParseOptions {
 export function parseRules(files: readonly RuleFile[], options: ParseOptions): ParsedRuleFiles {
   const { mergeDomains, denyConsumes = true } = options
   const diagnostics = createDiagnostics()
-  const bounds = { mergeDomains, denyConsumes, descriptorsLeft: DESCRIPTORS_MAX }
-  const parsing: Parsing = { rules: new Map(), diagnostics, ...bounds }
+  const settings = { mergeDomains, denyConsumes, descriptorsLeft: DESCRIPTORS_MAX }
+  const parsing: Parsing = { rules: new Map(), diagnostics, ...settings }
   for (const file of files) loadFile(parsing, file)
   const faults = diagnostics.faults()
   return faults.length > 0 ? { faults } : { rules: parsing.rules, warnings: diagnostics.warnings() }
@@ -81,8 +81,10 @@ function loadFile(parsing: Parsing, { name, text }: RuleFile): void {
   checkLength('domain', domain, diagnostics)
   const level = levelOf(parsing, domain, diagnostics)
   const identity = lengthPrefixed(domain.text)
-  const at = { parsing, level, path: domain.text, identity, depth: 1 }
-  for (const each of readMaps(fields, 'descriptors')) loadDescriptor({ map: each, diagnostics }, at)
+  const context = { parsing, level, path: domain.text, identity, depth: 1 }
+  for (const each of readMaps(fields, 'descriptors')) {
+    loadDescriptor({ map: each, diagnostics }, context)
+  }
 }
 
 /** The level for the descriptors of a file; if the domain is invalid, a level outside the set. */
@@ -100,7 +102,7 @@ function levelOf(
   return level
 }
 
-/** Context of a descriptor. */
+/** The position of a descriptor in the set. */
 interface DescriptorContext {
   readonly parsing: Parsing
   readonly level: OpenLevel
@@ -110,28 +112,28 @@ interface DescriptorContext {
   readonly depth: number
 }
 
-function loadDescriptor(fields: Fields, at: DescriptorContext): void {
-  if (!isWithinBounds(fields, at)) return
+function loadDescriptor(fields: Fields, context: DescriptorContext): void {
+  if (!isWithinBounds(fields, context)) return
   const isHashed = readFlag(fields, 'hashed')
   const key = readKey(fields)
   const { value, isRejected } = readValue(fields, isHashed)
   const composite = value === '' ? key : `${key}_${value}`
-  const path = `${at.path}.${composite}`
+  const path = `${context.path}.${composite}`
   const isShared = readShared(fields, composite, value)
   const components = [key, value, isShared ? 'shared' : '']
-  const identity = at.identity + components.map(lengthPrefixed).join('')
+  const identity = context.identity + components.map(lengthPrefixed).join('')
   const node: RuleNode = {
     key,
     value,
-    rules: rulesOf(fields, { path, identity, denyConsumes: at.parsing.denyConsumes }),
+    rules: rulesOf(fields, { path, identity, denyConsumes: context.parsing.denyConsumes }),
     path,
     isVariable: value === '' || (value.includes('*') && !isShared),
     isShared,
     hasValueMetric: readFlag(fields, 'value_to_metric'),
-    below: loadBelow(fields, { ...at, path, identity }),
+    below: loadBelow(fields, { ...context, path, identity }),
   }
   if (isRejected || key === '') return
-  const added = addNode(at.level, node, { isHashed })
+  const added = addNode(context.level, node, { isHashed })
   if (added === 'duplicate') {
     fields.diagnostics.fault(fields.map.line, `duplicate descriptor composite key '${path}'`)
   } else if (added === 'mixed') {
@@ -142,9 +144,9 @@ function loadDescriptor(fields: Fields, at: DescriptorContext): void {
 
 function loadBelow(fields: Fields, parent: DescriptorContext): OpenLevel {
   const level = emptyLevel()
-  const at = { ...parent, level, depth: parent.depth + 1 }
+  const context = { ...parent, level, depth: parent.depth + 1 }
   for (const map of readMaps(fields, 'descriptors')) {
-    loadDescriptor({ map, diagnostics: fields.diagnostics }, at)
+    loadDescriptor({ map, diagnostics: fields.diagnostics }, context)
   }
   return level
 }
@@ -184,15 +186,15 @@ function readKey(fields: Fields): string {
   return text
 }
 
-const hashedForm = /^sha256:[0-9a-f]{64}$/
-const hashedPattern = /^(\*|sha256:.*\*)/
+const hashedValue = /^sha256:[0-9a-f]{64}$/
+const hashedWildcard = /^(\*|sha256:.*\*)/
 
-/** Reads a value. A value that must be hashed but is not is a secret and is never printed. */
+/** Reads a value. A plain value of a hashed key is a secret, so no message contains it. */
 function readValue(fields: Fields, isHashed: boolean): { value: string; isRejected: boolean } {
   const field = readString(fields, 'value')
   const { text, line } = field
   checkLength('value', field, fields.diagnostics)
-  if (!isHashed || text === '' || hashedForm.test(text) || hashedPattern.test(text)) {
+  if (!isHashed || text === '' || hashedValue.test(text) || hashedWildcard.test(text)) {
     return { value: text, isRejected: false }
   }
   const allowed = "absent, sha256: and 64 hexadecimal digits in lower case, or '*'"

@@ -18,9 +18,9 @@ export const slidingWindowCounter: Algorithm = {
     const isClamped = isTooFarAhead(writtenUs, input)
     const storedStartUs = isClamped ? currentUs : writtenUs
     const startUs = Math.max(currentUs, storedStartUs)
-    const passed = (startUs - storedStartUs) / windowUs
-    const current = passed === 0 ? storedCurrent : 0
-    const previous = passed === 0 ? storedPrevious : passed === 1 ? storedCurrent : 0
+    const windowsPassed = (startUs - storedStartUs) / windowUs
+    const current = windowsPassed === 0 ? storedCurrent : 0
+    const previous = windowsPassed === 0 ? storedPrevious : windowsPassed === 1 ? storedCurrent : 0
     const window: Snapshot = {
       requests,
       windowUs,
@@ -74,7 +74,7 @@ function waitUs(window: Snapshot, cost: number): number {
   return windowUs - elapsedUs + firstFit(next, cost)
 }
 
-/** The first elapsed time of the window at which the hits fit; at least its length if never. */
+/** The earliest time since the window's start at which the hits fit; `windowUs` or more: never. */
 function firstFit(
   { requests, windowUs, current, previous, elapsedUs }: Snapshot,
   cost: number,

@@ -1,5 +1,5 @@
 // Sliding window log: stores the time of each admitted hit and counts those within the window.
-// Exact, with memory proportional to the limit, which rules therefore bound.
+// Exact, but its memory is proportional to the limit, so its `maxRequests` is low.
 import { type Algorithm, type DecisionInput, isTooFarAhead } from './algorithm.ts'
 
 /** State: times of the hits, oldest first. */
@@ -13,11 +13,11 @@ export const slidingWindowLog: Algorithm = {
   decide(input) {
     const { cost, nowUs, limit } = input
     const { requests, windowUs } = limit
-    const { stored, isClamped } = clamped(input)
+    const { stored, isClamped } = clampedHits(input)
     const atUs = Math.max(nowUs, stored.at(-1) ?? nowUs) // setting the clock back drops no hits
     const hits = stored.filter((hitUs) => hitUs > atUs - windowUs)
     const admitted = cost <= 0 ? cost < 0 || hits.length < requests : hits.length + cost <= requests
-    const after = !admitted || cost === 0 ? hits : changed(hits, cost, atUs)
+    const after = !admitted || cost === 0 ? hits : withCost(hits, cost, atUs)
     const newestUs = after.at(-1)
     const resetUs = newestUs === undefined ? 0 : newestUs + windowUs - nowUs
     return {
@@ -25,30 +25,30 @@ export const slidingWindowLog: Algorithm = {
       remaining: Math.max(0, requests - after.length),
       over: admitted ? 0 : cost,
       resetUs,
-      retryAfterUs: admitted ? 0 : waitUs({ hits, cost: Math.max(1, cost), limit }) - nowUs,
+      retryAfterUs: admitted ? 0 : admittedAtUs({ hits, cost: Math.max(1, cost), limit }) - nowUs,
       next: after.length === stored.length && cost <= 0 && !isClamped ? undefined : after,
       expiresInUs: resetUs,
     }
   },
 }
 
-/** The hits; those too far ahead get the time of the last hit before them, at least `nowUs`. */
-function clamped(input: DecisionInput): { stored: readonly number[]; isClamped: boolean } {
+/** The hits; those too far ahead move to the newest other hit, or to `nowUs` if that is later. */
+function clampedHits(input: DecisionInput): { stored: readonly number[]; isClamped: boolean } {
   const stored = input.state ?? []
   if (!isTooFarAhead(stored.at(-1) ?? 0, input)) return { stored, isClamped: false }
-  const good = stored.filter((hitUs) => !isTooFarAhead(hitUs, input))
-  const atUs = Math.max(input.nowUs, good.at(-1) ?? 0)
-  const moved = Array.from({ length: stored.length - good.length }, () => atUs)
-  return { stored: [...good, ...moved], isClamped: true }
+  const plausible = stored.filter((hitUs) => !isTooFarAhead(hitUs, input))
+  const atUs = Math.max(input.nowUs, plausible.at(-1) ?? 0)
+  const moved = Array.from({ length: stored.length - plausible.length }, () => atUs)
+  return { stored: [...plausible, ...moved], isClamped: true }
 }
 
-function changed(hits: readonly number[], cost: number, atUs: number): number[] {
+function withCost(hits: readonly number[], cost: number, atUs: number): number[] {
   if (cost < 0) return hits.slice(0, Math.max(0, hits.length + cost))
   return [...hits, ...Array.from({ length: cost }, () => atUs)]
 }
 
-/** The time at which enough hits have left the window. */
-function waitUs(input: {
+/** The time at which enough hits have left the window; Infinity if they never fit. */
+function admittedAtUs(input: {
   hits: readonly number[]
   cost: number
   limit: { requests: number; windowUs: number }

@@ -9,7 +9,7 @@ import {
   REQUESTS_MAX,
 } from './algorithm.ts'
 
-/** State: [time of the write, level of the bucket at that time, units of the level per hit]. */
+/** State: [time of the write, level at that time, `hitUnits`]; see `decideByDrain`. */
 export const tokenBucket: Algorithm = {
   name: 'token_bucket',
   takesBurst: true,
@@ -28,19 +28,19 @@ export function checkBucket(limit: Limit): string | undefined {
   return `cannot count ${requests} per window exactly: ${remedy}`
 }
 
-/** Units per hit, and per microsecond. */
+/** `hitUnits` and `drainUnits` for the script. */
 export function bucketNumbers(limit: Limit): readonly number[] {
   const { hitUnits, drainUnits } = bucketUnitsOf(limit)
   return [hitUnits, drainUnits]
 }
 
 /**
- * The bucket has a level that hits raise and time lowers. A hit adds `hitUnits` and a microsecond
- * drains `drainUnits`: whole numbers, so that no rounding errors accumulate.
+ * The state stores the used tokens as a level that hits raise and time drains: a hit adds
+ * `hitUnits`, a microsecond drains `drainUnits`. Whole numbers, so that no rounding errors add up.
  */
 export function decideByDrain(
   input: DecisionInput,
-  /** Hits admitted in one call; `singleHits`: hits admitted one by one. */
+  /** `burst`: hits admitted in one call; `singleHits`: hits admitted by calls of one hit each. */
   { burst, singleHits = burst }: { burst: number; singleHits?: number },
 ): Decision {
   const { cost, nowUs, limit } = input
@@ -72,13 +72,13 @@ function lastWrite(input: DecisionInput, hitUnits: number) {
   const { state, nowUs } = input
   const [stateUs = nowUs, storedUnits = 0, storedHitUnits = hitUnits] = state ?? []
   const isClamped = isTooFarAhead(stateUs, input)
-  // If the number of requests has changed, so have the units per hit; used hits stay used.
+  // If the limit has changed, a hit has other units: the number of used hits stays the same.
   const usedUnits =
     storedHitUnits === hitUnits ? storedUnits : Math.ceil((storedUnits / storedHitUnits) * hitUnits)
   return { stateTimeUs: isClamped ? nowUs : stateUs, usedUnits, isClamped }
 }
 
-/** Units of the level for a hit and for a microsecond. */
+/** Units of the level that a hit adds, and that a microsecond drains. */
 interface BucketUnits {
   readonly hitUnits: number
   readonly drainUnits: number

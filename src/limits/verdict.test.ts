@@ -206,7 +206,7 @@ describe('referenceLimitStateOf()', () => {
     expect(limitOf([quota(0), { ...rate, at: 1 }], true)).toBe(1)
   })
 
-  test('of several limits of a descriptor, the deciding one is reported', () => {
+  test('of several limits of a descriptor, the strictest one is reported', () => {
     const checked = [
       decided({ rule: own(1) }),
       decided({ rule: own(2), decision: { remaining: 1 } }),
@@ -221,7 +221,7 @@ describe('referenceLimitStateOf()', () => {
 })
 
 describe('statusesOf()', () => {
-  test('each descriptor has the status of its deciding limit', () => {
+  test('each descriptor has the status of its strictest limit', () => {
     const statuses = statusesOf(
       ['no-limit', 'unlimited', 'no-limit', 'no-limit'],
       [

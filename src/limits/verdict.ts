@@ -9,7 +9,7 @@ export type Code = 'OK' | 'OVER_LIMIT'
 /** The status of one descriptor in the response. */
 export interface DescriptorStatus {
   readonly code: Code
-  /** The deciding limit; `undefined`: no limit applies, or it is unlimited. */
+  /** The strictest limit of the descriptor; `undefined`: no limit applies, or it is unlimited. */
   readonly currentLimit:
     | {
         readonly requestsPerUnit: number
@@ -115,12 +115,12 @@ export function reportedLimitOf(
   code: Code,
   areAllQuotas = false,
 ): ReportedLimit | undefined {
-  const mayOutrank = code === 'OK' ? isBefore : outranks(areAllQuotas)
+  const precedes = code === 'OK' ? isStricter : outranks(areAllQuotas)
   let reported: CheckedLimit | undefined
   for (const one of checked) {
     if (one.rule.isShadow) continue
     if (code === 'OVER_LIMIT' ? one.decision.admitted : one.hits <= 0) continue
-    if (reported === undefined || mayOutrank(one, reported)) reported = one
+    if (reported === undefined || precedes(one, reported)) reported = one
   }
   if (reported?.rule.limit === undefined) return undefined
   const { rule, decision } = reported
@@ -145,11 +145,11 @@ export function referenceLimitStateOf(
 ): LimitState | undefined {
   let reported: CheckedLimit | undefined
   let least = UINT32_MAX
-  for (const one of decidingOf(checked)) {
+  for (const one of strictestOf(checked)) {
     if (one === undefined) continue
     const isQuota = areAllQuotas || one.rule.isQuota
     const remaining = remainingOf(one)
-    if ((isQuota || codeOfOne(one) === 'OK') && remaining >= least) continue
+    if ((isQuota || codeOfLimit(one) === 'OK') && remaining >= least) continue
     reported = one
     least = remaining
   }
@@ -162,7 +162,7 @@ function outranks(areAllQuotas: boolean): (one: CheckedLimit, other: CheckedLimi
   const isQuota = ({ rule }: CheckedLimit) => areAllQuotas || rule.isQuota
   return (one, other) => {
     if (isQuota(one) !== isQuota(other)) return isQuota(other)
-    return isQuota(one) ? isBefore(other, one) : isBefore(one, other)
+    return isQuota(one) ? isStricter(other, one) : isStricter(one, other)
   }
 }
 
@@ -185,8 +185,8 @@ function nameOf({ name, path }: Rule): string {
   return name ?? path
 }
 
-/** Whether `one` precedes `other`: it denies longer, or has less remaining. */
-function isBefore(one: CheckedLimit, other: CheckedLimit): boolean {
+/** Whether `one` is stricter than `other`: it denies longer, or has less remaining. */
+function isStricter(one: CheckedLimit, other: CheckedLimit): boolean {
   const [a, b] = [one.decision, other.decision]
   if (a.admitted !== b.admitted) return !a.admitted
   return a.admitted ? a.remaining < b.remaining : a.retryAfterUs > b.retryAfterUs
@@ -207,22 +207,22 @@ export function statusesOf(
   uncheckedReasons: readonly (UncheckedReason | undefined)[],
   checked: readonly CheckedLimit[],
 ): DescriptorStatus[] {
-  const deciding = decidingOf(checked)
+  const strictest = strictestOf(checked)
   return uncheckedReasons.map((reason, at) => {
-    const one = deciding[at]
+    const one = strictest[at]
     return one === undefined ? uncheckedStatus(reason) : statusOf(one)
   })
 }
 
-/** The deciding limit of each descriptor, by its index; `undefined` for one without limits. */
-function decidingOf(checked: readonly CheckedLimit[]): (CheckedLimit | undefined)[] {
-  const deciding: (CheckedLimit | undefined)[] = []
+/** The strictest limit of each descriptor, by its index; `undefined` for one without limits. */
+function strictestOf(checked: readonly CheckedLimit[]): (CheckedLimit | undefined)[] {
+  const strictest: (CheckedLimit | undefined)[] = []
   for (const one of checked) {
-    while (deciding.length < one.at) deciding.push(undefined)
-    const other = deciding[one.at]
-    if (other === undefined || isBefore(one, other)) deciding[one.at] = one
+    while (strictest.length < one.at) strictest.push(undefined)
+    const other = strictest[one.at]
+    if (other === undefined || isStricter(one, other)) strictest[one.at] = one
   }
-  return deciding
+  return strictest
 }
 
 function uncheckedStatus(reason: UncheckedReason | undefined): DescriptorStatus {
@@ -230,11 +230,11 @@ function uncheckedStatus(reason: UncheckedReason | undefined): DescriptorStatus 
   return { code: 'OK', currentLimit: undefined, limitRemaining, resetSeconds: undefined }
 }
 
-function codeOfOne({ rule, decision }: CheckedLimit): Code {
+function codeOfLimit({ rule, decision }: CheckedLimit): Code {
   return decision.admitted || rule.isShadow ? 'OK' : 'OVER_LIMIT'
 }
 
-/** Within the range of the response field. */
+/** The remaining hits, bounded by the uint32 of the response field. */
 function remainingOf({ decision }: CheckedLimit): number {
   return decision.admitted ? Math.min(UINT32_MAX, decision.remaining) : 0
 }
@@ -242,7 +242,7 @@ function remainingOf({ decision }: CheckedLimit): number {
 function statusOf(one: CheckedLimit): DescriptorStatus {
   const { rule, decision } = one
   return {
-    code: codeOfOne(one),
+    code: codeOfLimit(one),
     currentLimit: {
       requestsPerUnit: rule.limit?.requests ?? 0,
       unit: rule.unit,

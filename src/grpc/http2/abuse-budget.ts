@@ -1,6 +1,6 @@
 // Limits unproductive work with a token bucket: resets, pings, SETTINGS and WINDOW_UPDATE frames,
-// header fields, large messages and errors spend a client's budget. Only a successful call refunds
-// a fraction of it. Pure.
+// header fields, large messages and errors spend the budget of their connection. It refills over
+// time, and each successful call refunds a few units. Pure.
 
 /** Size of the bucket, and its refill per second. */
 const BURST = 10_000
@@ -8,7 +8,7 @@ const PER_SECOND = 1000
 /** Amount that a successful call refunds. */
 const REFUND_PER_CALL = 3
 
-/** The budget of one client. */
+/** The budget of one connection. */
 export class AbuseBudget {
   private remaining = BURST
   private refilledMs: number

@@ -65,7 +65,7 @@ export class CallStream {
   listener: CallListener | undefined
   private readonly host: StreamHost
   private isWorking = true
-  private hasHeaders = false
+  private hasSentHeaders = false
   private isFinishing = false
   private waiting: Buffer[] | undefined
   private waitingBytes = 0
@@ -142,15 +142,18 @@ export class CallStream {
   }
 
   /** Completes the call with an error status; drops pending output. */
-  reject({ code, details }: CallFault, more: readonly (readonly [string, string])[] = []): void {
+  reject(
+    { code, details }: CallFault,
+    extraFields: readonly (readonly [string, string])[] = [],
+  ): void {
     if (this.isClosed) return
     const fields = [
       ['grpc-status', String(statusCodes[code])],
       ['grpc-message', encodeStatusMessage(details)],
-      ...more,
+      ...extraFields,
     ] as const
     if (code === 'UNIMPLEMENTED' || code === 'RESOURCE_EXHAUSTED') this.host.spend(1)
-    this.sendTrailers(this.host.responseHeaders.fields(fields, !this.hasHeaders), false)
+    this.sendTrailers(this.host.responseHeaders.fields(fields, !this.hasSentHeaders), false)
   }
 
   /** Responds to a request that is not gRPC with an HTTP status. */
@@ -179,7 +182,7 @@ export class CallStream {
     if (this.isClosed) this.host.freeSlot()
   }
 
-  /** Counts bytes of the body; resets the stream if content-length differs (RFC 9113 §8.1.1). */
+  /** Counts body bytes; resets the stream and returns false if content-length differs (§8.1.1). */
   countBody(bytes: number, isLast: boolean): boolean {
     if (this.bodyBytesLeft === undefined) return true
     this.bodyBytesLeft -= bytes
@@ -230,8 +233,8 @@ export class CallStream {
   }
 
   private sendHeaders(): void {
-    if (this.hasHeaders) return
-    this.hasHeaders = true
+    if (this.hasSentHeaders) return
+    this.hasSentHeaders = true
     const block = this.host.responseHeaders.headers()
     this.host.output.frame(sentFrames.headers, this.id, block)
   }

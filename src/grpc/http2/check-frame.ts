@@ -4,8 +4,9 @@ import { errorCodes, frameTypes } from './frames.ts'
 import type { Frame } from './frame-reader.ts'
 import { ProtocolError } from './protocol-error.ts'
 
-const onStreams = new Set<number>([frameTypes.priority, frameTypes.rstStream])
-const onConnection = new Set<number>([frameTypes.settings, frameTypes.ping, frameTypes.goaway])
+/** Types that are allowed only on a stream, and only on the connection (stream 0). */
+const streamTypes = new Set<number>([frameTypes.priority, frameTypes.rstStream])
+const connectionTypes = new Set<number>([frameTypes.settings, frameTypes.ping, frameTypes.goaway])
 /** Payload bytes of the frame types with a fixed size. */
 const payloadBytes = new Map<number, number>([
   [frameTypes.priority, 5],
@@ -24,7 +25,7 @@ export function checkFrame({ type, stream, payload }: Frame): void {
   if (type === frameTypes.headers && stream % 2 === 0) {
     throw new ProtocolError(errorCodes.protocol, 'the stream identifiers of a client must be odd')
   }
-  if (stream === 0 ? onStreams.has(type) : onConnection.has(type)) {
+  if (stream === 0 ? streamTypes.has(type) : connectionTypes.has(type)) {
     throw new ProtocolError(errorCodes.protocol, 'the frame type is not allowed on this stream')
   }
   const isGoaway = type === frameTypes.goaway

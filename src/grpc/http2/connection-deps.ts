@@ -11,7 +11,7 @@ export interface ConnectionDeps {
   readonly startCall: (stream: CallStream, fields: readonly HeaderField[] | undefined) => void
   /** The monotonic clock. */
   readonly nowMs: () => number
-  /** Called with internal errors, which no client caused. */
+  /** Called with every internal error: a defect of the server. */
   readonly onDefect: (error: unknown) => void
   /** The connection's budgets by kind. */
   readonly share: Allowances

@@ -94,7 +94,7 @@ export class Http2Connection implements StreamHost {
     this.output.drained() // releases its budget now, not when the socket is closed
   }
 
-  /** Closes the connection immediately, because it exceeds its share. */
+  /** Closes the connection immediately, because it exceeds its share or its abuse budget. */
   shed(): void {
     this.closeWith(errorCodes.enhanceYourCalm)
     if (this.output.isFull) this.destroy()
@@ -293,7 +293,7 @@ export class Http2Connection implements StreamHost {
     if (this.streams.isIdle(id)) throw fault('RST_STREAM on an idle stream')
     const stream = this.streams.get(id)
     stream?.destroy()
-    this.early.has(id, true)
+    this.early.has(id, true) // removes the stream
     // Cancelled calls in progress keep their slots, which bounds them: they are not abuse.
     if (stream?.isInProgress !== true) this.spendOrFail()
   }

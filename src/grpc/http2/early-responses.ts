@@ -1,5 +1,6 @@
 // Streams whose response was sent before the request was complete. The client has a grace period to
-// send END_STREAM; its data is dropped. After an immediate reset some clients lose the response.
+// send END_STREAM, and its data is dropped. The stream is not reset immediately, because some
+// clients would then lose the response.
 import type { Budget } from './process-bounds.ts'
 import type { FrameOutput } from './frame-output.ts'
 import { type ErrorCode, errorCodes } from './frames.ts'
@@ -35,7 +36,7 @@ export class EarlyResponses {
     } else this.reset(stream, errorCodes.noError)
   }
 
-  /** Whether a stream is in its grace period; its last frame removes it. */
+  /** Whether a stream is in its grace period; removes the stream if this is its last frame. */
   has(stream: number, isLast: boolean): boolean {
     return isLast ? this.remove(stream) : this.expiresMs.has(stream)
   }

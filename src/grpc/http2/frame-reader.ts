@@ -18,6 +18,7 @@ export class FrameReader {
   /** Whether the client's connection preface was received. */
   hasPreface = false
   private unread: Buffer | undefined
+  /** Whether `unread` has its own memory, and is not a slice of a larger buffer. */
   private isCopied = true
   private readonly frame = { type: 0, flags: 0, stream: 0, payload: PREFACE as Buffer }
 
@@ -38,8 +39,8 @@ export class FrameReader {
   }
 
   /**
-   * Passes complete frames to `handle` until it returns false. Returns whether unread bytes remain
-   * after that. Throws ProtocolError.
+   * Passes complete frames to `handle`. Returns true if `handle` returned false and unread bytes
+   * remain. Throws ProtocolError.
    */
   read(handle: (frame: Frame) => boolean): boolean {
     const bytes = this.unread

@@ -8,6 +8,7 @@ import { ProtocolError } from './protocol-error.ts'
 /** A complete field block. */
 export interface HeaderBlock {
   readonly stream: number
+  /** Whether it has END_STREAM. */
   readonly isLast: boolean
   readonly bytes: Buffer
 }
@@ -79,7 +80,7 @@ export class HeaderBlocks {
   }
 }
 
-/** The payload without its padding and the `skipped` bytes before it. Throws ProtocolError. */
+/** The payload without its padding and its first `skipped` bytes. Throws ProtocolError. */
 export function unpadded({ flags, payload }: Frame, skipped = 0): Buffer {
   const isPadded = (flags & frameFlags.padded) !== 0
   const start = skipped + (isPadded ? 1 : 0)

@@ -93,7 +93,7 @@ async function blocksOf(requests: readonly Record<string, string>[]): Promise<Bu
   return blocks
 }
 
-test('decodes blocks of nghttp2: each byte in both forms, also beyond the table size', async () => {
+test('decodes blocks of nghttp2: all bytes, with and without Huffman code', async () => {
   const visible = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('')
   const high = Array.from({ length: 128 }, (_, i) => String.fromCharCode(128 + i)).join('')
   const requests = Array.from({ length: 60 }, (_, i) => ({

@@ -90,7 +90,7 @@ test('an incomplete frame times out after 10 s, the next one after its own 10 s'
 test('input left after a slice is counted, and the socket is paused', async () => {
   const { inputQueue, done, budget, duplex, turn } = openQueue({ msEach: 1 })
   inputQueue.add(frames(1, 10))
-  expect(done).toEqual([1, 2, 3, 4]) // checked after every fourth
+  expect(done).toEqual([1, 2, 3, 4]) // the clock is checked after every fourth
   expect(duplex.isPaused()).toBe(true)
   expect(budget.held).toBe(6 * FRAME_BYTES + READ_AHEAD_BYTES)
   inputQueue.add(frames(11, 12))

@@ -10,9 +10,9 @@ import type { Turns, Worker } from './turns.ts'
 /** Maximum time until a frame is complete. */
 const FRAME_MS_MAX = 10_000
 /**
- * Reserved for the read-ahead of a paused socket, so that all connections of an address can wait
- * concurrently. A socket may read up to 64 KiB, which `checkDeadlines` counts several times a
- * second.
+ * Reserved for the bytes that a paused socket has read ahead; small enough that all connections of
+ * an address can wait concurrently. A socket may read ahead up to 64 KiB: `checkDeadlines` counts
+ * the actual bytes several times a second.
  */
 const READ_AHEAD_BYTES = 7 * 1024
 /** The clock is checked after this many frames, and after each long one. */
@@ -40,7 +40,9 @@ export class InputQueue implements Worker {
   readonly address: string
   private readonly deps: InputQueueDeps
   private readonly jobs: (() => void)[] = []
+  /** Whether the queue waits for a turn. */
   private isWaiting = false
+  /** Bytes acquired from the budget. */
   private held = 0
   private incompleteSinceMs: number | undefined
   private untilMs = 0

@@ -154,7 +154,7 @@ test('a client that does not read is disconnected after 20 s', async () => {
   expect(isDestroyed(full)).toBe(true)
 })
 
-test('a client that reads after a stall is not disconnected 20 s after its start', async () => {
+test('a client that reads after a stall is not disconnected 20 s after its stall', async () => {
   const full = await openFull()
   await full.checkAt(19_000)
   await full.readAll()

@@ -7,7 +7,7 @@ import { errorCodes, MAX_STREAM_ID, sentFrames } from './frames.ts'
 
 /** Maximum time until the connection preface is complete. */
 const PREFACE_MS_MAX = 10_000
-/** A client that is silent for this long is pinged, and disconnected without an ack. */
+/** A client that is silent for this long is pinged, and disconnected if it does not respond. */
 const SILENCE_MS_MAX = 60_000
 const PING_ACK_MS_MAX = 20_000
 /** A client that does not read its output for this long is disconnected. */
@@ -30,9 +30,9 @@ export class Lifetime {
   private readonly socket: Duplex
   private readonly output: FrameOutput
   private readonly startedMs: number
-  private receivedMs: number
+  private lastReceivedMs: number
   private pingedMs: number | undefined
-  private fullMs: number | undefined
+  private fullSinceMs: number | undefined
   private shutdownMs: number | undefined
   private closedMs: number | undefined
   private maySendFinalGoaway = false
@@ -43,17 +43,17 @@ export class Lifetime {
     this.socket = socket
     this.output = output
     this.startedMs = nowMs
-    this.receivedMs = nowMs
+    this.lastReceivedMs = nowMs
     socket.on('drain', () => {
       output.drained()
-      this.fullMs = undefined
+      this.fullSinceMs = undefined
       this.updateFlow()
     })
   }
 
   /** Records that data was received. */
   received(nowMs: number): void {
-    this.receivedMs = nowMs
+    this.lastReceivedMs = nowMs
     this.pingedMs = undefined
   }
 
@@ -77,7 +77,7 @@ export class Lifetime {
 
   private updateFlow(): void {
     if (this.isClosed) return
-    if (this.output.isFull) this.fullMs ??= this.receivedMs
+    if (this.output.isFull) this.fullSinceMs ??= this.lastReceivedMs
     const mustPause = this.isBacklogged || this.output.isFull
     if (mustPause === this.socket.isPaused()) return
     if (mustPause) this.socket.pause()
@@ -111,11 +111,11 @@ export class Lifetime {
 
   /** Enforces the deadlines. */
   checkDeadlines(nowMs: number, hasPreface: boolean): void {
-    const silentMs = nowMs - this.receivedMs
+    const silentMs = nowMs - this.lastReceivedMs
     const isTimedOut =
       (!hasPreface && nowMs - this.startedMs > PREFACE_MS_MAX) ||
       nowMs - (this.pingedMs ?? nowMs) > PING_ACK_MS_MAX ||
-      nowMs - (this.fullMs ?? nowMs) > FULL_MS_MAX ||
+      nowMs - (this.fullSinceMs ?? nowMs) > FULL_MS_MAX ||
       nowMs - (this.closedMs ?? nowMs) > CLOSE_MS_MAX
     if (isTimedOut) {
       this.socket.destroy()

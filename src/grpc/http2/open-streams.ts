@@ -1,5 +1,5 @@
-// The open streams of one connection: which of them are blocked, and how many slots are in use.
-// Reads and writes no frames.
+// The open streams of one connection: which of them are blocked, and how many slots are in use. A
+// call has a slot until its stream is closed and its handler is done. Reads and writes no frames.
 import type { CallStream } from './call-stream.ts'
 import type { Budget } from './process-bounds.ts'
 import { INITIAL_WINDOW_SIZE } from './frames.ts'
@@ -16,7 +16,7 @@ export class OpenStreams {
   initialWindowSize = INITIAL_WINDOW_SIZE
   /** The highest stream identifier that the client has used. */
   lastStreamId = 0
-  private used = 0
+  private slotsUsed = 0
   private readonly budget: Budget
   private readonly streams = new Map<number, CallStream>()
   private readonly blocked = new Set<CallStream>()
@@ -32,8 +32,8 @@ export class OpenStreams {
 
   /** Takes a slot; false if none is free. */
   takeSlot(): boolean {
-    if (this.used >= MAX_CONCURRENT_STREAMS || !this.budget.acquire(1)) return false
-    this.used += 1
+    if (this.slotsUsed >= MAX_CONCURRENT_STREAMS || !this.budget.acquire(1)) return false
+    this.slotsUsed += 1
     return true
   }
 
@@ -60,7 +60,7 @@ export class OpenStreams {
 
   /** Frees a slot. */
   freeSlot(): void {
-    this.used -= 1
+    this.slotsUsed -= 1
     this.budget.release(1)
   }
 
@@ -92,7 +92,7 @@ export class OpenStreams {
     for (const stream of this.streams.values()) stream.destroy()
   }
 
-  /** Calls `close` for streams past their deadline. */
+  /** Calls `close` for streams past their deadline, at most TIMED_OUT_PER_CHECK of them. */
   closeTimedOut(nowMs: number, close: (stream: CallStream) => void): void {
     let closed = 0
     for (const stream of this.streams.values()) {

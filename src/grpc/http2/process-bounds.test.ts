@@ -94,7 +94,7 @@ test('an address is kept while one of its connections is open', () => {
   expect(bounds.sums.streams).toMatchObject({ used: 45, holders: 1 })
 })
 
-test('the largest address sheds first, even smaller connections', () => {
+test('connections of the largest address are shed first, even if they are smaller', () => {
   const { open, closed } = openBounds()
   const many = Array.from({ length: 6 }, () => open('many'))
   for (const one of many) one.budgets.messages.acquire(80)

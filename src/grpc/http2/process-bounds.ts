@@ -39,7 +39,7 @@ class Sum {
   used = 0
   holders = 0
 
-  /** The average per holder once a holder that uses `own` has acquired `amount` more. */
+  /** The average per holder if a holder that now uses `own` acquired `amount` more. */
   averageWith(amount: number, own: number): number {
     return (this.used + amount) / (this.holders + (own > 0 ? 0 : 1))
   }
@@ -153,7 +153,7 @@ export class ProcessBounds {
   /**
    * Whether a connection may acquire an amount. An address may use at most as much as remains free,
    * so that another address can always acquire some. When the bound is reached, a connection above
-   * the average is rejected; for one below the average, the largest holders are shed.
+   * the average is rejected; for one below the average, this method sheds the largest holders.
    */
   admits(share: Share, kind: BoundKind, amount: number): boolean {
     if (this.fits(share, kind, amount)) return true

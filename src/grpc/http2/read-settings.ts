@@ -22,11 +22,11 @@ export function isSettings({ type, flags }: Frame): boolean {
 /** The client's settings; `undefined` if the frame is an ack. Throws ProtocolError. */
 export function readSettings(frame: Frame): (readonly [number, number])[] | undefined {
   const { flags, payload } = frame
-  const isAcknowledged = (flags & frameFlags.ack) !== 0
-  if (payload.length % 6 !== 0 || (isAcknowledged && payload.length > 0)) {
+  const isAck = (flags & frameFlags.ack) !== 0
+  if (payload.length % 6 !== 0 || (isAck && payload.length > 0)) {
     throw new ProtocolError(errorCodes.frameSize, 'the payload of SETTINGS has an invalid size')
   }
-  if (isAcknowledged) return undefined
+  if (isAck) return undefined
   if (payload.length > SETTINGS_MAX * 6) {
     throw new ProtocolError(errorCodes.enhanceYourCalm, 'too many settings')
   }

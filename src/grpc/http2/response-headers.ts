@@ -3,7 +3,7 @@
 // and each later response takes one byte per field.
 
 const CONTENT_TYPE = 'application/grpc'
-/** Indices of fields and names in HPACK's static table. */
+/** The encoded field `:status: 200`, and indices of names, from HPACK's static table. */
 const STATUS_200 = 0x88
 const STATUS_NAME = 8
 const CONTENT_TYPE_NAME = 31
@@ -27,8 +27,9 @@ const firstTrailers = Buffer.concat([
   encodeString('grpc-status'),
   encodeString('0'),
 ])
-/** Indexed field: the newest one in the dynamic table; the next index is the one before it. */
+/** The encoded newest field of the dynamic table; the next number is the field before it. */
 const NEWEST_INDEX = 0x80 | 62
+/** Used while the table contains only the content type. */
 const secondHeaders = Buffer.from([STATUS_200, NEWEST_INDEX])
 const indexedHeaders = Buffer.from([STATUS_200, NEWEST_INDEX + 1])
 const indexedTrailers = Buffer.from([NEWEST_INDEX])

@@ -1,7 +1,7 @@
 // Schedules busy connections in each turn of the event loop by round robin: first over the client
 // addresses, then over the connections of each address. Independent of the work.
 
-/** Time for connections in one turn, both before and after the event loop polls. */
+/** Time for connections in each of two phases of a turn: `run` during the poll, and `runTurn`. */
 const TURN_MS_MAX = 2
 /** Time slice of one connection. */
 const SLICE_MS_MAX = 1

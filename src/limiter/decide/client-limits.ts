@@ -28,8 +28,9 @@ interface PlannedLimits {
 /** A client with the limits of its requests; shared by all its connections. */
 export interface LimitedClient {
   readonly create: PlannedLimits
+  /** The limits for any lookup of a code: route `redirect`. */
   readonly lookup: PlannedLimits
-  /** The limits for a lookup of an unknown code. */
+  /** The limits for a lookup of an unknown code: route `unknown`. */
   readonly miss: PlannedLimits
   /** The same counters with cost 0: a client that exceeds them is denied every lookup. */
   readonly missPeek: PlannedLimits
@@ -57,7 +58,7 @@ export interface ClientLimits {
 /** Maximum number of clients that stay cached after their connections are closed. */
 const CLIENTS_MAX = 20_000
 
-const noOptions = { isShadow: false, isQuota: false, denyConsumes: true }
+const planOptions = { isShadow: false, isQuota: false, denyConsumes: true }
 const unlimited: ClientVerdict = { admitted: true, reported: undefined }
 
 /** Creates the limits of one process. */
@@ -108,7 +109,7 @@ function planClient(rules: RuleSet, client: string): LimitedClient {
       { key: 'client', value: client },
     ]
     const request = { domain: CLIENT_DOMAIN, descriptors: [{ entries }], hits: 1 }
-    return planChecks(rules, request, noOptions).checks
+    return planChecks(rules, request, planOptions).checks
   }
   const miss = checksOf('unknown')
   return {

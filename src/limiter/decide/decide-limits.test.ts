@@ -87,7 +87,7 @@ describe('a call', () => {
     expect([denied.code, denied.statuses[1]?.limitRemaining]).toEqual(['OVER_LIMIT', 9])
   })
 
-  test('may override the limit, which has a counter separate from the rules', async () => {
+  test('may override the limit; the override has its own counter', async () => {
     const { request } = limiterOf(perClient)
     const override = { requestsPerUnit: 1, unit: 'HOUR' } as const
     const own: Descriptor = { ...entriesOf({ client: 'a' }), override }
@@ -114,7 +114,7 @@ describe('a limit override', () => {
     expect([await costOfRaised(true), await costOfRaised(false)]).toEqual([6, 2])
   })
 
-  test('counts hits that another limit denies, unless it is set', async () => {
+  test('counts hits that another limit denies, unless that setting is set', async () => {
     const usedBy = async (denyConsumes: boolean) => {
       const { request } = limiterOf(perClient, { denyConsumes })
       const denied = await request(entriesOf({ client: 'a' }, 3), own())
@@ -171,7 +171,7 @@ descriptors:
     expect(recorded).toEqual([['shop.client', 'store', false]])
   })
 
-  test('all in shadow mode admit the call with the status OVER_LIMIT', async () => {
+  test('that are all in shadow mode admit the call, but its status is OVER_LIMIT', async () => {
     const { request, shadowed } = limiterOf(shadowRules.replace('shadow_mode: true', ''), {
       isShadow: true,
     })
@@ -204,7 +204,7 @@ descriptors:
     })
   })
 
-  test('unlimited: reports the largest 32-bit remainder', async () => {
+  test('that are unlimited report the largest 32-bit remainder', async () => {
     const { request } = limiterOf(`
 domain: shop
 descriptors:

@@ -21,9 +21,11 @@ export interface DecideLimitsDeps {
   readonly store: GuardedStore
   /** The local counters, used while the store is slow or unavailable. */
   readonly local: LocalCounters
+  /** `undefined`: denials are not cached. */
   readonly denied: DenyCache | undefined
   readonly record: (check: Check, decision: Decision, source: DecisionSource) => void
   readonly onUnknownDomain: (domain: string) => void
+  /** Called when a call is admitted only because all rules are in shadow mode. */
   readonly onGlobalShadow: () => void
   readonly renderHeaders: (source: HeadersSource) => ResponseHeaders
   readonly renderMetadata: (source: MetadataSource) => JsonObject | undefined
@@ -34,6 +36,7 @@ export interface DecideLimitsDeps {
   }
 }
 
+/** The wait that a rule with `on_store_error: deny` reports. */
 const UNAVAILABLE_RETRY_US = 1_000_000
 
 /** Dependencies and state that the functions below share. */
@@ -68,12 +71,13 @@ async function decideChecks(
   const nowUs = deps.nowUs()
   const cached = checks.map(({ count }) => deps.denied?.find(count, nowUs))
   if (cached.every((decision) => decision === undefined)) return decideInStore(deps, checks)
-  // If a cached denial denies the call, its other checks count only the hits of a denied call.
-  const isCached = (veto: CounterHits['veto']) =>
+  // If the cached denials deny the call, its other checks count as in a denied call.
+  const cachedFlags = (veto: CounterHits['veto']) =>
     checks.flatMap(({ count }, at) => (count.veto === veto ? [cached[at] !== undefined] : []))
-  const together = isCached('together')
+  const togetherFlags = cachedFlags('together')
   const isDenied =
-    isCached('alone').includes(true) || (together.length > 0 && !together.includes(false))
+    cachedFlags('alone').includes(true) ||
+    (togetherFlags.length > 0 && !togetherFlags.includes(false))
   const uncached = checks.filter((_, at) => cached[at] === undefined)
   const toStore = isDenied ? uncached.map(asDenied) : uncached
   const stored = toStore.length === 0 ? [] : await decideInStore(deps, toStore)
@@ -86,8 +90,8 @@ async function decideChecks(
   })
 }
 
-/** Whether a call hits a counter only once; otherwise the call's own hits may cause the denial. */
-function isAlone(checks: readonly Check[], { count }: Check): boolean {
+/** Whether a call hits a counter once. If not, its own hits may cause the denial. */
+function isOnlyHit(checks: readonly Check[], { count }: Check): boolean {
   return checks.length === 1 || checks.filter((one) => one.count.key === count.key).length === 1
 }
 
@@ -111,7 +115,7 @@ async function decideInStore(
   return checks.map((check, at) => {
     const decision = decisions[at]
     if (decision === undefined) throw new Error('Cannot decide: too few decisions from the store')
-    if (!decision.admitted && isAlone(checks, check)) {
+    if (!decision.admitted && isOnlyHit(checks, check)) {
       deps.denied?.store(check.count, decision, nowUs)
     }
     deps.record(check, decision, 'store')
@@ -119,7 +123,7 @@ async function decideInStore(
   })
 }
 
-/** Runs after the store's reply: a denial that was decided before the refund is cached by then. */
+/** Runs after the store's reply, because a concurrent call may cache its denial until then. */
 function invalidateRefunded(denied: DenyCache, checks: readonly Check[]): void {
   for (const { count } of checks) if (count.cost < 0) denied.invalidate(count.key)
 }

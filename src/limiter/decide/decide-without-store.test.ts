@@ -49,7 +49,7 @@ descriptors:
     ['token_bucket', 60, 14],
     ['fixed_window', 101, 1],
     ['fixed_window', 102, 0],
-  ])('a share is of the remainder that the store last reported: %s, %i used', async (...row) => {
+  ])('a share is a fraction of the last reported remainder: %s, %i used', async (...row) => {
     const [algorithm, used, admitted] = row
     const { request, store, clock } = limiterOf(
       `

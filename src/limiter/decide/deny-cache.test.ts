@@ -24,7 +24,7 @@ const denial = (retryAfterUs: number) => ({
 })
 const NOW_US = 1_790_000_000_000_000
 
-test('an entry expires at its retry time, after at most 1 s, and has the remaining time', () => {
+test('an entry expires at its retry time or after 1 s, and returns the remaining time', () => {
   const denied = createDenyCache(10_000)
   denied.store(countOf('long'), denial(30_000_000), NOW_US)
   denied.store(countOf('short'), denial(500), NOW_US)
@@ -82,7 +82,7 @@ test.each([
   expect(found).toEqual([true, count === 2, false])
 })
 
-test('its cost does not grow with its size', () => {
+test('the duration of store() does not grow with the size of the cache', () => {
   const denied = createDenyCache(256 * 20_000)
   const startMs = performance.now()
   for (let n = 0; n < 20_000; n++) denied.store(countOf(`k${n}`), denial(1_000_000), NOW_US)

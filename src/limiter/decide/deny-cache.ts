@@ -12,7 +12,7 @@ interface Denied {
   readonly untilUs: number
   /** Number of denied hits: calls with at least as many hits are denied, too. */
   readonly cost: number
-  /** The limit that denied them; a client may override it for the same counter. */
+  /** The limit that denied them. A limit override with more requests uses the same counter. */
   readonly requests: number
   readonly resetAtUs: number
   readonly retryAtUs: number

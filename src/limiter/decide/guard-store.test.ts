@@ -110,7 +110,7 @@ test('some failures among responses do not open the circuit', async () => {
   expect(openChanges).toEqual([])
 })
 
-test('calls that time out together, as in a pause of the process, do not open it', async () => {
+test('calls that time out together, as after a stall, do not open the circuit', async () => {
   const { store, breaker, openChanges, after, timesOut } = openBreaker()
   for (let round = 0; round < 3; round++) {
     store.mode = 'hangs'
@@ -148,7 +148,7 @@ describe('a store that responds after the deadline', () => {
     expect([openChanges, breaker.isUnresponsive()]).toEqual([[], false])
   })
 
-  test('is waited for once a response arrives within the deadline', async () => {
+  test('is awaited once it has responded within the deadline', async () => {
     const { store, breaker } = await slow()
     store.mode = 'responds'
     const result = await breaker.decide([])

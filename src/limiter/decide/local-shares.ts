@@ -1,6 +1,6 @@
 // The hits that one of several limiters may admit locally while the store is slow or unavailable: a
 // share of the remainder that the store last reported. Locally admitted hits are pending, and
-// subtracted from that share, until the store reports the remainder after them.
+// subtracted from that share, until the store reports a remainder that includes them.
 import { LRUCache } from 'lru-cache'
 import type { Decision, Limit } from '../../limits/algorithm.ts'
 import type { CounterHits } from '../../limits/counter-store.ts'
@@ -21,7 +21,7 @@ export interface LocalSharesOptions {
   /** Number of processes that share each limit. */
   readonly replicas: number
   readonly local: LocalCounters
-  /** Whether the store is unresponsive, so that it does not admit hits either. */
+  /** Whether the store is unresponsive: it then admits no hits in addition to the local ones. */
   readonly isUnresponsive: () => boolean
   /** The monotonic clock. */
   readonly nowUs: () => number
@@ -51,11 +51,11 @@ interface TrackedCounter {
   /** The remainder that the store last reported; the whole limit if it reported none. */
   remaining: number
   /** Time at which the whole limit is available. */
-  untilUs: number
+  resetAtUs: number
   /** Hits admitted locally that the store has not confirmed. */
   pending: number
-  /** State of the store for which the local counter was set, if it was set. */
-  sharedAs: 'slow' | 'unresponsive' | undefined
+  /** The store's state when the local counter was set; `undefined` after a new report. */
+  setForMode: 'slow' | 'unresponsive' | undefined
 }
 
 /** Creates the shares, without any counters. */
@@ -66,13 +66,13 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
 
   const recordOne = (key: string, { remaining, resetUs }: Decision, atUs: number) => {
     const tracked = counters.get(key)
-    if (tracked === undefined || tracked.untilUs <= atUs) {
+    if (tracked === undefined || tracked.resetAtUs <= atUs) {
       if (resetUs > 0) counters.set(key, trackedCounterOf(remaining, atUs + resetUs))
       return
     }
     tracked.remaining = remaining
-    tracked.untilUs = Math.max(tracked.untilUs, atUs + resetUs) // pending hits may reset later
-    tracked.sharedAs = undefined
+    tracked.resetAtUs = Math.max(tracked.resetAtUs, atUs + resetUs) // pending hits may extend it
+    tracked.setForMode = undefined
   }
   const record = (counts: readonly CounterHits[], decisions: readonly Decision[]) => {
     const atUs = nowUs()
@@ -85,13 +85,13 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
   const prepare = (count: CounterHits): TrackedCounter => {
     const [mode, atUs] = [isUnresponsive() ? 'unresponsive' : 'slow', nowUs()] as const
     let tracked = counters.get(count.key)
-    if (tracked === undefined || tracked.untilUs <= atUs) {
+    if (tracked === undefined || tracked.resetAtUs <= atUs) {
       tracked = trackedCounterOf(freshRemaining(count, atUs), atUs)
       counters.set(count.key, tracked)
     }
-    if (tracked.sharedAs !== mode) {
-      local.keepRemaining(shareFor(count), allowed(tracked, { mode, replicas }))
-      tracked.sharedAs = mode
+    if (tracked.setForMode !== mode) {
+      local.keepRemaining(shareFor(count), localRemaining(tracked, { mode, replicas }))
+      tracked.setForMode = mode
     }
     return tracked
   }
@@ -105,7 +105,7 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
         const { admitted = false, resetUs = 0 } = decisions[at] ?? {}
         const hits = isAdmitted && admitted ? Math.max(0, counts[at]?.cost ?? 0) : 0
         one.pending += hits
-        one.untilUs = Math.max(one.untilUs, nowUs() + resetUs)
+        one.resetAtUs = Math.max(one.resetAtUs, nowUs() + resetUs)
         return hits
       })
       // `delayed` never rejects, and is settled within the timeout of the store call.
@@ -121,12 +121,12 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
   }
 }
 
-function trackedCounterOf(remaining: number, untilUs: number): TrackedCounter {
-  return { remaining, untilUs, pending: 0, sharedAs: undefined }
+function trackedCounterOf(remaining: number, resetAtUs: number): TrackedCounter {
+  return { remaining, resetAtUs, pending: 0, setForMode: undefined }
 }
 
-/** Hits of one counter that this process may admit. */
-function allowed(
+/** Hits of one counter that this process may admit without the store. */
+function localRemaining(
   { remaining, pending }: TrackedCounter,
   { mode, replicas }: { mode: 'slow' | 'unresponsive'; replicas: number },
 ): number {

@@ -22,7 +22,7 @@ export const CLIENT_HEADERS_ABOUT =
 
 /** The options of the renderer. */
 export interface ResponseHeadersOptions {
-  /** X-RateLimit-*, Retry-After and a problem document. */
+  /** Whether responses have X-RateLimit-*, and denials Retry-After and a problem document. */
   readonly hasHeaders: boolean
   /** Names of the headers of envoyproxy/ratelimit; `undefined`: they are disabled. */
   readonly referenceHeaders:
@@ -59,14 +59,14 @@ export function createHeadersRenderer(
       )
     }
     if (!hasHeaders || reported === undefined) return { headers, body: undefined }
-    const isUnused = ([name]: readonly [string, string]) =>
+    const isNotDuplicate = ([name]: readonly [string, string]) =>
       !headers.some(([other]) => other.toLowerCase() === name.toLowerCase())
     const ours: [string, string][] = [
       ['X-RateLimit-Limit', String(reported.limit)],
       ['X-RateLimit-Remaining', String(reported.remaining)],
       ['X-RateLimit-Reset', String(resetAtOf(reported, nowMs()))],
     ]
-    headers.push(...(referenceHeaders === undefined ? ours : ours.filter(isUnused)))
+    headers.push(...(referenceHeaders === undefined ? ours : ours.filter(isNotDuplicate)))
     if (code === 'OK') return { headers, body: undefined }
     const { type, body } = renderBody(reported)
     headers.push(['Retry-After', String(reported.retryAfterSeconds)], ['Content-Type', type])
@@ -76,7 +76,7 @@ export function createHeadersRenderer(
 
 /** The metadata that a response has. */
 export interface MetadataOptions {
-  /** RESPONSE_DYNAMIC_METADATA: request and rule metadata, in the reference's format. */
+  /** RESPONSE_DYNAMIC_METADATA: request and rule metadata, as in envoyproxy/ratelimit. */
   readonly hasReference: boolean
   /** LIMIT_METADATA: `rule`, and `rls: ok`, by which the proxy detects a response. */
   readonly hasOwn: boolean
@@ -85,9 +85,9 @@ export interface MetadataOptions {
 /** The input of `renderMetadata`. */
 export interface MetadataSource {
   readonly request: LimitRequest
-  /** Metadata of the rules that admitted. */
+  /** Merged metadata of the rules that admitted the call. */
   readonly rules: JsonObject | undefined
-  /** Name of the rule that denied. */
+  /** Name of the rule that denied the call. */
   readonly rule: string | undefined
 }
 

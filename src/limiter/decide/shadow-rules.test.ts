@@ -1,5 +1,5 @@
-// Rules in shadow mode deny no calls, consume no hits of other rules, and set no headers: with the
-// store, with a deny cache, and while the store is unavailable.
+// Rules in shadow mode deny no calls, do not change what other rules count, and set no headers:
+// with the store, with a deny cache, and while the store is unavailable.
 import { describe, expect, test } from '@jest/globals'
 import { limiterOf } from '../../../test/kit/ratelimit/decide-limits.ts'
 
@@ -72,14 +72,14 @@ describe.each([false, true])('quotas, with a deny cache: %s', (hasDenyCache) => 
     return codes
   }
 
-  test('an exhausted one does not stop a bucket from counting while another has hits', async () => {
+  test('an exhausted quota does not stop a bucket from counting while another admits', async () => {
     const rules = `${rulesWith(quota)}
   - {key: open, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 9}}
 `
     expect(await codesOf(rules, false, { open: '' })).toEqual(admitted)
   })
 
-  test('if all rules are quotas, an exhausted one denies only with all others', async () => {
+  test('if all rules are quotas, one denies only if all others are exhausted, too', async () => {
     expect(await codesOf(rulesWith(''), true, { none: '' })).toEqual(admitted)
   })
 })

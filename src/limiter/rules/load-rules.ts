@@ -15,9 +15,9 @@ import type { RuleStats } from '../stats/rule-stats.ts'
 import { openRulesCopy } from './rules-copy.ts'
 import type { RuleFileConfig } from '../settings/settings.ts'
 
-/** Rules that are reloaded once they are watched. */
+/** Loaded rules; `watch` starts the reloads. */
 interface LoadedRules extends RuleSource {
-  /** Reloads the rules when their files change, and on SIGHUP; returns how to stop. */
+  /** Reloads the rules when their files change, and on SIGHUP, until the result is called. */
   watch(onReloaded: () => void): Stop
 }
 

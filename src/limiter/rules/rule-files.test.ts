@@ -64,7 +64,7 @@ describe('a read is a consistent snapshot, even if a link is swapped at any spee
         RUNTIME_IGNOREDOTFILES: false,
       })
       const swaps = startSwaps(link)
-      let consistent = 0
+      let consistent = 0 // reads; NaN after an inconsistent or unexpected result
       for (let reads = 0; reads < 40; reads++) {
         const read = await files.read().catch((error: unknown) => String(error))
         if (typeof read !== 'string') consistent++

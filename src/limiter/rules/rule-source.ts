@@ -108,7 +108,7 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
   const logRejected = () => {
     log.error({ folder, ...faultFields(faults) }, 'rules rejected: the previous ones stay active')
   }
-  /** Activates the last valid set; returns whether it exists. */
+  /** Activates the set in the copy; returns false if no valid copy exists. */
   const restore = async (): Promise<boolean> => {
     const files = copy && (await withTimeout(copy.read(), 'reading the copy of the rules'))
     const parsed = files && (await deps.parse(files))
@@ -174,16 +174,19 @@ function sharedRuns<T>(run: () => Promise<T>): () => Promise<T> {
   return () => {
     next ??= running.then(() => {
       next = undefined
-      const now = run()
-      running = now.catch(() => undefined) // an error does not stop the next run
-      return now
+      const current = run()
+      running = current.catch(() => undefined) // an error does not stop the next run
+      return current
     })
     return next
   }
 }
 
 function faultFields(faults: readonly RuleFault[]) {
-  return { faultCount: faults.length, faults: faults.slice(0, FAULTS_LISTED_MAX).map(lineOf) }
+  return {
+    faultCount: faults.length,
+    faults: faults.slice(0, FAULTS_LISTED_MAX).map(faultLine),
+  }
 }
 
 function rejectionOf(folder: string, faults: readonly RuleFault[]): string {
@@ -195,6 +198,6 @@ function rejectionOf(folder: string, faults: readonly RuleFault[]): string {
   ].join('\n')
 }
 
-function lineOf({ file, line, message }: RuleFault): string {
+function faultLine({ file, line, message }: RuleFault): string {
   return `${file}:${line}: ${message}`
 }

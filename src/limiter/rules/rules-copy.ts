@@ -13,7 +13,7 @@ export interface RulesCopy {
   write(files: readonly ReadFile[]): Promise<void>
 }
 
-/** Rule files have at most 16 MiB; as JSON at most twice that, except for control characters. */
+/** Twice the 16 MiB of all rule files: JSON escapes quotes and line breaks with two characters. */
 const BYTES_MAX = 32 * 1024 * 1024
 const shape = z.array(z.strictObject({ name: z.string(), text: z.string() }))
 

@@ -183,14 +183,14 @@ describe('values', () => {
     },
   )
 
-  test('paths stay below the path they are joined to', () => {
+  test('paths must stay below the path they are joined to', () => {
     expect(
       problemsOf({ RUNTIME_SUBDIRECTORY: '../etc', RUNTIME_APPDIRECTORY: 'a/../..' }),
     ).toHaveLength(2)
     expect(parsed({ RUNTIME_SUBDIRECTORY: '/ratelimit/' }).RUNTIME_SUBDIRECTORY).toBe('ratelimit')
   })
 
-  test('header names are valid', () => {
+  test('header names must be valid', () => {
     expect(problemsOf({ LIMIT_LIMIT_HEADER: 'a b', LIMIT_RESET_HEADER: 'x\r\ny: z' })).toHaveLength(
       2,
     )

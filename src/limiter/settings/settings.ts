@@ -1,5 +1,5 @@
 // The settings of the role `ratelimit` for rules, responses and statistics, with the names and
-// defaults of envoyproxy/ratelimit. The settings of Redis, gRPC and HTTP are in those modules.
+// defaults of envoyproxy/ratelimit. The modules for Redis, gRPC and HTTP define their own settings.
 import { z } from 'zod'
 import { type ConfigOf, type Setting, withDefault } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'

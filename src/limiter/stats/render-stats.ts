@@ -63,7 +63,7 @@ export function collectStats(stats: RuleStats, metrics: LimiterMetrics): void {
   collectOne(metrics.globalShadowMode, 'globalShadowMode')
 }
 
-/** Labels as in the reference's statsd mapping; `rule` also has the components dropped there. */
+/** Labels as in envoyproxy/ratelimit, which drops further components; `rule` is the whole path. */
 function labelsOf({ path }: RuleCounters): Record<RuleLabel, string> {
   const [domain = '', key1 = '', key2 = ''] = path.split('.')
   return { domain, key1, key2, rule: path }

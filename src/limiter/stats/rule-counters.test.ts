@@ -9,7 +9,7 @@ import { type CountedHits, RuleCounters } from './rule-counters.ts'
 
 const RATIO = 0.8
 
-/** The decision for `hits` that raise a window's count to `after`, as the reference counts. */
+/** The decision of a fixed window whose count `hits` raise to `after`. */
 function hitsAt(window: { capacity: number; after: number; hits: number }): CountedHits {
   const { capacity, after, hits } = window
   return {
@@ -36,7 +36,7 @@ function countersOf(...calls: CountedHits[]) {
   }
 }
 
-describe('hits of one call, by the limit, the count after it and the hits', () => {
+describe('the counters after one call', () => {
   test.each([
     // capacity, after, hits → within, near, over
     [15, 11, 1, 1, 0, 0],
@@ -90,7 +90,7 @@ test('a rule in shadow mode counts only hits that it would deny as shadow_mode',
   expect(countersOf(within)).toMatchObject({ within: 5, over: 0, shadow: 0 })
 })
 
-test('the threshold has single precision, as in the reference', () => {
+test('the threshold has single precision, as in envoyproxy/ratelimit', () => {
   expect(Math.floor(100 * 0.29)).toBe(28) // in double precision; in single it is 29
   const counters = new RuleCounters('d.k', 0.29)
   counters.record(hitsAt({ capacity: 100, after: 29, hits: 1 }))
@@ -136,7 +136,7 @@ test('for any decision, no counter decreases and no hit counts twice', () => {
   )
 })
 
-test('in random histories of every algorithm, all hits are within, near or beyond it', () => {
+test('in random histories of every algorithm, all hits are within or beyond the limit', () => {
   const steps = fc.array(
     fc.record({
       waitUs: fc.integer({ min: 0, max: 2_000_000 }),

@@ -67,7 +67,7 @@ export class RuleCounters implements Readonly<Record<RuleCount, number>> {
 
   /** Hits beyond the limit count as over it; the others may be near it. */
   #recordOver({ hits, over, capacity, isShadow, isFromDenyCache }: CountedHits): void {
-    // `over` is 0 if the check had cost 0, because another limit denied the call: all are beyond.
+    // `over` is 0 if the check had cost 0, because another limit denied the call: count all hits.
     const beyond = over > 0 && !isFromDenyCache ? Math.min(hits, over) : hits
     this.over_limit += beyond
     const nearMax = Math.max(0, capacity - this.#nearThreshold(capacity))
@@ -76,7 +76,7 @@ export class RuleCounters implements Readonly<Record<RuleCount, number>> {
     if (isShadow) this.shadow_mode += beyond
   }
 
-  /** In single precision, like the reference, so that both count the same hits. */
+  /** In single precision, like envoyproxy/ratelimit, so that both count the same hits. */
   #nearThreshold(capacity: number): number {
     return Math.floor(Math.fround(Math.fround(capacity) * this.#nearRatio))
   }

@@ -23,7 +23,7 @@ beforeEach(() => {
 const paths = () => stats.listRules().map(({ path }) => path)
 
 describe('bounds', () => {
-  test('a path keeps its counters; paths beyond the bound share one', () => {
+  test('a path keeps its counters; paths beyond the bound share one set', () => {
     const first = stats.countersOf('d.k_0')
     for (let i = 0; i < 1000; i++) stats.countersOf(`d.k_${i}`).record(hit)
     expect(stats.countersOf('d.k_0')).toBe(first)
@@ -50,7 +50,7 @@ describe('bounds', () => {
     expect(stats.countersOf('d.b').total_hits).toBe(0)
   })
 
-  test('rules with a sanitized path are found at the bound', () => {
+  test('rules whose paths are sanitized keep their counters at the bound', () => {
     for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
     stats.declareRules(['d.a_1:2', 'd.b_10.0.0.1'])
     for (let i = 0; i < 10; i++) stats.countersOf(`d.k_${i}`)
@@ -58,7 +58,7 @@ describe('bounds', () => {
     expect(stats.countersOf('d.b_10.0.0.1').path).toBe('d.b_10_0_0_1')
   })
 
-  test('rules beyond the bound share one', () => {
+  test('rules beyond the bound share one set of counters', () => {
     stats.declareRules(Array.from({ length: 50 }, (_, i) => `d.k_${i}`))
     expect(paths()).toHaveLength(5)
     expect(stats.countersOf('d.k_49').path).toBe(OTHER_PATH)
@@ -107,7 +107,7 @@ describe('names', () => {
     expect(sanitizedPathOf(path)).toBe(sanitized)
   })
 
-  test('paths with equal sanitized paths share counters, so that no series is duplicate', () => {
+  test('paths with equal sanitized paths share counters, so that no series is duplicated', () => {
     expect(stats.countersOf('d.k_a:b')).toBe(stats.countersOf('d.k_a|b'))
     expect(paths()).toEqual(['d.k_a_b'])
   })

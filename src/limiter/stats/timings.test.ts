@@ -11,7 +11,7 @@ test('returns the times since a reading, oldest first', () => {
   expect(times.since(3)).toEqual({ values: [], total: 0 })
 })
 
-test('keeps only the last times, and counts all', () => {
+test('keeps the last 512 times, and counts all', () => {
   const times = new Timings()
   for (let ms = 1; ms <= 10_000; ms++) times.observe(ms)
   const { values, total } = times.since(1000)

@@ -9,7 +9,7 @@ import { type ParsedTarget, parseTarget, type RedisType } from './target.ts'
 /** The timeout of connecting; each command has its own, shorter one. */
 const CONNECT_MS_MAX = 1000
 
-const FORM = [
+const ALLOWED_URLS = [
   'redis://[user:password@]host[:port][/database], or with rediss:// over TLS,',
   'or redis+sentinel://[user:password@]host:port,host:port/master[/database],',
   'or redis+cluster://[user:password@]host:port,host:port',
@@ -18,7 +18,7 @@ const FORM = [
 /** REDIS_URL of the roles that read or write links. */
 const urlSetting: Setting<ParsedTarget> = {
   about: 'address of the Redis that caches links',
-  allowed: FORM,
+  allowed: ALLOWED_URLS,
   fallback: 'required',
   secret: true,
   schema: z
@@ -65,7 +65,7 @@ export function planLinkCache(config: ConfigOf<typeof cacheSettings>): RedisConn
   }
 }
 
-const URL_FORM = new RegExp(
+const URL_PATTERN = new RegExp(
   [
     /^(?<scheme>rediss?)(?:\+(?<kind>sentinel|cluster))?:\/\//,
     /(?<userinfo>[^@/]*@)?(?<hosts>[^@/]+)(?<path>\/.*)?$/,
@@ -76,18 +76,20 @@ const URL_FORM = new RegExp(
 
 /** Parses a URL; `undefined` if it is malformed. */
 function parseCacheUrl(url: string): ParsedTarget | undefined {
-  const { scheme, kind, userinfo = '', hosts = '', path = '' } = URL_FORM.exec(url)?.groups ?? {}
+  const { scheme, kind, userinfo = '', hosts = '', path = '' } = URL_PATTERN.exec(url)?.groups ?? {}
   if (scheme === undefined) return undefined
   const parse = (target: string, type: RedisType) =>
     parseTarget(target, { type, socketType: 'tcp' })
   if (kind === undefined) return parse(url, 'SINGLE')
-  const [, first = '', ...rest] = path.split('/')
+  const [, masterName = '', ...databases] = path.split('/')
   const list = (tail: string) =>
     hosts
       .split(',')
       .map((host) => `${scheme}://${userinfo}${host}${tail}`)
       .join(',')
   if (kind === 'cluster') return path === '' ? parse(list(''), 'CLUSTER') : undefined
-  if (rest.length > 1) return undefined
-  return parse(`${first},${list(rest.length === 0 ? '' : `/${rest[0] ?? ''}`)}`, 'SENTINEL')
+  const [database] = databases
+  if (databases.length > 1) return undefined
+  const sentinels = list(database === undefined ? '' : `/${database}`)
+  return parse(`${masterName},${sentinels}`, 'SENTINEL')
 }

@@ -34,9 +34,11 @@ export interface RedisTls {
   readonly isHostChecked: boolean
 }
 
-/** Called once when the connection is lost or fails, and once when it has reconnected. */
+/** The observer of a connection. */
 export interface RedisWatch {
+  /** Called once when the connection fails or is lost. */
   readonly onDown: (error: Error) => void
+  /** Called when the connection is established, also for the first time. */
   readonly onUp: () => void
 }
 
@@ -90,7 +92,7 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     isDown = false
     watch.onUp()
   })
-  // Behind Sentinel the driver stops permanently if a failover occurs while it looks up the master.
+  // Behind Sentinel the driver stops reconnecting if a failover occurs during the master lookup.
   let reconnectTimer: NodeJS.Timeout | undefined
   client.on('end', () => {
     if (isClosed) return

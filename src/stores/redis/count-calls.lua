@@ -2,11 +2,12 @@
 -- limits/decide-together.ts. Reads every counter at the start and writes the changed ones at the
 -- end, so that the calls of a batch share both.
 -- ARGV: the time in microseconds, or '' for the server's clock; the number of limits; per limit
--- veto, algorithm, requests, window, burst, deny_consumes, the number of the algorithm's
--- own numbers, and these; then per call the number of counts, and per count its limit and its cost.
+-- veto, algorithm, requests, window, burst, deny_consumes, the number of script numbers of the
+-- algorithm, and those; then per call the number of counts, and per count the index of its limit
+-- and its cost.
 -- KEYS: one per count.
--- Reply: per count remaining, reset, over, wait (0 = admitted, -1 = never), and last the time;
--- a duration beyond COUNT_MAX, 142 years, is returned and stored as COUNT_MAX.
+-- Reply: per count remaining, reset, over and retry (0 = admitted, -1 = never); then the time.
+-- Durations are in microseconds; above COUNT_MAX, 142 years, they are returned and stored as that.
 -- Each algorithm has `decide(state, cost, now, limit)`. Its state is two or three whole numbers, or
 -- what its own `read(value, key)` returns, never nil, and its own `write(state, ttl)` stores.
 local argv, keys = ARGV, KEYS
@@ -65,8 +66,9 @@ local function state_of(place, key, limit)
 end
 
 local decisions = {}
--- Decides `count` counts, with arguments after `from`. With `call_is_denied`, omits the hits that
--- a denied call does not consume. Returns the changed counters, and whether the call is denied.
+-- Decides the `count` counts of a call; their arguments follow `argv[from]`, their keys
+-- `keys[place]`. If `call_is_denied`, hits that do not count in a denied call have cost 0. Returns
+-- the changed counters, and whether the call is denied.
 local function decide(count, from, place, call_is_denied)
   local draft, is_denied, together, denied_together = {}, false, 0, 0
   for i = 1, count do

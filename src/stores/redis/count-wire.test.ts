@@ -49,8 +49,8 @@ describe('decodeReply()', () => {
   test.each([
     ['nothing', null],
     ['a string', '1 2 3 0'],
-    ['too few', [1, 2, 3, 0]],
-    ['too many', [1, 2, 3, 0, 0, 9]],
+    ['too few numbers', [1, 2, 3, 0]],
+    ['too many numbers', [1, 2, 3, 0, 0, 9]],
     ['a string among numbers', [1, '2', 3, 0, 9]],
     ['a negative count', [-1, 2, 3, 0, 9]],
     ['an unknown wait', [1, 2, 3, -2, 9]],

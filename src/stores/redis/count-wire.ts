@@ -50,15 +50,15 @@ function numberOf(count: CounterHits, limited: CounterHits[]): number {
 const argumentsOfLimit = new WeakMap<Limit, readonly string[]>()
 
 function limitArguments({ algorithm, limit, veto }: CounterHits): readonly string[] {
-  let known = argumentsOfLimit.get(limit)
-  if (known?.[0] !== algorithm.name) {
+  let cached = argumentsOfLimit.get(limit)
+  if (cached?.[0] !== algorithm.name) {
     const { requests, windowUs, burst, denyConsumes } = limit
     const own = algorithm.scriptNumbers(limit)
     const numbers = [requests, windowUs, burst, denyConsumes ? 1 : 0, own.length, ...own]
-    known = [algorithm.name, ...numbers.map(String)]
-    argumentsOfLimit.set(limit, known)
+    cached = [algorithm.name, ...numbers.map(String)]
+    argumentsOfLimit.set(limit, cached)
   }
-  return [veto, ...known]
+  return [veto, ...cached]
 }
 
 /** The decisions of each call. Throws an Error if the reply is invalid. */

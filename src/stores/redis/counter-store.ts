@@ -1,7 +1,7 @@
 // Counters in Redis. One script runs the calls of one event-loop turn in sequence; each call is
-// atomic. On Redis Cluster a call is atomic per hash slot, and with a separate Redis for per-second
-// limits per Redis: it is then split into concurrent groups, and the hits that other groups have
-// counted for a denied call are refunded.
+// atomic. If its counters are in several hash slots of a Cluster, or also in the separate Redis for
+// per-second limits, a call is split into concurrent groups. Each group is atomic; if one denies
+// the call, the hits that the others have counted are refunded.
 import { COUNT_MAX, type Decision } from '../../limits/algorithm.ts'
 import { defaultAlgorithm } from '../../limits/algorithms.ts'
 import { type CounterHits, type CounterStore, subsetOf } from '../../limits/counter-store.ts'
@@ -51,11 +51,11 @@ type CountAll = (counts: readonly CounterHits[]) => Promise<readonly Decision[]>
 export function createRedisCounterStore(options: RedisCounterStoreOptions): RedisCounterStore {
   const { connection, perSecond } = options
   const connections = perSecond === undefined ? [connection] : [connection, perSecond]
-  const countMain = counterOf(connection, options)
+  const countMain = countOn(connection, options)
   const countAll: CountAll =
     perSecond === undefined
       ? countMain
-      : routed([countMain, counterOf(perSecond, options)], options.onFailure)
+      : routed([countMain, countOn(perSecond, options)], options.onFailure)
   return {
     consume: (counts) => (counts.length === 0 ? Promise.resolve([]) : countAll(counts)),
     async probe() {
@@ -69,7 +69,7 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
   }
 }
 
-function counterOf(connection: RedisConnection, options: RedisCounterStoreOptions): CountAll {
+function countOn(connection: RedisConnection, options: RedisCounterStoreOptions): CountAll {
   const { keyPrefix, onFailure } = options
   const batches = traceBatches(createBatches({ ...options, connection }))
   if (!connection.isCluster) return (counts) => batches.add(0, counts)
@@ -80,11 +80,11 @@ function counterOf(connection: RedisConnection, options: RedisCounterStoreOption
 
 /** Sends per-second counts to the second Redis, all others to the first. */
 function routed(
-  pools: readonly [CountAll, CountAll],
+  servers: readonly [CountAll, CountAll],
   onFailure: RedisCounterStoreOptions['onFailure'],
 ): CountAll {
   const groupOf = ({ isPerSecond }: CounterHits) => (isPerSecond ? 1 : 0)
-  const countGroup: CountGroup = (group, counts) => pools[group === 1 ? 1 : 0](counts)
+  const countGroup: CountGroup = (group, counts) => servers[group === 1 ? 1 : 0](counts)
   return (counts) => countInGroups(counts, { groupOf, countGroup, onFailure })
 }
 

@@ -8,7 +8,7 @@ const table = Uint16Array.from({ length: 256 }, (_, byte) => {
   return crc
 })
 
-/** From 0 to 16,383. */
+/** The slot of a key, from 0 to 16,383. */
 export function keySlot(key: string): number {
   let crc = 0
   for (const byte of Buffer.from(hashTagOf(key))) {

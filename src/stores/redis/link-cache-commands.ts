@@ -54,7 +54,7 @@ export function createLinkCacheCommands(options: LinkCacheCommandsOptions): Comm
     },
   })
   metrics.linkCacheUnavailable.set(0)
-  const limit = createCallLimit()
+  const limit = createCommandLimit()
   const guarded = async <T>(outcome: FailedOutcome, call: () => Promise<T>): Promise<T> => {
     const reply = await breaker.run(() => (connection.isUp() ? call() : notConnected()))
     if (reply !== undefined) return reply
@@ -103,10 +103,10 @@ async function replace(
   return (await reply) === 1
 }
 
-type CallLimit = ReturnType<typeof createCallLimit>
+type CommandLimit = ReturnType<typeof createCommandLimit>
 
 /** Counts the commands in flight and rejects more than COMMANDS_IN_FLIGHT_MAX. */
-function createCallLimit() {
+function createCommandLimit() {
   let inFlight = 0
   const limit = {
     /** Counts a command. Throws StoreError if too many are in flight. */
@@ -117,9 +117,11 @@ function createCallLimit() {
       }
       inFlight++
     },
+    /** Counts commands as complete. */
     complete(count: number) {
       inFlight -= count
     },
+    /** Wraps a function that sends one command, so that the command counts. */
     bounded:
       <A, T>(call: (input: A) => Promise<T>) =>
       async (input: A): Promise<T> => {
@@ -141,7 +143,7 @@ interface Waiting {
 
 /** Batches the keys of one turn into one command; a missing value of its reply counts as `null`. */
 function batched(
-  limit: CallLimit,
+  limit: CommandLimit,
   sendAll: (keys: readonly string[]) => Promise<readonly (string | null)[]>,
 ) {
   let keys: string[] = []

@@ -6,9 +6,9 @@ import type { Target } from '../../links/decide-redirect.ts'
 import { TARGET_LENGTH_MAX } from '../../links/target-url.ts'
 
 /**
- * The key prefix. It may change only together with every pod that invalidates: during a rolling
- * upgrade old and new pods share one Redis, and a pod that deletes keys with another prefix would
- * leave a disabled target in the cache. The value therefore contains the version.
+ * The key prefix, which must not change in a rolling upgrade: old and new pods share one Redis, and
+ * a pod that invalidates keys with another prefix would leave a disabled target in the cache.
+ * Therefore the value contains the version of the format, not the key.
  */
 const KEY_PREFIX = 'curtail:link:1:'
 

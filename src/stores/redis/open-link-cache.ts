@@ -51,7 +51,7 @@ export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
   const cache = createRedisLinkCache({ commands, onInvalid: createInvalidReport(metrics, log) })
   return {
     ...cache,
-    probe: () => cache.invalidate(''),
+    probe: () => cache.invalidate(''), // a write, for a code that does not exist
     async close() {
       await commands.stop()
       connection.close()

@@ -26,7 +26,7 @@ function refunded(given: { windowUs: number; leftUs: number; isCounter?: boolean
 test.each([
   ['an hour', { windowUs: HOUR_US, leftUs: 100_000 }],
   ['an hour that has just started', { windowUs: HOUR_US, leftUs: HOUR_US - 1 }],
-  ['an hour, with the one before', { windowUs: HOUR_US, leftUs: 100_000, isCounter: true }],
+  ['an hour of a sliding window', { windowUs: HOUR_US, leftUs: 100_000, isCounter: true }],
   ['a second', { windowUs: SECOND_US, leftUs: 100_000 }],
   ['a tenth of a second', { windowUs: SECOND_US / 10, leftUs: 10_000 }],
 ])('hits are refunded within their window: %s', (_, given) => {
@@ -35,7 +35,7 @@ test.each([
 
 test.each([
   ['an hour', { windowUs: HOUR_US, leftUs: 99_999 }],
-  ['an hour, with the one before', { windowUs: HOUR_US, leftUs: 99_999, isCounter: true }],
+  ['an hour of a sliding window', { windowUs: HOUR_US, leftUs: 99_999, isCounter: true }],
   ['a second', { windowUs: SECOND_US, leftUs: 1 }],
   ['a tenth of a second', { windowUs: SECOND_US / 10, leftUs: 9_999 }],
 ])('hits are not refunded just before their window ends: %s', (_, given) => {

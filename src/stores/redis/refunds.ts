@@ -12,12 +12,12 @@ export interface CountedGroup {
 }
 
 /**
- * Hits are not refunded within this time, or a tenth of the window if shorter, before their window
- * closes: the refund could arrive in the next window and reduce its hits.
+ * Hits are not refunded if their window ends within this time, or within a tenth of the window if
+ * that is shorter: the refund could arrive in the next window and reduce the hits of that one.
  */
 const REFUND_US_MIN = 100_000
 
-/** The refunds of the hits a group counted for a denied call; corrects the call's `decisions`. */
+/** The refunds of a group's hits in a denied call; adds them to `remaining` in `decisions`. */
 export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly CounterHits[] {
   const { places, counts, decisions: decided } = group
   if (isDenied(counts, decided)) return [] // the group has counted nothing
@@ -30,7 +30,7 @@ export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly 
   })
 }
 
-/** A window starts when the time until the counter is empty is a whole number of windows. */
+/** Windows end when `resetUs` is a whole number of windows, so its remainder is the time left. */
 function endsSoon({ limit: { windowUs } }: CounterHits, { resetUs }: Decision): boolean {
   return resetUs % windowUs < Math.min(REFUND_US_MIN, windowUs / 10)
 }

@@ -1,4 +1,4 @@
-// Redis's settings: the names of the reference limiter, and one line per problem.
+// Redis's settings: the names of envoyproxy/ratelimit, and one line per problem.
 import { expect, test } from '@jest/globals'
 import { ConfigError, parseConfig } from '../../config/config.ts'
 import { planRedis, redisSettings } from './settings.ts'
@@ -15,7 +15,7 @@ function problemsOf(env: Record<string, string>): readonly string[] {
   return []
 }
 
-test('the settings of a reference limiter', () => {
+test('the settings of an existing envoyproxy/ratelimit', () => {
   const env = { REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: 'redis:6379', REDIS_TYPE: 'single' }
   expect(plan({ ...env, REDIS_AUTH: 'secret', CACHE_KEY_PREFIX: 'p' })).toEqual({
     main: {

@@ -10,26 +10,26 @@ import { parseTarget, redisTypes, socketTypes, targetForm } from './target.ts'
 const TIMEOUT = { min: '10ms', max: '1m', fallback: '1s' }
 
 /** Settings of one Redis; their names start with `REDIS_` or `REDIS_PERSECOND_`. */
-function poolSettings(of: string) {
+function serverSettings(server: string) {
   return {
-    socketType: keywordSetting(`socket type of ${of}`, {
+    socketType: keywordSetting(`socket type of ${server}`, {
       keywords: socketTypes,
       fallback: 'unix if the address is a path, else tcp',
     }),
-    type: keywordSetting(`deployment of ${of}`, { keywords: redisTypes, fallback: 'SINGLE' }),
+    type: keywordSetting(`deployment of ${server}`, { keywords: redisTypes, fallback: 'SINGLE' }),
     url: optionalString(
-      `address of ${of}: host:port, redis://…, rediss://…, a path, or a list`,
+      `address of ${server}: host:port, redis://…, rediss://…, a path, or a list`,
       true,
     ),
-    auth: optionalString(`password of ${of}, or user:password`, true),
+    auth: optionalString(`password of ${server}, or user:password`, true),
     sentinelAuth: optionalString(`password of its Redis Sentinels, or user:password`, true),
-    tls: flagSetting(`whether ${of} uses TLS`, false),
-    timeout: durationSetting(`timeout of connecting to ${of} and of each call`, TIMEOUT),
+    tls: flagSetting(`whether ${server} uses TLS`, false),
+    timeout: durationSetting(`timeout of connecting to ${server} and of each call`, TIMEOUT),
   }
 }
 
-const main = poolSettings('Redis')
-const perSecond = poolSettings('the Redis for limits per second')
+const main = serverSettings('Redis')
+const perSecond = serverSettings('the Redis for limits per second')
 
 /** Settings of the counters' Redis. */
 export const redisSettings = {
@@ -82,24 +82,24 @@ export interface RedisPlan {
 export function planRedis(config: RedisConfig): RedisPlan {
   const problems: string[] = []
   const tls = tlsOf(config, problems)
-  const first = poolOf(config, { prefix: 'REDIS_', tls, problems })
+  const first = connectionOf(config, { prefix: 'REDIS_', tls, problems })
   const second = config.REDIS_PERSECOND
-    ? poolOf(config, { prefix: 'REDIS_PERSECOND_', tls, problems })
+    ? connectionOf(config, { prefix: 'REDIS_PERSECOND_', tls, problems })
     : undefined
   if (problems.length > 0 || first === undefined) throw new ConfigError(problems)
   return { main: first, perSecond: second, keyPrefix: config.CACHE_KEY_PREFIX }
 }
 
-interface PoolOptions {
+interface ConnectionContext {
   readonly prefix: 'REDIS_' | 'REDIS_PERSECOND_'
   readonly tls: RedisTls
   /** Problems are appended here. */
   readonly problems: string[]
 }
 
-function poolOf(
+function connectionOf(
   config: RedisConfig,
-  { prefix, tls, problems }: PoolOptions,
+  { prefix, tls, problems }: ConnectionContext,
 ): RedisConnectionOptions | undefined {
   const type = config[`${prefix}TYPE`] ?? 'SINGLE'
   const socketType = config[`${prefix}SOCKET_TYPE`]

@@ -1,6 +1,6 @@
--- Same decisions as limits/sliding-window-log.ts. State: the hits of Redis's list from `first` to
--- before `last`, then `added` hits at the time `newest`. The list is in order, so expired hits are
--- found by binary search; `decide` writes nothing.
+-- Same decisions as limits/sliding-window-log.ts. State: the hits at the indices from `first` to
+-- `last - 1` of the list, then `added` hits at the time `newest`. The list is in order, so expired
+-- hits are found by binary search; `decide` writes nothing.
 local function read(_, key)
   local size = redis.pcall('LLEN', key)
   local log = { key = key, stored = size, first = 0, last = size, added = 0, newest = 0 }

@@ -1,6 +1,6 @@
--- Same decisions as limits/token-bucket.ts. State: {time of the write, level of the bucket at that
--- time, units of the level per hit}. Numbers: units per hit and per microsecond. `burst` defaults to
--- the limit's, and `single_hits` to `burst`.
+-- Same decisions as limits/token-bucket.ts. State: {time of the write, level at that time,
+-- hit_units}. Script numbers: hit_units, drain_units. `burst` defaults to the limit's, and
+-- `single_hits` to `burst`.
 local function decide(state, cost, now, limit, burst, single_hits)
   burst = burst or limit.burst
   single_hits = single_hits or burst

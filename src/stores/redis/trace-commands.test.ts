@@ -1,4 +1,4 @@
-// Each Redis command of a traced request has a span; outside a traced request none has.
+// Each Redis command of a traced request has a span; other commands have none.
 import { expect, test } from '@jest/globals'
 import { recordSpans } from '../../../test/kit/recording-spans.ts'
 import { StoreError } from '../../resilience/store-error.ts'

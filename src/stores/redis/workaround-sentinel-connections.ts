@@ -8,7 +8,10 @@ interface SentinelDialer {
   connectToSentinel: (this: SentinelDialer, endpoint: object, options?: object) => Redis
 }
 
-/** Limits their close to `closeMsMax`, and silences errors that the main connection reports. */
+/**
+ * Patches the driver: connections to sentinels close within `closeMsMax`, and print no errors,
+ * which the main connection reports.
+ */
 export function configureSentinelConnections(closeMsMax: number): void {
   const dialer = SentinelConnector.prototype as unknown as SentinelDialer
   const dial = dialer.connectToSentinel
