@@ -79,6 +79,8 @@ export interface Algorithm {
   checkLimit(limit: Limit): string | undefined
   /** The numbers that its script reads as `limit[1]`, `limit[2]`…; cached for each limit. */
   scriptNumbers(limit: Limit): readonly number[]
+  /** How long hits of this decision can be refunded without a refund of later hits instead. */
+  refundableUs(decision: Decision, limit: Limit): number
   /** Decides whether the hits are admitted; never reads a clock. */
   decide(input: DecisionInput): Decision
 }

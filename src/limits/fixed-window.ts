@@ -16,6 +16,7 @@ export const fixedWindow: Algorithm = {
   maxRequests: REQUESTS_MAX,
   checkLimit: () => undefined,
   scriptNumbers: () => [],
+  refundableUs: ({ resetUs }) => resetUs,
   decide(input) {
     const { cost, nowUs, limit } = input
     const { requests, windowUs, denyConsumes } = limit

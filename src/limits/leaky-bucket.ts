@@ -11,6 +11,7 @@ export const leakyBucket: Algorithm = {
   maxRequests: REQUESTS_MAX,
   checkLimit: checkBucket,
   scriptNumbers: bucketNumbers,
+  refundableUs: () => Infinity,
   // As with the other algorithms, a call with more hits than `requests` is never admitted.
   decide: (input) =>
     decideByDrain(input, {

@@ -10,6 +10,7 @@ export const slidingWindowCounter: Algorithm = {
   maxRequests: REQUESTS_MAX,
   checkLimit: () => undefined,
   scriptNumbers: () => [],
+  refundableUs: ({ resetUs }, { windowUs }) => resetUs % windowUs || windowUs,
   decide(input) {
     const { state, cost, nowUs, limit } = input
     const { requests, windowUs } = limit

@@ -10,6 +10,7 @@ export const slidingWindowLog: Algorithm = {
   maxRequests: 10_000, // it stores the time of each hit
   checkLimit: () => undefined,
   scriptNumbers: () => [],
+  refundableUs: () => Infinity,
   decide(input) {
     const { cost, nowUs, limit } = input
     const { requests, windowUs } = limit

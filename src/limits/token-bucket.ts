@@ -17,6 +17,7 @@ export const tokenBucket: Algorithm = {
   maxRequests: REQUESTS_MAX,
   checkLimit: checkBucket,
   scriptNumbers: bucketNumbers,
+  refundableUs: () => Infinity,
   decide: (input) => decideByDrain(input, { burst: input.limit.burst }),
 }
 

@@ -12,6 +12,7 @@ export const halfWindow: Algorithm = {
   maxRequests: 100,
   checkLimit: ({ requests }) => (requests === 13 ? 'cannot count to 13' : undefined),
   scriptNumbers: (limit) => [halfOf(limit)],
+  refundableUs: ({ resetUs }) => resetUs,
   decide(input) {
     const { state, cost, nowUs, limit } = input
     const { windowUs } = limit

@@ -1,16 +1,19 @@
 // Refunds of a denied call to the limits that admitted it.
 import { expect, test } from '@jest/globals'
+import type { Algorithm } from '../../limits/algorithm.ts'
 import { fixedWindow } from '../../limits/fixed-window.ts'
+import { leakyBucket } from '../../limits/leaky-bucket.ts'
 import { slidingWindowCounter } from '../../limits/sliding-window-counter.ts'
+import { slidingWindowLog } from '../../limits/sliding-window-log.ts'
+import { tokenBucket } from '../../limits/token-bucket.ts'
 import { refundsOf } from './refunds.ts'
 
 const HOUR_US = 3_600_000_000
 const SECOND_US = 1_000_000
 
 /** The refund of a hit that was counted `leftUs` before its window ends. */
-function refunded(given: { windowUs: number; leftUs: number; isCounter?: boolean }) {
-  const { windowUs, leftUs, isCounter = false } = given
-  const algorithm = isCounter ? slidingWindowCounter : fixedWindow
+function refunded(given: { windowUs: number; leftUs: number; algorithm?: Algorithm }) {
+  const { windowUs, leftUs, algorithm = fixedWindow } = given
   const limit = { requests: 10, windowUs, burst: 10, denyConsumes: false }
   const nowUs = 1000 * HOUR_US - leftUs
   const count = {
@@ -26,7 +29,15 @@ function refunded(given: { windowUs: number; leftUs: number; isCounter?: boolean
 test.each([
   ['an hour', { windowUs: HOUR_US, leftUs: 100_000 }],
   ['an hour that has just started', { windowUs: HOUR_US, leftUs: HOUR_US - 1 }],
-  ['an hour of a sliding window', { windowUs: HOUR_US, leftUs: 100_000, isCounter: true }],
+  [
+    'an hour of a sliding window',
+    { windowUs: HOUR_US, leftUs: 100_000, algorithm: slidingWindowCounter },
+  ],
+  ['an hour that starts now', { windowUs: HOUR_US, leftUs: HOUR_US }],
+  [
+    'an hour of a sliding window that starts now',
+    { windowUs: HOUR_US, leftUs: HOUR_US, algorithm: slidingWindowCounter },
+  ],
   ['a second', { windowUs: SECOND_US, leftUs: 100_000 }],
   ['a tenth of a second', { windowUs: SECOND_US / 10, leftUs: 10_000 }],
 ])('hits are refunded within their window: %s', (_, given) => {
@@ -35,9 +46,21 @@ test.each([
 
 test.each([
   ['an hour', { windowUs: HOUR_US, leftUs: 99_999 }],
-  ['an hour of a sliding window', { windowUs: HOUR_US, leftUs: 99_999, isCounter: true }],
+  [
+    'an hour of a sliding window',
+    { windowUs: HOUR_US, leftUs: 99_999, algorithm: slidingWindowCounter },
+  ],
   ['a second', { windowUs: SECOND_US, leftUs: 1 }],
   ['a tenth of a second', { windowUs: SECOND_US / 10, leftUs: 9_999 }],
 ])('hits are not refunded just before their window ends: %s', (_, given) => {
   expect(refunded(given)).toEqual([[], 9])
 })
+
+test.each([slidingWindowLog, tokenBucket, leakyBucket])(
+  'hits are refunded at any time if no window ends: $name',
+  (algorithm) => {
+    for (const leftUs of [1, HOUR_US]) {
+      expect(refunded({ windowUs: HOUR_US, leftUs, algorithm })[0]).toEqual([[-1, 'never']])
+    }
+  },
+)

@@ -30,7 +30,6 @@ export function refundsOf(group: CountedGroup, decisions: Decision[]): readonly 
   })
 }
 
-/** Windows end when `resetUs` is a whole number of windows, so its remainder is the time left. */
-function endsSoon({ limit: { windowUs } }: CounterHits, { resetUs }: Decision): boolean {
-  return resetUs % windowUs < Math.min(REFUND_US_MIN, windowUs / 10)
+function endsSoon({ algorithm, limit }: CounterHits, decision: Decision): boolean {
+  return algorithm.refundableUs(decision, limit) < Math.min(REFUND_US_MIN, limit.windowUs / 10)
 }
