@@ -145,17 +145,22 @@ async function openFull() {
   return full
 }
 
-test('a client that does not read is disconnected after 20 s', async () => {
-  const full = await openFull()
-  expect(full.duplex.isPaused()).toBe(true)
-  await full.checkAt(20_000)
-  expect(isDestroyed(full)).toBe(false)
-  await full.checkAt(20_001)
-  expect(isDestroyed(full)).toBe(true)
-})
+test.each([0, 25_000])(
+  'a client that does not read is disconnected after 20 s, whenever it last sent: %d ms before',
+  async (ms) => {
+    const full = await openFull()
+    expect(full.duplex.isPaused()).toBe(true)
+    await full.checkAt(ms)
+    await full.checkAt(ms + 20_000)
+    expect(isDestroyed(full)).toBe(false)
+    await full.checkAt(ms + 20_001)
+    expect(isDestroyed(full)).toBe(true)
+  },
+)
 
 test('a client that reads after a stall is not disconnected 20 s after its stall', async () => {
   const full = await openFull()
+  await full.checkAt(0)
   await full.checkAt(19_000)
   await full.readAll()
   expect(full.duplex.isPaused()).toBe(false)

@@ -77,7 +77,6 @@ export class Lifetime {
 
   private updateFlow(): void {
     if (this.isClosed) return
-    if (this.output.isFull) this.fullSinceMs ??= this.lastReceivedMs
     const mustPause = this.isBacklogged || this.output.isFull
     if (mustPause === this.socket.isPaused()) return
     if (mustPause) this.socket.pause()
@@ -112,6 +111,7 @@ export class Lifetime {
   /** Enforces the deadlines. */
   checkDeadlines(nowMs: number, hasPreface: boolean): void {
     const silentMs = nowMs - this.lastReceivedMs
+    if (this.output.isFull) this.fullSinceMs ??= nowMs
     const isTimedOut =
       (!hasPreface && nowMs - this.startedMs > PREFACE_MS_MAX) ||
       nowMs - (this.pingedMs ?? nowMs) > PING_ACK_MS_MAX ||
