@@ -64,7 +64,9 @@ export class UnaryCall implements CallListener {
     const fault = reader.add(bytes)
     const { nextBytes } = reader
     if (fault !== undefined) this.stream.reject(fault)
-    else if (nextBytes === undefined ? isLast : reader.bufferedBytes > nextBytes) {
+    else if (isLast && nextBytes === undefined && reader.bufferedBytes > 0) {
+      this.stream.reject(incomplete) // its prefix is cut off
+    } else if (nextBytes === undefined ? isLast : reader.bufferedBytes > nextBytes) {
       this.stream.reject(singleMessage)
     } else if (isLast) {
       const message = reader.next(() => !this.stream.isClosed)

@@ -45,8 +45,8 @@ export function createDiagnostics(): AllDiagnostics {
       }
       return { fault: collector(faults), warn: collector(warnings) }
     },
-    faults: () => listOf(faults),
-    warnings: () => listOf(warnings),
+    faults: () => listOf(faults, 'faults'),
+    warnings: () => listOf(warnings, 'warnings'),
   }
 }
 
@@ -55,10 +55,10 @@ function truncated(message: string): string {
   return length <= MESSAGE_LENGTH_MAX ? message : `${message.slice(0, MESSAGE_LENGTH_MAX)}...`
 }
 
-function listOf(lists: readonly (readonly RuleFault[])[]): readonly RuleFault[] {
+function listOf(lists: readonly (readonly RuleFault[])[], kind: string): readonly RuleFault[] {
   const all = lists.flatMap((list) => list.toSorted((a, b) => a.line - b.line))
   const beyond = all[FAULTS_MAX]
   if (beyond === undefined) return all
-  const message = `more than ${FAULTS_MAX} faults: the others are not listed`
+  const message = `more than ${FAULTS_MAX} ${kind}: the others are not listed`
   return [...all.slice(0, FAULTS_MAX), { ...beyond, message }]
 }

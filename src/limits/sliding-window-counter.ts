@@ -70,7 +70,8 @@ function waitUs(window: Snapshot, cost: number): number {
   const { requests, windowUs, current, elapsedUs } = window
   if (cost > requests) return Infinity
   const thisWindow = firstFit(window, cost)
-  if (thisWindow < windowUs) return thisWindow - elapsedUs
+  // At least 1, because rounding can let denied hits fit now, and 0 means admitted.
+  if (thisWindow < windowUs) return Math.max(1, thisWindow - elapsedUs)
   const next: Snapshot = { ...window, current: 0, previous: current, elapsedUs: 0 }
   return windowUs - elapsedUs + firstFit(next, cost)
 }

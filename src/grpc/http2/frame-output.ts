@@ -2,7 +2,13 @@
 // socket together. Independent of the meaning of the frames.
 import type { Duplex } from 'node:stream'
 import type { Budget } from './process-bounds.ts'
-import { type ErrorCode, FRAME_HEADER_BYTES, type FrameKind, sentFrames } from './frames.ts'
+import {
+  type ErrorCode,
+  FRAME_HEADER_BYTES,
+  type FrameKind,
+  MAX_STREAM_ID,
+  sentFrames,
+} from './frames.ts'
 
 const INITIAL_BYTES = 1024
 /** The collected frames are flushed before they exceed this size. */
@@ -19,6 +25,7 @@ export class FrameOutput {
   private at = 0
   private readonly budget: Budget
   private isScheduled = false
+  private lastStream = MAX_STREAM_ID
   /** Bytes buffered in the socket. */
   private heldBytes = 0
   private readonly flushLater = () => {
@@ -69,9 +76,10 @@ export class FrameOutput {
     this.writeUint32s(sentFrames.windowUpdate, stream, [bytes])
   }
 
-  /** Writes GOAWAY; `lastStream` is its Last-Stream-ID. */
+  /** Writes GOAWAY with `lastStream` as its Last-Stream-ID, which never increases (RFC 9113 §6.8). */
   goaway(lastStream: number, code: ErrorCode): void {
-    this.writeUint32s(sentFrames.goaway, 0, [lastStream, code])
+    this.lastStream = Math.min(this.lastStream, lastStream)
+    this.writeUint32s(sentFrames.goaway, 0, [this.lastStream, code])
   }
 
   /** Writes SETTINGS. */

@@ -199,6 +199,15 @@ test('a graceful shutdown sends the final GOAWAY once', async () => {
   expect(isDestroyed(closing)).toBe(false)
 })
 
+test('a protocol error after the final GOAWAY does not increase its Last-Stream-ID', async () => {
+  const closing = open()
+  await closing.send(opening, headers(1))
+  closing.connection.startGracefulShutdown()
+  await closing.checkAt(1001)
+  await closing.send(headers(7), frame([frameTypes.settings, 0], 1))
+  expect((await goaways(closing)).slice(1)).toEqual(['0000000100000000', '0000000100000001'])
+})
+
 test('an ack of the shutdown ping triggers the final GOAWAY', async () => {
   const acknowledgement = frame([frameTypes.ping, 1], 0, 'shutdown')
   const closing = open()

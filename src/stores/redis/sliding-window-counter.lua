@@ -35,7 +35,7 @@ local function decide(state, cost, now, limit)
         or math.max(elapsed, math.ceil(window - (available * window) / previous))
     end
     if fit < window then
-      retry = fit - elapsed
+      retry = math.max(1, fit - elapsed) -- rounding; 0 means admitted
     else
       -- In the next window this one is the previous window.
       available, fit = requests - requested, 0

@@ -137,6 +137,10 @@ const largeMessages: readonly Case[] = [
 const frameCases: readonly Case[] = [
   ['no message', () => ({ body: Buffer.alloc(0), results: ['grpc 12'] })],
   [
+    'a cut-off length prefix',
+    (random) => ({ body: framed(valid).subarray(0, 1 + random.int(4)), results: ['grpc 13'] }),
+  ],
+  [
     'two messages',
     () => ({ body: Buffer.concat([framed(valid), framed(valid)]), results: ['grpc 12'] }),
   ],
