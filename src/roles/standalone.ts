@@ -71,14 +71,15 @@ export const role = defineRole({
 })
 
 async function startService(config: Config) {
-  const rules = readClientRules(config.RATE_LIMITS)
+  const { rules, warnings } = readClientRules(config.RATE_LIMITS)
   const service = await openService({
     role: 'standalone',
     config,
     adminHost: '127.0.0.1',
     dependencies: ['store'],
   })
-  const { publicHttp, metrics, health } = service
+  const { log, publicHttp, metrics, health } = service
+  if (warnings.length > 0) log.warn({ warnings }, 'rules loaded with warnings')
   try {
     const components = await openComponents(config, service)
     service.onStop(components.close)

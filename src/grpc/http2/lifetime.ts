@@ -108,16 +108,20 @@ export class Lifetime {
     this.socket.resume()
   }
 
-  /** Enforces the deadlines. */
-  checkDeadlines(nowMs: number, hasPreface: boolean): void {
-    const silentMs = nowMs - this.lastReceivedMs
-    if (this.output.isFull) this.fullSinceMs ??= nowMs
-    const isTimedOut =
+  private isTimedOut(nowMs: number, hasPreface: boolean): boolean {
+    return (
       (!hasPreface && nowMs - this.startedMs > PREFACE_MS_MAX) ||
       nowMs - (this.pingedMs ?? nowMs) > PING_ACK_MS_MAX ||
       nowMs - (this.fullSinceMs ?? nowMs) > FULL_MS_MAX ||
       nowMs - (this.closedMs ?? nowMs) > CLOSE_MS_MAX
-    if (isTimedOut) {
+    )
+  }
+
+  /** Enforces the deadlines. */
+  checkDeadlines(nowMs: number, hasPreface: boolean): void {
+    const silentMs = nowMs - this.lastReceivedMs
+    if (this.output.isFull) this.fullSinceMs ??= nowMs
+    if (this.isTimedOut(nowMs, hasPreface)) {
       this.socket.destroy()
       return
     }

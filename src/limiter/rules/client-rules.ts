@@ -19,15 +19,22 @@ export const rateLimitsSetting: Setting<string> = {
   fallback: 'the shipped rules',
 }
 
+/** The rules of a process, and what is probably a mistake in them, as `file:line: message`. */
+export interface ClientRules {
+  readonly rules: RuleSet | 'off'
+  readonly warnings: readonly string[]
+}
+
 /** Reads the rules that RATE_LIMITS selects, or returns `off`. Throws ConfigError. */
-export function readClientRules(setting: string): RuleSet | 'off' {
-  if (setting === 'off') return 'off'
+export function readClientRules(setting: string): ClientRules {
+  if (setting === 'off') return { rules: 'off', warnings: [] }
   const name = setting === SHIPPED ? shippedRules : setting
   const parsed = parseRules([{ name, text: readRules(name) }], { mergeDomains: false })
   if ('faults' in parsed) {
     throw new ConfigError(parsed.faults.map((fault) => `RATE_LIMITS: ${renderFault(fault)}`))
   }
-  if (parsed.rules.has(CLIENT_DOMAIN)) return parsed.rules
+  const { rules, warnings } = parsed
+  if (rules.has(CLIENT_DOMAIN)) return { rules, warnings: warnings.map(renderFault) }
   throw new ConfigError([`RATE_LIMITS: ${name} must have the domain ${CLIENT_DOMAIN}`])
 }
 
