@@ -32,8 +32,8 @@ export interface ClaimBlockDeps {
 
 /**
  * Claims one block. Returns `empty` only after a serial read of the pool, and `rejected` only if
- * the claim had no effect and can have none later. While the store is unavailable, it retries until
- * `signal` aborts; then it returns `stopped`. Throws if a claimed block is missing.
+ * the claim had no effect and can have none later. Failed reads and claims of unknown outcome are
+ * retried until `signal` aborts; the result is then `stopped`. Throws if a claimed block is missing.
  */
 export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID
@@ -60,7 +60,10 @@ export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   }
 }
 
-/** Both must match: the number may be of another process's claim, the id of an earlier claim. */
+/**
+ * Both fields must match: another process may have claimed block `seq`, and an earlier claim may
+ * have used the same `writerId`.
+ */
 function isOwnClaim(row: Pool | undefined, claim: { seq: number; writerId: string }): boolean {
   return row?.claimed === claim.seq && row.writerId === claim.writerId
 }

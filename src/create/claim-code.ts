@@ -12,7 +12,10 @@ import {
   createRetries,
 } from '../resilience/retry-until-deadline.ts'
 
-/** Result of a claim. Unless it is `claimed` or `taken`, the same `writerId` may retry. */
+/**
+ * Result of a claim. `claimed` and `taken` are final; after any other result, the claim may be
+ * retried with the same `writerId`.
+ */
 export type ClaimOutcome = 'claimed' | 'taken' | FailedOutcome
 
 /** Dependencies of a claim. */
@@ -24,9 +27,9 @@ export interface ClaimDeps extends RetryDeps {
 
 /**
  * Stores `link` if its code is free. The claim succeeded if the stored record has the same
- * `writerId`, even if the store reports that the code is taken: a retry of the driver or an earlier
- * attempt may have stored it. Completes by `deadlineMs` of the monotonic clock, plus at most one
- * store call.
+ * `writerId`, even if the store reports that the code is taken: a retry by the driver or an earlier
+ * attempt may have stored it. Retries stop at `deadlineMs` of the monotonic clock; the store call
+ * that is then in flight completes, and may be followed by one read.
  */
 export async function claimCode(
   deps: ClaimDeps,

@@ -16,7 +16,7 @@ export type SuppliedCode =
 export interface CodeSupply {
   /** Returns the next code; if none is left, waits for a block until `deadlineMs`, monotonic. */
   take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
-  /** Resolves all waiting `take` calls to `store-unavailable`, when the store is unavailable. */
+  /** Call when the store becomes unavailable: fails all waiting `take` calls immediately. */
   failWaiting(): void
 }
 
@@ -24,9 +24,9 @@ export interface CodeSupply {
 export interface SupplyDeps extends ClaimBlockDeps {
   readonly monotonicMs: Clock
   readonly metrics: Pick<Metrics, 'blocksClaimed'>
-  /** Called after each claim, even if the pool was empty, so that the pool can be refilled. */
+  /** Called if a block was claimed or the pool is empty, so that the pool can be refilled. */
   readonly onPoolClaimed?: () => void
-  /** Called with a defect of a claim. */
+  /** Called with any error other than StoreError: a defect. */
   readonly onError: (error: unknown) => void
 }
 
@@ -67,7 +67,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     claiming = claim()
     claiming.catch(deps.onError)
   }
-  /** Waits for the claim in flight; resolves to `code` once its block is in memory. */
+  /** Waits for the claim in flight, if any; `'code'` means that codes are in memory. */
   const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
     if (claiming === undefined) return lastKind === 'rejected' ? 'store-unavailable' : 'pool-empty'
     const waiter = Promise.withResolvers<'rejected'>()

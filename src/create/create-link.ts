@@ -1,6 +1,6 @@
 // Creates a link: claims a code of the pool or the client's alias, and reports the link as created
 // only after the claim is confirmed. With an Idempotency-Key it first stores the intent (the link
-// to create). Any request with that key completes it.
+// to create), and any request with the same key and body completes that intent.
 import { createHash, randomUUID } from 'node:crypto'
 import { expiryOf } from '../links/expiry.ts'
 import type { Intent, IntentStore } from '../links/intent-store.ts'
@@ -22,7 +22,7 @@ export interface CreateRequest {
 
 /**
  * Result of a create. After `outcome-unknown` the link may be stored, and a retry with the same key
- * is safe. All others except `created` have stored no link.
+ * is safe. After any other result except `created`, this request has stored no link.
  */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly link: Link; readonly replayed: boolean }
@@ -39,14 +39,14 @@ export interface CreateDeps extends ClaimDeps {
   readonly intents: IntentStore
   readonly supply: Pick<CodeSupply, 'take'>
   /**
-   * Called for every code whose claim may have changed the store; the response waits for the
-   * returned promise. It never rejects.
+   * Called after every claim unless the code was taken, even if the link is not stored: callers
+   * invalidate caches here. The response waits for the returned promise, which never rejects.
    */
   readonly onStored: (code: string) => Promise<void> | undefined
   readonly newWriterId?: () => string
 }
 
-/** Deadline of a response in milliseconds, in any state of the store; clients may rely on 3 s. */
+/** Maximum response time in milliseconds, in any state of the store; documented as 3 s. */
 export const CREATE_MS_MAX = 2800
 
 /** Codes to try: an alias may have taken a code of the pool, but not this many in a row. */
@@ -56,13 +56,13 @@ const ATTEMPTS_MAX = 10
 export interface LinkCreatorDeps extends CreateDeps {
   /** Whether the store is available; if not, a create fails immediately. @default always */
   readonly isStoreAvailable?: () => boolean
-  /** Called with a defect that occurs after the response. */
+  /** Called with an error (a defect) that occurs after the response. */
   readonly onErrorAfterResponse: (error: unknown) => void
 }
 
 /**
- * Creates a function that creates links and responds within CREATE_MS_MAX. A create that is then
- * still in flight completes its store call, so that `onStored` is called, and stops.
+ * Creates a function that creates links and responds within CREATE_MS_MAX. A create that is still
+ * in flight at that time completes without further retries, so that `onStored` is called.
  */
 export function createLinkCreator(
   deps: LinkCreatorDeps,
@@ -92,7 +92,7 @@ export function createLinkCreator(
     })
 }
 
-/** Creates a link; completes by its deadline, plus at most one store call. */
+/** Creates a link. Retries stop at the deadline; up to two more store calls may follow. */
 export function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
   const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX
   return request.idempotencyKey === undefined
@@ -182,9 +182,9 @@ async function completeIntent(
 
 /**
  * Replays an intent whose link has expired: returns the link if it was stored, but stores none,
- * because it would already be expired. This affects only links with a lifetime of one day: the
- * intent expires after 25 hours, of which clients may rely on 24. Until then its key must not
- * create a second link; afterwards a retry is a new request.
+ * because it would already be expired. This affects only links with a lifetime of one day, because
+ * an intent is kept for 25 hours. Until it expires, its key must not create a second link; after
+ * that, a retry is a new request.
  */
 async function replayOnly(
   deps: CreateDeps,
@@ -204,7 +204,7 @@ function notClaimed(outcome: FailedOutcome): CreateOutcome {
   return { kind: outcome === 'unknown' ? 'outcome-unknown' : 'store-unavailable' }
 }
 
-/** Inserts the intent if absent; resolves to the stored one, or `undefined` if it is unknown. */
+/** Inserts the intent if absent; resolves to the stored intent, or `undefined` on failure. */
 async function settleIntent(
   deps: CreateDeps,
   own: Intent,
@@ -222,7 +222,7 @@ async function settleIntent(
   return undefined
 }
 
-/** Moves the intent to another code; resolves to the stored one, or `undefined` if unknown. */
+/** Moves the intent to another code; resolves to the stored intent, or `undefined` on failure. */
 async function settleMove(
   deps: CreateDeps,
   change: { intent: Intent; to: string },

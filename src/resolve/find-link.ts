@@ -1,10 +1,11 @@
-// Looks up the target of a redirect: in memory, then in the tiers behind it, with at most one
-// lookup in flight per code. Results may have expired: the caller checks `expiresAtMs`.
+// Looks up the target of a redirect: in memory, then in the tiers behind it. Concurrent calls for a
+// code share one lookup if its result is valid for them. Results may have expired: the caller
+// checks `expiresAtMs`.
 import type { Target } from '../links/decide-redirect.ts'
 import { createReadTiers, AllTiersUnavailable, type Tiers } from './read-tiers.ts'
 import { createLinkMemory, HIT_MS_MAX } from './link-memory.ts'
 
-/** Resolves a code to its target; `undefined`: no link redirects. */
+/** Resolves a code to its target, or to `undefined` if the code has no link that redirects. */
 export interface LinkFinder {
   /** Returns the target from memory, or a promise, which may reject with StoreError. */
   find(code: string, nowMs: number): Target | undefined | Promise<Target | undefined>
@@ -68,7 +69,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
     inFlight.set(code, lookup)
     return lookup.target
   }
-  /** A joining caller accepts only a hit: a miss may predate a write that it depends on. */
+  /** Joins a lookup, but accepts only a hit: a miss may predate a link created before this call. */
   const join = async (lookup: Lookup, code: string): Promise<Target | undefined> => {
     const target = await lookup.target
     if (target !== undefined) return target

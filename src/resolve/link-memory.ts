@@ -18,7 +18,7 @@ export const EXTENSION_MS = 1000
 const MIB = 1024 * 1024
 /**
  * Bytes of cached links: the length of each target plus OVERHEAD_BYTES. About 45,000 links of usual
- * length fit; of more links, few would be requested twice within HIT_MS_MAX.
+ * length fit; any further links would rarely be requested twice within HIT_MS_MAX.
  */
 const HIT_BYTES_MAX = 16 * MIB
 const OVERHEAD_BYTES = 300

@@ -1,5 +1,5 @@
-// Read-through with fallback behind the in-process cache: the shared cache, a majority of the store
-// and, if both are unavailable, any one replica. Decides what the shared cache may store.
+// Read-through with fallback behind the in-process cache: the shared cache, a majority of the
+// store's replicas and, if that read fails, any one replica. Decides what the shared cache stores.
 import { type Target, targetOf } from '../links/decide-redirect.ts'
 import type { CacheResult, CacheEntry, LinkCache } from '../links/link-cache.ts'
 import type { Link } from '../links/link.ts'
@@ -75,8 +75,8 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
       }
     },
     /**
-     * Reads from any one replica. A target never changes, so a found one is valid; a miss may be
-     * outdated, and throws.
+     * Reads from any one replica after `fault`, the error of the majority read. A target never
+     * changes, so a found one is valid; a miss may be outdated, and throws.
      */
     async findOnReplica(
       code: string,
@@ -99,7 +99,7 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
       const target = targetOf(link)
       replicaCounts.count(target)
       if (target !== undefined) return target
-      // The record of a replica is newer than a stale target, which must then not be served.
+      // A record without a target: the link is disabled or deleted, so no stale target is served.
       throw link === undefined ? unavailable : fault
     },
   }
@@ -140,7 +140,7 @@ function createCountedFill(cache: Pick<LinkCache, 'fill'>, { metrics }: Tiers) {
   }
 }
 
-/** Returns the counters of a tier. */
+/** Returns a function that returns the counters of a tier. */
 function countsOf(lookups: Metrics['lookups']) {
   return (tier: string) => {
     const [hits, misses] = [lookups.labels(tier, 'hit'), lookups.labels(tier, 'miss')]

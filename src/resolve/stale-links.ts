@@ -1,6 +1,6 @@
-// Stale targets and their times, in byte buffers outside the heap: as objects, their garbage
-// collection would cost more than all other work of a redirect. Bounded: the oldest entry is
-// evicted first. The caller checks whether a link has expired.
+// Targets, fresh and stale, and their times, in byte buffers outside the heap: garbage collection
+// of as many objects would cost more than all other work of a redirect. Bounded: the oldest entry
+// is evicted first. The caller checks whether a link has expired.
 import type { Target } from '../links/decide-redirect.ts'
 import { createCodeSlots } from './code-slots.ts'
 import { createTargetRing } from './target-ring.ts'
@@ -15,7 +15,7 @@ export interface CachedTarget extends Target {
   readonly untilMs: number
 }
 
-/** Stale targets by code. */
+/** Targets by code. They stay here when they are no longer fresh, to be served as stale. */
 export interface StaleLinks {
   /**
    * The target, if `nowMs` is within the period in which it may be served without a lookup. A
@@ -65,7 +65,7 @@ export function createStaleLinks(bounds: {
       lengths[to] = oldLengths[from] ?? 0
     })
   }
-  /** A slot for the selected code: a free one, if necessary after `grow`, or the oldest one. */
+  /** A slot for the selected code: a free one; if none is free, grows, or evicts the oldest. */
   const slotFor = (code: string): number => {
     const { first, end } = slots.candidates()
     let oldest = first
@@ -107,7 +107,7 @@ export function createStaleLinks(bounds: {
   }
 }
 
-/** The target `longUrl` with the times that start at `offset`. */
+/** The target `longUrl` with its times, which `fields` contains from index `offset`. */
 function readTimes(fields: Float64Array, offset: number, longUrl: string): CachedTarget {
   const expiresAtMs = fields[offset + EXPIRES] ?? Number.NaN
   return {

@@ -1,7 +1,7 @@
 // Targets as bytes in a ring buffer: a new target overwrites the oldest one, whose position becomes
 // invalid.
 
-/** A ring of targets. A position counts all bytes ever written, so none is used twice. */
+/** A ring of targets. Positions count all bytes ever written: they do not restart at 0. */
 export interface TargetRing {
   /**
    * Writes a target of visible ASCII; returns its position. `obsolete` is the position of a target

@@ -76,7 +76,7 @@ export class FrameOutput {
     this.writeUint32s(sentFrames.windowUpdate, stream, [bytes])
   }
 
-  /** Writes GOAWAY with `lastStream` as its Last-Stream-ID, which never increases (RFC 9113 §6.8). */
+  /** Writes GOAWAY. Its Last-Stream-ID, `lastStream`, never increases (RFC 9113 §6.8). */
   goaway(lastStream: number, code: ErrorCode): void {
     this.lastStream = Math.min(this.lastStream, lastStream)
     this.writeUint32s(sentFrames.goaway, 0, [this.lastStream, code])
