@@ -89,7 +89,7 @@ test('docs/edge.md lists every setting with its default, and no other', () => {
     .flatMap((line) => /^\| `(\w+)` +\| (.*?) +\|/.exec(line)?.slice(1, 3).join(': ') ?? [])
   const shown = Object.entries(completeEdgeSettings(given)).map(([name, value]) => {
     if (name in edgeDefaults) return `${name}: ${value === '' ? 'empty' : `\`${String(value)}\``}`
-    return `${name}: ${name === 'dualStack' ? 'if `listenAddress` is `::`' : 'required'}`
+    return `${name}: ${name === 'dualStack' ? '`true` if `listenAddress` is `::`' : 'required'}`
   })
   expect(rows.sort()).toEqual(shown.sort())
 })

@@ -33,7 +33,7 @@ export interface ClaimBlockDeps {
 /**
  * Claims one block. Returns `empty` only after a serial read of the pool, and `rejected` only if
  * the claim had no effect and can have none later. Failed reads and claims of unknown outcome are
- * retried until `signal` aborts; the result is then `stopped`. Throws if a claimed block is missing.
+ * retried until `signal` aborts; the result is then `stopped`. Throws if a claimed block is absent.
  */
 export async function claimBlock(deps: ClaimBlockDeps): Promise<BlockClaim> {
   const newWriterId = deps.newWriterId ?? randomUUID

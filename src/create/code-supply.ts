@@ -16,7 +16,7 @@ export type SuppliedCode =
 export interface CodeSupply {
   /** Returns the next code; if none is left, waits for a block until `deadlineMs`, monotonic. */
   take(deadlineMs: number): SuppliedCode | Promise<SuppliedCode>
-  /** Call when the store becomes unavailable: fails all waiting `take` calls immediately. */
+  /** Resolves waiting `take` calls to `store-unavailable`, once the store is down. */
   failWaiting(): void
 }
 
@@ -67,7 +67,7 @@ export function createCodeSupply(deps: SupplyDeps): CodeSupply {
     claiming = claim()
     claiming.catch(deps.onError)
   }
-  /** Waits for the claim in flight, if any; `'code'` means that codes are in memory. */
+  /** Waits for the claim in flight, if any; resolves to `'code'` if it claimed a block. */
   const waitForBlock = async (deadlineMs: number): Promise<SuppliedCode['kind']> => {
     if (claiming === undefined) return lastKind === 'rejected' ? 'store-unavailable' : 'pool-empty'
     const waiter = Promise.withResolvers<'rejected'>()

@@ -92,7 +92,7 @@ export function createLinkCreator(
     })
 }
 
-/** Creates a link. Retries stop at the deadline; up to two more store calls may follow. */
+/** Creates a link. Retries stop at the deadline; a few more store calls may follow. */
 export function createLink(deps: CreateDeps, request: CreateRequest): Promise<CreateOutcome> {
   const deadlineMs = deps.monotonicMs() + CREATE_MS_MAX
   return request.idempotencyKey === undefined
