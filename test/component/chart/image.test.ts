@@ -6,6 +6,7 @@ import { lstat, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { stop as stopEsbuild } from 'esbuild'
 import { buildImage } from '../../../k8s/image/build.ts'
 import { bundle } from '../../../k8s/image/bundle.ts'
 import { type ImageRoot, openImage } from '../../dependencies/image-root.ts'
@@ -24,6 +25,8 @@ beforeAll(async () => {
 }, BUILD_MS_MAX)
 
 afterAll(() => image.close())
+// If esbuild's process runs when jest exits, Node.js can wait for it in an endless loop.
+afterAll(stopEsbuild)
 
 /** Runs a command of the image until it exits. */
 async function runInside(args: readonly string[], env?: Record<string, string>) {
