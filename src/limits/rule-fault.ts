@@ -12,6 +12,17 @@ export function renderFault({ file, line, message }: RuleFault): string {
   return `${file}:${line}: ${message}`
 }
 
+/** Further faults are counted, not listed. */
+export const FAULTS_LISTED_MAX = 50
+
+/** Log fields of faults or warnings: their number, and the first ones as lines. */
+export function faultFields(faults: readonly RuleFault[]) {
+  return {
+    faultCount: faults.length,
+    faults: faults.slice(0, FAULTS_LISTED_MAX).map(renderFault),
+  }
+}
+
 /** Faults and warnings of one file. */
 export interface Diagnostics {
   /** Adds a fault; a set of rules with faults is rejected. */

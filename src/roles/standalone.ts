@@ -13,6 +13,7 @@ import { createRequestLimits, noLimits, type RequestLimits } from '../http/limit
 import { openService, type Service } from '../http/open-service.ts'
 import * as http from '../http/settings.ts'
 import type { RuleSet } from '../limits/rule.ts'
+import { faultFields } from '../limits/rule-fault.ts'
 import { type Background, runInBackground } from '../resilience/background.ts'
 import { monotonicMs, steadyNowUs } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -79,7 +80,7 @@ async function startService(config: Config) {
     dependencies: ['store'],
   })
   const { log, publicHttp, metrics, health } = service
-  if (warnings.length > 0) log.warn({ warnings }, 'rules loaded with warnings')
+  if (warnings.length > 0) log.warn(faultFields(warnings), 'rules loaded with warnings')
   try {
     const components = await openComponents(config, service)
     service.onStop(components.close)

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseRules } from '../../limits/rules.ts'
-import type { RuleSet } from '../../limits/rule.ts'
+import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { renderFault } from '../../limits/rule-fault.ts'
 import { ConfigError, type Setting } from '../../config/config.ts'
 import { stringSetting } from '../../config/settings.ts'
@@ -19,10 +19,10 @@ export const rateLimitsSetting: Setting<string> = {
   fallback: 'the shipped rules',
 }
 
-/** The rules of a process, and what is probably a mistake in them, as `file:line: message`. */
+/** The rules of a process, and what is probably a mistake in them. */
 export interface ClientRules {
   readonly rules: RuleSet | 'off'
-  readonly warnings: readonly string[]
+  readonly warnings: readonly RuleFault[]
 }
 
 /** Reads the rules that RATE_LIMITS selects, or returns `off`. Throws ConfigError. */
@@ -34,7 +34,7 @@ export function readClientRules(setting: string): ClientRules {
     throw new ConfigError(parsed.faults.map((fault) => `RATE_LIMITS: ${renderFault(fault)}`))
   }
   const { rules, warnings } = parsed
-  if (rules.has(CLIENT_DOMAIN)) return { rules, warnings: warnings.map(renderFault) }
+  if (rules.has(CLIENT_DOMAIN)) return { rules, warnings }
   throw new ConfigError([`RATE_LIMITS: ${name} must have the domain ${CLIENT_DOMAIN}`])
 }
 

@@ -2,6 +2,7 @@
 // it is rejected. Independent of the location of the files and of the parser.
 import { createHash } from 'node:crypto'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
+import { faultFields, FAULTS_LISTED_MAX } from '../../limits/rule-fault.ts'
 import { lengthPrefixed } from '../../limits/rule-tree.ts'
 import { within } from '../../resilience/deadline.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
@@ -64,8 +65,6 @@ export interface RuleSourceDeps {
 }
 
 const READ_MS_MAX = 10_000
-/** Further faults are counted, not listed. */
-const FAULTS_LISTED_MAX = 50
 
 /** Loads the rules for the first time. Throws OperatorError with one line per fault. */
 export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> {
@@ -182,13 +181,6 @@ function sharedRuns<T>(run: () => Promise<T>): () => Promise<T> {
   }
 }
 
-function faultFields(faults: readonly RuleFault[]) {
-  return {
-    faultCount: faults.length,
-    faults: faults.slice(0, FAULTS_LISTED_MAX).map(faultLine),
-  }
-}
-
 function rejectionOf(folder: string, faults: readonly RuleFault[]): string {
   const more = faults.length - FAULTS_LISTED_MAX
   return [
@@ -196,8 +188,4 @@ function rejectionOf(folder: string, faults: readonly RuleFault[]): string {
     ...faultFields(faults).faults,
     ...(more > 0 ? [`and ${more} more`] : []),
   ].join('\n')
-}
-
-function faultLine({ file, line, message }: RuleFault): string {
-  return `${file}:${line}: ${message}`
 }
