@@ -8,12 +8,12 @@ export interface CodeSlots {
   select(code: string): boolean
   /** The slot of the code, or -1. */
   find(): number
-  /** The slots that the code may use: from `first` to before `end`. */
+  /** The slots that the code may use: from `first` up to, but not including, `end`. */
   readonly candidates: () => { readonly first: number; readonly end: number }
   isFree(slot: number): boolean
   /** Assigns a slot to the code. */
   take(slot: number): void
-  /** Frees a slot; -1, which `find` returns for none, changes nothing. */
+  /** Frees a slot. Does nothing for -1, which `find` returns if the code has no slot. */
   free(slot: number): void
   /** Copies the codes to a table of twice the size; calls `onMove` with both slots of each code. */
   doubled(onMove: (from: number, to: number) => void): CodeSlots
@@ -80,8 +80,8 @@ export function createCodeSlots(count: number): CodeSlots {
     doubled(onMove) {
       const larger = createCodeSlots(count * 2)
       for (let slot = 0; slot < count; slot++) {
-        const code = codeOf(highs[slot] ?? 0, lows[slot] ?? 0)
-        if (code !== '' && larger.select(code)) {
+        if (highs[slot] === 0) continue // free, although its second half may remain
+        if (larger.select(codeOf(highs[slot] ?? 0, lows[slot] ?? 0))) {
           // No set overflows: each set of the old table is split into two.
           let { first: to } = larger.candidates()
           while (!larger.isFree(to)) to++
@@ -94,7 +94,7 @@ export function createCodeSlots(count: number): CodeSlots {
   }
 }
 
-/** The code whose halves have these numbers; empty for a free slot. */
+/** The code whose halves have these numbers. */
 function codeOf(high: number, low: number): string {
   return charactersOf(high) + charactersOf(low)
 }

@@ -16,10 +16,10 @@ const link = sampleLink({ code: 'code' })
 const target = targetOf(link)
 const disabled = { ...link, disabledAtMs: 1 }
 
-/** The reply of a tier: a value, or none. */
+/** The reply of a tier, or `unavailable` if it fails. */
 type Reply<T> = T | 'unavailable'
 
-/** A finder over a cache and a store that return the `replies` of the test. */
+/** A finder over a memory cache, which can be unavailable, and a store that returns `replies`. */
 function setUp({ staleMs = DAY_MS, hasReplicas = true } = {}) {
   const clock = { nowMs: 1_790_000_000_000 }
   const nowMs = () => clock.nowMs
@@ -64,11 +64,9 @@ function setUp({ staleMs = DAY_MS, hasReplicas = true } = {}) {
     finder,
     metrics,
     find: (): Promise<Target | undefined> => Promise.resolve(finder.find('code', clock.nowMs)),
-    /** Another pod with the same cache and store. */
-    other: () => {
-      const finder = createFinder()
-      return (): Promise<Target | undefined> => Promise.resolve(finder.find('code', clock.nowMs))
-    },
+    /** Looks up the code in a new pod with the same cache and store. */
+    findInOtherPod: (): Promise<Target | undefined> =>
+      Promise.resolve(createFinder().find('code', clock.nowMs)),
     countsOf: async () => {
       const { values } = await metrics.lookups.get()
       return Object.fromEntries(
@@ -89,25 +87,28 @@ describe('the shared cache', () => {
     ['a target', link],
     ['a missing link', undefined],
     ['a disabled link as missing', disabled],
-  ])('is read first, filled from the store, and then hit: %s', async (_, stored) => {
-    const { replies, calls, find, other, countsOf } = setUp()
-    replies.store = stored
-    const found = targetOf(stored)
-    expect(await find()).toEqual(found)
-    await settled()
-    expect(await other()()).toEqual(found)
-    expect(calls).toEqual(['cache', 'store', 'cache'])
-    const outcome = found === undefined ? 'miss' : 'hit'
-    const counts = { 'cache unknown': 1, [`store ${outcome}`]: 1, [`cache ${outcome}`]: 1 }
-    expect(await countsOf()).toMatchObject(counts)
-  })
+  ])(
+    'is read first, then filled from the store, and answers the next lookup: %s',
+    async (_, stored) => {
+      const { replies, calls, find, findInOtherPod, countsOf } = setUp()
+      replies.store = stored
+      const found = targetOf(stored)
+      expect(await find()).toEqual(found)
+      await settled()
+      expect(await findInOtherPod()).toEqual(found)
+      expect(calls).toEqual(['cache', 'store', 'cache'])
+      const outcome = found === undefined ? 'miss' : 'hit'
+      const counts = { 'cache unknown': 1, [`store ${outcome}`]: 1, [`cache ${outcome}`]: 1 }
+      expect(await countsOf()).toMatchObject(counts)
+    },
+  )
 
   test('an expired target of the cache is found: the caller checks its expiry', async () => {
-    const { replies, clock, find, other } = setUp()
+    const { replies, clock, find, findInOtherPod } = setUp()
     replies.store = { ...link, expiresAtMs: clock.nowMs - 1 }
     await find()
     await settled()
-    expect(await other()()).toMatchObject({ expiresAtMs: clock.nowMs - 1 })
+    expect(await findInOtherPod()).toMatchObject({ expiresAtMs: clock.nowMs - 1 })
   })
 
   test('a negative entry of the shared cache is not cached in memory', async () => {
@@ -166,7 +167,7 @@ describe('while no majority is available', () => {
   })
 
   test.each([
-    ['no link', undefined],
+    ['a missing link', undefined],
     ['a disabled link', disabled],
     ['a deleted link', { ...link, longUrl: null, deletedAtMs: 1 }],
   ])('%s on one replica is not trusted: the store is unavailable', async (_, found) => {
@@ -214,7 +215,7 @@ describe('while store and cache are both unavailable', () => {
     expect(await countsOf()).toMatchObject({ 'stale hit': 1 })
   })
 
-  test('the tiers are retried once a second, and the target expires', async () => {
+  test('the tiers are retried once a second, and the target is not served beyond its maximum age', async () => {
     const { calls, clock, find } = await setUpOutage(HIT_MS_MAX)
     calls.length = 0
     for (let ms = 0; ms < EXTENSION_MS; ms += 100) {
@@ -240,9 +241,9 @@ describe('while store and cache are both unavailable', () => {
 
   test.each<[string, (setup: Awaited<ReturnType<typeof setUpOutage>>) => void]>([
     ['the cache is available', ({ replies }) => (replies.cache = 'available')],
-    ['a replica has it as disabled', ({ replies }) => (replies.replica = disabled)],
+    ['the link is disabled on a replica', ({ replies }) => (replies.replica = disabled)],
     [
-      'this process has changed it',
+      'this process has changed the record',
       ({ finder }) => {
         finder.invalidate('code')
       },

@@ -41,12 +41,12 @@ function setUp({ missMs = 0, random = 1 } = {}) {
     if (next === undefined) throw new Error('no read is pending')
     next.reply(link)
   }
-  const cacheResult = async (link: Link | undefined, code = link?.code ?? 'code') => {
+  const findWithReply = async (link: Link | undefined, code = link?.code ?? 'code') => {
     const found = find(code)
     reply(link)
     return found
   }
-  return { clock, reads, finder, find, findAsync, reply, cacheResult, metrics }
+  return { clock, reads, finder, find, findAsync, reply, findWithReply, metrics }
 }
 
 const link = sampleLink({ code: 'code' })
@@ -56,8 +56,8 @@ const target = targetOf(link)
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 test('a link that was found is returned from memory synchronously', async () => {
-  const { find, cacheResult, reads } = setUp()
-  expect(await cacheResult(link)).toMatchObject(target ?? {})
+  const { find, findWithReply, reads } = setUp()
+  expect(await findWithReply(link)).toMatchObject(target ?? {})
   expect(find()).toMatchObject(target ?? {})
   expect(reads).toHaveLength(0)
 })
@@ -81,8 +81,8 @@ test('the lifetime of a link is at most 4 s, and jittered', async () => {
     [0.5, 3500],
     [1, 4000],
   ] as const) {
-    const { clock, find, cacheResult } = setUp({ random })
-    await cacheResult(link)
+    const { clock, find, findWithReply } = setUp({ random })
+    await findWithReply(link)
     for (let ms = 500; ms < lifeMs; ms += 500) {
       clock.nowMs += 500
       expect(find()).toMatchObject(target ?? {})
@@ -108,21 +108,24 @@ test('a miss is cached for a minute if only this process creates links', async (
 test.each([
   ['a hit', link],
   ['a miss', undefined],
-])('%s of an unknown age, after the clock was set back, is not returned', async (_, found) => {
-  const { clock, find, reply, cacheResult } = setUp({ missMs: MISS_MS })
-  await cacheResult(found)
-  clock.nowMs -= 3_600_000
-  const next = find()
-  expect(next).toBeInstanceOf(Promise)
-  const changed = { ...link, longUrl: 'https://other.example/' }
-  reply(changed)
-  expect(await next).toMatchObject({ longUrl: changed.longUrl })
-  expect(find()).toMatchObject({ longUrl: changed.longUrl })
-})
+])(
+  'after the clock was set back, %s in memory is not returned: its age is unknown',
+  async (_, found) => {
+    const { clock, find, reply, findWithReply } = setUp({ missMs: MISS_MS })
+    await findWithReply(found)
+    clock.nowMs -= 3_600_000
+    const next = find()
+    expect(next).toBeInstanceOf(Promise)
+    const changed = { ...link, longUrl: 'https://other.example/' }
+    reply(changed)
+    expect(await next).toMatchObject({ longUrl: changed.longUrl })
+    expect(find()).toMatchObject({ longUrl: changed.longUrl })
+  },
+)
 
 test('a miss is not cached if other processes create links', async () => {
-  const { find, cacheResult, reads } = setUp({ missMs: 0 })
-  expect(await cacheResult(undefined)).toBeUndefined()
+  const { find, findWithReply, reads } = setUp({ missMs: 0 })
+  expect(await findWithReply(undefined)).toBeUndefined()
   expect(find()).toBeInstanceOf(Promise)
   expect(reads).toHaveLength(1)
 })
@@ -131,15 +134,15 @@ test.each([
   ['disabled', { disabledAtMs: 1 }],
   ['deleted', { longUrl: null, deletedAtMs: 1 }],
 ])('a %s link counts as missing', async (_, change) => {
-  const { find, cacheResult } = setUp({ missMs: MISS_MS })
-  expect(await cacheResult({ ...link, ...change })).toBeUndefined()
+  const { find, findWithReply } = setUp({ missMs: MISS_MS })
+  expect(await findWithReply({ ...link, ...change })).toBeUndefined()
   expect(find()).toBeUndefined()
 })
 
 test('an expired link is found, even in memory: the caller checks its expiry', async () => {
-  const { clock, find, cacheResult } = setUp()
+  const { clock, find, findWithReply } = setUp()
   const expiresAtMs = clock.nowMs + 1000
-  const found = await cacheResult({ ...link, expiresAtMs })
+  const found = await findWithReply({ ...link, expiresAtMs })
   expect(decideRedirect(found, clock.nowMs)).toBeDefined()
   clock.nowMs = expiresAtMs
   const cached = find()
@@ -189,7 +192,7 @@ test('lookups that joined a miss accept a second miss', async () => {
   expect(await Promise.all(joined)).toEqual([undefined, undefined])
 })
 
-test('a lookup as old as a memory entry is not joined, and its result not cached', async () => {
+test('a lookup that started HIT_MS_MAX ago is not joined, and its result not cached', async () => {
   const { clock, find, reply, reads } = setUp()
   const slow = find()
   clock.nowMs += HIT_MS_MAX
@@ -204,9 +207,9 @@ test('a lookup as old as a memory entry is not joined, and its result not cached
 })
 
 test('invalidate() removes hits and misses from memory', async () => {
-  const { finder, find, cacheResult, reads } = setUp({ missMs: MISS_MS })
-  await cacheResult(link)
-  await cacheResult(undefined, 'none')
+  const { finder, find, findWithReply, reads } = setUp({ missMs: MISS_MS })
+  await findWithReply(link)
+  await findWithReply(undefined, 'none')
   finder.invalidate('code')
   finder.invalidate('none')
   void find()
@@ -236,19 +239,19 @@ test.each([
 })
 
 test('a failure of the store rejects all waiting lookups, and is not cached', async () => {
-  const { findAsync, cacheResult, reads } = setUp({ missMs: MISS_MS })
+  const { findAsync, findWithReply, reads } = setUp({ missMs: MISS_MS })
   const found = [findAsync(), findAsync()]
   const fault = new StoreError('unavailable', { outcome: 'not-done' })
   reads.shift()?.fail(fault)
   for (const settlement of await Promise.allSettled(found)) {
     expect(settlement).toEqual({ status: 'rejected', reason: fault })
   }
-  expect(await cacheResult(link)).toMatchObject(target ?? {})
+  expect(await findWithReply(link)).toMatchObject(target ?? {})
 })
 
 test('a failure does not change what is in memory', async () => {
-  const { find, cacheResult, reads } = setUp()
-  await cacheResult(link)
+  const { find, findWithReply, reads } = setUp()
+  await findWithReply(link)
   const other = find('other')
   reads.shift()?.fail(new StoreError('unavailable', { outcome: 'not-done' }))
   await expect(other).rejects.toBeInstanceOf(StoreError)
@@ -256,10 +259,10 @@ test('a failure does not change what is in memory', async () => {
 })
 
 test('each lookup is counted by its tier and result', async () => {
-  const { find, cacheResult, reads, metrics } = setUp({ missMs: MISS_MS })
-  await cacheResult(link)
+  const { find, findWithReply, reads, metrics } = setUp({ missMs: MISS_MS })
+  await findWithReply(link)
   void find()
-  await cacheResult(undefined, 'none')
+  await findWithReply(undefined, 'none')
   void find('none')
   const failing = find('x')
   reads.shift()?.fail(new StoreError('unavailable', { outcome: 'not-done' }))

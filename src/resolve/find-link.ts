@@ -2,7 +2,7 @@
 // code share one lookup if its result is valid for them. Results may have expired: the caller
 // checks `expiresAtMs`.
 import type { Target } from '../links/decide-redirect.ts'
-import { createReadTiers, AllTiersUnavailable, type Tiers } from './read-tiers.ts'
+import { createReadTiers, AllTiersUnavailable, type TierDeps } from './read-tiers.ts'
 import { createLinkMemory, HIT_MS_MAX } from './link-memory.ts'
 
 /** Resolves a code to its target, or to `undefined` if the code has no link that redirects. */
@@ -14,7 +14,7 @@ export interface LinkFinder {
 }
 
 /** Dependencies of a finder. */
-export interface FindDeps extends Tiers {
+export interface FindDeps extends TierDeps {
   /** Lifetime of a negative entry in milliseconds; must be 0 if other processes create links. */
   readonly missMs: number
   /**
@@ -50,9 +50,10 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
     return target
   }
   const lookUp = (code: string, startedMs: number): Promise<Target | undefined> => {
-    // `invalidate` removes the lookup: the record has changed, so the result may be outdated.
+    // Else `invalidate` has removed this lookup, or a newer one has replaced it: its result may be
+    // outdated.
     const isCurrent = () => inFlight.get(code) === lookup
-    const resolved = async () => {
+    const run = async () => {
       try {
         const target = await readTiers(code, isCurrent)
         if (isCurrent()) memory.set(code, target, startedMs)
@@ -65,7 +66,7 @@ export function createLinkFinder(deps: FindDeps): LinkFinder {
         if (isCurrent()) inFlight.delete(code)
       }
     }
-    const lookup: Lookup = { startedMs, target: resolved() }
+    const lookup: Lookup = { startedMs, target: run() }
     inFlight.set(code, lookup)
     return lookup.target
   }

@@ -1,10 +1,10 @@
 // The in-process cache of links: targets for a few seconds and, if only this process creates links,
 // negative entries. Targets are kept longer as stale targets, for when all tiers are unavailable.
-// Bounded in bytes. The caller checks whether a link has expired.
+// Bounded in size. `get` also returns expired links: its caller checks.
 import { LRUCache } from 'lru-cache'
 import type { Target } from '../links/decide-redirect.ts'
 import { isExpired } from '../links/expiry.ts'
-import { type CachedTarget, createStaleLinks, type StaleLinks } from './stale-links.ts'
+import { type CachedTarget, createTargetTable, type TargetTable } from './target-table.ts'
 
 /** Maximum lifetime of a cached link, from the start of its lookup. */
 export const HIT_MS_MAX = 4000
@@ -22,8 +22,8 @@ const MIB = 1024 * 1024
  */
 const HIT_BYTES_MAX = 16 * MIB
 const OVERHEAD_BYTES = 300
-/** Bounds of the stale targets: each needs about 50 bytes plus those of the target. */
-const STALE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
+/** Bounds of the table: an entry takes about 50 bytes plus the length of its target. */
+const TABLE_MAX = { linksMax: 2 ** 18, targetBytesMax: 32 * MIB }
 /** The maximum number of negative entries. */
 const MISSES_MAX = 20_000
 
@@ -56,19 +56,19 @@ export function createLinkMemory(options: {
     sizeCalculation: ({ longUrl }) => longUrl.length + OVERHEAD_BYTES,
   })
   // If `staleMs` > 0, a new target is stored here, and in `hits` only on its second use.
-  let stale: StaleLinks | undefined
+  let table: TargetTable | undefined
   const misses = missMs > 0 ? new LRUCache<string, number>({ max: MISSES_MAX }) : undefined
   const keep = (code: string, link: CachedTarget) => {
     if (staleMs > 0) {
       hits.delete(code)
-      stale ??= createStaleLinks(STALE_MAX)
-      stale.put(code, link)
+      table ??= createTargetTable(TABLE_MAX)
+      table.put(code, link)
     } else {
       hits.set(code, link)
     }
   }
   const promote = (code: string, nowMs: number): CachedTarget | undefined => {
-    const link = stale?.getFresh(code, nowMs)
+    const link = table?.getFresh(code, nowMs)
     if (link !== undefined) hits.set(code, link)
     return link
   }
@@ -85,7 +85,7 @@ export function createLinkMemory(options: {
     set(code, target, startedMs) {
       if (target === undefined) {
         hits.delete(code)
-        stale?.delete(code) // a deleted link must not be served as stale
+        table?.delete(code) // a deleted link must not be served as stale
         misses?.set(code, startedMs)
         return
       }
@@ -95,19 +95,19 @@ export function createLinkMemory(options: {
       keep(code, { longUrl, expiresAtMs, readAtMs: startedMs, fromMs: startedMs, untilMs })
     },
     staleTarget(code, nowMs) {
-      const link = stale?.get(code)
+      const link = table?.get(code)
       if (link === undefined || link.readAtMs + staleMs <= nowMs) return undefined
       return isExpired(link.expiresAtMs, nowMs) ? undefined : link
     },
     extend(code, startedMs) {
-      const link = stale?.get(code)
+      const link = table?.get(code)
       const untilMs = startedMs + EXTENSION_MS
       if (link === undefined || link.untilMs >= untilMs) return
       keep(code, { ...link, fromMs: startedMs, untilMs })
     },
     delete(code) {
       hits.delete(code)
-      stale?.delete(code)
+      table?.delete(code)
       misses?.delete(code)
     },
   }

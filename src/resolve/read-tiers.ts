@@ -1,5 +1,5 @@
-// Read-through with fallback behind the in-process cache: the shared cache, a majority of the
-// store's replicas and, if that read fails, any one replica. Decides what the shared cache stores.
+// The lookup behind the in-process cache: reads the shared cache, then a majority of the store's
+// replicas and, if the majority read fails, any one replica. Decides what the shared cache stores.
 import { type Target, targetOf } from '../links/decide-redirect.ts'
 import type { CacheResult, CacheEntry, LinkCache } from '../links/link-cache.ts'
 import type { Link } from '../links/link.ts'
@@ -8,8 +8,8 @@ import type { Clock } from '../resilience/deadline.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { StoreError } from '../resilience/store-error.ts'
 
-/** The tiers of a lookup. */
-export interface Tiers {
+/** The tiers of a lookup, its clock and its metrics. */
+export interface TierDeps {
   readonly links: Pick<LinkStore, 'find'> & Partial<ReplicatedStore>
   /** Shared by several processes; absent if there is only one. */
   readonly cache?: Pick<LinkCache, 'lookUp' | 'fill'> | undefined
@@ -17,33 +17,34 @@ export interface Tiers {
   readonly metrics: Pick<Metrics, 'lookups' | 'linkCacheFills'>
 }
 
-/** Neither the shared cache nor any replica of the store returned a usable result. */
+/** The shared cache (if any) and the majority read failed, and no replica has the code. */
 export class AllTiersUnavailable extends StoreError {}
 
 /**
- * Looks up a code once. `isCurrent` is called after the store's reply: if it returns false, this
- * process has changed the record in the meantime, and the shared cache is not filled. Rejects with
- * StoreError if no tier returned a reliable result.
+ * Looks up a code once. `isCurrent` is called before the shared cache is filled. If it returns
+ * false, the result may be outdated, because this process has changed the record or a newer lookup
+ * has replaced this one; the cache is then not filled. Rejects with StoreError if no tier returned
+ * a reliable result.
  */
 export type ReadTiers = (code: string, isCurrent: () => boolean) => Promise<Target | undefined>
 
 /** Creates the lookup over these tiers. */
-export function createReadTiers(tiers: Tiers): ReadTiers {
+export function createReadTiers(tiers: TierDeps): ReadTiers {
   const { cache, nowMs } = tiers
   const store = createCountedReads(tiers)
   if (cache === undefined) {
     return (code) =>
       store.find(code).catch((error: unknown) => store.findOnReplica(code, error, true))
   }
-  const cacheReads = createCacheCounts(tiers)
+  const cacheCounts = createCacheCounts(tiers)
   const fill = createCountedFill(cache, tiers)
   return async (code, isCurrent) => {
     let cached: CacheResult | undefined
     try {
       cached = await cache.lookUp(code)
-      cacheReads.note(cached)
+      cacheCounts.count(cached)
     } catch (error) {
-      cacheReads.noteFailure(error)
+      cacheCounts.countOrRethrow(error)
     }
     if (cached?.kind === 'hit') return cached.target
     if (cached?.kind === 'negative') return undefined
@@ -59,9 +60,9 @@ export function createReadTiers(tiers: Tiers): ReadTiers {
   }
 }
 
-function createCountedReads({ links, metrics: { lookups } }: Tiers) {
-  const counts = countsOf(lookups)
-  const [storeCounts, replicaCounts] = [counts('store'), counts('replica')]
+function createCountedReads({ links, metrics: { lookups } }: TierDeps) {
+  const storeCounts = tierCounters(lookups, 'store')
+  const replicaCounts = tierCounters(lookups, 'replica')
   return {
     /** Reads from a majority. */
     async find(code: string): Promise<Target | undefined> {
@@ -75,8 +76,9 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
       }
     },
     /**
-     * Reads from any one replica after `fault`, the error of the majority read. A target never
-     * changes, so a found one is valid; a miss may be outdated, and throws.
+     * Reads from any one replica after `fault`, the error of the majority read. A link never gets
+     * another target, so a found one is served, although the link may have been disabled or
+     * deleted since. A miss may be outdated, and throws.
      */
     async findOnReplica(
       code: string,
@@ -99,31 +101,31 @@ function createCountedReads({ links, metrics: { lookups } }: Tiers) {
       const target = targetOf(link)
       replicaCounts.count(target)
       if (target !== undefined) return target
-      // A record without a target: the link is disabled or deleted, so no stale target is served.
+      // The link is disabled or deleted: `fault` prevents that the caller serves a stale target.
       throw link === undefined ? unavailable : fault
     },
   }
 }
 
 /** Counts results and failures of the cache. */
-function createCacheCounts({ metrics: { lookups } }: Tiers) {
-  const cacheCounts = countsOf(lookups)('cache')
+function createCacheCounts({ metrics: { lookups } }: TierDeps) {
+  const counters = tierCounters(lookups, 'cache')
   const unknowns = lookups.labels('cache', 'unknown')
   return {
-    note(cached: CacheResult) {
+    count(cached: CacheResult) {
       if (cached.kind === 'unknown') unknowns.inc()
-      else cacheCounts.count(cached.kind === 'hit' ? cached.target : undefined)
+      else counters.count(cached.kind === 'hit' ? cached.target : undefined)
     },
     /** Counts a failure; rethrows a defect. */
-    noteFailure(error: unknown) {
-      cacheCounts.errors.inc()
+    countOrRethrow(error: unknown) {
+      counters.errors.inc()
       if (!(error instanceof StoreError)) throw error
     },
   }
 }
 
 /** Creates a fill that is not awaited: the result of the lookup does not depend on it. */
-function createCountedFill(cache: Pick<LinkCache, 'fill'>, { metrics }: Tiers) {
+function createCountedFill(cache: Pick<LinkCache, 'fill'>, { metrics }: TierDeps) {
   const count = (result: string) => {
     metrics.linkCacheFills.inc({ result })
   }
@@ -140,16 +142,14 @@ function createCountedFill(cache: Pick<LinkCache, 'fill'>, { metrics }: Tiers) {
   }
 }
 
-/** Returns a function that returns the counters of a tier. */
-function countsOf(lookups: Metrics['lookups']) {
-  return (tier: string) => {
-    const [hits, misses] = [lookups.labels(tier, 'hit'), lookups.labels(tier, 'miss')]
-    return {
-      count(target: Target | undefined) {
-        if (target === undefined) misses.inc()
-        else hits.inc()
-      },
-      errors: lookups.labels(tier, 'error'),
-    }
+/** The counters of a tier. */
+function tierCounters(lookups: Metrics['lookups'], tier: 'cache' | 'store' | 'replica') {
+  const [hits, misses] = [lookups.labels(tier, 'hit'), lookups.labels(tier, 'miss')]
+  return {
+    count(target: Target | undefined) {
+      if (target === undefined) misses.inc()
+      else hits.inc()
+    },
+    errors: lookups.labels(tier, 'error'),
   }
 }

@@ -5,7 +5,8 @@
 export interface TargetRing {
   /**
    * Writes a target of visible ASCII; returns its position. `obsolete` is the position of a target
-   * of the same length that is no longer needed: it is overwritten unless its eviction is near.
+   * of the same length that is no longer needed: the new target takes its place, unless the ring
+   * would soon overwrite that place.
    */
   write(target: string, obsolete: number | undefined): number
   /** Whether the target at a position has not been overwritten. */

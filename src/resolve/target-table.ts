@@ -1,6 +1,6 @@
-// Targets, fresh and stale, and their times, in byte buffers outside the heap: garbage collection
-// of as many objects would cost more than all other work of a redirect. Bounded: the oldest entry
-// is evicted first. The caller checks whether a link has expired.
+// Targets, fresh and stale, and their times, in byte buffers outside the heap: with one object per
+// entry, garbage collection would cost more than all other work of a redirect. Bounded: evicts the
+// oldest targets, or the oldest entry of a full set. The caller checks whether a link has expired.
 import type { Target } from '../links/decide-redirect.ts'
 import { createCodeSlots } from './code-slots.ts'
 import { createTargetRing } from './target-ring.ts'
@@ -16,7 +16,7 @@ export interface CachedTarget extends Target {
 }
 
 /** Targets by code. They stay here when they are no longer fresh, to be served as stale. */
-export interface StaleLinks {
+export interface TargetTable {
   /**
    * The target, if `nowMs` is within the period in which it may be served without a lookup. A
    * period that starts in the future is invalid: the clock was set back, so the age is unknown.
@@ -36,10 +36,10 @@ const LENGTH_MAX = 0xffff
 const [READ_AT, FROM, UNTIL, EXPIRES, POSITION, FIELDS] = [0, 1, 2, 3, 4, 5] as const
 
 /** Creates an empty table, which grows up to its bounds; both must be powers of two. */
-export function createStaleLinks(bounds: {
+export function createTargetTable(bounds: {
   readonly linksMax: number
   readonly targetBytesMax: number
-}): StaleLinks {
+}): TargetTable {
   const targets = createTargetRing(bounds.targetBytesMax)
   let slots = createCodeSlots(Math.min(INITIAL_SLOTS, bounds.linksMax))
   let fields = new Float64Array(slots.count * FIELDS)
@@ -54,7 +54,7 @@ export function createStaleLinks(bounds: {
   const read = (slot: number): CachedTarget | undefined => {
     if (slot < 0) return undefined
     const longUrl = targets.read(fieldAt(slot, POSITION), lengths[slot] ?? 0)
-    return readTimes(fields, slot * FIELDS, longUrl)
+    return withTimes(longUrl, fields, slot * FIELDS)
   }
   const grow = () => {
     const [oldFields, oldLengths] = [fields, lengths]
@@ -65,7 +65,10 @@ export function createStaleLinks(bounds: {
       lengths[to] = oldLengths[from] ?? 0
     })
   }
-  /** A slot for the selected code: a free one; if none is free, grows, or evicts the oldest. */
+  /**
+   * Returns a slot for the selected code: a free one; if its set has none, grows the table or, at its
+   * bound, returns the slot of the oldest entry of the set.
+   */
   const slotFor = (code: string): number => {
     const { first, end } = slots.candidates()
     let oldest = first
@@ -107,8 +110,8 @@ export function createStaleLinks(bounds: {
   }
 }
 
-/** The target `longUrl` with its times, which `fields` contains from index `offset`. */
-function readTimes(fields: Float64Array, offset: number, longUrl: string): CachedTarget {
+/** `longUrl` with the times that `fields` contains from index `offset`. */
+function withTimes(longUrl: string, fields: Float64Array, offset: number): CachedTarget {
   const expiresAtMs = fields[offset + EXPIRES] ?? Number.NaN
   return {
     longUrl,

@@ -1,7 +1,7 @@
-// A stored target is returned byte for byte or not at all, and never beyond the bounds.
+// A stored target is returned byte for byte or not at all, and the table never exceeds its bounds.
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { createStaleLinks, type CachedTarget } from './stale-links.ts'
+import { createTargetTable, type CachedTarget } from './target-table.ts'
 
 const big = { linksMax: 2 ** 12, targetBytesMax: 2 ** 20 }
 
@@ -27,13 +27,13 @@ const anyStep = fc.oneof(
   { weight: 1, arbitrary: fc.record({ code: anyCode }) },
 )
 
-describe('a stored link', () => {
+describe('a link', () => {
   test('is returned until it is evicted', () => {
     const small = { linksMax: 64, targetBytesMax: 4096 }
-    const few = fc.array(fc.oneof(anyStep, anyStep), { maxLength: 200 })
+    const anySteps = fc.array(anyStep, { maxLength: 200 })
     fc.assert(
-      fc.property(few, fc.constantFrom(big, small), (steps, bounds) => {
-        const links = createStaleLinks(bounds)
+      fc.property(anySteps, fc.constantFrom(big, small), (steps, bounds) => {
+        const links = createTargetTable(bounds)
         const model = new Map<string, CachedTarget>()
         for (const step of steps) {
           if ('link' in step) {
@@ -55,7 +55,7 @@ describe('a stored link', () => {
   })
 
   test('is fresh from fromMs until untilMs', () => {
-    const links = createStaleLinks(big)
+    const links = createTargetTable(big)
     links.put('code', cachedTargetOf('https://x.example/'))
     expect(links.getFresh('code', 999)).toBeUndefined()
     expect(links.getFresh('code', 1000)?.longUrl).toBe('https://x.example/')
@@ -67,25 +67,28 @@ describe('a stored link', () => {
   test.each(['', 'a b', 'ä', 'elevenchars', 'twelve-chars'])(
     'is not stored under %j, which is not a code',
     (code) => {
-      const links = createStaleLinks(big)
+      const links = createTargetTable(big)
       links.put(code, cachedTargetOf('https://x.example/'))
       expect(links.get(code)).toBeUndefined()
     },
   )
 
-  test.each([big, { linksMax: 8, targetBytesMax: 4096 }])('prefixes do not collide: %j', (of) => {
-    const links = createStaleLinks(of)
-    const codes = ['a', 'aa', 'aaaaa', 'aaaaaa', 'aaaaaaaaaa', 'a0', '0a', '0']
-    for (const code of codes) links.put(code, cachedTargetOf(`https://x.example/${code}`))
-    for (const code of codes) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
-  })
+  test.each([big, { linksMax: 8, targetBytesMax: 4096 }])(
+    'does not collide with a prefix of its code: %j',
+    (of) => {
+      const links = createTargetTable(of)
+      const codes = ['a', 'aa', 'aaaaa', 'aaaaaa', 'aaaaaaaaaa', 'a0', '0a', '0']
+      for (const code of codes) links.put(code, cachedTargetOf(`https://x.example/${code}`))
+      for (const code of codes) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
+    },
+  )
 })
 
-describe('the bounds', () => {
+describe('a full table', () => {
   const codeOf = (i: number) => `c${i.toString(36)}`
 
-  test('keep most of the last links', () => {
-    const links = createStaleLinks(big)
+  test('keeps most of the last links', () => {
+    const links = createTargetTable(big)
     for (let i = 0; i < 3 * big.linksMax; i++)
       links.put(codeOf(i), cachedTargetOf(`https://x.example/${i}`))
     const last = Array.from({ length: big.linksMax / 2 }, (_, i) => 3 * big.linksMax - 1 - i)
@@ -93,8 +96,8 @@ describe('the bounds', () => {
     expect(kept.length).toBeGreaterThan(last.length * 0.9)
   })
 
-  test('of bytes evict the oldest target, unless it is stored repeatedly', () => {
-    const links = createStaleLinks({ linksMax: 2 ** 12, targetBytesMax: 4096 })
+  test('evicts the oldest target, unless it is stored repeatedly', () => {
+    const links = createTargetTable({ linksMax: 2 ** 12, targetBytesMax: 4096 })
     const target = (i: number) => `https://x.example/${String(i).padStart(82, '0')}`
     for (let i = 0; i < 200; i++) {
       links.put('often', cachedTargetOf(target(0)))
@@ -110,23 +113,27 @@ describe('the bounds', () => {
 
 describe('compared with a plain Map, with targets of different lengths', () => {
   const bounds = { linksMax: 64, targetBytesMax: 4096 }
-  const codes = Array.from({ length: 200 }, (_, i) => `c${i.toString(36)}`)
+  /** The second half of each long code is itself a code. */
+  const codes = Array.from({ length: 100 }, (_, i) => `c${i.toString(36)}`).flatMap((code) => [
+    code,
+    `abcde${code}`,
+  ])
   const step = fc.record({
     code: fc.constantFrom(...codes),
     length: fc.oneof(
       fc.integer({ min: 20, max: 300 }),
-      fc.constantFrom(1, 64, 1024, 2048, 4095, 4096),
+      fc.constantFrom(3, 64, 1024, 2048, 4095, 4096),
     ),
     action: fc.constantFrom('put', 'put', 'put', 'put', 'delete', 'put same length'),
   })
   type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
-  /** A unique target for each step, so that an old one is never mistaken for the new one. */
+  /** Differs between steps, if it has 3 or more characters: an old target is never taken for the new one. */
   const targetOf = (i: number, length: number) =>
     `${i.toString(36)}.`.repeat(length).slice(0, length)
 
   /** Runs all steps; after each, every stored code has its last target, complete. */
   const runSteps = (steps: readonly Step[], of = bounds) => {
-    const links = createStaleLinks(of)
+    const links = createTargetTable(of)
     const model = new Map<string, CachedTarget>()
     steps.forEach(({ code, length, action }, i) => {
       const before = model.get(code)?.longUrl.length ?? length
@@ -155,9 +162,13 @@ describe('compared with a plain Map, with targets of different lengths', () => {
 
   test('each target is complete or absent, even after the ring has wrapped around', () => {
     fc.assert(
-      fc.property(fc.array(step, { minLength: 100, maxLength: 300 }), (steps) => {
-        runSteps(steps)
-      }),
+      fc.property(
+        fc.array(step, { minLength: 100, maxLength: 300 }),
+        fc.constantFrom(bounds, { linksMax: 512, targetBytesMax: 2 ** 18 }), // the second table grows
+        (steps, either) => {
+          runSteps(steps, either)
+        },
+      ),
       { numRuns: 25 },
     )
   })
@@ -176,29 +187,29 @@ describe('compared with a plain Map, with targets of different lengths', () => {
   })
 
   test('a target of the maximum length is stored, a longer one is not', () => {
-    const links = createStaleLinks({ linksMax: 64, targetBytesMax: 2 ** 17 })
+    const links = createTargetTable({ linksMax: 64, targetBytesMax: 2 ** 17 })
     links.put('longest', cachedTargetOf('x'.repeat(0xffff)))
     links.put('longer', cachedTargetOf('x'.repeat(0x10000)))
     expect(links.get('longest')?.longUrl).toHaveLength(0xffff)
     expect(links.get('longer')).toBeUndefined()
   })
 
-  test('a target larger than the ring is not stored truncated', () => {
-    const links = createStaleLinks(bounds)
+  test('a target larger than the ring is not stored, not even truncated', () => {
+    const links = createTargetTable(bounds)
     links.put('code', cachedTargetOf('short'))
     links.put('code', cachedTargetOf('x'.repeat(4097)))
     expect(links.get('code')).toBeUndefined()
   })
 
   test('a target that is too long removes the previous target of its code', () => {
-    const links = createStaleLinks(big)
+    const links = createTargetTable(big)
     links.put('code', cachedTargetOf('https://x.example/'))
     links.put('code', cachedTargetOf('x'.repeat(0x10000)))
     expect(links.get('code')).toBeUndefined()
   })
 
-  test.each([64, 128, 4096])('links stored before the table grew to %d can be deleted', (count) => {
-    const links = createStaleLinks({ linksMax: 2 ** 15, targetBytesMax: 2 ** 20 })
+  test.each([64, 128, 4096])('%d links, stored while the table grew, can be deleted', (count) => {
+    const links = createTargetTable({ linksMax: 2 ** 15, targetBytesMax: 2 ** 20 })
     const all = Array.from({ length: count }, (_, i) => `g${i.toString(36)}`)
     for (const code of all) links.put(code, cachedTargetOf(`https://x.example/${code}`))
     for (const code of all) expect(links.get(code)?.longUrl).toBe(`https://x.example/${code}`)
@@ -209,8 +220,18 @@ describe('compared with a plain Map, with targets of different lengths', () => {
     for (const code of all) expect(links.get(code)).toBeUndefined()
   })
 
+  test('a deleted code leaves nothing behind when the table grows', () => {
+    const links = createTargetTable({ linksMax: 2 ** 12, targetBytesMax: 2 ** 20 })
+    const deleted = Array.from({ length: 40 }, (_, i) => `abcde${String(i + 10)}`)
+    for (const code of deleted) links.put(code, cachedTargetOf(`https://x.example/${code}`))
+    for (const code of deleted) links.delete(code)
+    for (let i = 0; i < 1000; i++) links.put(`g${String(i)}`, cachedTargetOf('https://y.example/'))
+    const halves = deleted.map((code) => code.slice(5))
+    for (const code of [...deleted, ...halves]) expect(links.get(code)).toBeUndefined()
+  })
+
   test('in a full table every slot can be deleted, including slot 0', () => {
-    const links = createStaleLinks({ linksMax: 8, targetBytesMax: 4096 })
+    const links = createTargetTable({ linksMax: 8, targetBytesMax: 4096 })
     const eight = codes.slice(0, 8)
     for (const code of eight) links.put(code, cachedTargetOf(`https://x.example/${code}`))
     for (const code of eight) expect(links.get(code)).toBeDefined()
