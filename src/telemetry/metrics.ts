@@ -84,7 +84,7 @@ function codeMetrics({ counter, gauge }: MetricFactory) {
       ['pool'],
     ),
     poolClaimed: gauge(
-      'curtail_pool_claimed_blocks',
+      'curtail_pool_last_claimed_block',
       'The number of the last block of the pool that any process claimed.',
       ['pool'],
     ),
@@ -160,6 +160,26 @@ function limiterMetrics({ collected, counter, gauge, histogram }: MetricFactory)
     limiterStoreUnavailable: gauge(
       'curtail_limiter_store_unavailable',
       '1 while this process counts locally because Redis is unavailable.',
+    ),
+  }
+}
+
+/** The xDS server that the rules come from. */
+function xdsMetrics({ counter, gauge }: MetricFactory) {
+  return {
+    xdsConnected: gauge(
+      'curtail_xds_connected',
+      '1 while this process is connected to the xDS server of its rules.',
+    ),
+    xdsResponses: counter(
+      'curtail_xds_responses_total',
+      'Versions of the rules that were accepted (ack) or rejected (nack), by result.',
+      ['result'],
+    ),
+    xdsFailures: counter(
+      'curtail_xds_connection_failures_total',
+      'Failed connections to the xDS server, and closed streams, by reason.',
+      ['reason'],
     ),
   }
 }
@@ -252,6 +272,7 @@ export function createMetrics() {
     ...linkCacheMetrics(factory),
     ...codeMetrics(factory),
     ...limiterMetrics(factory),
+    ...xdsMetrics(factory),
     ...cassandraMetrics(factory),
     ...controllerMetrics(factory),
     ...processMetrics(factory),

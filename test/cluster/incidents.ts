@@ -21,7 +21,14 @@ import {
   withPools,
 } from './faults.ts'
 import type { Placeholders, RunbookRunner } from './runbook-runner.ts'
-import { FULL_NAME, podsOf, RELEASE, createLink, upgradeRelease } from './release.ts'
+import {
+  createLink,
+  FULL_NAME,
+  podsOf,
+  previousRevision,
+  RELEASE,
+  upgradeRelease,
+} from './release.ts'
 
 const LARGER_POOL = { lowWater: 4000, target: 5000 }
 const [CERTIFICATE, HOST] = ['expires-soon', 'short.test']
@@ -76,7 +83,11 @@ const burnRateIncidents: readonly Incident[] = [
       await upgradeRelease('--set', 'image.tag=bad')
       return nothingToCleanUp
     },
-    remedy: [command('helm -n $NS rollback RELEASE')],
+    remedy: [
+      command('helm -n $NS rollback RELEASE REVISION', async () => {
+        return { names: { REVISION: await previousRevision() } }
+      }),
+    ],
   },
 ]
 

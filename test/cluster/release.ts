@@ -1,6 +1,8 @@
 // The release of the chart that all cluster tests share, because the machine cannot run two. The
 // first test file installs it; a test that uninstalls it also reinstalls it.
 import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+
 import { waitFor } from '../kit/wait-for.ts'
 import type { HelmMajor } from '../dependencies/helm.ts'
 import { getObject, helm, kubectl, createNamespace, mustRun, tryRun } from './cluster.ts'
@@ -17,6 +19,8 @@ const definitions = fileURLToPath(new URL('../../charts/curtail-crds', import.me
 const DEFINITIONS = 'curtail-crds'
 /** The namespace of the CRD chart in docs/install.md. */
 export const DEFINITIONS_NAMESPACE = 'curtail-system'
+/** Of `helm history`: the previous and the current revision. */
+const revisions = z.tuple([z.object({ revision: z.int() }), z.unknown()])
 const ready = ['--wait', '--timeout', '10m', '--namespace', RELEASE]
 
 /** The test images; all other values are the chart's defaults. */
@@ -66,6 +70,13 @@ export async function upgradeRelease(...values: readonly string[]): Promise<void
 /** Rolls the release back to the previous revision. */
 export async function rollBack(): Promise<void> {
   await helm(4, 'rollback', RELEASE, ...ready)
+}
+
+/** The number of the revision before the current one. */
+export async function previousRevision(): Promise<string> {
+  const args = ['--namespace', RELEASE, '--max', '2', '--output', 'json']
+  const [previous] = revisions.parse(JSON.parse(await helm(4, 'history', RELEASE, ...args)))
+  return String(previous.revision)
 }
 
 /** Uninstalls the release. */

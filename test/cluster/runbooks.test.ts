@@ -31,8 +31,8 @@ const elsewhere: readonly (readonly [RegExp, string])[] = [
   [/^helm \S+ \S+ rollback /, 'rollout.test.ts rolls back, under load'],
   [/ top pods$/, 'needs the metrics server, which the chart does not install'],
   [
-    / -- nodetool /,
-    'the image of the tests has none; test/component/chart/runbooks.test.ts checks it',
+    / -- (nodetool|df) /,
+    'the image of the tests has neither; test/component/chart/runbooks.test.ts checks it',
   ],
   [/^npm /, 'needs a checkout; test/component/chart/runbooks.test.ts checks it'],
   [
