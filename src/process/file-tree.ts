@@ -158,7 +158,8 @@ async function listFile(key: string, path: string): Promise<ListedFile | undefin
   }
 }
 
-function stampOfFile({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+/** The identity, size and times of a file as one string, which changes when the file does. */
+export function stampOfFile({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`
 }
 

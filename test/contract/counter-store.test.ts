@@ -7,14 +7,17 @@ import { createMemoryCounterStore } from '../../src/stores/memory/counter-store.
 import { connectRedis } from '../../src/stores/redis/connection.ts'
 import { readLua } from '../../src/stores/redis/read-lua.ts'
 import { waitFor } from '../kit/wait-for.ts'
+import { redisServers } from '../dependencies/redis-servers.ts'
 import { startRedis } from '../dependencies/redis.ts'
 import type { CounterStoreCase } from './counter-store.ts'
 import { halfWindow } from './half-window.ts'
 import { openDependencies } from './open-dependencies.ts'
 
+const extended = [...algorithms, halfWindow]
 jest.unstable_mockModule('../../src/limits/algorithms.ts', () => ({
-  algorithms: [...algorithms, halfWindow],
+  algorithms: extended,
   defaultAlgorithm,
+  findAlgorithm: (name: string) => extended.find((each) => each.name === name),
 }))
 const halfWindowLua = readFileSync(new URL('half-window.lua', import.meta.url), 'utf8')
 jest.unstable_mockModule('../../src/stores/redis/read-lua.ts', () => ({
@@ -47,12 +50,12 @@ const stores: readonly CounterStoreCase[] = [
       return Promise.resolve({ store, setNowUs, close: () => Promise.resolve() })
     },
   },
-  {
-    name: 'redis',
+  ...redisServers.map(({ name, find }) => ({
+    name,
     open: () =>
       openDependencies(async (onClose) => {
         const { nowUs, setNowUs } = fakeClock()
-        const server = await startRedis()
+        const server = await startRedis([], { program: await find() })
         onClose(() => server.close())
         const target = { kind: 'single', host: '127.0.0.1', port: server.port } as const
         const connection = connectRedis(
@@ -66,7 +69,7 @@ const stores: readonly CounterStoreCase[] = [
         await waitFor('Redis', () => connection.isUp())
         return { store, setNowUs }
       }),
-  },
+  })),
 ]
 
 jest.setTimeout(SETUP_MS_MAX)

@@ -2,6 +2,7 @@
 import { jest } from '@jest/globals'
 import { createMemoryLinkCache } from '../../src/stores/memory/link-cache.ts'
 import { openReadyCache, TOLERANT_MS_MAX } from '../kit/links/link-cache-use.ts'
+import { redisServers } from '../dependencies/redis-servers.ts'
 import { clientOf, type RedisServer, startCluster, startRedis } from '../dependencies/redis.ts'
 import { defineLinkCacheTests, type LinkCacheCase } from './link-cache.ts'
 import { type OnClose, openDependencies } from './open-dependencies.ts'
@@ -42,15 +43,15 @@ const caches: readonly LinkCacheCase[] = [
       return Promise.resolve({ cache, advance, usesRealTime: false, close })
     },
   },
-  {
-    name: 'redis',
+  ...redisServers.map(({ name, find }) => ({
+    name,
     open: () =>
       openDependencies(async (onClose) => {
-        const server = await startRedis()
+        const server = await startRedis([], { program: await find() })
         onClose(() => server.close())
         return openOn([server], `redis://127.0.0.1:${String(server.port)}`, onClose)
       }),
-  },
+  })),
   {
     name: 'redis cluster',
     open: () =>

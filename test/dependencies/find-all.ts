@@ -15,6 +15,7 @@ import { findKubeconform } from './kubeconform.ts'
 import { findKubernetesSchemas } from './kubernetes-schemas.ts'
 import { findKubernetes } from './kubernetes.ts'
 import { findPrometheus } from './prometheus.ts'
+import { redisServers } from './redis-servers.ts'
 import { findStrace } from './strace.ts'
 
 const startedMs = performance.now()
@@ -28,7 +29,7 @@ type Dependency = readonly [name: string, find: () => Promise<unknown>]
 
 /** Downloads, which run sequentially because most need the lock of apt. */
 const downloads: readonly Dependency[] = [
-  ['redis-server', () => findAptDependency('redis-server')],
+  ...redisServers.map(({ name, find }): Dependency => [name, find]),
   ['openssl', () => findAptDependency('openssl', ['version'])],
   ['curl', findCurl],
   ['strace', findStrace],

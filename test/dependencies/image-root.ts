@@ -1,6 +1,7 @@
 // The root file system of Curtail's image, without a container runtime: its merged layers, mounted
 // read-only, with the user of the image and the network of the host. Requires root.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,24 +12,43 @@ import type { ImageConfig } from '../../k8s/image/archive.ts'
 const run = promisify(execFile)
 const TAR_MS_MAX = 120_000
 
+/** What a pod may set for its container, in addition to arguments and environment. */
+interface ContainerOptions {
+  /** Replaces the entry point. */
+  readonly command?: readonly string[]
+  /** Replaces the user of the image, such as `65534:65534`. */
+  readonly user?: string
+  /** Folders of the host by their absolute path in the container, which cannot write to them. */
+  readonly volumes?: Readonly<Record<string, string>>
+  /** Whether /tmp is writable. @default true */
+  readonly hasTmp?: boolean
+}
+
 /** An image with readable files, whose programs can be run. */
 export interface ImageRoot {
   readonly folder: string
   readonly config: ImageConfig
   readonly archiveBytes: Buffer
   readonly layerBytes: { readonly baseBytes: number; readonly appBytes: number }
-  /** Starts the entry point with these arguments; only /tmp is writable. */
-  start(args: readonly string[], env?: Readonly<Record<string, string>>): ChildProcess
+  /** Starts the entry point with these arguments; at most /tmp is writable. */
+  start(
+    args: readonly string[],
+    env?: Readonly<Record<string, string>>,
+    container?: ContainerOptions,
+  ): ChildProcess
   close(): Promise<void>
 }
 
 /** Mounts the file systems that a runtime mounts, and switches to the user of the image. */
 const ENTER = [
   'PATH=/usr/sbin:/usr/bin:/sbin:/bin',
-  'root=$1; user=$2; shift 2',
+  'root=$1; user=$2; tmp=$3; shift 3',
   'mount --bind "$root" "$root" && mount -o remount,bind,ro "$root"',
-  'mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"',
+  '! $tmp || mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"',
   'mount --rbind /dev "$root/dev" && mount -t proc proc "$root/proc"',
+  'while [ "$1" != -- ]; do',
+  '  mount --bind "$1" "$root$2" && mount -o remount,bind,ro "$root$2"; shift 2',
+  'done; shift',
   'exec chroot --userspec="$user" "$root" "$@"',
 ].join('\n')
 
@@ -57,8 +77,13 @@ export async function openImage(): Promise<ImageRoot> {
     config,
     archiveBytes,
     layerBytes,
-    start(args, env = {}) {
-      const program = [folder, config.User, ...config.Entrypoint, ...args]
+    start(args, env = {}, container = {}) {
+      const { command = config.Entrypoint, user = config.User, hasTmp = true } = container
+      const mounts = Object.entries(container.volumes ?? {})
+      // Like /dev and /proc.
+      for (const [place] of mounts) mkdirSync(join(folder, place), { recursive: true })
+      const sources = mounts.flatMap(([place, source]) => [source, place])
+      const program = [folder, user, String(hasTmp), ...sources, '--', ...command, ...args]
       // Each program replaces itself with the next one, so that signals reach the last.
       const inside = ['--mount', '/bin/sh', '-euc', ENTER, 'sh']
       return spawn('/usr/bin/unshare', [...inside, ...program], {

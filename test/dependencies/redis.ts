@@ -36,6 +36,8 @@ interface RedisOptions {
   readonly port?: number
   readonly isReady?: RegExp
   readonly isTls?: boolean
+  /** The program. @default the redis-server of the distribution */
+  readonly program?: string
   /** A command that runs the server, such as `setsid`. */
   readonly wrapper?: readonly string[]
   /** Called with each process. */
@@ -47,7 +49,8 @@ export async function startRedis(
   args: readonly string[] = [],
   given: RedisOptions = {},
 ): Promise<RedisServer> {
-  const [command, ...before] = [...(given.wrapper ?? []), await findAptDependency('redis-server')]
+  const program = given.program ?? (await findAptDependency('redis-server'))
+  const [command, ...before] = [...(given.wrapper ?? []), program]
   const port = given.port ?? (await freePort())
   const dir = mkdtempSync(join(tmpdir(), 'curtail-redis-'))
   const own = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', dir]
@@ -119,12 +122,12 @@ export function clientOf(port: number, options: Record<string, unknown> = {}): R
   return client
 }
 
-/** Starts a cluster of three masters. */
-export async function startCluster(): Promise<readonly RedisServer[]> {
+/** Starts a cluster of three masters, each with these arguments. */
+export async function startCluster(args: readonly string[] = []): Promise<readonly RedisServer[]> {
   const starts = [0, 1, 2].map(async () => {
     const bus = await freePort()
     const cluster = ['--cluster-enabled', 'yes', '--cluster-port', String(bus)]
-    const server = await startRedis([...cluster, '--cluster-node-timeout', '2000'])
+    const server = await startRedis([...cluster, '--cluster-node-timeout', '2000', ...args])
     return { server, bus }
   })
   try {

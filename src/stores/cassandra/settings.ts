@@ -1,7 +1,7 @@
 // Cassandra's settings and the connection plan derived from them. Reads certificate files; does
 // not connect or import the driver.
 import { isIP } from 'node:net'
-import { z } from 'zod'
+import * as z from 'zod'
 import {
   ConfigError,
   type ConfigOf,

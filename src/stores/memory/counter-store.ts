@@ -11,7 +11,9 @@ export interface MemoryCounterStore extends CounterStore {
   /** `consume` without the promise; never throws. */
   consumeNow(counts: readonly CounterHits[]): readonly Decision[]
   /** Sets a counter so that `remaining` hits remain, or the whole limit if it is less. */
-  keepRemaining(count: CounterHits, remaining: number): void
+  setRemaining(count: CounterHits, remaining: number): void
+  /** Whether a counter has been written and not evicted; it may have expired. */
+  hasCounter(key: string): boolean
   /** The number of counters, including expired ones. */
   counterCount(): number
 }
@@ -66,7 +68,7 @@ export function createMemoryCounterStore({
   return {
     consumeNow,
     consume: (counts) => Promise.resolve(consumeNow(counts)),
-    keepRemaining(count, remaining) {
+    setRemaining(count, remaining) {
       const atUs = nowUs()
       const stored = counters.get(count.key)
       if (stored !== undefined) stored.expiresAtUs = EXPIRED
@@ -76,6 +78,7 @@ export function createMemoryCounterStore({
       if (next !== undefined)
         writeCounter(counters, count.key, { stored, state: next, atUs, expiresInUs })
     },
+    hasCounter: (key) => counters.has(key),
     counterCount: () => counters.size,
   }
 }

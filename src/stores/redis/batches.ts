@@ -21,6 +21,8 @@ interface PendingCall {
 
 interface Batch {
   size: number
+  /** Whether the batch may be sent twice; calls with refunds have their own batches. */
+  readonly isRetried: boolean
   readonly pending: PendingCall[]
 }
 
@@ -40,11 +42,11 @@ export function createBatches(options: {
   const batches = new Map<number, Batch>()
   let inFlight = 0
 
-  const send = async ({ pending }: Batch) => {
+  const send = async ({ pending, isRetried }: Batch) => {
     const calls = pending.map(({ call }) => call)
     try {
       const args = encodeCalls(calls, { keyPrefix, nowUs: nowUs?.() })
-      const decisions = decodeReply(await runScript(connection, args), calls)
+      const decisions = decodeReply(await runScript(connection, { args, isRetried }), calls)
       pending.forEach(({ resolve }, at) => {
         resolve(decisions[at] ?? [])
       })
@@ -61,16 +63,19 @@ export function createBatches(options: {
     for (const batch of ready) void send(batch)
   }
   const enqueue = (slot: number, pending: PendingCall) => {
-    let batch = batches.get(slot)
+    // A refund that is executed twice would erase the hits of other clients.
+    const isRetried = pending.call.every(({ cost }) => cost >= 0)
+    const key = isRetried ? slot : -1 - slot
+    let batch = batches.get(key)
     if (batch === undefined) {
       if (batches.size === 0) setImmediate(flush)
-      batch = { size: 0, pending: [] }
-      batches.set(slot, batch)
+      batch = { size: 0, pending: [], isRetried }
+      batches.set(key, batch)
     }
     batch.pending.push(pending)
     batch.size += pending.call.length
     if (batch.size < BATCH_SIZE_MAX) return
-    batches.delete(slot)
+    batches.delete(key)
     void send(batch)
   }
   return {
@@ -88,16 +93,21 @@ export function createBatches(options: {
 }
 
 /** Runs the script by its SHA; on NOSCRIPT sends its source. Throws StoreError. */
-async function runScript(connection: RedisConnection, args: readonly string[]): Promise<unknown> {
+async function runScript(
+  connection: RedisConnection,
+  { args, isRetried }: { readonly args: readonly string[]; readonly isRetried: boolean },
+): Promise<unknown> {
   if (!connection.isUp()) throw new StoreError('Redis is not connected', { outcome: 'not-done' })
   const { timeoutMs } = connection
+  const retry = { isRetried, startedMs: performance.now() }
   const timeoutError = () =>
     new StoreError(`Redis did not respond within ${timeoutMs} ms`, { outcome: 'unknown' })
   const reply = connection
-    .evalsha(countScriptSha, args)
+    .evalsha(countScriptSha, args, retry)
     .catch((error: unknown) => {
-      if (!isUnknownScript(error)) throw error
-      return connection.eval(countScript, args)
+      const isTimedOut = performance.now() - retry.startedMs >= timeoutMs
+      if (isTimedOut || !isUnknownScript(error)) throw error
+      return connection.eval(countScript, args, retry)
     })
     .catch((cause: unknown) => {
       throw new StoreError(messageOf(cause), { outcome: 'unknown', cause })

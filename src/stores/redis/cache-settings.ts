@@ -1,9 +1,10 @@
 // Settings of the shared link cache and the connection options derived from them. Reads
-// certificate files; does not connect.
-import { z } from 'zod'
-import { ConfigError, type ConfigOf, type Setting, dependentSettings } from '../../config/config.ts'
-import type { RedisConnectionOptions } from './connection.ts'
-import { parseAuth, redisSettings, tlsOf } from './settings.ts'
+// the files of secrets; does not connect.
+import * as z from 'zod'
+import { type ConfigOf, type Setting, dependentSettings } from '../../config/config.ts'
+import type { RedisConnectionOptions, RedisTls } from './connection-options.ts'
+import { planWithSecretFiles, readSecret } from './secret-files.ts'
+import { checkPair, parseAuth, redisSettings, tlsOf, tlsPathsOf } from './settings.ts'
 import { type ParsedTarget, parseTarget, type RedisType } from './target.ts'
 
 /** The timeout of connecting; each command has its own, shorter one. */
@@ -36,7 +37,9 @@ const tlsSettings = {
 /** Settings of the cache's Redis. */
 export const cacheSettings = {
   REDIS_URL: urlSetting,
+  REDIS_URL_FILE: redisSettings.REDIS_URL_FILE,
   REDIS_SENTINEL_AUTH: redisSettings.REDIS_SENTINEL_AUTH,
+  REDIS_SENTINEL_AUTH_FILE: redisSettings.REDIS_SENTINEL_AUTH_FILE,
   ...tlsSettings,
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
 
@@ -49,20 +52,52 @@ export const cacheDependentSettings = [
   }),
 ]
 
+type CacheConfig = ConfigOf<typeof cacheSettings>
+
 /** The connection options. Throws ConfigError with every problem, one line each. */
-export function planLinkCache(config: ConfigOf<typeof cacheSettings>): RedisConnectionOptions {
-  const problems: string[] = []
-  const tls = tlsOf(config, problems)
-  if (problems.length > 0) throw new ConfigError(problems)
-  const { target, database, hasTls, auth } = config.REDIS_URL
+export function planLinkCache(config: CacheConfig): RedisConnectionOptions {
+  return planWithSecretFiles({
+    credentials: [config.REDIS_URL_FILE, config.REDIS_SENTINEL_AUTH_FILE],
+    tls: tlsPathsOf(config),
+    plan: (problems, tlsProblems) => {
+      const tls = tlsOf(config, tlsProblems)
+      const options = connectionOf(config, { tls, problems })
+      if (options?.tls !== undefined) checkPair(tls, tlsProblems)
+      return options
+    },
+    urlName: 'REDIS_URL',
+  })
+}
+
+function connectionOf(
+  config: CacheConfig,
+  { tls, problems }: { readonly tls: RedisTls; readonly problems: string[] },
+): RedisConnectionOptions | undefined {
+  const { REDIS_URL_FILE: urlFile, REDIS_SENTINEL_AUTH_FILE: authFile } = config
+  const sentinelAuth =
+    authFile === undefined
+      ? config.REDIS_SENTINEL_AUTH
+      : readSecret('REDIS_SENTINEL_AUTH_FILE', authFile, problems)
+  const url = urlFile === undefined ? config.REDIS_URL : readUrl(urlFile, problems)
+  if (url === undefined) return undefined
   return {
-    target,
-    database,
-    auth: parseAuth(auth),
-    sentinelAuth: parseAuth(config.REDIS_SENTINEL_AUTH),
-    tls: hasTls ? tls : undefined,
+    target: url.target,
+    database: url.database,
+    auth: parseAuth(url.auth),
+    sentinelAuth: parseAuth(sentinelAuth),
+    tls: url.hasTls ? tls : undefined,
     timeoutMs: CONNECT_MS_MAX,
   }
+}
+
+/** The address in a file; appends to `problems`. */
+function readUrl(file: string, problems: string[]): ParsedTarget | undefined {
+  const text = readSecret('REDIS_URL_FILE', file, problems)
+  const parsed = text === undefined ? undefined : parseCacheUrl(text)
+  if (text !== undefined && parsed === undefined) {
+    problems.push(`REDIS_URL must be ${ALLOWED_URLS}: current value is hidden`)
+  }
+  return parsed
 }
 
 const URL_PATTERN = new RegExp(

@@ -1,38 +1,11 @@
-// A connection to Redis: standalone, behind Sentinel or Cluster. Reconnects within half a second of
-// Redis's recovery; until then commands fail immediately. Queues nothing and retries nothing.
-import type { ConnectionOptions } from 'node:tls'
-import { Cluster, Redis, type RedisOptions } from 'ioredis'
-import { configureSentinelConnections } from './workaround-sentinel-connections.ts'
-import type { HostPort, RedisTarget } from './target.ts'
-
-/** Connection options. */
-export interface RedisConnectionOptions {
-  readonly target: RedisTarget
-  readonly auth?: RedisAuth | undefined
-  /** Credentials for the sentinels. */
-  readonly sentinelAuth?: RedisAuth | undefined
-  readonly tls?: RedisTls | undefined
-  readonly database: number
-  /** The timeout of connecting and of each command. */
-  readonly timeoutMs: number
-}
-
-/** Credentials. */
-export interface RedisAuth {
-  /** Absent: the default user. */
-  readonly username?: string | undefined
-  readonly password: string
-}
-
-/** TLS certificates and key in PEM. */
-export interface RedisTls {
-  /** The trusted CAs; absent: those that Node.js trusts. */
-  readonly ca?: string | undefined
-  readonly cert?: string | undefined
-  readonly key?: string | undefined
-  /** Whether the host name is verified against the certificate. */
-  readonly isHostChecked: boolean
-}
+// A connection to Redis: standalone, behind Sentinel or Cluster. Until it has reconnected, commands
+// fail immediately, except while credentials rotate: then they are retried.
+import { Cluster } from 'ioredis'
+import type { RedisConnectionOptions } from './connection-options.ts'
+import { createClient } from './create-client.ts'
+import { maskError } from './mask-error.ts'
+import { type OnReload, reloadSecrets } from './reload-secrets.ts'
+import { type CommandRetries, retryCommands, type RetryOptions } from './retry-commands.ts'
 
 /** The observer of a connection. */
 export interface RedisWatch {
@@ -40,6 +13,8 @@ export interface RedisWatch {
   readonly onDown: (error: Error) => void
   /** Called when the connection is established, also for the first time. */
   readonly onUp: () => void
+  /** Called for changed files with secrets. */
+  readonly onReload?: OnReload
 }
 
 /** An open connection. */
@@ -49,8 +24,8 @@ export interface RedisConnection {
   /** Whether a command can be sent now. */
   isUp(): boolean
   /** `args`: number of keys, keys, other arguments. Rejects with the driver's error. */
-  evalsha(sha: string, args: readonly (string | Buffer)[]): Promise<unknown>
-  eval(script: string, args: readonly (string | Buffer)[]): Promise<unknown>
+  evalsha(sha: string, args: readonly (string | Buffer)[], retry?: RetryOptions): Promise<unknown>
+  eval(script: string, args: readonly (string | Buffer)[], retry?: RetryOptions): Promise<unknown>
   ping(): Promise<unknown>
   /** The value as a string with one character per byte. */
   get(key: string): Promise<string | null>
@@ -64,14 +39,15 @@ export interface RedisConnection {
   close(): void
 }
 
-const RETRY_MS_MAX = 250
-const FAILOVER_RETRY_MS = 50
-const REDIRECTIONS_MAX = 3
-const SLOTS_REFRESH_MS = 5000
-const KEEP_ALIVE_MS = 10_000
-const CLOSE_MS_MAX = 200
+/** Delay of reconnecting if the driver has stopped to reconnect. */
+const RESTART_MS = 20
 
-configureSentinelConnections(CLOSE_MS_MAX)
+/** Without files of credentials, commands are not retried. */
+const noRetries: CommandRetries = {
+  run: (send) => send(),
+  isReconnecting: () => false,
+  stop: () => undefined,
+}
 
 /** Starts to connect; does not wait, and does not throw if Redis is unreachable. */
 export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch): RedisConnection {
@@ -79,10 +55,12 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
   let isDown = false
   let isClosed = false
   client.on('error', (error: Error) => {
+    maskError(error) // also for the commands that fail with it
     if (isDown) return
     isDown = true
     watch.onDown(error)
   })
+  if (client instanceof Cluster) client.on('node error', maskError)
   client.on('close', () => {
     if (isDown) return
     isDown = true
@@ -98,117 +76,38 @@ export function connectRedis(options: RedisConnectionOptions, watch: RedisWatch)
     if (isClosed) return
     reconnectTimer = setTimeout(() => {
       client.connect().catch(() => undefined) // reported by the event
-    }, retryDelayMs(1))
+    }, RESTART_MS)
   })
+  const { secretFiles: files, timeoutMs } = options
+  const { onReload = () => undefined } = watch
+  const reloads = files && reloadSecrets({ client, options, files, onReload })
+  const { run, isReconnecting, stop } =
+    reloads !== undefined && files?.hasCredentials === true
+      ? retryCommands({ client, reloads, timeoutMs })
+      : noRetries
   return {
     isCluster: options.target.kind === 'cluster',
     timeoutMs: options.timeoutMs,
-    isUp: () => client.status === 'ready' && !isClosed,
-    evalsha: (sha, [keys = '0', ...rest]) => client.evalsha(sha, String(keys), ...rest),
-    eval: (script, [keys = '0', ...rest]) => client.eval(script, String(keys), ...rest),
-    ping: () => client.ping(),
-    get: (key) => client.getBuffer(key).then(bytesOf),
-    mget: async (keys) => (await client.mgetBuffer([...keys])).map(bytesOf),
+    isUp: () => (client.status === 'ready' || isReconnecting()) && !isClosed,
+    evalsha: (sha, [keys = '0', ...rest], retry) =>
+      run(() => client.evalsha(sha, String(keys), ...rest), retry),
+    eval: (script, [keys = '0', ...rest], retry) =>
+      run(() => client.eval(script, String(keys), ...rest), retry),
+    ping: () => run(() => client.ping()),
+    get: (key) => run(() => client.getBuffer(key)).then(bytesOf),
+    mget: async (keys) => (await run(() => client.mgetBuffer([...keys]))).map(bytesOf),
     async putIfAbsent({ key, value, ms }) {
-      return (await client.set(key, value, 'PX', ms, 'NX')) === 'OK'
+      return (await run(() => client.set(key, value, 'PX', ms, 'NX'))) === 'OK'
     },
-    del: (keys) => client.del([...keys]),
+    del: (keys) => run(() => client.del([...keys])),
     close() {
       isClosed = true
       isDown = true // so that the close is not reported
       clearTimeout(reconnectTimer)
+      reloads?.stop()
+      stop()
       client.disconnect()
     },
-  }
-}
-
-/** The first retries have almost no delay, later ones at most RETRY_MS_MAX. */
-function retryDelayMs(attempt: number): number {
-  const maxMs = Math.min(RETRY_MS_MAX, 10 * 2 ** Math.min(attempt, 10))
-  return Math.round(maxMs * (0.5 + Math.random() / 2))
-}
-
-function commonOptions(options: RedisConnectionOptions) {
-  const { auth, tls, timeoutMs } = options
-  return {
-    ...(auth?.username === undefined ? {} : { username: auth.username }),
-    ...(auth === undefined ? {} : { password: auth.password }),
-    ...(tls === undefined ? {} : { tls: tlsOptions(tls) }),
-    protocol: 2,
-    connectTimeout: timeoutMs,
-    disconnectTimeout: CLOSE_MS_MAX,
-    socketTimeout: timeoutMs,
-    keepAlive: KEEP_ALIVE_MS,
-    noDelay: true,
-    connectionName: 'curtail',
-    disableClientInfo: true,
-    enableReadyCheck: true,
-    maxLoadingRetryTime: RETRY_MS_MAX,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-    autoResubscribe: false,
-    enableAutoPipelining: false,
-    lazyConnect: false,
-    // After a failover the connected Redis may have become a replica.
-    reconnectOnError: (error: Error) => error.message.includes('READONLY'),
-  } as const satisfies RedisOptions
-}
-
-function createClient(options: RedisConnectionOptions): Redis | Cluster {
-  const { target } = options
-  if (target.kind === 'cluster') return createCluster(target.nodes, options)
-  const common = {
-    ...commonOptions(options),
-    db: options.database,
-    enableOfflineQueue: false,
-    retryStrategy: retryDelayMs,
-  }
-  if (target.kind === 'sentinel') {
-    const { masterName: name, sentinels } = target
-    const list = sentinels.map(({ host, port }) => ({ host, port }))
-    return new Redis({ ...common, ...sentinelOptions(options), name, sentinels: list })
-  }
-  if ('path' in target) return new Redis({ ...common, path: target.path })
-  return new Redis({ ...common, host: target.host, port: target.port })
-}
-
-function sentinelOptions({ sentinelAuth, timeoutMs, tls }: RedisConnectionOptions) {
-  return {
-    ...(sentinelAuth?.username === undefined ? {} : { sentinelUsername: sentinelAuth.username }),
-    ...(sentinelAuth === undefined ? {} : { sentinelPassword: sentinelAuth.password }),
-    ...(tls === undefined ? {} : { sentinelTLS: tlsOptions(tls), enableTLSForSentinelMode: true }),
-    role: 'master',
-    sentinelCommandTimeout: timeoutMs,
-    sentinelRetryStrategy: retryDelayMs,
-    sentinelReconnectStrategy: retryDelayMs,
-    failoverDetector: true,
-  } as const satisfies RedisOptions
-}
-
-function createCluster(nodes: readonly HostPort[], options: RedisConnectionOptions): Cluster {
-  const startNodes = nodes.map(({ host, port }) => ({ host, port }))
-  return new Cluster(startNodes, {
-    enableOfflineQueue: false,
-    enableReadyCheck: true,
-    scaleReads: 'master',
-    clusterRetryStrategy: retryDelayMs,
-    clusterNodeRetryStrategy: retryDelayMs,
-    maxRedirections: REDIRECTIONS_MAX,
-    retryDelayOnFailover: FAILOVER_RETRY_MS,
-    retryDelayOnClusterDown: FAILOVER_RETRY_MS,
-    retryDelayOnTryAgain: FAILOVER_RETRY_MS,
-    slotsRefreshTimeout: options.timeoutMs,
-    slotsRefreshInterval: SLOTS_REFRESH_MS,
-    redisOptions: commonOptions(options),
-  })
-}
-
-function tlsOptions({ ca, cert, key, isHostChecked }: RedisTls): ConnectionOptions {
-  return {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-    ...(isHostChecked ? {} : { checkServerIdentity: () => undefined }),
   }
 }
 

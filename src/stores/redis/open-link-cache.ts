@@ -3,10 +3,12 @@
 import type { LinkCache } from '../../links/link-cache.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { connectRedis, type RedisConnectionOptions } from './connection.ts'
+import type { RedisConnectionOptions } from './connection-options.ts'
+import { connectRedis } from './connection.ts'
 import { createLinkCacheCommands } from './link-cache-commands.ts'
 import type { InvalidReason } from './link-cache-entry.ts'
 import { createRedisLinkCache } from './link-cache.ts'
+import { logReloads } from './reload-secrets.ts'
 import { traceCommands } from './trace-commands.ts'
 
 /** An open cache. */
@@ -46,6 +48,7 @@ export function openLinkCache(options: OpenLinkCacheOptions): OpenLinkCache {
       onState('up')
       log.info('link cache available')
     },
+    onReload: logReloads(log, 'cache'),
   })
   const commands = traceCommands(createLinkCacheCommands({ connection, metrics, commandMsMax }))
   const cache = createRedisLinkCache({ commands, onInvalid: createInvalidReport(metrics, log) })

@@ -1,5 +1,5 @@
 // A setting type for Redis: case-insensitive keywords.
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Setting } from '../../config/config.ts'
 
 /** One of several keywords, case-insensitive. */

@@ -1,0 +1,231 @@
+// Applies secrets to the connections of a client: to open ones by AUTH, to new ones by the driver's
+// options. Until Redis accepts changed credentials, a node uses the previous ones.
+import { isDeepStrictEqual } from 'node:util'
+import { Cluster, type Redis } from 'ioredis'
+import { within } from '../../resilience/deadline.ts'
+import type { RedisAuth, RedisConnectionOptions, RedisSecrets } from './connection-options.ts'
+import { maskError } from './mask-error.ts'
+import { secretOptions } from './create-client.ts'
+
+/** The secrets of one client; `current` ones are those of the files. */
+export interface AppliedSecrets {
+  /** Uses other secrets; returns whether they differ. */
+  change(read: RedisSecrets): boolean
+  /** Whether there are credentials before the last change. */
+  hasPrevious(): boolean
+  /**
+   * Authenticates every open connection with the current credentials, or with the previous ones if
+   * Redis rejects those. Never rejects.
+   */
+  authenticate(): Promise<{
+    /** Redis's first rejection of the current credentials. */
+    readonly rejection: Error | undefined
+    /** Whether a rejected command may be retried. */
+    readonly isAccepted: boolean
+  }>
+  /** Whether there is an open connection, and Redis has accepted the current credentials on all. */
+  isInUse(): boolean
+  /** Whether a node uses the previous credentials, or is to. */
+  isPreviousInUse(): boolean
+  /** Whether the open connection of a node uses other credentials than the node is to use. */
+  isOutdated(node: Redis): boolean
+  /** Notes that Redis rejected a handshake. Returns whether it used the current credentials. */
+  rejectHandshake(node: Redis): boolean
+  /** Notes that Redis denied a command. Returns whether it denied the current credentials. */
+  denyCommand(): boolean
+  /** Allows another attempt with the current credentials. Returns whether they were denied. */
+  tryCurrent(): boolean
+  isCurrentDenied(): boolean
+}
+
+/** Observes the connections from their start. */
+export function applySecrets(
+  client: Redis | Cluster,
+  options: RedisConnectionOptions,
+): AppliedSecrets {
+  return new ClientSecrets(client, options)
+}
+
+/** The secrets of one client, and which of them each node uses. */
+class ClientSecrets implements AppliedSecrets {
+  readonly #client: Redis | Cluster
+  readonly #timeoutMs: number
+  #secrets: RedisSecrets
+  #previous: RedisAuth | undefined
+  #nodesWithPrevious = new WeakSet<Redis>()
+  /** Credentials that Redis denied a command: at most the current and the previous ones. */
+  readonly #denied = new Set<RedisAuth>()
+  /** The credentials of the last handshake or of the last accepted AUTH. */
+  readonly #used = new WeakMap<Redis, RedisAuth | undefined>()
+
+  constructor(client: Redis | Cluster, options: RedisConnectionOptions) {
+    this.#client = client
+    this.#timeoutMs = options.timeoutMs
+    this.#secrets = secretsOf(options)
+    observeConnecting(
+      client,
+      (node) => {
+        this.#used.set(node, this.#authOf(node))
+      },
+      (node) => {
+        this.#applyTo(node)
+      },
+    )
+  }
+
+  change(read: RedisSecrets): boolean {
+    let next = secretsOf(read)
+    if (isDeepStrictEqual(next, this.#secrets)) return false
+    if (isDeepStrictEqual(next.auth, this.#secrets.auth)) {
+      next = { ...next, auth: this.#secrets.auth }
+    } else {
+      this.#previous = this.#secrets.auth
+      this.#nodesWithPrevious = new WeakSet()
+      this.#denied.clear()
+    }
+    this.#secrets = next
+    for (const node of this.#nodes()) this.#applyTo(node)
+    return true
+  }
+
+  hasPrevious(): boolean {
+    return this.#previous !== undefined
+  }
+
+  async authenticate() {
+    const all = await Promise.all(this.#open().map((node) => this.#authenticateNode(node)))
+    return {
+      rejection: all.find(({ rejection }) => rejection !== undefined)?.rejection,
+      // On a Cluster, the node that rejected a command is unknown.
+      isAccepted: all.length === 0 || all.some(({ isAccepted }) => isAccepted),
+    }
+  }
+
+  isInUse(): boolean {
+    const connected = this.#open()
+    const usesCurrent = (node: Redis) => this.#used.get(node) === this.#secrets.auth
+    return connected.length > 0 && connected.every(usesCurrent)
+  }
+
+  isPreviousInUse(): boolean {
+    return this.#nodes().some((node) => this.#nodesWithPrevious.has(node))
+  }
+
+  isOutdated(node: Redis): boolean {
+    return this.#used.get(node) !== this.#authOf(node)
+  }
+
+  rejectHandshake(node: Redis): boolean {
+    const rejected = this.#used.get(node)
+    const isCurrent = rejected === this.#secrets.auth
+    // Another rejection may have changed the credentials of the node before.
+    if (this.#previous !== undefined && rejected === this.#authOf(node)) {
+      this.#setPrevious(node, isCurrent)
+    }
+    return isCurrent
+  }
+
+  denyCommand(): boolean {
+    const [auth, ...others] = new Set(this.#open().map((node) => this.#used.get(node)))
+    if (auth === undefined || others.length > 0 || this.#previous === undefined) return false
+    this.#denied.add(auth)
+    return auth === this.#secrets.auth
+  }
+
+  tryCurrent(): boolean {
+    const { auth } = this.#secrets
+    return auth !== undefined && this.#denied.delete(auth)
+  }
+
+  isCurrentDenied(): boolean {
+    const { auth } = this.#secrets
+    return auth !== undefined && this.#denied.has(auth)
+  }
+
+  #nodes(): readonly Redis[] {
+    return this.#client instanceof Cluster ? this.#client.nodes('all') : [this.#client]
+  }
+
+  #open(): readonly Redis[] {
+    return this.#nodes().filter(({ status }) => status === 'ready')
+  }
+
+  #authOf(node: Redis): RedisAuth | undefined {
+    return this.#nodesWithPrevious.has(node) ? this.#previous : this.#secrets.auth
+  }
+
+  #applyTo(node: Redis): void {
+    Object.assign(node.options, secretOptions({ ...this.#secrets, auth: this.#authOf(node) }))
+  }
+
+  #setPrevious(node: Redis, isPrevious: boolean): void {
+    if (isPrevious) this.#nodesWithPrevious.add(node)
+    else this.#nodesWithPrevious.delete(node)
+    this.#applyTo(node)
+  }
+
+  async #authenticateWith(node: Redis, auth: RedisAuth): Promise<Error | undefined> {
+    const rejection = await sendAuth(node, auth, this.#timeoutMs)
+    if (rejection === undefined) this.#used.set(node, auth)
+    return rejection === 'lost' ? undefined : rejection
+  }
+
+  async #authenticateNode(node: Redis) {
+    const { auth } = this.#secrets
+    const fallback = this.#previous
+    if (auth === undefined) return { rejection: undefined, isAccepted: true }
+    let rejection: Error | undefined
+    if (!this.#denied.has(auth) || fallback === undefined || this.#denied.has(fallback)) {
+      rejection = await this.#authenticateWith(node, auth)
+      if (rejection === undefined || fallback === undefined) {
+        if (this.#secrets.auth === auth) this.#setPrevious(node, false)
+        return { rejection, isAccepted: rejection === undefined }
+      }
+    }
+    if (this.#secrets.auth === auth) this.#setPrevious(node, true)
+    return { rejection, isAccepted: (await this.#authenticateWith(node, fallback)) === undefined }
+  }
+}
+
+/** Calls back when a node starts to connect, and for a node that a Cluster has added. */
+function observeConnecting(
+  client: Redis | Cluster,
+  onConnecting: (node: Redis) => void,
+  onNode: (node: Redis) => void,
+): void {
+  const observe = (node: Redis) => {
+    node.on('connecting', () => {
+      onConnecting(node)
+    })
+  }
+  if (!(client instanceof Cluster)) {
+    observe(client)
+    return
+  }
+  client.on('+node', (node: Redis) => {
+    onNode(node) // before it connects
+    observe(node)
+  })
+}
+
+/** Sends AUTH. Resolves to Redis's rejection, if any, or to `lost` if no reply has arrived. */
+async function sendAuth(
+  node: Redis,
+  { username, password }: RedisAuth,
+  timeoutMs: number,
+): Promise<Error | 'lost' | undefined> {
+  const timeoutError = () => new Error('Redis did not respond to AUTH')
+  const reply = username === undefined ? node.auth(password) : node.auth(username, password)
+  try {
+    await within(timeoutMs, reply, timeoutError)
+    return undefined
+  } catch (error) {
+    // A connection that is lost authenticates when it reconnects.
+    if (!(error instanceof Error) || error.name !== 'ReplyError') return 'lost'
+    return new Error(maskError(error).message) // not the driver's error: it contains the password
+  }
+}
+
+function secretsOf({ auth, sentinelAuth, tls }: RedisSecrets): RedisSecrets {
+  return { auth, sentinelAuth, tls }
+}

@@ -1,0 +1,141 @@
+// Retries the commands that fail because credentials rotate: Redis rejects the old ones, or closes
+// the connections that use them. A retried command may count hits twice: if Redis closes a
+// connection, it is unknown whether it has executed the commands in flight.
+import { Cluster, type Redis } from 'ioredis'
+import { within } from '../../resilience/deadline.ts'
+import { isRejection, type SecretReloads } from './reload-secrets.ts'
+
+/** How a command is retried. */
+export interface RetryOptions {
+  /** Whether the command may be sent twice. @default true */
+  readonly isRetried?: boolean
+  /** When its call started, in ms of `performance.now()`. @default now */
+  readonly startedMs?: number
+}
+
+/** Retries of the commands of one client. */
+export interface CommandRetries {
+  /**
+   * Sends a command, and retries it until RECONNECT_MS_MAX or the timeout of commands has elapsed
+   * since the start of the call. Rejects with the driver's error.
+   */
+  readonly run: <T>(send: () => Promise<T>, options?: RetryOptions) => Promise<T>
+  /** Whether the connection was lost so recently that commands wait for the next one. */
+  readonly isReconnecting: () => boolean
+  /** Rejects the commands that wait; later ones are not retried. */
+  readonly stop: () => void
+}
+
+/** Commands wait this long for the next connection; then they fail until it is established. */
+const RECONNECT_MS_MAX = 250
+/** A retry after the connection was lost, and one after the next one was rejected. */
+const ATTEMPTS_MAX = 3
+
+/** Creates the retries. */
+export function retryCommands(given: {
+  readonly client: Redis | Cluster
+  readonly reloads: SecretReloads
+  /** The timeout of commands. */
+  readonly timeoutMs: number
+}): CommandRetries {
+  const { client, reloads } = given
+  const retryMsMax = Math.min(RECONNECT_MS_MAX, given.timeoutMs)
+  const { isReconnecting, untilReady, timeouts, stop } = watchConnection(client, retryMsMax)
+  let isStopped = false
+  /** Waits until a retry may succeed; rejects with `error` when no time is left. */
+  const recovers = async (error: unknown, leftMs: () => number): Promise<boolean> => {
+    if (leftMs() <= 0 || !(isRejection(error) || isLoss(error))) return false
+    const recovery = isRejection(error) ? reloads.renew(error) : untilReady().then(() => true)
+    return (await within(leftMs(), recovery, () => error as Error)) && leftMs() > 0
+  }
+  const sendAndRetry = async <T>(send: () => Promise<T>, leftMs: () => number): Promise<T> => {
+    for (let attempt = 1; ; attempt++) {
+      const timeoutsBefore = timeouts()
+      try {
+        return await send()
+      } catch (error) {
+        // Redis executes what a hanging connection has received: a retry would count twice.
+        const isFinal = attempt === ATTEMPTS_MAX || timeouts() !== timeoutsBefore
+        if (isFinal || !(await recovers(error, leftMs))) throw error
+      }
+    }
+  }
+  return {
+    isReconnecting,
+    async run(send, { isRetried = true, startedMs = performance.now() } = {}) {
+      if (!isRetried) return send()
+      const leftMs = () => (isStopped ? 0 : startedMs + retryMsMax - performance.now())
+      if (isReconnecting()) {
+        await untilReady()
+        if (leftMs() <= 0) throw new Error('Redis is not connected')
+      }
+      return sendAndRetry(send, leftMs)
+    },
+    stop() {
+      isStopped = true
+      stop()
+    },
+  }
+}
+
+/** Observes the losses of the connection, and waits for the next one. */
+function watchConnection(client: Redis | Cluster, waitMsMax: number) {
+  let lostAtMs: number | undefined = -Infinity
+  let timeouts = 0
+  let reconnecting: { readonly ready: Promise<void>; readonly done: () => void } | undefined
+  const onError = (error: Error) => {
+    if (!error.message.startsWith('Socket timeout')) return
+    timeouts++
+    lostAtMs = -Infinity // Redis hangs: commands do not wait for it
+  }
+  if (client instanceof Cluster) client.on('node error', onError)
+  else client.on('error', onError)
+  client.on('close', () => {
+    lostAtMs ??= performance.now()
+  })
+  client.on('ready', () => {
+    lostAtMs = undefined
+  })
+  const isReconnecting = () =>
+    client.status !== 'ready' &&
+    lostAtMs !== undefined &&
+    performance.now() - lostAtMs < RECONNECT_MS_MAX
+  // A Cluster is ready while any node is; the driver itself delays the commands for the others. A
+  // single connection remains `ready` for a moment after Redis has closed it.
+  const isReady = () =>
+    client.status === 'ready' && (client instanceof Cluster || client.stream.writable)
+  const startWait = () => {
+    let done = (): void => undefined
+    const ready = new Promise<void>((resolve) => {
+      done = () => {
+        clearTimeout(timer)
+        client.off('ready', done)
+        client.off('end', done)
+        reconnecting = undefined
+        resolve()
+      }
+      const timer = setTimeout(done, waitMsMax)
+      client.on('ready', done)
+      client.on('end', done)
+    })
+    return { ready, done }
+  }
+  const untilReady = (): Promise<void> => {
+    if (isReady()) return Promise.resolve()
+    reconnecting ??= startWait()
+    return reconnecting.ready
+  }
+  return { isReconnecting, untilReady, timeouts: () => timeouts, stop: () => reconnecting?.done() }
+}
+
+const LOSSES = [
+  'Reached the max retries',
+  'Connection is closed',
+  "Stream isn't writeable",
+  'Too many Cluster redirections. Last error: Error: Connection is closed',
+]
+
+/** Whether a command failed because the connection was closed before or after it was sent. */
+function isLoss(error: unknown): boolean {
+  return error instanceof Error && LOSSES.some((loss) => error.message.startsWith(loss))
+}

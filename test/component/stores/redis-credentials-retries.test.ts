@@ -1,0 +1,112 @@
+// What is retried while credentials may rotate, and what is not: hits of a Redis that hangs, and
+// refunds. Reconnecting to a Redis that drops each connection, and errors of AUTH.
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { parseConfig } from '../../../src/config/config.ts'
+import { connectRedis } from '../../../src/stores/redis/connection.ts'
+import { createRedisCounterStore } from '../../../src/stores/redis/counter-store.ts'
+import { planRedis, redisSettings } from '../../../src/stores/redis/settings.ts'
+import { describeError } from '../../../src/telemetry/log.ts'
+import { freePort } from '../../dependencies/free-ports.ts'
+import { clientOf, type RedisServer, startRedis } from '../../dependencies/redis.ts'
+import { type FaultProxy, startFaultProxy } from '../../kit/fault-proxy.ts'
+import { type MountedSecret, mountSecret } from '../../kit/mounted-secret.ts'
+import { consumeOne, createStore, failureOf, newCount } from '../../kit/ratelimit/redis-use.ts'
+import { waitFor } from '../../kit/wait-for.ts'
+
+const SETUP_MS_MAX = 400_000 // Redis may have to be installed
+const STORM_MS = 1000
+/** Without a growing delay, Redis gets more than 50 connections a second. */
+const STORM_CONNECTIONS_MAX = 25
+
+let server: RedisServer
+let proxy: FaultProxy
+let secret: MountedSecret
+
+beforeEach(async () => {
+  server = await startRedis(['--requirepass', 'first'])
+  proxy = await startFaultProxy({ to: { host: '127.0.0.1', port: server.port } })
+  secret = await mountSecret({ auth: 'first' })
+}, SETUP_MS_MAX)
+afterEach(async () => {
+  await proxy.close()
+  await server.close()
+  await secret.remove()
+})
+
+/** A store behind the proxy, whose Redis knows the script. */
+async function openStore(timeout: string) {
+  const { main } = planRedis(
+    parseConfig(redisSettings, {
+      REDIS_URL: `127.0.0.1:${proxy.port}`,
+      REDIS_AUTH_FILE: secret.pathOf('auth'),
+      REDIS_TIMEOUT: timeout,
+    }),
+  )
+  const connection = connectRedis(main, { onUp: () => undefined, onDown: () => undefined })
+  const store = createRedisCounterStore({ connection, keyPrefix: 'c:' })
+  await waitFor('Redis', () => connection.isUp())
+  await consumeOne(store, newCount())
+  return { store, connection }
+}
+
+/** A reply of the script is a list; the handshake has none. */
+const isList = (message: Buffer) => message.toString('latin1').startsWith('*')
+
+test('a call to a Redis that does not reply is counted once', async () => {
+  const { store, connection } = await openStore('200ms')
+  const count = newCount()
+  proxy.dropResponses({ matches: isList })
+  await failureOf(store.consume([count]))
+  await waitFor('the next connection', () => connection.isUp())
+  await proxy.heal()
+  await waitFor('the next connection', () => connection.isUp())
+  expect(await consumeOne(store, { ...count, cost: 0 })).toMatchObject({ remaining: 9 })
+  store.close()
+})
+
+test.each([
+  ['hits are retried', 2, 6],
+  ['a refund is not', -1, 9],
+])('after Redis has closed the connection, %s', async (_, cost, remaining) => {
+  const { store, connection } = await openStore('5s')
+  const count = newCount('fixed_window')
+  await consumeOne(store, { ...count, cost: cost < 0 ? 2 : 0 })
+  proxy.dropResponses({ count: 1, matches: isList })
+  const settled = Promise.allSettled([store.consume([{ ...count, cost }])])
+  await waitFor('the reply', () => proxy.droppedResponses() === 1)
+  proxy.resetConnections()
+  const [result] = await settled
+  expect(result.status).toBe(cost < 0 ? 'rejected' : 'fulfilled')
+  await waitFor('the next connection', () => connection.isUp())
+  expect(await consumeOne(store, { ...count, cost: 0 })).toMatchObject({ remaining })
+  store.close()
+})
+
+test('reconnecting slows down while Redis accepts connections but no writes', async () => {
+  const admin = clientOf(server.port, { password: 'first' })
+  const { store, events } = createStore(server.port, { auth: { password: 'first' } })
+  await waitFor('Redis', () => events.includes('up'))
+  await admin.replicaof('127.0.0.1', await freePort())
+  await admin.config('RESETSTAT')
+  const endMs = performance.now() + STORM_MS
+  while (performance.now() < endMs) await failureOf(store.consume([newCount()]))
+  const stats = /total_connections_received:(\d+)/.exec(await admin.info('stats'))
+  expect(Number(stats?.[1])).toBeLessThan(STORM_CONNECTIONS_MAX)
+  store.close()
+  admin.disconnect()
+})
+
+test('errors of a Redis without AUTH do not contain the password', async () => {
+  const renamed = await startRedis(['--rename-command', 'AUTH', ''])
+  const errors: Error[] = []
+  const target = { kind: 'single' as const, host: '127.0.0.1', port: renamed.port }
+  const options = { target, database: 0, timeoutMs: 1000, auth: { password: 'hunter2' } }
+  const onDown = (error: Error) => errors.push(error)
+  const connection = connectRedis(options, { onUp: () => undefined, onDown })
+  await waitFor('the error', () => errors.length > 0)
+  connection.close()
+  await renamed.close()
+  const described = JSON.stringify(errors.map(describeError))
+  expect(described).toContain('unknown command')
+  expect(described).not.toContain('hunter2')
+})
