@@ -44,7 +44,19 @@ const usage = [
   '\ncurtail ROLE --help prints the arguments and settings of a role.\n',
 ].join('')
 
-async function main([name = '', ...args]: readonly string[]): Promise<void> {
+/** The program in the image of envoyproxy/ratelimit, which commands of containers name. */
+const REFERENCE_PROGRAM = '/bin/ratelimit'
+
+/** Runs the role `ratelimit` with the responses of that program, unless these settings are set. */
+function replaceReference(): string {
+  for (const name of ['LIMIT_CLIENT_HEADERS', 'LIMIT_METADATA']) {
+    if ((process.env[name] ?? '') === '') process.env[name] = 'false'
+  }
+  return 'ratelimit'
+}
+
+async function main([program = '', ...args]: readonly string[]): Promise<void> {
+  const name = program === REFERENCE_PROGRAM ? replaceReference() : program
   if (name === 'help' || hasHelpFlag([name])) {
     process.stdout.write(usage)
     return

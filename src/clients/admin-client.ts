@@ -1,5 +1,5 @@
 // A client of the admin API of a running process, for the operator's commands.
-import { z } from 'zod'
+import * as z from 'zod'
 import { OperatorError } from '../process/role.ts'
 
 /** How to reach the admin API. */

@@ -1,5 +1,5 @@
 // A setting that is a duration in Go's syntax: `24h`, `1h30m`, `1.5s`, `300ms`.
-import { z } from 'zod'
+import * as z from 'zod'
 import { type Setting, withDefault } from './config.ts'
 
 const msOfUnit: Readonly<Record<string, number>> = {

@@ -1,6 +1,6 @@
 // Kinds of settings that several roles use.
 import { readFileSync } from 'node:fs'
-import { z } from 'zod'
+import * as z from 'zod'
 import { type Setting, withDefault } from './config.ts'
 import { logLevels } from '../telemetry/log.ts'
 

@@ -1,5 +1,5 @@
 // The setting of the code pool, which several roles share.
-import { z } from 'zod'
+import * as z from 'zod'
 import { withDefault } from '../config/config.ts'
 
 /** CODE_POOL. */

@@ -3,9 +3,9 @@
 import type { CallStream } from './http2/call-stream.ts'
 import type { CallFault, UnaryResponse } from './http2/status-codes.ts'
 import type { StreamingMethod } from './streaming-call.ts'
-import { WireReader } from './wire-reader.ts'
-import { DELIMITED, tagOf, VARINT } from './wire-types.ts'
-import { WireWriter } from './wire-writer.ts'
+import { WireReader } from '../protobuf/wire-reader.ts'
+import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
+import { WireWriter } from '../protobuf/wire-writer.ts'
 
 /** This service, and the whole server; other services are unknown. */
 const NAMES = ['ratelimit', '']
@@ -105,7 +105,7 @@ const singleMessage: CallFault = {
 
 /** The service of a request; `undefined` if the request is malformed. */
 function parseName(message: Buffer): string | undefined {
-  const reader = new WireReader(message)
+  const reader = new WireReader(message, 'HealthCheckRequest')
   let name = ''
   try {
     while (reader.at < reader.length) {

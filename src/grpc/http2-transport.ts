@@ -11,10 +11,10 @@ import { errorCodes } from './http2/frames.ts'
 import type { HeaderField } from './http2/hpack-decoder.ts'
 import { type BoundKind, ProcessBounds } from './http2/process-bounds.ts'
 import { Turns } from './http2/turns.ts'
-import { createReflection, type OpenReflection } from './reflection.ts'
+import type { OpenReflection } from './reflection.ts'
 import { createCallHandler, type CallDeps } from './should-rate-limit.ts'
 import type { CallFault } from './http2/status-codes.ts'
-import { StreamingCall } from './streaming-call.ts'
+import { StreamingCall, type StreamingDeps } from './streaming-call.ts'
 import { traceCalls } from './trace-calls.ts'
 import type { ConnectionAge, RateLimitTransport } from './transport.ts'
 import { UnaryCall, type UnaryMethod } from './unary-call.ts'
@@ -32,6 +32,9 @@ const AGE_SPREAD = 0.1
 
 const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
 const HEALTH = '/grpc.health.v1.Health/'
+const REFLECTION = ['v1', 'v1alpha'].map(
+  (version) => `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
+)
 const unknownMethod: CallFault = {
   code: 'UNIMPLEMENTED',
   details: 'unknown method: this server implements envoy.service.ratelimit.v3.RateLimitService',
@@ -167,7 +170,7 @@ function methodsOf(
     }
     return { start, msMax: UNARY_MS_MAX }
   }
-  const streaming = (open: OpenReflection, msMax: number): Method => {
+  const streaming = (open: StreamingDeps['open'], msMax: number): Method => {
     const start: StartCall = (stream, { encoding }) => {
       stream.listener = new StreamingCall({ open, onDefect }, stream, encoding)
     }
@@ -178,10 +181,23 @@ function methodsOf(
     [`${HEALTH}Check`, unary(health.check)],
     [`${HEALTH}List`, unary(health.list)],
     [`${HEALTH}Watch`, streaming(health.watch, WATCH_MS_MAX)],
-    ...[...createReflection()].map(
-      ([path, open]) => [path, streaming(open, REFLECTION_MS_MAX)] as const,
+    ...REFLECTION.map(
+      (path) => [path, streaming(openReflection(path), REFLECTION_MS_MAX)] as const,
     ),
   ])
+}
+
+let reflection: ReadonlyMap<string, OpenReflection> | undefined
+
+/** Opens a method of reflection. The first call loads its packages, which no other call needs. */
+function openReflection(path: string): StreamingDeps['open'] {
+  return async (stream) => {
+    const { createReflection } = await import('./reflection.ts')
+    reflection ??= createReflection()
+    const open = reflection.get(path)
+    if (open === undefined) throw new Error(`reflection has no method ${path}`)
+    return open(stream)
+  }
 }
 
 function reject(stream: CallStream, fault: HeaderFault): void {

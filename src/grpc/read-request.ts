@@ -11,8 +11,8 @@ import {
   units,
 } from '../limits/descriptor.ts'
 import { LimitRequestError } from '../limits/verdict.ts'
-import { WireReader } from './wire-reader.ts'
-import { DELIMITED, tagOf, VARINT } from './wire-types.ts'
+import { WireError, WireReader } from '../protobuf/wire-reader.ts'
+import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
 
 const unitOfNumber = new Map<number, Unit>(
   Object.entries(units).map(([name, number]) => [number, name as Unit]),
@@ -44,7 +44,15 @@ interface SentDescriptor {
 
 /** Parses a request. Throws LimitRequestError if it is malformed or invalid. */
 export function readRequest(bytes: Buffer): LimitRequest {
-  const reader = new WireReader(bytes)
+  try {
+    return parseRequest(bytes)
+  } catch (error) {
+    throw error instanceof WireError ? new LimitRequestError(error.message) : error
+  }
+}
+
+function parseRequest(bytes: Buffer): LimitRequest {
+  const reader = new WireReader(bytes, 'RateLimitRequest')
   const sent: SentDescriptor[] = []
   let domain = ''
   let hits = 0

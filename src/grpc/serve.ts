@@ -9,7 +9,12 @@ import type { BoundKind } from './http2/process-bounds.ts'
 import { createHttp2Transport, type TransportDeps } from './http2-transport.ts'
 import type { GrpcConfig } from './settings.ts'
 import type { CallDeps } from './should-rate-limit.ts'
-import { watchTlsFiles, isCertificateFor, readTlsFiles, type TlsFiles } from './tls-files.ts'
+import {
+  watchTlsFiles,
+  isCertificateFor,
+  readTlsFiles,
+  type TlsFiles,
+} from '../process/tls-files.ts'
 import type { RateLimitTransport } from './transport.ts'
 
 /** A running gRPC server. */
@@ -108,7 +113,7 @@ async function createSecureListener(deps: GrpcServeDeps, transport: RateLimitTra
   const material = await readTlsFiles(files).catch((error: unknown) => {
     throw new OperatorError((error as Error).message)
   })
-  const isMutual = files.clientAuthorities !== undefined
+  const isMutual = files.authorities !== undefined
   const server: TlsServer = createTlsServer({
     ...material,
     ALPNProtocols: ['h2'],
@@ -144,7 +149,7 @@ function tlsFilesOf(config: GrpcConfig): TlsFiles {
   if (config.GRPC_CLIENT_TLS_SAN !== '' && authorities === '') {
     throw new OperatorError('GRPC_CLIENT_TLS_SAN requires GRPC_CLIENT_TLS_CACERT: set it, too')
   }
-  return { certificate, key, clientAuthorities: authorities === '' ? undefined : authorities }
+  return { certificate, key, authorities: authorities === '' ? undefined : authorities }
 }
 
 async function open(server: Server, config: GrpcConfig): Promise<void> {

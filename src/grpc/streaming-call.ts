@@ -17,7 +17,8 @@ export interface StreamingMethod {
 
 /** The dependencies that streaming calls share. */
 export interface StreamingDeps {
-  readonly open: (stream: CallStream) => StreamingMethod
+  /** Opens the method; messages that arrive before a promise resolves stay buffered. */
+  readonly open: (stream: CallStream) => StreamingMethod | Promise<StreamingMethod>
   /** Called with every internal error: a defect of the server. */
   readonly onDefect: (error: unknown) => void
 }
@@ -28,7 +29,8 @@ const defect: CallFault = { code: 'INTERNAL', details: 'the call failed' }
 /** Listens to the stream of one call. */
 export class StreamingCall implements CallListener {
   private readonly stream: CallStream
-  private readonly method: StreamingMethod
+  /** Undefined until it is open. */
+  private method: StreamingMethod | undefined
   private readonly reader: MessageReader
   private readonly onDefect: (error: unknown) => void
   private isHalfClosed = false
@@ -38,9 +40,11 @@ export class StreamingCall implements CallListener {
 
   constructor(deps: StreamingDeps, stream: CallStream, encoding: Encoding) {
     this.stream = stream
-    this.method = deps.open(stream)
     this.reader = new MessageReader(stream.messages, encoding)
     this.onDefect = deps.onDefect
+    const method = deps.open(stream)
+    if (method instanceof Promise) void this.awaitMethod(method)
+    else this.method = method
     stream.done() // frees the slot as soon as the stream is closed
   }
 
@@ -60,14 +64,26 @@ export class StreamingCall implements CallListener {
   closed(): void {
     if (!this.isDecompressing) this.reader.clear()
     this.guard(() => {
-      this.method.closed?.()
+      this.method?.closed?.()
       return undefined
     })
   }
 
+  private async awaitMethod(opening: Promise<StreamingMethod>): Promise<void> {
+    try {
+      this.method = await opening
+    } catch (error) {
+      this.onDefect(error)
+      this.stream.reject(defect)
+      return
+    }
+    this.advance()
+  }
+
   private advance(): void {
     const { isClosed, isBlocked } = this.stream
-    if (isClosed || isBlocked || this.isDecompressing || this.isDeferred) return
+    const isWaiting = this.method === undefined || this.isDecompressing || this.isDeferred
+    if (isClosed || isBlocked || isWaiting) return
     const message = this.reader.next(() => !this.stream.isClosed)
     if (message === undefined) this.finishIfDone()
     else if (message instanceof Promise) void this.decompress(message)
@@ -99,7 +115,7 @@ export class StreamingCall implements CallListener {
   }
 
   private deliver(message: Buffer | CallFault): void {
-    this.guard(() => (Buffer.isBuffer(message) ? this.method.message(message) : message))
+    this.guard(() => (Buffer.isBuffer(message) ? this.method?.message(message) : message))
   }
 
   /** A defect in a call aborts this call only. */
@@ -116,6 +132,6 @@ export class StreamingCall implements CallListener {
   private finishIfDone(): void {
     if (!this.isHalfClosed || this.hasReportedEnd) return
     this.hasReportedEnd = true
-    this.guard(() => (this.reader.bufferedBytes > 0 ? incomplete : this.method.halfClosed()))
+    this.guard(() => (this.reader.bufferedBytes > 0 ? incomplete : this.method?.halfClosed()))
   }
 }

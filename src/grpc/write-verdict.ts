@@ -3,8 +3,8 @@
 import { units } from '../limits/descriptor.ts'
 import type { Json, JsonObject } from '../limits/rule.ts'
 import type { Code, DescriptorStatus, Verdict } from '../limits/verdict.ts'
-import { DELIMITED, DOUBLE, tagOf, VARINT } from './wire-types.ts'
-import { WireWriter } from './wire-writer.ts'
+import { DELIMITED, DOUBLE, tagOf, VARINT } from '../protobuf/wire-types.ts'
+import { WireWriter } from '../protobuf/wire-writer.ts'
 
 const RESPONSE_CODE = tagOf(1, VARINT)
 const RESPONSE_STATUSES = tagOf(2, DELIMITED)

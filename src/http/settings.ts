@@ -1,5 +1,5 @@
 // The settings of every role that serves the public HTTP or the admin API.
-import { z } from 'zod'
+import * as z from 'zod'
 import { parseHost } from '../links/target-url.ts'
 import type { Setting } from '../config/config.ts'
 import { portSetting } from '../config/settings.ts'

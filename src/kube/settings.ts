@@ -1,5 +1,5 @@
 // Settings of the controller: API server access, watched namespaces and leader election.
-import { z } from 'zod'
+import * as z from 'zod'
 import { type Setting, withDefault } from '../config/config.ts'
 
 const NAME_PATTERN = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/

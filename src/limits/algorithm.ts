@@ -71,7 +71,7 @@ export interface Algorithm {
   readonly name: string
   /** Whether rules may set its `burst`. */
   readonly takesBurst: boolean
-  /** Whether rules count the hits of denied calls unless they set `deny_consumes`. */
+  /** Default of `deny_consumes` in its rules. */
   readonly denyConsumesByDefault: boolean
   /** Maximum hits of a limit; at most REQUESTS_MAX. */
   readonly maxRequests: number
@@ -79,7 +79,7 @@ export interface Algorithm {
   checkLimit(limit: Limit): string | undefined
   /** The numbers that its script reads as `limit[1]`, `limit[2]`…; cached for each limit. */
   scriptNumbers(limit: Limit): readonly number[]
-  /** How long hits of this decision can be refunded without a refund of later hits instead. */
+  /** How long a refund of these hits cannot reduce the count of a later window. */
   refundableUs(decision: Decision, limit: Limit): number
   /** Decides whether the hits are admitted; never reads a clock. */
   decide(input: DecisionInput): Decision

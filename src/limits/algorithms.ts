@@ -18,3 +18,8 @@ export const algorithms: readonly Algorithm[] = [
 
 /** The algorithm of rules that name none, and of overrides; counts like envoyproxy/ratelimit. */
 export const defaultAlgorithm: Algorithm = fixedWindow
+
+/** The algorithm with this name in rules. */
+export function findAlgorithm(name: string): Algorithm | undefined {
+  return algorithms.find((each) => each.name === name)
+}

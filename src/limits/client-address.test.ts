@@ -1,6 +1,6 @@
 // The client key of a peer address.
 import { expect, test } from '@jest/globals'
-import { clientOf } from './client-address.ts'
+import { clientKeyOf } from './client-address.ts'
 
 test.each([
   ['203.0.113.7', '203.0.113.7/32'],
@@ -16,5 +16,5 @@ test.each([
   ['fe80::1%eth0', 'fe80::/64'],
   ['', ''],
 ])('%s counts as %s', (address, client) => {
-  expect(clientOf(address)).toBe(client)
+  expect(clientKeyOf(address)).toBe(client)
 })

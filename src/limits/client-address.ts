@@ -6,7 +6,7 @@ const GROUPS = 8
 const GROUPS_KEPT = 4
 
 /** The client key of a peer address: `203.0.113.7/32` or `2001:db8:1:2::/64`; others unchanged. */
-export function clientOf(address: string): string {
+export function clientKeyOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return `${mapped}/32`
   if (!address.includes(':')) return address.includes('.') ? `${address}/32` : address

@@ -7,7 +7,7 @@ import type { Algorithm, Decision, Limit } from './algorithm.ts'
  */
 export type Veto = 'alone' | 'together' | 'never'
 
-/** Hits to count in one counter, by the algorithm of its rule. */
+/** A _count_: hits to count in one counter, by the algorithm of its rule. */
 export interface CounterHits {
   /** Identifies the counter by rule, value and window; no two rules share one. */
   readonly key: string
@@ -23,8 +23,9 @@ export interface CounterHits {
 /** Counters by key. The state of a counter expires once it has no effect. */
 export interface CounterStore {
   /**
-   * Counts the hits of one call by the store's clock, as `decideTogether` does, in one atomic
-   * step. Returns decisions in the order of `counts`. After a StoreError the result is unknown.
+   * Counts the hits of one call as `decideTogether` does, by the store's clock. Atomic, unless the
+   * counters are in several hash slots or servers. Returns decisions in the order of `counts`.
+   * After a StoreError the hits may have been counted.
    */
   consume(counts: readonly CounterHits[]): Promise<readonly Decision[]>
 }

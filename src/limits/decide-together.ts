@@ -24,15 +24,17 @@ export function decideTogether(
   nowUs: number,
   stateOf: (key: string) => CounterState | undefined,
 ): CallDecision {
-  const unreduced = decideEach(counts, nowUs, stateOf)
-  if (!isDenied(counts, unreduced.decisions)) return unreduced
-  const reduced = counts.map((count) => (countsWhenDenied(count) ? count : { ...count, cost: 0 }))
-  const changed = decideEach(reduced, nowUs, stateOf)
-  const decisions = changed.decisions.map((decision, at) => {
-    const { admitted = false, over = 0, retryAfterUs = 0 } = unreduced.decisions[at] ?? {}
+  const requested = decideEach(counts, nowUs, stateOf)
+  if (!isDenied(counts, requested.decisions)) return requested
+  const reducedCounts = counts.map((count) =>
+    countsWhenDenied(count) ? count : { ...count, cost: 0 },
+  )
+  const reduced = decideEach(reducedCounts, nowUs, stateOf)
+  const decisions = reduced.decisions.map((decision, at) => {
+    const { admitted = false, over = 0, retryAfterUs = 0 } = requested.decisions[at] ?? {}
     return { ...decision, admitted, over, retryAfterUs }
   })
-  return { decisions, changes: changed.changes }
+  return { decisions, changes: reduced.changes }
 }
 
 function decideEach(

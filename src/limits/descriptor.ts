@@ -34,7 +34,7 @@ export interface Entry {
 /** A descriptor of a request. */
 export interface Descriptor {
   readonly entries: readonly Entry[]
-  /** A limit from the client, which overrides the rules. */
+  /** A limit from the caller, which overrides the rules. */
   readonly override?: { readonly requestsPerUnit: number; readonly unit: Unit } | undefined
   /** Hits of this descriptor: 0 = read, negative = refund; `undefined`: those of the request. */
   readonly hits?: number | undefined

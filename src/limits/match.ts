@@ -21,7 +21,7 @@ export interface MatchRequest {
   readonly rules: RuleSet
   readonly domain: string
   readonly descriptor: Descriptor
-  /** Whether denied hits count in a limit override of the client. @default true */
+  /** Whether denied hits count in a limit override of the caller. @default true */
   readonly denyConsumes?: boolean
 }
 
@@ -89,7 +89,7 @@ function metricPathOf(request: MatchRequest, top: RuleLevel, isDetailed: boolean
   return path
 }
 
-/** The rule of a limit override from the client. The overrides of a domain share their metrics. */
+/** The rule of a limit override from the caller. The overrides of a domain share their metrics. */
 function matchOverride(request: MatchRequest, top: RuleLevel): Match {
   const { domain, descriptor, denyConsumes = true } = request
   const { requestsPerUnit: requests = 0, unit = 'SECOND' } = descriptor.override ?? {}

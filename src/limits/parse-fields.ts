@@ -18,6 +18,8 @@ export interface StringField {
 
 /** Maximum number of values in one `metadata`, with aliases expanded. */
 const METADATA_VALUES_MAX = 1000
+/** V8 copies shorter slices. */
+const SLICE_LENGTH_MIN = 13
 
 const kindNames: Readonly<Record<YamlNode['kind'], string>> = {
   map: 'a mapping',
@@ -32,8 +34,17 @@ const kindNames: Readonly<Record<YamlNode['kind'], string>> = {
 
 /** The value of a key; `undefined` if it is absent or null. */
 export function fieldOf({ map }: Fields, key: string): YamlNode | undefined {
-  const entry = map.entries.find((each) => each.key.kind === 'string' && each.key.text === key)
-  return entry === undefined || entry.value.kind === 'null' ? undefined : entry.value
+  for (const entry of map.entries) {
+    if (entry.key.kind !== 'string' || entry.key.text !== key) continue
+    return entry.value.kind === 'null' ? undefined : entry.value
+  }
+  return undefined
+}
+
+/** Copies a string, because a slice of a file would retain the whole file. */
+function copyOf(text: string): string {
+  const isSlice = text.length >= SLICE_LENGTH_MIN
+  return isSlice && text.isWellFormed() ? Buffer.from(text).toString() : text
 }
 
 /** The line of a field; the line of the mapping if the field is absent. */
@@ -62,7 +73,7 @@ export function readString(fields: Fields, key: string): StringField {
   const value = fieldOf(fields, key)
   const absent = { text: '', line: value?.line ?? fields.map.line }
   if (value === undefined || value.kind === 'float' || value.kind === 'time') return absent
-  if ('text' in value) return { text: value.text, line: value.line }
+  if ('text' in value) return { text: copyOf(value.text), line: value.line }
   rejectField(fields, key, 'a string')
   return absent
 }
@@ -132,7 +143,7 @@ function objectOf(map: YamlMap, context: MetadataContext): JsonObject {
 }
 
 function keyString(key: YamlNode, { fields }: MetadataContext): string {
-  if ('text' in key) return key.text
+  if ('text' in key) return copyOf(key.text)
   fields.diagnostics.fault(key.line, 'error parsing metadata: a key must be a string')
   return ''
 }
@@ -149,7 +160,7 @@ function jsonOf(value: YamlNode, context: MetadataContext): Json {
       return null
     case 'string':
     case 'time':
-      return value.text
+      return copyOf(value.text)
     case 'bool':
     case 'int':
     case 'float':

@@ -1,6 +1,6 @@
 // Reads one `rate_limit` of a rules file. The caller adds it to the tree.
 import { type Algorithm, type Limit, REQUESTS_MAX } from './algorithm.ts'
-import { algorithms, defaultAlgorithm } from './algorithms.ts'
+import { algorithms, defaultAlgorithm, findAlgorithm } from './algorithms.ts'
 import { type Unit, units, unitSeconds } from './descriptor.ts'
 import {
   type Fields,
@@ -25,12 +25,20 @@ export interface ParsedLimit {
   readonly onStoreError: StoreErrorMode
 }
 
+/** What applies to a limit that does not set it. */
+export interface LimitDefaults {
+  /** If false, `deny_consumes` defaults to false for every algorithm. */
+  readonly denyConsumes: boolean
+  /** The algorithm, unless it cannot count the limit. */
+  readonly algorithm: Algorithm
+}
+
 /** Minimum `window`, in milliseconds. */
 const WINDOW_MS_MIN = 1
 /** Maximum `window`, in milliseconds: 366 days. */
 const WINDOW_MS_MAX = 366 * 86_400_000
 /** Maximum number of names in `replaces`. */
-const REPLACES_MAX = 100
+export const REPLACES_MAX = 100
 
 const windowForm = /^([0-9]{1,12})(ms|s|m|h|d)$/
 const windowUnitMs: Readonly<Record<string, number>> = {
@@ -42,17 +50,15 @@ const windowUnitMs: Readonly<Record<string, number>> = {
 }
 const limitFields = ['algorithm', 'window', 'burst', 'deny_consumes', 'on_store_error'] as const
 
-/**
- * Reads a limit. Adds faults to the diagnostics and replaces invalid values by valid ones. If
- * `denyConsumes` is false, `deny_consumes` defaults to false for every algorithm.
- */
-export function parseLimit(fields: Fields, denyConsumes: boolean): ParsedLimit {
+/** Reads a limit. Adds faults to the diagnostics and replaces invalid values by valid ones. */
+export function parseLimit(fields: Fields, { denyConsumes, ...given }: LimitDefaults): ParsedLimit {
   const name = readString(fields, 'name').text
   const replaces = readReplaces(fields, name)
   const isUnlimited = readFlag(fields, 'unlimited')
   if (isUnlimited) checkUnlimited(fields)
-  const algorithm = readAlgorithm(fields)
+  const named = readAlgorithm(fields)
   const { windowUs, unit } = isUnlimited ? noWindow : readWindow(fields)
+  const algorithm = named ?? (isUnlimited ? defaultAlgorithm : unnamed(fields, given, windowUs))
   const defaults = { windowUs, denyConsumes: denyConsumes && algorithm.denyConsumesByDefault }
   const limit = isUnlimited ? undefined : readLimit(fields, algorithm, defaults)
   const onStoreError = readStoreErrorMode(fields)
@@ -82,7 +88,7 @@ function readReplaces(fields: Fields, ownName: string): readonly string[] {
   const entries = readMaps(fields, 'replaces')
   const { diagnostics } = fields
   if (entries.length > REPLACES_MAX) {
-    const message = `replaces must have at most ${REPLACES_MAX} names: it has ${entries.length}`
+    const message = `replaces must have at most ${REPLACES_MAX} names: it has more`
     diagnostics.fault(lineOf(fields, 'replaces'), message)
     return []
   }
@@ -96,10 +102,33 @@ function readReplaces(fields: Fields, ownName: string): readonly string[] {
   })
 }
 
-function readAlgorithm(fields: Fields): Algorithm {
+/** The algorithm of a limit that names none: the default, if it can count the limit. */
+function unnamed(
+  fields: Fields,
+  { algorithm }: Pick<LimitDefaults, 'algorithm'>,
+  windowUs: number,
+): Algorithm {
+  if (algorithm === defaultAlgorithm) return algorithm
+  const requests = countOf(fields, 'requests_per_unit') ?? 0
+  const burst = countOf(fields, 'burst') ?? requests
+  const isCountable =
+    requests <= algorithm.maxRequests &&
+    algorithm.checkLimit({ requests, windowUs, burst, denyConsumes: false }) === undefined
+  if (isCountable) return algorithm
+  const message = `the default algorithm ${algorithm.name} cannot count this limit`
+  fields.diagnostics.warn(fields.map.line, `${message}: ${defaultAlgorithm.name} counts it`)
+  return defaultAlgorithm
+}
+
+function countOf(fields: Fields, key: string): number | undefined {
+  const value = fieldOf(fields, key)
+  return value?.kind === 'int' ? Number(value.value) : undefined
+}
+
+function readAlgorithm(fields: Fields): Algorithm | undefined {
   const { text, line } = readString(fields, 'algorithm')
-  if (text === '') return defaultAlgorithm
-  const algorithm = algorithms.find(({ name }) => name === text)
+  if (text === '') return undefined
+  const algorithm = findAlgorithm(text)
   if (algorithm !== undefined) return algorithm
   const names = algorithms.map(({ name }) => name).join(', ')
   fields.diagnostics.fault(line, `algorithm must be one of ${names}: it is '${text}'`)

@@ -42,7 +42,7 @@ interface YamlList {
 }
 
 /** A scalar. */
-interface YamlScalar extends Scalar {
+export interface YamlScalar extends Scalar {
   readonly line: number
   readonly depth: 0
 }

@@ -8,9 +8,9 @@ import { LimitRequestError, type UncheckedReason } from './verdict.ts'
 
 /** One limit that a call hits. */
 export interface Check {
-  /** Index of the descriptor in the call. */
-  readonly at: number
+  readonly descriptorIndex: number
   readonly rule: Rule
+  /** Requested hits; `count.cost` is 0 instead if they must not be counted. */
   readonly hits: number
   /** The path of the rule in metrics. */
   readonly metricPath: string
@@ -25,12 +25,12 @@ export interface Plan {
   readonly domainHasRules: boolean
 }
 
-/** Settings that apply to all rules. */
+/** Settings of the process for all calls. */
 export interface PlanOptions {
   /** No rule denies anything. */
-  readonly isShadow: boolean
+  readonly areAllShadow: boolean
   /** Every rule is a quota. */
-  readonly isQuota: boolean
+  readonly areAllQuotas: boolean
   /** Whether denied hits count in limit overrides. */
   readonly denyConsumes: boolean
 }
@@ -51,7 +51,7 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
   let domainHasRules = true
   for (const [at, descriptor] of request.descriptors.entries()) {
     const match = matchDescriptor({ rules, domain, descriptor, denyConsumes })
-    uncheckedReasons.push('no-limit')
+    uncheckedReasons.push('no-rule')
     if (typeof match === 'string') {
       if (match === 'unknown-domain') domainHasRules = false
       continue
@@ -63,7 +63,7 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
       else {
         const key = counterKey(rule, match.values)
         checks.push({
-          at,
+          descriptorIndex: at,
           rule,
           hits,
           metricPath: match.metricPath,
@@ -88,7 +88,7 @@ function hitsOf(request: LimitRequest, descriptor: Descriptor): number {
   return descriptor.hits ?? Math.max(1, request.hits)
 }
 
-function vetoOf(rule: Rule, { isShadow, isQuota }: PlanOptions): CounterHits['veto'] {
-  if (isShadow || rule.isShadow) return 'never'
-  return isQuota || rule.isQuota ? 'together' : 'alone'
+function vetoOf(rule: Rule, { areAllShadow, areAllQuotas }: PlanOptions): CounterHits['veto'] {
+  if (areAllShadow || rule.isShadow) return 'never'
+  return areAllQuotas || rule.isQuota ? 'together' : 'alone'
 }

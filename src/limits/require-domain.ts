@@ -2,14 +2,27 @@
 // every request.
 import type { ParsedRuleFiles } from './rules.ts'
 
-/** The parsed set, or a fault in `place` if it has no rules for `domain`; '' requires nothing. */
+const DOMAINS_LISTED_MAX = 10
+
+/**
+ * The parsed set, or a fault in `place` if it has no rules for `domain`; '' requires nothing.
+ * `path` is that of a fault in xDS resources.
+ */
 export function requireDomain(
   parsed: ParsedRuleFiles,
-  { domain, place }: { readonly domain: string; readonly place: string },
+  given: { readonly domain: string; readonly place: string; readonly path?: string },
 ): ParsedRuleFiles {
+  const { domain, place, path } = given
   if ('faults' in parsed || domain === '' || parsed.rules.has(domain)) return parsed
-  const others = [...parsed.rules.keys()].map((name) => `'${name}'`).join(', ')
+  const others = listed([...parsed.rules.keys()])
   const found = others === '' ? 'there are no rules' : `the domains with rules are ${others}`
-  const message = `no file has rules for the required domain '${domain}': ${found}`
-  return { faults: [{ file: place, line: 1, message }] }
+  const kind = path === undefined ? 'file' : 'resource'
+  const message = `no ${kind} has rules for the required domain '${domain}': ${found}`
+  return { faults: [{ file: place, line: 1, ...(path !== undefined && { path }), message }] }
+}
+
+function listed(domains: readonly string[]): string {
+  const names = domains.slice(0, DOMAINS_LISTED_MAX).map((name) => `'${name}'`)
+  const more = domains.length - names.length
+  return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

@@ -1,4 +1,4 @@
-// Collects all faults and warnings of rule files, up to a bound.
+// Collects all faults and warnings of rule files or xDS resources, up to a bound.
 import type { RuleFault } from './rule.ts'
 
 /** Maximum number of listed faults. */
@@ -7,9 +7,10 @@ export const FAULTS_MAX = 1000
 /** Maximum length of a message, because values in a file may be longer. */
 const MESSAGE_LENGTH_MAX = 1000
 
-/** A fault as `file:line: message`. */
-export function renderFault({ file, line, message }: RuleFault): string {
-  return `${file}:${line}: ${message}`
+/** A fault as `file:line: message`, or as `resource "name": path: message`. */
+export function renderFault({ file, line, path, message }: RuleFault): string {
+  if (path === undefined) return `${file}:${line}: ${message}`
+  return [file, path, message].filter((text) => text !== '').join(': ')
 }
 
 /** Further faults are counted, not listed. */
@@ -33,8 +34,8 @@ export interface Diagnostics {
 
 /** Faults and warnings of all files. */
 export interface AllDiagnostics {
-  /** The diagnostics of one file. */
-  of(file: string): Diagnostics
+  /** The diagnostics of one file; `pathOf` renders the path of a line that is a node's number. */
+  of(file: string, pathOf?: (line: number) => string): Diagnostics
   /** All faults, in the order of the files, then by line. */
   faults(): readonly RuleFault[]
   /** All warnings, in the same order. */
@@ -46,12 +47,14 @@ export function createDiagnostics(): AllDiagnostics {
   const faults: RuleFault[][] = []
   const warnings: RuleFault[][] = []
   return {
-    of(file) {
+    of(file, pathOf) {
       const collector = (lists: RuleFault[][]) => {
         const list: RuleFault[] = []
         lists.push(list)
         return (line: number, message: string) => {
-          if (list.length <= FAULTS_MAX) list.push({ file, line, message: truncated(message) })
+          if (list.length > FAULTS_MAX) return
+          const path = pathOf && { path: pathOf(line) }
+          list.push({ file, line, ...path, message: truncated(message) })
         }
       }
       return { fault: collector(faults), warn: collector(warnings) }

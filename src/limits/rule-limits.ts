@@ -7,7 +7,7 @@ import {
   readMetadata,
   rejectField,
 } from './parse-fields.ts'
-import { parseLimit } from './parse-limit.ts'
+import { type LimitDefaults, parseLimit } from './parse-limit.ts'
 import type { YamlMap } from './parse-yaml.ts'
 import type { Rule } from './rule.ts'
 import { lengthPrefixed } from './rule-tree.ts'
@@ -18,7 +18,7 @@ const LIMITS_MAX = 8
 /** Reads the rules of a descriptor with this path and identity. */
 export function rulesOf(
   fields: Fields,
-  { path, identity, denyConsumes }: { path: string; identity: string; denyConsumes: boolean },
+  { path, identity, defaults }: { path: string; identity: string; defaults: LimitDefaults },
 ): readonly Rule[] {
   const limits = readLimits(fields)
   const isShadow = readFlag(fields, 'shadow_mode')
@@ -30,13 +30,26 @@ export function rulesOf(
     fields.diagnostics.fault(lineOf(fields, 'quota_mode'), message)
   }
   return limits.map((map, at) => {
-    const parsed = parseLimit({ map, diagnostics: fields.diagnostics }, denyConsumes)
+    const parsed = parseLimit({ map, diagnostics: fields.diagnostics }, defaults)
     const windowUs = parsed.limit?.windowUs ?? 0
     const limitIdentity = [parsed.algorithm.name, String(windowUs), String(at)]
       .map(lengthPrefixed)
       .join('')
-    const shared = { path, isShadow, isQuota, hasDetailedMetric, metadata }
-    return { ...parsed, ...shared, identity: identity + limitIdentity }
+    // A literal, because all rules should have the same shape in memory.
+    return {
+      path,
+      identity: identity + limitIdentity,
+      name: parsed.name,
+      replaces: parsed.replaces,
+      algorithm: parsed.algorithm,
+      limit: parsed.limit,
+      unit: parsed.unit,
+      isShadow,
+      isQuota,
+      onStoreError: parsed.onStoreError,
+      metadata,
+      hasDetailedMetric,
+    }
   })
 }
 

@@ -1,22 +1,25 @@
 // Converts a set of rules to small plain records and back, so that another thread can parse the
 // files while the main thread builds the rules in slices.
-import { algorithms } from './algorithms.ts'
+import { findAlgorithm } from './algorithms.ts'
 import type { Rule, RuleLevel, RuleNode, RuleSet } from './rule.ts'
-import { addNode, emptyLevel, type OpenLevel } from './rule-tree.ts'
+import { addNode, emptyLevel, noDescriptors, type OpenLevel } from './rule-tree.ts'
 
-/** A domain or a descriptor, with the level below it. Contains no functions. */
+/** A domain or a descriptor. Contains no functions. */
 export interface RuleRecord {
   /** Index of the record above this one; -1: the record is a domain. */
   readonly parent: number
-  /** `hashedKeys` of the level itself. */
-  readonly hashedKeys: readonly string[]
-  readonly hashedKeysBelow: readonly string[]
   readonly domain?: string
   readonly node?: Omit<RuleNode, 'rules' | 'below'>
   readonly rules: readonly PlainRule[]
+  /** The keys of the level below; absent: the level has no descriptors. */
+  readonly below?: {
+    readonly hashedKeys: readonly string[]
+    readonly hashedKeysBelow: readonly string[]
+  }
 }
 
-type PlainRule = Omit<Rule, 'algorithm'> & { readonly algorithm: string }
+/** A rule without its path, which is that of its node. */
+type PlainRule = Omit<Rule, 'algorithm' | 'path'> & { readonly algorithm: string }
 
 /** The records of a set, each after its parent. */
 export function* recordsOf(rules: RuleSet): Generator<RuleRecord> {
@@ -36,44 +39,96 @@ export function* recordsOf(rules: RuleSet): Generator<RuleRecord> {
   }
 }
 
-function keysOf({ hashedKeys, hashedKeysBelow }: RuleLevel) {
-  return { hashedKeys: [...hashedKeys], hashedKeysBelow: [...hashedKeysBelow] }
+function keysOf(level: RuleLevel): Pick<RuleRecord, 'below'> {
+  if (level === noDescriptors) return {}
+  const { hashedKeys, hashedKeysBelow } = level
+  return { below: { hashedKeys: [...hashedKeys], hashedKeysBelow: [...hashedKeysBelow] } }
 }
 
 function plainOf(rule: Rule): PlainRule {
-  return { ...rule, algorithm: rule.algorithm.name }
+  return {
+    identity: rule.identity,
+    name: rule.name,
+    replaces: rule.replaces,
+    algorithm: rule.algorithm.name,
+    limit: rule.limit,
+    unit: rule.unit,
+    isShadow: rule.isShadow,
+    isQuota: rule.isQuota,
+    onStoreError: rule.onStoreError,
+    metadata: rule.metadata,
+    hasDetailedMetric: rule.hasDetailedMetric,
+  }
 }
 
-const algorithmOf = new Map(algorithms.map((algorithm) => [algorithm.name, algorithm]))
+const noNames: readonly string[] = []
 
 /** Builds a set from its records. */
 export class RuleBuilder {
   readonly rules: RuleSet
-  readonly #domains = new Map<string, OpenLevel>()
-  readonly #levels: OpenLevel[] = []
+  readonly #domains = new Map<string, RuleLevel>()
+  /** By the index of their record; `undefined`: the level has no descriptors. */
+  readonly #levels: (OpenLevel | undefined)[] = []
+  /** One copy of each string that many records contain. */
+  readonly #shared = new Map<string, string>()
 
   constructor() {
     this.rules = this.#domains
   }
 
-  /** Adds the next record. Throws if its parent does not exist. */
-  add({ parent, domain, node, rules, hashedKeys, hashedKeysBelow }: RuleRecord): void {
-    const below = emptyLevel()
-    for (const key of hashedKeys) below.hashedKeys.add(key)
-    for (const key of hashedKeysBelow) below.hashedKeysBelow.add(key)
+  /** Adds the next record. Throws if the level of its parent does not exist. */
+  add({ parent, domain, node, rules, below: keys }: RuleRecord): void {
+    const below = keys && levelWith(keys)
     this.#levels.push(below)
-    if (domain !== undefined) this.#domains.set(domain, below)
+    if (domain !== undefined) this.#domains.set(domain, below ?? noDescriptors)
     if (node === undefined) return
     const level = this.#levels[parent]
     if (level === undefined) throw new Error(`Cannot add a rule: level ${parent} does not exist`)
     const isHashed = level.hashedKeys.has(node.key)
-    addNode(level, { ...node, rules: rules.map(ruleOf), below }, { isHashed })
+    const built: RuleNode = {
+      key: this.#share(node.key),
+      value: node.value,
+      rules: rules.map((rule) => this.#ruleOf(rule, node.path)),
+      path: node.path,
+      isVariable: node.isVariable,
+      isShared: node.isShared,
+      hasValueMetric: node.hasValueMetric,
+      below: below ?? noDescriptors,
+    }
+    addNode(level, built, { isHashed })
+  }
+
+  #ruleOf(plain: PlainRule, path: string): Rule {
+    const algorithm = findAlgorithm(plain.algorithm)
+    if (algorithm === undefined)
+      throw new Error(`Cannot add a rule: the algorithm ${plain.algorithm} does not exist`)
+    return {
+      path,
+      identity: plain.identity,
+      name: plain.name,
+      replaces: plain.replaces.length === 0 ? noNames : plain.replaces,
+      algorithm,
+      limit: plain.limit,
+      unit: plain.unit && this.#share(plain.unit),
+      isShadow: plain.isShadow,
+      isQuota: plain.isQuota,
+      onStoreError: this.#share(plain.onStoreError),
+      metadata: plain.metadata,
+      hasDetailedMetric: plain.hasDetailedMetric,
+    }
+  }
+
+  #share<T extends string>(text: T): T {
+    const shared = this.#shared.get(text)
+    if (shared !== undefined) return shared as T
+    this.#shared.set(text, text)
+    return text
   }
 }
 
-function ruleOf({ algorithm: name, ...rule }: PlainRule): Rule {
-  const algorithm = algorithmOf.get(name)
-  if (algorithm === undefined)
-    throw new Error(`Cannot add a rule: the algorithm ${name} does not exist`)
-  return { ...rule, algorithm }
+function levelWith(keys: NonNullable<RuleRecord['below']>): OpenLevel {
+  const level = emptyLevel()
+  for (const key of keys.hashedKeys) level.hashedKeys.add(key)
+  for (const key of keys.hashedKeysBelow) level.hashedKeysBelow.add(key)
+  return level
 }

@@ -22,6 +22,9 @@ export function emptyLevel(): OpenLevel {
   }
 }
 
+/** The level below a descriptor without descriptors; shared, because most descriptors have it. */
+export const noDescriptors: RuleLevel = emptyLevel()
+
 /**
  * Adds a descriptor. Adds nothing and returns `duplicate` if its key and value exist, or `mixed` if
  * its key exists with the other setting of `hashed`.
@@ -67,6 +70,20 @@ function* rulesBelow(level: RuleLevel): Generator<Rule> {
 function* rulesAt({ rules, below }: RuleNode): Generator<Rule> {
   yield* rules
   yield* rulesBelow(below)
+}
+
+/** The number of descriptors of a set. */
+export function countDescriptors(rules: RuleSet): number {
+  return [...rules.values()].reduce((sum, level) => sum + countBelow(level), 0)
+}
+
+function countBelow({ exact, any }: RuleLevel): number {
+  let count = 0
+  for (const values of [...exact.values(), any]) {
+    count += values.size
+    for (const { below } of values.values()) if (below !== noDescriptors) count += countBelow(below)
+  }
+  return count
 }
 
 /** Encodes a string so that a concatenation of several is unambiguous. */

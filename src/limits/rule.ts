@@ -9,8 +9,8 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 export type JsonObject = Readonly<{ [key: string]: Json }>
 
 /**
- * How a rule decides while the store is unavailable: `local` counts in this process, `allow` admits
- * every call and `deny` denies every call.
+ * How a rule decides while the store is slow or unavailable: `local` counts in this process,
+ * `allow` admits every call and `deny` denies every call.
  */
 export const storeErrorModes = ['local', 'allow', 'deny'] as const
 
@@ -37,7 +37,7 @@ export interface Rule {
   /** Quota: a call is denied only if all its quotas are exhausted. */
   readonly isQuota: boolean
   readonly onStoreError: StoreErrorMode
-  /** Returned to the client if the rule admits the call. */
+  /** Returned to the proxy if the rule's descriptor is admitted. */
   readonly metadata: JsonObject | undefined
   /** Whether its metrics contain all values of the request. */
   readonly hasDetailedMetric: boolean
@@ -78,10 +78,13 @@ export interface RuleLevel {
 /** All rules, by domain. */
 export type RuleSet = ReadonlyMap<string, RuleLevel>
 
-/** A fault in a file and its location. */
+/** A fault in a file or an xDS resource, and its location. */
 export interface RuleFault {
+  /** The file or the resource. */
   readonly file: string
-  /** From 1. */
+  /** From 1; in a resource, the number of a node. */
   readonly line: number
+  /** The path of the node in a resource, empty for the resource itself; `undefined`: a file. */
+  readonly path?: string
   readonly message: string
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { FAULTS_MAX, renderFault } from './rule-fault.ts'
-import { DEPTH_MAX, DESCRIPTORS_MAX, parseRules, STRING_LENGTH_MAX } from './rules.ts'
+import { DEPTH_MAX, RULE_DESCRIPTORS_MAX, parseRules, STRING_LENGTH_MAX } from './rules.ts'
 import { faultsOf, file, limit } from '../../test/kit/rules-file.ts'
 
 describe('faults in the structure', () => {
@@ -179,7 +179,7 @@ describe('bounds', () => {
     })
     expect(faultsOf(`domain: d\ndescriptors:\n${leaf}${layers.join('')}`)).toEqual([
       expect.stringContaining(
-        `all files must have at most ${DESCRIPTORS_MAX} descriptors in total`,
+        `all files must have at most ${RULE_DESCRIPTORS_MAX} descriptors in total`,
       ),
     ])
   })

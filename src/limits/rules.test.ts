@@ -24,6 +24,11 @@ describe('faults that envoyproxy/ratelimit also reports', () => {
     ],
     ['a misspelt key', file('ratelimit: {}'), ["4: config error, unknown key 'ratelimit'"]],
     [
+      'a key of Envoy that envoyproxy/ratelimit does not have',
+      limit('unit: day', 'unit_multiplier: 2'),
+      ["6: config error, unknown key 'unit_multiplier'"],
+    ],
+    [
       'a key that is a property of every JavaScript object',
       file('constructor: 1'),
       ["4: config error, unknown key 'constructor'"],
@@ -147,7 +152,7 @@ describe('faults in our additional fields', () => {
       limit('unit: year', 'requests_per_unit: 4294967291', 'algorithm: token_bucket'),
       [
         '6: token_bucket cannot count 4294967291 per window exactly: ' +
-          'choose a rounder number or a shorter window',
+          'choose a rounder number, a smaller burst or a shorter window',
       ],
     ],
     [

@@ -1,5 +1,8 @@
-// The grammar of rule files: parses YAML into the tree of rules, or reports all faults of all
-// files. Does no I/O.
+// The grammar of rule files: parses YAML, or the resources of an xDS server, into the tree of
+// rules, or reports all faults of all files. Does no I/O.
+import { defaultAlgorithm, findAlgorithm } from './algorithms.ts'
+import { decodeConfig, type RuleResource } from './decode-config.ts'
+import type { LimitDefaults } from './parse-limit.ts'
 import { rulesOf } from './rule-limits.ts'
 import {
   type Fields,
@@ -9,16 +12,17 @@ import {
   readMaps,
   readString,
 } from './parse-fields.ts'
+import { parseBasicYaml } from './parse-basic-yaml.ts'
 import { type YamlMap, parseYaml } from './parse-yaml.ts'
 import { type AllDiagnostics, createDiagnostics, type Diagnostics } from './rule-fault.ts'
 import { checkKeys } from './rule-keys.ts'
-import type { RuleFault, RuleNode, RuleSet } from './rule.ts'
-import { addNode, emptyLevel, lengthPrefixed, type OpenLevel } from './rule-tree.ts'
+import type { RuleFault, RuleLevel, RuleNode, RuleSet } from './rule.ts'
+import { addNode, emptyLevel, lengthPrefixed, noDescriptors, type OpenLevel } from './rule-tree.ts'
 
 /** Maximum depth of nested descriptors. */
 export const DEPTH_MAX = 32
 /** Maximum number of descriptors in all files, with aliases resolved. */
-export const DESCRIPTORS_MAX = 100_000
+export const RULE_DESCRIPTORS_MAX = 100_000
 /** Maximum length of a domain, a key or a value. */
 export const STRING_LENGTH_MAX = 1024
 
@@ -43,7 +47,7 @@ interface Parsing {
   readonly rules: Map<string, OpenLevel>
   readonly diagnostics: AllDiagnostics
   readonly mergeDomains: boolean
-  readonly denyConsumes: boolean
+  readonly defaults: LimitDefaults
   descriptorsLeft: number
 }
 
@@ -53,28 +57,46 @@ export interface ParseOptions {
   readonly mergeDomains: boolean
   /** Default of `deny_consumes` for a fixed window. @default true */
   readonly denyConsumes?: boolean
+  /** The algorithm of rules that name none, if it can count them. @default fixed window */
+  readonly defaultAlgorithm?: string
 }
 
-/** Parses all files as one set. */
-export function parseRules(files: readonly RuleFile[], options: ParseOptions): ParsedRuleFiles {
+/** Parses all files, or all resources, as one set. */
+export function parseRules(
+  files: readonly (RuleFile | RuleResource)[],
+  options: ParseOptions,
+): ParsedRuleFiles {
   const { mergeDomains, denyConsumes = true } = options
   const diagnostics = createDiagnostics()
-  const settings = { mergeDomains, denyConsumes, descriptorsLeft: DESCRIPTORS_MAX }
+  const algorithm = findAlgorithm(options.defaultAlgorithm ?? '') ?? defaultAlgorithm
+  const defaults = { denyConsumes, algorithm }
+  const settings = { mergeDomains, defaults, descriptorsLeft: RULE_DESCRIPTORS_MAX }
   const parsing: Parsing = { rules: new Map(), diagnostics, ...settings }
-  for (const file of files) loadFile(parsing, file)
+  for (const file of files) {
+    if ('text' in file) loadFile(parsing, file)
+    else loadResource(parsing, file)
+  }
   const faults = diagnostics.faults()
   return faults.length > 0 ? { faults } : { rules: parsing.rules, warnings: diagnostics.warnings() }
 }
 
 function loadFile(parsing: Parsing, { name, text }: RuleFile): void {
   const diagnostics = parsing.diagnostics.of(name)
-  const root = parseYaml(text, diagnostics)
+  const root = parseBasicYaml(text) ?? parseYaml(text, diagnostics)
   if (root === undefined) return
   if (root.kind !== 'map' && root.kind !== 'null') {
     diagnostics.fault(root.line, 'error loading config file: a rules file must be a mapping')
     return
   }
-  const map: YamlMap = root.kind === 'map' ? root : { ...root, kind: 'map', entries: [] }
+  loadRoot(parsing, root.kind === 'map' ? root : { ...root, kind: 'map', entries: [] }, diagnostics)
+}
+
+function loadResource(parsing: Parsing, resource: RuleResource): void {
+  const decoded = decodeConfig(resource, parsing.diagnostics, parsing.descriptorsLeft)
+  if (decoded !== undefined) loadRoot(parsing, decoded.root, decoded.diagnostics)
+}
+
+function loadRoot(parsing: Parsing, map: YamlMap, diagnostics: Diagnostics): void {
   checkKeys(map, diagnostics)
   const fields: Fields = { map, diagnostics }
   const domain = readString(fields, 'domain')
@@ -125,7 +147,7 @@ function loadDescriptor(fields: Fields, context: DescriptorContext): void {
   const node: RuleNode = {
     key,
     value,
-    rules: rulesOf(fields, { path, identity, denyConsumes: context.parsing.denyConsumes }),
+    rules: rulesOf(fields, { path, identity, defaults: context.parsing.defaults }),
     path,
     isVariable: value === '' || (value.includes('*') && !isShared),
     isShared,
@@ -142,10 +164,12 @@ function loadDescriptor(fields: Fields, context: DescriptorContext): void {
   }
 }
 
-function loadBelow(fields: Fields, parent: DescriptorContext): OpenLevel {
+function loadBelow(fields: Fields, parent: DescriptorContext): RuleLevel {
+  const below = readMaps(fields, 'descriptors')
+  if (below.length === 0) return noDescriptors
   const level = emptyLevel()
   const context = { ...parent, level, depth: parent.depth + 1 }
-  for (const map of readMaps(fields, 'descriptors')) {
+  for (const map of below) {
     loadDescriptor({ map, diagnostics: fields.diagnostics }, context)
   }
   return level
@@ -163,7 +187,7 @@ function isWithinBounds(
   if (parsing.descriptorsLeft === -1) {
     diagnostics.fault(
       map.line,
-      `all files must have at most ${DESCRIPTORS_MAX} descriptors in total`,
+      `all files must have at most ${RULE_DESCRIPTORS_MAX} descriptors in total`,
     )
   }
   return parsing.descriptorsLeft >= 0

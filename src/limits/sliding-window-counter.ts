@@ -14,10 +14,10 @@ export const slidingWindowCounter: Algorithm = {
   decide(input) {
     const { state, cost, nowUs, limit } = input
     const { requests, windowUs } = limit
-    const [writtenUs = -Infinity, storedCurrent = 0, storedPrevious = 0] = state ?? []
+    const [stateStartUs = -Infinity, storedCurrent = 0, storedPrevious = 0] = state ?? []
     const currentUs = nowUs - (nowUs % windowUs)
-    const isClamped = isTooFarAhead(writtenUs, input)
-    const storedStartUs = isClamped ? currentUs : writtenUs
+    const isClamped = isTooFarAhead(stateStartUs, input)
+    const storedStartUs = isClamped ? currentUs : stateStartUs
     const startUs = Math.max(currentUs, storedStartUs)
     const windowsPassed = (startUs - storedStartUs) / windowUs
     const current = windowsPassed === 0 ? storedCurrent : 0
@@ -65,7 +65,10 @@ function resetOf({ windowUs, current, previous, elapsedUs }: Snapshot): number {
   return previous > 0 ? windowUs - elapsedUs : 0
 }
 
-/** Time until `cost` hits fit: in the current window, or in the next one, which overlaps it. */
+/**
+ * Time until `cost` hits fit: in the current window, or in the next one, in which its hits count as
+ * those of the previous window.
+ */
 function waitUs(window: Snapshot, cost: number): number {
   const { requests, windowUs, current, elapsedUs } = window
   if (cost > requests) return Infinity
@@ -76,7 +79,7 @@ function waitUs(window: Snapshot, cost: number): number {
   return windowUs - elapsedUs + firstFit(next, cost)
 }
 
-/** The earliest time since the window's start at which the hits fit; `windowUs` or more: never. */
+/** Time since the window's start at which the hits first fit; `windowUs`: not before its end. */
 function firstFit(
   { requests, windowUs, current, previous, elapsedUs }: Snapshot,
   cost: number,

@@ -21,11 +21,11 @@ export const tokenBucket: Algorithm = {
   decide: (input) => decideByDrain(input, { burst: input.limit.burst }),
 }
 
-/** Checks that the level of a full bucket, in whole units, is an exact integer. */
+/** Checks that `burst` hits, in units of the level, are an exact integer. */
 export function checkBucket(limit: Limit): string | undefined {
   const { requests, burst } = limit
   if (requests === 0 || burst * bucketUnitsOf(limit).hitUnits <= COUNT_MAX) return undefined
-  const remedy = 'choose a rounder number or a shorter window'
+  const remedy = 'choose a rounder number, a smaller burst or a shorter window'
   return `cannot count ${requests} per window exactly: ${remedy}`
 }
 
@@ -48,7 +48,7 @@ export function decideByDrain(
   if (limit.requests === 0) return zeroLimitDecision(cost)
   const { hitUnits, drainUnits } = bucketUnitsOf(limit)
   const { stateTimeUs, usedUnits, isClamped } = lastWrite(input, hitUnits)
-  const atUs = Math.max(nowUs, stateTimeUs) // setting the clock back refills nothing
+  const atUs = Math.max(nowUs, stateTimeUs) // setting the clock back drains nothing
   const level = Math.max(0, usedUnits - (atUs - stateTimeUs) * drainUnits)
   const full = burst * hitUnits
   const requested = level + Math.max(1, cost) * hitUnits

@@ -49,16 +49,17 @@ const denied: Decision = {
 }
 
 const decided = (of: {
-  at?: number
+  descriptorIndex?: number
   rule?: Partial<Rule>
   hits?: number
   decision?: Partial<Decision>
 }): CheckedLimit => ({
-  at: of.at ?? 0,
+  descriptorIndex: of.descriptorIndex ?? 0,
   rule: { ...rule, ...of.rule },
   hits: of.hits ?? 1,
   decision: { ...admitted, ...of.decision },
 })
+const second = { descriptorIndex: 1 }
 
 describe('codeOf()', () => {
   const cases: [string, CheckedLimit[], string][] = [
@@ -134,7 +135,7 @@ describe('reportedLimitOf()', () => {
     })
   })
 
-  test('a quota is reported only if no other limit denies: the first one to reset', () => {
+  test('a quota is reported only if no other limit denies: the one with the shortest wait', () => {
     const quota = (name: string, retryAfterUs: number) =>
       decided({ rule: { name, isQuota: true }, decision: { ...denied, retryAfterUs } })
     const rate = decided({ rule: { name: 'rate' }, decision: { ...denied, retryAfterUs: 1 } })
@@ -162,16 +163,16 @@ describe('referenceLimitStateOf()', () => {
   const isShadow = { isShadow: true }
   const cases: [string, CheckedLimit[], number | undefined][] = [
     ['nothing without limits', [], undefined],
-    ['the least remaining', [decided({}), decided({ at: 1, decision: { remaining: 2 } })], 2],
+    ['the least remaining', [decided({}), decided({ ...second, decision: { remaining: 2 } })], 2],
     [
       'a peeked limit with less remaining',
-      [decided({ hits: 0, decision: { remaining: 1 } }), decided({ at: 1 })],
+      [decided({ hits: 0, decision: { remaining: 1 } }), decided({ ...second })],
       1,
     ],
     ['the only limit, in shadow mode', [decided({ rule: isShadow })], 5],
     [
       'a limit in shadow mode that would deny',
-      [decided({}), decided({ at: 1, rule: isShadow, decision: denied })],
+      [decided({}), decided({ ...second, rule: isShadow, decision: denied })],
       0,
     ],
     [
@@ -189,21 +190,27 @@ describe('referenceLimitStateOf()', () => {
     referenceLimitStateOf(checked, areAllQuotas)?.limit
 
   test('the first of equal limits is reported, but the last of those that deny', () => {
-    expect(limitOf([decided({ rule: own(1) }), decided({ at: 1, rule: own(2) })])).toBe(1)
-    const denying = [1, 2].map((at) => decided({ at, rule: own(at), decision: denied }))
+    expect(limitOf([decided({ rule: own(1) }), decided({ ...second, rule: own(2) })])).toBe(1)
+    const denying = [1, 2].map((descriptorIndex) =>
+      decided({ descriptorIndex, rule: own(descriptorIndex), decision: denied }),
+    )
     const shadow = decided({ rule: { ...own(7), isShadow: true }, decision: denied })
-    const after = decided({ at: 3, rule: own(3), decision: { remaining: 0 } })
+    const after = decided({ descriptorIndex: 3, rule: own(3), decision: { remaining: 0 } })
     expect(limitOf([shadow, ...denying, after])).toBe(2)
   })
 
   test('a quota that denies is ranked as a limit with 0 remaining', () => {
-    const quota = (at: number) =>
-      decided({ at, rule: { ...own(at + 1), isQuota: true }, decision: denied })
+    const quota = (index: number) =>
+      decided({
+        descriptorIndex: index,
+        rule: { ...own(index + 1), isQuota: true },
+        decision: denied,
+      })
     expect(limitOf([quota(0), quota(1)])).toBe(1)
     const rate = decided({ rule: own(9), decision: denied })
     expect(limitOf([rate, quota(1)])).toBe(9)
-    expect(limitOf([quota(0), { ...rate, at: 1 }])).toBe(9)
-    expect(limitOf([quota(0), { ...rate, at: 1 }], true)).toBe(1)
+    expect(limitOf([quota(0), { ...rate, ...second }])).toBe(9)
+    expect(limitOf([quota(0), { ...rate, ...second }], true)).toBe(1)
   })
 
   test('of several limits of a descriptor, the strictest one is reported', () => {
@@ -211,7 +218,9 @@ describe('referenceLimitStateOf()', () => {
       decided({ rule: own(1) }),
       decided({ rule: own(2), decision: { remaining: 1 } }),
     ]
-    expect(limitOf([decided({ at: 2, decision: { remaining: 4 } }), ...checked])).toBe(2)
+    expect(limitOf([decided({ descriptorIndex: 2, decision: { remaining: 4 } }), ...checked])).toBe(
+      2,
+    )
     expect(referenceLimitStateOf(checked, false)).toEqual({
       limit: 2,
       remaining: 1,
@@ -223,12 +232,12 @@ describe('referenceLimitStateOf()', () => {
 describe('statusesOf()', () => {
   test('each descriptor has the status of its strictest limit', () => {
     const statuses = statusesOf(
-      ['no-limit', 'unlimited', 'no-limit', 'no-limit'],
+      ['no-rule', 'unlimited', 'no-rule', 'no-rule'],
       [
-        decided({ at: 2, decision: { remaining: 7 } }),
-        decided({ at: 2, rule: { name: 'tight' }, decision: { remaining: 3 } }),
-        decided({ at: 3, decision: { ...denied, remaining: 4 } }),
-        decided({ at: 3, decision: { remaining: 1 } }),
+        decided({ descriptorIndex: 2, decision: { remaining: 7 } }),
+        decided({ descriptorIndex: 2, rule: { name: 'tight' }, decision: { remaining: 3 } }),
+        decided({ descriptorIndex: 3, decision: { ...denied, remaining: 4 } }),
+        decided({ descriptorIndex: 3, decision: { remaining: 1 } }),
       ],
     )
     const minute = { requestsPerUnit: 10, unit: 'MINUTE', name: undefined }
@@ -247,7 +256,7 @@ describe('statusesOf()', () => {
 
   test('a limit in shadow mode that would deny reports OK with 0 remaining', () => {
     const [status] = statusesOf(
-      ['no-limit'],
+      ['no-rule'],
       [decided({ rule: { isShadow: true }, decision: denied })],
     )
     expect(status).toMatchObject({ code: 'OK', limitRemaining: 0 })
@@ -257,11 +266,14 @@ describe('statusesOf()', () => {
 describe('metadataOf()', () => {
   test('merges the metadata of the rules that admit; the first of two values wins', () => {
     const checked = [
-      decided({ at: 0, rule: { metadata: { a: 1, deep: { x: 1, y: [1] } } } }),
-      decided({ at: 1, rule: { metadata: { a: 2, b: 'b', deep: { x: 2, z: null } } } }),
-      decided({ at: 2, rule: { metadata: { never: true } }, decision: denied }),
+      decided({ descriptorIndex: 0, rule: { metadata: { a: 1, deep: { x: 1, y: [1] } } } }),
+      decided({
+        ...second,
+        rule: { metadata: { a: 2, b: 'b', deep: { x: 2, z: null } } },
+      }),
+      decided({ descriptorIndex: 2, rule: { metadata: { never: true } }, decision: denied }),
     ]
-    const statuses = statusesOf(['no-limit', 'no-limit', 'no-limit'], checked)
+    const statuses = statusesOf(['no-rule', 'no-rule', 'no-rule'], checked)
     expect(metadataOf(checked, statuses)).toEqual({
       a: 1,
       b: 'b',
@@ -275,7 +287,7 @@ describe('metadataOf()', () => {
       decided({ rule: { metadata: { a: 1 } } }),
       decided({ rule: { metadata: hostile } }),
     ]
-    const merged = metadataOf(checked, statusesOf(['no-limit'], checked))
+    const merged = metadataOf(checked, statusesOf(['no-rule'], checked))
     expect(JSON.stringify(merged)).toBe('{"a":1,"__proto__":{"polluted":true}}')
     expect(Object.getPrototypeOf(merged)).toBe(Object.prototype)
   })

@@ -1,4 +1,5 @@
 // Builds the verdict on a call from the decisions of its limits. Independent of protocol and store.
+// The reference is envoyproxy/ratelimit.
 import type { Decision } from './algorithm.ts'
 import type { LimitRequest, Unit } from './descriptor.ts'
 import type { Json, JsonObject, Rule } from './rule.ts'
@@ -40,7 +41,7 @@ export interface Verdict {
 export type DecideLimits = (request: LimitRequest) => Promise<Verdict>
 
 /**
- * An invalid call; the client gets the message. The error has no stack trace, which would take most
+ * An invalid call; the caller gets the message. The error has no stack trace, which would take most
  * of the time of an invalid call.
  */
 export class LimitRequestError extends Error {
@@ -56,15 +57,18 @@ export class LimitRequestError extends Error {
 
 /** One limit that a call hits, and its decision. */
 export interface CheckedLimit {
-  /** Index of the descriptor in the call. */
-  readonly at: number
+  readonly descriptorIndex: number
   readonly rule: Rule
+  /** Requested hits. */
   readonly hits: number
   readonly decision: Decision
 }
 
-/** The reason why a descriptor counts against no limit. */
-export type UncheckedReason = 'unlimited' | 'no-limit'
+/**
+ * The reason why a descriptor counts against no limit: `unlimited`: its rule has no limit;
+ * `no-rule`: no rule applies, or all are replaced.
+ */
+export type UncheckedReason = 'unlimited' | 'no-rule'
 
 const UINT32_MAX = 2 ** 32 - 1
 
@@ -106,8 +110,9 @@ export function codeOf(checked: readonly CheckedLimit[], areAllQuotas: boolean):
 }
 
 /**
- * The limit to report to the client. If the call is admitted: the limit with the least remaining
- * among those that counted hits. If it is denied: the limit with the longest wait among those that
+ * The limit to report to the client; never one in shadow mode. If the call is admitted: of the
+ * limits that are not only peeked, one that denies (such as a quota), else the one with the least
+ * remaining. If it is denied: the limit with the longest wait among those that
  * deny it alone, else the quota with the shortest wait.
  */
 export function reportedLimitOf(
@@ -157,7 +162,10 @@ export function referenceLimitStateOf(
   return { limit: capacityOf(reported.rule), remaining: least, resetUs: reported.decision.resetUs }
 }
 
-/** Whether `one` is reported instead of `other`: a longer wait, or the first quota to reset. */
+/**
+ * Whether, for a denied call, `one` is reported instead of `other`: a limit that is not a quota
+ * before a quota; else the longest wait, of quotas the shortest.
+ */
 function outranks(areAllQuotas: boolean): (one: CheckedLimit, other: CheckedLimit) => boolean {
   const isQuota = ({ rule }: CheckedLimit) => areAllQuotas || rule.isQuota
   return (one, other) => {
@@ -174,7 +182,7 @@ export function resetAtOf(
   return Math.ceil(((decidedAtUs ?? nowMs * 1000) + resetUs) / 1_000_000)
 }
 
-/** Hits that an unused rule admits in one burst. */
+/** The number that is reported as the limit of a rule: its `burst`, or else its `requests`. */
 export function capacityOf({ algorithm, limit }: Rule): number {
   if (limit === undefined) return UINT32_MAX
   return algorithm.takesBurst ? limit.burst : limit.requests
@@ -218,9 +226,10 @@ export function statusesOf(
 function strictestOf(checked: readonly CheckedLimit[]): (CheckedLimit | undefined)[] {
   const strictest: (CheckedLimit | undefined)[] = []
   for (const one of checked) {
-    while (strictest.length < one.at) strictest.push(undefined)
-    const other = strictest[one.at]
-    if (other === undefined || isStricter(one, other)) strictest[one.at] = one
+    const { descriptorIndex: index } = one
+    while (strictest.length < index) strictest.push(undefined)
+    const other = strictest[index]
+    if (other === undefined || isStricter(one, other)) strictest[index] = one
   }
   return strictest
 }
@@ -259,8 +268,8 @@ export function metadataOf(
   statuses: readonly DescriptorStatus[],
 ): JsonObject | undefined {
   let merged: JsonObject | undefined
-  for (const { at, rule } of checked) {
-    if (rule.metadata === undefined || statuses[at]?.code !== 'OK') continue
+  for (const { descriptorIndex, rule } of checked) {
+    if (rule.metadata === undefined || statuses[descriptorIndex]?.code !== 'OK') continue
     merged = merged === undefined ? rule.metadata : mergedOf(merged, rule.metadata)
   }
   return merged

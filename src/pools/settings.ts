@@ -1,7 +1,7 @@
 // The settings of refills. One is the code secret, the key of the permutation that generates codes:
 // no role but `refill` may have it.
 import { readFileSync } from 'node:fs'
-import { z } from 'zod'
+import * as z from 'zod'
 import { SECRET_BYTES } from '../codes/permutation.ts'
 import type { Setting } from '../config/config.ts'
 

@@ -2,6 +2,7 @@
 import { collectProcessMetrics, createMetrics, type Metrics } from '../telemetry/metrics.ts'
 import { createLog } from '../telemetry/log.ts'
 import { createHealth, type Health } from './health.ts'
+import { releaseStartMemory } from './release-start-memory.ts'
 import { type Stop, stopInTurn } from './stop.ts'
 import { version } from './version.ts'
 
@@ -14,12 +15,16 @@ export interface Process {
   readonly cleanups: Stop[]
 }
 
-/** Opens the log, the metrics and the health, which reports `dependencies`. */
+/**
+ * Opens the log, the metrics and the health, which reports `dependencies`. Call it once all modules
+ * are loaded and before the process serves: it first releases the memory that loading them took.
+ */
 export function openProcess(
   role: string,
   config: { readonly LOG_LEVEL: string },
   dependencies: readonly string[],
 ): Process {
+  releaseStartMemory()
   const metrics = createMetrics()
   collectProcessMetrics(metrics)
   metrics.buildInfo.set({ version, node: process.version, role }, 1)

@@ -1,6 +1,6 @@
 // The version of the program: package.json is the only source.
 import { readFileSync } from 'node:fs'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const packageJson = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
 

@@ -40,8 +40,8 @@ export interface CircuitBreakerOptions {
   readonly nowMs: () => number
   /** Called for each failed call: `timeout`, `unavailable` (circuit open), or the error. */
   readonly onFailure: (reason: unknown) => void
-  /** Called when the breaker opens and when it closes. */
-  readonly onOpenChange: (isOpen: boolean) => void
+  /** Called when the breaker opens, and when it closes: `isProbed` after a successful probe. */
+  readonly onOpenChange: (isOpen: boolean, isProbed: boolean) => void
 }
 
 /**
@@ -130,7 +130,8 @@ function trackState(options: CircuitBreakerOptions): State {
     unresponsiveSinceMs !== undefined && nowMs() - unresponsiveSinceMs >= UNRESPONSIVE_MS
   const open = () => {
     isSlow = false
-    onOpenChange(true)
+    onOpenChange(true, false)
+
     const recovered = new AbortController()
     const cancel = () => {
       recovered.abort()
@@ -140,7 +141,7 @@ function trackState(options: CircuitBreakerOptions): State {
       failedPeriods = 0
       unresponsiveSinceMs = undefined
       probing = undefined
-      if (!stopping.signal.aborted) onOpenChange(false)
+      if (!stopping.signal.aborted) onOpenChange(false, !recovered.signal.aborted)
     })
     probing = { done, cancel }
   }

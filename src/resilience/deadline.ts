@@ -10,11 +10,14 @@ export type Clock = () => number
 /** Milliseconds of a monotonic clock: for deadlines, not for dates. */
 export const monotonicMs: Clock = () => performance.now()
 
+/** Read once, because the property is a getter. */
+const originMs = performance.timeOrigin
+
 /**
  * Microseconds since the Unix epoch, by a monotonic clock. For rate-limit counters: with the system
  * clock, a backward step would stop their windows until the clock reaches the old time.
  */
-export const steadyNowUs = (): number => (performance.timeOrigin + performance.now()) * 1000
+export const steadyNowUs = (): number => (originMs + performance.now()) * 1000
 
 /** Waits `ms` milliseconds, or until `signal` aborts. */
 export type Pause = (ms: number, signal?: AbortSignal) => Promise<void>

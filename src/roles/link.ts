@@ -1,6 +1,6 @@
 // `curtail link`: operations on one link, through the admin API.
 import { parseArgs } from 'node:util'
-import { z } from 'zod'
+import * as z from 'zod'
 import { type AdminTarget, callAdminApi } from '../clients/admin-client.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { isCode } from '../links/alias.ts'
@@ -29,9 +29,9 @@ type Verb = keyof typeof requests
 export const role = defineRole({
   usage: 'link show|disable|enable|delete CODE [--json]',
   about:
-    'Shows, disables, enables or deletes one link. Within 5 seconds after it is disabled or\n' +
-    'deleted, no pod redirects the link. enable reverts disable. A deleted link cannot be\n' +
-    'restored, and its code is never reused.\n' +
+    'Shows, disables, enables or deletes one link. At most 5 seconds after it is disabled or\n' +
+    'deleted, all pods have stopped redirecting it, unless the store is unavailable. enable\n' +
+    'reverts disable. A deleted link cannot be restored, and its code is never reused.\n' +
     'A CODE that starts with - requires -- before it, as in: curtail link show -- -ab',
   settings: clientSettings,
   run: async ({ config, args }) => {

@@ -1,5 +1,5 @@
 // `curtail pool status`: the state of the code pools, through the admin API.
-import { z } from 'zod'
+import * as z from 'zod'
 import { callAdminApi } from '../clients/admin-client.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { defineRole, UsageError } from '../process/role.ts'

@@ -1,15 +1,20 @@
-// The rate-limit service for Envoy: rules from files, counters in Redis, decisions by a deadline.
-import * as headers from '../limiter/decide/response-headers.ts'
+// The rate-limit service for Envoy: rules from files or an xDS server, counters in Redis, decisions
+// by a deadline.
+import { openAdsClient } from '../clients/xds/ads-client.ts'
+import { dependentXdsSettings, xdsSettings } from '../clients/xds/settings.ts'
+import * as headers from '../limiter/decide/client-response.ts'
 import { createDecideLimits, type DecideLimitsDeps } from '../limiter/decide/decide-limits.ts'
 import { createDenyCache, type DenyCache } from '../limiter/decide/deny-cache.ts'
 import { type GuardedStore, guardStore } from '../limiter/decide/guard-store.ts'
 import { ignoredSettings, unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
-import { openRules } from '../limiter/rules/load-rules.ts'
-import type { RuleSource } from '../limiter/rules/rule-source.ts'
+import { type LoadedRules, openRules } from '../limiter/rules/load-rules.ts'
+import { RULES_TYPE_URL } from '../limiter/rules/version-parser.ts'
+import { openXdsRules } from '../limiter/rules/xds-rules.ts'
 import { RuleStats } from '../limiter/stats/rule-stats.ts'
 import { trackStoreHealth } from '../limiter/decide/store-health.ts'
 import * as limiter from '../limiter/settings/settings.ts'
-import { collectStats, readStats, renderStats } from '../limiter/stats/render-stats.ts'
+import { tracingSettings } from '../limiter/settings/tracing-settings.ts'
+import { connectMetrics, readStats, renderStats } from '../limiter/stats/render-stats.ts'
 import { grpcSettings } from '../grpc/settings.ts'
 import { boundKinds } from '../grpc/http2/process-bounds.ts'
 import { serveGrpc } from '../grpc/serve.ts'
@@ -29,6 +34,7 @@ import { startStatsd } from '../telemetry/statsd.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { connectRedis, type RedisWatch } from '../stores/redis/connection.ts'
 import { createRedisCounterStore } from '../stores/redis/counter-store.ts'
+import { logReloads } from '../stores/redis/reload-secrets.ts'
 import { planRedis, type RedisPlan, redisSettings } from '../stores/redis/settings.ts'
 
 const settings = {
@@ -37,12 +43,14 @@ const settings = {
   ADMIN_PORT: adminPortSetting,
   BASE_URL: problemBaseSetting,
   ...limiter.ruleFileSettings,
+  ...xdsSettings,
   ...limiter.limitSettings,
   ...limiter.responseSettings,
   LIMIT_CLIENT_HEADERS: flagSetting(headers.CLIENT_HEADERS_ABOUT, true),
   ...redisSettings,
   ...limiter.statisticsSettings,
   LOG_LEVEL: limiter.rateLimitLogLevelSetting,
+  ...tracingSettings,
   ...ignoredSettings,
   ...unsupportedSettings,
 } as const
@@ -52,6 +60,8 @@ type Config = ConfigOf<typeof settings>
 interface Context extends Process {
   readonly config: Config
   readonly stats: RuleStats
+  /** Aborts when the process must stop. */
+  readonly signal: AbortSignal
   /** Called when an input of the health state has changed. */
   readonly healthListeners: (() => void)[]
 }
@@ -62,30 +72,30 @@ export const role = defineRole({
   about:
     'Runs the rate-limit service for Envoy. It replaces envoyproxy/ratelimit, with the same\n' +
     'settings, ports and rule files. Reads the rules from the folder\n' +
-    'RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY.',
+    'RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY, or, with\n' +
+    'CONFIG_TYPE=GRPC_XDS_SOTW, from the xDS server CONFIG_GRPC_XDS_SERVER_URL.',
   settings,
-  run: async ({ config, args }) => {
+  dependent: [dependentXdsSettings],
+  run: async ({ config, args, signal }) => {
     rejectArguments('ratelimit', args)
     const plan = planRedis(config)
     const stats = new RuleStats({ nearLimitRatio: config.NEAR_LIMIT_RATIO })
     const opened = openProcess('ratelimit', config, ['redis', 'rules'])
-    const context: Context = { ...opened, config, stats, healthListeners: [] }
+    const context: Context = { ...opened, config, stats, signal, healthListeners: [] }
     return startProcess(context, () => start(context, plan))
   },
 })
 
 async function start(context: Context, plan: RedisPlan): Promise<void> {
-  const { config, log, metrics, health, stats, cleanups, healthListeners } = context
-  collectStats(stats, metrics)
+  const { config, log, metrics, health, stats, signal, cleanups, healthListeners } = context
+  connectMetrics(stats, metrics)
   const cacheBytes = config.LOCAL_CACHE_SIZE_IN_BYTES
   const denied = cacheBytes === 0 ? undefined : createDenyCache(cacheBytes)
-  const source = await openRules({
-    config,
-    denyConsumes: !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
-    stats,
-    denied,
-    log,
-  })
+  const source = await openSource(context, denied)
+  if (signal.aborted) {
+    cleanups.push(source.watch(() => undefined))
+    return
+  }
   const store = openStore(context, plan)
   const decide = createDecideLimits(decideDepsOf(context, { source, store, denied }))
   const listeners = await openListeners(context, { source, decide })
@@ -100,6 +110,21 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
   healthListeners.push(updateHealth)
   updateHealth()
   log.info({ ...listeners.ports, domains: source.state().domains }, 'ready')
+}
+
+/** Opens the rules that CONFIG_TYPE selects. Throws OperatorError. */
+function openSource(context: Context, denied: DenyCache | undefined): Promise<LoadedRules> {
+  const { config, metrics, stats, log, signal } = context
+  const { DEFAULT_ALGORITHM: defaultAlgorithm } = config
+  const denyConsumes = !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT
+  const deps = { config, denyConsumes, defaultAlgorithm, stats, denied, log }
+  if (config.CONFIG_TYPE === 'FILE') return openRules(deps)
+  return openXdsRules({
+    ...deps,
+    server: config.CONFIG_GRPC_XDS_SERVER_URL,
+    signal,
+    connect: (on) => openAdsClient({ config, typeUrl: RULES_TYPE_URL, metrics, log, ...on }),
+  })
 }
 
 /** Opens Redis behind its circuit breaker, without waiting for a connection. */
@@ -119,6 +144,7 @@ function openStore(context: Context, plan: RedisPlan): GuardedStore {
       log.info({ redis }, 'Redis available')
       storeHealth.setConnection(redis, true)
     },
+    onReload: logReloads(log, redis),
   })
   const connection = connectRedis(plan.main, watch('counters'))
   const perSecond = plan.perSecond && connectRedis(plan.perSecond, watch('per-second'))
@@ -133,8 +159,8 @@ function openStore(context: Context, plan: RedisPlan): GuardedStore {
     callMsMax: config.LIMIT_DEADLINE_MS,
     nowMs: monotonicMs,
     onFailure,
-    onOpenChange: (isOpen) => {
-      storeHealth.setCircuit(isOpen)
+    onOpenChange: (isOpen, isProbed) => {
+      storeHealth.setCircuit(isOpen, isProbed)
       metrics.limiterStoreUnavailable.set(isOpen ? 1 : 0)
       if (isOpen) log.error('counting locally until Redis responds')
       else log.info('counting in Redis')
@@ -150,10 +176,10 @@ function openStore(context: Context, plan: RedisPlan): GuardedStore {
 
 function decideDepsOf(
   { config, metrics, stats }: Context,
-  given: { source: RuleSource; store: GuardedStore; denied: DenyCache | undefined },
+  given: { source: LoadedRules; store: GuardedStore; denied: DenyCache | undefined },
 ): DecideLimitsDeps {
   const { source, store, denied } = given
-  const { LIMIT_METADATA: hasOwn, RESPONSE_DYNAMIC_METADATA: hasReference } = config
+  const { LIMIT_METADATA: hasOwnMetadata, RESPONSE_DYNAMIC_METADATA: hasReferenceMetadata } = config
   const referenceHeaders = config.LIMIT_RESPONSE_HEADERS_ENABLED
     ? {
         limit: config.LIMIT_LIMIT_HEADER,
@@ -165,7 +191,7 @@ function decideDepsOf(
     rules: () => source.rules(),
     store,
     local: createMemoryCounterStore({ nowUs: steadyNowUs }),
-    denied,
+    denyCache: denied,
     record: (check, { admitted, remaining, over }, by) => {
       const { hits, rule } = check
       const [capacity, { isShadow }] = [capacityOf(rule), rule]
@@ -180,8 +206,8 @@ function decideDepsOf(
     onGlobalShadow: () => {
       stats.service.globalShadowMode++
     },
-    renderHeaders: headers.createHeadersRenderer({
-      hasHeaders: config.LIMIT_CLIENT_HEADERS,
+    renderResponse: headers.createResponseRenderer({
+      hasClientHeaders: config.LIMIT_CLIENT_HEADERS,
       referenceHeaders,
       areAllQuotas: config.QUOTA_MODE,
       renderBody: (limit) => ({
@@ -190,11 +216,12 @@ function decideDepsOf(
       }),
       nowMs: Date.now,
     }),
-    renderMetadata: (source) => headers.renderMetadata({ hasReference, hasOwn }, source),
+    renderMetadata: (source) =>
+      headers.renderMetadata({ hasReferenceMetadata, hasOwnMetadata }, source),
     nowUs: steadyNowUs,
     options: {
-      isShadow: config.SHADOW_MODE,
-      isQuota: config.QUOTA_MODE,
+      areAllShadow: config.SHADOW_MODE,
+      areAllQuotas: config.QUOTA_MODE,
       denyConsumes: !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT,
       replicas: config.LIMIT_REPLICAS,
     },
@@ -209,7 +236,7 @@ function hasRequiredRules(config: Config, domains: number): boolean {
 /** Opens all listeners. Throws OperatorError. */
 async function openListeners(
   context: Context,
-  given: { source: RuleSource; decide: DecideLimits },
+  given: { source: LoadedRules; decide: DecideLimits },
 ) {
   const { config, log, metrics, health, stats, cleanups } = context
   const { source, decide } = given

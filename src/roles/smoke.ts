@@ -1,7 +1,7 @@
 // `curtail smoke`: tests a running service as a client, and reports the first step that fails.
 // `helm test` runs it. It creates one link, which expires after a day.
 import { randomUUID } from 'node:crypto'
-import { z } from 'zod'
+import * as z from 'zod'
 import { clientSettings } from '../http/admin/client-settings.ts'
 import { callAdminApi } from '../clients/admin-client.ts'
 import type { ConfigOf, Setting } from '../config/config.ts'

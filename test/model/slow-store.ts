@@ -67,14 +67,14 @@ export function simulate({ rule, replicas }: { rule: string; replicas: number })
       rules: () => parsed.rules,
       store: channel.store,
       local: createMemoryCounterStore({ nowUs }),
-      denied: undefined,
+      denyCache: undefined,
       record: () => undefined,
       onUnknownDomain: () => undefined,
       onGlobalShadow: () => undefined,
-      renderHeaders: () => ({ headers: [], body: undefined }),
+      renderResponse: () => ({ headers: [], body: undefined }),
       renderMetadata: () => undefined,
       nowUs,
-      options: { isShadow: false, isQuota: false, denyConsumes: true, replicas },
+      options: { areAllShadow: false, areAllQuotas: false, denyConsumes: true, replicas },
     })
     return {
       behaviour: channel.behaviour,

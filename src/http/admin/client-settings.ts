@@ -1,5 +1,5 @@
 // The settings of the commands that call the admin API.
-import { z } from 'zod'
+import * as z from 'zod'
 import { withDefault } from '../../config/config.ts'
 import { adminTokenSetting } from '../settings.ts'
 

@@ -1,5 +1,5 @@
 // The body of a create request: one schema both validates and documents it.
-import { z } from 'zod'
+import * as z from 'zod'
 import { aliasFault } from '../../links/alias.ts'
 import { TTL_DAYS_MAX } from '../../links/expiry.ts'
 import { parseTargetUrl, TARGET_LENGTH_MAX, type TargetFault } from '../../links/target-url.ts'
@@ -8,6 +8,7 @@ import type { FieldFault, Problem } from '../problem.ts'
 const aliasAllowed =
   'must be 1 to 10 of the characters 0-9, A-Z, a-z, _ and -, ' + 'and not a reserved word'
 const ttlAllowed = `must be an integer from 1 to ${TTL_DAYS_MAX}`
+const stringAllowed = 'must be a string'
 const urlKind = 'an absolute http:// or https:// URL'
 const urlAllowed = `must be ${urlKind} of at most ${TARGET_LENGTH_MAX} characters`
 
@@ -25,7 +26,7 @@ export function createBodySchema(ownHosts: ReadonlySet<string>) {
   return z
     .strictObject({
       long_url: z
-        .string()
+        .string({ error: stringAllowed })
         .transform((value, context) => {
           const parsed = parseTargetUrl(value, ownHosts)
           if ('longUrl' in parsed) return parsed.longUrl
@@ -45,7 +46,7 @@ export function createBodySchema(ownHosts: ReadonlySet<string>) {
           examples: ['https://example.com/a/long/path?with=a#fragment'],
         }),
       custom_alias: z
-        .string()
+        .string({ error: stringAllowed })
         .superRefine((alias, context) => {
           const fault = aliasFault(alias)
           if (fault !== undefined) {
@@ -144,8 +145,7 @@ function codeOf(issue: z.core.$ZodIssue): string {
 
 function detailOf(pointer: string, issue: z.core.$ZodIssue): string {
   if (pointer === '') return 'The body must be a JSON object with the member long_url'
-  if (pointer === '/ttl_days') return ttlAllowed
-  return issue.code === 'invalid_type' ? `must be a string` : issue.message
+  return issue.message
 }
 
 function escapePointer(segment: string): string {

@@ -1,6 +1,6 @@
 // The OpenAPI document, built from the schema that validates requests, the table of problem types,
 // and the response schemas below, which tests verify against real responses.
-import { z } from 'zod'
+import * as z from 'zod'
 import { version } from '../../process/version.ts'
 import { type ProblemName, problemTypes } from '../problem.ts'
 import type { HeaderObject, JsonSchema, OpenApiDocument } from './openapi-document.ts'

@@ -59,7 +59,7 @@ test('faults of files that are not loaded are last, with file and line', () => {
   ]
   const rules = rulesOf('domain: d\ndescriptors: []\n')
   expect(renderRules(rules, faults)).toBe(
-    'the current files have faults and are not loaded:\n' +
+    'the newest rules have faults and are not loaded:\n' +
       "a.yaml:3: unknown key 'ratelimit'\nb.yaml:1: no domain\n",
   )
   expect(renderRules(new Map(), [])).toBe('')

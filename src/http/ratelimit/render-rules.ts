@@ -10,7 +10,7 @@ import { renderWindow } from '../../limits/describe-rules.ts'
 export function renderRules(rules: RuleSet, faults: readonly RuleFault[]): string {
   const lines = listRules(rules).map(renderRule)
   const faultLines = faults.map(renderFault)
-  const heading = 'the current files have faults and are not loaded:'
+  const heading = 'the newest rules have faults and are not loaded:'
   const all = faultLines.length === 0 ? lines : [...lines, heading, ...faultLines]
   return all.map((line) => `${line}\n`).join('')
 }

@@ -1,4 +1,4 @@
-// Limits by client: each lookup counts exactly, and a client that exceeds its limit of misses is
+// Limits by client: every lookup is counted, and a client that exceeds its limit of misses is
 // denied lookups.
 import { expect, test } from '@jest/globals'
 import { parseRules } from '../../limits/rules.ts'

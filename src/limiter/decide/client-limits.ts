@@ -1,8 +1,8 @@
 // Rate limits by client within one process: decides each request synchronously in memory, with the
-// rules and algorithms of the rate-limit service, but without calling it.
+// rule format and the algorithms of the rate-limit service, but without calling it.
 import { LRUCache } from 'lru-cache'
 import type { Decision } from '../../limits/algorithm.ts'
-import { clientOf } from '../../limits/client-address.ts'
+import { clientKeyOf } from '../../limits/client-address.ts'
 import type { CounterHits } from '../../limits/counter-store.ts'
 import { type Check, planChecks } from '../../limits/plan-checks.ts'
 import type { RuleSet } from '../../limits/rule.ts'
@@ -36,6 +36,14 @@ export interface LimitedClient {
   readonly missPeek: PlannedLimits
 }
 
+/** Counters of this process. */
+interface LocalStore {
+  /** Counts the hits of one request, and decides them together. */
+  consumeNow(counts: readonly CounterHits[]): readonly Decision[]
+  /** Whether a counter has been written and not evicted; it may have expired. */
+  hasCounter(key: string): boolean
+}
+
 /** The decision for one request. */
 export interface ClientVerdict {
   readonly admitted: boolean
@@ -55,16 +63,16 @@ export interface ClientLimits {
   countMiss(client: LimitedClient): void
 }
 
-/** Maximum number of clients that stay cached after their connections are closed. */
+/** Maximum number of cached clients, with or without open connections. */
 const CLIENTS_MAX = 20_000
 
-const planOptions = { isShadow: false, isQuota: false, denyConsumes: true }
+const planOptions = { areAllShadow: false, areAllQuotas: false, denyConsumes: true }
 const unlimited: ClientVerdict = { admitted: true, reported: undefined }
 
 /** Creates the limits of one process. */
 export function createClientLimits(deps: {
   readonly rules: RuleSet
-  readonly store: { consumeNow(counts: readonly CounterHits[]): readonly Decision[] }
+  readonly store: LocalStore
 }): ClientLimits {
   const { rules, store } = deps
   const clients = new LRUCache<string, LimitedClient>({ max: CLIENTS_MAX })
@@ -76,23 +84,28 @@ export function createClientLimits(deps: {
     for (let at = 0; at < checks.length; at++) {
       const [check, decision] = [checks[at], decisions[at]]
       if (check === undefined || decision === undefined) continue
-      checked.push({ at, rule: check.rule, hits: check.hits, decision })
+      const { descriptorIndex, rule, hits } = check
+      checked.push({ descriptorIndex, rule, hits, decision })
     }
     const code = codeOf(checked, false)
     return { admitted: code === 'OK', reported: reportedLimitOf(checked, code) }
   }
+  /** Most clients have never requested an unknown code, and an unused counter denies nothing. */
+  const needsNoPeek = ({ counts }: PlannedLimits) =>
+    counts.every(({ key, limit }) => limit.requests > 0 && !store.hasCounter(key))
   return {
     clientOf(address) {
-      const name = clientOf(address)
-      let client = clients.get(name)
+      const key = clientKeyOf(address)
+      let client = clients.get(key)
       if (client === undefined) {
-        client = planClient(rules, name)
-        clients.set(name, client)
+        client = planClient(rules, key)
+        clients.set(key, client)
       }
       return client
     },
     countCreate: ({ create }) => countRequest(create),
     countLookup({ lookup, missPeek }) {
+      if (needsNoPeek(missPeek)) return countRequest(lookup)
       const peeked = countRequest(missPeek)
       return peeked.admitted ? countRequest(lookup) : peeked
     },

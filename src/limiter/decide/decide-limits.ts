@@ -7,7 +7,7 @@ import type { LimitRequest } from '../../limits/descriptor.ts'
 import { type Check, type Plan, planChecks, type PlanOptions } from '../../limits/plan-checks.ts'
 import type { JsonObject, RuleSet } from '../../limits/rule.ts'
 import * as verdicts from '../../limits/verdict.ts'
-import type { HeadersSource, MetadataSource, ResponseHeaders } from './response-headers.ts'
+import type { ClientResponseSource, MetadataSource, ClientResponse } from './client-response.ts'
 import type { DenyCache } from './deny-cache.ts'
 import { type GuardedStore, isUndecided, type Undecided } from './guard-store.ts'
 import { createLocalShares, type LocalCounters, type LocalShares } from './local-shares.ts'
@@ -22,12 +22,12 @@ export interface DecideLimitsDeps {
   /** The local counters, used while the store is slow or unavailable. */
   readonly local: LocalCounters
   /** `undefined`: denials are not cached. */
-  readonly denied: DenyCache | undefined
+  readonly denyCache: DenyCache | undefined
   readonly record: (check: Check, decision: Decision, source: DecisionSource) => void
   readonly onUnknownDomain: (domain: string) => void
   /** Called when a call is admitted only because all rules are in shadow mode. */
   readonly onGlobalShadow: () => void
-  readonly renderHeaders: (source: HeadersSource) => ResponseHeaders
+  readonly renderResponse: (source: ClientResponseSource) => ClientResponse
   readonly renderMetadata: (source: MetadataSource) => JsonObject | undefined
   readonly nowUs: () => number
   readonly options: PlanOptions & {
@@ -67,9 +67,9 @@ async function decideChecks(
   deps: SharedDeps,
   checks: readonly Check[],
 ): Promise<readonly Decision[]> {
-  if (deps.denied === undefined) return decideInStore(deps, checks)
+  if (deps.denyCache === undefined) return decideInStore(deps, checks)
   const nowUs = deps.nowUs()
-  const cached = checks.map(({ count }) => deps.denied?.find(count, nowUs))
+  const cached = checks.map(({ count }) => deps.denyCache?.find(count, nowUs))
   if (cached.every((decision) => decision === undefined)) return decideInStore(deps, checks)
   // If the cached denials deny the call, its other checks count as in a denied call.
   const cachedFlags = (veto: CounterHits['veto']) =>
@@ -108,24 +108,27 @@ async function decideInStore(
 ): Promise<readonly Decision[]> {
   const counts = checks.map(({ count }) => count)
   const decisions = await deps.store.decide(counts)
-  if (deps.denied !== undefined) invalidateRefunded(deps.denied, checks)
+  if (deps.denyCache !== undefined) invalidateRefunded(deps.denyCache, checks)
   if (isUndecided(decisions)) return decideWithoutStore(deps, checks, decisions)
   deps.shares.record(counts, decisions)
-  const nowUs = deps.denied === undefined ? 0 : deps.nowUs()
+  const nowUs = deps.denyCache === undefined ? 0 : deps.nowUs()
   return checks.map((check, at) => {
     const decision = decisions[at]
     if (decision === undefined) throw new Error('Cannot decide: too few decisions from the store')
     if (!decision.admitted && isOnlyHit(checks, check)) {
-      deps.denied?.store(check.count, decision, nowUs)
+      deps.denyCache?.store(check.count, decision, nowUs)
     }
     deps.record(check, decision, 'store')
     return decision
   })
 }
 
-/** Runs after the store's reply, because a concurrent call may cache its denial until then. */
-function invalidateRefunded(denied: DenyCache, checks: readonly Check[]): void {
-  for (const { count } of checks) if (count.cost < 0) denied.invalidate(count.key)
+/**
+ * Runs after the store call, because a concurrent call may cache its denial until then. If the call
+ * is undecided, the store may count the refund later.
+ */
+function invalidateRefunded(denyCache: DenyCache, checks: readonly Check[]): void {
+  for (const { count } of checks) if (count.cost < 0) denyCache.invalidate(count.key)
 }
 
 /** Decides each check by its rule: allows, denies, or counts against this process's share. */
@@ -168,24 +171,24 @@ function verdictOf(
 ): verdicts.Verdict {
   const { plan, decisions } = input
   const checked: verdicts.CheckedLimit[] = []
-  for (const [at, { at: descriptorAt, rule, hits }] of plan.checks.entries()) {
+  for (const [at, { descriptorIndex, rule, hits }] of plan.checks.entries()) {
     const decision = decisions[at]
-    if (decision !== undefined) checked.push({ at: descriptorAt, rule, hits, decision })
+    if (decision !== undefined) checked.push({ descriptorIndex, rule, hits, decision })
   }
   const statuses = verdicts.statusesOf(plan.uncheckedReasons, checked)
-  const enforced = verdicts.codeOf(checked, deps.options.isQuota)
-  if (enforced === 'OVER_LIMIT' && deps.options.isShadow) deps.onGlobalShadow()
-  const code = deps.options.isShadow ? 'OK' : enforced
-  const reported = verdicts.reportedLimitOf(checked, code, deps.options.isQuota)
-  const { headers, body } = deps.renderHeaders({ code, reported, checked })
+  const decidedCode = verdicts.codeOf(checked, deps.options.areAllQuotas)
+  if (decidedCode === 'OVER_LIMIT' && deps.options.areAllShadow) deps.onGlobalShadow()
+  const code = deps.options.areAllShadow ? 'OK' : decidedCode
+  const reported = verdicts.reportedLimitOf(checked, code, deps.options.areAllQuotas)
+  const { headers, body } = deps.renderResponse({ code, reported, checked })
   // With the rule's name, the proxy can log a denial or render it itself.
-  const rule = body === undefined ? undefined : reported?.rule
-  const rules = verdicts.metadataOf(checked, statuses)
+  const ruleName = code === 'OK' ? undefined : reported?.rule
+  const ruleMetadata = verdicts.metadataOf(checked, statuses)
   return {
     code,
     statuses,
     responseHeaders: headers,
     body,
-    dynamicMetadata: deps.renderMetadata({ request: input.request, rules, rule }),
+    dynamicMetadata: deps.renderMetadata({ request: input.request, ruleMetadata, ruleName }),
   }
 }

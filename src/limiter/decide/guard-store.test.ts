@@ -9,7 +9,7 @@ type Mode = 'responds' | 'hangs' | 'fails' | 'is slow'
 
 const CALL_MS_MAX = 15
 /** The circuit opens after this multiple of CALL_MS_MAX without a response. */
-const CALL_TIMES = 5
+const FAILED_PERIODS_MAX = 5
 
 const breakers: GuardedStore[] = []
 
@@ -18,7 +18,7 @@ afterEach(async () => {
 })
 
 /** A store with a variable mode, and the reports of its circuit breaker. */
-function openBreaker() {
+function createBreaker() {
   const store = { mode: 'responds' as Mode, calls: 0, inFlight: [] as ((error?: Error) => void)[] }
   const clock = { nowMs: 0 }
   const failures: unknown[] = []
@@ -77,7 +77,7 @@ function openBreaker() {
 
 describe.each(['hangs', 'fails'] as const)('a store that %s', (mode) => {
   test('times out, then opens the circuit, which closes when it responds', async () => {
-    const { store, breaker, failures, openChanges, after, timesOut } = openBreaker()
+    const { store, breaker, failures, openChanges, after, timesOut } = createBreaker()
     expect(await breaker.decide([])).toEqual([])
     store.mode = mode
     // Immediate failures count once per CALL_MS_MAX; a call that hangs takes that time itself.
@@ -86,7 +86,7 @@ describe.each(['hangs', 'fails'] as const)('a store that %s', (mode) => {
       expect(await after(stepMs, timesOut(breaker.decide([])))).toBe(true)
     }
     expect(failures).toHaveLength(
-      mode === 'hangs' ? CALL_TIMES : (CALL_TIMES - 1) * CALL_MS_MAX + 1,
+      mode === 'hangs' ? FAILED_PERIODS_MAX : (FAILED_PERIODS_MAX - 1) * CALL_MS_MAX + 1,
     )
     expect(openChanges).toEqual([true])
     const callsBefore = store.calls
@@ -100,7 +100,7 @@ describe.each(['hangs', 'fails'] as const)('a store that %s', (mode) => {
 })
 
 test('some failures among responses do not open the circuit', async () => {
-  const { store, breaker, openChanges, timesOut } = openBreaker()
+  const { store, breaker, openChanges, timesOut } = createBreaker()
   for (let round = 0; round < 5; round++) {
     store.mode = 'fails'
     for (let call = 0; call < 4; call++) expect(await timesOut(breaker.decide([]))).toBe(true)
@@ -111,7 +111,7 @@ test('some failures among responses do not open the circuit', async () => {
 })
 
 test('calls that time out together, as after a stall, do not open the circuit', async () => {
-  const { store, breaker, openChanges, after, timesOut } = openBreaker()
+  const { store, breaker, openChanges, after, timesOut } = createBreaker()
   for (let round = 0; round < 3; round++) {
     store.mode = 'hangs'
     const calls = Array.from({ length: 100 }, () => timesOut(breaker.decide([])))
@@ -125,7 +125,7 @@ test('calls that time out together, as after a stall, do not open the circuit', 
 describe('a store that responds after the deadline', () => {
   /** A circuit breaker after one response past the deadline. */
   async function slow() {
-    const all = openBreaker()
+    const all = createBreaker()
     all.store.mode = 'is slow'
     const first = all.breaker.decide([])
     const result = await all.after(CALL_MS_MAX, first)
@@ -136,7 +136,7 @@ describe('a store that responds after the deadline', () => {
 
   test('still delivers its results, receives every call and delays none', async () => {
     const { store, breaker, openChanges, clock, failed, completePending } = await slow()
-    for (let call = 1; call <= 2 * CALL_TIMES; call++) {
+    for (let call = 1; call <= 2 * FAILED_PERIODS_MAX; call++) {
       const callsBefore = store.calls
       const result = await breaker.decide([]) // before its deadline
       expect(store.calls).toBe(callsBefore + 1)
@@ -168,7 +168,7 @@ describe('a store that responds after the deadline', () => {
   })
 
   test('closes the open circuit with its first response', async () => {
-    const { store, breaker, openChanges, after, completePending } = openBreaker()
+    const { store, breaker, openChanges, after, completePending } = createBreaker()
     store.mode = 'is slow'
     while (!breaker.isOpen()) await after(CALL_MS_MAX, breaker.decide([]))
     store.mode = 'hangs' // its probes
@@ -178,7 +178,7 @@ describe('a store that responds after the deadline', () => {
   })
 
   test('with an error delivers no result', async () => {
-    const { store, breaker, after, failPending } = openBreaker()
+    const { store, breaker, after, failPending } = createBreaker()
     store.mode = 'is slow'
     const result = await after(CALL_MS_MAX, breaker.decide([]))
     failPending()
@@ -187,7 +187,7 @@ describe('a store that responds after the deadline', () => {
 })
 
 test('stopping the circuit breaker stops its probes', async () => {
-  const { store, breaker, openChanges, after } = openBreaker()
+  const { store, breaker, openChanges, after } = createBreaker()
   store.mode = 'hangs'
   while (!breaker.isOpen()) await after(CALL_MS_MAX, breaker.decide([]))
   await breaker.stop()

@@ -8,16 +8,19 @@ import {
   type TimedOut,
 } from '../../resilience/circuit-breaker.ts'
 
-/** No decisions within the deadline; `delayedResult` is undefined if the circuit is open. */
+/**
+ * The store's decisions are not awaited: the deadline has passed, or the store is slow, or the
+ * circuit is open. Only if the circuit is open, `delayedResult` is undefined.
+ */
 export type Undecided = TimedOut<readonly Decision[]>
 
 /** A store with a circuit breaker. */
 export interface GuardedStore extends Omit<CircuitBreaker, 'run' | 'runWithDelayedResult'> {
-  /** Returns the decisions within the deadline. Never rejects. */
+  /** Returns the decisions, or `Undecided` at the latest at the deadline. Never rejects. */
   decide(counts: readonly CounterHits[]): Promise<readonly Decision[] | Undecided>
 }
 
-/** Whether the store returned no decisions within the deadline. */
+/** Whether the result contains no decisions. */
 export function isUndecided(decisions: readonly Decision[] | Undecided): decisions is Undecided {
   return 'delayedResult' in decisions
 }

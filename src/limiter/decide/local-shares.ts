@@ -6,14 +6,14 @@ import type { Decision, Limit } from '../../limits/algorithm.ts'
 import type { CounterHits } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 
-/** The store's decisions for one call; `undefined`: it failed, or was not called. */
+/** The store's decisions for one call; `undefined`: the call failed. */
 type StoreDecisions = readonly Decision[] | undefined
 
 /** Counters of this process only. */
 export interface LocalCounters {
   consumeNow(counts: readonly CounterHits[]): readonly Decision[]
   /** Sets a counter so that `remaining` hits remain, at most the whole limit. */
-  keepRemaining(count: CounterHits, remaining: number): void
+  setRemaining(count: CounterHits, remaining: number): void
 }
 
 /** Dependencies of the shares. */
@@ -31,7 +31,10 @@ export interface LocalSharesOptions {
 export interface LocalShares {
   /** Records decisions of the store. */
   record(counts: readonly CounterHits[], decisions: readonly Decision[]): void
-  /** Decides a call without the store; `delayed` resolves to the store's decisions for it. */
+  /**
+   * Decides a call without the store. `delayed` resolves to the store's decisions for it;
+   * `undefined`: the store was not called.
+   */
   decide(
     counts: readonly CounterHits[],
     delayed: Promise<StoreDecisions> | undefined,
@@ -90,7 +93,7 @@ export function createLocalShares(options: LocalSharesOptions): LocalShares {
       counters.set(count.key, tracked)
     }
     if (tracked.setForMode !== mode) {
-      local.keepRemaining(shareFor(count), localRemaining(tracked, { mode, replicas }))
+      local.setRemaining(shareFor(count), localRemaining(tracked, { mode, replicas }))
       tracked.setForMode = mode
     }
     return tracked

@@ -12,11 +12,11 @@ test('reports each change immediately, and once', () => {
   const { setConnection, setCircuit, reported } = tracked('counters')
   setConnection('counters', false)
   setConnection('counters', false)
-  setCircuit(true)
+  setCircuit(true, false)
   expect(reported).toEqual(['down'])
   setConnection('counters', true)
   expect(reported).toEqual(['down']) // connected, but the circuit is still open
-  setCircuit(false)
+  setCircuit(false, true)
   expect(reported).toEqual(['down', 'up'])
   setConnection('counters', false)
   setConnection('counters', true)
@@ -37,7 +37,7 @@ test('is up only if all connections are established', () => {
 test('a store that accepts connections but does not respond is down', () => {
   const { setConnection, setCircuit, reported } = tracked('counters')
   setConnection('counters', true)
-  setCircuit(true)
+  setCircuit(true, false)
   setConnection('counters', false)
   setConnection('counters', true)
   expect(reported).toEqual(['up', 'down'])
@@ -45,8 +45,17 @@ test('a store that accepts connections but does not respond is down', () => {
 
 test('a successful probe proves that all connections are established', () => {
   const { setConnection, setCircuit, reported } = tracked('counters', 'per-second')
-  setCircuit(true)
+  setCircuit(true, false)
   setConnection('counters', false)
-  setCircuit(false)
+  setCircuit(false, true)
   expect(reported).toEqual(['down', 'up'])
+})
+
+test('a delayed response closes the circuit, but proves nothing about other connections', () => {
+  const { setConnection, setCircuit, reported } = tracked('counters', 'per-second')
+  setConnection('counters', true)
+  setConnection('per-second', false)
+  setCircuit(true, false)
+  setCircuit(false, false)
+  expect(reported).toEqual(['down'])
 })

@@ -5,8 +5,11 @@
 export interface StoreHealth {
   /** Called when a connection is established, is lost or cannot be established. */
   readonly setConnection: (name: string, isUp: boolean) => void
-  /** Called when the circuit opens, or closes after a successful probe of all connections. */
-  readonly setCircuit: (isOpen: boolean) => void
+  /**
+   * Called when the circuit opens, and when it closes: after a successful probe of all connections,
+   * or without one, when a delayed response arrives.
+   */
+  readonly setCircuit: (isOpen: boolean, isProbed: boolean) => void
 }
 
 /** Tracks the store with these connections; `onChange` also receives the initial state. */
@@ -31,9 +34,9 @@ export function trackStoreHealth(
       up.set(name, isUp)
       update()
     },
-    setCircuit(isOpen) {
+    setCircuit(isOpen, isProbed) {
       isCircuitOpen = isOpen
-      if (!isOpen) for (const name of connections) up.set(name, true)
+      if (isProbed) for (const name of connections) up.set(name, true)
       update()
     },
   }

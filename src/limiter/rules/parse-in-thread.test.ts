@@ -7,7 +7,7 @@ import { parseRules } from '../../limits/rules.ts'
 import { createThreadParser } from './parse-in-thread.ts'
 
 const RULES = 10_000
-const RECORDS_PER_SLICE = 50
+const RECORDS_PER_SLICE = 100
 const STALL_MS_MAX = 5
 
 const options = { mergeDomains: false }
@@ -81,6 +81,11 @@ describe('a thread that', () => {
     await expect(createThreadParser(options, 1).parse(fileOf(many))).rejects.toThrow(
       'parsing the files took longer than 1 ms',
     )
+  })
+
+  test('needs too much memory results in an error', async () => {
+    const parsing = createThreadParser(options, 60_000, 12).parse(fileOf(many))
+    await expect(parsing).rejects.toThrow('parsing the rules needs more than 12 MB of heap')
   })
 
   test('is stopped results in an error immediately', async () => {

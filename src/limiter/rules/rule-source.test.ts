@@ -38,7 +38,11 @@ const logTo = (level: string) => (fields: unknown, message: string) => {
 }
 
 function open(
-  overrides: { mayStartWithoutRules?: boolean; read?: () => Promise<readonly ReadFile[]> } = {},
+  overrides: {
+    mayStartWithoutRules?: boolean
+    read?: () => Promise<readonly ReadFile[]>
+    copy?: readonly ReadFile[]
+  } = {},
 ) {
   const read = async () => {
     await Promise.resolve()
@@ -51,9 +55,12 @@ function open(
     parse,
     onLoaded: (rules) => loaded.push(rules),
     onRejected: (faults) => rejected.push(faults),
-    log: { info: logTo('info'), error: logTo('error') } as never,
+    log: { info: logTo('info'), warn: logTo('warn'), error: logTo('error') } as never,
     nowMs: () => nowMs,
     mayStartWithoutRules: overrides.mayStartWithoutRules ?? false,
+    ...(overrides.copy !== undefined && {
+      copy: { read: () => Promise.resolve(overrides.copy), write: () => Promise.resolve() },
+    }),
   })
 }
 
@@ -84,6 +91,15 @@ describe('the first set', () => {
       'c.yaml:3: bad thing is bad',
     ])
     expect(rejected).toHaveLength(1)
+  })
+
+  test('with a copy that also has faults aborts the start, with a warning', async () => {
+    files = { 'a.yaml': 'bad' }
+    const copy = [{ name: 'a.yaml', text: 'bad copy' }]
+    await expect(open({ copy })).rejects.toThrow(OperatorError)
+    expect(logged).toMatchObject([
+      { level: 'warn', fields: { faults: ['a.yaml:3: bad copy is bad'] } },
+    ])
   })
 
   test('with many faults is reported in a bounded number of lines', async () => {

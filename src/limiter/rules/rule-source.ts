@@ -1,6 +1,7 @@
 // Holds the active rules: a new set of files replaces them as a whole if all files are valid, else
 // it is rejected. Independent of the location of the files and of the parser.
 import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import type { RuleFault, RuleSet } from '../../limits/rule.ts'
 import { faultFields, FAULTS_LISTED_MAX } from '../../limits/rule-fault.ts'
 import { lengthPrefixed } from '../../limits/rule-tree.ts'
@@ -8,7 +9,7 @@ import { within } from '../../resilience/deadline.ts'
 import { FileTreeError, type ReadFile } from '../../process/file-tree.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { OperatorError } from '../../process/role.ts'
-import type { RulesCopy } from './rules-copy.ts'
+import { boundCopy, type RulesCopy } from './rules-copy.ts'
 
 /** The result of a parser. */
 export type ParsedRules =
@@ -30,16 +31,20 @@ interface RuleState {
   readonly domains: number
   /** Time at which the active rules were loaded, in milliseconds since the Unix epoch. */
   readonly loadedAtMs: number | undefined
-  /** Faults in the current files; empty if their rules are active. */
+  /** Faults in the current files or version; empty if their rules are active. */
   readonly faults: readonly RuleFault[]
 }
 
 /** The active rules. */
-export interface RuleSource {
-  /** The active rules; the same object until a reload replaces it. */
+export interface ActiveRules {
+  /** The active rules; the same object until others replace it. */
   rules(): RuleSet
   /** The state of the rules. */
   state(): RuleState
+}
+
+/** The active rules of files. */
+export interface RuleSource extends ActiveRules {
   /** Reloads all files, after a change or SIGHUP. Never throws; concurrent calls share a run. */
   reload(): Promise<ReloadResult>
 }
@@ -68,7 +73,8 @@ const READ_MS_MAX = 10_000
 
 /** Loads the rules for the first time. Throws OperatorError with one line per fault. */
 export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> {
-  const { folder, onRejected, log, mayStartWithoutRules, copy } = deps
+  const { folder, onRejected, log, mayStartWithoutRules } = deps
+  const copy = deps.copy && boundCopy(deps.copy, log)
   let rules: RuleSet = new Map()
   let loadedAtMs: number | undefined
   let faults: readonly RuleFault[] = []
@@ -89,29 +95,21 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
     }
     faults = []
     activate(parsed.rules)
-    if (copy !== undefined) await withTimeout(copy.write(files), 'writing the copy of the rules')
+    await copy?.write(files)
     log.info({ folder, domains: rules.size }, 'rules loaded')
     const { warnings = [] } = parsed
     if (warnings.length > 0)
       log.warn({ folder, ...faultFields(warnings) }, 'rules loaded with warnings')
     return 'loaded'
   }
-  /** Bounds access to the copy, because the disk may hang. */
-  const withTimeout = <T>(copied: Promise<T>, what: string): Promise<T | undefined> => {
-    const timeout = () => new Error(`${what} took longer than ${READ_MS_MAX} ms`)
-    return within<T | undefined>(READ_MS_MAX, copied, timeout).catch((err: unknown) => {
-      log.warn({ err, folder }, 'rules active without a copy on disk')
-      return undefined
-    })
-  }
   const logRejected = () => {
     log.error({ folder, ...faultFields(faults) }, 'rules rejected: the previous ones stay active')
   }
   /** Activates the set in the copy; returns false if no valid copy exists. */
   const restore = async (): Promise<boolean> => {
-    const files = copy && (await withTimeout(copy.read(), 'reading the copy of the rules'))
-    const parsed = files && (await deps.parse(files))
-    if (parsed === undefined || 'faults' in parsed) return false
+    const files = await copy?.read()
+    const parsed = files && (await parseCopy(deps, files))
+    if (parsed === undefined) return false
     activate(parsed.rules)
     log.warn({ folder, domains: rules.size }, 'last good rules loaded: the files have faults')
     return true
@@ -136,6 +134,19 @@ export async function openRuleSource(deps: RuleSourceDeps): Promise<RuleSource> 
   }
 }
 
+/** Parses a copy; logs its faults, or the error of the parser, and returns `undefined`. */
+async function parseCopy({ folder, parse, log }: RuleSourceDeps, files: readonly ReadFile[]) {
+  const message = 'the copy of the rules has faults'
+  try {
+    const parsed = await parse(files)
+    if (!('faults' in parsed)) return parsed
+    log.warn({ folder, ...faultFields(parsed.faults) }, message)
+  } catch (err) {
+    log.warn({ folder, err }, message)
+  }
+  return undefined
+}
+
 /** Returns a function that reads the files and, if they have changed, parses them. */
 function changeReader({ folder, readFiles, parse }: RuleSourceDeps) {
   let lastDigest: string | undefined
@@ -143,7 +154,7 @@ function changeReader({ folder, readFiles, parse }: RuleSourceDeps) {
     try {
       const timeout = () => new FileTreeError(folder, 'reading the files took too long')
       const files = await within(READ_MS_MAX, readFiles(), timeout)
-      const digest = digestOf(files)
+      const digest = await digestOf(files)
       if (digest === lastDigest) return undefined
       const parsed = await parse(files)
       lastDigest = digest
@@ -160,9 +171,13 @@ function changeReader({ folder, readFiles, parse }: RuleSourceDeps) {
   }
 }
 
-function digestOf(files: readonly ReadFile[]): string {
+/** The digest of all files; the event loop runs between two files. */
+async function digestOf(files: readonly ReadFile[]): Promise<string> {
   const hash = createHash('sha256')
-  for (const { name, text } of files) hash.update(lengthPrefixed(name)).update(lengthPrefixed(text))
+  for (const [at, { name, text }] of files.entries()) {
+    if (at > 0) await setImmediate()
+    hash.update(lengthPrefixed(name)).update(lengthPrefixed(text))
+  }
   return hash.digest('hex')
 }
 

@@ -2,6 +2,7 @@
 // for each message of parse-in-thread.ts.
 import { parentPort, workerData } from 'node:worker_threads'
 import { type RuleRecord, recordsOf } from '../../limits/rule-records.ts'
+import { countDescriptors } from '../../limits/rule-tree.ts'
 import { parseRules } from '../../limits/rules.ts'
 import type { Parsed, ParseTask } from './parse-in-thread.ts'
 
@@ -27,5 +28,10 @@ port.on('message', () => {
   port.postMessage({ slice } satisfies Parsed)
 })
 port.postMessage(
-  ('faults' in parsed ? { faults: parsed.faults } : { warnings: parsed.warnings }) satisfies Parsed,
+  ('faults' in parsed
+    ? { faults: parsed.faults }
+    : {
+        warnings: parsed.warnings,
+        descriptors: countDescriptors(parsed.rules),
+      }) satisfies Parsed,
 )

@@ -1,45 +1,127 @@
-// Keeps a copy of the last valid rule files in one file, so that a restarted process has rules even
-// if the rule files are invalid.
+// Keeps a copy of the last valid rules in one file, so that a restarted process has rules even if
+// the rule files are invalid or the xDS server is unavailable.
 import { readFile, rename, stat, writeFile } from 'node:fs/promises'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { ReadFile } from '../../process/file-tree.ts'
+import { type DiscoveryResponse, readDiscoveryResponse } from '../../protobuf/discovery.ts'
+import { within } from '../../resilience/deadline.ts'
 import type { Log } from '../../telemetry/log.ts'
 
-/** The copy. Its methods never throw: the limiter logs errors and works without a copy. */
-export interface RulesCopy {
-  /** The files of the last valid set; `undefined` if the copy does not exist or is unreadable. */
-  read(): Promise<readonly ReadFile[] | undefined>
+/** A copy. Its methods never throw: the limiter logs errors and works without a copy. */
+export interface Copy<T> {
+  /** The last valid rules; `undefined` if the copy does not exist or is unreadable. */
+  read(): Promise<T | undefined>
   /** Replaces the copy as a whole. */
-  write(files: readonly ReadFile[]): Promise<void>
+  write(rules: T): Promise<void>
 }
 
+/** A copy of rule files. */
+export type RulesCopy = Copy<readonly ReadFile[]>
+
 /** Twice the 16 MiB of all rule files: JSON escapes quotes and line breaks with two characters. */
-const BYTES_MAX = 32 * 1024 * 1024
+const FILES_BYTES_MAX = 32 * 1024 * 1024
+/** The maximum of XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES. */
+const VERSION_BYTES_MAX = 64 * 1024 * 1024
+const ACCESS_MS_MAX = 10_000
 const shape = z.array(z.strictObject({ name: z.string(), text: z.string() }))
 
-/** The copy at a path; its folder must exist. */
+/** The copy of rule files at a path; its folder must exist. */
 export function openRulesCopy(path: string, log: Pick<Log, 'warn'>): RulesCopy {
+  return openCopy({
+    path,
+    log,
+    bytesMax: FILES_BYTES_MAX,
+    encode: (files) => JSON.stringify(files.map(({ name, text }) => ({ name, text }))),
+    decode: (bytes) => shape.parse(JSON.parse(bytes.toString())),
+  })
+}
+
+/** The copy of a version of an xDS server, which contains the response as received. */
+export function openVersionCopy(path: string, log: Pick<Log, 'warn'>): Copy<DiscoveryResponse> {
+  return openCopy({
+    path,
+    log,
+    bytesMax: VERSION_BYTES_MAX,
+    encode: ({ message }) => message,
+    decode: readDiscoveryResponse,
+  })
+}
+
+function openCopy<T>(given: {
+  readonly path: string
+  readonly log: Pick<Log, 'warn'>
+  readonly bytesMax: number
+  readonly encode: (rules: T) => string | Buffer
+  readonly decode: (bytes: Buffer) => T
+}): Copy<T> {
+  const { path, log, bytesMax } = given
   return {
     async read() {
       try {
         const { size } = await stat(path)
-        if (size > BYTES_MAX)
-          throw new Error(`the file must have at most ${BYTES_MAX} bytes: it has ${size}`)
-        return shape.parse(JSON.parse(await readFile(path, 'utf8')))
+        if (size > bytesMax)
+          throw new Error(`the file must have at most ${bytesMax} bytes: it has ${size}`)
+        return given.decode(await readFile(path))
       } catch (err) {
         if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined
         log.warn({ err, path }, 'cannot read the copy of the rules')
         return undefined
       }
     },
-    async write(files) {
+    async write(rules) {
       try {
-        const named = files.map(({ name, text }) => ({ name, text }))
-        await writeFile(`${path}.new`, JSON.stringify(named), { mode: 0o600 })
+        await writeFile(`${path}.new`, given.encode(rules), { mode: 0o600 })
         await rename(`${path}.new`, path)
       } catch (err) {
         log.warn({ err, path }, 'cannot write the copy of the rules')
       }
     },
+  }
+}
+
+/** The copy with a deadline for each access, because the disk may hang. */
+export function boundCopy<T>(copy: Copy<T>, log: Pick<Log, 'warn'>): Copy<T> {
+  const bound = <R>(access: Promise<R>, what: string): Promise<R | undefined> => {
+    const cause = `${what} the copy of the rules took longer than ${ACCESS_MS_MAX} ms`
+    const timeout = () => new Error(cause)
+    return within<R | undefined>(ACCESS_MS_MAX, access, timeout).catch((err: unknown) => {
+      log.warn({ err }, 'rules active without a copy on disk')
+      return undefined
+    })
+  }
+  return {
+    read: () => bound(copy.read(), 'reading'),
+    write: (rules) => bound(copy.write(rules), 'writing'),
+  }
+}
+
+/** A copy that is written in the background: one write at a time, and only the newest waits. */
+export interface BackgroundCopy<T> {
+  read(): Promise<T | undefined>
+  /** Replaces the copy as soon as the write in flight has completed. */
+  write(rules: T): void
+  /** Resolves when no write is in flight. */
+  settle(): Promise<void>
+}
+
+/** The copy with writes in the background, because a slow disk must not delay the caller. */
+export function writeInBackground<T>(copy: Copy<T>): BackgroundCopy<T> {
+  let newest: { readonly rules: T } | undefined
+  let writing: Promise<void> | undefined
+  const run = async () => {
+    while (newest !== undefined) {
+      const { rules } = newest
+      newest = undefined
+      await copy.write(rules)
+    }
+    writing = undefined
+  }
+  return {
+    read: () => copy.read(),
+    write(rules) {
+      newest = { rules }
+      writing ??= run()
+    },
+    settle: () => writing ?? Promise.resolve(),
   }
 }

@@ -1,6 +1,6 @@
 // The settings of the role `ratelimit` for rules, responses and statistics, with the names and
 // defaults of envoyproxy/ratelimit. The modules for Redis, gRPC and HTTP define their own settings.
-import { z } from 'zod'
+import * as z from 'zod'
 import { type ConfigOf, type Setting, withDefault } from '../../config/config.ts'
 import { durationSetting } from '../../config/duration-setting.ts'
 import {
@@ -10,16 +10,17 @@ import {
   portSetting,
   stringSetting,
 } from '../../config/settings.ts'
+import { algorithms, defaultAlgorithm } from '../../limits/algorithms.ts'
 import { logLevels } from '../../telemetry/log.ts'
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
 
 /** The location of the rule files and the options of loading them. */
 export const ruleFileSettings = {
-  CONFIG_TYPE: onlySetting(
-    'source of the rules',
+  CONFIG_TYPE: choiceSetting(
+    'source of the rules: files, or an xDS server',
+    ['FILE', 'GRPC_XDS_SOTW'],
     'FILE',
-    'rules are read from files, not from xDS',
   ),
   RUNTIME_ROOT: stringSetting(
     'folder of the rule files, or a symbolic link to it',
@@ -38,12 +39,13 @@ export const ruleFileSettings = {
     false,
   ),
   RUNTIME_WATCH_ROOT: flagSetting(
-    'whether rules are reloaded only when RUNTIME_ROOT is replaced, if it is a symbolic link',
+    'if RUNTIME_ROOT is a symbolic link, whether rules are reloaded only when the link changes; ' +
+      'otherwise they are reloaded when any rule file changes',
     true,
   ),
   MERGE_DOMAIN_CONFIG: flagSetting('whether several files may define the same domain', false),
   FORCE_START_WITHOUT_INITIAL_CONFIG: flagSetting(
-    'whether to start even if the first set of rules is invalid',
+    'whether to start even if the first set of rules is invalid, or without waiting for xDS',
     false,
   ),
   HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: flagSetting(
@@ -55,7 +57,7 @@ export const ruleFileSettings = {
     '',
   ),
   RULES_COPY: stringSetting(
-    'file of the last valid rules, which are used after a restart if the rule files are invalid',
+    'file of the last valid rules, used after a restart if files or the xDS server have none',
     '',
   ),
 } as const
@@ -66,6 +68,11 @@ export const limitSettings = {
     'store of the counters',
     'redis',
     'counters are stored only in Redis, not in memcache',
+  ),
+  DEFAULT_ALGORITHM: choiceSetting(
+    'algorithm of rules that name none; rules that it cannot count use the default',
+    algorithms.map(({ name }) => name),
+    defaultAlgorithm.name,
   ),
   SHADOW_MODE: flagSetting('whether calls are only counted, and always admitted', false),
   QUOTA_MODE: flagSetting(
@@ -158,6 +165,15 @@ export type RuleFileConfig = ConfigOf<typeof ruleFileSettings>
 function onlySetting<T extends string>(about: string, only: T, reason: string): Setting<T> {
   const schema = z.literal(only)
   return withDefault({ about, allowed: `${only}, since ${reason}`, fallback: only, schema })
+}
+
+function choiceSetting<T extends string>(
+  about: string,
+  choices: readonly T[],
+  fallback: NoInfer<T>,
+): Setting<T> {
+  const allowed = `one of ${choices.join(', ')}`
+  return withDefault<string>({ about, allowed, fallback, schema: z.enum(choices) }) as Setting<T>
 }
 
 /** A relative path that stays below the path it is joined to. */

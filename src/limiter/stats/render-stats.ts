@@ -2,7 +2,7 @@
 // and at /stats. Only reads the counters.
 import type { Sample } from '../../telemetry/collected-counter.ts'
 import type { StatsReading } from '../../telemetry/statsd.ts'
-import { type RuleCount, ruleCounts, type RuleCounters } from './rule-counters.ts'
+import { type CounterName, counterNames, type RuleCounters } from './rule-counters.ts'
 import type { RuleStats, ServiceCounts } from './rule-stats.ts'
 
 /** Labels of a rule's metrics; `rule` is the whole path, the others are its first components. */
@@ -30,9 +30,9 @@ export interface LimiterMetrics {
 }
 
 /** Connects the metrics to `stats`. */
-export function collectStats(stats: RuleStats, metrics: LimiterMetrics): void {
+export function connectMetrics(stats: RuleStats, metrics: LimiterMetrics): void {
   const { service } = stats
-  const rules: readonly (readonly [RuleCount, CollectedMetric<RuleLabel>])[] = [
+  const ruleMetrics: readonly (readonly [CounterName, CollectedMetric<RuleLabel>])[] = [
     ['total_hits', metrics.ruleTotalHits],
     ['over_limit', metrics.ruleOverLimit],
     ['near_limit', metrics.ruleNearLimit],
@@ -40,9 +40,9 @@ export function collectStats(stats: RuleStats, metrics: LimiterMetrics): void {
     ['within_limit', metrics.ruleWithinLimit],
     ['shadow_mode', metrics.ruleShadowMode],
   ]
-  for (const [count, metric] of rules) {
+  for (const [count, metric] of ruleMetrics) {
     metric.collectFrom(() =>
-      stats.listRules().map((rule) => ({ labels: labelsOf(rule), value: rule[count] })),
+      stats.listCounters().map((rule) => ({ labels: labelsOf(rule), value: rule[count] })),
     )
   }
   metrics.domainNotFound.collectFrom(() =>
@@ -55,12 +55,12 @@ export function collectStats(stats: RuleStats, metrics: LimiterMetrics): void {
   metrics.limiterRequests.collectFrom(() => [
     { labels: { grpc_method: 'ShouldRateLimit' }, value: service.totalRequests },
   ])
-  const collectOne = (metric: CollectedMetric<never>, count: keyof ServiceCounts) => {
+  const connectOne = (metric: CollectedMetric<never>, count: keyof ServiceCounts) => {
     metric.collectFrom(() => [{ labels: {}, value: service[count] }])
   }
-  collectOne(metrics.configLoadSuccess, 'configLoadSuccess')
-  collectOne(metrics.configLoadError, 'configLoadError')
-  collectOne(metrics.globalShadowMode, 'globalShadowMode')
+  connectOne(metrics.configLoadSuccess, 'configLoadSuccess')
+  connectOne(metrics.configLoadError, 'configLoadError')
+  connectOne(metrics.globalShadowMode, 'globalShadowMode')
 }
 
 /** Labels as in envoyproxy/ratelimit, which drops further components; `rule` is the whole path. */
@@ -103,9 +103,9 @@ export function renderStats(
 function countersOf(stats: RuleStats): (readonly [name: string, total: number])[] {
   const { service } = stats
   const ofRules = stats
-    .listRules()
+    .listCounters()
     .flatMap((rule) =>
-      ruleCounts.map(
+      counterNames.map(
         (count) => [`ratelimit.service.rate_limit.${rule.path}.${count}`, rule[count]] as const,
       ),
     )

@@ -9,7 +9,7 @@ import { type CountedHits, RuleCounters } from './rule-counters.ts'
 
 const RATIO = 0.8
 
-/** The decision of a fixed window whose count `hits` raise to `after`. */
+/** The decision of a fixed window in which `hits` raise the count to `after`. */
 function hitsAt(window: { capacity: number; after: number; hits: number }): CountedHits {
   const { capacity, after, hits } = window
   return {

@@ -18,8 +18,8 @@ export interface CountedHits {
   readonly isFromDenyCache: boolean
 }
 
-/** The counters of a rule by their names in statsd. */
-export const ruleCounts = [
+/** The names of a rule's counters, as in statsd. */
+export const counterNames = [
   'total_hits',
   'over_limit',
   'near_limit',
@@ -29,10 +29,10 @@ export const ruleCounts = [
 ] as const
 
 /** Name of one of a rule's counters. */
-export type RuleCount = (typeof ruleCounts)[number]
+export type CounterName = (typeof counterNames)[number]
 
 /** The counters of one rule since the process started. */
-export class RuleCounters implements Readonly<Record<RuleCount, number>> {
+export class RuleCounters implements Readonly<Record<CounterName, number>> {
   /** `domain.key_value.key`, sanitized for statistics. */
   readonly path: string
   total_hits = 0

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { Registry } from 'prom-client'
 import { CollectedCounter } from '../../telemetry/collected-counter.ts'
 import { OTHER_PATH, RuleStats, sanitizedPathOf } from './rule-stats.ts'
-import { collectStats, readStats, renderStats, type RuleLabel } from './render-stats.ts'
+import { connectMetrics, readStats, renderStats, type RuleLabel } from './render-stats.ts'
 
 const hit = {
   hits: 1,
@@ -20,7 +20,7 @@ beforeEach(() => {
   stats = new RuleStats({ nearLimitRatio: 0.8, pathsMax: 5, domainsMax: 2 })
 })
 
-const paths = () => stats.listRules().map(({ path }) => path)
+const paths = () => stats.listCounters().map(({ path }) => path)
 
 describe('bounds', () => {
   test('a path keeps its counters; paths beyond the bound share one set', () => {
@@ -162,7 +162,7 @@ describe('Prometheus', () => {
   }
 
   test('rules have the labels of envoyproxy/ratelimit, and the whole path as `rule`', async () => {
-    collectStats(stats, metrics)
+    connectMetrics(stats, metrics)
     stats.countersOf('d.a_1.b_2.c_3').record(hit)
     stats.countersOf('d.a_1.b_2.c_4').record(hit)
     stats.countersOf('e.a').record({ ...hit, hits: 3 })
@@ -179,7 +179,7 @@ describe('Prometheus', () => {
 
   test('a flood of values creates fewer than 1,000 series', async () => {
     const flooded = new RuleStats({ nearLimitRatio: 0.8 })
-    collectStats(flooded, metrics)
+    connectMetrics(flooded, metrics)
     for (let i = 0; i < 20_000; i++) {
       flooded.countersOf(`d.k_${i}`).record(hit)
       flooded.countUnknownDomain(`d${i}`)

@@ -8,7 +8,7 @@ export interface ServiceCounts {
   configLoadSuccess: number
   configLoadError: number
   globalShadowMode: number
-  /** Failed calls of the store. */
+  /** Failed calls to the store, including those rejected while the circuit is open. */
   redisError: number
   /** Calls that failed without a decision. */
   serviceError: number
@@ -111,8 +111,8 @@ export class RuleStats {
     this.responseTimes.observe(milliseconds)
   }
 
-  /** The counters of all rules, with the shared ones if they are in use. */
-  listRules(): readonly RuleCounters[] {
+  /** The counters of all paths, with the shared ones if they are in use. */
+  listCounters(): readonly RuleCounters[] {
     const own = [...this.#bySanitizedPath.values()]
     return this.#other.total_hits === 0 ? own : [...own, this.#other]
   }

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as grpc from '@grpc/grpc-js'
-import { watchTlsFiles } from '../../../src/grpc/tls-files.ts'
+import { watchTlsFiles } from '../../../src/process/tls-files.ts'
 import { createAuthority, type Issued } from '../../kit/ratelimit/grpc-certificates.ts'
 import {
   createTestClient,
@@ -204,9 +204,9 @@ describe('a renewed certificate', () => {
     const [certificate, key] = [env.GRPC_SERVER_TLS_CERT, env.GRPC_SERVER_TLS_KEY]
     const events: string[] = []
     const watching = watchTlsFiles({
-      files: { certificate, key, clientAuthorities: undefined },
+      files: { certificate, key, authorities: undefined },
       everyMs: 20,
-      onChange: ({ cert }) => events.push(cert.toString()),
+      onChange: ({ cert }) => events.push(String(cert)),
       onError: (error) => events.push(String(error)),
     })
     cleanups.push(() => watching.stop())

@@ -33,9 +33,12 @@ afterEach(async () => {
 
 const writeRules = (yaml: string) => writeFile(join(root, 'config', 'rules.yaml'), yaml)
 
-async function start(more: Readonly<Record<string, string>> = chartSettings) {
+async function start(
+  more: Readonly<Record<string, string>> = chartSettings,
+  nodeOptions?: readonly string[],
+) {
   const env = { ...limiterEnvironment(root, await freePort()), ...more } // no Redis is needed
-  const role = await startRole({ role: 'ratelimit', env })
+  const role = await startRole({ role: 'ratelimit', env, ...(nodeOptions && { nodeOptions }) })
   started.push(role)
   const urlOf = (port: string) => `http://127.0.0.1:${String(role.ready[port])}`
   return {
@@ -127,6 +130,23 @@ test(
   async () => {
     await writeRules(rulesOf('shop', 5))
     await expect(start({ REQUIRED_DOMAIN: 'edge' })).rejects.toThrow(/required domain 'edge'/)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'rules that do not fit into the heap are rejected, and the previous ones stay active',
+  async () => {
+    await writeRules(rulesOf('edge', 5))
+    const heap = ['--max-old-space-size=64', '--max-semi-space-size=4']
+    const { role, limit } = await start(chartSettings, heap)
+    const flat = Array.from({ length: 45_000 }, (_, i) => `- {key: k${i}}`).join('\n')
+    await writeFile(join(root, 'config', 'more.yaml'), `domain: more\ndescriptors:\n${flat}\n`)
+    await writeRules(`domain: edge\ndescriptors:\n${flat}\n`)
+    const isRejected = () =>
+      role.log.some(({ faults }) => String(faults).includes('the rules need about 69 MiB of heap'))
+    await waitFor('the rejection', isRejected)
+    expect(await limit()).toBe(5)
   },
   TEST_MS_MAX,
 )

@@ -259,13 +259,13 @@ describe('the start fails on', () => {
       const run = await runCurtail(['ratelimit'], {
         ...env,
         BACKEND_TYPE: 'memcache',
-        CONFIG_TYPE: 'GRPC_XDS_SOTW',
-        MEMCACHE_HOST_PORT: 'localhost:11211',
+        USE_DOG_STATSD: 'true',
+        PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS: 'true',
       })
       expect(run.exitCode).toBe(2)
       const lines = run.stderr.trim().split('\n')
       expect(lines).toHaveLength(3)
-      expect(lines.join('\n')).toMatch(/memcache[^]*xDS|xDS[^]*memcache/)
+      expect(lines.join('\n')).toMatch(/memcache[^]*DogStatsD[^]*seconds/)
       await rm(root, { recursive: true })
     },
     TEST_MS_MAX,

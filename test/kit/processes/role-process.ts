@@ -26,6 +26,8 @@ export interface RoleOptions {
   readonly env: Readonly<Record<string, string>>
   /** Options of Node.js that replace those of the npm scripts. */
   readonly nodeOptions?: readonly string[]
+  /** The entry file of a bundle. @default the program of the checkout */
+  readonly entryFile?: string
   /** A command that runs Node.js, such as `strace` and its arguments. */
   readonly wrapper?: readonly string[]
   /** Called with the process before it is ready. */
@@ -48,8 +50,9 @@ function programArguments(args: readonly string[]): string[] {
 
 /** Starts a role and waits until it is ready. Throws with its output if it exits before. */
 export async function startRole(options: RoleOptions): Promise<RoleProcess> {
-  const { role, nodeOptions } = options
-  const own = nodeOptions && [...nodeOptions, ...programArguments([role])]
+  const { role, nodeOptions, entryFile } = options
+  const program = entryFile === undefined ? programArguments([role]) : [entryFile, role]
+  const own = nodeOptions && [...nodeOptions, ...program]
   const [command = process.execPath, ...args] = [
     ...(options.wrapper ?? []),
     process.execPath,

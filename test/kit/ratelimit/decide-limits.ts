@@ -1,9 +1,9 @@
 // The decide use case with real rules and in-memory counters, for unit tests, which control its
 // clock and the availability of its store.
 import {
-  createHeadersRenderer,
+  createResponseRenderer,
   renderMetadata,
-} from '../../../src/limiter/decide/response-headers.ts'
+} from '../../../src/limiter/decide/client-response.ts'
 import {
   createDecideLimits,
   type DecisionSource,
@@ -78,7 +78,7 @@ export function limiterOf(text: string, options: Options = {}) {
         return local.consumeNow(hits)
       },
     },
-    denied: hasDenyCache ? createDenyCache(100_000) : undefined,
+    denyCache: hasDenyCache ? createDenyCache(100_000) : undefined,
     record: ({ rule }: Check, { admitted }: Decision, by) => {
       recorded.push([rule.path, by, admitted])
     },
@@ -86,8 +86,8 @@ export function limiterOf(text: string, options: Options = {}) {
     onGlobalShadow: () => {
       shadowed++
     },
-    renderHeaders: createHeadersRenderer({
-      hasHeaders: true,
+    renderResponse: createResponseRenderer({
+      hasClientHeaders: true,
       referenceHeaders: hasReferenceHeaders ? referenceNames : undefined,
       areAllQuotas: isQuota,
       renderBody: ({ rule }) => ({ type: 'application/problem+json', body: `{"rule":"${rule}"}` }),
@@ -96,13 +96,13 @@ export function limiterOf(text: string, options: Options = {}) {
     renderMetadata: (source) =>
       renderMetadata(
         {
-          hasReference: options.hasReferenceMetadata ?? false,
-          hasOwn: options.hasMetadata ?? true,
+          hasReferenceMetadata: options.hasReferenceMetadata ?? false,
+          hasOwnMetadata: options.hasMetadata ?? true,
         },
         source,
       ),
     nowUs,
-    options: { isShadow, isQuota, denyConsumes, replicas },
+    options: { areAllShadow: isShadow, areAllQuotas: isQuota, denyConsumes, replicas },
   })
   const request = (...descriptors: readonly (Record<string, string> | Descriptor)[]) =>
     decide({

@@ -64,7 +64,7 @@ function signed(
     algorithm,
     der(0x03, Buffer.concat([Buffer.from([0]), signature])),
   )
-  const lines = certificate.toString('base64').replace(/.{64}/g, '$&\n')
+  const lines = certificate.toString('base64').replace(/.{64}(?=.)/g, '$&\n')
   return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
 }
 

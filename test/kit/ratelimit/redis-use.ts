@@ -3,11 +3,8 @@ import type { Algorithm, Decision, Limit } from '../../../src/limits/algorithm.t
 import { algorithms } from '../../../src/limits/algorithms.ts'
 import type { CounterHits } from '../../../src/limits/counter-store.ts'
 import { StoreError } from '../../../src/resilience/store-error.ts'
-import {
-  connectRedis,
-  type RedisConnection,
-  type RedisConnectionOptions,
-} from '../../../src/stores/redis/connection.ts'
+import type { RedisConnectionOptions } from '../../../src/stores/redis/connection-options.ts'
+import { connectRedis, type RedisConnection } from '../../../src/stores/redis/connection.ts'
 import {
   createRedisCounterStore,
   type RedisCounterStore,

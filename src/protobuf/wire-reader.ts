@@ -1,7 +1,6 @@
 // Reads protobuf's wire format for hand-written parsers; independent of the messages. Malformed
-// bytes result in a LimitRequestError, never in a crash.
+// bytes result in a WireError, never in a crash.
 import { isUtf8 } from 'node:buffer'
-import { LimitRequestError } from '../limits/verdict.ts'
 import { DELIMITED, DOUBLE, VARINT } from './wire-types.ts'
 
 /** Wire types of unknown fields only. */
@@ -14,7 +13,19 @@ const LARGE_BYTES = 4096
 /** V8 copies a substring of at most 12 characters; a longer one would keep the whole message. */
 const SUBSTRING_CHARACTERS_MAX = 12
 
-/** Reads the bytes of one message. Its methods throw LimitRequestError for malformed bytes. */
+/** Malformed bytes. No stack trace, which would take most of the time of a malformed call. */
+export class WireError extends Error {
+  override readonly name = 'WireError'
+
+  constructor(message: string) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    super(message)
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+/** Reads the bytes of one message. Its methods throw WireError for malformed bytes. */
 export class WireReader {
   /** Position of the next byte. */
   at = 0
@@ -22,13 +33,16 @@ export class WireReader {
   high = 0
   readonly length: number
   private readonly bytes: Buffer
+  private readonly message: string
   /** The bytes of a large message as Latin-1, one character for each byte. */
   private readonly latin1: string | undefined
 
-  constructor(bytes: Buffer) {
+  /** `message` is the type in errors; `hasStrings`: whether most of it is short strings. */
+  constructor(bytes: Buffer, message: string, hasStrings = true) {
     this.bytes = bytes
+    this.message = message
     this.length = bytes.length
-    this.latin1 = bytes.length > LARGE_BYTES ? bytes.toString('latin1') : undefined
+    this.latin1 = hasStrings && bytes.length > LARGE_BYTES ? bytes.toString('latin1') : undefined
   }
 
   /** Reads a varint; returns its lower 32 bits, with the upper ones in `high`. */
@@ -57,6 +71,11 @@ export class WireReader {
       }
     }
     this.fail('a varint has more than 64 bits')
+  }
+
+  /** Reads a bool, which is true if any of the 64 bits is set. */
+  bool(): boolean {
+    return this.varint() !== 0 || this.high !== 0
   }
 
   /** Reads a tag: field number times 8 plus wire type. */
@@ -88,6 +107,20 @@ export class WireReader {
       this.fail('a string is not UTF-8')
     }
     return string
+  }
+
+  /** Reads the bytes of a field, which share the memory of the message. */
+  delimited(): Buffer {
+    const end = this.endOfField()
+    const start = this.at
+    this.at = end
+    return this.bytes.subarray(start, end)
+  }
+
+  /** Reads a double. */
+  double(): number {
+    this.advance(8)
+    return this.bytes.readDoubleLE(this.at - 8)
   }
 
   /** Skips the value of an unknown field. */
@@ -124,11 +157,10 @@ export class WireReader {
     if (this.at !== end) this.fail('a field extends beyond its message')
   }
 
-  private fail(reason: string): never {
+  /** Throws WireError with the position. */
+  fail(reason: string): never {
     const at = Math.min(this.at, this.length)
-    throw new LimitRequestError(
-      `the message is not a valid RateLimitRequest: ${reason} (byte ${at})`,
-    )
+    throw new WireError(`the message is not a valid ${this.message}: ${reason} (byte ${at})`)
   }
 }
 

@@ -7,16 +7,17 @@ import { type Background, runInBackground } from '../resilience/background.ts'
 
 /** Paths of the files. */
 export interface TlsFiles {
-  readonly certificate: string
-  readonly key: string
-  /** Certificate authorities of the clients; `undefined`: clients need no certificate. */
-  readonly clientAuthorities: string | undefined
+  /** `undefined`: a client without a certificate of its own. */
+  readonly certificate: string | undefined
+  readonly key: string | undefined
+  /** The certificate authorities of the peers. */
+  readonly authorities: string | undefined
 }
 
 /** Contents of the files. */
 export interface TlsMaterial {
-  readonly cert: Buffer
-  readonly key: Buffer
+  readonly cert: Buffer | undefined
+  readonly key: Buffer | undefined
   readonly ca: Buffer | undefined
 }
 
@@ -27,25 +28,24 @@ class TlsFilesError extends Error {
 
 /** Reads and validates the files. Throws TlsFilesError. */
 export async function readTlsFiles(files: TlsFiles): Promise<TlsMaterial> {
-  const { clientAuthorities } = files
+  const { authorities } = files
   const [cert, key, ca] = await Promise.all([
     readPem(files.certificate),
     readPem(files.key),
-    clientAuthorities === undefined ? undefined : readPem(clientAuthorities),
+    readPem(authorities),
   ])
   try {
     createSecureContext({ cert, key })
   } catch (error) {
     const reason = (error as Error).message
-    throw new TlsFilesError(
-      `${files.certificate} and ${files.key} are not a certificate and its key: ${reason}`,
-    )
+    const paths = `${files.certificate ?? ''} and ${files.key ?? ''}`
+    throw new TlsFilesError(`${paths} are not a certificate and its key: ${reason}`)
   }
-  if (ca !== undefined) checkAuthorities(ca, clientAuthorities ?? '')
+  if (ca !== undefined) checkAuthorities(ca, authorities ?? '')
   return { cert, key, ca }
 }
 
-/** OpenSSL accepts a file without certificates; the server would then reject all clients. */
+/** OpenSSL accepts a file without certificates; every peer would then be rejected. */
 function checkAuthorities(ca: Buffer, path: string): void {
   try {
     new X509Certificate(ca)
@@ -55,7 +55,8 @@ function checkAuthorities(ca: Buffer, path: string): void {
   }
 }
 
-async function readPem(path: string): Promise<Buffer> {
+async function readPem(path: string | undefined): Promise<Buffer | undefined> {
+  if (path === undefined) return undefined
   try {
     return await readFile(path)
   } catch (error) {
@@ -97,7 +98,7 @@ export function watchTlsFiles(options: {
 
 /** A fingerprint of the files' state; resolves symbolic links. */
 async function fingerprintOf(files: TlsFiles): Promise<string> {
-  const paths = [files.certificate, files.key, files.clientAuthorities ?? '']
+  const paths = [files.certificate ?? '', files.key ?? '', files.authorities ?? '']
   const states = paths
     .filter((path) => path !== '')
     .map(async (path) => {

@@ -1,5 +1,5 @@
-// The response to a call in addition to the verdict: headers and a body for the proxy's client, and
-// metadata for the proxy itself.
+// Renders the headers and the body of a verdict, for the proxy's client, and its metadata, for the
+// proxy itself. The reference is envoyproxy/ratelimit.
 import type { LimitRequest } from '../../limits/descriptor.ts'
 import type { JsonObject } from '../../limits/rule.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../limits/verdict.ts'
 
 /** Response headers, and the body of a denial, for the proxy's client. */
-export interface ResponseHeaders {
+export interface ClientResponse {
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string | undefined
 }
@@ -21,9 +21,9 @@ export const CLIENT_HEADERS_ABOUT =
   'whether responses have X-RateLimit-*, and denials also Retry-After and a problem document'
 
 /** The options of the renderer. */
-export interface ResponseHeadersOptions {
+export interface ResponseOptions {
   /** Whether responses have X-RateLimit-*, and denials Retry-After and a problem document. */
-  readonly hasHeaders: boolean
+  readonly hasClientHeaders: boolean
   /** Names of the headers of envoyproxy/ratelimit; `undefined`: they are disabled. */
   readonly referenceHeaders:
     { readonly limit: string; readonly remaining: string; readonly reset: string } | undefined
@@ -35,7 +35,7 @@ export interface ResponseHeadersOptions {
 }
 
 /** The input of the renderer. */
-export interface HeadersSource {
+export interface ClientResponseSource {
   readonly code: Code
   /** The limit to report to the client, if any applies. */
   readonly reported: ReportedLimit | undefined
@@ -44,10 +44,10 @@ export interface HeadersSource {
 }
 
 /** Creates the renderer. */
-export function createHeadersRenderer(
-  options: ResponseHeadersOptions,
-): (source: HeadersSource) => ResponseHeaders {
-  const { hasHeaders, referenceHeaders, renderBody, nowMs } = options
+export function createResponseRenderer(
+  options: ResponseOptions,
+): (source: ClientResponseSource) => ClientResponse {
+  const { hasClientHeaders, referenceHeaders, renderBody, nowMs } = options
   return ({ code, reported, checked }) => {
     const headers: [string, string][] = []
     const status = referenceHeaders && referenceLimitStateOf(checked, options.areAllQuotas)
@@ -58,7 +58,7 @@ export function createHeadersRenderer(
         [referenceHeaders.reset, String(Math.ceil(status.resetUs / 1_000_000))],
       )
     }
-    if (!hasHeaders || reported === undefined) return { headers, body: undefined }
+    if (!hasClientHeaders || reported === undefined) return { headers, body: undefined }
     const isNotDuplicate = ([name]: readonly [string, string]) =>
       !headers.some(([other]) => other.toLowerCase() === name.toLowerCase())
     const ours: [string, string][] = [
@@ -77,27 +77,28 @@ export function createHeadersRenderer(
 /** The metadata that a response has. */
 export interface MetadataOptions {
   /** RESPONSE_DYNAMIC_METADATA: request and rule metadata, as in envoyproxy/ratelimit. */
-  readonly hasReference: boolean
+  readonly hasReferenceMetadata: boolean
   /** LIMIT_METADATA: `rule`, and `rls: ok`, by which the proxy detects a response. */
-  readonly hasOwn: boolean
+  readonly hasOwnMetadata: boolean
 }
 
 /** The input of `renderMetadata`. */
 export interface MetadataSource {
   readonly request: LimitRequest
   /** Merged metadata of the rules that admitted the call. */
-  readonly rules: JsonObject | undefined
-  /** Name of the rule that denied the call. */
-  readonly rule: string | undefined
+  readonly ruleMetadata: JsonObject | undefined
+  /** Name of the rule that denied the call; `undefined` if the call is admitted. */
+  readonly ruleName: string | undefined
 }
 
 /** Renders the metadata for the proxy, if any. */
 export function renderMetadata(
-  { hasReference, hasOwn }: MetadataOptions,
-  { request, rules, rule }: MetadataSource,
+  { hasReferenceMetadata, hasOwnMetadata }: MetadataOptions,
+  { request, ruleMetadata, ruleName }: MetadataSource,
 ): JsonObject | undefined {
-  const own = { ...(hasOwn && responseMarker), ...(hasOwn && rule !== undefined && { rule }) }
-  if (!hasReference) return hasOwn ? own : undefined
+  const hasRule = hasOwnMetadata && ruleName !== undefined
+  const own = { ...(hasOwnMetadata && responseMarker), ...(hasRule && { rule: ruleName }) }
+  if (!hasReferenceMetadata) return hasOwnMetadata ? own : undefined
   return {
     ...own,
     domain: request.domain,
@@ -106,7 +107,7 @@ export function renderMetadata(
       ...(hits !== undefined && { hitsAddend: hits }),
     })),
     ...(request.hits !== 0 && { hitsAddend: request.hits }),
-    ...(rules !== undefined && { metadata: rules }),
+    ...(ruleMetadata !== undefined && { metadata: ruleMetadata }),
   }
 }
 

@@ -1,0 +1,169 @@
+// One stream of aggregated discovery: opens a connection to the xDS server, passes its messages on,
+// and reports in one sentence why it failed.
+import type * as GrpcJs from '@grpc/grpc-js'
+import type { ChannelCredentials, Client, ServiceError, StatusObject } from '@grpc/grpc-js'
+import type { TlsMaterial } from '../../process/tls-files.ts'
+import { WireError } from '../../protobuf/wire-reader.ts'
+import type { FailureReason } from './retry-delay.ts'
+import type { XdsConfig } from './settings.ts'
+
+/** Why a stream was closed or could not be opened. */
+export interface StreamFailure {
+  readonly reason: FailureReason
+  /** One sentence with the setting to check. */
+  readonly message: string
+}
+
+/** What to open, and what to call. */
+export interface StreamOptions {
+  readonly config: XdsConfig
+  /** `undefined`: plaintext. */
+  readonly tls: TlsMaterial | undefined
+  /** Aborts the stream. */
+  readonly signal: AbortSignal
+  /** Called once the server is connected. */
+  readonly onOpen: (send: (request: Buffer) => void) => void
+  /** Called with each message; a WireError that it throws closes the stream. */
+  readonly onMessage: (message: Buffer) => void
+}
+
+type Grpc = Pick<typeof GrpcJs, 'Client' | 'credentials' | 'Metadata' | 'status'>
+type AdsCall = ReturnType<Client['makeBidiStreamRequest']>
+
+const METHOD = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources'
+const CONNECT_MS_MAX = 10_000
+/** Servers that use gRPC for Go close connections with more frequent pings by default. */
+const KEEPALIVE_MS = 310_000
+const KEEPALIVE_TIMEOUT_MS = 20_000
+const MESSAGE_BYTES_MAX = 4 * 1024 * 1024
+/** Requests that the server has not read yet. */
+const UNREAD_REQUESTS_MAX = 16
+const DETAILS_LENGTH_MAX = 500
+
+/** Runs one stream until it fails; resolves to `undefined` if `signal` aborts it. Never rejects. */
+export async function runAdsStream(options: StreamOptions): Promise<StreamFailure | undefined> {
+  const { config, signal } = options
+  let client: Client | undefined
+  let call: AdsCall | undefined
+  try {
+    // Only a process that uses xDS loads it. In a bundle, `default` has the names of the module.
+    const { default: grpc } = await import('@grpc/grpc-js')
+    if (signal.aborted) return undefined
+    const credentials = credentialsOf(grpc, options.tls)
+    client = new grpc.Client(config.CONFIG_GRPC_XDS_SERVER_URL, credentials, channelOptions(config))
+    call = openCall(grpc, client, config)
+    return await watchCall({ grpc, client, call, options })
+  } catch (error) {
+    return connectFailure(config, (error as Error).message)
+  } finally {
+    call?.cancel()
+    client?.close()
+  }
+}
+
+function credentialsOf(grpc: Grpc, tls: TlsMaterial | undefined): ChannelCredentials {
+  if (tls === undefined) return grpc.credentials.createInsecure()
+  return grpc.credentials.createSsl(tls.ca ?? null, tls.key ?? null, tls.cert ?? null)
+}
+
+function channelOptions(config: XdsConfig) {
+  const name = config.CONFIG_GRPC_XDS_SERVER_TLS_SAN
+  return {
+    'grpc.max_receive_message_length': config.XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES || MESSAGE_BYTES_MAX,
+    'grpc.keepalive_time_ms': KEEPALIVE_MS,
+    'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MS,
+    'grpc.enable_retries': 0,
+    'grpc.service_config_disable_resolution': 1,
+    'grpc.use_local_subchannel_pool': 1,
+    ...(name !== '' && { 'grpc.ssl_target_name_override': name, 'grpc.default_authority': name }),
+  }
+}
+
+function openCall(grpc: Grpc, client: Client, config: XdsConfig): AdsCall {
+  const metadata = new grpc.Metadata()
+  for (const [name, value] of config.CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS) {
+    metadata.set(name, value)
+  }
+  const asBytes = (bytes: Buffer) => bytes
+  return client.makeBidiStreamRequest<Buffer, Buffer>(METHOD, asBytes, asBytes, metadata) as AdsCall
+}
+
+/** Resolves when the call is closed. */
+function watchCall(given: {
+  readonly grpc: Grpc
+  readonly client: Client
+  readonly call: AdsCall
+  readonly options: StreamOptions
+}): Promise<StreamFailure | undefined> {
+  const { grpc, client, call, options } = given
+  const { config, signal } = options
+  let isOpen = false
+  let isClosed = false
+  return new Promise((resolve) => {
+    const stop = () => {
+      close(undefined)
+    }
+    signal.addEventListener('abort', stop, { once: true })
+    const close = (failure: StreamFailure | undefined) => {
+      isClosed = true
+      signal.removeEventListener('abort', stop)
+      resolve(failure)
+    }
+    const send = (request: Buffer) => {
+      if (call.writableLength < UNREAD_REQUESTS_MAX) call.write(request)
+      else close({ reason: 'stream', message: 'the xDS server does not read requests' })
+    }
+    client.waitForReady(Date.now() + CONNECT_MS_MAX, (error) => {
+      if (isClosed) return
+      if (error !== undefined) {
+        close(connectFailure(config, `no connection within ${CONNECT_MS_MAX} ms`))
+        return
+      }
+      isOpen = true
+      options.onOpen(send)
+    })
+    call.on('data', (message: Buffer) => {
+      if (isClosed) return
+      try {
+        options.onMessage(message)
+      } catch (error) {
+        if (!(error instanceof WireError)) throw error
+        const sentence = `the xDS server sent a malformed message: ${error.message}`
+        close({ reason: 'protocol', message: sentence })
+      }
+    })
+    call.on('error', (error: ServiceError) => {
+      close(failureOf(grpc, error, { config, isOpen }))
+    })
+    call.on('status', ({ code }: StatusObject) => {
+      if (code !== grpc.status.OK) return
+      close({ reason: 'closed', message: 'the xDS server closed the stream' })
+    })
+  })
+}
+
+function failureOf(
+  { status }: Grpc,
+  { code, details }: ServiceError,
+  { config, isOpen }: { readonly config: XdsConfig; readonly isOpen: boolean },
+): StreamFailure {
+  const cause = `${status[code]}: ${details.slice(0, DETAILS_LENGTH_MAX)}`
+  if (code === status.RESOURCE_EXHAUSTED && details.includes('larger than max')) {
+    const advice = 'increase XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES'
+    return { reason: 'message_size', message: `a version is too large (${details}): ${advice}` }
+  }
+  if (code === status.UNIMPLEMENTED) {
+    const message = `the server does not serve aggregated discovery (${cause})`
+    return { reason: 'protocol', message: `${message}: check CONFIG_GRPC_XDS_SERVER_URL` }
+  }
+  if (!isOpen) return connectFailure(config, cause)
+  return { reason: 'stream', message: `the stream of the xDS server failed (${cause})` }
+}
+
+function connectFailure(config: XdsConfig, cause: string): StreamFailure {
+  const { CONFIG_GRPC_XDS_SERVER_URL: url, CONFIG_GRPC_XDS_SERVER_USE_TLS: usesTls } = config
+  const tlsNames = usesTls ? ', CONFIG_GRPC_XDS_SERVER_TLS_* and CONFIG_GRPC_XDS_CLIENT_TLS_*' : ''
+  const names = `CONFIG_GRPC_XDS_SERVER_URL, CONFIG_GRPC_XDS_SERVER_USE_TLS${tlsNames}`
+  const message = `cannot connect to the xDS server ${url} (${cause}): check ${names}`
+  return { reason: 'connect', message }
+}

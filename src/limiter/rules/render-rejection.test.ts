@@ -1,0 +1,19 @@
+// The reason of a rejection is bounded, and always contains the first fault.
+import { expect, test } from '@jest/globals'
+import { renderRejection } from './render-rejection.ts'
+
+const fault = (message: string) => ({ file: 'the version', line: 1, path: '', message })
+
+test('a fault above 4 KiB is truncated between two characters', () => {
+  const faults = [fault('é'.repeat(5000)), fault('second')]
+  const reason = renderRejection(faults)
+  expect(reason).toMatch(/^the version: é{2000,}\.\.\.\nand 1 more$/)
+  expect(Buffer.byteLength(reason)).toBeLessThanOrEqual(4096 + 20)
+  expect(renderRejection(faults.slice(0, 1))).toMatch(/é\.\.\.$/)
+})
+
+test('faults beyond 4 KiB are counted', () => {
+  const reason = renderRejection(Array.from({ length: 10 }, () => fault('x'.repeat(1000))))
+  expect(reason.split('\n')).toHaveLength(5)
+  expect(reason).toMatch(/\nand 6 more$/)
+})

@@ -1,0 +1,246 @@
+// Decodes a RateLimitConfig of an xDS server into the tree that a rule file has, so that the checks
+// of rule files apply. A node's `line` is its number; faults show its path in the message.
+import { WireError, WireReader } from '../protobuf/wire-reader.ts'
+import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
+import { units } from './descriptor.ts'
+import {
+  checkDepth,
+  type ConfigDecoding,
+  keyNode,
+  mapNode,
+  type MapNode,
+  NodePaths,
+  type Position,
+  readStruct,
+  scalarNode,
+  STRUCT_VALUES_MAX,
+} from './decode-struct.ts'
+import { setMetadata } from './own-fields.ts'
+import { REPLACES_MAX } from './parse-limit.ts'
+import type { YamlNode } from './parse-yaml.ts'
+import type { AllDiagnostics, Diagnostics } from './rule-fault.ts'
+
+/** A resource of an xDS server. */
+export interface RuleResource {
+  /** Its position in the version, from 0. */
+  readonly index: number
+  /** A serialized RateLimitConfig. */
+  readonly bytes: Uint8Array
+}
+
+/** A decoded resource, and the diagnostics that show its paths. */
+export interface DecodedConfig {
+  readonly root: MapNode
+  readonly diagnostics: Diagnostics
+}
+
+const CONFIG_NAME = tagOf(1, DELIMITED)
+const CONFIG_DOMAIN = tagOf(2, DELIMITED)
+const CONFIG_DESCRIPTORS = tagOf(3, DELIMITED)
+const DESCRIPTOR_KEY = tagOf(1, DELIMITED)
+const DESCRIPTOR_VALUE = tagOf(2, DELIMITED)
+const DESCRIPTOR_LIMIT = tagOf(3, DELIMITED)
+const DESCRIPTOR_DESCRIPTORS = tagOf(4, DELIMITED)
+const DESCRIPTOR_SHADOW = tagOf(5, VARINT)
+const DESCRIPTOR_DETAILED = tagOf(6, VARINT)
+const DESCRIPTOR_QUOTA = tagOf(7, VARINT)
+const DESCRIPTOR_METADATA = tagOf(8, DELIMITED)
+const LIMIT_UNIT = tagOf(1, VARINT)
+const LIMIT_REQUESTS = tagOf(2, VARINT)
+const LIMIT_UNLIMITED = tagOf(3, VARINT)
+const LIMIT_NAME = tagOf(4, DELIMITED)
+const LIMIT_REPLACES = tagOf(5, DELIMITED)
+const REPLACE_NAME = tagOf(1, DELIMITED)
+
+const NAME_LENGTH_MAX = 200
+const MESSAGE = 'RateLimitConfig'
+const unitNames = new Map<number, string>([
+  [0, 'UNKNOWN'],
+  ...Object.entries(units).map(([name, number]) => [number, name] as const),
+])
+
+/**
+ * Decodes one resource. Adds a fault and returns `undefined` if it is malformed; descriptors beyond
+ * `descriptorsMax` are left out, because the caller rejects so many.
+ */
+export function decodeConfig(
+  { index, bytes }: RuleResource,
+  all: AllDiagnostics,
+  descriptorsMax: number,
+): DecodedConfig | undefined {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const paths = new NodePaths()
+  let place = `resources[${index}]`
+  try {
+    place = placeOf(buffer, place)
+    const diagnostics = all.of(place, (line) => paths.render(line))
+    const reader = new WireReader(buffer, MESSAGE)
+    const left = { descriptors: descriptorsMax + 1, values: STRUCT_VALUES_MAX }
+    return { root: readConfig({ reader, paths, diagnostics, left }), diagnostics }
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error
+    all.of(place, () => '').fault(1, `error loading config: ${error.message}`)
+    return undefined
+  }
+}
+
+/** How faults name the resource: by its name, if it has one. */
+function placeOf(buffer: Buffer, unnamed: string): string {
+  const reader = new WireReader(buffer, MESSAGE, false)
+  let name = ''
+  while (reader.at < reader.length) {
+    const tag = reader.tag()
+    if (tag === CONFIG_NAME) name = reader.string()
+    else reader.skip(tag)
+  }
+  return name === '' ? unnamed : `resource ${JSON.stringify(name.slice(0, NAME_LENGTH_MAX))}`
+}
+
+function readConfig(decoding: ConfigDecoding): MapNode {
+  const { reader } = decoding
+  const at: Position = { line: 1, depth: 0 }
+  let domain = ''
+  const descriptors: MapNode[] = []
+  while (reader.at < reader.length) {
+    const tag = reader.tag()
+    if (tag === CONFIG_DOMAIN) domain = reader.string()
+    else if (tag === CONFIG_DESCRIPTORS) readBelow(decoding, at, descriptors)
+    else if (tag === CONFIG_NAME) reader.skip(tag)
+    else skipUnknown(decoding, tag, at)
+  }
+  return mapNode(at, [
+    { key: keyNode('domain'), value: scalarNode('string', domain, at) },
+    { key: keyNode('descriptors'), value: { kind: 'list', line: 1, items: descriptors, depth: 1 } },
+  ])
+}
+
+/** Reads one item of `descriptors`. */
+function readBelow(decoding: ConfigDecoding, parent: Position, list: MapNode[]): void {
+  const { reader, paths, left } = decoding
+  left.descriptors -= 1
+  if (left.descriptors < 0) {
+    reader.delimited()
+    return
+  }
+  const listLine = paths.add(parent.line, 'descriptors')
+  const line = paths.add(listLine, list.length)
+  list.push(readDescriptor(decoding, { line, depth: parent.depth + 1 }))
+}
+
+const flags = new Map([
+  [DESCRIPTOR_SHADOW, 'shadow_mode'],
+  [DESCRIPTOR_DETAILED, 'detailed_metric'],
+  [DESCRIPTOR_QUOTA, 'quota_mode'],
+])
+
+function readDescriptor(decoding: ConfigDecoding, at: Position): MapNode {
+  const { reader } = decoding
+  const end = endOf(reader, at)
+  const fields = new Map<string, MapNode['entries'][number]>()
+  const set = (name: string, value: YamlNode) => fields.set(name, { key: keyNode(name), value })
+  const below: MapNode[] = []
+  let limit: SentLimit | undefined
+  let metadata: MapNode | undefined
+  while (reader.at < end) {
+    const tag = reader.tag()
+    const flag = flags.get(tag)
+    if (tag === DESCRIPTOR_KEY) set('key', scalarNode('string', reader.string(), at))
+    else if (tag === DESCRIPTOR_VALUE) set('value', scalarNode('string', reader.string(), at))
+    else if (tag === DESCRIPTOR_LIMIT) limit = readLimit(decoding, at, limit)
+    else if (tag === DESCRIPTOR_DESCRIPTORS) readBelow(decoding, at, below)
+    else if (tag === DESCRIPTOR_METADATA) metadata = readStruct(decoding, at, 'metadata')
+    else if (flag !== undefined) set(flag, flagNode(reader.bool(), at))
+    else skipUnknown(decoding, tag, at)
+  }
+  reader.finish(end)
+  if (limit !== undefined) set('rate_limit', limitNode(limit))
+  if (below.length > 0) set('descriptors', { kind: 'list', line: at.line, items: below, depth: 1 })
+  if (metadata !== undefined) setMetadata(fields, metadata, decoding.diagnostics)
+  return mapNode(at, [...fields.values()])
+}
+
+function flagNode(value: boolean, { line }: Position): YamlNode {
+  return { kind: 'bool', text: String(value), value, line, depth: 0 } as const
+}
+
+/** A RateLimitPolicy as received. */
+interface SentLimit {
+  readonly at: Position
+  unit: number
+  requests: number
+  unlimited: boolean
+  name: string
+  readonly replaces: MapNode[]
+}
+
+/** Reads a RateLimitPolicy; a second one is merged into the first. */
+function readLimit(
+  decoding: ConfigDecoding,
+  parent: Position,
+  first: SentLimit | undefined,
+): SentLimit {
+  const { reader, paths } = decoding
+  const at = first?.at ?? { line: paths.add(parent.line, 'rate_limit'), depth: parent.depth + 1 }
+  const limit = first ?? { at, unit: 0, requests: 0, unlimited: false, name: '', replaces: [] }
+  const end = endOf(reader, at)
+  while (reader.at < end) {
+    const tag = reader.tag()
+    if (tag === LIMIT_UNIT) limit.unit = reader.varint()
+    else if (tag === LIMIT_REQUESTS) limit.requests = reader.varint()
+    else if (tag === LIMIT_UNLIMITED) limit.unlimited = reader.bool()
+    else if (tag === LIMIT_NAME) limit.name = reader.string()
+    else if (tag === LIMIT_REPLACES) readReplace(decoding, limit)
+    else skipUnknown(decoding, tag, at)
+  }
+  reader.finish(end)
+  return limit
+}
+
+/** Reads one item of `replaces`; the caller rejects more than the maximum. */
+function readReplace(decoding: ConfigDecoding, { at: parent, replaces }: SentLimit): void {
+  const { reader, paths } = decoding
+  if (replaces.length > REPLACES_MAX) {
+    reader.delimited()
+    return
+  }
+  const listLine = paths.add(parent.line, 'replaces')
+  const at = { line: paths.add(listLine, replaces.length), depth: parent.depth + 1 }
+  const end = endOf(reader, at)
+  let name = ''
+  while (reader.at < end) {
+    const tag = reader.tag()
+    if (tag === REPLACE_NAME) name = reader.string()
+    else skipUnknown(decoding, tag, at)
+  }
+  reader.finish(end)
+  replaces.push(mapNode(at, [{ key: keyNode('name'), value: scalarNode('string', name, at) }]))
+}
+
+function limitNode({ at, unit, requests, unlimited, name, replaces }: SentLimit): MapNode {
+  const unitName = unitNames.get(unit) ?? String(unit)
+  const { line } = at
+  const count = { kind: 'int', text: String(requests), value: requests, line, depth: 0 } as const
+  const entries: MapNode['entries'][number][] = []
+  if (!unlimited || unit !== 0) {
+    entries.push({ key: keyNode('unit'), value: scalarNode('string', unitName, at) })
+  }
+  entries.push({ key: keyNode('requests_per_unit'), value: count })
+  if (unlimited) entries.push({ key: keyNode('unlimited'), value: flagNode(true, at) })
+  if (name !== '') entries.push({ key: keyNode('name'), value: scalarNode('string', name, at) })
+  if (replaces.length > 0) {
+    const list = { kind: 'list', line, items: replaces, depth: 1 } as const
+    entries.push({ key: keyNode('replaces'), value: list })
+  }
+  return mapNode(at, entries)
+}
+
+/** The end of a nested message. Rejects messages that are nested too deep. */
+function endOf(reader: WireReader, { depth }: Position): number {
+  checkDepth(reader, depth)
+  return reader.endOfField()
+}
+
+function skipUnknown({ reader, diagnostics }: ConfigDecoding, tag: number, at: Position): void {
+  diagnostics.warn(at.line, `field ${tag >>> 3} is unknown: it is ignored`)
+  reader.skip(tag)
+}

@@ -1,0 +1,77 @@
+// The messages of xDS equal those of protobufjs, and malformed bytes result in a WireError.
+import { expect, test } from '@jest/globals'
+import { parseRequest, responseBytes, structOf } from '../../test/kit/ratelimit/xds-messages.ts'
+import { readDiscoveryResponse, writeDiscoveryRequest } from './discovery.ts'
+import { WireError } from './wire-reader.ts'
+
+const request = { version: '', typeUrl: 'type/T', nonce: '', error: undefined }
+
+test('a first request contains the node', () => {
+  const metadata = new Map([
+    ['team', 'edge'],
+    ['long', 'x'.repeat(300)],
+  ])
+  const node = { id: 'n1', metadata, userAgentName: 'curtail', userAgentVersion: '1.0.0' }
+  expect(parseRequest(writeDiscoveryRequest({ ...request, node }))).toEqual({
+    versionInfo: '',
+    node: {
+      id: 'n1',
+      metadata: structOf(Object.fromEntries(metadata)),
+      userAgentName: 'curtail',
+      userAgentVersion: '1.0.0',
+    },
+    typeUrl: 'type/T',
+    responseNonce: '',
+    errorDetail: null,
+  })
+})
+
+test('a later request contains the version, the nonce and the error', () => {
+  const later = { ...request, node: undefined, version: 'v1', nonce: 'n2', error: 'é'.repeat(500) }
+  expect(parseRequest(writeDiscoveryRequest(later))).toEqual({
+    versionInfo: 'v1',
+    node: null,
+    typeUrl: 'type/T',
+    responseNonce: 'n2',
+    errorDetail: { code: 3, message: 'é'.repeat(500) },
+  })
+})
+
+const response = {
+  versionInfo: 'v7',
+  nonce: 'n7',
+  typeUrl: 'type/T',
+  resources: [
+    { typeUrl: 'type/A', value: Buffer.from('a') },
+    { typeUrl: 'type/B', value: Buffer.alloc(5000, 'b') },
+  ],
+}
+
+test('a response', () => {
+  const message = responseBytes(response)
+  const read = readDiscoveryResponse(message)
+  expect(read).toMatchObject({ version: 'v7', nonce: 'n7', typeUrl: 'type/T', message })
+  expect(read.resources.map(({ typeUrl, bytes }) => [typeUrl, bytes.length])).toEqual([
+    ['type/A', 1],
+    ['type/B', 5000],
+  ])
+})
+
+test('a response cut within a field is malformed', () => {
+  const resources = response.resources.slice(0, 1)
+  const message = responseBytes({ ...response, resources })
+  // The ends of version, resources and type, where a cut leaves a shorter, valid message.
+  const ends = [4, message.length - 12, message.length - 4]
+  for (let length = 1; length < message.length; length += 1) {
+    const read = () => readDiscoveryResponse(message.subarray(0, length))
+    if (ends.includes(length)) expect(read).not.toThrow()
+    else expect(read).toThrow(WireError)
+  }
+})
+
+test('at most 10,001 resources are read, so that the caller can reject more', () => {
+  const resources = Array.from({ length: 10_005 }, () => ({ typeUrl: '', value: Buffer.alloc(0) }))
+  const read = readDiscoveryResponse(responseBytes({ ...response, resources }))
+  expect(read).toMatchObject({ version: 'v7', nonce: 'n7', typeUrl: 'type/T' })
+  expect(read.resources).toHaveLength(10_001)
+})

@@ -1,0 +1,137 @@
+// The messages of Envoy's discovery API (xDS, state of the world) that a client of aggregated
+// discovery sends and receives. Does not decode the resources.
+import { WireReader } from './wire-reader.ts'
+import { DELIMITED, tagOf, VARINT } from './wire-types.ts'
+import { WireWriter } from './wire-writer.ts'
+
+/** A resource: a google.protobuf.Any. */
+interface AnyResource {
+  readonly typeUrl: string
+  /** The serialized message; shares the memory of the response. */
+  readonly bytes: Buffer
+}
+
+/** A DiscoveryResponse. */
+export interface DiscoveryResponse {
+  readonly version: string
+  readonly nonce: string
+  readonly typeUrl: string
+  readonly resources: readonly AnyResource[]
+  /** The serialized response itself. */
+  readonly message: Buffer
+}
+
+/** The process that sends requests. */
+interface DiscoveryNode {
+  readonly id: string
+  readonly metadata: ReadonlyMap<string, string>
+  readonly userAgentName: string
+  readonly userAgentVersion: string
+}
+
+/** A DiscoveryRequest for all resources of a type. */
+export interface DiscoveryRequest {
+  /** Only in the first request of a stream. */
+  readonly node: DiscoveryNode | undefined
+  /** The version of the active resources; empty: none. */
+  readonly version: string
+  readonly typeUrl: string
+  /** The response that it accepts or rejects; empty in the first request of a stream. */
+  readonly nonce: string
+  /** Why the response is rejected; `undefined`: it is accepted. */
+  readonly error: string | undefined
+}
+
+const VERSION = tagOf(1, DELIMITED)
+const RESPONSE_RESOURCES = tagOf(2, DELIMITED)
+const RESPONSE_TYPE = tagOf(4, DELIMITED)
+const RESPONSE_NONCE = tagOf(5, DELIMITED)
+const ANY_TYPE = tagOf(1, DELIMITED)
+const ANY_VALUE = tagOf(2, DELIMITED)
+const REQUEST_NODE = tagOf(2, DELIMITED)
+const REQUEST_TYPE = tagOf(4, DELIMITED)
+const REQUEST_NONCE = tagOf(5, DELIMITED)
+const REQUEST_ERROR = tagOf(6, DELIMITED)
+const NODE_ID = tagOf(1, DELIMITED)
+const NODE_METADATA = tagOf(3, DELIMITED)
+const NODE_USER_AGENT = tagOf(6, DELIMITED)
+const NODE_USER_AGENT_VERSION = tagOf(7, DELIMITED)
+const STRUCT_FIELDS = tagOf(1, DELIMITED)
+const ENTRY_KEY = tagOf(1, DELIMITED)
+const ENTRY_VALUE = tagOf(2, DELIMITED)
+const VALUE_STRING = tagOf(3, DELIMITED)
+const STATUS_CODE = tagOf(1, VARINT)
+const STATUS_MESSAGE = tagOf(2, DELIMITED)
+const INVALID_ARGUMENT = 3
+
+/** Maximum number of resources of a version; the caller rejects versions with more. */
+export const RESOURCES_MAX = 10_000
+
+/** Parses a response: at most RESOURCES_MAX + 1 resources. Throws WireError if it is malformed. */
+export function readDiscoveryResponse(message: Buffer): DiscoveryResponse {
+  const reader = new WireReader(message, 'DiscoveryResponse', false)
+  const resources: AnyResource[] = []
+  let [version, nonce, typeUrl] = ['', '', '']
+  while (reader.at < reader.length) {
+    const tag = reader.tag()
+    if (tag === VERSION) version = reader.string()
+    else if (tag === RESPONSE_TYPE) typeUrl = reader.string()
+    else if (tag === RESPONSE_NONCE) nonce = reader.string()
+    else if (tag === RESPONSE_RESOURCES && resources.length <= RESOURCES_MAX) {
+      resources.push(readAny(reader))
+    } else reader.skip(tag)
+  }
+  return { version, nonce, typeUrl, resources, message }
+}
+
+function readAny(reader: WireReader): AnyResource {
+  const end = reader.endOfField()
+  let typeUrl = ''
+  let bytes: Buffer = Buffer.alloc(0)
+  while (reader.at < end) {
+    const tag = reader.tag()
+    if (tag === ANY_TYPE) typeUrl = reader.string()
+    else if (tag === ANY_VALUE) bytes = reader.delimited()
+    else reader.skip(tag)
+  }
+  reader.finish(end)
+  return { typeUrl, bytes }
+}
+
+/** Serializes a request. */
+export function writeDiscoveryRequest(request: DiscoveryRequest): Buffer {
+  const { node, version, typeUrl, nonce, error } = request
+  const writer = new WireWriter()
+  writer.start()
+  if (version !== '') writer.string(VERSION, version)
+  if (node !== undefined) writeNode(writer, node)
+  writer.string(REQUEST_TYPE, typeUrl)
+  if (nonce !== '') writer.string(REQUEST_NONCE, nonce)
+  if (error !== undefined) {
+    const status = writer.open(REQUEST_ERROR)
+    writer.number(STATUS_CODE, INVALID_ARGUMENT)
+    writer.string(STATUS_MESSAGE, error)
+    writer.close(status)
+  }
+  return writer.finish()
+}
+
+function writeNode(writer: WireWriter, node: DiscoveryNode): void {
+  const opened = writer.open(REQUEST_NODE)
+  writer.string(NODE_ID, node.id)
+  if (node.metadata.size > 0) {
+    const struct = writer.open(NODE_METADATA)
+    for (const [key, text] of node.metadata) {
+      const entry = writer.open(STRUCT_FIELDS)
+      writer.string(ENTRY_KEY, key)
+      const value = writer.open(ENTRY_VALUE)
+      writer.string(VALUE_STRING, text)
+      writer.close(value)
+      writer.close(entry)
+    }
+    writer.close(struct)
+  }
+  writer.string(NODE_USER_AGENT, node.userAgentName)
+  writer.string(NODE_USER_AGENT_VERSION, node.userAgentVersion)
+  writer.close(opened)
+}

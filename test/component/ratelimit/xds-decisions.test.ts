@@ -1,0 +1,175 @@
+// Decisions continue, without errors and with the right verdicts, while versions of any size become
+// active, flap, or while the xDS server is unavailable.
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { status } from '@grpc/grpc-js'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { freePort } from '../../dependencies/free-ports.ts'
+import type { Limiter } from '../../kit/ratelimit/limiter.ts'
+import { type AdsServer, startAdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
+import {
+  callSteadily,
+  metricsOf,
+  perHour,
+  rlconfig,
+  shopConfig,
+  startXdsLimiter,
+} from '../../kit/ratelimit/xds-limiter.ts'
+import { CONFIG_TYPE_URL, configBytes, responseBytes } from '../../kit/ratelimit/xds-messages.ts'
+import { waitFor } from '../../kit/wait-for.ts'
+
+const TEST_MS_MAX = 60_000
+/** Time from the arrival of a version until it is active. */
+const ACTIVE_MS = 200
+const LARGE_ACTIVE_MS = 1000
+/** LIMIT_DEADLINE_MS, within which a call completes by design. */
+const CALL_MS = 30
+const STALLS = 5
+const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
+
+let server: AdsServer
+const cleanups: (() => unknown)[] = []
+beforeEach(async () => {
+  server = await startAdsServer()
+  cleanups.push(() => {
+    server.close()
+  })
+})
+afterEach(async () => {
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
+})
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<Limiter> {
+  const limiter = await startXdsLimiter(server.port, env)
+  cleanups.push(() => limiter.stop())
+  return limiter
+}
+
+describe('decisions continue', () => {
+  const numbered = (count: number, padding = '') =>
+    Array.from({ length: count }, (_, n) => perHour(`key-${padding}${String(n)}`, 9))
+
+  test.each([
+    ['a small version', () => [perHour('k', 1)], ACTIVE_MS],
+    ['10,000 rules', () => numbered(10_000), LARGE_ACTIVE_MS],
+    ['a version of 5 MB', () => numbered(10_000, 'x'.repeat(480)), LARGE_ACTIVE_MS],
+  ])(
+    'while %s becomes active',
+    async (name, descriptors, msMax) => {
+      server.publish({ version: 'v0', configs: [shopConfig()] })
+      const limiter = await start({
+        XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: String(16 * 1024 * 1024),
+        LIMIT_DEADLINE_MS: String(CALL_MS),
+      })
+      await limiter.decide({ steady: 'open' })
+      // Serialized first, because the caller is in the same process.
+      const messages = ['v1', 'v2', 'v3'].map((version) => {
+        const config = shopConfig(...descriptors(), perHour('newest', Number(version.slice(1))))
+        const resources = [{ typeUrl: CONFIG_TYPE_URL, value: configBytes(config) }]
+        const header = { versionInfo: version, nonce: version, typeUrl: CONFIG_TYPE_URL }
+        return { version, bytes: responseBytes({ ...header, resources }) }
+      })
+      const caller = callSteadily(limiter)
+      const activeMs: number[] = []
+      for (const { version, bytes } of messages) {
+        const sentAtMs = performance.now()
+        server.sendBytes(bytes)
+        const result = await server.requestFor(version)
+        expect(result).toMatchObject({ versionInfo: version, errorDetail: null })
+        activeMs.push(Math.round(result.atMs - sentAtMs))
+      }
+      const { wrong, calls, longestMs } = await caller.stop()
+      process.stdout.write(
+        `${name}: active after ${activeMs.join(', ')} ms; ${String(calls)} calls, ` +
+          `the longest ${longestMs.toFixed(1)} ms\n`,
+      )
+      expect(wrong).toEqual([])
+      expect(longestMs).toBeLessThan(STALLS * CALL_MS)
+      expect(Math.max(...activeMs)).toBeLessThan(STALLS * msMax)
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'while versions flap; the newest becomes active, others are skipped',
+    async () => {
+      server.publish({ version: 'v0', configs: [shopConfig()] })
+      const limiter = await start()
+      const caller = callSteadily(limiter)
+      const large = numbered(3000)
+      let nonce = ''
+      for (let n = 1; n <= 40; n += 1) {
+        const configs = [shopConfig(...(n % 3 === 1 ? large : []), ...(n % 2 === 1 ? [bad] : []))]
+        nonce = server.publish({ version: `v${String(n)}`, configs })
+      }
+      const newest = await server.requestFor(nonce)
+      expect(newest).toMatchObject({ versionInfo: 'v40', errorDetail: null })
+      const { wrong, calls } = await caller.stop()
+      expect(wrong).toEqual([])
+      expect(calls).toBeGreaterThan(0)
+      const results = server.requests.filter(({ responseNonce }) => responseNonce !== '')
+      expect(results.length).toBeLessThan(41) // superseded versions have no result
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'while the server is unavailable; the next stream loads what is newer',
+    async () => {
+      server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
+      const limiter = await start()
+      const caller = callSteadily(limiter)
+      server.endStreams(status.UNAVAILABLE)
+      await waitFor('the second stream', () => server.requests.some(({ stream }) => stream === 2))
+      const isFirst = ({ stream }: { stream: number }) => stream === 2
+      expect(server.requests.find(isFirst)).toMatchObject({ versionInfo: '', responseNonce: '' })
+      const { port } = server
+      server.close()
+      const disconnected = async () =>
+        (await metricsOf(limiter)).includes('curtail_xds_connected 0')
+      await waitFor('the lost connection', disconnected)
+      expect(await rlconfig(limiter)).toContain('shop.k: unit=HOUR requests_per_unit=7,')
+      server = await startAdsServer({ port })
+      server.publish({ version: 'v2', configs: [shopConfig(perHour('k', 9))] })
+      await waitFor('v2', async () => (await rlconfig(limiter)).includes('requests_per_unit=9,'))
+      expect((await caller.stop()).wrong).toEqual([])
+    },
+    TEST_MS_MAX,
+  )
+})
+
+test(
+  'a SIGHUP opens a new stream',
+  async () => {
+    server.publish({ version: 'v1', configs: [shopConfig()] })
+    const limiter = await start()
+    limiter.child.kill('SIGHUP')
+    await waitFor('the second stream', () => server.requests.some(({ stream }) => stream === 2))
+    expect(limiter.log.filter(({ reason }) => reason !== undefined)).toEqual([])
+  },
+  TEST_MS_MAX,
+)
+
+describe('RULES_COPY', () => {
+  test(
+    'keeps the last good version for a restart without the server',
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'curtail-copy-'))
+      cleanups.push(() => rm(folder, { recursive: true }))
+      const env = { RULES_COPY: join(folder, 'copy') }
+      server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
+      const first = await start(env)
+      await server.requestFor(server.publish({ version: 'v2', configs: [shopConfig(bad)] }))
+      await first.stop()
+      cleanups.pop()
+      expect((await readFile(env.RULES_COPY)).includes('v1')).toBe(true)
+      const url = `127.0.0.1:${String(await freePort())}`
+      const second = await start({ ...env, CONFIG_GRPC_XDS_SERVER_URL: url })
+      const config = await rlconfig(second)
+      expect(config).toContain('shop.k: unit=HOUR requests_per_unit=7,')
+      expect(config).toContain(`xDS server ${url}: no valid version was received since the start`)
+    },
+    TEST_MS_MAX,
+  )
+})

@@ -1,0 +1,209 @@
+// Versions that the server re-sends, or that are too large, and copies with faults: no loop, no end
+// of the process, and no second activation.
+import type { ChildProcess } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { status } from '@grpc/grpc-js'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { Limiter } from '../../kit/ratelimit/limiter.ts'
+import { type AdsServer, startAdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
+import {
+  metricsOf,
+  perHour,
+  rlconfig,
+  shopConfig,
+  startXdsLimiter,
+  xdsEnvironment,
+} from '../../kit/ratelimit/xds-limiter.ts'
+import { CONFIG_TYPE_URL, configBytes, responseBytes } from '../../kit/ratelimit/xds-messages.ts'
+import { startRole } from '../../kit/processes/role-process.ts'
+import { limiterEnvironment } from '../../stack/limiter-environment.ts'
+import { waitFor } from '../../kit/wait-for.ts'
+
+const TEST_MS_MAX = 60_000
+const forced = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' }
+const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
+/** More than this time is not due to a delay of the client. */
+const AT_ONCE_MS = 1000
+const REJECTED = 'rules rejected: the previous ones stay active'
+const tooMany = Array.from({ length: 100_000 }, (_, n) => perHour(`k${String(n)}`, 1))
+
+let server: AdsServer
+const cleanups: (() => unknown)[] = []
+beforeEach(async () => {
+  server = await startAdsServer({ resendsRejected: true })
+  cleanups.push(() => {
+    server.close()
+  })
+})
+afterEach(async () => {
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
+})
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<Limiter> {
+  const limiter = await startXdsLimiter(server.port, env)
+  cleanups.push(() => limiter.stop())
+  return limiter
+}
+
+async function folderFor(prefix: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), prefix))
+  cleanups.push(() => rm(folder, { recursive: true }))
+  return folder
+}
+
+const countOf = (log: readonly Record<string, unknown>[], message: string) =>
+  log.filter(({ msg }) => msg === message).length
+const rejections = () => server.requests.filter(({ errorDetail }) => errorDetail !== null)
+
+describe('a version that the server re-sends', () => {
+  test(
+    'after its rejection is rejected after a growing delay; a newer one is applied at once',
+    async () => {
+      server.publish({ version: 'v1', configs: [shopConfig()] })
+      const limiter = await start()
+      server.publish({ version: 'v2', configs: [shopConfig(bad)] })
+      await waitFor('the third rejection', () => rejections().length >= 3)
+      const [first, second, third] = rejections()
+      expect(second?.errorDetail).toEqual(first?.errorDetail)
+      expect(Number(second?.atMs) - Number(first?.atMs)).toBeGreaterThan(900)
+      expect(Number(third?.atMs) - Number(second?.atMs)).toBeGreaterThan(1900)
+      expect(countOf(limiter.log, REJECTED)).toBe(1)
+      expect(await metricsOf(limiter)).toContain('ratelimit_service_config_load_error 1\n')
+      const sentAtMs = performance.now()
+      const nonce = server.publish({ version: 'v3', configs: [shopConfig(perHour('k', 9))] })
+      const accepted = await server.requestFor(nonce)
+      expect(accepted).toMatchObject({ versionInfo: 'v3', errorDetail: null })
+      expect(accepted.atMs - sentAtMs).toBeLessThan(AT_ONCE_MS)
+      expect(rejections()).toHaveLength(3)
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'on a new stream is accepted, but activated only if its resources differ',
+    async () => {
+      server.publish({ version: '1', configs: [shopConfig(), { name: 'b', domain: 'b' }] })
+      const limiter = await start()
+      const acceptedOn = (stream: number) => () =>
+        server.requests.some((each) => each.stream === stream && each.responseNonce !== '')
+      server.publish({ version: '1', configs: [{ name: 'b', domain: 'b' }, shopConfig()] })
+      limiter.child.kill('SIGHUP')
+      await waitFor('the second stream', acceptedOn(2))
+      expect(countOf(limiter.log, 'rules loaded')).toBe(1)
+      const { port } = server
+      server.close()
+      server = await startAdsServer({ port }) // a control plane that counts from 1
+      server.publish({ version: '1', configs: [shopConfig(perHour('k', 9))] })
+      await waitFor('k', async () => (await rlconfig(limiter)).includes('requests_per_unit=9,'))
+      expect(countOf(limiter.log, 'rules loaded')).toBe(2)
+    },
+    TEST_MS_MAX,
+  )
+})
+
+describe('a version with too many', () => {
+  test(
+    'rules for the heap is rejected and retried, also before the first valid one',
+    async () => {
+      server.publish({ version: 'v1', configs: [shopConfig(...tooMany)] })
+      const root = await folderFor('curtail-xds-')
+      const starting = startRole({
+        role: 'ratelimit',
+        env: { ...limiterEnvironment(root, 1), ...xdsEnvironment(server.port) },
+        nodeOptions: ['--max-old-space-size=96'],
+      })
+      const running = starting.then((role) => {
+        cleanups.push(() => role.stop())
+        return role
+      })
+      await Promise.race([running, waitFor('two rejections', () => rejections().length >= 2)])
+      expect(rejections()[0]?.errorDetail?.message).toMatch(/ Mi?B of heap/)
+      await server.requestFor(server.publish({ version: 'v2', configs: [shopConfig()] }))
+      expect(countOf((await running).log, REJECTED)).toBeGreaterThanOrEqual(2)
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'resources is rejected; the stream stays open',
+    async () => {
+      server.publish({ version: 'v1', configs: [shopConfig()] })
+      await start()
+      const value = configBytes(shopConfig())
+      const resources = Array.from({ length: 10_001 }, () => ({ typeUrl: CONFIG_TYPE_URL, value }))
+      const { errorDetail } = await server.requestFor(server.publish({ version: 'v2', resources }))
+      expect(errorDetail?.message).toContain('must have at most 10000 resources')
+      await server.requestFor(server.publish({ version: 'v3', configs: [shopConfig()] }))
+      expect(new Set(server.requests.map(({ stream }) => stream)).size).toBe(1)
+    },
+    TEST_MS_MAX,
+  )
+})
+
+test(
+  'a stop while a version is applied is no rejection',
+  async () => {
+    server.publish({ version: 'v1', configs: [shopConfig()] })
+    const limiter = await startXdsLimiter(server.port)
+    server.publish({ version: 'v2', configs: [shopConfig(...tooMany)] })
+    await sleep(200) // parsing takes longer
+    await limiter.stop()
+    expect(countOf(limiter.log, 'rules loaded')).toBe(1)
+    expect(countOf(limiter.log, REJECTED)).toBe(0)
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'a SIGHUP before the first version opens a new stream',
+  async () => {
+    const root = await folderFor('curtail-xds-')
+    const env = { ...limiterEnvironment(root, 1), ...xdsEnvironment(server.port) }
+    let spawned: ChildProcess | undefined
+    const onSpawn = (child: ChildProcess) => {
+      spawned = child
+    }
+    const starting = startRole({ role: 'ratelimit', env, onSpawn })
+    await waitFor('the stream', () => server.streams() === 1)
+    spawned?.kill('SIGHUP')
+    const onSecond = () => server.requests.some(({ stream }) => stream === 2)
+    await Promise.race([starting, waitFor('the second stream', onSecond)])
+    server.publish({ version: 'v1', configs: [shopConfig()] })
+    await (await starting).stop()
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'a copy with faults is reported, and is not used',
+  async () => {
+    const path = join(await folderFor('curtail-copy-'), 'copy')
+    const resources = [{ typeUrl: CONFIG_TYPE_URL, value: configBytes(shopConfig(bad)) }]
+    const version = { versionInfo: 'v0', nonce: 'n', typeUrl: CONFIG_TYPE_URL, resources }
+    await writeFile(path, responseBytes(version))
+    const limiter = await start({ ...forced, RULES_COPY: path })
+    await waitFor('the warning', () => countOf(limiter.log, 'the copy of the rules has faults') > 0)
+    expect(await rlconfig(limiter)).toContain('no valid version was received since the start')
+  },
+  TEST_MS_MAX,
+)
+
+test(
+  'a stream that was open for longer than the maximum delay starts the delays from the first',
+  async () => {
+    const limiter = await start(forced)
+    for (let n = 1; n <= 4; n += 1) {
+      await waitFor('the stream', () => server.streams() === 1)
+      await sleep(1200) // longer than XDS_CLIENT_BACKOFF_MAX_INTERVAL
+      server.endStreams(status.UNAVAILABLE)
+    }
+    const delays = () =>
+      limiter.log.flatMap(({ retryMs }) => (retryMs === undefined ? [] : retryMs))
+    await waitFor('the fourth delay', () => delays().length === 4)
+    expect(Math.max(...delays().map(Number))).toBeLessThanOrEqual(200)
+  },
+  TEST_MS_MAX,
+)

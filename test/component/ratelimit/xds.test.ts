@@ -1,0 +1,278 @@
+// The `ratelimit` role with rules from an xDS server: versions become active as a whole or not at
+// all, and are accepted or rejected by the protocol.
+import type { ChildProcess } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { status } from '@grpc/grpc-js'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { Limiter } from '../../kit/ratelimit/limiter.ts'
+import { type AdsServer, startAdsServer } from '../../kit/ratelimit/scripted-ads-server.ts'
+import {
+  callSteadily,
+  metricsOf,
+  perHour,
+  rlconfig,
+  shopConfig,
+  startXdsLimiter,
+  xdsEnvironment,
+} from '../../kit/ratelimit/xds-limiter.ts'
+import { CONFIG_TYPE_URL, configBytes, structOf } from '../../kit/ratelimit/xds-messages.ts'
+import { startRole } from '../../kit/processes/role-process.ts'
+import { limiterEnvironment } from '../../stack/limiter-environment.ts'
+import { waitFor, withinDeadline } from '../../kit/wait-for.ts'
+
+const TEST_MS_MAX = 60_000
+
+let server: AdsServer
+const cleanups: (() => unknown)[] = []
+beforeEach(async () => {
+  server = await startAdsServer()
+  cleanups.push(() => {
+    server.close()
+  })
+})
+afterEach(async () => {
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
+})
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<Limiter> {
+  const limiter = await startXdsLimiter(server.port, env)
+  cleanups.push(() => limiter.stop())
+  return limiter
+}
+
+const bad = { key: 'bad', rateLimit: { requestsPerUnit: 1 } }
+
+describe('the first version', () => {
+  test(
+    'is requested with the node and the headers; the process starts with it',
+    async () => {
+      const starting = start({
+        CONFIG_GRPC_XDS_NODE_ID: 'limiter-1',
+        CONFIG_GRPC_XDS_NODE_METADATA: 'team=edge',
+        CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'authorization:Bearer secret',
+      })
+      await waitFor('the first request', () => server.requests.length === 1)
+      expect(server.requests[0]).toMatchObject({
+        versionInfo: '',
+        responseNonce: '',
+        typeUrl: CONFIG_TYPE_URL,
+        node: { id: 'limiter-1', metadata: structOf({ team: 'edge' }), userAgentName: 'curtail' },
+        headers: { authorization: 'Bearer secret' },
+      })
+      const nonce = server.publish({ version: 'v1', configs: [shopConfig(perHour('k', 7))] })
+      const limiter = await starting
+      expect(await server.requestFor(nonce)).toMatchObject({
+        versionInfo: 'v1',
+        node: null,
+        errorDetail: null,
+      })
+      expect(await rlconfig(limiter)).toContain('shop.k: unit=HOUR requests_per_unit=7,')
+      expect((await limiter.decide({ steady: 'closed' })).overallCode).toBe('OVER_LIMIT')
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'is not awaited with FORCE_START_WITHOUT_INITIAL_CONFIG',
+    async () => {
+      const limiter = await start({
+        FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
+        HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true',
+      })
+      const health = async () => (await fetch(`${limiter.url}/healthcheck`)).status
+      expect(await health()).toBe(500)
+      const expected = `xDS server 127.0.0.1:${String(server.port)}: no valid version was received`
+      expect(await rlconfig(limiter)).toContain(expected)
+      await waitFor('the stream', () => server.streams() === 1)
+      await server.requestFor(server.publish({ version: 'v1', configs: [shopConfig()] }))
+      expect(await rlconfig(limiter)).not.toContain(expected)
+      expect(await health()).toBe(200)
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'is awaited until SIGTERM, which ends the process at once',
+    async () => {
+      const root = await mkdtemp(join(tmpdir(), 'curtail-xds-'))
+      cleanups.push(() => rm(root, { recursive: true }))
+      const env = { ...limiterEnvironment(root, 1), ...xdsEnvironment(server.port) }
+      const exited = new Promise((resolve) => {
+        const onSpawn = (child: ChildProcess) => {
+          child.on('exit', resolve)
+          void waitFor('the stream', () => server.streams() === 1).then(() => child.kill('SIGTERM'))
+        }
+        startRole({ role: 'ratelimit', env, onSpawn }).catch(() => undefined) // it never is ready
+      })
+      expect(await withinDeadline('the exit', exited)).toBe(0)
+    },
+    TEST_MS_MAX,
+  )
+})
+
+describe('a version', () => {
+  const version = (name: string, ...configs: readonly object[]) =>
+    server.publish({ version: name, configs })
+
+  test(
+    'with faults is rejected as a whole; the last good one stays active',
+    async () => {
+      version('v1', shopConfig(perHour('k', 7)))
+      const limiter = await start()
+      const caller = callSteadily(limiter)
+      const other = { name: 'other', domain: 'other', descriptors: [perHour('k', 1)] }
+      const partial = version('v2', other, shopConfig(perHour('k', 9), bad))
+      const rejected = await server.requestFor(partial)
+      expect(rejected).toMatchObject({
+        versionInfo: 'v1',
+        errorDetail: {
+          code: status.INVALID_ARGUMENT,
+          message: `resource "shop": descriptors[3].rate_limit: invalid rate limit unit 'UNKNOWN'`,
+        },
+      })
+      const config = await rlconfig(limiter)
+      expect(config).toContain('shop.k: unit=HOUR requests_per_unit=7,')
+      expect(config).not.toContain('other.k')
+      expect(config).toContain(
+        'resource "shop": descriptors[3].rate_limit: invalid rate limit unit',
+      )
+      const accepted = await server.requestFor(version('v3', other, shopConfig(perHour('k', 9))))
+      expect(accepted).toMatchObject({ versionInfo: 'v3', errorDetail: null })
+      expect(await rlconfig(limiter)).toContain('other.k: unit=HOUR requests_per_unit=1,')
+      expect((await caller.stop()).wrong).toEqual([])
+      const metrics = await metricsOf(limiter)
+      expect(metrics).toContain('curtail_xds_responses_total{result="nack"} 1\n')
+      expect(metrics).toContain('ratelimit_service_config_load_error 1\n')
+      expect(metrics).toContain('ratelimit_service_config_load_success 2\n')
+      expect(metrics).toContain('curtail_xds_connected 1\n')
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'with many faults is rejected with a message of at most 4 KiB',
+    async () => {
+      version('v1', shopConfig())
+      await start()
+      const faulty = Array.from({ length: 500 }, (_, n) => ({ ...bad, key: `k${String(n)}` }))
+      const { errorDetail } = await server.requestFor(version('v2', shopConfig(...faulty)))
+      const message = errorDetail?.message ?? ''
+      expect(Buffer.byteLength(message)).toBeLessThanOrEqual(4096 + 20)
+      expect(message).toMatch(/\nand \d+ more$/)
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'without resources removes all rules, unless a domain is required',
+    async () => {
+      version('v1', shopConfig())
+      const limiter = await start()
+      expect(await server.requestFor(version('v2'))).toMatchObject({ versionInfo: 'v2' })
+      expect(await rlconfig(limiter)).toBe('')
+      expect(limiter.log).toContainEqual(
+        expect.objectContaining({ msg: 'the version has no resources: no rules are active' }),
+      )
+      version('v3', shopConfig())
+      await start({ REQUIRED_DOMAIN: 'shop' })
+      const isRejection = ({ versionInfo, errorDetail }: AdsServer['requests'][number]) =>
+        versionInfo === 'v3' && errorDetail?.message.includes('required domain') === true
+      version('v4')
+      await waitFor('the rejection', () => server.requests.some(isRejection))
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'of another type is rejected',
+    async () => {
+      version('v1', shopConfig())
+      await start()
+      const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster'
+      const wrong = server.publish({ version: 'v2', configs: [shopConfig()], typeUrl })
+      expect(await server.requestFor(wrong)).toMatchObject({
+        versionInfo: 'v1',
+        errorDetail: {
+          message: `the version: the type must be ${CONFIG_TYPE_URL}: it is "${typeUrl}"`,
+        },
+      })
+      const resources = [{ typeUrl, value: configBytes(shopConfig()) }]
+      const { errorDetail } = await server.requestFor(server.publish({ version: 'v3', resources }))
+      expect(errorDetail?.message).toContain('resources[0]: the type must be')
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'may contain our fields, which responses do not return',
+    async () => {
+      const metadata = structOf({
+        tier: 'gold',
+        'curtail.dev': { rate_limit: { algorithm: 'token_bucket', burst: 20 } },
+      })
+      version('v1', shopConfig({ ...perHour('bucket', 3), metadata }, perHour('plain', 3)))
+      const env = { DEFAULT_ALGORITHM: 'leaky_bucket', RESPONSE_DYNAMIC_METADATA: 'true' }
+      const limiter = await start(env)
+      const config = await rlconfig(limiter)
+      expect(config).toContain('quota_mode: false, algorithm: token_bucket, burst: 20\n')
+      expect(config).toMatch(/shop\.plain: .*, algorithm: leaky_bucket\n/)
+      const { dynamicMetadata } = await limiter.decide({ bucket: 'x' })
+      expect(JSON.stringify(dynamicMetadata)).toContain('gold')
+      expect(JSON.stringify(dynamicMetadata)).not.toContain('curtail.dev')
+    },
+    TEST_MS_MAX,
+  )
+
+  test(
+    'in the shape that Envoy Gateway generates is accepted',
+    async () => {
+      const route = (name: string, requestsPerUnit: number) => ({
+        key: name,
+        value: name,
+        descriptors: [
+          {
+            key: 'rule-0-match-0',
+            value: 'rule-0-match-0',
+            descriptors: [
+              {
+                key: 'rule-0-match-1',
+                rateLimit: {
+                  unit: 'SECOND',
+                  requestsPerUnit,
+                  unlimited: false,
+                  name: '',
+                  replaces: [],
+                },
+                descriptors: [],
+              },
+            ],
+          },
+          { key: 'rule-1-match--1', value: 'rule-1-match--1', rateLimit: { unlimited: true } },
+        ],
+      })
+      const listener = (name: string) => ({
+        name,
+        domain: name,
+        descriptors: [
+          route('httproute/default/a/rule/0', 0),
+          route('httproute/default/b/rule/0', 5),
+        ],
+      })
+      version('abc', listener('default/eg/http'), listener('default/eg/https'))
+      const limiter = await start({ FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' })
+      await waitFor('rules', async () => (await rlconfig(limiter)).includes('default/eg/https'))
+      const decide = async (name: string) => {
+        const first = { key: name, value: name }
+        const rule = { key: 'rule-0-match-0', value: 'rule-0-match-0' }
+        const entries = [first, rule, { key: 'rule-0-match-1', value: 'x' }]
+        const request = { domain: 'default/eg/http', descriptors: [{ entries }] }
+        return (await limiter.client.call(request))['overallCode']
+      }
+      expect(await decide('httproute/default/a/rule/0')).toBe('OVER_LIMIT')
+      expect(await decide('httproute/default/b/rule/0')).toBe('OK')
+    },
+    TEST_MS_MAX,
+  )
+})

@@ -1,0 +1,93 @@
+// The real `ratelimit` role with rules from a scripted xDS server, and a caller at a steady rate.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Limiter, startLimiter } from './limiter.ts'
+import type { ConfigMessage, DescriptorMessage } from './xds-messages.ts'
+
+/** Short intervals, so that the tests do not wait. */
+const intervals = {
+  CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '200ms',
+  XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '200ms',
+  XDS_CLIENT_BACKOFF_MAX_INTERVAL: '1s',
+}
+
+/** The environment of a limiter that uses the server at `port`. */
+export function xdsEnvironment(port: number): Record<string, string> {
+  return {
+    CONFIG_TYPE: 'GRPC_XDS_SOTW',
+    CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${String(port)}`,
+    ...intervals,
+  }
+}
+
+/** Starts a limiter, and waits until it is ready. Redis is unavailable unless a port is given. */
+export function startXdsLimiter(
+  port: number,
+  env: Readonly<Record<string, string>> = {},
+  redisPort = 1,
+): Promise<Limiter> {
+  return startLimiter({ rules: '', redisPort, env: { ...xdsEnvironment(port), ...env } })
+}
+
+/** The descriptors whose verdicts `callSteadily` checks; every version of a test contains them. */
+const steady: readonly DescriptorMessage[] = [
+  { key: 'steady', value: 'open', rateLimit: { unlimited: true } },
+  { key: 'steady', value: 'closed', rateLimit: { unit: 'SECOND', requestsPerUnit: 0 } },
+]
+
+/** A config of the domain `shop` with the steady descriptors and others. */
+export function shopConfig(...descriptors: readonly DescriptorMessage[]): ConfigMessage {
+  return { name: 'shop', domain: 'shop', descriptors: [...steady, ...descriptors] }
+}
+
+/** A descriptor with a limit per hour; /rlconfig shows the limit. */
+export function perHour(key: string, requestsPerUnit: number): DescriptorMessage {
+  return { key, rateLimit: { unit: 'HOUR', requestsPerUnit } }
+}
+
+/** The response of /rlconfig. */
+export async function rlconfig({ debugUrl }: Limiter): Promise<string> {
+  return (await fetch(`${debugUrl}/rlconfig`)).text()
+}
+
+/** The response of /metrics. */
+export async function metricsOf({ adminUrl }: Limiter): Promise<string> {
+  return (await fetch(`${adminUrl}/metrics`)).text()
+}
+
+/** A caller; `stop` returns its errors and wrong verdicts, and the longest call. */
+export interface SteadyCaller {
+  stop(): Promise<{ calls: number; wrong: readonly string[]; longestMs: number }>
+}
+
+const PAUSE_MS = 5
+const WRONG_MAX = 20
+
+/** Calls with the steady descriptors, one call after the other, until it is stopped. */
+export function callSteadily(limiter: Limiter): SteadyCaller {
+  const wrong: string[] = []
+  let [calls, longestMs, isStopped] = [0, 0, false]
+  const callOnce = async (value: string, expected: string) => {
+    const startMs = performance.now()
+    const code = await limiter.decide({ steady: value }).then(
+      ({ overallCode }) => overallCode,
+      (error: unknown) => String(error),
+    )
+    longestMs = Math.max(longestMs, performance.now() - startMs)
+    calls += 1
+    if (code !== expected && wrong.length < WRONG_MAX) wrong.push(`${value}: ${code}`)
+  }
+  const running = (async () => {
+    while (!isStopped) {
+      await callOnce('open', 'OK')
+      await callOnce('closed', 'OVER_LIMIT')
+      await sleep(PAUSE_MS)
+    }
+  })()
+  return {
+    async stop() {
+      isStopped = true
+      await running
+      return { calls, wrong, longestMs }
+    },
+  }
+}
