@@ -18,6 +18,8 @@ RUN node k8s/image/write-app.ts /out /base
 
 FROM base
 COPY --from=build /out /app
+# The program of envoyproxy/ratelimit's image; see docs/drop-in.md.
+COPY --chmod=755 k8s/image/bin/ratelimit /bin/ratelimit
 WORKDIR /app
 USER 65532:65532
 ENV NODE_ENV=production \

@@ -1,8 +1,8 @@
 // `npm run image [-- FILE]`: builds the image for amd64 from the checkout, without a daemon or a
 // registry, as one file for `docker load`, `podman load` or `ctr images import`.
-import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { writeApp } from './app.ts'
@@ -11,6 +11,13 @@ import { nonroot, writeBase } from './base-layer.ts'
 import { type Rewrite, root } from './bundle.ts'
 
 const MEBIBYTE = 1024 * 1024
+
+/** The environment of the image; the Dockerfile sets the same. */
+export const imageEnvironment = {
+  PATH: '/nodejs/bin',
+  NODE_ENV: 'production',
+  NODE_OPTIONS: '--disable-warning=ExperimentalWarning --max-semi-space-size=16',
+} as const
 
 /** Builds the image at `path` with all `names`; resolves to the sizes of its layers. */
 export async function buildImage(given: {
@@ -21,14 +28,16 @@ export async function buildImage(given: {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-image-'))
   process.umask(0o022)
   try {
-    const [base, app] = [join(folder, 'base'), join(folder, 'top', 'app')]
+    const [base, top] = [join(folder, 'base'), join(folder, 'top')]
+    const app = join(top, 'app')
     await mkdir(base)
     await mkdir(app, { recursive: true })
     await writeBase(base)
     await writeApp(app, base, given.rewrite)
+    await addPrograms(top)
     const lower = await writeLayer(base, join(folder, 'base.tar'))
     // Independent of the umask of the checkout.
-    const upper = await writeLayer(join(folder, 'top'), join(folder, 'app.tar'), 'u=rwX,go=rX')
+    const upper = await writeLayer(top, join(folder, 'app.tar'), 'u=rwX,go=rX')
     const config = await describeConfig()
     const image = { architecture: 'amd64', config, layers: [lower, upper] } as const
     await writeImage({ names: given.names, ...image }, resolve(given.path))
@@ -37,6 +46,14 @@ export async function buildImage(given: {
   } finally {
     await rm(folder, { recursive: true })
   }
+}
+
+/** Adds /bin/ratelimit, an executable file whatever its mode in the checkout is. */
+async function addPrograms(top: string): Promise<void> {
+  const program = join(top, 'bin', 'ratelimit')
+  await mkdir(dirname(program))
+  await copyFile(join(root, 'k8s/image/bin/ratelimit'), program)
+  await chmod(program, 0o755)
 }
 
 async function describeConfig(): Promise<ImageConfig> {
@@ -48,11 +65,7 @@ async function describeConfig(): Promise<ImageConfig> {
     Entrypoint: ['/nodejs/bin/node', '/app/main.js'],
     User: `${user}:${user}`,
     WorkingDir: '/app',
-    Env: [
-      'PATH=/nodejs/bin',
-      'NODE_ENV=production',
-      'NODE_OPTIONS=--disable-warning=ExperimentalWarning --max-semi-space-size=16',
-    ],
+    Env: Object.entries(imageEnvironment).map(([name, value]) => `${name}=${value}`),
     Labels: {
       'org.opencontainers.image.title': 'curtail',
       'org.opencontainers.image.description': description,

@@ -11,10 +11,11 @@ import { z } from 'zod'
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /**
- * Packages that are copied unbundled, with their dependencies, because Node.js hooks load their
- * files by URL. Only a process with tracing loads them.
+ * Packages that are copied unbundled, with their dependencies. Node.js hooks load the files of the
+ * first two by URL, in processes with tracing. The third reads its large tables when it uses them;
+ * in a bundle, each process would keep their source in memory.
  */
-const UNBUNDLED = ['import-in-the-middle', 'require-in-the-middle']
+const UNBUNDLED = ['import-in-the-middle', 'require-in-the-middle', 'iconv-lite']
 
 /** Files that sources read at run time. */
 const ASSETS = /\.(lua|proto|yaml|css|ico)$|^web[/\\].*\.js$/

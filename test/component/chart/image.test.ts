@@ -17,6 +17,8 @@ const BUILD_MS_MAX = 180_000
 const TEST_MS_MAX = 90_000
 const MEBIBYTE = 1024 * 1024
 const APP_BYTES_MAX = 32 * MEBIBYTE
+/** Of the heaps, stacks and buffers of an idle limiter, without the pages of its program. */
+const IDLE_BYTES_MAX = 36 * MEBIBYTE
 
 let image: ImageRoot
 
@@ -133,6 +135,34 @@ test(
   TEST_MS_MAX,
 )
 
+test(
+  'an idle limiter in the image releases the memory of its start',
+  async () => {
+    const env: Record<string, string> = { RUNTIME_ROOT: '/app/src', RUNTIME_APPDIRECTORY: 'limits' }
+    for (const name of ['PORT', 'DEBUG_PORT', 'GRPC_PORT', 'ADMIN_PORT']) {
+      env[name] = String(await freePort())
+    }
+    env['REDIS_URL'] = `127.0.0.1:${await freePort()}` // no Redis is required for the start
+    const child = image.start(['ratelimit'], env)
+    let output = ''
+    child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    const exited = once(child, 'close')
+    await waitFor('the limiter to be ready', () => output.includes('"msg":"ready"'))
+    const anonymousBytes = async () => {
+      const status = await readFile(`/proc/${String(child.pid)}/status`, 'utf8')
+      return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024
+    }
+    const isSmall = async () => (await anonymousBytes()) < IDLE_BYTES_MAX
+    try {
+      await waitFor('V8 to release the free pages', isSmall)
+    } finally {
+      child.kill('SIGTERM')
+    }
+    expect(await withinDeadline('the limiter to exit', exited)).toEqual([0, null])
+  },
+  TEST_MS_MAX,
+)
+
 test('the bill of materials lists Node.js, the base and every package, with licences', async () => {
   const json = await readFile(join(image.folder, 'app', 'sbom.json'), 'utf8')
   const sbom = JSON.parse(json) as {
@@ -161,7 +191,9 @@ const redis = /node_modules\/ioredis\/|stores\/redis\//
 const express = /node_modules\/express\//
 const kubernetes = /node_modules\/@kubernetes\/|src\/kube\//
 const secret = /codes\/permutation|refill-settings/
-const grpcJs = /node_modules\/@grpc\/grpc-js\//
+const grpcJs = /node_modules\/(@grpc\/|protobufjs\/)/
+/** Tables that no role reads. */
+const unused = /node_modules\/(zod\/v4\/locales\/(?!en\.)|iconv-lite\/)/
 /** Except the API package, which other packages import, and which has no effect alone. */
 const telemetry = /node_modules\/@opentelemetry\/(?!api\/)/
 
@@ -191,13 +223,13 @@ test(
         create: [sqlite, kubernetes, secret, grpcJs, telemetry],
         refill: [sqlite, kubernetes, express, redis, telemetry],
         migrate: [sqlite, kubernetes, express, redis, secret, telemetry],
-        ratelimit: [sqlite, kubernetes, cassandra, secret, telemetry],
+        ratelimit: [sqlite, kubernetes, cassandra, secret, grpcJs, telemetry],
         standalone: [kubernetes, cassandra, redis, grpcJs, telemetry],
       }
       for (const [role, dependencies] of Object.entries(notLoaded)) {
         const loaded = loadedBy(role)
         expect(loaded).toContain(`src/roles/${role}.ts`)
-        for (const pattern of dependencies) {
+        for (const pattern of [...dependencies, unused]) {
           expect(loaded.filter((file) => pattern.test(file))).toEqual([])
         }
       }
