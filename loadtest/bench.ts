@@ -14,6 +14,7 @@ import { benchRatelimit } from './bench/ratelimit.ts'
 import { benchRedirect } from './bench/redirect.ts'
 import { benchRedirectRedis } from './bench/redirect-redis.ts'
 import { type BenchOptions, renderReport, type Report } from './bench/report.ts'
+import { benchRules } from './bench/rules.ts'
 import { benchTracing } from './bench/tracing.ts'
 
 type Options = BenchOptions & { readonly links?: number; readonly clients?: number }
@@ -28,6 +29,7 @@ const benches: Readonly<Record<string, (options: Options) => Promise<Report>>> =
   memory: benchMemory,
   path: benchPath,
   ratelimit: benchRatelimit,
+  rules: benchRules,
   tracing: benchTracing,
 }
 

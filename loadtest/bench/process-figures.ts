@@ -14,10 +14,26 @@ export function cpuUsOf(pid: number): number {
   return (ticks / TICKS_PER_SECOND) * 1e6
 }
 
-/** Resident memory of a process in MB (10⁶ bytes): now, and its peak. */
-export function residentMbOf(pid: number): { nowMb: number; peakMb: number } {
+/** Resident memory of a process in MB (10⁶ bytes). */
+export interface Memory {
+  readonly nowMb: number
+  /** The maximum since its start. */
+  readonly peakMb: number
+  /** Of `nowMb`: heaps, stacks and buffers, which no other process shares. */
+  readonly anonymousMb: number
+  /** Of `nowMb`: mapped files, most of them the program, which all its processes share. */
+  readonly fileMb: number
+}
+
+/** Reads the resident memory of a process. */
+export function residentMbOf(pid: number): Memory {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const megabytes = (name: string) =>
     (Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024) / 1e6
-  return { nowMb: megabytes('VmRSS'), peakMb: megabytes('VmHWM') }
+  return {
+    nowMb: megabytes('VmRSS'),
+    peakMb: megabytes('VmHWM'),
+    anonymousMb: megabytes('RssAnon'),
+    fileMb: megabytes('RssFile'),
+  }
 }

@@ -88,7 +88,7 @@ describe('the shared cache', () => {
     ['a missing link', undefined],
     ['a disabled link as missing', disabled],
   ])(
-    'is read first, then filled from the store, and answers the next lookup: %s',
+    'is read first, then filled from the store, and returns the next result: %s',
     async (_, stored) => {
       const { replies, calls, find, findInOtherPod, countsOf } = setUp()
       replies.store = stored
@@ -215,7 +215,7 @@ describe('while store and cache are both unavailable', () => {
     expect(await countsOf()).toMatchObject({ 'stale hit': 1 })
   })
 
-  test('the tiers are retried once a second, and the target is not served beyond its maximum age', async () => {
+  test('retries the tiers once a second; serves the target up to its maximum age', async () => {
     const { calls, clock, find } = await setUpOutage(HIT_MS_MAX)
     calls.length = 0
     for (let ms = 0; ms < EXTENSION_MS; ms += 100) {

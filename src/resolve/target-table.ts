@@ -65,10 +65,7 @@ export function createTargetTable(bounds: {
       lengths[to] = oldLengths[from] ?? 0
     })
   }
-  /**
-   * Returns a slot for the selected code: a free one; if its set has none, grows the table or, at its
-   * bound, returns the slot of the oldest entry of the set.
-   */
+  /** Finds a free slot, or else grows the table or, at its bound, reuses the oldest of the set. */
   const slotFor = (code: string): number => {
     const { first, end } = slots.candidates()
     let oldest = first

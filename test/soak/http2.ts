@@ -7,7 +7,7 @@ import { startRedis } from '../dependencies/redis.ts'
 
 const MIB = 2 ** 20
 /** As in the chart: the options of Node.js, and the container's memory limit. */
-const nodeOptions = ['--max-old-space-size=192', '--max-semi-space-size=16']
+const nodeOptions = ['--max-old-space-size=192', '--max-semi-space-size=8']
 const RESIDENT_BYTES_MAX = 384 * MIB
 const P99_MS_MAX = 50
 const seconds = Number(process.env['SECONDS'] ?? 600)
