@@ -16,7 +16,7 @@ const programs = /^(cd|curl|export|helm|k6\/k6|kubectl|nodetool|npm|openssl|redi
 /** A fenced block without a language. */
 const block = /^```\n([^]*?)^```$/gm
 /** Commands that only filter the output of the command before them. */
-const filters = /^(base64|grep|head|sort|tail|uniq)\b/
+const filters = /^(base64|grep|head|sed|sort|tail|uniq)\b/
 
 /** Commands in page order; those of a pipe, after `--` or in `$(…)` are separate entries. */
 export function commandsOf(page: Page): readonly (readonly string[])[] {
