@@ -3,7 +3,19 @@
 import { units } from '../limits/descriptor.ts'
 import type { Json, JsonObject } from '../limits/rule.ts'
 import type { Code, DescriptorStatus, Verdict } from '../limits/verdict.ts'
-import { DELIMITED, DOUBLE, tagOf, VARINT } from '../protobuf/wire-types.ts'
+import {
+  STRUCT_FIELDS,
+  ENTRY_KEY,
+  ENTRY_VALUE,
+  VALUE_NULL,
+  VALUE_NUMBER,
+  VALUE_STRING,
+  VALUE_BOOL,
+  VALUE_STRUCT,
+  VALUE_LIST,
+  LIST_VALUES,
+} from '../protobuf/struct-tags.ts'
+import { DELIMITED, tagOf, VARINT } from '../protobuf/wire-types.ts'
 import { WireWriter } from '../protobuf/wire-writer.ts'
 
 const RESPONSE_CODE = tagOf(1, VARINT)
@@ -21,16 +33,6 @@ const LIMIT_NAME = tagOf(3, DELIMITED)
 const DURATION_SECONDS = tagOf(1, VARINT)
 const HEADER_KEY = tagOf(1, DELIMITED)
 const HEADER_VALUE = tagOf(2, DELIMITED)
-const STRUCT_FIELDS = tagOf(1, DELIMITED)
-const FIELD_KEY = tagOf(1, DELIMITED)
-const FIELD_VALUE = tagOf(2, DELIMITED)
-const VALUE_NULL = tagOf(1, VARINT)
-const VALUE_NUMBER = tagOf(2, DOUBLE)
-const VALUE_STRING = tagOf(3, DELIMITED)
-const VALUE_BOOL = tagOf(4, VARINT)
-const VALUE_STRUCT = tagOf(5, DELIMITED)
-const VALUE_LIST = tagOf(6, DELIMITED)
-const LIST_VALUES = tagOf(1, DELIMITED)
 
 const numberOfCode: Readonly<Record<Code, number>> = { OK: 1, OVER_LIMIT: 2 }
 
@@ -81,8 +83,8 @@ function writeStruct(tag: number, value: JsonObject): void {
   const struct = writer.open(tag)
   for (const [name, member] of Object.entries(value)) {
     const field = writer.open(STRUCT_FIELDS)
-    writer.string(FIELD_KEY, name)
-    const opened = writer.open(FIELD_VALUE)
+    writer.string(ENTRY_KEY, name)
+    const opened = writer.open(ENTRY_VALUE)
     writeValue(member)
     writer.close(opened)
     writer.close(field)

@@ -1,7 +1,18 @@
 // Decodes google.protobuf.Struct into the tree that a YAML file has, and names the nodes of a
 // message by their paths. Independent of rules.
+import {
+  STRUCT_FIELDS,
+  ENTRY_KEY,
+  ENTRY_VALUE,
+  VALUE_NULL,
+  VALUE_NUMBER,
+  VALUE_STRING,
+  VALUE_BOOL,
+  VALUE_STRUCT,
+  VALUE_LIST,
+  LIST_VALUES,
+} from '../protobuf/struct-tags.ts'
 import type { WireReader } from '../protobuf/wire-reader.ts'
-import { DELIMITED, DOUBLE, tagOf, VARINT } from '../protobuf/wire-types.ts'
 import type { YamlMap, YamlNode } from './parse-yaml.ts'
 import type { Diagnostics } from './rule-fault.ts'
 
@@ -29,17 +40,6 @@ export interface ConfigDecoding {
     values: number
   }
 }
-
-const FIELDS = tagOf(1, DELIMITED)
-const ENTRY_KEY = tagOf(1, DELIMITED)
-const ENTRY_VALUE = tagOf(2, DELIMITED)
-const VALUE_NULL = tagOf(1, VARINT)
-const VALUE_NUMBER = tagOf(2, DOUBLE)
-const VALUE_STRING = tagOf(3, DELIMITED)
-const VALUE_BOOL = tagOf(4, VARINT)
-const VALUE_STRUCT = tagOf(5, DELIMITED)
-const VALUE_LIST = tagOf(6, DELIMITED)
-const LIST_VALUES = tagOf(1, DELIMITED)
 
 /** Maximum number of values in all Structs of a resource: 5 for each of 100,000 descriptors. */
 export const STRUCT_VALUES_MAX = 500_000
@@ -125,7 +125,7 @@ export function readStruct(
   const values = new Map<string, YamlNode>()
   while (reader.at < end) {
     const tag = reader.tag()
-    if (tag === FIELDS) readEntry(decoding, at, values)
+    if (tag === STRUCT_FIELDS) readEntry(decoding, at, values)
     else reader.skip(tag)
   }
   reader.finish(end)

@@ -1,6 +1,7 @@
 // The messages of Envoy's discovery API (xDS, state of the world) that a client of aggregated
 // discovery sends and receives. Does not decode the resources.
 import { WireReader } from './wire-reader.ts'
+import { STRUCT_FIELDS, ENTRY_KEY, ENTRY_VALUE, VALUE_STRING } from './struct-tags.ts'
 import { DELIMITED, tagOf, VARINT } from './wire-types.ts'
 import { WireWriter } from './wire-writer.ts'
 
@@ -56,10 +57,6 @@ const NODE_ID = tagOf(1, DELIMITED)
 const NODE_METADATA = tagOf(3, DELIMITED)
 const NODE_USER_AGENT = tagOf(6, DELIMITED)
 const NODE_USER_AGENT_VERSION = tagOf(7, DELIMITED)
-const STRUCT_FIELDS = tagOf(1, DELIMITED)
-const ENTRY_KEY = tagOf(1, DELIMITED)
-const ENTRY_VALUE = tagOf(2, DELIMITED)
-const VALUE_STRING = tagOf(3, DELIMITED)
 const STATUS_CODE = tagOf(1, VARINT)
 const STATUS_MESSAGE = tagOf(2, DELIMITED)
 const INVALID_ARGUMENT = 3

@@ -90,14 +90,14 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
   const { config, log, metrics, health, stats, signal, cleanups, healthListeners } = context
   connectMetrics(stats, metrics)
   const cacheBytes = config.LOCAL_CACHE_SIZE_IN_BYTES
-  const denied = cacheBytes === 0 ? undefined : createDenyCache(cacheBytes)
-  const source = await openSource(context, denied)
+  const denyCache = cacheBytes === 0 ? undefined : createDenyCache(cacheBytes)
+  const source = await openSource(context, denyCache)
   if (signal.aborted) {
     cleanups.push(source.watch(() => undefined))
     return
   }
   const store = openStore(context, plan)
-  const decide = createDecideLimits(decideDepsOf(context, { source, store, denied }))
+  const decide = createDecideLimits(decideDepsOf(context, { source, store, denyCache }))
   const listeners = await openListeners(context, { source, decide })
   if (config.USE_STATSD && !config.DISABLE_STATS) cleanups.push(startStatsdExport(context))
   const updateHealth = () => {
@@ -113,11 +113,11 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
 }
 
 /** Opens the rules that CONFIG_TYPE selects. Throws OperatorError. */
-function openSource(context: Context, denied: DenyCache | undefined): Promise<LoadedRules> {
+function openSource(context: Context, denyCache: DenyCache | undefined): Promise<LoadedRules> {
   const { config, metrics, stats, log, signal } = context
   const { DEFAULT_ALGORITHM: defaultAlgorithm } = config
   const denyConsumes = !config.STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT
-  const deps = { config, denyConsumes, defaultAlgorithm, stats, denied, log }
+  const deps = { config, denyConsumes, defaultAlgorithm, stats, denyCache, log }
   if (config.CONFIG_TYPE === 'FILE') return openRules(deps)
   return openXdsRules({
     ...deps,
@@ -176,9 +176,9 @@ function openStore(context: Context, plan: RedisPlan): GuardedStore {
 
 function decideDepsOf(
   { config, metrics, stats }: Context,
-  given: { source: LoadedRules; store: GuardedStore; denied: DenyCache | undefined },
+  given: { source: LoadedRules; store: GuardedStore; denyCache: DenyCache | undefined },
 ): DecideLimitsDeps {
-  const { source, store, denied } = given
+  const { source, store, denyCache } = given
   const { LIMIT_METADATA: hasOwnMetadata, RESPONSE_DYNAMIC_METADATA: hasReferenceMetadata } = config
   const referenceHeaders = config.LIMIT_RESPONSE_HEADERS_ENABLED
     ? {
@@ -191,7 +191,7 @@ function decideDepsOf(
     rules: () => source.rules(),
     store,
     local: createMemoryCounterStore({ nowUs: steadyNowUs }),
-    denyCache: denied,
+    denyCache,
     record: (check, { admitted, remaining, over }, by) => {
       const { hits, rule } = check
       const [capacity, { isShadow }] = [capacityOf(rule), rule]

@@ -33,7 +33,7 @@ export interface RulesDeps {
   /** DEFAULT_ALGORITHM. */
   readonly defaultAlgorithm: string
   readonly stats: RuleStats
-  readonly denied: DenyCache | undefined
+  readonly denyCache: DenyCache | undefined
   readonly log: Log
 }
 
@@ -103,10 +103,10 @@ export function parseOptionsOf({
 }
 
 /** Counts rules that became active, and clears the denials of the previous ones. */
-export function declareLoaded({ stats, denied }: RulesDeps, rules: RuleSet): void {
+export function declareLoaded({ stats, denyCache }: RulesDeps, rules: RuleSet): void {
   stats.service.configLoadSuccess++
   stats.declareRules(pathsOf(rules))
-  denied?.clear()
+  denyCache?.clear()
 }
 
 /** Lazy, because the caller may use only a few of many paths. */
