@@ -1,14 +1,10 @@
 // Runs the tests: `ok` runs the levels that need only Node.js, `all` also every other level below
 // the cluster. Each check and each jest test counts as one; the last line is `N passed, N failed`.
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { type Count, countTests, printCount } from './jest-report.ts'
 import { runNode } from './run-node.ts'
-
-interface Count {
-  readonly passed: number
-  readonly failed: number
-}
 
 const bin = (path: string) => join('node_modules', path)
 /** Cache of a check: the next run checks only changed files. */
@@ -53,38 +49,37 @@ async function runCheck(
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
   const result = failure === undefined ? `ok ${name}` : `FAILED ${name}: ${failure}`
   process.stdout.write(`${result} (${seconds} s)\n`)
-  return failure === undefined ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 }
+  return failure === undefined ? { passed: 1, failures: [] } : { passed: 0, failures: [result] }
 }
 
-/** Runs jest projects one after another; a run without a count counts as one failure. */
-async function runJest(projects: readonly string[], env: NodeJS.ProcessEnv): Promise<Count> {
+/**
+ * Component tests that mostly wait, or render charts: they run beside the others, which keeps both
+ * cores busy.
+ */
+const SECOND_LANE = 'test/component/(chart|controller|processes)/'
+const lanes: readonly (readonly string[])[] = [
+  ['--selectProjects', 'contract', 'component', '--testPathIgnorePatterns', SECOND_LANE],
+  ['--selectProjects', 'component', '--testPathPatterns', SECOND_LANE],
+]
+
+/** Runs the selected tests; a run without a count counts as one failure. */
+async function runJest(selection: readonly string[], env: NodeJS.ProcessEnv): Promise<Count> {
   const folder = await mkdtemp(join(tmpdir(), 'curtail-jest-'))
   const outputFile = join(folder, 'result.json')
   const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning']
   const args = [...flags, bin('jest/bin/jest.js'), '--json', `--outputFile=${outputFile}`]
+  const isUnit = selection.includes('unit')
   // Levels that start processes run one file at a time: they share the machine's two cores.
-  const inBand = projects.includes('unit') ? ['--maxWorkers=2'] : ['--runInBand']
-  const timeout = projects.includes('unit') ? UNIT_MS_MAX : LEVEL_MS_MAX
+  const inBand = isUnit ? ['--maxWorkers=2'] : ['--runInBand']
+  const timeout = isUnit ? UNIT_MS_MAX : LEVEL_MS_MAX
+  const name = selection.slice(1).join(' ')
   let failure: string | undefined
   try {
-    failure = await runNode([...args, ...inBand, '--selectProjects', ...projects], { env, timeout })
-    const result = JSON.parse(await readFile(outputFile, 'utf8')) as {
-      numPassedTests: number
-      numFailedTests: number
-      numPendingTests: number
-      numFailedTestSuites: number
-    }
-    // A suite that does not even load has no failed tests; a skipped test is a failure here.
-    const failed = Math.max(
-      result.numFailedTests + result.numPendingTests,
-      result.numFailedTestSuites,
-      failure === undefined ? 0 : 1,
-    )
-    return { passed: result.numPassedTests, failed }
+    failure = await runNode([...args, ...inBand, ...selection], { env, timeout })
+    return await countTests(outputFile, { name, failure })
   } catch (error) {
     const reason = failure ?? `no count: ${String(error)}`
-    process.stdout.write(`FAILED jest ${projects.join(' ')}: ${reason}\n`)
-    return { passed: 0, failed: 1 }
+    return { passed: 0, failures: [`FAILED jest ${name}: ${reason}`] }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -106,7 +101,7 @@ async function main(level: string | undefined): Promise<number> {
     }
   }
   await Promise.all([runSome(), runSome()])
-  counts.push(await runJest(['unit'], env))
+  counts.push(await runJest(['--selectProjects', 'unit'], env))
   if (level === 'all') {
     counts.push(
       await runCheck('dependencies', ['test/dependencies/find-all.ts'], {
@@ -114,14 +109,13 @@ async function main(level: string | undefined): Promise<number> {
         timeout: DEPENDENCIES_MS_MAX,
       }),
     )
-    for (const projects of [['contract', 'component'], ['stack']]) {
-      counts.push(await runJest(projects, env))
-    }
+    counts.push(...(await Promise.all(lanes.map((selection) => runJest(selection, env)))))
+    counts.push(await runJest(['--selectProjects', 'stack'], env))
   }
   const passed = counts.reduce((sum, count) => sum + count.passed, 0)
-  const failed = counts.reduce((sum, count) => sum + count.failed, 0)
-  process.stdout.write(`${String(passed)} passed, ${String(failed)} failed\n`)
-  return failed === 0 ? 0 : 1
+  const failures = counts.flatMap((count) => count.failures)
+  printCount({ passed, failures })
+  return failures.length === 0 ? 0 : 1
 }
 
 process.exitCode = await main(process.argv[2])

@@ -3,7 +3,7 @@
 // `--stay` it runs no tests, prints how to use the cluster, and waits for Ctrl-C.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -14,6 +14,7 @@ import { buildServerImages } from '../dependencies/images.ts'
 import { findNodePackages } from '../dependencies/kubernetes-packages.ts'
 import { findKubernetes } from '../dependencies/kubernetes.ts'
 import { findPrometheus } from '../dependencies/prometheus.ts'
+import { type Count, countTests, printCount } from '../jest-report.ts'
 
 const TESTS_MS_MAX = 60 * 60_000
 /** The incidents take about twenty minutes and run only if a pattern selects them. */
@@ -89,11 +90,6 @@ function spawnInside(
   return spawn('nsenter', inside, { stdio: 'inherit', env, timeout: TESTS_MS_MAX })
 }
 
-interface Count {
-  readonly passed: number
-  readonly failed: number
-}
-
 async function runTests(options: {
   cluster: Cluster
   env: NodeJS.ProcessEnv
@@ -110,16 +106,8 @@ async function runTests(options: {
   shutdown.signal.addEventListener('abort', () => child.kill('SIGTERM'))
   const [code] = (await once(child, 'exit')) as [number | null]
   shutdown.signal.throwIfAborted()
-  const result = JSON.parse(await readFile(outputFile, 'utf8')) as {
-    numPassedTests: number
-    numFailedTests: number
-    numPendingTests: number
-    numFailedTestSuites: number
-  }
-  // A suite that does not load has no failed tests; a skipped test counts as failed.
-  const skipped = patterns.length === 0 ? result.numPendingTests : 0
-  const failures = [skipped + result.numFailedTests, result.numFailedTestSuites, code === 0 ? 0 : 1]
-  return { passed: result.numPassedTests, failed: Math.max(...failures) }
+  const failure = code === 0 ? undefined : `exit code ${String(code)}`
+  return countTests(outputFile, { name: 'cluster', failure, canSkip: patterns.length > 0 })
 }
 
 async function stay(cluster: Cluster, programs: string): Promise<void> {
@@ -155,7 +143,7 @@ async function main(): Promise<Count> {
     log('images loaded')
     if (values.stay === true) {
       await stay(cluster, programs)
-      return { passed: 0, failed: 0 }
+      return { passed: 0, failures: [] }
     }
     const env = environmentOf(cluster, programs)
     return await runTests({ cluster, env, folder, patterns: positionals })
@@ -170,8 +158,8 @@ let count: Count
 try {
   count = await main()
 } catch (error) {
-  process.stdout.write(`FAILED ${error instanceof Error ? String(error.stack) : String(error)}\n`)
-  count = { passed: 0, failed: 1 }
+  const reason = error instanceof Error ? String(error.stack) : String(error)
+  count = { passed: 0, failures: [`FAILED ${reason}`] }
 }
-process.stdout.write(`${String(count.passed)} passed, ${String(count.failed)} failed\n`)
-process.exitCode = count.failed === 0 ? 0 : 1
+printCount(count)
+process.exitCode = count.failures.length === 0 ? 0 : 1
