@@ -38,6 +38,9 @@ export function refillMarks(
   return { from: Math.max(lowWater, Math.min(needed, Math.floor(to * FORECAST_THRESHOLD))), to }
 }
 
+/** The reason of a problem that ends without a change by an operator. */
+export const STORE_UNAVAILABLE = 'StoreUnavailable'
+
 type Check = (observed: ObservedPool) => Problem | undefined
 
 /** Ownership conflicts, in which running Jobs are cancelled. The first match is reported. */
@@ -63,7 +66,7 @@ const ownershipChecks: readonly Check[] = [
 /** Reasons why no refill can start now. */
 const startChecks: readonly Check[] = [
   ({ stored }) =>
-    stored.kind === 'unknown' ? { reason: 'StoreUnavailable', message: stored.reason } : undefined,
+    stored.kind === 'unknown' ? { reason: STORE_UNAVAILABLE, message: stored.reason } : undefined,
   ({ inputs }) => (typeof inputs === 'string' ? undefined : inputs),
 ]
 

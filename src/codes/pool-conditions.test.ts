@@ -40,10 +40,9 @@ const failedLast: RefillOutcome = {
   message: 'another secret',
 }
 
-function conditionsOf(more: Partial<ObservedPool>): string {
+function conditionsOf(more: Partial<ObservedPool>) {
   const observed = { ...base, ...more }
-  const conditions = poolConditions(observed, planRefillJob(observed, NOW), NOW)
-  return conditions.map(({ status, reason }) => `${status} ${reason}`).join(', ')
+  return poolConditions(observed, planRefillJob(observed, NOW), NOW)
 }
 
 const cases: [Partial<ObservedPool>, string][] = [
@@ -118,7 +117,32 @@ const cases: [Partial<ObservedPool>, string][] = [
 ]
 
 test.each(cases)('%j: %s', (more, conditions) => {
-  expect(conditionsOf(more)).toBe(conditions)
+  const own = conditionsOf(more).slice(0, 3)
+  expect(own.map(({ status, reason }) => `${status} ${reason}`).join(', ')).toBe(conditions)
+})
+
+const noTemplate = { inputs: { reason: 'TemplateMissing', message: 'no file' } }
+const progress: [Partial<ObservedPool>, string][] = [
+  [{}, ''],
+  [{ stored: present(1000) }, 'Reconciling True BelowLowWater'],
+  [{ stored: { kind: 'absent' } }, 'Reconciling True NeverFilled'],
+  [{ stored: present(1000), spec: { ...base.spec, isPaused: true } }, ''],
+  [{ stored: { kind: 'unknown', reason: 'timeout' } }, 'Reconciling True StoreUnavailable'],
+  [
+    { stored: { kind: 'unknown', reason: 'timeout' }, conflictingOwner: 'n/q' },
+    'Stalled True OtherOwner',
+  ],
+  [{ ...noTemplate }, 'Stalled True TemplateMissing'],
+  [{ ...noTemplate, stored: present(1000) }, 'Stalled True TemplateMissing'],
+  [{ stored: present(1000), jobs: [job] }, 'Stalled True SecretMissing'],
+  [{ stored: present(1000), jobs: [{ ...job, startedMs: NOW }] }, 'Reconciling True BelowLowWater'],
+]
+
+test.each(progress)('%j: for kstatus %j', (more, expected) => {
+  const added = conditionsOf(more).slice(3)
+  expect(added.map(({ type, status, reason }) => `${type} ${status} ${reason}`).join()).toBe(
+    expected,
+  )
 })
 
 test('no message depends on the level, so claims cause no status writes', () => {

@@ -1,10 +1,11 @@
-// Builds the conditions of a CodePool: Ready (codes are available), Refilling and Degraded. Pure;
-// no other module builds these conditions.
+// Builds the conditions of a CodePool: Ready (codes are available), Refilling and Degraded, and for
+// GitOps tools Reconciling and Stalled. Pure; no other module builds these conditions.
 import type { ObservedPool, RefillPlan, Problem } from './observed-state.ts'
+import { STORE_UNAVAILABLE } from './plan-refill-job.ts'
 
 /** One condition, without its timestamps. */
 export interface PoolCondition extends Problem {
-  readonly type: 'Ready' | 'Refilling' | 'Degraded'
+  readonly type: 'Ready' | 'Refilling' | 'Degraded' | 'Reconciling' | 'Stalled'
   readonly status: 'True' | 'False' | 'Unknown'
 }
 
@@ -17,7 +18,25 @@ export function poolConditions(
   plan: RefillPlan,
   nowMs: number,
 ): readonly PoolCondition[] {
-  return [readyOf(observed, plan), refillingOf(observed, plan), degradedOf(observed, plan, nowMs)]
+  const ready = readyOf(observed, plan)
+  const degraded = degradedOf(observed, plan, nowMs)
+  return [ready, refillingOf(observed, plan), degraded, ...progressOf(observed, ready, degraded)]
+}
+
+/**
+ * The conditions that kstatus reads, each present only while it is `True`. A pool whose store is
+ * unavailable is not stalled: the controller continues without a change by an operator.
+ */
+function progressOf(
+  { spec }: ObservedPool,
+  ready: PoolCondition,
+  degraded: PoolCondition,
+): PoolCondition[] {
+  if (degraded.status === 'True' && degraded.reason !== STORE_UNAVAILABLE) {
+    return [condition('Stalled', 'True', degraded)]
+  }
+  if (ready.status === 'True' || spec.isPaused) return []
+  return [condition('Reconciling', 'True', ready)]
 }
 
 function condition(
@@ -34,7 +53,7 @@ function readyOf({ spec, stored }: ObservedPool, { blocker }: RefillPlan): PoolC
   if (blocker?.reason === 'OtherOwner') return condition('Ready', 'False', blocker)
   switch (stored.kind) {
     case 'unknown':
-      return ready('Unknown', 'StoreUnavailable', stored.reason)
+      return ready('Unknown', STORE_UNAVAILABLE, stored.reason)
     case 'absent':
       return ready('False', 'NeverFilled', 'the pool has never been filled')
     case 'present':

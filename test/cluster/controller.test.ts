@@ -2,6 +2,7 @@
 // pods, a missing Secret; its conditions and events for these; and that it uses exactly the
 // permissions that its Role grants.
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { healthInArgo, statusInFlux } from '../kit/gitops-health.ts'
 import { waitFor } from '../kit/wait-for.ts'
 import { getObject, kubectl } from './cluster.ts'
 import {
@@ -53,6 +54,12 @@ afterAll(async () => {
   await kubectl('delete', 'secret', MISSING, '--namespace', RELEASE)
   close()
 }, TEST_MS_MAX)
+
+/** The status of a pool by the health checks of docs/gitops.md. */
+async function healthOf(name: string): Promise<string> {
+  const pool = await pools.get(name)
+  return `${(await healthInArgo('CodePool', pool)).status} ${statusInFlux('CodePool', pool)}`
+}
 
 const describePool = (name: string) => kubectl('describe', 'codepool', name, '-n', RELEASE)
 /** The creations of a pool's Jobs since the start of this file. */
@@ -144,6 +151,7 @@ test(
     await pools.waitForCondition(DEGRADED, 'Degraded', 'True SecretMissing')
     const description = await describePool(DEGRADED)
     expect(description).toMatch(/SecretMissing.*secret "nonexistent" not found/)
+    expect(await healthOf(DEGRADED)).toBe('Degraded Failed')
     const { status = {} } = await pools.get(DEGRADED)
     const [first] = await pendingPods()
     if (first === undefined) throw new Error('no pod waits for the Secret')
@@ -165,6 +173,7 @@ test(
     await pools.patch(DEGRADED, { codeSecret: { name: MISSING } })
     await pools.waitForCondition(DEGRADED, 'Ready', 'True LevelSufficient')
     await pools.waitForCondition(DEGRADED, 'Degraded', 'False AsExpected')
+    expect(await healthOf(DEGRADED)).toBe('Healthy Current')
     expect(await pools.jobs(DEGRADED)).not.toContain(job)
     expect(await describePool(DEGRADED)).toContain('RefillCancelled')
   },

@@ -1,0 +1,102 @@
+// The health checks of docs/gitops.md, evaluated on CodePools with the status that the controller
+// renders, and the manifests of that page.
+import { readFileSync } from 'node:fs'
+import { expect, test } from '@jest/globals'
+import { Ajv } from 'ajv'
+import type { ObservedPool, ObservedStore } from '../src/codes/observed-state.ts'
+import { planRefillJob } from '../src/codes/plan-refill-job.ts'
+import type { CodePool } from '../src/kube/code-pool/code-pool.ts'
+import { renderStatus } from '../src/kube/code-pool/render-status.ts'
+import { healthInArgo, ofKind, statusInFlux } from './kit/gitops-health.ts'
+
+const NOW = 1_000_000_000
+
+/** A CodePool with the status that the controller writes for `observed`. */
+function poolWith(changes: Partial<ObservedPool>, isPaused = false): CodePool {
+  const observed: ObservedPool = {
+    spec: { lowWater: 2000, target: 5000, headroomHours: null, isPaused },
+    stored: { ...{ kind: 'present', level: 3000, rate: 0, owner: 'n/p' }, lowWater: 0, target: 0 },
+    self: 'n/p',
+    mayReplace: null,
+    conflictingOwner: null,
+    inputs: 'a',
+    jobs: [],
+    history: { started: 0, last: null, failures: 0 },
+    ...changes,
+  }
+  const pool: CodePool = {
+    metadata: { ...{ name: 'p', namespace: 'n', uid: 'u', resourceVersion: '1' }, generation: 2 },
+    spec: {
+      ...{ lowWater: 2000, target: 5000, paused: isPaused },
+      codeSecret: { name: 's', key: 'secret' },
+    },
+  }
+  const plan = planRefillJob(observed, NOW)
+  return { ...pool, status: renderStatus(pool, { observed, plan, storeName: 'n/p', nowMs: NOW }) }
+}
+
+const empty: ObservedStore = { kind: 'absent' }
+const problem = { reason: 'TemplateMissing', message: 'no template' }
+
+const cases: readonly { name: string; pool: CodePool; health: string; message: string }[] = [
+  {
+    ...{ name: 'with enough codes', pool: poolWith({}), health: 'Healthy Current' },
+    message: 'the level is at least spec.lowWater',
+  },
+  {
+    ...{ name: 'that was never filled', pool: poolWith({ stored: empty }) },
+    ...{ health: 'Progressing InProgress', message: 'the pool has never been filled' },
+  },
+  {
+    ...{ name: 'with a problem', pool: poolWith({ inputs: problem }) },
+    ...{ health: 'Degraded Failed', message: problem.message },
+  },
+  {
+    ...{ name: 'paused without codes', pool: poolWith({ stored: empty }, true) },
+    ...{ health: 'Suspended Current', message: 'spec.paused is true' },
+  },
+  {
+    name: 'whose store is unavailable',
+    pool: poolWith({ stored: { kind: 'unknown', reason: 'timed out' } }),
+    ...{ health: 'Progressing InProgress', message: 'timed out' },
+  },
+]
+
+test.each(cases)('a CodePool $name: $health', async ({ pool, health, message }) => {
+  const inArgo = await healthInArgo('CodePool', pool)
+  expect(`${inArgo.status} ${statusInFlux('CodePool', pool)}`).toBe(health)
+  expect(inArgo.message).toBe(message)
+})
+
+test.each(['CodePool', 'RateLimitPolicy'])(
+  'a %s that the controller has not read',
+  async (kind) => {
+    const objects = [
+      { metadata: { generation: 1 } },
+      { ...poolWith({}), metadata: { generation: 3 } },
+    ]
+    for (const object of objects) {
+      expect((await healthInArgo(kind, object)).status).toBe('Progressing')
+      expect(statusInFlux(kind, object)).toBe('InProgress')
+    }
+  },
+)
+
+test.each([
+  ['Programmed', 'Healthy', 'Current'],
+  ['Reconciling', 'Progressing', 'InProgress'],
+  ['Stalled', 'Degraded', 'Failed'],
+])('a RateLimitPolicy with the condition %s', async (type, inArgo, inFlux) => {
+  const conditions = [{ type, status: 'True', reason: 'R', message: 'why' }]
+  const object = { metadata: { generation: 1 }, status: { observedGeneration: 1, conditions } }
+  expect(await healthInArgo('RateLimitPolicy', object)).toEqual({ status: inArgo, message: 'why' })
+  expect(statusInFlux('RateLimitPolicy', object)).toBe(inFlux)
+})
+
+test('the Applications refer to charts of the project, with values that they accept', () => {
+  const sources = ofKind('Application').map(({ spec }) => spec?.source)
+  expect(sources.map((source) => source?.path)).toEqual(['charts/curtail-crds', 'charts/curtail'])
+  const schema = JSON.parse(readFileSync('charts/curtail/values.schema.json', 'utf8')) as object
+  const validate = new Ajv({ strict: false }).compile(schema)
+  expect([validate(sources[1]?.helm?.valuesObject), validate.errors]).toEqual([true, null])
+})

@@ -1,0 +1,66 @@
+// Evaluates the health checks of docs/gitops.md on an object, as Argo CD and Flux do.
+import { readFileSync } from 'node:fs'
+import { evaluate } from '@marcbachmann/cel-js'
+import { LuaFactory } from 'wasmoon'
+import { parseAllDocuments } from 'yaml'
+
+interface HealthCheck {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly inProgress: string
+  readonly failed: string
+  readonly current: string
+}
+interface Manifest {
+  readonly kind: string
+  readonly data?: Readonly<Record<string, string>>
+  readonly spec?: {
+    readonly healthCheckExprs?: readonly HealthCheck[]
+    readonly source?: { readonly path: string; readonly helm?: { readonly valuesObject: object } }
+  }
+}
+/** The fields of an object that the health checks read. */
+interface Resource {
+  readonly metadata: { readonly generation?: number }
+  readonly status?: { readonly observedGeneration?: number }
+}
+
+const page = readFileSync('docs/gitops.md', 'utf8')
+const manifests = [...page.matchAll(/```yaml\n(.*?)```/gs)].flatMap(([, source = '']) =>
+  parseAllDocuments(source).map((document) => document.toJS() as Manifest),
+)
+/** The manifests of the page of one kind. */
+export const ofKind = (kind: string): readonly Manifest[] =>
+  manifests.filter((manifest) => manifest.kind === kind)
+
+/** The health that Argo CD shows, and its message. */
+export async function healthInArgo(
+  kind: string,
+  object: Resource,
+): Promise<{ status: string; message: string }> {
+  const script =
+    ofKind('ConfigMap')[0]?.data?.[`resource.customizations.health.curtail.dev_${kind}`]
+  if (script === undefined) throw new Error(`there is no health check for ${kind}`)
+  // Without proxies, arrays become tables, as in Argo CD.
+  const engine = await new LuaFactory().createEngine({ enableProxy: false })
+  try {
+    engine.global.set('obj', object)
+    return engine.doStringSync(script) as { status: string; message: string }
+  } finally {
+    engine.global.close()
+  }
+}
+
+/** The status that Flux computes, in the order of its status evaluator. */
+export function statusInFlux(kind: string, { metadata, status }: Resource): string {
+  const checks = ofKind('Kustomization')[0]?.spec?.healthCheckExprs ?? []
+  const check = checks.find((one) => one.kind === kind)
+  if (check === undefined) throw new Error(`there is no health check for ${kind}`)
+  if (status === undefined) return 'InProgress' // the expressions refer to a missing field
+  const observed = status.observedGeneration
+  if (observed !== undefined && observed !== metadata.generation) return 'InProgress'
+  const isTrue = (expression: string) => evaluate(expression, { metadata, status }) === true
+  if (isTrue(check.inProgress)) return 'InProgress'
+  if (isTrue(check.failed)) return 'Failed'
+  return isTrue(check.current) ? 'Current' : 'InProgress'
+}
