@@ -33,6 +33,7 @@ const roles: Readonly<Record<string, Entry>> = {
   ],
   smoke: ['tests a running service as a client', () => import('./roles/smoke.ts')],
   link: ['shows, disables, enables or deletes a link', () => import('./roles/link.ts')],
+  limit: ['shows what the limiters deny', () => import('./roles/limit.ts')],
   pool: ['shows how many codes the pools contain', () => import('./roles/pool.ts')],
 }
 

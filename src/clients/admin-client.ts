@@ -2,12 +2,18 @@
 import * as z from 'zod'
 import { OperatorError } from '../process/role.ts'
 
-/** How to reach the admin API. */
+/** How to reach the admin API, or another API that operators use. */
 export interface AdminTarget {
   readonly url: string
   readonly token: string | undefined
+  /** Its name in errors. @default 'the admin API' */
+  readonly name?: string
+  /** The setting that contains the URL. @default 'ADMIN_URL' */
+  readonly setting?: string
 }
 
+const ADMIN_API = 'the admin API'
+const URL_SETTING = 'ADMIN_URL'
 const RESPONSE_MS_MAX = 10_000
 const problemShape = z.object({ detail: z.string() })
 
@@ -28,13 +34,14 @@ export async function callAdminApi<T>(
 ): Promise<T> {
   const { ok, status, responseText } = await exchange(target, { method, path })
   const body = status === 204 ? undefined : parseJson(responseText)
+  const { url, name = ADMIN_API, setting = URL_SETTING } = target
   const parsed = shape.safeParse(body)
   if (ok && parsed.success) return parsed.data
   const problem = problemShape.safeParse(body)
   const detail =
     !ok && problem.success
       ? `: ${problem.data.detail}`
-      : `, but the response is not from Curtail's admin API: check ADMIN_URL, ${target.url}`
+      : `, but the response is not from ${name} of Curtail: check ${setting}, ${url}`
   throw new OperatorError(`${method} ${path} returned ${status}${detail}`)
 }
 
@@ -50,9 +57,8 @@ async function exchange(
   } catch (error) {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
     const detail = cause instanceof Error ? cause.message : String(cause)
-    throw new OperatorError(
-      `cannot reach the admin API at ${target.url} (${detail}): check ADMIN_URL`,
-    )
+    const { url, name = ADMIN_API, setting = URL_SETTING } = target
+    throw new OperatorError(`cannot reach ${name} at ${url} (${detail}): check ${setting}`)
   }
 }
 

@@ -14,6 +14,8 @@ export interface Check {
   readonly hits: number
   /** The path of the rule in metrics. */
   readonly metricPath: string
+  /** The values of the request that select the counter, length-prefixed; see `Match`. */
+  readonly values: string
   readonly count: CounterHits
 }
 
@@ -67,6 +69,7 @@ export function planChecks(rules: RuleSet, request: LimitRequest, options: PlanO
           rule,
           hits,
           metricPath: match.metricPath,
+          values: match.values,
           count: {
             key,
             algorithm: rule.algorithm,

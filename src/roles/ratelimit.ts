@@ -10,6 +10,7 @@ import { ignoredSettings, unsupportedSettings } from '../limiter/settings/unsupp
 import { type LoadedRules, openRules } from '../limiter/rules/load-rules.ts'
 import { RULES_TYPE_URL } from '../limiter/rules/version-parser.ts'
 import { openXdsRules } from '../limiter/rules/xds-rules.ts'
+import { createRecorder, startMinutes } from '../limiter/stats/record-decisions.ts'
 import { RuleStats } from '../limiter/stats/rule-stats.ts'
 import { trackStoreHealth } from '../limiter/decide/store-health.ts'
 import * as limiter from '../limiter/settings/settings.ts'
@@ -24,7 +25,7 @@ import { openRateLimitListeners } from '../http/ratelimit/listeners.ts'
 import { renderRules } from '../http/ratelimit/render-rules.ts'
 import { rateLimitHttpSettings } from '../http/ratelimit/settings.ts'
 import { adminPortSetting, problemBaseSetting } from '../http/settings.ts'
-import { capacityOf, type DecideLimits } from '../limits/verdict.ts'
+import type { DecideLimits } from '../limits/verdict.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { flagSetting } from '../config/settings.ts'
 import { monotonicMs, steadyNowUs } from '../resilience/deadline.ts'
@@ -99,6 +100,7 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
   const store = openStore(context, plan)
   const decide = createDecideLimits(decideDepsOf(context, { source, store, denyCache }))
   const listeners = await openListeners(context, { source, decide })
+  cleanups.push(startMinutes(stats.top, log))
   if (config.USE_STATSD && !config.DISABLE_STATS) cleanups.push(startStatsdExport(context))
   const updateHealth = () => {
     listeners.updateServing()
@@ -192,14 +194,7 @@ function decideDepsOf(
     store,
     local: createMemoryCounterStore({ nowUs: steadyNowUs }),
     denyCache,
-    record: (check, { admitted, remaining, over }, by) => {
-      const { hits, rule } = check
-      const [capacity, { isShadow }] = [capacityOf(rule), rule]
-      const isFromDenyCache = by === 'deny-cache'
-      const usage = { hits, admitted, remaining, over, capacity, isShadow, isFromDenyCache }
-      stats.countersOf(check.metricPath).record(usage)
-      metrics.limiterDecisions.inc({ source: by, result: admitted ? 'admitted' : 'denied' })
-    },
+    record: createRecorder({ stats, decisions: metrics.limiterDecisions }),
     onUnknownDomain: (domain) => {
       stats.countUnknownDomain(domain)
     },
@@ -272,6 +267,7 @@ async function openListeners(
     onDefect,
     renderRules: () => renderRules(source.rules(), source.state().faults),
     renderStats: () => renderStats(stats),
+    renderTop: () => `${JSON.stringify(stats.top.read(Date.now()))}\n`,
     health,
     metrics,
     log,

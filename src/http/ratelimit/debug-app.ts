@@ -1,4 +1,4 @@
-// The debug port of the rate-limit service: the active rules and the statistics, as plain text.
+// The debug port of the rate-limit service: the active rules, the statistics and the top values.
 // Read-only.
 import type { Express } from 'express'
 import type { Log } from '../../telemetry/log.ts'
@@ -10,6 +10,7 @@ import { sendText, rejectUnmatched } from './plain-responses.ts'
 export interface DebugAppDeps {
   readonly renderRules: () => string
   readonly renderStats: () => string
+  readonly renderTop: () => string
   readonly log: Log
   /** Base of the URLs in problem documents. */
   readonly baseUrl: string
@@ -25,6 +26,10 @@ export function createDebugApp(deps: DebugAppDeps): Express {
       render: deps.renderRules,
     },
     '/stats': { about: 'the statistics', render: deps.renderStats },
+    '/top': {
+      about: 'the values with the most hits at each rule, in the last minute and this one, as JSON',
+      render: deps.renderTop,
+    },
   }
   const list = Object.entries(pages).map(([path, { about }]) => `${path}: ${about}\n`)
   const app = bareApp()
@@ -36,7 +41,7 @@ export function createDebugApp(deps: DebugAppDeps): Express {
       sendText(res, 200, render())
     })
   }
-  rejectUnmatched(app, { '/': READ, '/rlconfig': READ, '/stats': READ })
+  rejectUnmatched(app, Object.fromEntries(['/', ...Object.keys(pages)].map((path) => [path, READ])))
   app.use(errorHandler(deps))
   return app
 }

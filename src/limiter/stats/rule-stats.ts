@@ -2,6 +2,7 @@
 // only updates numbers; the exporters read them.
 import { RuleCounters } from './rule-counters.ts'
 import { Timings } from './timings.ts'
+import { TopValues } from './top-values.ts'
 
 /** The limiter's total counts. */
 export interface ServiceCounts {
@@ -45,6 +46,7 @@ export class RuleStats {
   }
   /** Response times of ShouldRateLimit. */
   readonly responseTimes = new Timings()
+  readonly top = new TopValues({ random: Math.random, nowMs: Date.now() })
   readonly #unknownDomains = new Map<string, number>()
   readonly #nearLimitRatio: number
   readonly #pathsMax: number

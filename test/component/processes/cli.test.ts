@@ -170,7 +170,7 @@ describe('a command reports a server that is not Curtail in one line if it retur
 })
 
 const mistakes: Record<string, [args: readonly string[], expected: RegExp]> = {
-  'no role': [[], /ROLE must be one of standalone, .*link, pool: none is given; --help lists them/],
+  'no role': [[], /ROLE must be one of standalone, .*link, limit, pool: none is given; --help lists them/],
   'an unknown role': [['nonsense'], /standalone.*"nonsense"; --help lists them$/],
   'a role of an object': [['toString'], /standalone/],
   'a bad verb': [['link', 'burn', 'abc'], /show, disable, enable, delete.*"burn"/],

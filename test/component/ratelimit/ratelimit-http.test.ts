@@ -137,11 +137,12 @@ test('GET /healthcheck returns OK, or 500 with an empty body', async () => {
 })
 
 describe('the debug port', () => {
-  test('lists its paths, and serves the rules and the statistics', async () => {
+  test('lists its paths, and serves the rules, the statistics and the top values', async () => {
     const base = await serve(
       createDebugApp({
         renderRules: () => 'a rule\n',
         renderStats: () => 'ratelimit.x: 1\n',
+        renderTop: () => '[]\n',
         log,
         baseUrl: 'http://localhost',
       }),
@@ -151,11 +152,15 @@ describe('the debug port', () => {
       return [response.status, response.headers.get('content-type'), await response.text()]
     }
     const type = 'text/plain; charset=utf-8'
-    const list =
-      '/rlconfig: the active rules, and the faults of newer files\n' + '/stats: the statistics\n'
-    expect(await read('/')).toEqual([200, type, list])
+    const list = [
+      '/rlconfig: the active rules, and the faults of newer files\n',
+      '/stats: the statistics\n',
+      '/top: the values with the most hits at each rule, in the last minute and this one, as JSON\n',
+    ]
+    expect(await read('/')).toEqual([200, type, list.join('')])
     expect(await read('/rlconfig')).toEqual([200, type, 'a rule\n'])
     expect(await read('/stats')).toEqual([200, type, 'ratelimit.x: 1\n'])
+    expect(await read('/top')).toEqual([200, type, '[]\n'])
     expect(await read('/debug/pprof/')).toEqual([404, type, 'Not Found\n'])
     const posted = await fetch(`${base}/rlconfig`, { method: 'POST' })
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
@@ -165,7 +170,7 @@ describe('the debug port', () => {
     const renderStats = () => {
       throw new Error('secret')
     }
-    const deps = { renderRules: () => '', renderStats, log, baseUrl: 'http://localhost' }
+    const deps = { renderRules: () => '', renderStats, renderTop: () => '', log, baseUrl: '' }
     const base = await serve(createDebugApp(deps))
     const failed = await fetch(`${base}/stats`)
     expect([failed.status, await failed.text()]).toEqual([

@@ -1,7 +1,8 @@
 // Three replicas of the `ratelimit` role on one Redis under concurrent calls: together they admit
-// exactly the limit, with each algorithm.
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+// exactly the limit, with each algorithm, and report the most denied values.
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type RedisServer, startRedis } from '../../dependencies/redis.ts'
+import { runCurtail } from '../../kit/processes/run-curtail.ts'
 import { type Limiter, startExactLimiter } from '../../kit/ratelimit/limiter.ts'
 
 const TEST_MS_MAX = 60_000
@@ -20,6 +21,7 @@ descriptors:
     rate_limit: {algorithm: sliding_window_counter, unit: year, requests_per_unit: 100}
   - key: token_bucket
     rate_limit: {algorithm: token_bucket, unit: second, requests_per_unit: 50, burst: 100}
+  - {key: one_a_year, rate_limit: {unit: year, requests_per_unit: 1}}
   - {key: leaky_bucket, rate_limit: {algorithm: leaky_bucket, unit: second, requests_per_unit: 50}}
 `
 
@@ -80,6 +82,49 @@ test(
   },
   TEST_MS_MAX,
 )
+
+describe('limit top', () => {
+  const top = (...args: readonly string[]) => {
+    const LIMITER_URLS = replicas.map(({ debugUrl }) => debugUrl).join(', ')
+    return runCurtail(['limit', 'top', ...args], { LIMITER_URLS })
+  }
+
+  test('adds up the denied hits that all replicas counted for a value', async () => {
+    const calls = Array.from({ length: 3 }, (_, value) => [`v${value}`, 5 * (value + 1)] as const)
+    for (const [value, count] of calls) {
+      for (let call = 0; call < count; call++) {
+        await replicas[call % REPLICAS]?.decide({ one_a_year: value })
+      }
+    }
+    const [table, json] = await Promise.all([
+      top('--rule', 'shop.one_a_year'),
+      top('--rule', 'shop.one_a_year', '--by', 'hits', '--json'),
+    ])
+    expect(table.stdout).toBe(
+      [
+        'RULE             VALUES  HITS  DENIED',
+        'shop.one_a_year  "v2"    15    14',
+        'shop.one_a_year  "v1"    10    9',
+        'shop.one_a_year  "v0"    5     4',
+        '',
+      ].join('\n'),
+    )
+    expect(JSON.parse(json.stdout)).toMatchObject([{ values: ['v2'] }, {}, {}])
+    expect([table.exitCode, json.exitCode]).toEqual([0, 0])
+  })
+
+  test('says what is wrong with an argument or a URL', async () => {
+    const [unknown, by, url] = await Promise.all([
+      top('--all'),
+      top('--by', 'size'),
+      runCurtail(['limit', 'top'], { LIMITER_URLS: 'http://127.0.0.1:1' }),
+    ])
+    expect([unknown.exitCode, by.exitCode, url.exitCode]).toEqual([2, 2, 1])
+    expect(unknown.stderr).toContain('--rule, --by and --json')
+    expect(by.stderr).toContain('--by must be denied or hits: it is "size"')
+    expect(url.stderr).toMatch(/the debug port at http:\/\/127\.0\.0\.1:1.*LIMITER_URLS/)
+  })
+})
 
 test('the replicas use no fallback', async () => {
   for (const { adminUrl } of replicas) {

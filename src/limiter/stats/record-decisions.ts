@@ -1,0 +1,55 @@
+// Counts every decision in the statistics, the metrics and the top values, and logs each minute
+// which values were denied.
+import type { Check } from '../../limits/plan-checks.ts'
+import { capacityOf } from '../../limits/verdict.ts'
+import { runInBackground } from '../../resilience/background.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { DecideLimitsDeps, DecisionSource } from '../decide/decide-limits.ts'
+import type { RuleStats } from './rule-stats.ts'
+import type { TopMinute, TopValues } from './top-values.ts'
+
+/** Where decisions are counted. */
+export interface RecordDeps {
+  readonly stats: RuleStats
+  readonly decisions: {
+    inc(labels: { source: DecisionSource; result: 'admitted' | 'denied' }): void
+  }
+}
+
+const MINUTE_MS = 60_000
+/** Values with their own log line, in a minute. */
+const LINES_MAX = 20
+
+/** Creates the function that counts a decision. */
+export function createRecorder({ stats, decisions }: RecordDeps): DecideLimitsDeps['record'] {
+  return (check: Check, { admitted, remaining, over }, source) => {
+    const { hits, rule } = check
+    const [capacity, { isShadow }] = [capacityOf(rule), rule]
+    const isFromDenyCache = source === 'deny-cache'
+    const usage = { hits, admitted, remaining, over, capacity, isShadow, isFromDenyCache }
+    stats.countersOf(check.metricPath).record(usage)
+    stats.top.record(check, admitted)
+    decisions.inc({ source, result: admitted ? 'admitted' : 'denied' })
+  }
+}
+
+/** Ends the minutes of `top` and logs them, until the returned function is called. */
+export function startMinutes(top: TopValues, log: Log): () => Promise<void> {
+  const task = () => {
+    logDenied(top.endMinute(Date.now()), log)
+    return Promise.resolve()
+  }
+  const onError = (err: unknown) => {
+    log.error({ err }, 'top values not logged')
+  }
+  const minutes = runInBackground({ everyMs: MINUTE_MS, task, onError })
+  return () => minutes.stop()
+}
+
+/** Logs the values with the most denied hits, a line each, and the number of the others. */
+export function logDenied({ top }: TopMinute, log: Pick<Log, 'info'>): void {
+  const denied = top.filter((one) => one.denied > 0).toSorted((a, b) => b.denied - a.denied)
+  for (const one of denied.slice(0, LINES_MAX)) log.info(one, 'hits denied in the last minute')
+  const others = denied.length - LINES_MAX
+  if (others > 0) log.info({ others }, 'more values were denied in the last minute')
+}

@@ -1,0 +1,111 @@
+// Which values of requests hit each rule most, and which were denied, by minute and in bounded
+// memory.
+import assert from 'node:assert/strict'
+import type { Check } from '../../limits/plan-checks.ts'
+import { FrequentKeys } from './frequent-keys.ts'
+
+/** The values of a request at one rule, with their hits in the minute. */
+export interface TopValue {
+  /** The path of the rule. */
+  readonly rule: string
+  /** The values that select the counter, in the order of the descriptor; hashed ones as hashes. */
+  readonly values: readonly string[]
+  /** Estimate of the hits. */
+  readonly hits: number
+  readonly denied: number
+}
+
+/** One minute. */
+export interface TopMinute {
+  /** Unix milliseconds. */
+  readonly startedMs: number
+  /** Unix milliseconds. */
+  readonly endedMs: number
+  /** For each rule, the values with the most hits and those with the most denied hits. */
+  readonly top: readonly TopValue[]
+}
+
+/** Tracked keys of each of the first rules of a minute, and of each later one. */
+const KEYS_MAX = 1000
+const LATER_KEYS_MAX = 100
+const FIRST_RULES = 10
+const RULES_MAX = 110
+const REPORTED_MAX = 100
+const VALUE_CHARACTERS_MAX = 200
+
+/** The frequent keys of one rule. */
+interface RuleKeys {
+  readonly path: string
+  readonly keys: FrequentKeys<string, readonly string[]>
+}
+
+/** Counts hits by the values of requests. */
+export class TopValues {
+  readonly #random: () => number
+  #byRule = new Map<string, RuleKeys>()
+  #startedMs: number
+  #last: TopMinute | undefined
+
+  /** `random` returns a number from 0 to less than 1. */
+  constructor({ random, nowMs }: { random: () => number; nowMs: number }) {
+    this.#random = random
+    this.#startedMs = nowMs
+  }
+
+  /** Counts the hits of a check. */
+  record({ rule, metricPath, count, values, hits }: Check, admitted: boolean): void {
+    if (hits <= 0) return
+    let ofRule = this.#byRule.get(rule.identity)
+    if (ofRule === undefined) {
+      if (this.#byRule.size >= RULES_MAX) return
+      const isFirst = this.#byRule.size < FIRST_RULES
+      const keys = new FrequentKeys({
+        keysMax: isFirst ? KEYS_MAX : LATER_KEYS_MAX,
+        random: this.#random,
+        createItem: splitValues,
+      })
+      // The limit overrides of a domain share an identity; the path of each contains its values.
+      ofRule = { path: metricPath.endsWith('.override') ? metricPath : rule.path, keys }
+      this.#byRule.set(rule.identity, ofRule)
+    }
+    ofRule.keys.record(count.key, values, { hits, denied: admitted ? 0 : hits })
+  }
+
+  /** The last complete minute and the current one. */
+  read(nowMs: number): readonly TopMinute[] {
+    const current = this.#current(nowMs)
+    return this.#last === undefined ? [current] : [this.#last, current]
+  }
+
+  /** Ends the current minute and returns it. */
+  endMinute(nowMs: number): TopMinute {
+    const ended = this.#current(nowMs)
+    this.#last = ended
+    this.#byRule = new Map()
+    this.#startedMs = nowMs
+    return ended
+  }
+
+  #current(nowMs: number): TopMinute {
+    const top = [...this.#byRule.values()].flatMap(({ path: rule, keys }) =>
+      keys
+        .top(REPORTED_MAX)
+        .map(({ item: values, hits, denied }) => ({ rule, values, hits, denied })),
+    )
+    return { startedMs: this.#startedMs, endedMs: nowMs, top }
+  }
+}
+
+/** Splits length-prefixed values, and shortens long ones. */
+function splitValues(prefixed: string): string[] {
+  const values: string[] = []
+  for (let at = 0; at < prefixed.length;) {
+    const colon = prefixed.indexOf(':', at)
+    const end = colon + 1 + Number(prefixed.slice(at, colon))
+    assert(end > at && end <= prefixed.length, 'Cannot split values that are not length-prefixed')
+    const value = prefixed.slice(colon + 1, Math.min(end, colon + 1 + VALUE_CHARACTERS_MAX))
+    values.push(Buffer.from(value).toString()) // a slice would retain the request's bytes
+    at = end
+  }
+  return values
+}
