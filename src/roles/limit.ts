@@ -1,8 +1,9 @@
 // `curtail limit`: what the limiters observe, through their debug ports.
 import { parseArgs } from 'node:util'
 import * as z from 'zod'
-import { callAdminApi } from '../clients/admin-client.ts'
+import { type AdminTarget, callAdminApi } from '../clients/admin-client.ts'
 import type { Settings } from '../config/config.ts'
+import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../limits/parse-descriptor.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
 
@@ -28,60 +29,102 @@ const settings = {
       .string()
       .default(LOCAL_LIMITER)
       .transform((value) => value.split(',').map((item) => item.trim()))
-      .pipe(z.array(z.url({ protocol: /^https?$/ })).max(LIMITERS_MAX)),
+      .pipe(
+        z
+          .array(z.url({ protocol: /^https?$/ }))
+          .min(1)
+          .max(LIMITERS_MAX),
+      ),
   },
 } as const satisfies Settings
 
-/** `limit top`. */
+/** `limit top` and `limit explain`. */
 export const role = defineRole({
-  usage: 'limit top [--rule PATH] [--by denied|hits] [--json]',
+  usage: 'limit top [--rule PATH] [--by denied|hits] [--json] | explain DOMAIN k=v,k=v',
   about:
-    'Shows which values of requests, such as client addresses, had the most denied hits (or the\n' +
+    'top shows which values of requests, such as client addresses, had the most denied hits (or the\n' +
     'most hits) at each rule in the last one to two minutes, in the sum of all limiters. Values\n' +
-    'of rules with hashed are shown as hashes. The hits of rare values are estimates.',
+    'of rules with hashed are shown as hashes. The hits of rare values are estimates.\n' +
+    'explain shows which rules a descriptor of a domain matches, and how many hits their\n' +
+    'counters have left. It counts no hit, and asks the first limiter.',
   settings,
   run: async ({ config, args }) => {
-    const { rule, by, json } = parseLimitArgs(args)
-    const minutes = await Promise.all(
-      config.LIMITER_URLS.map((url) => {
-        const named = { name: 'the debug port', setting: 'LIMITER_URLS' }
-        const target = { url, token: undefined, ...named }
-        return callAdminApi(target, { method: 'GET', path: '/top' }, minutesShape)
-      }),
-    )
-    const merged = mergeTop(minutes.flat().flatMap(({ top }) => top))
-      .filter((one) => rule === undefined || one.rule === rule)
-      .toSorted((a, b) => b[by] - a[by] || b.hits - a.hits)
-    process.stdout.write(json ? `${JSON.stringify(merged)}\n` : renderTop(merged))
+    const request = parseLimitArgs(args)
+    const targets = config.LIMITER_URLS.map(targetOf)
+    const output =
+      request.verb === 'top' ? await runTop(targets, request) : await runExplain(targets, request)
+    process.stdout.write(output)
     return { exitCode: 0 }
   },
 })
 
-function parseLimitArgs(args: readonly string[]) {
+function targetOf(url: string): AdminTarget {
+  return { url, token: undefined, name: 'the debug port', setting: 'LIMITER_URLS' }
+}
+
+interface TopRequest {
+  readonly verb: 'top'
+  readonly rule: string | undefined
+  readonly by: 'denied' | 'hits'
+  readonly json: boolean
+}
+interface ExplainRequest {
+  readonly verb: 'explain'
+  readonly domain: string
+  readonly descriptor: string
+}
+
+function parseLimitArgs(args: readonly string[]): TopRequest | ExplainRequest {
   const { values, positionals } = readArgs(args)
-  const { rule, by, json } = values
-  if (positionals.join(' ') !== 'top') throw new UsageError('limit requires top, and no other word')
-  if (by !== 'denied' && by !== 'hits') {
+  const [verb, ...operands] = positionals
+  if (verb === 'top' && operands.length === 0) {
+    const { rule, by = 'denied', json = false } = values
+    if (by === 'denied' || by === 'hits') return { verb, rule, by, json }
     throw new UsageError(`--by must be denied or hits: it is ${JSON.stringify(by)}`)
   }
-  return { rule, by, json } as const
+  if (verb === 'explain' && Object.keys(values).length === 0) {
+    const [domain = '', descriptor = '', ...rest] = operands
+    if (domain !== '' && parseDescriptor(descriptor) !== undefined && rest.length === 0) {
+      return { verb, domain, descriptor }
+    }
+    throw new UsageError(`limit explain takes a DOMAIN and a descriptor: ${DESCRIPTOR_SYNTAX}`)
+  }
+  throw new UsageError('limit requires top, with options only, or explain, without options')
 }
 
 function readArgs(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],
-      options: {
-        rule: { type: 'string' },
-        by: { type: 'string', default: 'denied' },
-        json: { type: 'boolean', default: false },
-      },
+      options: { rule: { type: 'string' }, by: { type: 'string' }, json: { type: 'boolean' } },
       allowPositionals: true,
     })
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     throw new UsageError(`limit top takes --rule, --by and --json: ${reason}`)
   }
+}
+
+async function runTop(
+  targets: readonly AdminTarget[],
+  { rule, by, json }: TopRequest,
+): Promise<string> {
+  const request = { method: 'GET', path: '/top' }
+  const read = (target: AdminTarget) => callAdminApi(target, request, minutesShape)
+  const minutes = (await Promise.all(targets.map(read))).flat()
+  const merged = mergeTop(minutes.flatMap(({ top }) => top))
+    .filter((one) => rule === undefined || one.rule === rule)
+    .toSorted((a, b) => b[by] - a[by] || b.hits - a.hits)
+  return json ? `${JSON.stringify(merged)}\n` : renderTop(merged)
+}
+
+async function runExplain(
+  [target]: readonly AdminTarget[],
+  { domain, descriptor }: ExplainRequest,
+): Promise<string> {
+  if (target === undefined) throw new UsageError('LIMITER_URLS must contain a URL')
+  const path = `/explain?${String(new URLSearchParams({ domain, descriptor }))}`
+  return callAdminApi(target, { method: 'GET', path }, z.string())
 }
 
 /** Adds up the counts of the same values of the same rule. */

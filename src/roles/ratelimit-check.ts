@@ -4,6 +4,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Descriptor } from '../limits/descriptor.ts'
+import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../limits/parse-descriptor.ts'
 import { FILE_BYTES_MAX } from '../limits/parse-yaml.ts'
 import { requireDomain } from '../limits/require-domain.ts'
 import { renderFault } from '../limits/rule-fault.ts'
@@ -67,7 +68,7 @@ function parseCheckArgs(args: readonly string[]): CheckRequest {
     paths: positionals,
     descriptors: (values.descriptor ?? []).map((source) => ({
       source,
-      descriptor: parseDescriptor(source),
+      descriptor: descriptorOf(source),
     })),
     domain: values.domain,
     mergeDomains: values['merge-domains'] ?? false,
@@ -85,16 +86,10 @@ function splitArgs(args: readonly string[]) {
   }
 }
 
-function parseDescriptor(source: string): Descriptor {
-  const entries = source.split(',').map((pair) => {
-    const at = pair.indexOf('=')
-    if (at < 1) {
-      const given = JSON.stringify(source)
-      throw new UsageError(`--descriptor must be key=value,key=value ...: it is ${given}`)
-    }
-    return { key: pair.slice(0, at), value: pair.slice(at + 1) }
-  })
-  return { entries }
+function descriptorOf(source: string): Descriptor {
+  const descriptor = parseDescriptor(source)
+  if (descriptor !== undefined) return descriptor
+  throw new UsageError(`--descriptor must be ${DESCRIPTOR_SYNTAX}: it is ${JSON.stringify(source)}`)
 }
 
 async function readFiles(paths: readonly string[]): Promise<readonly RuleFile[]> {

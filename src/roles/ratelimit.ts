@@ -4,6 +4,7 @@ import { openAdsClient } from '../clients/xds/ads-client.ts'
 import { dependentXdsSettings, xdsSettings } from '../clients/xds/settings.ts'
 import * as headers from '../limiter/decide/client-response.ts'
 import { createDecideLimits, type DecideLimitsDeps } from '../limiter/decide/decide-limits.ts'
+import { createExplainLimits, type ExplainLimits } from '../limiter/decide/explain-limits.ts'
 import { createDenyCache, type DenyCache } from '../limiter/decide/deny-cache.ts'
 import { type GuardedStore, guardStore } from '../limiter/decide/guard-store.ts'
 import { ignoredSettings, unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
@@ -98,8 +99,10 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
     return
   }
   const store = openStore(context, plan)
-  const decide = createDecideLimits(decideDepsOf(context, { source, store, denyCache }))
-  const listeners = await openListeners(context, { source, decide })
+  const deps = decideDepsOf(context, { source, store, denyCache })
+  const decide = createDecideLimits(deps)
+  const explain = createExplainLimits(deps)
+  const listeners = await openListeners(context, { source, decide, explain })
   cleanups.push(startMinutes(stats.top, log))
   if (config.USE_STATSD && !config.DISABLE_STATS) cleanups.push(startStatsdExport(context))
   const updateHealth = () => {
@@ -231,10 +234,10 @@ function hasRequiredRules(config: Config, domains: number): boolean {
 /** Opens all listeners. Throws OperatorError. */
 async function openListeners(
   context: Context,
-  given: { source: LoadedRules; decide: DecideLimits },
+  given: { source: LoadedRules; decide: DecideLimits; explain: ExplainLimits },
 ) {
   const { config, log, metrics, health, stats, cleanups } = context
-  const { source, decide } = given
+  const { source, decide, explain } = given
   const onDefect = (err: unknown) => {
     stats.service.serviceError++
     log.error({ err }, 'rate-limit call failed')
@@ -261,8 +264,7 @@ async function openListeners(
   })
   cleanups.push(() => grpc.close())
   const ports = await openRateLimitListeners({
-    config,
-    decide,
+    ...{ config, decide, explain },
     isHealthy,
     onDefect,
     renderRules: () => renderRules(source.rules(), source.state().faults),

@@ -1,6 +1,9 @@
-// The debug port of the rate-limit service: the active rules, the statistics and the top values.
-// Read-only.
-import type { Express } from 'express'
+// The debug port of the rate-limit service: the active rules, the statistics, the top values, and
+// an explanation of a descriptor. Read-only.
+import type { IncomingMessage } from 'node:http'
+import type { Express, Response } from 'express'
+import type { ExplainLimits } from '../../limiter/decide/explain-limits.ts'
+import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../../limits/parse-descriptor.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { errorHandler } from '../error-handler.ts'
 import { bareApp } from '../bare-app.ts'
@@ -11,6 +14,7 @@ export interface DebugAppDeps {
   readonly renderRules: () => string
   readonly renderStats: () => string
   readonly renderTop: () => string
+  readonly explain: ExplainLimits
   readonly log: Log
   /** Base of the URLs in problem documents. */
   readonly baseUrl: string
@@ -31,17 +35,36 @@ export function createDebugApp(deps: DebugAppDeps): Express {
       render: deps.renderTop,
     },
   }
+  const explainAbout =
+    '/explain?domain=D&descriptor=k=v,k=v: the rules that match, and their counters\n'
   const list = Object.entries(pages).map(([path, { about }]) => `${path}: ${about}\n`)
   const app = bareApp()
   app.get('/', (_req, res) => {
-    sendText(res, 200, list.join(''))
+    sendText(res, 200, list.join('') + explainAbout)
   })
   for (const [path, { render }] of Object.entries(pages)) {
     app.get(path, (_req, res) => {
       sendText(res, 200, render())
     })
   }
-  rejectUnmatched(app, Object.fromEntries(['/', ...Object.keys(pages)].map((path) => [path, READ])))
+  app.get('/explain', async (req, res) => {
+    await sendExplanation(deps.explain, req, res)
+  })
+  const paths = ['/', '/explain', ...Object.keys(pages)]
+  rejectUnmatched(app, Object.fromEntries(paths.map((path) => [path, READ])))
   app.use(errorHandler(deps))
   return app
+}
+
+async function sendExplanation(explain: ExplainLimits, req: IncomingMessage, res: Response) {
+  const { searchParams } = new URL(req.url ?? '', 'http://localhost')
+  const domain = searchParams.get('domain') ?? ''
+  const descriptor = parseDescriptor(searchParams.get('descriptor') ?? '')
+  if (domain === '') sendText(res, 400, 'domain must not be empty\n')
+  else if (descriptor === undefined) {
+    sendText(res, 400, `descriptor must be ${DESCRIPTOR_SYNTAX}\n`)
+  } else {
+    const lines = await explain({ domain, descriptor })
+    sendText(res, 200, lines.map((line) => `${line}\n`).join(''))
+  }
 }

@@ -5,7 +5,7 @@ import type { Check } from '../../limits/plan-checks.ts'
 import { FrequentKeys } from './frequent-keys.ts'
 
 /** The values of a request at one rule, with their hits in the minute. */
-export interface TopValue {
+interface TopValue {
   /** The path of the rule. */
   readonly rule: string
   /** The values that select the counter, in the order of the descriptor; hashed ones as hashes. */

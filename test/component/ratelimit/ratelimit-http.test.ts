@@ -137,12 +137,14 @@ test('GET /healthcheck returns OK, or 500 with an empty body', async () => {
 })
 
 describe('the debug port', () => {
-  test('lists its paths, and serves the rules, the statistics and the top values', async () => {
+  test('lists its paths, serves its pages, and explains descriptors', async () => {
     const base = await serve(
       createDebugApp({
         renderRules: () => 'a rule\n',
         renderStats: () => 'ratelimit.x: 1\n',
         renderTop: () => '[]\n',
+        explain: ({ domain, descriptor }) =>
+          Promise.resolve([domain, JSON.stringify(descriptor.entries)]),
         log,
         baseUrl: 'http://localhost',
       }),
@@ -156,11 +158,24 @@ describe('the debug port', () => {
       '/rlconfig: the active rules, and the faults of newer files\n',
       '/stats: the statistics\n',
       '/top: the values with the most hits at each rule, in the last minute and this one, as JSON\n',
+      '/explain?domain=D&descriptor=k=v,k=v: the rules that match, and their counters\n',
     ]
     expect(await read('/')).toEqual([200, type, list.join('')])
     expect(await read('/rlconfig')).toEqual([200, type, 'a rule\n'])
     expect(await read('/stats')).toEqual([200, type, 'ratelimit.x: 1\n'])
     expect(await read('/top')).toEqual([200, type, '[]\n'])
+    const [a, b] = [
+      { key: 'a', value: '1=2' },
+      { key: 'b', value: '' },
+    ]
+    const explained = `shop\n${JSON.stringify([a, b])}\n`
+    expect(await read('/explain?domain=shop&descriptor=a=1%3D2,b=')).toEqual([200, type, explained])
+    const noDomain = 'domain must not be empty\n'
+    expect(await read('/explain?descriptor=a=1')).toEqual([400, type, noDomain])
+    const invalid = 'descriptor must be key=value,key=value ...\n'
+    for (const descriptor of ['', 'a', '=1', 'a=1,', Array(101).fill('a=1').join()]) {
+      expect(await read(`/explain?domain=d&descriptor=${descriptor}`)).toEqual([400, type, invalid])
+    }
     expect(await read('/debug/pprof/')).toEqual([404, type, 'Not Found\n'])
     const posted = await fetch(`${base}/rlconfig`, { method: 'POST' })
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
@@ -170,7 +185,9 @@ describe('the debug port', () => {
     const renderStats = () => {
       throw new Error('secret')
     }
-    const deps = { renderRules: () => '', renderStats, renderTop: () => '', log, baseUrl: '' }
+    const explain = () => Promise.resolve([])
+    const renders = { renderRules: () => '', renderStats, renderTop: () => '' }
+    const deps = { ...renders, explain, log, baseUrl: '' }
     const base = await serve(createDebugApp(deps))
     const failed = await fetch(`${base}/stats`)
     expect([failed.status, await failed.text()]).toEqual([

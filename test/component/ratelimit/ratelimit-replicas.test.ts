@@ -83,13 +83,31 @@ test(
   TEST_MS_MAX,
 )
 
-describe('limit top', () => {
-  const top = (...args: readonly string[]) => {
+describe('the command limit', () => {
+  const limit = (...args: readonly string[]) => {
     const LIMITER_URLS = replicas.map(({ debugUrl }) => debugUrl).join(', ')
-    return runCurtail(['limit', 'top', ...args], { LIMITER_URLS })
+    return runCurtail(['limit', ...args], { LIMITER_URLS })
   }
+  const top = (...args: readonly string[]) => limit('top', ...args)
 
-  test('adds up the denied hits that all replicas counted for a value', async () => {
+  test('explains a descriptor, and reads its counter without counting', async () => {
+    const expected = (left: number) =>
+      new RegExp(
+        '^fixed_window=new: any value of the key, a counter for each value, at shop.fixed_window\n' +
+          'hits shop.fixed_window: fixed_window, 100 per year\n' +
+          `counter of shop.fixed_window: ${left} hits left, all of them in \\d+\\.\\d s\n$`,
+      )
+    await replicas[1]?.decide({ fixed_window: 'new' })
+    for (let times = 0; times < 2; times++) {
+      const { stdout, exitCode } = await limit('explain', 'shop', 'fixed_window=new')
+      expect(stdout).toMatch(expected(99))
+      expect(exitCode).toBe(0)
+    }
+    const unmatched = await limit('explain', 'shop', 'other=1')
+    expect(unmatched.stdout).toContain('no rule: no descriptor matches other')
+  })
+
+  test('top adds up the denied hits that all replicas counted for a value', async () => {
     const calls = Array.from({ length: 3 }, (_, value) => [`v${value}`, 5 * (value + 1)] as const)
     for (const [value, count] of calls) {
       for (let call = 0; call < count; call++) {
@@ -113,13 +131,18 @@ describe('limit top', () => {
     expect([table.exitCode, json.exitCode]).toEqual([0, 0])
   })
 
-  test('says what is wrong with an argument or a URL', async () => {
-    const [unknown, by, url] = await Promise.all([
+  test('reports a wrong argument or URL', async () => {
+    const [unknown, by, descriptor, verb, url] = await Promise.all([
       top('--all'),
       top('--by', 'size'),
+      limit('explain', 'shop', 'fixed_window'),
+      limit('reset'),
       runCurtail(['limit', 'top'], { LIMITER_URLS: 'http://127.0.0.1:1' }),
     ])
-    expect([unknown.exitCode, by.exitCode, url.exitCode]).toEqual([2, 2, 1])
+    const codes = [unknown, by, descriptor, verb, url].map(({ exitCode }) => exitCode)
+    expect(codes).toEqual([2, 2, 2, 2, 1])
+    expect(descriptor.stderr).toContain('a DOMAIN and a descriptor: key=value,key=value')
+    expect(verb.stderr).toContain('limit requires top')
     expect(unknown.stderr).toContain('--rule, --by and --json')
     expect(by.stderr).toContain('--by must be denied or hits: it is "size"')
     expect(url.stderr).toMatch(/the debug port at http:\/\/127\.0\.0\.1:1.*LIMITER_URLS/)

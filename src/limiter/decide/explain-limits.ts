@@ -1,0 +1,46 @@
+// Explains to an operator which rules a descriptor matches, and reads their counters without
+// counting a hit.
+import type { Descriptor } from '../../limits/descriptor.ts'
+import { explainMatch } from '../../limits/describe-rules.ts'
+import { planChecks, type PlanOptions } from '../../limits/plan-checks.ts'
+import type { RuleSet } from '../../limits/rule.ts'
+import { type GuardedStore, isUndecided } from './guard-store.ts'
+
+/** Dependencies of the explanation. */
+export interface ExplainLimitsDeps {
+  readonly rules: () => RuleSet
+  readonly store: Pick<GuardedStore, 'decide'>
+  readonly options: PlanOptions
+}
+
+/** A descriptor, and the domain of its rules. */
+export interface ExplainRequest {
+  readonly domain: string
+  readonly descriptor: Descriptor
+}
+
+/** Explains a descriptor; resolves to lines for people, within the deadline of the store. */
+export type ExplainLimits = (request: ExplainRequest) => Promise<readonly string[]>
+
+/** Creates the use case. */
+export function createExplainLimits({ rules, store, options }: ExplainLimitsDeps): ExplainLimits {
+  return async ({ domain, descriptor }) => {
+    const set = rules()
+    const lines = explainMatch({ rules: set, domain, descriptor })
+    const peek = { domain, descriptors: [{ ...descriptor, hits: 0 }], hits: 1 }
+    const { checks } = planChecks(set, peek, options)
+    if (checks.length === 0) return lines
+    const decisions = await store.decide(checks.map(({ count }) => count))
+    if (isUndecided(decisions)) return [...lines, 'counters: unknown, Redis did not respond']
+    const counters = checks.map(({ rule }, at) => {
+      const { remaining = 0, resetUs = 0 } = decisions[at] ?? {}
+      const reset = remaining > 0 && resetUs === 0 ? '' : `, all of them in ${secondsOf(resetUs)} s`
+      return `counter of ${rule.path}: ${remaining} hits left${reset}`
+    })
+    return [...lines, ...counters]
+  }
+}
+
+function secondsOf(us: number): string {
+  return (us / 1_000_000).toFixed(1)
+}
