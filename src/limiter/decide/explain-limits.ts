@@ -4,6 +4,7 @@ import type { Descriptor } from '../../limits/descriptor.ts'
 import { explainMatch } from '../../limits/describe-rules.ts'
 import { planChecks, type PlanOptions } from '../../limits/plan-checks.ts'
 import type { RuleSet } from '../../limits/rule.ts'
+import { capacityOf } from '../../limits/verdict.ts'
 import { type GuardedStore, isUndecided } from './guard-store.ts'
 
 /** Dependencies of the explanation. */
@@ -34,13 +35,11 @@ export function createExplainLimits({ rules, store, options }: ExplainLimitsDeps
     if (isUndecided(decisions)) return [...lines, 'counters: unknown, Redis did not respond']
     const counters = checks.map(({ rule }, at) => {
       const { remaining = 0, resetUs = 0 } = decisions[at] ?? {}
-      const reset = remaining > 0 && resetUs === 0 ? '' : `, all of them in ${secondsOf(resetUs)} s`
-      return `counter of ${rule.path}: ${remaining} hits left${reset}`
+      const name = rule.name === undefined ? '' : ` (${rule.name})`
+      const whole =
+        resetUs === 0 ? '' : `, the whole limit in ${(resetUs / 1_000_000).toFixed(1)} s`
+      return `counter of ${rule.path}${name}: ${remaining} hits left${whole}`
     })
     return [...lines, ...counters]
   }
-}
-
-function secondsOf(us: number): string {
-  return (us / 1_000_000).toFixed(1)
 }
