@@ -36,8 +36,8 @@ export function createExplainLimits({ rules, store, options }: ExplainLimitsDeps
     const counters = checks.map(({ rule }, at) => {
       const { remaining = 0, resetUs = 0 } = decisions[at] ?? {}
       const name = rule.name === undefined ? '' : ` (${rule.name})`
-      const whole =
-        resetUs === 0 ? '' : `, the whole limit in ${(resetUs / 1_000_000).toFixed(1)} s`
+      const seconds = (resetUs / 1_000_000).toFixed(1)
+      const whole = remaining >= capacityOf(rule) ? '' : `, the whole limit in ${seconds} s`
       return `counter of ${rule.path}${name}: ${remaining} hits left${whole}`
     })
     return [...lines, ...counters]
