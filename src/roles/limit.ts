@@ -13,6 +13,8 @@ const SHOWN_MAX = 20
 
 const topValueShape = z.object({
   rule: z.string(),
+  name: z.string().optional(),
+  isShadow: z.boolean(),
   values: z.array(z.string()),
   hits: z.number(),
   denied: z.number(),
@@ -44,7 +46,8 @@ export const role = defineRole({
   about:
     'top shows which values of requests, such as client addresses, had the most denied hits (or the\n' +
     'most hits) at each rule in the last one to two minutes, in the sum of all limiters. Values\n' +
-    'of rules with hashed are shown as hashes. The hits of rare values are estimates.\n' +
+    'of rules with hashed are shown as hashes. The hits of rare values are estimates. Shadow\n' +
+    'mode admits the denied hits of rules that are marked with shadow.\n' +
     'explain shows which rules a descriptor of a domain matches, and how many hits their\n' +
     'counters have left. It counts no hit, and asks the first limiter.',
   settings,
@@ -131,7 +134,7 @@ async function runExplain(
 function mergeTop(all: readonly TopValue[]): TopValue[] {
   const sums = new Map<string, TopValue>()
   for (const one of all) {
-    const id = JSON.stringify([one.rule, one.values])
+    const id = JSON.stringify([one.rule, one.name, one.values])
     const { hits = 0, denied = 0 } = sums.get(id) ?? {}
     sums.set(id, { ...one, hits: hits + one.hits, denied: denied + one.denied })
   }
@@ -142,8 +145,10 @@ function renderTop(top: readonly TopValue[]): string {
   if (top.length === 0) return 'no hits in the last minutes\n'
   const rows = top
     .slice(0, SHOWN_MAX)
-    .map(({ rule, values, hits, denied }) => [
-      rule,
+    .map(({ rule, name, isShadow, values, hits, denied }) => [
+      [rule, ...(name === undefined ? [] : [`(${name})`]), ...(isShadow ? ['shadow'] : [])].join(
+        ' ',
+      ),
       values.length === 0 ? '-' : values.map((value) => JSON.stringify(value)).join(' '),
       hits.toFixed(0),
       denied.toFixed(0),

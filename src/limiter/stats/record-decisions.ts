@@ -49,7 +49,10 @@ export function startMinutes(top: TopValues, log: Log): () => Promise<void> {
 /** Logs the values with the most denied hits, a line each, and the number of the others. */
 export function logDenied({ top }: TopMinute, log: Pick<Log, 'info'>): void {
   const denied = top.filter((one) => one.denied > 0).toSorted((a, b) => b.denied - a.denied)
-  for (const one of denied.slice(0, LINES_MAX)) log.info(one, 'hits denied in the last minute')
+  for (const { isShadow, ...one } of denied.slice(0, LINES_MAX)) {
+    const done = isShadow ? 'hits that shadow mode did not deny' : 'hits denied'
+    log.info(one, `${done} in the last minute`)
+  }
   const others = denied.length - LINES_MAX
   if (others > 0) log.info({ others }, 'more values were denied in the last minute')
 }

@@ -19,7 +19,8 @@ descriptors:
   rate_limit: { unit: minute, requests_per_unit: 1 }
 - key: total
   value: all
-  rate_limit: { unit: minute, requests_per_unit: 1 }
+  shadow_mode: true
+  rate_limit: { name: all, unit: minute, requests_per_unit: 1 }
 `
 const parsed = parseRules([{ name: 'f', text: source }], { mergeDomains: false })
 if ('faults' in parsed) throw new Error(parsed.faults[0]?.message)
@@ -49,15 +50,15 @@ test('hits count by rule and by the values that select its counter', () => {
   record(requestOf({ client: 'a' }), false)
   record(requestOf({ client: 'b:1' }, { hits: 5 }))
   record(requestOf({ client: 'a', path: '7:/x' }))
-  record(requestOf({ total: 'all' }))
+  record(requestOf({ total: 'all' }), false)
   expect(top.read(2000)).toEqual([
     {
       ...{ startedMs: 1000, endedMs: 2000 },
       top: [
-        { rule: 'edge.client', values: ['b:1'], hits: 5, denied: 0 },
-        { rule: 'edge.client', values: ['a'], hits: 2, denied: 1 },
-        { rule: 'edge.client.path', values: ['a', '7:/x'], hits: 1, denied: 0 },
-        { rule: 'edge.total_all', values: [], hits: 1, denied: 0 },
+        { rule: 'edge.client', isShadow: false, values: ['b:1'], hits: 5, denied: 0 },
+        { rule: 'edge.client', isShadow: false, values: ['a'], hits: 2, denied: 1 },
+        { rule: 'edge.client.path', isShadow: false, values: ['a', '7:/x'], hits: 1, denied: 0 },
+        { rule: 'edge.total_all', name: 'all', isShadow: true, values: [], hits: 1, denied: 1 },
       ],
     },
   ])
@@ -117,12 +118,17 @@ test('the log has a line for each denied value, at most 20, and the number of th
     for (let times = 0; times < i; times++) record(requestOf({ client: `c${i}` }), false)
   }
   record(requestOf({ client: 'admitted' }))
+  for (let times = 0; times < 30; times++) record(requestOf({ total: 'all' }), false)
   const lines: unknown[] = []
   logDenied(top.endMinute(61_000), { info: (...line: unknown[]) => lines.push(line) })
   expect(lines).toHaveLength(21)
   expect(lines[0]).toEqual([
+    { rule: 'edge.total_all', name: 'all', values: [], hits: 30, denied: 30 },
+    'hits that shadow mode did not deny in the last minute',
+  ])
+  expect(lines[1]).toEqual([
     { rule: 'edge.client', values: ['c25'], hits: 25, denied: 25 },
     'hits denied in the last minute',
   ])
-  expect(lines[20]).toEqual([{ others: 5 }, 'more values were denied in the last minute'])
+  expect(lines[20]).toEqual([{ others: 6 }, 'more values were denied in the last minute'])
 })

@@ -8,6 +8,10 @@ import { FrequentKeys } from './frequent-keys.ts'
 interface TopValue {
   /** The path of the rule. */
   readonly rule: string
+  /** The name of the rule, if it has one. */
+  readonly name?: string
+  /** Whether shadow mode admits the denied hits. */
+  readonly isShadow: boolean
   /** The values that select the counter, in the order of the descriptor; hashed ones as hashes. */
   readonly values: readonly string[]
   /** Estimate of the hits. */
@@ -33,9 +37,8 @@ const RULES_MAX = 110
 const REPORTED_MAX = 100
 const VALUE_CHARACTERS_MAX = 200
 
-/** The frequent keys of one rule. */
-interface RuleKeys {
-  readonly path: string
+/** One rule, and its frequent keys. */
+interface RuleKeys extends Pick<TopValue, 'rule' | 'name' | 'isShadow'> {
   readonly keys: FrequentKeys<string, readonly string[]>
 }
 
@@ -65,7 +68,9 @@ export class TopValues {
         createItem: splitValues,
       })
       // The limit overrides of a domain share an identity; the path of each contains its values.
-      ofRule = { path: metricPath.endsWith('.override') ? metricPath : rule.path, keys }
+      const path = metricPath.endsWith('.override') ? metricPath : rule.path
+      const name = rule.name === undefined ? {} : { name: rule.name }
+      ofRule = { rule: path, ...name, isShadow: count.veto === 'never', keys }
       this.#byRule.set(rule.identity, ofRule)
     }
     ofRule.keys.record(count.key, values, { hits, denied: admitted ? 0 : hits })
@@ -87,10 +92,10 @@ export class TopValues {
   }
 
   #current(nowMs: number): TopMinute {
-    const top = [...this.#byRule.values()].flatMap(({ path: rule, keys }) =>
+    const top = [...this.#byRule.values()].flatMap(({ keys, ...rule }) =>
       keys
         .top(REPORTED_MAX)
-        .map(({ item: values, hits, denied }) => ({ rule, values, hits, denied })),
+        .map(({ item: values, hits, denied }) => ({ ...rule, values, hits, denied })),
     )
     return { startedMs: this.#startedMs, endedMs: nowMs, top }
   }
