@@ -28,6 +28,8 @@ export interface CounterStore {
    * After a StoreError the hits may have been counted.
    */
   consume(counts: readonly CounterHits[]): Promise<readonly Decision[]>
+  /** Removes the counters, one after another. Throws StoreError. */
+  reset(counts: readonly CounterHits[]): Promise<void>
 }
 
 /**

@@ -1,5 +1,6 @@
 // The create pods serve the API, the pages and the admin API, with links in Cassandra and codes of
 // a pool. They have no code secret: only the refill Job generates codes.
+import { adminRoutes } from '../http/admin/api.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
@@ -148,7 +149,7 @@ function attach(given: { config: Config; service: Service; components: Component
       log,
       baseUrl,
       token,
-      ...(token !== undefined && { api }), // without a token the API is disabled
+      ...(token !== undefined && { api: adminRoutes(api, baseUrl) }), // without a token the API is disabled
     }),
   })
 }

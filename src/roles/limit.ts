@@ -1,9 +1,11 @@
-// `curtail limit`: what the limiters observe, through their debug ports.
+// `curtail limit`: what the limiters observe, through their debug ports, and the reset of counters,
+// through the admin API of one.
 import { parseArgs } from 'node:util'
 import * as z from 'zod'
 import { type AdminTarget, callAdminApi } from '../clients/admin-client.ts'
 import type { Settings } from '../config/config.ts'
 import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../limits/parse-descriptor.ts'
+import { clientSettings } from '../http/admin/client-settings.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
 
@@ -19,10 +21,12 @@ const topValueShape = z.object({
   hits: z.number(),
   denied: z.number(),
 })
+const resetShape = z.object({ rules: z.array(z.string()) })
 const minutesShape = z.array(z.object({ top: z.array(topValueShape) }))
 type TopValue = z.output<typeof topValueShape>
 
 const settings = {
+  ...clientSettings,
   LIMITER_URLS: {
     about: 'URLs of the debug ports of all limiters',
     allowed: `1 to ${LIMITERS_MAX} http:// or https:// URLs, separated by commas`,
@@ -40,23 +44,27 @@ const settings = {
   },
 } as const satisfies Settings
 
-/** `limit top` and `limit explain`. */
+/** `limit top|explain|reset`. */
 export const role = defineRole({
-  usage: 'limit top [--rule PATH] [--by denied|hits] [--json] | explain DOMAIN k=v,k=v',
+  usage: 'limit top [--rule PATH] [--by denied|hits] [--json] | explain|reset DOMAIN k=v,k=v',
   about:
     'top shows which values of requests, such as client addresses, had the most denied hits (or the\n' +
     'most hits) at each rule in the last one to two minutes, in the sum of all limiters. Values\n' +
     'of rules with hashed are shown as hashes. The hits of rare values are estimates. Shadow\n' +
     'mode admits the denied hits of rules that are marked with shadow.\n' +
     'explain shows which rules a descriptor of a domain matches, and how many hits their\n' +
-    'counters have left. It counts no hit, and asks the first limiter.',
+    'counters have left. It counts no hit, and asks the first limiter.\n' +
+    'reset resets these counters, through the admin API of one limiter, which logs it.',
   settings,
   run: async ({ config, args }) => {
     const request = parseLimitArgs(args)
     const targets = config.LIMITER_URLS.map(targetOf)
-    const output =
-      request.verb === 'top' ? await runTop(targets, request) : await runExplain(targets, request)
-    process.stdout.write(output)
+    const admin = { url: config.ADMIN_URL, token: config.ADMIN_TOKEN }
+    const run = () => {
+      if (request.verb === 'top') return runTop(targets, request)
+      return request.verb === 'explain' ? runExplain(targets, request) : runReset(admin, request)
+    }
+    process.stdout.write(await run())
     return { exitCode: 0 }
   },
 })
@@ -71,13 +79,13 @@ interface TopRequest {
   readonly by: 'denied' | 'hits'
   readonly json: boolean
 }
-interface ExplainRequest {
-  readonly verb: 'explain'
+interface DescriptorRequest {
+  readonly verb: 'explain' | 'reset'
   readonly domain: string
   readonly descriptor: string
 }
 
-function parseLimitArgs(args: readonly string[]): TopRequest | ExplainRequest {
+function parseLimitArgs(args: readonly string[]): TopRequest | DescriptorRequest {
   const { values, positionals } = readArgs(args)
   const [verb, ...operands] = positionals
   if (verb === 'top' && operands.length === 0) {
@@ -85,14 +93,16 @@ function parseLimitArgs(args: readonly string[]): TopRequest | ExplainRequest {
     if (by === 'denied' || by === 'hits') return { verb, rule, by, json }
     throw new UsageError(`--by must be denied or hits: it is ${JSON.stringify(by)}`)
   }
-  if (verb === 'explain' && Object.keys(values).length === 0) {
+  if ((verb === 'explain' || verb === 'reset') && Object.keys(values).length === 0) {
     const [domain = '', descriptor = '', ...rest] = operands
     if (domain !== '' && parseDescriptor(descriptor) !== undefined && rest.length === 0) {
       return { verb, domain, descriptor }
     }
-    throw new UsageError(`limit explain takes a DOMAIN and a descriptor: ${DESCRIPTOR_SYNTAX}`)
+    throw new UsageError(`limit ${verb} takes a DOMAIN and a descriptor: ${DESCRIPTOR_SYNTAX}`)
   }
-  throw new UsageError('limit requires top, with options only, or explain, without options')
+  throw new UsageError(
+    'limit requires top, with options only, or explain or reset, without options',
+  )
 }
 
 function readArgs(args: readonly string[]) {
@@ -123,11 +133,21 @@ async function runTop(
 
 async function runExplain(
   [target]: readonly AdminTarget[],
-  { domain, descriptor }: ExplainRequest,
+  { domain, descriptor }: DescriptorRequest,
 ): Promise<string> {
   if (target === undefined) throw new UsageError('LIMITER_URLS must contain a URL')
   const path = `/explain?${String(new URLSearchParams({ domain, descriptor }))}`
   return callAdminApi(target, { method: 'GET', path }, z.string())
+}
+
+async function runReset(
+  target: AdminTarget,
+  { domain, descriptor }: DescriptorRequest,
+): Promise<string> {
+  const path = `/admin/limits/reset?${String(new URLSearchParams({ domain, descriptor }))}`
+  const { rules } = await callAdminApi(target, { method: 'POST', path }, resetShape)
+  if (rules.length === 0) return 'no counter: no limit applies to the descriptor\n'
+  return rules.map((rule) => `counter of ${rule} reset\n`).join('')
 }
 
 /** Adds up the counts of the same values of the same rule. */

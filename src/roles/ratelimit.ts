@@ -7,6 +7,7 @@ import { createDecideLimits, type DecideLimitsDeps } from '../limiter/decide/dec
 import { createExplainLimits, type ExplainLimits } from '../limiter/decide/explain-limits.ts'
 import { createDenyCache, type DenyCache } from '../limiter/decide/deny-cache.ts'
 import { type GuardedStore, guardStore } from '../limiter/decide/guard-store.ts'
+import { createResetLimits, type ResetLimits } from '../limiter/decide/reset-limits.ts'
 import { ignoredSettings, unsupportedSettings } from '../limiter/settings/unsupported-settings.ts'
 import { type LoadedRules, openRules } from '../limiter/rules/load-rules.ts'
 import { RULES_TYPE_URL } from '../limiter/rules/version-parser.ts'
@@ -16,23 +17,25 @@ import { RuleStats } from '../limiter/stats/rule-stats.ts'
 import { trackStoreHealth } from '../limiter/decide/store-health.ts'
 import * as limiter from '../limiter/settings/settings.ts'
 import { tracingSettings } from '../limiter/settings/tracing-settings.ts'
-import { connectMetrics, readStats, renderStats } from '../limiter/stats/render-stats.ts'
+import { exportToStatsd } from '../limiter/stats/export-to-statsd.ts'
+import { connectMetrics, renderStats } from '../limiter/stats/render-stats.ts'
 import { grpcSettings } from '../grpc/settings.ts'
 import { boundKinds } from '../grpc/http2/process-bounds.ts'
 import { serveGrpc } from '../grpc/serve.ts'
 import { rateLimited } from '../http/limit-requests.ts'
 import { PROBLEM_TYPE, renderProblem } from '../http/problem.ts'
+import { limiterAdminRoutes } from '../http/ratelimit/admin-routes.ts'
 import { openRateLimitListeners } from '../http/ratelimit/listeners.ts'
 import { renderRules } from '../http/ratelimit/render-rules.ts'
 import { rateLimitHttpSettings } from '../http/ratelimit/settings.ts'
-import { adminPortSetting, problemBaseSetting } from '../http/settings.ts'
+import { adminPortSetting, adminTokenSetting, problemBaseSetting } from '../http/settings.ts'
+import type { CounterStore } from '../limits/counter-store.ts'
 import type { DecideLimits } from '../limits/verdict.ts'
 import type { ConfigOf } from '../config/config.ts'
 import { flagSetting } from '../config/settings.ts'
 import { monotonicMs, steadyNowUs } from '../resilience/deadline.ts'
 import { openProcess, type Process, startProcess } from '../process/open-process.ts'
 import { defineRole, rejectArguments } from '../process/role.ts'
-import { startStatsd } from '../telemetry/statsd.ts'
 import { createMemoryCounterStore } from '../stores/memory/counter-store.ts'
 import { connectRedis, type RedisWatch } from '../stores/redis/connection.ts'
 import { createRedisCounterStore } from '../stores/redis/counter-store.ts'
@@ -43,6 +46,7 @@ const settings = {
   ...rateLimitHttpSettings,
   ...grpcSettings,
   ADMIN_PORT: adminPortSetting,
+  ADMIN_TOKEN: adminTokenSetting,
   BASE_URL: problemBaseSetting,
   ...limiter.ruleFileSettings,
   ...xdsSettings,
@@ -102,9 +106,10 @@ async function start(context: Context, plan: RedisPlan): Promise<void> {
   const deps = decideDepsOf(context, { source, store, denyCache })
   const decide = createDecideLimits(deps)
   const explain = createExplainLimits(deps)
-  const listeners = await openListeners(context, { source, decide, explain })
+  const reset = createResetLimits({ ...deps, store, log })
+  const listeners = await openListeners(context, { source, decide, explain, reset })
   cleanups.push(startMinutes(stats.top, log))
-  if (config.USE_STATSD && !config.DISABLE_STATS) cleanups.push(startStatsdExport(context))
+  if (config.USE_STATSD && !config.DISABLE_STATS) cleanups.push(exportToStatsd(context))
   const updateHealth = () => {
     listeners.updateServing()
     const { domains, faults } = source.state()
@@ -132,8 +137,10 @@ function openSource(context: Context, denyCache: DenyCache | undefined): Promise
   })
 }
 
+type LimiterStore = GuardedStore & Pick<CounterStore, 'reset'>
+
 /** Opens Redis behind its circuit breaker, without waiting for a connection. */
-function openStore(context: Context, plan: RedisPlan): GuardedStore {
+function openStore(context: Context, plan: RedisPlan): LimiterStore {
   const { config, log, metrics, health, stats, cleanups, healthListeners } = context
   const names = ['counters', ...(plan.perSecond === undefined ? [] : ['per-second'])]
   const storeHealth = trackStoreHealth(names, (state) => {
@@ -176,12 +183,12 @@ function openStore(context: Context, plan: RedisPlan): GuardedStore {
     return Promise.resolve()
   }
   cleanups.push(close, () => guarded.stop())
-  return guarded
+  return { ...guarded, reset: (counts) => store.reset(counts) }
 }
 
 function decideDepsOf(
   { config, metrics, stats }: Context,
-  given: { source: LoadedRules; store: GuardedStore; denyCache: DenyCache | undefined },
+  given: { source: LoadedRules; store: LimiterStore; denyCache: DenyCache | undefined },
 ): DecideLimitsDeps {
   const { source, store, denyCache } = given
   const { LIMIT_METADATA: hasOwnMetadata, RESPONSE_DYNAMIC_METADATA: hasReferenceMetadata } = config
@@ -234,10 +241,15 @@ function hasRequiredRules(config: Config, domains: number): boolean {
 /** Opens all listeners. Throws OperatorError. */
 async function openListeners(
   context: Context,
-  given: { source: LoadedRules; decide: DecideLimits; explain: ExplainLimits },
+  given: {
+    source: LoadedRules
+    decide: DecideLimits
+    explain: ExplainLimits
+    reset: ResetLimits
+  },
 ) {
   const { config, log, metrics, health, stats, cleanups } = context
-  const { source, decide, explain } = given
+  const { source, decide, explain, reset } = given
   const onDefect = (err: unknown) => {
     stats.service.serviceError++
     log.error({ err }, 'rate-limit call failed')
@@ -265,6 +277,7 @@ async function openListeners(
   cleanups.push(() => grpc.close())
   const ports = await openRateLimitListeners({
     ...{ config, decide, explain },
+    adminApi: limiterAdminRoutes(reset, config.BASE_URL),
     isHealthy,
     onDefect,
     renderRules: () => renderRules(source.rules(), source.state().faults),
@@ -282,17 +295,4 @@ async function openListeners(
       grpc.setServing(isHealthy())
     },
   }
-}
-
-/** Starts the statsd export; returns a function that stops it. */
-function startStatsdExport({ config, stats, log }: Context): () => Promise<void> {
-  const statsd = startStatsd({
-    host: config.STATSD_HOST,
-    port: config.STATSD_PORT,
-    flushMs: config.STATS_FLUSH_INTERVAL,
-    tags: config.EXTRA_TAGS,
-    read: () => readStats(stats),
-    log,
-  })
-  return () => statsd.stop()
 }

@@ -5,6 +5,7 @@ import { rateLimitsSetting, readClientRules } from '../limiter/rules/client-rule
 import { createPermutation, SECRET_BYTES } from '../codes/permutation.ts'
 import { fingerprintOf, type PoolMarks } from '../codes/pool.ts'
 import { createLinkFinder, type LinkFinder } from '../resolve/find-link.ts'
+import { adminRoutes } from '../http/admin/api.ts'
 import { createAdminApp } from '../http/admin/app.ts'
 import { createCreateApp, servedPaths } from '../http/create/app.ts'
 import { createBodySchema } from '../http/create/create-request.ts'
@@ -239,7 +240,7 @@ function adminAppOf(given: {
     return true // no other cache to invalidate
   }
   const operations = createLinkOperations({ links, nowMs, onChanged })
-  const api = { operations, readPools: pools.report, nowMs }
+  const api = adminRoutes({ operations, readPools: pools.report, nowMs }, baseUrl)
   return createAdminApp({ health, metrics, log, baseUrl, token: config.ADMIN_TOKEN, api })
 }
 

@@ -77,6 +77,20 @@ function defineHits(algorithm: Algorithm, use: Use): void {
     expect(await use.one(peek)).toMatchObject({ admitted: false, remaining: 0, over: 0 })
   })
 
+  test('a reset counter admits its whole limit; other counters keep their hits', async () => {
+    use.resetClock()
+    const [count, other] = [newCount(algorithm), newCount(algorithm)]
+    for (const each of [count, other]) await fill(use, each)
+    use.wait(WINDOW_US / 2)
+    await use.reset([count])
+    const whole = { admitted: true, remaining: capacity }
+    expect(await use.one({ ...count, cost: 0 })).toMatchObject(whole)
+    await use.reset([count, newCount(algorithm)])
+    expect(await use.one({ ...count, cost: 0 })).toMatchObject(whole)
+    expect((await use.one({ ...other, cost: 0 })).remaining).toBeLessThanOrEqual(capacity)
+    await use.reset([])
+  })
+
   test('refunded hits can be consumed, up to the number of consumed hits', async () => {
     use.resetClock()
     const count = newCount(algorithm)

@@ -34,6 +34,7 @@ export function useOf(opened: () => OpenedCounterStore) {
       setClock(nowUs + us)
     },
     consume: (counts: readonly CounterHits[]) => opened().store.consume(counts),
+    reset: (counts: readonly CounterHits[]) => opened().store.reset(counts),
     async one(count: CounterHits): Promise<Decision> {
       const [decision] = await opened().store.consume([count])
       if (decision === undefined) throw new Error('the store returned no decision')

@@ -1,5 +1,5 @@
 // The admin port: probes and metrics without authentication, the admin API for operators.
-import type { Express } from 'express'
+import type { Express, Router } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -8,7 +8,6 @@ import { errorHandler } from '../error-handler.ts'
 import { sendProblem } from '../problem.ts'
 import { sendMetrics } from '../send-metrics.ts'
 import { adminAccess } from './access.ts'
-import { adminRoutes, type AdminApiDeps } from './api.ts'
 import { rejectOtherMethods } from './reject-other-methods.ts'
 
 /** Dependencies of the admin port; without `api` it serves only probes and metrics. */
@@ -17,7 +16,7 @@ export interface AdminAppDeps {
   readonly metrics: Pick<Metrics, 'registry'>
   readonly log: Log
   readonly baseUrl: string
-  readonly api?: AdminApiDeps
+  readonly api?: Router
   /** The token that the API requires; without one, it admits only programs on this machine. */
   readonly token: string | undefined
 }
@@ -39,7 +38,7 @@ export function createAdminApp(deps: AdminAppDeps): Express {
   app.get('/metrics', sendMetrics(metrics.registry))
   rejectOtherMethods(app, allowedMethods, baseUrl)
   if (deps.api !== undefined) {
-    app.use('/admin', adminAccess(deps), adminRoutes(deps.api, baseUrl))
+    app.use('/admin', adminAccess(deps), deps.api)
   }
   app.use((_req, res) => {
     sendProblem(res, { name: 'not-found', detail: 'The admin port serves nothing here' }, baseUrl)

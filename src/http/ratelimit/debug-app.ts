@@ -3,10 +3,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Express, Response } from 'express'
 import type { ExplainLimits } from '../../limiter/decide/explain-limits.ts'
-import { DESCRIPTOR_SYNTAX, parseDescriptor } from '../../limits/parse-descriptor.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { errorHandler } from '../error-handler.ts'
 import { bareApp } from '../bare-app.ts'
+import { parseDescriptorQuery } from './parse-descriptor-query.ts'
 import { sendText, rejectUnmatched } from './plain-responses.ts'
 
 /** Dependencies of the app; rendered strings end with a line feed. */
@@ -57,14 +57,11 @@ export function createDebugApp(deps: DebugAppDeps): Express {
 }
 
 async function sendExplanation(explain: ExplainLimits, req: IncomingMessage, res: Response) {
-  const { searchParams } = new URL(req.url ?? '', 'http://localhost')
-  const domain = searchParams.get('domain') ?? ''
-  const descriptor = parseDescriptor(searchParams.get('descriptor') ?? '')
-  if (domain === '') sendText(res, 400, 'domain must not be empty\n')
-  else if (descriptor === undefined) {
-    sendText(res, 400, `descriptor must be ${DESCRIPTOR_SYNTAX}\n`)
-  } else {
-    const lines = await explain({ domain, descriptor })
-    sendText(res, 200, lines.map((line) => `${line}\n`).join(''))
+  const request = parseDescriptorQuery(req)
+  if ('fault' in request) {
+    sendText(res, 400, `${request.fault}\n`)
+    return
   }
+  const lines = await explain(request)
+  sendText(res, 200, lines.map((line) => `${line}\n`).join(''))
 }

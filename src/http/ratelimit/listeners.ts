@@ -1,6 +1,6 @@
 // The HTTP listeners of the rate-limit service: /json, the debug port, the admin port, and the
 // metrics on the reference's port.
-import type { Express } from 'express'
+import type { Express, Router } from 'express'
 import type { Health } from '../../process/health.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { createAdminApp } from '../admin/app.ts'
@@ -14,7 +14,10 @@ import { createDebugApp, type DebugAppDeps } from './debug-app.ts'
 export interface RateLimitListenersDeps extends RateLimitAppDeps, DebugAppDeps {
   readonly health: Health
   readonly metrics: Metrics
+  /** The routes of the admin API, which require ADMIN_TOKEN. */
+  readonly adminApi: Router
   readonly config: {
+    readonly ADMIN_TOKEN: string | undefined
     readonly HOST: string
     readonly PORT: number
     readonly DEBUG_HOST: string
@@ -53,12 +56,18 @@ export async function openRateLimitListeners(deps: RateLimitListenersDeps) {
   const ports = {
     port: await open(json, createRateLimitApp(deps)),
     debugPort: await open(debug, createDebugApp(deps)),
-    adminPort: await open(admin, createAdminApp({ ...deps, token: undefined })),
+    adminPort: await open(admin, adminApp(deps)),
   }
   if (!config.USE_PROMETHEUS || isOnAdminPort(config)) return ports
   const { host, port } = config.PROMETHEUS_ADDR
   const at = { ...(host !== undefined && { host }), port, setting: 'PROMETHEUS_ADDR' }
   return { ...ports, prometheusPort: await open(at, metricsApp(deps)) }
+}
+
+/** Without a token, the admin API is disabled. */
+function adminApp(deps: RateLimitListenersDeps): Express {
+  const { ADMIN_TOKEN: token } = deps.config
+  return createAdminApp({ ...deps, token, ...(token !== undefined && { api: deps.adminApi }) })
 }
 
 /** Whether the admin port already serves the page. */

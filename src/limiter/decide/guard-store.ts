@@ -30,7 +30,7 @@ export function guardStore({
   store,
   ...options
 }: Omit<CircuitBreakerOptions, 'probe'> & {
-  readonly store: CounterStore & { probe(): Promise<void> }
+  readonly store: Pick<CounterStore, 'consume'> & { probe(): Promise<void> }
 }): GuardedStore {
   const { runWithDelayedResult, isOpen, isUnresponsive, stop } = createCircuitBreaker({
     ...options,

@@ -3,14 +3,14 @@
 // subtracted from that share, until the store reports a remainder that includes them.
 import { LRUCache } from 'lru-cache'
 import type { Decision, Limit } from '../../limits/algorithm.ts'
-import type { CounterHits } from '../../limits/counter-store.ts'
+import type { CounterHits, CounterStore } from '../../limits/counter-store.ts'
 import { isDenied } from '../../limits/decide-together.ts'
 
 /** The store's decisions for one call; `undefined`: the call failed. */
 type StoreDecisions = readonly Decision[] | undefined
 
 /** Counters of this process only. */
-export interface LocalCounters {
+export interface LocalCounters extends Pick<CounterStore, 'reset'> {
   consumeNow(counts: readonly CounterHits[]): readonly Decision[]
   /** Sets a counter so that `remaining` hits remain, at most the whole limit. */
   setRemaining(count: CounterHits, remaining: number): void

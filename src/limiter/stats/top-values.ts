@@ -1,8 +1,8 @@
 // Which values of requests hit each rule most, and which were denied, by minute and in bounded
 // memory.
-import assert from 'node:assert/strict'
 import type { Check } from '../../limits/plan-checks.ts'
 import { FrequentKeys } from './frequent-keys.ts'
+import { splitValues } from './split-values.ts'
 
 /** The values of a request at one rule, with their hits in the minute. */
 interface TopValue {
@@ -35,7 +35,6 @@ const LATER_KEYS_MAX = 100
 const FIRST_RULES = 10
 const RULES_MAX = 110
 const REPORTED_MAX = 100
-const VALUE_CHARACTERS_MAX = 200
 
 /** One rule, and its frequent keys. */
 interface RuleKeys extends Pick<TopValue, 'rule' | 'name' | 'isShadow'> {
@@ -99,18 +98,4 @@ export class TopValues {
     )
     return { startedMs: this.#startedMs, endedMs: nowMs, top }
   }
-}
-
-/** Splits length-prefixed values, and shortens long ones. */
-function splitValues(prefixed: string): string[] {
-  const values: string[] = []
-  for (let at = 0; at < prefixed.length;) {
-    const colon = prefixed.indexOf(':', at)
-    const end = colon + 1 + Number(prefixed.slice(at, colon))
-    assert(end > at && end <= prefixed.length, 'Cannot split values that are not length-prefixed')
-    const value = prefixed.slice(colon + 1, Math.min(end, colon + 1 + VALUE_CHARACTERS_MAX))
-    values.push(Buffer.from(value).toString()) // a slice would retain the request's bytes
-    at = end
-  }
-  return values
 }

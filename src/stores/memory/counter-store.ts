@@ -68,6 +68,13 @@ export function createMemoryCounterStore({
   return {
     consumeNow,
     consume: (counts) => Promise.resolve(consumeNow(counts)),
+    reset(counts) {
+      for (const { key } of counts) {
+        const stored = counters.get(key)
+        if (stored !== undefined) stored.expiresAtUs = EXPIRED
+      }
+      return Promise.resolve()
+    },
     setRemaining(count, remaining) {
       const atUs = nowUs()
       const stored = counters.get(count.key)

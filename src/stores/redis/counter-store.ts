@@ -58,6 +58,18 @@ export function createRedisCounterStore(options: RedisCounterStoreOptions): Redi
       : routed([countMain, countOn(perSecond, options)], options.onFailure)
   return {
     consume: (counts) => (counts.length === 0 ? Promise.resolve([]) : countAll(counts)),
+    async reset(counts) {
+      const timeoutError = () =>
+        new StoreError('Redis did not remove the counters', { outcome: 'unknown' })
+      const { timeoutMs } = connection
+      for (const { key, isPerSecond } of counts) {
+        const server = isPerSecond ? (perSecond ?? connection) : connection
+        const removed = server.del([options.keyPrefix + key]).catch((cause: unknown) => {
+          throw new StoreError('Redis cannot remove the counters', { outcome: 'unknown', cause })
+        })
+        await within(timeoutMs, removed, timeoutError)
+      }
+    },
     async probe() {
       await Promise.all(connections.map(ping))
       const timeoutError = () => new StoreError('Redis did not count', { outcome: 'unknown' })

@@ -10,6 +10,7 @@ const SETUP_MS_MAX = 400_000 // Redis may have to be installed
 const REPLICAS = 3
 const CALLERS = 48
 const CALLS_EACH = 40
+const TOKEN = 'token-of-the-admin-api'
 
 const rules = `
 domain: shop
@@ -31,7 +32,10 @@ let replicas: readonly Limiter[]
 beforeAll(async () => {
   redis = await startRedis()
   replicas = await Promise.all(
-    Array.from({ length: REPLICAS }, () => startExactLimiter({ rules, redisPort: redis.port })),
+    Array.from({ length: REPLICAS }, (_, at) => {
+      const env: Record<string, string> = at === 0 ? { ADMIN_TOKEN: TOKEN } : {}
+      return startExactLimiter({ rules, redisPort: redis.port, env })
+    }),
   )
 }, SETUP_MS_MAX)
 
@@ -131,12 +135,35 @@ describe('the command limit', () => {
     expect([table.exitCode, json.exitCode]).toEqual([0, 0])
   })
 
+  test('resets the counters of a descriptor, and logs it', async () => {
+    const [first, second] = replicas
+    await first?.decide({ one_a_year: 'reset' })
+    expect((await second?.decide({ one_a_year: 'reset' }))?.overallCode).toBe('OVER_LIMIT')
+    const env = { ADMIN_URL: first?.adminUrl ?? '', ADMIN_TOKEN: TOKEN }
+    const reset = (descriptor: string, more = {}) =>
+      runCurtail(['limit', 'reset', 'shop', descriptor], { ...env, ...more })
+    const run = await reset('one_a_year=reset')
+    expect([run.stdout, run.exitCode]).toEqual(['counter of shop.one_a_year reset\n', 0])
+    expect((await second?.decide({ one_a_year: 'reset' }))?.overallCode).toBe('OK')
+    const logged = { domain: 'shop', rule: 'shop.one_a_year', values: ['reset'] }
+    const isReset = ({ msg }: { msg?: unknown }) => msg === 'counter reset by an operator'
+    expect(first?.log.filter(isReset)).toMatchObject([logged])
+    expect((await reset('other=1')).stdout).toContain('no limit applies')
+    expect((await reset('one_a_year=reset', { ADMIN_TOKEN: 'wrong' })).stderr).toContain('401')
+    const url = `${env.ADMIN_URL}/admin/limits/reset`
+    const headers = { Authorization: `Bearer ${TOKEN}` }
+    expect((await fetch(url, { method: 'POST', headers })).status).toBe(422)
+    expect((await fetch(url, { headers })).status).toBe(405)
+    const withoutToken = replicas[2]?.adminUrl ?? ''
+    expect((await fetch(`${withoutToken}/admin/limits/reset`, { method: 'POST' })).status).toBe(404)
+  })
+
   test('reports a wrong argument or URL', async () => {
     const [unknown, by, descriptor, verb, url] = await Promise.all([
       top('--all'),
       top('--by', 'size'),
       limit('explain', 'shop', 'fixed_window'),
-      limit('reset'),
+      limit('clear'),
       runCurtail(['limit', 'top'], { LIMITER_URLS: 'http://127.0.0.1:1' }),
     ])
     const codes = [unknown, by, descriptor, verb, url].map(({ exitCode }) => exitCode)

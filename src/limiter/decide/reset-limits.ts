@@ -1,0 +1,39 @@
+// Resets the counters of the rules that a descriptor matches, for an operator.
+import { planChecks } from '../../limits/plan-checks.ts'
+import type { CounterStore } from '../../limits/counter-store.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { splitValues } from '../stats/split-values.ts'
+import type { DenyCache } from './deny-cache.ts'
+import type { ExplainLimitsDeps, ExplainRequest } from './explain-limits.ts'
+
+/** Dependencies of a reset. */
+export interface ResetLimitsDeps extends Pick<ExplainLimitsDeps, 'rules' | 'options'> {
+  readonly store: Pick<CounterStore, 'reset'>
+  /** The counters of this process, which decide while the store is unavailable. */
+  readonly local: Pick<CounterStore, 'reset'>
+  readonly denyCache: Pick<DenyCache, 'invalidate'> | undefined
+  readonly log: Pick<Log, 'warn'>
+}
+
+/**
+ * Resets the counters of a descriptor; resolves to the paths of their rules, empty if none matches.
+ * The deny caches of other processes keep a denial for at most 1 s. Throws StoreError.
+ */
+export type ResetLimits = (request: ExplainRequest) => Promise<readonly string[]>
+
+/** Creates the use case. */
+export function createResetLimits(deps: ResetLimitsDeps): ResetLimits {
+  return async ({ domain, descriptor }) => {
+    const request = { domain, descriptors: [descriptor], hits: 1 }
+    const { checks } = planChecks(deps.rules(), request, deps.options)
+    const counts = checks.map(({ count }) => count)
+    await deps.store.reset(counts)
+    await deps.local.reset(counts)
+    for (const { key } of counts) deps.denyCache?.invalidate(key)
+    for (const { rule, values } of checks) {
+      const fields = { domain, rule: rule.path, name: rule.name, values: splitValues(values) }
+      deps.log.warn(fields, 'counter reset by an operator')
+    }
+    return checks.map(({ rule }) => rule.path)
+  }
+}
