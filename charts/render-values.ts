@@ -1,4 +1,4 @@
-// Renders values.schema.json and README.md of the chart from values.yaml. Does no file I/O.
+// Renders values.schema.json and README.md of a chart from values.yaml. Does no file I/O.
 import { format } from 'prettier'
 import { readValues, type Value } from './read-values.ts'
 import { closed, type Schema, valueShapes } from './value-shapes.ts'
@@ -11,30 +11,41 @@ export interface RenderedValues {
 
 const STYLE = { printWidth: 100 }
 
-/** Renders both files. Throws if values.yaml is invalid. */
-export async function renderValues(valuesYaml: string): Promise<RenderedValues> {
+/**
+ * Renders both files of the chart `name`; `intro` is the Markdown below the README's title. Throws
+ * if values.yaml is invalid.
+ */
+export async function renderValues(
+  valuesYaml: string,
+  { name, intro }: { readonly name: string; readonly intro: string },
+): Promise<RenderedValues> {
   const values = readValues(valuesYaml)
   const shapes = shapesOf(values)
   const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
-    title: 'Values of the chart curtail',
+    title: `Values of the chart ${name}`,
     ...closed(propertiesOf(values)),
     definitions: shapes,
   }
+  const readme = `# Values of the chart ${name}\n${intro}${renderReadme(values, shapes)}`
   return {
     schema: await format(JSON.stringify(schema), { parser: 'json', ...STYLE }),
-    readme: await format(renderReadme(values, shapes), { parser: 'markdown', ...STYLE }),
+    readme: await format(readme, { parser: 'markdown', ...STYLE }),
   }
 }
 
-/** The shared shapes and those defined by values. */
+/** The shapes to which values refer: shared ones, and those defined by values. */
 function shapesOf(values: readonly Value[]): Record<string, Schema> {
   const defined = values.flatMap(({ schema, children }) =>
     typeof schema['definition'] === 'string' && children !== undefined
       ? [[schema['definition'], closed(propertiesOf(children))] as const]
       : [],
   )
-  return { ...valueShapes, ...Object.fromEntries(defined) }
+  const shapes = { ...valueShapes, ...Object.fromEntries(defined) }
+  const references = JSON.stringify(propertiesOf(values)) + JSON.stringify(defined)
+  return Object.fromEntries(
+    Object.entries(shapes).filter(([name]) => references.includes(`"#/definitions/${name}"`)),
+  )
 }
 
 function propertiesOf(values: readonly Value[]): Record<string, Schema> {
@@ -51,13 +62,6 @@ function schemaOf({ about, schema, children }: Value): Schema {
   return { ...description, ...closed(propertiesOf(children)), ...rest }
 }
 
-const HEADER = `# Values of the chart curtail
-
-[docs/install.md](../../docs/install.md) explains how to install it; \`values-staging.yaml\` and
-\`values-production.yaml\` are complete examples. \`npm run render\` renders this page from
-\`values.yaml\`. A value that is not listed, or does not match its schema, is rejected.
-`
-
 function renderReadme(values: readonly Value[], shapes: Record<string, Schema>): string {
   const single = values.filter(({ children }) => children === undefined)
   const sections = values.flatMap((value) =>
@@ -69,7 +73,7 @@ function renderReadme(values: readonly Value[], shapes: Record<string, Schema>):
     ([name, shape]) => `- <a id="${name}"></a>**${name}**: ${allowedOf(shape)}\n`,
   )
   const last = `\n## Types\n\n${named.join('')}`
-  return [HEADER, `\n## General\n\n${renderTable(single)}`, ...sections, last].join('')
+  return [`\n## General\n\n${renderTable(single)}`, ...sections, last].join('')
 }
 
 function leavesOf(values: readonly Value[]): Value[] {

@@ -5,24 +5,9 @@
 {{- if and $v.edge.tls.enabled (not $v.edge.tls.existingSecret) -}}
 {{- $faults = append $faults "edge.tls.existingSecret must name a Secret of the type kubernetes.io/tls, as edge.tls.enabled is true" -}}
 {{- end -}}
-{{- if and $v.ratelimit.rules $v.ratelimit.existingRules -}}
-{{- $faults = append $faults "ratelimit.rules must be empty if ratelimit.existingRules names a ConfigMap: set only one of them" -}}
-{{- end -}}
-{{- with $v.ratelimit.rules -}}
-{{- $parsed := fromYaml . -}}
-{{- if hasKey $parsed "Error" -}}
-{{- $faults = append $faults (printf "ratelimit.rules must be YAML: %s" $parsed.Error) -}}
-{{- else if ne (toString (get $parsed "domain")) "edge" -}}
-{{- $faults = append $faults (printf "ratelimit.rules must have the domain edge, which Envoy sends: with %s every request would be admitted" (default "none" (get $parsed "domain"))) -}}
-{{- else if not (kindIs "slice" (get $parsed "descriptors")) -}}
-{{- $faults = append $faults "ratelimit.rules must have a list of descriptors; an empty one limits nothing" -}}
-{{- end -}}
-{{- end -}}
-{{- range $name := list "edge" "ratelimit" "create" "redirect" -}}
-{{- $scaling := (index $v $name).autoscaling -}}
-{{- if and $scaling.enabled (gt (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
-{{- $faults = append $faults (printf "%s.autoscaling.minReplicas must not be above %s.autoscaling.maxReplicas, %d" $name $name (int $scaling.maxReplicas)) -}}
-{{- end -}}
+{{- $faults = concat $faults (include "curtail.ratelimitFaults" . | fromJsonArray) -}}
+{{- range $name := list "edge" "create" "redirect" -}}
+{{- $faults = concat $faults (include "curtail.scalingFaults" (list $ $name) | fromJsonArray) -}}
 {{- end -}}
 {{- if and (eq $v.cassandra.mode "external") (not $v.cassandra.external.contactPoints) -}}
 {{- $faults = append $faults "cassandra.external.contactPoints must name 1 to 64 hosts, as cassandra.mode is external" -}}
@@ -33,17 +18,7 @@
 {{- if and (eq $v.cassandra.mode "bundled") (or $v.cassandra.tls.enabled $v.cassandra.auth.existingSecret) -}}
 {{- $faults = append $faults "cassandra.tls.enabled must be false and cassandra.auth.existingSecret empty if cassandra.mode is bundled: it supports neither" -}}
 {{- end -}}
-{{- range $name := list "cache" "counters" -}}
-{{- $redis := index $v $name -}}
-{{- if eq $redis.mode "external" -}}
-{{- if eq (not $redis.external.url) (not $redis.external.existingSecret) -}}
-{{- $faults = append $faults (printf "either %s.external.url or %s.external.existingSecret must be given, as %s.mode is external" $name $name $name) -}}
-{{- end -}}
-{{- if and (not $redis.external.existingSecret) (or $redis.external.sentinelAuthKey $redis.external.authKey) -}}
-{{- $faults = append $faults (printf "%s.external.existingSecret must name the Secret with the keys of the passwords" $name) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- $faults = concat $faults (include "curtail.redisFaults" (list . "cache") | fromJsonArray) -}}
 {{- $pools := dict -}}
 {{- range $v.pools.list -}}
 {{- if hasKey $pools .name -}}
@@ -68,7 +43,5 @@
 {{- if and (ne $v.pools.mode "off") (not (hasKey $pools $v.create.codePool)) -}}
 {{- $faults = append $faults (printf "create.codePool must be one of pools.list (%s): it is %s" (keys $pools | sortAlpha | join ", ") $v.create.codePool) -}}
 {{- end -}}
-{{- if $faults -}}
-{{- fail (printf "\n\nConflicting values:\n- %s\n" (join "\n- " $faults)) -}}
-{{- end -}}
+{{- include "curtail.failIf" $faults -}}
 {{- end -}}

@@ -1,4 +1,4 @@
-{{/* How the roles connect to Cassandra and the Redis servers: environment, mounts and volumes. */}}
+{{/* How the roles connect to Cassandra and the cache: environment, mounts and volumes. */}}
 
 {{- define "curtail.cassandraHosts" -}}
 {{- $cassandra := .Values.cassandra -}}
@@ -99,71 +99,6 @@
 {{- end }}
 {{- if $external.caSecret }}
 - { name: REDIS_TLS_CACERT, value: /etc/curtail/redis-tls/ca.crt }
-{{- end }}
-{{- end }}
-{{- end -}}
-
-{{- define "curtail.countersEnv" -}}
-{{- $external := .Values.counters.external -}}
-- { name: REDIS_SOCKET_TYPE, value: tcp }
-{{- if eq .Values.counters.mode "bundled" }}
-- { name: REDIS_URL, value: "{{ include "curtail.fullname" . }}-counters:6379" }
-{{- else }}
-- { name: REDIS_TYPE, value: {{ $external.type }} }
-- { name: REDIS_TLS, value: {{ $external.tls | quote }} }
-{{- if $external.existingSecret }}
-- { name: REDIS_URL_FILE, value: /etc/curtail/redis/url }
-{{- else }}
-- { name: REDIS_URL, value: {{ $external.url | quote }} }
-{{- end }}
-{{- if $external.authKey }}
-- { name: REDIS_AUTH_FILE, value: /etc/curtail/redis/auth }
-{{- end }}
-{{- if $external.sentinelAuthKey }}
-- { name: REDIS_SENTINEL_AUTH_FILE, value: /etc/curtail/redis/sentinel-auth }
-{{- end }}
-{{- if $external.caSecret }}
-- { name: REDIS_TLS_CACERT, value: /etc/curtail/redis-tls/ca.crt }
-{{- end }}
-{{- end }}
-{{- end -}}
-
-{{/* (cache or counters): mounts of an external Redis. */}}
-{{- define "curtail.redisMounts" -}}
-{{- if eq .mode "external" }}
-{{- if .external.existingSecret }}
-- { name: redis, mountPath: /etc/curtail/redis, readOnly: true }
-{{- end }}
-{{- if .external.caSecret }}
-- { name: redis-tls, mountPath: /etc/curtail/redis-tls, readOnly: true }
-{{- end }}
-{{- end }}
-{{- end -}}
-
-{{/* (cache or counters): volumes of an external Redis. */}}
-{{- define "curtail.redisVolumes" -}}
-{{- if eq .mode "external" }}
-{{- if .external.existingSecret }}
-- name: redis
-  secret:
-    secretName: {{ .external.existingSecret }}
-    defaultMode: 0440
-    items:
-      - { key: {{ .external.urlKey }}, path: url }
-      {{- with .external.authKey }}
-      - { key: {{ . }}, path: auth }
-      {{- end }}
-      {{- with .external.sentinelAuthKey }}
-      - { key: {{ . }}, path: sentinel-auth }
-      {{- end }}
-{{- end }}
-{{- if .external.caSecret }}
-- name: redis-tls
-  secret:
-    secretName: {{ .external.caSecret }}
-    defaultMode: 0440
-    items:
-      - { key: ca.crt, path: ca.crt }
 {{- end }}
 {{- end }}
 {{- end -}}

@@ -12,11 +12,6 @@
 {{- $reason := ternary "A single node stores all links" "Its nodes are small, and have no authentication" (eq (int $v.cassandra.bundled.replicas) 1) -}}
 {{- $warnings = append $warnings (printf "cassandra.mode is bundled: for trials only. %s; see values-production.yaml." $reason) -}}
 {{- end -}}
-{{- range $name := list "cache" "counters" -}}
-{{- if eq (index $v $name).mode "bundled" -}}
-{{- $warnings = append $warnings (printf "%s.mode is bundled: for trials only. It is one process, and loses its data when it stops." $name) -}}
-{{- end -}}
-{{- end -}}
 {{- if and (ne $v.edge.service.type "ClusterIP") (eq $v.edge.service.externalTrafficPolicy "Cluster") (not $v.edge.proxyProtocol) (eq (int $v.edge.trustedHops) 0) -}}
 {{- $warnings = append $warnings "edge.service.externalTrafficPolicy is Cluster, and neither trustedHops nor proxyProtocol is set: all clients may have the same address, and share one limit." -}}
 {{- end -}}
@@ -26,24 +21,9 @@
 {{- if $v.edge.failClosed -}}
 {{- $warnings = append $warnings "edge.failClosed is true: the edge rejects requests with 503 while no rate-limit pod responds." -}}
 {{- end -}}
-{{- if not $v.networkPolicy.enabled -}}
-{{- $warnings = append $warnings "networkPolicy.enabled is false: every pod of the cluster can reach the stores and the metrics." -}}
-{{- end -}}
-{{- if and $v.networkPolicy.enabled $v.monitoring.monitor.enabled (not $v.networkPolicy.metricsFrom) -}}
-{{- $warnings = append $warnings "monitoring.monitor.enabled is true, but networkPolicy.metricsFrom is empty: add Prometheus to it, or it cannot scrape the pods." -}}
-{{- end -}}
 {{- if and (eq $v.pools.mode "off") (not $v.pools.codeSecret.existingSecret) -}}
 {{- $warnings = append $warnings "pools.mode is off: creates fail until you run `refill` for the pool." -}}
 {{- end -}}
-{{- range $name := list "edge" "ratelimit" "create" "redirect" -}}
-{{- if eq (include "curtail.replicasMin" (list (index $v $name)) | int) 1 -}}
-{{- $warnings = append $warnings (printf "%s has a single pod: the service is interrupted whenever it stops." $name) -}}
-{{- end -}}
-{{- end -}}
-{{- with $warnings }}
-Warnings:
-{{ range . }}
-  - {{ . }}
-{{- end }}
-{{- end -}}
+{{- $shared := include "curtail.sharedWarnings" (list . (list "cache" "counters") (list "edge" "ratelimit" "create" "redirect")) -}}
+{{- include "curtail.renderWarnings" (concat $warnings (fromJsonArray $shared)) -}}
 {{- end -}}

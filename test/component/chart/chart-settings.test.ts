@@ -63,8 +63,13 @@ function settingOf(variable: string, settings: Role['settings']) {
 }
 
 /** Settings whose value is a path. */
-const filesByName =
-  /^(CASSANDRA|REDIS)_TLS_(CA|CERT|KEY|CACERT|CLIENT_\w+)$|^CODE_SECRET_FILE$|^REFILL_POD_TEMPLATE$/
+const filesByName = new RegExp(
+  [
+    /^(CASSANDRA|REDIS)_TLS_(CA|CERT|KEY|CACERT|CLIENT_\w+)$/.source,
+    /^CONFIG_GRPC_XDS_(SERVER_TLS_CACERT|CLIENT_TLS_(CERT|KEY))$/.source,
+    /^(CODE_SECRET_FILE|REFILL_POD_TEMPLATE)$/.source,
+  ].join('|'),
+)
 
 test('the chart starts every role', () => {
   const started = [...new Set(ours.map(({ role }) => role))].sort()

@@ -1,17 +1,7 @@
-// The values of the chart: the errors for invalid values, and that the schema, the README and the
-// templates contain the same values.
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+// The errors of Helm for invalid values.
 import { describe, expect, test } from '@jest/globals'
-import { readValues, type Value } from '../../../charts/read-values.ts'
-import { renderedFiles } from '../../../charts/render.ts'
 import { helmMajors } from '../../dependencies/helm.ts'
-import {
-  chartFolder,
-  type GivenValues,
-  someImage,
-  tryRender,
-} from '../../kit/chart/chart-render.ts'
+import { type GivenValues, someImage, tryRender } from '../../kit/chart/chart-render.ts'
 
 /** Invalid values, with the path and the allowed values that the error must name. */
 interface Rejected {
@@ -242,50 +232,3 @@ describe.each(helmMajors)('Helm %d rejects', (major) => {
     expect(error).toContain('has no kind PrometheusRule')
   }, 30_000)
 })
-
-describe('the values', () => {
-  test('are those in the files that `npm run render` generates, such as the schema', async () => {
-    for (const [path, expected] of await renderedFiles()) {
-      const found = await readFile(path, 'utf8').catch(() => 'the file does not exist')
-      expect([path, found]).toEqual([path, expected])
-    }
-  })
-
-  test('are exactly those that the templates read', async () => {
-    const values = readValues(await readFile(join(chartFolder, 'values.yaml'), 'utf8'))
-    const leaves = values.flatMap(leavesOf)
-    const templates = (await readTemplates()).join('\n')
-    const paths = values.flatMap(pathsOf)
-    const read = [...templates.matchAll(/\.Values\.([A-Za-z0-9.]+)/g)].map(([, path = '']) => path)
-    const exists = (path: string) => {
-      const parent = path.split('.').slice(0, -1).join('.')
-      return paths.includes(path) || leaves.some((leaf) => leaf.path === parent && hasShape(leaf))
-    }
-    expect(read.filter((path) => !exists(path))).toEqual([])
-    // A value counts as read if its name occurs as a word.
-    const unread = leaves.filter(({ path }) => {
-      const last = path.split('.').at(-1) ?? ''
-      return !new RegExp(`\\b${last}\\b`).test(templates)
-    })
-    expect(unread.map(({ path }) => path)).toEqual([])
-  })
-})
-
-async function readTemplates(): Promise<string[]> {
-  const folder = join(chartFolder, 'templates')
-  const names = await readdir(folder, { recursive: true })
-  const files = names.filter((name) => /\.(yaml|tpl|txt)$/.test(name))
-  return Promise.all(files.map((name) => readFile(join(folder, name), 'utf8')))
-}
-
-function pathsOf({ path, children }: Value): string[] {
-  return [path, ...(children ?? []).flatMap(pathsOf)]
-}
-
-function leavesOf(value: Value): Value[] {
-  return value.children === undefined ? [value] : value.children.flatMap(leavesOf)
-}
-
-function hasShape({ schema }: Value): boolean {
-  return '$ref' in schema
-}

@@ -1,4 +1,4 @@
-// The manifests of the chart for every toggle and both major versions of Helm, without a cluster.
+// The manifests of the charts for every toggle and both major versions of Helm, without a cluster.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -63,7 +63,7 @@ describe('the chart', () => {
     const [three, four] = helmMajors.map((major) =>
       parseObjects(manifests.get(`${major} ${name}`) ?? ''),
     )
-    expect(four?.length).toBeGreaterThan(25)
+    expect(four?.length).toBeGreaterThan(chartCases[name]?.chart === undefined ? 25 : 4)
     expect(four).toEqual(three)
   })
 

@@ -1,9 +1,10 @@
-// The values with which tests render the chart: every toggle is on in one case and off in another.
+// The values with which tests render the charts: every toggle is on in one case and off in another.
 // Contains no expectation.
-import type { GivenValues } from './chart-render.ts'
+import { type GivenValues, limiterFolder } from './chart-render.ts'
 
-/** The values and values files of one case. */
+/** The chart, by default `curtail`, the values and the values files of one case. */
 export interface ChartCase {
+  readonly chart?: string
   readonly values?: GivenValues
   readonly files?: readonly string[]
 }
@@ -30,6 +31,7 @@ const allPodValues = {
 }
 
 const scaled = { enabled: true, minReplicas: 3, maxReplicas: 9, targetCpuPercent: 50 }
+const xds = { server: 'control-plane.gateway:18001', nodeId: 'limits', tlsSecret: 'xds' }
 const peer = { podSelector: { matchLabels: { app: 'prometheus' } } }
 
 /** The cases by name. */
@@ -229,6 +231,30 @@ export const chartCases: Readonly<Record<string, ChartCase>> = {
         { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'one' }, data: { a: 'b' } },
         'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: "{{ .Release.Name }}-two" }\n',
       ],
+    },
+  },
+  'rules from an xDS server': { values: { ratelimit: { xds } } },
+  'the rate limiter alone': {
+    chart: limiterFolder,
+    values: { ratelimit: { rules: 'domain: shop\ndescriptors: []\n' } },
+  },
+  'the rate limiter alone, with its own rules, one pod and no policies': {
+    chart: limiterFolder,
+    values: {
+      fullnameOverride: 'limits',
+      ratelimit: { existingRules: 'rules', replicas: 1 },
+      networkPolicy: { enabled: false },
+      extraObjects: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'one' } }],
+    },
+  },
+  'the rate limiter alone, with rules by xDS and an external Redis': {
+    chart: limiterFolder,
+    values: {
+      podDefaults: allPodValues,
+      ratelimit: { xds, autoscaling: scaled },
+      counters: { mode: 'external', external: { existingSecret: 'counters', authKey: 'auth' } },
+      networkPolicy: { clients: [peer], metricsFrom: [peer] },
+      monitoring: { monitor: { enabled: true, renderMode: 'alwaysRender' } },
     },
   },
   staging: { files: ['values-staging.yaml'] },

@@ -7,8 +7,10 @@ import type { CodePool } from '../../../src/kube/code-pool/code-pool.ts'
 import { isProblem, parseTemplate, renderJob } from '../../../src/kube/code-pool/refill-jobs.ts'
 import { findHelm, type HelmMajor } from '../../dependencies/helm.ts'
 
-/** The folder of the chart. */
+/** The folder of the chart `curtail`. */
 export const chartFolder = fileURLToPath(new URL('../../../charts/curtail', import.meta.url))
+/** The folder of the chart `curtail-ratelimit`, a symbolic link into that of `curtail`. */
+export const limiterFolder = `${chartFolder}-ratelimit`
 
 const RENDER_MS_MAX = 20_000
 const OUTPUT_BYTES_MAX = 32 * 1024 * 1024
@@ -64,9 +66,11 @@ interface PodSpec {
 /** Values of the chart, as a user sets them. */
 export type GivenValues = Readonly<Record<string, unknown>>
 
-/** The Helm version, the values and the release to render. */
+/** The Helm version, the chart, the values and the release to render. */
 export interface RenderOptions {
   readonly major: HelmMajor
+  /** The folder of the chart, by default `chartFolder`. */
+  readonly chart?: string
   readonly values?: GivenValues
   /** Values files in the folder of the chart. */
   readonly files?: readonly string[]
@@ -86,9 +90,9 @@ export interface Rendering {
 /** Runs `helm template` with values on its standard input. */
 export async function tryRender(options: RenderOptions): Promise<Rendering> {
   const helm = await findHelm(options.major)
-  const { release = 'shop', values = {}, files = [] } = options
-  const given = files.flatMap((file) => ['--values', `${chartFolder}/${file}`])
-  const args = ['template', release, chartFolder, '--namespace', 'store', ...given, '--values', '-']
+  const { release = 'shop', chart = chartFolder, values = {}, files = [] } = options
+  const given = files.flatMap((file) => ['--values', `${chart}/${file}`])
+  const args = ['template', release, chart, '--namespace', 'store', ...given, '--values', '-']
   return new Promise((resolve) => {
     const bounds = { timeout: RENDER_MS_MAX, maxBuffer: OUTPUT_BYTES_MAX }
     const child = execFile(helm, args, bounds, (error, manifests, message) => {

@@ -1,6 +1,10 @@
-{{- /* A hook that checks the operator's rules, with the program that will load them, before Helm changes anything. */}}
+{{/* A hook that checks the operator's rules, with the program that will load them, before Helm changes anything. */}}
+{{- define "curtail.checkRules" -}}
 {{- if .Values.ratelimit.rules }}
 {{- $hook := dict "helm.sh/hook" "pre-install,pre-upgrade" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded" }}
+{{- $command := list 128 "ratelimit-check" "/etc/curtail/rules/rate-limits.yaml" }}
+{{- with include "curtail.requiredDomain" . }}{{ $command = concat $command (list "--domain" .) }}{{ end }}
+---
 apiVersion: v1
 kind: ServiceAccount
 metadata:
@@ -38,10 +42,10 @@ spec:
       containers:
         - name: check-rules
           {{- include "curtail.containerImage" (list . .Values.image) | nindent 10 }}
-          {{- include "curtail.command" (list 128 "ratelimit-check" "/etc/curtail/rules/rate-limits.yaml" "--domain" "edge") | nindent 10 }}
+          {{- include "curtail.command" $command | nindent 10 }}
           {{- include "curtail.containerSecurity" . | nindent 10 }}
           resources:
-            {{- toYaml .Values.migrate.resources | nindent 12 }}
+            {{- toYaml (default .Values.ratelimit .Values.migrate).resources | nindent 12 }}
           volumeMounts:
             - { name: rules, mountPath: /etc/curtail/rules, readOnly: true }
       volumes:
@@ -55,3 +59,4 @@ spec:
   egress: []
 {{- end }}
 {{- end }}
+{{- end -}}

@@ -1,7 +1,14 @@
-{{/* Names, labels and images. Each template takes the root, or a list of the root and more arguments. */}}
+{{/*
+Names, labels and images. Each template takes the root, or a list of the root and more arguments.
+The chart curtail includes the templates of this chart with its own root.
+*/}}
+
+{{- define "curtail.name" -}}
+{{ default "curtail" .Values.nameOverride }}
+{{- end -}}
 
 {{- define "curtail.fullname" -}}
-{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- $name := include "curtail.name" . -}}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
 {{- $wanted := default $full .Values.fullnameOverride -}}
 {{- if gt (len $wanted) 28 -}}
@@ -14,7 +21,7 @@
 {{/* (list root component): the labels that select a component's pods. */}}
 {{- define "curtail.selectorLabels" -}}
 {{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ default $root.Chart.Name $root.Values.nameOverride }}
+app.kubernetes.io/name: {{ include "curtail.name" $root }}
 app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
@@ -86,12 +93,6 @@ imagePullPolicy: {{ (index . 1).pullPolicy }}
 {{- define "curtail.host" -}}
 {{- $root := index . 0 -}}
 {{ include "curtail.fullname" $root }}-{{ index . 1 }}.{{ $root.Release.Namespace }}.svc.{{ $root.Values.clusterDomain }}
-{{- end -}}
-
-{{/* (root): the namespaces whose CodePools the controller reconciles, the release's first; as YAML under `all`. */}}
-{{- define "curtail.watchedNamespaces" -}}
-all:
-  {{- prepend .Values.controller.watchNamespaces .Release.Namespace | toYaml | nindent 2 }}
 {{- end -}}
 
 {{/* (list workload): the minimum number of pods of a workload. */}}

@@ -1,3 +1,31 @@
+{{/* The pods of the rate limiter, and where they read the rules. */}}
+
+{{- define "curtail.rulesEnv" -}}
+{{- with .Values.ratelimit.xds }}
+{{- if .server }}
+- { name: CONFIG_TYPE, value: GRPC_XDS_SOTW }
+- { name: CONFIG_GRPC_XDS_SERVER_URL, value: {{ .server | quote }} }
+- { name: CONFIG_GRPC_XDS_NODE_ID, value: {{ .nodeId | quote }} }
+{{- if .tlsSecret }}
+- { name: CONFIG_GRPC_XDS_SERVER_USE_TLS, value: "true" }
+- { name: CONFIG_GRPC_XDS_SERVER_TLS_CACERT, value: /etc/curtail/xds-tls/ca.crt }
+- { name: CONFIG_GRPC_XDS_CLIENT_TLS_CERT, value: /etc/curtail/xds-tls/tls.crt }
+- { name: CONFIG_GRPC_XDS_CLIENT_TLS_KEY, value: /etc/curtail/xds-tls/tls.key }
+{{- end }}
+{{- else }}
+- { name: RUNTIME_ROOT, value: /etc/curtail/runtime }
+- { name: RUNTIME_SUBDIRECTORY, value: ratelimit }
+- { name: RUNTIME_WATCH_ROOT, value: "false" }
+- { name: RUNTIME_IGNOREDOTFILES, value: "true" }
+{{- end }}
+{{- end }}
+{{- with include "curtail.requiredDomain" . }}
+# Rules of another domain would admit every request, so they are rejected like invalid rules.
+- { name: REQUIRED_DOMAIN, value: {{ . }} }
+{{- end }}
+{{- end -}}
+
+{{- define "curtail.ratelimitDeployment" -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -39,15 +67,12 @@ spec:
             - { name: PORT, value: "8080" }
             - { name: DEBUG_PORT, value: "6070" }
             - { name: ADMIN_PORT, value: "9090" }
-            - { name: BASE_URL, value: {{ .Values.baseUrl | quote }} }
-            - { name: RUNTIME_ROOT, value: /etc/curtail/runtime }
-            - { name: RUNTIME_SUBDIRECTORY, value: ratelimit }
-            - { name: RUNTIME_WATCH_ROOT, value: "false" }
-            - { name: RUNTIME_IGNOREDOTFILES, value: "true" }
-            # Rules of another domain would admit every request, so they are rejected like invalid rules.
-            # A pod without any rules starts, is not ready, and reports the reason.
-            - { name: REQUIRED_DOMAIN, value: edge }
+            {{- with .Values.baseUrl }}
+            - { name: BASE_URL, value: {{ . | quote }} }
+            {{- end }}
+            {{- include "curtail.rulesEnv" . | trim | nindent 12 }}
             - { name: RULES_COPY, value: /var/lib/curtail/rules.json }
+            # A pod without any rules starts, is not ready, and reports the reason.
             - { name: FORCE_START_WITHOUT_INITIAL_CONFIG, value: "true" }
             - { name: HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED, value: "true" }
             - { name: LIMIT_REPLICAS, value: {{ include "curtail.replicasMax" (list .Values.ratelimit) | quote }} }
@@ -70,17 +95,35 @@ spec:
           resources:
             {{- toYaml .Values.ratelimit.resources | nindent 12 }}
           volumeMounts:
+            {{- if .Values.ratelimit.xds.tlsSecret }}
+            - { name: xds-tls, mountPath: /etc/curtail/xds-tls, readOnly: true }
+            {{- end }}
+            {{- if not .Values.ratelimit.xds.server }}
             # Not by subPath: the kubelet replaces the whole folder when the rules change.
             - { name: rules, mountPath: /etc/curtail/runtime/ratelimit/config, readOnly: true }
+            {{- end }}
             # The last valid rules, for a restarted container.
             - { name: rules-copy, mountPath: /var/lib/curtail }
             {{- include "curtail.redisMounts" .Values.counters | trim | nindent 12 }}
             {{- include "curtail.extra" (list . .Values.ratelimit.pod "extraVolumeMounts") | nindent 12 }}
       volumes:
+        {{- with .Values.ratelimit.xds.tlsSecret }}
+        - name: xds-tls
+          secret:
+            secretName: {{ . }}
+            defaultMode: 0440
+            items:
+              - { key: ca.crt, path: ca.crt }
+              - { key: tls.crt, path: tls.crt }
+              - { key: tls.key, path: tls.key }
+        {{- end }}
+        {{- if not .Values.ratelimit.xds.server }}
         - name: rules
           configMap:
             name: {{ default (printf "%s-ratelimit" (include "curtail.fullname" .)) .Values.ratelimit.existingRules }}
+        {{- end }}
         - name: rules-copy
           emptyDir: { sizeLimit: 64Mi }
         {{- include "curtail.redisVolumes" .Values.counters | trim | nindent 8 }}
         {{- include "curtail.extra" (list . .Values.ratelimit.pod "extraVolumes") | nindent 8 }}
+{{- end -}}

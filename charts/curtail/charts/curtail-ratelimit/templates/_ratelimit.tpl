@@ -1,0 +1,82 @@
+{{/* The objects of the rate limiter. */}}
+
+{{/* (root): all objects of the rate limiter and of its bundled Redis. */}}
+{{- define "curtail.ratelimit" -}}
+{{- $ofPods := list . "ratelimit" -}}
+{{- include "curtail.rulesConfigMap" . }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  {{- include "curtail.metadata" $ofPods | nindent 2 }}
+spec:
+  clusterIP: None
+  selector:
+    {{- include "curtail.selectorLabels" $ofPods | nindent 4 }}
+  ports:
+    - { name: grpc, port: 8081, targetPort: grpc }
+    - { name: http, port: 8080, targetPort: http }
+    - { name: metrics, port: 9090, targetPort: metrics }
+---
+{{ include "curtail.ratelimitDeployment" . }}
+{{- include "curtail.ratelimitNetworkPolicy" . }}
+{{- include "curtail.horizontalPodAutoscaler" $ofPods }}
+{{- include "curtail.podDisruptionBudget" $ofPods }}
+{{- include "curtail.serviceAccount" $ofPods }}
+{{- include "curtail.monitor" (list . "ratelimit" "/metrics") }}
+{{- if eq .Values.counters.mode "bundled" }}
+{{ include "curtail.bundledRedis" (list . "counters" "noeviction" "ratelimit") }}
+{{- include "curtail.serviceAccount" (list . "counters") }}
+{{- end }}
+{{- include "curtail.checkRules" . }}
+{{- end -}}
+
+{{/* The domain that all rules must have: in the chart curtail, the one that its Envoy sends. */}}
+{{- define "curtail.requiredDomain" -}}
+{{- if hasKey .Values "edge" }}edge{{ end -}}
+{{- end -}}
+
+{{- define "curtail.rulesConfigMap" -}}
+{{- if not (or .Values.ratelimit.existingRules .Values.ratelimit.xds.server) }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  {{- include "curtail.metadata" (list . "ratelimit") | nindent 2 }}
+data:
+  rate-limits.yaml: |
+    {{- .Values.ratelimit.rules | default (.Files.Get "files/rate-limits.yaml") | trim | nindent 4 }}
+{{- end }}
+{{- end -}}
+
+{{/* Peers that may call the rate limiter: in the chart curtail, its edge; empty: all. */}}
+{{- define "curtail.ratelimitClients" -}}
+{{- if hasKey .Values "edge" -}}
+{{- include "curtail.peers" (list . "edge") -}}
+{{- else if .Values.networkPolicy.clients -}}
+{{- toYaml .Values.networkPolicy.clients -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "curtail.ratelimitNetworkPolicy" -}}
+{{- if .Values.networkPolicy.enabled }}
+---
+{{ include "curtail.networkPolicyHeader" (list . "ratelimit") }}
+  ingress:
+    - ports:
+        {{- include "curtail.tcpPorts" (list 8081) | trim | nindent 8 }}
+      {{- with include "curtail.ratelimitClients" . | trim }}
+      from:
+        {{- . | nindent 8 }}
+      {{- end }}
+    {{- include "curtail.metricsIngress" (list . 9090) | nindent 4 }}
+  egress:
+    {{- include "curtail.redisEgress" (list . "counters") | nindent 4 }}
+    {{- with .Values.ratelimit.xds.server }}
+    - ports:
+        {{- include "curtail.tcpPorts" (list (regexFind "[0-9]+$" .)) | trim | nindent 8 }}
+    {{- end }}
+    {{- include "curtail.dnsEgress" . | nindent 4 }}
+    {{- include "curtail.extraEgress" . | nindent 4 }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,136 @@
+// The chart of the rate limiter alone: the source of its rules, the pods that may call it, and the
+// errors for invalid values. Tests of the chart curtail render its cases too.
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { describe, expect, test } from '@jest/globals'
+import { findHelm, helmMajors } from '../../dependencies/helm.ts'
+import { chartCases } from '../../kit/chart/chart-cases.ts'
+import {
+  chartFolder,
+  containersOf,
+  type GivenValues,
+  type KubeObject,
+  limiterFolder,
+  objectOf,
+  podsOf,
+  renderChart,
+  someImage,
+  tryRender,
+} from '../../kit/chart/chart-render.ts'
+
+const NAME = 'shop-curtail-ratelimit'
+const LINT_MS_MAX = 20_000
+const run = promisify(execFile)
+
+async function renderCase(name: string): Promise<readonly KubeObject[]> {
+  const options = chartCases[name]
+  if (options === undefined) throw new Error(`no case ${name}`)
+  return renderChart({ major: 4, ...options })
+}
+
+/** The settings of the rate limiter's pods, each as `NAME=value`. */
+function settingsOf(objects: readonly KubeObject[]): readonly string[] {
+  const pod = podsOf(objects).find(
+    ({ of }) => of.kind === 'Deployment' && of.metadata.name === NAME,
+  )
+  const [container] = pod === undefined ? [] : containersOf(pod)
+  return (container?.env ?? []).map(({ name, value = '' }) => `${name}=${value}`)
+}
+
+/** The rules of the NetworkPolicy of the rate limiter. */
+function policyOf(objects: readonly KubeObject[]) {
+  return objectOf(objects, 'NetworkPolicy', NAME).spec as {
+    readonly ingress: readonly { readonly ports: unknown; readonly from?: unknown }[]
+    readonly egress: readonly { readonly ports: readonly { readonly port: number }[] }[]
+  }
+}
+
+describe('rules by xDS', () => {
+  test.each([
+    'rules from an xDS server',
+    'the rate limiter alone, with rules by xDS and an external Redis',
+  ])('are the only source, and the policy allows their server: %s', async (name) => {
+    const objects = await renderCase(name)
+    const settings = settingsOf(objects)
+    expect(settings).toEqual(
+      expect.arrayContaining([
+        'CONFIG_TYPE=GRPC_XDS_SOTW',
+        'CONFIG_GRPC_XDS_SERVER_URL=control-plane.gateway:18001',
+        'CONFIG_GRPC_XDS_NODE_ID=limits',
+        'CONFIG_GRPC_XDS_SERVER_USE_TLS=true',
+      ]),
+    )
+    expect(settings.filter((setting) => setting.startsWith('RUNTIME_'))).toEqual([])
+    const maps = objects.filter(
+      ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === NAME,
+    )
+    expect(maps).toEqual([])
+    const ports = policyOf(objects).egress.flatMap((rule) => rule.ports.map(({ port }) => port))
+    expect(ports).toEqual([6379, 18_001, 53, 53])
+  })
+})
+
+describe('the rate limiter alone', () => {
+  test('accepts rules of any domain, and calls of all pods or of its clients', async () => {
+    const files = await renderCase('the rate limiter alone')
+    expect(
+      settingsOf(files).filter((setting) => /^(REQUIRED_DOMAIN|BASE_URL)=/.test(setting)),
+    ).toEqual([])
+    const grpc = [{ protocol: 'TCP', port: 8081 }]
+    expect(policyOf(files).ingress).toEqual([{ ports: grpc }])
+    const restricted = await renderCase(
+      'the rate limiter alone, with rules by xDS and an external Redis',
+    )
+    const from = [{ podSelector: { matchLabels: { app: 'prometheus' } } }]
+    expect(policyOf(restricted).ingress[0]).toEqual({ ports: grpc, from })
+  })
+
+  test.each(helmMajors)(
+    'has only objects that the chart curtail has too, with Helm %d',
+    async (major) => {
+      const rules = 'domain: edge\ndescriptors: []\n'
+      const render = (chart: string) =>
+        renderChart({ major, chart, values: { ratelimit: { rules }, podDefaults: { labels: {} } } })
+      const [alone, whole] = await Promise.all([render(limiterFolder), render(chartFolder)])
+      const keyOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata.name}`
+      const ofWhole = whole.map(keyOf)
+      expect(alone.map(keyOf).filter((key) => !ofWhole.includes(key))).toEqual([])
+      expect(alone.length).toBeGreaterThan(10)
+    },
+  )
+
+  test.each(helmMajors)('passes helm %d lint, as does the chart curtail', async (major) => {
+    const helm = await findHelm(major)
+    for (const chart of [limiterFolder, chartFolder]) {
+      const args = ['lint', '--strict', chart, '--set', `image.repository=${someImage.repository}`]
+      const more = ['--set', 'ratelimit.existingRules=rules']
+      const { stderr } = await run(helm, [...args, ...more], { timeout: LINT_MS_MAX })
+      expect(stderr).toBe('')
+    }
+  })
+})
+
+describe.each(helmMajors)('Helm %d rejects', (major) => {
+  const rules = 'domain: shop\ndescriptors: []\n'
+  const noRules =
+    'one of ratelimit.rules, ratelimit.existingRules and ratelimit.xds.server must be set'
+  test.each<[string, GivenValues, string]>([
+    ['no image', { image: {}, ratelimit: { rules } }, 'image.repository must name the image'],
+    ['no rules', {}, noRules],
+    [
+      'rules from two sources',
+      { ratelimit: { rules, xds: { server: 'a:1' } } },
+      'must be empty if ratelimit.xds.server is set',
+    ],
+    ['rules without a domain', { ratelimit: { rules: 'descriptors: []' } }, 'must have a domain'],
+    ['an xDS server without a port', { ratelimit: { xds: { server: 'a' } } }, 'does not match'],
+    ['a value of the chart curtail', { edge: { replicas: 3 } }, "edge'? (is )?not allowed"],
+  ])('%s', async (_, values, message) => {
+    const given = { image: someImage, ...values }
+    const { exitCode, error } = await tryRender({ major, chart: limiterFolder, values: given })
+    expect([exitCode === 0, error]).toEqual([
+      false,
+      expect.stringMatching(new RegExp(message, 'i')),
+    ])
+  })
+})
