@@ -1,7 +1,7 @@
 // The settings of every role that serves the public HTTP or the admin API.
 import * as z from 'zod'
 import { parseHost } from '../links/target-url.ts'
-import type { Setting } from '../config/config.ts'
+import { dependentSettings, type Setting } from '../config/config.ts'
 import { portSetting } from '../config/settings.ts'
 
 const originSchema = z.string().transform((value, context) => {
@@ -70,6 +70,15 @@ export const publicPortSetting = portSetting('port of the public HTTP server', 8
 export const adminPortSetting = portSetting(
   'port of /livez, /readyz, /metrics and, in standalone, create and ratelimit, the admin API',
   9090,
+)
+
+/** The listeners of a process need different ports; 0 is any free one. */
+export const distinctPorts = dependentSettings(
+  { PORT: publicPortSetting, ADMIN_PORT: adminPortSetting },
+  ({ PORT: port, ADMIN_PORT: adminPort }) =>
+    port === adminPort && port !== 0
+      ? [`PORT and ADMIN_PORT must be different: both are ${port}`]
+      : [],
 )
 
 /** ADMIN_TOKEN; `undefined` if unset. */

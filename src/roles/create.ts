@@ -50,7 +50,7 @@ export const role = defineRole({
     'Serves POST /v1/urls and the web pages. Stores links in Cassandra, with codes from the\n' +
     'pool CODE_POOL. Serves the admin API if ADMIN_TOKEN is set.',
   settings,
-  dependent: linkStoreDependentSettings,
+  dependent: [...linkStoreDependentSettings, http.distinctPorts],
   run: async ({ config, args }) => {
     rejectArguments('create', args)
     const service = await openService({

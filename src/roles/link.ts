@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import * as z from 'zod'
 import { type AdminTarget, callAdminApi } from '../clients/admin-client.ts'
 import { clientSettings } from '../http/admin/client-settings.ts'
-import { isCode } from '../links/alias.ts'
+import { CODE_LENGTH_MAX, isCode } from '../links/alias.ts'
 import { defineRole, UsageError } from '../process/role.ts'
 import { renderTable } from '../process/table.ts'
 
@@ -59,8 +59,12 @@ function parseLinkArgs(args: readonly string[]): { verb: Verb; code: string; jso
   const [verb = '', code = '', ...rest] = positionals
   if (!isVerb(verb))
     throw new UsageError(`link requires one of ${verbs}: it is ${JSON.stringify(verb)}`)
-  if (!isCode(code) || rest.length > 0) {
-    throw new UsageError(`link ${verb} requires one CODE of 1 to 10 characters`)
+  if (code === '' || rest.length > 0) {
+    throw new UsageError(`link ${verb} requires one CODE: ${positionals.length - 1} are given`)
+  }
+  if (!isCode(code)) {
+    const allowed = `1 to ${CODE_LENGTH_MAX} letters, digits, - and _`
+    throw new UsageError(`CODE must consist of ${allowed}: it is ${JSON.stringify(code)}`)
   }
   return { verb, code, json: values.json === true }
 }

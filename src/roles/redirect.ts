@@ -45,7 +45,7 @@ export const role = defineRole({
     'REDIS_URL, and in Cassandra. While cache and Cassandra are both unavailable, it still\n' +
     'redirects the links that it has served within STALE_SECONDS.',
   settings,
-  dependent: linkStoreDependentSettings,
+  dependent: [...linkStoreDependentSettings, http.distinctPorts],
   run: async ({ config, args }) => {
     rejectArguments('redirect', args)
     const service = await openService({

@@ -63,6 +63,7 @@ export const role = defineRole({
     'Runs the whole service in one process, with an SQLite database in DATA_DIR.\n' +
     '--greet prints the address of the service and two example commands.',
   settings,
+  dependent: [http.distinctPorts],
   run: async ({ config, args }) => {
     const unknown = args.find((arg) => arg !== '--greet')
     if (unknown !== undefined) throw new UsageError(`standalone takes only --greet, not ${unknown}`)

@@ -40,3 +40,9 @@ test.each([
   expect(lines).toHaveLength(faults.length)
   expect([exitCode, stdout]).toEqual([2, ''])
 })
+
+test('the public port and the admin port must be different', async () => {
+  const { exitCode, stderr } = await runCurtail(['standalone'], { PORT: '9090' })
+  expect(stderr).toBe('curtail: PORT and ADMIN_PORT must be different: both are 9090\n')
+  expect(exitCode).toBe(2)
+})
